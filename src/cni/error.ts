@@ -1,0 +1,31 @@
+/**
+ * The one error that reaches stdout (CNI spec 1.1.0, "Error"), and the spec's codes.
+ */
+
+export const INCOMPATIBLE_VERSION = 1;
+export const UNSUPPORTED_FIELD = 2;
+export const UNKNOWN_CONTAINER = 3;
+export const INVALID_ENVIRONMENT = 4;
+export const IO_FAILURE = 5;
+export const DECODING_FAILURE = 6;
+export const INVALID_CONFIG = 7;
+/** Not in the spec's table: the reference library's code for a bad CNI_NETNS. */
+export const INVALID_NETNS = 8;
+export const TRY_AGAIN_LATER = 11;
+export const PLUGIN_NOT_AVAILABLE = 50;
+export const LIMITED_CONNECTIVITY = 51;
+/** Not in the spec's table: what the reference library gives to errors without a code. */
+export const INTERNAL = 999;
+
+export class CniError extends Error {
+  constructor(readonly code: number, message: string, readonly details = "", options?: ErrorOptions) {
+    super(message, options);
+    this.name = "CniError";
+  }
+}
+
+/** The text that wraps into another message: `msg` or `msg; details`. */
+export function errorText(error: unknown): string {
+  if (error instanceof CniError && error.details !== "") return `${error.message}; ${error.details}`;
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,72 @@
+/**
+ * The contract of a plugin: one function that tells the story of its ADD in resources.
+ *
+ * The engine runs that function in three ways. For ADD each `at.apply` makes the resource. For DEL and CHECK of an
+ * attachment whose ledger is lost, and for `plan`, the same function runs with nothing applied ("restating"):
+ * addresses and names then come from prevResult, and the list that comes out is removed, verified or shown.
+ */
+import type { Result } from "../cni/result.ts";
+import type { Resource } from "./resource.ts";
+import type { Host } from "./host.ts";
+
+export interface PluginConfig {
+  cniVersion: string;
+  name: string;
+  type: string;
+  ipam?: { type?: string };
+  dns?: Result["dns"];
+  prevResult?: unknown;
+  runtimeConfig?: Record<string, unknown>;
+  args?: Record<string, unknown>;
+}
+
+/** What a plugin's `add` sees of the attachment, and all it can do to it. */
+export interface Attachment<Config> {
+  readonly conf: Config;
+  readonly network: string;
+  readonly containerId: string;
+  readonly ifName: string;
+  /** CNI_NETNS word for word: results and the ledger repeat it. */
+  readonly netnsPath: string;
+  /** CNI_ARGS word for word; see cni/args.ts for reading it. */
+  readonly cniArgs: string;
+  /** Already converted to the newest version. */
+  readonly prevResult: Result | undefined;
+  /** True when nothing may be made: the list is restated for DEL, CHECK or `plan`. */
+  readonly restating: boolean;
+  readonly host: Host;
+  apply<Made>(resource: Resource<Made>): Made;
+  /** The IPAM plugin named by the configuration, or undefined for a layer-2 network. Released when ADD fails. */
+  ipam(): Ipam | undefined;
+  /** A random choice made once per attachment; when restating, what prevResult tells about it. */
+  choose(what: string, fresh: () => string, fromPrevResult: (result: Result) => string | undefined): string;
+}
+
+export interface Ipam {
+  /** Runs the delegate's ADD; when restating, answers the addresses, routes and DNS of prevResult. */
+  add(): Result;
+}
+
+export interface PluginDefinition<Config extends PluginConfig> {
+  readonly name: string;
+  /** Versions it speaks; all known ones unless said otherwise. */
+  readonly versions?: readonly string[];
+  /** Validates and returns the configuration, or throws a CniError that names key and value. */
+  readonly validate: (config: unknown) => Config;
+  /** The resources of one attachment in the order they come to be, and the result. */
+  add(at: Attachment<Config>): Result;
+  /** Where CHECK looks at more than resources. Throws what differs. */
+  check?(at: Attachment<Config>): void;
+  /** Throws a CniError of code 50 or 51 when ADD could not work on this host now. */
+  status?(conf: Config, host: Host): void;
+  /** What GC does besides removing the resources of attachments that are not valid. */
+  gc?(conf: Config, isValid: (owner: { containerId: string; ifName: string }) => boolean, host: Host): void;
+  /** DEL of plugins that keep their own record, such as the lease store. */
+  del?(at: Attachment<Config>): void;
+}
+
+export function definePlugin<Config extends PluginConfig>(
+  definition: PluginDefinition<Config>,
+): PluginDefinition<Config> {
+  return definition;
+}

@@ -1,0 +1,49 @@
+/**
+ * The contract every kind of resource keeps, and what a resource may touch.
+ *
+ * A resource is a thing in the kernel or on disk that one attachment needs: a link, an address, a NAT element,
+ * a lease. Its specification is plain JSON and says everything needed to make it, to recognise it and to take
+ * it away, because DEL has nothing but that text, written down before the thing was made.
+ */
+import type { Host } from "./host.ts";
+
+/** One attachment of one container to one network: the key of all that the engine writes down. */
+export interface Owner {
+  network: string;
+  containerId: string;
+  ifName: string;
+}
+
+export interface ResourceKind<Spec, Made = void> {
+  /** Stands in the ledger; never reuse a name for another specification. */
+  readonly kind: string;
+  /** Makes it, or throws with nothing of it left behind. Answers what only the kernel could decide. */
+  apply(spec: Spec, host: Host): Made;
+  /** What `apply` would have answered, as far as it is known, when the list is only being restated. */
+  readonly unmade: Made;
+  /** One line for each difference between the specification and what is there; empty when they agree. */
+  verify(spec: Spec, host: Host): string[];
+  /** Takes it away. What is absent, or has become somebody else's, counts as taken away. */
+  remove(spec: Spec, host: Host): void;
+  /** One line a person reads: `veth eth0 in the container, vethab12cd34 on the host`. */
+  describe(spec: Spec): string;
+  /**
+   * A shared thing (a bridge, a base chain) is not removed by DEL. When the ADD that made it fails, it is undone
+   * here, given what `apply` answered. Without this, a failed ADD calls `remove`.
+   */
+  undo?(spec: Spec, made: Made, host: Host): void;
+  /** GC without a ledger: takes away what this kind made for attachments of the network that are not valid. */
+  sweep?(network: string, isValid: (owner: { containerId: string; ifName: string }) => boolean, host: Host): void;
+}
+
+/** A specification together with its kind: what a plugin hands to the engine. */
+export interface Resource<Made = void> {
+  // deno-lint-ignore no-explicit-any
+  readonly kind: ResourceKind<any, Made>;
+  readonly spec: unknown;
+}
+
+/** Makes the function that plugins call: `address({ … })` for the kind `addressKind`. */
+export function resource<Spec, Made>(kind: ResourceKind<Spec, Made>): (spec: Spec) => Resource<Made> {
+  return (spec) => ({ kind, spec });
+}

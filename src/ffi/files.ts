@@ -1,0 +1,216 @@
+/**
+ * Small state files: opened by descriptor, never through a symbolic link, with the modes given here whatever
+ * the umask adds. Not for the user's own files, which may well be links: `readTextFile` follows those.
+ */
+import { FFIType } from "bun:ffi";
+import { EEXIST, EINTR, ENOENT, isErrno, SyscallError } from "./errno.ts";
+import { bind, check, cString, fromUtf8, lastErrno, libc, retrying, utf8 } from "./libc.ts";
+
+// open(2) on Linux, asm-generic/fcntl.h; O_DIRECTORY and O_NOFOLLOW differ on arm64.
+const arm = process.arch === "arm64";
+export const O_RDONLY = 0;
+export const O_WRONLY = 1;
+export const O_RDWR = 2;
+export const O_CREAT = 0o100;
+export const O_EXCL = 0o200;
+export const O_TRUNC = 0o1000;
+export const O_APPEND = 0o2000;
+export const O_NONBLOCK = 0o4000;
+export const O_DIRECTORY = arm ? 0o40000 : 0o200000;
+export const O_NOFOLLOW = arm ? 0o100000 : 0o400000;
+export const O_CLOEXEC = 0o2000000;
+
+export function openFile(path: string, flags: number, mode = 0o600): number {
+  const cPath = cString(path);
+  return retrying("open", () => libc.open(cPath, flags | O_CLOEXEC, mode), path);
+}
+
+export function closeFile(fd: number): void {
+  libc.close(fd);
+}
+
+/** Everything from the descriptor's position to its end. `limitBytes` guards against endless input. */
+export function readAll(fd: number, limitBytes = 64 * 1024 * 1024, subject?: string): Uint8Array {
+  let buffer = new Uint8Array(8192);
+  let length = 0;
+  for (;;) {
+    if (length === buffer.length) {
+      if (length >= limitBytes) throw new SyscallError("read", 27, subject);
+      const larger = new Uint8Array(Math.min(buffer.length * 4, limitBytes));
+      larger.set(buffer);
+      buffer = larger;
+    }
+    const target = buffer.subarray(length);
+    const got = retrying("read", () => Number(libc.read(fd, target, target.length)), subject);
+    if (got === 0) return buffer.subarray(0, length);
+    length += got;
+  }
+}
+
+/** Writes every byte, waiting where a non-blocking descriptor is full. */
+export function writeAll(fd: number, bytes: Uint8Array, subject?: string): void {
+  let written = 0;
+  while (written < bytes.length) {
+    const rest = bytes.subarray(written);
+    const count = Number(libc.write(fd, rest, rest.length));
+    if (count >= 0) {
+      written += count;
+      continue;
+    }
+    const errno = lastErrno();
+    if (errno === EINTR) continue;
+    if (errno !== 11) throw new SyscallError("write", errno, subject);
+    const pollfd = new Uint8Array(8);
+    const view = new DataView(pollfd.buffer);
+    view.setInt32(0, fd, true);
+    view.setInt16(4, 0x4, true); // POLLOUT
+    libc.poll(pollfd, 1, -1);
+  }
+}
+
+/** The file's text, or undefined when there is no such file. */
+export function readTextFile(path: string): string | undefined {
+  let fd: number;
+  try {
+    fd = openFile(path, O_RDONLY);
+  } catch (error) {
+    if (isErrno(error, ENOENT)) return undefined;
+    throw error;
+  }
+  try {
+    return fromUtf8(readAll(fd, undefined, path));
+  } finally {
+    closeFile(fd);
+  }
+}
+
+/** Makes the directory and its parents, each with `mode`. Existing ones are left as they are. */
+export function makeDirectories(path: string, mode = 0o700): void {
+  if (libc.mkdir(cString(path), mode) === 0) return;
+  const errno = lastErrno();
+  if (errno === EEXIST) return;
+  const parent = path.slice(0, path.lastIndexOf("/"));
+  if (errno !== ENOENT || parent === "") throw new SyscallError("mkdir", errno, path);
+  makeDirectories(parent, mode);
+  if (libc.mkdir(cString(path), mode) !== 0 && lastErrno() !== EEXIST) {
+    throw new SyscallError("mkdir", lastErrno(), path);
+  }
+}
+
+/** Answers whether there was anything to remove. */
+export function removeFile(path: string): boolean {
+  if (libc.unlink(cString(path)) === 0) return true;
+  const errno = lastErrno();
+  if (errno === ENOENT || errno === 20) return false;
+  throw new SyscallError("unlink", errno, path);
+}
+
+/**
+ * Replaces the file's content in one step: readers see the old text or the new, also after a crash of this
+ * process. `durable` adds the fsync of file and directory that a power cut asks for.
+ */
+export function replaceFile(
+  path: string,
+  text: string,
+  options: { mode?: number; durable?: boolean; temporary?: string } = {},
+) {
+  const temporary = options.temporary ?? `${path}.${process.pid}.tmp`;
+  const fd = openFile(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, options.mode ?? 0o600);
+  try {
+    writeAll(fd, utf8(text), temporary);
+    if (options.durable) syncDescriptor(fd, temporary);
+    check("rename", libc.rename(cString(temporary), cString(path)), path);
+  } catch (error) {
+    libc.unlink(cString(temporary));
+    throw error;
+  } finally {
+    closeFile(fd);
+  }
+  if (options.durable) syncDirectory(path.slice(0, path.lastIndexOf("/")) || "/");
+}
+
+const bindRare = () =>
+  bind({
+    fsync: { args: ["i32"], returns: "i32" },
+    rmdir: { args: ["ptr"], returns: "i32" },
+    getdents64: { args: ["i32", "ptr", "usize"], returns: FFIType.i64_fast },
+  });
+let rareSymbols: ReturnType<typeof bindRare> | undefined;
+const rare = () => (rareSymbols ??= bindRare());
+
+export function syncDescriptor(fd: number, subject?: string): void {
+  check("fsync", rare().fsync(fd), subject);
+}
+
+export function syncDirectory(path: string): void {
+  const fd = openFile(path, O_RDONLY | O_DIRECTORY);
+  try {
+    syncDescriptor(fd, path);
+  } finally {
+    closeFile(fd);
+  }
+}
+
+/** Removes the directory if it is empty; answers whether it did. */
+export function removeEmptyDirectory(path: string): boolean {
+  return rare().rmdir(cString(path)) === 0;
+}
+
+/** Names in the directory, without "." and "..", sorted; empty when there is no such directory. */
+export function listDirectory(path: string): string[] {
+  let fd: number;
+  try {
+    fd = openFile(path, O_RDONLY | O_DIRECTORY);
+  } catch (error) {
+    if (isErrno(error, ENOENT)) return [];
+    throw error;
+  }
+  try {
+    const names: string[] = [];
+    const buffer = new Uint8Array(32768);
+    const view = new DataView(buffer.buffer);
+    for (;;) {
+      const length = check("getdents64", Number(rare().getdents64(fd, buffer, buffer.length)), path);
+      if (length === 0) return names.sort();
+      // struct linux_dirent64: ino u64, off u64, reclen u16, type u8, name
+      for (let at = 0; at < length; at += view.getUint16(at + 16, true)) {
+        const nameEnd = buffer.indexOf(0, at + 19);
+        const name = fromUtf8(buffer.subarray(at + 19, nameEnd));
+        if (name !== "." && name !== "..") names.push(name);
+      }
+    }
+  } finally {
+    closeFile(fd);
+  }
+}
+
+export interface FileIdentity {
+  /** S_IFMT bits and permissions, as in stat(2). */
+  mode: number;
+  size: number;
+  inode: bigint;
+  device: bigint;
+  links: number;
+  uid: number;
+}
+
+/** stat(2) of an open descriptor, or of a path when one is given (relative to nothing: pass it absolute). */
+export function identify(target: number | string, followLinks = true): FileIdentity {
+  const buffer = new Uint8Array(256);
+  const byPath = typeof target === "string";
+  const flags = byPath ? (followLinks ? 0 : 0x100) : 0x1000; // AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
+  check(
+    "stat",
+    libc.statx(byPath ? -100 : target, cString(byPath ? target : ""), flags, 0x7ff, buffer),
+    byPath ? target : `descriptor ${target}`,
+  );
+  const view = new DataView(buffer.buffer); // struct statx, linux/stat.h
+  return {
+    links: view.getUint32(16, true),
+    uid: view.getUint32(20, true),
+    mode: view.getUint16(28, true),
+    inode: view.getBigUint64(32, true),
+    size: Number(view.getBigUint64(40, true)),
+    device: (BigInt(view.getUint32(136, true)) << 32n) | BigInt(view.getUint32(140, true)),
+  };
+}

@@ -1,0 +1,3 @@
+export interface NetlinkSocket {
+  readonly fd: number;
+}

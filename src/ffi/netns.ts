@@ -1,0 +1,71 @@
+/**
+ * Network namespaces by descriptor: opening a path as one, comparing two, and working inside one.
+ *
+ * See network_namespaces(7) and ioctl_nsfs(2).
+ */
+import { ENOENT, ENOTDIR, isErrno, SyscallError } from "./errno.ts";
+import { closeFile, identify, O_RDONLY, openFile } from "./files.ts";
+import { check, libc } from "./libc.ts";
+
+const NSFS_MAGIC = 0x6e736673;
+const PROC_SUPER_MAGIC = 0x9fa0;
+const NS_GET_NSTYPE = 0xb703;
+const CLONE_NEWNET = 0x40000000;
+
+/** The path exists and is something other than a network namespace. */
+export class NotANetnsError extends Error {
+  constructor(path: string, what: string) {
+    super(`${what} on "${path}"`);
+    this.name = "NotANetnsError";
+  }
+}
+
+/** Opens the namespace. Throws SyscallError when the path cannot be opened, NotANetnsError when it is another thing. */
+export function openNetns(path: string): number {
+  // O_NONBLOCK: opening a FIFO left in the namespace's place must not wait for its writer.
+  const fd = openFile(path, O_RDONLY | 0o4000);
+  try {
+    const buffer = new Uint8Array(128);
+    check("fstatfs", libc.fstatfs(fd, buffer), path);
+    const magic = new DataView(buffer.buffer).getUint32(0, true);
+    if (magic !== NSFS_MAGIC && magic !== PROC_SUPER_MAGIC) {
+      throw new NotANetnsError(path, `unknown FS magic ${magic.toString(16)}`);
+    }
+    if (libc.ioctl(fd, NS_GET_NSTYPE, null) !== CLONE_NEWNET) {
+      throw new NotANetnsError(path, "no network namespace");
+    }
+    return fd;
+  } catch (error) {
+    closeFile(fd);
+    throw error;
+  }
+}
+
+/** Whether an error of `openNetns` means that the container's namespace is no more. */
+export function isNetnsGone(error: unknown): boolean {
+  // A plain file is what is left when the bind mount of a namespace was undone (for example by a reboot).
+  return error instanceof NotANetnsError || isErrno(error, ENOENT, ENOTDIR);
+}
+
+/** The namespace this process works in. */
+export function openOwnNetns(): number {
+  return openFile("/proc/thread-self/ns/net", O_RDONLY);
+}
+
+export function isSameNetns(one: number, other: number): boolean {
+  const a = identify(one), b = identify(other);
+  return a.inode === b.inode && a.device === b.device;
+}
+
+/** Runs `work` with the thread inside `netns`, and comes back to `home` whatever happens. `work` must not yield. */
+export function inNetns<T>(netns: number, home: number, work: () => T): T {
+  check("setns", libc.setns(netns, CLONE_NEWNET));
+  try {
+    return work();
+  } finally {
+    if (libc.setns(home, CLONE_NEWNET) !== 0) {
+      // Going on would apply everything that follows to the container instead of the host.
+      throw new SyscallError("setns back to the host", 22);
+    }
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * IP addresses and prefixes as text and bytes. Pure; texts are what Go's net package accepts and prints, because
+ * results and lease files are compared with its output.
+ */
+
+export interface Prefix {
+  /** 4 or 16 bytes, host bits kept. */
+  bytes: Uint8Array;
+  bits: number;
+}
+
+/** 4 bytes, 16 bytes, or undefined when the text is no address. A v4-mapped address counts as version 4. */
+export function parseAddress(text: string): Uint8Array | undefined {
+  return text.includes(":") ? parseV6(text) : parseV4(text);
+}
+
+function parseV4(text: string): Uint8Array | undefined {
+  const parts = text.split(".");
+  if (parts.length !== 4) return undefined;
+  const bytes = new Uint8Array(4);
+  for (let index = 0; index < 4; index++) {
+    const part = parts[index]!;
+    // Leading zeros are refused, as Go does: some programs read them as octal.
+    if (!/^(0|[1-9][0-9]{0,2})$/.test(part) || Number(part) > 255) return undefined;
+    bytes[index] = Number(part);
+  }
+  return bytes;
+}
+
+function parseV6(text: string): Uint8Array | undefined {
+  let head = text;
+  let tail: Uint8Array | undefined;
+  const lastColon = text.lastIndexOf(":");
+  if (text.includes(".")) {
+    tail = parseV4(text.slice(lastColon + 1));
+    if (tail === undefined) return undefined;
+    head = text.slice(0, lastColon + 1) + "0:0";
+  }
+  const halves = head.split("::");
+  if (halves.length > 2) return undefined;
+  const groups = (half: string) => (half === "" ? [] : half.split(":"));
+  const before = groups(halves[0]!);
+  const after = halves.length === 2 ? groups(halves[1]!) : [];
+  const given = before.length + after.length;
+  if (halves.length === 2 ? given > 7 : given !== 8) return undefined;
+  const all = [...before, ...new Array<string>(8 - given).fill("0"), ...after];
+  const bytes = new Uint8Array(16);
+  for (let index = 0; index < 8; index++) {
+    const group = all[index]!;
+    if (!/^[0-9a-fA-F]{1,4}$/.test(group)) return undefined;
+    const value = parseInt(group, 16);
+    bytes[index * 2] = value >> 8;
+    bytes[index * 2 + 1] = value & 0xff;
+  }
+  if (tail !== undefined) bytes.set(tail, 12);
+  return isV4Mapped(bytes) ? bytes.slice(12) : bytes;
+}
+
+function isV4Mapped(bytes: Uint8Array): boolean {
+  for (let index = 0; index < 10; index++) if (bytes[index] !== 0) return false;
+  return bytes[10] === 0xff && bytes[11] === 0xff;
+}
+
+/** Dotted for 4 bytes; RFC 5952 for 16. */
+export function formatAddress(bytes: Uint8Array): string {
+  if (bytes.length === 4) return bytes.join(".");
+  const groups: number[] = [];
+  for (let index = 0; index < 16; index += 2) groups.push((bytes[index]! << 8) | bytes[index + 1]!);
+  let zerosAt = -1, zerosLength = 1;
+  for (let start = 0; start < 8; start++) {
+    let end = start;
+    while (end < 8 && groups[end] === 0) end++;
+    if (end - start > zerosLength) [zerosAt, zerosLength] = [start, end - start];
+  }
+  const hex = (part: number[]) => part.map((group) => group.toString(16)).join(":");
+  if (zerosAt < 0) return hex(groups);
+  return `${hex(groups.slice(0, zerosAt))}::${hex(groups.slice(zerosAt + zerosLength))}`;
+}
+
+/** `10.88.0.5/16` with its host bits, or undefined. */
+export function parsePrefix(text: string): Prefix | undefined {
+  const slash = text.indexOf("/");
+  if (slash < 0) return undefined;
+  const address = text.slice(0, slash);
+  const bytes = parseAddress(address);
+  const bitsText = text.slice(slash + 1);
+  if (bytes === undefined || !/^[0-9]{1,3}$/.test(bitsText)) return undefined;
+  const written = Number(bitsText);
+  // ::ffff:10.0.0.1/120 is 10.0.0.1/24.
+  const bits = address.includes(":") && bytes.length === 4 ? written - 96 : written;
+  if (bits < 0 || bits > bytes.length * 8) return undefined;
+  return { bytes, bits };
+}
+
+export function formatPrefix(prefix: Prefix): string {
+  return `${formatAddress(prefix.bytes)}/${prefix.bits}`;
+}
+
+/** The address with its host bits cleared. */
+export function networkOf(prefix: Prefix): Uint8Array {
+  return prefix.bytes.map((byte, index) => byte & maskByte(prefix.bits, index));
+}
+
+/** The address with its host bits set: for version 4 the broadcast address. */
+export function lastOf(prefix: Prefix): Uint8Array {
+  return prefix.bytes.map((byte, index) => byte | (~maskByte(prefix.bits, index) & 0xff));
+}
+
+function maskByte(bits: number, index: number): number {
+  const left = Math.max(0, Math.min(8, bits - index * 8));
+  return (0xff << (8 - left)) & 0xff;
+}
+
+export function contains(prefix: Prefix, address: Uint8Array): boolean {
+  if (prefix.bytes.length !== address.length) return false;
+  return address.every((byte, index) => ((byte ^ prefix.bytes[index]!) & maskByte(prefix.bits, index)) === 0);
+}
+
+/** Numeric order; addresses of different length never compare equal. */
+export function compareAddresses(a: Uint8Array, b: Uint8Array): number {
+  if (a.length !== b.length) return a.length - b.length;
+  for (let index = 0; index < a.length; index++) {
+    if (a[index] !== b[index]) return a[index]! - b[index]!;
+  }
+  return 0;
+}
+
+/** The address `distance` further on (or back); undefined when it runs out of the address space. */
+export function offsetAddress(address: Uint8Array, distance: bigint): Uint8Array | undefined {
+  const value = toBigInt(address) + distance;
+  if (value < 0n || value >= 1n << BigInt(address.length * 8)) return undefined;
+  return fromBigInt(value, address.length);
+}
+
+export function toBigInt(address: Uint8Array): bigint {
+  let value = 0n;
+  for (const byte of address) value = (value << 8n) | BigInt(byte);
+  return value;
+}
+
+export function fromBigInt(value: bigint, length: number): Uint8Array {
+  const bytes = new Uint8Array(length);
+  for (let index = length - 1; index >= 0; index--, value >>= 8n) bytes[index] = Number(value & 0xffn);
+  return bytes;
+}
+
+export function isV6(text: string): boolean {
+  return parseAddress(text.split("/")[0]!)?.length === 16;
+}
