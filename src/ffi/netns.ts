@@ -3,7 +3,7 @@
  *
  * See network_namespaces(7) and ioctl_nsfs(2).
  */
-import { ENOENT, ENOTDIR, isErrno, SyscallError } from "./errno.ts";
+import { ENOENT, ENOTDIR, isErrno } from "./errno.ts";
 import { closeFile, identify, O_RDONLY, openFile } from "./files.ts";
 import { check, libc } from "./libc.ts";
 
@@ -63,9 +63,7 @@ export function inNetns<T>(netns: number, home: number, work: () => T): T {
   try {
     return work();
   } finally {
-    if (libc.setns(home, CLONE_NEWNET) !== 0) {
-      // Going on would apply everything that follows to the container instead of the host.
-      throw new SyscallError("setns back to the host", 22);
-    }
+    // Going on in the container's namespace would apply everything that follows to the wrong machine.
+    check("setns", libc.setns(home, CLONE_NEWNET), "back to the host");
   }
 }
