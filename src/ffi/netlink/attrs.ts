@@ -1,0 +1,140 @@
+/**
+ * Netlink attributes as tables: one row says an attribute's name, number and wire form, and serves encoding,
+ * decoding and naming the attribute the kernel complains about. Pure.
+ *
+ * A table can be checked line by line against the kernel header it cites. Row order is emission order; a field left
+ * out is an attribute not sent. Attributes without a row are skipped when decoding.
+ */
+import { eachAttribute, MalformedMessage, type Writer } from "./wire.ts";
+
+/** How one attribute's payload is written and read. */
+export interface Codec<T> {
+  readonly nested?: boolean;
+  /** The table inside a nest, for naming attributes from an offset. */
+  readonly table?: AnyTable;
+  write(writer: Writer, value: T): void;
+  read(payload: Uint8Array): T;
+}
+
+export interface Row<T> {
+  readonly type: number;
+  readonly codec: Codec<T>;
+}
+
+// deno-lint-ignore no-explicit-any
+export type Rows = Record<string, Row<any>>;
+export type AttrsOf<R extends Rows> = { -readonly [K in keyof R]?: R[K] extends Row<infer T> ? T : never };
+
+export interface AttrTable<R extends Rows> {
+  readonly name: string;
+  readonly rows: R;
+  encode(writer: Writer, values: AttrsOf<R>): void;
+  decode(bytes: Uint8Array): AttrsOf<R>;
+}
+
+// deno-lint-ignore no-explicit-any
+type AnyTable = AttrTable<any>;
+
+export function attrTable<R extends Rows>(name: string, rows: R): AttrTable<R> {
+  // Index by number, made when the first message is decoded: many tables only ever encode.
+  let byType: Map<number, string> | undefined;
+  return {
+    name,
+    rows,
+    encode(writer, values) {
+      for (const key in rows) {
+        const value = values[key];
+        if (value === undefined) continue;
+        const { type, codec } = rows[key]!;
+        const write = () => codec.write(writer, value);
+        if (codec.nested) writer.nest(type, write);
+        else writer.attribute(type, write);
+      }
+    },
+    decode(bytes) {
+      byType ??= new Map(Object.keys(rows).map((key) => [rows[key]!.type, key]));
+      const values: Record<string, unknown> = {};
+      eachAttribute(bytes, (type, payload) => {
+        const key = byType!.get(type);
+        if (key !== undefined) values[key] = rows[key]!.codec.read(payload);
+      });
+      return values as AttrsOf<R>;
+    },
+  };
+}
+
+function view(payload: Uint8Array, size: number): DataView {
+  if (payload.length < size) throw new MalformedMessage(`${payload.length} bytes where ${size} are due`);
+  return new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
+}
+
+const row = <T>(codec: Codec<T>) => (type: number): Row<T> => ({ type, codec });
+
+export const u8 = row<number>({ write: (w, v) => void w.u8(v), read: (p) => view(p, 1).getUint8(0) });
+export const u16 = row<number>({ write: (w, v) => void w.u16(v), read: (p) => view(p, 2).getUint16(0, true) });
+export const u32 = row<number>({ write: (w, v) => void w.u32(v), read: (p) => view(p, 4).getUint32(0, true) });
+export const s32 = row<number>({ write: (w, v) => void w.u32(v >>> 0), read: (p) => view(p, 4).getInt32(0, true) });
+export const u16be = row<number>({ write: (w, v) => void w.u16be(v), read: (p) => view(p, 2).getUint16(0, false) });
+export const u32be = row<number>({ write: (w, v) => void w.u32be(v), read: (p) => view(p, 4).getUint32(0, false) });
+export const u64be = row<bigint>({
+  write: (w, v) => void w.u64be(v),
+  read: (p) => view(p, 8).getBigUint64(0, false),
+});
+/** An attribute that says something by being there. */
+export const flag = row<true>({ write: () => {}, read: () => true });
+export const binary = row<Uint8Array>({ write: (w, v) => void w.raw(v), read: (p) => p.slice() });
+export const text = row<string>({
+  write: (w, v) => void w.text(v),
+  read: (p) => {
+    const end = p.indexOf(0);
+    return new TextDecoder().decode(end < 0 ? p : p.subarray(0, end));
+  },
+});
+
+export function nest<R extends Rows>(type: number, table: AttrTable<R>): Row<AttrsOf<R>> {
+  return {
+    type,
+    codec: { nested: true, table, write: (w, v) => table.encode(w, v), read: (p) => table.decode(p) },
+  };
+}
+
+/** A nest that holds the same element over and over, each in an attribute of number `elementType`. */
+export function list<R extends Rows>(type: number, elementType: number, table: AttrTable<R>): Row<AttrsOf<R>[]> {
+  return {
+    type,
+    codec: {
+      nested: true,
+      table,
+      write: (w, values) => {
+        for (const value of values) w.nest(elementType, () => table.encode(w, value));
+      },
+      read: (p) => {
+        const values: AttrsOf<R>[] = [];
+        eachAttribute(p, (_type, element) => void values.push(table.decode(element)));
+        return values;
+      },
+    },
+  };
+}
+
+/** For payloads that are no attributes: a struct, or something whose shape depends on another field. */
+export function custom<T>(type: number, codec: Codec<T>): Row<T> {
+  return { type, codec };
+}
+
+/** The name of the attribute that starts at `offset` bytes into `bytes`: `IFLA linkInfo.data.vlan`. */
+export function attributeAt(table: AnyTable, bytes: Uint8Array, offset: number): string | undefined {
+  let at = 0;
+  let found: string | undefined;
+  eachAttribute(bytes, (type, payload) => {
+    const end = at + 4 + payload.length;
+    if (offset >= at && offset < end) {
+      const key = Object.keys(table.rows).find((name) => table.rows[name].type === type) ?? `attribute ${type}`;
+      const inner = table.rows[key]?.codec.table;
+      const deeper = inner && offset > at ? attributeAt(inner, payload, offset - at - 4) : undefined;
+      found = deeper === undefined ? key : `${key}.${deeper}`;
+    }
+    at = (end + 3) & ~3;
+  });
+  return found;
+}

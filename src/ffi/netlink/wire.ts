@@ -1,0 +1,180 @@
+/**
+ * The bytes of netlink: the message header, attributes and their alignment. Pure; see netlink(7) and
+ * linux/netlink.h. What the numbers mean is said elsewhere.
+ *
+ * Netlink is host byte order, and every machine this runs on is little-endian; network order is spelled out.
+ */
+
+/** linux/netlink.h: struct nlmsghdr is length u32, type u16, flags u16, sequence u32, port u32. */
+export const HEADER_BYTES = 16;
+
+export const NLM_F_REQUEST = 0x1;
+export const NLM_F_MULTI = 0x2;
+export const NLM_F_ACK = 0x4;
+export const NLM_F_DUMP_INTR = 0x10;
+export const NLM_F_DUMP = 0x300;
+export const NLM_F_REPLACE = 0x100;
+export const NLM_F_EXCL = 0x200;
+export const NLM_F_CREATE = 0x400;
+export const NLM_F_APPEND = 0x800;
+/** On an ACK: the kernel cut the request off its answer; extended attributes follow. */
+export const NLM_F_CAPPED = 0x100;
+export const NLM_F_ACK_TLVS = 0x200;
+
+export const NLMSG_ERROR = 2;
+export const NLMSG_DONE = 3;
+
+const NLA_F_NESTED = 0x8000;
+const NLA_TYPE_MASK = 0x3fff;
+
+const encoder = new TextEncoder();
+
+/**
+ * Writes messages one after another into a buffer that is used again for every request: `start`, fields and
+ * attributes in order, `finish`. Lengths of messages and nests are patched when they close.
+ */
+export class Writer {
+  bytes = new Uint8Array(8192);
+  view = new DataView(this.bytes.buffer);
+  length = 0;
+  private messageAt = 0;
+
+  reset(): this {
+    this.length = 0;
+    return this;
+  }
+
+  start(type: number, flags: number, sequence: number): this {
+    this.messageAt = this.length;
+    this.u32(0).u16(type).u16(flags).u32(sequence).u32(0);
+    return this;
+  }
+
+  finish(): void {
+    this.view.setUint32(this.messageAt, this.length - this.messageAt, true);
+  }
+
+  private room(count: number): number {
+    const at = this.length;
+    this.length = at + count;
+    if (this.length > this.bytes.length) {
+      const larger = new Uint8Array(Math.max(this.bytes.length * 2, this.length));
+      larger.set(this.bytes);
+      this.bytes = larger;
+      this.view = new DataView(larger.buffer);
+    }
+    return at;
+  }
+
+  u8(value: number): this {
+    const at = this.room(1);
+    this.view.setUint8(at, value);
+    return this;
+  }
+
+  u16(value: number): this {
+    const at = this.room(2);
+    this.view.setUint16(at, value, true);
+    return this;
+  }
+
+  u32(value: number): this {
+    const at = this.room(4);
+    this.view.setUint32(at, value, true);
+    return this;
+  }
+
+  u16be(value: number): this {
+    const at = this.room(2);
+    this.view.setUint16(at, value, false);
+    return this;
+  }
+
+  u32be(value: number): this {
+    const at = this.room(4);
+    this.view.setUint32(at, value, false);
+    return this;
+  }
+
+  u64be(value: bigint): this {
+    const at = this.room(8);
+    this.view.setBigUint64(at, value, false);
+    return this;
+  }
+
+  raw(value: Uint8Array): this {
+    const at = this.room(value.length);
+    this.bytes.set(value, at);
+    return this;
+  }
+
+  /** Zero bytes up to the next multiple of four; the buffer is reused, so they must be written. */
+  align(): this {
+    while (this.length % 4 !== 0) this.u8(0);
+    return this;
+  }
+
+  /** An attribute whose payload is written by `write`. */
+  attribute(type: number, write: () => void): this {
+    const at = this.room(4);
+    this.view.setUint16(at + 2, type, true);
+    write();
+    this.view.setUint16(at, this.length - at, true);
+    return this.align();
+  }
+
+  nest(type: number, write: () => void): this {
+    return this.attribute(type | NLA_F_NESTED, write);
+  }
+
+  /** Text with the terminating NUL that the kernel's NLA_NUL_STRING asks for. */
+  text(value: string): this {
+    return this.raw(encoder.encode(value)).u8(0);
+  }
+}
+
+/** A message as it came in. The payload is a view into the receive buffer: take what you keep out of it. */
+export interface Message {
+  type: number;
+  flags: number;
+  sequence: number;
+  payload: Uint8Array;
+}
+
+export class MalformedMessage extends Error {
+  constructor(what: string) {
+    super(`malformed netlink message: ${what}`);
+    this.name = "MalformedMessage";
+  }
+}
+
+/** Calls `visit` for every message in a datagram. */
+export function eachMessage(datagram: Uint8Array, visit: (message: Message) => void): void {
+  const view = new DataView(datagram.buffer, datagram.byteOffset, datagram.byteLength);
+  let at = 0;
+  while (at + HEADER_BYTES <= datagram.length) {
+    const length = view.getUint32(at, true);
+    if (length < HEADER_BYTES || at + length > datagram.length) {
+      throw new MalformedMessage(`length ${length} at ${at}`);
+    }
+    visit({
+      type: view.getUint16(at + 4, true),
+      flags: view.getUint16(at + 6, true),
+      sequence: view.getUint32(at + 8, true),
+      payload: datagram.subarray(at + HEADER_BYTES, at + length),
+    });
+    at += (length + 3) & ~3;
+  }
+}
+
+/** Calls `visit` for every attribute in `bytes` (a message's payload behind its fixed header, or a nest). */
+export function eachAttribute(bytes: Uint8Array, visit: (type: number, payload: Uint8Array) => void): void {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let at = 0;
+  while (at + 4 <= bytes.length) {
+    const length = view.getUint16(at, true);
+    if (length < 4 || at + length > bytes.length) throw new MalformedMessage(`attribute length ${length} at ${at}`);
+    visit(view.getUint16(at + 2, true) & NLA_TYPE_MASK, bytes.subarray(at + 4, at + length));
+    at += (length + 3) & ~3;
+  }
+}
