@@ -8,6 +8,7 @@
 /** The errno values the code branches on. The full list is asm-generic/errno.h. */
 export const EPERM = 1;
 export const ENOENT = 2;
+export const ESRCH = 3;
 export const EINTR = 4;
 export const EIO = 5;
 export const EBADF = 9;
@@ -21,9 +22,11 @@ export const ENODEV = 19;
 export const ENOTDIR = 20;
 export const EISDIR = 21;
 export const EINVAL = 22;
+export const ETXTBSY = 26;
 export const EFBIG = 27;
 export const ENOSPC = 28;
 export const EROFS = 30;
+export const EPIPE = 32;
 export const ERANGE = 34;
 export const ENAMETOOLONG = 36;
 export const ENOSYS = 38;
@@ -42,7 +45,7 @@ export const EDQUOT = 122;
 const known: Record<number, [name: string, text: string]> = {
   [EPERM]: ["EPERM", "operation not permitted"],
   [ENOENT]: ["ENOENT", "no such file or directory"],
-  3: ["ESRCH", "no such process"],
+  [ESRCH]: ["ESRCH", "no such process"],
   [EINTR]: ["EINTR", "interrupted system call"],
   [EIO]: ["EIO", "input/output error"],
   6: ["ENXIO", "no such device or address"],
@@ -64,13 +67,13 @@ const known: Record<number, [name: string, text: string]> = {
   23: ["ENFILE", "too many open files in system"],
   24: ["EMFILE", "too many open files"],
   25: ["ENOTTY", "inappropriate ioctl for device"],
-  26: ["ETXTBSY", "text file busy"],
+  [ETXTBSY]: ["ETXTBSY", "text file busy"],
   [EFBIG]: ["EFBIG", "file too large"],
   [ENOSPC]: ["ENOSPC", "no space left on device"],
   29: ["ESPIPE", "illegal seek"],
   [EROFS]: ["EROFS", "read-only file system"],
   31: ["EMLINK", "too many links"],
-  32: ["EPIPE", "broken pipe"],
+  [EPIPE]: ["EPIPE", "broken pipe"],
   [ERANGE]: ["ERANGE", "numerical result out of range"],
   [ENAMETOOLONG]: ["ENAMETOOLONG", "file name too long"],
   [ENOSYS]: ["ENOSYS", "function not implemented"],

@@ -33,7 +33,7 @@ export interface AttrTable<R extends Rows> {
 }
 
 // deno-lint-ignore no-explicit-any
-type AnyTable = AttrTable<any>;
+export type AnyTable = AttrTable<any>;
 
 export function attrTable<R extends Rows>(name: string, rows: R): AttrTable<R> {
   // Index by number, made when the first message is decoded: many tables only ever encode.

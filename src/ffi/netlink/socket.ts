@@ -10,7 +10,7 @@
  */
 import { errnoText, SyscallError } from "../errno.ts";
 import { bind, check, lastErrno, libc, retrying } from "../libc.ts";
-import { attributeAt, type AttrTable, type Rows } from "./attrs.ts";
+import { type AnyTable, attributeAt } from "./attrs.ts";
 import {
   eachAttribute,
   eachMessage,
@@ -66,7 +66,7 @@ export interface Request {
   /** Writes fixed header and attributes. */
   body: (writer: Writer) => void;
   /** For naming the attribute the kernel objects to: its table, and the size of the fixed header before it. */
-  table?: AttrTable<Rows>;
+  table?: AnyTable;
   fixedBytes?: number;
 }
 

@@ -1,0 +1,130 @@
+/** Addresses: the verbs of `ip address` (rtnetlink(7), linux/if_addr.h). */
+import { lastOf, networkOf, type Prefix } from "../../../net/address.ts";
+import { EADDRNOTAVAIL, EEXIST } from "../../errno.ts";
+import { attrTable, binary, u32 } from "../attrs.ts";
+import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
+import {
+  AF_INET,
+  AF_INET6,
+  IFA_ADDRESS,
+  IFA_BROADCAST,
+  IFA_F_DADFAILED,
+  IFA_F_NODAD,
+  IFA_F_TENTATIVE,
+  IFA_FLAGS,
+  IFA_LOCAL,
+  RTM_DELADDR,
+  RTM_GETADDR,
+  RTM_NEWADDR,
+} from "../uapi/rtnetlink.ts";
+
+const addressAttrs = attrTable("IFA", {
+  local: binary(IFA_LOCAL),
+  address: binary(IFA_ADDRESS),
+  broadcast: binary(IFA_BROADCAST),
+  flags: u32(IFA_FLAGS),
+});
+
+/** struct ifaddrmsg: family u8, prefix length u8, flags u8, scope u8, index u32. */
+const HEADER_BYTES = 8;
+
+function writeHeader(writer: Writer, family: number, bits: number, flags: number, index: number): void {
+  writer.u8(family).u8(bits).u8(flags & 0xff).u8(0).u32(index);
+}
+
+export function familyOf(address: Uint8Array): number {
+  return address.length === 4 ? AF_INET : AF_INET6;
+}
+
+/** `ip address add`. Answers "present" when the link has this address already. */
+export function addAddress(
+  socket: NetlinkSocket,
+  linkIndex: number,
+  prefix: Prefix,
+  options: { skipDad?: boolean } = {},
+): "added" | "present" {
+  const v4 = prefix.bytes.length === 4;
+  const flags = options.skipDad && !v4 ? IFA_F_NODAD : 0;
+  try {
+    socket.request({
+      what: `RTM_NEWADDR ${prefix.bytes.join(".")}/${prefix.bits}`,
+      type: RTM_NEWADDR,
+      flags: NLM_F_CREATE | NLM_F_EXCL,
+      table: addressAttrs,
+      fixedBytes: HEADER_BYTES,
+      body: (writer) => {
+        writeHeader(writer, familyOf(prefix.bytes), prefix.bits, flags, linkIndex);
+        addressAttrs.encode(writer, {
+          local: prefix.bytes,
+          address: prefix.bytes,
+          // Networks of one or two addresses have none (RFC 3021).
+          broadcast: v4 && prefix.bits <= 30 ? lastOf(prefix) : undefined,
+        });
+      },
+    });
+    return "added";
+  } catch (error) {
+    if (isNetlinkError(error, EEXIST)) return "present";
+    throw error;
+  }
+}
+
+/** `ip address del`. */
+export function delAddress(socket: NetlinkSocket, linkIndex: number, prefix: Prefix): "deleted" | "absent" {
+  try {
+    socket.request({
+      what: `RTM_DELADDR ${prefix.bytes.join(".")}/${prefix.bits}`,
+      type: RTM_DELADDR,
+      table: addressAttrs,
+      fixedBytes: HEADER_BYTES,
+      body: (writer) => {
+        writeHeader(writer, familyOf(prefix.bytes), prefix.bits, 0, linkIndex);
+        addressAttrs.encode(writer, { local: prefix.bytes, address: prefix.bytes });
+      },
+    });
+    return "deleted";
+  } catch (error) {
+    if (isNetlinkError(error, EADDRNOTAVAIL)) return "absent";
+    throw error;
+  }
+}
+
+export interface LinkAddress extends Prefix {
+  linkIndex: number;
+  tentative: boolean;
+  duplicate: boolean;
+}
+
+/** `ip address show dev …`; the kernel picks the link where it checks dump requests strictly (5.0 and newer). */
+export function listAddresses(socket: NetlinkSocket, linkIndex: number, family = 0): LinkAddress[] {
+  let addresses: LinkAddress[] = [];
+  socket.dump(
+    { what: "RTM_GETADDR dump", type: RTM_GETADDR, body: (writer) => writeHeader(writer, family, 0, 0, linkIndex) },
+    ({ type, payload }) => {
+      if (type !== RTM_NEWADDR) return;
+      const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
+      const values = addressAttrs.decode(payload.subarray(HEADER_BYTES));
+      const bytes = values.local ?? values.address;
+      if (bytes === undefined || view.getUint32(4, true) !== linkIndex) return;
+      const flags = values.flags ?? view.getUint8(2);
+      addresses.push({
+        linkIndex,
+        bytes,
+        bits: view.getUint8(1),
+        tentative: (flags & IFA_F_TENTATIVE) !== 0,
+        duplicate: (flags & IFA_F_DADFAILED) !== 0,
+      });
+    },
+    () => void (addresses = []),
+  );
+  return addresses;
+}
+
+/** Whether two prefixes share addresses. */
+export function overlap(a: Prefix, b: Prefix): boolean {
+  if (a.bytes.length !== b.bytes.length) return false;
+  const bits = Math.min(a.bits, b.bits);
+  const one = networkOf({ bytes: a.bytes, bits }), other = networkOf({ bytes: b.bytes, bits });
+  return one.every((byte, index) => byte === other[index]);
+}

@@ -1,0 +1,18 @@
+/** bridge: a link that joins others (linux/if_link.h IFLA_BR_*), and what it knows of each port (IFLA_BRPORT_*). */
+import { attrTable, u8 } from "../../attrs.ts";
+import {
+  IFLA_BR_VLAN_FILTERING,
+  IFLA_BRPORT_ISOLATED,
+  IFLA_BRPORT_MODE,
+  IFLA_BRPORT_STATE,
+} from "../../uapi/if-link.ts";
+
+export const bridgeData = attrTable("IFLA_INFO_DATA(bridge)", {
+  vlanFiltering: u8(IFLA_BR_VLAN_FILTERING),
+});
+
+export const bridgePortData = attrTable("IFLA_BRPORT", {
+  state: u8(IFLA_BRPORT_STATE),
+  hairpin: u8(IFLA_BRPORT_MODE),
+  isolated: u8(IFLA_BRPORT_ISOLATED),
+});

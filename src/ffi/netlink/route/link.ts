@@ -1,0 +1,292 @@
+/**
+ * Links: the verbs of `ip link` and `bridge link`, one request each (rtnetlink(7)).
+ *
+ * Links are made in place: under their final name, in their final namespace. Nothing here moves or renames one,
+ * because the kernel then waits for every processor to forget the old place: tens of milliseconds.
+ */
+import { ENODEV } from "../../errno.ts";
+import { type AttrsOf, attrTable, binary, custom, nest, text, u32, u8 } from "../attrs.ts";
+import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
+import {
+  IFF_PROMISC,
+  IFF_UP,
+  IFLA_ADDRESS,
+  IFLA_EXT_MASK,
+  IFLA_IFALIAS,
+  IFLA_IFNAME,
+  IFLA_INFO_DATA,
+  IFLA_INFO_KIND,
+  IFLA_INFO_SLAVE_DATA,
+  IFLA_INFO_SLAVE_KIND,
+  IFLA_LINK,
+  IFLA_LINK_NETNSID,
+  IFLA_LINKINFO,
+  IFLA_MASTER,
+  IFLA_MTU,
+  IFLA_NET_NS_FD,
+  IFLA_OPERSTATE,
+  IFLA_PROMISCUITY,
+  IFLA_PROTINFO,
+  IFLA_TXQLEN,
+  RTEXT_FILTER_SKIP_STATS,
+} from "../uapi/if-link.ts";
+import { AF_BRIDGE, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK } from "../uapi/rtnetlink.ts";
+import { bridgeData, bridgePortData } from "./kinds/bridge.ts";
+import { vethData } from "./kinds/veth.ts";
+import { linkHeader } from "./link-header.ts";
+
+/** What a kind of link adds to the request: its name and its table's values, already paired. */
+export interface LinkKind {
+  name: string;
+  write?: (writer: Writer) => void;
+}
+
+export function vethKind(values: AttrsOf<typeof vethData.rows>): LinkKind {
+  return { name: "veth", write: (writer) => vethData.encode(writer, values) };
+}
+
+export function bridgeKind(values: AttrsOf<typeof bridgeData.rows>): LinkKind {
+  return { name: "bridge", write: (writer) => bridgeData.encode(writer, values) };
+}
+
+const linkInfoAttrs = attrTable("IFLA_LINKINFO", {
+  kind: text(IFLA_INFO_KIND),
+  data: custom<(writer: Writer) => void>(IFLA_INFO_DATA, {
+    nested: true,
+    write: (writer, write) => write(writer),
+    read: () => () => {},
+  }),
+});
+
+const linkAttrs = attrTable("IFLA", {
+  ifName: text(IFLA_IFNAME),
+  address: binary(IFLA_ADDRESS),
+  mtu: u32(IFLA_MTU),
+  link: u32(IFLA_LINK),
+  master: u32(IFLA_MASTER),
+  txQueueLength: u32(IFLA_TXQLEN),
+  netnsFd: u32(IFLA_NET_NS_FD),
+  alias: text(IFLA_IFALIAS),
+  extMask: u32(IFLA_EXT_MASK),
+  linkInfo: nest(IFLA_LINKINFO, linkInfoAttrs),
+});
+
+export interface NewLink {
+  ifName: string;
+  kind: LinkKind;
+  address?: Uint8Array;
+  mtu?: number;
+  master?: number;
+  txQueueLength?: number;
+  netnsFd?: number;
+  up?: boolean;
+}
+
+/** `ip link add`. Fails with EEXIST when the name is taken. */
+export function addLink(socket: NetlinkSocket, { kind, up, ...attributes }: NewLink): void {
+  const flags = up ? IFF_UP : 0;
+  socket.request({
+    what: `RTM_NEWLINK ${attributes.ifName}`,
+    type: RTM_NEWLINK,
+    flags: NLM_F_CREATE | NLM_F_EXCL,
+    table: linkAttrs,
+    fixedBytes: linkHeader.bytes,
+    body: (writer) => {
+      linkHeader.write(writer, { flags, change: flags });
+      linkAttrs.encode(writer, { ...attributes, linkInfo: { kind: kind.name, data: kind.write } });
+    },
+  });
+}
+
+export interface LinkChange {
+  address?: Uint8Array;
+  mtu?: number;
+  master?: number;
+  up?: boolean;
+  promiscuous?: boolean;
+}
+
+/** `ip link set`. */
+export function setLink(socket: NetlinkSocket, link: { index: number; name: string }, change: LinkChange): void {
+  const { up, promiscuous, ...attributes } = change;
+  let flags = 0, mask = 0;
+  if (up !== undefined) [flags, mask] = [flags | (up ? IFF_UP : 0), mask | IFF_UP];
+  if (promiscuous !== undefined) [flags, mask] = [flags | (promiscuous ? IFF_PROMISC : 0), mask | IFF_PROMISC];
+  socket.request({
+    what: `RTM_NEWLINK ${link.name}`,
+    type: RTM_NEWLINK,
+    table: linkAttrs,
+    fixedBytes: linkHeader.bytes,
+    body: (writer) => {
+      linkHeader.write(writer, { index: link.index, flags, change: mask });
+      linkAttrs.encode(writer, attributes);
+    },
+  });
+}
+
+const portAttrs = attrTable("IFLA(AF_BRIDGE)", { port: nest(IFLA_PROTINFO, bridgePortData) });
+
+/** `bridge link set dev … hairpin … isolated …`. */
+export function setBridgePort(
+  socket: NetlinkSocket,
+  link: { index: number; name: string },
+  settings: { hairpin?: boolean; isolated?: boolean },
+): void {
+  const port: AttrsOf<typeof bridgePortData.rows> = {};
+  if (settings.hairpin !== undefined) port.hairpin = Number(settings.hairpin);
+  if (settings.isolated !== undefined) port.isolated = Number(settings.isolated);
+  socket.request({
+    what: `RTM_SETLINK bridge port ${link.name}`,
+    type: RTM_SETLINK,
+    table: portAttrs,
+    fixedBytes: linkHeader.bytes,
+    body: (writer) => {
+      linkHeader.write(writer, { family: AF_BRIDGE, index: link.index });
+      portAttrs.encode(writer, { port });
+    },
+  });
+}
+
+/** `ip link del`. The kernel answers only when it has forgotten the device everywhere: 15 ms and more. */
+export function delLink(socket: NetlinkSocket, ifName: string): "deleted" | "absent" {
+  try {
+    socket.request({
+      what: `RTM_DELLINK ${ifName}`,
+      type: RTM_DELLINK,
+      body: (writer) => {
+        linkHeader.write(writer, {});
+        linkAttrs.encode(writer, { ifName });
+      },
+    });
+    return "deleted";
+  } catch (error) {
+    if (isNetlinkError(error, ENODEV)) return "absent";
+    throw error;
+  }
+}
+
+/** A link as the kernel describes it. */
+export interface Link {
+  index: number;
+  name: string;
+  flags: number;
+  up: boolean;
+  mac: string;
+  mtu: number;
+  master: number | undefined;
+  /** The other end of a veth, the parent of a macvlan. */
+  link: number | undefined;
+  /** Set when `link` lies in another namespace. */
+  linkNetnsId: number | undefined;
+  operstate: number;
+  promiscuity: number;
+  alias: string | undefined;
+  kind: string | undefined;
+  vlanFiltering: boolean;
+  port: { hairpin: boolean; isolated: boolean } | undefined;
+}
+
+const linkInfoReading = attrTable("IFLA_LINKINFO", {
+  kind: text(IFLA_INFO_KIND),
+  data: nest(IFLA_INFO_DATA, bridgeData),
+  slaveKind: text(IFLA_INFO_SLAVE_KIND),
+  slaveData: nest(IFLA_INFO_SLAVE_DATA, bridgePortData),
+});
+
+const linkReading = attrTable("IFLA", {
+  ifName: text(IFLA_IFNAME),
+  address: binary(IFLA_ADDRESS),
+  mtu: u32(IFLA_MTU),
+  link: u32(IFLA_LINK),
+  linkNetnsId: u32(IFLA_LINK_NETNSID),
+  master: u32(IFLA_MASTER),
+  operstate: u8(IFLA_OPERSTATE),
+  promiscuity: u32(IFLA_PROMISCUITY),
+  alias: text(IFLA_IFALIAS),
+  linkInfo: custom(IFLA_LINKINFO, { write: () => {}, read: readLinkInfo }),
+});
+
+/** The data of a kind this file has no table for would be read as a bridge's, so the kind is looked at first. */
+function readLinkInfo(payload: Uint8Array): Pick<Link, "kind" | "vlanFiltering" | "port"> {
+  let kind = "", slaveKind = "";
+  let data: Uint8Array | undefined, slaveData: Uint8Array | undefined;
+  eachAttribute(payload, (type, value) => {
+    const { rows } = linkInfoReading;
+    if (type === IFLA_INFO_KIND) kind = rows.kind.codec.read(value);
+    else if (type === IFLA_INFO_SLAVE_KIND) slaveKind = rows.slaveKind.codec.read(value);
+    else if (type === IFLA_INFO_DATA) data = value;
+    else if (type === IFLA_INFO_SLAVE_DATA) slaveData = value;
+  });
+  const port = slaveKind === "bridge" && slaveData ? bridgePortData.decode(slaveData) : undefined;
+  return {
+    kind: kind === "" ? undefined : kind,
+    vlanFiltering: kind === "bridge" && data !== undefined && bridgeData.decode(data).vlanFiltering === 1,
+    port: port && { hairpin: port.hairpin === 1, isolated: port.isolated === 1 },
+  };
+}
+
+export function decodeLink(payload: Uint8Array): Link {
+  const header = linkHeader.read(payload);
+  const attributes = linkReading.decode(payload.subarray(linkHeader.bytes));
+  return {
+    index: header.index,
+    name: attributes.ifName ?? "",
+    flags: header.flags,
+    up: (header.flags & IFF_UP) !== 0,
+    mac: formatMac(attributes.address),
+    mtu: attributes.mtu ?? 0,
+    master: attributes.master,
+    link: attributes.link,
+    linkNetnsId: attributes.linkNetnsId,
+    operstate: attributes.operstate ?? 0,
+    promiscuity: attributes.promiscuity ?? 0,
+    alias: attributes.alias,
+    kind: attributes.linkInfo?.kind,
+    vlanFiltering: attributes.linkInfo?.vlanFiltering ?? false,
+    port: attributes.linkInfo?.port,
+  };
+}
+
+function formatMac(bytes: Uint8Array | undefined): string {
+  return bytes === undefined ? "" : Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join(":");
+}
+
+/** `ip link show`, by name or index. */
+export function getLink(socket: NetlinkSocket, which: string | number): Link | undefined {
+  let found: Link | undefined;
+  try {
+    socket.request({
+      what: `RTM_GETLINK ${which}`,
+      type: RTM_GETLINK,
+      body: (writer) => {
+        linkHeader.write(writer, typeof which === "number" ? { index: which } : {});
+        const ifName = typeof which === "string" ? which : undefined;
+        linkAttrs.encode(writer, { ifName, extMask: RTEXT_FILTER_SKIP_STATS });
+      },
+    }, (message) => {
+      if (message.type === RTM_NEWLINK) found = decodeLink(message.payload);
+    });
+  } catch (error) {
+    if (!isNetlinkError(error, ENODEV)) throw error;
+  }
+  return found;
+}
+
+/** All links of the socket's namespace. `master` lets the kernel pick a bridge's ports. */
+export function listLinks(socket: NetlinkSocket, filter: { master?: number } = {}): Link[] {
+  let links: Link[] = [];
+  socket.dump(
+    {
+      what: "RTM_GETLINK dump",
+      type: RTM_GETLINK,
+      body: (writer) => {
+        linkHeader.write(writer, {});
+        linkAttrs.encode(writer, { master: filter.master, extMask: RTEXT_FILTER_SKIP_STATS });
+      },
+    },
+    (message) => void (message.type === RTM_NEWLINK && links.push(decodeLink(message.payload))),
+    () => void (links = []),
+  );
+  return links;
+}

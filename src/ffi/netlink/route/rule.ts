@@ -1,0 +1,113 @@
+/** Policy rules: `ip rule` (linux/fib_rules.h). */
+import type { Prefix } from "../../../net/address.ts";
+import { ENOENT } from "../../errno.ts";
+import { attrTable, binary, text, u32 } from "../attrs.ts";
+import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
+import {
+  FR_ACT_TO_TBL,
+  FRA_DST,
+  FRA_IIFNAME,
+  FRA_PRIORITY,
+  FRA_SRC,
+  FRA_TABLE,
+  RTM_DELRULE,
+  RTM_GETRULE,
+  RTM_NEWRULE,
+} from "../uapi/rtnetlink.ts";
+import { familyOf } from "./address.ts";
+
+const ruleAttrs = attrTable("FRA", {
+  priority: u32(FRA_PRIORITY),
+  source: binary(FRA_SRC),
+  destination: binary(FRA_DST),
+  inputLink: text(FRA_IIFNAME),
+  table: u32(FRA_TABLE),
+});
+
+/** struct fib_rule_hdr: family, dst length, src length, tos, table, reserved ×2, action (u8 each), flags u32. */
+const HEADER_BYTES = 12;
+
+export interface Rule {
+  family: number;
+  source?: Prefix;
+  destination?: Prefix;
+  table: number;
+  /** Left out: the kernel takes the place before the first rule it finds. */
+  priority?: number;
+  inputLink?: string;
+}
+
+function body(rule: Rule) {
+  return (writer: Writer) => {
+    writer.u8(rule.family).u8(rule.destination?.bits ?? 0).u8(rule.source?.bits ?? 0).u8(0);
+    writer.u8(0).u8(0).u8(0).u8(FR_ACT_TO_TBL).u32(0);
+    ruleAttrs.encode(writer, {
+      priority: rule.priority,
+      source: rule.source?.bytes,
+      destination: rule.destination?.bytes,
+      inputLink: rule.inputLink,
+      table: rule.table,
+    });
+  };
+}
+
+/** The rule for packets from one source: `from SOURCE lookup TABLE`. */
+export function sourceRule(source: Prefix, table: number): Rule {
+  return { family: familyOf(source.bytes), source, table };
+}
+
+/** `ip rule add`. Fails with EEXIST when the same rule is there. */
+export function addRule(socket: NetlinkSocket, rule: Rule): void {
+  socket.request({
+    what: `RTM_NEWRULE table ${rule.table}`,
+    type: RTM_NEWRULE,
+    flags: NLM_F_CREATE | NLM_F_EXCL,
+    table: ruleAttrs,
+    fixedBytes: HEADER_BYTES,
+    body: body(rule),
+  });
+}
+
+/** `ip rule del`. */
+export function delRule(socket: NetlinkSocket, rule: Rule): "deleted" | "absent" {
+  try {
+    socket.request({
+      what: `RTM_DELRULE table ${rule.table}`,
+      type: RTM_DELRULE,
+      table: ruleAttrs,
+      fixedBytes: HEADER_BYTES,
+      body: body(rule),
+    });
+    return "deleted";
+  } catch (error) {
+    if (isNetlinkError(error, ENOENT)) return "absent";
+    throw error;
+  }
+}
+
+/** `ip rule show`. */
+export function listRules(socket: NetlinkSocket, family: number): Rule[] {
+  let rules: Rule[] = [];
+  socket.dump(
+    {
+      what: "RTM_GETRULE dump",
+      type: RTM_GETRULE,
+      body: (writer) => void writer.u8(family).u8(0).u8(0).u8(0).u32(0).u32(0),
+    },
+    ({ type, payload }) => {
+      if (type !== RTM_NEWRULE) return;
+      const values = ruleAttrs.decode(payload.subarray(HEADER_BYTES));
+      rules.push({
+        family,
+        source: values.source && { bytes: values.source, bits: payload[2]! },
+        destination: values.destination && { bytes: values.destination, bits: payload[1]! },
+        table: values.table ?? payload[4]!,
+        priority: values.priority ?? 0,
+        inputLink: values.inputLink,
+      });
+    },
+    () => void (rules = []),
+  );
+  return rules;
+}

@@ -1,0 +1,52 @@
+/** Numbers of linux/if_link.h, linux/if.h, linux/if_bridge.h and linux/veth.h (Linux 6.18). */
+
+export const IFF_UP = 0x1;
+export const IFF_LOOPBACK = 0x8;
+export const IFF_PROMISC = 0x100;
+
+export const IFLA_ADDRESS = 1;
+export const IFLA_IFNAME = 3;
+export const IFLA_MTU = 4;
+export const IFLA_LINK = 5;
+export const IFLA_MASTER = 10;
+export const IFLA_PROTINFO = 12;
+export const IFLA_TXQLEN = 13;
+export const IFLA_OPERSTATE = 16;
+export const IFLA_LINKINFO = 18;
+export const IFLA_IFALIAS = 20;
+export const IFLA_AF_SPEC = 26;
+export const IFLA_NET_NS_FD = 28;
+export const IFLA_EXT_MASK = 29;
+export const IFLA_PROMISCUITY = 30;
+export const IFLA_LINK_NETNSID = 37;
+export const IFLA_ALT_IFNAME = 53;
+
+export const IFLA_INFO_KIND = 1;
+export const IFLA_INFO_DATA = 2;
+export const IFLA_INFO_SLAVE_KIND = 4;
+export const IFLA_INFO_SLAVE_DATA = 5;
+
+export const VETH_INFO_PEER = 1;
+
+export const IFLA_BR_VLAN_FILTERING = 7;
+
+// IFLA_PROTINFO of AF_BRIDGE, and the bridge's IFLA_INFO_SLAVE_DATA
+export const IFLA_BRPORT_STATE = 1;
+export const IFLA_BRPORT_MODE = 4;
+export const IFLA_BRPORT_ISOLATED = 33;
+
+// IFLA_AF_SPEC of AF_BRIDGE
+export const IFLA_BRIDGE_FLAGS = 0;
+export const IFLA_BRIDGE_VLAN_INFO = 2;
+export const BRIDGE_FLAGS_MASTER = 1;
+export const BRIDGE_VLAN_INFO_PVID = 0x2;
+export const BRIDGE_VLAN_INFO_UNTAGGED = 0x4;
+export const BRIDGE_VLAN_INFO_RANGE_BEGIN = 0x8;
+export const BRIDGE_VLAN_INFO_RANGE_END = 0x10;
+export const RTEXT_FILTER_BRVLAN = 0x2;
+export const RTEXT_FILTER_SKIP_STATS = 0x8;
+
+// RFC 2863 states in IFLA_OPERSTATE
+export const IF_OPER_UNKNOWN = 0;
+export const IF_OPER_UP = 6;
+export const operstateNames = ["unknown", "not-present", "down", "lower-layer-down", "testing", "dormant", "up"];

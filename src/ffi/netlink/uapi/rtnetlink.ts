@@ -1,0 +1,72 @@
+/** Numbers of linux/rtnetlink.h, linux/if_addr.h, linux/neighbour.h and linux/fib_rules.h (Linux 6.18). */
+
+export const AF_UNSPEC = 0;
+export const AF_INET = 2;
+export const AF_BRIDGE = 7;
+export const AF_INET6 = 10;
+
+export const RTM_NEWLINK = 16;
+export const RTM_DELLINK = 17;
+export const RTM_GETLINK = 18;
+export const RTM_SETLINK = 19;
+export const RTM_NEWADDR = 20;
+export const RTM_DELADDR = 21;
+export const RTM_GETADDR = 22;
+export const RTM_NEWROUTE = 24;
+export const RTM_DELROUTE = 25;
+export const RTM_GETROUTE = 26;
+export const RTM_NEWNEIGH = 28;
+export const RTM_DELNEIGH = 29;
+export const RTM_GETNEIGH = 30;
+export const RTM_NEWRULE = 32;
+export const RTM_DELRULE = 33;
+export const RTM_GETRULE = 34;
+
+export const RTNLGRP_LINK = 1;
+export const RTNLGRP_IPV6_IFADDR = 9;
+
+// enum ifa: attributes of an address
+export const IFA_ADDRESS = 1;
+export const IFA_LOCAL = 2;
+export const IFA_LABEL = 3;
+export const IFA_BROADCAST = 4;
+export const IFA_FLAGS = 8;
+export const IFA_F_NODAD = 0x02;
+export const IFA_F_DADFAILED = 0x08;
+export const IFA_F_TENTATIVE = 0x40;
+export const IFA_F_PERMANENT = 0x80;
+
+// enum rtattr_type_t: attributes of a route
+export const RTA_DST = 1;
+export const RTA_OIF = 4;
+export const RTA_GATEWAY = 5;
+export const RTA_PRIORITY = 6;
+export const RTA_PREFSRC = 7;
+export const RTA_METRICS = 8;
+export const RTA_MULTIPATH = 9;
+export const RTA_TABLE = 15;
+export const RTAX_MTU = 2;
+export const RTAX_ADVMSS = 8;
+export const RT_TABLE_MAIN = 254;
+export const RTPROT_BOOT = 3;
+export const RTN_UNICAST = 1;
+export const RT_SCOPE_UNIVERSE = 0;
+export const RT_SCOPE_LINK = 253;
+export const RT_SCOPE_NOWHERE = 255;
+export const RTM_F_CLONED = 0x200;
+
+// linux/neighbour.h
+export const NDA_DST = 1;
+export const NDA_LLADDR = 2;
+export const NUD_PERMANENT = 0x80;
+export const NTF_SELF = 0x02;
+export const NTF_MASTER = 0x04;
+
+// linux/fib_rules.h
+export const FRA_DST = 1;
+export const FRA_SRC = 2;
+export const FRA_IIFNAME = 3;
+export const FRA_PRIORITY = 6;
+export const FRA_FWMARK = 10;
+export const FRA_TABLE = 15;
+export const FR_ACT_TO_TBL = 1;

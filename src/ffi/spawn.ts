@@ -1,0 +1,203 @@
+/**
+ * Child processes: posix_spawn(3), pipes, poll(2), waitpid(2), all synchronous.
+ *
+ * Not Bun.spawnSync: that hands out sockets where shell plugins expect pipes (`echo >/dev/stderr` fails on a socket),
+ * passes the environment through strings, and starts threads.
+ */
+import { FFIType, ptr } from "bun:ffi";
+import { EINTR, EPIPE, SyscallError } from "./errno.ts";
+import { closeFile, O_CLOEXEC } from "./files.ts";
+import { bind, check, cString, lastErrno, libc, retrying } from "./libc.ts";
+
+const bindSpawn = () =>
+  bind({
+    posix_spawn: { args: ["ptr", "ptr", "ptr", "ptr", "ptr", "ptr"], returns: "i32" },
+    posix_spawn_file_actions_init: { args: ["ptr"], returns: "i32" },
+    posix_spawn_file_actions_adddup2: { args: ["ptr", "i32", "i32"], returns: "i32" },
+    posix_spawn_file_actions_addclose: { args: ["ptr", "i32"], returns: "i32" },
+    posix_spawn_file_actions_destroy: { args: ["ptr"], returns: "i32" },
+    posix_spawnattr_init: { args: ["ptr"], returns: "i32" },
+    posix_spawnattr_setflags: { args: ["ptr", "i16"], returns: "i32" },
+    posix_spawnattr_setsigdefault: { args: ["ptr", "ptr"], returns: "i32" },
+    pipe2: { args: ["ptr", "i32"], returns: "i32" },
+    waitpid: { args: ["i32", "ptr", "i32"], returns: "i32" },
+    signal: { args: ["i32", "ptr"], returns: "ptr" },
+    syscall: { args: [FFIType.i64_fast, FFIType.i64_fast, FFIType.i64_fast], returns: FFIType.i64_fast },
+  });
+let spawnSymbols: ReturnType<typeof bindSpawn> | undefined;
+const c = () => (spawnSymbols ??= bindSpawn());
+
+const SIGCHLD = 17;
+// Bun ignores SIGPIPE (13) and SIGXFSZ (25), and what is ignored stays so across exec.
+const IGNORED_BY_BUN = (1n << 12n) | (1n << 24n);
+const POSIX_SPAWN_SETSIGDEF = 0x04;
+const SYS_pidfd_open = 434; // the same number on every architecture
+
+export interface Program {
+  path: string;
+  argv: readonly string[];
+  /** `NAME=value` entries as bytes, without the final NUL. */
+  environment: readonly Uint8Array[];
+  /** By the child's descriptor number: which of ours it gets, or undefined to have it closed. */
+  descriptors: readonly (number | undefined)[];
+}
+
+/** Starts the program and answers its process id. Our close-on-exec descriptors do not reach it. */
+export function spawn(program: Program): number {
+  const symbols = c();
+  const keep: Uint8Array[] = [];
+  const pointers = (strings: readonly Uint8Array[]) => {
+    keep.push(...strings);
+    return new BigUint64Array([...strings.map((bytes) => BigInt(ptr(bytes))), 0n]);
+  };
+  // Both structures are opaque; glibc's take 80 and 336 bytes.
+  const actions = new Uint8Array(512), attributes = new Uint8Array(512);
+  const pid = new Int32Array(1);
+  const succeed = (errno: number) => {
+    if (errno !== 0) throw new SyscallError("fork/exec", errno, program.path);
+  };
+  // A caller that ignores SIGCHLD would have the kernel throw our children's exit statuses away.
+  symbols.signal(SIGCHLD, null);
+  succeed(symbols.posix_spawn_file_actions_init(actions));
+  try {
+    succeed(symbols.posix_spawnattr_init(attributes));
+    succeed(symbols.posix_spawnattr_setsigdefault(attributes, new BigUint64Array(16).fill(IGNORED_BY_BUN, 0, 1)));
+    succeed(symbols.posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF));
+    program.descriptors.forEach((ours, theirs) => {
+      succeed(
+        ours === undefined
+          ? symbols.posix_spawn_file_actions_addclose(actions, theirs)
+          : symbols.posix_spawn_file_actions_adddup2(actions, ours, theirs),
+      );
+    });
+    const argv = pointers(program.argv.map(cString));
+    const environment = pointers(program.environment.map(withNul));
+    succeed(symbols.posix_spawn(pid, cString(program.path), actions, attributes, argv, environment));
+    // Only pointers to them are in the arrays above, so this use is what keeps them from being collected.
+    keep.length = 0;
+    return pid[0]!;
+  } finally {
+    symbols.posix_spawn_file_actions_destroy(actions);
+  }
+}
+
+function withNul(bytes: Uint8Array): Uint8Array {
+  const terminated = new Uint8Array(bytes.length + 1);
+  terminated.set(bytes);
+  return terminated;
+}
+
+/** How a child ended: by itself with a status, or by a signal. */
+export type Ending = { exitStatus: number } | { signal: number };
+
+export function waitFor(pid: number): Ending {
+  const status = new Int32Array(1);
+  retrying("waitpid", () => c().waitpid(pid, status, 0), `process ${pid}`);
+  const signal = status[0]! & 0x7f;
+  return signal === 0 ? { exitStatus: (status[0]! >> 8) & 0xff } : { signal };
+}
+
+export interface Finished {
+  ending: Ending;
+  stdout: Uint8Array;
+  stderr: Uint8Array;
+}
+
+/** What is kept of each of a child's outputs; the rest is read and dropped, so that the child never blocks. */
+const OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024;
+
+/** Runs the program with `stdin`, until it ends. A grandchild that keeps the pipes open is not waited for. */
+export function runProgram(program: Omit<Program, "descriptors">, stdin: Uint8Array): Finished {
+  const open = new Set<number>();
+  const pipe = (): [readEnd: number, writeEnd: number] => {
+    const ends = new Int32Array(2);
+    check("pipe", c().pipe2(ends, O_CLOEXEC));
+    open.add(ends[0]!).add(ends[1]!);
+    return [ends[0]!, ends[1]!];
+  };
+  const close = (fd: number) => {
+    if (open.delete(fd)) closeFile(fd);
+  };
+  try {
+    const [theirIn, ourIn] = pipe(), [ourOut, theirOut] = pipe(), [ourErr, theirErr] = pipe();
+    const pid = spawn({ ...program, descriptors: [theirIn, theirOut, theirErr] });
+    [theirIn, theirOut, theirErr].forEach(close);
+    // Without it (kernels before 5.3) the answer is negative, which poll ignores: then the pipes' ends end the loop.
+    const pidfd = Number(c().syscall(SYS_pidfd_open, pid, 0));
+    if (pidfd >= 0) open.add(pidfd);
+    const outputs = new Map([[ourOut, new Collected()], [ourErr, new Collected()]]);
+    let unwritten = stdin;
+    let ended = false;
+    for (;;) {
+      if (unwritten.length === 0) close(ourIn);
+      const reading = [...outputs.keys()].filter((fd) => open.has(fd));
+      if (reading.length === 0 && !open.has(ourIn)) break;
+      const ready = poll(
+        [...reading.map((fd) => ({ fd, events: POLLIN })), { fd: open.has(ourIn) ? ourIn : -1, events: POLLOUT }, {
+          fd: ended ? -1 : pidfd,
+          events: POLLIN,
+        }],
+        // Once the child has ended, only what is already in the pipes counts.
+        ended ? 0 : -1,
+      );
+      if (ended && !reading.some((fd) => ready.has(fd))) break;
+      if (ready.has(pidfd)) ended = true;
+      if (ready.has(ourIn)) {
+        // POLLOUT promises room for PIPE_BUF (4096) bytes, so this does not block.
+        const written = Number(libc.write(ourIn, unwritten, Math.min(unwritten.length, 4096)));
+        if (written >= 0) unwritten = unwritten.subarray(written);
+        else if (lastErrno() === EPIPE) close(ourIn);
+      }
+      for (const fd of reading) {
+        if (ready.has(fd) && !outputs.get(fd)!.readFrom(fd)) close(fd);
+      }
+    }
+    return { ending: waitFor(pid), stdout: outputs.get(ourOut)!.bytes(), stderr: outputs.get(ourErr)!.bytes() };
+  } finally {
+    open.forEach((fd) => closeFile(fd));
+  }
+}
+
+const POLLIN = 0x1;
+const POLLOUT = 0x4;
+
+/** The descriptors that are ready, or whose other end is gone. */
+function poll(wanted: readonly { fd: number; events: number }[], timeoutMs: number): Set<number> {
+  const table = new DataView(new ArrayBuffer(wanted.length * 8)); // struct pollfd
+  wanted.forEach(({ fd, events }, index) => {
+    table.setInt32(index * 8, fd, true);
+    table.setInt16(index * 8 + 4, events, true);
+  });
+  const count = libc.poll(new Uint8Array(table.buffer), wanted.length, timeoutMs);
+  if (count < 0 && lastErrno() !== EINTR) throw new SyscallError("poll", lastErrno());
+  return new Set(
+    wanted.filter((_, index) => count > 0 && table.getInt16(index * 8 + 6, true) !== 0).map((w) => w.fd),
+  );
+}
+
+/** What came out of one pipe. */
+class Collected {
+  private chunks: Uint8Array[] = [];
+  private size = 0;
+
+  /** Takes what is there; answers false at the end. */
+  readFrom(fd: number): boolean {
+    const chunk = new Uint8Array(65536);
+    const count = Number(libc.read(fd, chunk, chunk.length));
+    if (count < 0) return lastErrno() === EINTR;
+    const kept = chunk.subarray(0, Math.min(count, OUTPUT_LIMIT_BYTES - this.size));
+    this.size += kept.length;
+    if (kept.length > 0) this.chunks.push(kept);
+    return count > 0;
+  }
+
+  bytes(): Uint8Array {
+    const all = new Uint8Array(this.size);
+    let at = 0;
+    for (const chunk of this.chunks) {
+      all.set(chunk, at);
+      at += chunk.length;
+    }
+    return all;
+  }
+}
