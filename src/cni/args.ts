@@ -1,0 +1,49 @@
+/**
+ * CNI_ARGS: `KEY=value;KEY=value`, the legacy channel for per-attachment data (CNI conventions, "CNI_ARGS").
+ *
+ * Keys are case-sensitive, and a key the plugin does not know is an error unless `IgnoreUnknown=1` stands among them:
+ * engines that pass their own keys to every plugin always add it.
+ */
+import { CniError, INVALID_ENVIRONMENT } from "./error.ts";
+
+/** The pairs whose key is among `knownKeys`; the last of several wins. Throws a CniError of code 4. */
+export function parseCniArgs<Key extends string>(
+  text: string,
+  knownKeys: readonly Key[],
+): Partial<Record<Key, string>> {
+  const found: Partial<Record<Key, string>> = {};
+  if (text === "") return found;
+  const unknown: string[] = [];
+  let ignoreUnknown = false;
+  for (const pair of text.split(";")) {
+    const [key, value, ...more] = pair.split("=");
+    if (value === undefined || more.length > 0) throw invalid(`invalid pair ${JSON.stringify(pair)}`);
+    if (key === "IgnoreUnknown") ignoreUnknown = parseBoolean(value, pair);
+    else if (knownKeys.includes(key as Key)) found[key as Key] = value;
+    else unknown.push(JSON.stringify(pair));
+  }
+  if (unknown.length > 0 && !ignoreUnknown) throw invalid(`unknown args [${unknown.join(" ")}]`);
+  return found;
+}
+
+/** For plugins: the value of a known key is not what it has to be. */
+export function invalidArg(key: string, value: string, reason: string): CniError {
+  return invalid(`error parsing value of pair ${JSON.stringify(`${key}=${value}`)}: ${reason}`);
+}
+
+function parseBoolean(value: string, pair: string): boolean {
+  switch (value.toLowerCase()) {
+    case "1":
+    case "true":
+      return true;
+    case "0":
+    case "false":
+      return false;
+  }
+  const reason = `boolean unmarshal error: invalid input ${value}`;
+  throw invalid(`error parsing value of pair ${JSON.stringify(pair)}: ${reason}`);
+}
+
+function invalid(problem: string): CniError {
+  return new CniError(INVALID_ENVIRONMENT, `ARGS: ${problem}`, "CNI_ARGS");
+}

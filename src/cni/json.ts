@@ -1,0 +1,69 @@
+/**
+ * JSON documents from outside: the configuration on stdin, a delegate's result, files. One document, within limits.
+ *
+ * `JSON.parse` itself refuses trailing bytes, control characters and everything else RFC 8259 does not have, keeps the
+ * last of repeated keys as Go does, and makes `__proto__` an ordinary property. What it lacks are limits: it reads
+ * nesting so deep that nothing else could handle the value afterwards.
+ */
+import { CniError, DECODING_FAILURE } from "./error.ts";
+
+/** GC for a full node is about 7 MB. */
+export const DOCUMENT_LIMIT_BYTES = 16 * 1024 * 1024;
+
+/** No configuration or result nests deeper than a dozen. */
+export const DOCUMENT_LIMIT_DEPTH = 100;
+
+// A byte order mark is not JSON, and Go refuses it too. Bad UTF-8 becomes U+FFFD, as Go has it.
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** Throws a CniError of code 6 whose message starts with `subject`. */
+export function parseDocument(source: Uint8Array | string, subject: string): unknown {
+  if (source.length > DOCUMENT_LIMIT_BYTES) {
+    throw failure(subject, `the document is larger than ${DOCUMENT_LIMIT_BYTES} bytes`);
+  }
+  const text = typeof source === "string" ? source : decoder.decode(source);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    const reason = text.trim() === "" ? "unexpected end of JSON input" : (error as Error).message;
+    throw failure(subject, reason, error);
+  }
+  // Without that many brackets it cannot be that deep, and counting them costs next to nothing.
+  if (mayNestDeeper(text) && nestsDeeper(value, DOCUMENT_LIMIT_DEPTH)) {
+    throw failure(subject, `the document nests deeper than ${DOCUMENT_LIMIT_DEPTH}`);
+  }
+  return value;
+}
+
+function failure(subject: string, reason: string, cause?: unknown): CniError {
+  return new CniError(DECODING_FAILURE, `${subject}: ${reason}`, "", { cause });
+}
+
+function mayNestDeeper(text: string): boolean {
+  let brackets = 0;
+  for (const bracket of ["{", "["]) {
+    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) {
+      if (++brackets > DOCUMENT_LIMIT_DEPTH) return true;
+    }
+  }
+  return false;
+}
+
+function nestsDeeper(value: unknown, allowed: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (allowed === 0) return true;
+  return Object.values(value).some((part) => nestsDeeper(part, allowed - 1));
+}
+
+/**
+ * The form in which keys are compared. Go's decoder, and so everybody who writes configurations for it, takes
+ * `HostPort` for `hostPort`; its folding knows two letters outside ASCII that stand for ASCII ones.
+ */
+export function foldKey(key: string): string {
+  return key.toLowerCase().replaceAll("ſ", "s"); // The other one, the Kelvin sign, becomes k by itself.
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,96 @@
+/**
+ * The versions of the CNI specification this program speaks, how they order, and which results look alike.
+ *
+ * "Is it supported" asks for the exact string; "is it newer" compares the parsed numbers (so "1.1" is no older than
+ * 1.1.0 and yet supported nowhere). Both are the reference library's rules.
+ */
+import { CniError, DECODING_FAILURE, INCOMPATIBLE_VERSION } from "./error.ts";
+
+export const KNOWN_VERSIONS: readonly string[] = ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];
+
+export const CURRENT_VERSION = "1.1.0";
+
+/** What a configuration or a result without `cniVersion` is written in. */
+export const UNSTATED_VERSION = "0.1.0";
+
+/** The known versions from `first` on, for plugins that came late. */
+export function versionsSince(first: string): readonly string[] {
+  return KNOWN_VERSIONS.slice(KNOWN_VERSIONS.indexOf(first));
+}
+
+/**
+ * The three shapes a result has had, each named by the version that brought it: `ip4`/`ip6`; a list of `ips` with a
+ * version each; the same list without.
+ */
+export type ResultFamily = "0.1" | "0.3" | "1.0";
+
+/** undefined for versions nobody knows. The empty string belongs to the first family, as in the reference library. */
+export function resultFamily(version: string): ResultFamily | undefined {
+  switch (version) {
+    case "":
+    case "0.1.0":
+    case "0.2.0":
+      return "0.1";
+    case "0.3.0":
+    case "0.3.1":
+    case "0.4.0":
+      return "0.3";
+    case "1.0.0":
+    case "1.1.0":
+      return "1.0";
+  }
+  return undefined;
+}
+
+export type VersionNumbers = readonly [major: number, minor: number, micro: number];
+
+/** One to three numbers; missing ones are 0, and no text at all means 0.1.0. Throws a decoding failure. */
+export function parseVersion(text: string): VersionNumbers {
+  const parts = (text === "" ? UNSTATED_VERSION : text).split(".");
+  if (parts.length > 3) throw decodingFailure(`invalid version ${JSON.stringify(text)}: too many parts`);
+  const number = (index: number, name: string) => {
+    const part = parts[index] ?? "0";
+    if (!/^[+-]?[0-9]+$/.test(part)) {
+      throw decodingFailure(`failed to convert ${name} version part ${JSON.stringify(part)}: not an integer`);
+    }
+    return Number(part);
+  };
+  return [number(0, "major"), number(1, "minor"), number(2, "micro")];
+}
+
+function decodingFailure(message: string): CniError {
+  return new CniError(DECODING_FAILURE, message);
+}
+
+/** Negative, zero or positive, as for sorting. */
+export function compareVersions(one: string, other: string): number {
+  const a = parseVersion(one), b = parseVersion(other);
+  return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
+}
+
+/** The specification version that brought a verb. Verbs that are not here are as old as the version negotiation. */
+const verbSince: Record<string, string | undefined> = { CHECK: "0.4.0", GC: "1.1.0", STATUS: "1.1.0" };
+
+/**
+ * Refuses a call whose configuration is in a version that this plugin does not speak, or that does not have the verb
+ * yet. To be asked before anything is done.
+ */
+export function checkVersions(command: string, configVersion: string, supported: readonly string[]): void {
+  const since = verbSince[command];
+  if (since !== undefined) {
+    if (compareVersions(configVersion, since) < 0) {
+      throw new CniError(INCOMPATIBLE_VERSION, `config version does not allow ${command}`);
+    }
+    if (!supported.some((version) => compareVersions(version, configVersion) >= 0)) {
+      throw new CniError(INCOMPATIBLE_VERSION, `plugin version does not allow ${command}`);
+    }
+  }
+  const version = configVersion || UNSTATED_VERSION;
+  if (!supported.includes(version)) {
+    throw new CniError(
+      INCOMPATIBLE_VERSION,
+      "incompatible CNI versions",
+      `config is ${JSON.stringify(version)}, plugin supports [${supported.map((v) => JSON.stringify(v)).join(" ")}]`,
+    );
+  }
+}

@@ -1,0 +1,71 @@
+import { describe, expect, test } from "bun:test";
+import { DOCUMENT_LIMIT_BYTES, DOCUMENT_LIMIT_DEPTH, foldKey, parseDocument } from "../../src/cni/json.ts";
+import { CniError } from "../../src/cni/error.ts";
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
+
+function refusal(source: Uint8Array | string): string {
+  try {
+    parseDocument(source, "reading");
+  } catch (error) {
+    expect(error).toBeInstanceOf(CniError);
+    expect((error as CniError).code).toBe(6);
+    return (error as CniError).message;
+  }
+  throw new Error("was not refused");
+}
+
+describe("parseDocument()", () => {
+  test("reads bytes and text alike", () => {
+    expect(parseDocument(bytes(' {"name":"ünï"}\n'), "reading")).toEqual({ name: "ünï" });
+    expect(parseDocument("[1]", "reading")).toEqual([1]);
+  });
+
+  for (const source of ["", " \n"]) {
+    test(`says that ${JSON.stringify(source)} ends too early`, () => {
+      expect(refusal(source)).toBe("reading: unexpected end of JSON input");
+    });
+  }
+
+  for (
+    const source of ["{}{}", '{"a":1} x', '{"a":1,}', "{'a':1}", "\ufeff{}", "{}\0", "// no\n{}", "NaN", '{"a":01}']
+  ) {
+    test(`refuses ${JSON.stringify(source)}`, () => {
+      expect(refusal(bytes(source))).toStartWith("reading: ");
+    });
+  }
+
+  test("bad UTF-8 becomes the replacement character", () => {
+    expect(parseDocument(new Uint8Array([0x22, 0xff, 0x22]), "reading")).toBe("\ufffd");
+  });
+
+  test("nesting is limited, wherever in the document it is", () => {
+    expect(parseDocument(nested(DOCUMENT_LIMIT_DEPTH), "reading")).toBeArray();
+    expect(refusal(nested(DOCUMENT_LIMIT_DEPTH + 1))).toContain("nests deeper than 100");
+    expect(refusal(`{"a":1,"b":{"c":${nested(DOCUMENT_LIMIT_DEPTH)}}}`)).toContain("nests deeper than 100");
+    expect(refusal(nested(1_000_000))).toStartWith("reading: ");
+  });
+
+  test("many brackets side by side or in strings are no nesting", () => {
+    expect(parseDocument(`[${new Array(500).fill("[]").join()}]`, "reading")).toHaveLength(500);
+    expect(parseDocument(JSON.stringify("[".repeat(500)), "reading")).toHaveLength(500);
+  });
+
+  test("a document over the size limit is refused before it is parsed", () => {
+    expect(refusal(new Uint8Array(DOCUMENT_LIMIT_BYTES + 1))).toContain("larger than");
+  });
+
+  test("__proto__ is a property like any other and changes no prototype", () => {
+    const value = parseDocument('{"__proto__":{"polluted":true}}', "reading") as Record<string, unknown>;
+    expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+    expect(value.polluted).toBeUndefined();
+    expect(Object.keys(value)).toEqual(["__proto__"]);
+  });
+});
+
+test("foldKey() equates what Go's encoding/json equates", () => {
+  expect(["hostPort", "HostPort", "HOSTPORT", "ho\u017ftPort"].map(foldKey)).toEqual(new Array(4).fill("hostport"));
+  expect(["\u212aey", "key"].map(foldKey)).toEqual(["key", "key"]);
+  expect(foldKey("\u0130d")).not.toBe("id");
+});
