@@ -2,9 +2,9 @@
  * Small state files: opened by descriptor, never through a symbolic link, with the modes given here whatever
  * the umask adds. Not for the user's own files, which may well be links: `readTextFile` follows those.
  */
-import { FFIType } from "bun:ffi";
 import { EEXIST, EINTR, ENOENT, isErrno, SyscallError } from "./errno.ts";
 import { bind, check, cString, fromUtf8, lastErrno, libc, retrying, utf8 } from "./libc.ts";
+import { FFIType } from "./native.ts";
 
 // open(2) on Linux, asm-generic/fcntl.h; O_DIRECTORY and O_NOFOLLOW differ on arm64.
 const arm = process.arch === "arm64";

@@ -8,8 +8,9 @@
  * Everything is synchronous. Code that enters another network namespace relies on it: nothing else may run
  * on the thread between entering and leaving.
  */
-import { dlopen, type FFIFunction, FFIType, type Pointer, read } from "bun:ffi";
+import type { FFIFunction, Pointer } from "bun:ffi";
 import { EINTR, SyscallError } from "./errno.ts";
+import { dlopen, FFIType, read } from "./native.ts";
 
 export const LIBC = "libc.so.6";
 

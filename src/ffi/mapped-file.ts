@@ -4,9 +4,10 @@
  * A store into a page the file system cannot back is a SIGBUS, which no program survives: the whole length is
  * therefore allocated on disk before it is mapped, and a mapped file is never made shorter.
  */
-import { FFIType, type Pointer, toArrayBuffer } from "bun:ffi";
+import type { Pointer } from "bun:ffi";
 import { SyscallError } from "./errno.ts";
 import { bind, check, lastErrno } from "./libc.ts";
+import { FFIType, toArrayBuffer } from "./native.ts";
 
 const bindMapping = () =>
   bind({

@@ -4,10 +4,10 @@
  * Not Bun.spawnSync: that hands out sockets where shell plugins expect pipes (`echo >/dev/stderr` fails on a socket),
  * passes the environment through strings, and starts threads.
  */
-import { FFIType, ptr } from "bun:ffi";
 import { EINTR, EPIPE, SyscallError } from "./errno.ts";
 import { closeFile, O_CLOEXEC } from "./files.ts";
 import { bind, check, cString, lastErrno, libc, retrying } from "./libc.ts";
+import { FFIType, ptr } from "./native.ts";
 
 const bindSpawn = () =>
   bind({
