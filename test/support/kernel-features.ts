@@ -1,0 +1,29 @@
+/**
+ * What a test may ask of the kernel beyond the ordinary, probed once a run. A test skipped for it says so by name:
+ * `test.skipIf(lacks("bridge VLAN filtering"))`.
+ */
+import { openMachine } from "./machine.ts";
+
+const probes = {
+  "bridge VLAN filtering": "ip link add probe type bridge vlan_filtering 1",
+  "nftables bridge family":
+    "nft 'table bridge probe { chain c { type filter hook prerouting priority -300; ether saddr 00:00:00:00:00:01 drop; }; }'",
+  "isolated bridge ports":
+    "ip link add br type bridge; ip link add v0 type veth peer v1; ip link set v0 master br; bridge link set dev v0 isolated on",
+};
+
+export type Feature = keyof typeof probes;
+
+const missing = new Set<Feature>();
+{
+  await using machine = await openMachine();
+  for (const [feature, script] of Object.entries(probes) as [Feature, string][]) {
+    if ((await machine.run(["sh", "-ec", script])).code === 0) continue;
+    missing.add(feature);
+    console.warn(`SKIPPING what needs ${feature}: this kernel does not have it`);
+  }
+}
+
+export function lacks(feature: Feature | undefined): boolean {
+  return feature !== undefined && missing.has(feature);
+}

@@ -1,0 +1,78 @@
+/**
+ * Calling plugins as an engine does: by path, with CNI_* in the environment and the configuration on stdin.
+ *
+ * Two sets of binaries: ours, links to `dist/patchbay` by plugin name, and Debian's build of the Go plugins.
+ */
+import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { Container, Machine, Outcome, RunOptions } from "./machine.ts";
+
+export const GO_PLUGINS = "/usr/lib/cni";
+export const PATCHBAY = resolve(import.meta.dir, "../../dist/patchbay");
+
+const LINKED = ["loopback", "bridge", "host-local", "static"];
+let linked: string | undefined;
+
+/** A directory with the built binary under each plugin's name, for CNI_PATH. */
+export function patchbayPlugins(): string {
+  if (linked !== undefined) return linked;
+  if (!existsSync(PATCHBAY)) throw new Error("dist/patchbay is missing: run `npm run build` first");
+  const directory = mkdtempSync(join(tmpdir(), "patchbay-plugins-"));
+  for (const name of LINKED) symlinkSync(PATCHBAY, join(directory, name));
+  process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
+  return linked = directory;
+}
+
+export interface Call {
+  plugin: string;
+  command: string;
+  /** An object, or the exact text of stdin. */
+  conf: unknown;
+  container?: Container;
+  containerId?: string;
+  ifName?: string;
+  /** CNI_ARGS. */
+  args?: string;
+  /** Replaces or, when undefined, removes single variables. */
+  env?: Record<string, string | undefined>;
+}
+
+export interface Answer extends Outcome {
+  /** stdout as JSON, or undefined when it is none. */
+  // deno-lint-ignore no-explicit-any
+  json: any;
+}
+
+export async function cni(machine: Machine, bin: string, call: Call, options: RunOptions = {}): Promise<Answer> {
+  const command = [join(bin, call.plugin)];
+  const outcome = await machine.run(command, { ...options, stdin: stdinOf(call), env: environmentOf(bin, call) });
+  return { ...outcome, json: parse(outcome.stdout) };
+}
+
+export function stdinOf(call: Call): string {
+  return typeof call.conf === "string" ? call.conf : JSON.stringify(call.conf);
+}
+
+export function environmentOf(bin: string, call: Call): Record<string, string> {
+  const variables: Record<string, string | undefined> = {
+    CNI_COMMAND: call.command,
+    CNI_CONTAINERID: call.containerId ?? (call.container && `ctr-${call.container.name}`),
+    CNI_NETNS: call.container?.netnsPath,
+    CNI_IFNAME: call.ifName ?? (call.container && "eth0"),
+    CNI_ARGS: call.args,
+    CNI_PATH: bin,
+    ...call.env,
+  };
+  return Object.fromEntries(
+    Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+}
+
+function parse(text: string) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

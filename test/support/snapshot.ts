@@ -1,0 +1,236 @@
+/**
+ * What the kernel holds for a machine and its containers, as text lines that two machines, or two moments of one,
+ * can be compared by. Names, MACs and link-local addresses that were chosen at random are replaced by the part
+ * they play (`veth>c1/eth0`); indexes, handles, counters, timers and packet statistics are left out.
+ */
+import type { Container, Machine } from "./machine.ts";
+
+export interface Snapshot {
+  lines: string[];
+  /** Replaces the random names of this moment in another text, such as a result. */
+  name(text: string): string;
+}
+
+export interface SnapshotOptions {
+  /** MACs that were asked for, to be compared as they are. */
+  macs?: readonly string[];
+}
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+const section = "%%%";
+const scan = `
+ip -j -d -batch - <<END
+link show
+addr show
+route show table all
+neigh show nud permanent
+rule show
+END
+ip -j -6 rule show
+bridge -j vlan show
+nft -j list ruleset
+for save in "iptables-save" "ip6tables-save"; do echo ${section}; $save 2>/dev/null; done
+echo ${section}
+cd /proc/sys/net; grep -rs . ipv4/conf ipv6/conf ipv4/ip_forward || true
+echo ${section}
+`;
+const scanHost = `${scan}\ncd /sys/class/net; grep -Hs . */addr_assign_type || true`;
+
+export async function snapshot(machine: Machine, options: SnapshotOptions = {}): Promise<Snapshot> {
+  const [host, ...containers] = await Promise.all([
+    machine.sh(scanHost).then((text) => read("host", text)),
+    ...machine.containers.map(async (one: Container) => read(one.name, await machine.sh(scan, { in: one }))),
+  ]);
+  const name = namer([host!, ...containers], new Set(options.macs?.map((mac) => mac.toLowerCase())));
+  const lines = [host!, ...containers].flatMap((scope) => linesOf(scope)).map(name);
+  return { lines: lines.sort(), name };
+}
+
+interface Scope {
+  label: string;
+  links: Json[];
+  addresses: Json[];
+  routes: Json[];
+  neighbours: Json[];
+  rules: Json[];
+  vlans: Json[];
+  nft: Json[];
+  iptables: [string, string[]][];
+  sysctls: string[];
+  assignTypes: string[];
+}
+
+function read(label: string, text: string): Scope {
+  const [json, iptables, ip6tables, sysctls, assignTypes = ""] = text.split(`${section}\n`);
+  // A namespace without IPv6 rules or bridges answers with an empty line, or with nothing.
+  const documents: Json[] = json!.split("\n").filter((line) => line.trim() !== "").map((line) => JSON.parse(line));
+  const nft = documents.pop().nftables;
+  const [links, addresses, routes, neighbours, rules4, rules6, vlans = []] = documents;
+  const split = (lines: string) => lines.split("\n").filter((line) => line !== "");
+  return {
+    label,
+    links,
+    addresses,
+    routes,
+    neighbours,
+    rules: [...rules4, ...rules6],
+    vlans,
+    nft,
+    iptables: [["iptables", split(iptables!)], ["ip6tables", split(ip6tables!)]],
+    sysctls: split(sysctls!),
+    assignTypes: split(assignTypes),
+  };
+}
+
+const RANDOM_LINK = /\bveth[0-9a-f]{8}\b/g;
+const MAC = /\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b/g;
+/** None, broadcast and multicast. */
+const FIXED_MAC = /^(00:00:00:00:00:00|ff:ff:ff:ff:ff:ff|01:.*)$/;
+const LINK_LOCAL = /\bfe80::[0-9a-f:]+/g;
+
+function namer(scopes: Scope[], keptMacs: Set<string>): (text: string) => string {
+  const [host, ...containers] = scopes as [Scope, ...Scope[]];
+  const links = new Map<string, string>();
+  for (const link of host.links) {
+    if (!link.ifname.match(RANDOM_LINK)) continue;
+    const peers = containers.flatMap((scope) =>
+      scope.links
+        .filter((peer) => peer.link_index === link.ifindex && link.link_index === peer.ifindex)
+        .map((peer) => `${scope.label}/${peer.ifname}`)
+    );
+    // Two containers may number their links alike; then both are named.
+    links.set(link.ifname, `veth>${link.link ?? peers.join("|")}`);
+  }
+  const nameLinks = (text: string) => text.replace(RANDOM_LINK, (found) => links.get(found) ?? "veth>gone");
+
+  const macs = new Map<string, string>();
+  const linkLocals = new Map<string, string>();
+  // Containers first and bridges last: a bridge that took over a port's MAC is then seen to have that port's.
+  const isBridge = (link: Json) => Number(link.linkinfo?.info_kind === "bridge");
+  for (const scope of [...containers, host]) {
+    for (const { address: mac, ifname } of scope.links.toSorted((a, b) => isBridge(a) - isBridge(b))) {
+      if (!mac || /^[0:]*$/.test(mac) || macs.has(mac)) continue;
+      const owner = `${scope.label}/${nameLinks(ifname)}`;
+      macs.set(mac, keptMacs.has(mac) ? mac : `mac(${owner})`);
+      linkLocals.set(linkLocalOf(mac), `linklocal(${owner})`);
+    }
+  }
+  return (text) =>
+    nameLinks(
+      text
+        .replace(LINK_LOCAL, (found) => (found === "fe80::" ? found : linkLocals.get(found) ?? "linklocal(gone)"))
+        .replace(MAC, (found) => macs.get(found) ?? (FIXED_MAC.test(found) ? found : "mac(gone)")),
+    );
+}
+
+/** The address the kernel gives a link by its MAC (RFC 4291, appendix A), as ip(8) prints it. */
+function linkLocalOf(mac: string): string {
+  const bytes = mac.split(":").map((part) => parseInt(part, 16));
+  bytes[0]! ^= 2;
+  bytes.splice(3, 0, 0xff, 0xfe);
+  const groups = [];
+  for (let index = 0; index < 8; index += 2) groups.push(((bytes[index]! << 8) | bytes[index + 1]!).toString(16));
+  // Only a MAC of zeros could shorten more than the four groups already gone.
+  return `fe80::${groups.join(":")}`;
+}
+
+const PASSING = /^(ifindex|link_index|link_netnsid|link|.*_timer|bridge_id|root_id|stats.*)$/;
+
+function linesOf(scope: Scope): string[] {
+  const lines: string[] = [];
+  const say = (line: string) => lines.push(`${scope.label} ${line}`);
+  for (const link of scope.links) flatten(link, "", (path, value) => say(`link ${link.ifname} ${path}=${value}`));
+  for (const line of scope.assignTypes) {
+    const [ifName, type] = line.split("/addr_assign_type:") as [string, string];
+    say(`link ${ifName} addr_assign_type=${type}`);
+  }
+  for (const { ifname, addr_info } of scope.addresses) {
+    for (const { local, prefixlen, tentative, ...rest } of addr_info) {
+      // A link-local address is tentative for as long as the kernel's own detection takes.
+      const still = tentative && !local.startsWith("fe80") ? { tentative } : {};
+      say(`address ${ifname} ${local}/${prefixlen} ${JSON.stringify({ ...rest, ...still })}`);
+    }
+  }
+  for (const route of scope.routes) {
+    if (/^(local|anycast)$/.test(route.type) && route.dst.startsWith("fe80")) continue;
+    say(`route ${JSON.stringify(route)}`);
+  }
+  for (const neighbour of scope.neighbours) say(`neighbour ${JSON.stringify(neighbour)}`);
+  for (const rule of scope.rules) say(`rule ${JSON.stringify(rule)}`);
+  for (const { ifname, vlans } of scope.vlans) {
+    for (const { vlan, vlanEnd, flags = [] } of vlans) {
+      say(`vlan ${ifname} ${vlan}-${vlanEnd ?? vlan} ${flags.join()}`);
+    }
+  }
+  nftLines(scope.nft, say);
+  for (const [program, saved] of scope.iptables) iptablesLines(program, saved, say);
+  for (const line of scope.sysctls) say(`sysctl ${line.replace(":", "=")}`);
+  return lines;
+}
+
+function flatten(value: Json, path: string, say: (path: string, value: string) => void): void {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return say(path, JSON.stringify(value));
+  for (const [key, inner] of Object.entries(value)) {
+    if (!PASSING.test(key)) flatten(inner, path === "" ? key : `${path}.${key}`, say);
+  }
+}
+
+/** Tables that iptables-save shows are compared as it shows them: nft sees its extensions only as opaque ones. */
+const XTABLES = /^(ip|ip6) (raw|mangle|nat|filter|security)$/;
+
+function nftLines(objects: Json[], say: (line: string) => void): void {
+  const positions = new Map<string, number>();
+  for (const object of objects) {
+    const [[type, found]] = Object.entries(object) as [[string, Json]];
+    if (type === "metainfo" || XTABLES.test(`${found.family} ${found.table ?? found.name}`)) continue;
+    const { handle: _handle, ...rest } = found;
+    if (Array.isArray(rest.elem)) rest.elem = rest.elem.map((element: Json) => JSON.stringify(element)).sort();
+    const place = `${type} ${rest.family} ${rest.table ?? ""} ${rest.chain ?? rest.name}`;
+    const position = positions.get(place) ?? 0;
+    positions.set(place, position + 1);
+    const text = JSON.stringify(rest).replace(/"counter":\{[^}]*\}/g, `"counter":{}`);
+    say(`nft ${place} #${position} ${text}`);
+  }
+}
+
+function iptablesLines(program: string, saved: string[], say: (line: string) => void): void {
+  let table = "";
+  const positions = new Map<string, number>();
+  for (const line of saved) {
+    if (line.startsWith("*")) table = line.slice(1);
+    if (!/^[:-]/.test(line)) continue;
+    const place = `${table} ${line.split(" ").slice(0, 2).join(" ")}`;
+    const position = positions.get(place) ?? 0;
+    positions.set(place, position + 1);
+    say(`${program} ${table} #${position} ${line.replace(/\[\d+:\d+\]/, "")}`);
+  }
+}
+
+/** What stands in one and not in the other, `-` for the first and `+` for the second. */
+export function difference(before: readonly string[], after: readonly string[]): string[] {
+  return [...without(before, after).map((line) => `- ${line}`), ...without(after, before).map((line) => `+ ${line}`)];
+}
+
+function without(lines: readonly string[], others: readonly string[]): string[] {
+  const left = new Map<string, number>();
+  for (const line of others) left.set(line, (left.get(line) ?? 0) + 1);
+  return lines.filter((line) => {
+    const count = left.get(line) ?? 0;
+    left.set(line, count - 1);
+    return count <= 0;
+  });
+}
+
+/**
+ * Asks again until `differences` answers none, for as long as links take to come up and routes to follow them;
+ * then answers what still differs.
+ */
+export async function settled(differences: () => Promise<string[]>): Promise<string[]> {
+  for (let attempt = 0;; attempt++) {
+    const left = await differences();
+    if (left.length === 0 || attempt === 20) return left;
+    await Bun.sleep(50 + attempt * 10);
+  }
+}
