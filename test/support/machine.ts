@@ -35,6 +35,8 @@ export interface Machine extends AsyncDisposable {
   /** A process inside; for namespaces by `/proc/<pid>/ns/net`. */
   readonly pid: number;
   run(command: readonly string[], options?: RunOptions): Promise<Outcome>;
+  /** Starts it with open pipes; whoever calls waits for its end. Its environment is PATH alone. */
+  start(command: readonly string[]): Subprocess<"pipe", "pipe", "pipe">;
   /** Runs a shell script that must succeed, and answers its output. */
   sh(script: string, options?: RunOptions): Promise<string>;
   /** Makes a container with its loopback down, as engines do. */
@@ -83,6 +85,9 @@ export async function openMachine(): Promise<Machine> {
       // The container's namespace is found by its name, which exists only in the machine's mount namespace.
       const inner = options.in === undefined ? [] : ["nsenter", `--net=${options.in.netnsPath}`];
       return await run([...enter, ...inner, ...command], options);
+    },
+    start(command) {
+      return Bun.spawn([...enter, ...command], { stdin: "pipe", stdout: "pipe", stderr: "pipe", env: { PATH } });
     },
     async sh(script, options) {
       const outcome = await machine.run(["sh", "-ec", script], options);

@@ -1,0 +1,113 @@
+/**
+ * Faults at chosen system calls of a plugin, by strace(1): a kill, or an error in the call's place.
+ *
+ * A plugin does nothing before it has read its configuration. So it is started with an open stdin, strace attaches
+ * while it waits there, and only then the configuration is written: the runtime's own start is neither slowed down
+ * nor counted, and everything after it is.
+ *
+ * Each thread and each child process has counters of its own, so `nth` is reached by the main thread or by another
+ * one. strace's `--seccomp-bpf` is not used: with it, kills were silently left out.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Machine } from "./machine.ts";
+import { type Call, environmentOf, stdinOf } from "./plugins.ts";
+
+/** The nth time a thread enters the system call, from the read of stdin on. */
+export interface Point {
+  syscall: string;
+  nth: number;
+}
+
+export interface Injected {
+  /** Undefined when a signal ended it. */
+  code: number | undefined;
+  stdout: string;
+  /** Whether the fault was really injected. */
+  hit: boolean;
+  /** What strace wrote. */
+  trace: string;
+}
+
+/** Runs the call under strace with the given arguments; see `killAt`, `failAt` and `pointsOf`. */
+async function traced(machine: Machine, bin: string, call: Call, strace: string[]): Promise<Omit<Injected, "hit">> {
+  const environment = Object.entries(environmentOf(bin, call)).map(([name, value]) => `${name}=${value}`);
+  const plugin = machine.start(["env", "-i", ...environment, join(bin, call.plugin)]);
+  await waitingForStdin(plugin.pid);
+  const tracer = Bun.spawn(["strace", "-f", "-p", String(plugin.pid), ...strace], {
+    stdout: "ignore",
+    stderr: "pipe",
+  });
+  const chunks: string[] = [];
+  const decoder = new TextDecoder();
+  const { promise: attached, resolve } = Promise.withResolvers<void>();
+  const collected = (async () => {
+    for await (const chunk of tracer.stderr) {
+      chunks.push(decoder.decode(chunk, { stream: true }));
+      resolve();
+    }
+    resolve();
+  })();
+  await attached;
+  plugin.stdin.write(stdinOf(call));
+  await plugin.stdin.end();
+  const [stdout] = await Promise.all([
+    plugin.stdout.text(),
+    plugin.stderr.text(),
+    plugin.exited,
+    collected,
+    tracer.exited,
+  ]);
+  const trace = chunks.join("");
+  if (!trace.includes("attached")) throw new Error(`strace did not attach: ${trace}`);
+  return { code: plugin.signalCode === null ? plugin.exitCode! : undefined, stdout, trace };
+}
+
+/** Ends the plugin by SIGKILL as it enters the call. */
+export async function killAt(machine: Machine, bin: string, call: Call, { syscall, nth }: Point): Promise<Injected> {
+  const inject = ["-e", `trace=${syscall}`, "-e", `inject=${syscall}:signal=KILL:when=${nth}`];
+  const run = await traced(machine, bin, call, inject);
+  return { ...run, hit: run.code === undefined && run.trace.includes("killed by SIGKILL") };
+}
+
+/** Lets the call fail with the error instead of doing it. */
+export async function failAt(
+  machine: Machine,
+  bin: string,
+  call: Call,
+  { syscall, nth }: Point,
+  errno: string,
+): Promise<Injected> {
+  const inject = ["-e", `trace=${syscall}`, "-e", `inject=${syscall}:error=${errno}:when=${nth}`];
+  const run = await traced(machine, bin, call, inject);
+  return { ...run, hit: run.trace.includes("(INJECTED)") };
+}
+
+/** Every system call the main thread makes, in order, and the line strace wrote for it. */
+export async function pointsOf(machine: Machine, bin: string, call: Call): Promise<(Point & { line: string })[]> {
+  const { trace, code } = await traced(machine, bin, call, ["-e", "trace=all"]);
+  if (code !== 0) throw new Error(`the traced ${call.plugin} ${call.command} failed:\n${trace}`);
+  const counts = new Map<string, number>();
+  const points = [];
+  let main: string | undefined;
+  for (const line of trace.split("\n")) {
+    // `[pid 12] read(0, …`; without the prefix while there is only one thread.
+    const [, pid = "main", syscall] = line.match(/^(?:\[pid +(\d+)\] )?([a-z_0-9]+)\(/) ?? [];
+    if (syscall === undefined) continue;
+    if (main === undefined && /read\(0,/.test(line)) main = pid;
+    if (main !== pid) continue;
+    const nth = (counts.get(syscall) ?? 0) + 1;
+    counts.set(syscall, nth);
+    points.push({ syscall, nth, line });
+  }
+  return points;
+}
+
+async function waitingForStdin(pid: number): Promise<void> {
+  const READ_STDIN = /^0 0x0 /;
+  for (let attempt = 0; attempt < 5000; attempt++) {
+    if (READ_STDIN.test(readFileSync(`/proc/${pid}/syscall`, "utf8"))) return;
+    await Bun.sleep(1);
+  }
+  throw new Error(`process ${pid} does not read its stdin`);
+}
