@@ -84,16 +84,28 @@ export function parsePrefix(text: string): Prefix | undefined {
   const address = text.slice(0, slash);
   const bytes = parseAddress(address);
   const bitsText = text.slice(slash + 1);
-  if (bytes === undefined || !/^[0-9]{1,3}$/.test(bitsText)) return undefined;
+  if (bytes === undefined || !/^[0-9]+$/.test(bitsText)) return undefined;
   const written = Number(bitsText);
   // ::ffff:10.0.0.1/120 is 10.0.0.1/24.
-  const bits = address.includes(":") && bytes.length === 4 ? written - 96 : written;
-  if (bits < 0 || bits > bytes.length * 8) return undefined;
-  return { bytes, bits };
+  const mapped = address.includes(":") && bytes.length === 4;
+  if (written > (mapped ? 128 : bytes.length * 8)) return undefined;
+  return { bytes, bits: mapped ? Math.max(0, written - 96) : written };
 }
 
 export function formatPrefix(prefix: Prefix): string {
   return `${formatAddress(prefix.bytes)}/${prefix.bits}`;
+}
+
+/** The text Go prints for the address that this text means; undefined when it means none. */
+export function canonicalAddress(text: string): string | undefined {
+  const bytes = parseAddress(text);
+  return bytes && formatAddress(bytes);
+}
+
+/** The same for addresses in CIDR notation. */
+export function canonicalPrefix(text: string): string | undefined {
+  const prefix = parsePrefix(text);
+  return prefix && formatPrefix(prefix);
 }
 
 /** The address with its host bits cleared. */

@@ -1,0 +1,310 @@
+/**
+ * Compiles zod schemas into what runs and what is published, with both checked in:
+ *
+ * - `<name>.validate.gen.ts` beside each plugin's schema and the results': plain functions over src/cni/decode.ts;
+ * - `schemas/*.json`: JSON Schemas for people and editors.
+ *
+ *     bun compile/validators.ts           writes what changed
+ *     bun compile/validators.ts --check   exits with status 1 when something would change
+ *
+ * Why a generator of our own: docs/decisions/0002-validators.md. It knows the part of zod that the schemas use, and
+ * stops at anything else.
+ */
+import { join, relative } from "node:path";
+import { z } from "zod";
+import { foldKey } from "../src/cni/json.ts";
+import { networkConfig, networkConfigList } from "../src/cni/network.schema.ts";
+import * as results from "../src/cni/result.schema.ts";
+
+const root = join(import.meta.dir, "..");
+
+/** The part of zod's definitions that is read here. */
+interface Definition {
+  type: string;
+  innerType?: z.ZodType;
+  element?: z.ZodType;
+  valueType?: z.ZodType;
+  defaultValue?: unknown;
+  in?: z.ZodType;
+  entries?: Record<string, string>;
+  checks?: { _zod: { def: Check } }[];
+  error?: (issue: { input: unknown }) => string;
+}
+
+interface Check {
+  check: string;
+  value?: number;
+  error?: (issue: { input: unknown }) => string;
+}
+
+const definition = (schema: z.ZodType) => schema._zod.def as unknown as Definition;
+
+/** Text of an arrow function that answers zod's own message for a value: its message, asked about a placeholder. */
+function refusal(error: Definition["error"], fallback: string): string {
+  const message = error?.({ input: "\u0000" }) ?? fallback;
+  return `(got) => \`${message.replace(/[`\\$]/g, "\\$&").replaceAll("\u0000", "${got}")}\``;
+}
+
+const formats: Record<string, string | undefined> = {
+  "cidr": "prefix",
+  "ip": "address",
+  "ip-or-cidr": "addressOrPrefix",
+};
+
+/** One generated file: its functions, and which pieces of decode.ts they use. */
+class ValidatorFile {
+  readonly functions: string[] = [];
+  readonly pieces = new Set<string>();
+  readonly #names = new Map<z.ZodType, string>();
+
+  #piece(name: string): string {
+    this.pieces.add(name);
+    return name;
+  }
+
+  /** The expression that decodes the expression `value`, found at the path that the expression `at` tells. */
+  decode(schema: z.ZodType, value: string, at: string, name: string): string {
+    const inner = definition(schema);
+    switch (inner.type) {
+      case "optional":
+      case "default":
+        return this.decode(inner.innerType!, value, at, name);
+      case "pipe":
+        return this.decode(inner.in!, value, at, name);
+      case "string":
+        return this.#string(schema, value, at);
+      case "boolean":
+        return `${this.#piece("boolean")}(${value}, ${at})`;
+      case "number":
+        return this.#integer(schema, value, at);
+      case "enum": {
+        const choices = `${JSON.stringify(Object.values(inner.entries!))} as const`;
+        return `${this.#piece("choice")}(${value}, ${at}, ${choices}, ${refusal(inner.error, "is not supported")})`;
+      }
+      case "unknown":
+        return value;
+      case "array":
+        return `${this.#piece("list")}(${value}, ${at}, ${this.#decoder(inner.element!, `${name}Item`)})`;
+      case "record":
+        return `${this.#piece("map")}(${value}, ${at}, ${this.#decoder(inner.valueType!, `${name}Value`)})`;
+      case "object":
+        return `${this.object(schema as z.ZodObject, name)}(${value}, ${at})`;
+    }
+    throw new Error(`${name}: the generator does not know zod's ${inner.type}`);
+  }
+
+  /** The same as a function of (value, at). */
+  #decoder(schema: z.ZodType, name: string): string {
+    if (definition(schema).type === "unknown") return this.#piece("anything");
+    const call = this.decode(schema, "value", "at", name);
+    const plain = /^(\w+)\(value, at\)$/.exec(call);
+    return plain ? plain[1]! : `(value, at) => ${call}`;
+  }
+
+  #string(schema: z.ZodType, value: string, at: string): string {
+    const checks = definition(schema).checks ?? [];
+    if (checks.length === 0) return `${this.#piece("string")}(${value}, ${at})`;
+    const format = schema.meta()?.["format"] ?? "ip"; // The inner half of a pipe does not carry the pipe's meta.
+    const piece = formats[String(format)];
+    if (piece === undefined) throw new Error(`the generator does not know the format ${format}`);
+    const { error } = checks[0]!._zod.def;
+    return `${this.#piece(piece)}(${value}, ${at}, ${refusal(error, `invalid ${format}`)})`;
+  }
+
+  #integer(schema: z.ZodType, value: string, at: string): string {
+    const checks = (definition(schema).checks ?? []).map((check) => check._zod.def);
+    const lower = checks.find((check) => check.check === "greater_than");
+    const upper = checks.find((check) => check.check === "less_than");
+    if (!lower || !upper) return `${this.#piece("integer")}(${value}, ${at})`;
+    const bounds = `${lower.value}, ${upper.value}`;
+    const message = refusal(upper.error, `\u0000 is not between ${lower.value} and ${upper.value}`);
+    return `${this.#piece("integerBetween")}(${value}, ${at}, ${bounds}, ${message})`;
+  }
+
+  /** Writes the object's function and answers its name. */
+  object(schema: z.ZodObject, name: string): string {
+    const known = this.#names.get(schema);
+    if (known !== undefined) return known;
+    this.#names.set(schema, name);
+    const keys = Object.entries(schema.shape as Record<string, z.ZodType>);
+    if (new Set(keys.map(([key]) => foldKey(key))).size !== keys.length) {
+      throw new Error(`${name}: keys fold together`);
+    }
+    const cases = keys.map(([key, part]) => {
+      const call = this.decode(part, "value", `inside(at, ${JSON.stringify(key)})`, name + pascalCase(key));
+      return [
+        `      case ${JSON.stringify(foldKey(key))}:`,
+        `        out${property(key)} = ${call};`,
+        `        break;`,
+      ].join("\n");
+    });
+    const defaults = keys.filter(([, part]) => definition(part).type === "default")
+      .map(([key, part]) => `${JSON.stringify(key)}: ${JSON.stringify(definition(part).defaultValue)}`);
+    const required = keys.filter(([, part]) => !["default", "optional"].includes(definition(part).type))
+      .map(([key]) => `  if (out${property(key)} === undefined) throw missing(inside(at, ${JSON.stringify(key)}));`);
+    if (required.length > 0) this.#piece("missing");
+    for (const piece of ["object", "foldKey", "inside"]) this.#piece(piece);
+    const type = typeName(name);
+    this.functions.push([
+      `type ${type} = ${this.#typeText(schema, name)};`,
+      ``,
+      `function ${name}(document: unknown, at: string): ${type} {`,
+      `  const source = object(document, at);`,
+      `  const out: Partial<${type}> = {${defaults.length > 0 ? ` ${defaults.join(", ")} ` : ""}};`,
+      `  for (const key of Object.keys(source)) {`,
+      `    const value = source[key];`,
+      `    if (value === null) continue;`,
+      `    switch (foldKey(key)) {`,
+      ...cases,
+      `    }`,
+      `  }`,
+      ...required,
+      `  return out as ${type};`,
+      `}`,
+    ].join("\n"));
+    return name;
+  }
+
+  /** The TypeScript type of what comes out; nested objects by the name of the type that stands with their function. */
+  #type(schema: z.ZodType, name: string): string {
+    const inner = definition(schema);
+    switch (inner.type) {
+      case "optional":
+      case "default":
+        return this.#type(inner.innerType!, name);
+      case "pipe":
+        return "string | undefined";
+      case "number":
+        return "number";
+      case "enum":
+        return Object.values(inner.entries!).map((choice) => JSON.stringify(choice)).join(" | ");
+      case "array":
+        return `Array<${this.#type(inner.element!, `${name}Item`)}>`;
+      case "record":
+        return `Record<string, ${this.#type(inner.valueType!, `${name}Value`)}>`;
+      case "object":
+        return typeName(this.#names.get(schema)!);
+    }
+    return inner.type;
+  }
+
+  #typeText(schema: z.ZodObject, name: string): string {
+    const members = Object.entries(schema.shape as Record<string, z.ZodType>).map(([key, part]) => {
+      const optional = definition(part).type === "optional" ? "?" : "";
+      return `  ${JSON.stringify(key)}${optional}: ${this.#type(part, name + pascalCase(key))};`;
+    });
+    return `{\n${members.join("\n")}\n}`;
+  }
+}
+
+function pascalCase(text: string): string {
+  return text.split(/[^A-Za-z0-9]+/).map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
+}
+
+const typeName = (functionName: string) => `${pascalCase(functionName)}Shape`;
+
+const property = (key: string) => /^[A-Za-z_]\w*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
+
+/** A public function of a generated file. `subject` starts the messages of what it refuses. */
+interface Entry {
+  name: string;
+  schemaName: string;
+  schema: z.ZodObject;
+  subject?: string;
+}
+
+function validatorText(schemaFile: string, entries: Entry[], fromFolder: string): string {
+  const file = new ValidatorFile();
+  const exported = entries.map(({ name, schemaName, schema, subject }) => {
+    const decode = `${file.object(schema, schemaName)}(document ?? {}, "")`;
+    if (subject !== undefined) file.pieces.add("decoding");
+    const body = subject === undefined ? decode : `decoding(${JSON.stringify(subject)}, () => ${decode})`;
+    return `export function ${name}(document: unknown): ${pascalCase(schemaName)} {\n  return ${body};\n}`;
+  });
+  const decodeModule = relative(fromFolder, join(root, "src/cni/decode.ts"));
+  const types = entries.map((entry) => pascalCase(entry.schemaName)).join(", ");
+  return [
+    `// Generated from ${schemaFile} by compile/validators.ts; change those.`,
+    `import { ${[...file.pieces].sort().join(", ")} } from "${
+      decodeModule.startsWith(".") ? "" : "./"
+    }${decodeModule}";`,
+    `import type { ${types} } from "./${schemaFile}";`,
+    ``,
+    exported.join("\n\n"),
+    ``,
+    file.functions.join("\n\n"),
+    ``,
+  ].join("\n");
+}
+
+/** What zod writes and no reader needs is left out; what `meta` says has been laid over it by zod. */
+function jsonSchemaText(schema: z.ZodType): string {
+  const document = z.toJSONSchema(schema, {
+    io: "input",
+    override: ({ jsonSchema }) => {
+      const written = jsonSchema as Record<string, unknown>;
+      if (written.default === "") delete written.default;
+      if (written.minimum === Number.MIN_SAFE_INTEGER) delete written.minimum;
+      if (written.maximum === Number.MAX_SAFE_INTEGER) delete written.maximum;
+      delete written.propertyNames;
+      for (const key of Object.keys(written)) if (written[key] === undefined) delete written[key];
+      if (written.type === "object" && JSON.stringify(written.additionalProperties) === "{}") {
+        delete written.additionalProperties;
+      }
+    },
+  });
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+/** Every generated file by its path from the root. */
+export async function generate(): Promise<Map<string, string>> {
+  const files = new Map<string, string>();
+  files.set(
+    "src/cni/result.validate.gen.ts",
+    validatorText("result.schema.ts", [
+      { name: "decodeResult01", schemaName: "result01", schema: results.result01 },
+      { name: "decodeResult03", schemaName: "result03", schema: results.result03 },
+      { name: "decodeResult10", schemaName: "result10", schema: results.result10 },
+    ], join(root, "src/cni")),
+  );
+  files.set("schemas/result.json", jsonSchemaText(results.result10));
+  files.set("schemas/network-config.json", jsonSchemaText(networkConfig));
+  files.set("schemas/network-config-list.json", jsonSchemaText(networkConfigList));
+  for (const path of [...new Bun.Glob("src/plugins/*/*/*.schema.ts").scanSync(root)].sort()) {
+    const folder = join(root, path, "..");
+    const schemaFile = path.slice(path.lastIndexOf("/") + 1);
+    const plugin = schemaFile.replace(".schema.ts", "");
+    const pluginPascal = pascalCase(plugin);
+    const schemaName = `${pluginPascal.charAt(0).toLowerCase()}${pluginPascal.slice(1)}Conf`;
+    const schema = (await import(join(root, path)))[schemaName] as z.ZodObject | undefined;
+    if (schema === undefined) throw new Error(`${path} does not export ${schemaName}`);
+    const entry = { name: `validate${pluginPascal}Conf`, schemaName, schema, subject: "failed to load netconf" };
+    files.set(path.replace(".schema.ts", ".validate.gen.ts"), validatorText(schemaFile, [entry], folder));
+    files.set(`schemas/${plugin}.json`, jsonSchemaText(schema));
+  }
+  return files;
+}
+
+/** The paths, from the root, of generated files that do not say what the schemas say. */
+export async function outdated(): Promise<string[]> {
+  const stale: string[] = [];
+  for (const [path, text] of await generate()) {
+    const file = Bun.file(join(root, path));
+    if (!(await file.exists()) || await file.text() !== text) stale.push(path);
+  }
+  return stale;
+}
+
+if (import.meta.main) {
+  const stale = await outdated();
+  const checking = process.argv.includes("--check");
+  const files = await generate();
+  for (const path of stale) {
+    if (!checking) await Bun.write(join(root, path), files.get(path)!);
+    console.log(`${checking ? "out of date" : "wrote"}: ${path}`);
+  }
+  if (checking && stale.length > 0) {
+    console.log("run: bun compile/validators.ts");
+    process.exit(1);
+  }
+}

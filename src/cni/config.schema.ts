@@ -1,0 +1,134 @@
+/**
+ * The shape of network configurations (CNI spec 1.1.0, section 1; conventions for `runtimeConfig` and `args`).
+ *
+ * Two readers, one source. compile/validators.ts turns plugin schemas into the validators that plugins run: what zod
+ * enforces is what they enforce, and they are as tolerant as the reference plugins. It also publishes JSON Schemas for
+ * people who write configurations: what stands in `meta` (`pattern`, `minLength`, `required`, …) binds only those.
+ */
+import { z } from "zod";
+import { canonicalAddress, canonicalPrefix } from "../net/address.ts";
+
+type Issue = { input?: unknown };
+
+/** An address with its prefix length, decoded into the text Go would print. */
+export const cidrOr = (message: (text: unknown) => string) =>
+  z.string()
+    .refine((text) => canonicalPrefix(text) !== undefined, { error: (issue: Issue) => message(issue.input) })
+    .overwrite((text) => canonicalPrefix(text)!)
+    .meta({ format: "cidr", examples: ["10.244.0.5/24", "fd00::5/64"] });
+
+export const cidr = cidrOr((text) => `invalid CIDR address: ${text}`);
+
+/** An address; the empty text counts as none, as in the reference plugins. */
+export const address = z.string()
+  .refine((text) => text === "" || canonicalAddress(text) !== undefined, {
+    error: (issue: Issue) => `invalid IP address: ${issue.input}`,
+  })
+  .transform((text) => canonicalAddress(text))
+  .meta({ format: "ip", examples: ["10.244.0.1", "fd00::1"] });
+
+/** An address with or without a prefix length. */
+export const addressOrCidr = z.string()
+  .refine((text) => (canonicalPrefix(text) ?? canonicalAddress(text)) !== undefined, {
+    error: (issue: Issue) => `invalid IP address ${issue.input}`,
+  })
+  .overwrite((text) => (canonicalPrefix(text) ?? canonicalAddress(text))!)
+  .meta({ format: "ip-or-cidr", examples: ["10.244.0.5", "10.244.0.5/24"] });
+
+const versionText = z.string().meta({ pattern: "^\\d+\\.\\d+\\.\\d+$", examples: ["1.1.0", "1.0.0", "0.4.0"] });
+
+const bitsPerSecond = z.int().meta({ minimum: 0 });
+const mtu = z.int().meta({ minimum: 68, maximum: 65535 });
+
+export const macAddress = z.string().meta({
+  pattern: "^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$",
+  examples: ["0a:58:0a:f4:00:01"],
+});
+
+export const dns = z.object({
+  nameservers: z.array(z.string()).optional().describe("Addresses of DNS servers, the preferred one first."),
+  domain: z.string().optional().describe("The local domain, for short host names."),
+  search: z.array(z.string()).optional().describe("Domains to search for short host names, in order."),
+  options: z.array(z.string()).optional().describe("Options for the resolver, such as ndots:5."),
+});
+
+export const route = z.object({
+  dst: cidr.describe("The destination in CIDR notation."),
+  gw: address.optional().describe("The next hop; without it, the gateway of the address of the same family."),
+  mtu: mtu.optional().describe("The path MTU towards the destination."),
+  advmss: z.int().optional().meta({ description: "The segment size to advertise to the destination.", minimum: 1 }),
+  priority: z.int().optional().meta({ description: "The metric; the lower one wins.", minimum: 0 }),
+  table: z.int().optional().meta({ description: "The routing table.", minimum: 0 }),
+  scope: z.int().optional().meta({ description: "0 global, 253 link, 254 host.", minimum: 0, maximum: 255 }),
+});
+
+export const addressRange = z.object({
+  subnet: cidr.optional().describe("The subnet the range belongs to."),
+  rangeStart: address.optional().describe("The first address to hand out."),
+  rangeEnd: address.optional().describe("The last address to hand out."),
+  gateway: address.optional().describe("The gateway's address, which is never handed out."),
+});
+
+/** What IPAM plugins pass on. */
+export const ipamRouting = {
+  routes: z.array(route).optional().describe("Passed on in the result."),
+  resolvConf: z.string().optional().describe("A resolv.conf(5) to read the result's DNS settings from."),
+};
+
+/** The values of well-known capabilities; a plugin's `runtimeConfig` has those that it declares. */
+export const capability = {
+  ips: z.array(z.string()).describe("Addresses to use, where the plugin demands it with prefix length."),
+  ipRanges: z.array(z.array(addressRange)).describe("One list of ranges for each address to allocate."),
+  mac: macAddress.describe("The hardware address of the container's interface."),
+  portMappings: z.array(
+    z.object({
+      hostPort: z.int().optional().meta({ minimum: 0, maximum: 65535 }),
+      containerPort: z.int().meta({ minimum: 1, maximum: 65535 }),
+      protocol: z.string().optional().meta({ enum: ["tcp", "udp", "sctp"] }),
+      hostIP: z.string().optional(),
+    }),
+  ),
+  bandwidth: z.object({
+    ingressRate: bitsPerSecond.optional(),
+    ingressBurst: bitsPerSecond.optional(),
+    egressRate: bitsPerSecond.optional(),
+    egressBurst: bitsPerSecond.optional(),
+  }).describe("Rates in bits per second, bursts in bits."),
+  dns: dns.extend({ servers: z.array(z.string()).optional(), searches: z.array(z.string()).optional() }),
+  infinibandGUID: z.string(),
+  deviceID: z.string(),
+};
+
+const networkName = z.string().meta({ minLength: 1, maxLength: 200, pattern: "^[a-zA-Z0-9][a-zA-Z0-9_.-]*$" })
+  .describe("The network's name, unique on the host.");
+
+const pluginType = z.string().meta({ minLength: 1, pattern: "^[^/\\\\]+$" })
+  .describe("The plugin: the name of an executable in CNI_PATH.");
+
+const anyObject = z.record(z.string(), z.unknown());
+
+/** What the specification gives to every plugin. */
+export const commonKeys = {
+  cniVersion: versionText.default("0.1.0").describe("The version of the CNI specification it is written in."),
+  name: networkName,
+  type: pluginType.default(""),
+  capabilities: z.record(z.string(), z.boolean()).optional().describe("Data the plugin wants from the runtime."),
+  ipam: z.object({ type: pluginType.default("") }).optional().meta({
+    description: "Which IPAM plugin gives addresses, and what it is to know.",
+  }),
+  dns: dns.optional(),
+  args: anyObject.optional().describe("Optional data from the runtime."),
+  runtimeConfig: anyObject.optional().describe("Generated by the runtime from capabilities."),
+  prevResult: anyObject.optional().describe("Generated by the runtime: the result so far."),
+  "cni.dev/valid-attachments": z.array(z.object({ containerID: z.string(), ifname: z.string() })).optional()
+    .describe("Generated by the runtime for GC: the attachments that are to stay."),
+};
+
+/** IPAM plugins see the whole configuration of somebody else's plugin, and read no more of it than this. */
+export const ipamPluginKeys = {
+  cniVersion: commonKeys.cniVersion,
+  name: commonKeys.name,
+  type: commonKeys.type,
+  prevResult: commonKeys.prevResult,
+  "cni.dev/valid-attachments": commonKeys["cni.dev/valid-attachments"],
+};

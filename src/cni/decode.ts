@@ -1,0 +1,131 @@
+/**
+ * What the generated validators are made of: one function a JSON type, each answering the value or refusing it with
+ * the path of its key. Compiled from zod schemas by compile/validators.ts; zod itself stays out of the program,
+ * because loading it costs more than a whole attachment.
+ */
+import { canonicalAddress, canonicalPrefix } from "../net/address.ts";
+import { CniError, INVALID_CONFIG, UNSUPPORTED_FIELD } from "./error.ts";
+import { isObject } from "./json.ts";
+
+export { foldKey } from "./json.ts";
+
+export function object(value: unknown, at: string): Record<string, unknown> {
+  if (isObject(value)) return value;
+  throw wrongType(at, "an object", value);
+}
+
+/** The path of a key inside `at`. */
+export function inside(at: string, key: string): string {
+  return at === "" ? key : `${at}.${key}`;
+}
+
+export function string(value: unknown, at: string): string {
+  if (typeof value === "string") return value;
+  throw wrongType(at, "a string", value);
+}
+
+export function boolean(value: unknown, at: string): boolean {
+  if (typeof value === "boolean") return value;
+  throw wrongType(at, "true or false", value);
+}
+
+/** Beyond 2^53 a JSON number is no longer the one that was written. */
+export function integer(value: unknown, at: string): number {
+  if (Number.isSafeInteger(value)) return value as number;
+  throw wrongType(at, "an integer", value);
+}
+
+export function list<Item>(value: unknown, at: string, item: (value: unknown, at: string) => Item): Item[] {
+  if (!Array.isArray(value)) throw wrongType(at, "a list", value);
+  return value.map((entry, index) => item(entry, `${at}[${index}]`));
+}
+
+/** An object whose keys are data. It has no prototype, so that only keys that were written can be read from it. */
+export function map<Item>(
+  value: unknown,
+  at: string,
+  item: (value: unknown, at: string) => Item,
+): Record<string, Item> {
+  const source = object(value, at);
+  const copy: Record<string, Item> = Object.create(null);
+  for (const key of Object.keys(source)) {
+    if (source[key] !== null) copy[key] = item(source[key], inside(at, key));
+  }
+  return copy;
+}
+
+export function anything(value: unknown): unknown {
+  return value;
+}
+
+export function integerBetween(
+  value: unknown,
+  at: string,
+  min: number,
+  max: number,
+  refusal: (value: number) => string,
+): number {
+  const number = integer(value, at);
+  if (number >= min && number <= max) return number;
+  throw invalid(at, refusal(number));
+}
+
+/** A value of a closed list. The specification gives its own code to a field that is not supported. */
+export function choice<Choice extends string>(
+  value: unknown,
+  at: string,
+  choices: readonly Choice[],
+  refusal: (value: string) => string,
+): Choice {
+  const text = string(value, at);
+  if (choices.includes(text as Choice)) return text as Choice;
+  throw new CniError(UNSUPPORTED_FIELD, `${JSON.stringify(at)}: ${refusal(text)}`);
+}
+
+export function prefix(value: unknown, at: string, refusal: (value: string) => string): string {
+  const text = string(value, at);
+  const canonical = canonicalPrefix(text);
+  if (canonical === undefined) throw invalid(at, refusal(text));
+  return canonical;
+}
+
+/** undefined for the empty text, which means that there is none. */
+export function address(value: unknown, at: string, refusal: (value: string) => string): string | undefined {
+  const text = string(value, at);
+  if (text === "") return undefined;
+  const canonical = canonicalAddress(text);
+  if (canonical === undefined) throw invalid(at, refusal(text));
+  return canonical;
+}
+
+export function addressOrPrefix(value: unknown, at: string, refusal: (value: string) => string): string {
+  const text = string(value, at);
+  const canonical = canonicalPrefix(text) ?? canonicalAddress(text);
+  if (canonical === undefined) throw invalid(at, refusal(text));
+  return canonical;
+}
+
+export function missing(at: string): CniError {
+  return new CniError(INVALID_CONFIG, `${JSON.stringify(at)} is missing`);
+}
+
+export function invalid(at: string, refusal: string): CniError {
+  return new CniError(INVALID_CONFIG, `${JSON.stringify(at)}: ${refusal}`);
+}
+
+function wrongType(at: string, expected: string, value: unknown): CniError {
+  const shown = JSON.stringify(value);
+  const got = shown.length > 80 ? `${shown.slice(0, 77)}...` : shown;
+  const what = at === "" ? "the document" : JSON.stringify(at);
+  return new CniError(INVALID_CONFIG, `${what} must be ${expected}, got ${got}`);
+}
+
+/** Runs a decoder, putting `subject` before what it refuses. */
+export function decoding<Value>(subject: string, decode: () => Value): Value {
+  try {
+    return decode();
+  } catch (error) {
+    if (!(error instanceof CniError)) throw error;
+    throw new CniError(error.code, `${subject}: ${error.message}`, error.details, { cause: error });
+  }
+}

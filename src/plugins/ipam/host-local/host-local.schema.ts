@@ -1,0 +1,22 @@
+/** The part of a network configuration that host-local reads. */
+import { z } from "zod";
+import { addressOrCidr, addressRange, capability, ipamPluginKeys, ipamRouting } from "../../../cni/config.schema.ts";
+
+export type HostLocalConf = z.infer<typeof hostLocalConf>;
+
+export const hostLocalConf = z.object({
+  ...ipamPluginKeys,
+  ipam: z.object({
+    type: z.string().default(""),
+    ranges: z.array(z.array(addressRange)).optional()
+      .describe("One list of ranges for each address to allocate."),
+    ...addressRange.shape,
+    ...ipamRouting,
+    dataDir: z.string().default("/var/lib/cni/networks").describe("Where leases are kept."),
+  }).optional(),
+  runtimeConfig: z.object({
+    ipRanges: capability.ipRanges.optional(),
+    ips: z.array(addressOrCidr).optional(),
+  }).optional(),
+  args: z.object({ cni: z.object({ ips: z.array(addressOrCidr).optional() }).optional() }).optional(),
+}).meta({ title: "CNI network configuration with host-local IPAM", required: ["cniVersion", "name", "ipam"] });

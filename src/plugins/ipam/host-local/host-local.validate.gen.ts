@@ -1,0 +1,267 @@
+// Generated from host-local.schema.ts by compile/validators.ts; change those.
+import { address, addressOrPrefix, anything, decoding, foldKey, inside, integer, list, map, missing, object, prefix, string } from "../../../cni/decode.ts";
+import type { HostLocalConf } from "./host-local.schema.ts";
+
+export function validateHostLocalConf(document: unknown): HostLocalConf {
+  return decoding("failed to load netconf", () => hostLocalConf(document ?? {}, ""));
+}
+
+type HostLocalConfCniDevValidAttachmentsItemShape = {
+  "containerID": string;
+  "ifname": string;
+};
+
+function hostLocalConfCniDevValidAttachmentsItem(document: unknown, at: string): HostLocalConfCniDevValidAttachmentsItemShape {
+  const source = object(document, at);
+  const out: Partial<HostLocalConfCniDevValidAttachmentsItemShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "containerid":
+        out.containerID = string(value, inside(at, "containerID"));
+        break;
+      case "ifname":
+        out.ifname = string(value, inside(at, "ifname"));
+        break;
+    }
+  }
+  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
+  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
+  return out as HostLocalConfCniDevValidAttachmentsItemShape;
+}
+
+type HostLocalConfIpamRangesItemItemShape = {
+  "subnet"?: string;
+  "rangeStart"?: string | undefined;
+  "rangeEnd"?: string | undefined;
+  "gateway"?: string | undefined;
+};
+
+function hostLocalConfIpamRangesItemItem(document: unknown, at: string): HostLocalConfIpamRangesItemItemShape {
+  const source = object(document, at);
+  const out: Partial<HostLocalConfIpamRangesItemItemShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "subnet":
+        out.subnet = prefix(value, inside(at, "subnet"), (got) => `invalid CIDR address: ${got}`);
+        break;
+      case "rangestart":
+        out.rangeStart = address(value, inside(at, "rangeStart"), (got) => `invalid IP address: ${got}`);
+        break;
+      case "rangeend":
+        out.rangeEnd = address(value, inside(at, "rangeEnd"), (got) => `invalid IP address: ${got}`);
+        break;
+      case "gateway":
+        out.gateway = address(value, inside(at, "gateway"), (got) => `invalid IP address: ${got}`);
+        break;
+    }
+  }
+  return out as HostLocalConfIpamRangesItemItemShape;
+}
+
+type HostLocalConfIpamRoutesItemShape = {
+  "dst": string;
+  "gw"?: string | undefined;
+  "mtu"?: number;
+  "advmss"?: number;
+  "priority"?: number;
+  "table"?: number;
+  "scope"?: number;
+};
+
+function hostLocalConfIpamRoutesItem(document: unknown, at: string): HostLocalConfIpamRoutesItemShape {
+  const source = object(document, at);
+  const out: Partial<HostLocalConfIpamRoutesItemShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "dst":
+        out.dst = prefix(value, inside(at, "dst"), (got) => `invalid CIDR address: ${got}`);
+        break;
+      case "gw":
+        out.gw = address(value, inside(at, "gw"), (got) => `invalid IP address: ${got}`);
+        break;
+      case "mtu":
+        out.mtu = integer(value, inside(at, "mtu"));
+        break;
+      case "advmss":
+        out.advmss = integer(value, inside(at, "advmss"));
+        break;
+      case "priority":
+        out.priority = integer(value, inside(at, "priority"));
+        break;
+      case "table":
+        out.table = integer(value, inside(at, "table"));
+        break;
+      case "scope":
+        out.scope = integer(value, inside(at, "scope"));
+        break;
+    }
+  }
+  if (out.dst === undefined) throw missing(inside(at, "dst"));
+  return out as HostLocalConfIpamRoutesItemShape;
+}
+
+type HostLocalConfIpamShape = {
+  "type": string;
+  "ranges"?: Array<Array<HostLocalConfIpamRangesItemItemShape>>;
+  "subnet"?: string;
+  "rangeStart"?: string | undefined;
+  "rangeEnd"?: string | undefined;
+  "gateway"?: string | undefined;
+  "routes"?: Array<HostLocalConfIpamRoutesItemShape>;
+  "resolvConf"?: string;
+  "dataDir": string;
+};
+
+function hostLocalConfIpam(document: unknown, at: string): HostLocalConfIpamShape {
+  const source = object(document, at);
+  const out: Partial<HostLocalConfIpamShape> = { "type": "", "dataDir": "/var/lib/cni/networks" };
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "type":
+        out.type = string(value, inside(at, "type"));
+        break;
+      case "ranges":
+        out.ranges = list(value, inside(at, "ranges"), (value, at) => list(value, at, hostLocalConfIpamRangesItemItem));
+        break;
+      case "subnet":
+        out.subnet = prefix(value, inside(at, "subnet"), (got) => `invalid CIDR address: ${got}`);
+        break;
+      case "rangestart":
+        out.rangeStart = address(value, inside(at, "rangeStart"), (got) => `invalid IP address: ${got}`);
+        break;
+      case "rangeend":
+        out.rangeEnd = address(value, inside(at, "rangeEnd"), (got) => `invalid IP address: ${got}`);
+        break;
+      case "gateway":
+        out.gateway = address(value, inside(at, "gateway"), (got) => `invalid IP address: ${got}`);
+        break;
+      case "routes":
+        out.routes = list(value, inside(at, "routes"), hostLocalConfIpamRoutesItem);
+        break;
+      case "resolvconf":
+        out.resolvConf = string(value, inside(at, "resolvConf"));
+        break;
+      case "datadir":
+        out.dataDir = string(value, inside(at, "dataDir"));
+        break;
+    }
+  }
+  return out as HostLocalConfIpamShape;
+}
+
+type HostLocalConfRuntimeConfigShape = {
+  "ipRanges"?: Array<Array<HostLocalConfIpamRangesItemItemShape>>;
+  "ips"?: Array<string>;
+};
+
+function hostLocalConfRuntimeConfig(document: unknown, at: string): HostLocalConfRuntimeConfigShape {
+  const source = object(document, at);
+  const out: Partial<HostLocalConfRuntimeConfigShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "ipranges":
+        out.ipRanges = list(value, inside(at, "ipRanges"), (value, at) => list(value, at, hostLocalConfIpamRangesItemItem));
+        break;
+      case "ips":
+        out.ips = list(value, inside(at, "ips"), (value, at) => addressOrPrefix(value, at, (got) => `invalid IP address ${got}`));
+        break;
+    }
+  }
+  return out as HostLocalConfRuntimeConfigShape;
+}
+
+type HostLocalConfArgsCniShape = {
+  "ips"?: Array<string>;
+};
+
+function hostLocalConfArgsCni(document: unknown, at: string): HostLocalConfArgsCniShape {
+  const source = object(document, at);
+  const out: Partial<HostLocalConfArgsCniShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "ips":
+        out.ips = list(value, inside(at, "ips"), (value, at) => addressOrPrefix(value, at, (got) => `invalid IP address ${got}`));
+        break;
+    }
+  }
+  return out as HostLocalConfArgsCniShape;
+}
+
+type HostLocalConfArgsShape = {
+  "cni"?: HostLocalConfArgsCniShape;
+};
+
+function hostLocalConfArgs(document: unknown, at: string): HostLocalConfArgsShape {
+  const source = object(document, at);
+  const out: Partial<HostLocalConfArgsShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "cni":
+        out.cni = hostLocalConfArgsCni(value, inside(at, "cni"));
+        break;
+    }
+  }
+  return out as HostLocalConfArgsShape;
+}
+
+type HostLocalConfShape = {
+  "cniVersion": string;
+  "name": string;
+  "type": string;
+  "prevResult"?: Record<string, unknown>;
+  "cni.dev/valid-attachments"?: Array<HostLocalConfCniDevValidAttachmentsItemShape>;
+  "ipam"?: HostLocalConfIpamShape;
+  "runtimeConfig"?: HostLocalConfRuntimeConfigShape;
+  "args"?: HostLocalConfArgsShape;
+};
+
+function hostLocalConf(document: unknown, at: string): HostLocalConfShape {
+  const source = object(document, at);
+  const out: Partial<HostLocalConfShape> = { "cniVersion": "0.1.0", "type": "" };
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "cniversion":
+        out.cniVersion = string(value, inside(at, "cniVersion"));
+        break;
+      case "name":
+        out.name = string(value, inside(at, "name"));
+        break;
+      case "type":
+        out.type = string(value, inside(at, "type"));
+        break;
+      case "prevresult":
+        out.prevResult = map(value, inside(at, "prevResult"), anything);
+        break;
+      case "cni.dev/valid-attachments":
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), hostLocalConfCniDevValidAttachmentsItem);
+        break;
+      case "ipam":
+        out.ipam = hostLocalConfIpam(value, inside(at, "ipam"));
+        break;
+      case "runtimeconfig":
+        out.runtimeConfig = hostLocalConfRuntimeConfig(value, inside(at, "runtimeConfig"));
+        break;
+      case "args":
+        out.args = hostLocalConfArgs(value, inside(at, "args"));
+        break;
+    }
+  }
+  if (out.name === undefined) throw missing(inside(at, "name"));
+  return out as HostLocalConfShape;
+}

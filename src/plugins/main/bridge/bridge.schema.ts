@@ -1,0 +1,38 @@
+/** The configuration of the bridge plugin. */
+import { z } from "zod";
+import { capability, commonKeys, macAddress } from "../../../cni/config.schema.ts";
+
+type Issue = { input?: unknown };
+const vlanError = (issue: Issue) => `invalid VLAN ID ${issue.input} (must be between 0 and 4094)`;
+const trunkId = (key: string) =>
+  z.int().min(1, `incorrect trunk ${key} parameter`).max(4094, `incorrect trunk ${key} parameter`).optional();
+
+export type BridgeConf = z.infer<typeof bridgeConf>;
+
+export const bridgeConf = z.object({
+  ...commonKeys,
+  bridge: z.string().default("cni0").describe("The bridge's name; made when there is none."),
+  isGateway: z.boolean().default(false).describe("Give the bridge the gateway's address, and forward."),
+  isDefaultGateway: z.boolean().default(false).describe("The same, and make it the container's default route."),
+  forceAddress: z.boolean().default(false).describe("Replace another address on the bridge instead of failing."),
+  ipMasq: z.boolean().default(false).describe("Hide the container's addresses behind the host's."),
+  ipMasqBackend: z.enum(["iptables", "nftables", ""], {
+    error: (issue: Issue) => `unknown ipmasq backend "${issue.input}"`,
+  }).optional(),
+  mtu: z.int().default(0).describe("Of the bridge when it is made, and of both ends; 0 leaves the kernel's."),
+  hairpinMode: z.boolean().default(false).describe("Let the container reach itself through the bridge."),
+  promiscMode: z.boolean().default(false).describe("Put the bridge into promiscuous mode."),
+  vlan: z.int().min(0, { error: vlanError }).max(4094, { error: vlanError }).default(0).describe(
+    "The container's VLAN, untagged.",
+  ),
+  vlanTrunk: z.array(
+    z.object({ minID: trunkId("minID"), maxID: trunkId("maxID"), id: trunkId("id") }),
+  ).optional().describe("VLANs the container sees tagged: ranges, or single ones by id."),
+  preserveDefaultVlan: z.boolean().default(false).describe("Keep the VLANs a port of the bridge has by default."),
+  macspoofchk: z.boolean().default(false).describe("Drop frames with another source address than the container's."),
+  enabledad: z.boolean().default(false).describe("Wait for duplicate address detection of IPv6 addresses."),
+  disableContainerInterface: z.boolean().default(false).describe("Leave the container's end down."),
+  portIsolation: z.boolean().default(false).describe("Keep the container from other isolated ports of the bridge."),
+  runtimeConfig: z.object({ mac: capability.mac.optional() }).optional(),
+  args: z.object({ cni: z.object({ mac: macAddress.optional() }).optional() }).optional(),
+}).meta({ title: "CNI bridge plugin configuration", required: ["cniVersion", "name", "type"] });

@@ -1,0 +1,286 @@
+// Generated from bridge.schema.ts by compile/validators.ts; change those.
+import { anything, boolean, choice, decoding, foldKey, inside, integer, integerBetween, list, map, missing, object, string } from "../../../cni/decode.ts";
+import type { BridgeConf } from "./bridge.schema.ts";
+
+export function validateBridgeConf(document: unknown): BridgeConf {
+  return decoding("failed to load netconf", () => bridgeConf(document ?? {}, ""));
+}
+
+type BridgeConfIpamShape = {
+  "type": string;
+};
+
+function bridgeConfIpam(document: unknown, at: string): BridgeConfIpamShape {
+  const source = object(document, at);
+  const out: Partial<BridgeConfIpamShape> = { "type": "" };
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "type":
+        out.type = string(value, inside(at, "type"));
+        break;
+    }
+  }
+  return out as BridgeConfIpamShape;
+}
+
+type BridgeConfDnsShape = {
+  "nameservers"?: Array<string>;
+  "domain"?: string;
+  "search"?: Array<string>;
+  "options"?: Array<string>;
+};
+
+function bridgeConfDns(document: unknown, at: string): BridgeConfDnsShape {
+  const source = object(document, at);
+  const out: Partial<BridgeConfDnsShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "nameservers":
+        out.nameservers = list(value, inside(at, "nameservers"), string);
+        break;
+      case "domain":
+        out.domain = string(value, inside(at, "domain"));
+        break;
+      case "search":
+        out.search = list(value, inside(at, "search"), string);
+        break;
+      case "options":
+        out.options = list(value, inside(at, "options"), string);
+        break;
+    }
+  }
+  return out as BridgeConfDnsShape;
+}
+
+type BridgeConfArgsCniShape = {
+  "mac"?: string;
+};
+
+function bridgeConfArgsCni(document: unknown, at: string): BridgeConfArgsCniShape {
+  const source = object(document, at);
+  const out: Partial<BridgeConfArgsCniShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "mac":
+        out.mac = string(value, inside(at, "mac"));
+        break;
+    }
+  }
+  return out as BridgeConfArgsCniShape;
+}
+
+type BridgeConfArgsShape = {
+  "cni"?: BridgeConfArgsCniShape;
+};
+
+function bridgeConfArgs(document: unknown, at: string): BridgeConfArgsShape {
+  const source = object(document, at);
+  const out: Partial<BridgeConfArgsShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "cni":
+        out.cni = bridgeConfArgsCni(value, inside(at, "cni"));
+        break;
+    }
+  }
+  return out as BridgeConfArgsShape;
+}
+
+type BridgeConfRuntimeConfigShape = {
+  "mac"?: string;
+};
+
+function bridgeConfRuntimeConfig(document: unknown, at: string): BridgeConfRuntimeConfigShape {
+  const source = object(document, at);
+  const out: Partial<BridgeConfRuntimeConfigShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "mac":
+        out.mac = string(value, inside(at, "mac"));
+        break;
+    }
+  }
+  return out as BridgeConfRuntimeConfigShape;
+}
+
+type BridgeConfCniDevValidAttachmentsItemShape = {
+  "containerID": string;
+  "ifname": string;
+};
+
+function bridgeConfCniDevValidAttachmentsItem(document: unknown, at: string): BridgeConfCniDevValidAttachmentsItemShape {
+  const source = object(document, at);
+  const out: Partial<BridgeConfCniDevValidAttachmentsItemShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "containerid":
+        out.containerID = string(value, inside(at, "containerID"));
+        break;
+      case "ifname":
+        out.ifname = string(value, inside(at, "ifname"));
+        break;
+    }
+  }
+  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
+  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
+  return out as BridgeConfCniDevValidAttachmentsItemShape;
+}
+
+type BridgeConfVlanTrunkItemShape = {
+  "minID"?: number;
+  "maxID"?: number;
+  "id"?: number;
+};
+
+function bridgeConfVlanTrunkItem(document: unknown, at: string): BridgeConfVlanTrunkItemShape {
+  const source = object(document, at);
+  const out: Partial<BridgeConfVlanTrunkItemShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "minid":
+        out.minID = integerBetween(value, inside(at, "minID"), 1, 4094, (got) => `incorrect trunk minID parameter`);
+        break;
+      case "maxid":
+        out.maxID = integerBetween(value, inside(at, "maxID"), 1, 4094, (got) => `incorrect trunk maxID parameter`);
+        break;
+      case "id":
+        out.id = integerBetween(value, inside(at, "id"), 1, 4094, (got) => `incorrect trunk id parameter`);
+        break;
+    }
+  }
+  return out as BridgeConfVlanTrunkItemShape;
+}
+
+type BridgeConfShape = {
+  "cniVersion": string;
+  "name": string;
+  "type": string;
+  "capabilities"?: Record<string, boolean>;
+  "ipam"?: BridgeConfIpamShape;
+  "dns"?: BridgeConfDnsShape;
+  "args"?: BridgeConfArgsShape;
+  "runtimeConfig"?: BridgeConfRuntimeConfigShape;
+  "prevResult"?: Record<string, unknown>;
+  "cni.dev/valid-attachments"?: Array<BridgeConfCniDevValidAttachmentsItemShape>;
+  "bridge": string;
+  "isGateway": boolean;
+  "isDefaultGateway": boolean;
+  "forceAddress": boolean;
+  "ipMasq": boolean;
+  "ipMasqBackend"?: "iptables" | "nftables" | "";
+  "mtu": number;
+  "hairpinMode": boolean;
+  "promiscMode": boolean;
+  "vlan": number;
+  "vlanTrunk"?: Array<BridgeConfVlanTrunkItemShape>;
+  "preserveDefaultVlan": boolean;
+  "macspoofchk": boolean;
+  "enabledad": boolean;
+  "disableContainerInterface": boolean;
+  "portIsolation": boolean;
+};
+
+function bridgeConf(document: unknown, at: string): BridgeConfShape {
+  const source = object(document, at);
+  const out: Partial<BridgeConfShape> = { "cniVersion": "0.1.0", "type": "", "bridge": "cni0", "isGateway": false, "isDefaultGateway": false, "forceAddress": false, "ipMasq": false, "mtu": 0, "hairpinMode": false, "promiscMode": false, "vlan": 0, "preserveDefaultVlan": false, "macspoofchk": false, "enabledad": false, "disableContainerInterface": false, "portIsolation": false };
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "cniversion":
+        out.cniVersion = string(value, inside(at, "cniVersion"));
+        break;
+      case "name":
+        out.name = string(value, inside(at, "name"));
+        break;
+      case "type":
+        out.type = string(value, inside(at, "type"));
+        break;
+      case "capabilities":
+        out.capabilities = map(value, inside(at, "capabilities"), boolean);
+        break;
+      case "ipam":
+        out.ipam = bridgeConfIpam(value, inside(at, "ipam"));
+        break;
+      case "dns":
+        out.dns = bridgeConfDns(value, inside(at, "dns"));
+        break;
+      case "args":
+        out.args = bridgeConfArgs(value, inside(at, "args"));
+        break;
+      case "runtimeconfig":
+        out.runtimeConfig = bridgeConfRuntimeConfig(value, inside(at, "runtimeConfig"));
+        break;
+      case "prevresult":
+        out.prevResult = map(value, inside(at, "prevResult"), anything);
+        break;
+      case "cni.dev/valid-attachments":
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), bridgeConfCniDevValidAttachmentsItem);
+        break;
+      case "bridge":
+        out.bridge = string(value, inside(at, "bridge"));
+        break;
+      case "isgateway":
+        out.isGateway = boolean(value, inside(at, "isGateway"));
+        break;
+      case "isdefaultgateway":
+        out.isDefaultGateway = boolean(value, inside(at, "isDefaultGateway"));
+        break;
+      case "forceaddress":
+        out.forceAddress = boolean(value, inside(at, "forceAddress"));
+        break;
+      case "ipmasq":
+        out.ipMasq = boolean(value, inside(at, "ipMasq"));
+        break;
+      case "ipmasqbackend":
+        out.ipMasqBackend = choice(value, inside(at, "ipMasqBackend"), ["iptables","nftables",""] as const, (got) => `unknown ipmasq backend "${got}"`);
+        break;
+      case "mtu":
+        out.mtu = integer(value, inside(at, "mtu"));
+        break;
+      case "hairpinmode":
+        out.hairpinMode = boolean(value, inside(at, "hairpinMode"));
+        break;
+      case "promiscmode":
+        out.promiscMode = boolean(value, inside(at, "promiscMode"));
+        break;
+      case "vlan":
+        out.vlan = integerBetween(value, inside(at, "vlan"), 0, 4094, (got) => `invalid VLAN ID ${got} (must be between 0 and 4094)`);
+        break;
+      case "vlantrunk":
+        out.vlanTrunk = list(value, inside(at, "vlanTrunk"), bridgeConfVlanTrunkItem);
+        break;
+      case "preservedefaultvlan":
+        out.preserveDefaultVlan = boolean(value, inside(at, "preserveDefaultVlan"));
+        break;
+      case "macspoofchk":
+        out.macspoofchk = boolean(value, inside(at, "macspoofchk"));
+        break;
+      case "enabledad":
+        out.enabledad = boolean(value, inside(at, "enabledad"));
+        break;
+      case "disablecontainerinterface":
+        out.disableContainerInterface = boolean(value, inside(at, "disableContainerInterface"));
+        break;
+      case "portisolation":
+        out.portIsolation = boolean(value, inside(at, "portIsolation"));
+        break;
+    }
+  }
+  if (out.name === undefined) throw missing(inside(at, "name"));
+  return out as BridgeConfShape;
+}
