@@ -1,0 +1,157 @@
+/**
+ * The result cache: what was attached, kept so that DEL, CHECK and GC know it later.
+ *
+ * Path, record and modes are libcni's ("cniCacheV1"), because container engines read each other's and ours. What is
+ * different: a record is replaced in one step, and one that belongs to another attachment is no record (names and
+ * ids may contain the "-" that joins them in the file's name, so two attachments can share one).
+ */
+import { CniError, INTERNAL, IO_FAILURE } from "../cni/error.ts";
+import { foldKey, isObject } from "../cni/json.ts";
+import { listDirectory, makeDirectories, readTextFile, removeFile, replaceFile } from "../ffi/files.ts";
+import { fromUtf8, utf8 } from "../ffi/libc.ts";
+
+export const DEFAULT_CACHE_DIRECTORY = "/var/lib/cni";
+
+export interface AttachmentKey {
+  network: string;
+  containerId: string;
+  ifName: string;
+}
+
+export interface CacheRecord extends AttachmentKey {
+  netnsPath: string;
+  /** CNI_ARGS as pairs; undefined when the record has none. */
+  cniArgs: readonly (readonly [key: string, value: string])[] | undefined;
+  capabilityArgs: Readonly<Record<string, unknown>> | undefined;
+  /** The network's configuration as it was read. */
+  config: string;
+  /** The final result of ADD in the version it was given in; undefined when there is none. */
+  result: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** What stands in the file of an attachment. */
+export type Cached =
+  | { state: "absent" }
+  /** Not understood, or written by a library before 0.7, when the file held a bare result: `document` then. */
+  | { state: "legacy"; document: unknown }
+  /** Another attachment's, with which this one shares the file's name. */
+  | { state: "foreign" }
+  | { state: "present"; record: CacheRecord };
+
+export function cachePath(cacheDirectory: string, key: AttachmentKey): string {
+  const { network, containerId, ifName } = key;
+  if (network === "" || containerId === "" || ifName === "") {
+    throw new CniError(
+      INTERNAL,
+      `cache file path requires network name ("${network}"), container ID ("${containerId}"), ` +
+        `and interface name ("${ifName}")`,
+    );
+  }
+  return `${cacheDirectory}/results/${network}-${containerId}-${ifName}`;
+}
+
+export function writeCache(cacheDirectory: string, record: CacheRecord): void {
+  const path = cachePath(cacheDirectory, record);
+  const text = JSON.stringify({
+    kind: "cniCacheV1",
+    containerId: record.containerId,
+    config: utf8(record.config).toBase64(),
+    ifName: record.ifName,
+    networkName: record.network,
+    netns: record.netnsPath || undefined,
+    cniArgs: record.cniArgs?.length ? record.cniArgs : undefined,
+    capabilityArgs: Object.keys(record.capabilityArgs ?? {}).length > 0 ? record.capabilityArgs : undefined,
+    result: record.result,
+  });
+  makeDirectories(`${cacheDirectory}/results`);
+  // Not beside the file: everything in results/ is taken for a record. Not synced either: what it describes does not
+  // outlive the boot, and an empty record is one that every DEL of ours gets by without.
+  replaceFile(path, text, { temporary: `${cacheDirectory}/.patchbay-${process.pid}.tmp` });
+}
+
+export function readCache(cacheDirectory: string, key: AttachmentKey): Cached {
+  let text: string | undefined;
+  try {
+    text = readTextFile(cachePath(cacheDirectory, key));
+  } catch {
+    // No reason to refuse a DEL.
+    return { state: "absent" };
+  }
+  if (text === undefined) return { state: "absent" };
+  const document = parseOrUndefined(text);
+  const record = decodeRecord(document);
+  if (record === undefined) return { state: "legacy", document };
+  const isSame = record.network === key.network && record.containerId === key.containerId &&
+    record.ifName === key.ifName;
+  return isSame ? { state: "present", record } : { state: "foreign" };
+}
+
+/** Removes the attachment's record, but not one of another attachment in its place. Never fails. */
+export function removeCache(cacheDirectory: string, key: AttachmentKey): void {
+  if (readCache(cacheDirectory, key).state === "foreign") return;
+  try {
+    removeFile(cachePath(cacheDirectory, key));
+  } catch {
+    // Nothing that is left attached depends on it.
+  }
+}
+
+/** Every attachment with a readable record, sorted by file name. Throws when the directory cannot be read. */
+export function listCache(cacheDirectory: string): CacheRecord[] {
+  const directory = `${cacheDirectory}/results`;
+  let names: string[];
+  try {
+    names = listDirectory(directory);
+  } catch (error) {
+    throw new CniError(IO_FAILURE, `cannot list cached attachments: ${(error as Error).message}`, "", {
+      cause: error,
+    });
+  }
+  return names.flatMap((name) => {
+    try {
+      const record = decodeRecord(parseOrUndefined(readTextFile(`${directory}/${name}`) ?? ""));
+      return record === undefined || record.network === "" || record.ifName === "" ? [] : [record];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function parseOrUndefined(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined for what is not a record of this kind, or a torn one. */
+function decodeRecord(document: unknown): CacheRecord | undefined {
+  if (!isObject(document)) return undefined;
+  const fields: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(document)) fields[foldKey(key)] = value;
+  if (fields["kind"] !== "cniCacheV1") return undefined;
+  const text = (key: string) => (typeof fields[key] === "string" ? fields[key] : "");
+  let config: string;
+  try {
+    config = fromUtf8(Uint8Array.fromBase64(text("config")));
+  } catch {
+    return undefined;
+  }
+  const { cniargs, capabilityargs, result } = fields;
+  return {
+    network: text("networkname"),
+    containerId: text("containerid"),
+    ifName: text("ifname"),
+    netnsPath: text("netns"),
+    cniArgs: isPairs(cniargs) ? cniargs : undefined,
+    capabilityArgs: isObject(capabilityargs) ? capabilityargs : undefined,
+    config,
+    result: isObject(result) ? result : undefined,
+  };
+}
+
+function isPairs(value: unknown): value is [string, string][] {
+  return Array.isArray(value) &&
+    value.every((pair) => Array.isArray(pair) && pair.length === 2 && pair.every((part) => typeof part === "string"));
+}

@@ -1,0 +1,39 @@
+/**
+ * The configuration one plugin of a network gets on stdin (CNI spec 1.1.0, "Deriving execution configuration from
+ * plugin configuration").
+ *
+ * `capabilities` stays in it, against the letter of the specification: the reference library never took it out, so
+ * every plugin has always seen it.
+ */
+import type { Network, NetworkPlugin } from "./conf.ts";
+
+export interface Derived {
+  /** A result in its written form, of whichever version. */
+  prevResult?: Readonly<Record<string, unknown>>;
+  /** What the caller supplies; each plugin gets the part it declares a capability for. */
+  capabilityArgs?: Readonly<Record<string, unknown>>;
+  /** For GC; undefined when the caller did not say which attachments are valid. */
+  validAttachments?: readonly { containerID: string; ifname: string }[];
+}
+
+export function pluginConfig(network: Network, plugin: NetworkPlugin, derived: Derived): string {
+  const { prevResult, capabilityArgs = {}, validAttachments } = derived;
+  // Ours come last, where they win over the same key in another letter case.
+  const { name: _name, cniVersion: _version, ...config } = plugin.config;
+  const wanted = Object.entries(plugin.capabilities).filter(([name, enabled]) =>
+    enabled && Object.hasOwn(capabilityArgs, name)
+  );
+  const runtimeConfig = Object.fromEntries(wanted.map(([name]) => [name, capabilityArgs[name]]));
+  return JSON.stringify({
+    ...config,
+    ...(wanted.length > 0 && { runtimeConfig }),
+    ...(validAttachments && {
+      "cni.dev/valid-attachments": validAttachments,
+      // The key's name in the tagged 1.1.0 text.
+      "cni.dev/attachments": validAttachments,
+    }),
+    name: network.name,
+    cniVersion: network.cniVersion,
+    ...(prevResult && { prevResult }),
+  });
+}
