@@ -24,6 +24,7 @@ const { symbols } = dlopen(LIBC, {
   rename: { args: ["ptr", "ptr"], returns: "i32" },
   unlink: { args: ["ptr"], returns: "i32" },
   mkdir: { args: ["ptr", "i32"], returns: "i32" },
+  umask: { args: ["u32"], returns: "u32" },
   flock: { args: ["i32", "i32"], returns: "i32" },
   fstatfs: { args: ["i32", "ptr"], returns: "i32" },
   statx: { args: ["i32", "ptr", "i32", "u32", "ptr"], returns: "i32" },

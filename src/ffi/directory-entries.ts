@@ -1,0 +1,93 @@
+/**
+ * Names in a directory and what they point at: links, renames, copies. For installing; state files are in files.ts.
+ */
+import { FFIType } from "./native.ts";
+import { ENODATA, EOPNOTSUPP, SyscallError } from "./errno.ts";
+import {
+  closeFile,
+  identify,
+  O_CREAT,
+  O_EXCL,
+  O_NOFOLLOW,
+  O_RDONLY,
+  O_WRONLY,
+  openFile,
+  removeFile,
+  syncDescriptor,
+} from "./files.ts";
+import { bind, check, cString, fromUtf8, lastErrno, libc } from "./libc.ts";
+
+const bindEntries = () =>
+  bind({
+    symlink: { args: ["ptr", "ptr"], returns: "i32" },
+    link: { args: ["ptr", "ptr"], returns: "i32" },
+    readlink: { args: ["ptr", "ptr", "usize"], returns: FFIType.i64_fast },
+    sendfile: { args: ["i32", "i32", "ptr", "usize"], returns: FFIType.i64_fast },
+    fchmod: { args: ["i32", "u32"], returns: "i32" },
+    getxattr: { args: ["ptr", "ptr", "ptr", "usize"], returns: FFIType.i64_fast },
+  });
+let entrySymbols: ReturnType<typeof bindEntries> | undefined;
+const c = () => (entrySymbols ??= bindEntries());
+
+export function rename(from: string, to: string): void {
+  check("rename", libc.rename(cString(from), cString(to)), to);
+}
+
+/** Makes `path` a symbolic link to `target` in one step, whatever it was before. */
+export function replaceWithLink(path: string, target: string): void {
+  const temporary = `${path}.${process.pid}.tmp`;
+  removeFile(temporary);
+  check("symlink", c().symlink(cString(target), cString(temporary)), temporary);
+  rename(temporary, path);
+}
+
+/** Gives the file (or the symbolic link itself) a second name, in place of whatever had that name. */
+export function replaceWithHardLink(path: string, existing: string): void {
+  const temporary = `${path}.${process.pid}.tmp`;
+  removeFile(temporary);
+  check("link", c().link(cString(existing), cString(temporary)), temporary);
+  rename(temporary, path);
+}
+
+/** What a symbolic link says; undefined for anything else. */
+export function linkTarget(path: string): string | undefined {
+  const buffer = new Uint8Array(4096);
+  const length = Number(c().readlink(cString(path), buffer, buffer.length));
+  return length < 0 ? undefined : fromUtf8(buffer.subarray(0, length));
+}
+
+/** Copies in one step: `path` is the old file or the whole new one, also after a power cut. */
+export function replaceWithCopy(path: string, source: string, mode: number): void {
+  const temporary = `${path}.${process.pid}.tmp`;
+  removeFile(temporary);
+  const from = openFile(source, O_RDONLY);
+  try {
+    const to = openFile(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+    try {
+      for (let left = identify(from).size; left > 0;) {
+        const copied = check("copy", Number(c().sendfile(to, from, null, left)), path);
+        if (copied === 0) throw new SyscallError("copy", 5, source);
+        left -= copied;
+      }
+      check("chmod", c().fchmod(to, mode), path);
+      syncDescriptor(to, temporary);
+    } finally {
+      closeFile(to);
+    }
+    rename(temporary, path);
+  } catch (error) {
+    removeFile(temporary);
+    throw error;
+  } finally {
+    closeFile(from);
+  }
+}
+
+/** capabilities(7), "File capabilities". */
+export function hasFileCapabilities(path: string): boolean {
+  const name = cString("security.capability");
+  if (Number(c().getxattr(cString(path), name, null, 0)) >= 0) return true;
+  const errno = lastErrno();
+  if (errno === ENODATA || errno === EOPNOTSUPP) return false;
+  throw new SyscallError("getxattr", errno, path);
+}
