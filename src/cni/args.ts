@@ -5,6 +5,7 @@
  * engines that pass their own keys to every plugin always add it.
  */
 import { CniError, INVALID_ENVIRONMENT } from "./error.ts";
+import { goQuote } from "./quote.ts";
 
 /** The pairs whose key is among `knownKeys`; the last of several wins. Throws a CniError of code 4. */
 export function parseCniArgs<Key extends string>(
@@ -17,10 +18,10 @@ export function parseCniArgs<Key extends string>(
   let ignoreUnknown = false;
   for (const pair of text.split(";")) {
     const [key, value, ...more] = pair.split("=");
-    if (value === undefined || more.length > 0) throw invalid(`invalid pair ${JSON.stringify(pair)}`);
+    if (value === undefined || more.length > 0) throw invalid(`invalid pair ${goQuote(pair)}`);
     if (key === "IgnoreUnknown") ignoreUnknown = parseBoolean(value, pair);
     else if (knownKeys.includes(key as Key)) found[key as Key] = value;
-    else unknown.push(JSON.stringify(pair));
+    else unknown.push(goQuote(pair));
   }
   if (unknown.length > 0 && !ignoreUnknown) throw invalid(`unknown args [${unknown.join(" ")}]`);
   return found;
@@ -28,7 +29,7 @@ export function parseCniArgs<Key extends string>(
 
 /** For plugins: the value of a known key is not what it has to be. */
 export function invalidArg(key: string, value: string, reason: string): CniError {
-  return invalid(`error parsing value of pair ${JSON.stringify(`${key}=${value}`)}: ${reason}`);
+  return invalid(`error parsing value of pair ${goQuote(`${key}=${value}`)}: ${reason}`);
 }
 
 function parseBoolean(value: string, pair: string): boolean {
@@ -41,7 +42,7 @@ function parseBoolean(value: string, pair: string): boolean {
       return false;
   }
   const reason = `boolean unmarshal error: invalid input ${value}`;
-  throw invalid(`error parsing value of pair ${JSON.stringify(pair)}: ${reason}`);
+  throw invalid(`error parsing value of pair ${goQuote(pair)}: ${reason}`);
 }
 
 function invalid(problem: string): CniError {

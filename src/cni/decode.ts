@@ -120,12 +120,12 @@ function wrongType(at: string, expected: string, value: unknown): CniError {
   return new CniError(INVALID_CONFIG, `${what} must be ${expected}, got ${got}`);
 }
 
-/** Runs a decoder, putting `subject` before what it refuses. */
-export function decoding<Value>(subject: string, decode: () => Value): Value {
+/** Runs a decoder, putting `subject` before what it refuses; `code` instead of the decoder's own, when given. */
+export function decoding<Value>(subject: string, decode: () => Value, code?: number): Value {
   try {
     return decode();
   } catch (error) {
     if (!(error instanceof CniError)) throw error;
-    throw new CniError(error.code, `${subject}: ${error.message}`, error.details, { cause: error });
+    throw new CniError(code ?? error.code, `${subject}: ${error.message}`, error.details, { cause: error });
   }
 }

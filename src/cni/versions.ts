@@ -5,6 +5,7 @@
  * 1.1.0 and yet supported nowhere). Both are the reference library's rules.
  */
 import { CniError, DECODING_FAILURE, INCOMPATIBLE_VERSION } from "./error.ts";
+import { goQuote } from "./quote.ts";
 
 export const KNOWN_VERSIONS: readonly string[] = ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];
 
@@ -47,11 +48,11 @@ export type VersionNumbers = readonly [major: number, minor: number, micro: numb
 /** One to three numbers; missing ones are 0, and no text at all means 0.1.0. Throws a decoding failure. */
 export function parseVersion(text: string): VersionNumbers {
   const parts = (text === "" ? UNSTATED_VERSION : text).split(".");
-  if (parts.length > 3) throw decodingFailure(`invalid version ${JSON.stringify(text)}: too many parts`);
+  if (parts.length > 3) throw decodingFailure(`invalid version ${goQuote(text)}: too many parts`);
   const number = (index: number, name: string) => {
     const part = parts[index] ?? "0";
     if (!/^[+-]?[0-9]+$/.test(part)) {
-      throw decodingFailure(`failed to convert ${name} version part ${JSON.stringify(part)}: not an integer`);
+      throw decodingFailure(`failed to convert ${name} version part ${goQuote(part)}: not an integer`);
     }
     return Number(part);
   };
@@ -90,7 +91,7 @@ export function checkVersions(command: string, configVersion: string, supported:
     throw new CniError(
       INCOMPATIBLE_VERSION,
       "incompatible CNI versions",
-      `config is ${JSON.stringify(version)}, plugin supports [${supported.map((v) => JSON.stringify(v)).join(" ")}]`,
+      `config is ${goQuote(version)}, plugin supports [${supported.map((v) => goQuote(v)).join(" ")}]`,
     );
   }
 }

@@ -1,0 +1,255 @@
+/**
+ * Results of every version of the specification: reading them, converting between them, printing them (CNI spec
+ * 0.2.0, 0.4.0 and 1.1.0, "Result"). Inside the program there is only the newest form, result.ts.
+ *
+ * The forms are three (`ResultFamily` in versions.ts), and conversion goes from neighbour to neighbour. What a step
+ * loses or keeps is what the reference library loses and keeps, also where the specification would have it otherwise.
+ */
+import { CniError, DECODING_FAILURE, INCOMPATIBLE_VERSION } from "./error.ts";
+import { decoding } from "./decode.ts";
+import { foldKey, isObject, parseDocument } from "./json.ts";
+import { goQuote } from "./quote.ts";
+import { decodeResult01, decodeResult03, decodeResult10 } from "./result.validate.gen.ts";
+import { CURRENT_VERSION, KNOWN_VERSIONS, resultFamily, UNSTATED_VERSION } from "./versions.ts";
+import { isV6 } from "../net/address.ts";
+import type { Dns, IpConfig, Result, Route } from "./result.ts";
+import type { Result01, Result03 } from "./result.schema.ts";
+
+/** A result in the form of the version it is written in. */
+export type VersionedResult =
+  | { readonly family: "0.1"; readonly result: Result01 }
+  | { readonly family: "0.3"; readonly result: Result03 }
+  | { readonly family: "1.0"; readonly result: Result };
+
+/** The result so far, as the runtime hands it to a plugin of a chain; undefined for the first one. */
+export function parsePrevResult(conf: { cniVersion: string; prevResult?: unknown }): Result | undefined {
+  const { prevResult } = conf;
+  if (prevResult === undefined || prevResult === null) return undefined;
+  return decoding("could not parse prevResult", () => {
+    // A version of its own counts in whatever case its key is written, also when it is empty.
+    const unstated = isObject(prevResult) &&
+      !Object.keys(prevResult).some((key) => foldKey(key) === "cniversion" && prevResult[key] !== null);
+    const document = unstated ? { ...prevResult, cniVersion: conf.cniVersion } : prevResult;
+    return newestResult(readResult(document, conf.cniVersion));
+  }, DECODING_FAILURE);
+}
+
+/** What a plugin printed on success. Without a version it counts as written in the configuration's. */
+export function parsePluginResult(stdout: Uint8Array | string, configVersion: string): VersionedResult {
+  const subject = "failed to unmarshal raw result";
+  const document = parseDocument(stdout, subject) ?? {};
+  if (!isObject(document)) {
+    throw new CniError(DECODING_FAILURE, `${subject}: the result must be an object`);
+  }
+  const version = document.cniVersion;
+  if (typeof version === "string" && version !== "") return readResult(document, version);
+  const assumed = configVersion || UNSTATED_VERSION;
+  return readResult({ ...document, cniVersion: assumed }, assumed);
+}
+
+/** Reads the document as a result of this version. The version it states itself must have the same form. */
+export function readResult(document: unknown, version: string): VersionedResult {
+  const family = resultFamily(version);
+  if (family === undefined) {
+    throw new CniError(DECODING_FAILURE, `unsupported CNI result version ${goQuote(version)}`);
+  }
+  const read = decodeAs(family, document);
+  const stated = read.result.cniVersion;
+  if (resultFamily(stated) !== family || (stated === "" && family !== "0.1")) {
+    // The first family counts the empty version among its own, and so the reference library lists it.
+    const versions = KNOWN_VERSIONS.filter((known) => resultFamily(known) === family);
+    const list = (family === "0.1" ? ["", ...versions] : versions).join(" ");
+    throw new CniError(
+      DECODING_FAILURE,
+      `result type supports [${list}] but unmarshalled CNIVersion is ${goQuote(stated)}`,
+    );
+  }
+  if (stated === "") read.result.cniVersion = UNSTATED_VERSION;
+  return read;
+}
+
+function decodeAs(family: VersionedResult["family"], document: unknown): VersionedResult {
+  switch (family) {
+    case "0.1":
+      return { family, result: decodeResult01(document) };
+    case "0.3":
+      return { family, result: decodeResult03(document) };
+    case "1.0":
+      return { family, result: decodeResult10(document) };
+  }
+}
+
+/** The result in the newest form; `cniVersion` says 1.1.0. */
+export function newestResult(from: VersionedResult): Result {
+  return convertResult(from, CURRENT_VERSION).result as Result;
+}
+
+/** Throws a CniError of code 1 when the version is unknown, or cannot express the result. */
+export function convertResult(from: VersionedResult, version: string): VersionedResult {
+  const cniVersion = version || UNSTATED_VERSION;
+  const family = resultFamily(cniVersion);
+  if (family === undefined) {
+    const message = `no converter for CNI result version ${from.result.cniVersion} to ${version}`;
+    throw new CniError(INCOMPATIBLE_VERSION, message);
+  }
+  if (from.family === family) return { ...from, result: { ...from.result, cniVersion } } as VersionedResult;
+  switch (family) {
+    case "0.1": {
+      const between = from.family === "0.3" ? from.result : listVersions(from.result as Result);
+      return { family, result: { ...splitFamilies(between), cniVersion } };
+    }
+    case "0.3": {
+      const result = from.family === "0.1" ? joinFamilies(from.result) : listVersions(from.result as Result);
+      return { family, result: { ...result, cniVersion } };
+    }
+    case "1.0": {
+      const between = from.family === "0.1" ? joinFamilies(from.result) : from.result as Result03;
+      return { family, result: { ...dropVersions(between), cniVersion } };
+    }
+  }
+}
+
+/** 0.2.0 to 0.4.0: `ip4` and `ip6` become a list, and their routes become one. */
+function joinFamilies({ ip4, ip6, dns, cniVersion }: Result01): Result03 {
+  const ips: Result03["ips"] = [];
+  if (ip4) ips.push({ version: "4", address: ip4.ip, gateway: ip4.gateway });
+  if (ip6) ips.push({ version: "6", address: ip6.ip, gateway: ip6.gateway });
+  return { cniVersion, ips, routes: [...ip4?.routes ?? [], ...ip6?.routes ?? []], dns };
+}
+
+/**
+ * 0.4.0 to 0.2.0: the first address of each family stays, by what its `version` says and whatever the address is.
+ * Routes keep destination and gateway; interfaces are lost.
+ */
+function splitFamilies({ ips = [], routes = [], dns, cniVersion }: Result03): Result01 {
+  const first = (version: "4" | "6") => {
+    const found = ips.find((ip) => ip.version === version);
+    if (found === undefined) return undefined;
+    const own = routes.filter((route) => isV6(route.dst) === (version === "6"));
+    return { ip: found.address, gateway: found.gateway, routes: own.map(({ dst, gw }) => ({ dst, gw })) };
+  };
+  const ip4 = first("4"), ip6 = first("6");
+  if (!ip4 && !ip6) throw new CniError(INCOMPATIBLE_VERSION, "cannot convert: no valid IP addresses");
+  return { cniVersion, ip4, ip6, dns };
+}
+
+/** 0.4.0 to 1.0.0: addresses lose their `version`. */
+function dropVersions({ interfaces, ips, routes, dns, cniVersion }: Result03): Result {
+  return { cniVersion, interfaces, ips: ips?.map(({ version: _, ...ip }) => ip), routes, dns };
+}
+
+/** 1.0.0 to 0.4.0: addresses get their `version` back; interfaces lose what 1.1.0 brought. */
+function listVersions({ interfaces, ips, routes, dns, cniVersion }: Result): Result03 {
+  return {
+    cniVersion,
+    interfaces: interfaces?.map(({ name, mac, sandbox }) => ({ name, mac, sandbox })),
+    ips: ips?.map((ip) => ({ version: isV6(ip.address) ? "6" : "4", ...ip })),
+    routes,
+    dns,
+  };
+}
+
+/** What a plugin writes to stdout: the result in the version that the configuration is written in. */
+export function formatResult(result: Result, version: string): string {
+  const newest = { family: "1.0", result: { ...result, cniVersion: CURRENT_VERSION } } as const;
+  return printResult(convertResult(newest, version));
+}
+
+/** Keys stand in the order that the reference library prints, and what is empty is left out where it leaves it out. */
+export function printResult(from: VersionedResult): string {
+  return JSON.stringify(printable(from), null, 4);
+}
+
+function printable(from: VersionedResult): unknown {
+  const cniVersion = from.result.cniVersion;
+  const dns = printableDns(from.result.dns);
+  switch (from.family) {
+    case "0.1": {
+      const { ip4, ip6 } = from.result;
+      return { cniVersion, ip4: printableAddressing(ip4), ip6: printableAddressing(ip6), dns: dns ?? {} };
+    }
+    case "0.3": {
+      const { interfaces, ips, routes } = from.result;
+      return {
+        cniVersion,
+        interfaces: filled(
+          interfaces?.map(({ name, mac, sandbox }) => ({
+            name,
+            mac: mac || undefined,
+            sandbox: sandbox || undefined,
+          })),
+        ),
+        ips: filled(
+          ips?.map((ip) => ({
+            version: ip.version,
+            interface: ip.interface,
+            address: ip.address,
+            gateway: ip.gateway || undefined,
+          })),
+        ),
+        routes: filled(routes?.map(printableRoute)),
+        dns: dns ?? {},
+      };
+    }
+    case "1.0": {
+      const { interfaces, ips, routes } = from.result;
+      return {
+        cniVersion,
+        dns: dns && { domain: dns.domain, nameservers: dns.nameservers, options: dns.options, search: dns.search },
+        interfaces: filled(
+          interfaces?.map((found) => ({
+            mac: found.mac || undefined,
+            mtu: found.mtu || undefined,
+            name: found.name,
+            pciID: found.pciID || undefined,
+            sandbox: found.sandbox || undefined,
+            socketPath: found.socketPath || undefined,
+          })),
+        ),
+        ips: filled(
+          ips?.map((ip: IpConfig) => ({
+            address: ip.address,
+            gateway: ip.gateway || undefined,
+            interface: ip.interface,
+          })),
+        ),
+        routes: filled(
+          routes?.map((route) => {
+            const { dst, gw, mtu, advmss, priority, table, scope } = printableRoute(route);
+            return { advmss, dst, gw, mtu, priority, scope, table };
+          }),
+        ),
+      };
+    }
+  }
+}
+
+function printableAddressing(side: Result01["ip4"]): unknown {
+  if (side === undefined) return undefined;
+  return { ip: side.ip, gateway: side.gateway || undefined, routes: filled(side.routes?.map(printableRoute)) };
+}
+
+/** A metric of 0 is no metric; table 0 and scope 0 are values. */
+function printableRoute({ dst, gw, mtu, advmss, priority, table, scope }: Route): Route {
+  return {
+    dst,
+    gw: gw || undefined,
+    mtu: mtu || undefined,
+    advmss: advmss || undefined,
+    priority: priority || undefined,
+    table,
+    scope,
+  };
+}
+
+/** undefined when nothing is in it. */
+function printableDns(dns: Dns | undefined): Dns | undefined {
+  const nameservers = filled(dns?.nameservers), search = filled(dns?.search), options = filled(dns?.options);
+  const domain = dns?.domain || undefined;
+  if (!nameservers && !domain && !search && !options) return undefined;
+  return { nameservers, domain, search, options };
+}
+
+function filled<Item>(items: Item[] | undefined): Item[] | undefined {
+  return items?.length ? items : undefined;
+}
