@@ -36,10 +36,12 @@ export interface Attachment<Config> {
   readonly restating: boolean;
   readonly host: Host;
   apply<Made>(resource: Resource<Made>): Made;
+  /** Announces all, then makes each: one write to the ledger for several resources. */
+  applyAll(resources: Resource[]): void;
   /** The IPAM plugin named by the configuration, or undefined for a layer-2 network. Released when ADD fails. */
   ipam(): Ipam | undefined;
-  /** A random choice made once per attachment; when restating, what prevResult tells about it. */
-  choose(what: string, fresh: () => string, fromPrevResult: (result: Result) => string | undefined): string;
+  /** A name or address picked for this attachment; when restating, what prevResult tells of it, or "". */
+  choose(fresh: () => string, recall: (result: Result) => string | undefined): string;
 }
 
 export interface Ipam {
@@ -55,8 +57,10 @@ export interface PluginDefinition<Config extends PluginConfig> {
   readonly validate: (config: unknown) => Config;
   /** The resources of one attachment in the order they come to be, and the result. */
   add(at: Attachment<Config>): Result;
-  /** Where CHECK looks at more than resources. Throws what differs. */
-  check?(at: Attachment<Config>): void;
+  /** Where CHECK looks at more than resources: one line for each difference. */
+  check?(at: Attachment<Config>): string[];
+  /** CHECK of most plugins makes no sense without the result of ADD. */
+  readonly checksWithoutPrevResult?: boolean;
   /** Throws a CniError of code 50 or 51 when ADD could not work on this host now. */
   status?(conf: Config, host: Host): void;
   /** What GC does besides removing the resources of attachments that are not valid. */

@@ -36,14 +36,16 @@ export interface ResourceKind<Spec, Made = void> {
   sweep?(network: string, isValid: (owner: { containerId: string; ifName: string }) => boolean, host: Host): void;
 }
 
+// deno-lint-ignore no-explicit-any
+export type AnyKind<Made = any> = ResourceKind<any, Made>;
+
 /** A specification together with its kind: what a plugin hands to the engine. */
 export interface Resource<Made = void> {
-  // deno-lint-ignore no-explicit-any
-  readonly kind: ResourceKind<any, Made>;
+  readonly kind: AnyKind<Made>;
   readonly spec: unknown;
 }
 
-/** Makes the function that plugins call: `address({ … })` for the kind `addressKind`. */
+/** Makes the function that plugins call: `masquerade({ … })` for the kind `masqueradeKind`. */
 export function resource<Spec, Made>(kind: ResourceKind<Spec, Made>): (spec: Spec) => Resource<Made> {
   return (spec) => ({ kind, spec });
 }

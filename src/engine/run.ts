@@ -1,8 +1,15 @@
 /**
- * One verb of one plugin, in process. The exec'd plugin and the runtime's chains both come through here.
+ * One verb of one plugin, in process. The exec'd plugin, delegation and the runtime's chains all come through here,
+ * and here alone other errors become the one that reaches the user.
  */
-import type { PluginConfig, PluginDefinition } from "./plugin.ts";
+import { CniError, INTERNAL, INVALID_CONFIG, INVALID_ENVIRONMENT, INVALID_NETNS, IO_FAILURE } from "../cni/error.ts";
+import { foldKey, isObject, parseDocument } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
+import { checkVersions, KNOWN_VERSIONS } from "../cni/versions.ts";
+import { SyscallError } from "../ffi/errno.ts";
+import { isNetnsGone } from "../ffi/netns.ts";
+import { type Host, openHost, SameNetnsError } from "./host.ts";
+import type { PluginConfig, PluginDefinition } from "./plugin.ts";
 
 export type Command = "ADD" | "DEL" | "CHECK" | "GC" | "STATUS" | "VERSION";
 
@@ -19,9 +26,92 @@ export interface Invocation {
   path: string;
   /** The network configuration, JSON text. */
   stdin: string;
+  /** CNI_NETNS_OVERRIDE: the container may share the namespace this process works in. */
+  allowOwnNetns?: boolean;
+  /** Set within one process: what the caller has already opened for this attachment. */
+  host?: Host;
+}
+
+/** A verb as the files verb-*.ts implement it, behind everything the verbs have in common. */
+export interface VerbCall {
+  plugin: PluginDefinition<PluginConfig>;
+  invocation: Invocation;
+  /** The configuration as it was parsed: keys as written, nothing checked. */
+  document: Record<string, unknown>;
 }
 
 /** Answers ADD's result (newest form, `cniVersion` as configured), nothing for other verbs. Throws CniError. */
-export function runVerb(_plugin: PluginDefinition<PluginConfig>, _invocation: Invocation): Result | undefined {
-  throw new Error("being written");
+export function runVerb(plugin: PluginDefinition<PluginConfig>, invocation: Invocation): Result | undefined {
+  try {
+    const document = parseDocument(invocation.stdin, "error unmarshall network config");
+    if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
+    const cniVersion = field(document, "cniVersion") ?? "";
+    if (typeof cniVersion !== "string") {
+      throw new CniError(INVALID_CONFIG, `"cniVersion" must be a string, got ${JSON.stringify(cniVersion)}`);
+    }
+    checkVersions(invocation.command, cniVersion, plugin.versions ?? KNOWN_VERSIONS);
+    const call = { plugin, invocation, document };
+    switch (invocation.command) {
+      case "ADD":
+        return require("./verb-add.ts").runAdd(call);
+      case "DEL":
+        return require("./verb-del.ts").runDel(call);
+      case "CHECK":
+        return require("./verb-check.ts").runCheck(call);
+      case "GC":
+        return require("./verb-gc.ts").runGc(call);
+      case "STATUS":
+        return require("./verb-status.ts").runStatus(call);
+      default:
+        throw new CniError(INVALID_ENVIRONMENT, `unknown CNI_COMMAND: ${invocation.command}`);
+    }
+  } catch (error) {
+    throw asCniError(error);
+  }
+}
+
+/** The value of a key of the configuration, found as Go finds it: as written, else in whatever case it is. */
+export function field(document: Record<string, unknown>, key: string): unknown {
+  if (Object.hasOwn(document, key)) return document[key];
+  const folded = foldKey(key);
+  const other = Object.keys(document).find((name) => foldKey(name) === folded);
+  return other === undefined ? undefined : document[other];
+}
+
+function asCniError(error: unknown): CniError {
+  if (error instanceof CniError) return error;
+  const { message } = error as Error;
+  return new CniError(error instanceof SyscallError ? IO_FAILURE : INTERNAL, message, "", { cause: error });
+}
+
+/** Runs `work` with the attachment's namespaces open, and closes them. ADD and CHECK need the container's. */
+export function withHost<T>(invocation: Invocation, mayBeGone: boolean, work: (host: Host) => T): T {
+  if (invocation.host !== undefined) return work(invocation.host);
+  let host: Host;
+  try {
+    host = openHost(invocation.netnsPath, { mayBeGone, allowOwn: invocation.allowOwnNetns });
+  } catch (error) {
+    if (error instanceof SameNetnsError) {
+      throw new CniError(
+        INVALID_NETNS,
+        "plugin's netns and netns from CNI_NETNS should not be the same",
+        `CNI_NETNS is "${invocation.netnsPath}"`,
+      );
+    }
+    // The words "failed to Statfs" are the reference plugins'; engines look for them.
+    const reason = isNetnsGone(error) && error instanceof SyscallError
+      ? `failed to Statfs "${invocation.netnsPath}": no such file or directory`
+      : (error as Error).message;
+    throw new CniError(
+      INVALID_ENVIRONMENT,
+      `failed to open netns "${invocation.netnsPath}": ${reason}`,
+      "CNI_NETNS must be the path of a network namespace",
+      { cause: error },
+    );
+  }
+  try {
+    return work(host);
+  } finally {
+    host.close();
+  }
 }

@@ -91,8 +91,18 @@ function withNul(bytes: Uint8Array): Uint8Array {
 export type Ending = { exitStatus: number } | { signal: number };
 
 export function waitFor(pid: number): Ending {
+  return waitpid(pid, 0)!;
+}
+
+/** How the child ended, or undefined while it runs. */
+export function endingSoFar(pid: number): Ending | undefined {
+  const WNOHANG = 1;
+  return waitpid(pid, WNOHANG);
+}
+
+function waitpid(pid: number, options: number): Ending | undefined {
   const status = new Int32Array(1);
-  retrying("waitpid", () => c().waitpid(pid, status, 0), `process ${pid}`);
+  if (retrying("waitpid", () => c().waitpid(pid, status, options), `process ${pid}`) === 0) return undefined;
   const signal = status[0]! & 0x7f;
   return signal === 0 ? { exitStatus: (status[0]! >> 8) & 0xff } : { signal };
 }

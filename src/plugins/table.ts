@@ -7,7 +7,12 @@ import type { PluginConfig, PluginDefinition } from "../engine/plugin.ts";
 // deno-lint-ignore no-explicit-any
 type AnyPlugin = PluginDefinition<any>;
 
-const table: Record<string, () => AnyPlugin> = {};
+const table: Record<string, () => AnyPlugin> = {
+  "bridge": () => require("./main/bridge/bridge.ts").default,
+  "host-local": () => require("./ipam/host-local/host-local.ts").default,
+  "loopback": () => require("./main/loopback/loopback.ts").default,
+  "static": () => require("./ipam/static/static.ts").default,
+};
 
 export const pluginNames: readonly string[] = Object.keys(table);
 

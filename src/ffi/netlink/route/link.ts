@@ -4,7 +4,9 @@
  * Links are made in place: under their final name, in their final namespace. Nothing here moves or renames one,
  * because the kernel then waits for every processor to forget the old place: tens of milliseconds.
  */
-import { ENODEV } from "../../errno.ts";
+import { formatMac } from "../../../net/mac.ts";
+import { ENODEV, SyscallError } from "../../errno.ts";
+import { lastErrno, libc, utf8 } from "../../libc.ts";
 import { type AttrsOf, attrTable, binary, custom, nest, text, u32, u8 } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
@@ -154,16 +156,19 @@ export function delLink(socket: NetlinkSocket, ifName: string): "deleted" | "abs
     socket.request({
       what: `RTM_DELLINK ${ifName}`,
       type: RTM_DELLINK,
-      body: (writer) => {
-        linkHeader.write(writer, {});
-        linkAttrs.encode(writer, { ifName });
-      },
+      body: (writer) => linkMessage(writer, ifName),
     });
     return "deleted";
   } catch (error) {
     if (isNetlinkError(error, ENODEV)) return "absent";
     throw error;
   }
+}
+
+/** Header and name: what a request on an existing link begins with. */
+export function linkMessage(writer: Writer, ifName: string): void {
+  linkHeader.write(writer, {});
+  linkAttrs.encode(writer, { ifName });
 }
 
 /** A link as the kernel describes it. */
@@ -234,7 +239,7 @@ export function decodeLink(payload: Uint8Array): Link {
     name: attributes.ifName ?? "",
     flags: header.flags,
     up: (header.flags & IFF_UP) !== 0,
-    mac: formatMac(attributes.address),
+    mac: attributes.address === undefined ? "" : formatMac(attributes.address),
     mtu: attributes.mtu ?? 0,
     master: attributes.master,
     link: attributes.link,
@@ -246,10 +251,6 @@ export function decodeLink(payload: Uint8Array): Link {
     vlanFiltering: attributes.linkInfo?.vlanFiltering ?? false,
     port: attributes.linkInfo?.port,
   };
-}
-
-function formatMac(bytes: Uint8Array | undefined): string {
-  return bytes === undefined ? "" : Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join(":");
 }
 
 /** `ip link show`, by name or index. */
@@ -289,4 +290,18 @@ export function listLinks(socket: NetlinkSocket, filter: { master?: number } = {
     () => void (links = []),
   );
   return links;
+}
+
+/**
+ * The link's index, asked for without waiting for the kernel's configuration lock (netdevice(7), SIOCGIFINDEX): also
+ * while another process has the kernel take a link apart.
+ */
+export function linkIndex(socket: NetlinkSocket, ifName: string): number | undefined {
+  const SIOCGIFINDEX = 0x8933;
+  const request = new Uint8Array(40); // struct ifreq: name of 16 bytes, then a union
+  request.set(utf8(ifName).subarray(0, 15));
+  if (libc.ioctl(socket.fd, SIOCGIFINDEX, request) === 0) return new DataView(request.buffer).getInt32(16, true);
+  const errno = lastErrno();
+  if (errno === ENODEV) return undefined;
+  throw new SyscallError("ioctl SIOCGIFINDEX", errno, ifName);
 }

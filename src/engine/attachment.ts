@@ -1,0 +1,153 @@
+/**
+ * One attachment while its plugin tells the story of ADD: making each resource, or only restating the list.
+ */
+import { CniError, INTERNAL, TRY_AGAIN_LATER } from "../cni/error.ts";
+import type { Result } from "../cni/result.ts";
+import { delegate } from "./delegate.ts";
+import type { Host } from "./host.ts";
+import { ipamKind } from "./ipam-resource.ts";
+import { type OpenLedger, openLedger } from "./ledger.ts";
+import type { Attachment, PluginConfig } from "./plugin.ts";
+import type { Resource } from "./resource.ts";
+import type { Invocation } from "./run.ts";
+import { warn } from "./warn.ts";
+
+// deno-lint-ignore no-explicit-any
+type AnyResource = Resource<any>;
+
+export interface Call<Config extends PluginConfig> {
+  plugin: string;
+  conf: Config;
+  invocation: Invocation;
+  prevResult: Result | undefined;
+  host: Host;
+}
+
+/** What the calls have in common, whether they make things or not. */
+function facts<Config extends PluginConfig>({ conf, invocation, prevResult, host }: Call<Config>) {
+  return {
+    conf,
+    network: conf.name,
+    containerId: invocation.containerId,
+    ifName: invocation.ifName,
+    netnsPath: invocation.netnsPath,
+    cniArgs: invocation.cniArgs,
+    prevResult,
+    host,
+  };
+}
+
+/** ADD: everything `tell` applies is made, or, when it throws, nothing is. */
+export function make<Config extends PluginConfig>(
+  call: Call<Config>,
+  tell: (at: Attachment<Config>) => Result,
+): Result {
+  const { plugin, conf, invocation, host } = call;
+  const made: { resource: AnyResource; outcome: unknown; begun: boolean }[] = [];
+  let ledger: OpenLedger | undefined;
+
+  function intend(resources: AnyResource[]): void {
+    ledger ??= openLedger({
+      network: conf.name,
+      containerId: invocation.containerId,
+      ifName: invocation.ifName,
+      plugin,
+      netnsPath: invocation.netnsPath,
+      cniArgs: invocation.cniArgs,
+      stdin: invocation.stdin,
+    });
+    ledger.intend(resources.map(({ kind, spec }) => ({ kind: kind.kind, spec })));
+  }
+
+  function carryOut<Made>(resource: Resource<Made>): Made {
+    const outcome = resource.kind.apply(resource.spec, host);
+    made.push({ resource, outcome, begun: true });
+    return outcome;
+  }
+
+  function undoAll(): string[] {
+    const failures: string[] = [];
+    for (const { resource: { kind, spec }, outcome, begun } of made.reverse()) {
+      if (!begun) continue;
+      try {
+        if (kind.undo) kind.undo(spec, outcome, host);
+        else kind.remove(spec, host);
+      } catch (error) {
+        failures.push(`${kind.describe(spec)}: ${(error as Error).message}`);
+      }
+    }
+    if (failures.length > 0) ledger?.keep();
+    else ledger?.abandon();
+    return failures;
+  }
+
+  const at: Attachment<Config> = {
+    ...facts(call),
+    restating: false,
+    apply(resource) {
+      intend([resource]);
+      return carryOut(resource);
+    },
+    applyAll(resources) {
+      if (resources.length > 0) intend(resources);
+      for (const each of resources) carryOut(each);
+    },
+    choose: (fresh) => fresh(),
+    ipam() {
+      const type = conf.ipam?.type;
+      if (!type) return undefined;
+      const lease: Resource = { kind: ipamKind(invocation), spec: { type } };
+      intend([lease]);
+      const entry = { resource: lease, outcome: undefined, begun: false };
+      made.push(entry);
+      return {
+        add() {
+          const result = delegate(type, "ADD", { ...invocation, host });
+          entry.begun = true;
+          if (!result?.ips?.length) throw new CniError(INTERNAL, "IPAM plugin returned missing IP config");
+          return result;
+        },
+      };
+    },
+  };
+
+  try {
+    const result = tell(at);
+    if (ledger?.finish() === false) {
+      throw new CniError(TRY_AGAIN_LATER, "the attachment was deleted while it was being added");
+    }
+    return result;
+  } catch (error) {
+    const failures = undoAll();
+    for (const failure of failures) warn(`ADD failed and could not undo ${failure}; DEL will try again`);
+    throw error;
+  }
+}
+
+/** The list of resources as ADD would make it, told with the addresses and names of prevResult. */
+export function restate<Config extends PluginConfig>(
+  call: Call<Config>,
+  tell: (at: Attachment<Config>) => Result,
+): AnyResource[] {
+  const list: AnyResource[] = [];
+  const { conf, invocation, prevResult } = call;
+  const recalled: Result = prevResult ?? { cniVersion: conf.cniVersion };
+  tell({
+    ...facts(call),
+    restating: true,
+    apply(resource) {
+      list.push(resource);
+      return resource.kind.unmade;
+    },
+    applyAll: (resources) => void list.push(...resources),
+    choose: (_fresh, recall) => recall(recalled) ?? "",
+    ipam() {
+      const type = conf.ipam?.type;
+      if (!type) return undefined;
+      list.push({ kind: ipamKind(invocation), spec: { type } });
+      const { cniVersion, ips, routes, dns } = recalled;
+      return { add: () => ({ cniVersion, ips: ips ?? [], routes, dns }) };
+    },
+  });
+  return list;
+}

@@ -1,0 +1,168 @@
+/**
+ * The ledger of one attachment and plugin: what was meant to be made, written before it is made.
+ *
+ * One file, one JSON document a line: first the header (whose attachment it is, and the configuration ADD was called
+ * with), then each resource in the order of its making. Lines are appended with one write(2); a line without its
+ * newline was cut off by a crash, and what it announces was never begun.
+ */
+import { ENOENT, isErrno } from "../ffi/errno.ts";
+import {
+  closeFile,
+  identify,
+  listDirectory,
+  O_APPEND,
+  O_CREAT,
+  O_NOFOLLOW,
+  O_WRONLY,
+  openFile,
+  readTextFile,
+  removeEmptyDirectory,
+  removeFile,
+  writeAll,
+} from "../ffi/files.ts";
+import { bind, check, utf8 } from "../ffi/libc.ts";
+import { privateDirectory, stateDirectory } from "./state-directory.ts";
+import type { Owner } from "./resource.ts";
+import { warn } from "./warn.ts";
+
+const FORMAT = 1;
+
+export interface LedgerHeader extends Owner {
+  patchbay: typeof FORMAT;
+  plugin: string;
+  netnsPath: string;
+  cniArgs: string;
+  /** The network configuration ADD was given: delegates are undone with it, whatever it says today. */
+  stdin: string;
+}
+
+export interface LedgerEntry {
+  kind: string;
+  spec: unknown;
+}
+
+export interface LedgerRecord {
+  path: string;
+  header: LedgerHeader;
+  entries: LedgerEntry[];
+  /** Something in the file cannot be read: DEL must not rely on it alone. */
+  damaged: boolean;
+}
+
+/** Names longer than a file name may be are kept by their hash. */
+function fileName(text: string): string {
+  if (text.length <= 200) return text;
+  return `${text.slice(0, 100)}~${new Bun.CryptoHasher("sha256").update(text).digest("hex")}`;
+}
+
+function networkDirectory(network: string): string {
+  return `${stateDirectory()}/${fileName(network)}`;
+}
+
+// "@" occurs in no network name and in no container id, so the parts cannot run into one another.
+function ledgerPath({ network, containerId, ifName }: Owner, plugin: string): string {
+  return `${networkDirectory(network)}/${fileName(`${containerId}@${ifName}@${plugin}`)}`;
+}
+
+/** A ledger that is being written by ADD. */
+export interface OpenLedger {
+  /** Announces resources; they are made only after this returned. */
+  intend(entries: LedgerEntry[]): void;
+  /** ADD is over. Answers false when DEL took the ledger away meanwhile: what was made must go. */
+  finish(): boolean;
+  /** ADD failed and all was undone: forgets what it announced. An earlier ADD's entries stay. */
+  abandon(): void;
+  /** ADD failed and something could not be undone: the file stays for DEL. */
+  keep(): void;
+}
+
+/** Starts, or goes on with, the ledger of an ADD. */
+export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
+  const path = ledgerPath(header, header.plugin);
+  privateDirectory(networkDirectory(header.network));
+  const fd = openFile(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
+  const earlierBytes = identify(fd).size;
+  // A line cut off by a crash must not swallow the ones to come.
+  let pending = (earlierBytes > 0 ? "\n" : "") + JSON.stringify({ patchbay: FORMAT, ...header }) + "\n";
+  return {
+    intend(entries) {
+      const lines = pending + entries.map((entry) => JSON.stringify(entry) + "\n").join("");
+      pending = "";
+      writeAll(fd, utf8(lines), path);
+    },
+    finish() {
+      const { links } = identify(fd);
+      closeFile(fd);
+      return links > 0;
+    },
+    abandon() {
+      if (earlierBytes === 0) removeFile(path);
+      else {check(
+          "ftruncate",
+          bind({ ftruncate: { args: ["i32", "i64"], returns: "i32" } }).ftruncate(fd, earlierBytes),
+        );}
+      closeFile(fd);
+      removeEmptyDirectory(networkDirectory(header.network));
+    },
+    keep: () => closeFile(fd),
+  };
+}
+
+function parseLedger(path: string, text: string): LedgerRecord | undefined {
+  let header: LedgerHeader | undefined;
+  let damaged = false;
+  const entries: LedgerEntry[] = [];
+  const lines = text.split("\n");
+  lines.pop(); // what follows the last newline was never begun
+  for (const line of lines) {
+    if (line === "") continue;
+    try {
+      const value = JSON.parse(line);
+      if (typeof value.patchbay === "number") header = value;
+      else if (typeof value.kind === "string") entries.push(value);
+      else damaged = true;
+    } catch {
+      damaged = true;
+    }
+  }
+  if (header === undefined || header.patchbay !== FORMAT) return undefined;
+  return { path, header, entries, damaged };
+}
+
+function readLedgerFile(path: string): LedgerRecord | undefined {
+  try {
+    const text = readTextFile(path);
+    return text === undefined ? undefined : parseLedger(path, text);
+  } catch (error) {
+    // An unreadable ledger is a lost ledger: DEL then restates from the configuration.
+    warn(`ledger ${path} cannot be read: ${(error as Error).message}`);
+    return undefined;
+  }
+}
+
+/** What ADD wrote down for this attachment, or undefined when there is nothing that can be read. */
+export function readLedger(owner: Owner, plugin: string): LedgerRecord | undefined {
+  const record = readLedgerFile(ledgerPath(owner, plugin));
+  if (record === undefined) return undefined;
+  const { network, containerId, ifName } = record.header;
+  const same = network === owner.network && containerId === owner.containerId && ifName === owner.ifName;
+  return same ? record : undefined;
+}
+
+/** All ledgers of one plugin in one network. */
+export function listLedgers(network: string, plugin: string): LedgerRecord[] {
+  const directory = networkDirectory(network);
+  return listDirectory(directory)
+    .map((name) => readLedgerFile(`${directory}/${name}`))
+    .filter((record) => record !== undefined)
+    .filter(({ header }) => header.plugin === plugin && header.network === network);
+}
+
+/** The last act of DEL. A file that cannot be read as a ledger goes too. */
+export function removeLedger(owner: Owner, plugin: string): void {
+  try {
+    if (removeFile(ledgerPath(owner, plugin))) removeEmptyDirectory(networkDirectory(owner.network));
+  } catch (error) {
+    if (!isErrno(error, ENOENT)) throw error;
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * Where what lives as long as the machine runs is kept: /run/patchbay, or the user's runtime directory, or
+ * PATCHBAY_STATE_DIR. Network namespaces do not survive a reboot, so neither does this.
+ */
+import { SyscallError } from "../ffi/errno.ts";
+import { identify, makeDirectories } from "../ffi/files.ts";
+import { CniError, IO_FAILURE } from "../cni/error.ts";
+
+export function stateDirectory(): string {
+  const { PATCHBAY_STATE_DIR, XDG_RUNTIME_DIR } = process.env;
+  if (PATCHBAY_STATE_DIR) return PATCHBAY_STATE_DIR;
+  return process.getuid!() !== 0 && XDG_RUNTIME_DIR ? `${XDG_RUNTIME_DIR}/patchbay` : "/run/patchbay";
+}
+
+/**
+ * Makes a directory below the state directory, and refuses it when somebody else could put files there: DEL does
+ * what the files in it say.
+ */
+export function privateDirectory(path: string): void {
+  try {
+    makeDirectories(path, 0o700);
+    const { uid, mode } = identify(path, false);
+    if ((mode & 0o170000) !== 0o040000) throw new SyscallError("open", 20, path);
+    if (uid !== process.geteuid!() || (mode & 0o022) !== 0) {
+      throw new CniError(
+        IO_FAILURE,
+        `state directory "${path}" must belong to uid ${process.geteuid!()} and be writable by nobody else`,
+        `it belongs to uid ${uid} with mode ${(mode & 0o7777).toString(8)}; fix it with chown and chmod 700`,
+      );
+    }
+  } catch (error) {
+    if (!(error instanceof SyscallError)) throw error;
+    throw new CniError(IO_FAILURE, `cannot use state directory "${path}": ${error.message}`, "", { cause: error });
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * GC (CNI spec 1.1.0, "GC: Clean up any stale resources"): DEL for every ledger of the network whose attachment is not
+ * in the valid list, then what the plugin can find without a ledger, then the same for its IPAM delegate. All are
+ * tried; the failures are reported together.
+ */
+import { CniError, INVALID_CONFIG } from "../cni/error.ts";
+import { isObject } from "../cni/json.ts";
+import { delegate } from "./delegate.ts";
+import { listLedgers, removeLedger } from "./ledger.ts";
+import { field, type VerbCall, withHost } from "./run.ts";
+import { joined, removeRecorded, withDelHost } from "./verb-del.ts";
+
+export function runGc({ plugin, invocation, document }: VerbCall): undefined {
+  const conf = plugin.validate(document);
+  const valid = validAttachments(document);
+  const isValid = ({ containerId, ifName }: { containerId: string; ifName: string }) =>
+    valid.has(`${containerId}/${ifName}`);
+  const failures: unknown[] = [];
+  const attempt = (work: () => void) => {
+    try {
+      work();
+    } catch (error) {
+      failures.push(error);
+    }
+  };
+  for (const record of listLedgers(conf.name, plugin.name)) {
+    const { header } = record;
+    if (isValid(header)) continue;
+    attempt(() => {
+      const stale = { ...invocation, ...header, command: "DEL" as const };
+      withDelHost(stale, true, (host) => {
+        const left = removeRecorded(record, stale, host);
+        if (left.length > 0) throw joined(left);
+        removeLedger(header, plugin.name);
+      });
+    });
+  }
+  withHost({ ...invocation, netnsPath: "" }, true, (host) => {
+    attempt(() => plugin.gc?.(conf, isValid, host));
+  });
+  const ipamType = conf.ipam?.type;
+  if (ipamType) attempt(() => void delegate(ipamType, "GC", invocation));
+  if (failures.length > 0) throw joined(failures);
+}
+
+/** The key is required: taking its absence for an empty list would delete every attachment of the network. */
+function validAttachments(document: Record<string, unknown>): Set<string> {
+  const list = field(document, "cni.dev/valid-attachments");
+  if (list === undefined) throw new CniError(INVALID_CONFIG, `"cni.dev/valid-attachments" is missing`);
+  if (list !== null && !Array.isArray(list)) {
+    throw new CniError(INVALID_CONFIG, `"cni.dev/valid-attachments" must be an array, got ${JSON.stringify(list)}`);
+  }
+  return new Set((list ?? []).map((entry: unknown) => {
+    const containerId = isObject(entry) && field(entry, "containerID");
+    const ifName = isObject(entry) && field(entry, "ifname");
+    if (typeof containerId === "string" && typeof ifName === "string") return `${containerId}/${ifName}`;
+    throw new CniError(
+      INVALID_CONFIG,
+      `"cni.dev/valid-attachments" must hold objects with containerID and ifname, got ${JSON.stringify(entry)}`,
+    );
+  }));
+}

@@ -1,0 +1,11 @@
+/** Notes for the operator. Engines show a plugin's stderr or write it to their log; stdout belongs to the result. */
+import { writeAll } from "../ffi/files.ts";
+import { utf8 } from "../ffi/libc.ts";
+
+export function warn(message: string): void {
+  try {
+    writeAll(2, utf8(`patchbay: ${message}\n`));
+  } catch {
+    // A closed stderr must not stop the clean-up it was to report on.
+  }
+}

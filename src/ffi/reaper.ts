@@ -1,0 +1,112 @@
+/**
+ * A program of a few hundred bytes that sends one netlink request and waits for the answer in our place.
+ *
+ * Removing a veth makes the kernel wait 15 to 55 ms until every processor has forgotten the device, long after it has
+ * become invisible in both namespaces. Whoever sent the request waits with it. So a child sends it, and we go on as
+ * soon as the device is gone. fork(2) cannot make that child: a Bun process loses its compiled code in it.
+ *
+ * The program is run out of a memory file and gets its socket as descriptor 3; its other descriptors are closed, so
+ * that an engine reading our output sees its end. Its exit status is the errno of the kernel's answer.
+ */
+import { SyscallError } from "./errno.ts";
+import { closeFile, writeAll } from "./files.ts";
+import { bind, cString, lastErrno } from "./libc.ts";
+import { spawn } from "./spawn.ts";
+
+/** x86-64. Made with `as`; the four bytes at MESSAGE_LENGTH_AT are replaced. */
+const CODE = Uint8Array.from(
+  `
+  bf 04 00 00 00        mov    edi, 4            close_range(4, ~0, 0): whatever the engine left open
+  be ff ff ff ff        mov    esi, 0xffffffff
+  31 d2                 xor    edx, edx
+  b8 b4 01 00 00        mov    eax, 436
+  0f 05                 syscall
+  bf 03 00 00 00        mov    edi, 3            sendto(3, message, length, 0, NULL, 0)
+  48 8d 35 47 00 00 00  lea    rsi, [message]
+  ba 00 00 00 00        mov    edx, length
+  45 31 d2              xor    r10d, r10d
+  45 31 c0              xor    r8d, r8d
+  45 31 c9              xor    r9d, r9d
+  b8 2c 00 00 00        mov    eax, 44
+  0f 05                 syscall
+  85 c0                 test   eax, eax
+  78 23                 js     failed
+  48 81 ec 00 10 00 00  sub    rsp, 4096         recvfrom(3, stack, 4096, 0, NULL, NULL)
+  bf 03 00 00 00        mov    edi, 3
+  48 89 e6              mov    rsi, rsp
+  ba 00 10 00 00        mov    edx, 4096
+  b8 2d 00 00 00        mov    eax, 45
+  0f 05                 syscall
+  85 c0                 test   eax, eax
+  78 04                 js     failed
+  8b 44 24 10           mov    eax, [rsp + 16]   struct nlmsgerr.error
+  89 c7                 mov    edi, eax          failed: exit(-eax)
+  f7 df                 neg    edi
+  b8 3c 00 00 00        mov    eax, 60
+  0f 05                 syscall
+  `.trim().split("\n").flatMap((line) =>
+    line.trim().slice(0, 22).trim().split(" ").map((byte) => parseInt(byte, 16))
+  ),
+);
+const MESSAGE_LENGTH_AT = 0x20;
+const ELF_HEADER_BYTES = 64;
+const PROGRAM_HEADER_BYTES = 56;
+const LOAD_ADDRESS = 0x400000;
+
+/** The whole program: one header, one segment, the code, the message. See elf(5). */
+function image(message: Uint8Array): Uint8Array {
+  const codeAt = ELF_HEADER_BYTES + PROGRAM_HEADER_BYTES;
+  const size = codeAt + CODE.length + message.length;
+  const bytes = new Uint8Array(size);
+  const view = new DataView(bytes.buffer);
+  bytes.set([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1]); // "\x7fELF", 64 bits, little-endian, version
+  view.setUint16(16, 2, true); // ET_EXEC
+  view.setUint16(18, 62, true); // EM_X86_64
+  view.setUint32(20, 1, true);
+  view.setUint32(24, LOAD_ADDRESS + codeAt, true); // entry
+  view.setUint32(32, ELF_HEADER_BYTES, true); // where the program header is
+  view.setUint16(52, ELF_HEADER_BYTES, true);
+  view.setUint16(54, PROGRAM_HEADER_BYTES, true);
+  view.setUint16(56, 1, true); // one program header
+  view.setUint32(64, 1, true); // PT_LOAD
+  view.setUint32(68, 5, true); // readable, executable
+  view.setUint32(80, LOAD_ADDRESS, true);
+  view.setUint32(88, LOAD_ADDRESS, true);
+  view.setUint32(96, size, true);
+  view.setUint32(104, size, true);
+  view.setUint32(112, 0x1000, true); // alignment
+  bytes.set(CODE, codeAt);
+  view.setUint32(codeAt + MESSAGE_LENGTH_AT, message.length, true);
+  bytes.set(message, codeAt + CODE.length);
+  return bytes;
+}
+
+/**
+ * Starts the child. Answers its process id, or undefined where that cannot be done here (another processor, or a host
+ * that does not execute memory files): then the caller has to send the request itself.
+ */
+export function sendFromChild(socketFd: number, message: Uint8Array): number | undefined {
+  if (process.arch !== "x64") return undefined;
+  const MFD_CLOEXEC = 1, MFD_EXEC = 0x10;
+  const { memfd_create } = bind({ memfd_create: { args: ["ptr", "u32"], returns: "i32" } });
+  const name = cString("patchbay-reaper");
+  let fd = memfd_create(name, MFD_CLOEXEC | MFD_EXEC);
+  // Kernels before 6.3 do not know MFD_EXEC and let every memory file be executed.
+  if (fd < 0 && lastErrno() === 22) fd = memfd_create(name, MFD_CLOEXEC);
+  if (fd < 0) return undefined;
+  try {
+    writeAll(fd, image(message));
+    // Through our own table: in the child, descriptor 3 has become the socket.
+    return spawn({
+      path: `/proc/${process.pid}/fd/${fd}`,
+      argv: ["patchbay-reaper"],
+      environment: [],
+      descriptors: [undefined, undefined, undefined, socketFd],
+    });
+  } catch (error) {
+    if (error instanceof SyscallError) return undefined;
+    throw error;
+  } finally {
+    closeFile(fd);
+  }
+}

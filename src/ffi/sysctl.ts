@@ -1,0 +1,59 @@
+/**
+ * Kernel parameters under /proc/sys (proc(5)). Keys are written with slashes, so that interface names may hold dots.
+ * Network keys belong to the namespace the thread is in.
+ */
+import { EACCES, ENOENT, EPERM, EROFS, isErrno, SyscallError } from "./errno.ts";
+import { closeFile, O_NOFOLLOW, O_RDONLY, O_WRONLY, openFile, readAll, writeAll } from "./files.ts";
+import { check, fromUtf8, libc, utf8 } from "./libc.ts";
+
+const PROC_SUPER_MAGIC = 0x9fa0;
+
+function openSysctl(key: string, flags: number): number {
+  if (key.split("/").some((part) => part === "" || part === "." || part === "..")) {
+    throw new SyscallError("open sysctl", 22, JSON.stringify(key));
+  }
+  const path = `/proc/sys/${key}`;
+  const fd = openFile(path, flags | O_NOFOLLOW);
+  const buffer = new Uint8Array(128);
+  check("fstatfs", libc.fstatfs(fd, buffer), path);
+  if (new DataView(buffer.buffer).getUint32(0, true) !== PROC_SUPER_MAGIC) {
+    // Something is mounted over /proc: writing there would change nothing, or something else.
+    closeFile(fd);
+    throw new SyscallError("open sysctl", 18, path);
+  }
+  return fd;
+}
+
+/** The value without its newline; undefined when this kernel has no such key. */
+export function readSysctl(key: string): string | undefined {
+  let fd: number;
+  try {
+    fd = openSysctl(key, O_RDONLY);
+  } catch (error) {
+    if (isErrno(error, ENOENT)) return undefined;
+    throw error;
+  }
+  try {
+    return fromUtf8(readAll(fd, 65536, key)).trimEnd();
+  } finally {
+    closeFile(fd);
+  }
+}
+
+export function writeSysctl(key: string, value: string): void {
+  const fd = openSysctl(key, O_WRONLY);
+  try {
+    writeAll(fd, utf8(value), key);
+  } finally {
+    closeFile(fd);
+  }
+}
+
+/** Writes where the kernel has the key and lets us; for settings that help but are not needed. */
+export function tryWriteSysctl(key: string, value: string): void {
+  try {
+    writeSysctl(key, value);
+  } catch (error) {
+    if (!isErrno(error, ENOENT, EACCES, EPERM, EROFS)) throw error;
+  }
+}

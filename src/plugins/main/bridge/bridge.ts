@@ -1,0 +1,202 @@
+/**
+ * bridge: a veth pair between the container and a bridge of the host, addressed by IPAM.
+ *
+ * Behaviour follows the reference plugin `plugins/main/bridge` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME
+ * in the container, its other end on the host, the masquerade and spoof-check entries of the attachment. The bridge,
+ * the gateway address on it and forwarding are shared by the network and stay.
+ */
+import { parseCniArgs } from "../../../cni/args.ts";
+import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
+import { definePlugin } from "../../../engine/plugin.ts";
+import { chooseMasqueradeBackend } from "../../../resources/masquerade-backend.ts";
+import { formatAddress, networkOf, offsetAddress, parsePrefix } from "../../../net/address.ts";
+import { parseMac, randomMac } from "../../../net/mac.ts";
+import { addressing } from "../../../resources/addressing.ts";
+import { bridge } from "../../../resources/bridge.ts";
+import { bridgeGateway } from "../../../resources/bridge-gateway.ts";
+import { carrier } from "../../../resources/carrier.ts";
+import { bridgePort } from "../../../resources/bridge-port.ts";
+import { forwarding } from "../../../resources/forwarding.ts";
+import { freshHostName, veth } from "../../../resources/veth.ts";
+import { validateBridgeConf } from "./bridge.validate.gen.ts";
+import { portVlans } from "./port-vlans.ts";
+import type { Attachment } from "../../../engine/plugin.ts";
+import type { BridgeConf } from "./bridge.schema.ts";
+import type { Interface, IpConfig, Result, Route } from "../../../cni/result.ts";
+
+export default definePlugin<BridgeConf>({
+  name: "bridge",
+  validate: (document) => checkCombinations(validateBridgeConf(document)),
+  add,
+  gc: (conf, isValid, host) => {
+    if (!conf.ipMasq) return;
+    require("../../../resources/masquerade.ts").masqueradeKind.sweep!(conf.name, isValid, host);
+  },
+});
+
+function add(at: Attachment<BridgeConf>): Result {
+  const { conf, host } = at;
+  const mac = containerMac(at);
+  const vlans = portVlans(conf);
+  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
+
+  const onHost = at.apply(bridge({
+    name: conf.bridge,
+    mac: at.choose(randomMac, () => undefined),
+    mtu: conf.mtu > 0 ? conf.mtu : undefined,
+    vlanFiltering: vlans !== undefined,
+    promiscuous: conf.promiscMode,
+  }));
+  const hostVeth = {
+    name: at.choose(() => freshHostName(host), (result) => hostSide(at, result)?.name),
+    mac: at.choose(randomMac, (result) => hostSide(at, result)?.mac),
+  };
+  at.applyAll([
+    veth({
+      hostName: hostVeth.name,
+      hostMac: hostVeth.mac,
+      containerName: at.ifName,
+      containerMac: mac,
+      mtu: conf.mtu > 0 ? conf.mtu : undefined,
+      bridge: conf.bridge,
+    }),
+    bridgePort({
+      ifName: hostVeth.name,
+      hairpin: conf.hairpinMode,
+      isolated: conf.portIsolation,
+      vlans: vlans?.length ? vlans : undefined,
+      keepDefaultVlan: conf.preserveDefaultVlan,
+    }),
+  ]);
+  if (conf.macspoofchk) {
+    const { macSpoofCheck } = require("../../../resources/mac-spoof-check.ts");
+    at.apply(macSpoofCheck({ containerId: at.containerId, ifName: at.ifName, hostVeth: hostVeth.name, mac }));
+  }
+
+  const interfaces: Interface[] = [
+    { name: conf.bridge, mac: onHost.mac },
+    { name: hostVeth.name, mac: hostVeth.mac },
+    { name: at.ifName, mac, sandbox: at.netnsPath },
+  ];
+  const result: Result = { cniVersion: conf.cniVersion, interfaces };
+  if (ipam !== undefined) Object.assign(result, layer3(at, ipam.add(), interfaces));
+  else if (!conf.disableContainerInterface) at.apply(addressing({ ...plainLink, ifName: at.ifName }));
+
+  // A port that does not come up would lose the container's first packets.
+  if (!conf.disableContainerInterface) at.apply(carrier({ ifName: hostVeth.name }));
+  return { ...result, dns: hasAny(conf.dns) ? conf.dns : result.dns };
+}
+
+const plainLink = { addresses: [], routes: [], sysctls: {}, detectDuplicates: false };
+
+/** Addresses in the container, the gateway on the bridge, and the way out. */
+function layer3(at: Attachment<BridgeConf>, lease: Result, interfaces: Interface[]): Partial<Result> {
+  const { conf } = at;
+  const ips = lease.ips!.map((ip): IpConfig => ({
+    ...ip,
+    interface: 2,
+    gateway: ip.gateway ?? (isGateway(conf) ? firstOf(ip.address) : undefined),
+  }));
+  const routes = conf.isDefaultGateway ? withDefaultRoutes(lease.routes ?? [], ips) : lease.routes;
+  const v6Keys = at.conf.enabledad ? { accept_dad: "1", enhanced_dad: "1" } : { accept_dad: "0" };
+  at.apply(addressing({
+    ifName: at.ifName,
+    addresses: ips.map(({ address, gateway }) => ({ address, gateway })),
+    routes: routes ?? [],
+    sysctls: {
+      [`ipv4/conf/${at.ifName}/arp_notify`]: "1",
+      ...Object.fromEntries(Object.entries(v6Keys).map(([key, value]) => [`ipv6/conf/${at.ifName}/${key}`, value])),
+    },
+    detectDuplicates: conf.enabledad,
+  }));
+  if (isGateway(conf)) provideGateways(at, ips, interfaces);
+  if (conf.ipMasq) {
+    const { masquerade } = require("../../../resources/masquerade.ts");
+    at.apply(masquerade({
+      backend: chooseMasqueradeBackend(conf.ipMasqBackend).backend,
+      network: at.network,
+      containerId: at.containerId,
+      ifName: at.ifName,
+      addresses: ips.map(({ address }) => address),
+    }));
+  }
+  return { ips, routes, dns: lease.dns };
+}
+
+function provideGateways(at: Attachment<BridgeConf>, ips: IpConfig[], interfaces: Interface[]): void {
+  const { conf } = at;
+  let ifName = conf.bridge;
+  if (conf.vlan !== 0) {
+    const { vlanGateway, vlanGatewayName } = require("../../../resources/vlan-gateway.ts");
+    const made = at.apply<{ mac: string }>(vlanGateway({ bridge: conf.bridge, vlan: conf.vlan }));
+    ifName = vlanGatewayName({ bridge: conf.bridge, vlan: conf.vlan });
+    interfaces.push({ name: ifName, mac: made.mac });
+  }
+  for (const family of [4, 6] as const) {
+    const gateways = ips.filter(({ address }) => address.includes(":") === (family === 6));
+    if (gateways.length === 0) continue;
+    for (const { gateway, address } of gateways) {
+      const { bits } = parsePrefix(address)!;
+      at.apply(bridgeGateway({ ifName, address: `${gateway}/${bits}`, force: conf.forceAddress }));
+    }
+    at.apply(forwarding({ family }));
+  }
+}
+
+/** One default route a family, unless IPAM brought one. */
+function withDefaultRoutes(routes: Route[], ips: IpConfig[]): Route[] {
+  const all = [...routes];
+  for (const { address, gateway } of ips) {
+    const dst = address.includes(":") ? "::/0" : "0.0.0.0/0";
+    const present = all.findIndex((route) => route.dst === dst);
+    if (present < 0) all.push({ dst, gw: gateway });
+    // IPAM's default route without a gateway takes the family's first one: a second route would be the same.
+    else if (all[present]!.gw === undefined) all[present] = { ...all[present]!, gw: gateway };
+  }
+  return all;
+}
+
+function isGateway(conf: BridgeConf): boolean {
+  return conf.isGateway || conf.isDefaultGateway;
+}
+
+/** The first address behind the network's own. */
+function firstOf(address: string): string {
+  return formatAddress(offsetAddress(networkOf(parsePrefix(address)!), 1n)!);
+}
+
+/** Capability, then `args`, then CNI_ARGS; else one is picked, so that it is known before the link is made. */
+function containerMac(at: Attachment<BridgeConf>): string {
+  const { conf } = at;
+  const fromArgs = parseCniArgs(at.cniArgs, ["MAC"]).MAC;
+  const wanted = conf.runtimeConfig?.mac || conf.args?.cni?.mac || fromArgs;
+  if (!wanted) return at.choose(randomMac, (result) => containerSide(at, result)?.mac);
+  if (parseMac(wanted) === undefined) {
+    throw new CniError(INVALID_CONFIG, `failed to make veth pair: address ${wanted}: invalid MAC address`);
+  }
+  return wanted.toLowerCase();
+}
+
+function containerSide(at: Attachment<BridgeConf>, result: Result): Interface | undefined {
+  return result.interfaces?.find(({ name, sandbox }) => name === at.ifName && sandbox);
+}
+
+/** In our results and the reference plugin's it stands behind the bridge, before the container's link. */
+function hostSide(at: Attachment<BridgeConf>, result: Result): Interface | undefined {
+  return result.interfaces?.find(({ name, sandbox }) => !sandbox && name !== at.conf.bridge);
+}
+
+function hasAny(dns: BridgeConf["dns"]): boolean {
+  return dns !== undefined && Object.values(dns).some((value) => value !== undefined && value !== "");
+}
+
+function checkCombinations(conf: BridgeConf): BridgeConf {
+  if (conf.hairpinMode && conf.promiscMode) {
+    throw new CniError(INVALID_CONFIG, "cannot set hairpin mode and promiscuous mode at the same time");
+  }
+  if (conf.disableContainerInterface && conf.ipam?.type) {
+    throw new CniError(INVALID_CONFIG, "cannot use IPAM when DisableContainerInterface flag is set");
+  }
+  portVlans(conf);
+  return conf;
+}

@@ -1,0 +1,193 @@
+/**
+ * What makes a link in the container usable: its sysctls, addresses, the link up, its routes. All of it goes with the
+ * link, so there is nothing to remove.
+ *
+ * Addresses come before the link is up: the kernel then announces them on its own (arp_notify, ndisc_notify).
+ */
+import { CniError, INTERNAL } from "../cni/error.ts";
+import { resource, type ResourceKind } from "../engine/resource.ts";
+import type { Container } from "../engine/host.ts";
+import { errnoText } from "../ffi/errno.ts";
+import { isNetlinkError, NETLINK_ROUTE, openNetlink } from "../ffi/netlink/socket.ts";
+import { addAddress, listAddresses } from "../ffi/netlink/route/address.ts";
+import { getLink, linkIndex, setLink } from "../ffi/netlink/route/link.ts";
+import { addRoute, type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
+import { AF_INET, AF_INET6, RT_TABLE_MAIN, RTNLGRP_IPV6_IFADDR } from "../ffi/netlink/uapi/rtnetlink.ts";
+import { IF_OPER_UP } from "../ffi/netlink/uapi/if-link.ts";
+import { readSysctl, tryWriteSysctl, writeSysctl } from "../ffi/sysctl.ts";
+import {
+  contains,
+  formatAddress,
+  formatPrefix,
+  networkOf,
+  parseAddress,
+  parsePrefix,
+  type Prefix,
+} from "../net/address.ts";
+import type { Route } from "../cni/result.ts";
+
+export interface AddressingSpec {
+  ifName: string;
+  addresses: { address: string; gateway?: string }[];
+  routes: Route[];
+  /** Sysctls below net/ipv4/conf/IFNAME/ or net/ipv6/conf/IFNAME/ that help where the kernel has them. */
+  sysctls: Record<string, string>;
+  /** Ask whether another machine has an IPv6 address before it is used, which takes a second or two. */
+  detectDuplicates: boolean;
+}
+
+const DUPLICATE_WAIT_MS = 5000;
+
+export const addressingKind: ResourceKind<AddressingSpec> = {
+  kind: "addressing",
+  unmade: undefined,
+  apply(spec, host) {
+    const container = host.container!;
+    const { ifName } = spec;
+    const index = linkIndex(container.route, ifName);
+    if (index === undefined) throw new CniError(INTERNAL, `failed to lookup "${ifName}": Link not found`);
+    const prefixes = spec.addresses.map(({ address }) => prefixOf(address));
+    const hasV6 = prefixes.some(({ bytes }) => bytes.length === 16);
+    container.inside(() => {
+      for (const [key, value] of Object.entries(spec.sysctls)) tryWriteSysctl(`net/${key}`, value);
+      if (hasV6) enableV6(ifName);
+    });
+    for (const prefix of prefixes) {
+      const text = formatPrefix(prefix);
+      try {
+        if (addAddress(container.route, index, prefix, { skipDad: !spec.detectDuplicates }) === "added") continue;
+      } catch (error) {
+        throw new CniError(INTERNAL, `failed to add IP addr ${text} to "${ifName}": ${(error as Error).message}`);
+      }
+      throw new CniError(INTERNAL, `failed to add IP addr ${text} to "${ifName}": file exists`);
+    }
+    setLink(container.route, { index, name: ifName }, { up: true });
+    if (hasV6 && spec.detectDuplicates) settle(container, index, ifName);
+    for (const route of kernelRoutes(spec, index)) addRouteTold(container, ifName, route);
+  },
+  remove: () => {},
+  verify(spec, host) {
+    const { route: socket } = host.container!;
+    const { ifName } = spec;
+    const link = getLink(socket, ifName);
+    if (link === undefined) return [`Cannot find container link ${ifName}`];
+    const differences: string[] = [];
+    if (!link.up) differences.push(`link ${ifName} in the container is down`);
+    const present = listAddresses(socket, link.index).map(formatPrefix);
+    for (const { address } of spec.addresses) {
+      if (!present.includes(formatPrefix(prefixOf(address)))) {
+        differences.push(`Failed to match addr ${address} on interface ${ifName}`);
+      }
+    }
+    const tables = new Map<string, KernelRoute[]>();
+    for (const wanted of kernelRoutes(spec, link.index)) {
+      const family = wanted.dst.bytes.length === 4 ? AF_INET : AF_INET6;
+      const table = wanted.table ?? RT_TABLE_MAIN;
+      const key = `${family}/${table}`;
+      if (!tables.has(key)) tables.set(key, listRoutes(socket, family, table));
+      if (!tables.get(key)!.some((route) => isSameRoute(wanted, route))) {
+        differences.push(`Expected Route ${describeRoute(wanted)} not found in routing table`);
+      }
+    }
+    return differences;
+  },
+  describe: ({ ifName, addresses }) =>
+    `${addresses.map(({ address }) => address).join(", ") || "link up"} on ${ifName}`,
+};
+
+export const addressing = resource(addressingKind);
+
+function prefixOf(address: string): Prefix {
+  const prefix = parsePrefix(address);
+  if (prefix === undefined) throw new CniError(INTERNAL, `invalid CIDR address: ${address}`);
+  return prefix;
+}
+
+function enableV6(ifName: string): void {
+  for (const name of ["lo", ifName]) {
+    const key = `net/ipv6/conf/${name}/disable_ipv6`;
+    const value = readSysctl(key);
+    if (value !== undefined && value !== "0") writeSysctl(key, "0");
+  }
+  const key = `net/ipv6/conf/${ifName}/keep_addr_on_down`;
+  try {
+    writeSysctl(key, "1");
+  } catch (error) {
+    const reason = (error as Error).message;
+    throw new CniError(INTERNAL, `failed to enable keep_addr_on_down for interface "${ifName}": ${reason}`);
+  }
+}
+
+/** Waits until the kernel has asked for every address; an answer from elsewhere fails. */
+function settle(container: Container, index: number, ifName: string): void {
+  const events = container.inside(() => openNetlink(NETLINK_ROUTE));
+  try {
+    events.join(RTNLGRP_IPV6_IFADDR);
+    const deadline = Date.now() + DUPLICATE_WAIT_MS;
+    for (;;) {
+      const addresses = listAddresses(container.route, index, AF_INET6);
+      const duplicate = addresses.find((address) => address.duplicate);
+      const failed = `failed to settle addresses for "${ifName}": link ${ifName}`;
+      if (duplicate) {
+        throw new CniError(INTERNAL, `${failed} has address ${formatAddress(duplicate.bytes)} in DADFAILED state`);
+      }
+      if (!addresses.some((address) => address.tentative)) return;
+      const leftMs = deadline - Date.now();
+      if (leftMs <= 0) {
+        if (getLink(container.route, index)?.operstate !== IF_OPER_UP) return;
+        throw new CniError(
+          INTERNAL,
+          `${failed} still has tentative addresses after ${DUPLICATE_WAIT_MS / 1000} seconds`,
+        );
+      }
+      events.receive(leftMs, () => {});
+    }
+  } finally {
+    events.close();
+  }
+}
+
+/** A route without a gateway goes through the first one its family was given. */
+function kernelRoutes(spec: AddressingSpec, oif: number): KernelRoute[] {
+  const gateways = spec.addresses.flatMap(({ gateway }) => gateway ? [parseAddress(gateway)!] : []);
+  return spec.routes.map((route) => {
+    const dst = prefixOf(route.dst);
+    return {
+      dst,
+      oif,
+      gateway: route.gw ? parseAddress(route.gw) : gateways.find(({ length }) => length === dst.bytes.length),
+      priority: route.priority,
+      table: route.table,
+      scope: route.scope,
+      mtu: route.mtu,
+      advmss: route.advmss,
+    };
+  });
+}
+
+function addRouteTold(container: Container, ifName: string, route: KernelRoute): void {
+  try {
+    addRoute(container.route, route);
+  } catch (error) {
+    const reason = isNetlinkError(error)
+      ? `${errnoText(error.errno)}${error.text && ` (${error.text})`}`
+      : String(error);
+    throw new CniError(INTERNAL, `failed to add route '${describeRoute(route)} dev ${ifName}': ${reason}`, "", {
+      cause: error,
+    });
+  }
+}
+
+function describeRoute({ dst, gateway, priority, table }: KernelRoute): string {
+  const via = gateway === undefined ? "" : ` via ${formatAddress(gateway)}`;
+  return `${formatPrefix(dst)}${via}${priority ? ` metric ${priority}` : ""}${table ? ` table ${table}` : ""}`;
+}
+
+/** The kernel's list has the network where the configuration may have host bits (version 6). */
+function isSameRoute(wanted: KernelRoute, route: KernelRoute): boolean {
+  if (wanted.dst.bits !== route.dst.bits || wanted.oif !== route.oif) return false;
+  if (!contains({ bytes: networkOf(wanted.dst), bits: wanted.dst.bits }, route.dst.bytes)) return false;
+  if (wanted.priority && wanted.priority !== route.priority) return false;
+  const same = (a?: Uint8Array, b?: Uint8Array) => String(a ?? "") === String(b ?? "");
+  return wanted.gateway === undefined || same(wanted.gateway, route.gateway);
+}

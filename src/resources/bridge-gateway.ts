@@ -1,0 +1,63 @@
+/** The gateway's address on the bridge (or on its VLAN gateway link): shared by the network's containers. */
+import { CniError, INTERNAL } from "../cni/error.ts";
+import { resource, type ResourceKind } from "../engine/resource.ts";
+import { addAddress, delAddress, listAddresses, overlap } from "../ffi/netlink/route/address.ts";
+import { getLink, linkIndex, setLink } from "../ffi/netlink/route/link.ts";
+import { AF_INET, AF_INET6 } from "../ffi/netlink/uapi/rtnetlink.ts";
+import { formatPrefix, parsePrefix } from "../net/address.ts";
+import { parseMac } from "../net/mac.ts";
+
+export interface BridgeGatewaySpec {
+  ifName: string;
+  /** In CIDR notation. */
+  address: string;
+  /** Replace an address that conflicts instead of failing. */
+  force: boolean;
+}
+
+interface MadeGateway {
+  added: boolean;
+}
+
+export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
+  kind: "bridge-gateway",
+  unmade: { added: false },
+  apply({ ifName, address, force }, host) {
+    const wanted = parsePrefix(address)!;
+    const link = getLink(host.route, ifName);
+    if (link === undefined) throw new CniError(INTERNAL, `failed to set bridge addr: link "${ifName}" not found`);
+    const v4 = wanted.bytes.length === 4;
+    const present = listAddresses(host.route, link.index, v4 ? AF_INET : AF_INET6);
+    if (present.some((other) => formatPrefix(other) === formatPrefix(wanted))) return { added: false };
+    for (const other of present) {
+      if (!v4 && !overlap(other, wanted)) continue;
+      if (!force) {
+        throw new CniError(
+          INTERNAL,
+          `failed to set bridge addr: "${ifName}" already has an IP address different from ${address}`,
+          `it has ${formatPrefix(other)}; remove that address, or set "forceAddress": true, or use another bridge`,
+        );
+      }
+      delAddress(host.route, link.index, other);
+    }
+    const added = addAddress(host.route, link.index, wanted, { skipDad: true }) === "added";
+    // A bridge that others made takes the lowest MAC of its ports until it is given one; keep the one it has.
+    setLink(host.route, link, { address: parseMac(link.mac) });
+    return { added };
+  },
+  undo({ ifName, address }, { added }, host) {
+    const index = added ? linkIndex(host.route, ifName) : undefined;
+    if (index !== undefined) delAddress(host.route, index, parsePrefix(address)!);
+  },
+  remove: () => {},
+  verify({ ifName, address }, host) {
+    const index = linkIndex(host.route, ifName);
+    if (index === undefined) return [`link ${ifName} is missing`];
+    const wanted = formatPrefix(parsePrefix(address)!);
+    const present = listAddresses(host.route, index).some((other) => formatPrefix(other) === wanted);
+    return present ? [] : [`gateway address ${address} is missing on ${ifName}`];
+  },
+  describe: ({ ifName, address }) => `gateway address ${address} on ${ifName}`,
+};
+
+export const bridgeGateway = resource(bridgeGatewayKind);

@@ -1,0 +1,122 @@
+/**
+ * The bridge of a network, shared by its containers: ensured by ADD, left by DEL.
+ *
+ * It gets a MAC address of its own when it is made. Otherwise it would take the lowest among its ports, change it as
+ * containers come and go, and cut off everybody who remembers the old one.
+ */
+import { resource, type ResourceKind } from "../engine/resource.ts";
+import { stateDirectory } from "../engine/state-directory.ts";
+import { EEXIST } from "../ffi/errno.ts";
+import { closeFile, makeDirectories, O_CREAT, O_NOFOLLOW, O_RDONLY, openFile } from "../ffi/files.ts";
+import { libc } from "../ffi/libc.ts";
+import { isNetlinkError } from "../ffi/netlink/socket.ts";
+import {
+  addLink,
+  bridgeKind as bridgeLink,
+  delLink,
+  getLink,
+  type Link,
+  listLinks,
+  setLink,
+} from "../ffi/netlink/route/link.ts";
+import { tryWriteSysctl } from "../ffi/sysctl.ts";
+import { CniError, INTERNAL } from "../cni/error.ts";
+import { parseMac } from "../net/mac.ts";
+import type { Host } from "../engine/host.ts";
+
+export interface BridgeSpec {
+  name: string;
+  /** For a bridge that is made now; an existing one keeps its own. */
+  mac: string;
+  mtu?: number;
+  vlanFiltering: boolean;
+  promiscuous: boolean;
+}
+
+export interface MadeBridge {
+  index: number;
+  mac: string;
+  created: boolean;
+}
+
+const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4;
+
+/** Held shared while an ADD uses the bridge; undoing a bridge needs it alone. Released when the verb is over. */
+function lockBridge(name: string, host: Host): number {
+  const directory = stateDirectory();
+  makeDirectories(directory, 0o700);
+  // "." at the start keeps it out of the way of networks' directories.
+  const fd = openFile(`${directory}/.bridge-${name}.lock`, O_RDONLY | O_CREAT | O_NOFOLLOW, 0o600);
+  libc.flock(fd, LOCK_SH);
+  host.onClose(() => closeFile(fd));
+  return fd;
+}
+
+const locks = new WeakMap<Host, number>();
+
+function ensure(spec: BridgeSpec, host: Host): { link: Link; created: boolean } {
+  const existing = getLink(host.route, spec.name);
+  if (existing !== undefined) return { link: existing, created: false };
+  let created = true;
+  try {
+    addLink(host.route, {
+      ifName: spec.name,
+      kind: bridgeLink(spec.vlanFiltering ? { vlanFiltering: 1 } : {}),
+      address: parseMac(spec.mac),
+      mtu: spec.mtu,
+    });
+  } catch (error) {
+    if (!isNetlinkError(error, EEXIST)) throw error;
+    created = false; // another ADD was faster
+  }
+  const link = getLink(host.route, spec.name);
+  if (link === undefined) throw new CniError(INTERNAL, `bridge "${spec.name}" vanished while it was being made`);
+  return { link, created };
+}
+
+export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
+  kind: "bridge",
+  unmade: { index: 0, mac: "", created: false },
+  apply(spec, host) {
+    locks.set(host, lockBridge(spec.name, host));
+    const { link, created } = ensure(spec, host);
+    if (link.kind !== "bridge") {
+      throw new CniError(
+        INTERNAL,
+        `failed to create bridge "${spec.name}": "${spec.name}" already exists but is not a bridge`,
+        `it is a ${link.kind ?? "physical"} link; name another bridge in the configuration, or remove it`,
+      );
+    }
+    // A container must not reconfigure the host by router advertisements (CVE-2020-10749).
+    if (created || !link.up) tryWriteSysctl(`net/ipv6/conf/${spec.name}/accept_ra`, "0");
+    const promiscuous = spec.promiscuous && link.promiscuity === 0 ? true : undefined;
+    if (!link.up || promiscuous) setLink(host.route, link, { up: true, promiscuous });
+    return { index: link.index, mac: link.mac, created };
+  },
+  undo({ name }, { created }, host) {
+    const lock = locks.get(host);
+    if (!created || lock === undefined) return;
+    // Somebody else's ADD may be about to use it: then it stays.
+    if (libc.flock(lock, LOCK_EX | LOCK_NB) !== 0) return;
+    const link = getLink(host.route, name);
+    if (
+      link !== undefined && listLinks(host.route, { master: link.index }).every(({ master }) => master !== link.index)
+    ) {
+      delLink(host.route, name);
+    }
+  },
+  remove: () => {},
+  verify({ name, promiscuous, vlanFiltering }, host) {
+    const link = getLink(host.route, name);
+    if (link === undefined) return [`bridge ${name} is missing`];
+    if (link.kind !== "bridge") return [`link ${name} is a ${link.kind}, not a bridge`];
+    const differences: string[] = [];
+    if (!link.up) differences.push(`bridge ${name} is down`);
+    if (promiscuous && link.promiscuity === 0) differences.push(`bridge ${name} is not promiscuous`);
+    if (vlanFiltering && !link.vlanFiltering) differences.push(`bridge ${name} does not filter VLANs`);
+    return differences;
+  },
+  describe: ({ name }) => `bridge ${name}`,
+};
+
+export const bridge = resource(bridgeKind);

@@ -1,0 +1,25 @@
+/**
+ * Every kind of resource by the name it has in the ledger, loaded when a ledger names it. A test compares it with the
+ * files.
+ */
+import type { AnyKind } from "../engine/resource.ts";
+
+const table: Record<string, () => AnyKind> = {
+  "addressing": () => require("./addressing.ts").addressingKind,
+  "bridge": () => require("./bridge.ts").bridgeKind,
+  "bridge-gateway": () => require("./bridge-gateway.ts").bridgeGatewayKind,
+  "bridge-port": () => require("./bridge-port.ts").bridgePortKind,
+  "carrier": () => require("./carrier.ts").carrierKind,
+  "forwarding": () => require("./forwarding.ts").forwardingKind,
+  "loopback-up": () => require("./loopback-up.ts").loopbackUpKind,
+  "mac-spoof-check": () => require("./mac-spoof-check.ts").macSpoofCheckKind,
+  "masquerade": () => require("./masquerade.ts").masqueradeKind,
+  "veth": () => require("./veth.ts").vethKind,
+  "vlan-gateway": () => require("./vlan-gateway.ts").vlanGatewayKind,
+};
+
+export function loadKind(name: string): AnyKind | undefined {
+  return Object.hasOwn(table, name) ? table[name]!() : undefined;
+}
+
+export const kindNames: readonly string[] = Object.keys(table);

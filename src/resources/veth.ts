@@ -1,0 +1,116 @@
+/**
+ * A veth pair with one end in the container and the other on a bridge of the host: made in place by one request, the
+ * container's end under its final name in its final namespace.
+ */
+import { resource, type ResourceKind } from "../engine/resource.ts";
+import type { Host } from "../engine/host.ts";
+import { CniError, INTERNAL } from "../cni/error.ts";
+import { EEXIST } from "../ffi/errno.ts";
+import { isNetlinkError } from "../ffi/netlink/socket.ts";
+import { addLink, getLink, linkIndex, vethKind as vethLink } from "../ffi/netlink/route/link.ts";
+import { removeLink } from "../ffi/netlink/route/remove-link.ts";
+import { tryWriteSysctl } from "../ffi/sysctl.ts";
+import { parseMac } from "../net/mac.ts";
+
+export interface VethSpec {
+  /** "" when it is not known: the attachment was made by others and prevResult is missing. */
+  hostName: string;
+  hostMac: string;
+  containerName: string;
+  containerMac: string;
+  mtu?: number;
+  bridge: string;
+}
+
+export const vethKind: ResourceKind<VethSpec> = {
+  kind: "veth",
+  unmade: undefined,
+  apply(spec, host) {
+    const container = host.container!;
+    const master = linkIndex(host.route, spec.bridge);
+    if (linkIndex(container.route, spec.containerName) !== undefined) throw taken(spec);
+    try {
+      addLink(host.route, {
+        ifName: spec.hostName,
+        address: parseMac(spec.hostMac),
+        mtu: spec.mtu,
+        master,
+        // Nothing can come in yet: the other end is down until it has its addresses.
+        up: true,
+        txQueueLength: 0,
+        kind: vethLink({
+          peer: {
+            ifName: spec.containerName,
+            address: parseMac(spec.containerMac),
+            mtu: spec.mtu,
+            netnsFd: container.netnsFd,
+          },
+        }),
+      });
+    } catch (error) {
+      if (isNetlinkError(error, EEXIST)) throw taken(spec, error);
+      throw error;
+    }
+    tryWriteSysctl(`net/ipv6/conf/${spec.hostName}/accept_ra`, "0");
+  },
+  remove({ hostName, hostMac, containerName }, host) {
+    // One end takes the other with it. The container's is the one named in CNI_IFNAME, whoever made it.
+    if (host.container !== undefined) {
+      removeLink(host.container.route, containerName, host.container.inside);
+      return;
+    }
+    // The namespace's path is gone, but something else may still hold the namespace, and with it the pair.
+    if (hostName !== "" && isOurs(hostName, hostMac, host)) removeLink(host.route, hostName);
+  },
+  verify(spec, host) {
+    const { hostName, hostMac, containerName, containerMac, bridge } = spec;
+    const inside = getLink(host.container!.route, containerName);
+    if (inside === undefined) return [`Cannot find container link ${containerName}`];
+    const differences: string[] = [];
+    if (inside.kind !== "veth") {
+      differences.push(`container interface ${containerName} is a ${inside.kind}, not a veth`);
+    }
+    if (containerMac !== "" && inside.mac !== containerMac) {
+      differences.push(`Interface ${containerName} Mac ${containerMac} doesn't match container Mac: ${inside.mac}`);
+    }
+    const outside = hostName === "" ? undefined : getLink(host.route, hostName);
+    const master = getLink(host.route, bridge);
+    const paired = outside?.kind === "veth" && outside.link === inside.index && inside.link === outside.index;
+    if (outside === undefined || !paired || master === undefined || outside.master !== master.index) {
+      differences.push(`CNI veth created for bridge ${bridge} was not found${hostName && `: ${hostName}`}`);
+    } else {
+      if (!outside.up) differences.push(`link ${hostName} is down`);
+      if (hostMac !== "" && outside.mac !== hostMac) {
+        differences.push(`Interface ${hostName} Mac ${hostMac} doesn't match host Mac: ${outside.mac}`);
+      }
+    }
+    return differences;
+  },
+  describe: ({ hostName, containerName, bridge }) =>
+    `veth ${containerName} in the container, ${hostName} on ${bridge}`,
+};
+
+export const veth = resource(vethKind);
+
+/** Names of links are used again; only the MAC address tells that this is the one we made. */
+function isOurs(hostName: string, hostMac: string, host: Host): boolean {
+  const link = getLink(host.route, hostName);
+  return link?.kind === "veth" && (hostMac === "" || link.mac === hostMac);
+}
+
+function taken({ containerName, hostName }: VethSpec, cause?: unknown): CniError {
+  return new CniError(
+    INTERNAL,
+    `container veth name ("${containerName}") peer provided ("${hostName}") already exists`,
+    "the container has an interface of this name: DEL the attachment first, or use another CNI_IFNAME",
+    { cause },
+  );
+}
+
+/** A name for the host's end that nothing has: `veth` and eight digits, as the reference plugins choose. */
+export function freshHostName(host: Host): string {
+  for (;;) {
+    const name = `veth${Math.floor(Math.random() * 2 ** 32).toString(16).padStart(8, "0")}`;
+    if (linkIndex(host.route, name) === undefined) return name;
+  }
+}
