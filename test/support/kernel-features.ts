@@ -9,7 +9,7 @@ const probes = {
   "nftables bridge family":
     "nft 'table bridge probe { chain c { type filter hook prerouting priority -300; ether saddr 00:00:00:00:00:01 drop; }; }'",
   "isolated bridge ports":
-    "ip link add br type bridge; ip link add v0 type veth peer v1; ip link set v0 master br; bridge link set dev v0 isolated on",
+    "ip link add br0 type bridge; ip link add v0 type veth peer name v1; ip link set v0 master br0; bridge link set dev v0 isolated on",
 };
 
 export type Feature = keyof typeof probes;

@@ -41,6 +41,7 @@ export interface Machine extends AsyncDisposable {
   sh(script: string, options?: RunOptions): Promise<string>;
   /** Makes a container with its loopback down, as engines do. */
   container(name?: string): Promise<Container>;
+  /** Also when its namespace went before, and whatever stands in its place. */
   removeContainer(container: Container): Promise<void>;
   readonly containers: readonly Container[];
 }
@@ -102,7 +103,7 @@ export async function openMachine(): Promise<Machine> {
     },
     async removeContainer(container) {
       containers.splice(containers.indexOf(container), 1);
-      await machine.sh(`ip netns del ${container.name}`);
+      await machine.sh(`ip netns del ${container.name} 2>/dev/null || rm -f ${container.netnsPath}`);
     },
     async [Symbol.asyncDispose]() {
       const left = await processesLeft(holder);

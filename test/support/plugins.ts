@@ -14,8 +14,9 @@ export const PATCHBAY = resolve(import.meta.dir, "../../dist/patchbay");
 const LINKED = ["loopback", "bridge", "host-local", "static"];
 let linked: string | undefined;
 
-/** A directory with the built binary under each plugin's name, for CNI_PATH. */
+/** A directory with the built binary under each plugin's name, for CNI_PATH; PATCHBAY_TEST_PLUGINS names another. */
 export function patchbayPlugins(): string {
+  linked ??= process.env.PATCHBAY_TEST_PLUGINS;
   if (linked !== undefined) return linked;
   if (!existsSync(PATCHBAY)) throw new Error("dist/patchbay is missing: run `npm run build` first");
   const directory = mkdtempSync(join(tmpdir(), "patchbay-plugins-"));

@@ -1,0 +1,287 @@
+/**
+ * DEL leaves nothing, whatever became of the namespace, the ledger, the cache and the configuration since ADD.
+ *
+ * Every row adds an attachment with all that bridge can make (addresses of both families, masquerading, the spoof
+ * guard), spoils something, and runs DEL. The machine must then be as it was, and the addresses free.
+ */
+import { expect, test } from "bun:test";
+import { lacks } from "../support/kernel-features.ts";
+import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
+import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import { type Network, network } from "../support/network.ts";
+import { GO_PLUGINS, PATCHBAY } from "../support/plugins.ts";
+
+const ipam = { type: "host-local", ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]] };
+const spoofGuard = lacks("nftables bridge family") ? {} : { macspoofchk: true };
+const bridge = { type: "bridge", bridge: "br0", isDefaultGateway: true, ipMasq: true, ...spoofGuard, ipam };
+
+interface Change {
+  /** What DEL is called with instead. */
+  conf?: Record<string, unknown>;
+  env?: Record<string, string | undefined>;
+}
+
+interface Row {
+  name: string;
+  spoil?: (machine: Machine, container: Container) => Promise<void>;
+  del?: Change;
+  /** Lines that the spoiling itself took away. */
+  without?: RegExp;
+}
+
+const noPrevResult = { prevResult: undefined };
+const noNetns = { CNI_NETNS: undefined };
+
+const loseLedger = async (machine: Machine) => void await machine.sh("rm -r /run/patchbay");
+/** Applies the edit to every ledger file; there must be one. */
+const editLedger = (edit: string) => async (machine: Machine) =>
+  void await machine.sh(`for file in $(find /run/patchbay -type f); do ${edit}; done; test -n "$file"`);
+const loseNetns = async (machine: Machine, { name }: Container) => void await machine.sh(`ip netns del ${name}`);
+const plainFile = async (machine: Machine, { name }: Container) =>
+  void await machine.sh(`ip netns del ${name}; touch /run/netns/${name}`);
+
+const rows: Row[] = [
+  { name: "nothing spoiled" },
+  { name: "no prevResult", del: { conf: noPrevResult } },
+  { name: "no CNI_NETNS", del: { env: noNetns } },
+  { name: "no CNI_NETNS, no prevResult", del: { env: noNetns, conf: noPrevResult } },
+  { name: "namespace gone", spoil: loseNetns },
+  { name: "namespace gone, no prevResult", spoil: loseNetns, del: { conf: noPrevResult } },
+  { name: "a plain file in the namespace's place", spoil: plainFile },
+  { name: "interface gone", spoil: async (m, one) => void await m.sh("ip link del eth0", { in: one }) },
+  { name: "addresses gone", spoil: async (m, one) => void await m.sh("ip address flush dev eth0", { in: one }) },
+  { name: "bridge gone", spoil: async (m) => void await m.sh("ip link del br0"), without: /^- host .*\bbr0\b/ },
+  { name: "another bridge configured", del: { conf: { bridge: "br9" } } },
+  { name: "no longer masquerading", del: { conf: { ipMasq: false } } },
+  { name: "spoof guard switched off", del: { conf: { macspoofchk: false } } },
+  { name: "the other masquerade backend", del: { conf: { ipMasqBackend: "nftables" } } },
+  { name: "another subnet configured", del: { conf: { ipam: { ...ipam, ranges: [[{ subnet: "10.77.0.0/24" }]] } } } },
+  { name: "made layer 2", del: { conf: { ipam: {} } } },
+  { name: "another IPAM plugin", del: { conf: { ipam: { type: "static" } } } },
+  { name: "configuration of an older version", del: { conf: { cniVersion: "0.4.0", ...noPrevResult } } },
+  { name: "ledger lost", spoil: loseLedger },
+  { name: "ledger lost, no prevResult", spoil: loseLedger, del: { conf: noPrevResult } },
+  { name: "ledger lost, no CNI_NETNS", spoil: loseLedger, del: { env: noNetns } },
+  {
+    name: "ledger lost, namespace gone",
+    spoil: async (machine, container) => (await loseLedger(machine), await loseNetns(machine, container)),
+  },
+  {
+    name: "ledger lost, namespace gone, no prevResult",
+    spoil: async (machine, container) => (await loseLedger(machine), await loseNetns(machine, container)),
+    del: { conf: noPrevResult },
+  },
+  { name: "ledger empty", spoil: editLedger(": > $file") },
+  { name: "ledger cut in the middle", spoil: editLedger("truncate -s $(( $(stat -c %s $file) / 2 )) $file") },
+  { name: "ledger cut in its last line", spoil: editLedger("truncate -s -5 $file") },
+  { name: "ledger of random bytes", spoil: editLedger("head -c 500 /dev/urandom > $file") },
+  { name: "ledger of zeros", spoil: editLedger("head -c 500 /dev/zero > $file") },
+  {
+    name: "ledger with a byte flipped",
+    spoil: editLedger("printf '\\377' | dd of=$file bs=1 seek=300 conv=notrunc"),
+  },
+  { name: "ledger of a later version", spoil: editLedger(`sed -i 's/"patchbay":1/"patchbay":99/' $file`) },
+];
+
+interface Stage {
+  machine: Machine;
+  net: Network;
+  container: Container;
+  /** Before the attachment, after an earlier one that came and went. */
+  moment: Moment;
+}
+
+async function stage(conf: Parameters<typeof network>[1]): Promise<Stage> {
+  const machine = await openMachine();
+  const [first, container] = [await machine.container("first"), await machine.container("c1")];
+  const net = network(machine, conf);
+  await net.add(first);
+  await net.del(first);
+  await machine.removeContainer(first);
+  return { machine, net, container, moment: await quietMoment(machine) };
+}
+
+/** What is still there of the attachment, once its container is gone too if something took it away. */
+async function leftOf({ machine, container, moment }: Stage): Promise<string[]> {
+  if ((await machine.run(["true"], { in: container })).code === 0) return await leftSince(moment, machine);
+  await machine.removeContainer(container);
+  return await leftSince(moment.filter((line) => !line.startsWith(`${container.name} `)), machine);
+}
+
+async function holdsLease({ machine, container }: Stage): Promise<boolean> {
+  return (await network(machine, { type: "host-local", ipam }).call("CHECK", container)).code === 0;
+}
+
+for (const ipMasqBackend of ["iptables", "nftables"]) {
+  test.each(rows)(`DEL leaves nothing (${ipMasqBackend}): $name`, async ({ spoil, del = {}, without }) => {
+    const attachment = await stage({ ...bridge, ipMasqBackend });
+    const { machine, net, container } = attachment;
+    await using _ = machine;
+    await net.add(container);
+    expect(await holdsLease(attachment)).toBe(true);
+    await spoil?.(machine, container);
+    for (let count = 0; count < 3; count++) await net.del(container, del);
+    expect(await holdsLease(attachment)).toBe(false);
+    expect((await leftOf(attachment)).filter((line) => !without?.test(line))).toEqual([]);
+  });
+}
+
+test("DEL by another copy of the program, as after an upgrade, leaves nothing", async () => {
+  const attachment = await stage(bridge);
+  const { machine, net, container } = attachment;
+  await using _ = machine;
+  await net.add(container);
+  await machine.sh(
+    `mkdir /run/upgraded; cp ${PATCHBAY} /run/upgraded/bridge; cp -P /run/upgraded/bridge /run/upgraded/host-local`,
+  );
+  await network(machine, bridge, "/run/upgraded").del(container);
+  await machine.sh("rm -r /run/upgraded");
+  expect(await holdsLease(attachment)).toBe(false);
+  expect(await leftOf(attachment)).toEqual([]);
+});
+
+test.each([
+  { name: "with prevResult", conf: {} },
+  { name: "without prevResult", conf: noPrevResult },
+  { name: "without a namespace", conf: {}, env: noNetns },
+])("DEL takes away what the Go plugins attached: $name", async ({ conf, env }) => {
+  const plain = { ...bridge, cniVersion: "1.0.0" };
+  const attachment = await stage(plain);
+  const { machine, container } = attachment;
+  await using _ = machine;
+  const { prevResult } = { prevResult: await network(machine, plain, GO_PLUGINS).add(container) };
+  await network(machine, plain).del(container, { conf: { prevResult, ...conf }, env });
+  if (env !== undefined) await machine.sh("ip link del eth0", { in: container });
+  expect(await holdsLease(attachment)).toBe(false);
+  expect((await leftOf(attachment)).filter((line) => !/last_reserved_ip|networks\/net\/lock/.test(line))).toEqual([]);
+});
+
+/** ADD that cannot succeed; afterwards, without any DEL, all must be as before. */
+const failing: { name: string; conf?: Record<string, unknown>; before?: string; says: RegExp }[] = [
+  { name: "interface name taken", before: "ip -n c1 link add eth0 type veth peer name other", says: /eth0/ },
+  {
+    name: "another address on the bridge",
+    before: "ip address flush dev br0; ip address add 10.99.0.1/24 dev br0",
+    says: /already has an IP address different from/,
+  },
+  {
+    name: "range exhausted",
+    conf: {
+      ipam: {
+        type: "host-local",
+        ranges: [[{ subnet: "fd20::/64" }], [{
+          subnet: "10.20.1.0/24",
+          rangeStart: "10.20.1.1",
+          rangeEnd: "10.20.1.1",
+        }]],
+      },
+    },
+    says: /no IP addresses available in range set/,
+  },
+  { name: "IPAM plugin missing", conf: { ipam: { type: "nothing" } }, says: /nothing/ },
+  {
+    name: "route the kernel refuses",
+    conf: { ipam: { ...ipam, routes: [{ dst: "192.168.1.1/16" }] } },
+    says: /192\.168\.1\.1\/16/,
+  },
+  {
+    name: "route to an unreachable gateway",
+    conf: { ipam: { ...ipam, routes: [{ dst: "10.0.0.0/8", gw: "172.31.0.1" }] } },
+    says: /172\.31\.0\.1/,
+  },
+  {
+    name: "bridge is another kind of link",
+    before: "ip link add kind type veth peer name kind2",
+    conf: { bridge: "kind" },
+    says: /not a bridge/,
+  },
+  { name: "mtu out of bounds", conf: { mtu: 100000 }, says: /./ },
+  { name: "invalid MAC", conf: { runtimeConfig: { mac: "0g:00:00:00:00:01" } }, says: /0g:00:00:00:00:01/ },
+  { name: "a new bridge's name too long", conf: { bridge: "bridge-name-too-long" }, says: /bridge-name-too-long/ },
+];
+
+test.each(failing)("a failed ADD leaves nothing: $name", async ({ conf, before, says }) => {
+  const { machine, net, container } = await stage(bridge);
+  await using _ = machine;
+  if (before !== undefined) await machine.sh(before);
+  const moment = await quietMoment(machine);
+  const answer = await net.call("ADD", container, { conf });
+  expect(answer.code).toBe(1);
+  expect(`${answer.json.msg} ${answer.json.details}`).toMatch(says);
+  expect((await leftSince(moment, machine)).filter((line) => !/^\+ file \/var\/lib\/cni\/networks/.test(line)))
+    .toEqual([]);
+});
+
+test("a failed ADD takes the bridge it made with it", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  const moment = await quietMoment(machine);
+  const refused = {
+    ...bridge,
+    ipam: { type: "static", addresses: [{ address: "10.20.0.5/24" }], routes: [{ dst: "10.0.0.1/8" }] },
+  };
+  expect((await network(machine, refused).call("ADD", container)).code).toBe(1);
+  expect(
+    (await leftSince(moment, machine)).filter((line) =>
+      !/sysctl .*forwarding|nft (table|chain)|tables nat/.test(line)
+    ),
+  ).toEqual([]);
+});
+
+test.each(["ADD", "DEL"])(
+  "%s with the host's own namespace is refused with code 8, and changes nothing",
+  async (verb) => {
+    const { machine, net, container } = await stage(bridge);
+    await using _ = machine;
+    await net.add(container);
+    const moment = await quietMoment(machine);
+    const env = { CNI_NETNS: `/proc/${machine.pid}/ns/net`, CNI_CONTAINERID: "other" };
+    const answer = await net.call(verb, container, { env, ifName: "lo" });
+    expect(answer.code).toBe(1);
+    expect(answer.json).toEqual({
+      code: 8,
+      msg: "plugin's netns and netns from CNI_NETNS should not be the same",
+    });
+    expect(await leftSince(moment, machine)).toEqual([]);
+  },
+);
+
+test("DEL of one attachment leaves the others", async () => {
+  const { machine, net, container } = await stage(bridge);
+  await using _ = machine;
+  const others = [await machine.container("c2"), await machine.container("c3")];
+  for (const other of others) await net.add(other);
+  const moment = await quietMoment(machine);
+  await net.add(container);
+  await net.add(container, { ifName: "eth1" });
+  await net.del(container, { ifName: "eth1" });
+  await net.check(container);
+  await net.del(container);
+  expect(await leftSince(moment, machine)).toEqual([]);
+  for (const other of others) await net.check(other);
+});
+
+test.each([
+  { name: "from the ledgers", spoil: "true" },
+  { name: "without ledgers", spoil: "rm -r /run/patchbay" },
+])("GC removes what is not valid, and nothing else: $name", async ({ spoil }) => {
+  const { machine, net, container } = await stage(bridge);
+  await using _ = machine;
+  const [gone, forgotten] = [await machine.container("c2"), await machine.container("c3")];
+  await net.add(container);
+  const moment = await quietMoment(machine);
+  await net.add(gone);
+  await net.add(forgotten);
+  await machine.removeContainer(gone);
+  await machine.sh(spoil);
+  await net.gc([container]);
+  const lookup = network(machine, { type: "host-local", ipam });
+  expect(await Promise.all([container, gone, forgotten].map(async (one) => (await lookup.call("CHECK", one)).code)))
+    .toEqual([0, 1, 1]);
+  // Without a ledger nobody can say that a link in a namespace was ours: only rules and leases are found.
+  const ofGone = (line: string) =>
+    /^[+-] (c2 |file \/run\/patchbay)/.test(line) ||
+    (spoil !== "true" && /^\+ (c3|host) (link|sysctl|route|address|vlan) .*(c3\/)?eth0|^\+ c3 /.test(line));
+  expect((await leftSince(moment, machine)).filter((line) => !ofGone(line))).toEqual([]);
+  await net.check(container);
+});

@@ -1,0 +1,49 @@
+/**
+ * A network as an engine sees it: one configuration, whose ADD results are kept and given back as prevResult.
+ */
+import type { Container, Machine } from "./machine.ts";
+import { type Answer, type Call, cni, patchbayPlugins } from "./plugins.ts";
+
+type Conf = Record<string, unknown> & { type: string };
+type Change = Partial<Pick<Call, "args" | "env" | "ifName" | "containerId">> & { conf?: Record<string, unknown> };
+
+export interface Network {
+  /** Answers whatever came out. */
+  call(command: string, container: Container | undefined, change?: Change): Promise<Answer>;
+  /** These must succeed. ADD answers its result. */
+  // deno-lint-ignore no-explicit-any
+  add(container: Container, change?: Change): Promise<any>;
+  check(container: Container, change?: Change): Promise<void>;
+  del(container: Container, change?: Change): Promise<void>;
+  /** GC that keeps the attachments of these containers' eth0. */
+  gc(valid: readonly Container[]): Promise<void>;
+}
+
+export function network(machine: Machine, conf: Conf, bin = patchbayPlugins()): Network {
+  const results = new Map<string, unknown>();
+  const key = (container: Container | undefined, change: Change) => `${container?.name} ${change.ifName ?? "eth0"}`;
+
+  const call: Network["call"] = async (command, container, change = {}) => {
+    const { conf: changedConf, ...rest } = change;
+    const prevResult = command === "ADD" ? undefined : results.get(key(container, change));
+    const whole = { cniVersion: "1.1.0", name: "net", prevResult, ...conf, ...changedConf };
+    const answer = await cni(machine, bin, { plugin: conf.type, command, container, conf: whole, ...rest });
+    if (command === "ADD" && answer.code === 0) results.set(key(container, change), answer.json);
+    return answer;
+  };
+  const must = async (command: string, container: Container | undefined, change?: Change) => {
+    const answer = await call(command, container, change);
+    if (answer.code !== 0) throw new Error(`${command} ${container?.name ?? ""}: ${answer.stdout}${answer.stderr}`);
+    return answer;
+  };
+  return {
+    call,
+    add: async (container, change) => (await must("ADD", container, change)).json,
+    check: async (container, change) => void await must("CHECK", container, change),
+    del: async (container, change) => void await must("DEL", container, change),
+    async gc(valid) {
+      const attachments = valid.map(({ name }) => ({ containerID: `ctr-${name}`, ifname: "eth0" }));
+      await must("GC", undefined, { conf: { "cni.dev/valid-attachments": attachments } });
+    },
+  };
+}
