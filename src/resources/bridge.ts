@@ -7,7 +7,7 @@
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import { stateDirectory } from "../engine/state-directory.ts";
 import { EEXIST } from "../ffi/errno.ts";
-import { closeFile, makeDirectories, O_CREAT, O_NOFOLLOW, O_RDONLY, openFile } from "../ffi/files.ts";
+import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "../ffi/files.ts";
 import { libc } from "../ffi/libc.ts";
 import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import {
@@ -41,12 +41,11 @@ export interface MadeBridge {
 
 const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4;
 
-/** Held shared while an ADD uses the bridge; undoing a bridge needs it alone. Released when the verb is over. */
-function lockBridge(name: string, host: Host): number {
+/** Held shared while an ADD uses a bridge; undoing one needs it alone. Released when the verb is over. */
+function lockBridges(host: Host): number {
   const directory = stateDirectory();
   makeDirectories(directory, 0o700);
-  // "." at the start keeps it out of the way of networks' directories.
-  const fd = openFile(`${directory}/.bridge-${name}.lock`, O_RDONLY | O_CREAT | O_NOFOLLOW, 0o600);
+  const fd = openFile(directory, O_RDONLY | O_DIRECTORY);
   libc.flock(fd, LOCK_SH);
   host.onClose(() => closeFile(fd));
   return fd;
@@ -78,7 +77,7 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
   kind: "bridge",
   unmade: { index: 0, mac: "", created: false },
   apply(spec, host) {
-    locks.set(host, lockBridge(spec.name, host));
+    locks.set(host, lockBridges(host));
     const { link, created } = ensure(spec, host);
     if (link.kind !== "bridge") {
       throw new CniError(

@@ -8,7 +8,6 @@
 import { parseCniArgs } from "../../../cni/args.ts";
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { definePlugin } from "../../../engine/plugin.ts";
-import { chooseMasqueradeBackend } from "../../../resources/masquerade-backend.ts";
 import { formatAddress, networkOf, offsetAddress, parsePrefix } from "../../../net/address.ts";
 import { parseMac, randomMac } from "../../../net/mac.ts";
 import { addressing } from "../../../resources/addressing.ts";
@@ -112,6 +111,7 @@ function layer3(at: Attachment<BridgeConf>, lease: Result, interfaces: Interface
   if (isGateway(conf)) provideGateways(at, ips, interfaces);
   if (conf.ipMasq) {
     const { masquerade } = require("../../../resources/masquerade.ts");
+    const { chooseMasqueradeBackend } = require("../../../resources/masquerade-backend.ts");
     at.apply(masquerade({
       backend: chooseMasqueradeBackend(conf.ipMasqBackend).backend,
       network: at.network,
