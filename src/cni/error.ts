@@ -29,3 +29,17 @@ export function errorText(error: unknown): string {
   if (error instanceof CniError && error.details !== "") return `${error.message}; ${error.details}`;
   return error instanceof Error ? error.message : String(error);
 }
+
+/** What a plugin that fails writes to stdout. `cniVersion` is the configuration's, where that is known. */
+export function formatError(error: CniError, cniVersion?: string): string {
+  return JSON.stringify(
+    {
+      cniVersion: cniVersion || undefined,
+      code: error.code,
+      msg: error.message,
+      details: error.details || undefined,
+    },
+    null,
+    4,
+  );
+}

@@ -16,12 +16,16 @@ export const DOCUMENT_LIMIT_DEPTH = 100;
 // A byte order mark is not JSON, and Go refuses it too. Bad UTF-8 becomes U+FFFD, as Go has it.
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
+export function decodeText(bytes: Uint8Array): string {
+  return decoder.decode(bytes);
+}
+
 /** Throws a CniError of code 6 whose message starts with `subject`. */
 export function parseDocument(source: Uint8Array | string, subject: string): unknown {
   if (source.length > DOCUMENT_LIMIT_BYTES) {
     throw failure(subject, `the document is larger than ${DOCUMENT_LIMIT_BYTES} bytes`);
   }
-  const text = typeof source === "string" ? source : decoder.decode(source);
+  const text = typeof source === "string" ? source : decodeText(source);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -62,6 +66,16 @@ function nestsDeeper(value: unknown, allowed: number): boolean {
  */
 export function foldKey(key: string): string {
   return key.toLowerCase().replaceAll("ſ", "s"); // The other one, the Kelvin sign, becomes k by itself.
+}
+
+/** The value of a key as Go finds it: written in any case, the last one counts, and null counts as not written. */
+export function field(document: Record<string, unknown>, key: string): unknown {
+  const folded = foldKey(key);
+  let found: unknown;
+  for (const name of Object.keys(document)) {
+    if (document[name] !== null && foldKey(name) === folded) found = document[name];
+  }
+  return found;
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { DOCUMENT_LIMIT_BYTES, DOCUMENT_LIMIT_DEPTH, foldKey, parseDocument } from "../../src/cni/json.ts";
+import { DOCUMENT_LIMIT_BYTES, DOCUMENT_LIMIT_DEPTH, field, foldKey, parseDocument } from "../../src/cni/json.ts";
 import { CniError } from "../../src/cni/error.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -68,4 +68,11 @@ test("foldKey() equates what Go's encoding/json equates", () => {
   expect(["hostPort", "HostPort", "HOSTPORT", "ho\u017ftPort"].map(foldKey)).toEqual(new Array(4).fill("hostport"));
   expect(["\u212aey", "key"].map(foldKey)).toEqual(["key", "key"]);
   expect(foldKey("\u0130d")).not.toBe("id");
+});
+
+test("field() takes the last spelling of a key, and null for absent", () => {
+  expect(field({ name: 1, NAME: 2, other: 3 }, "name")).toBe(2);
+  expect(field({ NAME: 2, name: 1, Name: null }, "name")).toBe(1);
+  expect(field({ name: null }, "name")).toBeUndefined();
+  expect(field({}, "constructor")).toBeUndefined();
 });
