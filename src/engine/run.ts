@@ -3,7 +3,8 @@
  * and here alone other errors become the one that reaches the user.
  */
 import { CniError, INTERNAL, INVALID_CONFIG, INVALID_ENVIRONMENT, INVALID_NETNS, IO_FAILURE } from "../cni/error.ts";
-import { foldKey, isObject, parseDocument } from "../cni/json.ts";
+import type { Command, Invocation as Parameters } from "../cni/invocation.ts";
+import { field, isObject, parseDocument } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
 import { checkVersions, KNOWN_VERSIONS } from "../cni/versions.ts";
 import { SyscallError } from "../ffi/errno.ts";
@@ -11,23 +12,10 @@ import { isNetnsGone } from "../ffi/netns.ts";
 import { type Host, openHost, SameNetnsError } from "./host.ts";
 import type { PluginConfig, PluginDefinition } from "./plugin.ts";
 
-export type Command = "ADD" | "DEL" | "CHECK" | "GC" | "STATUS" | "VERSION";
+export { type Command, field };
 
-/** The parameters of one call: the CNI_* environment and the configuration as it came on stdin. */
-export interface Invocation {
-  command: Command;
-  containerId: string;
-  /** CNI_NETNS word for word; "" when it was not given. */
-  netnsPath: string;
-  ifName: string;
-  /** CNI_ARGS word for word. */
-  cniArgs: string;
-  /** CNI_PATH word for word. */
-  path: string;
-  /** The network configuration, JSON text. */
-  stdin: string;
-  /** CNI_NETNS_OVERRIDE: the container may share the namespace this process works in. */
-  allowOwnNetns?: boolean;
+/** One call, in this process: the parameters as the runtime gave them, and what is already at hand. */
+export interface Invocation extends Parameters {
   /** Set within one process: what the caller has already opened for this attachment. */
   host?: Host;
 }
@@ -68,14 +56,6 @@ export function runVerb(plugin: PluginDefinition<PluginConfig>, invocation: Invo
   } catch (error) {
     throw asCniError(error);
   }
-}
-
-/** The value of a key of the configuration, found as Go finds it: as written, else in whatever case it is. */
-export function field(document: Record<string, unknown>, key: string): unknown {
-  if (Object.hasOwn(document, key)) return document[key];
-  const folded = foldKey(key);
-  const other = Object.keys(document).find((name) => foldKey(name) === folded);
-  return other === undefined ? undefined : document[other];
 }
 
 function asCniError(error: unknown): CniError {
