@@ -84,6 +84,7 @@ export function make<Config extends PluginConfig>(
   const at: Attachment<Config> = {
     ...facts(call),
     restating: false,
+    mayHave: (option) => option,
     apply(resource) {
       intend([resource]);
       return carryOut(resource);
@@ -128,6 +129,7 @@ export function make<Config extends PluginConfig>(
 export function restate<Config extends PluginConfig>(
   call: Call<Config>,
   tell: (at: Attachment<Config>) => Result,
+  options: { removing?: boolean } = {},
 ): AnyResource[] {
   const list: AnyResource[] = [];
   const { conf, invocation, prevResult } = call;
@@ -135,6 +137,7 @@ export function restate<Config extends PluginConfig>(
   tell({
     ...facts(call),
     restating: true,
+    mayHave: (option) => option || options.removing === true,
     apply(resource) {
       list.push(resource);
       return resource.kind.unmade;

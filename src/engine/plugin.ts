@@ -35,6 +35,11 @@ export interface Attachment<Config> {
   /** True when nothing may be made: the list is restated for DEL, CHECK or `plan`. */
   readonly restating: boolean;
   readonly host: Host;
+  /**
+   * Whether something that depends on an option belongs to the story. A DEL without ledger says yes whatever the option
+   * is today: the configuration may have changed since ADD, and removing what is absent does no harm.
+   */
+  mayHave(option: boolean): boolean;
   apply<Made>(resource: Resource<Made>): Made;
   /** Announces all, then makes each: one write to the ledger for several resources. */
   applyAll(resources: Resource[]): void;

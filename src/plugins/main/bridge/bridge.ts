@@ -67,7 +67,7 @@ function add(at: Attachment<BridgeConf>): Result {
       keepDefaultVlan: conf.preserveDefaultVlan,
     }),
   ]);
-  if (conf.macspoofchk) {
+  if (at.mayHave(conf.macspoofchk)) {
     const { macSpoofCheck } = require("../../../resources/mac-spoof-check.ts");
     at.apply(macSpoofCheck({ containerId: at.containerId, ifName: at.ifName, hostVeth: hostVeth.name, mac }));
   }
@@ -80,6 +80,8 @@ function add(at: Attachment<BridgeConf>): Result {
   const result: Result = { cniVersion: conf.cniVersion, interfaces };
   if (ipam !== undefined) Object.assign(result, layer3(at, ipam.add(), interfaces));
   else if (!conf.disableContainerInterface) at.apply(addressing({ ...plainLink, ifName: at.ifName }));
+
+  if (at.mayHave(conf.ipMasq && ipam !== undefined)) applyMasquerade(at, result.ips ?? at.prevResult?.ips ?? []);
 
   // A port that does not come up would lose the container's first packets.
   if (!conf.disableContainerInterface) at.apply(carrier({ ifName: hostVeth.name }));
@@ -109,18 +111,19 @@ function layer3(at: Attachment<BridgeConf>, lease: Result, interfaces: Interface
     detectDuplicates: conf.enabledad,
   }));
   if (isGateway(conf)) provideGateways(at, ips, interfaces);
-  if (conf.ipMasq) {
-    const { masquerade } = require("../../../resources/masquerade.ts");
-    const { chooseMasqueradeBackend } = require("../../../resources/masquerade-backend.ts");
-    at.apply(masquerade({
-      backend: chooseMasqueradeBackend(conf.ipMasqBackend).backend,
-      network: at.network,
-      containerId: at.containerId,
-      ifName: at.ifName,
-      addresses: ips.map(({ address }) => address),
-    }));
-  }
   return { ips, routes, dns: lease.dns };
+}
+
+function applyMasquerade(at: Attachment<BridgeConf>, ips: IpConfig[]): void {
+  const { masquerade } = require("../../../resources/masquerade.ts");
+  const { chooseMasqueradeBackend } = require("../../../resources/masquerade-backend.ts");
+  at.apply(masquerade({
+    backend: chooseMasqueradeBackend(at.conf.ipMasqBackend).backend,
+    network: at.network,
+    containerId: at.containerId,
+    ifName: at.ifName,
+    addresses: ips.map(({ address }) => address),
+  }));
 }
 
 function provideGateways(at: Attachment<BridgeConf>, ips: IpConfig[], interfaces: Interface[]): void {
