@@ -2,10 +2,9 @@
  * Removing a link without waiting for the kernel to have forgotten it (see ffi/reaper.ts): done when nobody can see it
  * any more and its name is free.
  */
-import { ENODEV } from "../../errno.ts";
 import { sendFromChild } from "../../reaper.ts";
 import { endingSoFar } from "../../spawn.ts";
-import { NETLINK_ROUTE, NetlinkError, type NetlinkSocket, openNetlink } from "../socket.ts";
+import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../socket.ts";
 import { NLM_F_ACK, NLM_F_REQUEST, Writer } from "../wire.ts";
 import { RTM_DELLINK } from "../uapi/rtnetlink.ts";
 import { delLink, linkIndex, linkMessage } from "./link.ts";
@@ -33,15 +32,10 @@ export function removeLink(
     if (child === undefined) return delLink(socket, ifName);
     for (;;) {
       // Asked in this order: the child may end between the two.
-      const ending = endingSoFar(child);
+      const ended = endingSoFar(child) !== undefined;
       if (linkIndex(socket, ifName) === undefined) return "deleted";
-      if (ending !== undefined) {
-        const errno = "exitStatus" in ending ? ending.exitStatus : 0;
-        if (errno === ENODEV) return "absent";
-        if (errno !== 0) throw new NetlinkError(`RTM_DELLINK ${ifName}`, errno);
-        // Killed before the kernel answered: what it left undone is ours.
-        return delLink(socket, ifName);
-      }
+      // Refused, or killed before the kernel answered: what it left undone is ours, and so is the kernel's reason.
+      if (ended) return delLink(socket, ifName);
       Bun.sleepSync(LOOK_EVERY_MS);
     }
   } finally {

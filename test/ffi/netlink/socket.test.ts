@@ -1,0 +1,40 @@
+import { expect, test } from "bun:test";
+import { openMachine } from "../../support/machine.ts";
+
+for (const opened of ["libnl", "raw"] as const) {
+  test(`every verb of rtnetlink does what it says, through a socket opened by ${opened}`, async () => {
+    await using machine = await openMachine();
+    const container = await machine.container();
+    const { code, stdout, stderr } = await machine.run(
+      [process.execPath, `${import.meta.dir}/session.ts`, container.netnsPath],
+      { env: { PATCHBAY_NETLINK: opened } },
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(JSON.parse(stdout)).toEqual({
+      opened,
+      bridge: { kind: "bridge", mac: "02:00:00:00:00:01", mtu: 1400, up: true },
+      port: { hairpin: true, isolated: true, onBridge: true },
+      ports: ["vh"],
+      inside: { mac: "02:00:00:00:00:02", index: true, up: false },
+      added: ["added", "present", "added"],
+      addresses: ["10.1.2.3/24", "fd00::2/64"],
+      tentative: false,
+      routes: [{ dst: "0.0.0.0/0", gateway: "10.1.2.1", priority: 7, mtu: 1300 }],
+      routeGone: ["deleted", "absent"],
+      rule: ["10.1.2.3/32"],
+      ruleGone: ["deleted", "absent"],
+      neighbours: ["10.1.2.9"],
+      neighbourGone: ["deleted", "absent"],
+      addressGone: ["deleted", "absent"],
+      errors: [
+        "RTM_NEWLINK vh: file exists",
+        "RTM_NEWLINK x: operation not supported (Unknown device type)",
+        "RTM_NEWLINK x: invalid argument (mtu less than device minimum)",
+        expect.stringMatching(/^RTM_NEWROUTE 10\.0\.0\.1\/8: invalid argument/),
+      ],
+      absent: [null, null, "absent"],
+      despiteForgery: "vh",
+      removed: ["deleted", "absent", null, "deleted"],
+    });
+  });
+}
