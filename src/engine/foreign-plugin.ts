@@ -5,9 +5,11 @@
  * people search for. Finding the program is find-plugin.ts.
  */
 import { CniError } from "../cni/error.ts";
+import { foldKey, isObject } from "../cni/json.ts";
 import { goQuote } from "../cni/quote.ts";
 import { ETXTBSY, isErrno } from "../ffi/errno.ts";
-import { closeFile, O_RDONLY, openFile, readAll, writeAll } from "../ffi/files.ts";
+import { environmentBlock } from "../ffi/environment.ts";
+import { writeAll } from "../ffi/files.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
 import { type Ending, type Finished, runProgram } from "../ffi/spawn.ts";
 import type { Invocation } from "./run.ts";
@@ -54,20 +56,13 @@ function pluginEnvironment(invocation: Invocation): Uint8Array[] {
   return [...inherited, ...Object.entries(parameters).map(([name, value]) => utf8(`${name}=${value}`))];
 }
 
-/** Not process.env, which loses entries that are no UTF-8 and merges those that occur twice. */
 function ownEnvironment(): Uint8Array[] {
-  const fd = openFile("/proc/self/environ", O_RDONLY);
-  let bytes: Uint8Array;
-  try {
-    bytes = readAll(fd);
-  } finally {
-    closeFile(fd);
-  }
+  const block = environmentBlock();
   const entries: Uint8Array[] = [];
-  for (let start = 0; start < bytes.length;) {
-    const end = bytes.indexOf(0, start);
-    const stop = end < 0 ? bytes.length : end;
-    if (stop > start) entries.push(bytes.subarray(start, stop));
+  for (let start = 0; start < block.length;) {
+    const end = block.indexOf(0, start);
+    const stop = end < 0 ? block.length : end;
+    if (stop > start) entries.push(block.subarray(start, stop));
     start = stop + 1;
   }
   return entries;
@@ -125,11 +120,10 @@ function pluginFailure(stdout: string, stderr: string, status: string, cause?: u
 /** The error document of the spec, with keys in any letter case, as Go's decoder takes them. */
 function decodeError(stdout: string): { code: number; msg: string; details: string } {
   const decoded = { code: 0 as unknown, msg: "" as unknown, details: "" as unknown };
-  const document: unknown = JSON.parse(stdout);
-  if (document === null) return { code: 0, msg: "", details: "" };
-  if (typeof document !== "object" || Array.isArray(document)) throw new Error("it is not a JSON object");
+  const document: unknown = JSON.parse(stdout) ?? {};
+  if (!isObject(document)) throw new Error("it is not a JSON object");
   for (const [key, value] of Object.entries(document)) {
-    const known = key.toLowerCase();
+    const known = foldKey(key);
     if (value !== null && (known === "code" || known === "msg" || known === "details")) decoded[known] = value;
   }
   const { code, msg, details } = decoded;

@@ -7,6 +7,7 @@
 import { EINTR, EPIPE, SyscallError } from "./errno.ts";
 import { closeFile, O_CLOEXEC } from "./files.ts";
 import { bind, check, cString, lastErrno, libc, retrying } from "./libc.ts";
+import { withInheritedUmask } from "./umask.ts";
 import { FFIType, ptr } from "./native.ts";
 
 const bindSpawn = () =>
@@ -72,7 +73,8 @@ export function spawn(program: Program): number {
     });
     const argv = pointers(program.argv.map(cString));
     const environment = pointers(program.environment.map(withNul));
-    succeed(symbols.posix_spawn(pid, cString(program.path), actions, attributes, argv, environment));
+    const path = cString(program.path);
+    succeed(withInheritedUmask(() => symbols.posix_spawn(pid, path, actions, attributes, argv, environment)));
     // Only pointers to them are in the arrays above, so this use is what keeps them from being collected.
     keep.length = 0;
     return pid[0]!;

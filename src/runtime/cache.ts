@@ -32,8 +32,8 @@ export interface CacheRecord extends AttachmentKey {
 /** What stands in the file of an attachment. */
 export type Cached =
   | { state: "absent" }
-  /** Not understood, or written by a library before 0.7, when the file held a bare result: `document` then. */
-  | { state: "legacy"; document: unknown }
+  /** Torn, or written by a library before 0.7, when the file held a bare result. */
+  | { state: "legacy"; text: string }
   /** Another attachment's, with which this one shares the file's name. */
   | { state: "foreign" }
   | { state: "present"; record: CacheRecord };
@@ -78,9 +78,8 @@ export function readCache(cacheDirectory: string, key: AttachmentKey): Cached {
     return { state: "absent" };
   }
   if (text === undefined) return { state: "absent" };
-  const document = parseOrUndefined(text);
-  const record = decodeRecord(document);
-  if (record === undefined) return { state: "legacy", document };
+  const record = decodeRecord(parseOrUndefined(text));
+  if (record === undefined) return { state: "legacy", text };
   const isSame = record.network === key.network && record.containerId === key.containerId &&
     record.ifName === key.ifName;
   return isSame ? { state: "present", record } : { state: "foreign" };

@@ -5,7 +5,7 @@
  * are the reference library's. Comments and trailing commas are accepted besides.
  */
 import { CniError, errorText, INVALID_CONFIG } from "../cni/error.ts";
-import { foldKey, isObject, parseDocument } from "../cni/json.ts";
+import { field, isObject, parseDocument } from "../cni/json.ts";
 import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
 import { identify, listDirectory, readTextFile } from "../ffi/files.ts";
 
@@ -181,18 +181,8 @@ function parsePlugin(config: unknown, subject: string): NetworkPlugin {
   return { type, name, capabilities: capabilities as Record<string, boolean>, config };
 }
 
-/** The value under the key in any letter case, the last of several, as Go decodes it; null is as good as absent. */
-function field(object: JsonObject, key: string): unknown {
-  const folded = foldKey(key);
-  let found: unknown;
-  for (const [name, value] of Object.entries(object)) {
-    if (foldKey(name) === folded && value !== null) found = value;
-  }
-  return found;
-}
-
 function stringField(object: JsonObject, key: string, subject: string): string | undefined {
-  const value = field(object, key);
+  const value = field(object, key) ?? undefined;
   if (value !== undefined && typeof value !== "string") {
     throw invalid(`${subject}: "${key}" is ${goType(value)}, not string`);
   }
@@ -200,7 +190,7 @@ function stringField(object: JsonObject, key: string, subject: string): string |
 }
 
 function objectField(object: JsonObject, key: string, subject: string): JsonObject | undefined {
-  const value = field(object, key);
+  const value = field(object, key) ?? undefined;
   if (value !== undefined && !isObject(value)) {
     throw invalid(`${subject}: "${key}" is ${goType(value)}, not an object`);
   }

@@ -46,7 +46,7 @@ export const installCommand: Command = {
 function install(directory: string): void {
   const own = identify("/proc/self/exe");
   refuseElevated("/proc/self/exe", own);
-  libc.umask(0o022); // engines of other users read plugin directories too
+  libc.umask(0o022); // plugin directories are read by everybody
   makeDirectories(directory, 0o755);
   const program = `${directory}/${PROGRAM}`;
   const present = identifyEntry(program);

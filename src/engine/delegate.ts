@@ -1,0 +1,38 @@
+/**
+ * A plugin calling another one, as all do for addresses (CNI spec 1.1.0, "Section 4: Plugin Delegation"): same
+ * parameters, same configuration, another command. In process when the plugin found is this same binary.
+ */
+import { errorText } from "../cni/error.ts";
+import { isObject, parseDocument } from "../cni/json.ts";
+import type { Result } from "../cni/result.ts";
+import { newestResult, parsePluginResult } from "../cni/result-versions.ts";
+import { findPlugin } from "./find-plugin.ts";
+import { runForeignPlugin } from "./foreign-plugin.ts";
+import { warn } from "./warn.ts";
+import { type Command, field, type Invocation, runVerb } from "./run.ts";
+
+/** Answers ADD's result in the newest form. Throws the delegate's own error. */
+export function delegate(type: string, command: Command, invocation: Invocation): Result | undefined {
+  const found = findPlugin(type, invocation.path);
+  const call = { ...invocation, command };
+  if ("own" in found) return runVerb(found.own, call);
+  const stdout = command === "ADD" ? addForeign(found.path, call) : runForeignPlugin(found.path, call);
+  if (command !== "ADD") return undefined;
+  const config = parseDocument(invocation.stdin, "error unmarshall network config");
+  const version = isObject(config) ? field(config, "cniVersion") : "";
+  return newestResult(parsePluginResult(stdout, typeof version === "string" ? version : ""));
+}
+
+/** "the upper plugin should execute again with DEL before returning failure": part of an address may be taken. */
+function addForeign(path: string, call: Invocation): string {
+  try {
+    return runForeignPlugin(path, call);
+  } catch (error) {
+    try {
+      runForeignPlugin(path, { ...call, command: "DEL" });
+    } catch (failure) {
+      warn(`${path} failed ADD, and the DEL after it too: ${errorText(failure)}`);
+    }
+    throw error;
+  }
+}

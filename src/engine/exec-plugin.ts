@@ -1,0 +1,90 @@
+/**
+ * This process as one plugin, called by a runtime (CNI spec 1.1.0, "Section 2: Execution Protocol"): one call, at
+ * most one JSON document on stdout, and an exit status that tells the truth about both.
+ */
+import { aboutText, versionDocument } from "../cni/about.ts";
+import { CniError, errorText, formatError, INTERNAL } from "../cni/error.ts";
+import { type Invocation, parseInvocation, readEnvironment } from "../cni/invocation.ts";
+import { field, isObject, parseDocument } from "../cni/json.ts";
+import { formatResult } from "../cni/result-versions.ts";
+import { KNOWN_VERSIONS } from "../cni/versions.ts";
+import { environmentBlock } from "../ffi/environment.ts";
+import { readAll, writeAll } from "../ffi/files.ts";
+import { utf8 } from "../ffi/libc.ts";
+import { VERSION } from "../version.ts";
+import type { PluginConfig, PluginDefinition } from "./plugin.ts";
+import { runVerb } from "./run.ts";
+import { warn } from "./warn.ts";
+
+type Plugin = PluginDefinition<PluginConfig>;
+
+/** Runs the call that environment and stdin describe, and answers the exit status. */
+export function execPlugin(plugin: Plugin): number {
+  const supported = plugin.versions ?? KNOWN_VERSIONS;
+  let invocation: Invocation | undefined;
+  try {
+    const environment = readEnvironment(environmentBlock());
+    if (!environment.CNI_COMMAND) {
+      writeAll(2, utf8(aboutText(plugin.name, VERSION, supported)));
+      return 0;
+    }
+    invocation = parseInvocation(environment, () => readAll(0, undefined, "stdin"));
+    switch (invocation.command) {
+      case "VERSION":
+        answer(versionDocument(supported));
+        break;
+      case "ADD":
+        add(plugin, invocation);
+        break;
+      default:
+        runVerb(plugin, invocation);
+    }
+    return 0;
+  } catch (error) {
+    if (error instanceof LostAnswer) warn(error.message);
+    else report(error, invocation);
+    return 1;
+  }
+}
+
+/** The answer did not reach whoever asked: stdout is full, or closed. Nothing more may be written to it. */
+class LostAnswer extends Error {}
+
+function answer(text: string): void {
+  try {
+    writeAll(1, utf8(text), "stdout");
+  } catch (error) {
+    throw new LostAnswer(`cannot answer: ${errorText(error)}`, { cause: error });
+  }
+}
+
+/** A runtime that got no result, or none that it can read, thinks that nothing is attached; so nothing must be. */
+function add(plugin: Plugin, invocation: Invocation): void {
+  const result = runVerb(plugin, invocation)!;
+  try {
+    answer(formatResult(result, result.cniVersion));
+  } catch (error) {
+    try {
+      runVerb(plugin, { ...invocation, command: "DEL" });
+    } catch (failure) {
+      warn(`ADD cannot give its result, and taking it back failed: ${errorText(failure)}`);
+    }
+    throw error;
+  }
+}
+
+function report(error: unknown, invocation: Invocation | undefined): void {
+  const known = error instanceof CniError ? error : new CniError(INTERNAL, errorText(error));
+  try {
+    answer(formatError(known, configuredVersion(invocation)));
+  } catch (lost) {
+    warn(`${errorText(known)} (${errorText(lost)})`);
+  }
+}
+
+function configuredVersion(invocation: Invocation | undefined): string | undefined {
+  if (!invocation?.stdin) return undefined;
+  const document = parseDocument(invocation.stdin, "");
+  const version = isObject(document) ? field(document, "cniVersion") : undefined;
+  return typeof version === "string" ? version : undefined;
+}

@@ -1,0 +1,276 @@
+/**
+ * Whole networks: ADD, CHECK, DEL, GC and STATUS of every plugin in a list (CNI spec 1.1.0, "Section 3: Execution of
+ * Network Configurations").
+ *
+ * A plugin found to be this same binary runs in this process, any other by exec. Order, texts and what the cache is
+ * asked for are libcni's, save that an ADD that fails takes away what it began, and that DEL goes on past a plugin
+ * that fails.
+ */
+import { CniError, errorText, INTERNAL } from "../cni/error.ts";
+import { checkContainerId, checkIfName, checkNetworkName } from "../cni/invocation.ts";
+import { convertResult, parsePluginResult, printResult, type VersionedResult } from "../cni/result-versions.ts";
+import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
+import { findPlugin } from "../engine/find-plugin.ts";
+import { runForeignPlugin } from "../engine/foreign-plugin.ts";
+import { type Command, runVerb } from "../engine/run.ts";
+import { warn } from "../engine/warn.ts";
+import { type Cached, type CacheRecord, listCache, readCache, removeCache, writeCache } from "./cache.ts";
+import type { Network, NetworkPlugin } from "./conf.ts";
+import { withAllLocked, withContainerLocked } from "./lock.ts";
+import { type Derived, pluginConfig } from "./plugin-config.ts";
+
+export interface Runtime {
+  /** CNI_PATH; empty for the plugins in this program and no others. */
+  readonly pluginPath: string;
+  readonly cacheDirectory: string;
+}
+
+export interface AttachmentRequest {
+  readonly containerId: string;
+  readonly netnsPath: string;
+  readonly ifName: string;
+  readonly cniArgs: readonly (readonly [key: string, value: string])[];
+  readonly capabilityArgs: Readonly<Record<string, unknown>>;
+}
+
+/** Answers the last plugin's result as that plugin wrote it; undefined for a network without plugins. */
+export function addNetwork(
+  runtime: Runtime,
+  network: Network,
+  request: AttachmentRequest,
+): VersionedResult | undefined {
+  return withContainerLocked(runtime.cacheDirectory, request.containerId, () => {
+    const key = { network: network.name, ...request };
+    // What is attached already must survive a second ADD, which can only fail.
+    const wasAttached = readCache(runtime.cacheDirectory, key).state === "present";
+    const begun: NetworkPlugin[] = [];
+    let result: VersionedResult | undefined;
+    try {
+      for (const plugin of network.plugins) {
+        failing(plugin, "add", () => {
+          const run = findRunnable(runtime, network, plugin, request);
+          begun.push(plugin);
+          result = run("ADD", { prevResult: written(result), capabilityArgs: request.capabilityArgs });
+        });
+      }
+      try {
+        writeCache(runtime.cacheDirectory, { ...key, config: network.source, result: written(result) });
+      } catch (error) {
+        throw wrapped(`failed to set network "${network.name}" cached result`, error);
+      }
+      return result;
+    } catch (error) {
+      for (const failure of wasAttached ? [] : deletePlugins(runtime, network, begun, request, result)) {
+        warn(`after the failed ADD of network "${network.name}": ${errorText(failure)}`);
+      }
+      throw error;
+    }
+  });
+}
+
+export function checkNetwork(runtime: Runtime, network: Network, request: AttachmentRequest): void {
+  if (compareVersions(network.cniVersion, "0.4.0") < 0) {
+    throw new CniError(
+      INTERNAL,
+      `configuration version "${network.cniVersion}" does not support the CHECK command`,
+    );
+  }
+  if (network.disableCheck) return;
+  withContainerLocked(runtime.cacheDirectory, request.containerId, () => {
+    let prevResult: VersionedResult | undefined;
+    try {
+      prevResult = cachedResult(readCache(runtime.cacheDirectory, keyOf(network, request)), network.cniVersion);
+    } catch (error) {
+      throw wrapped(`failed to get network "${network.name}" cached result`, error);
+    }
+    for (const plugin of network.plugins) {
+      const derived = { prevResult: written(prevResult), capabilityArgs: request.capabilityArgs };
+      findRunnable(runtime, network, plugin, request)("CHECK", derived);
+    }
+  });
+}
+
+/** Tries every plugin. What failed is told in one error, and the cache record stays for the next try. */
+export function deleteNetwork(runtime: Runtime, network: Network, request: AttachmentRequest): void {
+  withContainerLocked(runtime.cacheDirectory, request.containerId, () => deleteUnlocked(runtime, network, request));
+}
+
+function deleteUnlocked(runtime: Runtime, network: Network, request: AttachmentRequest): void {
+  const key = keyOf(network, request);
+  let prevResult: VersionedResult | undefined;
+  if (passesPrevResultToDel(network)) {
+    try {
+      prevResult = cachedResult(readCache(runtime.cacheDirectory, key), network.cniVersion);
+    } catch (error) {
+      warn(`DEL goes on without the cached result: ${errorText(error)}`);
+      removeCache(runtime.cacheDirectory, key);
+    }
+  }
+  const failures = deletePlugins(runtime, network, network.plugins, request, prevResult);
+  if (failures.length > 0) throw joined(failures);
+  removeCache(runtime.cacheDirectory, key);
+}
+
+function deletePlugins(
+  runtime: Runtime,
+  network: Network,
+  plugins: readonly NetworkPlugin[],
+  request: AttachmentRequest,
+  prevResult: VersionedResult | undefined,
+): CniError[] {
+  const derived = {
+    prevResult: passesPrevResultToDel(network) ? written(prevResult) : undefined,
+    capabilityArgs: request.capabilityArgs,
+  };
+  return collecting(plugins.toReversed(), (plugin) => {
+    failing(plugin, "delete", () => findRunnable(runtime, network, plugin, request)("DEL", derived));
+  });
+}
+
+function passesPrevResultToDel(network: Network): boolean {
+  return compareVersions(network.cniVersion, "0.4.0") >= 0;
+}
+
+/**
+ * Deletes every attachment of the network that the cache knows and `valid` does not name, then has each plugin do the
+ * same for what it knows. `onStale` is told of each before it is deleted.
+ */
+export function collectGarbage(
+  runtime: Runtime,
+  network: Network,
+  valid: readonly { containerId: string; ifName: string }[],
+  onStale: (record: CacheRecord) => void = () => {},
+): void {
+  if (network.disableGC) return;
+  withAllLocked(runtime.cacheDirectory, () => {
+    const stale = listCache(runtime.cacheDirectory).filter((record) =>
+      record.network === network.name &&
+      !valid.some(({ containerId, ifName }) => containerId === record.containerId && ifName === record.ifName)
+    );
+    const failures = collecting(stale, (record) => {
+      onStale(record);
+      try {
+        const { cniArgs = [], capabilityArgs = {} } = record;
+        deleteUnlocked(runtime, network, { ...record, cniArgs, capabilityArgs });
+      } catch (error) {
+        throw wrapped(`failed to delete stale attachment ${record.containerId} ${record.ifName}`, error);
+      }
+    });
+    if (compareVersions(network.cniVersion, "1.1.0") >= 0) {
+      const validAttachments = valid.map(({ containerId, ifName }) => ({ containerID: containerId, ifname: ifName }));
+      failures.push(...collecting(network.plugins, (plugin) => {
+        try {
+          findRunnable(runtime, network, plugin)("GC", { validAttachments });
+        } catch (error) {
+          throw wrapped(`failed to GC plugin ${plugin.type}`, error);
+        }
+      }));
+    }
+    if (failures.length > 0) throw joined(failures);
+  });
+}
+
+/** Throws the first plugin's error with the code it gave; networks older than the verb are always ready. */
+export function networkStatus(runtime: Runtime, network: Network): void {
+  if (!knowsStatus(network.cniVersion)) return;
+  for (const plugin of network.plugins) findRunnable(runtime, network, plugin)("STATUS", {});
+}
+
+function knowsStatus(version: string): boolean {
+  try {
+    return compareVersions(version, "1.1.0") >= 0;
+  } catch {
+    return false;
+  }
+}
+
+function keyOf(network: Network, { containerId, ifName }: AttachmentRequest) {
+  return { network: network.name, containerId, ifName };
+}
+
+/** What ADD answered, in the network's version of today. Throws when it cannot be read as a result. */
+function cachedResult(cached: Cached, version: string): VersionedResult | undefined {
+  const text = cached.state === "present"
+    ? cached.record.result && JSON.stringify(cached.record.result)
+    : cached.state === "legacy"
+    ? cached.text
+    : undefined;
+  if (text === undefined) return undefined;
+  const result = parsePluginResult(text, "");
+  try {
+    return convertResult(result, version);
+  } catch (error) {
+    throw wrapped(`failed to convert cached result to config version "${version}"`, error);
+  }
+}
+
+/** The result as it is written down, for other plugins and for the cache. */
+function written(result: VersionedResult | undefined): Record<string, unknown> | undefined {
+  return result && JSON.parse(printResult(result));
+}
+
+/** Runs one verb; answers ADD's result. */
+type Runnable = (command: Command, derived: Derived) => VersionedResult | undefined;
+
+/** Finds the plugin and checks the identifiers. Without a request, verbs are about the network as a whole. */
+function findRunnable(
+  runtime: Runtime,
+  network: Network,
+  plugin: NetworkPlugin,
+  request?: AttachmentRequest,
+): Runnable {
+  const found = findPlugin(plugin.type, runtime.pluginPath);
+  if (request !== undefined) checkContainerId(request.containerId);
+  checkNetworkName(network.name);
+  if (request !== undefined) checkIfName(request.ifName);
+  return (command, derived) => {
+    const invocation = {
+      command,
+      containerId: request?.containerId ?? "",
+      netnsPath: request?.netnsPath ?? "",
+      ifName: request?.ifName ?? "",
+      cniArgs: (request?.cniArgs ?? []).map((pair) => pair.join("=")).join(";"),
+      path: runtime.pluginPath,
+      stdin: pluginConfig(network, plugin, derived),
+    };
+    if ("own" in found) {
+      const result = runVerb(found.own, invocation);
+      return result &&
+        convertResult({ family: "1.0", result: { ...result, cniVersion: CURRENT_VERSION } }, network.cniVersion);
+    }
+    const stdout = runForeignPlugin(found.path, invocation);
+    return command === "ADD" ? parsePluginResult(stdout, network.cniVersion) : undefined;
+  };
+}
+
+/** Runs `work`, naming the plugin and the operation in what it throws. */
+function failing<T>(plugin: NetworkPlugin, operation: "add" | "delete", work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const name = plugin.name === "" ? "" : ` name="${plugin.name}"`;
+    throw wrapped(`plugin type="${plugin.type}"${name} failed (${operation})`, error);
+  }
+}
+
+/** Runs `work` on each item and answers what it threw. */
+function collecting<Item>(items: readonly Item[], work: (item: Item) => void): CniError[] {
+  return items.flatMap((item) => {
+    try {
+      work(item);
+      return [];
+    } catch (error) {
+      return [error instanceof CniError ? error : new CniError(INTERNAL, errorText(error), "", { cause: error })];
+    }
+  });
+}
+
+function wrapped(subject: string, error: unknown): CniError {
+  const code = error instanceof CniError ? error.code : INTERNAL;
+  return new CniError(code, `${subject}: ${errorText(error)}`, "", { cause: error });
+}
+
+function joined(failures: readonly CniError[]): CniError {
+  if (failures.length === 1) return failures[0]!;
+  return new CniError(failures[0]!.code, failures.map(errorText).join("\n"), "", { cause: failures[0] });
+}

@@ -1,0 +1,132 @@
+/**
+ * `patchbay COMMAND …`, and `cnitool COMMAND …` with that program's forms of help and errors.
+ */
+import { errorText } from "../../cni/error.ts";
+import { pluginNames } from "../../plugins/table.ts";
+import { VERSION } from "../../version.ts";
+import { columns, type Command, describeOptions, type Given, parseArguments, UsageError } from "./command.ts";
+import { nearest } from "./nearest.ts";
+import { complain, print } from "./print.ts";
+
+const networkCommands: Record<string, () => Command> = {
+  add: () => require("./add.ts").addCommand,
+  check: () => require("./check.ts").checkCommand,
+  del: () => require("./del.ts").delCommand,
+  gc: () => require("./gc.ts").gcCommand,
+  status: () => require("./status.ts").statusCommand,
+};
+
+const ownCommands: Record<string, () => Command> = {
+  ...networkCommands,
+  install: () => require("./install.ts").installCommand,
+  version: () => require("./version.ts").versionCommand,
+};
+
+interface Program {
+  name: string;
+  commands: Record<string, () => Command>;
+  /** Called as cnitool: errors and exit statuses are that program's. */
+  isCnitool: boolean;
+}
+
+/** Answers the exit status: 0, 1 when the command failed, 2 when it was not understood. */
+export function runCommandLine(calledAs: string, args: readonly string[]): number {
+  const isCnitool = calledAs === "cnitool";
+  const program = isCnitool
+    ? { name: "cnitool", commands: networkCommands, isCnitool }
+    : { name: "patchbay", commands: ownCommands, isCnitool };
+  try {
+    return dispatch(program, args);
+  } catch (error) {
+    complain(`${program.name}: ${errorText(error)}`);
+    return 1;
+  }
+}
+
+function dispatch(program: Program, [name, ...rest]: readonly string[]): number {
+  const wantsHelp = (arg: string | undefined) => arg === "--help" || arg === "-h";
+  if (name === undefined || wantsHelp(name)) return printHelp(program);
+  if (name === "help") return rest[0] === undefined ? printHelp(program) : dispatch(program, [rest[0], "--help"]);
+  if (name === "--version") return dispatch(program, ["version"]);
+  const load = Object.hasOwn(program.commands, name) ? program.commands[name] : undefined;
+  if (load === undefined) return refuseUnknown(program, name);
+  const command = load();
+  if (wantsHelp(rest[0])) {
+    print(`${usage(program, name, command)}\n${command.summary}\n${details(command)}`);
+    return 0;
+  }
+  return run(program, name, command, rest);
+}
+
+function run(program: Program, name: string, command: Command, args: readonly string[]): number {
+  try {
+    const given = parseArguments(args, command.options);
+    checkOperands(program, command, given);
+    return command.run(given);
+  } catch (error) {
+    const text = errorText(error);
+    if (program.isCnitool) {
+      complain(`Error: ${text}\n${usage(program, name, command)}${details(command)}\n${text}`);
+      return 1;
+    }
+    if (!(error instanceof UsageError)) {
+      complain(`patchbay ${name}: ${text}`);
+      return 1;
+    }
+    complain(`patchbay ${name}: ${text}\n${usage(program, name, command)}See 'patchbay help ${name}'.`);
+    return 2;
+  }
+}
+
+function checkOperands(program: Program, command: Command, { operands }: Given): void {
+  const [least, most] = command.operandCount;
+  if (operands.length < least) {
+    throw new UsageError(
+      program.isCnitool
+        ? `requires at least ${least} arg(s), only received ${operands.length}`
+        : `${command.operands} expected`,
+    );
+  }
+  // cnitool takes no notice of what is too much.
+  if (operands.length > most && !program.isCnitool) throw new UsageError(`"${operands[most]}" is one too many`);
+}
+
+function refuseUnknown(program: Program, name: string): number {
+  if (program.isCnitool) {
+    const text = `unknown command "${name}" for "cnitool"`;
+    complain(`Error: ${text}\nRun 'cnitool --help' for usage.\n${text}`);
+    return 1;
+  }
+  const meant = nearest(name, Object.keys(program.commands));
+  complain(
+    `patchbay: unknown command "${name}"${meant === undefined ? "" : `; did you mean "${meant}"?`}\n` +
+      "See 'patchbay help'.",
+  );
+  return 2;
+}
+
+function usage({ name: program }: Program, name: string, { operands, options }: Command): string {
+  const parts = [program, name, Object.keys(options).length > 0 ? "[OPTIONS]" : "", operands];
+  return `Usage: ${parts.filter((part) => part !== "").join(" ")}\n`;
+}
+
+function details({ options, notes }: Command): string {
+  const described = Object.keys(options).length > 0 ? `\nOptions:\n${describeOptions(options)}` : "";
+  return described + (notes === undefined ? "" : `\n${notes}`);
+}
+
+function printHelp(program: Program): number {
+  const commands = columns(
+    Object.entries(program.commands).map(([name, load]) => [name, load().summary] as const),
+  );
+  const head = `Usage: ${program.name} COMMAND [ARGUMENTS]\n\nCommands:\n${commands}\n`;
+  print(
+    program.isCnitool
+      ? `${head}'cnitool help COMMAND' tells more.\n`
+      : `patchbay ${VERSION}: CNI runtime and plugins in one program\n\n${head}` +
+        `'patchbay help COMMAND' tells more.\n\n` +
+        `Called by one of these names it is that plugin: ${pluginNames.join(", ")}.\n` +
+        `'patchbay install DIR' makes the names. Without CNI_PATH, networks use the plugins in this program.\n`,
+  );
+  return 0;
+}

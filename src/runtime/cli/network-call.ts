@@ -1,0 +1,64 @@
+/**
+ * What the commands on networks have in common: cnitool's environment variables, the options that stand for them, and
+ * the order in which they are looked at.
+ */
+import { CniError, INVALID_ENVIRONMENT } from "../../cni/error.ts";
+import { parseDocument } from "../../cni/json.ts";
+import { DEFAULT_CACHE_DIRECTORY } from "../cache.ts";
+import type { AttachmentRequest, Runtime } from "../chain.ts";
+import { loadNetwork, type Network } from "../conf.ts";
+import type { Given, Options } from "./command.ts";
+
+export const runtimeOptions: Options = {
+  "config-dir": { value: "DIR", help: "where networks are configured ($NETCONFPATH, /etc/cni/net.d)" },
+  "plugin-path": { value: "DIRS", help: "where plugins are, joined by ':' ($CNI_PATH; else those in this program)" },
+  "cache-dir": { value: "DIR", help: `where results are kept (${DEFAULT_CACHE_DIRECTORY})` },
+};
+
+export const attachmentOptions: Options = {
+  ifname: { short: "i", value: "NAME", help: "name of the interface in the container ($CNI_IFNAME, eth0)" },
+  "container-id": { value: "ID", help: "identifies the container (a hash of NETNS, the same that cnitool uses)" },
+  ...runtimeOptions,
+};
+
+export const attachmentNotes = `$CAP_ARGS is a JSON object of capability arguments, $CNI_ARGS holds K=V;K=V.\n`;
+
+export function runtimeOf(given: Given): Runtime {
+  return {
+    pluginPath: given.value("plugin-path") ?? process.env.CNI_PATH ?? "",
+    cacheDirectory: given.value("cache-dir") ?? DEFAULT_CACHE_DIRECTORY,
+  };
+}
+
+export function networkOf(given: Given): Network {
+  const directory = given.value("config-dir") ?? (process.env.NETCONFPATH || "/etc/cni/net.d");
+  return loadNetwork(directory, given.operands[0]!);
+}
+
+export function requestOf(given: Given): AttachmentRequest {
+  const { CAP_ARGS, CNI_ARGS, CNI_IFNAME } = process.env;
+  const capabilityArgs = CAP_ARGS ? parseDocument(CAP_ARGS, "CAP_ARGS") as Record<string, unknown> : {};
+  const cniArgs = CNI_ARGS ? CNI_ARGS.split(";").map(parsePair) : [];
+  const ifName = given.value("ifname") || CNI_IFNAME || "eth0";
+  const netnsPath = absolutePath(given.operands[1]!);
+  const containerId = given.value("container-id") || containerIdOf(netnsPath);
+  return { containerId, netnsPath, ifName, cniArgs, capabilityArgs };
+}
+
+function parsePair(pair: string): [string, string] {
+  const parts = pair.split("=");
+  if (parts.length !== 2 || parts.includes("")) {
+    throw new CniError(INVALID_ENVIRONMENT, `invalid CNI_ARGS pair "${pair}"`);
+  }
+  return parts as [string, string];
+}
+
+/** By its text alone, as filepath.Abs does it: links are not followed. */
+function absolutePath(path: string): string {
+  return require("node:path").resolve(path);
+}
+
+/** cnitool's derivation, so that either program can end what the other began. */
+function containerIdOf(netnsPath: string): string {
+  return `cnitool-${new Bun.CryptoHasher("sha512").update(netnsPath).digest("hex").slice(0, 20)}`;
+}

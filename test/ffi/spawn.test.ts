@@ -1,0 +1,97 @@
+/** Child processes are given what they should have, and nothing of theirs is lost or waited for in vain. */
+import { expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { ENOENT, isErrno } from "../../src/ffi/errno.ts";
+import { fromUtf8, utf8 } from "../../src/ffi/libc.ts";
+import { runProgram, spawn, waitFor } from "../../src/ffi/spawn.ts";
+import { closeFile, openFile } from "../../src/ffi/files.ts";
+
+const sh = (script: string, stdin = "", environment = ["PATH=/usr/bin:/bin"]) => {
+  const finished = runProgram(
+    { path: "/bin/sh", argv: ["sh", "-c", script], environment: environment.map(utf8) },
+    utf8(stdin),
+  );
+  return { ending: finished.ending, stdout: fromUtf8(finished.stdout), stderr: fromUtf8(finished.stderr) };
+};
+
+test("stdin goes in, stdout and stderr come out apart, and the exit status is told", () => {
+  expect(sh("cat; echo problem >&2; exit 7", "in"))
+    .toEqual({ ending: { exitStatus: 7 }, stdout: "in", stderr: "problem\n" });
+});
+
+test("a signal is told from an exit status", () => {
+  expect(sh("kill -KILL $$").ending).toEqual({ signal: 9 });
+});
+
+test("more than the pipes hold goes through in both directions at once", () => {
+  const megabytes = "0123456789abcdef".repeat(3 * 65536);
+  const { stdout, stderr } = sh("tee /dev/stderr", megabytes);
+  expect(stdout.length).toBe(megabytes.length);
+  expect(stdout === megabytes && stderr === megabytes).toBe(true);
+});
+
+test("a child that does not read its stdin is no error", () => {
+  expect(sh("exec 0<&-; echo done", "x".repeat(1 << 20)).stdout).toBe("done\n");
+});
+
+test("a grandchild that keeps the pipes open is not waited for", () => {
+  const { stdout } = sh("sleep 1000 & echo $!");
+  process.kill(Number(stdout), "SIGKILL");
+});
+
+test("outputs are pipes that a script can open again by name", () => {
+  expect(sh("echo out >/dev/stdout; echo err >/dev/stderr")).toMatchObject({ stdout: "out\n", stderr: "err\n" });
+});
+
+test("the environment is passed byte for byte", () => {
+  const odd = Uint8Array.of(0x58, 0x3d, 0xff, 0xfe); // X=, then bytes that are no UTF-8
+  const { stdout } = runProgram(
+    { path: "/usr/bin/env", argv: ["env", "-0"], environment: [odd, utf8("A=1"), utf8("A=2")] },
+    utf8(""),
+  );
+  expect([...stdout]).toEqual([...odd, 0, ...utf8("A=1\0A=2\0")]);
+});
+
+test("what Bun ignores is not ignored in the child", () => {
+  const ignored = /^SigIgn:\s*(\w+)$/m.exec(sh("cat /proc/self/status").stdout)![1]!;
+  expect(BigInt(`0x${ignored}`) & ((1n << 12n) | (1n << 24n))).toBe(0n);
+});
+
+test("a program that is not there is the kernel's error", () => {
+  const failure = (() => {
+    try {
+      return runProgram({ path: "/nowhere/plugin", argv: ["plugin"], environment: [] }, utf8(""));
+    } catch (error) {
+      return error;
+    }
+  })();
+  expect(isErrno(failure, ENOENT)).toBe(true);
+  expect((failure as Error).message).toBe("fork/exec /nowhere/plugin: no such file or directory");
+});
+
+test("no descriptor is left open, neither by success nor by failure", () => {
+  const open = () => readdirSync("/proc/self/fd").length;
+  sh("true");
+  const before = open();
+  for (let round = 0; round < 20; round++) {
+    sh("echo x");
+    expect(() => runProgram({ path: "/nowhere", argv: [""], environment: [] }, utf8("x"))).toThrow();
+  }
+  expect(open()).toBe(before);
+});
+
+test("spawn() places descriptors, and closes those that are undefined", () => {
+  const file = openFile("/etc/hostname", 0);
+  try {
+    const script = '[ -e /proc/$$/fd/3 ] && [ ! -e /proc/$$/fd/1 ] && read line <&3 && [ -n "$line" ]';
+    const pid = spawn({
+      path: "/bin/sh",
+      argv: ["sh", "-c", script],
+      environment: [],
+      descriptors: [0, undefined, 2, file],
+    });
+    expect(waitFor(pid)).toEqual({ exitStatus: 0 });
+  } finally {
+    closeFile(file);
+  }
+});

@@ -1,0 +1,123 @@
+/** The cache is libcni's on disk, and never a reason for DEL to fail. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import {
+  cachePath,
+  type CacheRecord,
+  listCache,
+  readCache,
+  removeCache,
+  writeCache,
+} from "../../src/runtime/cache.ts";
+
+let directory: string;
+beforeEach(() => (directory = mkdtempSync(`${tmpdir()}/cache-`)));
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const record = (changes: Partial<CacheRecord> = {}): CacheRecord => ({
+  network: "net",
+  containerId: "ctr",
+  ifName: "eth0",
+  netnsPath: "/run/netns/x",
+  cniArgs: [["K", "V"], ["IgnoreUnknown", "1"]],
+  capabilityArgs: { portMappings: [{ hostPort: 1 }] },
+  config: '{"name":"net","note":"é"}',
+  result: { cniVersion: "1.1.0" },
+  ...changes,
+});
+
+const put = (name: string, text: string) => {
+  mkdirSync(`${directory}/results`, { recursive: true });
+  writeFileSync(`${directory}/results/${name}`, text);
+};
+
+test("the record is libcni's, byte for byte", () => {
+  writeCache(directory, record());
+  expect(readFileSync(`${directory}/results/net-ctr-eth0`, "utf8")).toBe(
+    '{"kind":"cniCacheV1","containerId":"ctr","config":"eyJuYW1lIjoibmV0Iiwibm90ZSI6IsOpIn0=","ifName":"eth0",' +
+      '"networkName":"net","netns":"/run/netns/x","cniArgs":[["K","V"],["IgnoreUnknown","1"]],' +
+      '"capabilityArgs":{"portMappings":[{"hostPort":1}]},"result":{"cniVersion":"1.1.0"}}',
+  );
+});
+
+test("what is empty is left out", () => {
+  writeCache(directory, record({ netnsPath: "", cniArgs: [], capabilityArgs: {}, result: undefined }));
+  expect(Object.keys(JSON.parse(readFileSync(`${directory}/results/net-ctr-eth0`, "utf8"))))
+    .toEqual(["kind", "containerId", "config", "ifName", "networkName"]);
+});
+
+test("only the owner can read it, and no other file is left", () => {
+  writeCache(directory, record());
+  writeCache(directory, record({ config: "{}" }));
+  expect(statSync(`${directory}/results`).mode & 0o777).toBe(0o700);
+  expect(statSync(`${directory}/results/net-ctr-eth0`).mode & 0o777).toBe(0o600);
+  expect(readdirSync(directory)).toEqual(["results"]);
+  expect(readdirSync(`${directory}/results`)).toEqual(["net-ctr-eth0"]);
+});
+
+test("what was written is read again", () => {
+  writeCache(directory, record());
+  expect(readCache(directory, record())).toEqual({ state: "present", record: record() });
+  expect(listCache(directory)).toEqual([record()]);
+});
+
+test("a record without the optional members is read, as older libraries write it", () => {
+  put(
+    "net-ctr-eth0",
+    '{"kind":"cniCacheV1","containerId":"ctr","config":"e30=","ifName":"eth0","networkName":"net"}',
+  );
+  const bare = { netnsPath: "", cniArgs: undefined, capabilityArgs: undefined, result: undefined, config: "{}" };
+  expect(readCache(directory, record())).toEqual({ state: "present", record: record(bare) });
+});
+
+test("an attachment that shares the file's name is no record, and is not removed", () => {
+  const one = record({ network: "a", containerId: "b-c" }), other = record({ network: "a-b", containerId: "c" });
+  expect(cachePath(directory, one)).toBe(cachePath(directory, other));
+  writeCache(directory, one);
+  expect(readCache(directory, other)).toEqual({ state: "foreign" });
+  removeCache(directory, other);
+  expect(readCache(directory, one).state).toBe("present");
+  removeCache(directory, one);
+  expect(readCache(directory, one)).toEqual({ state: "absent" });
+});
+
+test("torn, empty and bare files are given as they are, and can be removed", () => {
+  for (const text of ["", '{"kind":"cniCacheV1","cont', '{"cniVersion":"0.4.0"}', "null", "[]"]) {
+    put("net-ctr-eth0", text);
+    expect(readCache(directory, record())).toEqual({ state: "legacy", text });
+    expect(listCache(directory)).toEqual([]);
+  }
+  removeCache(directory, record());
+  expect(readdirSync(`${directory}/results`)).toEqual([]);
+});
+
+test("what cannot be read is absent", () => {
+  expect(readCache(directory, record())).toEqual({ state: "absent" });
+  mkdirSync(`${directory}/results/net-ctr-eth0`, { recursive: true });
+  expect(readCache(directory, record())).toEqual({ state: "absent" });
+  removeCache(directory, record());
+  expect(readCache(directory, record({ containerId: "x".repeat(300) }))).toEqual({ state: "absent" });
+  expect(readCache(directory, record({ containerId: "" }))).toEqual({ state: "absent" });
+});
+
+test("a record needs all three parts of its name", () => {
+  expect(() => writeCache(directory, record({ ifName: "" }))).toThrow(
+    'cache file path requires network name ("net"), container ID ("ctr"), and interface name ("")',
+  );
+});
+
+test("the list passes over what is no record, and is empty without a directory", () => {
+  expect(listCache(directory)).toEqual([]);
+  writeCache(directory, record({ containerId: "two" }));
+  writeCache(directory, record({ containerId: "one" }));
+  put("other", "x");
+  put("kind", '{"kind":"cniCacheV2","containerId":"ctr","ifName":"eth0","networkName":"net"}');
+  put("nameless", '{"kind":"cniCacheV1","containerId":"ctr","config":"","ifName":"","networkName":"net"}');
+  expect(listCache(directory).map(({ containerId }) => containerId)).toEqual(["one", "two"]);
+});
+
+test("a list that cannot be read is an error", () => {
+  writeFileSync(`${directory}/results`, "");
+  expect(() => listCache(directory)).toThrow("cannot list cached attachments: open");
+});
