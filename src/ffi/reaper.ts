@@ -13,41 +13,35 @@ import { closeFile, writeAll } from "./files.ts";
 import { bind, cString, lastErrno } from "./libc.ts";
 import { spawn } from "./spawn.ts";
 
-/** x86-64. Made with `as`; the four bytes at MESSAGE_LENGTH_AT are replaced. */
-const CODE = Uint8Array.from(
-  `
-  bf 04 00 00 00        mov    edi, 4            close_range(4, ~0, 0): whatever the engine left open
-  be ff ff ff ff        mov    esi, 0xffffffff
-  31 d2                 xor    edx, edx
-  b8 b4 01 00 00        mov    eax, 436
-  0f 05                 syscall
-  bf 03 00 00 00        mov    edi, 3            sendto(3, message, length, 0, NULL, 0)
-  48 8d 35 47 00 00 00  lea    rsi, [message]
-  ba 00 00 00 00        mov    edx, length
-  45 31 d2              xor    r10d, r10d
-  45 31 c0              xor    r8d, r8d
-  45 31 c9              xor    r9d, r9d
-  b8 2c 00 00 00        mov    eax, 44
-  0f 05                 syscall
-  85 c0                 test   eax, eax
-  78 23                 js     failed
-  48 81 ec 00 10 00 00  sub    rsp, 4096         recvfrom(3, stack, 4096, 0, NULL, NULL)
-  bf 03 00 00 00        mov    edi, 3
-  48 89 e6              mov    rsi, rsp
-  ba 00 10 00 00        mov    edx, 4096
-  b8 2d 00 00 00        mov    eax, 45
-  0f 05                 syscall
-  85 c0                 test   eax, eax
-  78 04                 js     failed
-  8b 44 24 10           mov    eax, [rsp + 16]   struct nlmsgerr.error
-  89 c7                 mov    edi, eax          failed: exit(-eax)
-  f7 df                 neg    edi
-  b8 3c 00 00 00        mov    eax, 60
-  0f 05                 syscall
-  `.trim().split("\n").flatMap((line) =>
-    line.trim().slice(0, 22).trim().split(" ").map((byte) => parseInt(byte, 16))
-  ),
-);
+/** x86-64, in hexadecimal; the four bytes at MESSAGE_LENGTH_AT are replaced. */
+const CODE = "bf04000000" + // mov  edi, 4  close_range(4, ~0, 0): whatever the engine left open
+  "beffffffff" + // mov  esi, 0xffffffff
+  "31d2" + // xor  edx, edx
+  "b8b4010000" + // mov  eax, 436
+  "0f05" + // syscall
+  "bf03000000" + // mov  edi, 3  sendto(3, message, length, 0, NULL, 0)
+  "488d3547000000" + // lea  rsi, [message]
+  "ba00000000" + // mov  edx, length
+  "4531d2" + // xor  r10d, r10d
+  "4531c0" + // xor  r8d, r8d
+  "4531c9" + // xor  r9d, r9d
+  "b82c000000" + // mov  eax, 44
+  "0f05" + // syscall
+  "85c0" + // test  eax, eax
+  "7823" + // js  failed
+  "4881ec00100000" + // sub  rsp, 4096  recvfrom(3, stack, 4096, 0, NULL, NULL)
+  "bf03000000" + // mov  edi, 3
+  "4889e6" + // mov  rsi, rsp
+  "ba00100000" + // mov  edx, 4096
+  "b82d000000" + // mov  eax, 45
+  "0f05" + // syscall
+  "85c0" + // test  eax, eax
+  "7804" + // js  failed
+  "8b442410" + // mov  eax, [rsp + 16]  struct nlmsgerr.error
+  "89c7" + // mov  edi, eax  failed: exit(-eax)
+  "f7df" + // neg  edi
+  "b83c000000" + // mov  eax, 60
+  "0f05"; // syscall
 const MESSAGE_LENGTH_AT = 0x20;
 const ELF_HEADER_BYTES = 64;
 const PROGRAM_HEADER_BYTES = 56;
@@ -55,8 +49,9 @@ const LOAD_ADDRESS = 0x400000;
 
 /** The whole program: one header, one segment, the code, the message. See elf(5). */
 function image(message: Uint8Array): Uint8Array {
+  const code = Uint8Array.fromHex(CODE);
   const codeAt = ELF_HEADER_BYTES + PROGRAM_HEADER_BYTES;
-  const size = codeAt + CODE.length + message.length;
+  const size = codeAt + code.length + message.length;
   const bytes = new Uint8Array(size);
   const view = new DataView(bytes.buffer);
   bytes.set([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1]); // "\x7fELF", 64 bits, little-endian, version
@@ -75,9 +70,9 @@ function image(message: Uint8Array): Uint8Array {
   view.setUint32(96, size, true);
   view.setUint32(104, size, true);
   view.setUint32(112, 0x1000, true); // alignment
-  bytes.set(CODE, codeAt);
+  bytes.set(code, codeAt);
   view.setUint32(codeAt + MESSAGE_LENGTH_AT, message.length, true);
-  bytes.set(message, codeAt + CODE.length);
+  bytes.set(message, codeAt + code.length);
   return bytes;
 }
 

@@ -8,7 +8,6 @@ import { CniError, INTERNAL } from "../cni/error.ts";
 import { EEXIST } from "../ffi/errno.ts";
 import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { addLink, getLink, linkIndex, vethKind as vethLink } from "../ffi/netlink/route/link.ts";
-import { removeLink } from "../ffi/netlink/route/remove-link.ts";
 import { tryWriteSysctl } from "../ffi/sysctl.ts";
 import { parseMac } from "../net/mac.ts";
 
@@ -54,6 +53,7 @@ export const vethKind: ResourceKind<VethSpec> = {
     tryWriteSysctl(`net/ipv6/conf/${spec.hostName}/accept_ra`, "0");
   },
   remove({ hostName, hostMac, containerName }, host) {
+    const { removeLink } = require("../ffi/netlink/route/remove-link.ts");
     // One end takes the other with it. The container's is the one named in CNI_IFNAME, whoever made it.
     if (host.container !== undefined) {
       removeLink(host.container.route, containerName, host.container.inside);
