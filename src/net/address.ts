@@ -144,6 +144,16 @@ export function offsetAddress(address: Uint8Array, distance: bigint): Uint8Array
   return fromBigInt(value, address.length);
 }
 
+/** The following address, without the cost of BigInt; after the last comes the first. */
+export function nextAddress(address: Uint8Array): Uint8Array {
+  const next = address.slice();
+  for (let index = next.length - 1; index >= 0; index--) {
+    next[index]!++;
+    if (next[index] !== 0) break;
+  }
+  return next;
+}
+
 export function toBigInt(address: Uint8Array): bigint {
   let value = 0n;
   for (const byte of address) value = (value << 8n) | BigInt(byte);

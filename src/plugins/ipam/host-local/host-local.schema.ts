@@ -13,6 +13,12 @@ export const hostLocalConf = z.object({
     ...addressRange.shape,
     ...ipamRouting,
     dataDir: z.string().default("/var/lib/cni/networks").describe("Where leases are kept."),
+    quarantineSeconds: z.int().default(0).meta({
+      description: "For how long a released address is not given out again, unless it is requested.",
+      minimum: 0,
+    }),
+    keepAcrossReboot: z.boolean().default(false)
+      .describe("Leases stay valid when the machine starts again, and are written to disk at once."),
   }).optional(),
   runtimeConfig: z.object({
     ipRanges: capability.ipRanges.optional(),

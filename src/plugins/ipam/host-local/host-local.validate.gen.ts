@@ -1,5 +1,5 @@
 // Generated from host-local.schema.ts by compile/validators.ts; change those.
-import { address, addressOrPrefix, anything, decoding, foldKey, inside, integer, list, map, missing, object, prefix, string } from "../../../cni/decode.ts";
+import { address, addressOrPrefix, anything, boolean, decoding, foldKey, inside, integer, list, map, missing, object, prefix, string } from "../../../cni/decode.ts";
 import type { HostLocalConf } from "./host-local.schema.ts";
 
 export function validateHostLocalConf(document: unknown): HostLocalConf {
@@ -116,11 +116,13 @@ type HostLocalConfIpamShape = {
   "routes"?: Array<HostLocalConfIpamRoutesItemShape>;
   "resolvConf"?: string;
   "dataDir": string;
+  "quarantineSeconds": number;
+  "keepAcrossReboot": boolean;
 };
 
 function hostLocalConfIpam(document: unknown, at: string): HostLocalConfIpamShape {
   const source = object(document, at);
-  const out: Partial<HostLocalConfIpamShape> = { "type": "", "dataDir": "/var/lib/cni/networks" };
+  const out: Partial<HostLocalConfIpamShape> = { "type": "", "dataDir": "/var/lib/cni/networks", "quarantineSeconds": 0, "keepAcrossReboot": false };
   for (const key of Object.keys(source)) {
     const value = source[key];
     if (value === null) continue;
@@ -151,6 +153,12 @@ function hostLocalConfIpam(document: unknown, at: string): HostLocalConfIpamShap
         break;
       case "datadir":
         out.dataDir = string(value, inside(at, "dataDir"));
+        break;
+      case "quarantineseconds":
+        out.quarantineSeconds = integer(value, inside(at, "quarantineSeconds"));
+        break;
+      case "keepacrossreboot":
+        out.keepAcrossReboot = boolean(value, inside(at, "keepAcrossReboot"));
         break;
     }
   }

@@ -1,0 +1,130 @@
+/**
+ * The lease index: one file a block of at most 65,536 addresses, mapped by every process that works on the network.
+ *
+ *     offset  width    meaning                                          written
+ *     0       4        magic "PBLX"                                     when the file is made, like all of the header
+ *     4       4        format version
+ *     8       4        number of addresses, n
+ *     12      4        offset of the slots
+ *     16      4        offset of the times of release
+ *     20      4        address family, 4 or 6
+ *     24      4        1 when leases outlive a reboot
+ *     28      4        zero
+ *     32      16       first address of the block, network byte order, zeros behind an IPv4 address
+ *     48      16       boot id of the running kernel
+ *     64      4 × n    slots: 0 for a free address, else the tag of its owner      compare-and-swap
+ *     64+4n   4 × n    second of release on the monotonic clock; 0 never; −1 while being claimed
+ *
+ * Numbers are in the machine's byte order, which the magic betrays: the file serves one machine for one boot. It is an
+ * index of the lease files beside it (go-directory.ts) and can be made again from them at any time, so a file that is
+ * not exactly as expected is replaced and never interpreted. See docs/lease-store.md.
+ */
+import { compareAddresses, formatAddress, networkOf, parsePrefix, type Prefix } from "../net/address.ts";
+
+const MAGIC = 0x584c4250;
+const VERSION = 1;
+const HEADER_BYTES = 64;
+const KEEP_WORD = 6;
+const FIRST_ADDRESS_AT = 32;
+const BOOT_ID_AT = 48;
+
+/** A block covers this many address bits, or its whole subnet when that is smaller. */
+const BLOCK_BITS = 16;
+
+/** In place of a time of release: a process was about to claim the address. */
+export const CLAIMING = -1;
+
+export interface Block {
+  readonly prefix: Prefix;
+  readonly buffer: ArrayBuffer;
+  readonly slots: Int32Array;
+  readonly times: Int32Array;
+}
+
+/** The part of the subnet whose block has the address: the whole subnet unless that is larger than a block. */
+export function blockPrefix(subnet: Prefix, address: Uint8Array): Prefix {
+  const bits = Math.max(subnet.bits, address.length * 8 - BLOCK_BITS);
+  return { bytes: networkOf({ bytes: address, bits }), bits };
+}
+
+/** `10.88.0.0-16`; a slash cannot stand in a file name. */
+export function blockName(prefix: Prefix): string {
+  return `${formatAddress(prefix.bytes)}-${prefix.bits}`;
+}
+
+/** The prefix a file name stands for; undefined for files that are no blocks. */
+export function blockPrefixOf(name: string): Prefix | undefined {
+  const prefix = parsePrefix(name.replace(/-(?=[0-9]+$)/, "/"));
+  if (prefix === undefined || addressBits(prefix) > BLOCK_BITS) return undefined;
+  return compareAddresses(networkOf(prefix), prefix.bytes) === 0 ? prefix : undefined;
+}
+
+function addressBits({ bytes, bits }: Prefix): number {
+  return bytes.length * 8 - bits;
+}
+
+export function blockCount(prefix: Prefix): number {
+  return 1 << addressBits(prefix);
+}
+
+export function blockSizeBytes(prefix: Prefix): number {
+  return HEADER_BYTES + 8 * blockCount(prefix);
+}
+
+/** Where in its block the address stands. */
+export function indexIn(prefix: Prefix, address: Uint8Array): number {
+  const { length } = address;
+  return ((address[length - 2]! << 8) | address[length - 1]!) & (blockCount(prefix) - 1);
+}
+
+export function addressAt(prefix: Prefix, index: number): Uint8Array {
+  const address = prefix.bytes.slice();
+  const { length } = address;
+  address[length - 2]! |= index >> 8;
+  address[length - 1]! |= index & 0xff;
+  return address;
+}
+
+function header(prefix: Prefix, bootId: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(HEADER_BYTES);
+  const count = blockCount(prefix);
+  const family = prefix.bytes.length === 4 ? 4 : 6;
+  new Int32Array(bytes.buffer).set([MAGIC, VERSION, count, HEADER_BYTES, HEADER_BYTES + 4 * count, family]);
+  bytes.set(prefix.bytes, FIRST_ADDRESS_AT);
+  bytes.set(bootId, BOOT_ID_AT);
+  return bytes;
+}
+
+/** A block without leases. */
+export function emptyBlock(prefix: Prefix, bootId: Uint8Array): Block {
+  const bytes = new Uint8Array(blockSizeBytes(prefix));
+  bytes.set(header(prefix, bootId));
+  return viewBlock(prefix, bytes.buffer);
+}
+
+export function viewBlock(prefix: Prefix, buffer: ArrayBuffer): Block {
+  const count = blockCount(prefix);
+  return {
+    prefix,
+    buffer,
+    slots: new Int32Array(buffer, HEADER_BYTES, count),
+    times: new Int32Array(buffer, HEADER_BYTES + 4 * count, count),
+  };
+}
+
+/** Whether the header is what a block of this prefix has in this boot, in another boot, or never. */
+export function judgeHeader(block: Block, bootId: Uint8Array): "current" | "earlier boot" | "damaged" {
+  const found = new Uint8Array(block.buffer, 0, HEADER_BYTES);
+  const expected = header(block.prefix, bootId);
+  const differing = found.findIndex((byte, at) => byte !== expected[at] && at >> 2 !== KEEP_WORD);
+  return differing < 0 ? "current" : differing >= BOOT_ID_AT ? "earlier boot" : "damaged";
+}
+
+/** Whether leases of the block outlive a reboot, as the configuration of the last ADD had it. */
+export function keepsLeases({ buffer }: Block): boolean {
+  return new Int32Array(buffer, 0, HEADER_BYTES / 4)[KEEP_WORD] === 1;
+}
+
+export function setKeepsLeases(block: Block, keep: boolean): void {
+  if (keepsLeases(block) !== keep) new Int32Array(block.buffer, 0, HEADER_BYTES / 4)[KEEP_WORD] = keep ? 1 : 0;
+}

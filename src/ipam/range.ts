@@ -1,0 +1,139 @@
+/**
+ * Ranges of addresses as network configurations describe them: defaults filled in, mistakes refused in the words of
+ * the reference host-local plugin, which people search for and engines match. Pure.
+ */
+import { CniError, INVALID_CONFIG } from "../cni/error.ts";
+import {
+  compareAddresses,
+  contains,
+  formatAddress,
+  formatPrefix,
+  lastOf,
+  networkOf,
+  nextAddress,
+  parseAddress,
+  parsePrefix,
+  type Prefix,
+  toBigInt,
+} from "../net/address.ts";
+
+/** As written in the configuration, in texts the validator has let through. */
+export interface RangeConf {
+  subnet?: string;
+  rangeStart?: string;
+  rangeEnd?: string;
+  gateway?: string;
+}
+
+/** Addresses from `start` to `end`, both included, without the gateway. */
+export interface Range {
+  subnet: Prefix;
+  start: Uint8Array;
+  end: Uint8Array;
+  gateway: Uint8Array;
+}
+
+/** Ranges of one family that do not overlap; one address of them is handed out. */
+export type RangeSet = readonly Range[];
+
+export function isInRange(range: Range, address: Uint8Array): boolean {
+  return contains(range.subnet, address) && compareAddresses(address, range.start) >= 0 &&
+    compareAddresses(address, range.end) <= 0;
+}
+
+export function rangeOf(set: RangeSet, address: Uint8Array): Range | undefined {
+  return set.find((range) => isInRange(range, address));
+}
+
+/** `10.1.0.1-10.1.0.254,10.2.0.1-10.2.0.254` */
+export function formatRangeSet(set: RangeSet): string {
+  return set.map(formatRange).join(",");
+}
+
+function formatRange({ start, end }: Range): string {
+  return `${formatAddress(start)}-${formatAddress(end)}`;
+}
+
+/** How many addresses the range can hand out; beyond 2^53 an approximation. */
+export function rangeCapacity(range: Range): number {
+  const count = Number(toBigInt(range.end) - toBigInt(range.start)) + 1;
+  return Math.max(0, count - (isInRange(range, range.gateway) ? 1 : 0));
+}
+
+/** Every set with its defaults. Throws a CniError of code 7 when a range, a set or their combination is wrong. */
+export function planRangeSets(sets: readonly (readonly RangeConf[])[], cniVersion: string): RangeSet[] {
+  if (sets.length === 0) throw invalid("no IP ranges specified");
+  const planned = sets.map((set, index) => {
+    try {
+      return planRangeSet(set);
+    } catch (error) {
+      throw invalid(`invalid range set ${index}: ${(error as Error).message}`);
+    }
+  });
+  const ofFamily = (length: number) => planned.filter(([range]) => range!.start.length === length).length;
+  if ((ofFamily(4) > 1 || ofFamily(16) > 1) && /^0\.[12]\./.test(cniVersion)) {
+    throw invalid(`CNI version ${cniVersion} does not support more than 1 address per family`);
+  }
+  eachPair(planned, (one, other, i, j) => {
+    if (one.some((range) => other.some((second) => overlap(range, second)))) {
+      throw invalid(`range set ${i} overlaps with ${j}`);
+    }
+  });
+  return planned;
+}
+
+function planRangeSet(set: readonly RangeConf[]): RangeSet {
+  if (set.length === 0) throw invalid("empty range set");
+  const ranges = set.map(planRange);
+  if (ranges.some(({ start }) => start.length !== ranges[0]!.start.length)) throw invalid("mixed address families");
+  eachPair(ranges, (one, other) => {
+    if (overlap(one, other)) throw invalid(`subnets ${formatRange(one)} and ${formatRange(other)} overlap`);
+  });
+  return ranges;
+}
+
+function planRange(conf: RangeConf): Range {
+  if (!conf.subnet) throw invalid("IP <nil> not v4 nor v6");
+  const subnet = parsePrefix(conf.subnet);
+  if (subnet === undefined) throw invalid(`invalid CIDR address: ${conf.subnet}`);
+  const text = formatPrefix(subnet);
+  const network = networkOf(subnet);
+  if (subnet.bits > network.length * 8 - 2) throw invalid(`Network ${text} too small to allocate from`);
+  if (compareAddresses(subnet.bytes, network) !== 0) {
+    throw invalid(
+      `Network has host bits set. For a subnet mask of length ${subnet.bits} ` +
+        `the network address is ${formatAddress(network)}`,
+    );
+  }
+  const first = nextAddress(network);
+  const last = lastOf(subnet);
+  const start = conf.rangeStart ? addressOf(conf.rangeStart) : first;
+  const end = conf.rangeEnd ? addressOf(conf.rangeEnd) : undefined;
+  const startsInside = contains(subnet, start) && (end === undefined || compareAddresses(start, end) <= 0);
+  if (conf.rangeStart && !startsInside) throw invalid(`RangeStart ${formatAddress(start)} not in network ${text}`);
+  if (end !== undefined && !(contains(subnet, end) && compareAddresses(start, end) <= 0)) {
+    throw invalid(`RangeEnd ${formatAddress(end)} not in network ${text}`);
+  }
+  // The IPv4 broadcast address is not handed out unless asked for; IPv6 has none.
+  if (last.length === 4) last[3]! &= 0xfe;
+  return { subnet, start, end: end ?? last, gateway: conf.gateway ? addressOf(conf.gateway) : first };
+}
+
+function addressOf(text: string): Uint8Array {
+  const address = parseAddress(text);
+  if (address === undefined) throw invalid(`invalid IP address: ${text}`);
+  return address;
+}
+
+function overlap(one: Range, other: Range): boolean {
+  return one.start.length === other.start.length && compareAddresses(one.start, other.end) <= 0 &&
+    compareAddresses(other.start, one.end) <= 0;
+}
+
+function eachPair<Item>(items: readonly Item[], visit: (one: Item, other: Item, i: number, j: number) => void): void {
+  items.forEach((one, i) => items.slice(i + 1).forEach((other, offset) => visit(one, other, i, i + 1 + offset)));
+}
+
+function invalid(message: string): CniError {
+  return new CniError(INVALID_CONFIG, message);
+}

@@ -1,0 +1,167 @@
+/**
+ * host-local: addresses out of ranges, leased on this host (CNI spec 1.1.0, section 4; reference plugin host-local).
+ *
+ * The lease store is its record (src/ipam/store.ts, docs/lease-store.md), so it needs no ledger: a lease is the
+ * attachment's from the moment it is taken, and DEL finds it by container and interface. Beyond the reference plugin
+ * there are STATUS, GC, and the keys `quarantineSeconds` and `keepAcrossReboot`.
+ */
+import { invalidArg, parseCniArgs } from "../../../cni/args.ts";
+import {
+  CniError,
+  errorText,
+  INTERNAL,
+  INVALID_CONFIG,
+  IO_FAILURE,
+  PLUGIN_NOT_AVAILABLE,
+} from "../../../cni/error.ts";
+import type { Dns, Result } from "../../../cni/result.ts";
+import { type Attachment, definePlugin } from "../../../engine/plugin.ts";
+import { warn } from "../../../engine/warn.ts";
+import { ENOENT, SyscallError } from "../../../ffi/errno.ts";
+import { readTextFile } from "../../../ffi/files.ts";
+import { allocate, type Allocated, countFree } from "../../../ipam/allocator.ts";
+import { blockPrefix, indexIn } from "../../../ipam/layout.ts";
+import { formatRangeSet, planRangeSets, rangeOf, type RangeSet } from "../../../ipam/range.ts";
+import {
+  blockAt,
+  holdsLease,
+  inStore,
+  leaseOf,
+  release,
+  releaseInvalid,
+  type StoreOptions,
+  unclaim,
+} from "../../../ipam/store.ts";
+import { formatAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
+import type { HostLocalConf } from "./host-local.schema.ts";
+import { validateHostLocalConf } from "./host-local.validate.gen.ts";
+import { parseResolvConf } from "./resolv-conf.ts";
+
+type At = Attachment<HostLocalConf>;
+
+export default definePlugin<HostLocalConf>({
+  name: "host-local",
+  validate: validateHostLocalConf,
+  checksWithoutPrevResult: true,
+  add,
+  del,
+  check,
+  gc: (conf, isValid) => releaseInvalid(storeOf(conf), isValid),
+  status,
+});
+
+function add(at: At): Result {
+  const { conf } = at;
+  const { cniVersion } = conf;
+  if (at.restating) return at.prevResult ?? { cniVersion };
+  const sets = rangeSetsOf(conf);
+  const requested = requestedAddresses(at);
+  const ipam = conf.ipam!;
+  const dns = ipam.resolvConf ? readResolvConf(ipam.resolvConf) : undefined;
+  const ips = allocateAll(at, sets, requested).map(({ address, range }) => ({
+    address: `${formatAddress(address)}/${range.subnet.bits}`,
+    gateway: formatAddress(range.gateway),
+  }));
+  return { cniVersion, ips, routes: ipam.routes, dns };
+}
+
+/** One address of each set, or none at all. */
+function allocateAll(at: At, sets: RangeSet[], requested: Uint8Array[]): Allocated[] {
+  const { containerId, ifName, conf } = at;
+  const lease = leaseOf({ containerId, ifName });
+  return inStore(storeOf(conf), lease, (store) => {
+    const taken: Allocated[] = [];
+    const quarantineSeconds = conf.ipam!.quarantineSeconds;
+    try {
+      sets.forEach((set, index) => {
+        const wish = requested.findIndex((address) => rangeOf(set, address) !== undefined);
+        const [address] = wish < 0 ? [] : requested.splice(wish, 1);
+        const wanted = { set, rangeId: String(index), lease, containerId, requested: address, quarantineSeconds };
+        try {
+          taken.push(allocate(store, wanted));
+        } catch (error) {
+          throw failure(`failed to allocate for range ${index}: `, error);
+        }
+      });
+      if (requested.length > 0) {
+        const list = requested.map(formatAddress).join(" ");
+        throw new CniError(INTERNAL, `failed to allocate all requested IPs: ${list}`);
+      }
+      return taken;
+    } catch (error) {
+      for (const { address, range } of taken) {
+        const prefix = blockPrefix(range.subnet, address);
+        unclaim(store, blockAt(store, prefix, true), indexIn(prefix, address), lease);
+      }
+      throw error;
+    }
+  });
+}
+
+/** Needs no more of the configuration than where the leases are: the ranges may have changed since ADD. */
+function del(at: At): void {
+  release(storeOf(at.conf), at, hintsOf(at));
+}
+
+function check(at: At): string[] {
+  if (holdsLease(storeOf(at.conf), at, hintsOf(at))) return [];
+  return [`host-local: Failed to find address added by container ${at.containerId}`];
+}
+
+/** Where the attachment's leases probably are. */
+function hintsOf({ prevResult }: At): Uint8Array[] {
+  const addresses = (prevResult?.ips ?? []).map(({ address }) => parsePrefix(address)?.bytes);
+  return addresses.filter((address) => address !== undefined);
+}
+
+function status(conf: HostLocalConf): void {
+  const { directory } = storeOf(conf);
+  for (const set of rangeSetsOf(conf)) {
+    if (countFree(directory, set) > 0) continue;
+    const message = `no IP addresses available in range set: ${formatRangeSet(set)}`;
+    throw new CniError(PLUGIN_NOT_AVAILABLE, message, `all are leased by the files in ${directory}`);
+  }
+}
+
+function storeOf({ name, ipam }: HostLocalConf): StoreOptions {
+  const { dataDir = "/var/lib/cni/networks", keepAcrossReboot = false } = ipam ?? {};
+  return { directory: `${dataDir}/${name}`, keep: keepAcrossReboot, report: warn };
+}
+
+/** In the order that numbers them in the names of files: by capability, the one range of old, the list. */
+function rangeSetsOf({ cniVersion, ipam, runtimeConfig }: HostLocalConf): RangeSet[] {
+  if (ipam === undefined) throw new CniError(INVALID_CONFIG, "IPAM config missing 'ipam' key");
+  const single = ipam.subnet ? [[ipam]] : [];
+  return planRangeSets([...runtimeConfig?.ipRanges ?? [], ...single, ...ipam.ranges ?? []], cniVersion);
+}
+
+/** Each address once; a prefix length is allowed and says nothing. */
+function requestedAddresses({ conf, cniArgs }: At): Uint8Array[] {
+  const { IP } = parseCniArgs(cniArgs, ["IP"]);
+  const texts = [...conf.args?.cni?.ips ?? [], ...conf.runtimeConfig?.ips ?? []];
+  if (IP) {
+    if (addressOf(IP) === undefined) throw invalidArg("IP", IP, `invalid IP address ${IP}`);
+    texts.unshift(IP);
+  }
+  const addresses = texts.map((text) => addressOf(text)!);
+  return [...new Map(addresses.map((address) => [formatAddress(address), address])).values()];
+}
+
+function addressOf(text: string): Uint8Array | undefined {
+  return text.includes("/") ? parsePrefix(text)?.bytes : parseAddress(text);
+}
+
+function readResolvConf(path: string): Dns {
+  try {
+    const text = readTextFile(path);
+    if (text === undefined) throw new SyscallError("open", ENOENT, path);
+    return parseResolvConf(text);
+  } catch (error) {
+    throw failure("", error);
+  }
+}
+
+function failure(context: string, cause: unknown): CniError {
+  const code = cause instanceof CniError ? cause.code : cause instanceof SyscallError ? IO_FAILURE : INTERNAL;
+  return new CniError(code, context + errorText(cause), "", { cause });
+}
