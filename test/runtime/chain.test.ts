@@ -11,7 +11,7 @@ import {
   deleteNetwork,
   networkStatus,
 } from "../../src/runtime/chain.ts";
-import { type ScriptPlugins, scriptPlugins } from "./script-plugins.ts";
+import { type ScriptPlugins, scriptPlugins } from "../support/script-plugins.ts";
 
 let at: ScriptPlugins;
 beforeEach(() => (at = scriptPlugins()));
