@@ -16,17 +16,17 @@ export function delegate(type: string, command: Command, invocation: Invocation)
   const found = findPlugin(type, invocation.path);
   const call = { ...invocation, command };
   if ("own" in found) return runVerb(found.own, call);
-  const stdout = command === "ADD" ? addForeign(found.path, call) : runForeignPlugin(found.path, call);
-  if (command !== "ADD") return undefined;
-  const config = parseDocument(invocation.stdin, "error unmarshall network config");
-  const version = isObject(config) ? field(config, "cniVersion") : "";
-  return newestResult(parsePluginResult(stdout, typeof version === "string" ? version : ""));
+  if (command === "ADD") return addForeign(found.path, call);
+  runForeignPlugin(found.path, call);
 }
 
 /** "the upper plugin should execute again with DEL before returning failure": part of an address may be taken. */
-function addForeign(path: string, call: Invocation): string {
+function addForeign(path: string, call: Invocation): Result {
   try {
-    return runForeignPlugin(path, call);
+    const stdout = runForeignPlugin(path, call);
+    const config = parseDocument(call.stdin, "error unmarshall network config");
+    const version = isObject(config) ? field(config, "cniVersion") : "";
+    return newestResult(parsePluginResult(stdout, typeof version === "string" ? version : ""));
   } catch (error) {
     try {
       runForeignPlugin(path, { ...call, command: "DEL" });

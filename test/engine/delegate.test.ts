@@ -53,6 +53,14 @@ test("the delegate's error comes through as it is", () => {
   );
 });
 
+test("an ADD that failed, or whose result cannot be read, is taken back", () => {
+  at.plugin("ipam", { ADD: { stdout: "no result" } });
+  expect(() => delegate("ipam", "ADD", call({ name: "n" }))).toThrow("failed to unmarshal raw result");
+  at.plugin("ipam", { ADD: { stdout: { code: 11, msg: "try" }, exit: 1 } });
+  expect(() => delegate("ipam", "ADD", call({ name: "n" }))).toThrow("try");
+  expect(at.calls()).toEqual(["ADD ipam", "DEL ipam", "ADD ipam", "DEL ipam"]);
+});
+
 test("a delegate that is nowhere is said with where it was looked for", () => {
   expect(() => delegate("ipam", "ADD", call({ name: "n" })))
     .toThrow(`failed to find plugin "ipam" in path [${at.runtime.pluginPath}]`);
