@@ -20,9 +20,10 @@ function parseV4(text: string): Uint8Array | undefined {
   const bytes = new Uint8Array(4);
   for (let index = 0; index < 4; index++) {
     const part = parts[index]!;
+    const value = parseDecimal(part);
     // Leading zeros are refused, as Go does: some programs read them as octal.
-    if (!/^(0|[1-9][0-9]{0,2})$/.test(part) || Number(part) > 255) return undefined;
-    bytes[index] = Number(part);
+    if (value === undefined || value > 255 || (part.length > 1 && part[0] === "0")) return undefined;
+    bytes[index] = value;
   }
   return bytes;
 }
@@ -38,22 +39,50 @@ function parseV6(text: string): Uint8Array | undefined {
   }
   const halves = head.split("::");
   if (halves.length > 2) return undefined;
-  const groups = (half: string) => (half === "" ? [] : half.split(":"));
-  const before = groups(halves[0]!);
-  const after = halves.length === 2 ? groups(halves[1]!) : [];
+  const before = halves[0] === "" ? [] : halves[0]!.split(":");
+  const after = halves.length < 2 || halves[1] === "" ? [] : halves[1]!.split(":");
   const given = before.length + after.length;
   if (halves.length === 2 ? given > 7 : given !== 8) return undefined;
-  const all = [...before, ...new Array<string>(8 - given).fill("0"), ...after];
   const bytes = new Uint8Array(16);
-  for (let index = 0; index < 8; index++) {
-    const group = all[index]!;
-    if (!/^[0-9a-fA-F]{1,4}$/.test(group)) return undefined;
-    const value = parseInt(group, 16);
-    bytes[index * 2] = value >> 8;
-    bytes[index * 2 + 1] = value & 0xff;
+  for (let index = 0; index < given; index++) {
+    const value = parseGroup(index < before.length ? before[index]! : after[index - before.length]!);
+    if (value === undefined) return undefined;
+    const at = index < before.length ? index : 8 - given + index;
+    bytes[at * 2] = value >> 8;
+    bytes[at * 2 + 1] = value & 0xff;
   }
   if (tail !== undefined) bytes.set(tail, 12);
   return isV4Mapped(bytes) ? bytes.slice(12) : bytes;
+}
+
+/** Digits alone. A loop: compiling a regular expression costs a short-lived process more than all of this file. */
+function parseDecimal(text: string): number | undefined {
+  let value = 0;
+  for (let index = 0; index < text.length; index++) {
+    const digit = text.charCodeAt(index) - 0x30;
+    if (digit < 0 || digit > 9) return undefined;
+    value = value * 10 + digit;
+  }
+  return text === "" ? undefined : value;
+}
+
+/** One to four hexadecimal digits. */
+function parseGroup(text: string): number | undefined {
+  if (text === "" || text.length > 4) return undefined;
+  let value = 0;
+  for (let index = 0; index < text.length; index++) {
+    const digit = hexDigit(text.charCodeAt(index));
+    if (digit < 0) return undefined;
+    value = value * 16 + digit;
+  }
+  return value;
+}
+
+function hexDigit(code: number): number {
+  if (code >= 0x30 && code <= 0x39) return code - 0x30;
+  if (code >= 0x61 && code <= 0x66) return code - 0x57;
+  if (code >= 0x41 && code <= 0x46) return code - 0x37;
+  return -1;
 }
 
 function isV4Mapped(bytes: Uint8Array): boolean {
@@ -64,17 +93,24 @@ function isV4Mapped(bytes: Uint8Array): boolean {
 /** Dotted for 4 bytes; RFC 5952 for 16. */
 export function formatAddress(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join(".");
-  const groups: number[] = [];
-  for (let index = 0; index < 16; index += 2) groups.push((bytes[index]! << 8) | bytes[index + 1]!);
   let zerosAt = -1, zerosLength = 1;
   for (let start = 0; start < 8; start++) {
     let end = start;
-    while (end < 8 && groups[end] === 0) end++;
+    while (end < 8 && groupAt(bytes, end) === 0) end++;
     if (end - start > zerosLength) [zerosAt, zerosLength] = [start, end - start];
   }
-  const hex = (part: number[]) => part.map((group) => group.toString(16)).join(":");
-  if (zerosAt < 0) return hex(groups);
-  return `${hex(groups.slice(0, zerosAt))}::${hex(groups.slice(zerosAt + zerosLength))}`;
+  if (zerosAt < 0) return formatGroups(bytes, 0, 8);
+  return `${formatGroups(bytes, 0, zerosAt)}::${formatGroups(bytes, zerosAt + zerosLength, 8)}`;
+}
+
+function groupAt(bytes: Uint8Array, index: number): number {
+  return (bytes[index * 2]! << 8) | bytes[index * 2 + 1]!;
+}
+
+function formatGroups(bytes: Uint8Array, from: number, to: number): string {
+  let text = "";
+  for (let index = from; index < to; index++) text += (index > from ? ":" : "") + groupAt(bytes, index).toString(16);
+  return text;
 }
 
 /** `10.88.0.5/16` with its host bits, or undefined. */
@@ -83,9 +119,8 @@ export function parsePrefix(text: string): Prefix | undefined {
   if (slash < 0) return undefined;
   const address = text.slice(0, slash);
   const bytes = parseAddress(address);
-  const bitsText = text.slice(slash + 1);
-  if (bytes === undefined || !/^[0-9]+$/.test(bitsText)) return undefined;
-  const written = Number(bitsText);
+  const written = parseDecimal(text.slice(slash + 1));
+  if (bytes === undefined || written === undefined) return undefined;
   // ::ffff:10.0.0.1/120 is 10.0.0.1/24.
   const mapped = address.includes(":") && bytes.length === 4;
   if (written > (mapped ? 128 : bytes.length * 8)) return undefined;
@@ -110,12 +145,16 @@ export function canonicalPrefix(text: string): string | undefined {
 
 /** The address with its host bits cleared. */
 export function networkOf(prefix: Prefix): Uint8Array {
-  return prefix.bytes.map((byte, index) => byte & maskByte(prefix.bits, index));
+  const bytes = new Uint8Array(prefix.bytes);
+  for (let index = 0; index < bytes.length; index++) bytes[index]! &= maskByte(prefix.bits, index);
+  return bytes;
 }
 
 /** The address with its host bits set: for version 4 the broadcast address. */
 export function lastOf(prefix: Prefix): Uint8Array {
-  return prefix.bytes.map((byte, index) => byte | (~maskByte(prefix.bits, index) & 0xff));
+  const bytes = new Uint8Array(prefix.bytes);
+  for (let index = 0; index < bytes.length; index++) bytes[index]! |= ~maskByte(prefix.bits, index) & 0xff;
+  return bytes;
 }
 
 function maskByte(bits: number, index: number): number {
@@ -125,7 +164,10 @@ function maskByte(bits: number, index: number): number {
 
 export function contains(prefix: Prefix, address: Uint8Array): boolean {
   if (prefix.bytes.length !== address.length) return false;
-  return address.every((byte, index) => ((byte ^ prefix.bytes[index]!) & maskByte(prefix.bits, index)) === 0);
+  for (let index = 0; index < address.length; index++) {
+    if (((address[index]! ^ prefix.bytes[index]!) & maskByte(prefix.bits, index)) !== 0) return false;
+  }
+  return true;
 }
 
 /** Numeric order; addresses of different length never compare equal. */
