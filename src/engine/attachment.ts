@@ -46,7 +46,7 @@ export function make<Config extends PluginConfig>(
   const made: { resource: AnyResource; outcome: unknown; begun: boolean }[] = [];
   let ledger: OpenLedger | undefined;
 
-  function intend(resources: AnyResource[]): void {
+  function intend(resources: readonly AnyResource[]): void {
     ledger ??= openLedger({
       network: conf.name,
       containerId: invocation.containerId,
@@ -56,7 +56,7 @@ export function make<Config extends PluginConfig>(
       cniArgs: invocation.cniArgs,
       stdin: invocation.stdin,
     });
-    ledger.intend(resources.map(({ kind, spec }) => ({ kind: kind.kind, spec })));
+    ledger.intend(resources);
   }
 
   function carryOut<Made>(resource: Resource<Made>): Made {

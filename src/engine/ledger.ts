@@ -67,7 +67,7 @@ function ledgerPath({ network, containerId, ifName }: Owner, plugin: string): st
 /** A ledger that is being written by ADD. */
 export interface OpenLedger {
   /** Announces resources; they are made only after this returned. */
-  intend(entries: LedgerEntry[]): void;
+  intend(resources: readonly { kind: { kind: string }; spec: unknown }[]): void;
   /** ADD is over. Answers false when DEL took the ledger away meanwhile: what was made must go. */
   finish(): boolean;
   /** ADD failed and all was undone: forgets what it announced. An earlier ADD's entries stay. */
@@ -85,10 +85,11 @@ export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
   // A line cut off by a crash must not swallow the ones to come.
   let pending = (earlierBytes > 0 ? "\n" : "") + JSON.stringify({ patchbay: FORMAT, ...header }) + "\n";
   return {
-    intend(entries) {
-      const lines = pending + entries.map((entry) => JSON.stringify(entry) + "\n").join("");
-      pending = "";
+    intend(resources) {
+      let lines = pending;
+      for (const { kind, spec } of resources) lines += JSON.stringify({ kind: kind.kind, spec }) + "\n";
       writeAll(fd, utf8(lines), path);
+      pending = "";
     },
     finish() {
       const { links } = identify(fd);

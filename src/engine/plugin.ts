@@ -42,7 +42,7 @@ export interface Attachment<Config> {
   mayHave(option: boolean): boolean;
   apply<Made>(resource: Resource<Made>): Made;
   /** Announces all, then makes each: one write to the ledger for several resources. */
-  applyAll(resources: Resource[]): void;
+  applyAll(resources: readonly Resource<unknown>[]): void;
   /** The IPAM plugin named by the configuration, or undefined for a layer-2 network. Released when ADD fails. */
   ipam(): Ipam | undefined;
   /** A name or address picked for this attachment; when restating, what prevResult tells of it, or "". */

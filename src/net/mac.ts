@@ -2,21 +2,34 @@
 
 /** Six bytes from `aa:bb:cc:dd:ee:ff`, `aa-bb-…` or `aabb.ccdd.eeff`, as Go's net.ParseMAC takes them. */
 export function parseMac(text: string): Uint8Array | undefined {
-  const pairs = /^[0-9a-fA-F]{4}(\.[0-9a-fA-F]{4}){2}$/.test(text)
-    ? text.replaceAll(".", "").match(/../g)!
-    : /^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$/.test(text) || /^[0-9a-fA-F]{2}(-[0-9a-fA-F]{2}){5}$/.test(text)
-    ? text.split(/[:-]/)
-    : undefined;
-  return pairs && Uint8Array.from(pairs, (pair) => parseInt(pair, 16));
+  const separator = text[2] === "-" ? "-" : text.length === 14 ? "." : ":";
+  const groups = text.split(separator);
+  const digits = separator === "." ? 4 : 2;
+  if (groups.length * digits !== 12) return undefined;
+  for (const group of groups) if (group.length !== digits) return undefined;
+  try {
+    return Uint8Array.fromHex(groups.join(""));
+  } catch {
+    return undefined;
+  }
 }
 
 export function formatMac(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join(":");
+  const hex = bytes.toHex();
+  let text = hex.slice(0, 2);
+  for (let at = 2; at < hex.length; at += 2) text += ":" + hex.slice(at, at + 2);
+  return text;
+}
+
+export function randomBytes(count: number): Uint8Array {
+  const bytes = new Uint8Array(count);
+  for (let index = 0; index < count; index++) bytes[index] = Math.random() * 256;
+  return bytes;
 }
 
 /** A unicast, locally administered address, as the kernel picks one for a virtual link. */
 export function randomMac(): string {
-  const bytes = Uint8Array.from({ length: 6 }, () => Math.random() * 256);
+  const bytes = randomBytes(6);
   bytes[0] = (bytes[0]! & 0xfe) | 0x02;
   return formatMac(bytes);
 }

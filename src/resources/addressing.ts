@@ -46,10 +46,16 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
     const { ifName } = spec;
     const index = linkIndex(container.route, ifName);
     if (index === undefined) throw new CniError(INTERNAL, `failed to lookup "${ifName}": Link not found`);
-    const prefixes = spec.addresses.map(({ address }) => prefixOf(address));
-    const hasV6 = prefixes.some(({ bytes }) => bytes.length === 16);
+    // Loops, not array methods: each of those costs a process its compilation, up to 0.07 ms.
+    const prefixes: Prefix[] = [];
+    let hasV6 = false;
+    for (const { address } of spec.addresses) {
+      const prefix = prefixOf(address);
+      prefixes.push(prefix);
+      hasV6 ||= prefix.bytes.length === 16;
+    }
     container.inside(() => {
-      for (const [key, value] of Object.entries(spec.sysctls)) tryWriteSysctl(`net/${key}`, value);
+      for (const key in spec.sysctls) tryWriteSysctl(`net/${key}`, spec.sysctls[key]!);
       if (hasV6) enableV6(ifName);
     });
     for (const prefix of prefixes) {
@@ -149,20 +155,18 @@ function settle(container: Container, index: number, ifName: string): void {
 
 /** A route without a gateway goes through the first one its family was given. */
 function kernelRoutes(spec: AddressingSpec, oif: number): KernelRoute[] {
-  const gateways = spec.addresses.flatMap(({ gateway }) => gateway ? [parseAddress(gateway)!] : []);
-  return spec.routes.map((route) => {
-    const dst = prefixOf(route.dst);
-    return {
-      dst,
-      oif,
-      gateway: route.gw ? parseAddress(route.gw) : gateways.find(({ length }) => length === dst.bytes.length),
-      priority: route.priority,
-      table: route.table,
-      scope: route.scope,
-      mtu: route.mtu,
-      advmss: route.advmss,
-    };
-  });
+  const firstGateway: Record<number, Uint8Array> = {};
+  for (const { gateway } of spec.addresses) {
+    const bytes = gateway ? parseAddress(gateway) : undefined;
+    if (bytes !== undefined) firstGateway[bytes.length] ??= bytes;
+  }
+  const routes: KernelRoute[] = [];
+  for (const { dst: text, gw, priority, table, scope, mtu, advmss } of spec.routes) {
+    const dst = prefixOf(text);
+    const gateway = gw ? parseAddress(gw) : firstGateway[dst.bytes.length];
+    routes.push({ dst, oif, gateway, priority, table, scope, mtu, advmss });
+  }
+  return routes;
 }
 
 function addRouteTold(container: Container, ifName: string, route: KernelRoute): void {

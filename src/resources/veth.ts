@@ -9,7 +9,7 @@ import { EEXIST } from "../ffi/errno.ts";
 import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { addLink, getLink, linkIndex, vethKind as vethLink } from "../ffi/netlink/route/link.ts";
 import { tryWriteSysctl } from "../ffi/sysctl.ts";
-import { parseMac } from "../net/mac.ts";
+import { parseMac, randomBytes } from "../net/mac.ts";
 
 export interface VethSpec {
   /** "" when it is not known: the attachment was made by others and prevResult is missing. */
@@ -110,7 +110,7 @@ function taken({ containerName, hostName }: VethSpec, cause?: unknown): CniError
 /** A name for the host's end that nothing has: `veth` and eight digits, as the reference plugins choose. */
 export function freshHostName(host: Host): string {
   for (;;) {
-    const name = `veth${Math.floor(Math.random() * 2 ** 32).toString(16).padStart(8, "0")}`;
+    const name = `veth${randomBytes(4).toHex()}`;
     if (linkIndex(host.route, name) === undefined) return name;
   }
 }

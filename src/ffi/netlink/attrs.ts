@@ -37,7 +37,7 @@ export type AnyTable = AttrTable<any>;
 
 export function attrTable<R extends Rows>(name: string, rows: R): AttrTable<R> {
   // Index by number, made when the first message is decoded: many tables only ever encode.
-  let byType: Map<number, string> | undefined;
+  let byType: (string | undefined)[] | undefined;
   return {
     name,
     rows,
@@ -52,10 +52,13 @@ export function attrTable<R extends Rows>(name: string, rows: R): AttrTable<R> {
       }
     },
     decode(bytes) {
-      byType ??= new Map(Object.keys(rows).map((key) => [rows[key]!.type, key]));
+      if (byType === undefined) {
+        byType = [];
+        for (const key in rows) byType[rows[key]!.type] = key;
+      }
       const values: Record<string, unknown> = {};
       eachAttribute(bytes, (type, payload) => {
-        const key = byType!.get(type);
+        const key = byType![type];
         if (key !== undefined) values[key] = rows[key]!.codec.read(payload);
       });
       return values as AttrsOf<R>;
@@ -67,6 +70,8 @@ function view(payload: Uint8Array, size: number): DataView {
   if (payload.length < size) throw new MalformedMessage(`${payload.length} bytes where ${size} are due`);
   return new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
 }
+
+const decoder = new TextDecoder();
 
 const row = <T>(codec: Codec<T>) => (type: number): Row<T> => ({ type, codec });
 
@@ -87,7 +92,7 @@ export const text = row<string>({
   write: (w, v) => void w.text(v),
   read: (p) => {
     const end = p.indexOf(0);
-    return new TextDecoder().decode(end < 0 ? p : p.subarray(0, end));
+    return decoder.decode(end < 0 ? p : p.subarray(0, end));
   },
 });
 

@@ -19,6 +19,7 @@ import { forwarding } from "../../../resources/forwarding.ts";
 import { freshHostName, veth } from "../../../resources/veth.ts";
 import { validateBridgeConf } from "./bridge.validate.gen.ts";
 import { portVlans } from "./port-vlans.ts";
+import type { Resource } from "../../../engine/resource.ts";
 import type { Attachment } from "../../../engine/plugin.ts";
 import type { BridgeConf } from "./bridge.schema.ts";
 import type { Interface, IpConfig, Result, Route } from "../../../cni/result.ts";
@@ -93,21 +94,24 @@ const plainLink = { addresses: [], routes: [], sysctls: {}, detectDuplicates: fa
 /** Addresses in the container, the gateway on the bridge, and the way out. */
 function layer3(at: Attachment<BridgeConf>, lease: Result, interfaces: Interface[]): Partial<Result> {
   const { conf } = at;
-  const ips = lease.ips!.map((ip): IpConfig => ({
-    ...ip,
-    interface: 2,
-    gateway: ip.gateway ?? (isGateway(conf) ? firstOf(ip.address) : undefined),
-  }));
+  const ips: IpConfig[] = [];
+  const addresses: { address: string; gateway?: string }[] = [];
+  for (const ip of lease.ips!) {
+    const { address } = ip;
+    const gateway = ip.gateway ?? (isGateway(conf) ? firstOf(address) : undefined);
+    ips.push({ address, interface: 2, gateway });
+    addresses.push({ address, gateway });
+  }
   const routes = conf.isDefaultGateway ? withDefaultRoutes(lease.routes ?? [], ips) : lease.routes;
-  const v6Keys = at.conf.enabledad ? { accept_dad: "1", enhanced_dad: "1" } : { accept_dad: "0" };
+  const v4 = `ipv4/conf/${at.ifName}`, v6 = `ipv6/conf/${at.ifName}`;
+  const duplicates = conf.enabledad
+    ? { [`${v6}/accept_dad`]: "1", [`${v6}/enhanced_dad`]: "1" }
+    : { [`${v6}/accept_dad`]: "0" };
   at.apply(addressing({
     ifName: at.ifName,
-    addresses: ips.map(({ address, gateway }) => ({ address, gateway })),
+    addresses,
     routes: routes ?? [],
-    sysctls: {
-      [`ipv4/conf/${at.ifName}/arp_notify`]: "1",
-      ...Object.fromEntries(Object.entries(v6Keys).map(([key, value]) => [`ipv6/conf/${at.ifName}/${key}`, value])),
-    },
+    sysctls: { [`${v4}/arp_notify`]: "1", ...duplicates },
     detectDuplicates: conf.enabledad,
   }));
   if (isGateway(conf)) provideGateways(at, ips, interfaces);
@@ -136,13 +140,13 @@ function provideGateways(at: Attachment<BridgeConf>, ips: IpConfig[], interfaces
     interfaces.push({ name: ifName, mac: made.mac });
   }
   for (const family of [4, 6] as const) {
-    const gateways = ips.filter(({ address }) => address.includes(":") === (family === 6));
-    if (gateways.length === 0) continue;
-    for (const { gateway, address } of gateways) {
+    const wanted: Resource<unknown>[] = [];
+    for (const { gateway, address } of ips) {
+      if (address.includes(":") !== (family === 6)) continue;
       const { bits } = parsePrefix(address)!;
-      at.apply(bridgeGateway({ ifName, address: `${gateway}/${bits}`, force: conf.forceAddress }));
+      wanted.push(bridgeGateway({ ifName, address: `${gateway}/${bits}`, force: conf.forceAddress }));
     }
-    at.apply(forwarding({ family }));
+    if (wanted.length > 0) at.applyAll([...wanted, forwarding({ family })]);
   }
 }
 
