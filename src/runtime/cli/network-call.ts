@@ -3,7 +3,7 @@
  * the order in which they are looked at.
  */
 import { CniError, INVALID_ENVIRONMENT } from "../../cni/error.ts";
-import { parseDocument } from "../../cni/json.ts";
+import { isObject, parseDocument } from "../../cni/json.ts";
 import { DEFAULT_CACHE_DIRECTORY } from "../cache.ts";
 import type { AttachmentRequest, Runtime } from "../chain.ts";
 import { loadNetwork, type Network } from "../conf.ts";
@@ -37,7 +37,8 @@ export function networkOf(given: Given): Network {
 
 export function requestOf(given: Given): AttachmentRequest {
   const { CAP_ARGS, CNI_ARGS, CNI_IFNAME } = process.env;
-  const capabilityArgs = CAP_ARGS ? parseDocument(CAP_ARGS, "CAP_ARGS") as Record<string, unknown> : {};
+  const capabilityArgs = CAP_ARGS ? parseDocument(CAP_ARGS, "CAP_ARGS") : {};
+  if (!isObject(capabilityArgs)) throw new CniError(INVALID_ENVIRONMENT, "CAP_ARGS: it must be a JSON object");
   const cniArgs = CNI_ARGS ? CNI_ARGS.split(";").map(parsePair) : [];
   const ifName = given.value("ifname") || CNI_IFNAME || "eth0";
   const netnsPath = absolutePath(given.operands[1]!);

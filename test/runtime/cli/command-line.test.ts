@@ -1,0 +1,226 @@
+/** The command line as a user meets it: help, slips, exit statuses, and cnitool's forms under that name. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { version } from "../../../package.json";
+import { PATCHBAY } from "../../support/plugins.ts";
+import { type ScriptPlugins, scriptPlugins } from "../../support/script-plugins.ts";
+
+let at: ScriptPlugins;
+let configs: string;
+beforeEach(() => {
+  at = scriptPlugins();
+  configs = `${at.directory}/configs`;
+  mkdirSync(configs);
+  writeFileSync(`${configs}/n.conflist`, at.network(["one"], { name: "n" }).source);
+  symlinkSync(PATCHBAY, `${at.directory}/cnitool`);
+});
+afterEach(() => at[Symbol.dispose]());
+
+function run(args: string[], env: Record<string, string> = {}, program = PATCHBAY, cwd = "/") {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args], {
+    env,
+    cwd,
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
+}
+
+const patchbay = run;
+const cnitool = (args: string[], env = {}) => run(args, env, `${at.directory}/cnitool`);
+/** Options of our own, so that the machine's directories are not touched. */
+const here =
+  () => ["--config-dir", configs, "--plugin-path", at.runtime.pluginPath, "--cache-dir", at.runtime.cacheDirectory];
+
+describe("without a network", () => {
+  test("no arguments, --help and help print the help", () => {
+    const { code, stdout, stderr } = patchbay([]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toContain("Usage: patchbay COMMAND [ARGUMENTS]");
+    for (const args of [["--help"], ["-h"], ["help"]]) expect(patchbay(args)).toEqual({ code, stdout, stderr });
+  });
+
+  test("every command has help, in two forms", () => {
+    const commands = [...patchbay([]).stdout.matchAll(/^ {2}(\w+) {2}/gm)].map(([, name]) => name!);
+    expect(commands).toContain("install");
+    for (const name of commands) {
+      const help = patchbay([name, "--help"]);
+      expect(help).toMatchObject({ code: 0, stderr: "" });
+      expect(help.stdout).toStartWith(`Usage: patchbay ${name}`);
+      expect(patchbay(["help", name])).toEqual(help);
+    }
+  });
+
+  test("the version is package.json's", () => {
+    expect(patchbay(["--version"]).stdout).toStartWith(`patchbay ${version}\nCNI 0.1.0, 0.2.0`);
+    expect(patchbay(["version"])).toEqual(patchbay(["--version"]));
+  });
+
+  test("a slip is answered with what was meant, and exit status 2", () => {
+    expect(patchbay(["ad"])).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: `patchbay: unknown command "ad"; did you mean "add"?\nSee 'patchbay help'.\n`,
+    });
+    expect(patchbay(["frobnicate"]).stderr).toStartWith('patchbay: unknown command "frobnicate"\n');
+    expect(patchbay(["constructor"]).code).toBe(2);
+    expect(patchbay(["help", "ad"]).code).toBe(2);
+  });
+
+  test("arguments that do not fit are refused with the usage", () => {
+    expect(patchbay(["add", "n"])).toEqual({
+      code: 2,
+      stdout: "",
+      stderr:
+        "patchbay add: NETWORK NETNS expected\nUsage: patchbay add [OPTIONS] NETWORK NETNS\nSee 'patchbay help add'.\n",
+    });
+    expect(patchbay(["add", "n", "x", "y"]).stderr).toStartWith('patchbay add: "y" is one too many\n');
+    expect(patchbay(["gc", "n", "--valid", "x"]).stderr).toStartWith("patchbay gc: --valid x is not ID/IFNAME\n");
+    expect(patchbay(["gc", "n", "--nope"]).stderr).toStartWith("patchbay gc: unknown option --nope\n");
+  });
+
+  test("another name than a plugin's is the runtime", () => {
+    symlinkSync(PATCHBAY, `${at.directory}/something`);
+    expect(run(["version"], {}, `${at.directory}/something`)).toEqual(patchbay(["version"]));
+  });
+});
+
+describe("on networks", () => {
+  const result = { cniVersion: "1.1.0", ips: [{ address: "10.0.0.2/24" }] };
+  const printed = JSON.stringify(result, null, 4);
+
+  beforeEach(() => at.plugin("one", { ADD: { stdout: result } }));
+
+  test("add, check, del and status: the result without a newline, the others silent", () => {
+    expect(patchbay(["add", "n", "/run/netns/x", ...here()])).toEqual({ code: 0, stdout: printed, stderr: "" });
+    for (const command of ["check", "status", "del"]) {
+      expect(patchbay([command, "n", "/run/netns/x", ...here()])).toEqual({ code: 0, stdout: "", stderr: "" });
+    }
+    expect(at.calls()).toEqual(["ADD one", "CHECK one", "STATUS one", "DEL one"]);
+  });
+
+  test("the environment of cnitool is understood, and options win over it", () => {
+    const env = {
+      NETCONFPATH: configs,
+      CNI_PATH: at.runtime.pluginPath,
+      CNI_ARGS: "A=b;C=d",
+      CAP_ARGS: '{"ips":["10.0.0.9/24"]}',
+      CNI_IFNAME: "net1",
+      CNI_CONTAINERID: "not asked",
+    };
+    writeFileSync(
+      `${configs}/n.conflist`,
+      at.network([{ type: "one", capabilities: { ips: true } }], { name: "n" }).source,
+    );
+    const cache = ["--cache-dir", at.runtime.cacheDirectory];
+    patchbay(["add", "n", "/var/run/netns/cnitest", ...cache], env);
+    expect(at.environment("ADD one").filter((entry) => entry.startsWith("CNI_")).sort()).toEqual([
+      "CNI_ARGS=A=b;C=d",
+      "CNI_COMMAND=ADD",
+      "CNI_CONTAINERID=cnitool-20c433bb2b1d6ede56d6",
+      "CNI_IFNAME=net1",
+      "CNI_NETNS=/var/run/netns/cnitest",
+      `CNI_PATH=${at.runtime.pluginPath}`,
+    ]);
+    expect(at.stdin("ADD one").runtimeConfig).toEqual({ ips: ["10.0.0.9/24"] });
+    patchbay(["add", "-i", "net2", "--container-id", "mine", "n", "/x", ...cache], env);
+    expect(at.environment("ADD one")).toEqual(expect.arrayContaining(["CNI_IFNAME=net2", "CNI_CONTAINERID=mine"]));
+  });
+
+  test("the id is made of the absolute path, by its text", () => {
+    const id = (netns: string, cwd = "/") => {
+      run(["add", "n", netns, ...here()], {}, PATCHBAY, cwd);
+      return at.environment("ADD one").filter((entry) => /^CNI_(CONTAINERID|NETNS)=/.test(entry)).sort();
+    };
+    const testing = ["CNI_CONTAINERID=cnitool-77383ca0a0715733ca6f", "CNI_NETNS=/var/run/netns/testing"];
+    expect(id("/var/run/netns/testing")).toEqual(testing);
+    expect(id("/var/./run//netns/x/../testing/")).toEqual(testing);
+    expect(id("netns/testing", "/var/run")).not.toEqual([]);
+  });
+
+  test("the interface is eth0 unless said otherwise", () => {
+    patchbay(["add", "n", "/x", ...here()], { CNI_IFNAME: "" });
+    expect(at.environment("ADD one")).toContain("CNI_IFNAME=eth0");
+  });
+
+  const refused: [env: Record<string, string>, message: string][] = [
+    [{ CNI_ARGS: "A" }, 'invalid CNI_ARGS pair "A"'],
+    [{ CNI_ARGS: "A=" }, 'invalid CNI_ARGS pair "A="'],
+    [{ CNI_ARGS: "A=b;" }, 'invalid CNI_ARGS pair ""'],
+    [{ CNI_ARGS: "A=b=c" }, 'invalid CNI_ARGS pair "A=b=c"'],
+    [{ CAP_ARGS: "[]" }, "CAP_ARGS: it must be a JSON object"],
+    [{ CAP_ARGS: "{" }, "CAP_ARGS: "],
+  ];
+
+  for (const [env, message] of refused) {
+    test(`${JSON.stringify(env)} is refused before anything is run`, () => {
+      const { code, stderr } = patchbay(["add", "n", "/x", ...here()], env);
+      expect(code).toBe(1);
+      expect(stderr).toStartWith(`patchbay add: ${message}`);
+      expect(at.calls()).toEqual([]);
+    });
+  }
+
+  test("a failure is told on stderr in full, with exit status 1", () => {
+    at.plugin("one", { any: { stdout: { code: 11, msg: "try", details: "later" }, exit: 3 } });
+    expect(patchbay(["check", "n", "/x", ...here()]))
+      .toEqual({ code: 1, stdout: "", stderr: "patchbay check: try; later\n" });
+    expect(patchbay(["add", "unknown", "/x", ...here()]).stderr)
+      .toBe(`patchbay add: no net configuration with name "unknown" in ${configs}\n`);
+  });
+
+  test("gc keeps what is valid, and says what it deletes", () => {
+    for (const id of ["a", "b"]) patchbay(["add", "n", "/x", "--container-id", id, ...here()]);
+    const { code, stderr } = patchbay(["gc", "n", "--valid", "a/eth0", ...here()]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "deleting eth0 of container b from network n\n" });
+    expect(at.calls().slice(2)).toEqual(["DEL one", "GC one"]);
+    expect(at.stdin("GC one")["cni.dev/valid-attachments"]).toEqual([{ containerID: "a", ifname: "eth0" }]);
+  });
+
+  test("a result that cannot be written is taken back", () => {
+    const script = `exec ${PATCHBAY} add n /x ${here().join(" ")} >/dev/full`;
+    const { exitCode, stderr } = Bun.spawnSync(["sh", "-c", script], { env: {}, stderr: "pipe" });
+    expect(exitCode).toBe(1);
+    expect(String(stderr)).toContain("no space left on device");
+    expect(at.calls()).toEqual(["ADD one", "DEL one"]);
+    expect(readdirSync(`${at.runtime.cacheDirectory}/results`)).toEqual([]);
+  });
+
+  test("foreign plugins keep the umask we were given; our own files are private", () => {
+    writeFileSync(`${at.runtime.pluginPath}/one`, `#!/bin/sh\numask >${at.directory}/umask\necho '{}'\n`);
+    const script = `umask 022; exec ${PATCHBAY} add n /x ${here().join(" ")}`;
+    expect(Bun.spawnSync(["sh", "-c", script], { env: { PATH: "/bin:/usr/bin" } }).exitCode).toBe(0);
+    expect(readFileSync(`${at.directory}/umask`, "utf8")).toBe("0022\n");
+  });
+});
+
+describe("called as cnitool", () => {
+  test("too few arguments", () => {
+    const { code, stdout, stderr } = cnitool(["add", "n"]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toStartWith("Error: requires at least 2 arg(s), only received 1\nUsage: cnitool add");
+    expect(stderr).toEndWith("\nrequires at least 2 arg(s), only received 1\n");
+  });
+
+  test("an unknown command, and one of ours", () => {
+    for (const name of ["x", "install"]) {
+      const text = `unknown command "${name}" for "cnitool"`;
+      expect(cnitool([name]))
+        .toEqual({ code: 1, stdout: "", stderr: `Error: ${text}\nRun 'cnitool --help' for usage.\n${text}\n` });
+    }
+  });
+
+  test("no command prints the help; more arguments than needed are no error", () => {
+    expect(cnitool([])).toMatchObject({ code: 0, stderr: "" });
+    at.plugin("one", { ADD: { stdout: {} } });
+    expect(cnitool(["add", "n", "/x", "more", ...here()])).toMatchObject({ code: 0 });
+  });
+
+  test("an error stands before and after the usage", () => {
+    at.plugin("one", { ADD: { stdout: { code: 11, msg: "try", details: "later" }, exit: 3 } });
+    const { code, stderr } = cnitool(["add", "n", "/x", ...here()]);
+    expect(code).toBe(1);
+    expect(stderr).toStartWith('Error: plugin type="one" failed (add): try; later\nUsage: cnitool add');
+    expect(stderr).toEndWith('\nplugin type="one" failed (add): try; later\n');
+  });
+});

@@ -1,0 +1,122 @@
+/** Installing leaves no name without a plugin, loses no file of anybody, and can be undone. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import {
+  chmodSync,
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { pluginNames } from "../../../src/plugins/table.ts";
+import { PATCHBAY } from "../../support/plugins.ts";
+
+let directory: string, bin: string;
+beforeEach(() => {
+  directory = mkdtempSync(`${tmpdir()}/install-`);
+  bin = `${directory}/bin`;
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+function patchbay(args: string[], program = PATCHBAY) {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args], { env: {}, stdout: "pipe", stderr: "pipe" });
+  return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
+}
+
+const install = () => patchbay(["install", bin]);
+const uninstall = () => patchbay(["install", "--uninstall", bin]);
+
+test("one copy that everybody may run, and a link to it for every plugin", () => {
+  expect(install()).toMatchObject({ code: 0, stderr: "" });
+  expect(readdirSync(bin).sort()).toEqual(["patchbay", ...pluginNames].sort());
+  expect(statSync(`${bin}/patchbay`).mode & 0o7777).toBe(0o755);
+  expect(statSync(bin).mode & 0o7777).toBe(0o755);
+  expect(readFileSync(`${bin}/patchbay`).equals(readFileSync(PATCHBAY))).toBe(true);
+  for (const name of pluginNames) expect(readlinkSync(`${bin}/${name}`)).toBe("patchbay");
+  const about = Bun.spawnSync([`${bin}/bridge`], { env: {}, stdout: "pipe", stderr: "pipe" });
+  expect(String(about.stderr)).toStartWith("CNI bridge plugin v1.");
+});
+
+test("a second time changes nothing but the copy, and from the copy itself nothing at all", () => {
+  install();
+  const links = () => pluginNames.map((name) => lstatSync(`${bin}/${name}`).ino);
+  const before = links();
+  expect(install()).toEqual({ code: 0, stdout: `${bin}/patchbay: replaced\n`, stderr: "" });
+  expect(links()).toEqual(before);
+  const copy = statSync(`${bin}/patchbay`).ino;
+  expect(patchbay(["install", bin], `${bin}/patchbay`)).toEqual({ code: 0, stdout: "", stderr: "" });
+  expect(statSync(`${bin}/patchbay`).ino).toBe(copy);
+});
+
+test("what was there is kept, said, and put back", () => {
+  mkdirSync(bin);
+  writeFileSync(`${bin}/bridge`, "go bridge");
+  chmodSync(`${bin}/bridge`, 0o755);
+  symlinkSync("/usr/lib/cni/loopback", `${bin}/loopback`);
+  writeFileSync(`${bin}/unrelated`, "x");
+  const { code, stdout } = install();
+  expect(code).toBe(0);
+  expect(stdout).toContain(`${bin}/bridge: installed; what was there is now bridge.patchbay-backup\n`);
+  expect(readlinkSync(`${bin}/bridge`)).toBe("patchbay");
+  expect(readFileSync(`${bin}/bridge.patchbay-backup`, "utf8")).toBe("go bridge");
+  expect(readlinkSync(`${bin}/loopback.patchbay-backup`)).toBe("/usr/lib/cni/loopback");
+  expect(uninstall().stdout).toContain(`${bin}/bridge: put back what was there before\n`);
+  expect(readdirSync(bin).sort()).toEqual(["bridge", "loopback", "unrelated"]);
+  expect(readFileSync(`${bin}/bridge`, "utf8")).toBe("go bridge");
+  expect(statSync(`${bin}/bridge`).mode & 0o7777).toBe(0o755);
+  expect(readlinkSync(`${bin}/loopback`)).toBe("/usr/lib/cni/loopback");
+});
+
+test("a plugin that an upgrade put over ours is the one that is kept next", () => {
+  mkdirSync(bin);
+  writeFileSync(`${bin}/bridge`, "old");
+  install();
+  rmSync(`${bin}/bridge`);
+  writeFileSync(`${bin}/bridge`, "new");
+  install();
+  expect(readFileSync(`${bin}/bridge.patchbay-backup`, "utf8")).toBe("new");
+  uninstall();
+  expect(readFileSync(`${bin}/bridge`, "utf8")).toBe("new");
+});
+
+test("uninstalling leaves a foreign plugin alone, removes names we no longer have, and may be repeated", () => {
+  install();
+  rmSync(`${bin}/bridge`);
+  writeFileSync(`${bin}/bridge`, "foreign");
+  symlinkSync("patchbay", `${bin}/from-an-older-version`);
+  expect(uninstall().code).toBe(0);
+  expect(readdirSync(bin)).toEqual(["bridge"]);
+  expect(uninstall()).toEqual({ code: 0, stdout: "", stderr: "" });
+});
+
+test("a directory under a plugin's name is refused, and stays", () => {
+  mkdirSync(`${bin}/bridge`, { recursive: true });
+  expect(install()).toMatchObject({ code: 1, stderr: `patchbay install: ${bin}/bridge is a directory\n` });
+  expect(lstatSync(`${bin}/bridge`).isDirectory()).toBe(true);
+});
+
+test("a program with privileges of its own is not installed, nor installed over", () => {
+  install();
+  chmodSync(`${bin}/patchbay`, 0o4755);
+  expect(install()).toMatchObject({
+    code: 1,
+    stderr: `patchbay install: ${bin}/patchbay is setuid or setgid; it must be neither\n`,
+  });
+  const setgid = `${directory}/setgid`;
+  copyFileSync(PATCHBAY, setgid);
+  chmodSync(setgid, 0o2755);
+  expect(patchbay(["install", `${directory}/other`], setgid).code).not.toBe(0);
+  expect(readdirSync(directory).sort()).toEqual(["bin", "setgid"]);
+});
+
+test("a directory that cannot be written is an error, and leaves nothing", () => {
+  writeFileSync(bin, "");
+  expect(install()).toMatchObject({ code: 1, stderr: `patchbay install: stat ${bin}/patchbay: not a directory\n` });
+});
