@@ -19,6 +19,9 @@ export const flags = [
   "--minify",
   "--bytecode",
   "--reject-unresolved",
+  // Compiling what ran a few hundred times pays in a server; here it starts a thread that the process does not outlive.
+  // Measured: 0.5 ms of VERSION, without losing the compiler for the long loops of large stores.
+  "--compile-jit-policy=10",
   // A program that root runs must not read files of whatever directory it is started in.
   "--no-compile-autoload-dotenv",
   "--no-compile-autoload-bunfig",

@@ -244,9 +244,12 @@ function jsonSchemaText(schema: z.ZodType): string {
     override: ({ jsonSchema }) => {
       const written = jsonSchema as Record<string, unknown>;
       if (written.default === "") delete written.default;
+      const properties = (written.properties ?? {}) as Record<string, Record<string, unknown>>;
+      for (const key of written.required as string[] ?? []) delete properties[key]?.default;
       if (written.minimum === Number.MIN_SAFE_INTEGER) delete written.minimum;
       if (written.maximum === Number.MAX_SAFE_INTEGER) delete written.maximum;
       delete written.propertyNames;
+      delete written.format; // Ours are not among the standard's, and validators stop at formats they do not know.
       for (const key of Object.keys(written)) if (written[key] === undefined) delete written[key];
       if (written.type === "object" && JSON.stringify(written.additionalProperties) === "{}") {
         delete written.additionalProperties;

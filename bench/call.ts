@@ -1,0 +1,35 @@
+/** One call of one plugin, as an engine makes it. */
+import type { Container, Side } from "./machine.ts";
+import type { Finished, Prepared, Program } from "./process.ts";
+
+export const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** Debian's plugins know versions up to 1.0.0. */
+export const CNI_VERSION = "1.0.0";
+
+export function pluginCall(
+  side: Side,
+  plugin: string,
+  command: string,
+  conf: Record<string, unknown>,
+  container?: Pick<Container, "id" | "netnsPath">,
+): Program {
+  return {
+    path: `${side.bin}/${plugin}`,
+    env: {
+      PATH,
+      CNI_COMMAND: command,
+      CNI_PATH: side.bin,
+      ...container && { CNI_CONTAINERID: container.id, CNI_NETNS: container.netnsPath, CNI_IFNAME: "eth0" },
+    },
+    stdin: JSON.stringify({ cniVersion: CNI_VERSION, ...conf }),
+  };
+}
+
+/** What it took; throws what the program said when it failed. */
+export function succeed(prepared: Prepared, finished: Finished = prepared.run()): Finished {
+  if (finished.code !== 0) {
+    throw new Error(`exit status ${finished.code}: ${prepared.stdout()}${prepared.stderr()}`);
+  }
+  return finished;
+}

@@ -1,0 +1,145 @@
+/**
+ * Whole processes, timed from posix_spawn(3) to the end of wait4(2) with as little of our own in between as there can
+ * be: everything is prepared before the clock starts, and outputs go to files that are read after it stops.
+ */
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { bind, check, cString } from "../src/ffi/libc.ts";
+import { FFIType, ptr } from "../src/ffi/native.ts";
+
+const c = bind({
+  posix_spawn: { args: ["ptr", "ptr", "ptr", "ptr", "ptr", "ptr"], returns: "i32" },
+  posix_spawn_file_actions_init: { args: ["ptr"], returns: "i32" },
+  posix_spawn_file_actions_addopen: { args: ["ptr", "i32", "ptr", "i32", "i32"], returns: "i32" },
+  posix_spawn_file_actions_adddup2: { args: ["ptr", "i32", "i32"], returns: "i32" },
+  wait4: { args: ["i32", "ptr", "i32", "ptr"], returns: "i32" },
+  kill: { args: ["i32", "i32"], returns: "i32" },
+  prctl: { args: ["i32", FFIType.u64_fast], returns: "i32" },
+});
+
+export interface Program {
+  path: string;
+  /** Without the program's name, which is the path. */
+  args?: readonly string[];
+  env: Record<string, string>;
+  stdin?: string;
+}
+
+export interface Finished {
+  ms: number;
+  /** Exit status, or 128 + signal. */
+  code: number;
+}
+
+export interface Prepared {
+  /** Runs it once and waits for it. */
+  run(): Finished;
+  /** Starts it; the answer waits for it. */
+  start(): () => number;
+  stdout(): string;
+  stderr(): string;
+}
+
+let prepared = 0;
+
+/** Makes all that running the program asks for. `directory` takes its stdin, stdout and stderr as files. */
+export function prepare(program: Program, directory: string): Prepared {
+  mkdirSync(directory, { recursive: true });
+  const base = join(directory, String(prepared++));
+  writeFileSync(`${base}.in`, program.stdin ?? "");
+  const strings = (texts: readonly string[]) => {
+    const bytes = texts.map(cString);
+    return { bytes, pointers: new BigUint64Array([...bytes.map((one) => BigInt(ptr(one))), 0n]) };
+  };
+  const argv = strings([program.path, ...program.args ?? []]);
+  const environment = strings(Object.entries(program.env).map(([name, value]) => `${name}=${value}`));
+  const path = cString(program.path);
+  const actions = new Uint8Array(512);
+  const files = [`${base}.in`, `${base}.out`, `${base}.err`].map(cString);
+  c.posix_spawn_file_actions_init(actions);
+  const O_RDONLY = 0, O_WRONLY_CREAT_TRUNC = 0o1101;
+  files.forEach((file, fd) =>
+    c.posix_spawn_file_actions_addopen(actions, fd, file, fd === 0 ? O_RDONLY : O_WRONLY_CREAT_TRUNC, 0o600)
+  );
+  const pid = new Int32Array(1), status = new Int32Array(1);
+  const spawn = () => {
+    const errno = c.posix_spawn(pid, path, actions, null, argv.pointers, environment.pointers);
+    if (errno !== 0) throw new Error(`cannot start ${program.path}: errno ${errno}`);
+  };
+  const codeOf = (status: number) => (status & 0x7f) === 0 ? (status >> 8) & 0xff : 128 + (status & 0x7f);
+  return {
+    run() {
+      const started = Bun.nanoseconds();
+      spawn();
+      check("wait4", c.wait4(pid[0]!, status, 0, null));
+      const ms = (Bun.nanoseconds() - started) / 1e6;
+      // Only their addresses were handed over; this use keeps the bytes from being collected.
+      void argv.bytes, environment.bytes, files;
+      return { ms, code: codeOf(status[0]!) };
+    },
+    start() {
+      spawn();
+      const started = pid[0]!;
+      return () => {
+        check("wait4", c.wait4(started, status, 0, null));
+        return codeOf(status[0]!);
+      };
+    },
+    stdout: () => readFileSync(`${base}.out`, "utf8"),
+    stderr: () => readFileSync(`${base}.err`, "utf8"),
+  };
+}
+
+/**
+ * From now on, what our children leave behind becomes our child. Answers a function that waits for all of it: the
+ * work that a program hands to another process must not run into the next measurement.
+ */
+export function adoptOrphans(): () => void {
+  const PR_SET_CHILD_SUBREAPER = 36;
+  check("prctl", c.prctl(PR_SET_CHILD_SUBREAPER, 1));
+  const status = new Int32Array(1);
+  return () => {
+    while (c.wait4(-1, status, 0, null) > 0);
+  };
+}
+
+/**
+ * Memory of the program while it waits for its stdin, in KiB. The maximum that wait4 tells will not do: it counts the
+ * parent's memory at the moment of the start.
+ */
+export function memoryAtRest(program: Program, directory: string): { privateKiB: number; residentKiB: number } {
+  const child = Bun.spawn([program.path, ...program.args ?? []], {
+    env: program.env,
+    cwd: directory,
+    stdin: "pipe",
+    stdout: "ignore",
+    stderr: "ignore",
+  });
+  try {
+    Bun.sleepSync(100);
+    const rollup = readFileSync(`/proc/${child.pid}/smaps_rollup`, "utf8");
+    const figure = (name: string) => Number(rollup.match(new RegExp(`^${name}: +(\\d+) kB`, "m"))?.[1]);
+    return { privateKiB: figure("Private_Dirty"), residentKiB: figure("Rss") };
+  } finally {
+    child.kill("SIGKILL");
+  }
+}
+
+/** Drops the file from the page cache, then fills it again by one sequential read, as after copying it. */
+export function readAgain(path: string): void {
+  forget(path);
+  readFileSync(path);
+}
+
+/** Drops the file's clean pages from the page cache: the next start reads what it touches, as after a reboot. */
+export function forget(path: string): void {
+  const POSIX_FADV_DONTNEED = 4;
+  const { posix_fadvise, fsync } = bind({
+    posix_fadvise: { args: ["i32", FFIType.i64_fast, FFIType.i64_fast, "i32"], returns: "i32" },
+    fsync: { args: ["i32"], returns: "i32" },
+  });
+  const fd = openSync(path, "r");
+  fsync(fd);
+  posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  closeSync(fd);
+}

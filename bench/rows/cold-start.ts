@@ -1,0 +1,72 @@
+/**
+ * What the time of a whole process is made of: programs that do a little more each, built as dist/patchbay is, started
+ * in random order. The first is built as Bun leaves it; the last is started from the page cache of a fresh boot.
+ */
+import { join, resolve } from "node:path";
+import { build, flags } from "../../compile/build.ts";
+import type { Bench, Benchmark, Row } from "../bench.ts";
+import { PATH, succeed } from "../call.ts";
+import { forget, prepare, type Program } from "../process.ts";
+import { shuffled, summarise } from "../statistics.ts";
+
+const root = resolve(import.meta.dir, "../..");
+
+const steps: [program: string, name: string][] = [
+  ["empty", "cold start: empty program"],
+  ["leave", "cold start: + libc bound, left through it"],
+  ["echo", "cold start: + stdin, JSON, stdout"],
+  ["socket", "cold start: + netlink socket"],
+];
+
+export const coldStart: Benchmark = {
+  name: "cold-start",
+  run(bench) {
+    const { machine } = bench;
+    const version = { path: join(machine.ours.bin, "bridge"), env: { PATH, CNI_COMMAND: "VERSION" } };
+    const goVersion = { ...version, path: join(machine.go.bin, "bridge") };
+    const programs: { name: string; program: Program }[] = [
+      { name: "cold start: /bin/true", program: { path: "/bin/true", env: { PATH } } },
+      { name: "cold start: Go bridge VERSION", program: goVersion },
+      { name: "cold start: empty program as bun build makes it", program: program(asBunMakesIt(machine.scratch)) },
+      ...(bench.quick ? steps.slice(-1) : steps).map(([file, name]) => ({
+        name,
+        program: program(build(join(machine.scratch, `cold-${file}`), join(root, `bench/cold/${file}.ts`))),
+      })),
+      { name: "cold start: bridge VERSION", program: version },
+    ];
+    const contestants = programs.map(({ name, program }) => ({
+      name,
+      run: prepare(program, machine.scratch),
+      samples: [] as number[],
+    }));
+    for (let run = 0; run < bench.runs(200); run++) {
+      for (const { run, samples } of shuffled(contestants)) samples.push(succeed(run).ms);
+    }
+    const rows = contestants.map(({ name, samples }): Row => ({ name, unit: "ms", ours: summarise(samples) }));
+    return [...rows, afterBoot(bench, version)];
+  },
+};
+
+function program(path: string): Program {
+  return { path, env: { PATH }, stdin: "{}" };
+}
+
+function asBunMakesIt(scratch: string): string {
+  const out = join(scratch, "cold-plain");
+  const words = [process.execPath, "build", ...flags, `--outfile=${out}`, join(root, "bench/cold/empty.ts")];
+  const built = Bun.spawnSync(words, { cwd: root, stdout: "pipe", stderr: "pipe" });
+  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+  return out;
+}
+
+/** The page cache filled by page faults, which leaves it in small pieces. */
+function afterBoot(bench: Bench, version: Program): Row {
+  const { machine } = bench;
+  const run = prepare(version, machine.scratch);
+  forget(machine.patchbay);
+  const first = succeed(run).ms;
+  const samples: number[] = [];
+  for (let count = 0; count < bench.runs(200); count++) samples.push(succeed(run).ms);
+  const note = `page cache filled by page faults; the first start took ${first.toFixed(0)} ms`;
+  return { name: "cold start: bridge VERSION after a boot", unit: "ms", ours: summarise(samples), note };
+}

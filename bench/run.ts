@@ -1,0 +1,132 @@
+/**
+ * `npm run bench`: ours against Debian's Go plugins, paired in one run, and what our own time is made of.
+ *
+ *     --quick         smoke mode: everything once or twice, nothing to be learned from the figures
+ *     --only a,b      only these benchmarks (`--list` names them)
+ *     --out DIR       where latest.txt, latest.json and leases.svg go; bench/results otherwise
+ *
+ * Runs as root, in namespaces made for it; the machine is not changed.
+ */
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import type { Bench, Benchmark, Row } from "./bench.ts";
+import { openMachine } from "./machine.ts";
+import { picture } from "./picture.ts";
+import { readAgain } from "./process.ts";
+import { type Environment, environment, formatReport, formatRow } from "./report.ts";
+import { attach, loopback, masquerade } from "./rows/attach.ts";
+import { burst } from "./rows/burst.ts";
+import { coldStart } from "./rows/cold-start.ts";
+import { floor } from "./rows/floor.ts";
+import { hostLocal } from "./rows/host-local.ts";
+import { memory } from "./rows/memory.ts";
+import { micro } from "./rows/micro.ts";
+import { runtime } from "./rows/runtime.ts";
+import { staticAddresses, version } from "./rows/small.ts";
+
+const root = resolve(import.meta.dir, "..");
+const GO_PLUGINS = "/usr/lib/cni";
+const benchmarks: Benchmark[] = [
+  version,
+  loopback,
+  staticAddresses,
+  attach,
+  masquerade,
+  runtime,
+  hostLocal,
+  burst,
+  floor,
+  coldStart,
+  memory,
+  micro,
+];
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    only: { type: "string" },
+    list: { type: "boolean", default: false },
+    out: { type: "string", default: join(root, "bench/results") },
+    inside: { type: "boolean", default: false },
+  },
+});
+
+if (values.list) {
+  console.log(benchmarks.map(({ name }) => name).join("\n"));
+} else if (values.inside) {
+  await measure();
+} else {
+  process.exitCode = enterNamespaces();
+}
+
+/** Runs this program again in namespaces of its own, which end with it. */
+function enterNamespaces(): number {
+  const script = [
+    "mount -t tmpfs -o mode=755 tmpfs /run",
+    "mkdir /run/netns",
+    "mount -t tmpfs -o mode=755 tmpfs /var/lib/cni 2>/dev/null || true",
+    'exec "$@"',
+  ].join(" && ");
+  const again = [process.execPath, import.meta.path, "--inside", ...process.argv.slice(2)];
+  const unshare = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", script, "sh", ...again];
+  return Bun.spawnSync(unshare, { stdin: "ignore", stdout: "inherit", stderr: "inherit" }).exitCode;
+}
+
+async function measure() {
+  const patchbay = join(root, "dist/patchbay");
+  for (const needed of [patchbay, join(GO_PLUGINS, "bridge")]) {
+    if (!existsSync(needed)) throw new Error(`${needed} is missing; npm run bench sets everything up`);
+  }
+  const wanted = values.only?.split(",");
+  const unknown = wanted?.filter((name) => !benchmarks.some((one) => one.name === name)) ?? [];
+  if (unknown.length > 0) throw new Error(`no benchmark is called ${unknown.join(", ")}; see --list`);
+
+  const scratch = mkdtempSync(join(tmpdir(), "patchbay-bench-"));
+  try {
+    const bench: Bench = {
+      machine: openMachine(patchbay, GO_PLUGINS, scratch),
+      quick: values.quick,
+      runs: (full) => (values.quick ? Math.min(full, 2) : full),
+    };
+    // Both sides start from the same page cache: what one sequential read leaves there.
+    for (
+      const path of [
+        patchbay,
+        ...["bridge", "host-local", "loopback", "static"].map((name) => join(GO_PLUGINS, name)),
+      ]
+    ) {
+      readAgain(path);
+    }
+    const about = environment(scratch);
+    const rows: Row[] = [];
+    for (const benchmark of benchmarks.filter(({ name }) => wanted?.includes(name) ?? true)) {
+      console.error(`[bench] ${benchmark.name}`);
+      try {
+        for (const row of await benchmark.run(bench)) {
+          console.error(`        ${formatRow(row)}`);
+          rows.push(row);
+        }
+      } catch (error) {
+        console.error(`[bench] ${benchmark.name} FAILED`, error);
+        process.exitCode = 1;
+      }
+    }
+    report(about, rows);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+function report(about: Environment, rows: Row[]) {
+  const text = formatReport(about, rows, values.quick);
+  console.log(text);
+  mkdirSync(values.out, { recursive: true });
+  writeFileSync(join(values.out, "latest.txt"), text);
+  writeFileSync(
+    join(values.out, "latest.json"),
+    `${JSON.stringify({ about, quick: values.quick, rows }, undefined, 2)}\n`,
+  );
+  if (rows.some(({ leases }) => leases !== undefined)) writeFileSync(join(values.out, "leases.svg"), picture(rows));
+}
