@@ -1,0 +1,163 @@
+/** `patchbay add` and its sisters on real networks: in one process, and beside plugins of another make. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
+import { type Container, type Machine, openMachine, type Outcome } from "../support/machine.ts";
+import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
+
+let machine: Machine;
+let directory: string;
+beforeAll(async () => {
+  machine = await openMachine();
+  directory = mkdtempSync(`${tmpdir()}/networks-`);
+  mkdirSync(`${directory}/configs`);
+});
+afterAll(async () => {
+  rmSync(directory, { recursive: true });
+  await machine[Symbol.asyncDispose]();
+});
+
+const bridge = {
+  type: "bridge",
+  bridge: "br0",
+  isGateway: true,
+  ipam: { type: "host-local", ranges: [[{ subnet: "10.9.0.0/24" }]], routes: [{ dst: "0.0.0.0/0" }] },
+};
+
+const network = (name: string, plugins: unknown[], cniVersion = "1.1.0") => {
+  const list = { cniVersion, name, plugins };
+  writeFileSync(`${directory}/configs/${name}.conflist`, JSON.stringify(list));
+};
+
+const patchbay = (args: string[], env: Record<string, string> = {}, tracing: string[] = []): Promise<Outcome> =>
+  machine.run([...tracing, PATCHBAY, ...args], { env: { NETCONFPATH: `${directory}/configs`, ...env } });
+
+let made = 0;
+const newContainer = () => machine.container(`n${++made}`);
+const addresses = (container: Container) => machine.sh("ip -o addr show dev eth0", { in: container });
+const silent = { code: 0, stdout: "", stderr: "" };
+
+describe("every plugin is found in this program when CNI_PATH is not set", () => {
+  test("a whole life: add, check, status, del, in one process each", async () => {
+    network("one", [{ type: "loopback" }, bridge]);
+    const container = await newContainer();
+    const trace = `${directory}/trace`;
+    const traced = ["strace", "-f", "-qq", "-e", "trace=execve", "-o", trace];
+    const added = await patchbay(["add", "one", container.netnsPath], {}, traced);
+    expect(added).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(added.stdout)).toMatchObject({
+      cniVersion: "1.1.0",
+      ips: [{ address: "10.9.0.2/24", gateway: "10.9.0.1" }],
+    });
+    expect(await addresses(container)).toContain("10.9.0.2/24");
+    // strace's own start of the program is the only one.
+    expect((await Bun.file(trace).text()).match(/execve\(/g)?.length).toBe(1);
+    expect(await patchbay(["check", "one", container.netnsPath])).toEqual(silent);
+    expect(await patchbay(["status", "one"])).toEqual(silent);
+    expect(await patchbay(["del", "one", container.netnsPath])).toEqual(silent);
+    expect(await patchbay(["del", "one", container.netnsPath])).toEqual(silent);
+    expect((await machine.run(["ip", "link", "show", "eth0"], { in: container })).code).not.toBe(0);
+  });
+
+  test("a plugin that is not in it is said to be nowhere", async () => {
+    network("foreign", [{ type: "calico" }]);
+    const container = await newContainer();
+    expect(await patchbay(["add", "foreign", container.netnsPath])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr:
+        'patchbay add: plugin type="calico" failed (add): no paths provided; "calico" is not part of patchbay\n',
+    });
+  });
+});
+
+describe("nothing is left", () => {
+  let before: Moment;
+  beforeAll(async () => {
+    network("one", [bridge]);
+    const container = await newContainer();
+    await patchbay(["add", "one", container.netnsPath]);
+    await patchbay(["del", "one", container.netnsPath]);
+    await machine.removeContainer(container);
+    before = await quietMoment(machine);
+  });
+
+  test("by an ADD that fails in a later plugin", async () => {
+    const bin = `${directory}/bin`;
+    mkdirSync(bin);
+    for (const name of ["bridge", "host-local"]) symlinkSync(PATCHBAY, `${bin}/${name}`);
+    writeFileSync(
+      `${bin}/fails`,
+      `#!/bin/sh\n[ $CNI_COMMAND != ADD ] || { echo '{"code":11,"msg":"no"}'; exit 1; }\n`,
+      {
+        mode: 0o755,
+      },
+    );
+    network("one", [bridge, { type: "fails" }]);
+    const container = await newContainer();
+    const { code, stdout, stderr } = await patchbay(["add", "one", container.netnsPath], { CNI_PATH: bin });
+    network("one", [bridge]);
+    expect({ code, stdout, stderr })
+      .toEqual({ code: 1, stdout: "", stderr: 'patchbay add: plugin type="fails" failed (add): no\n' });
+    await machine.removeContainer(container);
+    expect(await leftSince(before, machine)).toEqual([]);
+  });
+
+  test("by a DEL after the namespace is gone and the cache is lost", async () => {
+    const container = await newContainer();
+    await patchbay(["add", "one", container.netnsPath]);
+    await machine.removeContainer(container);
+    await machine.sh("rm -r /var/lib/cni/results");
+    expect(await patchbay(["del", "one", container.netnsPath])).toEqual(silent);
+    expect(await leftSince(before, machine)).toEqual([]);
+  });
+
+  test("by a GC of attachments nobody names", async () => {
+    const containers = await Promise.all([newContainer(), newContainer()]);
+    for (const { netnsPath } of containers) await patchbay(["add", "one", netnsPath]);
+    const { code, stderr } = await patchbay(["gc", "one"]);
+    expect(code).toBe(0);
+    expect(stderr.match(/^deleting eth0 of container cnitool-\w{20} from network one$/gm)?.length).toBe(2);
+    for (const container of containers) await machine.removeContainer(container);
+    expect(await leftSince(before, machine)).toEqual([]);
+  });
+});
+
+describe("plugins of both makes in one network", () => {
+  const mixed: [name: string, paths: string[]][] = [
+    ["our bridge with Go's host-local", ["bridge=ours", "host-local=go"]],
+    ["Go's bridge with our host-local", ["bridge=go", "host-local=ours"]],
+  ];
+  for (const [name, paths] of mixed) {
+    test(name, async () => {
+      const bin = mkdtempSync(`${directory}/mixed-`);
+      for (const path of paths) {
+        const [type, make] = path.split("=");
+        symlinkSync(`${make === "go" ? GO_PLUGINS : patchbayPlugins()}/${type}`, `${bin}/${type}`);
+      }
+      network("mixed", [{ ...bridge, bridge: "br1" }], "1.0.0");
+      const container = await newContainer();
+      const env = { CNI_PATH: bin };
+      const added = await patchbay(["add", "mixed", container.netnsPath], env);
+      expect(added).toMatchObject({ code: 0 });
+      const [{ address }] = JSON.parse(added.stdout).ips;
+      expect(await addresses(container)).toContain(address);
+      expect(await patchbay(["check", "mixed", container.netnsPath], env)).toEqual(silent);
+      expect(await patchbay(["del", "mixed", container.netnsPath], env)).toEqual(silent);
+      expect(await machine.sh("ls /var/lib/cni/networks/mixed /var/lib/cni/results")).not.toContain(
+        address.split("/")[0],
+      );
+    });
+  }
+});
+
+test("a second ADD of what is attached fails, and leaves the first alone", async () => {
+  network("one", [bridge]);
+  const container = await newContainer();
+  const first = await patchbay(["add", "one", container.netnsPath]);
+  expect((await patchbay(["add", "one", container.netnsPath])).code).toBe(1);
+  expect(await addresses(container)).toContain(JSON.parse(first.stdout).ips[0].address);
+  expect(await patchbay(["check", "one", container.netnsPath])).toEqual(silent);
+  expect(await patchbay(["del", "one", container.netnsPath])).toEqual(silent);
+});
