@@ -1,0 +1,45 @@
+#!/bin/busybox sh
+# First program of the tests' virtual machine, run twice: in the initramfs by busybox, where it makes the root, and in
+# that root with the argument "run". The root is the host's, read-only over 9p, under a tmpfs that takes every write.
+# Whatever goes wrong ends the machine; what it said last is then in console.log.
+set -e
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+
+if [ "$1" != run ]; then
+  /bin/busybox --install /bin
+  mkdir -p /dev /proc /sys /lower /upper /root
+  mount -t devtmpfs devtmpfs /dev
+  mount -t proc proc /proc
+  mount -t sysfs sysfs /sys
+  # shellcheck disable=SC2046
+  modprobe -a $(cat /modules)
+  mount -t 9p -o trans=virtio,version=9p2000.L,cache=loose,msize=524288,ro host /lower
+  mount -t tmpfs -o mode=755 tmpfs /upper
+  mkdir /upper/files /upper/work
+  mount -t overlay -o lowerdir=/lower,upperdir=/upper/files,workdir=/upper/work overlay /root
+  for directory in dev proc sys; do mount --move /$directory /root/$directory; done
+  mount -t tmpfs -o mode=755 tmpfs /root/run
+  mkdir -p /root/run/vm/share /root/lib/modules
+  cp /bin/busybox /root/run/vm/modprobe
+  cp /init /root/run/vm/init
+  mount -t 9p -o trans=virtio,version=9p2000.L,msize=524288 share /root/run/vm/share
+  mount --bind "/root$tree/lib/modules" /root/lib/modules
+  exec switch_root /root /bin/sh /run/vm/init run
+fi
+
+trap 'echo o >/proc/sysrq-trigger; sleep 60' EXIT
+echo /run/vm/modprobe >/proc/sys/kernel/modprobe
+echo tests >/proc/sys/kernel/hostname
+ln -sfn /proc/self/fd /dev/fd
+mkdir -p /dev/pts /dev/shm /run/lock
+mount -t devpts devpts /dev/pts
+mount -t tmpfs tmpfs /dev/shm
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+# The one module no request loads by itself: its device file is missing until it is there.
+/run/vm/modprobe tun
+ip link set lo up
+
+status=0
+sh /run/vm/share/command </dev/null >/dev/vport0p1 2>&1 || status=$?
+echo $status >/run/vm/share/status

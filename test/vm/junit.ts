@@ -1,0 +1,26 @@
+/** The test cases of a report that `bun test --reporter=junit` wrote. */
+
+export interface TestCase {
+  /** `file > describe > name`; the describes innermost first, as Bun writes them. */
+  name: string;
+  outcome: "passed" | "failed" | "skipped";
+}
+
+export function readJUnit(xml: string): TestCase[] {
+  return [...xml.matchAll(/<testcase ([^>]*?)(?:\/>|>(.*?)<\/testcase>)/gs)].map(([, attributes, content = ""]) => {
+    const attribute = (name: string) => unescape(attributes!.match(new RegExp(`\\b${name}="([^"]*)"`))![1]!);
+    const name = [attribute("file"), attribute("classname"), attribute("name")].filter(Boolean).join(" > ");
+    return { name, outcome: outcomeOf(content) };
+  });
+}
+
+function outcomeOf(content: string): TestCase["outcome"] {
+  if (/<(failure|error)\b/.test(content)) return "failed";
+  return /<skipped\b/.test(content) ? "skipped" : "passed";
+}
+
+const ENTITIES: Record<string, string> = { lt: "<", gt: ">", quot: '"', apos: "'", amp: "&" };
+
+function unescape(text: string): string {
+  return text.replace(/&(?:#(\d+)|(\w+));/g, (_, code, name) => code ? String.fromCodePoint(code) : ENTITIES[name]!);
+}

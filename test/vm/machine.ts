@@ -1,0 +1,128 @@
+/**
+ * One boot of the virtual machine: qemu in software emulation (a /dev/kvm that exists may still hang), Debian's kernel, and
+ * the host's files as they are, writes kept in memory. A script runs inside, its output streams out, and its exit
+ * status comes back.
+ */
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { initramfs } from "./initramfs.ts";
+import type { Kernel } from "./kernel.ts";
+
+export interface Outcome {
+  status: number;
+  /** What the script left in `SHARE`, by name. */
+  files: Map<string, string>;
+}
+
+/** The directory that both sides write, as the script sees it. */
+export const SHARE = "/run/vm/share";
+export const QEMU = "qemu-system-x86_64";
+
+const BOOT_MODULES = ["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay"];
+const MEMORY_MIB = 2048;
+const LINES_SHOWN_OF_CONSOLE = 40;
+
+export async function boot(kernel: Kernel, cache: string, script: string, limitMs: number): Promise<Outcome> {
+  const share = join(cache, `run.${process.pid}`);
+  const path = (name: string) => join(share, name);
+  mkdirSync(share);
+  try {
+    writeFileSync(path("command"), script);
+    writeFileSync(path("initrd"), initramfs(bootFiles(kernel)));
+    // Should this process be killed, its virtual machine must not run on.
+    const command = ["setpriv", "--pdeathsig", "KILL", QEMU, ...qemuArguments(kernel, share)];
+    const qemu = Bun.spawn(command, {
+      // Open and silent: at its end qemu would hang up the port that carries the output.
+      stdin: "pipe",
+      stdout: "inherit",
+      stderr: "inherit",
+      timeout: limitMs,
+      killSignal: "SIGKILL",
+    });
+    // Interrupted, it ends without a result, and what is left of it is removed as ever.
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => qemu.kill("SIGKILL"));
+    await qemu.exited;
+    const files = new Map(readdirSync(share).map((name) => [name, readFileSync(path(name), "utf8")]));
+    const status = files.get("status");
+    if (status !== undefined) return { status: Number(status), files };
+    const ending = qemu.signalCode === "SIGKILL"
+      ? `killed after ${limitMs / 1000} s`
+      : `qemu's exit ${qemu.exitCode}`;
+    const said = (files.get("console.log") ?? "").trimEnd().split("\n").slice(-LINES_SHOWN_OF_CONSOLE).join("\n");
+    throw new Error(`the virtual machine ended without a result (${ending}); its console said last:\n${said}`);
+  } finally {
+    rmSync(share, { recursive: true, force: true });
+  }
+}
+
+function qemuArguments(kernel: Kernel, share: string): string[] {
+  const shared = (id: string, path: string, options: string) => [
+    "-fsdev",
+    `local,id=${id},path=${path},security_model=none,multidevs=remap${options}`,
+    "-device",
+    `virtio-9p-pci,fsdev=${id},mount_tag=${id}`,
+  ];
+  const cpus = Math.min(navigator.hardwareConcurrency, 4);
+  return [
+    ...["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"],
+    ...[
+      "-accel",
+      "tcg,thread=multi",
+      "-cpu",
+      "max",
+      "-smp",
+      `${cpus}`,
+      "-m",
+      `${MEMORY_MIB}`,
+    ],
+    ...["-kernel", kernel.image, "-initrd", join(share, "initrd")],
+    // What the kernel does not know goes to init, words as arguments and assignments as its environment.
+    ...["-append", `console=ttyS0 panic=-1 mitigations=off init_on_alloc=0 quiet tree=${resolve(kernel.tree)}`],
+    ...["-serial", `file:${join(share, "console.log")}`],
+    ...["-device", "virtio-serial-pci", "-chardev", "stdio,id=output,signal=off"],
+    ...["-device", "virtserialport,chardev=output,nr=1"],
+    ...shared("host", "/", ",readonly=on"),
+    ...shared("share", share, ""),
+  ];
+}
+
+function bootFiles(kernel: Kernel) {
+  const modules = `lib/modules/${kernel.release}`;
+  const dependencies = readFileSync(join(kernel.tree, modules, "modules.dep"), "utf8").split("\n");
+  const lines = closure(dependencies, BOOT_MODULES);
+  const needed = lines.flatMap((line) => line.split(":")[0]!);
+  const directories = new Set(["bin", ...needed.map((path) => `${modules}/${path}`).flatMap(parents)]);
+  const file = (path: string, from = join(kernel.tree, path)) => ({ path, content: readFileSync(from) });
+  return [
+    ...[...directories].map((path) => ({ path })),
+    file("bin/busybox"),
+    file("init", join(import.meta.dir, "init.sh")),
+    { path: "modules", content: Buffer.from(BOOT_MODULES.join(" ")) },
+    { path: `${modules}/modules.dep`, content: Buffer.from(lines.join("\n") + "\n") },
+    ...needed.map((path) => file(`${modules}/${path}`)),
+  ];
+}
+
+/** The lines of modules.dep for these modules and all they need. */
+function closure(dependencies: string[], names: string[]): string[] {
+  const wanted = new Set<string>();
+  const take = (line: string) => {
+    if (wanted.has(line)) return;
+    wanted.add(line);
+    for (const path of line.split(":")[1]!.trim().split(" ").filter(Boolean)) {
+      take(dependencies.find((other) => other.startsWith(`${path}:`))!);
+    }
+  };
+  for (const name of names) {
+    const line = dependencies.find((other) => basename(other.split(":")[0]!) === `${name}.ko`);
+    if (line === undefined) throw new Error(`the kernel has no module ${name}`);
+    take(line);
+  }
+  return [...wanted];
+}
+
+/** Each directory above a path, the topmost first. */
+function parents(path: string): string[] {
+  const parts = path.split("/");
+  return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join("/"));
+}
