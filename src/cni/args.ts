@@ -17,13 +17,14 @@ export function parseCniArgs<Key extends string>(
   const unknown: string[] = [];
   let ignoreUnknown = false;
   for (const pair of text.split(";")) {
-    const [key, value, ...more] = pair.split("=");
-    if (value === undefined || more.length > 0) throw invalid(`invalid pair ${goQuote(pair)}`);
+    const equals = pair.indexOf("=");
+    if (equals < 0 || equals !== pair.lastIndexOf("=")) throw invalid(`invalid pair ${goQuote(pair)}`);
+    const key = pair.slice(0, equals), value = pair.slice(equals + 1);
     if (key === "IgnoreUnknown") ignoreUnknown = parseBoolean(value, pair);
     else if (knownKeys.includes(key as Key)) found[key as Key] = value;
-    else unknown.push(goQuote(pair));
+    else unknown.push(pair);
   }
-  if (unknown.length > 0 && !ignoreUnknown) throw invalid(`unknown args [${unknown.join(" ")}]`);
+  if (unknown.length > 0 && !ignoreUnknown) throw invalid(`unknown args [${unknown.map(goQuote).join(" ")}]`);
   return found;
 }
 

@@ -35,7 +35,10 @@ export const addressOrCidr = z.string()
   .overwrite((text) => (canonicalPrefix(text) ?? canonicalAddress(text))!)
   .meta({ format: "ip-or-cidr", examples: ["10.244.0.5", "10.244.0.5/24"] });
 
-const versionText = z.string().meta({ pattern: "^\\d+\\.\\d+\\.\\d+$", examples: ["1.1.0", "1.0.0", "0.4.0"] });
+export const versionText = z.string().meta({
+  pattern: "^\\d+\\.\\d+\\.\\d+$",
+  examples: ["1.1.0", "1.0.0", "0.4.0"],
+});
 
 const bitsPerSecond = z.int().meta({ minimum: 0 });
 const mtu = z.int().meta({ minimum: 68, maximum: 65535 });

@@ -1,7 +1,8 @@
 /**
  * What the generated validators are made of: one function a JSON type, each answering the value or refusing it with
  * the path of its key. Compiled from zod schemas by compile/validators.ts; zod itself stays out of the program,
- * because loading it costs more than a whole attachment.
+ * because loading it costs more than a whole attachment. Loops stand where `map` and the like could: the engine
+ * compiles those from source in every process that uses them, for as much time as all the rest takes.
  */
 import { canonicalAddress, canonicalPrefix } from "../net/address.ts";
 import { CniError, INVALID_CONFIG, UNSUPPORTED_FIELD } from "./error.ts";
@@ -37,7 +38,9 @@ export function integer(value: unknown, at: string): number {
 
 export function list<Item>(value: unknown, at: string, item: (value: unknown, at: string) => Item): Item[] {
   if (!Array.isArray(value)) throw wrongType(at, "a list", value);
-  return value.map((entry, index) => item(entry, `${at}[${index}]`));
+  const items: Item[] = [];
+  for (let index = 0; index < value.length; index++) items.push(item(value[index], `${at}[${index}]`));
+  return items;
 }
 
 /** An object whose keys are data. It has no prototype, so that only keys that were written can be read from it. */

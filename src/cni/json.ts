@@ -13,11 +13,12 @@ export const DOCUMENT_LIMIT_BYTES = 16 * 1024 * 1024;
 /** No configuration or result nests deeper than a dozen. */
 export const DOCUMENT_LIMIT_DEPTH = 100;
 
-// A byte order mark is not JSON, and Go refuses it too. Bad UTF-8 becomes U+FFFD, as Go has it.
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const decoder = new TextDecoder();
 
+/** Bad UTF-8 becomes U+FFFD, as Go has it. A byte order mark stays what it is: not JSON. */
 export function decodeText(bytes: Uint8Array): string {
-  return decoder.decode(bytes);
+  const text = decoder.decode(bytes);
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? `\ufeff${text}` : text;
 }
 
 /** Throws a CniError of code 6 whose message starts with `subject`. */
@@ -45,13 +46,16 @@ function failure(subject: string, reason: string, cause?: unknown): CniError {
 }
 
 function mayNestDeeper(text: string): boolean {
-  let brackets = 0;
-  for (const bracket of ["{", "["]) {
-    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) {
-      if (++brackets > DOCUMENT_LIMIT_DEPTH) return true;
-    }
+  return count(text, "{") + count(text, "[") > DOCUMENT_LIMIT_DEPTH;
+}
+
+/** How often the character occurs; stops where it no longer matters. */
+function count(text: string, character: string): number {
+  let found = 0;
+  for (let at = text.indexOf(character); at >= 0; at = text.indexOf(character, at + 1)) {
+    if (++found > DOCUMENT_LIMIT_DEPTH) break;
   }
-  return false;
+  return found;
 }
 
 function nestsDeeper(value: unknown, allowed: number): boolean {

@@ -7,12 +7,12 @@
  */
 import { CniError, DECODING_FAILURE, INCOMPATIBLE_VERSION } from "./error.ts";
 import { decoding } from "./decode.ts";
-import { foldKey, isObject, parseDocument } from "./json.ts";
+import { field, isObject, parseDocument } from "./json.ts";
 import { goQuote } from "./quote.ts";
 import { decodeResult01, decodeResult03, decodeResult10 } from "./result.validate.gen.ts";
 import { CURRENT_VERSION, KNOWN_VERSIONS, resultFamily, UNSTATED_VERSION } from "./versions.ts";
 import { isV6 } from "../net/address.ts";
-import type { Dns, IpConfig, Result, Route } from "./result.ts";
+import type { Dns, Result, Route } from "./result.ts";
 import type { Result01, Result03 } from "./result.schema.ts";
 
 /** A result in the form of the version it is written in. */
@@ -27,8 +27,7 @@ export function parsePrevResult(conf: { cniVersion: string; prevResult?: unknown
   if (prevResult === undefined || prevResult === null) return undefined;
   return decoding("could not parse prevResult", () => {
     // A version of its own counts in whatever case its key is written, also when it is empty.
-    const unstated = isObject(prevResult) &&
-      !Object.keys(prevResult).some((key) => foldKey(key) === "cniversion" && prevResult[key] !== null);
+    const unstated = isObject(prevResult) && field(prevResult, "cniVersion") === undefined;
     const document = unstated ? { ...prevResult, cniVersion: conf.cniVersion } : prevResult;
     return newestResult(readResult(document, conf.cniVersion));
   }, DECODING_FAILURE);
@@ -126,7 +125,7 @@ function splitFamilies({ ips = [], routes = [], dns, cniVersion }: Result03): Re
     const found = ips.find((ip) => ip.version === version);
     if (found === undefined) return undefined;
     const own = routes.filter((route) => isV6(route.dst) === (version === "6"));
-    return { ip: found.address, gateway: found.gateway, routes: own.map(({ dst, gw }) => ({ dst, gw })) };
+    return { ip: found.address, gateway: found.gateway, routes: mapped(own, ({ dst, gw }) => ({ dst, gw })) };
   };
   const ip4 = first("4"), ip6 = first("6");
   if (!ip4 && !ip6) throw new CniError(INCOMPATIBLE_VERSION, "cannot convert: no valid IP addresses");
@@ -135,15 +134,15 @@ function splitFamilies({ ips = [], routes = [], dns, cniVersion }: Result03): Re
 
 /** 0.4.0 to 1.0.0: addresses lose their `version`. */
 function dropVersions({ interfaces, ips, routes, dns, cniVersion }: Result03): Result {
-  return { cniVersion, interfaces, ips: ips?.map(({ version: _, ...ip }) => ip), routes, dns };
+  return { cniVersion, interfaces, ips: ips && mapped(ips, ({ version: _, ...ip }) => ip), routes, dns };
 }
 
 /** 1.0.0 to 0.4.0: addresses get their `version` back; interfaces lose what 1.1.0 brought. */
 function listVersions({ interfaces, ips, routes, dns, cniVersion }: Result): Result03 {
   return {
     cniVersion,
-    interfaces: interfaces?.map(({ name, mac, sandbox }) => ({ name, mac, sandbox })),
-    ips: ips?.map((ip) => ({ version: isV6(ip.address) ? "6" : "4", ...ip })),
+    interfaces: interfaces && mapped(interfaces, ({ name, mac, sandbox }) => ({ name, mac, sandbox })),
+    ips: ips && mapped(ips, (ip) => ({ version: isV6(ip.address) ? "6" : "4", ...ip })),
     routes,
     dns,
   };
@@ -160,73 +159,62 @@ export function printResult(from: VersionedResult): string {
   return JSON.stringify(printable(from), null, 4);
 }
 
-function printable(from: VersionedResult): unknown {
-  const cniVersion = from.result.cniVersion;
-  const dns = printableDns(from.result.dns);
-  switch (from.family) {
-    case "0.1": {
-      const { ip4, ip6 } = from.result;
-      return { cniVersion, ip4: printableAddressing(ip4), ip6: printableAddressing(ip6), dns: dns ?? {} };
-    }
-    case "0.3": {
-      const { interfaces, ips, routes } = from.result;
+function printable({ family, result }: VersionedResult): unknown {
+  const { cniVersion } = result;
+  const dns = printableDns(result.dns);
+  switch (family) {
+    case "0.1":
       return {
         cniVersion,
-        interfaces: filled(
-          interfaces?.map(({ name, mac, sandbox }) => ({
-            name,
-            mac: mac || undefined,
-            sandbox: sandbox || undefined,
-          })),
-        ),
-        ips: filled(
-          ips?.map((ip) => ({
-            version: ip.version,
-            interface: ip.interface,
-            address: ip.address,
-            gateway: ip.gateway || undefined,
-          })),
-        ),
-        routes: filled(routes?.map(printableRoute)),
+        ip4: printableAddressing(result.ip4),
+        ip6: printableAddressing(result.ip6),
         dns: dns ?? {},
       };
-    }
-    case "1.0": {
-      const { interfaces, ips, routes } = from.result;
+    case "0.3":
+      return {
+        cniVersion,
+        interfaces: printables(result.interfaces, ({ name, mac, sandbox }) => ({
+          name,
+          mac: mac || undefined,
+          sandbox: sandbox || undefined,
+        })),
+        ips: printables(result.ips, ({ version, interface: index, address, gateway }) => ({
+          version,
+          interface: index,
+          address,
+          gateway: gateway || undefined,
+        })),
+        routes: printables(result.routes, printableRoute),
+        dns: dns ?? {},
+      };
+    case "1.0":
       return {
         cniVersion,
         dns: dns && { domain: dns.domain, nameservers: dns.nameservers, options: dns.options, search: dns.search },
-        interfaces: filled(
-          interfaces?.map((found) => ({
-            mac: found.mac || undefined,
-            mtu: found.mtu || undefined,
-            name: found.name,
-            pciID: found.pciID || undefined,
-            sandbox: found.sandbox || undefined,
-            socketPath: found.socketPath || undefined,
-          })),
-        ),
-        ips: filled(
-          ips?.map((ip: IpConfig) => ({
-            address: ip.address,
-            gateway: ip.gateway || undefined,
-            interface: ip.interface,
-          })),
-        ),
-        routes: filled(
-          routes?.map((route) => {
-            const { dst, gw, mtu, advmss, priority, table, scope } = printableRoute(route);
-            return { advmss, dst, gw, mtu, priority, scope, table };
-          }),
-        ),
+        interfaces: printables(result.interfaces, ({ mac, mtu, name, pciID, sandbox, socketPath }) => ({
+          mac: mac || undefined,
+          mtu: mtu || undefined,
+          name,
+          pciID: pciID || undefined,
+          sandbox: sandbox || undefined,
+          socketPath: socketPath || undefined,
+        })),
+        ips: printables(result.ips, ({ address, gateway, interface: index }) => ({
+          address,
+          gateway: gateway || undefined,
+          interface: index,
+        })),
+        routes: printables(result.routes, (route) => {
+          const { dst, gw, mtu, advmss, priority, table, scope } = printableRoute(route);
+          return { advmss, dst, gw, mtu, priority, scope, table };
+        }),
       };
-    }
   }
 }
 
 function printableAddressing(side: Result01["ip4"]): unknown {
   if (side === undefined) return undefined;
-  return { ip: side.ip, gateway: side.gateway || undefined, routes: filled(side.routes?.map(printableRoute)) };
+  return { ip: side.ip, gateway: side.gateway || undefined, routes: printables(side.routes, printableRoute) };
 }
 
 /** A metric of 0 is no metric; table 0 and scope 0 are values. */
@@ -244,12 +232,24 @@ function printableRoute({ dst, gw, mtu, advmss, priority, table, scope }: Route)
 
 /** undefined when nothing is in it. */
 function printableDns(dns: Dns | undefined): Dns | undefined {
-  const nameservers = filled(dns?.nameservers), search = filled(dns?.search), options = filled(dns?.options);
-  const domain = dns?.domain || undefined;
+  if (dns === undefined) return undefined;
+  const nameservers = filled(dns.nameservers), search = filled(dns.search), options = filled(dns.options);
+  const domain = dns.domain || undefined;
   if (!nameservers && !domain && !search && !options) return undefined;
   return { nameservers, domain, search, options };
 }
 
+function printables<Item>(items: Item[] | undefined, print: (item: Item) => unknown): unknown[] | undefined {
+  return items?.length ? mapped(items, print) : undefined;
+}
+
 function filled<Item>(items: Item[] | undefined): Item[] | undefined {
   return items?.length ? items : undefined;
+}
+
+/** Array.prototype.map, which the engine would compile from source in every process (see decode.ts). */
+function mapped<Item, Made>(items: Item[], make: (item: Item) => Made): Made[] {
+  const made: Made[] = [];
+  for (const item of items) made.push(make(item));
+  return made;
 }

@@ -6,10 +6,9 @@
  * specification wants of a document.
  */
 import { z } from "zod";
-import { address, cidr, dns, macAddress, route } from "./config.schema.ts";
+import { address, cidr, dns, macAddress, route, versionText } from "./config.schema.ts";
 
-const cniVersion = z.string().default("").meta({ pattern: "^\\d+\\.\\d+\\.\\d+$" })
-  .describe("The version of the CNI specification it is written in.");
+const cniVersion = versionText.default("").describe("The version of the CNI specification it is written in.");
 
 const addressing = z.object({ ip: cidr, gateway: address.optional(), routes: z.array(route).optional() });
 

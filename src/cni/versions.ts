@@ -48,19 +48,16 @@ export type VersionNumbers = readonly [major: number, minor: number, micro: numb
 /** One to three numbers; missing ones are 0, and no text at all means 0.1.0. Throws a decoding failure. */
 export function parseVersion(text: string): VersionNumbers {
   const parts = (text === "" ? UNSTATED_VERSION : text).split(".");
-  if (parts.length > 3) throw decodingFailure(`invalid version ${goQuote(text)}: too many parts`);
-  const number = (index: number, name: string) => {
-    const part = parts[index] ?? "0";
-    if (!/^[+-]?[0-9]+$/.test(part)) {
-      throw decodingFailure(`failed to convert ${name} version part ${goQuote(part)}: not an integer`);
-    }
-    return Number(part);
-  };
-  return [number(0, "major"), number(1, "minor"), number(2, "micro")];
+  if (parts.length > 3) {
+    throw new CniError(DECODING_FAILURE, `invalid version ${goQuote(text)}: too many parts`);
+  }
+  return [parsePart(parts[0]!, "major"), parsePart(parts[1] ?? "0", "minor"), parsePart(parts[2] ?? "0", "micro")];
 }
 
-function decodingFailure(message: string): CniError {
-  return new CniError(DECODING_FAILURE, message);
+function parsePart(part: string, name: string): number {
+  if (/^[+-]?[0-9]+$/.test(part)) return Number(part);
+  const message = `failed to convert ${name} version part ${goQuote(part)}: not an integer`;
+  throw new CniError(DECODING_FAILURE, message);
 }
 
 /** Negative, zero or positive, as for sorting. */
@@ -74,7 +71,7 @@ const verbSince: Record<string, string | undefined> = { CHECK: "0.4.0", GC: "1.1
 
 /**
  * Refuses a call whose configuration is in a version that this plugin does not speak, or that does not have the verb
- * yet. To be asked before anything is done.
+ * yet. To be asked before anything is done. `supported` is in ascending order.
  */
 export function checkVersions(command: string, configVersion: string, supported: readonly string[]): void {
   const since = verbSince[command];
@@ -82,7 +79,8 @@ export function checkVersions(command: string, configVersion: string, supported:
     if (compareVersions(configVersion, since) < 0) {
       throw new CniError(INCOMPATIBLE_VERSION, `config version does not allow ${command}`);
     }
-    if (!supported.some((version) => compareVersions(version, configVersion) >= 0)) {
+    const newest = supported[supported.length - 1] ?? "";
+    if (compareVersions(newest, configVersion) < 0) {
       throw new CniError(INCOMPATIBLE_VERSION, `plugin version does not allow ${command}`);
     }
   }

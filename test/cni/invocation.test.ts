@@ -46,6 +46,7 @@ describe("parseInvocation()", () => {
       cniArgs: "IP=1",
       path: "/opt/cni/bin",
       stdin: config,
+      document: JSON.parse(config),
     });
   });
 

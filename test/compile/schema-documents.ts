@@ -13,6 +13,7 @@ interface Definition {
   valueType: z.ZodType;
   in: z.ZodType;
   entries: Record<string, string>;
+  options: z.ZodType[];
 }
 
 const definition = (schema: z.ZodType) => schema._zod.def as unknown as Definition;
@@ -73,14 +74,18 @@ function fitting(schema: z.ZodType): fc.Arbitrary<unknown> {
       return fc.oneof({ weight: 9, arbitrary: documents(inner.innerType) }, fc.constant(null));
     case "pipe":
       return fitting(inner.in);
-    case "string":
-      return texts;
+    case "string": {
+      const examples = schema.meta()?.["examples"] as string[] | undefined;
+      return examples ? fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...examples) }, texts) : texts;
+    }
     case "number":
       return numbers;
     case "boolean":
       return fc.boolean();
     case "enum":
       return fc.constantFrom(...Object.values(inner.entries));
+    case "union":
+      return fc.oneof(...inner.options.map(documents));
     case "unknown":
       return anyValue;
     case "array":

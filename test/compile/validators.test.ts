@@ -49,7 +49,7 @@ describe("a compiled validator and zod agree on every document", () => {
             expect(expected.success).toBe(false);
             expect([2, 7]).toContain(error.code);
             const places = expected.error!.issues.map(({ path }) =>
-              path.length ? `"${written(path)}"` : "the document"
+              path.length ? JSON.stringify(written(path)) : "the document"
             );
             expect(places.some((place) => error.message.includes(place))).toBe(true);
             refused++;
