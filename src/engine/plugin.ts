@@ -69,7 +69,7 @@ export interface PluginDefinition<Config extends PluginConfig> {
   /** Throws a CniError of code 50 or 51 when ADD could not work on this host now. */
   status?(conf: Config, host: Host): void;
   /** What GC does besides removing the resources of attachments that are not valid. */
-  gc?(conf: Config, isValid: (owner: { containerId: string; ifName: string }) => boolean, host: Host): void;
+  gc?(conf: Config, isValid: (owner: { containerId: string; ifName?: string }) => boolean, host: Host): void;
   /** DEL of plugins that keep their own record, such as the lease store. */
   del?(at: Attachment<Config>): void;
 }

@@ -32,8 +32,11 @@ export interface ResourceKind<Spec, Made = void> {
    * here, given what `apply` answered. Without this, a failed ADD calls `remove`.
    */
   undo?(spec: Spec, made: Made, host: Host): void;
-  /** GC without a ledger: takes away what this kind made for attachments of the network that are not valid. */
-  sweep?(network: string, isValid: (owner: { containerId: string; ifName: string }) => boolean, host: Host): void;
+  /**
+   * GC without a ledger: takes away what this kind made for attachments of the network that are not valid. Where only
+   * the container is known, it is left alone if any attachment of the container is valid.
+   */
+  sweep?(network: string, isValid: (owner: { containerId: string; ifName?: string }) => boolean, host: Host): void;
 }
 
 // deno-lint-ignore no-explicit-any

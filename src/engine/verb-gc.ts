@@ -13,8 +13,8 @@ import { joined, removeRecorded, withDelHost } from "./verb-del.ts";
 export function runGc({ plugin, invocation, document }: VerbCall): undefined {
   const conf = plugin.validate(document);
   const valid = validAttachments(document);
-  const isValid = ({ containerId, ifName }: { containerId: string; ifName: string }) =>
-    valid.has(`${containerId}/${ifName}`);
+  const isValid = ({ containerId, ifName }: { containerId: string; ifName?: string }) =>
+    valid.has(ifName === undefined ? containerId : `${containerId}/${ifName}`);
   const failures: unknown[] = [];
   const attempt = (work: () => void) => {
     try {
@@ -43,17 +43,19 @@ export function runGc({ plugin, invocation, document }: VerbCall): undefined {
   if (failures.length > 0) throw joined(failures);
 }
 
-/** The key is required: taking its absence for an empty list would delete every attachment of the network. */
+/** `id/interface` of each, and its `id` alone. The key is required: taking its absence for an empty list would delete every attachment of the network. */
 function validAttachments(document: Record<string, unknown>): Set<string> {
   const list = field(document, "cni.dev/valid-attachments");
   if (list === undefined) throw new CniError(INVALID_CONFIG, `"cni.dev/valid-attachments" is missing`);
   if (list !== null && !Array.isArray(list)) {
     throw new CniError(INVALID_CONFIG, `"cni.dev/valid-attachments" must be an array, got ${JSON.stringify(list)}`);
   }
-  return new Set((list ?? []).map((entry: unknown) => {
+  return new Set((list ?? []).flatMap((entry: unknown) => {
     const containerId = isObject(entry) && field(entry, "containerID");
     const ifName = isObject(entry) && field(entry, "ifname");
-    if (typeof containerId === "string" && typeof ifName === "string") return `${containerId}/${ifName}`;
+    if (typeof containerId === "string" && typeof ifName === "string") {
+      return [containerId, `${containerId}/${ifName}`];
+    }
     throw new CniError(
       INVALID_CONFIG,
       `"cni.dev/valid-attachments" must hold objects with containerID and ifname, got ${JSON.stringify(entry)}`,

@@ -8,7 +8,7 @@
  * Sockets are opened through libnl-3 where the host has it and through plain socket(2) where not;
  * PATCHBAY_NETLINK=libnl|raw forces one.
  */
-import { errnoText, SyscallError } from "../errno.ts";
+import { ENOBUFS, errnoText, isErrno, SyscallError } from "../errno.ts";
 import { bind, check, lastErrno, libc, retrying } from "../libc.ts";
 import { type AnyTable, attributeAt } from "./attrs.ts";
 import {
@@ -39,11 +39,15 @@ const NETLINK_CAP_ACK = 10;
 const NETLINK_EXT_ACK = 11;
 const NETLINK_GET_STRICT_CHK = 12;
 const SOL_SOCKET = 1;
+const SO_SNDBUF = 7;
 const SO_RCVBUF = 8;
+const SO_SNDBUFFORCE = 32;
 const NLMSGERR_ATTR_MSG = 1;
 const NLMSGERR_ATTR_OFFS = 2;
 const DUMP_ATTEMPTS = 5;
 const RECEIVE_BYTES = 256 * 1024;
+/** What every kernel's default send buffer (net.core.wmem_default, 208 KiB) takes. */
+const SEND_BYTES = 128 * 1024;
 
 /** What the kernel said no to, and why, in its own words where it gave any. */
 export class NetlinkError extends Error {
@@ -77,8 +81,11 @@ export interface NetlinkSocket {
   request(request: Request, onReply?: (message: Message) => void): void;
   /** Asks for all objects; `onReply` may be called again from the start when the kernel had to interrupt. */
   dump(request: Request, onReply: (message: Message) => void, onRestart?: () => void): void;
-  /** Sends several messages in one datagram (an nftables batch) and gives each error to `onError`. */
-  transact(what: string, write: (writer: Writer, next: () => number) => void, onError: (e: BatchError) => void): void;
+  /**
+   * Sends a netfilter batch: the first message opens it, the last closes it, and the one before that asks for an ACK.
+   * `next` gives each message its sequence number. Answers what the kernel refused, in order; nothing when it did all.
+   */
+  transact(what: string, write: (writer: Writer, next: () => number) => void): BatchError[];
   /** Joins a multicast group. Needs a socket of its own: see `openNetlink`. */
   join(group: number): void;
   /** Waits for one datagram of notifications; false when none came in time. */
@@ -87,9 +94,12 @@ export interface NetlinkSocket {
 }
 
 export interface BatchError {
-  sequence: number;
+  /** Counts the messages of the batch, the opening one included. */
+  index: number;
   errno: number;
   text: string;
+  /** Of the attribute the kernel objects to, from the start of the message; 0 when it named none. */
+  offset: number;
 }
 
 // Requests are strictly one after another, so one pair of buffers serves every socket.
@@ -232,22 +242,32 @@ export function openNetlink(protocol: number): NetlinkSocket {
         onRestart?.();
       }
     },
-    transact(what, write, onError) {
+    transact(what, write) {
       const first = sequence + 1;
       writer.reset();
       write(writer, () => ++sequence);
-      const last = sequence;
+      const last = sequence - first, acknowledged = last - 1;
+      if (writer.length > SEND_BYTES) raiseSendBuffer(fd, writer.length);
       send(what);
-      // The kernel acknowledges the last message of the batch after it handled all of them.
+      const errors: BatchError[] = [];
+      // The kernel handles every message whatever happened to the ones before, unless it refuses the batch as a whole.
       let finished = false;
       while (!finished) {
-        eachMessage(receiveDatagram()!, (message) => {
-          if (message.type !== NLMSG_ERROR || message.sequence < first || message.sequence > last) return;
-          const errno = -new DataView(message.payload.buffer, message.payload.byteOffset).getInt32(0, true);
-          if (errno !== 0) onError({ sequence: message.sequence, errno, text: extendedAck(message).text });
-          if (message.sequence === last) finished = true;
-        });
+        try {
+          eachMessage(receiveDatagram()!, (message) => {
+            const index = message.sequence - first;
+            if (message.type !== NLMSG_ERROR || index < 0 || index > last) return;
+            const errno = -new DataView(message.payload.buffer, message.payload.byteOffset).getInt32(0, true);
+            if (errno !== 0) errors.push({ index, errno, ...extendedAck(message) });
+            if (index === 0 || index === acknowledged) finished = true;
+          });
+        } catch (error) {
+          // So many refusals that the last did not fit: one is enough to know that nothing was done.
+          if (!isErrno(error, ENOBUFS) || errors.length === 0) throw error;
+          finished = true;
+        }
       }
+      return errors;
     },
     join(group) {
       const value = new Uint8Array(4);
@@ -269,6 +289,15 @@ export function openNetlink(protocol: number): NetlinkSocket {
     },
     close: () => void libc.close(fd),
   };
+}
+
+/** A datagram may not be larger than the socket's send buffer, of which the kernel counts twice what was asked for. */
+function raiseSendBuffer(fd: number, bytes: number): void {
+  const value = new Uint8Array(4);
+  new DataView(value.buffer).setUint32(0, bytes, true);
+  if (libc.setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, value, 4) < 0) {
+    libc.setsockopt(fd, SOL_SOCKET, SO_SNDBUF, value, 4);
+  }
 }
 
 function extendedAck(message: Message): { text: string; offset: number } {

@@ -1,0 +1,41 @@
+/**
+ * Conditions on a packet's addresses, in the expressions that nft(8) and iptables-nft both write for them.
+ *
+ *     ip daddr 10.88.0.0/16         [ payload load 2b @ network header + 16 => reg 1 ]
+ *                                   [ cmp eq reg 1 0x0000580a ]
+ *     ip daddr != 224.0.0.0/4       [ payload load 4b @ network header + 16 => reg 1 ]
+ *                                   [ bitwise reg 1 = ( reg 1 & 0x000000f0 ) ^ 0x00000000 ]
+ *                                   [ cmp neq reg 1 0x000000e0 ]
+ */
+import { networkOf, type Prefix } from "../../../net/address.ts";
+import { masked } from "./expr/bitwise.ts";
+import { differs, equals } from "./expr/cmp.ts";
+import type { Expression } from "./expr/expression.ts";
+import { destinationAddress, sourceAddress } from "./expr/payload.ts";
+
+export const multicast4: Prefix = { bytes: new Uint8Array(4).fill(224, 0, 1), bits: 4 };
+export const multicast6: Prefix = { bytes: new Uint8Array(16).fill(0xff, 0, 1), bits: 8 };
+
+export function from(address: Uint8Array): Expression[] {
+  return [sourceAddress(address.length), equals(address)];
+}
+
+/** Every packet when the prefix has no bits. */
+export function to(prefix: Prefix): Expression[] {
+  return prefix.bits === 0 ? [] : compareDestination(prefix, equals);
+}
+
+/** `prefix` has at least one bit. */
+export function notTo(prefix: Prefix): Expression[] {
+  return compareDestination(prefix, differs);
+}
+
+function compareDestination(prefix: Prefix, compare: (value: Uint8Array) => Expression): Expression[] {
+  const size = prefix.bytes.length, network = networkOf(prefix);
+  if (prefix.bits % 8 === 0) {
+    const length = prefix.bits / 8;
+    return [destinationAddress(size, length), compare(network.subarray(0, length))];
+  }
+  const mask = networkOf({ bytes: new Uint8Array(size).fill(0xff), bits: prefix.bits });
+  return [destinationAddress(size), masked(mask), compare(network)];
+}

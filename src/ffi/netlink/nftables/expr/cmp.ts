@@ -1,0 +1,38 @@
+/**
+ * Goes on only if a register compares with a value (enum nft_cmp_attributes).
+ *
+ *     == 10.88.0.5    [ cmp eq reg 1 0x0500580a ]
+ */
+import { attrTable, nest, u32be } from "../../attrs.ts";
+import {
+  NFT_CMP_EQ,
+  NFT_CMP_NEQ,
+  NFT_REG_1,
+  NFTA_CMP_DATA,
+  NFTA_CMP_OP,
+  NFTA_CMP_SREG,
+} from "../../uapi/nf-tables.ts";
+import { dataAttrs } from "../data.ts";
+import { type Expression, expression, type FoundExpression } from "./expression.ts";
+
+const cmpAttrs = attrTable("NFTA_CMP", {
+  register: u32be(NFTA_CMP_SREG),
+  operation: u32be(NFTA_CMP_OP),
+  data: nest(NFTA_CMP_DATA, dataAttrs),
+});
+
+const cmp = expression("cmp", cmpAttrs);
+
+export function equals(value: Uint8Array): Expression {
+  return cmp({ register: NFT_REG_1, operation: NFT_CMP_EQ, data: { value } });
+}
+
+export function differs(value: Uint8Array): Expression {
+  return cmp({ register: NFT_REG_1, operation: NFT_CMP_NEQ, data: { value } });
+}
+
+/** The value of the rule's first comparison, or undefined. */
+export function comparedValue(rule: readonly FoundExpression[]): Uint8Array | undefined {
+  const first = rule.find(({ name }) => name === "cmp");
+  return first && cmpAttrs.decode(first.data).data?.value;
+}

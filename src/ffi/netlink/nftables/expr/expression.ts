@@ -1,0 +1,72 @@
+/**
+ * What the expressions of a rule have in common: a name, and attributes from the table of that name. Each is declared in
+ * its own file, under the nft text it stands for.
+ */
+import type { AnyTable, AttrsOf, AttrTable, Codec, Rows } from "../../attrs.ts";
+import { eachAttribute } from "../../wire.ts";
+import { NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_LIST_ELEM } from "../../uapi/nf-tables.ts";
+
+export interface Expression {
+  name: string;
+  table: AnyTable;
+  values: Record<string, unknown>;
+}
+
+/** An expression the kernel has, with its attributes as they came in. */
+export interface FoundExpression {
+  name: string;
+  data: Uint8Array;
+}
+
+/** Makes the function that rules call: `payload({ … })`. */
+export function expression<R extends Rows>(name: string, table: AttrTable<R>) {
+  return (values: AttrsOf<R>): Expression => ({ name, table, values });
+}
+
+/** NFTA_RULE_EXPRESSIONS. Ours are written; what is read comes out as found. */
+export const expressionList: Codec<(Expression | FoundExpression)[]> = {
+  nested: true,
+  write(writer, list) {
+    for (const { name, table, values } of list as Expression[]) {
+      writer.nest(NFTA_LIST_ELEM, () => {
+        writer.attribute(NFTA_EXPR_NAME, () => void writer.text(name));
+        writer.nest(NFTA_EXPR_DATA, () => table.encode(writer, values));
+      });
+    }
+  },
+  read(payload) {
+    const list: FoundExpression[] = [];
+    eachAttribute(payload, (_type, element) => {
+      const found = { name: "", data: new Uint8Array(0) };
+      eachAttribute(element, (type, bytes) => {
+        if (type === NFTA_EXPR_NAME) found.name = new TextDecoder().decode(bytes.subarray(0, -1));
+        if (type === NFTA_EXPR_DATA) found.data = bytes.slice();
+      });
+      list.push(found);
+    });
+    return list;
+  },
+};
+
+/**
+ * Whether the kernel's rule is the one we would write. The kernel adds attributes of its own, which do not count, nor
+ * do the numbers a counter has reached.
+ */
+export function isSameRule(wanted: Expression[], found: FoundExpression[]): boolean {
+  return wanted.length === found.length &&
+    wanted.every(({ name, table, values }, index) =>
+      name === found[index]!.name && (name === "counter" || includes(table.decode(found[index]!.data), values))
+    );
+}
+
+function includes(found: unknown, wanted: unknown): boolean {
+  if (wanted === undefined) return true;
+  if (wanted instanceof Uint8Array) return found instanceof Uint8Array && startsWith(found, wanted);
+  if (typeof wanted !== "object" || wanted === null) return found === wanted;
+  return typeof found === "object" && found !== null &&
+    Object.entries(wanted).every(([key, value]) => includes((found as Record<string, unknown>)[key], value));
+}
+
+function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
+  return bytes.length >= start.length && start.every((byte, index) => byte === bytes[index]);
+}

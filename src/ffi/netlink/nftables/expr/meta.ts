@@ -1,0 +1,26 @@
+/**
+ * A fact about the packet that is not in it, into a register (enum nft_meta_attributes).
+ *
+ *     meta nfproto    [ meta load nfproto => reg 1 ]
+ *     iifname         [ meta load iifname => reg 1 ]
+ */
+import { attrTable, u32be } from "../../attrs.ts";
+import {
+  NFT_META_IIFNAME,
+  NFT_META_NFPROTO,
+  NFT_REG_1,
+  NFTA_META_DREG,
+  NFTA_META_KEY,
+} from "../../uapi/nf-tables.ts";
+import { expression } from "./expression.ts";
+
+const meta = expression(
+  "meta",
+  attrTable("NFTA_META", {
+    key: u32be(NFTA_META_KEY),
+    into: u32be(NFTA_META_DREG),
+  }),
+);
+
+export const protocolFamily = meta({ key: NFT_META_NFPROTO, into: NFT_REG_1 });
+export const inputLink = meta({ key: NFT_META_IIFNAME, into: NFT_REG_1 });

@@ -1,0 +1,51 @@
+/**
+ * Bytes of the packet into a register (enum nft_payload_attributes).
+ *
+ *     ip saddr    [ payload load 4b @ network header + 12 => reg 1 ]
+ */
+import { attrTable, u32be } from "../../attrs.ts";
+import {
+  NFT_PAYLOAD_LL_HEADER,
+  NFT_PAYLOAD_NETWORK_HEADER,
+  NFT_REG_1,
+  NFTA_PAYLOAD_BASE,
+  NFTA_PAYLOAD_DREG,
+  NFTA_PAYLOAD_LEN,
+  NFTA_PAYLOAD_OFFSET,
+} from "../../uapi/nf-tables.ts";
+import { expression } from "./expression.ts";
+
+export const payload = expression(
+  "payload",
+  attrTable("NFTA_PAYLOAD", {
+    into: u32be(NFTA_PAYLOAD_DREG),
+    base: u32be(NFTA_PAYLOAD_BASE),
+    offset: u32be(NFTA_PAYLOAD_OFFSET),
+    length: u32be(NFTA_PAYLOAD_LEN),
+  }),
+);
+
+/** `ip saddr` or `ip6 saddr`, or the first bytes of it. */
+export function sourceAddress(addressLength: number, length = addressLength) {
+  return payload({
+    into: NFT_REG_1,
+    base: NFT_PAYLOAD_NETWORK_HEADER,
+    offset: addressLength === 4 ? 12 : 8,
+    length,
+  });
+}
+
+/** `ip daddr` or `ip6 daddr`, or the first bytes of it. */
+export function destinationAddress(addressLength: number, length = addressLength) {
+  return payload({
+    into: NFT_REG_1,
+    base: NFT_PAYLOAD_NETWORK_HEADER,
+    offset: addressLength === 4 ? 16 : 24,
+    length,
+  });
+}
+
+/** `ether saddr` */
+export function sourceMac(into: number) {
+  return payload({ into, base: NFT_PAYLOAD_LL_HEADER, offset: 6, length: 6 });
+}

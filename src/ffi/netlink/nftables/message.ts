@@ -1,0 +1,94 @@
+/**
+ * One message to nf_tables as a value: rule sets are lists of these, made by pure functions, and only batch.ts sends
+ * them. Also the questions that are not part of a transaction. See linux/netfilter/nfnetlink.h.
+ */
+import type { AnyTable, AttrsOf, AttrTable, Codec, Rows } from "../attrs.ts";
+import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import type { Writer } from "../wire.ts";
+import { NFNL_SUBSYS_NFTABLES, NFPROTO_BRIDGE, NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6 } from "../uapi/nf-tables.ts";
+import { EAFNOSUPPORT, EINVAL, ENOENT, EOPNOTSUPP } from "../../errno.ts";
+
+/** struct nfgenmsg: family u8, version u8, resource id u16be. */
+export const HEADER_BYTES = 4;
+
+export interface NftMessage {
+  /** In the words of nft(8): `add rule ip nat POSTROUTING`. */
+  what: string;
+  type: number;
+  flags: number;
+  family: number;
+  table: AnyTable;
+  values: Record<string, unknown>;
+}
+
+const familyNames: Record<number, string> = {
+  [NFPROTO_INET]: "inet",
+  [NFPROTO_IPV4]: "ip",
+  [NFPROTO_IPV6]: "ip6",
+  [NFPROTO_BRIDGE]: "bridge",
+};
+
+export function familyName(family: number): string {
+  return familyNames[family] ?? `family ${family}`;
+}
+
+export function messageType(type: number): number {
+  return (NFNL_SUBSYS_NFTABLES << 8) | type;
+}
+
+/** nf_tables does not check header fields that a message does not use; the resource id matters only to a batch. */
+export function writeBody(writer: Writer, { family, table, values }: NftMessage): void {
+  writer.u8(family).u8(0).u16be(0);
+  table.encode(writer, values);
+}
+
+function request(message: NftMessage) {
+  return {
+    what: message.what,
+    type: messageType(message.type),
+    flags: message.flags,
+    table: message.table,
+    fixedBytes: HEADER_BYTES,
+    body: (writer: Writer) => writeBody(writer, message),
+  };
+}
+
+/** Asks for one object; undefined when it, or anything it would be in, does not exist. */
+export function get<R extends Rows>(
+  socket: NetlinkSocket,
+  message: NftMessage,
+  answers: AttrTable<R>,
+): AttrsOf<R> | undefined {
+  let found: AttrsOf<R> | undefined;
+  try {
+    socket.request(request(message), ({ payload }) => found = answers.decode(payload.subarray(HEADER_BYTES)));
+  } catch (error) {
+    if (!isAbsent(error)) throw error;
+  }
+  return found;
+}
+
+/** Calls `visit` with the payload of every object; none when what they would be in does not exist. */
+export function dump(
+  socket: NetlinkSocket,
+  message: NftMessage,
+  visit: (payload: Uint8Array) => void,
+  restart: () => void,
+) {
+  try {
+    socket.dump(request(message), ({ payload }) => visit(payload.subarray(HEADER_BYTES)), restart);
+  } catch (error) {
+    if (!isAbsent(error)) throw error;
+  }
+}
+
+/** Not there, or not there because the kernel has no nf_tables at all, or not for this family. */
+export function isAbsent(error: unknown): boolean {
+  return isNetlinkError(error, ENOENT, EOPNOTSUPP, EINVAL, EAFNOSUPPORT);
+}
+
+/** For strings that nft sends without the terminating NUL. */
+export const plainText: Codec<string> = {
+  write: (writer, value) => void writer.raw(new TextEncoder().encode(value)),
+  read: (payload) => new TextDecoder().decode(payload[payload.length - 1] === 0 ? payload.subarray(0, -1) : payload),
+};

@@ -1,0 +1,114 @@
+/** Rules: `nft add rule`, `nft delete rule` (linux/netfilter/nf_tables.h, enum nft_rule_attributes). */
+import { attrTable, binary, custom, nest, text, u32be, u64be } from "../attrs.ts";
+import type { NetlinkSocket } from "../socket.ts";
+import { NLM_F_APPEND, NLM_F_CREATE } from "../wire.ts";
+import {
+  NFT_MSG_DELRULE,
+  NFT_MSG_GETRULE,
+  NFT_MSG_NEWRULE,
+  NFTA_RULE_CHAIN,
+  NFTA_RULE_COMPAT,
+  NFTA_RULE_COMPAT_FLAGS,
+  NFTA_RULE_COMPAT_PROTO,
+  NFTA_RULE_EXPRESSIONS,
+  NFTA_RULE_HANDLE,
+  NFTA_RULE_TABLE,
+  NFTA_RULE_USERDATA,
+} from "../uapi/nf-tables.ts";
+import type { Chain } from "./chain.ts";
+import { commentIn } from "./comment.ts";
+import { type Expression, expressionList, type FoundExpression } from "./expr/expression.ts";
+import { dump, get, type NftMessage } from "./message.ts";
+import { nameOf } from "./table.ts";
+
+const compatAttrs = attrTable("NFTA_RULE_COMPAT", {
+  protocol: u32be(NFTA_RULE_COMPAT_PROTO),
+  flags: u32be(NFTA_RULE_COMPAT_FLAGS),
+});
+
+const ruleAttrs = attrTable("NFTA_RULE", {
+  table: text(NFTA_RULE_TABLE),
+  chain: text(NFTA_RULE_CHAIN),
+  handle: u64be(NFTA_RULE_HANDLE),
+  expressions: custom(NFTA_RULE_EXPRESSIONS, expressionList),
+  compat: nest(NFTA_RULE_COMPAT, compatAttrs),
+  userdata: binary(NFTA_RULE_USERDATA),
+});
+
+/** A rule the kernel has. */
+export interface FoundRule {
+  chain: string;
+  handle: bigint;
+  /** As they came in; expr/expression.ts compares them with ours. */
+  expressions: FoundExpression[];
+  /** nft's, not that of the comment match of iptables. */
+  comment: string;
+}
+
+function message(verb: string, type: number, flags: number, { table, name }: Chain, values: object = {}): NftMessage {
+  return {
+    what: `${verb} rule ${nameOf(table)} ${name}`.trimEnd(),
+    type,
+    flags,
+    family: table.family,
+    table: ruleAttrs,
+    values: { table: table.name, chain: name === "" ? undefined : name, ...values },
+  };
+}
+
+export interface RuleOptions {
+  /** Has matches or targets of xtables, in a table of iptables-nft. */
+  compat?: boolean;
+}
+
+function newRule(verb: string, flags: number, chain: Chain, expressions: Expression[], options: RuleOptions) {
+  const compat = options.compat ? { protocol: 0, flags: 0 } : undefined;
+  return message(verb, NFT_MSG_NEWRULE, NLM_F_CREATE | flags, chain, { expressions, compat });
+}
+
+/** `add rule`: at the end of the chain. */
+export function addRule(chain: Chain, expressions: Expression[], options: RuleOptions = {}): NftMessage {
+  return newRule("add", NLM_F_APPEND, chain, expressions, options);
+}
+
+/** `insert rule`: before all others of the chain. */
+export function insertRule(chain: Chain, expressions: Expression[], options: RuleOptions = {}): NftMessage {
+  return newRule("insert", 0, chain, expressions, options);
+}
+
+/** `delete rule … handle …`. */
+export function delRule(chain: Chain, handle: bigint): NftMessage {
+  return message("delete", NFT_MSG_DELRULE, 0, chain, { handle });
+}
+
+/** `flush chain`. */
+export function flushChain(chain: Chain): NftMessage {
+  return message("flush", NFT_MSG_DELRULE, 0, chain);
+}
+
+/** The rules of one chain, in order; of the whole table when the chain's name is "". */
+export function listRules(socket: NetlinkSocket, chain: Chain): FoundRule[] {
+  let rules: FoundRule[] = [];
+  dump(
+    socket,
+    message("list", NFT_MSG_GETRULE, 0, chain),
+    (payload) => void rules.push(found(ruleAttrs.decode(payload))),
+    () => void (rules = []),
+  );
+  return rules;
+}
+
+/** The rule with this handle, or undefined. */
+export function getRule(socket: NetlinkSocket, chain: Chain, handle: bigint): FoundRule | undefined {
+  const values = get(socket, message("get", NFT_MSG_GETRULE, 0, chain, { handle }), ruleAttrs);
+  return values && found(values);
+}
+
+function found({ chain, handle, expressions, userdata }: ReturnType<typeof ruleAttrs.decode>): FoundRule {
+  return {
+    chain: chain!,
+    handle: handle!,
+    expressions: (expressions ?? []) as FoundExpression[],
+    comment: commentIn(userdata),
+  };
+}

@@ -1,0 +1,186 @@
+/**
+ * Sets, maps of counters, and their elements: `nft add set`, `nft add element` (linux/netfilter/nf_tables.h, enum
+ * nft_set_attributes, nft_set_elem_attributes).
+ */
+import { attrTable, binary, list, nest, text, u32be } from "../attrs.ts";
+import type { NetlinkSocket } from "../socket.ts";
+import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
+import {
+  NFT_MSG_DELSET,
+  NFT_MSG_DELSETELEM,
+  NFT_MSG_GETSET,
+  NFT_MSG_GETSETELEM,
+  NFT_MSG_NEWSET,
+  NFT_MSG_NEWSETELEM,
+  NFT_OBJECT_COUNTER,
+  NFT_SET_OBJECT,
+  NFTA_LIST_ELEM,
+  NFTA_SET_ELEM_KEY,
+  NFTA_SET_ELEM_LIST_ELEMENTS,
+  NFTA_SET_ELEM_LIST_SET,
+  NFTA_SET_ELEM_LIST_TABLE,
+  NFTA_SET_ELEM_OBJREF,
+  NFTA_SET_ELEM_USERDATA,
+  NFTA_SET_FLAGS,
+  NFTA_SET_ID,
+  NFTA_SET_KEY_LEN,
+  NFTA_SET_KEY_TYPE,
+  NFTA_SET_NAME,
+  NFTA_SET_OBJ_TYPE,
+  NFTA_SET_TABLE,
+  NFTA_SET_USERDATA,
+} from "../uapi/nf-tables.ts";
+import { comment, commentIn } from "./comment.ts";
+import { dataAttrs } from "./data.ts";
+import { dump, get, type NftMessage } from "./message.ts";
+import { nameOf, type Table } from "./table.ts";
+
+export interface NftSet {
+  table: Table;
+  name: string;
+}
+
+/** What nft(8) calls the type of a key. The numbers are nft's own; the kernel only stores them for its listings. */
+export interface KeyType {
+  number: number;
+  length: number;
+  /** In the byte order of the machine, which nft has to be told. */
+  hostOrder?: boolean;
+}
+
+export const ipv4Key: KeyType = { number: 7, length: 4 };
+export const ipv6Key: KeyType = { number: 8, length: 16 };
+export const linkNameKey: KeyType = { number: 41, length: 16, hostOrder: true };
+/** `ifname . ether_addr`: six bits a type, and each part takes whole registers of four bytes. */
+export const linkNameAndMacKey: KeyType = { number: (41 << 6) | 9, length: 24 };
+
+const setAttrs = attrTable("NFTA_SET", {
+  table: text(NFTA_SET_TABLE),
+  name: text(NFTA_SET_NAME),
+  flags: u32be(NFTA_SET_FLAGS),
+  keyType: u32be(NFTA_SET_KEY_TYPE),
+  keyLength: u32be(NFTA_SET_KEY_LEN),
+  objectType: u32be(NFTA_SET_OBJ_TYPE),
+  id: u32be(NFTA_SET_ID),
+  userdata: binary(NFTA_SET_USERDATA),
+});
+
+const elementAttrs = attrTable("NFTA_SET_ELEM", {
+  key: nest(NFTA_SET_ELEM_KEY, dataAttrs),
+  userdata: binary(NFTA_SET_ELEM_USERDATA),
+  object: text(NFTA_SET_ELEM_OBJREF),
+});
+
+const elementListAttrs = attrTable("NFTA_SET_ELEM_LIST", {
+  table: text(NFTA_SET_ELEM_LIST_TABLE),
+  set: text(NFTA_SET_ELEM_LIST_SET),
+  elements: list(NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_LIST_ELEM, elementAttrs),
+});
+
+export interface Element {
+  key: Uint8Array;
+  comment: string;
+  /** In a map of counters: the counter. */
+  counter?: string;
+}
+
+function setMessage(verb: string, type: number, flags: number, set: NftSet, values: object = {}): NftMessage {
+  const { table, name } = set;
+  return {
+    what: `${verb} set ${nameOf(table)} ${name}`,
+    type,
+    flags,
+    family: table.family,
+    table: setAttrs,
+    values: { table: table.name, name, ...values },
+  };
+}
+
+/** libnftnl's NFTNL_UDATA_SET_KEYBYTEORDER with nft's BYTEORDER_HOST_ENDIAN. */
+const HOST_ORDER = new Uint8Array([0, 4, 1, 0, 0, 0]);
+
+/** Names sets inside one transaction; nothing here refers to a set other than by its name. */
+let setId = 0;
+
+function create(set: NftSet, key: KeyType, flags: number, objectType?: number): NftMessage {
+  return setMessage("create", NFT_MSG_NEWSET, NLM_F_CREATE | NLM_F_EXCL, set, {
+    flags,
+    keyType: key.number,
+    keyLength: key.length,
+    objectType,
+    id: ++setId,
+    userdata: key.hostOrder ? HOST_ORDER : undefined,
+  });
+}
+
+/** `create set`: fails when it exists. */
+export function createSet(set: NftSet, key: KeyType): NftMessage {
+  return create(set, key, 0);
+}
+
+/** `create map … { type … : counter; }`: fails when it exists. */
+export function createCounterMap(set: NftSet, key: KeyType): NftMessage {
+  return create(set, key, NFT_SET_OBJECT, NFT_OBJECT_COUNTER);
+}
+
+/** `delete set`. Fails while a rule uses it. */
+export function delSet(set: NftSet): NftMessage {
+  return setMessage("delete", NFT_MSG_DELSET, 0, set);
+}
+
+/** The names of the table's sets and maps; none when there is no such table. */
+export function listSets(socket: NetlinkSocket, table: Table): string[] {
+  let names: string[] = [];
+  dump(
+    socket,
+    setMessage("list", NFT_MSG_GETSET, 0, { table, name: "" }, { name: undefined }),
+    (payload) => void names.push(setAttrs.decode(payload).name!),
+    () => void (names = []),
+  );
+  return names;
+}
+
+function elementMessage(verb: string, type: number, flags: number, set: NftSet, elements?: object[]): NftMessage {
+  return {
+    what: `${verb} element ${nameOf(set.table)} ${set.name}`,
+    type,
+    flags,
+    family: set.table.family,
+    table: elementListAttrs,
+    values: { table: set.table.name, set: set.name, elements },
+  };
+}
+
+/** `create element`: fails when there is one with this key. */
+export function createElement(set: NftSet, { key, comment: text, counter }: Element): NftMessage {
+  const element = { key: { value: key }, userdata: comment(text), object: counter };
+  return elementMessage("create", NFT_MSG_NEWSETELEM, NLM_F_CREATE | NLM_F_EXCL, set, [element]);
+}
+
+/** `delete element`. Fails when there is none with this key. */
+export function delElement(set: NftSet, key: Uint8Array): NftMessage {
+  return elementMessage("delete", NFT_MSG_DELSETELEM, 0, set, [{ key: { value: key } }]);
+}
+
+/** `get element`: undefined when there is none with this key, or no such set. */
+export function getElement(socket: NetlinkSocket, set: NftSet, key: Uint8Array): Element | undefined {
+  const question = elementMessage("get", NFT_MSG_GETSETELEM, 0, set, [{ key: { value: key } }]);
+  const element = get(socket, question, elementListAttrs)?.elements?.[0];
+  return element && found(element);
+}
+
+/** Every element; none when there is no such set. */
+export function listElements(socket: NetlinkSocket, set: NftSet): Element[] {
+  let elements: Element[] = [];
+  dump(
+    socket,
+    elementMessage("list", NFT_MSG_GETSETELEM, 0, set),
+    (payload) => void elements.push(...(elementListAttrs.decode(payload).elements ?? []).map(found)),
+    () => void (elements = []),
+  );
+  return elements;
+}
+
+function found({ key, userdata, object }: ReturnType<typeof elementAttrs.decode>): Element {
+  return { key: key!.value!, comment: commentIn(userdata), counter: object };
+}

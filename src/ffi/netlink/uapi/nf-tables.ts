@@ -1,0 +1,160 @@
+/**
+ * Numbers of linux/netfilter/nfnetlink.h, linux/netfilter/nf_tables.h, linux/netfilter/nf_tables_compat.h and
+ * linux/netfilter.h (Linux 6.18). Verdicts and hooks are written as the attribute carries them: unsigned.
+ */
+
+// linux/netfilter/nfnetlink.h
+export const NFNL_SUBSYS_NFTABLES = 10;
+export const NFNL_MSG_BATCH_BEGIN = 16;
+export const NFNL_MSG_BATCH_END = 17;
+export const NFNL_BATCH_GENID = 1;
+
+// linux/netfilter.h
+export const NFPROTO_INET = 1;
+export const NFPROTO_IPV4 = 2;
+export const NFPROTO_BRIDGE = 7;
+export const NFPROTO_IPV6 = 10;
+export const NF_BR_PRE_ROUTING = 0;
+export const NF_INET_POST_ROUTING = 4;
+export const NF_DROP = 0;
+export const NF_ACCEPT = 1;
+
+// enum nft_verdicts
+export const NFT_JUMP = 0xfffffffd;
+export const NFT_RETURN = 0xfffffffb;
+
+// enum nf_tables_msg_types
+export const NFT_MSG_NEWTABLE = 0;
+export const NFT_MSG_GETTABLE = 1;
+export const NFT_MSG_DELTABLE = 2;
+export const NFT_MSG_NEWCHAIN = 3;
+export const NFT_MSG_GETCHAIN = 4;
+export const NFT_MSG_DELCHAIN = 5;
+export const NFT_MSG_NEWRULE = 6;
+export const NFT_MSG_GETRULE = 7;
+export const NFT_MSG_DELRULE = 8;
+export const NFT_MSG_NEWSET = 9;
+export const NFT_MSG_GETSET = 10;
+export const NFT_MSG_DELSET = 11;
+export const NFT_MSG_NEWSETELEM = 12;
+export const NFT_MSG_GETSETELEM = 13;
+export const NFT_MSG_DELSETELEM = 14;
+export const NFT_MSG_GETGEN = 16;
+export const NFT_MSG_NEWOBJ = 18;
+export const NFT_MSG_GETOBJ = 19;
+export const NFT_MSG_DELOBJ = 20;
+
+// enum nft_table_attributes
+export const NFTA_TABLE_NAME = 1;
+export const NFTA_TABLE_USE = 3;
+export const NFTA_TABLE_USERDATA = 6;
+
+// enum nft_chain_attributes, nft_hook_attributes
+export const NFTA_CHAIN_TABLE = 1;
+export const NFTA_CHAIN_NAME = 3;
+export const NFTA_CHAIN_HOOK = 4;
+export const NFTA_CHAIN_POLICY = 5;
+export const NFTA_CHAIN_USE = 6;
+export const NFTA_CHAIN_TYPE = 7;
+export const NFTA_HOOK_HOOKNUM = 1;
+export const NFTA_HOOK_PRIORITY = 2;
+
+// enum nft_rule_attributes, nft_rule_compat_attributes
+export const NFTA_RULE_TABLE = 1;
+export const NFTA_RULE_CHAIN = 2;
+export const NFTA_RULE_HANDLE = 3;
+export const NFTA_RULE_EXPRESSIONS = 4;
+export const NFTA_RULE_COMPAT = 5;
+export const NFTA_RULE_USERDATA = 7;
+export const NFTA_RULE_COMPAT_PROTO = 1;
+export const NFTA_RULE_COMPAT_FLAGS = 2;
+
+// enum nft_list_attributes, nft_expr_attributes
+export const NFTA_LIST_ELEM = 1;
+export const NFTA_EXPR_NAME = 1;
+export const NFTA_EXPR_DATA = 2;
+
+// enum nft_set_attributes, nft_set_flags, nft_set_desc_attributes
+export const NFTA_SET_TABLE = 1;
+export const NFTA_SET_NAME = 2;
+export const NFTA_SET_FLAGS = 3;
+export const NFTA_SET_KEY_TYPE = 4;
+export const NFTA_SET_KEY_LEN = 5;
+export const NFTA_SET_DATA_TYPE = 6;
+export const NFTA_SET_DATA_LEN = 7;
+export const NFTA_SET_DESC = 9;
+export const NFTA_SET_ID = 10;
+export const NFTA_SET_USERDATA = 13;
+export const NFTA_SET_OBJ_TYPE = 15;
+export const NFT_SET_MAP = 0x8;
+export const NFT_SET_OBJECT = 0x40;
+
+// enum nft_set_elem_list_attributes, nft_set_elem_attributes
+export const NFTA_SET_ELEM_LIST_TABLE = 1;
+export const NFTA_SET_ELEM_LIST_SET = 2;
+export const NFTA_SET_ELEM_LIST_ELEMENTS = 3;
+export const NFTA_SET_ELEM_KEY = 1;
+export const NFTA_SET_ELEM_DATA = 2;
+export const NFTA_SET_ELEM_USERDATA = 6;
+export const NFTA_SET_ELEM_OBJREF = 9;
+
+// enum nft_data_attributes, nft_verdict_attributes
+export const NFTA_DATA_VALUE = 1;
+export const NFTA_DATA_VERDICT = 2;
+export const NFTA_VERDICT_CODE = 1;
+export const NFTA_VERDICT_CHAIN = 2;
+
+// enum nft_object_attributes
+export const NFTA_OBJ_TABLE = 1;
+export const NFTA_OBJ_NAME = 2;
+export const NFTA_OBJ_TYPE = 3;
+export const NFTA_OBJ_DATA = 4;
+export const NFTA_OBJ_USE = 5;
+export const NFT_OBJECT_COUNTER = 1;
+
+// enum nft_gen_attributes
+export const NFTA_GEN_ID = 1;
+
+// enum nft_registers: 0 is the verdict, 1 to 4 hold 16 bytes each, 8 to 23 are the same memory by 4 bytes
+export const NFT_REG_VERDICT = 0;
+export const NFT_REG_1 = 1;
+export const NFT_REG32_04 = 12;
+
+// expressions: nft_payload, nft_cmp, nft_bitwise, nft_meta, nft_immediate, nft_lookup, nft_objref, nft_counter
+export const NFTA_PAYLOAD_DREG = 1;
+export const NFTA_PAYLOAD_BASE = 2;
+export const NFTA_PAYLOAD_OFFSET = 3;
+export const NFTA_PAYLOAD_LEN = 4;
+export const NFT_PAYLOAD_LL_HEADER = 0;
+export const NFT_PAYLOAD_NETWORK_HEADER = 1;
+export const NFTA_CMP_SREG = 1;
+export const NFTA_CMP_OP = 2;
+export const NFTA_CMP_DATA = 3;
+export const NFT_CMP_EQ = 0;
+export const NFT_CMP_NEQ = 1;
+export const NFTA_BITWISE_SREG = 1;
+export const NFTA_BITWISE_DREG = 2;
+export const NFTA_BITWISE_LEN = 3;
+export const NFTA_BITWISE_MASK = 4;
+export const NFTA_BITWISE_XOR = 5;
+export const NFTA_META_DREG = 1;
+export const NFTA_META_KEY = 2;
+export const NFT_META_IIFNAME = 6;
+export const NFT_META_NFPROTO = 15;
+export const NFTA_IMMEDIATE_DREG = 1;
+export const NFTA_IMMEDIATE_DATA = 2;
+export const NFTA_LOOKUP_SET = 1;
+export const NFTA_LOOKUP_SREG = 2;
+export const NFTA_LOOKUP_DREG = 3;
+export const NFTA_OBJREF_SET_SREG = 3;
+export const NFTA_OBJREF_SET_NAME = 4;
+export const NFTA_COUNTER_BYTES = 1;
+export const NFTA_COUNTER_PACKETS = 2;
+
+// linux/netfilter/nf_tables_compat.h: matches and targets of xtables inside a rule
+export const NFTA_MATCH_NAME = 1;
+export const NFTA_MATCH_REV = 2;
+export const NFTA_MATCH_INFO = 3;
+export const NFTA_TARGET_NAME = 1;
+export const NFTA_TARGET_REV = 2;
+export const NFTA_TARGET_INFO = 3;

@@ -1,0 +1,27 @@
+/**
+ * The owner of a set element, written where nft(8) shows it. An address or a link name may become somebody else's;
+ * only what carries the owner's comment is removed.
+ *
+ *     id: 4d2f…, if: eth0, net: mynet
+ *
+ * When it does not fit into a comment, its hash stands before it and the end is cut off.
+ */
+import { COMMENT_LIMIT_BYTES } from "../ffi/netlink/nftables/comment.ts";
+import type { Owner } from "../engine/resource.ts";
+
+export function ownerComment({ network, containerId, ifName }: Owner): string {
+  const whole = `id: ${containerId}, if: ${ifName}, net: ${network}`;
+  if (whole.length <= COMMENT_LIMIT_BYTES) return whole;
+  return `${new Bun.CryptoHasher("sha256").update(whole).digest("hex").slice(0, 16)}, ${whole}`.slice(
+    0,
+    COMMENT_LIMIT_BYTES,
+  );
+}
+
+/** The owner that wrote the comment, if it belongs to the network and can be told. */
+export function ownerIn(comment: string, network: string): Owner | undefined {
+  const parts = /(?:^|, )id: ([^,]*), if: ([^,]*), net: /.exec(comment);
+  if (parts === null) return undefined;
+  const owner = { network, containerId: parts[1]!, ifName: parts[2]! };
+  return ownerComment(owner) === comment ? owner : undefined;
+}
