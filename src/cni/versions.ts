@@ -5,6 +5,7 @@
  * 1.1.0 and yet supported nowhere). Both are the reference library's rules.
  */
 import { CniError, DECODING_FAILURE, INCOMPATIBLE_VERSION } from "./error.ts";
+import { field } from "./json.ts";
 import { goQuote } from "./quote.ts";
 
 export const KNOWN_VERSIONS: readonly string[] = ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];
@@ -64,6 +65,14 @@ function parsePart(part: string, name: string): number {
 export function compareVersions(one: string, other: string): number {
   const a = parseVersion(one), b = parseVersion(other);
   return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
+}
+
+/** The version a configuration is written in; "" when it does not say. Throws a decoding failure. */
+export function configVersion(document: Record<string, unknown>): string {
+  const version = field(document, "cniVersion") ?? "";
+  if (typeof version === "string") return version;
+  const problem = `"cniVersion" must be a string, got ${JSON.stringify(version)}`;
+  throw new CniError(DECODING_FAILURE, `decoding version from network config: ${problem}`);
 }
 
 /** The specification version that brought a verb. Verbs that are not here are as old as the version negotiation. */

@@ -6,10 +6,11 @@ import { errorText } from "../cni/error.ts";
 import { isObject, parseDocument } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
 import { newestResult, parsePluginResult } from "../cni/result-versions.ts";
+import { configVersion } from "../cni/versions.ts";
 import { findPlugin } from "./find-plugin.ts";
 import { runForeignPlugin } from "./foreign-plugin.ts";
 import { warn } from "./warn.ts";
-import { type Command, field, type Invocation, runVerb } from "./run.ts";
+import { type Command, type Invocation, runVerb } from "./run.ts";
 
 /** Answers ADD's result in the newest form. Throws the delegate's own error. */
 export function delegate(type: string, command: Command, invocation: Invocation): Result | undefined {
@@ -24,9 +25,8 @@ export function delegate(type: string, command: Command, invocation: Invocation)
 function addForeign(path: string, call: Invocation): Result {
   try {
     const stdout = runForeignPlugin(path, call);
-    const config = parseDocument(call.stdin, "error unmarshall network config");
-    const version = isObject(config) ? field(config, "cniVersion") : "";
-    return newestResult(parsePluginResult(stdout, typeof version === "string" ? version : ""));
+    const config = call.document ?? parseDocument(call.stdin, "error unmarshall network config");
+    return newestResult(parsePluginResult(stdout, isObject(config) ? configVersion(config) : ""));
   } catch (error) {
     try {
       runForeignPlugin(path, { ...call, command: "DEL" });

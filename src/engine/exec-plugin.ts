@@ -5,7 +5,7 @@
 import { aboutText, versionDocument } from "../cni/about.ts";
 import { CniError, errorText, formatError, INTERNAL } from "../cni/error.ts";
 import { type Invocation, parseInvocation, readEnvironment } from "../cni/invocation.ts";
-import { field, isObject, parseDocument } from "../cni/json.ts";
+import { field } from "../cni/json.ts";
 import { formatResult } from "../cni/result-versions.ts";
 import { KNOWN_VERSIONS } from "../cni/versions.ts";
 import { environmentBlock } from "../ffi/environment.ts";
@@ -83,8 +83,6 @@ function report(error: unknown, invocation: Invocation | undefined): void {
 }
 
 function configuredVersion(invocation: Invocation | undefined): string | undefined {
-  if (!invocation?.stdin) return undefined;
-  const document = parseDocument(invocation.stdin, "");
-  const version = isObject(document) ? field(document, "cniVersion") : undefined;
+  const version = invocation?.document && field(invocation.document, "cniVersion");
   return typeof version === "string" ? version : undefined;
 }

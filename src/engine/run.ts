@@ -4,15 +4,15 @@
  */
 import { CniError, INTERNAL, INVALID_CONFIG, INVALID_ENVIRONMENT, INVALID_NETNS, IO_FAILURE } from "../cni/error.ts";
 import type { Command, Invocation as Parameters } from "../cni/invocation.ts";
-import { field, isObject, parseDocument } from "../cni/json.ts";
+import { isObject, parseDocument } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
-import { checkVersions, KNOWN_VERSIONS } from "../cni/versions.ts";
+import { checkVersions, configVersion, KNOWN_VERSIONS } from "../cni/versions.ts";
 import { SyscallError } from "../ffi/errno.ts";
 import { isNetnsGone } from "../ffi/netns.ts";
 import { type Host, openHost, SameNetnsError } from "./host.ts";
 import type { PluginConfig, PluginDefinition } from "./plugin.ts";
 
-export { type Command, field };
+export type { Command };
 
 /** One call, in this process: the parameters as the runtime gave them, and what is already at hand. */
 export interface Invocation extends Parameters {
@@ -31,13 +31,9 @@ export interface VerbCall {
 /** Answers ADD's result (newest form, `cniVersion` as configured), nothing for other verbs. Throws CniError. */
 export function runVerb(plugin: PluginDefinition<PluginConfig>, invocation: Invocation): Result | undefined {
   try {
-    const document = parseDocument(invocation.stdin, "error unmarshall network config");
+    const document = invocation.document ?? parseDocument(invocation.stdin, "error unmarshall network config");
     if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
-    const cniVersion = field(document, "cniVersion") ?? "";
-    if (typeof cniVersion !== "string") {
-      throw new CniError(INVALID_CONFIG, `"cniVersion" must be a string, got ${JSON.stringify(cniVersion)}`);
-    }
-    checkVersions(invocation.command, cniVersion, plugin.versions ?? KNOWN_VERSIONS);
+    checkVersions(invocation.command, configVersion(document), plugin.versions ?? KNOWN_VERSIONS);
     const call = { plugin, invocation, document };
     switch (invocation.command) {
       case "ADD":

@@ -7,6 +7,7 @@
  * ledger then stays for the next try.
  */
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
+import { field } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
 import { parsePrevResult } from "../cni/result-versions.ts";
 import { loadKind } from "../resources/table.ts";
@@ -15,7 +16,7 @@ import type { Host } from "./host.ts";
 import { ipamKind } from "./ipam-resource.ts";
 import { type LedgerRecord, readLedger, removeLedger } from "./ledger.ts";
 import type { Owner, Resource } from "./resource.ts";
-import { field, type Invocation, type VerbCall, withHost } from "./run.ts";
+import { type Invocation, type VerbCall, withHost } from "./run.ts";
 import { warn } from "./warn.ts";
 
 // deno-lint-ignore no-explicit-any

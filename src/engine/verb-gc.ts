@@ -4,10 +4,10 @@
  * tried; the failures are reported together.
  */
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
-import { isObject } from "../cni/json.ts";
+import { field, isObject } from "../cni/json.ts";
 import { delegate } from "./delegate.ts";
 import { listLedgers, removeLedger } from "./ledger.ts";
-import { field, type VerbCall, withHost } from "./run.ts";
+import { type VerbCall, withHost } from "./run.ts";
 import { joined, removeRecorded, withDelHost } from "./verb-del.ts";
 
 export function runGc({ plugin, invocation, document }: VerbCall): undefined {

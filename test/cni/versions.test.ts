@@ -3,6 +3,7 @@ import { CniError } from "../../src/cni/error.ts";
 import {
   checkVersions,
   compareVersions,
+  configVersion,
   CURRENT_VERSION,
   KNOWN_VERSIONS,
   parseVersion,
@@ -97,4 +98,14 @@ describe("checkVersions()", () => {
       else expect(refusal(work) as unknown).toEqual(refused);
     });
   }
+});
+
+test("configVersion() finds the version as Go does", () => {
+  expect(configVersion({ CNIVersion: "1.0.0", cniVersion: null })).toBe("1.0.0");
+  expect(configVersion({})).toBe("");
+  expect(refusal(() => configVersion({ cniVersion: 5 }))).toEqual({
+    code: 6,
+    message: 'decoding version from network config: "cniVersion" must be a string, got 5',
+    details: "",
+  });
 });
