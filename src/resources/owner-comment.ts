@@ -9,8 +9,10 @@
 import { COMMENT_LIMIT_BYTES } from "../ffi/netlink/nftables/comment.ts";
 import type { Owner } from "../engine/resource.ts";
 
-export function ownerComment({ network, containerId, ifName }: Owner): string {
-  const whole = `id: ${containerId}, if: ${ifName}, net: ${network}`;
+export function ownerComment(
+  { containerId, ifName, network }: Omit<Owner, "network"> & { network?: string },
+): string {
+  const whole = `id: ${containerId}, if: ${ifName}${network === undefined ? "" : `, net: ${network}`}`;
   if (whole.length <= COMMENT_LIMIT_BYTES) return whole;
   return `${new Bun.CryptoHasher("sha256").update(whole).digest("hex").slice(0, 16)}, ${whole}`.slice(
     0,

@@ -126,7 +126,7 @@ export function owners(network: string): string[] {
   for (const size of [4, 16] as const) {
     for (const line of list(size)) {
       const parts = /^-A (\S+) .*--comment "(name: .*?)" -j (\S+)$/.exec(line);
-      const said = parts?.[2]!.replaceAll('\\"', '"');
+      const said = parts?.[2]?.replaceAll('\\"', '"');
       const named = namedIn(said, parts?.[3]) ?? namedIn(said, parts?.[1]);
       if (named?.network === network) found.add(named.containerId);
     }

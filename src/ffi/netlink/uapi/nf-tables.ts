@@ -115,10 +115,10 @@ export const NFT_OBJECT_COUNTER = 1;
 // enum nft_gen_attributes
 export const NFTA_GEN_ID = 1;
 
-// enum nft_registers: 0 is the verdict, 1 to 4 hold 16 bytes each, 8 to 23 are the same memory by 4 bytes
+// enum nft_registers: 0 is the verdict, 1 to 4 hold 16 bytes each
 export const NFT_REG_VERDICT = 0;
 export const NFT_REG_1 = 1;
-export const NFT_REG32_04 = 12;
+export const NFT_REG_2 = 2;
 
 // expressions: nft_payload, nft_cmp, nft_bitwise, nft_meta, nft_immediate, nft_lookup, nft_objref, nft_counter
 export const NFTA_PAYLOAD_DREG = 1;

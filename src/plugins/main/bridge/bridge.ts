@@ -127,6 +127,7 @@ function applyMasquerade(at: Attachment<BridgeConf>, ips: IpConfig[]): void {
     containerId: at.containerId,
     ifName: at.ifName,
     addresses: ips.map(({ address }) => address),
+    restated: at.restating || undefined,
   }));
 }
 
