@@ -39,7 +39,8 @@ export function runGc({ plugin, invocation, document }: VerbCall): undefined {
     attempt(() => plugin.gc?.(conf, isValid, host));
   });
   const ipamType = conf.ipam?.type;
-  if (ipamType) attempt(() => void delegate(ipamType, "GC", invocation));
+  // The IPAM plugin itself reads the same configuration.
+  if (ipamType && ipamType !== plugin.name) attempt(() => void delegate(ipamType, "GC", invocation));
   if (failures.length > 0) throw joined(failures);
 }
 

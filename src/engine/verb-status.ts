@@ -5,5 +5,7 @@ import { type VerbCall, withHost } from "./run.ts";
 export function runStatus({ plugin, invocation, document }: VerbCall): undefined {
   const conf = plugin.validate(document);
   withHost({ ...invocation, netnsPath: "" }, true, (host) => plugin.status?.(conf, host));
-  if (conf.ipam?.type) delegate(conf.ipam.type, "STATUS", invocation);
+  const ipamType = conf.ipam?.type;
+  // The IPAM plugin itself reads the same configuration.
+  if (ipamType && ipamType !== plugin.name) delegate(ipamType, "STATUS", invocation);
 }
