@@ -15,7 +15,7 @@ import { difference, settled, snapshot } from "../support/snapshot.ts";
 import { type Case, cases, type Step } from "./cases.ts";
 import { knownDifferences } from "./known-differences.ts";
 
-const ours = process.env.PATCHBAY_TEST_PLUGINS ?? patchbayPlugins();
+const ours = patchbayPlugins();
 const selfTest = ours === GO_PLUGINS;
 const occurred = new Set<string>();
 

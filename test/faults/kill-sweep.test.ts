@@ -114,9 +114,7 @@ async function killAndClear(stage: Stage, sweep: Sweep, point: Point, clearBy: "
   if (clearBy === "GC") await net.gc(sweep.machine === "used" ? [keeper] : []);
   else for (const one of [victim, other]) await net.del(one);
   if (!hit) return undefined;
-  const left = sweep.machine === "used"
-    ? await leftSince(moment, machine)
-    : (await leftSince(shared, machine)).filter((line) => line.startsWith("+"));
+  const left = sweep.machine === "used" ? await leftSince(moment, machine) : await leftSince(shared, machine, /^-/);
   return [...wrong, ...left].map((line) => `${point.syscall} ${point.nth}, then ${clearBy}: ${line}`);
 }
 

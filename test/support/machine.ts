@@ -10,6 +10,10 @@
  */
 import { readdirSync, readlinkSync } from "node:fs";
 import type { Subprocess } from "bun";
+import { setDefaultTimeout } from "bun:test";
+
+// Making and comparing machines takes longer than a unit test may, above all beside other work.
+setDefaultTimeout(60_000);
 
 export interface Outcome {
   /** Exit status, or 128 + signal when a signal ended it. */

@@ -117,6 +117,15 @@ function namer(scopes: Scope[], keptMacs: Set<string>): (text: string) => string
       linkLocals.set(linkLocalOf(mac), `linklocal(${owner})`);
     }
   }
+  // A bridge takes the lowest MAC of its ports: which port's that is, is chance when it has several.
+  for (const { ifname: bridge, address: mac } of host.links.filter(isBridge)) {
+    const ports = host.links.filter((link) => link.master === bridge).map((link) => link.address as string);
+    if (ports.length < 2 || !ports.includes(mac)) continue;
+    for (const port of ports.filter((address) => !keptMacs.has(address))) {
+      macs.set(port, `mac(port of ${bridge})`);
+      linkLocals.set(linkLocalOf(port), `linklocal(port of ${bridge})`);
+    }
+  }
   return (text) =>
     nameLinks(
       text
