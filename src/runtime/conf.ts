@@ -52,10 +52,13 @@ export function loadNetwork(directory: string, name: string): Network {
 
 /** Paths of files with one of the endings, sorted; none when there is no such directory. */
 function configFiles(directory: string, endings: readonly string[]): string[] {
-  return listDirectory(directory)
-    .filter((name) => endings.includes(name.slice(Math.max(name.lastIndexOf("."), 0))))
-    .map((name) => `${directory}/${name}`)
-    .filter((path) => (identify(path, false).mode & 0o170000) !== 0o040000);
+  const paths: string[] = [];
+  for (const name of listDirectory(directory)) {
+    if (!endings.includes(name.slice(Math.max(name.lastIndexOf("."), 0)))) continue;
+    const path = `${directory}/${name}`;
+    if ((identify(path, false).mode & 0o170000) !== 0o040000) paths.push(path);
+  }
+  return paths;
 }
 
 function readConfigFile(path: string): string {
@@ -203,13 +206,18 @@ function parseObject(text: string, subject: string): JsonObject {
   return document;
 }
 
-/** Plain JSON is left as it is. (Bun.JSONC would do, did it not also take what follows the document.) */
+/** (Bun.JSONC would do, did it not also take whatever follows the document.) */
 function withoutComments(text: string): string {
-  const string = '"(?:[^"\\\\]|\\\\.)*"';
-  const keepStrings = (match: string) => (match.startsWith('"') ? match : " ");
-  return text
-    .replace(new RegExp(`${string}|//[^\\n]*|/\\*[^]*?\\*/`, "g"), keepStrings)
-    .replace(new RegExp(`${string}|,(?=\\s*[}\\]])`, "g"), keepStrings);
+  try {
+    JSON.parse(text);
+    return text;
+  } catch {
+    const string = '"(?:[^"\\\\]|\\\\.)*"';
+    const keepStrings = (match: string) => (match.startsWith('"') ? match : " ");
+    return text
+      .replace(new RegExp(`${string}|//[^\\n]*|/\\*[^]*?\\*/`, "g"), keepStrings)
+      .replace(new RegExp(`${string}|,(?=\\s*[}\\]])`, "g"), keepStrings);
+  }
 }
 
 /** The name by which the reference library's messages call a value's type. */

@@ -56,7 +56,9 @@ function parsePair(pair: string): [string, string] {
 
 /** By its text alone, as filepath.Abs does it: links are not followed. */
 function absolutePath(path: string): string {
-  return require("node:path").resolve(path);
+  const isClean = path.startsWith("/") && !path.includes("//") && !path.includes("/.") && !path.endsWith("/");
+  // Loading node:path takes a third of a millisecond.
+  return isClean ? path : require("node:path").resolve(path);
 }
 
 /** cnitool's derivation, so that either program can end what the other began. */
