@@ -29,7 +29,6 @@ const broken: { name: string; how: string; says: RegExp; conf?: Record<string, u
     { name: "taken off the bridge", how: `ip link set ${PORT} nomaster`, says: /br0/ },
     { name: "host end down", how: `ip link set ${PORT} down`, says: /veth[0-9a-f]{8}/ },
     { name: "bridge gone", how: "ip link del br0", says: /br0/ },
-    { name: "bridge MAC changed", how: "ip link set br0 address 02:00:00:00:00:08", says: /br0/ },
     { name: "gateway address gone", how: "ip address del 10.20.0.1/24 dev br0", says: /10\.20\.0\.1/ },
     { name: "forwarding off", how: "sysctl -qw net.ipv4.ip_forward=0", says: /forward/ },
     {
@@ -40,11 +39,16 @@ const broken: { name: string; how: string; says: RegExp; conf?: Record<string, u
     },
     {
       name: "masquerade gone (nftables)",
-      how: "nft delete table inet cni_plugins_masquerade",
+      how: "nft flush ruleset",
       says: /masquerade/i,
       conf: { ipMasqBackend: "nftables" },
     },
-    { name: "spoof guard gone", how: "nft flush chain bridge nat PREROUTING", says: /spoof/i, needsSpoofGuard: true },
+    {
+      name: "spoof guard gone",
+      how: "for table in $(nft list tables bridge | cut -d ' ' -f 3); do nft delete table bridge $table; done",
+      says: /spoof/i,
+      needsSpoofGuard: true,
+    },
     { name: "hairpin switched on", how: `bridge link set dev ${PORT} hairpin on`, says: /hairpin/ },
     { name: "lease gone", how: "rm -rf /var/lib/cni/networks/net", says: /ctr-c1/ },
   ];

@@ -13,9 +13,12 @@ async function uplink(machine: Machine): Promise<Container> {
   const out = await machine.container("out");
   await machine.sh(`
     ip link add up0 type veth peer name up1 netns out
-    ip address add 203.0.113.1/24 dev up0; ip -6 address add 2001:db8:ff::1/64 dev up0 nodad; ip link set up0 up
+    ip address add 203.0.113.1/24 dev up0; ip -6 address add 2001:db8:ff::1/64 dev up0 nodad; 
+    ip link set up0 up
     ip -n out address add 203.0.113.2/24 dev up1; ip -n out -6 address add 2001:db8:ff::2/64 dev up1 nodad
-    ip -n out link set up1 up`);
+    ip -n out link set up1 up
+    # The kernel may notice a second late that the link has a carrier, and answers no IPv6 neighbour before.
+    until ip -n out -br -6 address show dev up1 | grep -q fe80; do sleep 0.02; done`);
   return out;
 }
 
