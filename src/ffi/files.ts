@@ -2,7 +2,7 @@
  * Small state files: opened by descriptor, never through a symbolic link, with the modes given here whatever
  * the umask adds. Not for the user's own files, which may well be links: `readTextFile` follows those.
  */
-import { EEXIST, EINTR, ENOENT, isErrno, SyscallError } from "./errno.ts";
+import { EEXIST, EINTR, ENOENT, SyscallError } from "./errno.ts";
 import { bind, check, cString, fromUtf8, lastErrno, libc, retrying, utf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
 
@@ -23,6 +23,18 @@ export const O_CLOEXEC = 0o2000000;
 export function openFile(path: string, flags: number, mode = 0o600): number {
   const cPath = cString(path);
   return retrying("open", () => libc.open(cPath, flags | O_CLOEXEC, mode), path);
+}
+
+/** Like `openFile`, but undefined when there is no such file: an exception would cost ten times the call. */
+export function openExisting(path: string, flags: number): number | undefined {
+  const cPath = cString(path);
+  for (;;) {
+    const fd = libc.open(cPath, flags | O_CLOEXEC, 0);
+    if (fd >= 0) return fd;
+    const errno = lastErrno();
+    if (errno === ENOENT) return undefined;
+    if (errno !== EINTR) throw new SyscallError("open", errno, path);
+  }
 }
 
 export function closeFile(fd: number): void {
@@ -70,13 +82,8 @@ export function writeAll(fd: number, bytes: Uint8Array, subject?: string): void 
 
 /** The file's text, or undefined when there is no such file. */
 export function readTextFile(path: string): string | undefined {
-  let fd: number;
-  try {
-    fd = openFile(path, O_RDONLY);
-  } catch (error) {
-    if (isErrno(error, ENOENT)) return undefined;
-    throw error;
-  }
+  const fd = openExisting(path, O_RDONLY);
+  if (fd === undefined) return undefined;
   try {
     return fromUtf8(readAll(fd, undefined, path));
   } finally {
@@ -174,20 +181,20 @@ export function removeEmptyDirectory(path: string): boolean {
 
 /** Names in the directory, without "." and "..", sorted; empty when there is no such directory. */
 export function listDirectory(path: string): string[] {
-  let fd: number;
+  return namesIn(path).sort();
+}
+
+/** The same, unsorted. */
+export function namesIn(path: string): string[] {
+  const names: string[] = [];
+  const fd = openExisting(path, O_RDONLY | O_DIRECTORY);
+  if (fd === undefined) return names;
   try {
-    fd = openFile(path, O_RDONLY | O_DIRECTORY);
-  } catch (error) {
-    if (isErrno(error, ENOENT)) return [];
-    throw error;
-  }
-  try {
-    const names: string[] = [];
     const buffer = new Uint8Array(32768);
     const view = new DataView(buffer.buffer);
     for (;;) {
       const length = check("getdents64", Number(rare().getdents64(fd, buffer, buffer.length)), path);
-      if (length === 0) return names.sort();
+      if (length === 0) return names;
       // struct linux_dirent64: ino u64, off u64, reclen u16, type u8, name
       for (let at = 0; at < length; at += view.getUint16(at + 16, true)) {
         const nameEnd = buffer.indexOf(0, at + 19);
@@ -210,17 +217,15 @@ export interface FileIdentity {
   uid: number;
 }
 
+/** How long the open file is. */
+export function fileSize(fd: number): number {
+  const view = statx(fd, true);
+  return view.getUint32(40, true) + view.getUint32(44, true) * 2 ** 32;
+}
+
 /** stat(2) of an open descriptor, or of a path when one is given (relative to nothing: pass it absolute). */
 export function identify(target: number | string, followLinks = true): FileIdentity {
-  const buffer = new Uint8Array(256);
-  const byPath = typeof target === "string";
-  const flags = byPath ? (followLinks ? 0 : 0x100) : 0x1000; // AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
-  check(
-    "stat",
-    libc.statx(byPath ? -100 : target, cString(byPath ? target : ""), flags, 0x7ff, buffer),
-    byPath ? target : `descriptor ${target}`,
-  );
-  const view = new DataView(buffer.buffer); // struct statx, linux/stat.h
+  const view = statx(target, followLinks);
   return {
     links: view.getUint32(16, true),
     uid: view.getUint32(20, true),
@@ -229,4 +234,17 @@ export function identify(target: number | string, followLinks = true): FileIdent
     size: Number(view.getBigUint64(40, true)),
     device: (BigInt(view.getUint32(136, true)) << 32n) | BigInt(view.getUint32(140, true)),
   };
+}
+
+/** struct statx, linux/stat.h */
+function statx(target: number | string, followLinks: boolean): DataView {
+  const buffer = new Uint8Array(256);
+  const byPath = typeof target === "string";
+  const flags = byPath ? (followLinks ? 0 : 0x100) : 0x1000; // AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
+  check(
+    "stat",
+    libc.statx(byPath ? -100 : target, cString(byPath ? target : ""), flags, 0x7ff, buffer),
+    byPath ? target : `descriptor ${target}`,
+  );
+  return new DataView(buffer.buffer);
 }

@@ -16,7 +16,6 @@ const bindMapping = () =>
       returns: "ptr",
     },
     munmap: { args: ["ptr", "usize"], returns: "i32" },
-    posix_fallocate: { args: ["i32", FFIType.i64_fast, FFIType.i64_fast], returns: "i32" },
     fcntl: { args: ["i32", "i32", "ptr"], returns: "i32" },
   });
 let symbols: ReturnType<typeof bindMapping> | undefined;
@@ -24,8 +23,11 @@ const mapping = () => (symbols ??= bindMapping());
 
 /** Makes sure that the file's first `sizeBytes` exist on disk, so that no store into them can fail. */
 export function allocateOnDisk(fd: number, sizeBytes: number, subject: string): void {
-  // posix_fallocate(3) answers the errno instead of setting it.
-  const errno = mapping().posix_fallocate(fd, 0, sizeBytes);
+  const { posix_fallocate } = bind({
+    posix_fallocate: { args: ["i32", FFIType.i64_fast, FFIType.i64_fast], returns: "i32" },
+  });
+  // It answers the errno instead of setting it.
+  const errno = posix_fallocate(fd, 0, sizeBytes);
   if (errno !== 0) throw new SyscallError("posix_fallocate", errno, subject);
 }
 

@@ -3,25 +3,15 @@
  * round through the ranges of the set. The order is that of the reference host-local plugin, and so are the refusals.
  */
 import { CniError, INTERNAL, TRY_AGAIN_LATER } from "../cni/error.ts";
+import { secondsSinceBoot } from "../ffi/clock.ts";
 import { SyscallError } from "../ffi/errno.ts";
 import { compareAddresses, contains, formatAddress, lastOf, nextAddress, parseAddress } from "../net/address.ts";
 import { leasedAddresses, readCursor, readLease, writeCursor } from "./go-directory.ts";
 import { addressAt, type Block, blockPrefix, indexIn, setKeepsLeases } from "./layout.ts";
 import { formatRangeSet, isInRange, type Range, rangeCapacity, rangeOf, type RangeSet } from "./range.ts";
-import {
-  alone,
-  blockAt,
-  claim,
-  existingBlocks,
-  indexesOf,
-  type Lease,
-  leaseOf,
-  monotonicSeconds,
-  settle,
-  settleAll,
-  type Store,
-  unclaim,
-} from "./store.ts";
+import { blockAt, existingBlocks, settle, settleAll } from "./blocks.ts";
+import { claim, unclaim } from "./claims.ts";
+import { alone, type Lease, leaseOf, type Store } from "./store.ts";
 
 export interface Wanted {
   set: RangeSet;
@@ -31,8 +21,6 @@ export interface Wanted {
   containerId: string;
   /** An address of the set, or undefined for any. */
   requested: Uint8Array | undefined;
-  /** For how long a released address is not handed out again, unless it is requested. */
-  quarantineSeconds: number;
 }
 
 export interface Allocated {
@@ -72,97 +60,101 @@ function allocateNext(store: Store, wanted: Wanted): Allocated {
     settleAll(store, existingBlocks(store));
     return search(store, wanted, last);
   });
-  if (found === undefined) throw exhausted(store, wanted);
+  if (found === undefined) throw exhausted(store, wanted.set);
   noteCursor(store, rangeId, found.address, last);
   return found;
 }
 
 /** One attachment has one address of each set (CNI spec 1.1.0, "ADD": not twice without DEL between). */
 function refuseSecond(store: Store, { set, lease, containerId }: Wanted): void {
+  // Very old lease files name the container alone.
+  const old = leaseOf({ containerId });
   for (const range of set) {
     for (const block of blocksOf(store, range)) {
-      for (const each of [lease, leaseOf({ containerId })]) {
-        for (const index of indexesOf(block, each)) {
-          const address = addressAt(block.prefix, index);
-          if (!isInRange(range, address)) continue;
-          const text = readLease(store.directory, address);
-          if (text === each.text) {
-            throw refusal(
-              `${formatAddress(address)} has been allocated to ${containerId}, duplicate allocation is not allowed`,
-            );
-          }
-          // Removed by hand, or never finished.
-          if (text === undefined) unclaim(store, block, index, each);
-        }
-      }
+      refuseHeld(store, block, range, lease, containerId);
+      refuseHeld(store, block, range, old, containerId);
     }
   }
 }
 
+function refuseHeld(store: Store, block: Block, range: Range, lease: Lease, containerId: string): void {
+  for (let index = -1; (index = block.slots.indexOf(lease.tag, index + 1)) >= 0;) {
+    const address = addressAt(block.prefix, index);
+    if (!isInRange(range, address)) continue;
+    const text = readLease(store.directory, address);
+    // Removed by hand, or never finished.
+    if (text === undefined) unclaim(store, block, index, lease);
+    if (text !== lease.text) continue;
+    throw refusal(
+      `${formatAddress(address)} has been allocated to ${containerId}, duplicate allocation is not allowed`,
+    );
+  }
+}
+
+/** The range's block, or those of a larger range that exist. */
 function blocksOf(store: Store, { subnet, start }: Range): Block[] {
   const prefix = blockPrefix(subnet, start);
   if (prefix.bits === subnet.bits) return [blockAt(store, prefix, true)];
-  return existingBlocks(store).filter((block) => contains(subnet, block.prefix.bytes));
+  return existingBlocks(store, subnet);
 }
 
+/** Tries the set's addresses in their order: once round, starting behind `last`. */
 function search(store: Store, wanted: Wanted, last: string | undefined): Allocated | undefined {
-  for (const { range, from, to } of stretches(wanted.set, parseAddress(last ?? ""))) {
-    for (let address = from; compareAddresses(address, to) <= 0;) {
-      const block = blockAt(store, blockPrefix(range.subnet, address), true);
-      const blockEnd = lastOf(block.prefix);
-      const isLast = compareAddresses(blockEnd, to) >= 0;
-      const toIndex = indexIn(block.prefix, isLast ? to : blockEnd);
-      const index = claimBetween(store, block, indexIn(block.prefix, address), toIndex, range, wanted);
-      if (index !== undefined) return { address: addressAt(block.prefix, index), range };
-      if (isLast) break;
-      address = nextAddress(blockEnd);
-    }
+  const { set } = wanted;
+  const cursor = last === undefined ? undefined : parseAddress(last);
+  const current = cursor && rangeOf(set, cursor);
+  const first = current === undefined ? 0 : set.indexOf(current);
+  if (current !== undefined && compareAddresses(cursor!, current.end) < 0) {
+    const found = searchBetween(store, wanted, current, nextAddress(cursor!), current.end);
+    if (found !== undefined) return found;
+  }
+  for (let step = current === undefined ? 0 : 1; step < set.length; step++) {
+    const range = set[(first + step) % set.length]!;
+    const found = searchBetween(store, wanted, range, range.start, range.end);
+    if (found !== undefined) return found;
+  }
+  return current && searchBetween(store, wanted, current, current.start, cursor!);
+}
+
+function searchBetween(
+  store: Store,
+  wanted: Wanted,
+  range: Range,
+  from: Uint8Array,
+  to: Uint8Array,
+): Allocated | undefined {
+  for (let address = from; compareAddresses(address, to) <= 0;) {
+    const block = blockAt(store, blockPrefix(range.subnet, address), true);
+    const blockEnd = lastOf(block.prefix);
+    const isLast = compareAddresses(blockEnd, to) >= 0;
+    const toIndex = indexIn(block.prefix, isLast ? to : blockEnd);
+    const index = claimBetween(store, block, indexIn(block.prefix, address), toIndex, range, wanted.lease);
+    if (index >= 0) return { address: addressAt(block.prefix, index), range };
+    if (isLast) break;
+    address = nextAddress(blockEnd);
   }
   return undefined;
 }
 
-interface Stretch {
-  range: Range;
-  from: Uint8Array;
-  to: Uint8Array;
-}
-
-/** The set's addresses in the order in which they are tried: once round, starting behind `last`. */
-function* stretches(set: RangeSet, last: Uint8Array | undefined): Generator<Stretch> {
-  const current = last === undefined ? undefined : rangeOf(set, last);
-  if (current === undefined || last === undefined) {
-    for (const range of set) yield { range, from: range.start, to: range.end };
-    return;
-  }
-  if (compareAddresses(last, current.end) < 0) yield { range: current, from: nextAddress(last), to: current.end };
-  const at = set.indexOf(current);
-  for (const range of [...set.slice(at + 1), ...set.slice(0, at)]) yield { range, from: range.start, to: range.end };
-  yield { range: current, from: current.start, to: last };
-}
-
-/** Claims the first free address, in the order of a native search: a loop over 65,536 words would cost more than all else. */
-function claimBetween(
-  store: Store,
-  block: Block,
-  from: number,
-  to: number,
-  { gateway }: Range,
-  { lease, quarantineSeconds }: Wanted,
-): number | undefined {
+/** Claims the first free address, found by a native search: a loop over 65,536 words would cost more than all else. */
+function claimBetween(store: Store, block: Block, from: number, to: number, range: Range, lease: Lease): number {
   const { slots, prefix } = block;
-  const gatewayIndex = contains(prefix, gateway) ? indexIn(prefix, gateway) : -1;
+  const isResting = restingIn(store, block);
+  const gatewayIndex = contains(prefix, range.gateway) ? indexIn(prefix, range.gateway) : -1;
   for (let index = slots.indexOf(0, from); index >= 0 && index <= to; index = slots.indexOf(0, index + 1)) {
-    if (index === gatewayIndex || isResting(block, index, quarantineSeconds)) continue;
+    if (index === gatewayIndex || isResting(index)) continue;
     if (!claim(store, block, index, lease)) continue;
     setKeepsLeases(block, store.keep);
     return index;
   }
-  return undefined;
+  return -1;
 }
 
-function isResting({ times }: Block, index: number, quarantineSeconds: number): boolean {
-  const releasedAt = times[index]!;
-  return quarantineSeconds > 0 && releasedAt > 0 && monotonicSeconds() - releasedAt < quarantineSeconds;
+/** Whether an address is to be left alone so soon after its release. */
+function restingIn({ quarantineSeconds }: Store, { times }: Block): (index: number) => boolean {
+  if (quarantineSeconds <= 0) return () => false;
+  const since = secondsSinceBoot() - quarantineSeconds;
+  return (index) => times[index]! > Math.max(0, since);
 }
 
 function noteCursor(store: Store, rangeId: string, address: Uint8Array, before: string | undefined): void {
@@ -180,14 +172,15 @@ function refusal(message: string): CniError {
   return new CniError(INTERNAL, message);
 }
 
-function exhausted(store: Store, { set, quarantineSeconds }: Wanted): CniError {
+function exhausted(store: Store, set: RangeSet): CniError {
   const message = `no IP addresses available in range set: ${formatRangeSet(set)}`;
+  const { quarantineSeconds } = store;
   let restingCount = 0;
   for (const range of quarantineSeconds > 0 ? set : []) {
     for (const block of blocksOf(store, range)) {
+      const isResting = restingIn(store, block);
       block.slots.forEach((slot, index) => {
-        const isFree = slot === 0 && isInRange(range, addressAt(block.prefix, index));
-        if (isFree && isResting(block, index, quarantineSeconds)) restingCount++;
+        if (slot === 0 && isResting(index) && isInRange(range, addressAt(block.prefix, index))) restingCount++;
       });
     }
   }

@@ -10,15 +10,16 @@
  *     lock                  Go's: held by flock(2) while it works. Here only where Go's plugin has been
  *     .patchbay/            our index (store.ts)
  */
-import { EEXIST, EISDIR, ELOOP, ENOENT, isErrno } from "../ffi/errno.ts";
+import { EEXIST, EISDIR, ELOOP, isErrno } from "../ffi/errno.ts";
 import {
   closeFile,
-  listDirectory,
+  namesIn,
   O_CREAT,
   O_EXCL,
   O_NOFOLLOW,
   O_RDONLY,
   O_WRONLY,
+  openExisting,
   openFile,
   overwriteFile,
   readAll,
@@ -29,6 +30,8 @@ import {
 } from "../ffi/files.ts";
 import { fromUtf8, libc, retrying, utf8 } from "../ffi/libc.ts";
 import { formatAddress, parseAddress } from "../net/address.ts";
+
+const CURSOR = "last_reserved_ip.";
 
 export interface LeaseOwner {
   containerId: string;
@@ -59,14 +62,16 @@ export function createLease(directory: string, address: Uint8Array, text: string
   }
   try {
     writeAll(fd, utf8(text), path);
-    if (durable) syncDescriptor(fd, path);
+    if (durable) {
+      syncDescriptor(fd, path);
+      syncDirectory(directory);
+    }
   } catch (error) {
     removeFile(path);
     throw error;
   } finally {
     closeFile(fd);
   }
-  if (durable) syncDirectory(directory);
   return true;
 }
 
@@ -85,10 +90,9 @@ const DIRECTORY = "?directory", LINK = "?link";
 function readState(path: string): string | undefined {
   let fd: number | undefined;
   try {
-    fd = openFile(path, O_RDONLY | O_NOFOLLOW);
-    return fromUtf8(readAll(fd, 65536, path));
+    fd = openExisting(path, O_RDONLY | O_NOFOLLOW);
+    return fd === undefined ? undefined : fromUtf8(readAll(fd, 65536, path));
   } catch (error) {
-    if (isErrno(error, ENOENT)) return undefined;
     if (isErrno(error, EISDIR)) return DIRECTORY;
     if (isErrno(error, ELOOP)) return LINK;
     throw error;
@@ -123,12 +127,7 @@ function asGo<T>(directory: string, work: () => T): T {
 }
 
 function openGoLock(directory: string): number | undefined {
-  try {
-    return openFile(`${directory}/lock`, O_RDONLY | O_NOFOLLOW);
-  } catch (error) {
-    if (isErrno(error, ENOENT)) return undefined;
-    throw error;
-  }
+  return openExisting(`${directory}/lock`, O_RDONLY | O_NOFOLLOW);
 }
 
 /** Whether Go's plugin has worked here. */
@@ -140,7 +139,7 @@ export function hasGoLock(directory: string): boolean {
 
 /** The addresses that have files. */
 export function leasedAddresses(directory: string): Uint8Array[] {
-  return listDirectory(directory).map(addressOfName).filter((address) => address !== undefined);
+  return namesIn(directory).map(addressOfName).filter((address) => address !== undefined);
 }
 
 /** The address whose lease file has this name. Go uses one spelling, and so does taking an address. */
@@ -165,9 +164,9 @@ export function findEverywhere(
   isOthers: (address: Uint8Array) => boolean,
 ): Found[] {
   const found: Found[] = [];
-  for (const name of listDirectory(directory)) {
+  for (const name of namesIn(directory)) {
     const address = addressOfName(name);
-    if (name.startsWith(".") || (address !== undefined && isOthers(address))) continue;
+    if (name.startsWith(".") || name.startsWith(CURSOR) || (address !== undefined && isOthers(address))) continue;
     const path = `${directory}/${name}`;
     const text = readState(path)?.trim();
     if (text === DIRECTORY) found.push(...findEverywhere(path, texts, isOthers));
@@ -192,5 +191,5 @@ export function writeCursor(directory: string, rangeId: string, address: Uint8Ar
 }
 
 function cursorPath(directory: string, rangeId: string): string {
-  return `${directory}/last_reserved_ip.${rangeId}`;
+  return `${directory}/${CURSOR}${rangeId}`;
 }

@@ -28,8 +28,11 @@ const KEEP_WORD = 6;
 const FIRST_ADDRESS_AT = 32;
 const BOOT_ID_AT = 48;
 
-/** A block covers this many address bits, or its whole subnet when that is smaller. */
-const BLOCK_BITS = 16;
+/** A subnet of at most this many address bits is one block. */
+const WHOLE_SUBNET_BITS = 16;
+
+/** A larger one has blocks of this size, where there are leases: one file in a /64 can be for a single address. */
+const PART_BITS = 12;
 
 /** In place of a time of release: a process was about to claim the address. */
 export const CLAIMING = -1;
@@ -41,9 +44,9 @@ export interface Block {
   readonly times: Int32Array;
 }
 
-/** The part of the subnet whose block has the address: the whole subnet unless that is larger than a block. */
+/** The part of the subnet whose block has the address. */
 export function blockPrefix(subnet: Prefix, address: Uint8Array): Prefix {
-  const bits = Math.max(subnet.bits, address.length * 8 - BLOCK_BITS);
+  const bits = addressBits(subnet) <= WHOLE_SUBNET_BITS ? subnet.bits : address.length * 8 - PART_BITS;
   return { bytes: networkOf({ bytes: address, bits }), bits };
 }
 
@@ -54,8 +57,9 @@ export function blockName(prefix: Prefix): string {
 
 /** The prefix a file name stands for; undefined for files that are no blocks. */
 export function blockPrefixOf(name: string): Prefix | undefined {
-  const prefix = parsePrefix(name.replace(/-(?=[0-9]+$)/, "/"));
-  if (prefix === undefined || addressBits(prefix) > BLOCK_BITS) return undefined;
+  const dash = name.lastIndexOf("-");
+  const prefix = parsePrefix(`${name.slice(0, dash)}/${name.slice(dash + 1)}`);
+  if (prefix === undefined || addressBits(prefix) > WHOLE_SUBNET_BITS) return undefined;
   return compareAddresses(networkOf(prefix), prefix.bytes) === 0 ? prefix : undefined;
 }
 
@@ -114,10 +118,13 @@ export function viewBlock(prefix: Prefix, buffer: ArrayBuffer): Block {
 
 /** Whether the header is what a block of this prefix has in this boot, in another boot, or never. */
 export function judgeHeader(block: Block, bootId: Uint8Array): "current" | "earlier boot" | "damaged" {
-  const found = new Uint8Array(block.buffer, 0, HEADER_BYTES);
-  const expected = header(block.prefix, bootId);
-  const differing = found.findIndex((byte, at) => byte !== expected[at] && at >> 2 !== KEEP_WORD);
-  return differing < 0 ? "current" : differing >= BOOT_ID_AT ? "earlier boot" : "damaged";
+  const found = new Int32Array(block.buffer, 0, HEADER_BYTES / 4);
+  const expected = new Int32Array(header(block.prefix, bootId).buffer);
+  for (let word = 0; word < expected.length; word++) {
+    if (found[word] === expected[word] || word === KEEP_WORD) continue;
+    return word < BOOT_ID_AT / 4 ? "damaged" : "earlier boot";
+  }
+  return "current";
 }
 
 /** Whether leases of the block outlive a reboot, as the configuration of the last ADD had it. */

@@ -1,6 +1,9 @@
 /**
  * Ranges of addresses as network configurations describe them: defaults filled in, mistakes refused in the words of
  * the reference host-local plugin, which people search for and engines match. Pure.
+ *
+ * Here and in the rest of this folder, what every ADD runs has loops in place of callbacks, generators and regular
+ * expressions: in a process this short, the first use of each costs 10 to 100 µs.
  */
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
 import {
@@ -42,7 +45,8 @@ export function isInRange(range: Range, address: Uint8Array): boolean {
 }
 
 export function rangeOf(set: RangeSet, address: Uint8Array): Range | undefined {
-  return set.find((range) => isInRange(range, address));
+  for (const range of set) if (isInRange(range, address)) return range;
+  return undefined;
 }
 
 /** `10.1.0.1-10.1.0.254,10.2.0.1-10.2.0.254` */
@@ -63,33 +67,45 @@ export function rangeCapacity(range: Range): number {
 /** Every set with its defaults. Throws a CniError of code 7 when a range, a set or their combination is wrong. */
 export function planRangeSets(sets: readonly (readonly RangeConf[])[], cniVersion: string): RangeSet[] {
   if (sets.length === 0) throw invalid("no IP ranges specified");
-  const planned = sets.map((set, index) => {
+  const planned: RangeSet[] = [];
+  for (const set of sets) {
     try {
-      return planRangeSet(set);
+      planned.push(planRangeSet(set));
     } catch (error) {
-      throw invalid(`invalid range set ${index}: ${(error as Error).message}`);
+      throw invalid(`invalid range set ${planned.length}: ${(error as Error).message}`);
     }
-  });
-  const ofFamily = (length: number) => planned.filter(([range]) => range!.start.length === length).length;
-  if ((ofFamily(4) > 1 || ofFamily(16) > 1) && /^0\.[12]\./.test(cniVersion)) {
-    throw invalid(`CNI version ${cniVersion} does not support more than 1 address per family`);
   }
-  eachPair(planned, (one, other, i, j) => {
-    if (one.some((range) => other.some((second) => overlap(range, second)))) {
-      throw invalid(`range set ${i} overlaps with ${j}`);
-    }
-  });
+  if (planned.length > 1) refuseCombination(planned, cniVersion);
   return planned;
 }
 
 function planRangeSet(set: readonly RangeConf[]): RangeSet {
   if (set.length === 0) throw invalid("empty range set");
-  const ranges = set.map(planRange);
-  if (ranges.some(({ start }) => start.length !== ranges[0]!.start.length)) throw invalid("mixed address families");
-  eachPair(ranges, (one, other) => {
-    if (overlap(one, other)) throw invalid(`subnets ${formatRange(one)} and ${formatRange(other)} overlap`);
-  });
+  const ranges: Range[] = [];
+  for (const conf of set) ranges.push(planRange(conf));
+  for (const range of ranges) {
+    if (range.start.length !== ranges[0]!.start.length) throw invalid("mixed address families");
+  }
+  for (let i = 0; i < ranges.length; i++) {
+    for (let j = i + 1; j < ranges.length; j++) {
+      const one = ranges[i]!, other = ranges[j]!;
+      if (overlap(one, other)) throw invalid(`subnets ${formatRange(one)} and ${formatRange(other)} overlap`);
+    }
+  }
   return ranges;
+}
+
+function refuseCombination(sets: readonly RangeSet[], cniVersion: string): void {
+  const ofFamily = (length: number) => sets.filter(([range]) => range!.start.length === length).length;
+  if ((ofFamily(4) > 1 || ofFamily(16) > 1) && /^0\.[12]\./.test(cniVersion)) {
+    throw invalid(`CNI version ${cniVersion} does not support more than 1 address per family`);
+  }
+  for (let i = 0; i < sets.length; i++) {
+    for (let j = i + 1; j < sets.length; j++) {
+      const isShared = sets[i]!.some((one) => sets[j]!.some((other) => overlap(one, other)));
+      if (isShared) throw invalid(`range set ${i} overlaps with ${j}`);
+    }
+  }
 }
 
 function planRange(conf: RangeConf): Range {
@@ -128,10 +144,6 @@ function addressOf(text: string): Uint8Array {
 function overlap(one: Range, other: Range): boolean {
   return one.start.length === other.start.length && compareAddresses(one.start, other.end) <= 0 &&
     compareAddresses(other.start, one.end) <= 0;
-}
-
-function eachPair<Item>(items: readonly Item[], visit: (one: Item, other: Item, i: number, j: number) => void): void {
-  items.forEach((one, i) => items.slice(i + 1).forEach((other, offset) => visit(one, other, i, i + 1 + offset)));
 }
 
 function invalid(message: string): CniError {

@@ -14,7 +14,7 @@ import {
   IO_FAILURE,
   PLUGIN_NOT_AVAILABLE,
 } from "../../../cni/error.ts";
-import type { Dns, Result } from "../../../cni/result.ts";
+import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
 import { type Attachment, definePlugin } from "../../../engine/plugin.ts";
 import { warn } from "../../../engine/warn.ts";
 import { ENOENT, SyscallError } from "../../../ffi/errno.ts";
@@ -22,16 +22,9 @@ import { readTextFile } from "../../../ffi/files.ts";
 import { allocate, type Allocated, countFree } from "../../../ipam/allocator.ts";
 import { blockPrefix, indexIn } from "../../../ipam/layout.ts";
 import { formatRangeSet, planRangeSets, rangeOf, type RangeSet } from "../../../ipam/range.ts";
-import {
-  blockAt,
-  holdsLease,
-  inStore,
-  leaseOf,
-  release,
-  releaseInvalid,
-  type StoreOptions,
-  unclaim,
-} from "../../../ipam/store.ts";
+import { blockAt } from "../../../ipam/blocks.ts";
+import { holdsLease, release, releaseInvalid, unclaim } from "../../../ipam/claims.ts";
+import { inStore, type Lease, leaseOf, type Store, type StoreOptions } from "../../../ipam/store.ts";
 import { formatAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
 import type { HostLocalConf } from "./host-local.schema.ts";
 import { validateHostLocalConf } from "./host-local.validate.gen.ts";
@@ -56,46 +49,50 @@ function add(at: At): Result {
   if (at.restating) return at.prevResult ?? { cniVersion };
   const sets = rangeSetsOf(conf);
   const requested = requestedAddresses(at);
-  const ipam = conf.ipam!;
-  const dns = ipam.resolvConf ? readResolvConf(ipam.resolvConf) : undefined;
-  const ips = allocateAll(at, sets, requested).map(({ address, range }) => ({
-    address: `${formatAddress(address)}/${range.subnet.bits}`,
-    gateway: formatAddress(range.gateway),
-  }));
-  return { cniVersion, ips, routes: ipam.routes, dns };
+  const { resolvConf, routes } = conf.ipam!;
+  const dns = resolvConf ? readResolvConf(resolvConf) : undefined;
+  const ips: IpConfig[] = [];
+  for (const { address, range } of allocateAll(at, sets, requested)) {
+    ips.push({ address: `${formatAddress(address)}/${range.subnet.bits}`, gateway: formatAddress(range.gateway) });
+  }
+  return { cniVersion, ips, routes, dns };
 }
 
 /** One address of each set, or none at all. */
 function allocateAll(at: At, sets: RangeSet[], requested: Uint8Array[]): Allocated[] {
-  const { containerId, ifName, conf } = at;
-  const lease = leaseOf({ containerId, ifName });
-  return inStore(storeOf(conf), lease, (store) => {
+  const { containerId } = at;
+  const lease = leaseOf(at);
+  return inStore(storeOf(at.conf), lease, (store) => {
     const taken: Allocated[] = [];
-    const quarantineSeconds = conf.ipam!.quarantineSeconds;
     try {
-      sets.forEach((set, index) => {
-        const wish = requested.findIndex((address) => rangeOf(set, address) !== undefined);
-        const [address] = wish < 0 ? [] : requested.splice(wish, 1);
-        const wanted = { set, rangeId: String(index), lease, containerId, requested: address, quarantineSeconds };
-        try {
-          taken.push(allocate(store, wanted));
-        } catch (error) {
-          throw failure(`failed to allocate for range ${index}: `, error);
-        }
-      });
-      if (requested.length > 0) {
-        const list = requested.map(formatAddress).join(" ");
-        throw new CniError(INTERNAL, `failed to allocate all requested IPs: ${list}`);
+      for (const set of sets) {
+        const rangeId = String(taken.length);
+        taken.push(allocate(store, { set, rangeId, lease, containerId, requested: takeRequested(set, requested) }));
       }
-      return taken;
     } catch (error) {
-      for (const { address, range } of taken) {
-        const prefix = blockPrefix(range.subnet, address);
-        unclaim(store, blockAt(store, prefix, true), indexIn(prefix, address), lease);
-      }
-      throw error;
+      undo(store, lease, taken);
+      throw failure(`failed to allocate for range ${taken.length}: `, error);
     }
+    if (requested.length === 0) return taken;
+    undo(store, lease, taken);
+    const list = requested.map(formatAddress).join(" ");
+    throw new CniError(INTERNAL, `failed to allocate all requested IPs: ${list}`);
   });
+}
+
+/** The first of the addresses that is in the set, which it is then no more. */
+function takeRequested(set: RangeSet, requested: Uint8Array[]): Uint8Array | undefined {
+  for (let index = 0; index < requested.length; index++) {
+    if (rangeOf(set, requested[index]!) !== undefined) return requested.splice(index, 1)[0];
+  }
+  return undefined;
+}
+
+function undo(store: Store, lease: Lease, taken: Allocated[]): void {
+  for (const { address, range } of taken) {
+    const prefix = blockPrefix(range.subnet, address);
+    unclaim(store, blockAt(store, prefix, true), indexIn(prefix, address), lease);
+  }
 }
 
 /** Needs no more of the configuration than where the leases are: the ranges may have changed since ADD. */
@@ -110,8 +107,12 @@ function check(at: At): string[] {
 
 /** Where the attachment's leases probably are. */
 function hintsOf({ prevResult }: At): Uint8Array[] {
-  const addresses = (prevResult?.ips ?? []).map(({ address }) => parsePrefix(address)?.bytes);
-  return addresses.filter((address) => address !== undefined);
+  const hints: Uint8Array[] = [];
+  for (const { address } of prevResult?.ips ?? []) {
+    const prefix = parsePrefix(address);
+    if (prefix !== undefined) hints.push(prefix.bytes);
+  }
+  return hints;
 }
 
 function status(conf: HostLocalConf): void {
@@ -124,8 +125,8 @@ function status(conf: HostLocalConf): void {
 }
 
 function storeOf({ name, ipam }: HostLocalConf): StoreOptions {
-  const { dataDir = "/var/lib/cni/networks", keepAcrossReboot = false } = ipam ?? {};
-  return { directory: `${dataDir}/${name}`, keep: keepAcrossReboot, report: warn };
+  const { dataDir = "/var/lib/cni/networks", keepAcrossReboot = false, quarantineSeconds = 0 } = ipam ?? {};
+  return { directory: `${dataDir}/${name}`, keep: keepAcrossReboot, quarantineSeconds, report: warn };
 }
 
 /** In the order that numbers them in the names of files: by capability, the one range of old, the list. */
@@ -143,6 +144,7 @@ function requestedAddresses({ conf, cniArgs }: At): Uint8Array[] {
     if (addressOf(IP) === undefined) throw invalidArg("IP", IP, `invalid IP address ${IP}`);
     texts.unshift(IP);
   }
+  if (texts.length === 0) return [];
   const addresses = texts.map((text) => addressOf(text)!);
   return [...new Map(addresses.map((address) => [formatAddress(address), address])).values()];
 }

@@ -1,0 +1,235 @@
+/**
+ * The blocks of a store's index: opened, made from the lease files, and brought back in line with them after a crash,
+ * a reboot, damage, or a lease file removed by hand.
+ */
+import { EISDIR, ELOOP, isErrno } from "../ffi/errno.ts";
+import {
+  closeFile,
+  fileSize,
+  namesIn,
+  O_CREAT,
+  O_NOFOLLOW,
+  O_RDWR,
+  O_TRUNC,
+  openExisting,
+  openFile,
+  readTextFile,
+  removeFile,
+  writeAll,
+} from "../ffi/files.ts";
+import { check, cString, libc } from "../ffi/libc.ts";
+import { allocateOnDisk, mapShared } from "../ffi/mapped-file.ts";
+import { contains, formatAddress, type Prefix } from "../net/address.ts";
+import { hasGoLock, leasedAddresses, ownerOf, readLease, removeLease } from "./go-directory.ts";
+import {
+  addressAt,
+  type Block,
+  blockName,
+  blockPrefixOf,
+  blockSizeBytes,
+  CLAIMING,
+  emptyBlock,
+  indexIn,
+  judgeHeader,
+  keepsLeases,
+  setKeepsLeases,
+  viewBlock,
+} from "./layout.ts";
+import { alone, indexDirectory, type Store, tagOf } from "./store.ts";
+
+/** The block, if it exists; or in any case, with `create`. Old and damaged ones are dealt with on the way. */
+export function blockAt(store: Store, prefix: Prefix, create: true): Block;
+export function blockAt(store: Store, prefix: Prefix, create: boolean): Block | undefined;
+export function blockAt(store: Store, prefix: Prefix, create: boolean): Block | undefined {
+  const name = blockName(prefix);
+  const known = store.blocks.get(name);
+  if (known !== undefined) return known;
+  const opened = openBlock(store, prefix, name);
+  if (opened.state === "current") return opened.block;
+  if (opened.state === "missing" && !create) return undefined;
+  return alone(store, () => {
+    // Another process may have done the work while this one waited.
+    const { state, block } = openBlock(store, prefix, name);
+    if (state === "current") return block;
+    if (state === "damaged") setAside(store, name);
+    endEarlierBoot(store);
+    if (state !== "damaged" && !create) return undefined;
+    makeBlock(store, prefix, name);
+    return openBlock(store, prefix, name).block;
+  });
+}
+
+/** The blocks that exist, or those of them inside `subnet`. */
+export function existingBlocks(store: Store, subnet?: Prefix): Block[] {
+  const prefixes = blockPrefixes(store, subnet);
+  // The first round replaces what is old or damaged, which puts blocks opened before out of date.
+  for (const prefix of prefixes) blockAt(store, prefix, false);
+  const blocks: Block[] = [];
+  for (const prefix of prefixes) {
+    const block = blockAt(store, prefix, false);
+    if (block !== undefined) blocks.push(block);
+  }
+  return blocks;
+}
+
+function blockPrefixes({ directory }: Store, subnet?: Prefix): Prefix[] {
+  const prefixes: Prefix[] = [];
+  for (const name of namesIn(indexDirectory(directory))) {
+    const prefix = blockPrefixOf(name);
+    if (prefix === undefined) continue;
+    if (subnet === undefined || contains(subnet, prefix.bytes)) prefixes.push(prefix);
+  }
+  return prefixes;
+}
+
+function blockPath({ directory }: Store, name: string): string {
+  return `${indexDirectory(directory)}/${name}`;
+}
+
+type Opened =
+  | { state: "current" | "earlier boot"; block: Block }
+  | { state: "missing" | "damaged"; block?: undefined };
+
+function openBlock(store: Store, prefix: Prefix, name: string): Opened {
+  const path = blockPath(store, name);
+  let fd: number | undefined;
+  try {
+    fd = openExisting(path, O_RDWR | O_NOFOLLOW);
+  } catch (error) {
+    if (isErrno(error, ELOOP, EISDIR)) return { state: "damaged" };
+    throw error;
+  }
+  if (fd === undefined) return { state: "missing" };
+  try {
+    const sizeBytes = blockSizeBytes(prefix);
+    if (fileSize(fd) !== sizeBytes) return { state: "damaged" };
+    const buffer = mapShared(fd, sizeBytes, path);
+    store.mappings.push(buffer);
+    const block = viewBlock(prefix, buffer);
+    const state = judgeHeader(block, bootId());
+    if (state === "damaged") return { state };
+    if (state === "current") store.blocks.set(name, block);
+    return { state, block };
+  } finally {
+    closeFile(fd);
+  }
+}
+
+let bootIdBytes: Uint8Array | undefined;
+
+function bootId(): Uint8Array {
+  return bootIdBytes ??= Uint8Array.fromHex(
+    readTextFile("/proc/sys/kernel/random/boot_id")!.replaceAll("-", "").trimEnd(),
+  );
+}
+
+/** Makes the block from the lease files. Only while alone; no process sees it half-made. */
+function makeBlock(store: Store, prefix: Prefix, name: string): void {
+  const block = emptyBlock(prefix, bootId());
+  setKeepsLeases(block, store.keep);
+  for (const address of leasedAddresses(store.directory)) {
+    if (contains(prefix, address)) settle(store, block, indexIn(prefix, address));
+  }
+  const path = blockPath(store, name);
+  const unfinished = `${path}.new`;
+  const fd = openFile(unfinished, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW);
+  try {
+    allocateOnDisk(fd, block.buffer.byteLength, unfinished);
+    writeAll(fd, new Uint8Array(block.buffer), unfinished);
+    check("rename", libc.rename(cString(unfinished), cString(path)), path);
+  } catch (error) {
+    removeFile(unfinished);
+    throw error;
+  } finally {
+    closeFile(fd);
+  }
+  dropEmptyBlocks(store, name);
+}
+
+/** How many blocks there may be before empty ones are removed. */
+const SPARE_BLOCKS = 16;
+
+/** A large range wanders from one block to the next, and configurations change. */
+function dropEmptyBlocks(store: Store, exceptFor: string): void {
+  const prefixes = blockPrefixes(store);
+  if (prefixes.length <= SPARE_BLOCKS) return;
+  for (const prefix of prefixes) {
+    const name = blockName(prefix);
+    if (name === exceptFor) continue;
+    const { state, block } = openBlock(store, prefix, name);
+    if (state !== "current" || block.slots.some((slot) => slot !== 0)) continue;
+    removeFile(blockPath(store, name));
+    store.blocks.delete(name);
+  }
+}
+
+function setAside(store: Store, name: string): void {
+  const path = blockPath(store, name);
+  store.report(`the lease index ${path} is damaged: it is kept as ${path}.bad and made again from the lease files`);
+  check("rename", libc.rename(cString(path), cString(`${path}.bad`)), path);
+}
+
+/**
+ * Frees the leases of blocks that another boot left, unless they are to be kept, and removes the blocks. Done before
+ * any block is made, so that no lease of this boot is among them; but Go's plugin may have been here first, and where
+ * it has, files that the index did not know of stay.
+ */
+function endEarlierBoot(store: Store): void {
+  const left: Block[] = [];
+  for (const prefix of blockPrefixes(store)) {
+    const { state, block } = openBlock(store, prefix, blockName(prefix));
+    if (state === "earlier boot") left.push(block);
+  }
+  if (left.length === 0) return;
+  const addresses = leasedAddresses(store.directory);
+  const onlyOurs = !hasGoLock(store.directory);
+  for (const block of left) {
+    const { prefix, slots } = block;
+    for (const address of store.keep || keepsLeases(block) ? [] : addresses) {
+      if (!contains(prefix, address)) continue;
+      const text = readLease(store.directory, address);
+      // A file that does not name an attachment was not made by ADD: somebody reserved the address by hand.
+      if (text === undefined || ownerOf(text)?.ifName === undefined) continue;
+      if (onlyOurs || slots[indexIn(prefix, address)] === tagOf(text)) removeLease(store.directory, address, text);
+    }
+    removeFile(blockPath(store, blockName(prefix)));
+  }
+}
+
+/**
+ * Brings the index of one address in line with its file. Only while alone: then an empty file is not one that somebody
+ * is just writing, but what a process left that died over it, and goes.
+ */
+export function settle(store: Store, block: Block, index: number): void {
+  const address = addressAt(block.prefix, index);
+  let text = readLease(store.directory, address);
+  if (text === "") text = removeEmpty(store, address);
+  block.slots[index] = text === undefined ? 0 : tagOf(text);
+  if (block.times[index] === CLAIMING) block.times[index] = 0;
+}
+
+/** Answers what the file says after all, when it was Go's plugin that was writing it. */
+export function removeEmpty(store: Store, address: Uint8Array): string | undefined {
+  const text = removeLease(store.directory, address, "");
+  if (text !== "") return text;
+  store.report(`removed ${store.directory}/${formatAddress(address)}: it is empty, left by a process that died`);
+  return undefined;
+}
+
+/**
+ * Frees what is taken in the index alone: addresses whose file was removed by hand, claims of processes that died.
+ * Only while alone.
+ */
+export function settleAll(store: Store, blocks: readonly Block[]): void {
+  const addresses = leasedAddresses(store.directory);
+  const doubtful = tagOf("");
+  for (const block of blocks) {
+    const { prefix, slots, times } = block;
+    const hasFile = new Uint8Array(slots.length);
+    for (const address of addresses) if (contains(prefix, address)) hasFile[indexIn(prefix, address)] = 1;
+    for (let index = 0; index < slots.length; index++) {
+      const agrees = (slots[index] !== 0) === (hasFile[index] === 1);
+      if (!agrees || slots[index] === doubtful || times[index] === CLAIMING) settle(store, block, index);
+    }
+  }
+}

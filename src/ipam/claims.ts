@@ -1,0 +1,147 @@
+/**
+ * Taking addresses and giving them back: the lease file and its place in the index, in an order that leaves nothing
+ * doubtful when the process dies between any two steps (docs/lease-store.md, "Crash table").
+ */
+import { secondsSinceBoot } from "../ffi/clock.ts";
+import { syncDirectory } from "../ffi/files.ts";
+import { contains } from "../net/address.ts";
+import { existingBlocks, removeEmpty, settleAll } from "./blocks.ts";
+import {
+  createLease,
+  findEverywhere,
+  hasGoLock,
+  leasedAddresses,
+  type LeaseOwner,
+  leaseText,
+  ownerOf,
+  readLease,
+  removeFound,
+  removeLease,
+} from "./go-directory.ts";
+import { addressAt, type Block, CLAIMING, indexIn, keepsLeases } from "./layout.ts";
+import { alone, inExistingStore, type Lease, leaseOf, type Store, type StoreOptions, tagOf } from "./store.ts";
+
+/**
+ * Takes the address for the lease, or answers false: somebody has it. Of two processes one wins the exchange, and of
+ * two programs one makes the file. Throws with nothing left behind.
+ */
+export function claim(store: Store, block: Block, index: number, lease: Lease): boolean {
+  const { slots, times, prefix } = block;
+  if (Atomics.compareExchange(slots, index, 0, lease.tag) !== 0) return false;
+  const address = addressAt(prefix, index);
+  const releasedAt = Atomics.exchange(times, index, CLAIMING);
+  let holder: string | undefined;
+  try {
+    if (createLease(store.directory, address, lease.text, store.keep)) {
+      Atomics.store(times, index, 0);
+      return true;
+    }
+    holder = readLease(store.directory, address);
+  } catch (error) {
+    Atomics.store(times, index, releasedAt);
+    Atomics.store(slots, index, 0);
+    throw error;
+  }
+  // The file is of Go's plugin, of a person, or of a time when the network was divided differently.
+  Atomics.store(times, index, 0);
+  Atomics.store(slots, index, holder === undefined ? 0 : tagOf(holder));
+  return false;
+}
+
+/** Frees the address if it is the lease's. The file goes first: without it, the rest is for anybody to finish. */
+export function unclaim(store: Store, block: Block, index: number, lease: Lease): boolean {
+  const address = addressAt(block.prefix, index);
+  let found = removeLease(store.directory, address, lease.text);
+  if (found === "") found = alone(store, () => removeEmpty(store, address));
+  if (found === lease.text && keepsLeases(block)) syncDirectory(store.directory);
+  const isFree = found === undefined || found === lease.text;
+  const restsFrom = isFree && store.quarantineSeconds > 0 ? secondsSinceBoot() : 0;
+  if (block.times[index] !== restsFrom) Atomics.store(block.times, index, restsFrom);
+  Atomics.compareExchange(block.slots, index, lease.tag, isFree ? 0 : tagOf(found!));
+  return found === lease.text;
+}
+
+/**
+ * Releases every lease of the owner, and answers how many there were. `hints` are addresses it may have. In the end
+ * the lease files decide: when the index knows nothing of the owner, they are looked through, as Go does each time.
+ */
+export function release(options: StoreOptions, owner: LeaseOwner, hints: readonly Uint8Array[]): number {
+  const lease = leaseOf(owner);
+  return inExistingStore(options, lease, (store) => {
+    const blocks = store === undefined ? [] : existingBlocks(store);
+    const released = releaseKnown(options, store, blocks, lease, hints);
+    if (released > 0) return released;
+    // Very old lease files name the container alone. They are its leases when none names the interface as well.
+    const old = leaseOf({ containerId: owner.containerId });
+    const releasedOld = releaseKnown(options, store, blocks, old, hints);
+    return releasedOld > 0 ? releasedOld : releaseUnknown(options.directory, blocks, [lease, old]);
+  });
+}
+
+function releaseKnown(
+  { directory }: StoreOptions,
+  store: Store | undefined,
+  blocks: readonly Block[],
+  lease: Lease,
+  hints: readonly Uint8Array[],
+): number {
+  let released = 0;
+  for (const block of blocks) {
+    for (let index = -1; (index = block.slots.indexOf(lease.tag, index + 1)) >= 0;) {
+      if (unclaim(store!, block, index, lease)) released++;
+    }
+  }
+  for (const hint of hints) if (removeLease(directory, hint, lease.text) === lease.text) released++;
+  return released;
+}
+
+/** By the lease files alone. Without Go's plugin around, those that the index knows to be others' need no look. */
+function releaseUnknown(directory: string, blocks: readonly Block[], leases: readonly Lease[]): number {
+  const isIndexed = !hasGoLock(directory);
+  const isOthers = (address: Uint8Array) => {
+    const block = isIndexed && blocks.find(({ prefix }) => contains(prefix, address));
+    const slot = block ? block.slots[indexIn(block.prefix, address)] : 0;
+    return slot !== 0 && leases.every(({ tag }) => tag !== slot);
+  };
+  const found = findEverywhere(directory, leases.map(({ text }) => text), isOthers);
+  for (const { text } of leases) {
+    const removed = found.filter((each) => each.text === text && removeFound(directory, each)).length;
+    if (removed > 0) return removed;
+  }
+  return 0;
+}
+
+/** Whether the owner has a lease. Looks where `release` would, and changes nothing. */
+export function holdsLease({ directory }: StoreOptions, owner: LeaseOwner, hints: readonly Uint8Array[]): boolean {
+  const texts = [leaseText(owner), owner.containerId];
+  const isOwners = (address: Uint8Array) => texts.includes(readLease(directory, address) ?? "");
+  return hints.some(isOwners) || findEverywhere(directory, texts, () => false).length > 0;
+}
+
+/** Releases the leases of attachments that are not valid; leases that name no interface are left alone. */
+export function releaseInvalid(
+  options: StoreOptions,
+  isValid: (owner: { containerId: string; ifName: string }) => boolean,
+): void {
+  const { directory } = options;
+  inExistingStore(options, undefined, (store) => {
+    if (store === undefined) return collect([]);
+    alone(store, () => {
+      const blocks = existingBlocks(store);
+      collect(blocks);
+      settleAll(store, blocks);
+    });
+
+    function collect(blocks: readonly Block[]): void {
+      for (const address of leasedAddresses(directory)) {
+        const text = readLease(directory, address) ?? "";
+        const { containerId, ifName } = ownerOf(text) ?? {};
+        if (containerId === undefined || ifName === undefined || isValid({ containerId, ifName })) continue;
+        const lease = { text, tag: tagOf(text) };
+        const block = blocks.find(({ prefix }) => contains(prefix, address));
+        if (block === undefined) removeLease(directory, address, text);
+        else unclaim(store!, block, indexIn(block.prefix, address), lease);
+      }
+    }
+  });
+}
