@@ -1,0 +1,84 @@
+/**
+ * Generated configurations, right and nearly right ones, put to Go's `static` and to our validator for it: both take
+ * them or both refuse them, and addresses and routes come out alike. `static` touches nothing, so no machine is needed.
+ *
+ * Left out is what docs/quirks.md, "Reading configurations and results", lists, and keys that Debian's release of the
+ * Go plugins does not know yet.
+ */
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { CniError } from "../../src/cni/error.ts";
+import { foldKey } from "../../src/cni/json.ts";
+import { type StaticConf, staticConf } from "../../src/plugins/ipam/static/static.schema.ts";
+import { validateStaticConf } from "../../src/plugins/ipam/static/static.validate.gen.ts";
+import { documents } from "../compile/schema-documents.ts";
+import { GO_PLUGINS } from "../support/plugins.ts";
+
+type Json = Record<string, unknown>;
+
+const leftOut = ["type", "prevresult", "cni.dev/valid-attachments", "mtu", "advmss", "priority", "table", "scope"];
+
+/** The document without what the two are known to read differently. */
+function comparable(value: unknown): unknown {
+  if (Array.isArray(value)) return value.filter((item) => item !== null).map(comparable);
+  if (typeof value !== "object" || value === null) return value;
+  const kept: Json = {};
+  const seen = new Set<string>();
+  for (const [key, part] of Object.entries(value)) {
+    const folded = foldKey(key);
+    if (part === null || leftOut.includes(folded) || seen.has(folded)) continue;
+    seen.add(folded);
+    kept[key] = comparable(part);
+  }
+  return kept;
+}
+
+/** Go's result, or undefined when it refuses. */
+function goResult(configuration: string): Json | undefined {
+  const { exitCode, stdout } = Bun.spawnSync([join(GO_PLUGINS, "static")], {
+    stdin: new TextEncoder().encode(configuration),
+    env: {
+      CNI_COMMAND: "ADD",
+      CNI_CONTAINERID: "c",
+      CNI_NETNS: "/nowhere",
+      CNI_IFNAME: "eth0",
+      CNI_PATH: "/nowhere",
+    },
+  });
+  return exitCode === 0 ? JSON.parse(stdout.toString()) : undefined;
+}
+
+test.skipIf(!existsSync(join(GO_PLUGINS, "static")))("ours and Go's static take the same configurations", () => {
+  const configurations = documents(staticConf).filter((document) => typeof document === "object").map((document) => {
+    const own = Object.entries(comparable(document) ?? {}).filter(([key]) =>
+      !/^(name|cniversion)$/.test(foldKey(key))
+    );
+    const given = own.some(([key]) => foldKey(key) === "ipam") ? {} : { ipam: {} };
+    return { ...given, ...Object.fromEntries(own), name: "net", cniVersion: "1.0.0" };
+  });
+  let accepted = 0, refused = 0;
+  fc.assert(
+    fc.property(configurations, (configuration) => {
+      let ours: StaticConf | undefined;
+      try {
+        ours = validateStaticConf(configuration);
+      } catch (error) {
+        const { message } = error as CniError;
+        const mayBeReplaced = Object.keys(configuration).some((key) => /^(runtimeconfig|args)$/.test(foldKey(key)));
+        fc.pre(!message.endsWith("is missing") && !(mayBeReplaced && message.includes("the 'address' field")));
+      }
+      const result = goResult(JSON.stringify(configuration));
+      expect(ours !== undefined).toBe(result !== undefined);
+      if (ours === undefined || result === undefined) return void refused++;
+      accepted++;
+      const { ipam, runtimeConfig, args } = ours;
+      const replaced = runtimeConfig?.ips?.length || args?.cni?.ips?.length;
+      if (!replaced) expect(result.ips ?? []).toEqual(ipam!.addresses ?? []);
+      expect(result.routes ?? []).toEqual(ipam!.routes ?? []);
+    }),
+    { numRuns: 400 },
+  );
+  expect(Math.min(accepted, refused)).toBeGreaterThan(20);
+}, 60_000);
