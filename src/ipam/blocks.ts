@@ -146,6 +146,13 @@ function makeBlock(store: Store, prefix: Prefix, name: string): void {
   dropEmptyBlocks(store, name);
 }
 
+/** Makes every block again. Only while alone. */
+export function remakeBlocks(store: Store): void {
+  endEarlierBoot(store);
+  for (const prefix of blockPrefixes(store)) makeBlock(store, prefix, blockName(prefix));
+  store.blocks.clear();
+}
+
 /** How many blocks there may be before empty ones are removed. */
 const SPARE_BLOCKS = 16;
 
@@ -174,7 +181,7 @@ function setAside(store: Store, name: string): void {
  * any block is made, so that no lease of this boot is among them; but Go's plugin may have been here first, and where
  * it has, files that the index did not know of stay.
  */
-function endEarlierBoot(store: Store): void {
+export function endEarlierBoot(store: Store): void {
   const left: Block[] = [];
   for (const prefix of blockPrefixes(store)) {
     const { state, block } = openBlock(store, prefix, blockName(prefix));

@@ -124,24 +124,43 @@ export function releaseInvalid(
   isValid: (owner: { containerId: string; ifName: string }) => boolean,
 ): void {
   const { directory } = options;
+  const collect = (store: Store | undefined, blocks: readonly Block[]) => {
+    for (const address of leasedAddresses(directory)) {
+      const text = readLease(directory, address) ?? "";
+      const { containerId, ifName } = ownerOf(text) ?? {};
+      if (containerId === undefined || ifName === undefined || isValid({ containerId, ifName })) continue;
+      releaseFile(directory, store, blocks, address, text);
+    }
+  };
   inExistingStore(options, undefined, (store) => {
-    if (store === undefined) return collect([]);
+    if (store === undefined) return collect(undefined, []);
     alone(store, () => {
       const blocks = existingBlocks(store);
-      collect(blocks);
+      collect(store, blocks);
       settleAll(store, blocks);
     });
-
-    function collect(blocks: readonly Block[]): void {
-      for (const address of leasedAddresses(directory)) {
-        const text = readLease(directory, address) ?? "";
-        const { containerId, ifName } = ownerOf(text) ?? {};
-        if (containerId === undefined || ifName === undefined || isValid({ containerId, ifName })) continue;
-        const lease = { text, tag: tagOf(text) };
-        const block = blocks.find(({ prefix }) => contains(prefix, address));
-        if (block === undefined) removeLease(directory, address, text);
-        else unclaim(store!, block, indexIn(block.prefix, address), lease);
-      }
-    }
   });
+}
+
+/** Releases one address, whoever has it, and answers what its file said. */
+export function releaseAddress(options: StoreOptions, address: Uint8Array): string | undefined {
+  const { directory } = options;
+  const text = readLease(directory, address);
+  if (text === undefined) return undefined;
+  return inExistingStore(options, { text, tag: tagOf(text) }, (store) => {
+    const isReleased = releaseFile(directory, store, store === undefined ? [] : existingBlocks(store), address, text);
+    return isReleased ? text : undefined;
+  });
+}
+
+function releaseFile(
+  directory: string,
+  store: Store | undefined,
+  blocks: readonly Block[],
+  address: Uint8Array,
+  text: string,
+): boolean {
+  const block = blocks.find(({ prefix }) => contains(prefix, address));
+  if (store === undefined || block === undefined) return removeLease(directory, address, text) === text;
+  return unclaim(store, block, indexIn(block.prefix, address), { text, tag: tagOf(text) });
 }

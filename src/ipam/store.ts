@@ -58,7 +58,7 @@ export function tagOf(text: string): number {
 const IN_USE = 0;
 
 /** Works on the store, which is made if need be. `lease` is the one to be added. */
-export function inStore<T>(options: StoreOptions, lease: Lease, work: (store: Store) => T): T {
+export function inStore<T>(options: StoreOptions, lease: Lease | undefined, work: (store: Store) => T): T {
   return withLocks(options, openLocks(options.directory, true)!, lease, work);
 }
 

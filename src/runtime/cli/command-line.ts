@@ -19,6 +19,7 @@ const networkCommands: Record<string, () => Command> = {
 const ownCommands: Record<string, () => Command> = {
   ...networkCommands,
   install: () => require("./install.ts").installCommand,
+  ipam: () => require("./ipam.ts").ipamCommand,
   version: () => require("./version.ts").versionCommand,
 };
 
