@@ -72,12 +72,12 @@ export function foldKey(key: string): string {
   return key.toLowerCase().replaceAll("ſ", "s"); // The other one, the Kelvin sign, becomes k by itself.
 }
 
-/** The value of a key as Go finds it: written in any case, the last one counts, and null counts as not written. */
+/** The value of a key as Go finds it: in any case; of several the last, but null leaves what an earlier one said. */
 export function field(document: Record<string, unknown>, key: string): unknown {
   const folded = foldKey(key);
   let found: unknown;
   for (const name of Object.keys(document)) {
-    if (document[name] !== null && foldKey(name) === folded) found = document[name];
+    if (foldKey(name) === folded) found = document[name] ?? found ?? null;
   }
   return found;
 }

@@ -27,7 +27,7 @@ export function parsePrevResult(conf: { cniVersion: string; prevResult?: unknown
   if (prevResult === undefined || prevResult === null) return undefined;
   return decoding("could not parse prevResult", () => {
     // A version of its own counts in whatever case its key is written, also when it is empty.
-    const unstated = isObject(prevResult) && field(prevResult, "cniVersion") === undefined;
+    const unstated = isObject(prevResult) && (field(prevResult, "cniVersion") ?? null) === null;
     const document = unstated ? { ...prevResult, cniVersion: conf.cniVersion } : prevResult;
     return newestResult(readResult(document, conf.cniVersion));
   }, DECODING_FAILURE);
