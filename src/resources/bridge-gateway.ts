@@ -24,11 +24,13 @@ export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
   unmade: { added: false },
   apply({ ifName, address, force }, host) {
     const wanted = parsePrefix(address)!;
-    const link = getLink(host.route, ifName);
-    if (link === undefined) throw new CniError(INTERNAL, `failed to set bridge addr: link "${ifName}" not found`);
+    const index = linkIndex(host.route, ifName);
+    if (index === undefined) throw new CniError(INTERNAL, `failed to set bridge addr: link "${ifName}" not found`);
     const v4 = wanted.bytes.length === 4;
-    const present = listAddresses(host.route, link.index, v4 ? AF_INET : AF_INET6);
-    if (present.some((other) => formatPrefix(other) === formatPrefix(wanted))) return { added: false };
+    const present = listAddresses(host.route, index, v4 ? AF_INET : AF_INET6);
+    const text = formatPrefix(wanted);
+    for (const other of present) if (formatPrefix(other) === text) return { added: false };
+    const link = getLink(host.route, index)!;
     for (const other of present) {
       if (!v4 && !overlap(other, wanted)) continue;
       if (!force) {

@@ -5,7 +5,7 @@
 import { CniError, INTERNAL } from "../cni/error.ts";
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
-import { getLink } from "../ffi/netlink/route/link.ts";
+import { carriesPackets, getLink } from "../ffi/netlink/route/link.ts";
 import { IF_OPER_UP, operstateNames } from "../ffi/netlink/uapi/if-link.ts";
 import { RTNLGRP_LINK } from "../ffi/netlink/uapi/rtnetlink.ts";
 
@@ -16,7 +16,7 @@ export const carrierKind: ResourceKind<{ ifName: string }> = {
   kind: "carrier",
   unmade: undefined,
   apply({ ifName }, { route }) {
-    if (stateOf(route, ifName) === IF_OPER_UP) return;
+    if (carriesPackets(route, ifName)) return;
     const state = waitUntilUp(route, ifName);
     if (state === IF_OPER_UP) return;
     throw new CniError(

@@ -25,13 +25,16 @@ export const NLMSG_ERROR = 2;
 export const NLMSG_DONE = 3;
 
 const NLA_F_NESTED = 0x8000;
-const NLA_TYPE_MASK = 0x3fff;
+export const NLA_TYPE_MASK = 0x3fff;
 
 const encoder = new TextEncoder();
 
+/** What one attribute's fields may take without asking for room; `raw` asks for its own. */
+const HEADROOM_BYTES = 1024;
+
 /**
  * Writes messages one after another into a buffer that is used again for every request: `start`, fields and
- * attributes in order, `finish`. Lengths of messages and nests are patched when they close.
+ * attributes in order, `finish`. Lengths of messages and attributes are patched when they close.
  */
 export class Writer {
   bytes = new Uint8Array(8192);
@@ -45,8 +48,13 @@ export class Writer {
   }
 
   start(type: number, flags: number, sequence: number): this {
+    this.makeRoom(HEADROOM_BYTES);
     this.messageAt = this.length;
-    this.u32(0).u16(type).u16(flags).u32(sequence).u32(0);
+    this.view.setUint16(this.length + 4, type, true);
+    this.view.setUint16(this.length + 6, flags, true);
+    this.view.setUint32(this.length + 8, sequence, true);
+    this.view.setUint32(this.length + 12, 0, true);
+    this.length += HEADER_BYTES;
     return this;
   }
 
@@ -54,57 +62,54 @@ export class Writer {
     this.view.setUint32(this.messageAt, this.length - this.messageAt, true);
   }
 
-  private room(count: number): number {
-    const at = this.length;
-    this.length = at + count;
-    if (this.length > this.bytes.length) {
-      const larger = new Uint8Array(Math.max(this.bytes.length * 2, this.length));
-      larger.set(this.bytes);
-      this.bytes = larger;
-      this.view = new DataView(larger.buffer);
-    }
-    return at;
+  private makeRoom(count: number): void {
+    if (this.bytes.length - this.length >= count) return;
+    const larger = new Uint8Array(Math.max(this.bytes.length * 2, this.length + count));
+    larger.set(this.bytes);
+    this.bytes = larger;
+    this.view = new DataView(larger.buffer);
   }
 
   u8(value: number): this {
-    const at = this.room(1);
-    this.view.setUint8(at, value);
+    this.view.setUint8(this.length, value);
+    this.length += 1;
     return this;
   }
 
   u16(value: number): this {
-    const at = this.room(2);
-    this.view.setUint16(at, value, true);
+    this.view.setUint16(this.length, value, true);
+    this.length += 2;
     return this;
   }
 
   u32(value: number): this {
-    const at = this.room(4);
-    this.view.setUint32(at, value, true);
+    this.view.setUint32(this.length, value, true);
+    this.length += 4;
     return this;
   }
 
   u16be(value: number): this {
-    const at = this.room(2);
-    this.view.setUint16(at, value, false);
+    this.view.setUint16(this.length, value, false);
+    this.length += 2;
     return this;
   }
 
   u32be(value: number): this {
-    const at = this.room(4);
-    this.view.setUint32(at, value, false);
+    this.view.setUint32(this.length, value, false);
+    this.length += 4;
     return this;
   }
 
   u64be(value: bigint): this {
-    const at = this.room(8);
-    this.view.setBigUint64(at, value, false);
+    this.view.setBigUint64(this.length, value, false);
+    this.length += 8;
     return this;
   }
 
   raw(value: Uint8Array): this {
-    const at = this.room(value.length);
-    this.bytes.set(value, at);
+    this.makeRoom(value.length + HEADROOM_BYTES);
+    this.bytes.set(value, this.length);
+    this.length += value.length;
     return this;
   }
 
@@ -114,13 +119,29 @@ export class Writer {
     return this;
   }
 
-  /** An attribute whose payload is written by `write`. */
-  attribute(type: number, write: () => void): this {
-    const at = this.room(4);
+  /** Begins an attribute; what is written until `close` of the answer is its payload. */
+  open(type: number): number {
+    this.makeRoom(HEADROOM_BYTES);
+    const at = this.length;
     this.view.setUint16(at + 2, type, true);
-    write();
+    this.length = at + 4;
+    return at;
+  }
+
+  openNest(type: number): number {
+    return this.open(type | NLA_F_NESTED);
+  }
+
+  close(at: number): this {
     this.view.setUint16(at, this.length - at, true);
     return this.align();
+  }
+
+  /** An attribute whose payload is written by `write`. */
+  attribute(type: number, write: () => void): this {
+    const at = this.open(type);
+    write();
+    return this.close(at);
   }
 
   nest(type: number, write: () => void): this {

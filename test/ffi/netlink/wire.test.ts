@@ -32,12 +32,14 @@ test("a message is its header, its fields and its attributes, each padded to fou
 test("the buffer grows, and what was written stays", () => {
   const writer = new Writer();
   writer.start(1, 0, 1);
-  for (let index = 0; index < 5000; index++) writer.u32(index);
+  for (let index = 0; index < 5000; index++) writer.attribute(1, () => void writer.u32(index));
+  writer.raw(new Uint8Array(100_000).fill(7));
   writer.finish();
   const view = new DataView(writer.bytes.buffer);
-  expect(writer.length).toBe(16 + 20000);
-  expect(view.getUint32(0, true)).toBe(20016);
-  expect(view.getUint32(16 + 4 * 4999, true)).toBe(4999);
+  expect(writer.length).toBe(16 + 40_000 + 100_000);
+  expect(view.getUint32(0, true)).toBe(writer.length);
+  expect([view.getUint32(20, true), view.getUint32(16 + 8 * 4999 + 4, true)]).toEqual([0, 4999]);
+  expect([writer.bytes[40_016], writer.bytes[140_015]]).toEqual([7, 7]);
 });
 
 test("a reused buffer leaves nothing of the last message in the padding", () => {

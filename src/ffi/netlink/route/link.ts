@@ -12,6 +12,7 @@ import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
 import {
   IFF_PROMISC,
+  IFF_RUNNING,
   IFF_UP,
   IFLA_ADDRESS,
   IFLA_EXT_MASK,
@@ -298,10 +299,20 @@ export function listLinks(socket: NetlinkSocket, filter: { master?: number } = {
  */
 export function linkIndex(socket: NetlinkSocket, ifName: string): number | undefined {
   const SIOCGIFINDEX = 0x8933;
+  return askAbout(socket, ifName, SIOCGIFINDEX)?.getInt32(16, true);
+}
+
+/** Whether the link's operational state is "up", asked in the same way (SIOCGIFFLAGS). */
+export function carriesPackets(socket: NetlinkSocket, ifName: string): boolean {
+  const SIOCGIFFLAGS = 0x8913;
+  return ((askAbout(socket, ifName, SIOCGIFFLAGS)?.getInt16(16, true) ?? 0) & IFF_RUNNING) !== 0;
+}
+
+function askAbout(socket: NetlinkSocket, ifName: string, question: number): DataView | undefined {
   const request = new Uint8Array(40); // struct ifreq: name of 16 bytes, then a union
   request.set(utf8(ifName).subarray(0, 15));
-  if (libc.ioctl(socket.fd, SIOCGIFINDEX, request) === 0) return new DataView(request.buffer).getInt32(16, true);
+  if (libc.ioctl(socket.fd, question, request) === 0) return new DataView(request.buffer);
   const errno = lastErrno();
   if (errno === ENODEV) return undefined;
-  throw new SyscallError("ioctl SIOCGIFINDEX", errno, ifName);
+  throw new SyscallError("ioctl SIOCGIF", errno, ifName);
 }

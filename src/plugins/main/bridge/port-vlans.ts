@@ -5,7 +5,7 @@ import type { BridgeConf } from "./bridge.schema.ts";
 
 /** undefined when the configuration leaves VLANs alone. */
 export function portVlans({ vlan, vlanTrunk }: BridgeConf): VlanRange[] | undefined {
-  const tagged = trunkRanges(vlanTrunk ?? []);
+  const tagged = vlanTrunk === undefined ? [] : trunkRanges(vlanTrunk);
   const untagged = (vid: number): VlanRange => ({ first: vid, last: vid, pvid: true, untagged: true });
   if (vlan !== 0) return [...tagged, untagged(vlan)];
   // VLAN 1 stays the one for frames without a tag.
