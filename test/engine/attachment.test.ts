@@ -1,0 +1,127 @@
+/** Making and undoing: a failed ADD takes back what it made, the last first, and no more than that. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { make, restate } from "../../src/engine/attachment.ts";
+import { readLedger, removeLedger } from "../../src/engine/ledger.ts";
+import type { Attachment, PluginConfig } from "../../src/engine/plugin.ts";
+import { resource, type ResourceKind } from "../../src/engine/resource.ts";
+import type { Result } from "../../src/cni/result.ts";
+
+let directory: string;
+let log: string[];
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "attachment-"));
+  process.env.PATCHBAY_STATE_DIR = directory;
+  log = [];
+});
+afterEach(() => {
+  delete process.env.PATCHBAY_STATE_DIR;
+  rmSync(directory, { recursive: true });
+});
+
+const owner = { network: "net", containerId: "ctr", ifName: "eth0" };
+const ledgerText = () => {
+  const file = join(directory, "net", "ctr@eth0@test");
+  return existsSync(file) ? readFileSync(file, "utf8") : "";
+};
+
+const kind: ResourceKind<{ name: string; fails?: "apply" | "remove" }, string> = {
+  kind: "test",
+  unmade: "unmade",
+  apply({ name, fails }) {
+    expect(ledgerText()).toContain(`{"kind":"test","spec":{"name":"${name}"`);
+    if (fails === "apply") throw new Error(`cannot make ${name}`);
+    log.push(`apply ${name}`);
+    return `made ${name}`;
+  },
+  remove({ name, fails }) {
+    if (fails === "remove") throw new Error(`cannot remove ${name}`);
+    log.push(`remove ${name}`);
+  },
+  verify: () => [],
+  describe: ({ name }) => name,
+};
+const thing = resource(kind);
+const shared = resource({ ...kind, undo: ({ name }, made) => void log.push(`undo ${name}, ${made}`) });
+
+const call = {
+  plugin: "test",
+  conf: { cniVersion: "1.0.0", name: "net", type: "test" } as PluginConfig,
+  invocation: { command: "ADD" as const, ...owner, netnsPath: "", cniArgs: "", path: "", stdin: "{}" },
+  prevResult: undefined,
+  host: undefined as never,
+};
+const result: Result = { cniVersion: "1.0.0" };
+const story = (tell: (at: Attachment<PluginConfig>) => void) => (at: Attachment<PluginConfig>) => {
+  tell(at);
+  return result;
+};
+
+test("each resource is on record before it is made, and apply() answers what the kernel decided", () => {
+  make(
+    call,
+    story((at) => {
+      expect(at.apply(thing({ name: "a" }))).toBe("made a");
+      at.applyAll([thing({ name: "b" }), shared({ name: "c" })]);
+    }),
+  );
+  expect(log).toEqual(["apply a", "apply b", "apply c"]);
+  expect(readLedger(owner, "test")!.entries).toHaveLength(3);
+});
+
+test("a failure undoes what was made, in reverse, not what failed nor what was only announced", () => {
+  const failing = story((at) => {
+    at.apply(shared({ name: "bridge" }));
+    at.applyAll([thing({ name: "a" }), thing({ name: "b", fails: "apply" }), thing({ name: "c" })]);
+  });
+  expect(() => make(call, failing)).toThrow("cannot make b");
+  expect(log).toEqual(["apply bridge", "apply a", "remove a", "undo bridge, made bridge"]);
+  expect(ledgerText()).toBe("");
+});
+
+test("undoing goes on past a failure, and the ledger stays for DEL", () => {
+  const failing = story((at) => {
+    at.applyAll([thing({ name: "a" }), thing({ name: "b", fails: "remove" })]);
+    throw new Error("ADD fails");
+  });
+  expect(() => make(call, failing)).toThrow("ADD fails");
+  expect(log).toEqual(["apply a", "apply b", "remove a"]);
+  expect(readLedger(owner, "test")!.entries).toHaveLength(2);
+});
+
+test("an ADD whose ledger DEL took away undoes itself", () => {
+  const raced = story((at) => {
+    at.apply(thing({ name: "a" }));
+    removeLedger(owner, "test");
+  });
+  expect(() => make(call, raced)).toThrow("deleted while it was being added");
+  expect(log).toEqual(["apply a", "remove a"]);
+});
+
+test("a failed second ADD leaves the first one's record", () => {
+  make(call, story((at) => void at.apply(thing({ name: "a" }))));
+  expect(() => make(call, story((at) => void at.apply(thing({ name: "b", fails: "apply" }))))).toThrow();
+  expect(readLedger(owner, "test")!.entries).toEqual([{ kind: "test", spec: { name: "a" } }]);
+});
+
+test("restating makes nothing, answers what is known, and takes names from prevResult", () => {
+  const prevResult: Result = { cniVersion: "1.0.0", interfaces: [{ name: "veth1", mac: "02:00:00:00:00:01" }] };
+  const list = restate(
+    { ...call, prevResult },
+    story((at) => {
+      expect(at.restating).toBe(true);
+      expect(at.apply(thing({ name: "a" }))).toBe("unmade");
+      const name = at.choose(() => "fresh", ({ interfaces }) => interfaces?.[0]?.name);
+      at.applyAll([thing({ name })]);
+      expect([at.mayHave(true), at.mayHave(false)]).toEqual([true, false]);
+    }),
+  );
+  expect(log).toEqual([]);
+  expect(list.map(({ spec }) => spec)).toEqual([{ name: "a" }, { name: "veth1" }]);
+});
+
+test("a DEL that restates counts with whatever an option may have made", () => {
+  restate(call, story((at) => void expect(at.mayHave(false)).toBe(true)), { removing: true });
+});

@@ -1,0 +1,145 @@
+/** The ledger on disk: what is announced is on record before it is done, and every torn state is read for what it is. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import fc from "fast-check";
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { listLedgers, openLedger, readLedger, removeLedger } from "../../src/engine/ledger.ts";
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "ledger-"));
+  process.env.PATCHBAY_STATE_DIR = directory;
+});
+afterEach(() => {
+  delete process.env.PATCHBAY_STATE_DIR;
+  rmSync(directory, { recursive: true });
+});
+
+const owner = { network: "net", containerId: "ctr", ifName: "eth0" };
+const header = { ...owner, plugin: "bridge", netnsPath: "/run/netns/x", cniArgs: "", stdin: "{}" };
+const path = () => join(directory, "net", "ctr@eth0@bridge");
+const thing = (name: string) => ({ kind: { kind: "thing" }, spec: { name } });
+const announced = () => readLedger(owner, "bridge")?.entries.map(({ spec }) => (spec as { name: string }).name);
+
+test("what was announced is read back in its order, with the call that announced it", () => {
+  const ledger = openLedger(header);
+  ledger.intend([thing("a")]);
+  ledger.intend([thing("b"), thing("c")]);
+  expect(ledger.finish()).toBe(true);
+  expect(readLedger(owner, "bridge")).toEqual({
+    path: path(),
+    header: { patchbay: 1, ...header },
+    entries: ["a", "b", "c"].map((name) => ({ kind: "thing", spec: { name } })),
+    damaged: false,
+  });
+  expect(statSync(path()).mode & 0o777).toBe(0o600);
+  expect(statSync(join(directory, "net")).mode & 0o777).toBe(0o700);
+});
+
+test("an abandoned ledger leaves nothing; one that goes on an earlier ADD's leaves that", () => {
+  openLedger(header).abandon();
+  expect(readdirSync(directory)).toEqual([]);
+  const first = openLedger(header);
+  first.intend([thing("first")]);
+  first.finish();
+  const second = openLedger(header);
+  second.intend([thing("second")]);
+  expect(announced()).toEqual(["first", "second"]);
+  second.abandon();
+  expect(announced()).toEqual(["first"]);
+});
+
+test("finish() tells that DEL took the ledger away meanwhile", () => {
+  const ledger = openLedger(header);
+  ledger.intend([thing("a")]);
+  removeLedger(owner, "bridge");
+  expect(ledger.finish()).toBe(false);
+});
+
+test("wherever the file is cut off, the whole lines before the cut are what is read", () => {
+  const ledger = openLedger(header);
+  for (const name of ["a", "b", "c"]) ledger.intend([thing(name)]);
+  ledger.finish();
+  const whole = readFileSync(path());
+  const lines = whole.toString().split("\n");
+  for (let length = 0; length <= whole.length; length++) {
+    writeFileSync(path(), whole.subarray(0, length));
+    const complete = whole.subarray(0, length).toString().split("\n").length - 1;
+    expect(announced()).toEqual(complete === 0 ? undefined : ["a", "b", "c"].slice(0, complete - 1));
+    expect(readLedger(owner, "bridge")?.damaged ?? false).toBe(false);
+  }
+  expect(lines).toHaveLength(5);
+});
+
+test("an ADD after a crash does not lose its lines to the one that was cut off", () => {
+  const ledger = openLedger(header);
+  ledger.intend([thing("a")]);
+  ledger.finish();
+  appendFileSync(path(), `{"kind":"thing","spec":{"na`);
+  const next = openLedger(header);
+  next.intend([thing("b")]);
+  next.finish();
+  expect(announced()).toEqual(["a", "b"]);
+  expect(readLedger(owner, "bridge")!.damaged).toBe(true);
+});
+
+test("whatever stands in the file, reading it throws nothing", () => {
+  mkdirSync(join(directory, "net"));
+  fc.assert(fc.property(fc.oneof(fc.string(), fc.json().map((text) => text + "\n")), (text) => {
+    writeFileSync(path(), text);
+    const record = readLedger(owner, "bridge");
+    expect(record === undefined || Array.isArray(record.entries)).toBe(true);
+  }));
+});
+
+test("another attachment's ledger under our name is not ours", () => {
+  const ledger = openLedger(header);
+  ledger.intend([thing("a")]);
+  ledger.finish();
+  writeFileSync(path(), readFileSync(path(), "utf8").replace(`"containerId":"ctr"`, `"containerId":"other"`));
+  expect(readLedger(owner, "bridge")).toBeUndefined();
+});
+
+test("listLedgers() finds one plugin's in one network", () => {
+  for (const [containerId, plugin] of [["c1", "bridge"], ["c2", "bridge"], ["c1", "loopback"]]) {
+    const ledger = openLedger({ ...header, containerId: containerId!, plugin: plugin! });
+    ledger.intend([thing("a")]);
+    ledger.finish();
+  }
+  expect(listLedgers("net", "bridge").map((record) => record.header.containerId)).toEqual(["c1", "c2"]);
+  expect(listLedgers("nonesuch", "bridge")).toEqual([]);
+});
+
+test("names longer than a file name may be keep ledgers apart", () => {
+  const long = "x".repeat(300);
+  for (const last of ["1", "2"]) {
+    const ledger = openLedger({ ...header, network: long + "n", containerId: long + last });
+    ledger.intend([thing(last)]);
+    ledger.finish();
+  }
+  for (const last of ["1", "2"]) {
+    const record = readLedger({ network: long + "n", containerId: long + last, ifName: "eth0" }, "bridge");
+    expect(record?.entries[0]?.spec).toEqual({ name: last });
+  }
+});
+
+test("a directory others can write to, and a symbolic link in the file's place, are refused", () => {
+  mkdirSync(join(directory, "net"));
+  chmodSync(join(directory, "net"), 0o777);
+  expect(() => openLedger(header)).toThrow("writable by nobody else");
+  chmodSync(join(directory, "net"), 0o700);
+  symlinkSync("/etc/hostname", path());
+  expect(() => openLedger(header)).toThrow("too many levels of symbolic links");
+});
