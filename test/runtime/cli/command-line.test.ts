@@ -135,7 +135,8 @@ describe("on networks", () => {
     const testing = ["CNI_CONTAINERID=cnitool-77383ca0a0715733ca6f", "CNI_NETNS=/var/run/netns/testing"];
     expect(id("/var/run/netns/testing")).toEqual(testing);
     expect(id("/var/./run//netns/x/../testing/")).toEqual(testing);
-    expect(id("netns/testing", "/var/run")).not.toEqual([]);
+    expect(id("/../../var/run/netns/testing")).toEqual(testing);
+    expect(id("../cache/./x", "/var/lib")[1]).toBe("CNI_NETNS=/var/cache/x");
   });
 
   test("the interface is eth0 unless said otherwise", () => {
