@@ -1,5 +1,6 @@
 /**
- * A program of a few hundred bytes that sends one netlink request and waits for the answer in our place.
+ * Programs of a few hundred bytes that wait in our place, for what the kernel takes its time with after the effect is
+ * there.
  *
  * Removing a veth makes the kernel wait 15 to 55 ms until every processor has forgotten the device, long after it has
  * become invisible in both namespaces. Whoever sent the request waits with it. So a child sends it, and we go on as
@@ -11,14 +12,17 @@
 import { SyscallError } from "./errno.ts";
 import { closeFile, writeAll } from "./files.ts";
 import { bind, cString, lastErrno } from "./libc.ts";
-import { spawn } from "./spawn.ts";
+import { spawn, waitFor } from "./spawn.ts";
 
-/** x86-64, in hexadecimal; the four bytes at MESSAGE_LENGTH_AT are replaced. */
-const CODE = "bf04000000" + // mov  edi, 4  close_range(4, ~0, 0): whatever the engine left open
+/** x86-64, in hexadecimal, as all code here. */
+const CLOSE_ALL_BUT_3 = "bf04000000" + // mov  edi, 4  close_range(4, ~0, 0): whatever the engine left open
   "beffffffff" + // mov  esi, 0xffffffff
   "31d2" + // xor  edx, edx
   "b8b4010000" + // mov  eax, 436
-  "0f05" + // syscall
+  "0f05"; // syscall
+
+/** The four bytes at MESSAGE_LENGTH_AT are replaced. */
+const SEND = CLOSE_ALL_BUT_3 +
   "bf03000000" + // mov  edi, 3  sendto(3, message, length, 0, NULL, 0)
   "488d3547000000" + // lea  rsi, [message]
   "ba00000000" + // mov  edx, length
@@ -43,15 +47,29 @@ const CODE = "bf04000000" + // mov  edi, 4  close_range(4, ~0, 0): whatever the 
   "b83c000000" + // mov  eax, 60
   "0f05"; // syscall
 const MESSAGE_LENGTH_AT = 0x20;
+
+const HOLD = CLOSE_ALL_BUT_3 +
+  "b839000000" + // mov  eax, 57  fork()
+  "0f05" + // syscall
+  "85c0" + // test  eax, eax
+  "7510" + // jnz  parent
+  "31ff" + // xor  edi, edi  poll(NULL, 0, 50)
+  "31f6" + // xor  esi, esi
+  "ba32000000" + // mov  edx, 50
+  "b807000000" + // mov  eax, 7
+  "0f05" + // syscall
+  "31ff" + // xor  edi, edi  parent: exit(0)
+  "b83c000000" + // mov  eax, 60
+  "0f05"; // syscall
+
 const ELF_HEADER_BYTES = 64;
 const PROGRAM_HEADER_BYTES = 56;
 const LOAD_ADDRESS = 0x400000;
 
-/** The whole program: one header, one segment, the code, the message. See elf(5). */
-function image(message: Uint8Array): Uint8Array {
-  const code = Uint8Array.fromHex(CODE);
+/** The whole program: one header, one segment, the code. See elf(5). */
+function image(code: Uint8Array): Uint8Array {
   const codeAt = ELF_HEADER_BYTES + PROGRAM_HEADER_BYTES;
-  const size = codeAt + code.length + message.length;
+  const size = codeAt + code.length;
   const bytes = new Uint8Array(size);
   const view = new DataView(bytes.buffer);
   bytes.set([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1]); // "\x7fELF", 64 bits, little-endian, version
@@ -71,16 +89,34 @@ function image(message: Uint8Array): Uint8Array {
   view.setUint32(104, size, true);
   view.setUint32(112, 0x1000, true); // alignment
   bytes.set(code, codeAt);
-  view.setUint32(codeAt + MESSAGE_LENGTH_AT, message.length, true);
-  bytes.set(message, codeAt + code.length);
   return bytes;
 }
 
 /**
- * Starts the child. Answers its process id, or undefined where that cannot be done here (another processor, or a host
- * that does not execute memory files): then the caller has to send the request itself.
+ * Sends the message from a child. Answers its process id, or undefined where that cannot be done here (another
+ * processor, or a host that does not execute memory files): then the caller has to send the request itself.
  */
 export function sendFromChild(socketFd: number, message: Uint8Array): number | undefined {
+  const send = Uint8Array.fromHex(SEND);
+  const code = new Uint8Array(send.length + message.length);
+  code.set(send);
+  code.set(message, send.length);
+  new DataView(code.buffer).setUint32(MESSAGE_LENGTH_AT, message.length, true);
+  return start(code, socketFd);
+}
+
+/**
+ * Lets a child close the descriptor last: for a socket of which the kernel makes the last to close it wait. The child
+ * hands it to a child of its own, which nobody has to wait for, and which closes it when there is nothing left to wait
+ * for, 50 ms later.
+ */
+export function closeBehind(fd: number): void {
+  const child = start(Uint8Array.fromHex(HOLD), fd);
+  closeFile(fd);
+  if (child !== undefined) waitFor(child);
+}
+
+function start(code: Uint8Array, fd3: number): number | undefined {
   if (process.arch !== "x64") return undefined;
   const MFD_CLOEXEC = 1, MFD_EXEC = 0x10;
   const { memfd_create } = bind({ memfd_create: { args: ["ptr", "u32"], returns: "i32" } });
@@ -90,13 +126,13 @@ export function sendFromChild(socketFd: number, message: Uint8Array): number | u
   if (fd < 0 && lastErrno() === 22) fd = memfd_create(name, MFD_CLOEXEC);
   if (fd < 0) return undefined;
   try {
-    writeAll(fd, image(message));
+    writeAll(fd, image(code));
     // Through our own table: in the child, descriptor 3 has become the socket.
     return spawn({
       path: `/proc/${process.pid}/fd/${fd}`,
       argv: ["patchbay-reaper"],
       environment: [],
-      descriptors: [undefined, undefined, undefined, socketFd],
+      descriptors: [undefined, undefined, undefined, fd3],
     });
   } catch (error) {
     if (error instanceof SyscallError) return undefined;

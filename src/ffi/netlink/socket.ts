@@ -90,6 +90,8 @@ export interface NetlinkSocket {
   join(group: number): void;
   /** Waits for one datagram of notifications; false when none came in time. */
   receive(timeoutMs: number, onMessage: (message: Message) => void): boolean;
+  /** Set by who deletes nftables objects: the kernel lets the last to close such a socket wait for RCU, 6 to 14 ms. */
+  closesSlowly: boolean;
   close(): void;
 }
 
@@ -287,7 +289,11 @@ export function openNetlink(protocol: number): NetlinkSocket {
       if (datagram !== undefined) eachMessage(datagram, onMessage);
       return true;
     },
-    close: () => void libc.close(fd),
+    closesSlowly: false,
+    close() {
+      if (this.closesSlowly) require("../reaper.ts").closeBehind(fd);
+      else libc.close(fd);
+    },
   };
 }
 

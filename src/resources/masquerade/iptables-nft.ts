@@ -26,7 +26,8 @@ import {
   listRules,
 } from "../../ffi/netlink/nftables/rule.ts";
 import { addTable } from "../../ffi/netlink/nftables/table.ts";
-import { EBUSY } from "../../ffi/errno.ts";
+import { CniError, INTERNAL } from "../../cni/error.ts";
+import { EBUSY, EEXIST, ENOENT } from "../../ffi/errno.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { NF_INET_POST_ROUTING, NFPROTO_IPV4, NFPROTO_IPV6 } from "../../ffi/netlink/uapi/nf-tables.ts";
 import { formatAddress, networkOf, type Prefix } from "../../net/address.ts";
@@ -71,19 +72,36 @@ function plansOf(spec: MasqueradeSpec): Plan[] {
 
 /** Answers false when the kernel has no nf_tables. */
 export function apply(socket: NetlinkSocket, spec: MasqueradeSpec): boolean {
-  return commitUnchanged(socket, () => plansOf(spec).flatMap((plan) => planApply(socket, plan)));
+  const plans = plansOf(spec);
+  try {
+    return commitUnchanged(socket, () => plans.flatMap((plan) => planFresh(socket, plan)));
+  } catch (error) {
+    if (isNetlinkError(error, ENOENT)) throw lacking(error);
+    if (!isNetlinkError(error, EEXIST)) throw error;
+    return commitUnchanged(socket, () => plans.flatMap((plan) => planMissing(socket, plan)));
+  }
 }
 
-function planApply(socket: NetlinkSocket, { postrouting, chain, accepts, masquerade, jumps }: Plan): NftMessage[] {
-  // No chain, no jumps to it: then none of it is there, and nothing has to be compared.
-  if (chainUse(socket, chain) === undefined) {
-    return [
-      ...chainUse(socket, postrouting) === undefined ? frameOf(postrouting) : [],
-      createChain(chain),
-      ...[...accepts, masquerade].map((rule) => addRule(chain, rule, compat)),
-      ...jumps.map(({ rule }) => addRule(postrouting, rule, compat)),
-    ];
-  }
+/** What the tables need is made by the same transaction, so it is the extensions that are not there. */
+function lacking(cause: Error): CniError {
+  const hint = 'the kernel lacks xt_comment or xt_MASQUERADE; "ipMasqBackend": "nftables" does without';
+  return new CniError(INTERNAL, `ipMasq by iptables: ${cause.message}`, hint, { cause });
+}
+
+/** Counts on there being no chain, as nearly always: then nothing jumps to it, and nothing has to be compared. */
+function planFresh(socket: NetlinkSocket, { postrouting, chain, accepts, masquerade, jumps }: Plan): NftMessage[] {
+  return [
+    ...chainUse(socket, postrouting) === undefined ? frameOf(postrouting) : [],
+    createChain(chain),
+    ...[...accepts, masquerade].map((rule) => addRule(chain, rule, compat)),
+    ...jumps.map(({ rule }) => addRule(postrouting, rule, compat)),
+  ];
+}
+
+/** Adds what is not there: to a chain that was left over, or that the container's other interface has. */
+function planMissing(socket: NetlinkSocket, plan: Plan): NftMessage[] {
+  const { postrouting, chain, accepts, masquerade, jumps } = plan;
+  if (chainUse(socket, chain) === undefined) return planFresh(socket, plan);
   const present = listRules(socket, chain), presentJumps = jumpsTo(socket, postrouting, chain);
   const missingIn = (rules: FoundRule[]) => (rule: Expression[]) =>
     !rules.some(({ expressions }) => isSameRule(rule, expressions));
@@ -169,7 +187,8 @@ function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
 export function verify(socket: NetlinkSocket, spec: MasqueradeSpec): string[] {
   return plansOf(spec).flatMap(({ postrouting, chain, accepts, masquerade, jumps }) => {
     const tool = chain.table.family === NFPROTO_IPV4 ? "iptables" : "ip6tables";
-    const present = listRules(socket, chain), presentJumps = jumpsTo(socket, postrouting, chain);
+    const present = listRules(socket, chain);
+    const presentJumps = findJumps(socket, postrouting, chain, chainUse(socket, chain) ?? 0);
     const isIn = (rules: FoundRule[], rule: Expression[]) =>
       rules.some((found) => isSameRule(rule, found.expressions));
     return [

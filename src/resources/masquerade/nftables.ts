@@ -42,7 +42,8 @@ import {
   listSets,
 } from "../../ffi/netlink/nftables/set.ts";
 import { addTable, delTable, tableUse } from "../../ffi/netlink/nftables/table.ts";
-import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
+import { EEXIST } from "../../ffi/errno.ts";
+import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { NF_INET_POST_ROUTING, NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6 } from "../../ffi/netlink/uapi/nf-tables.ts";
 import { formatAddress, formatPrefix, networkOf, parsePrefix, type Prefix } from "../../net/address.ts";
 import type { MasqueradeSpec } from "../masquerade.ts";
@@ -102,36 +103,45 @@ function ruleOf({ name, network, addressLength }: Group): Expression[] {
 
 /** Answers false when the kernel has no nf_tables. */
 export function apply(socket: NetlinkSocket, spec: MasqueradeSpec): boolean {
+  try {
+    return commitUnchanged(socket, () => planFresh(socket, spec));
+  } catch (error) {
+    if (!isNetlinkError(error, EEXIST)) throw error;
+    return commitUnchanged(socket, () => planOver(socket, spec));
+  }
+}
+
+/** Counts on the addresses being nobody's, as they nearly always are: then they need not be looked up. */
+function planFresh(socket: NetlinkSocket, spec: MasqueradeSpec): NftMessage[] {
+  const comment = ownerComment(spec), groups = groupsOf(spec.addresses);
+  const fresh = groups.filter(({ name }) => counterUse(socket, table, name) === undefined);
+  return [
+    ...fresh.length > 0 ? frame : [],
+    ...fresh.flatMap((group) => [...structureOf(group), addRule(postrouting, ruleOf(group))]),
+    ...groups.flatMap(({ name, addresses }) =>
+      addresses.map((key) => createElement(mapOf(name), { key, comment, counter: name }))
+    ),
+  ];
+}
+
+/** Takes addresses over from whoever had them before, and mends what somebody else may have removed. */
+function planOver(socket: NetlinkSocket, spec: MasqueradeSpec): NftMessage[] {
   const comment = ownerComment(spec);
-  return commitUnchanged(socket, () => {
-    const structure: NftMessage[] = [], elements: NftMessage[] = [];
-    for (const group of groupsOf(spec.addresses)) {
-      const { name, addresses } = group;
-      const use = counterUse(socket, table, name);
-      let repeated = false;
-      for (const key of addresses) {
-        // Whoever had the address before has lost it: addresses are given out once.
-        const present = use ? getElement(socket, mapOf(name), key) : undefined;
-        if (present?.comment === comment) {
-          repeated = true;
-          continue;
-        }
-        if (present !== undefined) elements.push(delElement(mapOf(name), key));
-        elements.push(createElement(mapOf(name), { key, comment, counter: name }));
-      }
-      if (use === undefined) {
-        structure.push(
-          createCounter(table, name),
-          createCounterMap(mapOf(name), group.addressLength === 4 ? ipv4Key : ipv6Key),
-        );
-      }
-      // Where there is a map there is its rule. Only somebody who adds the same once more may be here to repair it.
-      if (use === undefined || repeated && !hasRule(socket, group)) {
-        structure.push(addRule(postrouting, ruleOf(group)));
-      }
+  const structure: NftMessage[] = [], elements: NftMessage[] = [];
+  for (const group of groupsOf(spec.addresses)) {
+    const { name, addresses } = group;
+    for (const key of addresses) {
+      if (getElement(socket, mapOf(name), key) !== undefined) elements.push(delElement(mapOf(name), key));
+      elements.push(createElement(mapOf(name), { key, comment, counter: name }));
     }
-    return structure.length === 0 ? elements : [...frame, ...structure, ...elements];
-  });
+    if (counterUse(socket, table, name) === undefined) structure.push(...structureOf(group));
+    if (!hasRule(socket, group)) structure.push(addRule(postrouting, ruleOf(group)));
+  }
+  return [...frame, ...structure, ...elements];
+}
+
+function structureOf({ name, addressLength }: Group): NftMessage[] {
+  return [createCounter(table, name), createCounterMap(mapOf(name), addressLength === 4 ? ipv4Key : ipv6Key)];
 }
 
 const frame = [

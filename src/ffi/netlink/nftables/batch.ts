@@ -15,12 +15,20 @@ import {
   NFNL_MSG_BATCH_BEGIN,
   NFNL_MSG_BATCH_END,
   NFNL_SUBSYS_NFTABLES,
+  NFT_MSG_DELCHAIN,
+  NFT_MSG_DELRULE,
+  NFT_MSG_DELSET,
+  NFT_MSG_DELSETELEM,
+  NFT_MSG_DELTABLE,
   NFT_MSG_GETGEN,
   NFTA_GEN_ID,
 } from "../uapi/nf-tables.ts";
 import { get, HEADER_BYTES, messageType, type NftMessage, writeBody } from "./message.ts";
 
 const ERESTART = 85;
+
+/** What the kernel takes apart behind the transaction. */
+const DELETIONS = [NFT_MSG_DELTABLE, NFT_MSG_DELCHAIN, NFT_MSG_DELRULE, NFT_MSG_DELSET, NFT_MSG_DELSETELEM];
 
 /** How often a transaction is tried while others keep changing the rule set: each try takes some 50 µs. */
 const ATTEMPTS = 1000;
@@ -53,7 +61,10 @@ export function commit(socket: NetlinkSocket, messages: readonly NftMessage[], g
     sent = { writer, starts };
   });
   const [first] = errors;
-  if (first === undefined) return;
+  if (first === undefined) {
+    if (messages.some(({ type }) => DELETIONS.includes(type))) socket.closesSlowly = true;
+    return;
+  }
   const { index, errno, text, offset } = first;
   const message = messages[index - 1];
   // About the beginning of the batch the kernel says what is wrong with all of it.
