@@ -143,9 +143,9 @@ export function collectGarbage(
 ): void {
   if (network.disableGC) return;
   withAllLocked(runtime.cacheDirectory, () => {
-    const stale = listCache(runtime.cacheDirectory).filter((record) =>
-      record.network === network.name &&
-      !valid.some(({ containerId, ifName }) => containerId === record.containerId && ifName === record.ifName)
+    const kept = new Set(valid.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
+    const stale = listCache(runtime.cacheDirectory).filter(({ network: name, containerId, ifName }) =>
+      name === network.name && !kept.has(`${containerId}/${ifName}`)
     );
     const failures = collecting(stale, (record) => {
       onStale(record);
