@@ -10,7 +10,7 @@ import { type OpenLedger, openLedger } from "./ledger.ts";
 import type { Attachment, PluginConfig } from "./plugin.ts";
 import type { Resource } from "./resource.ts";
 import type { Invocation } from "./run.ts";
-import { warn } from "./warn.ts";
+import { warn } from "../ffi/warn.ts";
 
 // deno-lint-ignore no-explicit-any
 type AnyResource = Resource<any>;

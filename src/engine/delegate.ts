@@ -9,7 +9,7 @@ import { newestResult, parsePluginResult } from "../cni/result-versions.ts";
 import { configVersion } from "../cni/versions.ts";
 import { findPlugin } from "./find-plugin.ts";
 import { runForeignPlugin } from "./foreign-plugin.ts";
-import { warn } from "./warn.ts";
+import { warn } from "../ffi/warn.ts";
 import { type Command, type Invocation, runVerb } from "./run.ts";
 
 /** Answers ADD's result in the newest form. Throws the delegate's own error. */

@@ -14,7 +14,7 @@ import { utf8 } from "../ffi/libc.ts";
 import { VERSION } from "../version.ts";
 import type { PluginConfig, PluginDefinition } from "./plugin.ts";
 import { runVerb } from "./run.ts";
-import { warn } from "./warn.ts";
+import { warn } from "../ffi/warn.ts";
 
 type Plugin = PluginDefinition<PluginConfig>;
 

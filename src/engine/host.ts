@@ -4,9 +4,13 @@
  * A netlink socket keeps the namespace it was opened in, so nearly all work on the container is done from outside.
  * Only sysctls need the thread inside, through `inside`.
  */
-import { closeFile } from "../ffi/files.ts";
+import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "../ffi/files.ts";
+import { libc } from "../ffi/libc.ts";
 import { NETLINK_NETFILTER, NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
 import { inNetns, isNetnsGone, isSameNetns, openNetns, openOwnNetns } from "../ffi/netns.ts";
+import { stateDirectory } from "./state-directory.ts";
+
+const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4;
 
 export interface Host {
   /** rtnetlink socket in the namespace this process works in. */
@@ -15,8 +19,13 @@ export interface Host {
   readonly netfilter: NetlinkSocket;
   /** The container's side, or undefined when its namespace is gone or was not named. */
   readonly container: Container | undefined;
-  /** What to do once the verb is over: close descriptors that hold a namespace or a lock. */
-  onClose(action: () => void): void;
+  /**
+   * Holds, until the verb is over, what others need alone in order to undo something shared, such as a bridge they
+   * made: nobody undoes what we are about to use.
+   */
+  useShared(): void;
+  /** Whether nobody else on this host is using shared things now; then nobody begins to until the verb is over. */
+  isAloneWithShared(): boolean;
   close(): void;
 }
 
@@ -40,6 +49,7 @@ export function openHost(netnsPath: string, options: { mayBeGone?: boolean; allo
   const closing: (() => void)[] = [];
   let route: NetlinkSocket | undefined;
   let netfilter: NetlinkSocket | undefined;
+  let lock: number | undefined;
   const open = (protocol: number, namespace = <T>(work: () => T) => work()) => {
     const socket = namespace(() => openNetlink(protocol));
     closing.push(() => socket.close());
@@ -53,11 +63,23 @@ export function openHost(netnsPath: string, options: { mayBeGone?: boolean; allo
       return netfilter ??= open(NETLINK_NETFILTER);
     },
     container: netnsPath === "" ? undefined : openContainer(),
-    onClose: (action) => void closing.push(action),
+    useShared: () => void libc.flock(sharedLock(), LOCK_SH),
+    isAloneWithShared: () => libc.flock(sharedLock(), LOCK_EX | LOCK_NB) === 0,
     close: () => {
       for (const action of closing.splice(0).reverse()) action();
     },
   };
+
+  /** The state directory itself is what is locked: no lock file stays behind. */
+  function sharedLock(): number {
+    if (lock === undefined) {
+      const directory = stateDirectory();
+      makeDirectories(directory, 0o700);
+      const fd = lock = openFile(directory, O_RDONLY | O_DIRECTORY);
+      closing.push(() => closeFile(fd));
+    }
+    return lock;
+  }
 
   function openContainer(): Container | undefined {
     let netnsFd: number;

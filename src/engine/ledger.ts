@@ -23,7 +23,7 @@ import {
 import { bind, check, utf8 } from "../ffi/libc.ts";
 import { privateDirectory, stateDirectory } from "./state-directory.ts";
 import type { Owner } from "./resource.ts";
-import { warn } from "./warn.ts";
+import { warn } from "../ffi/warn.ts";
 
 const FORMAT = 1;
 

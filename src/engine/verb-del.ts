@@ -17,7 +17,7 @@ import { ipamKind } from "./ipam-resource.ts";
 import { type LedgerRecord, readLedger, removeLedger } from "./ledger.ts";
 import type { Owner, Resource } from "./resource.ts";
 import { type Invocation, type VerbCall, withHost } from "./run.ts";
-import { warn } from "./warn.ts";
+import { warn } from "../ffi/warn.ts";
 
 // deno-lint-ignore no-explicit-any
 type AnyResource = Resource<any>;

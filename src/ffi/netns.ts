@@ -3,9 +3,10 @@
  *
  * See network_namespaces(7) and ioctl_nsfs(2).
  */
-import { ENOENT, ENOTDIR, isErrno } from "./errno.ts";
+import { ENOENT, ENOTDIR, errnoText, isErrno } from "./errno.ts";
+import { warn } from "./warn.ts";
 import { closeFile, identify, O_RDONLY, openFile } from "./files.ts";
-import { check, libc } from "./libc.ts";
+import { check, exitNow, lastErrno, libc } from "./libc.ts";
 
 const NSFS_MAGIC = 0x6e736673;
 const PROC_SUPER_MAGIC = 0x9fa0;
@@ -63,7 +64,10 @@ export function inNetns<T>(netns: number, home: number, work: () => T): T {
   try {
     return work();
   } finally {
-    // Going on in the container's namespace would apply everything that follows to the wrong machine.
-    check("setns", libc.setns(home, CLONE_NEWNET), "back to the host");
+    if (libc.setns(home, CLONE_NEWNET) !== 0) {
+      // Anything done from here on, undoing included, would be done to the container instead of the host.
+      warn(`cannot return from a container's namespace: ${errnoText(lastErrno())}; giving up, DEL will clean up`);
+      exitNow(1);
+    }
   }
 }

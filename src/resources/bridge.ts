@@ -5,10 +5,7 @@
  * containers come and go, and cut off everybody who remembers the old one.
  */
 import { resource, type ResourceKind } from "../engine/resource.ts";
-import { stateDirectory } from "../engine/state-directory.ts";
 import { EEXIST } from "../ffi/errno.ts";
-import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "../ffi/files.ts";
-import { libc } from "../ffi/libc.ts";
 import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import {
   addLink,
@@ -39,20 +36,6 @@ export interface MadeBridge {
   created: boolean;
 }
 
-const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4;
-
-/** Held shared while an ADD uses a bridge; undoing one needs it alone. Released when the verb is over. */
-function lockBridges(host: Host): number {
-  const directory = stateDirectory();
-  makeDirectories(directory, 0o700);
-  const fd = openFile(directory, O_RDONLY | O_DIRECTORY);
-  libc.flock(fd, LOCK_SH);
-  host.onClose(() => closeFile(fd));
-  return fd;
-}
-
-const locks = new WeakMap<Host, number>();
-
 function ensure(spec: BridgeSpec, host: Host): { link: Link; created: boolean } {
   const existing = getLink(host.route, spec.name);
   if (existing !== undefined) return { link: existing, created: false };
@@ -77,7 +60,7 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
   kind: "bridge",
   unmade: { index: 0, mac: "", created: false },
   apply(spec, host) {
-    locks.set(host, lockBridges(host));
+    host.useShared();
     const { link, created } = ensure(spec, host);
     if (link.kind !== "bridge") {
       throw new CniError(
@@ -93,10 +76,8 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
     return { index: link.index, mac: link.mac, created };
   },
   undo({ name }, { created }, host) {
-    const lock = locks.get(host);
-    if (!created || lock === undefined) return;
     // Somebody else's ADD may be about to use it: then it stays.
-    if (libc.flock(lock, LOCK_EX | LOCK_NB) !== 0) return;
+    if (!created || !host.isAloneWithShared()) return;
     const link = getLink(host.route, name);
     if (
       link !== undefined && listLinks(host.route, { master: link.index }).every(({ master }) => master !== link.index)

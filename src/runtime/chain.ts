@@ -13,7 +13,7 @@ import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
 import { findPlugin } from "../engine/find-plugin.ts";
 import { runForeignPlugin } from "../engine/foreign-plugin.ts";
 import { type Command, runVerb } from "../engine/run.ts";
-import { warn } from "../engine/warn.ts";
+import { warn } from "../ffi/warn.ts";
 import { type Cached, type CacheRecord, listCache, readCache, removeCache, writeCache } from "./cache.ts";
 import type { Network, NetworkPlugin } from "./conf.ts";
 import { withAllLocked, withContainerLocked } from "./lock.ts";

@@ -8,7 +8,7 @@
 import { EACCES, EAGAIN, SyscallError } from "../ffi/errno.ts";
 import { closeFile, makeDirectories, O_CREAT, O_NOFOLLOW, O_RDWR, openFile } from "../ffi/files.ts";
 import { bind, lastErrno, retrying } from "../ffi/libc.ts";
-import { warn } from "../engine/warn.ts";
+import { warn } from "../ffi/warn.ts";
 
 const F_OFD_SETLK = 37;
 const F_OFD_SETLKW = 38;

@@ -16,7 +16,7 @@ import {
 } from "../../../cni/error.ts";
 import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
 import { type Attachment, definePlugin } from "../../../engine/plugin.ts";
-import { warn } from "../../../engine/warn.ts";
+import { warn } from "../../../ffi/warn.ts";
 import { ENOENT, SyscallError } from "../../../ffi/errno.ts";
 import { readTextFile } from "../../../ffi/files.ts";
 import { allocate, type Allocated, countFree } from "../../../ipam/allocator.ts";

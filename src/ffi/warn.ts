@@ -1,6 +1,6 @@
 /** Notes for the operator. Engines show a plugin's stderr or write it to their log; stdout belongs to the result. */
-import { writeAll } from "../ffi/files.ts";
-import { utf8 } from "../ffi/libc.ts";
+import { writeAll } from "./files.ts";
+import { utf8 } from "./libc.ts";
 
 export function warn(message: string): void {
   try {
