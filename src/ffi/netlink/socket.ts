@@ -44,6 +44,7 @@ const SO_RCVBUF = 8;
 const SO_SNDBUFFORCE = 32;
 const NLMSGERR_ATTR_MSG = 1;
 const NLMSGERR_ATTR_OFFS = 2;
+const MSG_DONTWAIT = 0x40;
 const DUMP_ATTEMPTS = 5;
 const RECEIVE_BYTES = 256 * 1024;
 /** What every kernel's default send buffer (net.core.wmem_default, 208 KiB) takes. */
@@ -252,22 +253,30 @@ export function openNetlink(protocol: number): NetlinkSocket {
       if (writer.length > SEND_BYTES) raiseSendBuffer(fd, writer.length);
       send(what);
       const errors: BatchError[] = [];
-      // The kernel handles every message whatever happened to the ones before, unless it refuses the batch as a whole.
-      let finished = false;
+      // The kernel handles every message whatever happened to the ones before, unless it refuses the batch as a whole,
+      // and has put all answers into our queue before sendto returned.
+      let finished = false, flags = 0;
       while (!finished) {
+        let datagram: Uint8Array | undefined;
         try {
-          eachMessage(receiveDatagram()!, (message) => {
-            const index = message.sequence - first;
-            if (message.type !== NLMSG_ERROR || index < 0 || index > last) return;
-            const errno = -new DataView(message.payload.buffer, message.payload.byteOffset).getInt32(0, true);
-            if (errno !== 0) errors.push({ index, errno, ...extendedAck(message) });
-            if (index === 0 || index === acknowledged) finished = true;
-          });
+          datagram = receiveDatagram(flags);
         } catch (error) {
-          // So many refusals that the last did not fit: one is enough to know that nothing was done.
-          if (!isErrno(error, ENOBUFS) || errors.length === 0) throw error;
-          finished = true;
+          if (!isErrno(error, ENOBUFS)) throw error;
+          // More refusals than the queue holds. It has to be emptied, or it would have no room for later answers.
+          flags = MSG_DONTWAIT;
+          continue;
         }
+        if (datagram === undefined) {
+          if (errors.length === 0) throw new NetlinkError(what, ENOBUFS);
+          return errors;
+        }
+        eachMessage(datagram, (message) => {
+          const index = message.sequence - first;
+          if (message.type !== NLMSG_ERROR || index < 0 || index > last) return;
+          const errno = -new DataView(message.payload.buffer, message.payload.byteOffset).getInt32(0, true);
+          if (errno !== 0) errors.push({ index, errno, ...extendedAck(message) });
+          if (flags === 0 && (index === 0 || index === acknowledged)) finished = true;
+        });
       }
       return errors;
     },
@@ -284,7 +293,6 @@ export function openNetlink(protocol: number): NetlinkSocket {
       view.setInt32(0, fd, true);
       view.setInt16(4, 1, true); // POLLIN
       if (retrying("poll", () => libc.poll(pollfd, 1, timeoutMs)) === 0) return false;
-      const MSG_DONTWAIT = 0x40;
       const datagram = receiveDatagram(MSG_DONTWAIT);
       if (datagram !== undefined) eachMessage(datagram, onMessage);
       return true;

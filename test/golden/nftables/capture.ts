@@ -1,0 +1,126 @@
+/**
+ * Writes the golden files beside it: what nft(8) and iptables-nft send to the kernel, four bytes a row, by strace(1).
+ * Run by hand, with a new version of either: `unshare -n bun test/golden/nftables/capture.ts`.
+ */
+const CHAIN = "CNI-e4c76feec97a77ba32cd962b";
+const COMMENT = `-m comment --comment 'name: "mynet" id: "ctr-0001"'`;
+const MASQUERADE = "inet patchbay_masquerade";
+const MACSPOOFCHK = "bridge patchbay_macspoofchk";
+
+/** By the file's name, in the order they have to run in; those without one only make what the next needs. */
+const commands: [name: string, command: string][] = [
+  ["iptables-chain", `iptables -t nat -N ${CHAIN}`],
+  ["iptables-accept", `iptables -t nat -A ${CHAIN} -d 10.88.0.5/16 -j ACCEPT ${COMMENT}`],
+  ["iptables-accept-21", `iptables -t nat -A ${CHAIN} -d 10.88.13.5/21 -j ACCEPT ${COMMENT}`],
+  ["iptables-accept-0", `iptables -t nat -A ${CHAIN} -d 10.88.13.5/0 -j ACCEPT ${COMMENT}`],
+  ["iptables-masquerade", `iptables -t nat -A ${CHAIN} ! -d 224.0.0.0/4 -j MASQUERADE ${COMMENT}`],
+  ["iptables-jump", `iptables -t nat -A POSTROUTING -s 10.88.0.5 -j ${CHAIN} ${COMMENT}`],
+  ["", `ip6tables -t nat -N ${CHAIN}`],
+  ["ip6tables-accept", `ip6tables -t nat -A ${CHAIN} -d fd00:10:88::5/64 -j ACCEPT ${COMMENT}`],
+  ["ip6tables-masquerade", `ip6tables -t nat -A ${CHAIN} ! -d ff00::/8 -j MASQUERADE ${COMMENT}`],
+  ["ip6tables-jump", `ip6tables -t nat -A POSTROUTING -s fd00:10:88::5 -j ${CHAIN} ${COMMENT}`],
+  ["nft-table", `nft 'add table ${MASQUERADE} { comment "hello"; }'`],
+  [
+    "nft-base-chain",
+    `nft 'add chain ${MASQUERADE} postrouting { type nat hook postrouting priority 100; policy accept; }'`,
+  ],
+  ["nft-counter", `nft create counter ${MASQUERADE} from_10.88.0.0/16`],
+  ["nft-map", `nft 'create map ${MASQUERADE} from_10.88.0.0/16 { type ipv4_addr : counter; }'`],
+  [
+    "nft-element",
+    `nft 'create element ${MASQUERADE} from_10.88.0.0/16 { 10.88.0.5 comment "id: c, if: eth0" : "from_10.88.0.0/16" }'`,
+  ],
+  [
+    "nft-masquerade",
+    `nft add rule ${MASQUERADE} postrouting ip daddr != 10.88.0.0/16 ip daddr != 224.0.0.0/4 ` +
+    `counter name ip saddr map @from_10.88.0.0/16 masquerade`,
+  ],
+  ["nft-delete-element", `nft 'delete element ${MASQUERADE} from_10.88.0.0/16 { 10.88.0.5 }'`],
+  ["", `nft delete table ${MASQUERADE}`],
+  ["", `nft add table ${MACSPOOFCHK}`],
+  [
+    "nft-bridge-chain",
+    `nft 'add chain ${MACSPOOFCHK} prerouting { type filter hook prerouting priority -300; policy accept; }'`,
+  ],
+  ["nft-bridge-set", `nft 'create set ${MACSPOOFCHK} allowed { type ifname . ether_addr; }'`],
+  [
+    "nft-bridge-element",
+    `nft 'create element ${MACSPOOFCHK} allowed { "veth1234" . 02:00:00:00:00:05 comment "id: c, if: eth0" }'`,
+  ],
+  ["nft-bridge-rule", `nft add rule ${MACSPOOFCHK} prerouting iifname . ether saddr @allowed accept`],
+];
+
+const messageNames: Record<number, string> = {
+  0: "NEWTABLE",
+  2: "DELTABLE",
+  3: "NEWCHAIN",
+  6: "NEWRULE",
+  9: "NEWSET",
+  12: "NEWSETELEM",
+  14: "DELSETELEM",
+  18: "NEWOBJ",
+};
+
+function output(command: string): string {
+  const { stdout, stderr, success } = Bun.spawnSync(["sh", "-c", command]);
+  if (!success) throw new Error(`${command}: ${stderr}`);
+  return stdout.toString() + stderr.toString();
+}
+
+/** The batch the command sent, out of strace's dump of what was written. */
+function batchOf(command: string): Uint8Array {
+  const traced = `strace -e trace=sendmsg -e write=3 ${command}`;
+  const rows = output(traced).split("\n").map((line) => /^ \| [0-9a-f]{5} {2}([0-9a-f ]{49})/.exec(line)?.[1] ?? "");
+  return Uint8Array.fromHex(rows.join("").replaceAll(" ", ""));
+}
+
+/** The last message between the begin and the end: what is before it makes the chain that the rule is for. */
+function lastMessage(batch: Uint8Array): Uint8Array {
+  const view = new DataView(batch.buffer);
+  const messages: Uint8Array[] = [];
+  for (let at = 0; at < batch.length; at += (view.getUint32(at, true) + 3) & ~3) {
+    messages.push(batch.slice(at, at + view.getUint32(at, true)));
+  }
+  return messages[messages.length - 2]!;
+}
+
+function rows(message: Uint8Array): string[] {
+  const view = new DataView(message.buffer);
+  view.setUint32(8, 0, true); // sequence
+  const notes = new Map<number, string>([
+    [0, `length ${message.length}`],
+    [4, `${messageNames[message[4]!]}, flags 0x${view.getUint16(6, true).toString(16)}`],
+    [8, "sequence"],
+    [12, "port"],
+    [16, `family ${message[16]}, version, resource`],
+  ]);
+  const annotate = (from: number, to: number, indent: string) => {
+    for (let at = from; at + 4 <= to; at += (view.getUint16(at, true) + 3) & ~3) {
+      const length = view.getUint16(at, true), type = view.getUint16(at + 2, true);
+      const nested = (type & 0x8000) !== 0;
+      const text = new TextDecoder().decode(message.subarray(at + 4, at + length)).replace(/\0+$/, "");
+      const said = !nested && text.length > 1 && /^[ -~]+$/.test(text) ? `: ${text}` : "";
+      notes.set(at, `${indent}${type & 0x3fff}${nested ? " {}" : ""}${said}`);
+      if (nested) annotate(at + 4, at + length, indent + "  ");
+    }
+  };
+  annotate(20, message.length, "");
+  const lines: { bytes: string; note: string; count: number }[] = [];
+  for (let at = 0; at < message.length; at += 4) {
+    const bytes = [...message.subarray(at, at + 4)].map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
+    const note = notes.get(at) ?? "", last = lines[lines.length - 1];
+    if (note === "" && last?.note === "" && last.bytes === bytes) last.count++;
+    else lines.push({ bytes, note, count: 1 });
+  }
+  return lines.map(({ bytes, note, count }) => `${bytes}  ${count > 1 ? `*${count}` : note}`.trimEnd());
+}
+
+const versions = `${output("nft --version").trim()}, ${output("iptables --version").trim()}, Linux ${
+  output("uname -r").split(".", 2).join(".")
+}`;
+for (const [name, command] of commands) {
+  const message = lastMessage(batchOf(command));
+  if (name === "") continue;
+  const text = [`# ${command}`, `# ${versions}`, ...rows(message), ""].join("\n");
+  await Bun.write(`${import.meta.dir}/${name}.txt`, text);
+}

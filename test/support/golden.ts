@@ -1,0 +1,17 @@
+/** Bytes from a file under test/golden: four a row in hexadecimal, `*N` for a row that comes N times, `#` for notes. */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+
+export function golden(name: string): Uint8Array {
+  const text = readFileSync(resolve(import.meta.dir, "../golden", `${name}.txt`), "utf8");
+  const rows = text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).map((line) => {
+    const [, bytes, times] = /^((?:[0-9a-f]{2} ?)+)(?: +\*(\d+))?/.exec(line)!;
+    return bytes!.replaceAll(" ", "").repeat(Number(times ?? 1));
+  });
+  return Uint8Array.fromHex(rows.join(""));
+}
+
+/** Four bytes a row, so that a difference is seen where it is. */
+export function inRows(bytes: Uint8Array): string[] {
+  return bytes.toHex().match(/.{1,8}/g) ?? [];
+}
