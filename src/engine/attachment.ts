@@ -19,12 +19,13 @@ export interface Call<Config extends PluginConfig> {
   plugin: string;
   conf: Config;
   invocation: Invocation;
-  prevResult: Result | undefined;
+  /** Asked only by those who need it: most plugins ignore prevResult on ADD, and then it may be in any shape. */
+  prevResult: () => Result | undefined;
   host: Host;
 }
 
 /** What the calls have in common, whether they make things or not. */
-function facts<Config extends PluginConfig>({ conf, invocation, prevResult, host }: Call<Config>) {
+function facts<Config extends PluginConfig>({ conf, invocation, host }: Call<Config>) {
   return {
     conf,
     network: conf.name,
@@ -32,7 +33,6 @@ function facts<Config extends PluginConfig>({ conf, invocation, prevResult, host
     ifName: invocation.ifName,
     netnsPath: invocation.netnsPath,
     cniArgs: invocation.cniArgs,
-    prevResult,
     host,
   };
 }
@@ -83,6 +83,9 @@ export function make<Config extends PluginConfig>(
 
   const at: Attachment<Config> = {
     ...facts(call),
+    get prevResult() {
+      return call.prevResult();
+    },
     restating: false,
     mayHave: (option) => option,
     apply(resource) {
@@ -132,10 +135,12 @@ export function restate<Config extends PluginConfig>(
   options: { removing?: boolean } = {},
 ): AnyResource[] {
   const list: AnyResource[] = [];
-  const { conf, invocation, prevResult } = call;
+  const { conf, invocation } = call;
+  const prevResult = call.prevResult();
   const recalled: Result = prevResult ?? { cniVersion: conf.cniVersion };
   tell({
     ...facts(call),
+    prevResult,
     restating: true,
     mayHave: (option) => option || options.removing === true,
     apply(resource) {

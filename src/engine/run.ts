@@ -60,6 +60,10 @@ function asCniError(error: unknown): CniError {
   return new CniError(error instanceof SyscallError ? IO_FAILURE : INTERNAL, message, "", { cause: error });
 }
 
+export function ownsNothingInside(plugin: PluginDefinition<PluginConfig>): boolean {
+  return plugin.del !== undefined;
+}
+
 /** Runs `work` with the attachment's namespaces open, and closes them. ADD and CHECK need the container's. */
 export function withHost<T>(invocation: Invocation, mayBeGone: boolean, work: (host: Host) => T): T {
   if (invocation.host !== undefined) return work(invocation.host);

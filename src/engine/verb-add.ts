@@ -2,12 +2,12 @@
 import type { Result } from "../cni/result.ts";
 import { parsePrevResult } from "../cni/result-versions.ts";
 import { make } from "./attachment.ts";
-import { type VerbCall, withHost } from "./run.ts";
+import { ownsNothingInside, type VerbCall, withHost } from "./run.ts";
 
 export function runAdd({ plugin, invocation, document }: VerbCall): Result {
   const conf = plugin.validate(document);
-  const prevResult = parsePrevResult(conf);
-  return withHost(invocation, false, (host) => {
+  return withHost(invocation, ownsNothingInside(plugin), (host) => {
+    const prevResult = () => parsePrevResult(conf);
     const result = make({ plugin: plugin.name, conf, invocation, prevResult, host }, (at) => plugin.add(at));
     return { ...result, cniVersion: conf.cniVersion };
   });

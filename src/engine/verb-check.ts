@@ -9,7 +9,7 @@ import { restate } from "./attachment.ts";
 import { ipamKind } from "./ipam-resource.ts";
 import { readLedger } from "./ledger.ts";
 import type { Resource } from "./resource.ts";
-import { type VerbCall, withHost } from "./run.ts";
+import { ownsNothingInside, type VerbCall, withHost } from "./run.ts";
 
 export function runCheck({ plugin, invocation, document }: VerbCall): undefined {
   const conf = plugin.validate(document);
@@ -17,8 +17,8 @@ export function runCheck({ plugin, invocation, document }: VerbCall): undefined 
   if (prevResult === undefined && !plugin.checksWithoutPrevResult) {
     throw new CniError(INVALID_CONFIG, "Required prevResult missing");
   }
-  withHost(invocation, false, (host) => {
-    const call = { plugin: plugin.name, conf, invocation, prevResult, host };
+  withHost(invocation, ownsNothingInside(plugin), (host) => {
+    const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host };
     const differences: string[] = [];
     const restated = restate(call, (at) => {
       differences.push(...(plugin.check?.(at) ?? []));

@@ -76,7 +76,7 @@ export function removeRecorded(record: LedgerRecord, invocation: Invocation, hos
 
 function removeRestated({ plugin, invocation, document }: VerbCall, host: Host): unknown[] {
   const conf = plugin.validate(document);
-  const call = { plugin: plugin.name, conf, invocation, prevResult: prevResultIfReadable(conf), host };
+  const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResultIfReadable(conf), host };
   if (plugin.del === undefined) return removeAll(restate(call, (at) => plugin.add(at), { removing: true }), host);
   const failures: unknown[] = [];
   restate(call, (at): Result => {

@@ -16,6 +16,7 @@ export const LIBC = "libc.so.6";
 
 const { symbols } = dlopen(LIBC, {
   __errno_location: { args: [], returns: "ptr" },
+  dlsym: { args: ["ptr", "ptr"], returns: "ptr" },
   _exit: { args: ["i32"], returns: "void" },
   open: { args: ["ptr", "i32", "i32"], returns: "i32" },
   close: { args: ["i32"], returns: "i32" },

@@ -50,7 +50,7 @@ const call = {
   plugin: "test",
   conf: { cniVersion: "1.0.0", name: "net", type: "test" } as PluginConfig,
   invocation: { command: "ADD" as const, ...owner, netnsPath: "", cniArgs: "", path: "", stdin: "{}" },
-  prevResult: undefined,
+  prevResult: () => undefined,
   host: undefined as never,
 };
 const result: Result = { cniVersion: "1.0.0" };
@@ -109,7 +109,7 @@ test("a failed second ADD leaves the first one's record", () => {
 test("restating makes nothing, answers what is known, and takes names from prevResult", () => {
   const prevResult: Result = { cniVersion: "1.0.0", interfaces: [{ name: "veth1", mac: "02:00:00:00:00:01" }] };
   const list = restate(
-    { ...call, prevResult },
+    { ...call, prevResult: () => prevResult },
     story((at) => {
       expect(at.restating).toBe(true);
       expect(at.apply(thing({ name: "a" }))).toBe("unmade");
