@@ -63,12 +63,7 @@ if (values.list) {
 
 /** Runs this program again in namespaces of its own, which end with it. */
 function enterNamespaces(): number {
-  const script = [
-    "mount -t tmpfs -o mode=755 tmpfs /run",
-    "mkdir /run/netns",
-    "mount -t tmpfs -o mode=755 tmpfs /var/lib/cni 2>/dev/null || true",
-    'exec "$@"',
-  ].join(" && ");
+  const script = 'mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns && exec "$@"';
   const again = [process.execPath, import.meta.path, "--inside", ...process.argv.slice(2)];
   const unshare = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", script, "sh", ...again];
   return Bun.spawnSync(unshare, { stdin: "ignore", stdout: "inherit", stderr: "inherit" }).exitCode;

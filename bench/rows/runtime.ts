@@ -23,7 +23,8 @@ function cycle({ machine }: Bench, side: Side): Cycle {
       return prepare(pluginCall(side, "bridge", verb, { name, ...plugin }, container), machine.scratch);
     }
     writeFileSync(join(networks, "bench.conflist"), JSON.stringify(list));
-    const args = [verb.toLowerCase(), String(name), container.netnsPath];
+    const cache = join(machine.scratch, "cache");
+    const args = [verb.toLowerCase(), "--cache-dir", cache, String(name), container.netnsPath];
     const env = { PATH, NETCONFPATH: networks, CNI_PATH: side.bin };
     return prepare({ path: machine.patchbay, args, env }, machine.scratch);
   };

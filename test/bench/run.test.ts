@@ -1,0 +1,50 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { Row } from "../../bench/bench.ts";
+
+const root = resolve(import.meta.dir, "../..");
+const out = mkdtempSync(join(tmpdir(), "patchbay-bench-test-"));
+afterAll(() => rmSync(out, { recursive: true, force: true }));
+
+// Each row's look at the kernel throws when a run did nothing, so that it runs through is what is shown here.
+test("npm run bench, in smoke mode, measures every row and writes text, JSON and picture", async () => {
+  const words = [process.execPath, "bench/run.ts", "--quick", "--out", out];
+  const bench = Bun.spawn(words, { cwd: root, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const [text, progress] = await Promise.all([bench.stdout.text(), bench.stderr.text()]);
+  expect(await bench.exited, progress).toBe(0);
+
+  expect(readFileSync(join(out, "latest.txt"), "utf8").trim()).toBe(text.trim());
+  expect(text).toContain("SMOKE MODE");
+  const { rows } = JSON.parse(readFileSync(join(out, "latest.json"), "utf8")) as { rows: Row[] };
+  for (const row of rows) {
+    expect(row.ours.runs, row.name).toBeGreaterThan(0);
+    expect(row.ours.median, row.name).toBeGreaterThan(0);
+    expect(text).toContain(row.name);
+  }
+  const names = rows.map(({ name }) => name).join("\n");
+  for (
+    const what of [
+      "VERSION",
+      "loopback ADD",
+      "static ADD",
+      "host-local ADD",
+      "ipMasq DEL",
+      "patchbay add",
+      "10 leases",
+    ]
+  ) {
+    expect(names).toContain(what);
+  }
+  for (const what of ["at once", "inside the process", "cold start", "memory", "encode a veth pair"]) {
+    expect(names).toContain(what);
+  }
+  expect(readFileSync(join(out, "leases.svg"), "utf8")).toMatch(/^<svg [^]*<\/svg>\n$/);
+}, 300_000);
+
+test("npm run bench names its benchmarks, and refuses one that is none", () => {
+  const bench = (...args: string[]) => Bun.spawnSync([process.execPath, "bench/run.ts", ...args], { cwd: root });
+  expect(bench("--list").stdout.toString()).toContain("host-local\n");
+  expect(bench("--only", "nonsense").exitCode).not.toBe(0);
+});
