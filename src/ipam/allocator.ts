@@ -39,6 +39,7 @@ function allocateRequested(store: Store, { set, rangeId, lease }: Wanted, addres
   const range = rangeOf(set, address)!;
   const text = formatAddress(address);
   if (compareAddresses(address, range.gateway) === 0) throw refusal(`requested ip ${text} is subnet's gateway`);
+  blocksOf(store, range);
   const attempt = (isSettled: boolean) => {
     const block = blockAt(store, blockPrefix(range.subnet, address), true);
     const index = indexIn(block.prefix, address);
@@ -91,10 +92,16 @@ function refuseHeld(store: Store, block: Block, range: Range, lease: Lease, cont
   }
 }
 
-/** The range's block, or those of a larger range that exist. */
+/** The range's block, or those of a larger range that have leases in them. */
 function blocksOf(store: Store, { subnet, start }: Range): Block[] {
   const prefix = blockPrefix(subnet, start);
   if (prefix.bits === subnet.bits) return [blockAt(store, prefix, true)];
+  const blocks = existingBlocks(store, subnet);
+  if (blocks.length > 0) return blocks;
+  // The range is new to us, but not to Go's plugin perhaps.
+  for (const address of leasedAddresses(store.directory)) {
+    if (contains(subnet, address)) blockAt(store, blockPrefix(subnet, address), true);
+  }
   return existingBlocks(store, subnet);
 }
 

@@ -53,8 +53,7 @@ export function blockAt(store: Store, prefix: Prefix, create: boolean): Block | 
     if (state === "current") return block;
     if (state === "damaged") setAside(store, name);
     endEarlierBoot(store);
-    if (state !== "damaged" && !create) return undefined;
-    makeBlock(store, prefix, name);
+    if (create || state === "damaged") makeBlock(store, prefix, name, store.keep);
     return openBlock(store, prefix, name).block;
   });
 }
@@ -124,9 +123,9 @@ function bootId(): Uint8Array {
 }
 
 /** Makes the block from the lease files. Only while alone; no process sees it half-made. */
-function makeBlock(store: Store, prefix: Prefix, name: string): void {
+function makeBlock(store: Store, prefix: Prefix, name: string, keep: boolean): void {
   const block = emptyBlock(prefix, bootId());
-  setKeepsLeases(block, store.keep);
+  setKeepsLeases(block, keep);
   for (const address of leasedAddresses(store.directory)) {
     if (contains(prefix, address)) settle(store, block, indexIn(prefix, address));
   }
@@ -148,8 +147,9 @@ function makeBlock(store: Store, prefix: Prefix, name: string): void {
 
 /** Makes every block again. Only while alone. */
 export function remakeBlocks(store: Store): void {
-  endEarlierBoot(store);
-  for (const prefix of blockPrefixes(store)) makeBlock(store, prefix, blockName(prefix));
+  for (const block of existingBlocks(store)) {
+    makeBlock(store, block.prefix, blockName(block.prefix), keepsLeases(block));
+  }
   store.blocks.clear();
 }
 
@@ -177,9 +177,9 @@ function setAside(store: Store, name: string): void {
 }
 
 /**
- * Frees the leases of blocks that another boot left, unless they are to be kept, and removes the blocks. Done before
- * any block is made, so that no lease of this boot is among them; but Go's plugin may have been here first, and where
- * it has, files that the index did not know of stay.
+ * Ends blocks that another boot left, and with them their leases, unless those are kept. Done before any block is made,
+ * so that no lease of this boot is among them; but Go's plugin may have been here first, and where it has, files that
+ * the index did not know of stay.
  */
 export function endEarlierBoot(store: Store): void {
   const left: Block[] = [];
@@ -192,7 +192,11 @@ export function endEarlierBoot(store: Store): void {
   const onlyOurs = !hasGoLock(store.directory);
   for (const block of left) {
     const { prefix, slots } = block;
-    for (const address of store.keep || keepsLeases(block) ? [] : addresses) {
+    if (store.keep || keepsLeases(block)) {
+      makeBlock(store, prefix, blockName(prefix), true);
+      continue;
+    }
+    for (const address of addresses) {
       if (!contains(prefix, address)) continue;
       const text = readLease(store.directory, address);
       // A file that does not name an attachment was not made by ADD: somebody reserved the address by hand.

@@ -62,19 +62,22 @@ export function unclaim(store: Store, block: Block, index: number, lease: Lease)
 }
 
 /**
- * Releases every lease of the owner, and answers how many there were. `hints` are addresses it may have. In the end
- * the lease files decide: when the index knows nothing of the owner, they are looked through, as Go does each time.
+ * Releases every lease of the owner, and answers how many there were. `hints` are the addresses it should have. In the
+ * end the lease files decide: when the index knows nothing of the owner, or Go's plugin has been here and there are no
+ * hints, they are looked through, as Go does each time.
  */
 export function release(options: StoreOptions, owner: LeaseOwner, hints: readonly Uint8Array[]): number {
   const lease = leaseOf(owner);
   return inExistingStore(options, lease, (store) => {
     const blocks = store === undefined ? [] : existingBlocks(store);
+    const goWasHere = hasGoLock(options.directory);
     const released = releaseKnown(options, store, blocks, lease, hints);
-    if (released > 0) return released;
+    if (released > 0 && (!goWasHere || hints.length > 0)) return released;
     // Very old lease files name the container alone. They are its leases when none names the interface as well.
     const old = leaseOf({ containerId: owner.containerId });
-    const releasedOld = releaseKnown(options, store, blocks, old, hints);
-    return releasedOld > 0 ? releasedOld : releaseUnknown(options.directory, blocks, [lease, old]);
+    const known = released > 0 ? released : releaseKnown(options, store, blocks, old, hints);
+    if (known > 0 && !goWasHere) return known;
+    return known + releaseUnknown(options.directory, goWasHere ? [] : blocks, known > 0 ? [lease] : [lease, old]);
   });
 }
 
@@ -95,12 +98,11 @@ function releaseKnown(
   return released;
 }
 
-/** By the lease files alone. Without Go's plugin around, those that the index knows to be others' need no look. */
+/** By the lease files alone; those that `blocks` know to be others' are not read. */
 function releaseUnknown(directory: string, blocks: readonly Block[], leases: readonly Lease[]): number {
-  const isIndexed = !hasGoLock(directory);
   const isOthers = (address: Uint8Array) => {
-    const block = isIndexed && blocks.find(({ prefix }) => contains(prefix, address));
-    const slot = block ? block.slots[indexIn(block.prefix, address)] : 0;
+    const block = blocks.find(({ prefix }) => contains(prefix, address));
+    const slot = block === undefined ? 0 : block.slots[indexIn(block.prefix, address)];
     return slot !== 0 && leases.every(({ tag }) => tag !== slot);
   };
   const found = findEverywhere(directory, leases.map(({ text }) => text), isOthers);

@@ -1,0 +1,110 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { formatRangeSet, isInRange, planRangeSets, rangeCapacity, type RangeConf } from "../../src/ipam/range.ts";
+import { formatAddress, parseAddress } from "../../src/net/address.ts";
+
+const plan = (sets: RangeConf[][], cniVersion = "1.0.0") => planRangeSets(sets, cniVersion);
+
+const show = (conf: RangeConf) => {
+  const range = plan([[conf]])[0]![0]!;
+  return `${formatRangeSet([range])} via ${formatAddress(range.gateway)}: ${rangeCapacity(range)}`;
+};
+
+describe("planRangeSets() fills in what the configuration leaves out", () => {
+  const cases: [string, RangeConf, string][] = [
+    ["IPv4", { subnet: "10.1.0.0/24" }, "10.1.0.1-10.1.0.254 via 10.1.0.1: 253"],
+    ["the smallest IPv4 subnet", { subnet: "10.1.0.4/30" }, "10.1.0.5-10.1.0.6 via 10.1.0.5: 1"],
+    ["IPv6, which has no broadcast", { subnet: "fd00::/126" }, "fd00::1-fd00::3 via fd00::1: 2"],
+    ["a gateway elsewhere", { subnet: "10.1.0.0/29", gateway: "192.0.2.1" }, "10.1.0.1-10.1.0.6 via 192.0.2.1: 6"],
+    [
+      "both ends",
+      { subnet: "10.1.0.0/24", rangeStart: "10.1.0.9", rangeEnd: "10.1.0.11" },
+      "10.1.0.9-10.1.0.11 via 10.1.0.1: 3",
+    ],
+    [
+      "the broadcast address, if asked for",
+      { subnet: "10.1.0.0/29", rangeEnd: "10.1.0.7" },
+      "10.1.0.1-10.1.0.7 via 10.1.0.1: 6",
+    ],
+    [
+      "nothing between start and end",
+      { subnet: "10.1.0.0/29", rangeStart: "10.1.0.7" },
+      "10.1.0.7-10.1.0.6 via 10.1.0.1: 0",
+    ],
+    [
+      "empty texts as absent",
+      { subnet: "10.1.0.0/29", rangeStart: "", rangeEnd: "", gateway: "" },
+      "10.1.0.1-10.1.0.6 via 10.1.0.1: 5",
+    ],
+  ];
+  test.each(cases)("%s", (_, conf, expected) => expect(show(conf)).toBe(expected));
+});
+
+describe("planRangeSets() refuses in the reference plugin's words", () => {
+  const one = (conf: RangeConf): RangeConf[][] => [[conf]];
+  const v4 = { subnet: "10.1.0.0/24" };
+  const v6 = { subnet: "fd00::/64" };
+  const cases: [message: string, sets: RangeConf[][], cniVersion?: string][] = [
+    ["no IP ranges specified", []],
+    ["invalid range set 0: empty range set", [[]]],
+    ["invalid range set 1: empty range set", [[v4], []]],
+    ["invalid range set 0: IP <nil> not v4 nor v6", one({ rangeStart: "10.1.0.1" })],
+    ["invalid range set 0: invalid CIDR address: 10.1/24", one({ subnet: "10.1/24" })],
+    ["invalid range set 0: Network 10.1.0.0/31 too small to allocate from", one({ subnet: "10.1.0.0/31" })],
+    ["invalid range set 0: Network fd00::/127 too small to allocate from", one({ subnet: "fd00::/127" })],
+    [
+      "invalid range set 0: Network has host bits set. For a subnet mask of length 24 the network address is 10.1.0.0",
+      one({ subnet: "10.1.0.7/24" }),
+    ],
+    ["invalid range set 0: invalid IP address: 10.1.0.x", one({ ...v4, gateway: "10.1.0.x" })],
+    ["invalid range set 0: RangeStart 10.2.0.5 not in network 10.1.0.0/24", one({ ...v4, rangeStart: "10.2.0.5" })],
+    [
+      "invalid range set 0: RangeStart 10.1.0.20 not in network 10.1.0.0/24",
+      one({ ...v4, rangeStart: "10.1.0.20", rangeEnd: "10.1.0.10" }),
+    ],
+    ["invalid range set 0: RangeEnd 10.2.0.5 not in network 10.1.0.0/24", one({ ...v4, rangeEnd: "10.2.0.5" })],
+    ["invalid range set 0: RangeEnd 10.1.0.0 not in network 10.1.0.0/24", one({ ...v4, rangeEnd: "10.1.0.0" })],
+    ["invalid range set 0: RangeStart fd00::5 not in network 10.1.0.0/24", one({ ...v4, rangeStart: "fd00::5" })],
+    ["invalid range set 0: mixed address families", [[v4, v6]]],
+    [
+      "invalid range set 0: subnets 10.1.0.1-10.1.0.254 and 10.1.0.1-10.1.0.126 overlap",
+      [[v4, { subnet: "10.1.0.0/25" }]],
+    ],
+    ["range set 0 overlaps with 2", [[v4], [v6], [{ subnet: "10.1.0.0/16" }]]],
+    [
+      "CNI version 0.2.0 does not support more than 1 address per family",
+      [[v4], [{ subnet: "10.2.0.0/24" }]],
+      "0.2.0",
+    ],
+    ["CNI version 0.1.0 does not support more than 1 address per family", [[v6], [{ subnet: "fd01::/64" }]], "0.1.0"],
+  ];
+  test.each(cases.map(([message, ...rest]) => [message, rest] as const))("%s", (message, [sets, cniVersion]) => {
+    expect(() => plan(sets, cniVersion)).toThrow(expect.objectContaining({ code: 7, message }));
+  });
+
+  test("but one address of each family is fine for old versions, and more for newer ones", () => {
+    expect(plan([[v4], [v6]], "0.2.0")).toHaveLength(2);
+    expect(plan([[v4], [{ subnet: "10.2.0.0/24" }]], "0.3.0")).toHaveLength(2);
+  });
+
+  test("and parts of one subnet do not overlap when their ends do not", () => {
+    const halves = [{ ...v4, rangeEnd: "10.1.0.99" }, { ...v4, rangeStart: "10.1.0.100" }];
+    expect(plan([halves])[0]).toHaveLength(2);
+  });
+});
+
+test("isInRange() agrees with counting", () => {
+  const lastByte = fc.integer({ min: 0, max: 255 });
+  fc.assert(fc.property(lastByte, lastByte, lastByte, (a, b, probe) => {
+    const [start, end] = [Math.min(a, b), Math.max(a, b)];
+    const [[range]] = plan([[{
+      subnet: "10.1.2.0/24",
+      rangeStart: `10.1.2.${start}`,
+      rangeEnd: `10.1.2.${end}`,
+    }]]) as [
+      [import("../../src/ipam/range.ts").Range],
+    ];
+    expect(isInRange(range, parseAddress(`10.1.2.${probe}`)!)).toBe(probe >= start && probe <= end);
+    expect(isInRange(range, parseAddress(`10.1.3.${probe}`)!)).toBe(false);
+  }));
+});

@@ -1,0 +1,66 @@
+/** A network's lease directory of its own for a test, with its store, and what one sees there without the store. */
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { allocate, type Allocated } from "../../src/ipam/allocator.ts";
+import { release } from "../../src/ipam/claims.ts";
+import { planRangeSets, type RangeConf, type RangeSet } from "../../src/ipam/range.ts";
+import { inStore, leaseOf, type StoreOptions } from "../../src/ipam/store.ts";
+import { formatAddress, parseAddress } from "../../src/net/address.ts";
+
+export interface LeaseDirectory extends Disposable {
+  readonly path: string;
+  readonly options: StoreOptions;
+  /** What the store told the operator. */
+  readonly reports: string[];
+  /** Lease files: address → content. */
+  files(): Record<string, string>;
+}
+
+export function leaseDirectory(options: Partial<StoreOptions> = {}): LeaseDirectory {
+  const top = mkdtempSync(join(tmpdir(), "patchbay-leases-"));
+  const path = options.directory ?? join(top, "net");
+  const reports: string[] = [];
+  const report = (note: string) => void reports.push(note);
+  return {
+    path,
+    options: { directory: path, keep: false, quarantineSeconds: 0, report, ...options },
+    reports,
+    files: () => leaseFiles(path),
+    [Symbol.dispose]: () => rmSync(top, { recursive: true, force: true }),
+  };
+}
+
+export function leaseFiles(path: string): Record<string, string> {
+  if (!existsSync(path)) return {};
+  const names = readdirSync(path).filter((name) => parseAddress(name) !== undefined).sort();
+  return Object.fromEntries(names.map((name) => [name, readFileSync(join(path, name), "utf8")]));
+}
+
+/** The path of a block's file: `10.1.0.0-24`. */
+export function indexPath({ path }: LeaseDirectory, name: string): string {
+  return join(path, ".patchbay", name);
+}
+
+export function rangeSet(...ranges: (RangeConf | string)[]): RangeSet {
+  return planRangeSets([ranges.map((range) => (typeof range === "string" ? { subnet: range } : range))], "1.0.0")[0]!;
+}
+
+/** ADD of one range set for the container's eth0: the address. */
+export function add(
+  { options }: LeaseDirectory,
+  set: RangeSet,
+  containerId: string,
+  rest: { ip?: string; ifName?: string; rangeId?: string } = {},
+): string {
+  const lease = leaseOf({ containerId, ifName: rest.ifName ?? "eth0" });
+  const requested = rest.ip === undefined ? undefined : parseAddress(rest.ip);
+  const wanted = { set, rangeId: rest.rangeId ?? "0", lease, containerId, requested };
+  const { address }: Allocated = inStore(options, lease, (store) => allocate(store, wanted));
+  return formatAddress(address);
+}
+
+/** DEL of the container's eth0: how many leases there were. */
+export function del({ options }: LeaseDirectory, containerId: string, hints: string[] = [], ifName = "eth0"): number {
+  return release(options, { containerId, ifName }, hints.map((hint) => parseAddress(hint)!));
+}
