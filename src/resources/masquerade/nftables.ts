@@ -42,7 +42,7 @@ import {
   listSets,
 } from "../../ffi/netlink/nftables/set.ts";
 import { addTable, delTable, tableUse } from "../../ffi/netlink/nftables/table.ts";
-import { EEXIST } from "../../ffi/errno.ts";
+import { EBUSY, EEXIST } from "../../ffi/errno.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { NF_INET_POST_ROUTING, NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6 } from "../../ffi/netlink/uapi/nf-tables.ts";
 import { formatAddress, formatPrefix, networkOf, parsePrefix, type Prefix } from "../../net/address.ts";
@@ -68,7 +68,7 @@ interface Group {
 /** Nothing is outside of 0.0.0.0/0, so an address with no network bits is in no group. */
 function groupsOf(addresses: readonly string[]): Group[] {
   const groups = new Map<string, Group>();
-  for (const text of addresses) {
+  for (const text of new Set(addresses)) {
     const { bytes, bits } = parsePrefix(text)!;
     if (bits === 0) continue;
     const alone = bits === bytes.length * 8;
@@ -153,47 +153,63 @@ function hasRule(socket: NetlinkSocket, group: Group): boolean {
   return listRules(socket, postrouting).some(({ expressions }) => isSameRule(ruleOf(group), expressions));
 }
 
-/** Removes these elements, and what only they needed. */
-function planRemoval(socket: NetlinkSocket, removed: Map<string, Uint8Array[]>): NftMessage[] {
-  const elements = [...removed].flatMap(([name, keys]) => keys.map((key) => delElement(mapOf(name), key)));
-  const unused = [...removed].filter(([name, keys]) => counterUse(socket, table, name) === keys.length)
+/** Addresses to remove, by the map they are in. */
+type Leaving = Map<string, Uint8Array[]>;
+
+function planElements(leaving: Leaving): NftMessage[] {
+  return [...leaving].flatMap(([name, keys]) => keys.map((key) => delElement(mapOf(name), key)));
+}
+
+/** Also removes what only they needed. */
+function planRemoval(socket: NetlinkSocket, leaving: Leaving): NftMessage[] {
+  const unused = [...leaving].filter(([name, keys]) => counterUse(socket, table, name) === keys.length)
     .map(([name]) => name);
-  if (unused.length === 0) return elements;
+  if (unused.length === 0) return planElements(leaving);
   if (tableUse(socket, table) === TABLE_USE + unused.length * SUBNET_USE) return [delTable(table)];
   const rules = listRules(socket, postrouting).filter(({ expressions }) =>
     unused.includes(countsIn(expressions) ?? "")
   );
   return [
     ...rules.map(({ handle }) => delRule(postrouting, handle)),
-    ...elements,
+    ...planElements(leaving),
     ...unused.flatMap((name) => [delSet(mapOf(name)), delCounter(table, name)]),
   ];
+}
+
+function removeAll(socket: NetlinkSocket, find: () => Leaving): void {
+  try {
+    commitUnchanged(socket, () => planRemoval(socket, find()));
+  } catch (error) {
+    // Somebody's own rule looks into our map, and keeps it.
+    if (!isNetlinkError(error, EBUSY)) throw error;
+    commitUnchanged(socket, () => planElements(find()));
+  }
 }
 
 /** Looks up the addresses, and no others. */
 export function remove(socket: NetlinkSocket, spec: MasqueradeSpec): void {
   const comment = ownerComment(spec);
-  commitUnchanged(socket, () => {
-    const removed = new Map<string, Uint8Array[]>();
+  removeAll(socket, () => {
+    const leaving: Leaving = new Map();
     for (const { name, addresses } of groupsOf(spec.addresses)) {
       const ours = addresses.filter((key) => getElement(socket, mapOf(name), key)?.comment === comment);
-      if (ours.length > 0) removed.set(name, ours);
+      if (ours.length > 0) leaving.set(name, ours);
     }
-    return planRemoval(socket, removed);
+    return leaving;
   });
 }
 
 /** Looks at every element there is: for an owner whose addresses are not known, and for GC. */
-export function removeWhere(socket: NetlinkSocket, isRemoved: (comment: string) => boolean): void {
-  commitUnchanged(socket, () => {
-    const removed = new Map<string, Uint8Array[]>();
+export function removeWhere(socket: NetlinkSocket, isLeaving: (comment: string) => boolean): void {
+  removeAll(socket, () => {
+    const leaving: Leaving = new Map();
     for (const name of listSets(socket, table)) {
-      const keys = listElements(socket, mapOf(name)).filter(({ comment }) => isRemoved(comment)).map(({ key }) =>
+      const keys = listElements(socket, mapOf(name)).filter(({ comment }) => isLeaving(comment)).map(({ key }) =>
         key
       );
-      if (keys.length > 0) removed.set(name, keys);
+      if (keys.length > 0) leaving.set(name, keys);
     }
-    return planRemoval(socket, removed);
+    return leaving;
   });
 }
 

@@ -1,0 +1,30 @@
+/**
+ * The program behind resources.ts, run inside a machine: takes resources through their verbs, as the engine would.
+ */
+import { openHost } from "../../src/engine/host.ts";
+import { loadKind } from "../../src/resources/table.ts";
+import type { Step } from "./resources.ts";
+
+const steps: Step[] = await Bun.stdin.json();
+const host = openHost("");
+const outcomes = steps.map(({ verb, kind, spec, network, valid }): unknown => {
+  const each = loadKind(kind)!;
+  try {
+    switch (verb) {
+      case "apply":
+        return each.apply(spec, host) ?? "applied";
+      case "verify":
+        return each.verify(spec, host);
+      case "remove":
+        each.remove(spec, host);
+        return "removed";
+      case "sweep":
+        each.sweep!(network!, ({ containerId }) => valid!.includes(containerId), host);
+        return "swept";
+    }
+  } catch (error) {
+    return (error as Error).message;
+  }
+});
+host.close();
+console.log(JSON.stringify(outcomes));
