@@ -8,7 +8,7 @@
  * Sockets are opened through libnl-3 where the host has it and through plain socket(2) where not;
  * PATCHBAY_NETLINK=libnl|raw forces one.
  */
-import { ENOBUFS, errnoText, isErrno, SyscallError } from "../errno.ts";
+import { EMSGSIZE, ENOBUFS, errnoText, isErrno, SyscallError } from "../errno.ts";
 import { bind, check, lastErrno, libc, retrying } from "../libc.ts";
 import { type AnyTable, attributeAt } from "./attrs.ts";
 import {
@@ -46,7 +46,8 @@ const NLMSGERR_ATTR_MSG = 1;
 const NLMSGERR_ATTR_OFFS = 2;
 const MSG_DONTWAIT = 0x40;
 const DUMP_ATTEMPTS = 5;
-const RECEIVE_BYTES = 256 * 1024;
+/** Twice what the kernel puts into one datagram of a dump. A longer one is an error, never a shorter answer. */
+const RECEIVE_BYTES = 64 * 1024;
 /** What every kernel's default send buffer (net.core.wmem_default, 208 KiB) takes. */
 const SEND_BYTES = 128 * 1024;
 
@@ -182,10 +183,7 @@ export function openNetlink(protocol: number): NetlinkSocket {
       }
       // Anyone with a socket in the namespace can send to ours; only port 0 is the kernel.
       if (senderView.getUint32(4, true) !== 0) continue;
-      if (length > receiveBuffer.length) {
-        receiveBuffer = new Uint8Array(length);
-        throw new SyscallError("recvfrom AF_NETLINK", 90, `${length} bytes`);
-      }
+      if (length > receiveBuffer.length) throw new SyscallError("recvfrom AF_NETLINK", EMSGSIZE, `${length} bytes`);
       return receiveBuffer.subarray(0, length);
     }
   }
