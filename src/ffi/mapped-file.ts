@@ -59,6 +59,7 @@ const requestView = new DataView(request.buffer);
 function lockByte(command: number, type: number, fd: number, offset: number): number {
   requestView.setInt16(0, type, true);
   requestView.setUint32(8, offset, true);
+  requestView.setUint32(12, offset / 2 ** 32, true);
   requestView.setUint32(16, 1, true);
   return mapping().fcntl(fd, command, request);
 }

@@ -11,7 +11,7 @@ import { addressAt, type Block, blockPrefix, indexIn, setKeepsLeases } from "./l
 import { formatRangeSet, isInRange, type Range, rangeCapacity, rangeOf, type RangeSet } from "./range.ts";
 import { blockAt, existingBlocks, settle, settleAll } from "./blocks.ts";
 import { claim, unclaim } from "./claims.ts";
-import { alone, type Lease, leaseOf, type Store } from "./store.ts";
+import { alone, atCursor, type Lease, leaseOf, type Store } from "./store.ts";
 
 export interface Wanted {
   set: RangeSet;
@@ -35,7 +35,8 @@ export function allocate(store: Store, wanted: Wanted): Allocated {
     : allocateRequested(store, wanted, wanted.requested);
 }
 
-function allocateRequested(store: Store, { set, rangeId, lease }: Wanted, address: Uint8Array): Allocated {
+function allocateRequested(store: Store, wanted: Wanted, address: Uint8Array): Allocated {
+  const { set, lease } = wanted;
   const range = rangeOf(set, address)!;
   const text = formatAddress(address);
   if (compareAddresses(address, range.gateway) === 0) throw refusal(`requested ip ${text} is subnet's gateway`);
@@ -49,8 +50,9 @@ function allocateRequested(store: Store, { set, rangeId, lease }: Wanted, addres
   if (!attempt(false) && !alone(store, () => attempt(true))) {
     throw refusal(`requested IP address ${text} is not available in range set ${formatRangeSet(set)}`);
   }
-  noteCursor(store, rangeId, address, readCursor(store.directory, rangeId));
-  return { address, range };
+  const allocated = { address, range };
+  noteCursor(store, wanted, readCursor(store.directory, wanted.rangeId), allocated);
+  return allocated;
 }
 
 function allocateNext(store: Store, wanted: Wanted): Allocated {
@@ -62,7 +64,7 @@ function allocateNext(store: Store, wanted: Wanted): Allocated {
     return search(store, wanted, last);
   });
   if (found === undefined) throw exhausted(store, wanted.set);
-  noteCursor(store, rangeId, found.address, last);
+  noteCursor(store, wanted, last, found);
   return found;
 }
 
@@ -164,15 +166,42 @@ function restingIn({ quarantineSeconds }: Store, { times }: Block): (index: numb
   return (index) => times[index]! > Math.max(0, since);
 }
 
-function noteCursor(store: Store, rangeId: string, address: Uint8Array, before: string | undefined): void {
+/**
+ * Writes down where the next search begins, unless a process that claimed a later address was quicker: going back would
+ * give out again what was only just released.
+ */
+function noteCursor(
+  store: Store,
+  { set, rangeId }: Wanted,
+  last: string | undefined,
+  { address, range }: Allocated,
+): void {
   try {
-    writeCursor(store.directory, rangeId, address, before);
+    atCursor(store, () => {
+      const now = readCursor(store.directory, rangeId);
+      const other = now === undefined || now === last ? undefined : parseAddress(now);
+      const otherRange = other && rangeOf(set, other);
+      if (other !== undefined && otherRange !== undefined) {
+        const from = last === undefined ? undefined : parseAddress(last);
+        const [ours, theirs] = [stretchOf(set, from, address, range), stretchOf(set, from, other, otherRange)];
+        if (ours < theirs || (ours === theirs && compareAddresses(address, other) < 0)) return;
+      }
+      writeCursor(store.directory, rangeId, address, now);
+    });
   } catch (error) {
     if (!(error instanceof SyscallError)) throw error;
     store.report(
       `${formatAddress(address)} was given out, but the next ADD may not go on behind it: ${error.message}`,
     );
   }
+}
+
+/** How many ranges later than `from` a search comes by the address. */
+function stretchOf(set: RangeSet, from: Uint8Array | undefined, address: Uint8Array, range: Range): number {
+  const start = from && rangeOf(set, from);
+  const steps = set.indexOf(range) - (start === undefined ? 0 : set.indexOf(start));
+  const isPast = range === start && compareAddresses(address, from!) <= 0;
+  return (steps + set.length) % set.length + (isPast ? set.length : 0);
 }
 
 function refusal(message: string): CniError {

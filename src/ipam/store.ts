@@ -55,7 +55,8 @@ export function tagOf(text: string): number {
   return hash || 1;
 }
 
-const IN_USE = 0;
+/** Bytes of the locks file; those between are the owners' tags. */
+const IN_USE = 0, CURSORS = 2 ** 32;
 
 /** Works on the store, which is made if need be. `lease` is the one to be added. */
 export function inStore<T>(options: StoreOptions, lease: Lease | undefined, work: (store: Store) => T): T {
@@ -108,6 +109,16 @@ function openLocks(directory: string, create: boolean): number | undefined {
   makeDirectories(directory, 0o755);
   makeDirectories(indexDirectory(directory), 0o700);
   return openFile(path, O_RDWR | O_NOFOLLOW | O_CREAT);
+}
+
+/** For the moment in which it writes down how far the round robin is, one process keeps the others waiting. */
+export function atCursor(store: Store, work: () => void): void {
+  waitForLock(store.locksFd, CURSORS, "exclude");
+  try {
+    work();
+  } finally {
+    unlock(store.locksFd, CURSORS);
+  }
 }
 
 /** Waits until nobody else works on the network. Blocks from before may be out of date then: ask for them again. */

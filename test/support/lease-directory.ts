@@ -33,8 +33,16 @@ export function leaseDirectory(options: Partial<StoreOptions> = {}): LeaseDirect
 
 export function leaseFiles(path: string): Record<string, string> {
   if (!existsSync(path)) return {};
-  const names = readdirSync(path).filter((name) => parseAddress(name) !== undefined).sort();
-  return Object.fromEntries(names.map((name) => [name, readFileSync(join(path, name), "utf8")]));
+  const files: Record<string, string> = {};
+  for (const name of readdirSync(path).filter((name) => parseAddress(name) !== undefined).sort()) {
+    try {
+      files[name] = readFileSync(join(path, name), "utf8");
+    } catch (error) {
+      // Other processes may be at work.
+      if ((error as { code?: string }).code !== "ENOENT") throw error;
+    }
+  }
+  return files;
 }
 
 /** The path of a block's file: `10.1.0.0-24`. */
