@@ -2,7 +2,7 @@
  * Makes a fresh Debian machine ready: npm packages, Debian packages, the built binary. Runs on plain Node.js, because
  * nothing else is there yet, and does only what is missing, so that it takes a moment and no network the second time.
  *
- * `node compile/setup.mjs [packages|all]`: `packages` stops after the npm packages; `all` is the default.
+ * `node compile/setup.mjs [packages|tools|all]`: `packages` stops after the npm packages, `tools` before the build.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, statSync } from "node:fs";
@@ -30,6 +30,7 @@ export async function setUp(upTo = "all") {
   await installNpmPackages();
   if (upTo === "packages") return;
   await installDebianPackages();
+  if (upTo === "tools") return;
   buildIfOutdated();
 }
 
