@@ -27,30 +27,34 @@ function loadable(program: Uint8Array): Segment[] {
     }));
 }
 
-test("alignCode() lets address and place in the file of the code agree modulo 2 MiB, and the program still runs", () => {
-  const before = readFileSync(process.execPath);
-  const after = alignCode(before);
-  const segments = loadable(after);
-  const code = segments.find(({ executable }) => executable)!;
-  expect((code.address - code.offset) % (2 * 1024 * 1024)).toBe(0);
+test(
+  "alignCode() lets address and place in the file of the code agree modulo 2 MiB, and the program still runs",
+  () => {
+    const before = readFileSync(process.execPath);
+    const after = alignCode(before);
+    const segments = loadable(after);
+    const code = segments.find(({ executable }) => executable)!;
+    expect((code.address - code.offset) % (2 * 1024 * 1024)).toBe(0);
 
-  // Everything stands at the address it stood at, with the bytes it had.
-  loadable(before).forEach((segment, index) => {
-    const moved = segments[index]!;
-    expect(moved.address).toBe(segment.address);
-    const bytes = (program: Uint8Array, { offset, sizeBytes }: Segment) =>
-      Bun.hash(index === 0 ? program.subarray(4096, sizeBytes) : program.subarray(offset, offset + sizeBytes));
-    expect(bytes(after, moved)).toBe(bytes(before, segment));
-  });
+    // Everything stands at the address it stood at, with the bytes it had.
+    loadable(before).forEach((segment, index) => {
+      const moved = segments[index]!;
+      expect(moved.address).toBe(segment.address);
+      const bytes = (program: Uint8Array, { offset, sizeBytes }: Segment) =>
+        Bun.hash(index === 0 ? program.subarray(4096, sizeBytes) : program.subarray(offset, offset + sizeBytes));
+      expect(bytes(after, moved)).toBe(bytes(before, segment));
+    });
 
-  const program = join(directory, "bun");
-  writeFileSync(program, after);
-  chmodSync(program, 0o755);
-  const run = Bun.spawnSync([program, "-e", "console.log(6 * 7)"], { stdout: "pipe" });
-  expect(run.stdout.toString()).toBe("42\n");
-});
+    const program = join(directory, "bun");
+    writeFileSync(program, after);
+    chmodSync(program, 0o755);
+    const run = Bun.spawnSync([program, "-e", "console.log(6 * 7)"], { stdout: "pipe" });
+    expect(run.stdout.toString()).toBe("42\n");
+  },
+  60_000,
+);
 
 test("alignCode() changes nothing that is aligned already", () => {
   const once = alignCode(readFileSync(process.execPath));
   expect(Bun.hash(alignCode(once))).toBe(Bun.hash(once));
-});
+}, 60_000);
