@@ -3,8 +3,11 @@
  * VLAN, the other an untagged port of that VLAN. Shared by the network's containers; DEL leaves it.
  */
 import { resource, type ResourceKind } from "../engine/resource.ts";
+import type { Host } from "../engine/host.ts";
+import { EEXIST } from "../ffi/errno.ts";
 import { addPortVlans, delPortVlans, listPortVlans } from "../ffi/netlink/route/bridge-vlan.ts";
-import { addLink, delLink, getLink, linkIndex, setLink, vethKind } from "../ffi/netlink/route/link.ts";
+import { addLink, delLink, getLink, type Link, listLinks, setLink, vethKind } from "../ffi/netlink/route/link.ts";
+import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { tryWriteSysctl } from "../ffi/sysctl.ts";
 import { CniError, INTERNAL } from "../cni/error.ts";
 import { freshHostName } from "./veth.ts";
@@ -12,6 +15,8 @@ import { freshHostName } from "./veth.ts";
 export interface VlanGatewaySpec {
   bridge: string;
   vlan: number;
+  /** Of the port that is about to join the bridge, which takes the smallest of its ports'. */
+  mtu?: number;
 }
 
 interface MadeVlanGateway {
@@ -32,32 +37,21 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
     if (name.length > 15) {
       throw new CniError(INTERNAL, `interface name "${name}" is too long`, "choose a shorter name for the bridge");
     }
-    const existing = getLink(host.route, name);
-    if (existing !== undefined) return { name, mac: existing.mac, created: false };
     const bridge = getLink(host.route, spec.bridge)!;
-    const portName = freshHostName(host);
-    addLink(host.route, {
-      ifName: name,
-      mtu: bridge.mtu,
-      kind: vethKind({ peer: { ifName: portName, mtu: bridge.mtu } }),
-    });
+    const created = getLink(host.route, name) === undefined &&
+      make(name, Math.min(spec.mtu ?? bridge.mtu, bridge.mtu), bridge, host);
+    const link = getLink(host.route, name)!;
     try {
-      const port = { index: linkIndex(host.route, portName)!, name: portName };
-      setLink(host.route, port, { master: bridge.index });
-      delPortVlans(host.route, port, listPortVlans(host.route, port));
-      addPortVlans(host.route, port, [{ first: spec.vlan, last: spec.vlan, pvid: true, untagged: true }]);
-      for (const each of [name, portName]) tryWriteSysctl(`net/ipv6/conf/${each}/accept_ra`, "0");
-      setLink(host.route, port, { up: true });
-      const link = getLink(host.route, name)!;
-      setLink(host.route, link, { up: true });
-      return { name, mac: link.mac, created: true };
+      // Up comes last: down, its maker died or is still at it, and doing the rest twice changes nothing.
+      if (!link.up) finish(link, bridge, spec.vlan, host);
     } catch (error) {
-      delLink(host.route, name);
+      if (created) removeUnused(spec, host);
       throw error;
     }
+    return { name, mac: link.mac, created };
   },
   undo(spec, { created }, host) {
-    if (created) delLink(host.route, vlanGatewayName(spec));
+    if (created) removeUnused(spec, host);
   },
   remove: () => {},
   verify(spec, host) {
@@ -67,5 +61,51 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
   },
   describe: (spec) => `VLAN gateway ${vlanGatewayName(spec)}`,
 };
+
+/** False when another ADD was faster. */
+function make(name: string, mtu: number, bridge: Link, host: Host): boolean {
+  try {
+    addLink(host.route, {
+      ifName: freshHostName(host),
+      mtu,
+      master: bridge.index,
+      up: true,
+      kind: vethKind({ peer: { ifName: name, mtu } }),
+    });
+    return true;
+  } catch (error) {
+    if (isNetlinkError(error, EEXIST)) return false;
+    throw error;
+  }
+}
+
+function finish(link: Link, bridge: Link, vlan: number, host: Host): void {
+  const port = otherEnd(link, host);
+  if (port !== undefined && port.master === bridge.index) {
+    const present = listPortVlans(host.route, port);
+    addPortVlans(host.route, port, [{ first: vlan, last: vlan, pvid: true, untagged: true }]);
+    delPortVlans(host.route, port, present.filter(({ first }) => first !== vlan));
+    for (const { name } of [link, port]) tryWriteSysctl(`net/ipv6/conf/${name}/accept_ra`, "0");
+  }
+  setLink(host.route, link, { up: true });
+}
+
+/** Unless another ADD may be about to use it, or another port is in its VLAN. */
+function removeUnused(spec: VlanGatewaySpec, host: Host): void {
+  if (!host.isAloneWithShared()) return;
+  const link = getLink(host.route, vlanGatewayName(spec));
+  if (link === undefined) return;
+  const port = otherEnd(link, host);
+  const used = listLinks(host.route, { master: port?.master }).some((other) =>
+    other.master === port?.master && other.index !== port?.index &&
+    listPortVlans(host.route, other).some(({ first }) => first === spec.vlan)
+  );
+  if (!used) delLink(host.route, link.name);
+}
+
+function otherEnd(link: Link, host: Host): Link | undefined {
+  if (link.kind !== "veth" || link.link === undefined || link.linkNetnsId !== undefined) return undefined;
+  return getLink(host.route, link.link);
+}
 
 export const vlanGateway = resource(vlanGatewayKind);

@@ -1,7 +1,8 @@
 /** The test cases of a report that `bun test --reporter=junit` wrote. */
 
 export interface TestCase {
-  /** `file > describe > name`; the describes innermost first, as Bun writes them. */
+  file: string;
+  /** With the names of the describes around it, as `bun test -t` matches it. */
   name: string;
   outcome: "passed" | "failed" | "skipped";
 }
@@ -9,8 +10,10 @@ export interface TestCase {
 export function readJUnit(xml: string): TestCase[] {
   return [...xml.matchAll(/<testcase ([^>]*?)(?:\/>|>(.*?)<\/testcase>)/gs)].map(([, attributes, content = ""]) => {
     const attribute = (name: string) => unescape(attributes!.match(new RegExp(`\\b${name}="([^"]*)"`))![1]!);
-    const name = [attribute("file"), attribute("classname"), attribute("name")].filter(Boolean).join(" > ");
-    return { name, outcome: outcomeOf(content) };
+    // The describes are named innermost first.
+    const describes = attribute("classname").split(" > ").reverse();
+    const name = [...describes, attribute("name")].filter(Boolean).join(" ");
+    return { file: attribute("file"), name, outcome: outcomeOf(content) };
   });
 }
 

@@ -47,6 +47,8 @@ function add(at: Attachment<BridgeConf>): Result {
     vlanFiltering: vlans !== undefined,
     promiscuous: conf.promiscMode,
   }));
+  // Before the container's port: undone after it, so that only ports of others count as its users.
+  const vlanGateway = ipam !== undefined && isGateway(conf) && conf.vlan !== 0 ? applyVlanGateway(at) : undefined;
   const hostVeth = {
     name: at.choose(() => freshHostName(host), (result) => hostSide(at, result)?.name),
     mac: at.choose(randomMac, (result) => hostSide(at, result)?.mac),
@@ -77,9 +79,10 @@ function add(at: Attachment<BridgeConf>): Result {
     { name: conf.bridge, mac: onHost.mac },
     { name: hostVeth.name, mac: hostVeth.mac },
     { name: at.ifName, mac, sandbox: at.netnsPath },
+    ...(vlanGateway === undefined ? [] : [vlanGateway]),
   ];
   const result: Result = { cniVersion: conf.cniVersion, interfaces };
-  if (ipam !== undefined) Object.assign(result, layer3(at, ipam.add(), interfaces));
+  if (ipam !== undefined) Object.assign(result, layer3(at, ipam.add(), vlanGateway?.name ?? conf.bridge));
   else if (!conf.disableContainerInterface) at.apply(addressing({ ...plainLink, ifName: at.ifName }));
 
   if (at.mayHave(conf.ipMasq && ipam !== undefined)) applyMasquerade(at, result.ips ?? at.prevResult?.ips ?? []);
@@ -92,7 +95,7 @@ function add(at: Attachment<BridgeConf>): Result {
 const plainLink = { addresses: [], routes: [], sysctls: {}, detectDuplicates: false };
 
 /** Addresses in the container, the gateway on the bridge, and the way out. */
-function layer3(at: Attachment<BridgeConf>, lease: Result, interfaces: Interface[]): Partial<Result> {
+function layer3(at: Attachment<BridgeConf>, lease: Result, gatewayLink: string): Partial<Result> {
   const { conf } = at;
   const ips: IpConfig[] = [];
   const addresses: { address: string; gateway?: string }[] = [];
@@ -114,7 +117,7 @@ function layer3(at: Attachment<BridgeConf>, lease: Result, interfaces: Interface
     sysctls: { [`${v4}/arp_notify`]: "1", ...duplicates },
     detectDuplicates: conf.enabledad,
   }));
-  if (isGateway(conf)) provideGateways(at, ips, interfaces);
+  if (isGateway(conf)) provideGateways(at, ips, gatewayLink);
   return { ips, routes, dns: lease.dns };
 }
 
@@ -131,21 +134,20 @@ function applyMasquerade(at: Attachment<BridgeConf>, ips: IpConfig[]): void {
   }));
 }
 
-function provideGateways(at: Attachment<BridgeConf>, ips: IpConfig[], interfaces: Interface[]): void {
-  const { conf } = at;
-  let ifName = conf.bridge;
-  if (conf.vlan !== 0) {
-    const { vlanGateway, vlanGatewayName } = require("../../../resources/vlan-gateway.ts");
-    const made = at.apply<{ mac: string }>(vlanGateway({ bridge: conf.bridge, vlan: conf.vlan }));
-    ifName = vlanGatewayName({ bridge: conf.bridge, vlan: conf.vlan });
-    interfaces.push({ name: ifName, mac: made.mac });
-  }
+function applyVlanGateway(at: Attachment<BridgeConf>): Interface {
+  const { vlanGateway, vlanGatewayName } = require("../../../resources/vlan-gateway.ts");
+  const { bridge, vlan, mtu } = at.conf;
+  const spec = { bridge, vlan, mtu: mtu > 0 ? mtu : undefined };
+  return { name: vlanGatewayName(spec), mac: at.apply<{ mac: string }>(vlanGateway(spec)).mac };
+}
+
+function provideGateways(at: Attachment<BridgeConf>, ips: IpConfig[], ifName: string): void {
   for (const family of [4, 6] as const) {
     const wanted: Resource<unknown>[] = [];
     for (const { gateway, address } of ips) {
       if (address.includes(":") !== (family === 6)) continue;
       const { bits } = parsePrefix(address)!;
-      wanted.push(bridgeGateway({ ifName, address: `${gateway}/${bits}`, force: conf.forceAddress }));
+      wanted.push(bridgeGateway({ ifName, address: `${gateway}/${bits}`, force: at.conf.forceAddress }));
     }
     if (wanted.length > 0) at.applyAll([...wanted, forwarding({ family })]);
   }
