@@ -12,8 +12,10 @@ import {
   O_RDONLY,
   O_WRONLY,
   openFile,
+  readAll,
   removeFile,
   syncDescriptor,
+  writeAll,
 } from "./files.ts";
 import { bind, check, cString, fromUtf8, lastErrno, libc } from "./libc.ts";
 
@@ -22,7 +24,6 @@ const bindEntries = () =>
     symlink: { args: ["ptr", "ptr"], returns: "i32" },
     link: { args: ["ptr", "ptr"], returns: "i32" },
     readlink: { args: ["ptr", "ptr", "usize"], returns: FFIType.i64_fast },
-    sendfile: { args: ["i32", "i32", "ptr", "usize"], returns: FFIType.i64_fast },
     fchmod: { args: ["i32", "u32"], returns: "i32" },
     getxattr: { args: ["ptr", "ptr", "ptr", "usize"], returns: FFIType.i64_fast },
   });
@@ -64,11 +65,8 @@ export function replaceWithCopy(path: string, source: string, mode: number): voi
   try {
     const to = openFile(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
     try {
-      for (let left = identify(from).size; left > 0;) {
-        const copied = check("copy", Number(c().sendfile(to, from, null, left)), path);
-        if (copied === 0) throw new SyscallError("copy", 5, source);
-        left -= copied;
-      }
+      // In one large write, which leaves the file in the page cache in large pieces: compile/align-code.ts.
+      writeAll(to, readAll(from, identify(from).size + 1, source), temporary);
       check("chmod", c().fchmod(to, mode), path);
       syncDescriptor(to, temporary);
     } finally {
