@@ -13,6 +13,8 @@ export interface BridgeGatewaySpec {
   address: string;
   /** Replace an address that conflicts instead of failing. */
   force: boolean;
+  /** What the link had before the container's port joined it; "" when it is not known. */
+  mac: string;
 }
 
 interface MadeGateway {
@@ -22,7 +24,7 @@ interface MadeGateway {
 export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
   kind: "bridge-gateway",
   unmade: { added: false },
-  apply({ ifName, address, force }, host) {
+  apply({ ifName, address, force, mac }, host) {
     const wanted = parsePrefix(address)!;
     const index = linkIndex(host.route, ifName);
     if (index === undefined) throw new CniError(INTERNAL, `failed to set bridge addr: link "${ifName}" not found`);
@@ -43,8 +45,8 @@ export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
       delAddress(host.route, link.index, other);
     }
     const added = addAddress(host.route, link.index, wanted, { skipDad: true }) === "added";
-    // A bridge that others made takes the lowest MAC of its ports until it is given one; keep the one it has.
-    setLink(host.route, link, { address: parseMac(link.mac) });
+    // A bridge that others made takes the lowest MAC of its ports until it is given one: the one it had.
+    setLink(host.route, link, { address: parseMac(mac || link.mac) });
     return { added };
   },
   undo({ ifName, address }, { added }, host) {

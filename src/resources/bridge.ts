@@ -70,7 +70,7 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
       );
     }
     // A container must not reconfigure the host by router advertisements (CVE-2020-10749).
-    if (created || !link.up) tryWriteSysctl(`net/ipv6/conf/${spec.name}/accept_ra`, "0");
+    tryWriteSysctl(`net/ipv6/conf/${spec.name}/accept_ra`, "0");
     const promiscuous = spec.promiscuous && link.promiscuity === 0 ? true : undefined;
     if (!link.up || promiscuous) setLink(host.route, link, { up: true, promiscuous });
     return { index: link.index, mac: link.mac, created };
@@ -100,3 +100,7 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
 };
 
 export const bridge = resource(bridgeKind);
+
+export function bridgeMac(name: string, host: Host): string | undefined {
+  return getLink(host.route, name)?.mac;
+}

@@ -11,7 +11,7 @@ import { definePlugin } from "../../../engine/plugin.ts";
 import { formatAddress, networkOf, offsetAddress, parsePrefix } from "../../../net/address.ts";
 import { parseMac, randomMac } from "../../../net/mac.ts";
 import { addressing } from "../../../resources/addressing.ts";
-import { bridge } from "../../../resources/bridge.ts";
+import { bridge, bridgeMac } from "../../../resources/bridge.ts";
 import { bridgeGateway } from "../../../resources/bridge-gateway.ts";
 import { carrier } from "../../../resources/carrier.ts";
 import { bridgePort } from "../../../resources/bridge-port.ts";
@@ -26,7 +26,11 @@ import type { Interface, IpConfig, Result, Route } from "../../../cni/result.ts"
 
 export default definePlugin<BridgeConf>({
   name: "bridge",
-  validate: (document) => checkCombinations(validateBridgeConf(document)),
+  validate(document) {
+    const conf = validateBridgeConf(document);
+    portVlans(conf);
+    return conf;
+  },
   add,
   gc: (conf, isValid, host) => {
     if (!conf.ipMasq) return;
@@ -36,6 +40,8 @@ export default definePlugin<BridgeConf>({
 
 function add(at: Attachment<BridgeConf>): Result {
   const { conf, host } = at;
+  // DEL takes away what a configuration that is refused now may once have made.
+  if (!at.restating) checkCombinations(conf);
   const mac = containerMac(at);
   const vlans = portVlans(conf);
   const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
@@ -82,20 +88,22 @@ function add(at: Attachment<BridgeConf>): Result {
     ...(vlanGateway === undefined ? [] : [vlanGateway]),
   ];
   const result: Result = { cniVersion: conf.cniVersion, interfaces };
-  if (ipam !== undefined) Object.assign(result, layer3(at, ipam.add(), vlanGateway?.name ?? conf.bridge));
+  if (ipam !== undefined) Object.assign(result, layer3(at, ipam.add(), vlanGateway ?? interfaces[0]!));
   else if (!conf.disableContainerInterface) at.apply(addressing({ ...plainLink, ifName: at.ifName }));
 
   if (at.mayHave(conf.ipMasq && ipam !== undefined)) applyMasquerade(at, result.ips ?? at.prevResult?.ips ?? []);
 
   // A port that does not come up would lose the container's first packets.
   if (!conf.disableContainerInterface) at.apply(carrier({ ifName: hostVeth.name }));
+  // Another's bridge may have changed its MAC with the port that joined.
+  if (!onHost.created && !at.restating) interfaces[0]!.mac = bridgeMac(conf.bridge, host) ?? onHost.mac;
   return { ...result, dns: hasAny(conf.dns) ? conf.dns : result.dns };
 }
 
 const plainLink = { addresses: [], routes: [], sysctls: {}, detectDuplicates: false };
 
 /** Addresses in the container, the gateway on the bridge, and the way out. */
-function layer3(at: Attachment<BridgeConf>, lease: Result, gatewayLink: string): Partial<Result> {
+function layer3(at: Attachment<BridgeConf>, lease: Result, gatewayLink: Interface): Partial<Result> {
   const { conf } = at;
   const ips: IpConfig[] = [];
   const addresses: { address: string; gateway?: string }[] = [];
@@ -141,13 +149,13 @@ function applyVlanGateway(at: Attachment<BridgeConf>): Interface {
   return { name: vlanGatewayName(spec), mac: at.apply<{ mac: string }>(vlanGateway(spec)).mac };
 }
 
-function provideGateways(at: Attachment<BridgeConf>, ips: IpConfig[], ifName: string): void {
+function provideGateways(at: Attachment<BridgeConf>, ips: IpConfig[], { name: ifName, mac = "" }: Interface): void {
   for (const family of [4, 6] as const) {
     const wanted: Resource<unknown>[] = [];
     for (const { gateway, address } of ips) {
       if (address.includes(":") !== (family === 6)) continue;
       const { bits } = parsePrefix(address)!;
-      wanted.push(bridgeGateway({ ifName, address: `${gateway}/${bits}`, force: at.conf.forceAddress }));
+      wanted.push(bridgeGateway({ ifName, address: `${gateway}/${bits}`, force: at.conf.forceAddress, mac }));
     }
     if (wanted.length > 0) at.applyAll([...wanted, forwarding({ family })]);
   }
@@ -200,13 +208,11 @@ function hasAny(dns: BridgeConf["dns"]): boolean {
   return dns !== undefined && Object.values(dns).some((value) => value !== undefined && value !== "");
 }
 
-function checkCombinations(conf: BridgeConf): BridgeConf {
+function checkCombinations(conf: BridgeConf): void {
   if (conf.hairpinMode && conf.promiscMode) {
     throw new CniError(INVALID_CONFIG, "cannot set hairpin mode and promiscuous mode at the same time");
   }
   if (conf.disableContainerInterface && conf.ipam?.type) {
     throw new CniError(INVALID_CONFIG, "cannot use IPAM when DisableContainerInterface flag is set");
   }
-  portVlans(conf);
-  return conf;
 }
