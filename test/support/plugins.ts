@@ -3,8 +3,7 @@
  *
  * Two sets of binaries: ours, links to `dist/patchbay` by plugin name, and Debian's build of the Go plugins.
  */
-import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Container, Machine, Outcome, RunOptions } from "./machine.ts";
 
@@ -19,9 +18,11 @@ export function patchbayPlugins(): string {
   linked ??= process.env.PATCHBAY_TEST_PLUGINS;
   if (linked !== undefined) return linked;
   if (!existsSync(PATCHBAY)) throw new Error("dist/patchbay is missing: run `npm run build` first");
-  const directory = mkdtempSync(join(tmpdir(), "patchbay-plugins-"));
-  for (const name of LINKED) symlinkSync(PATCHBAY, join(directory, name));
-  process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
+  const directory = resolve(PATCHBAY, "../test-plugins");
+  mkdirSync(directory, { recursive: true });
+  for (const name of LINKED) {
+    if (!existsSync(join(directory, name))) symlinkSync(PATCHBAY, join(directory, name));
+  }
   return linked = directory;
 }
 
