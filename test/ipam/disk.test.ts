@@ -1,0 +1,106 @@
+/** Disks that take no more, each on a tmpfs in a mount namespace of its own. */
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import type { Steps } from "../support/lease-worker.ts";
+
+const WORKER = join(import.meta.dir, "../support/lease-worker.ts");
+const DIRECTORY = "/tmp/leases/net";
+
+/** Runs the steps on a file system made with `mountOptions`, and answers what each answered. */
+function onDisk(mountOptions: string, subnet: string, steps: string[]): unknown[] {
+  const task: Steps = { directory: DIRECTORY, subnet, steps };
+  const script = [
+    "set -e",
+    "mount -t tmpfs tmpfs /tmp",
+    "mkdir /tmp/leases",
+    `mount -t tmpfs -o ${mountOptions} tmpfs /tmp/leases`,
+    'exec "$@"',
+  ].join("\n");
+  const { stdout, stderr, exitCode } = Bun.spawnSync(
+    ["unshare", "--mount", "sh", "-c", script, "sh", process.execPath, WORKER, "steps", JSON.stringify(task)],
+    { stdout: "pipe", stderr: "pipe" },
+  );
+  expect(stderr.toString()).toBe("");
+  expect(exitCode).toBe(0);
+  return JSON.parse(stdout.toString());
+}
+
+const fill = "sh cat /dev/zero >/tmp/leases/filler 2>/dev/null || true";
+const drain = "sh rm /tmp/leases/filler";
+const listAll = `sh cd ${DIRECTORY}; find . ! -type d | sort | tr '\\n' ' '`;
+const list = `sh cd ${DIRECTORY}; ls | tr '\\n' ' '`;
+
+test("a disk too small for the index: the error names the file, and nothing is left", () => {
+  const answers = onDisk("size=256k", "10.1.0.0/16", ["add c1", listAll, "del c1"]);
+  expect(answers).toEqual([
+    `SyscallError: posix_fallocate ${DIRECTORY}/.patchbay/10.1.0.0-16.new: no space left on device`,
+    "0 ./.patchbay/locks",
+    0,
+  ]);
+});
+
+test("a disk that is full when a lease is to be written: nothing is half-claimed, and DEL works", () => {
+  const answers = onDisk("size=64k", "10.1.0.0/29", [
+    "add c1",
+    fill,
+    "add c2",
+    list,
+    "del c1",
+    list,
+    drain,
+    "add c2",
+  ]);
+  expect(answers).toEqual([
+    "10.1.0.2",
+    "0",
+    `SyscallError: write ${DIRECTORY}/10.1.0.3: no space left on device`,
+    "0 10.1.0.2 last_reserved_ip.0",
+    1,
+    "0 last_reserved_ip.0",
+    "0",
+    "10.1.0.3",
+  ]);
+});
+
+test("a disk without inodes left", () => {
+  // The root, its directory, .patchbay, locks, a block, a lease and the cursor.
+  const answers = onDisk("nr_inodes=8", "10.1.0.0/29", ["add c1", "add c2", "add c3", list, "del c1", "add c3"]);
+  expect(answers).toEqual([
+    "10.1.0.2",
+    "10.1.0.3",
+    `SyscallError: open ${DIRECTORY}/10.1.0.4: no space left on device`,
+    "0 10.1.0.2 10.1.0.3 last_reserved_ip.0",
+    1,
+    "10.1.0.4",
+  ]);
+});
+
+test("no room for the cursor: the address is given, and the operator told", () => {
+  const answers = onDisk("nr_inodes=6", "10.1.0.0/29", ["add c1", "del c1"]);
+  const note = "10.1.0.2 was given out, but the next ADD may not go on behind it: " +
+    `open ${DIRECTORY}/last_reserved_ip.0: no space left on device`;
+  expect(answers).toEqual(["10.1.0.2", 1, note]);
+});
+
+test("a disk that is read-only: ADD fails, DEL fails for what it cannot remove, and succeeds for what is not there", () => {
+  const readOnly = "sh mount -o remount,ro /tmp/leases";
+  const writable = "sh mount -o remount,rw /tmp/leases";
+  const answers = onDisk("size=1m", "10.1.0.0/29", [
+    "add c1",
+    readOnly,
+    "add c2",
+    "del c1",
+    "del c2",
+    writable,
+    "del c1",
+  ]);
+  expect(answers).toEqual([
+    "10.1.0.2",
+    "0",
+    `SyscallError: open ${DIRECTORY}/.patchbay/locks: read-only file system`,
+    `SyscallError: unlink ${DIRECTORY}/10.1.0.2: read-only file system`,
+    0,
+    "0",
+    1,
+  ]);
+});
