@@ -37,7 +37,7 @@ process.exitCode = await orSay(async () => {
 async function runTests(args, report) {
   say("running the tests");
   // No test asserts a time, and a machine may be slow: the limit only ends what hangs.
-  const flags = ["--timeout=60000", "--reporter=junit", `--reporter-outfile=${report}`];
+  const flags = ["--timeout=300000", "--reporter=junit", `--reporter-outfile=${report}`];
   const { code, output } = await follow(["test", ...flags, ...args]);
   // The totals stand at the end of the output, one a line: " 12 pass", " 0 fail", " 1 skip".
   const total = (word) => Number(output.match(new RegExp(`^\\s*(\\d+) ${word}$`, "m"))?.[1] ?? 0);
