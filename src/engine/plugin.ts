@@ -70,6 +70,8 @@ export interface PluginDefinition<Config extends PluginConfig> {
   status?(conf: Config, host: Host): void;
   /** What GC does besides removing the resources of attachments that are not valid. */
   gc?(conf: Config, isValid: (owner: { containerId: string; ifName?: string }) => boolean, host: Host): void;
+  /** Nothing is made or kept: DEL succeeds, whatever the configuration says. */
+  readonly keepsNothing?: true;
   /**
    * DEL of plugins that keep their own record, such as the lease store. They own nothing in the container, so its
    * namespace may be gone for any verb.

@@ -61,7 +61,7 @@ function asCniError(error: unknown): CniError {
 }
 
 export function ownsNothingInside(plugin: PluginDefinition<PluginConfig>): boolean {
-  return plugin.del !== undefined;
+  return plugin.del !== undefined || plugin.keepsNothing === true;
 }
 
 /** Runs `work` with the attachment's namespaces open, and closes them. ADD and CHECK need the container's. */

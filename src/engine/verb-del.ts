@@ -24,6 +24,7 @@ type AnyResource = Resource<any>;
 
 export function runDel(call: VerbCall): undefined {
   const { plugin, invocation, document } = call;
+  if (plugin.keepsNothing) return;
   const owner: Owner = {
     network: String(field(document, "name")),
     containerId: invocation.containerId,
@@ -63,15 +64,14 @@ export function withDelHost(invocation: Invocation, known: boolean, work: (host:
 export function removeRecorded(record: LedgerRecord, invocation: Invocation, host: Host): unknown[] {
   const original = { ...invocation, stdin: record.header.stdin, cniArgs: record.header.cniArgs };
   const resources: AnyResource[] = [];
+  const failures: unknown[] = [];
   for (const { kind, spec } of record.entries) {
     const known = kind === "ipam" ? ipamKind(original) : loadKind(kind);
-    if (known === undefined) {
-      // Left by a newer version of this program; the newer one can still remove it.
-      return [new CniError(INTERNAL, `ledger ${record.path} holds a resource of unknown kind "${kind}"`)];
-    }
-    resources.push({ kind: known, spec });
+    if (known !== undefined) resources.push({ kind: known, spec });
+    // Left by a newer version of this program, which can still remove it.
+    else failures.push(new CniError(INTERNAL, `ledger ${record.path} holds a resource of unknown kind "${kind}"`));
   }
-  return removeAll(resources, host);
+  return [...failures, ...removeAll(resources, host)];
 }
 
 function removeRestated({ plugin, invocation, document }: VerbCall, host: Host): unknown[] {

@@ -15,8 +15,8 @@ const CLONE_NEWNET = 0x40000000;
 
 /** The path exists and is something other than a network namespace. */
 export class NotANetnsError extends Error {
-  constructor(path: string, what: string) {
-    super(`${what} on "${path}"`);
+  constructor(what: string) {
+    super(what);
     this.name = "NotANetnsError";
   }
 }
@@ -30,10 +30,10 @@ export function openNetns(path: string): number {
     check("fstatfs", libc.fstatfs(fd, buffer), path);
     const magic = new DataView(buffer.buffer).getUint32(0, true);
     if (magic !== NSFS_MAGIC && magic !== PROC_SUPER_MAGIC) {
-      throw new NotANetnsError(path, `unknown FS magic ${magic.toString(16)}`);
+      throw new NotANetnsError(`unknown FS magic on "${path}": ${magic.toString(16)}`);
     }
     if (libc.ioctl(fd, NS_GET_NSTYPE, null) !== CLONE_NEWNET) {
-      throw new NotANetnsError(path, "no network namespace");
+      throw new NotANetnsError(`"${path}" is not a network namespace`);
     }
     return fd;
   } catch (error) {

@@ -11,7 +11,13 @@ import { validateStaticConf } from "./static.validate.gen.ts";
 
 type At = Attachment<StaticConf>;
 
-export default definePlugin<StaticConf>({ name: "static", validate: validateStaticConf, add, check, del: () => {} });
+export default definePlugin<StaticConf>({
+  name: "static",
+  keepsNothing: true,
+  validate: validateStaticConf,
+  add,
+  check,
+});
 
 function add(at: At): Result {
   const { cniVersion, ipam } = at.conf;
