@@ -9,7 +9,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { pluginNames } from "../src/plugins/table.ts";
 
-const root = resolve(import.meta.dir, "..");
+const ours = resolve(import.meta.dir, "..");
 
 /** What each part of src may import: folders, single files, packages. Type-only imports count as well. */
 const mayImport: Record<string, string[]> = {
@@ -81,7 +81,7 @@ interface Source {
 
 const transpiler = new Bun.Transpiler({ loader: "ts", target: "bun" });
 
-function readSource(path: string): Source {
+function readSource(root: string, path: string): Source {
   const text = readFileSync(join(root, path), "utf8");
   const target = (specifier: string) =>
     specifier.startsWith(".") ? relative(root, resolve(root, dirname(path), specifier)) : specifier;
@@ -102,7 +102,7 @@ function readSource(path: string): Source {
   };
 }
 
-function filesBelow(folder: string): string[] {
+function filesBelow(root: string, folder: string): string[] {
   if (!existsSync(join(root, folder))) return [];
   return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
@@ -162,13 +162,12 @@ function hotPath(sources: Map<string, Source>): string[] {
   return findings;
 }
 
-function pluginTable(): string[] {
+function pluginTable(root: string, table: readonly string[]): string[] {
   const folders = ["main", "ipam", "meta"].flatMap((kind) =>
     readdirSync(join(root, "src/plugins", kind), { withFileTypes: true })
       .filter((entry) => existsSync(join(root, "src/plugins", kind, entry.name, `${entry.name}.ts`)))
       .map((entry) => entry.name)
   ).sort();
-  const table = [...pluginNames];
   const findings: string[] = [];
   if (table.join() !== table.toSorted().join()) findings.push("src/plugins/table.ts: is not sorted");
   for (const name of folders.filter((name) => !table.includes(name))) {
@@ -187,7 +186,7 @@ function calls(sources: Source[]): string[] {
   );
 }
 
-function namesAndLengths(paths: string[]): string[] {
+function namesAndLengths(root: string, paths: string[]): string[] {
   const findings: string[] = [];
   for (const path of paths) {
     const name = basename(path);
@@ -207,7 +206,7 @@ const foreignTexts = new RegExp(
     "|" + ["registry" + "\\.npmjs", "deb" + "\\.debian"].join("|"),
 );
 
-function machineTexts(): string[] {
+function machineTexts(root: string): string[] {
   const tracked = Bun.spawnSync(["git", "ls-files", "-z"], { cwd: root }).stdout.toString().split("\0").filter(
     Boolean,
   );
@@ -218,15 +217,17 @@ function machineTexts(): string[] {
   });
 }
 
-export function findings(): string[] {
-  const ours = filesBelow("src").map(readSource);
+/** What is wrong with the tree at `root`, whose table of plugins has these names. */
+export function findings(root: string, table: readonly string[]): string[] {
+  const sources = filesBelow(root, "src").map((path) => readSource(root, path));
+  const everywhere = ["src", "compile", "bench", "demo", "test"].flatMap((folder) => filesBelow(root, folder));
   return [
-    ...importDirections(ours),
-    ...hotPath(new Map(ours.map((source) => [source.path, source]))),
-    ...pluginTable(),
-    ...calls(ours),
-    ...namesAndLengths(["src", "compile", "bench", "demo", "test"].flatMap(filesBelow)),
-    ...machineTexts(),
+    ...importDirections(sources),
+    ...hotPath(new Map(sources.map((source) => [source.path, source]))),
+    ...pluginTable(root, table),
+    ...calls(sources),
+    ...namesAndLengths(root, everywhere),
+    ...machineTexts(root),
   ];
 }
 
@@ -234,7 +235,7 @@ function printGraph() {
   const folderOf = (path: string) =>
     path.startsWith("src/") ? dirname(path).slice("src/".length) || basename(path) : path;
   const edges = new Map<string, Set<string>>();
-  for (const source of filesBelow("src").map(readSource)) {
+  for (const source of filesBelow(ours, "src").map((path) => readSource(ours, path))) {
     const from = folderOf(source.path);
     const to = edges.getOrInsertComputed(from, () => new Set());
     for (const imported of source.imports) if (folderOf(imported) !== from) to.add(folderOf(imported));
@@ -246,7 +247,7 @@ if (import.meta.main) {
   if (process.argv[2] === "--graph") {
     printGraph();
   } else {
-    const found = findings();
+    const found = findings(ours, pluginNames);
     for (const finding of found) console.log(finding);
     if (found.length > 0) process.exit(1);
   }

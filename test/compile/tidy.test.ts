@@ -1,0 +1,93 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { findings } from "../../compile/tidy.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "patchbay-tidy-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const sound = {
+  "src/main.ts": 'import { loadPlugin } from "./plugins/table.ts";\nloadPlugin("x");\n',
+  "src/plugins/table.ts":
+    'export function loadPlugin(name: string) {\n  return name && require("./main/x/x.ts").default;\n}\n',
+  "src/plugins/main/x/x.ts": 'import type { Y } from "./x.schema.ts";\nexport default {} as Y;\n',
+  "src/plugins/main/x/x.schema.ts":
+    'import { z } from "zod";\nexport type Y = object;\nexport const y = z.object({});\n',
+  "src/runtime/show.ts": 'const text = `\nimport nothing\n`; // console.log(text)\nexport { text };\n',
+};
+
+/** What is found in the sound tree with these files added or replaced. */
+function foundWith(files: Record<string, string>, table = ["x"]): string[] {
+  const root = mkdtempSync(join(directory, "tree-"));
+  for (const kind of ["main", "ipam", "meta"]) mkdirSync(join(root, "src/plugins", kind), { recursive: true });
+  for (const [path, text] of Object.entries({ ...sound, ...files })) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+  Bun.spawnSync(["git", "init", "-q"], { cwd: root });
+  Bun.spawnSync(["git", "add", "."], { cwd: root });
+  return findings(root, table);
+}
+
+test("findings() has nothing to say of a sound tree", () => {
+  expect(foundWith({})).toEqual([]);
+});
+
+const faults: [fault: string, path: string, text: string, finding: string][] = [
+  [
+    "an upward import",
+    "src/net/a.ts",
+    'import "../engine/run.ts";',
+    "src/net/a.ts: must not import src/engine/run.ts",
+  ],
+  [
+    "an upward import of types",
+    "src/ffi/a.ts",
+    'import type { A } from "../engine/run.ts";\nexport type B = A;',
+    "src/ffi/a.ts: must not import src/engine/run.ts",
+  ],
+  [
+    "a lazy upward import",
+    "src/ffi/a.ts",
+    'export const a = () => require("../main.ts");',
+    "must not import src/main.ts",
+  ],
+  ["a package", "src/engine/a.ts", 'import { z } from "zod";\nexport const a = z;', "must not import zod"],
+  ["a built-in module", "src/engine/a.ts", 'import { a } from "node:fs";\na;', "must not import node:fs"],
+  ["a part without a rule", "src/new/a.ts", "export {};", "src/new/a.ts: no rule"],
+  [
+    "a schema that is loaded",
+    "src/plugins/main/x/x.ts",
+    'import { y } from "./x.schema.ts";\nexport default y;',
+    "may only import types from src/plugins/main/x/x.schema.ts",
+  ],
+  [
+    "a schema on the way of a verb",
+    "src/plugins/table.ts",
+    'export const loadPlugin = () => require("./main/x/x.schema.ts");',
+    "src/main.ts → src/plugins/table.ts → src/plugins/main/x/x.schema.ts → zod: loaded on the way of a plugin verb",
+  ],
+  ["the module of FFI", "src/ffi/a.ts", 'import { ptr } from "bun:ffi";\nptr;', "only types from bun:ffi"],
+  ["output", "src/engine/a.ts", "console.log(1);", "calls console.log"],
+  ["a stream", "src/engine/a.ts", "process.stdout.write('');", "calls process.stdout"],
+  ["waiting", "src/engine/a.ts", "await 1;", "calls await"],
+  ["a drawer", "src/net/utils.ts", "export {};", "src/net/utils.ts: is a drawer"],
+  ["a name in another case", "test/someTest.ts", "export {};", "test/someTest.ts: is not in kebab-case"],
+  ["a long file", "test/long.ts", "\n".repeat(701), "test/long.ts: has 701 lines"],
+  ["a plugin that is not in the table", "src/plugins/meta/y/y.ts", "export {};", "table.ts: lacks y"],
+  ["a path of one machine", "docs/a.md", `see ${["", "home", "me", "notes"].join("/")}`, "docs/a.md:1: names a path"],
+];
+
+for (const [fault, path, text, finding] of faults) {
+  test(`findings() finds ${fault}`, () => {
+    expect(foundWith({ [path]: text }).join("\n")).toContain(finding);
+  });
+}
+
+test("findings() finds a plugin in the table that has no folder, and a table out of order", () => {
+  expect(foundWith({}, ["x", "a"])).toEqual([
+    "src/plugins/table.ts: is not sorted",
+    "src/plugins/table.ts: names a, which has no folder",
+  ]);
+});
