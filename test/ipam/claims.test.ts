@@ -184,6 +184,18 @@ describe("release()", () => {
     expect(del(made, "by-go")).toBe(1);
   });
 
+  test("waits for Go's plugin before it removes a file: it may be giving the address to somebody", async () => {
+    using made = leaseDirectory();
+    add(made, set, "c1");
+    const seen = join(made.path, "seen");
+    const script = `echo locked; sleep 0.3; ls ${made.path} > ${seen}`;
+    const go = Bun.spawn(["flock", join(made.path, "lock"), "sh", "-c", script], { stdout: "pipe" });
+    await go.stdout.getReader().read();
+    expect(del(made, "c1")).toBe(1);
+    expect(readFileSync(seen, "utf8")).toContain("10.1.0.2");
+    await go.exited;
+  });
+
   test("keeps apart owners whose tags are the same", () => {
     const [one, other] = collision();
     using made = leaseDirectory();

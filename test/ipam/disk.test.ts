@@ -1,21 +1,19 @@
 /** Disks that take no more, each on a tmpfs in a mount namespace of its own. */
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Steps } from "../support/lease-worker.ts";
 
 const WORKER = join(import.meta.dir, "../support/lease-worker.ts");
-const DIRECTORY = "/tmp/leases/net";
+const TOP = mkdtempSync(join(tmpdir(), "patchbay-disk-"));
+const DIRECTORY = join(TOP, "net");
+afterAll(() => rmSync(TOP, { recursive: true }));
 
 /** Runs the steps on a file system made with `mountOptions`, and answers what each answered. */
 function onDisk(mountOptions: string, subnet: string, steps: string[]): unknown[] {
   const task: Steps = { directory: DIRECTORY, subnet, steps };
-  const script = [
-    "set -e",
-    "mount -t tmpfs tmpfs /tmp",
-    "mkdir /tmp/leases",
-    `mount -t tmpfs -o ${mountOptions} tmpfs /tmp/leases`,
-    'exec "$@"',
-  ].join("\n");
+  const script = `mount -t tmpfs -o ${mountOptions} tmpfs ${TOP} && exec "$@"`;
   const { stdout, stderr, exitCode } = Bun.spawnSync(
     ["unshare", "--mount", "sh", "-c", script, "sh", process.execPath, WORKER, "steps", JSON.stringify(task)],
     { stdout: "pipe", stderr: "pipe" },
@@ -25,8 +23,8 @@ function onDisk(mountOptions: string, subnet: string, steps: string[]): unknown[
   return JSON.parse(stdout.toString());
 }
 
-const fill = "sh cat /dev/zero >/tmp/leases/filler 2>/dev/null || true";
-const drain = "sh rm /tmp/leases/filler";
+const fill = `sh cat /dev/zero >${TOP}/filler 2>/dev/null || true`;
+const drain = `sh rm ${TOP}/filler`;
 const listAll = `sh cd ${DIRECTORY}; find . ! -type d | sort | tr '\\n' ' '`;
 const list = `sh cd ${DIRECTORY}; ls | tr '\\n' ' '`;
 
@@ -63,7 +61,7 @@ test("a disk that is full when a lease is to be written: nothing is half-claimed
 });
 
 test("a disk without inodes left", () => {
-  // The root, its directory, .patchbay, locks, a block, a lease and the cursor.
+  // The root, the network, .patchbay, locks, a block, the cursor: room for two leases.
   const answers = onDisk("nr_inodes=8", "10.1.0.0/29", ["add c1", "add c2", "add c3", list, "del c1", "add c3"]);
   expect(answers).toEqual([
     "10.1.0.2",
@@ -83,8 +81,8 @@ test("no room for the cursor: the address is given, and the operator told", () =
 });
 
 test("a disk that is read-only: ADD fails, DEL fails for what it cannot remove, and succeeds for what is not there", () => {
-  const readOnly = "sh mount -o remount,ro /tmp/leases";
-  const writable = "sh mount -o remount,rw /tmp/leases";
+  const readOnly = `sh mount -o remount,ro ${TOP}`;
+  const writable = `sh mount -o remount,rw ${TOP}`;
   const answers = onDisk("size=1m", "10.1.0.0/29", [
     "add c1",
     readOnly,

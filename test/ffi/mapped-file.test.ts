@@ -1,0 +1,161 @@
+/**
+ * What the lease store leans on: atomic operations and locks between processes that map one file. JavaScript promises
+ * atomicity for SharedArrayBuffer only, so this is the proof for the buffers that mmap(2) gives us; see
+ * docs/lease-store.md, "Memory model".
+ */
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { closeFile, fileSize, O_CREAT, O_RDWR, openFile } from "../../src/ffi/files.ts";
+import { allocateOnDisk, mapShared, tryLock, unlock, unmap, waitForLock } from "../../src/ffi/mapped-file.ts";
+
+const PROCESSES = 4;
+
+function file(sizeBytes: number): { path: string; fd: number } & Disposable {
+  const directory = mkdtempSync(join(tmpdir(), "patchbay-mapped-"));
+  const path = join(directory, "file");
+  const fd = openFile(path, O_RDWR | O_CREAT);
+  if (sizeBytes > 0) allocateOnDisk(fd, sizeBytes, path);
+  return {
+    path,
+    fd,
+    [Symbol.dispose]() {
+      closeFile(fd);
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+/** Runs `body` in several processes at once, with `words` mapped and `me` counting them; answers what they print. */
+async function inProcesses(path: string, body: string): Promise<string[]> {
+  const source = `
+    import { O_RDWR, openFile, fileSize } from "${import.meta.dir}/../../src/ffi/files.ts";
+    import { mapShared } from "${import.meta.dir}/../../src/ffi/mapped-file.ts";
+    const fd = openFile(${JSON.stringify(path)}, O_RDWR);
+    const words = new Int32Array(mapShared(fd, fileSize(fd), "test"));
+    const me = Number(process.argv.at(-1));
+    // All begin together: the first word counts who is there.
+    Atomics.add(words, 0, 1);
+    while (Atomics.load(words, 0) < ${PROCESSES});
+    ${body}`;
+  const children = Array.from(
+    { length: PROCESSES },
+    (_, me) =>
+      Bun.spawn([process.execPath, "-e", source, "--", String(me + 1)], { stdout: "pipe", stderr: "inherit" }),
+  );
+  const printed = await Promise.all(children.map((child) => child.stdout.text()));
+  for (const child of children) expect(await child.exited).toBe(0);
+  return printed;
+}
+
+test("no increment is lost", async () => {
+  using made = file(4096);
+  const ROUNDS = 300_000;
+  await inProcesses(made.path, `for (let round = 0; round < ${ROUNDS}; round++) Atomics.add(words, 1, 1);`);
+  const words = new Int32Array(mapShared(made.fd, 4096, "test"));
+  expect(words[1]).toBe(PROCESSES * ROUNDS);
+  unmap(words.buffer);
+}, 60_000);
+
+test("and the same without Atomics does lose some, so the test can tell", async () => {
+  const ROUNDS = 3_000_000;
+  for (let attempt = 0; attempt < 5; attempt++) {
+    using made = file(4096);
+    await inProcesses(made.path, `for (let round = 0; round < ${ROUNDS}; round++) words[1]++;`);
+    const words = new Int32Array(mapShared(made.fd, 4096, "test"));
+    const counted = words[1]!;
+    unmap(words.buffer);
+    if (counted < PROCESSES * ROUNDS) return;
+  }
+  throw new Error("processes without atomic operations did not get into each other's way");
+}, 60_000);
+
+test("each word is claimed by one process, whichever engine tier runs the loop", async () => {
+  const COUNT = 65_536;
+  using made = file(4 * (COUNT + 1));
+  const printed = await inProcesses(
+    made.path,
+    `let claimed = 0;
+    for (let at = 1; at < words.length; at++) if (Atomics.compareExchange(words, at, 0, me) === 0) claimed++;
+    console.log(claimed);`,
+  );
+  expect(printed.map(Number).reduce((sum, claimed) => sum + claimed, 0)).toBe(COUNT);
+  const words = new Int32Array(mapShared(made.fd, 4 * (COUNT + 1), "test"));
+  for (let me = 1; me <= PROCESSES; me++) {
+    expect(words.slice(1).filter((word) => word === me)).toHaveLength(Number(printed[me - 1]));
+  }
+  unmap(words.buffer);
+}, 60_000);
+
+test("who sees an atomic store sees what was stored before it", async () => {
+  using made = file(8192);
+  const ROUNDS = 2_000_000;
+  const printed = await inProcesses(
+    made.path,
+    `let wrong = 0;
+    if (me === 1) {
+      for (let round = 1; round <= ${ROUNDS}; round++) {
+        words[1000] = round;
+        Atomics.store(words, 1, round);
+      }
+    } else {
+      for (let seen = 0; seen < ${ROUNDS};) {
+        seen = Atomics.load(words, 1);
+        if (words[1000] < seen) wrong++;
+      }
+    }
+    console.log(wrong);`,
+  );
+  expect(printed.map(Number)).toEqual(new Array(PROCESSES).fill(0));
+}, 60_000);
+
+test("allocateOnDisk() gives the file its length at once, and mapShared() shares it", () => {
+  using made = file(10_000);
+  expect(fileSize(made.fd)).toBe(10_000);
+  const one = new Uint8Array(mapShared(made.fd, 10_000, "test"));
+  const other = new Uint8Array(mapShared(made.fd, 10_000, "test"));
+  one[9_999] = 42;
+  expect(other[9_999]).toBe(42);
+  unmap(one.buffer);
+  unmap(other.buffer);
+});
+
+test("mapShared() says why it cannot", () => {
+  expect(() => mapShared(-1, 4096, "/some/path")).toThrow("mmap /some/path: bad file descriptor");
+});
+
+test("locks hold between descriptors, byte by byte, also beyond 4 GiB", () => {
+  using made = file(0);
+  const other = openFile(made.path, O_RDWR);
+  for (const offset of [0, 7, 2 ** 32 - 1, 2 ** 32]) {
+    expect(tryLock(made.fd, offset)).toBe(true);
+    expect(tryLock(other, offset)).toBe(false);
+    expect(tryLock(other, offset + 1)).toBe(true);
+    unlock(other, offset + 1);
+    unlock(made.fd, offset);
+    expect(tryLock(other, offset)).toBe(true);
+    unlock(other, offset);
+  }
+  waitForLock(made.fd, 0, "share");
+  waitForLock(other, 0, "share");
+  expect(tryLock(made.fd, 0)).toBe(false);
+  closeFile(other);
+  expect(tryLock(made.fd, 0)).toBe(true);
+});
+
+test("the kernel drops the lock of a process that is killed", async () => {
+  using made = file(0);
+  const source = `
+    import { O_RDWR, openFile } from "${import.meta.dir}/../../src/ffi/files.ts";
+    import { waitForLock } from "${import.meta.dir}/../../src/ffi/mapped-file.ts";
+    waitForLock(openFile(${JSON.stringify(made.path)}, O_RDWR), 5, "exclude");
+    console.log("locked");
+    setInterval(() => {}, 1000);`;
+  const child = Bun.spawn([process.execPath, "-e", source], { stdout: "pipe", stderr: "inherit" });
+  await child.stdout.getReader().read();
+  expect(tryLock(made.fd, 5)).toBe(false);
+  child.kill("SIGKILL");
+  await child.exited;
+  waitForLock(made.fd, 5, "exclude");
+});
