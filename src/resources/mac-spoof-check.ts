@@ -45,6 +45,7 @@ import {
 import { addTable, delTable } from "../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
 import { NF_BR_PRE_ROUTING, NFPROTO_BRIDGE, NFT_REG_2 } from "../ffi/netlink/uapi/nf-tables.ts";
+import { SyscallError } from "../ffi/errno.ts";
 import { utf8 } from "../ffi/libc.ts";
 import { parseMac } from "../net/mac.ts";
 import { ownerComment } from "./owner-comment.ts";
@@ -151,9 +152,14 @@ export const macSpoofCheckKind: ResourceKind<MacSpoofCheckSpec> = {
   kind: "mac-spoof-check",
   unmade: undefined,
   apply(spec, host) {
-    if (!commitUnchanged(host.netfilter, () => planApply(host.netfilter, spec))) {
-      throw new Error("macspoofchk needs nf_tables, which this kernel does not have");
+    try {
+      if (commitUnchanged(host.netfilter, () => planApply(host.netfilter, spec))) return;
+    } catch (error) {
+      // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
+      if (error instanceof SyscallError) macSpoofCheckKind.remove(spec, host);
+      throw error;
     }
+    throw new Error("macspoofchk needs nf_tables, which this kernel does not have");
   },
   verify(spec, { netfilter }: Host) {
     if (chainUse(netfilter, referenceOf(spec).macChain) !== undefined) return [];

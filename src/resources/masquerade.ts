@@ -5,7 +5,7 @@
  */
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
-import { EPROTONOSUPPORT, isErrno } from "../ffi/errno.ts";
+import { EPROTONOSUPPORT, isErrno, SyscallError } from "../ffi/errno.ts";
 import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
 import type { MasqueradeBackend } from "./masquerade-backend.ts";
 
@@ -77,7 +77,13 @@ export const masqueradeKind: ResourceKind<MasqueradeSpec> = {
   apply(spec, host) {
     if (spec.backend === "iptables" && isLegacyHost()) return iptablesLegacy().apply(spec);
     const { apply } = spec.backend === "nftables" ? nftables() : iptablesNft();
-    if (!apply(host.netfilter, spec)) throw new Error("ipMasq needs nf_tables, which this kernel does not have");
+    try {
+      if (!apply(host.netfilter, spec)) throw new Error("ipMasq needs nf_tables, which this kernel does not have");
+    } catch (error) {
+      // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
+      if (error instanceof SyscallError) masqueradeKind.remove(spec, host);
+      throw error;
+    }
   },
   verify(spec, host) {
     const differences = verifyBackend(spec.backend, spec, host);

@@ -264,8 +264,9 @@ export function openNetlink(protocol: number): NetlinkSocket {
           flags = MSG_DONTWAIT;
           continue;
         }
+        // Something was lost, but a refusal or the ACK of the last message says how it ended all the same.
         if (datagram === undefined) {
-          if (errors.length === 0) throw new NetlinkError(what, ENOBUFS);
+          if (errors.length === 0) throw new SyscallError("recvfrom AF_NETLINK", ENOBUFS, what);
           return errors;
         }
         eachMessage(datagram, (message) => {
@@ -273,7 +274,7 @@ export function openNetlink(protocol: number): NetlinkSocket {
           if (message.type !== NLMSG_ERROR || index < 0 || index > last) return;
           const errno = -new DataView(message.payload.buffer, message.payload.byteOffset).getInt32(0, true);
           if (errno !== 0) errors.push({ index, errno, ...extendedAck(message) });
-          if (flags === 0 && (index === 0 || index === acknowledged)) finished = true;
+          if (index === 0 || (index === acknowledged && (flags === 0 || errno === 0))) finished = true;
         });
       }
       return errors;
