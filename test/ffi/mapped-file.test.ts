@@ -28,7 +28,7 @@ function file(sizeBytes: number): { path: string; fd: number } & Disposable {
 }
 
 /** Runs `body` in several processes at once, with `words` mapped and `me` counting them; answers what they print. */
-async function inProcesses(path: string, body: string): Promise<string[]> {
+async function inProcesses(path: string, body: string, engine: Record<string, string> = {}): Promise<string[]> {
   const source = `
     import { O_RDWR, openFile, fileSize } from "${import.meta.dir}/../../src/ffi/files.ts";
     import { mapShared } from "${import.meta.dir}/../../src/ffi/mapped-file.ts";
@@ -71,7 +71,12 @@ test("and the same without Atomics does lose some, so the test can tell", async 
   throw new Error("processes without atomic operations did not get into each other's way");
 }, 60_000);
 
-test("each word is claimed by one process, whichever engine tier runs the loop", async () => {
+test.each([
+  ["all tiers of the engine", {}],
+  ["no optimizing tier", { BUN_JSC_useDFGJIT: "0" }],
+  ["no last tier", { BUN_JSC_useFTLJIT: "0" }],
+  ["tiering up at once", { BUN_JSC_thresholdForJITAfterWarmUp: "10", BUN_JSC_thresholdForOptimizeAfterWarmUp: "20" }],
+])("each word is claimed by one process: %s", async (_, engine) => {
   const COUNT = 65_536;
   using made = file(4 * (COUNT + 1));
   const printed = await inProcesses(
@@ -79,6 +84,7 @@ test("each word is claimed by one process, whichever engine tier runs the loop",
     `let claimed = 0;
     for (let at = 1; at < words.length; at++) if (Atomics.compareExchange(words, at, 0, me) === 0) claimed++;
     console.log(claimed);`,
+    engine as Record<string, string>,
   );
   expect(printed.map(Number).reduce((sum, claimed) => sum + claimed, 0)).toBe(COUNT);
   const words = new Int32Array(mapShared(made.fd, 4 * (COUNT + 1), "test"));
