@@ -48,7 +48,10 @@ function ensure(spec: BridgeSpec, host: Host): { link: Link; created: boolean } 
       mtu: spec.mtu,
     });
   } catch (error) {
-    if (!isNetlinkError(error, EEXIST)) throw error;
+    if (!isNetlinkError(error, EEXIST)) {
+      const reason = `could not add "${spec.name}": ${(error as Error).message}`;
+      throw new CniError(INTERNAL, `failed to create bridge "${spec.name}": ${reason}`, "", { cause: error });
+    }
     created = false; // another ADD was faster
   }
   const link = getLink(host.route, spec.name);

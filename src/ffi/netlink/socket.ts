@@ -61,7 +61,7 @@ export class NetlinkError extends Error {
 }
 
 export function isNetlinkError(error: unknown, ...errnos: number[]): error is NetlinkError {
-  return error instanceof NetlinkError && errnos.includes(error.errno);
+  return error instanceof NetlinkError && (errnos.length === 0 || errnos.includes(error.errno));
 }
 
 export interface Request {

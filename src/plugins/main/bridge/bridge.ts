@@ -190,6 +190,7 @@ function containerMac(at: Attachment<BridgeConf>): string {
   const wanted = conf.runtimeConfig?.mac || conf.args?.cni?.mac || fromArgs;
   if (!wanted) return at.choose(randomMac, (result) => containerSide(at, result)?.mac);
   if (parseMac(wanted) === undefined) {
+    if (at.restating) return "";
     throw new CniError(INVALID_CONFIG, `failed to make veth pair: address ${wanted}: invalid MAC address`);
   }
   return wanted.toLowerCase();
