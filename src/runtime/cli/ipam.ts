@@ -86,12 +86,12 @@ function releaseThese(given: Given, options: StoreOptions, addresses: string[]):
   const texts = containerId === undefined
     ? addresses
     : listLeases(options.directory).filter(ofContainer).map(({ address }) => address);
+  const wrong = texts.find((text) => parseAddress(text) === undefined);
+  if (wrong !== undefined) throw new UsageError(`${wrong} is not an address`);
   if (texts.length === 0) complain(`container ${containerId} has no address in ${options.directory}`);
   let status = texts.length === 0 ? 1 : 0;
   for (const text of texts) {
-    const address = parseAddress(text);
-    if (address === undefined) throw new UsageError(`${text} is not an address`);
-    const holder = releaseAddress(options, address);
+    const holder = releaseAddress(options, parseAddress(text)!);
     if (holder === undefined) status = 1;
     printLine(`${text}: ${holder === undefined ? "not leased" : `released, was ${holder.replace("\r\n", "/")}`}`);
   }

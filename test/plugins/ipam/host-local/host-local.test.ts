@@ -161,9 +161,7 @@ describe("ADD", () => {
   test("says that an unwritable dataDir is the reason, with its path", () => {
     using made = leaseDirectory();
     const conf = { ipam: { subnet: "10.1.0.0/24", dataDir: "/proc/nowhere" } };
-    expect(() => add(made, conf)).toThrow(
-      expect.objectContaining({ code: 5, message: expect.stringContaining("/proc/") }),
-    );
+    expect(() => add(made, conf)).toThrow("mkdir /proc/nowhere: no such file or directory");
   });
 });
 
