@@ -9,6 +9,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { alignCode } from "./align-code.ts";
 import { guardEntry } from "./entry-guard.ts";
+import { leaveHeapCold } from "./heap-warm-up.ts";
 
 const root = resolve(import.meta.dir, "..");
 const NAME = "patchbay";
@@ -42,9 +43,11 @@ export function build(outDirectory: string, entry = join(root, "src/main.ts")): 
       stderr: "pipe",
     });
     if (built.exitCode !== 0) throw new Error(`bun build failed:\n${built.stderr}${built.stdout}`);
+    const program = readFileSync(compiled);
+    leaveHeapCold(program);
     // One large write, and into a new file: the page cache then holds the program in large pieces (align-code.ts).
     const finished = join(temporary, `${NAME}.finished`);
-    writeFileSync(finished, guardEntry(alignCode(readFileSync(compiled))));
+    writeFileSync(finished, guardEntry(alignCode(program)));
     chmodSync(finished, 0o755);
     const out = join(outDirectory, NAME);
     renameSync(finished, out);
