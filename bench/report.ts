@@ -1,13 +1,13 @@
 /** The figures as text, with the machine they were taken on. */
 import { readFileSync } from "node:fs";
-import { arch, cpus, release, totalmem } from "node:os";
+import { arch, cpus, loadavg, release, totalmem } from "node:os";
 import type { Row } from "./bench.ts";
 import { VERSION } from "../src/version.ts";
 import { command } from "./machine.ts";
 import type { Summary } from "./statistics.ts";
 
 export type Environment = Record<
-  "processor" | "memory" | "kernel" | "system" | "versions" | "scratch" | "date",
+  "processor" | "memory" | "kernel" | "system" | "versions" | "scratch" | "load" | "date",
   string
 >;
 
@@ -21,8 +21,14 @@ export function environment(scratch: string): Environment {
     versions:
       `patchbay ${VERSION} on Bun ${Bun.version}; Go plugins: Debian containernetworking-plugins ${goPlugins}`,
     scratch: `leases on ${command(["stat", "-f", "-c", "%T", scratch]).trim()}`,
+    load: `${loadNow()} before`,
     date: new Date().toISOString().slice(0, 10),
   };
+}
+
+/** Processes that wanted to run in the last minute. On a machine that does other things, the figures are those of both. */
+export function loadNow(): string {
+  return loadavg()[0]!.toFixed(1);
 }
 
 export function ratio(row: Row): number | undefined {

@@ -15,7 +15,7 @@ import type { Bench, Benchmark, Row } from "./bench.ts";
 import { openMachine } from "./machine.ts";
 import { picture } from "./picture.ts";
 import { readAgain } from "./process.ts";
-import { type Environment, environment, formatReport, formatRow } from "./report.ts";
+import { type Environment, environment, formatReport, formatRow, loadNow } from "./report.ts";
 import { attach, loopback, masquerade } from "./rows/attach.ts";
 import { burst } from "./rows/burst.ts";
 import { coldStart } from "./rows/cold-start.ts";
@@ -108,6 +108,7 @@ async function measure() {
         process.exitCode = 1;
       }
     }
+    about.load += `, ${loadNow()} after`;
     report(about, rows);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
