@@ -1,8 +1,9 @@
 /**
  * `npm run bench`: ours against Debian's Go plugins, paired in one run, and what our own time is made of.
  *
- *     --quick         smoke mode: everything once or twice, nothing to be learned from the figures
- *     --only a,b      only these benchmarks (`--list` names them)
+ *     --quick         smoke mode: everything once or twice, nothing to be learned from the figures, which are only
+ *                     kept where --out says
+ *     --only a,b      only these benchmarks (`--list` names them), likewise
  *     --out DIR       where latest.txt, latest.json and leases.svg go; bench/results otherwise
  *
  * Runs as root, in namespaces made for it; the machine is not changed.
@@ -48,7 +49,7 @@ const { values } = parseArgs({
     quick: { type: "boolean", default: false },
     only: { type: "string" },
     list: { type: "boolean", default: false },
-    out: { type: "string", default: join(root, "bench/results") },
+    out: { type: "string" },
     inside: { type: "boolean", default: false },
   },
 });
@@ -118,11 +119,13 @@ async function measure() {
 function report(about: Environment, rows: Row[]) {
   const text = formatReport(about, rows, values.quick);
   console.log(text);
-  mkdirSync(values.out, { recursive: true });
-  writeFileSync(join(values.out, "latest.txt"), text);
+  const out = values.out ?? (values.quick || values.only ? undefined : join(root, "bench/results"));
+  if (out === undefined) return;
+  mkdirSync(out, { recursive: true });
+  writeFileSync(join(out, "latest.txt"), text);
   writeFileSync(
-    join(values.out, "latest.json"),
+    join(out, "latest.json"),
     `${JSON.stringify({ about, quick: values.quick, rows }, undefined, 2)}\n`,
   );
-  if (rows.some(({ leases }) => leases !== undefined)) writeFileSync(join(values.out, "leases.svg"), picture(rows));
+  if (rows.some(({ leases }) => leases !== undefined)) writeFileSync(join(out, "leases.svg"), picture(rows));
 }
