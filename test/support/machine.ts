@@ -13,7 +13,8 @@ import type { Subprocess } from "bun";
 import { setDefaultTimeout } from "bun:test";
 
 // Making and comparing machines takes longer than a unit test may, above all beside other work.
-setDefaultTimeout(60_000);
+// In the virtual machine everything takes ten times as long.
+setDefaultTimeout(process.env.PATCHBAY_TEST_VM ? 180_000 : 60_000);
 
 export interface Outcome {
   /** Exit status, or 128 + signal when a signal ended it. */

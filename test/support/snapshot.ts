@@ -108,22 +108,13 @@ function namer(scopes: Scope[], keptMacs: Set<string>): (text: string) => string
   const macs = new Map<string, string>();
   const linkLocals = new Map<string, string>();
   // Containers first and bridges last: a bridge that took over a port's MAC is then seen to have that port's.
-  const isBridge = (link: Json) => Number(link.linkinfo?.info_kind === "bridge");
   for (const scope of [...containers, host]) {
-    for (const { address: mac, ifname } of scope.links.toSorted((a, b) => isBridge(a) - isBridge(b))) {
+    const bridgesLast = [...scope.links.filter((link) => !isBridge(link)), ...scope.links.filter(isBridge)];
+    for (const { address: mac, ifname } of bridgesLast) {
       if (!mac || /^[0:]*$/.test(mac) || macs.has(mac)) continue;
       const owner = `${scope.label}/${nameLinks(ifname)}`;
       macs.set(mac, keptMacs.has(mac) ? mac : `mac(${owner})`);
       linkLocals.set(linkLocalOf(mac), `linklocal(${owner})`);
-    }
-  }
-  // A bridge takes the lowest MAC of its ports: which port's that is, is chance when it has several.
-  for (const { ifname: bridge, address: mac } of host.links.filter(isBridge)) {
-    const ports = host.links.filter((link) => link.master === bridge).map((link) => link.address as string);
-    if (ports.length < 2 || !ports.includes(mac)) continue;
-    for (const port of ports.filter((address) => !keptMacs.has(address))) {
-      macs.set(port, `mac(port of ${bridge})`);
-      linkLocals.set(linkLocalOf(port), `linklocal(port of ${bridge})`);
     }
   }
   return (text) =>
@@ -132,6 +123,10 @@ function namer(scopes: Scope[], keptMacs: Set<string>): (text: string) => string
         .replace(LINK_LOCAL, (found) => (found === "fe80::" ? found : linkLocals.get(found) ?? "linklocal(gone)"))
         .replace(MAC, (found) => macs.get(found) ?? (FIXED_MAC.test(found) ? found : "mac(gone)")),
     );
+}
+
+function isBridge(link: Json): boolean {
+  return link.linkinfo?.info_kind === "bridge";
 }
 
 /** The address the kernel gives a link by its MAC (RFC 4291, appendix A), as ip(8) prints it. */
@@ -150,7 +145,15 @@ const PASSING = /^(ifindex|link_index|link_netnsid|link|.*_timer|bridge_id|root_
 function linesOf(scope: Scope): string[] {
   const lines: string[] = [];
   const say = (line: string) => lines.push(`${scope.label} ${line}`);
-  for (const link of scope.links) flatten(link, "", (path, value) => say(`link ${link.ifname} ${path}=${value}`));
+  // A bridge takes the lowest MAC of its ports: which port's that is, is chance when it has several.
+  const macs = new Map<string, string>(scope.links.filter(isBridge).map((link) => [link.ifname, link.address]));
+  for (const link of scope.links) {
+    const { ifname } = link;
+    const address = macs.has(ifname) && !/^[0:]*$/.test(link.address)
+      ? `mac(${scope.label}/${ifname})`
+      : link.address;
+    flatten({ ...link, address }, "", (path, value) => say(`link ${ifname} ${path}=${value}`));
+  }
   for (const line of scope.assignTypes) {
     const [ifName, type] = line.split("/addr_assign_type:") as [string, string];
     say(`link ${ifName} addr_assign_type=${type}`);
@@ -159,7 +162,12 @@ function linesOf(scope: Scope): string[] {
     for (const { local, prefixlen, tentative, ...rest } of addr_info) {
       // A link-local address is tentative for as long as the kernel's own detection takes.
       const still = tentative && !local.startsWith("fe80") ? { tentative } : {};
-      say(`address ${ifname} ${local}/${prefixlen} ${JSON.stringify({ ...rest, ...still })}`);
+      const own = macs.has(ifname) && local === linkLocalOf(macs.get(ifname)!);
+      say(
+        `address ${ifname} ${own ? `linklocal(${scope.label}/${ifname})` : local}/${prefixlen} ${
+          JSON.stringify({ ...rest, ...still })
+        }`,
+      );
     }
   }
   for (const route of scope.routes) {
@@ -232,14 +240,18 @@ function without(lines: readonly string[], others: readonly string[]): string[] 
   });
 }
 
+const SETTLING_MS = 5000;
+
 /**
  * Asks again until `differences` answers none, for as long as links take to come up and routes to follow them;
  * then answers what still differs.
  */
 export async function settled(differences: () => Promise<string[]>): Promise<string[]> {
+  const deadline = performance.now() + SETTLING_MS;
   for (let attempt = 0;; attempt++) {
+    const late = performance.now() > deadline;
     const left = await differences();
-    if (left.length === 0 || attempt === 20) return left;
+    if (left.length === 0 || late) return left;
     await Bun.sleep(30 + attempt * 10);
   }
 }
