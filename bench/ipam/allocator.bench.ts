@@ -1,0 +1,37 @@
+/** An address out of a half-full /16, and back. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { allocate } from "../../src/ipam/allocator.ts";
+import { release } from "../../src/ipam/claims.ts";
+import { planRangeSets } from "../../src/ipam/range.ts";
+import { inStore, leaseOf, type StoreOptions } from "../../src/ipam/store.ts";
+
+const conf = [[{ subnet: "10.88.0.0/16" }]];
+const [set] = planRangeSets(conf, "1.0.0");
+const owner = { containerId: "a".repeat(64), ifName: "eth0" };
+const lease = leaseOf(owner);
+const wanted = { set: set!, rangeId: "0", lease, containerId: owner.containerId, requested: undefined };
+
+/** Every other address is leased. Made when it is first wanted: loading a benchmark must not take long. */
+function makeHalfFull(): StoreOptions {
+  const top = mkdtempSync(join(tmpdir(), "patchbay-bench-"));
+  process.on("exit", () => rmSync(top, { recursive: true }));
+  const directory = join(top, "net");
+  mkdirSync(directory);
+  for (let index = 2; index < 65_535; index += 2) {
+    writeFileSync(join(directory, `10.88.${index >> 8}.${index & 255}`), `${"b".repeat(59)}${index}\r\neth0`);
+  }
+  return { directory, keep: false, quarantineSeconds: 0, report: console.error };
+}
+
+let made: StoreOptions | undefined;
+
+export const tasks = {
+  "allocate from and release to a half-full /16": () => {
+    const options = made ??= makeHalfFull();
+    inStore(options, lease, (store) => allocate(store, wanted));
+    if (release(options, owner, []) !== 1) throw new Error("the lease was not there to release");
+  },
+  "plan the ranges of a configuration": () => planRangeSets(conf, "1.0.0"),
+};
