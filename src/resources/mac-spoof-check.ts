@@ -46,8 +46,10 @@ import { addTable, delTable } from "../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
 import { NF_BR_PRE_ROUTING, NFPROTO_BRIDGE, NFT_REG_2 } from "../ffi/netlink/uapi/nf-tables.ts";
 import { SyscallError } from "../ffi/errno.ts";
-import { utf8 } from "../ffi/libc.ts";
+import { fromUtf8, utf8 } from "../ffi/libc.ts";
+import { linkIndex } from "../ffi/netlink/route/link.ts";
 import { parseMac } from "../net/mac.ts";
+import { netfilterOf } from "./netfilter-socket.ts";
 import { ownerComment } from "./owner-comment.ts";
 
 export interface MacSpoofCheckSpec {
@@ -109,15 +111,38 @@ function planApply(socket: NetlinkSocket, spec: MacSpoofCheckSpec): NftMessage[]
   ];
 }
 
+/** The elements of these links and owners go, and with the last of them the table. */
+function planElements(socket: NetlinkSocket, links: Uint8Array[], macs: () => Uint8Array[]): NftMessage[] {
+  if (links.length === 0) return [];
+  if (counterUse(socket, table, SPOOFED) === links.length) return [delTable(table)];
+  return [...links.map((key) => delElement(guarded, key)), ...macs().map((key) => delElement(allowed, key))];
+}
+
 function planRemoval(socket: NetlinkSocket, spec: MacSpoofCheckSpec): NftMessage[] {
   const comment = commentOf(spec), { link, linkAndMac } = keysOf(spec);
   const isOurs = (element: { comment: string } | undefined) => element?.comment === comment;
   const listed = (set: NftSet) => listElements(socket, set).filter(isOurs).map(({ key }) => key);
   const links = spec.hostVeth === "" ? listed(guarded) : isOurs(getElement(socket, guarded, link)) ? [link] : [];
-  if (links.length === 0) return [];
-  if (counterUse(socket, table, SPOOFED) === links.length) return [delTable(table)];
-  const macs = isOurs(getElement(socket, allowed, linkAndMac)) ? [linkAndMac] : listed(allowed);
-  return [...links.map((key) => delElement(guarded, key)), ...macs.map((key) => delElement(allowed, key))];
+  return planElements(
+    socket,
+    links,
+    () => isOurs(getElement(socket, allowed, linkAndMac)) ? [linkAndMac] : listed(allowed),
+  );
+}
+
+/** A link is there before it is guarded, so what guards no link is left over, whoever's it was. */
+function planSweep(netfilter: NetlinkSocket, route: NetlinkSocket): NftMessage[] {
+  const gone = listElements(netfilter, guarded).map(({ key }) => key).filter((key) =>
+    linkIndex(route, fromUtf8(key).replace(/\0+$/, "")) === undefined
+  );
+  return planElements(
+    netfilter,
+    gone,
+    () =>
+      listElements(netfilter, allowed).map(({ key }) => key).filter((key) =>
+        gone.some((link) => startsWith(key, link))
+      ),
+  );
 }
 
 function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
@@ -177,9 +202,15 @@ export const macSpoofCheckKind: ResourceKind<MacSpoofCheckSpec> = {
     }
     return differences;
   },
-  remove(spec, { netfilter }: Host) {
+  remove(spec, host) {
+    const netfilter = netfilterOf(host);
+    if (netfilter === undefined) return;
     commitUnchanged(netfilter, () => planRemoval(netfilter, spec));
     commitUnchanged(netfilter, () => planReferenceRemoval(netfilter, spec));
+  },
+  sweep(_network, _isValid, host) {
+    const netfilter = netfilterOf(host);
+    if (netfilter !== undefined) commitUnchanged(netfilter, () => planSweep(netfilter, host.route));
   },
   describe: ({ hostVeth, mac }) => `only frames from ${mac} through ${hostVeth}`,
 };

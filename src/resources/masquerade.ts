@@ -5,9 +5,9 @@
  */
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
-import { EPROTONOSUPPORT, isErrno, SyscallError } from "../ffi/errno.ts";
-import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
+import { SyscallError } from "../ffi/errno.ts";
 import type { MasqueradeBackend } from "./masquerade-backend.ts";
+import { netfilterOf } from "./netfilter-socket.ts";
 
 export interface MasqueradeSpec {
   backend: MasqueradeBackend;
@@ -31,16 +31,6 @@ const iptablesLegacy = (): typeof import("./masquerade/iptables-legacy.ts") =>
 const referenceNft = (): typeof import("./masquerade/reference-nft.ts") => require("./masquerade/reference-nft.ts");
 const ownership = (): typeof import("./owner-comment.ts") => require("./owner-comment.ts");
 const xtables = (): typeof import("../ffi/xtables.ts") => require("../ffi/xtables.ts");
-
-/** The socket, or undefined where the kernel has no netfilter to talk to: then nothing of ours can be there. */
-function netfilterOf(host: Host): NetlinkSocket | undefined {
-  try {
-    return host.netfilter;
-  } catch (error) {
-    if (isErrno(error, EPROTONOSUPPORT)) return undefined;
-    throw error;
-  }
-}
 
 function isLegacyHost(): boolean {
   const { findInPath, tablesForm } = xtables();

@@ -75,6 +75,18 @@ it("a link's name goes over to its next owner, with the next one's MAC alone", a
   expect(await ruleset(machine)).not.toContain("02:00:00:00:00:01");
 });
 
+it("GC removes what guards links that are no more", async () => {
+  await using machine = await openMachine();
+  await machine.sh("ip link add veth2 type veth peer name other");
+  const sweep: Step = { verb: "sweep", kind: "mac-spoof-check", network: "net", valid: [] };
+  await drive(machine, [apply(specOf(1)), apply(specOf(2)), apply(specOf(3))]);
+  expect(await drive(machine, [sweep, verify(specOf(2))])).toEqual(["swept", []]);
+  expect(await ruleset(machine)).not.toMatch(/veth1|veth3/);
+  await machine.sh("ip link del veth2");
+  await drive(machine, [sweep, sweep]);
+  expect(await ruleset(machine)).toBe("");
+});
+
 it("rules that somebody altered are told", async () => {
   await using machine = await openMachine();
   await drive(machine, [apply(specOf(1))]);

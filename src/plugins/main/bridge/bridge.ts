@@ -32,9 +32,13 @@ export default definePlugin<BridgeConf>({
     return conf;
   },
   add,
-  gc: (conf, isValid, host) => {
-    if (!conf.ipMasq) return;
-    require("../../../resources/masquerade.ts").masqueradeKind.sweep!(conf.name, isValid, host);
+  gc(conf, isValid, host) {
+    // Whatever the configuration says today.
+    try {
+      require("../../../resources/masquerade.ts").masqueradeKind.sweep!(conf.name, isValid, host);
+    } finally {
+      require("../../../resources/mac-spoof-check.ts").macSpoofCheckKind.sweep!(conf.name, isValid, host);
+    }
   },
 });
 
