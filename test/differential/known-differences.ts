@@ -45,13 +45,16 @@ export const knownDifferences: Record<string, KnownDifference> = {
   },
   "bridge-keeps-its-mac": {
     rewrites: [
-      [/^(answer\.interfaces\.0\.mac = )"mac\(host\/veth>c1\/\w+\)"$/, '$1"mac(host/br0)"'],
-      [/^(host link br0 address=)"(mac\(host\/veth>c1\/\w+\)|00:00:00:00:00:00)"$/, '$1"mac(host/br0)"'],
-      [/^(host address br0) linklocal\((gone|host\/veth>c1\/\w+)\)/, "$1 linklocal(host/br0)"],
+      [/^(answer\.interfaces\.0\.mac = )"mac\(host\/veth>\S+\)"$/, '$1"mac(host/br0)"'],
+      [/^(host link br0 address=)"00:00:00:00:00:00"$/, '$1"mac(host/br0)"'],
+      [/^(host address br0) linklocal\((gone|host\/veth>\S+)\)/, "$1 linklocal(host/br0)"],
     ],
     cases: "everywhere",
   },
-  "kernel-default-queue-length": { lines: [/^\+ c\d link \w+ txqlen=1000$/], cases: "everywhere" },
+  "kernel-default-queue-length": {
+    lines: [/^\+ (c\d link \w+|host link (veth>)?br0\.100) txqlen=1000$/],
+    cases: "everywhere",
+  },
   "no-duplicate-address-detection": {
     rewrites: [[
       /^(\S+ address \S+ fd\S+ \{"family":"inet6","scope":"global",)("valid.*?)(,"tentative":true)?\}$/,
@@ -99,7 +102,25 @@ export const knownDifferences: Record<string, KnownDifference> = {
       "bridge, layer 2 only, 1.0.0",
       "bridge, layer 2 only with an empty ipam object",
       "bridge, ipMasq on layer 2 is ignored",
+      "bridge, vlan on layer 2",
     ],
+  },
+  "default-vlan-removed": {
+    lines: [/^- host vlan veth>\S+ 1-1 Egress Untagged$/],
+    cases: [
+      "bridge, vlan",
+      "bridge, vlan with gateway",
+      "bridge, vlan, two containers with gateway",
+      "bridge, vlan on layer 2",
+    ],
+  },
+  "vlan-gateway-made-first": {
+    lines: [/^[-+] host link veth>\S+ linkinfo\.info_slave_data\.(no|id|designated_port)=/],
+    cases: ["bridge, vlan with gateway", "bridge, vlan, two containers with gateway"],
+  },
+  "vlan-gateway-ignores-advertisements": {
+    rewrites: [[/^(host sysctl ipv6\/conf\/br0\.100\/accept_ra)=1$/, "$1=0"]],
+    cases: ["bridge, vlan with gateway", "bridge, vlan, two containers with gateway"],
   },
   "results-of-old-versions": {
     lines: [/^[-+] answer\.(interfaces|ips|ip4|ip6)\./],
