@@ -71,14 +71,17 @@ const rules = [
   [inputLink, countIn(guarded.name), drop],
 ];
 
-const frame = [
-  addTable(table, "Patchbay: containers whose source MAC is checked"),
-  addBaseChain(prerouting, { type: "filter", hook: NF_BR_PRE_ROUTING, priority: -300 }),
-  createCounter(table, SPOOFED),
-  createCounterMap(guarded, linkNameKey),
-  createSet(allowed, linkNameAndMacKey),
-  ...rules.map((rule) => addRule(prerouting, rule)),
-];
+/** What the first container needs. */
+function frame(): NftMessage[] {
+  return [
+    addTable(table, "Patchbay: containers whose source MAC is checked"),
+    addBaseChain(prerouting, { type: "filter", hook: NF_BR_PRE_ROUTING, priority: -300 }),
+    createCounter(table, SPOOFED),
+    createCounterMap(guarded, linkNameKey),
+    createSet(allowed, linkNameAndMacKey),
+    ...rules.map((rule) => addRule(prerouting, rule)),
+  ];
+}
 
 /** A container's interface is on one network, so its name is left out. */
 function commentOf({ containerId, ifName }: MacSpoofCheckSpec): string {
@@ -104,7 +107,7 @@ function planApply(socket: NetlinkSocket, spec: MacSpoofCheckSpec): NftMessage[]
     ]
     : [];
   return [
-    ...use === undefined ? frame : [],
+    ...use === undefined ? frame() : [],
     ...stale,
     createElement(guarded, { key: link, comment, counter: SPOOFED }),
     createElement(allowed, { key: linkAndMac, comment }),

@@ -9,7 +9,7 @@
  * The interface is not part of it: a container attached twice to one network has one chain, and the first of the two
  * to go leaves it to the other.
  */
-import { networkOf, parsePrefix, type Prefix } from "../../net/address.ts";
+import { formatPrefix, networkOf, parsePrefix, type Prefix } from "../../net/address.ts";
 
 export interface Named {
   network: string;
@@ -41,10 +41,15 @@ export interface FamilyAddresses {
 }
 
 export function ofFamily(all: readonly string[], size: 4 | 16): FamilyAddresses {
-  const addresses = all.map((text) => parsePrefix(text)!).filter(({ bytes }) => bytes.length === size);
-  const subnets = new Map(addresses.map(({ bytes, bits }) => {
-    const network = networkOf({ bytes, bits });
-    return [`${network.join()}/${bits}`, { bytes: network, bits }];
-  }));
-  return { addresses, subnets: [...subnets.values()] };
+  const addresses: Prefix[] = [], subnets: Prefix[] = [], seen = new Set<string>();
+  for (const text of all) {
+    const address = parsePrefix(text)!;
+    if (address.bytes.length !== size) continue;
+    addresses.push(address);
+    const subnet = { bytes: networkOf(address), bits: address.bits };
+    const name = formatPrefix(subnet);
+    if (!seen.has(name)) subnets.push(subnet);
+    seen.add(name);
+  }
+  return { addresses, subnets };
 }

@@ -67,7 +67,7 @@ interface Group {
 
 /** Nothing is outside of 0.0.0.0/0, so an address with no network bits is in no group. */
 function groupsOf(addresses: readonly string[]): Group[] {
-  const groups = new Map<string, Group>();
+  const groups: Group[] = [];
   for (const text of new Set(addresses)) {
     const { bytes, bits } = parsePrefix(text)!;
     if (bits === 0) continue;
@@ -77,11 +77,11 @@ function groupsOf(addresses: readonly string[]): Group[] {
     const name = network
       ? `from_${formatPrefix(network).replaceAll(":", "-")}`
       : `from_single_ipv${bytes.length === 4 ? 4 : 6}`;
-    let group = groups.get(name);
-    if (group === undefined) groups.set(name, group = { name, network, addressLength: bytes.length, addresses: [] });
-    group.addresses.push(bytes);
+    const group = groups.find((other) => other.name === name);
+    if (group === undefined) groups.push({ name, network, addressLength: bytes.length, addresses: [bytes] });
+    else group.addresses.push(bytes);
   }
-  return [...groups.values()];
+  return groups;
 }
 
 function mapOf(name: string) {
@@ -113,15 +113,16 @@ export function apply(socket: NetlinkSocket, spec: MasqueradeSpec): boolean {
 
 /** Counts on the addresses being nobody's, as they nearly always are: then they need not be looked up. */
 function planFresh(socket: NetlinkSocket, spec: MasqueradeSpec): NftMessage[] {
-  const comment = ownerComment(spec), groups = groupsOf(spec.addresses);
-  const fresh = groups.filter(({ name }) => counterUse(socket, table, name) === undefined);
-  return [
-    ...fresh.length > 0 ? frame : [],
-    ...fresh.flatMap((group) => [...structureOf(group), addRule(postrouting, ruleOf(group))]),
-    ...groups.flatMap(({ name, addresses }) =>
-      addresses.map((key) => createElement(mapOf(name), { key, comment, counter: name }))
-    ),
-  ];
+  const comment = ownerComment(spec);
+  const structure: NftMessage[] = [], elements: NftMessage[] = [];
+  for (const group of groupsOf(spec.addresses)) {
+    const { name, addresses } = group;
+    if (counterUse(socket, table, name) === undefined) {
+      structure.push(...structureOf(group), addRule(postrouting, ruleOf(group)));
+    }
+    for (const key of addresses) elements.push(createElement(mapOf(name), { key, comment, counter: name }));
+  }
+  return structure.length === 0 ? elements : [...frame(), ...structure, ...elements];
 }
 
 /** Takes addresses over from whoever had them before, and mends what somebody else may have removed. */
@@ -137,17 +138,20 @@ function planOver(socket: NetlinkSocket, spec: MasqueradeSpec): NftMessage[] {
     if (counterUse(socket, table, name) === undefined) structure.push(...structureOf(group));
     if (!hasRule(socket, group)) structure.push(addRule(postrouting, ruleOf(group)));
   }
-  return [...frame, ...structure, ...elements];
+  return [...frame(), ...structure, ...elements];
 }
 
 function structureOf({ name, addressLength }: Group): NftMessage[] {
   return [createCounter(table, name), createCounterMap(mapOf(name), addressLength === 4 ? ipv4Key : ipv6Key)];
 }
 
-const frame = [
-  addTable(table, "Patchbay: container addresses to masquerade, a map for each subnet"),
-  addBaseChain(postrouting, { type: "nat", hook: NF_INET_POST_ROUTING, priority: 100 }),
-];
+/** What the first subnet needs; there or not. */
+function frame(): NftMessage[] {
+  return [
+    addTable(table, "Patchbay: container addresses to masquerade, a map for each subnet"),
+    addBaseChain(postrouting, { type: "nat", hook: NF_INET_POST_ROUTING, priority: 100 }),
+  ];
+}
 
 function hasRule(socket: NetlinkSocket, group: Group): boolean {
   return listRules(socket, postrouting).some(({ expressions }) => isSameRule(ruleOf(group), expressions));
@@ -157,13 +161,19 @@ function hasRule(socket: NetlinkSocket, group: Group): boolean {
 type Leaving = Map<string, Uint8Array[]>;
 
 function planElements(leaving: Leaving): NftMessage[] {
-  return [...leaving].flatMap(([name, keys]) => keys.map((key) => delElement(mapOf(name), key)));
+  const messages: NftMessage[] = [];
+  for (const [name, keys] of leaving) {
+    for (const key of keys) messages.push(delElement(mapOf(name), key));
+  }
+  return messages;
 }
 
 /** Also removes what only they needed. */
 function planRemoval(socket: NetlinkSocket, leaving: Leaving): NftMessage[] {
-  const unused = [...leaving].filter(([name, keys]) => counterUse(socket, table, name) === keys.length)
-    .map(([name]) => name);
+  const unused: string[] = [];
+  for (const [name, keys] of leaving) {
+    if (counterUse(socket, table, name) === keys.length) unused.push(name);
+  }
   if (unused.length === 0) return planElements(leaving);
   if (tableUse(socket, table) === TABLE_USE + unused.length * SUBNET_USE) return [delTable(table)];
   const rules = listRules(socket, postrouting).filter(({ expressions }) =>

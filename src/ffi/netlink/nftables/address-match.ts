@@ -13,8 +13,11 @@ import { differs, equals } from "./expr/cmp.ts";
 import type { Expression } from "./expr/expression.ts";
 import { destinationAddress, sourceAddress } from "./expr/payload.ts";
 
-export const multicast4: Prefix = { bytes: new Uint8Array(4).fill(224, 0, 1), bits: 4 };
-export const multicast6: Prefix = { bytes: new Uint8Array(16).fill(0xff, 0, 1), bits: 8 };
+export const multicast4: Prefix = { bytes: new Uint8Array([224, 0, 0, 0]), bits: 4 };
+export const multicast6: Prefix = {
+  bytes: new Uint8Array([0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+  bits: 8,
+};
 
 export function from(address: Uint8Array): Expression[] {
   return [sourceAddress(address.length), equals(address)];
