@@ -86,16 +86,19 @@ export const masqueradeKind: ResourceKind<MasqueradeSpec> = {
     const { backend, restated } = spec;
     const steps: (() => void)[] = [];
     const socket = netfilterOf(host);
+    let found = false;
     if (socket !== undefined) {
-      if (backend === "iptables" || restated) steps.push(() => iptablesNft().remove(socket, spec));
+      if (backend === "iptables" || restated) steps.push(() => found = iptablesNft().remove(socket, spec));
       if (backend === "nftables" && !restated) steps.push(() => nftables().remove(socket, spec));
     }
     if (socket !== undefined && restated) {
       const comment = ownership().ownerComment(spec);
-      steps.push(() => nftables().removeWhere(socket, (found) => found === comment));
+      steps.push(() => nftables().removeWhere(socket, (owner) => owner === comment));
       steps.push(() => referenceNft().remove(socket, spec));
     }
-    if (backend === "iptables" || restated) steps.push(() => hasLegacyRules() && iptablesLegacy().remove(spec));
+    if (backend === "iptables" || restated) {
+      steps.push(() => (restated || !found) && hasLegacyRules() && iptablesLegacy().remove(spec));
+    }
     attemptAll(steps);
   },
   sweep(network, isValid, host) {

@@ -151,21 +151,30 @@ function findJumps(socket: NetlinkSocket, postrouting: Chain, chain: Chain, use:
   return guessed.length === count ? guessed : jumpsTo(socket, postrouting, chain);
 }
 
-/** With no addresses, everything of the container in this network goes; else what is for these addresses. */
-export function remove(socket: NetlinkSocket, spec: Named & { addresses: readonly string[] }): void {
+/**
+ * With no addresses, everything of the container in this network goes; else what is for these addresses. Answers
+ * whether there was anything.
+ */
+export function remove(socket: NetlinkSocket, spec: Named & { addresses: readonly string[] }): boolean {
   const name = chainName(spec);
+  let found = false;
   for (const size of families) {
     const { addresses } = ofFamily(spec.addresses, size);
     if (addresses.length === 0 && spec.addresses.length > 0) continue;
     const { postrouting, chainNamed } = natOf(size);
-    removeChain(socket, postrouting, chainNamed(name), spec.addresses.length > 0 ? addresses : undefined);
+    if (removeChain(socket, postrouting, chainNamed(name), spec.addresses.length > 0 ? addresses : undefined)) {
+      found = true;
+    }
   }
+  return found;
 }
 
-function removeChain(socket: NetlinkSocket, postrouting: Chain, chain: Chain, addresses?: Prefix[]): void {
+function removeChain(socket: NetlinkSocket, postrouting: Chain, chain: Chain, addresses?: Prefix[]): boolean {
+  let found = false;
   const plan = (withChain: boolean) => () => {
     const use = chainUse(socket, chain);
     if (use === undefined) return [];
+    found = true;
     const jumps = findJumps(socket, postrouting, chain, use);
     const ours = jumps.filter(({ expressions }) => addresses === undefined || isFrom(addresses, expressions));
     return [
@@ -180,6 +189,7 @@ function removeChain(socket: NetlinkSocket, postrouting: Chain, chain: Chain, ad
     if (!isNetlinkError(error, EBUSY)) throw error;
     commitUnchanged(socket, plan(false));
   }
+  return found;
 }
 
 /** Before 0.8.0 the reference plugins wrote the whole subnet as the source. */
