@@ -43,8 +43,8 @@ export interface FamilyAddresses {
 export function ofFamily(all: readonly string[], size: 4 | 16): FamilyAddresses {
   const addresses: Prefix[] = [], subnets: Prefix[] = [], seen = new Set<string>();
   for (const text of all) {
-    const address = parsePrefix(text)!;
-    if (address.bytes.length !== size) continue;
+    const address = parsePrefix(text);
+    if (address?.bytes.length !== size) continue;
     addresses.push(address);
     const subnet = { bytes: networkOf(address), bits: address.bits };
     const name = formatPrefix(subnet);

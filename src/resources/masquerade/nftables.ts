@@ -65,11 +65,13 @@ interface Group {
   addresses: Uint8Array[];
 }
 
-/** Nothing is outside of 0.0.0.0/0, so an address with no network bits is in no group. */
+const nowhere: Prefix = { bytes: new Uint8Array(4), bits: 0 };
+
+/** Nothing is outside of 0.0.0.0/0, so an address with no network bits is in no group; nor is what is no address. */
 function groupsOf(addresses: readonly string[]): Group[] {
   const groups: Group[] = [];
   for (const text of new Set(addresses)) {
-    const { bytes, bits } = parsePrefix(text)!;
+    const { bytes, bits } = parsePrefix(text) ?? nowhere;
     if (bits === 0) continue;
     const alone = bits === bytes.length * 8;
     const network = alone ? undefined : { bytes: networkOf({ bytes, bits }), bits };
