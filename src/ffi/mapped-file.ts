@@ -6,20 +6,8 @@
  */
 import type { Pointer } from "bun:ffi";
 import { EACCES, EAGAIN, SyscallError } from "./errno.ts";
-import { bind, check, lastErrno, retrying } from "./libc.ts";
+import { bind, check, lastErrno, libc, retrying } from "./libc.ts";
 import { FFIType, ptr, toArrayBuffer } from "./native.ts";
-
-const bindMapping = () =>
-  bind({
-    mmap: {
-      args: ["ptr", "usize", "i32", "i32", "i32", FFIType.i64_fast],
-      returns: "ptr",
-    },
-    munmap: { args: ["ptr", "usize"], returns: "i32" },
-    fcntl: { args: ["i32", "i32", "ptr"], returns: "i32" },
-  });
-let symbols: ReturnType<typeof bindMapping> | undefined;
-const mapping = () => (symbols ??= bindMapping());
 
 /** Makes sure that the file's first `sizeBytes` exist on disk, so that no store into them can fail. */
 export function allocateOnDisk(fd: number, sizeBytes: number, subject: string): void {
@@ -34,7 +22,7 @@ export function allocateOnDisk(fd: number, sizeBytes: number, subject: string): 
 /** Maps the first `sizeBytes` of the file, to be read and written until `unmap`. */
 export function mapShared(fd: number, sizeBytes: number, subject: string): ArrayBuffer {
   const PROT_READ = 1, PROT_WRITE = 2, MAP_SHARED = 1;
-  const address = mapping().mmap(null, sizeBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  const address = libc.mmap(null, sizeBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   // MAP_FAILED is -1, which reads as the largest pointer.
   if (address === null || address > Number.MAX_SAFE_INTEGER || address < 0) {
     throw new SyscallError("mmap", lastErrno(), subject);
@@ -44,7 +32,7 @@ export function mapShared(fd: number, sizeBytes: number, subject: string): Array
 
 /** Ends the mapping. The buffer, and every view of it, must not be touched any more: that would be a SIGSEGV. */
 export function unmap(buffer: ArrayBuffer): void {
-  check("munmap", mapping().munmap(ptr(buffer), buffer.byteLength));
+  check("munmap", libc.munmap(ptr(buffer), buffer.byteLength));
 }
 
 // Open file description locks, fcntl(2): they belong to the descriptor, so they also hold between two users in one
@@ -61,7 +49,7 @@ function lockByte(command: number, type: number, fd: number, offset: number): nu
   requestView.setUint32(8, offset, true);
   requestView.setUint32(12, offset / 2 ** 32, true);
   requestView.setUint32(16, 1, true);
-  return mapping().fcntl(fd, command, request);
+  return libc.fcntl(fd, command, request);
 }
 
 /** Locks one byte, which need not exist, against everybody else; answers false when somebody has it. */
