@@ -64,7 +64,8 @@ export function inNetns<T>(netns: number, home: number, work: () => T): T {
   try {
     return work();
   } finally {
-    if (libc.setns(home, CLONE_NEWNET) !== 0) {
+    // Once more: what is refused the first time may be let through the second, and there is no other way on.
+    if (libc.setns(home, CLONE_NEWNET) !== 0 && libc.setns(home, CLONE_NEWNET) !== 0) {
       // Anything done from here on, undoing included, would be done to the container instead of the host.
       warn(`cannot return from a container's namespace: ${errnoText(lastErrno())}; giving up, DEL will clean up`);
       exitNow(1);
