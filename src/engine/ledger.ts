@@ -159,6 +159,15 @@ export function listLedgers(network: string, plugin: string): LedgerRecord[] {
     .filter(({ header }) => header.plugin === plugin && header.network === network);
 }
 
+/** GC's part in what was never begun: an ADD that was killed before it wrote its first line leaves an empty file. */
+export function removeEmptyLedgers(network: string): void {
+  const directory = networkDirectory(network);
+  for (const name of listDirectory(directory)) {
+    if (identify(`${directory}/${name}`, false).size === 0) removeFile(`${directory}/${name}`);
+  }
+  removeEmptyDirectory(directory);
+}
+
 /** The last act of DEL. A file that cannot be read as a ledger goes too. */
 export function removeLedger(owner: Owner, plugin: string): void {
   try {

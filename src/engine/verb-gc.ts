@@ -6,7 +6,7 @@
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
 import { field, isObject } from "../cni/json.ts";
 import { delegate } from "./delegate.ts";
-import { listLedgers, removeLedger } from "./ledger.ts";
+import { listLedgers, removeEmptyLedgers, removeLedger } from "./ledger.ts";
 import { type VerbCall, withHost } from "./run.ts";
 import { joined, removeRecorded, withDelHost } from "./verb-del.ts";
 
@@ -35,6 +35,7 @@ export function runGc({ plugin, invocation, document }: VerbCall): undefined {
       });
     });
   }
+  attempt(() => removeEmptyLedgers(conf.name));
   withHost({ ...invocation, netnsPath: "" }, true, (host) => {
     attempt(() => plugin.gc?.(conf, isValid, host));
   });

@@ -14,7 +14,7 @@ const sound = {
   "src/plugins/main/x/x.ts": 'import type { Y } from "./x.schema.ts";\nexport default {} as Y;\n',
   "src/plugins/main/x/x.schema.ts":
     'import { z } from "zod";\nexport type Y = object;\nexport const y = z.object({});\n',
-  "src/runtime/show.ts": 'const text = `\nimport nothing\n`; // console.log(text)\nexport { text };\n',
+  "src/runtime/show.ts": "const text = `\nimport nothing\n`; // console.log(text)\nexport { text };\n",
 };
 
 /** What is found in the sound tree with these files added or replaced. */

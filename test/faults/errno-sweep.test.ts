@@ -83,7 +83,10 @@ test.each(rows)("$plugin $verb with each system call failing once", async ({ plu
     if (verb === "DEL") await net.add(container);
     points = await pointsOf(machine, patchbayPlugins(), call(container));
   }
-  const queue = points.flatMap((point) => (failures[point.syscall] ?? []).map((errno) => ({ ...point, errno })));
+  const queue = points
+    // The runtime's own threads: it ends itself when it cannot have one, before or after any line of ours.
+    .filter(({ line }) => !line.includes("CLONE_THREAD"))
+    .flatMap((point) => (failures[point.syscall] ?? []).map((errno) => ({ ...point, errno })));
   const total = queue.length;
   const wrong: string[] = [];
   let hits = 0;
@@ -99,7 +102,7 @@ test.each(rows)("$plugin $verb with each system call failing once", async ({ plu
     if (run.code === 0 && verb === "DEL" && run.stdout !== "") found.push(`DEL printed ${run.stdout}`);
     const toldError = documents?.code > 0 && documents?.msg;
     // When stdout itself fails there is nowhere to tell it.
-    if (run.code === 1 && !toldError && !/^(\[.*\] )?write\(1,/.test(point.line)) {
+    if (run.code === 1 && !toldError && !/^\d+ +write\(1,/.test(point.line)) {
       found.push(`no error: ${run.stdout}`);
     }
     for (let count = 0; count < 2; count++) await net.del(container);

@@ -29,12 +29,15 @@ export interface Injected {
   trace: string;
 }
 
+const LIMIT_MS = 30_000;
+
 /** Runs the call under strace with the given arguments; see `killAt`, `failAt` and `pointsOf`. */
 async function traced(machine: Machine, bin: string, call: Call, strace: string[]): Promise<Omit<Injected, "hit">> {
   const environment = Object.entries(environmentOf(bin, call)).map(([name, value]) => `${name}=${value}`);
   const plugin = machine.start(["env", "-i", ...environment, join(bin, call.plugin)]);
   await waitingForStdin(plugin.pid);
-  const tracer = Bun.spawn(["strace", "-f", "-p", String(plugin.pid), ...strace], {
+  // Written to a program, each line begins with the process it is of.
+  const tracer = Bun.spawn(["strace", "-f", "-o", "|cat >&2", "-p", String(plugin.pid), ...strace], {
     stdout: "ignore",
     stderr: "pipe",
   });
@@ -49,18 +52,21 @@ async function traced(machine: Machine, bin: string, call: Call, strace: string[
     resolve();
   })();
   await attached;
-  plugin.stdin.write(stdinOf(call));
-  await plugin.stdin.end();
-  const [stdout] = await Promise.all([
-    plugin.stdout.text(),
-    plugin.stderr.text(),
-    plugin.exited,
-    collected,
-    tracer.exited,
-  ]);
+  // One that is killed as it reads leaves a broken pipe.
+  await (async () => (plugin.stdin.write(stdinOf(call)), await plugin.stdin.end()))().catch(() => {});
+  let hung = false;
+  const limit = setTimeout(() => {
+    hung = true;
+    plugin.kill("SIGKILL");
+    tracer.kill("SIGKILL");
+  }, LIMIT_MS);
+  const output = [plugin.stdout.text(), plugin.stderr.text()];
+  const [stdout] = await Promise.all([...output, plugin.exited, collected, tracer.exited]) as string[];
+  clearTimeout(limit);
   const trace = chunks.join("");
+  if (hung) throw new Error(`${call.plugin} ${call.command} with ${strace.join(" ")} did not end:\n${trace}`);
   if (!trace.includes("attached")) throw new Error(`strace did not attach: ${trace}`);
-  return { code: plugin.signalCode === null ? plugin.exitCode! : undefined, stdout, trace };
+  return { code: plugin.signalCode === null ? plugin.exitCode! : undefined, stdout: stdout!, trace };
 }
 
 /** Ends the plugin by SIGKILL as it enters the call. */
@@ -91,8 +97,7 @@ export async function pointsOf(machine: Machine, bin: string, call: Call): Promi
   const points = [];
   let main: string | undefined;
   for (const line of trace.split("\n")) {
-    // `[pid 12] read(0, …`; without the prefix while there is only one thread.
-    const [, pid = "main", syscall] = line.match(/^(?:\[pid +(\d+)\] )?([a-z_0-9]+)\(/) ?? [];
+    const [, pid, syscall] = line.match(/^(\d+) +([a-z_0-9]+)\(/) ?? [];
     if (syscall === undefined) continue;
     if (main === undefined && /read\(0,/.test(line)) main = pid;
     if (main !== pid) continue;
