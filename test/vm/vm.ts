@@ -71,13 +71,10 @@ function conclude(passed: number, failed: number, skipped: number): number {
 function script(files: string[]): string {
   const names = skippedHere.map(({ name }) => name.replace(/[^\w ]/g, "\\$&"));
   const command = [
-    ...[
-      process.execPath,
-      "test",
-      `--timeout=${TEST_TIMEOUT_MS}`,
-      "--reporter=junit",
-      `--reporter-outfile=${SHARE}/${REPORT}`,
-    ],
+    process.execPath,
+    "test",
+    `--timeout=${TEST_TIMEOUT_MS}`,
+    ...["--reporter=junit", `--reporter-outfile=${SHARE}/${REPORT}`],
     ...(names.length > 0 ? ["-t", `^(${names.join("|")})$`] : []),
     ...files.map((path) => resolve(root, path)),
   ];
