@@ -163,11 +163,8 @@ function hotPath(sources: Map<string, Source>): string[] {
 }
 
 function pluginTable(root: string, table: readonly string[]): string[] {
-  const folders = ["main", "ipam", "meta"].flatMap((kind) =>
-    readdirSync(join(root, "src/plugins", kind), { withFileTypes: true })
-      .filter((entry) => existsSync(join(root, "src/plugins", kind, entry.name, `${entry.name}.ts`)))
-      .map((entry) => entry.name)
-  ).sort();
+  const folders = filesBelow(root, "src/plugins").filter((path) => basename(dirname(path)) === basename(path, ".ts"))
+    .map((path) => basename(path, ".ts")).sort();
   const findings: string[] = [];
   if (table.join() !== table.toSorted().join()) findings.push("src/plugins/table.ts: is not sorted");
   for (const name of folders.filter((name) => !table.includes(name))) {
