@@ -45,6 +45,8 @@ async function main(): Promise<number> {
 
   const suites = positionals.length > 0 ? positionals : [...new Bun.Glob("test/vm/suites/*.test.ts").scanSync(root)];
   const files = options.skipped === undefined ? suites : [...new Set(skippedHere.map(({ file }) => file))];
+  // Without a file's name `bun test` would run everything.
+  if (files.length === 0) throw new Error(`${options.skipped ?? "test/vm/suites"} names no test to run`);
   const thisRelease = Bun.spawnSync(["uname", "-r"]).stdout.toString().trim();
   say(`booting Linux ${kernel.release} (this machine runs ${thisRelease}) for ${files.length} test files`);
 
