@@ -170,7 +170,7 @@ describe("dist/patchbay", () => {
 
     const log = join(directory, "files.log");
     run("strace", call, ["-f", "-o", log, "-e", "trace=%file", plugin], hostile);
-    expect(readFileSync(log, "utf8")).toContain("/proc/self/environ");
+    expect(readFileSync(log, "utf8")).toMatch(/execve\(.*\n(.*\n)*.*exited with 0/);
     const touched = readFileSync(log, "utf8").split("\n").filter((line) => line.includes(hostile));
     expect(touched.filter((line) => !line.includes("getcwd("))).toEqual([]);
   });

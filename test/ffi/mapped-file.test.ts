@@ -28,7 +28,7 @@ function file(sizeBytes: number): { path: string; fd: number } & Disposable {
 }
 
 /** Runs `body` in several processes at once, with `words` mapped and `me` counting them; answers what they print. */
-async function inProcesses(path: string, body: string, engine: Record<string, string> = {}): Promise<string[]> {
+async function inProcesses(path: string, body: string): Promise<string[]> {
   const source = `
     import { O_RDWR, openFile, fileSize } from "${import.meta.dir}/../../src/ffi/files.ts";
     import { mapShared } from "${import.meta.dir}/../../src/ffi/mapped-file.ts";
