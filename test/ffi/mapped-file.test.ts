@@ -28,7 +28,7 @@ function file(sizeBytes: number): { path: string; fd: number } & Disposable {
 }
 
 /** Runs `body` in several processes at once, with `words` mapped and `me` counting them; answers what they print. */
-async function inProcesses(path: string, body: string): Promise<string[]> {
+async function inProcesses(path: string, body: string, engine: Record<string, string> = {}): Promise<string[]> {
   const source = `
     import { O_RDWR, openFile, fileSize } from "${import.meta.dir}/../../src/ffi/files.ts";
     import { mapShared } from "${import.meta.dir}/../../src/ffi/mapped-file.ts";
@@ -42,7 +42,11 @@ async function inProcesses(path: string, body: string): Promise<string[]> {
   const children = Array.from(
     { length: PROCESSES },
     (_, me) =>
-      Bun.spawn([process.execPath, "-e", source, "--", String(me + 1)], { stdout: "pipe", stderr: "inherit" }),
+      Bun.spawn([process.execPath, "-e", source, "--", String(me + 1)], {
+        stdout: "pipe",
+        stderr: "inherit",
+        env: { ...process.env, ...engine },
+      }),
   );
   const printed = await Promise.all(children.map((child) => child.stdout.text()));
   for (const child of children) expect(await child.exited).toBe(0);
