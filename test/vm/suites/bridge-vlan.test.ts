@@ -7,7 +7,7 @@ import { lacks } from "../../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { network } from "../../support/network.ts";
-import { patchbayPlugins } from "../../support/plugins.ts";
+import { GO_PLUGINS, patchbayPlugins } from "../../support/plugins.ts";
 import { ping } from "../../support/traffic.ts";
 
 const vlanTest = test.skipIf(lacks("bridge VLAN filtering"));
@@ -209,6 +209,25 @@ vlanTest("GC takes what is not valid any more, and leaves the rest of the VLAN a
   await net.check(stays);
   expect(await ping(machine, stays, "10.20.0.1")).toBe(true);
 });
+
+vlanTest.each([{ by: "the Go plugins" }, { by: "us, and the ledger is lost" }])(
+  "CHECK and DEL know a VLAN attachment made by $by",
+  async ({ by }) => {
+    await using machine = await openMachine();
+    const [first, container] = await containers(machine, 2) as [Container, Container];
+    const conf = { ...tagged, cniVersion: "1.0.0", macspoofchk: true, ipMasq: true };
+    const ours = network(machine, conf);
+    const maker = by.startsWith("us") ? ours : network(machine, conf, GO_PLUGINS);
+    await maker.add(first);
+    await maker.del(first);
+    const before = await quietMoment(machine);
+    const prevResult = await maker.add(container);
+    await machine.sh("rm -rf /run/patchbay");
+    await ours.check(container, { conf: { prevResult } });
+    await ours.del(container, { conf: { prevResult } });
+    expect(await leftSince(before, machine)).toEqual([]);
+  },
+);
 
 const broken: { name: string; how: string; says: RegExp }[] = [
   { name: "VLAN gone", how: "bridge vlan del dev $PORT vid 100", says: /VLAN 100/ },
