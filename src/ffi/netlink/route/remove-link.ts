@@ -2,6 +2,7 @@
  * Removing a link without waiting for the kernel to have forgotten it (see ffi/reaper.ts): done when nobody can see it
  * any more and its name is free.
  */
+import { bind } from "../../libc.ts";
 import { sendFromChild } from "../../reaper.ts";
 import { endingSoFar } from "../../spawn.ts";
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../socket.ts";
@@ -9,8 +10,8 @@ import { NLM_F_ACK, NLM_F_REQUEST, Writer } from "../wire.ts";
 import { RTM_DELLINK } from "../uapi/rtnetlink.ts";
 import { delLink, linkIndex, linkMessage } from "./link.ts";
 
-/** Between two looks; the whole takes one to two milliseconds. */
-const LOOK_EVERY_MS = 0.05;
+/** Between two looks. One removal takes one to two milliseconds; of many at once, each waits for those before it. */
+const FIRST_PAUSE_US = 50, LONGEST_PAUSE_US = 2000;
 
 /**
  * `ip link del`, as far as anybody can tell. `socket` is one in the link's namespace, and `inside` runs its argument
@@ -30,13 +31,15 @@ export function removeLink(
   try {
     const child = sendFromChild(theirs.fd, writer.bytes.slice(0, writer.length));
     if (child === undefined) return delLink(socket, ifName);
-    for (;;) {
+    // Not Bun.sleepSync, which does not sleep at all for less than a millisecond.
+    const { usleep } = bind({ usleep: { args: ["u32"], returns: "i32" } });
+    for (let pauseUs = FIRST_PAUSE_US;; pauseUs = Math.min(Math.ceil(pauseUs * 1.3), LONGEST_PAUSE_US)) {
       // Asked in this order: the child may end between the two.
       const ended = endingSoFar(child) !== undefined;
       if (linkIndex(socket, ifName) === undefined) return "deleted";
       // Refused, or killed before the kernel answered: what it left undone is ours, and so is the kernel's reason.
       if (ended) return delLink(socket, ifName);
-      Bun.sleepSync(LOOK_EVERY_MS);
+      usleep(pauseUs);
     }
   } finally {
     theirs.close();
