@@ -67,7 +67,12 @@ function enterNamespaces(): number {
   const script = 'mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns && exec "$@"';
   const again = [process.execPath, import.meta.path, "--inside", ...process.argv.slice(2)];
   const unshare = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", script, "sh", ...again];
-  return Bun.spawnSync(unshare, { stdin: "ignore", stdout: "inherit", stderr: "inherit" }).exitCode;
+  const inner = Bun.spawnSync(unshare, { stdin: "ignore", stdout: "inherit", stderr: "inherit" });
+  if (inner.signalCode !== undefined && inner.signalCode !== null) {
+    console.error(`[bench] ended by ${inner.signalCode}; nothing was written`);
+    return 1;
+  }
+  return inner.exitCode;
 }
 
 async function measure() {
