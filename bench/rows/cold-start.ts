@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import { build, flags } from "../../compile/build.ts";
 import type { Bench, Benchmark, Row } from "../bench.ts";
 import { PATH, succeed } from "../call.ts";
-import { forget, prepare, type Program } from "../process.ts";
+import { forget, prepare, type Program, readAgain } from "../process.ts";
 import { shuffled, summarise } from "../statistics.ts";
 
 const root = resolve(import.meta.dir, "../..");
@@ -67,6 +67,7 @@ function afterBoot(bench: Bench, version: Program): Row {
   const first = succeed(run).ms;
   const samples: number[] = [];
   for (let count = 0; count < bench.runs(200); count++) samples.push(succeed(run).ms);
+  readAgain(machine.patchbay); // as the benchmarks after this one expect it
   const note = `page cache filled by page faults; the first start took ${first.toFixed(0)} ms`;
   return { name: "cold start: bridge VERSION after a boot", unit: "ms", ours: summarise(samples), note };
 }
