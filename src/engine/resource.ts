@@ -25,6 +25,11 @@ export interface ResourceKind<Spec, Made = void> {
   verify(spec: Spec, host: Host): string[];
   /** Takes it away. What is absent, or has become somebody else's, counts as taken away. */
   remove(spec: Spec, host: Host): void;
+  /**
+   * Makes again what `verify` finds missing or altered, and leaves alone what is right (`patchbay repair`). A kind
+   * without it cannot be repaired while the container runs, only deleted and added again.
+   */
+  repair?(spec: Spec, host: Host): void;
   /** One line a person reads: `veth eth0 in the container, vethab12cd34 on the host`. */
   describe(spec: Spec): string;
   /**
