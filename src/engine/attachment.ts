@@ -33,6 +33,7 @@ function facts<Config extends PluginConfig>({ conf, invocation, host }: Call<Con
     ifName: invocation.ifName,
     netnsPath: invocation.netnsPath,
     cniArgs: invocation.cniArgs,
+    stdin: invocation.stdin,
     host,
   };
 }

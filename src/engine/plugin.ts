@@ -30,6 +30,8 @@ export interface Attachment<Config> {
   readonly netnsPath: string;
   /** CNI_ARGS word for word; see cni/args.ts for reading it. */
   readonly cniArgs: string;
+  /** The configuration word for word: once parsed, nobody can tell whether a key stood there twice. */
+  readonly stdin: string;
   /** Already converted to the newest version. */
   readonly prevResult: Result | undefined;
   /** True when nothing may be made: the list is restated for DEL, CHECK or `plan`. */

@@ -12,6 +12,7 @@ const table: Record<string, () => AnyPlugin> = {
   "host-local": () => require("./ipam/host-local/host-local.ts").default,
   "loopback": () => require("./main/loopback/loopback.ts").default,
   "static": () => require("./ipam/static/static.ts").default,
+  "tuning": () => require("./meta/tuning/tuning.ts").default,
 };
 
 export const pluginNames: readonly string[] = Object.keys(table);

@@ -11,9 +11,11 @@ const table: Record<string, () => AnyKind> = {
   "bridge-port": () => require("./bridge-port.ts").bridgePortKind,
   "carrier": () => require("./carrier.ts").carrierKind,
   "forwarding": () => require("./forwarding.ts").forwardingKind,
+  "link-settings": () => require("./link-settings.ts").linkSettingsKind,
   "loopback-up": () => require("./loopback-up.ts").loopbackUpKind,
   "mac-spoof-check": () => require("./mac-spoof-check.ts").macSpoofCheckKind,
   "masquerade": () => require("./masquerade.ts").masqueradeKind,
+  "sysctls": () => require("./sysctls.ts").sysctlsKind,
   "veth": () => require("./veth.ts").vethKind,
   "vlan-gateway": () => require("./vlan-gateway.ts").vlanGatewayKind,
 };

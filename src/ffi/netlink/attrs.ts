@@ -89,6 +89,7 @@ export const u32 = row<number>({ write: (w, v) => void w.u32(v), read: (p) => vi
 export const s32 = row<number>({ write: (w, v) => void w.u32(v >>> 0), read: (p) => view(p, 4).getInt32(0, true) });
 export const u16be = row<number>({ write: (w, v) => void w.u16be(v), read: (p) => view(p, 2).getUint16(0, false) });
 export const u32be = row<number>({ write: (w, v) => void w.u32be(v), read: (p) => view(p, 4).getUint32(0, false) });
+export const u64 = row<bigint>({ write: (w, v) => void w.u64(v), read: (p) => view(p, 8).getBigUint64(0, true) });
 export const u64be = row<bigint>({
   write: (w, v) => void w.u64be(v),
   read: (p) => view(p, 8).getBigUint64(0, false),

@@ -100,6 +100,12 @@ export class Writer {
     return this;
   }
 
+  u64(value: bigint): this {
+    this.view.setBigUint64(this.length, value, true);
+    this.length += 8;
+    return this;
+  }
+
   u64be(value: bigint): this {
     this.view.setBigUint64(this.length, value, false);
     this.length += 8;

@@ -11,6 +11,7 @@ import { type AttrsOf, attrTable, binary, custom, nest, text, u32, u8 } from "..
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
 import {
+  IFF_ALLMULTI,
   IFF_PROMISC,
   IFF_RUNNING,
   IFF_UP,
@@ -75,6 +76,9 @@ const linkAttrs = attrTable("IFLA", {
   linkInfo: nest(IFLA_LINKINFO, linkInfoAttrs),
 });
 
+/** An ifb has no settings of its own. */
+export const ifbKind: LinkKind = { name: "ifb" };
+
 export interface NewLink {
   ifName: string;
   kind: LinkKind;
@@ -106,16 +110,19 @@ export interface LinkChange {
   address?: Uint8Array;
   mtu?: number;
   master?: number;
+  txQueueLength?: number;
   up?: boolean;
   promiscuous?: boolean;
+  allMulticast?: boolean;
 }
 
 /** `ip link set`. */
 export function setLink(socket: NetlinkSocket, link: { index: number; name: string }, change: LinkChange): void {
-  const { up, promiscuous, ...attributes } = change;
+  const { up, promiscuous, allMulticast, ...attributes } = change;
   let flags = 0, mask = 0;
   if (up !== undefined) [flags, mask] = [flags | (up ? IFF_UP : 0), mask | IFF_UP];
   if (promiscuous !== undefined) [flags, mask] = [flags | (promiscuous ? IFF_PROMISC : 0), mask | IFF_PROMISC];
+  if (allMulticast !== undefined) [flags, mask] = [flags | (allMulticast ? IFF_ALLMULTI : 0), mask | IFF_ALLMULTI];
   socket.request({
     what: `RTM_NEWLINK ${link.name}`,
     type: RTM_NEWLINK,
@@ -180,6 +187,7 @@ export interface Link {
   up: boolean;
   mac: string;
   mtu: number;
+  txQueueLength: number;
   master: number | undefined;
   /** The other end of a veth, the parent of a macvlan. */
   link: number | undefined;
@@ -204,6 +212,7 @@ const linkReading = attrTable("IFLA", {
   ifName: text(IFLA_IFNAME),
   address: binary(IFLA_ADDRESS),
   mtu: u32(IFLA_MTU),
+  txQueueLength: u32(IFLA_TXQLEN),
   link: u32(IFLA_LINK),
   linkNetnsId: u32(IFLA_LINK_NETNSID),
   master: u32(IFLA_MASTER),
@@ -242,6 +251,7 @@ export function decodeLink(payload: Uint8Array): Link {
     up: (header.flags & IFF_UP) !== 0,
     mac: attributes.address === undefined ? "" : formatMac(attributes.address),
     mtu: attributes.mtu ?? 0,
+    txQueueLength: attributes.txQueueLength ?? 0,
     master: attributes.master,
     link: attributes.link,
     linkNetnsId: attributes.linkNetnsId,

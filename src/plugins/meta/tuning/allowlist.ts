@@ -1,0 +1,43 @@
+/**
+ * Which sysctls a host allows: lines of /etc/cni/tuning/allowlist.conf, each a regular expression that may match
+ * anywhere in a key as it is configured. A file without lines allows none.
+ *
+ * They are written for Go's syntax (RE2). What it has and this engine lacks, or means something else, is refused rather
+ * than guessed at: a list that is misread could allow anything.
+ */
+import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
+
+/** Throws a CniError of code 7 for the first key that no line of `text` matches. */
+export function checkAllowed(keys: readonly string[], text: string): void {
+  const lines = text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+  const patterns = lines.map(compile);
+  for (const key of keys) {
+    if (patterns.some((pattern) => pattern.test(key))) continue;
+    throw new CniError(
+      INVALID_CONFIG,
+      `Sysctl ${key} is not allowed. Only the following sysctls are allowed: [${lines.join(" ")}]`,
+    );
+  }
+}
+
+/** Look-around and back references, which RE2 has not; [:classes:], which would be read as the letters in them. */
+const MEANT_OTHERWISE = /\(\?<?[=!]|\\[1-9k]|\[:\^?\w+:\]/;
+
+function compile(line: string): RegExp {
+  const reason = MEANT_OTHERWISE.exec(line);
+  try {
+    if (reason !== null) throw new SyntaxError(`${reason[0]} is not supported`);
+    // Go lets any punctuation be escaped, this engine only what has a meaning.
+    const escaped = line.replace(/\\([^\w^$\\.*+?()[\]{}|/])/g, (_, character: string) => {
+      return `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`;
+    });
+    return new RegExp(escaped.replaceAll("\\_", "_"), "u");
+  } catch (error) {
+    throw new CniError(
+      INVALID_CONFIG,
+      `the sysctl allowlist has a line that is no regular expression: ${line}`,
+      (error as Error).message,
+      { cause: error },
+    );
+  }
+}
