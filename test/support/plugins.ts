@@ -5,12 +5,12 @@
  */
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { pluginNames } from "../../src/plugins/table.ts";
 import type { Container, Machine, Outcome, RunOptions } from "./machine.ts";
 
 export const GO_PLUGINS = "/usr/lib/cni";
 export const PATCHBAY = resolve(import.meta.dir, "../../dist/patchbay");
 
-const LINKED = ["loopback", "bridge", "host-local", "static"];
 let linked: string | undefined;
 
 /** A directory with the built binary under each plugin's name, for CNI_PATH; PATCHBAY_TEST_PLUGINS names another. */
@@ -20,7 +20,7 @@ export function patchbayPlugins(): string {
   if (!existsSync(PATCHBAY)) throw new Error("dist/patchbay is missing: run `npm run build` first");
   const directory = resolve(PATCHBAY, "../test-plugins");
   mkdirSync(directory, { recursive: true });
-  for (const name of LINKED) {
+  for (const name of pluginNames) {
     if (!existsSync(join(directory, name))) symlinkSync(PATCHBAY, join(directory, name));
   }
   return linked = directory;
