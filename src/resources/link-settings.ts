@@ -3,13 +3,13 @@
  * file in the form and the place of the reference plugin `tuning`, so that its DEL can put back what our ADD changed,
  * and ours what its ADD did.
  *
- * The file is as old as the first ADD: it stays when ADD is repeated, and it is what DEL goes by. The ledger serves
- * where there is no file.
+ * The file is as old as the first ADD: what it says stays when ADD is repeated, and is what DEL goes by. The ledger
+ * serves for what it does not say.
  */
-import { CniError, INTERNAL } from "../cni/error.ts";
+import { CniError, INTERNAL, INVALID_CONFIG } from "../cni/error.ts";
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
-import { EEXIST, isErrno } from "../ffi/errno.ts";
+import { EADDRNOTAVAIL, EINVAL, ERANGE } from "../ffi/errno.ts";
 import {
   closeFile,
   makeDirectories,
@@ -18,6 +18,7 @@ import {
   O_NOFOLLOW,
   O_WRONLY,
   openFile,
+  overwriteFile,
   readTextFile,
   removeFile,
   writeAll,
@@ -47,27 +48,28 @@ export interface LinkSettingsSpec {
   before?: LinkSettings;
 }
 
-export const linkSettingsKind: ResourceKind<LinkSettingsSpec, { wroteBackup: boolean }> = {
+export const linkSettingsKind: ResourceKind<LinkSettingsSpec, Backup> = {
   kind: "link-settings",
-  unmade: { wroteBackup: false },
+  unmade: {},
   apply(spec, host) {
     const { ifName, wanted } = spec;
-    const wroteBackup = writeBackup(spec);
+    const backup = keepBackup(spec);
     try {
       setLink(host.container!.route, { index: spec.index!, name: ifName }, changeTo(wanted));
     } catch (error) {
-      putBack(spec, spec.before!, host);
-      if (wroteBackup) removeFile(spec.backupFile);
+      linkSettingsKind.undo!(spec, backup, host);
       if (!isNetlinkError(error)) throw error;
-      throw new CniError(INTERNAL, `failed to set ${words(wanted)} of "${ifName}": ${error.message}`, "", {
+      const code = isNetlinkError(error, EINVAL, ERANGE, EADDRNOTAVAIL) ? INVALID_CONFIG : INTERNAL;
+      throw new CniError(code, `failed to set ${words(wanted)} of "${ifName}": ${error.message}`, "", {
         cause: error,
       });
     }
-    return { wroteBackup };
+    return backup;
   },
-  undo(spec, { wroteBackup }, host) {
+  undo(spec, { earlier }, host) {
     putBack(spec, spec.before!, host);
-    if (wroteBackup) removeFile(spec.backupFile);
+    if (earlier === undefined) removeFile(spec.backupFile);
+    else replaceText(spec.backupFile, earlier);
   },
   verify({ ifName, wanted }, host) {
     const link = getLink(host.container!.route, ifName);
@@ -88,7 +90,7 @@ export const linkSettingsKind: ResourceKind<LinkSettingsSpec, { wroteBackup: boo
     return differences;
   },
   remove(spec, host) {
-    putBack(spec, readBackup(spec.backupFile) ?? spec.before ?? {}, host);
+    putBack(spec, { ...spec.before, ...parseBackup(readTextFile(spec.backupFile)) }, host);
     removeFile(spec.backupFile);
   },
   repair({ ifName, wanted }, host) {
@@ -138,40 +140,50 @@ function putBack({ ifName, index }: LinkSettingsSpec, before: LinkSettings, host
   }
 }
 
-/** Answers whether it is ours: one that is there and can be read is older, and stays. */
-function writeBackup({ backupFile, before }: LinkSettingsSpec): boolean {
-  makeDirectories(backupFile.slice(0, backupFile.lastIndexOf("/")), 0o700);
-  const create = () => openFile(backupFile, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
-  let fd: number;
-  try {
-    fd = create();
-  } catch (error) {
-    if (!isErrno(error, EEXIST)) throw error;
-    if (readBackup(backupFile) !== undefined) return false;
-    removeFile(backupFile);
-    fd = create();
+/** What stood in the file before this ADD wrote it, if it was there. */
+interface Backup {
+  earlier?: string;
+}
+
+/** An earlier ADD's stays, and gets what that one did not change. One that a crash cut off counts as none. */
+function keepBackup({ backupFile, before }: LinkSettingsSpec): Backup {
+  const earlier = readTextFile(backupFile);
+  const kept = parseBackup(earlier);
+  if (kept !== undefined) {
+    replaceText(backupFile, textOf({ ...before, ...kept }));
+    return { earlier };
   }
+  if (earlier !== undefined) removeFile(backupFile);
+  makeDirectories(backupFile.slice(0, backupFile.lastIndexOf("/")), 0o700);
+  const fd = openFile(backupFile, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
   try {
-    writeAll(fd, utf8(JSON.stringify(before, null, 1)), backupFile);
+    writeAll(fd, utf8(textOf(before!)), backupFile);
   } catch (error) {
     removeFile(backupFile);
     throw error;
   } finally {
     closeFile(fd);
   }
-  return true;
+  return {};
 }
 
-/** Undefined when there is none, or one that a crash cut off. */
-function readBackup(path: string): LinkSettings | undefined {
+/** As the reference plugin formats it. */
+function textOf({ mac, promisc, mtu, allmulti, txQLen }: LinkSettings): string {
+  return JSON.stringify({ mac, promisc, mtu, allmulti, txQLen }, null, 1);
+}
+
+function replaceText(file: string, text: string): void {
+  const present = readTextFile(file) ?? "";
+  if (present !== text) overwriteFile(file, text, utf8(present).length);
+}
+
+function parseBackup(text: string | undefined): LinkSettings | undefined {
+  if (text === undefined) return undefined;
   let document: Record<string, unknown> | null;
   try {
-    const text = readTextFile(path);
-    if (text === undefined) return undefined;
     document = JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
+  } catch {
+    return undefined;
   }
   const { mac, promisc, mtu, allmulti, txQLen } = document ?? {};
   const settings: LinkSettings = {};

@@ -6,7 +6,7 @@
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
-import { EACCES, EBUSY, EINVAL, ENOENT, EOPNOTSUPP, EPERM, ERANGE, isErrno } from "../ffi/errno.ts";
+import { EACCES, EBUSY, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, ERANGE, isErrno } from "../ffi/errno.ts";
 import { readSysctl, writeSysctl } from "../ffi/sysctl.ts";
 import { warn } from "../ffi/warn.ts";
 
@@ -116,8 +116,8 @@ function isSameValue(wanted: string, is: string | undefined): boolean {
 }
 
 function refused(key: string, value: string, error: unknown): unknown {
-  if (!isErrno(error, ENOENT, EINVAL, ERANGE)) return error;
-  const reason = isErrno(error, ENOENT) ? "this kernel has no such key" : "the kernel refuses the value";
+  if (!isErrno(error, ENOENT, EISDIR, EINVAL, ERANGE)) return error;
+  const reason = isErrno(error, ENOENT, EISDIR) ? "this kernel has no such key" : "the kernel refuses the value";
   return new CniError(
     INVALID_CONFIG,
     `failed to set sysctl "${key}" to "${value}": ${(error as Error).message}`,
