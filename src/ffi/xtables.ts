@@ -43,14 +43,17 @@ export function tablesForm(path: string | undefined): TablesForm {
     if (identity(`${directory}/xtables-legacy-multi`) === program) return "legacy";
     if (identity(`${directory}/xtables-multi`) === program) return "legacy";
   }
-  return hasLegacyNat(4) || hasLegacyNat(6) ? "legacy" : "nft";
+  return hasLegacyTable(4, "nat") || hasLegacyTable(6, "nat") ? "legacy" : "nft";
 }
 
-/** Whether the older kernel tables of this namespace have a nat table. The file is there only with those tables. */
-export function hasLegacyNat(family: 4 | 6): boolean {
+/**
+ * Whether the older kernel tables of this namespace have this one. The file is there only with those tables, and a table
+ * that has been used is there until the machine restarts, even empty.
+ */
+export function hasLegacyTable(family: 4 | 6, name: string): boolean {
   try {
     const names = readTextFile(family === 4 ? "/proc/net/ip_tables_names" : "/proc/net/ip6_tables_names");
-    return names !== undefined && names.split("\n").includes("nat");
+    return names !== undefined && names.split("\n").includes(name);
   } catch (error) {
     if (isErrno(error, EACCES)) return false;
     throw error;

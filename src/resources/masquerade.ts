@@ -5,7 +5,7 @@
  */
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
-import { SyscallError } from "../ffi/errno.ts";
+import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import type { MasqueradeBackend } from "./masquerade-backend.ts";
 import { netfilterOf } from "./netfilter-socket.ts";
 
@@ -25,22 +25,9 @@ export interface MasqueradeSpec {
 
 // Loaded when used: a process needs one of them, if any.
 const nftables = (): typeof import("./masquerade/nftables.ts") => require("./masquerade/nftables.ts");
-const iptablesNft = (): typeof import("./masquerade/iptables-nft.ts") => require("./masquerade/iptables-nft.ts");
-const iptablesLegacy = (): typeof import("./masquerade/iptables-legacy.ts") =>
-  require("./masquerade/iptables-legacy.ts");
+const iptables = (): typeof import("./masquerade/iptables.ts") => require("./masquerade/iptables.ts");
 const referenceNft = (): typeof import("./masquerade/reference-nft.ts") => require("./masquerade/reference-nft.ts");
 const ownership = (): typeof import("./owner-comment.ts") => require("./owner-comment.ts");
-const xtables = (): typeof import("../ffi/xtables.ts") => require("../ffi/xtables.ts");
-
-function isLegacyHost(): boolean {
-  const { findInPath, tablesForm } = xtables();
-  return tablesForm(findInPath("iptables")) === "legacy";
-}
-
-/** Tables that iptables-legacy has used are there until the machine restarts, even empty ones. */
-function hasLegacyRules(): boolean {
-  return xtables().hasLegacyNat(4) || xtables().hasLegacyNat(6);
-}
 
 /** Tries every step, and throws what went wrong in any. */
 function attemptAll(steps: (() => void)[]): void {
@@ -57,21 +44,21 @@ function attemptAll(steps: (() => void)[]): void {
 }
 
 function verifyBackend(backend: MasqueradeBackend, spec: MasqueradeSpec, host: Host): string[] {
-  if (backend === "nftables") return nftables().verify(host.netfilter, spec);
-  return isLegacyHost() ? iptablesLegacy().verify(spec) : iptablesNft().verify(host.netfilter, spec);
+  return backend === "nftables" ? nftables().verify(host.netfilter, spec) : iptables().verify(host, spec);
 }
 
 export const masqueradeKind: ResourceKind<MasqueradeSpec> = {
   kind: "masquerade",
   unmade: undefined,
   apply(spec, host) {
-    if (spec.backend === "iptables" && isLegacyHost()) return iptablesLegacy().apply(spec);
-    const { apply } = spec.backend === "nftables" ? nftables() : iptablesNft();
     try {
-      if (!apply(host.netfilter, spec)) throw new Error("ipMasq needs nf_tables, which this kernel does not have");
+      const done = spec.backend === "nftables"
+        ? nftables().apply(host.netfilter, spec)
+        : iptables().apply(host, spec);
+      if (!done) throw new Error("ipMasq needs nf_tables, which this kernel does not have");
     } catch (error) {
-      // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
-      if (error instanceof SyscallError) masqueradeKind.remove(spec, host);
+      // The kernel's refusal is of the whole. Else its answer was lost, or it was the second of two programs that failed.
+      if (!isNetlinkError(error)) masqueradeKind.remove(spec, host);
       throw error;
     }
   },
@@ -86,27 +73,20 @@ export const masqueradeKind: ResourceKind<MasqueradeSpec> = {
     const { backend, restated } = spec;
     const steps: (() => void)[] = [];
     const socket = netfilterOf(host);
-    let found = false;
-    if (socket !== undefined) {
-      if (backend === "iptables" || restated) steps.push(() => found = iptablesNft().remove(socket, spec));
-      if (backend === "nftables" && !restated) steps.push(() => nftables().remove(socket, spec));
+    if (backend === "iptables" || restated) steps.push(() => iptables().remove(socket, spec));
+    if (socket !== undefined && backend === "nftables" && !restated) {
+      steps.push(() => nftables().remove(socket, spec));
     }
     if (socket !== undefined && restated) {
       const comment = ownership().ownerComment(spec);
       steps.push(() => nftables().removeWhere(socket, (owner) => owner === comment));
       steps.push(() => referenceNft().remove(socket, spec));
     }
-    if (backend === "iptables" || restated) {
-      steps.push(() => (restated || !found) && hasLegacyRules() && iptablesLegacy().remove(spec));
-    }
     attemptAll(steps);
   },
   sweep(network, isValid, host) {
-    const steps: (() => void)[] = [];
-    const lost = (containerIds: string[]) =>
-      containerIds.filter((containerId) => !isValid({ containerId }))
-        .map((containerId) => ({ network, containerId, addresses: [] }));
     const socket = netfilterOf(host);
+    const steps = [() => iptables().sweep(socket, network, isValid)];
     if (socket !== undefined) {
       steps.push(() =>
         nftables().removeWhere(socket, (comment) => {
@@ -115,16 +95,7 @@ export const masqueradeKind: ResourceKind<MasqueradeSpec> = {
         })
       );
       steps.push(() => referenceNft().sweep(socket, network, isValid));
-      steps.push(() => {
-        const { owners, remove } = iptablesNft();
-        for (const each of lost(owners(socket, network))) remove(socket, each);
-      });
     }
-    steps.push(() => {
-      if (hasLegacyRules()) {
-        for (const each of lost(iptablesLegacy().owners(network))) iptablesLegacy().remove(each);
-      }
-    });
     attemptAll(steps);
   },
   describe: ({ backend, addresses }) => `masquerade of ${addresses.join(" and ")} by ${backend}`,

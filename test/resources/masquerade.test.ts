@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { chainName } from "../../src/resources/masquerade/iptables-names.ts";
+import { chainName } from "../../src/resources/masquerade/iptables.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { drive, type Step } from "../support/resources.ts";
 

@@ -2,9 +2,12 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 
+function textOf(name: string): string {
+  return readFileSync(resolve(import.meta.dir, "../golden", `${name}.txt`), "utf8");
+}
+
 export function golden(name: string): Uint8Array {
-  const text = readFileSync(resolve(import.meta.dir, "../golden", `${name}.txt`), "utf8");
-  const rows = text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).map((line) => {
+  const rows = textOf(name).split("\n").filter((line) => line !== "" && !line.startsWith("#")).map((line) => {
     const [, bytes, times] = /^((?:[0-9a-f]{2} ?)+)(?: +\*(\d+))?/.exec(line)!;
     return bytes!.replaceAll(" ", "").repeat(Number(times ?? 1));
   });
@@ -14,4 +17,9 @@ export function golden(name: string): Uint8Array {
 /** Four bytes a row, so that a difference is seen where it is. */
 export function inRows(bytes: Uint8Array): string[] {
   return bytes.toHex().match(/.{1,8}/g) ?? [];
+}
+
+/** The command the file was captured from. */
+export function commandOf(name: string): string {
+  return textOf(name).split("\n")[0]!.replace(/^# /, "");
 }

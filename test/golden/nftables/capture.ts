@@ -3,6 +3,7 @@
  * Run by hand, with a new version of either: `unshare -n bun test/golden/nftables/capture.ts`.
  */
 const CHAIN = "CNI-e4c76feec97a77ba32cd962b";
+const DNAT = "CNI-HOSTPORT-DNAT";
 const COMMENT = `-m comment --comment 'name: "mynet" id: "ctr-0001"'`;
 const MASQUERADE = "inet patchbay_masquerade";
 const MACSPOOFCHK = "bridge patchbay_macspoofchk";
@@ -19,6 +20,46 @@ const commands: [name: string, command: string][] = [
   ["ip6tables-accept", `ip6tables -t nat -A ${CHAIN} -d fd00:10:88::5/64 -j ACCEPT ${COMMENT}`],
   ["ip6tables-masquerade", `ip6tables -t nat -A ${CHAIN} ! -d ff00::/8 -j MASQUERADE ${COMMENT}`],
   ["ip6tables-jump", `ip6tables -t nat -A POSTROUTING -s fd00:10:88::5 -j ${CHAIN} ${COMMENT}`],
+  ["", `iptables -t nat -N ${DNAT}`],
+  ["", `ip6tables -t nat -N ${DNAT}`],
+  ["", "iptables -t filter -N CNI-FORWARD"],
+  ["", "ip6tables -t filter -N CNI-FORWARD"],
+  [
+    "iptables-state",
+    "iptables -t filter -A CNI-FORWARD -d 10.88.0.5/32 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
+  ],
+  [
+    "ip6tables-state",
+    "ip6tables -t filter -A CNI-FORWARD -d fd00::5/128 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
+  ],
+  ["iptables-source-12", "iptables -t filter -A CNI-FORWARD ! -s 172.16.0.0/12 -j RETURN"],
+  ["iptables-links", `iptables -t filter -A CNI-FORWARD -i br0 ! -o br0 -j DROP -m comment --comment hello`],
+  ["iptables-links-plus", `iptables -t filter -A CNI-FORWARD ! -i cni+ -o eth0 -j DROP`],
+  ["ip6tables-links", "ip6tables -t filter -A CNI-FORWARD -s fd00::/61 -i br0 ! -o br0 -j DROP"],
+  ["iptables-local", `iptables -t nat -A PREROUTING -m addrtype --dst-type LOCAL -j ${DNAT}`],
+  [
+    "iptables-ports",
+    `iptables -t nat -A OUTPUT ${COMMENT} -m multiport -p tcp --destination-ports 80,443,8080 -j ${DNAT}`,
+  ],
+  [
+    "ip6tables-ports",
+    `ip6tables -t nat -A OUTPUT ${COMMENT} -m multiport -p udp --destination-ports 53 -j ${DNAT}`,
+  ],
+  [
+    "iptables-dnat",
+    `iptables -t nat -A ${DNAT} -p tcp --dport 8080 -d 192.0.2.1 -j DNAT --to-destination 10.88.0.5:80`,
+  ],
+  [
+    "ip6tables-dnat",
+    `ip6tables -t nat -A ${DNAT} -p udp --dport 53 -j DNAT --to-destination [fd00:10:88::5]:5353`,
+  ],
+  [
+    "iptables-dnat-sctp",
+    `iptables -t nat -A ${DNAT} -p sctp --dport 9 -s 127.0.0.1 -j DNAT --to-destination 10.88.0.5:9`,
+  ],
+  ["iptables-set-mark", `iptables -t nat -A ${DNAT} ${COMMENT} -j MARK --set-xmark 0x2000/0x2000`],
+  ["ip6tables-mark", `ip6tables -t nat -A ${CHAIN} -m mark --mark 0x2000/0x2000 -j MASQUERADE`],
+  ["iptables-mark-whole", `iptables -t nat -A ${DNAT} -m mark --mark 0x1 -j RETURN`],
   ["nft-table", `nft 'add table ${MASQUERADE} { comment "hello"; }'`],
   [
     "nft-base-chain",

@@ -19,26 +19,36 @@ export const multicast6: Prefix = {
   bits: 8,
 };
 
-export function from(address: Uint8Array): Expression[] {
-  return [sourceAddress(address.length), equals(address)];
+/** Every packet when the prefix has no bits. */
+export function from(prefix: Prefix): Expression[] {
+  return prefix.bits === 0 ? [] : compare(sourceAddress, prefix, equals);
+}
+
+/** `prefix` has at least one bit. */
+export function notFrom(prefix: Prefix): Expression[] {
+  return compare(sourceAddress, prefix, differs);
 }
 
 /** Every packet when the prefix has no bits. */
 export function to(prefix: Prefix): Expression[] {
-  return prefix.bits === 0 ? [] : compareDestination(prefix, equals);
+  return prefix.bits === 0 ? [] : compare(destinationAddress, prefix, equals);
 }
 
 /** `prefix` has at least one bit. */
 export function notTo(prefix: Prefix): Expression[] {
-  return compareDestination(prefix, differs);
+  return compare(destinationAddress, prefix, differs);
 }
 
-function compareDestination(prefix: Prefix, compare: (value: Uint8Array) => Expression): Expression[] {
+function compare(
+  load: (addressLength: number, length?: number) => Expression,
+  prefix: Prefix,
+  comparison: (value: Uint8Array) => Expression,
+): Expression[] {
   const size = prefix.bytes.length, network = networkOf(prefix);
   if (prefix.bits % 8 === 0) {
     const length = prefix.bits / 8;
-    return [destinationAddress(size, length), compare(network.subarray(0, length))];
+    return [load(size, length), comparison(network.subarray(0, length))];
   }
   const mask = networkOf({ bytes: new Uint8Array(size).fill(0xff), bits: prefix.bits });
-  return [destinationAddress(size), masked(mask), compare(network)];
+  return [load(size), masked(mask), comparison(network)];
 }

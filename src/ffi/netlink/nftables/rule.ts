@@ -35,14 +35,23 @@ const ruleAttrs = attrTable("NFTA_RULE", {
   userdata: binary(NFTA_RULE_USERDATA),
 });
 
+/** The same as they come in a listing, of which most rules are only looked at from outside. */
+const foundAttrs = attrTable("NFTA_RULE", {
+  chain: text(NFTA_RULE_CHAIN),
+  handle: u64be(NFTA_RULE_HANDLE),
+  expressions: binary(NFTA_RULE_EXPRESSIONS),
+  userdata: binary(NFTA_RULE_USERDATA),
+});
+
 /** A rule the kernel has. */
 export interface FoundRule {
   chain: string;
   handle: bigint;
   /** As they came in; expr/expression.ts compares them with ours. */
-  expressions: FoundExpression[];
+  readonly expressions: FoundExpression[];
   /** nft's, not that of the comment match of iptables. */
-  comment: string;
+  readonly comment: string;
+  readonly userdata: Uint8Array | undefined;
 }
 
 function message(verb: string, type: number, flags: number, { table, name }: Chain, values: object = {}): NftMessage {
@@ -57,13 +66,19 @@ function message(verb: string, type: number, flags: number, { table, name }: Cha
 }
 
 export interface RuleOptions {
-  /** Has matches or targets of xtables, in a table of iptables-nft. */
-  compat?: boolean;
+  /** In a table of iptables-nft, whose matches and targets of xtables want to know the protocol; 0 for any. */
+  compat?: { protocol: number };
+  /** Kept by the kernel beside the rule; see comment.ts. */
+  userdata?: Uint8Array;
 }
 
 function newRule(verb: string, flags: number, chain: Chain, expressions: Expression[], options: RuleOptions) {
-  const compat = options.compat ? { protocol: 0, flags: 0 } : undefined;
-  return message(verb, NFT_MSG_NEWRULE, NLM_F_CREATE | flags, chain, { expressions, compat });
+  const compat = options.compat && { ...options.compat, flags: 0 };
+  return message(verb, NFT_MSG_NEWRULE, NLM_F_CREATE | flags, chain, {
+    expressions,
+    compat,
+    userdata: options.userdata,
+  });
 }
 
 /** `add rule`: at the end of the chain. */
@@ -92,7 +107,7 @@ export function listRules(socket: NetlinkSocket, chain: Chain): FoundRule[] {
   dump(
     socket,
     message("list", NFT_MSG_GETRULE, 0, chain),
-    (payload) => void rules.push(found(ruleAttrs.decode(payload))),
+    (payload) => void rules.push(found(foundAttrs.decode(payload))),
     () => void (rules = []),
   );
   return rules;
@@ -100,15 +115,21 @@ export function listRules(socket: NetlinkSocket, chain: Chain): FoundRule[] {
 
 /** The rule with this handle, or undefined. */
 export function getRule(socket: NetlinkSocket, chain: Chain, handle: bigint): FoundRule | undefined {
-  const values = get(socket, message("get", NFT_MSG_GETRULE, 0, chain, { handle }), ruleAttrs);
+  const values = get(socket, message("get", NFT_MSG_GETRULE, 0, chain, { handle }), foundAttrs);
   return values && found(values);
 }
 
-function found({ chain, handle, expressions, userdata }: ReturnType<typeof ruleAttrs.decode>): FoundRule {
+function found({ chain, handle, expressions, userdata }: ReturnType<typeof foundAttrs.decode>): FoundRule {
+  let taken: FoundExpression[] | undefined;
   return {
     chain: chain!,
     handle: handle!,
-    expressions: (expressions ?? []) as FoundExpression[],
-    comment: commentIn(userdata),
+    get expressions() {
+      return taken ??= expressions === undefined ? [] : expressionList.read(expressions) as FoundExpression[];
+    },
+    get comment() {
+      return commentIn(userdata);
+    },
+    userdata,
   };
 }

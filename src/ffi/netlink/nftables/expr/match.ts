@@ -28,6 +28,53 @@ export function commentMatch(text: string): Expression {
   return match({ name: "comment", revision: 0, info });
 }
 
+/**
+ * struct xt_conntrack_mtinfo3 (linux/netfilter/xt_conntrack.h): addresses and ports that are not looked at, and which
+ * states match. `bits` are XT_CONNTRACK_STATE_BIT of them.
+ */
+export function connectionState(bits: number): Expression {
+  const XT_CONNTRACK_STATE = 1, FLAGS_AT = 146, STATES_AT = 150;
+  const info = new Uint8Array(168);
+  info[FLAGS_AT] = XT_CONNTRACK_STATE;
+  info[STATES_AT] = bits;
+  return match({ name: "conntrack", revision: 3, info });
+}
+
+/** struct xt_addrtype_info_v1 (linux/netfilter/xt_addrtype.h): types of source and of destination, flags. */
+export const localDestination: Expression = (() => {
+  const XT_ADDRTYPE_LOCAL = 4, DESTINATION_AT = 2;
+  const info = new Uint8Array(8);
+  info[DESTINATION_AT] = XT_ADDRTYPE_LOCAL;
+  return match({ name: "addrtype", revision: 1, info });
+})();
+
+export const MULTIPORT_LIMIT = 15;
+
+/** struct xt_multiport_v1 (linux/netfilter/xt_multiport.h): flags u8, count u8, ports u16 × 15, ranges, invert. */
+export function destinationPorts(ports: readonly number[]): Expression {
+  const XT_MULTIPORT_DESTINATION = 1;
+  if (ports.length > MULTIPORT_LIMIT) throw new Error(`iptables multiport of ${ports.length} ports, 15 at most`);
+  const info = new Uint8Array(48), view = new DataView(info.buffer);
+  info[0] = XT_MULTIPORT_DESTINATION;
+  info[1] = ports.length;
+  ports.forEach((port, index) => view.setUint16(2 + 2 * index, port, true));
+  return match({ name: "multiport", revision: 1, info });
+}
+
+/**
+ * struct xt_sctp_info (linux/netfilter/xt_sctp.h): ranges of destination and source ports, a map of chunks, flags of
+ * four kinds of chunks (none of them, 255), and what of all this matters.
+ */
+export function sctpDestinationPort(port: number): Expression {
+  const XT_SCTP_DEST_PORTS = 2, CHUNK_FLAGS_AT = 268, FLAGS_AT = 284;
+  const info = new Uint8Array(296), view = new DataView(info.buffer);
+  view.setUint16(0, port, true);
+  view.setUint16(2, port, true);
+  for (let index = 0; index < 4; index++) info[CHUNK_FLAGS_AT + 3 * index] = 0xff;
+  info[FLAGS_AT] = XT_SCTP_DEST_PORTS;
+  return match({ name: "sctp", revision: 0, info });
+}
+
 /** The text of the rule's comment match, or undefined. */
 export function matchedComment(rule: readonly FoundExpression[]): string | undefined {
   for (const { name, data } of rule) {

@@ -3,11 +3,17 @@
  *
  *     meta nfproto    [ meta load nfproto => reg 1 ]
  *     iifname         [ meta load iifname => reg 1 ]
+ *     oifname         [ meta load oifname => reg 1 ]
+ *     meta mark       [ meta load mark => reg 1 ]
+ *     meta l4proto    [ meta load l4proto => reg 1 ]
  */
 import { attrTable, u32be } from "../../attrs.ts";
 import {
   NFT_META_IIFNAME,
+  NFT_META_L4PROTO,
+  NFT_META_MARK,
   NFT_META_NFPROTO,
+  NFT_META_OIFNAME,
   NFT_REG_1,
   NFTA_META_DREG,
   NFTA_META_KEY,
@@ -24,3 +30,6 @@ const meta = expression(
 
 export const protocolFamily = meta({ key: NFT_META_NFPROTO, into: NFT_REG_1 });
 export const inputLink = meta({ key: NFT_META_IIFNAME, into: NFT_REG_1 });
+export const outputLink = meta({ key: NFT_META_OIFNAME, into: NFT_REG_1 });
+export const packetMark = meta({ key: NFT_META_MARK, into: NFT_REG_1 });
+export const transportProtocol = meta({ key: NFT_META_L4PROTO, into: NFT_REG_1 });

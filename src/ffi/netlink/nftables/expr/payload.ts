@@ -7,23 +7,23 @@ import { attrTable, u32be } from "../../attrs.ts";
 import {
   NFT_PAYLOAD_LL_HEADER,
   NFT_PAYLOAD_NETWORK_HEADER,
+  NFT_PAYLOAD_TRANSPORT_HEADER,
   NFT_REG_1,
   NFTA_PAYLOAD_BASE,
   NFTA_PAYLOAD_DREG,
   NFTA_PAYLOAD_LEN,
   NFTA_PAYLOAD_OFFSET,
 } from "../../uapi/nf-tables.ts";
-import { expression } from "./expression.ts";
+import { expression, type FoundExpression } from "./expression.ts";
 
-export const payload = expression(
-  "payload",
-  attrTable("NFTA_PAYLOAD", {
-    into: u32be(NFTA_PAYLOAD_DREG),
-    base: u32be(NFTA_PAYLOAD_BASE),
-    offset: u32be(NFTA_PAYLOAD_OFFSET),
-    length: u32be(NFTA_PAYLOAD_LEN),
-  }),
-);
+const payloadAttrs = attrTable("NFTA_PAYLOAD", {
+  into: u32be(NFTA_PAYLOAD_DREG),
+  base: u32be(NFTA_PAYLOAD_BASE),
+  offset: u32be(NFTA_PAYLOAD_OFFSET),
+  length: u32be(NFTA_PAYLOAD_LEN),
+});
+
+export const payload = expression("payload", payloadAttrs);
 
 /** `ip saddr` or `ip6 saddr`, or the first bytes of it. */
 export function sourceAddress(addressLength: number, length = addressLength) {
@@ -33,6 +33,13 @@ export function sourceAddress(addressLength: number, length = addressLength) {
     offset: addressLength === 4 ? 12 : 8,
     length,
   });
+}
+
+/** Whether it is the source address, or its first bytes, that the expression loads. */
+export function loadsSource({ name, data }: FoundExpression, addressLength: number): boolean {
+  if (name !== "payload") return false;
+  const { base, offset } = payloadAttrs.decode(data);
+  return base === NFT_PAYLOAD_NETWORK_HEADER && offset === (addressLength === 4 ? 12 : 8);
 }
 
 /** `ip daddr` or `ip6 daddr`, or the first bytes of it. */
@@ -49,3 +56,11 @@ export function destinationAddress(addressLength: number, length = addressLength
 export function sourceMac(into: number) {
   return payload({ into, base: NFT_PAYLOAD_LL_HEADER, offset: 6, length: 6 });
 }
+
+/** `tcp dport`, `udp dport` and the like: all have it in the same place. */
+export const destinationPort = payload({
+  into: NFT_REG_1,
+  base: NFT_PAYLOAD_TRANSPORT_HEADER,
+  offset: 2,
+  length: 2,
+});

@@ -25,3 +25,23 @@ export function masqueradeTarget(addressLength: number): Expression {
   if (addressLength === 4) info[0] = 1;
   return target({ name: "MASQUERADE", revision: 0, info });
 }
+
+/** struct xt_mark_tginfo2 (linux/netfilter/xt_mark.h): the bits of the mask become those of the value. */
+export function markTarget(value: number, mask: number): Expression {
+  const info = new Uint8Array(8), view = new DataView(info.buffer);
+  view.setUint32(0, value >>> 0, true);
+  view.setUint32(4, mask >>> 0, true);
+  return target({ name: "MARK", revision: 2, info });
+}
+
+/** struct nf_nat_range2 (linux/netfilter/nf_nat.h): flags u32, two addresses of 16 bytes, two ports and a base. */
+export function dnatTarget(address: Uint8Array, port: number): Expression {
+  const NF_NAT_RANGE_MAP_IPS = 1, NF_NAT_RANGE_PROTO_SPECIFIED = 2;
+  const info = new Uint8Array(48), view = new DataView(info.buffer);
+  view.setUint32(0, NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED, true);
+  info.set(address, 4);
+  info.set(address, 20);
+  view.setUint16(36, port, false);
+  view.setUint16(38, port, false);
+  return target({ name: "DNAT", revision: 2, info });
+}
