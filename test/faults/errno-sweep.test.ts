@@ -1,5 +1,5 @@
 /**
- * Every system call of bridge and host-local fails once, from reading the configuration to the end. ADD then either
+ * Every system call of the plugins in subjects.ts fails once, from reading the configuration to the end. ADD then either
  * succeeds all the same or answers one error document; DEL may fail, and succeeds when called again; and in the end
  * nothing is left.
  */
@@ -7,8 +7,9 @@ import { expect, test } from "bun:test";
 import { failAt, pointsOf } from "../support/injection.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
-import { type Network, network } from "../support/network.ts";
-import { patchbayPlugins } from "../support/plugins.ts";
+import type { Network } from "../support/network.ts";
+import { type Call, patchbayPlugins } from "../support/plugins.ts";
+import { stage, type Subject, subjects } from "./subjects.ts";
 
 const LANES = 3;
 
@@ -47,50 +48,46 @@ const failures: Record<string, string[]> = {
   // Not clone3: the runtime makes threads with it, how many differs from run to run, and it aborts without them.
 };
 
-const ipam = { type: "host-local", ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]] };
-const confs = {
-  bridge: { type: "bridge", bridge: "br0", isDefaultGateway: true, ipMasq: true, macspoofchk: true, ipam },
-  "host-local": { type: "host-local", ipam },
-};
-
 interface Stage {
   machine: Machine;
   net: Network;
   container: Container;
+  call: Call;
   moment: string[];
 }
 
-async function openStage(plugin: keyof typeof confs): Promise<Stage> {
+async function openStage(subject: Subject, verb: string): Promise<Stage> {
   const machine = await openMachine();
-  const container = await machine.container("c1");
-  const net = network(machine, confs[plugin]);
+  const staged = stage(subject, machine), { net } = staged;
+  const container = await staged.container("c1");
   await net.add(container);
   await net.del(container);
-  return { machine, net, container, moment: await quietMoment(machine) };
+  return { machine, net, container, call: staged.call(verb, container), moment: await quietMoment(machine) };
 }
 
-const rows = (["host-local", "bridge"] as const).flatMap((plugin) =>
-  (["ADD", "DEL"] as const).map((verb) => ({ plugin, verb }))
+const rows = subjects.flatMap((subject) =>
+  (["ADD", "DEL"] as const).map((verb) => ({ subject, name: subject.name, verb }))
 );
 
-test.each(rows)("$plugin $verb with each system call failing once", async ({ plugin, verb }) => {
-  const conf = { cniVersion: "1.1.0", name: "net", ...confs[plugin] };
-  const call = (container: Container) => ({ plugin, command: verb, container, conf });
+test.each(rows)("$name $verb with each system call failing once", async ({ subject, name, verb }) => {
   let points;
   {
-    const { machine, net, container } = await openStage(plugin);
+    const { machine, net, container, call } = await openStage(subject, verb);
     await using _ = machine;
     if (verb === "DEL") await net.add(container);
-    points = await pointsOf(machine, patchbayPlugins(), call(container));
+    points = await pointsOf(machine, patchbayPlugins(), call);
   }
   const queue = points.flatMap((point) => (failures[point.syscall] ?? []).map((errno) => ({ ...point, errno })));
   const total = queue.length;
   const wrong: string[] = [];
   let hits = 0;
 
-  async function one({ machine, net, container, moment }: Stage, point: (typeof queue)[number]): Promise<string[]> {
+  async function one(
+    { machine, net, container, call, moment }: Stage,
+    point: (typeof queue)[number],
+  ): Promise<string[]> {
     if (verb === "DEL") await net.add(container);
-    const run = await failAt(machine, patchbayPlugins(), call(container), point, point.errno);
+    const run = await failAt(machine, patchbayPlugins(), call, point, point.errno);
     if (run.hit) hits++;
     const found: string[] = [];
     const documents = parse(run.stdout);
@@ -108,19 +105,19 @@ test.each(rows)("$plugin $verb with each system call failing once", async ({ plu
   }
 
   async function lane() {
-    let stage: Stage | undefined;
+    let opened: Stage | undefined;
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      stage ??= await openStage(plugin);
-      const found = await one(stage, next);
+      opened ??= await openStage(subject, verb);
+      const found = await one(opened, next);
       wrong.push(...found);
       if (found.length === 0) continue;
-      await stage.machine[Symbol.asyncDispose]();
-      stage = undefined;
+      await opened.machine[Symbol.asyncDispose]();
+      opened = undefined;
     }
-    await stage?.machine[Symbol.asyncDispose]();
+    await opened?.machine[Symbol.asyncDispose]();
   }
   await Promise.all(Array.from({ length: LANES }, lane));
-  console.log(`${plugin} ${verb}: ${hits} of ${total} faults injected`);
+  console.log(`${name} ${verb}: ${hits} of ${total} faults injected`);
   expect(wrong.slice(0, 40)).toEqual([]);
   expect(hits).toBeGreaterThan(total * 0.8);
 }, 600_000);

@@ -1,5 +1,5 @@
 /**
- * ADD and DEL of bridge and host-local, killed at every system call between reading the configuration and the end.
+ * ADD and DEL of the plugins in subjects.ts, killed at every system call between reading the configuration and the end.
  *
  * After each kill another container is added while the wreck still lies there, and must get addresses nobody has.
  * Then DEL or, every other time, GC clears up, and nothing may be left: no link, address, rule, lease or file.
@@ -7,42 +7,29 @@
  */
 import { expect, test } from "bun:test";
 import { killAt, type Point, pointsOf } from "../support/injection.ts";
-import { lacks } from "../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
-import { type Network, network } from "../support/network.ts";
+import type { Network } from "../support/network.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
+import { stage, type Subject, subjects } from "./subjects.ts";
 
 const LANES = 3;
-
-// Three addresses a family: the keeper's, and one for each of the two others. A lost one is missed at once.
-const ipam = {
-  type: "host-local",
-  ranges: [
-    [{ subnet: "10.20.0.0/24", rangeStart: "10.20.0.2", rangeEnd: "10.20.0.4" }],
-    [{ subnet: "fd20::/64", rangeStart: "fd20::2", rangeEnd: "fd20::4" }],
-  ],
-};
-const spoofGuard = lacks("nftables bridge family") ? {} : { macspoofchk: true };
-const confs = {
-  bridge: { type: "bridge", bridge: "br0", isDefaultGateway: true, ipMasq: true, ...spoofGuard, ipam },
-  "host-local": { type: "host-local", ipam },
-};
 
 /** How often these are called depends on the runtime's threads and on timing: a run may end before the nth. */
 const UNSTEADY = /^(futex|madvise|mmap|munmap|mprotect|sched_yield|clock_nanosleep|poll|recvfrom|sendto|getrusage)$/;
 
 interface Sweep {
-  plugin: keyof typeof confs;
+  subject: Subject;
+  name: string;
   verb: "ADD" | "DEL";
   /** On a used machine an attachment stays, and another has come and gone; on a fresh one everything is made anew. */
   machine: "used" | "fresh";
 }
 
-const sweeps: Sweep[] = (["host-local", "bridge"] as const).flatMap((plugin) => [
-  { plugin, verb: "ADD", machine: "used" },
-  { plugin, verb: "ADD", machine: "fresh" },
-  { plugin, verb: "DEL", machine: "used" },
+const sweeps: Sweep[] = subjects.flatMap((subject) => [
+  { subject, name: subject.name, verb: "ADD", machine: "used" },
+  { subject, name: subject.name, verb: "ADD", machine: "fresh" },
+  { subject, name: subject.name, verb: "DEL", machine: "used" },
 ]);
 
 interface Stage extends AsyncDisposable {
@@ -56,30 +43,27 @@ interface Stage extends AsyncDisposable {
   moment: Moment;
 }
 
-async function openStage({ plugin, verb, machine: state }: Sweep): Promise<Stage> {
+async function openStage({ subject, verb, machine: state }: Sweep): Promise<Stage> {
   const machine = await openMachine();
-  const conf = confs[plugin];
-  const net = network(machine, conf);
-  const keeper = await machine.container("c0"), victim = await machine.container("c1");
-  const other = await machine.container("c2");
+  const { net, container, call } = stage(subject, machine);
+  const keeper = await container("c0"), victim = await container("c1"), other = await container("c2");
   if (state === "used") {
     await net.add(keeper);
     await net.add(victim);
     await net.del(victim);
   }
-  const call = { plugin, command: verb, container: victim, conf: { cniVersion: "1.1.0", name: "net", ...conf } };
   const dispose = () => machine[Symbol.asyncDispose]();
   const moment = await quietMoment(machine);
-  return { machine, net, call, keeper, victim, other, moment, [Symbol.asyncDispose]: dispose };
+  return { machine, net, call: call(verb, victim), keeper, victim, other, moment, [Symbol.asyncDispose]: dispose };
 }
 
 /** Every point, and whether each run must reach it: what three runs had in common. */
 async function survey(sweep: Sweep): Promise<(Point & { required: boolean })[]> {
   const runs: Map<string, number>[] = [];
   for (let run = 0; run < 3; run++) {
-    await using stage = await openStage(sweep);
-    if (sweep.verb === "DEL") await stage.net.add(stage.victim);
-    const points = await pointsOf(stage.machine, patchbayPlugins(), stage.call);
+    await using opened = await openStage(sweep);
+    if (sweep.verb === "DEL") await opened.net.add(opened.victim);
+    const points = await pointsOf(opened.machine, patchbayPlugins(), opened.call);
     runs.push(new Map(points.map(({ syscall, nth }) => [syscall, nth])));
   }
   return [...new Set(runs.flatMap((run) => [...run.keys()]))].flatMap((syscall) => {
@@ -94,18 +78,18 @@ async function survey(sweep: Sweep): Promise<(Point & { required: boolean })[]> 
 }
 
 /** Addresses in the container's kernel, without their prefix; link-local ones aside. */
-async function addressesIn({ machine }: Stage, container: Container): Promise<string[]> {
+async function addressesIn(machine: Machine, container: Container): Promise<string[]> {
   const text = await machine.sh("ip -o address show scope global", { in: container });
   return text.split("\n").flatMap((line) => line.match(/inet6? ([^/]+)\//)?.[1] ?? []);
 }
 
 /** Kills at the point and clears up. Answers what was wrong afterwards, or undefined when the point was not reached. */
-async function killAndClear(stage: Stage, sweep: Sweep, point: Point, clearBy: "DEL" | "GC", shared: Moment) {
-  const { machine, net, call, keeper, victim, other, moment } = stage;
+async function killAndClear(opened: Stage, sweep: Sweep, point: Point, clearBy: "DEL" | "GC", shared: Moment) {
+  const { machine, net, call, keeper, victim, other, moment } = opened;
   if (sweep.verb === "DEL") await net.add(victim);
   const { hit } = await killAt(machine, patchbayPlugins(), call, point);
   const wrong: string[] = [];
-  const taken = [...await addressesIn(stage, keeper), ...await addressesIn(stage, victim)];
+  const taken = [...await addressesIn(machine, keeper), ...await addressesIn(machine, victim)];
   const added = await net.call("ADD", other);
   if (added.code !== 0) wrong.push(`ADD of another container failed: ${added.stdout}`);
   const given: string[] = (added.json.ips ?? []).map(({ address }: { address: string }) => address.split("/")[0]);
@@ -120,13 +104,13 @@ async function killAndClear(stage: Stage, sweep: Sweep, point: Point, clearBy: "
 
 /** What a machine holds once its first attachment came and went. */
 async function sharedThings(sweep: Sweep): Promise<Moment> {
-  await using stage = await openStage(sweep);
-  await stage.net.add(stage.victim);
-  await stage.net.del(stage.victim);
-  return await quietMoment(stage.machine);
+  await using opened = await openStage(sweep);
+  await opened.net.add(opened.victim);
+  await opened.net.del(opened.victim);
+  return await quietMoment(opened.machine);
 }
 
-test.each(sweeps)("nothing is lost: $plugin $verb killed on a $machine machine", async (sweep) => {
+test.each(sweeps)("nothing is lost: $name $verb killed on a $machine machine", async (sweep) => {
   const points = await survey(sweep);
   const shared = await sharedThings(sweep);
   const full = process.env.PATCHBAY_TEST_FULL_SWEEP === "1";
@@ -138,24 +122,24 @@ test.each(sweeps)("nothing is lost: $plugin $verb killed on a $machine machine",
   let hits = 0;
 
   async function lane() {
-    let stage: Stage | undefined;
+    let opened: Stage | undefined;
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       let found: string[] | undefined;
       for (let attempt = 0; found === undefined && attempt < 3; attempt++) {
-        stage ??= await openStage(sweep);
-        found = await killAndClear(stage, sweep, next, next.clearBy, shared);
+        opened ??= await openStage(sweep);
+        found = await killAndClear(opened, sweep, next, next.clearBy, shared);
         if (sweep.machine === "used" && (found ?? []).length === 0) continue;
-        await stage[Symbol.asyncDispose]();
-        stage = undefined;
+        await opened[Symbol.asyncDispose]();
+        opened = undefined;
       }
       if (found !== undefined) hits++;
       else if (next.required) wrong.push(`${next.syscall} ${next.nth} was not reached`);
       wrong.push(...(found ?? []));
     }
-    await stage?.[Symbol.asyncDispose]();
+    await opened?.[Symbol.asyncDispose]();
   }
   await Promise.all(Array.from({ length: LANES }, lane));
-  console.log(`${sweep.plugin} ${sweep.verb} on a ${sweep.machine} machine: killed at ${hits} of ${total} points`);
+  console.log(`${sweep.name} ${sweep.verb} on a ${sweep.machine} machine: killed at ${hits} of ${total} points`);
   expect(wrong.slice(0, 40)).toEqual([]);
   expect(hits).toBeGreaterThan(total * 0.8);
 }, 600_000);

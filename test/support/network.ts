@@ -19,15 +19,28 @@ export interface Network {
   gc(valid: readonly Container[]): Promise<void>;
 }
 
-export function network(machine: Machine, conf: Conf, bin = patchbayPlugins()): Network {
+export interface NetworkOptions {
+  /** What differs from container to container: prevResult for a plugin that is chained, runtimeConfig. */
+  own?: (container: Container) => Record<string, unknown>;
+  /** In every call's environment. */
+  env?: Record<string, string>;
+}
+
+export function network(
+  machine: Machine,
+  conf: Conf,
+  bin = patchbayPlugins(),
+  { own = () => ({}), env }: NetworkOptions = {},
+): Network {
   const results = new Map<string, unknown>();
   const key = (container: Container | undefined, change: Change) => `${container?.name} ${change.ifName ?? "eth0"}`;
 
   const call: Network["call"] = async (command, container, change = {}) => {
     const { conf: changedConf, ...rest } = change;
-    const prevResult = command === "ADD" ? undefined : results.get(key(container, change));
-    const whole = { cniVersion: "1.1.0", name: "net", prevResult, ...conf, ...changedConf };
-    const answer = await cni(machine, bin, { plugin: conf.type, command, container, conf: whole, ...rest });
+    const { prevResult: before, ...ownConf } = container === undefined ? {} : own(container);
+    const prevResult = command === "ADD" ? before : results.get(key(container, change));
+    const whole = { cniVersion: "1.1.0", name: "net", prevResult, ...conf, ...ownConf, ...changedConf };
+    const answer = await cni(machine, bin, { plugin: conf.type, command, container, conf: whole, env, ...rest });
     if (command === "ADD" && answer.code === 0) results.set(key(container, change), answer.json);
     return answer;
   };
