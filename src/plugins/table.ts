@@ -8,6 +8,7 @@ import type { PluginConfig, PluginDefinition } from "../engine/plugin.ts";
 type AnyPlugin = PluginDefinition<any>;
 
 const table: Record<string, () => AnyPlugin> = {
+  "bandwidth": () => require("./meta/bandwidth/bandwidth.ts").default,
   "bridge": () => require("./main/bridge/bridge.ts").default,
   "host-local": () => require("./ipam/host-local/host-local.ts").default,
   "loopback": () => require("./main/loopback/loopback.ts").default,

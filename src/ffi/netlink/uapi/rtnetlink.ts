@@ -21,6 +21,14 @@ export const RTM_GETNEIGH = 30;
 export const RTM_NEWRULE = 32;
 export const RTM_DELRULE = 33;
 export const RTM_GETRULE = 34;
+export const RTM_NEWQDISC = 36;
+export const RTM_DELQDISC = 37;
+export const RTM_GETQDISC = 38;
+export const RTM_NEWTCLASS = 40;
+export const RTM_GETTCLASS = 42;
+export const RTM_NEWTFILTER = 44;
+export const RTM_DELTFILTER = 45;
+export const RTM_GETTFILTER = 46;
 
 export const RTNLGRP_LINK = 1;
 export const RTNLGRP_IPV6_IFADDR = 9;
@@ -54,6 +62,10 @@ export const RT_SCOPE_UNIVERSE = 0;
 export const RT_SCOPE_LINK = 253;
 export const RT_SCOPE_NOWHERE = 255;
 export const RTM_F_CLONED = 0x200;
+
+// attributes of queueing disciplines, classes and filters
+export const TCA_KIND = 1;
+export const TCA_OPTIONS = 2;
 
 // linux/neighbour.h
 export const NDA_DST = 1;

@@ -1,0 +1,104 @@
+/**
+ * u32: a filter that compares words of the packet, from its network header on (tc-u32(8), linux/pkt_cls.h TCA_U32_*),
+ * and the one action used with it, mirred: on to another link (tc-mirred(8), linux/tc_act/tc_mirred.h).
+ */
+import { type AttrsOf, attrTable, custom, list, nest, text, u32 } from "../../attrs.ts";
+import {
+  TC_ACT_STOLEN,
+  TC_U32_TERMINAL,
+  TCA_ACT_KIND,
+  TCA_ACT_OPTIONS,
+  TCA_EGRESS_REDIR,
+  TCA_MIRRED_PARMS,
+  TCA_U32_ACT,
+  TCA_U32_CLASSID,
+  TCA_U32_SEL,
+} from "../../uapi/pkt-cls.ts";
+import type { TcKind } from "../tc-header.ts";
+
+/** The word at `offset` must have `value` in the bits of `mask`. */
+export interface U32Key {
+  offset: number;
+  value: number;
+  mask: number;
+}
+
+/** Every packet of the list's protocol. */
+export const ANY_PACKET: readonly U32Key[] = [{ offset: 0, value: 0, mask: 0 }];
+
+const SELECTOR_BYTES = 16, KEY_BYTES = 16, MIRRED_BYTES = 28;
+
+/**
+ * struct tc_u32_sel: flags u8, shift u8, number of keys u8, pad, offset mask u16be, offset u16, offset's offset s16, hash
+ * offset s16, hash mask u32be; then keys of mask u32be, value u32be, offset s32, offset mask s32.
+ */
+const selector = custom<readonly U32Key[]>(TCA_U32_SEL, {
+  write(writer, keys) {
+    writer.u8(TC_U32_TERMINAL).u8(0).u8(keys.length).u8(0).u16be(0).u16(0).u16(0).u16(0).u32be(0);
+    for (const { offset, value, mask } of keys) writer.u32be(mask).u32be(value).u32(offset).u32(0);
+  },
+  read(payload) {
+    const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
+    const keys: U32Key[] = [];
+    for (let at = SELECTOR_BYTES; at + KEY_BYTES <= payload.length; at += KEY_BYTES) {
+      keys.push({
+        mask: view.getUint32(at, false),
+        value: view.getUint32(at + 4, false),
+        offset: view.getInt32(at + 8, true),
+      });
+    }
+    return keys;
+  },
+});
+
+/** struct tc_mirred: index u32, capab u32, action s32, refcnt s32, bindcnt s32, what s32, link's index u32. */
+const mirredParams = custom<{ linkIndex: number }>(TCA_MIRRED_PARMS, {
+  write: (writer, { linkIndex }) =>
+    void writer.u32(0).u32(0).u32(TC_ACT_STOLEN).u32(0).u32(0).u32(TCA_EGRESS_REDIR).u32(linkIndex),
+  read(payload) {
+    // Other actions have other things under the same number.
+    if (payload.length < MIRRED_BYTES) return { linkIndex: 0 };
+    const view = new DataView(payload.buffer, payload.byteOffset, MIRRED_BYTES);
+    // To mirror is not to redirect: the packet would go on here as well.
+    return { linkIndex: view.getInt32(20, true) === TCA_EGRESS_REDIR ? view.getUint32(24, true) : 0 };
+  },
+});
+
+const mirredAttrs = attrTable("TCA_ACT_OPTIONS(mirred)", { params: mirredParams });
+const actionAttrs = attrTable("TCA_ACT", { kind: text(TCA_ACT_KIND), options: nest(TCA_ACT_OPTIONS, mirredAttrs) });
+
+const u32Attrs = attrTable("TCA_OPTIONS(u32)", {
+  classId: u32(TCA_U32_CLASSID),
+  selector,
+  // One action after another, numbered from 1; there is one.
+  actions: list(TCA_U32_ACT, 1, actionAttrs),
+});
+
+/** Packets that match belong to the class. */
+export function u32Class(keys: readonly U32Key[], classId: number): TcKind {
+  return { name: "u32", write: (writer) => u32Attrs.encode(writer, { classId, selector: keys }) };
+}
+
+/** Packets that match leave through another link, as if they had never come here. */
+export function u32Redirect(keys: readonly U32Key[], classId: number, linkIndex: number): TcKind {
+  const action = { kind: "mirred", options: { params: { linkIndex } } };
+  return { name: "u32", write: (writer) => u32Attrs.encode(writer, { classId, selector: keys, actions: [action] }) };
+}
+
+export interface U32Filter {
+  keys: readonly U32Key[];
+  classId: number;
+  /** Of the links that packets are sent on to. */
+  redirects: number[];
+}
+
+/** Undefined for what is no filter but a table of them: the kernel tells those in the same list. */
+export function readU32(options: Uint8Array): U32Filter | undefined {
+  const { selector: keys, classId = 0, actions = [] } = u32Attrs.decode(options);
+  if (keys === undefined) return undefined;
+  const redirects: number[] = [];
+  for (const { kind, options } of actions as AttrsOf<typeof actionAttrs.rows>[]) {
+    if (kind === "mirred" && options?.params?.linkIndex) redirects.push(options.params.linkIndex);
+  }
+  return { keys, classId, redirects };
+}

@@ -1,0 +1,98 @@
+/** Queueing disciplines: `tc qdisc`, one request each (tc(8), linux/rtnetlink.h). */
+import { EINVAL, ENODEV, ENOENT } from "../../errno.ts";
+import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
+import { TC_H_ROOT } from "../uapi/pkt-sched.ts";
+import { RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC } from "../uapi/rtnetlink.ts";
+import { readTcObject, tcAttrs, tcHeader, type TcKind, type TcObject } from "./tc-header.ts";
+
+export interface Qdisc {
+  link: { index: number; name: string };
+  /** TC_H_ROOT, TC_H_INGRESS or a class. */
+  parent: number;
+  handle: number;
+}
+
+/** `tc qdisc add`. Fails with EEXIST when there is one that somebody put there. */
+export function addQdisc(socket: NetlinkSocket, { link, parent, handle }: Qdisc, kind: TcKind): void {
+  socket.request({
+    what: `RTM_NEWQDISC ${kind.name} on ${link.name}`,
+    type: RTM_NEWQDISC,
+    flags: NLM_F_CREATE | NLM_F_EXCL,
+    table: tcAttrs,
+    fixedBytes: tcHeader.bytes,
+    body: (writer) => {
+      tcHeader.write(writer, { linkIndex: link.index, handle, parent });
+      tcAttrs.encode(writer, { kind: kind.name, options: kind.write });
+    },
+  });
+}
+
+/** `tc qdisc del`, if the one in this place has the handle and the kind; the kernel compares them. */
+export function delQdisc(
+  socket: NetlinkSocket,
+  { link, parent, handle }: Qdisc,
+  kind: string,
+): "deleted" | "absent" {
+  try {
+    socket.request({
+      what: `RTM_DELQDISC ${kind} on ${link.name}`,
+      type: RTM_DELQDISC,
+      body: (writer) => {
+        tcHeader.write(writer, { linkIndex: link.index, handle, parent });
+        tcAttrs.encode(writer, { kind });
+      },
+    });
+    return "deleted";
+  } catch (error) {
+    if (isNetlinkError(error, ENOENT, EINVAL, ENODEV)) return "absent";
+    throw error;
+  }
+}
+
+/** The one in this place of the link, whoever put it there. */
+export function getQdisc(
+  socket: NetlinkSocket,
+  link: { index: number; name: string },
+  parent: number,
+): TcObject | undefined {
+  let found: TcObject | undefined;
+  try {
+    socket.request({
+      what: `RTM_GETQDISC ${link.name}`,
+      type: RTM_GETQDISC,
+      body: (writer) => tcHeader.write(writer, { linkIndex: link.index, parent }),
+    }, (message) => {
+      if (message.type === RTM_NEWQDISC) found = readTcObject(message.payload);
+    });
+  } catch (error) {
+    if (!isNetlinkError(error, ENOENT, ENODEV)) throw error;
+  }
+  return found;
+}
+
+/** Those of all links. */
+export function listQdiscs(socket: NetlinkSocket): TcObject[] {
+  let found: TcObject[] = [];
+  socket.dump(
+    { what: "RTM_GETQDISC dump", type: RTM_GETQDISC, body: (writer) => tcHeader.write(writer, { linkIndex: 0 }) },
+    (message) => void (message.type === RTM_NEWQDISC && found.push(readTcObject(message.payload))),
+    () => void (found = []),
+  );
+  return found;
+}
+
+/**
+ * Whether the kernel knows the kind, asked by a request that no kind accepts. It answers ENOENT for a name it does not
+ * know. For kinds that cannot be without options, as tbf and htb.
+ */
+export function knowsQdisc(socket: NetlinkSocket, kind: string): boolean {
+  try {
+    addQdisc(socket, { link: { index: 1, name: "lo" }, parent: TC_H_ROOT, handle: 0 }, { name: kind });
+  } catch (error) {
+    if (isNetlinkError(error, EINVAL)) return true;
+    if (isNetlinkError(error, ENOENT)) return false;
+    throw error;
+  }
+  throw new Error(`a ${kind} without options was made on lo`);
+}

@@ -1,0 +1,134 @@
+/**
+ * bandwidth: limits what a container sends and receives, on the host's end of its veth pair.
+ *
+ * Behaviour follows the reference plugin `plugins/meta/bandwidth`, with the subnets of its releases 1.5. Owns in the
+ * kernel: the queueing disciplines of the host's end, and an ifb that what the container sends goes through.
+ */
+import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { versionsSince } from "../../../cni/versions.ts";
+import { definePlugin } from "../../../engine/plugin.ts";
+import { getLink, type Link, linkIndex } from "../../../ffi/netlink/route/link.ts";
+import { warn } from "../../../ffi/warn.ts";
+import { randomMac } from "../../../net/mac.ts";
+import { ifb } from "../../../resources/ifb.ts";
+import { redirect } from "../../../resources/redirect.ts";
+import { trafficLimit } from "../../../resources/traffic-limit.ts";
+import { validateBandwidthConf } from "./bandwidth.validate.gen.ts";
+import { type Limits, limitsOf } from "./limits.ts";
+import type { Attachment } from "../../../engine/plugin.ts";
+import type { Host } from "../../../engine/host.ts";
+import type { Resource } from "../../../engine/resource.ts";
+import type { Interface, Result } from "../../../cni/result.ts";
+import type { BandwidthConf } from "./bandwidth.schema.ts";
+
+export default definePlugin<BandwidthConf>({
+  name: "bandwidth",
+  // Older results do not tell of the host's interfaces.
+  versions: versionsSince("0.3.0"),
+  validate: validateBandwidthConf,
+  add,
+  status,
+});
+
+function add(at: Attachment<BandwidthConf>): Result {
+  // DEL without a ledger: what there was to limit then, the configuration does not tell.
+  const removing = at.mayHave(false);
+  const limits: Limits = removing ? {} : limitsOf(at.conf);
+  const { prevResult = { cniVersion: at.conf.cniVersion } } = at;
+  if (at.prevResult === undefined && !at.restating) {
+    throw new CniError(INVALID_CONFIG, "must be called as chained plugin", "there is no prevResult");
+  }
+  if (!removing && limits.ingress === undefined && limits.egress === undefined) return prevResult;
+  const { ingress, egress, subnets } = limits;
+  const hostVeth = hostEnd(at, removing);
+  const from = { name: hostVeth?.name ?? "", mac: hostVeth?.mac ?? "" };
+  if (!at.restating) warnOfSmallBursts(limits, hostVeth!);
+
+  const wanted: Resource[] = [];
+  if (at.mayHave(ingress !== undefined)) {
+    wanted.push(trafficLimit({ link: from, limit: ingress, subnets: subnets && { ...subnets, side: "source" } }));
+  }
+  const ifbs = at.mayHave(egress !== undefined) ? ifbsOf(at) : [];
+  for (const { name, mac = "" } of ifbs) {
+    wanted.push(
+      ifb({ name, mac, mtu: hostVeth?.mtu, from: from.name }),
+      trafficLimit({
+        link: { name, mac },
+        limit: egress,
+        subnets: subnets && { ...subnets, side: "destination" },
+        goesWithLink: true,
+      }),
+      redirect({ from, to: name }),
+    );
+  }
+  at.applyAll(wanted);
+  return { ...prevResult, interfaces: [...prevResult.interfaces ?? [], ...ifbs] };
+}
+
+/** The host's end of the container's veth pair. A DEL that does not find it goes on: limits went with the link. */
+function hostEnd({ host, ifName, prevResult }: Attachment<BandwidthConf>, removing: boolean): Link | undefined {
+  const missing = (reason: string) => {
+    if (!removing) throw new CniError(INVALID_CONFIG, reason);
+    return undefined;
+  };
+  const inside = host.container && getLink(host.container.route, ifName);
+  if (inside === undefined) return missing(`container interface ${ifName} has no veth peer: Link not found`);
+  if (inside.kind !== "veth" || inside.link === undefined) {
+    return missing(`container interface ${ifName} has no veth peer: it is a ${inside.kind ?? "physical"} link`);
+  }
+  const outside = getLink(host.route, inside.link);
+  if (outside?.kind !== "veth" || outside.link !== inside.index) {
+    return missing(`veth peer with index ${inside.link} is not in host ns`);
+  }
+  for (const { name, sandbox } of prevResult?.interfaces ?? []) if (name === outside.name && !sandbox) return outside;
+  return removing ? outside : missing("no veth peer of container interface found in host ns");
+}
+
+/**
+ * The ifb of this attachment. It has the name the reference plugin gives it, unless another interface of the container
+ * has that one already: the name does not tell them apart. A DEL that knows nothing of it looks at both.
+ */
+function ifbsOf(at: Attachment<BandwidthConf>): Interface[] {
+  const { network, containerId, ifName, host } = at;
+  const names = [ifbName(network + containerId), ifbName(`${network}${containerId}/${ifName}`)];
+  const name = at.choose(() => firstFree(names, host), (result) => knownIfb(result, names)?.name);
+  const mac = at.choose(randomMac, (result) => knownIfb(result, names)?.mac);
+  if (name !== "") return [{ name, mac }];
+  return at.mayHave(false) ? [{ name: names[0]! }, { name: names[1]! }] : [{ name: names[0]! }];
+}
+
+function ifbName(text: string): string {
+  return `bwp${new Bun.CryptoHasher("sha512").update(text).digest("hex").slice(0, 12)}`;
+}
+
+function firstFree(names: string[], host: Host): string {
+  for (const name of names) if (linkIndex(host.route, name) === undefined) return name;
+  return names[0]!;
+}
+
+function knownIfb(result: Result, names: string[]): Interface | undefined {
+  return result.interfaces?.find(({ name, sandbox }) => !sandbox && names.includes(name));
+}
+
+/** Of the frame besides the packet. */
+const ETHERNET_BYTES = 14;
+
+function warnOfSmallBursts({ ingress, egress }: Limits, { mtu }: Link): void {
+  for (const [key, limit] of [["ingressBurst", ingress], ["egressBurst", egress]] as const) {
+    if (limit === undefined || limit.burst >= mtu + ETHERNET_BYTES) continue;
+    warn(
+      `bandwidth: "${key}" of ${limit.burst * 8} bits is less than a packet of ${mtu} bytes, which will be dropped`,
+    );
+  }
+}
+
+function status(conf: BandwidthConf, { route }: Host): void {
+  const { knowsLinkKind } = require("../../../ffi/netlink/route/known-kind.ts");
+  const { knowsQdisc } = require("../../../ffi/netlink/tc/qdisc.ts");
+  const lacking: string[] = [];
+  if (!knowsLinkKind(route, "ifb")) lacking.push("ifb links");
+  for (const kind of ["tbf", ...limitsOf(conf).subnets === undefined ? [] : ["htb"]]) {
+    if (!knowsQdisc(route, kind)) lacking.push(`the queueing discipline ${kind}`);
+  }
+  if (lacking.length > 0) throw new CniError(PLUGIN_NOT_AVAILABLE, `this kernel lacks ${lacking.join(" and ")}`);
+}
