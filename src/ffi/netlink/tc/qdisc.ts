@@ -1,7 +1,7 @@
 /** Queueing disciplines: `tc qdisc`, one request each (tc(8), linux/rtnetlink.h). */
 import { EINVAL, ENODEV, ENOENT } from "../../errno.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
-import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
+import { NLM_F_CREATE, NLM_F_ECHO, NLM_F_EXCL } from "../wire.ts";
 import { TC_H_ROOT } from "../uapi/pkt-sched.ts";
 import { RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC } from "../uapi/rtnetlink.ts";
 import { readTcObject, tcAttrs, tcHeader, type TcKind, type TcObject } from "./tc-header.ts";
@@ -61,6 +61,8 @@ export function getQdisc(
     socket.request({
       what: `RTM_GETQDISC ${link.name}`,
       type: RTM_GETQDISC,
+      // The kernel answers as it notifies others of changes: to whoever asks only with this.
+      flags: NLM_F_ECHO,
       body: (writer) => tcHeader.write(writer, { linkIndex: link.index, parent }),
     }, (message) => {
       if (message.type === RTM_NEWQDISC) found = readTcObject(message.payload);
