@@ -10,6 +10,7 @@ const table: Record<string, () => AnyKind> = {
   "bridge-gateway": () => require("./bridge-gateway.ts").bridgeGatewayKind,
   "bridge-port": () => require("./bridge-port.ts").bridgePortKind,
   "carrier": () => require("./carrier.ts").carrierKind,
+  "container-link": () => require("./container-link.ts").containerLinkKind,
   "forwarding": () => require("./forwarding.ts").forwardingKind,
   "ifb": () => require("./ifb.ts").ifbKind,
   "link-settings": () => require("./link-settings.ts").linkSettingsKind,

@@ -46,6 +46,12 @@ export interface LinkKind {
   write?: (writer: Writer) => void;
 }
 
+/** How a kind's own settings are told to the kernel and read from it; in a file of its own under kinds/. */
+export interface LinkFormat<Settings> {
+  kind(settings: Settings): LinkKind;
+  settings(data: Uint8Array): Settings;
+}
+
 export function vethKind(values: AttrsOf<typeof vethData.rows>): LinkKind {
   return { name: "veth", write: (writer) => vethData.encode(writer, values) };
 }
@@ -84,13 +90,18 @@ export interface NewLink {
   kind: LinkKind;
   address?: Uint8Array;
   mtu?: number;
+  /** The link it stands on, in the socket's namespace. */
+  link?: number;
   master?: number;
   txQueueLength?: number;
   netnsFd?: number;
   up?: boolean;
 }
 
-/** `ip link add`. Fails with EEXIST when the name is taken. */
+/**
+ * `ip link add`. Fails with EEXIST when the name is taken; before Linux 6.15 also when it is taken in the socket's
+ * namespace and the link is to be born in another.
+ */
 export function addLink(socket: NetlinkSocket, { kind, up, ...attributes }: NewLink): void {
   const flags = up ? IFF_UP : 0;
   socket.request({
@@ -107,6 +118,8 @@ export function addLink(socket: NetlinkSocket, { kind, up, ...attributes }: NewL
 }
 
 export interface LinkChange {
+  /** Another name. The kernel makes everybody forget the old one first, and the link has to be down. */
+  ifName?: string;
   address?: Uint8Array;
   mtu?: number;
   master?: number;
@@ -197,6 +210,8 @@ export interface Link {
   promiscuity: number;
   alias: string | undefined;
   kind: string | undefined;
+  /** What its kind tells of it, for its LinkFormat to read. A bridge's is read already. */
+  kindData: Uint8Array | undefined;
   vlanFiltering: boolean;
   port: { hairpin: boolean; isolated: boolean } | undefined;
 }
@@ -223,7 +238,7 @@ const linkReading = attrTable("IFLA", {
 });
 
 /** The data of a kind this file has no table for would be read as a bridge's, so the kind is looked at first. */
-function readLinkInfo(payload: Uint8Array): Pick<Link, "kind" | "vlanFiltering" | "port"> {
+function readLinkInfo(payload: Uint8Array): Pick<Link, "kind" | "kindData" | "vlanFiltering" | "port"> {
   let kind = "", slaveKind = "";
   let data: Uint8Array | undefined, slaveData: Uint8Array | undefined;
   eachAttribute(payload, (type, value) => {
@@ -236,6 +251,7 @@ function readLinkInfo(payload: Uint8Array): Pick<Link, "kind" | "vlanFiltering" 
   const port = slaveKind === "bridge" && slaveData ? bridgePortData.decode(slaveData) : undefined;
   return {
     kind: kind === "" ? undefined : kind,
+    kindData: kind === "bridge" ? undefined : data?.slice(),
     vlanFiltering: kind === "bridge" && data !== undefined && bridgeData.decode(data).vlanFiltering === 1,
     port: port && { hairpin: port.hairpin === 1, isolated: port.isolated === 1 },
   };
@@ -259,6 +275,7 @@ export function decodeLink(payload: Uint8Array): Link {
     promiscuity: attributes.promiscuity ?? 0,
     alias: attributes.alias,
     kind: attributes.linkInfo?.kind,
+    kindData: attributes.linkInfo?.kindData,
     vlanFiltering: attributes.linkInfo?.vlanFiltering ?? false,
     port: attributes.linkInfo?.port,
   };

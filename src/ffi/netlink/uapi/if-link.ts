@@ -30,6 +30,21 @@ export const IFLA_INFO_SLAVE_DATA = 5;
 
 export const VETH_INFO_PEER = 1;
 
+export const IFLA_MACVLAN_MODE = 1;
+export const IFLA_MACVLAN_BC_QUEUE_LEN = 7;
+export const MACVLAN_MODE_PRIVATE = 1;
+export const MACVLAN_MODE_VEPA = 2;
+export const MACVLAN_MODE_BRIDGE = 4;
+export const MACVLAN_MODE_PASSTHRU = 8;
+
+export const IFLA_IPVLAN_MODE = 1;
+export const IFLA_IPVLAN_FLAGS = 2;
+export const IPVLAN_MODE_L2 = 0;
+export const IPVLAN_MODE_L3 = 1;
+export const IPVLAN_MODE_L3S = 2;
+
+export const IFLA_VLAN_ID = 1;
+
 export const IFLA_BR_VLAN_FILTERING = 7;
 
 // IFLA_PROTINFO of AF_BRIDGE, and the bridge's IFLA_INFO_SLAVE_DATA

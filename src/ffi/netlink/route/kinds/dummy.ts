@@ -1,0 +1,7 @@
+/** dummy: a link that leads nowhere. It has no settings (drivers/net/dummy.c). */
+import type { LinkFormat } from "../link.ts";
+
+export const dummy: LinkFormat<Record<string, never>> = {
+  kind: () => ({ name: "dummy" }),
+  settings: () => ({}),
+};
