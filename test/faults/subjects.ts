@@ -32,10 +32,44 @@ const spoofGuard = lacks("nftables bridge family") ? {} : { macspoofchk: true };
 export const subjects: Subject[] = [
   { name: "host-local", conf: { type: "host-local", ipam } },
   {
+    name: "tuning",
+    conf: {
+      type: "tuning",
+      sysctl: { "net.ipv4.conf.IFNAME.arp_filter": "1", "net.ipv4.conf.IFNAME.forwarding": "1" },
+      mac: "c2:11:22:33:44:55",
+      mtu: 1400,
+      promisc: true,
+    },
+    own: pairResult,
+    prepare: vethPair,
+  },
+  {
+    name: "bandwidth",
+    conf: {
+      type: "bandwidth",
+      ingressRate: 8_000_000,
+      ingressBurst: 800_000,
+      egressRate: 8_000_000,
+      egressBurst: 800_000,
+      unshapedSubnets: ["10.0.0.0/8"],
+    },
+    own: pairResult,
+    prepare: vethPair,
+  },
+  {
     name: "bridge",
     conf: { type: "bridge", bridge: "br0", isDefaultGateway: true, ipMasq: true, ...spoofGuard, ipam },
   },
 ];
+
+function vethPair({ name }: Container): string {
+  return `ip link add v${name} type veth peer name eth0 netns ${name}; ip link set v${name} up; ip -n ${name} link set eth0 up`;
+}
+
+function pairResult({ name, netnsPath }: Container) {
+  const interfaces = [{ name: `v${name}` }, { name: "eth0", sandbox: netnsPath }];
+  return { prevResult: { cniVersion: "1.1.0", interfaces } };
+}
 
 /** A subject on a machine. */
 export interface Staged {

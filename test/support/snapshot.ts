@@ -35,6 +35,14 @@ for save in "iptables-save" "ip6tables-save"; do echo ${section}; $save 2>/dev/n
 echo ${section}
 cd /proc/sys/net; grep -rs . ipv4/conf ipv6/conf ipv4/ip_forward || true
 echo ${section}
+tc qdisc show | grep -v " 0: dev" | while read _ kind handle _ dev rest; do
+  echo "$dev qdisc $kind $handle $rest"
+  case $kind in
+    htb) tc class show dev $dev | sed "s/^/$dev /"; tc filter show dev $dev | sed "s/^/$dev /" ;;
+    ingress) tc filter show dev $dev ingress | sed "s/^/$dev ingress /" ;;
+  esac
+done
+echo ${section}
 `;
 const scanHost = `${scan}\ncd /sys/class/net; grep -Hs . */addr_assign_type || true`;
 
@@ -59,11 +67,12 @@ interface Scope {
   nft: Json[];
   iptables: [string, string[]][];
   sysctls: string[];
+  trafficControl: string[];
   assignTypes: string[];
 }
 
 function read(label: string, text: string): Scope {
-  const [json, iptables, ip6tables, sysctls, assignTypes = ""] = text.split(`${section}\n`);
+  const [json, iptables, ip6tables, sysctls, trafficControl, assignTypes = ""] = text.split(`${section}\n`);
   // A namespace without IPv6 rules or bridges answers with an empty line, or with nothing.
   const documents: Json[] = json!.split("\n").filter((line) => line.trim() !== "").map((line) => JSON.parse(line));
   const nft = documents.pop().nftables;
@@ -80,11 +89,14 @@ function read(label: string, text: string): Scope {
     nft,
     iptables: [["iptables", split(iptables!)], ["ip6tables", split(ip6tables!)]],
     sysctls: split(sysctls!),
+    trafficControl: split(trafficControl!),
     assignTypes: split(assignTypes),
   };
 }
 
 const RANDOM_LINK = /\bveth[0-9a-f]{8}\b/g;
+/** Handles of queues that were made without one, and counters. */
+const CHOSEN_BY_KERNEL = / 8[0-9a-f]{3}:(?= )| refcnt \d+| direct_packets_stat \d+| ref \d+ bind \d+$/g;
 const MAC = /\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b/g;
 /** None, broadcast and multicast. */
 const FIXED_MAC = /^(00:00:00:00:00:00|ff:ff:ff:ff:ff:ff|01:.*)$/;
@@ -183,6 +195,7 @@ function linesOf(scope: Scope): string[] {
   }
   nftLines(scope.nft, say);
   for (const [program, saved] of scope.iptables) iptablesLines(program, saved, say);
+  for (const line of scope.trafficControl) say(`tc ${line.replace(CHOSEN_BY_KERNEL, "")}`);
   for (const line of scope.sysctls) say(`sysctl ${line.replace(":", "=")}`);
   return lines;
 }
