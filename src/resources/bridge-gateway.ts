@@ -13,9 +13,12 @@ export interface BridgeGatewaySpec {
   address: string;
   /** Replace an address that conflicts instead of failing. */
   force: boolean;
-  /** What the link had before the container's port joined it; "" when it is not known. */
+  /** What the link had before the container's port joined it: "" when it is not known, zero when it had no port. */
   mac: string;
 }
+
+/** Of a bridge whose last port has left, unless it was given another. The kernel accepts it from nobody. */
+const NO_MAC = "00:00:00:00:00:00";
 
 interface MadeGateway {
   added: boolean;
@@ -46,7 +49,7 @@ export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
     }
     const added = addAddress(host.route, link.index, wanted, { skipDad: true }) === "added";
     // A bridge that others made takes the lowest MAC of its ports until it is given one: the one it had.
-    setLink(host.route, link, { address: parseMac(mac || link.mac) });
+    setLink(host.route, link, { address: parseMac(mac === "" || mac === NO_MAC ? link.mac : mac) });
     return { added };
   },
   undo({ ifName, address }, { added }, host) {

@@ -78,6 +78,14 @@ const rows: Row[] = [
     shows: [`c1 route {"type":"unicast","dst":"default","gateway":"10.20.0.1"`],
   },
   {
+    name: "isGateway on a bridge of others that lost its MAC with its last port",
+    conf: { isGateway: true, ipam: v4 },
+    before:
+      "ip link add br0 type bridge; ip link set br0 up; ip link add p0 master br0 type veth peer p1; ip link del p0",
+    shows: ["host address br0 10.20.0.1/24 "],
+    hides: ['host link br0 address="00:00:00:00:00:00"'],
+  },
+  {
     name: "forceAddress",
     conf: { isGateway: true, forceAddress: true, ipam: v4 },
     before: "ip link add br0 type bridge; ip address add 10.99.0.1/24 dev br0",
