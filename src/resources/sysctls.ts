@@ -6,7 +6,8 @@
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
-import { EACCES, EBUSY, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, EPERM, ERANGE, isErrno } from "../ffi/errno.ts";
+import { EACCES, EBUSY, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, ERANGE, isErrno } from "../ffi/errno.ts";
+import { identify } from "../ffi/files.ts";
 import { readSysctl, writeSysctl } from "../ffi/sysctl.ts";
 import { warn } from "../ffi/warn.ts";
 
@@ -84,7 +85,7 @@ function valueOf(key: string): string | undefined {
   try {
     return readSysctl(key);
   } catch (error) {
-    if (isErrno(error, EACCES, EPERM)) return WRITE_ONLY;
+    if (isErrno(error, EACCES) && (identify(`/proc/sys/${key}`).mode & 0o444) === 0) return WRITE_ONLY;
     throw error;
   }
 }

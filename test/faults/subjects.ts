@@ -68,7 +68,7 @@ function vethPair({ name }: Container): string {
 
 function pairResult({ name, netnsPath }: Container) {
   const interfaces = [{ name: `v${name}` }, { name: "eth0", sandbox: netnsPath }];
-  return { prevResult: { cniVersion: "1.1.0", interfaces } };
+  return { prevResult: { cniVersion: "1.1.0", interfaces, ips: [{ interface: 1, address: "10.20.0.5/24" }] } };
 }
 
 /** A subject on a machine. */

@@ -27,6 +27,7 @@ export interface U32Key {
 export const ANY_PACKET: readonly U32Key[] = [{ offset: 0, value: 0, mask: 0 }];
 
 const SELECTOR_BYTES = 16, KEY_BYTES = 16, MIRRED_BYTES = 28;
+const NO_REDIRECT = -1;
 
 /**
  * struct tc_u32_sel: flags u8, shift u8, number of keys u8, pad, offset mask u16be, offset u16, offset's offset s16, hash
@@ -57,10 +58,10 @@ const mirredParams = custom<{ linkIndex: number }>(TCA_MIRRED_PARMS, {
     void writer.u32(0).u32(0).u32(TC_ACT_STOLEN).u32(0).u32(0).u32(TCA_EGRESS_REDIR).u32(linkIndex),
   read(payload) {
     // Other actions have other things under the same number.
-    if (payload.length < MIRRED_BYTES) return { linkIndex: 0 };
+    if (payload.length < MIRRED_BYTES) return { linkIndex: NO_REDIRECT };
     const view = new DataView(payload.buffer, payload.byteOffset, MIRRED_BYTES);
     // To mirror is not to redirect: the packet would go on here as well.
-    return { linkIndex: view.getInt32(20, true) === TCA_EGRESS_REDIR ? view.getUint32(24, true) : 0 };
+    return { linkIndex: view.getInt32(20, true) === TCA_EGRESS_REDIR ? view.getUint32(24, true) : NO_REDIRECT };
   },
 });
 
@@ -88,7 +89,7 @@ export function u32Redirect(keys: readonly U32Key[], classId: number, linkIndex:
 export interface U32Filter {
   keys: readonly U32Key[];
   classId: number;
-  /** Of the links that packets are sent on to. */
+  /** Of the links that packets are sent on to; 0 for one that is gone. */
   redirects: number[];
 }
 
@@ -98,7 +99,8 @@ export function readU32(options: Uint8Array): U32Filter | undefined {
   if (keys === undefined) return undefined;
   const redirects: number[] = [];
   for (const { kind, options } of actions as AttrsOf<typeof actionAttrs.rows>[]) {
-    if (kind === "mirred" && options?.params?.linkIndex) redirects.push(options.params.linkIndex);
+    const linkIndex = options?.params?.linkIndex ?? NO_REDIRECT;
+    if (kind === "mirred" && linkIndex !== NO_REDIRECT) redirects.push(linkIndex);
   }
   return { keys, classId, redirects };
 }
