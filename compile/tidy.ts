@@ -20,7 +20,7 @@ const mayImport: Record<string, string[]> = {
   "ffi/netlink/uapi": ["ffi/netlink/wire.ts", "ffi/netlink/attrs.ts", "ffi/netlink/uapi"],
   "ffi": ["ffi", "net", "bun:ffi"],
   "ipam": ["ipam", "ffi", "net", "cni"],
-  "resources": ["resources", "ffi", "ipam", "net", "cni", "engine/resource.ts", "engine/host.ts"],
+  "resources": ["resources", "ffi", "ipam", "net", "cni", "engine/resource.ts", "engine/host.ts", "engine/trace.ts"],
   "plugins": [
     "plugins",
     "resources",
@@ -31,6 +31,7 @@ const mayImport: Record<string, string[]> = {
     "engine/plugin.ts",
     "engine/resource.ts",
     "engine/host.ts",
+    "engine/trace.ts",
   ],
   "engine": ["engine", "resources", "ffi", "net", "cni", "plugins/table.ts", "version.ts"],
   "runtime": [

@@ -10,6 +10,7 @@ import { type OpenLedger, openLedger } from "./ledger.ts";
 import type { Attachment, PluginConfig } from "./plugin.ts";
 import type { Resource } from "./resource.ts";
 import type { Invocation } from "./run.ts";
+import { traced } from "./trace.ts";
 import { warn } from "../ffi/warn.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -61,7 +62,8 @@ export function make<Config extends PluginConfig>(
   }
 
   function carryOut<Made>(resource: Resource<Made>): Made {
-    const outcome = resource.kind.apply(resource.spec, host);
+    const { kind, spec } = resource;
+    const outcome = traced("apply", kind, spec, () => kind.apply(spec, host));
     made.push({ resource, outcome, begun: true });
     return outcome;
   }
@@ -71,8 +73,7 @@ export function make<Config extends PluginConfig>(
     for (const { resource: { kind, spec }, outcome, begun } of made.reverse()) {
       if (!begun) continue;
       try {
-        if (kind.undo) kind.undo(spec, outcome, host);
-        else kind.remove(spec, host);
+        traced("undo", kind, spec, () => kind.undo ? kind.undo(spec, outcome, host) : kind.remove(spec, host));
       } catch (error) {
         failures.push(`${kind.describe(spec)}: ${(error as Error).message}`);
       }
@@ -107,7 +108,12 @@ export function make<Config extends PluginConfig>(
       made.push(entry);
       return {
         add() {
-          const result = delegate(type, "ADD", { ...invocation, host });
+          const result = traced(
+            "apply",
+            lease.kind,
+            lease.spec,
+            () => delegate(type, "ADD", { ...invocation, host }),
+          );
           entry.begun = true;
           if (!result?.ips?.length) throw new CniError(INTERNAL, "IPAM plugin returned missing IP config");
           return result;

@@ -13,10 +13,15 @@ import { writeAll } from "../ffi/files.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
 import { type Ending, type Finished, runProgram } from "../ffi/spawn.ts";
 import type { Invocation } from "./run.ts";
+import { timed } from "./trace.ts";
 
 /** Runs the plugin and answers its stdout. Throws a CniError when it fails. */
 export function runForeignPlugin(path: string, invocation: Invocation): string {
-  const finished = runWhenNotBusy(path, pluginEnvironment(invocation), utf8(invocation.stdin));
+  const { command: verb, stdin } = invocation;
+  const finished = timed(
+    { operation: "exec", verb, path },
+    () => runWhenNotBusy(path, pluginEnvironment(invocation), utf8(stdin)),
+  );
   forwardStderr(finished.stderr);
   const stdout = fromUtf8(finished.stdout);
   const status = describeEnding(finished.ending);

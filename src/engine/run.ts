@@ -4,13 +4,14 @@
  */
 import { CniError, INTERNAL, INVALID_CONFIG, INVALID_ENVIRONMENT, INVALID_NETNS, IO_FAILURE } from "../cni/error.ts";
 import type { Command, Invocation as Parameters } from "../cni/invocation.ts";
-import { isObject, parseDocument } from "../cni/json.ts";
+import { field, isObject, parseDocument } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
 import { checkVersions, configVersion, KNOWN_VERSIONS } from "../cni/versions.ts";
 import { SyscallError } from "../ffi/errno.ts";
 import { isNetnsGone } from "../ffi/netns.ts";
 import { type Host, openHost, SameNetnsError } from "./host.ts";
 import type { PluginConfig, PluginDefinition } from "./plugin.ts";
+import { inScene, isTracing } from "./trace.ts";
 
 export type { Command };
 
@@ -35,22 +36,30 @@ export function runVerb(plugin: PluginDefinition<PluginConfig>, invocation: Invo
     if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
     checkVersions(invocation.command, configVersion(document), plugin.versions ?? KNOWN_VERSIONS);
     const call = { plugin, invocation, document };
-    switch (invocation.command) {
-      case "ADD":
-        return require("./verb-add.ts").runAdd(call);
-      case "DEL":
-        return require("./verb-del.ts").runDel(call);
-      case "CHECK":
-        return require("./verb-check.ts").runCheck(call);
-      case "GC":
-        return require("./verb-gc.ts").runGc(call);
-      case "STATUS":
-        return require("./verb-status.ts").runStatus(call);
-      default:
-        throw new CniError(INVALID_ENVIRONMENT, `unknown CNI_COMMAND: ${invocation.command}`);
-    }
+    if (!isTracing()) return dispatch(call);
+    const { command: verb, containerId, ifName } = invocation;
+    const scene = { verb, plugin: plugin.name, network: String(field(document, "name")), containerId, ifName };
+    return inScene(scene, () => dispatch(call));
   } catch (error) {
     throw asCniError(error);
+  }
+}
+
+function dispatch(call: VerbCall): Result | undefined {
+  const { command } = call.invocation;
+  switch (command) {
+    case "ADD":
+      return require("./verb-add.ts").runAdd(call);
+    case "DEL":
+      return require("./verb-del.ts").runDel(call);
+    case "CHECK":
+      return require("./verb-check.ts").runCheck(call);
+    case "GC":
+      return require("./verb-gc.ts").runGc(call);
+    case "STATUS":
+      return require("./verb-status.ts").runStatus(call);
+    default:
+      throw new CniError(INVALID_ENVIRONMENT, `unknown CNI_COMMAND: ${command}`);
   }
 }
 

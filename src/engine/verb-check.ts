@@ -10,6 +10,7 @@ import { ipamKind } from "./ipam-resource.ts";
 import { readLedger } from "./ledger.ts";
 import type { Resource } from "./resource.ts";
 import { ownsNothingInside, type VerbCall, withHost } from "./run.ts";
+import { traced } from "./trace.ts";
 
 export function runCheck({ plugin, invocation, document }: VerbCall): undefined {
   const conf = plugin.validate(document);
@@ -36,7 +37,7 @@ export function runCheck({ plugin, invocation, document }: VerbCall): undefined 
       const key = kind.kind + JSON.stringify(spec);
       if (seen.has(key)) continue;
       seen.add(key);
-      differences.push(...kind.verify(spec, host));
+      differences.push(...traced("verify", kind, spec, () => kind.verify(spec, host)));
     }
     if (differences.length > 0) throw new CniError(INTERNAL, [...new Set(differences)].join("; "));
   });

@@ -17,6 +17,7 @@ import { ipamKind } from "./ipam-resource.ts";
 import { type LedgerRecord, readLedger, removeLedger } from "./ledger.ts";
 import type { Owner, Resource } from "./resource.ts";
 import { type Invocation, type VerbCall, withHost } from "./run.ts";
+import { traced } from "./trace.ts";
 import { warn } from "../ffi/warn.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -104,7 +105,7 @@ function removeAll(resources: AnyResource[], host: Host): unknown[] {
   const failures: unknown[] = [];
   for (const { kind, spec } of resources.reverse()) {
     try {
-      kind.remove(spec, host);
+      traced("remove", kind, spec, () => kind.remove(spec, host));
     } catch (error) {
       failures.push(error);
     }

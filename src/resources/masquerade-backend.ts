@@ -3,18 +3,24 @@
  * else iptables unless it cannot be used. They try it out by running it three times; here it counts as usable when there
  * is a program of that name in PATH (see docs/quirks.md, "ipmasq-backend-detection").
  */
+import { note } from "../engine/trace.ts";
 import { findInPath } from "../ffi/xtables.ts";
 
 export type MasqueradeBackend = "nftables" | "iptables";
 
 export interface ChosenBackend {
   backend: MasqueradeBackend;
-  /** For traces. */
   why: string;
 }
 
 /** `configured` has been validated; "" is the same as nothing. */
 export function chooseMasqueradeBackend(configured?: MasqueradeBackend | ""): ChosenBackend {
+  const chosen = choose(configured);
+  note("masquerade backend", { ...chosen });
+  return chosen;
+}
+
+function choose(configured?: MasqueradeBackend | ""): ChosenBackend {
   if (configured) return { backend: configured, why: "configured" };
   const path = findInPath("iptables");
   if (path !== undefined) return { backend: "iptables", why: `found ${path}` };
