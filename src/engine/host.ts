@@ -8,6 +8,7 @@ import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "../
 import { libc } from "../ffi/libc.ts";
 import { NETLINK_NETFILTER, NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
 import { inNetns, isNetnsGone, isSameNetns, openNetns, openOwnNetns } from "../ffi/netns.ts";
+import type { Owner } from "./resource.ts";
 import { stateDirectory } from "./state-directory.ts";
 
 const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4;
@@ -26,6 +27,11 @@ export interface Host {
   useShared(): void;
   /** Whether nobody else on this host is using shared things now; then nobody begins to until the verb is over. */
   isAloneWithShared(): boolean;
+  /**
+   * The specifications of this kind that the ledgers of other attachments hold: who else says that a thing is theirs,
+   * where it cannot tell itself. Reads every ledger of the host.
+   */
+  recordedByOthers(kind: string, owner: Owner): unknown[];
   close(): void;
 }
 
@@ -65,6 +71,7 @@ export function openHost(netnsPath: string, options: { mayBeGone?: boolean; allo
     container: netnsPath === "" ? undefined : openContainer(),
     useShared: () => void libc.flock(sharedLock(), LOCK_SH),
     isAloneWithShared: () => libc.flock(sharedLock(), LOCK_EX | LOCK_NB) === 0,
+    recordedByOthers: (kind, owner) => require("./ledger.ts").recordedByOthers(kind, owner),
     close: () => {
       for (const action of closing.splice(0).reverse()) action();
     },

@@ -144,10 +144,11 @@ function readLedgerFile(path: string): LedgerRecord | undefined {
 /** What ADD wrote down for this attachment, or undefined when there is nothing that can be read. */
 export function readLedger(owner: Owner, plugin: string): LedgerRecord | undefined {
   const record = readLedgerFile(ledgerPath(owner, plugin));
-  if (record === undefined) return undefined;
-  const { network, containerId, ifName } = record.header;
-  const same = network === owner.network && containerId === owner.containerId && ifName === owner.ifName;
-  return same ? record : undefined;
+  return record !== undefined && isSameOwner(record.header, owner) ? record : undefined;
+}
+
+function isSameOwner(one: Owner, other: Owner): boolean {
+  return one.network === other.network && one.containerId === other.containerId && one.ifName === other.ifName;
 }
 
 /** All ledgers of one plugin in one network. */
@@ -157,6 +158,21 @@ export function listLedgers(network: string, plugin: string): LedgerRecord[] {
     .map((name) => readLedgerFile(`${directory}/${name}`))
     .filter((record) => record !== undefined)
     .filter(({ header }) => header.plugin === plugin && header.network === network);
+}
+
+/** What the ledgers of all attachments but this one hold of a kind. */
+export function recordedByOthers(kind: string, owner: Owner): unknown[] {
+  const specs: unknown[] = [];
+  for (const network of listDirectory(stateDirectory())) {
+    const directory = `${stateDirectory()}/${network}`;
+    if ((identify(directory, false).mode & 0o170000) !== 0o040000) continue;
+    for (const name of listDirectory(directory)) {
+      const record = readLedgerFile(`${directory}/${name}`);
+      if (record === undefined || isSameOwner(record.header, owner)) continue;
+      for (const entry of record.entries) if (entry.kind === kind) specs.push(entry.spec);
+    }
+  }
+  return specs;
 }
 
 /** GC's part in what was never begun: an ADD that was killed before it wrote its first line leaves an empty file. */

@@ -40,6 +40,8 @@ export const EAFNOSUPPORT = 97;
 export const EADDRNOTAVAIL = 99;
 export const ENETUNREACH = 101;
 export const ENOBUFS = 105;
+export const ETIMEDOUT = 110;
+export const ECONNREFUSED = 111;
 export const ESTALE = 116;
 export const EDQUOT = 122;
 
@@ -93,8 +95,8 @@ const known: Record<number, [name: string, text: string]> = {
   100: ["ENETDOWN", "network is down"],
   [ENETUNREACH]: ["ENETUNREACH", "network is unreachable"],
   [ENOBUFS]: ["ENOBUFS", "no buffer space available"],
-  110: ["ETIMEDOUT", "connection timed out"],
-  111: ["ECONNREFUSED", "connection refused"],
+  [ETIMEDOUT]: ["ETIMEDOUT", "connection timed out"],
+  [ECONNREFUSED]: ["ECONNREFUSED", "connection refused"],
   [ESTALE]: ["ESTALE", "stale file handle"],
   [EDQUOT]: ["EDQUOT", "disk quota exceeded"],
 };

@@ -10,6 +10,7 @@ type AnyPlugin = PluginDefinition<any>;
 const table: Record<string, () => AnyPlugin> = {
   "bandwidth": () => require("./meta/bandwidth/bandwidth.ts").default,
   "bridge": () => require("./main/bridge/bridge.ts").default,
+  "firewall": () => require("./meta/firewall/firewall.ts").default,
   "host-local": () => require("./ipam/host-local/host-local.ts").default,
   "loopback": () => require("./main/loopback/loopback.ts").default,
   "static": () => require("./ipam/static/static.ts").default,

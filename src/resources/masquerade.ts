@@ -6,6 +6,7 @@
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { isNetlinkError } from "../ffi/netlink/socket.ts";
+import { attemptAll } from "./attempt-all.ts";
 import type { MasqueradeBackend } from "./masquerade-backend.ts";
 import { netfilterOf } from "./netfilter-socket.ts";
 
@@ -28,20 +29,6 @@ const nftables = (): typeof import("./masquerade/nftables.ts") => require("./mas
 const iptables = (): typeof import("./masquerade/iptables.ts") => require("./masquerade/iptables.ts");
 const referenceNft = (): typeof import("./masquerade/reference-nft.ts") => require("./masquerade/reference-nft.ts");
 const ownership = (): typeof import("./owner-comment.ts") => require("./owner-comment.ts");
-
-/** Tries every step, and throws what went wrong in any. */
-function attemptAll(steps: (() => void)[]): void {
-  const failures: Error[] = [];
-  for (const step of steps) {
-    try {
-      step();
-    } catch (error) {
-      failures.push(error as Error);
-    }
-  }
-  if (failures.length === 1) throw failures[0];
-  if (failures.length > 1) throw new AggregateError(failures, failures.map(({ message }) => message).join("; "));
-}
 
 function verifyBackend(backend: MasqueradeBackend, spec: MasqueradeSpec, host: Host): string[] {
   return backend === "nftables" ? nftables().verify(host.netfilter, spec) : iptables().verify(host, spec);

@@ -11,6 +11,7 @@ const table: Record<string, () => AnyKind> = {
   "bridge-port": () => require("./bridge-port.ts").bridgePortKind,
   "carrier": () => require("./carrier.ts").carrierKind,
   "container-link": () => require("./container-link.ts").containerLinkKind,
+  "firewall": () => require("./firewall.ts").firewallKind,
   "forwarding": () => require("./forwarding.ts").forwardingKind,
   "ifb": () => require("./ifb.ts").ifbKind,
   "link-settings": () => require("./link-settings.ts").linkSettingsKind,

@@ -93,6 +93,10 @@ function currentGeneration(socket: NetlinkSocket): number | undefined {
   return get(socket, { ...question, values: {} }, generationAttrs)?.id;
 }
 
+export function hasNfTables(socket: NetlinkSocket): boolean {
+  return currentGeneration(socket) !== undefined;
+}
+
 /**
  * Looks at the rule set and changes it, as if nobody else could in between: `plan` says what to send after looking, and
  * looks again when the rule set has changed meanwhile. Answers false when the kernel has no nf_tables.

@@ -51,6 +51,7 @@ export interface KeyType {
 export const ipv4Key: KeyType = { number: 7, length: 4 };
 export const ipv6Key: KeyType = { number: 8, length: 16 };
 export const linkNameKey: KeyType = { number: 41, length: 16, hostOrder: true };
+export const linkNamesKey: KeyType = { number: (41 << 6) | 41, length: 32 };
 /** `ifname . ether_addr`: six bits a type, and each part takes whole registers of four bytes. */
 export const linkNameAndMacKey: KeyType = { number: (41 << 6) | 9, length: 24 };
 
@@ -153,7 +154,7 @@ function elementMessage(verb: string, type: number, flags: number, set: NftSet, 
 
 /** `create element`: fails when there is one with this key. */
 export function createElement(set: NftSet, { key, comment: text, counter }: Element): NftMessage {
-  const element = { key: { value: key }, userdata: comment(text), object: counter };
+  const element = { key: { value: key }, userdata: text === "" ? undefined : comment(text), object: counter };
   return elementMessage("create", NFT_MSG_NEWSETELEM, NLM_F_CREATE | NLM_F_EXCL, set, [element]);
 }
 

@@ -15,6 +15,7 @@ export const NFPROTO_IPV4 = 2;
 export const NFPROTO_BRIDGE = 7;
 export const NFPROTO_IPV6 = 10;
 export const NF_BR_PRE_ROUTING = 0;
+export const NF_INET_FORWARD = 2;
 export const NF_INET_POST_ROUTING = 4;
 export const NF_DROP = 0;
 export const NF_ACCEPT = 1;
@@ -120,7 +121,7 @@ export const NFT_REG_VERDICT = 0;
 export const NFT_REG_1 = 1;
 export const NFT_REG_2 = 2;
 
-// expressions: nft_payload, nft_cmp, nft_bitwise, nft_meta, nft_immediate, nft_lookup, nft_objref, nft_counter
+// expressions: nft_payload, nft_cmp, nft_bitwise, nft_meta, nft_ct, nft_immediate, nft_lookup, nft_objref, nft_counter
 export const NFTA_PAYLOAD_DREG = 1;
 export const NFTA_PAYLOAD_BASE = 2;
 export const NFTA_PAYLOAD_OFFSET = 3;
@@ -145,11 +146,16 @@ export const NFT_META_IIFNAME = 6;
 export const NFT_META_OIFNAME = 7;
 export const NFT_META_NFPROTO = 15;
 export const NFT_META_L4PROTO = 16;
+export const NFTA_CT_DREG = 1;
+export const NFTA_CT_KEY = 2;
+export const NFT_CT_STATE = 0;
 export const NFTA_IMMEDIATE_DREG = 1;
 export const NFTA_IMMEDIATE_DATA = 2;
 export const NFTA_LOOKUP_SET = 1;
 export const NFTA_LOOKUP_SREG = 2;
 export const NFTA_LOOKUP_DREG = 3;
+export const NFTA_LOOKUP_FLAGS = 5;
+export const NFT_LOOKUP_F_INV = 1;
 export const NFTA_OBJREF_SET_SREG = 3;
 export const NFTA_OBJREF_SET_NAME = 4;
 export const NFTA_COUNTER_BYTES = 1;

@@ -15,6 +15,7 @@ import {
   NFT_META_NFPROTO,
   NFT_META_OIFNAME,
   NFT_REG_1,
+  NFT_REG_2,
   NFTA_META_DREG,
   NFTA_META_KEY,
 } from "../../uapi/nf-tables.ts";
@@ -30,6 +31,8 @@ const meta = expression(
 
 export const protocolFamily = meta({ key: NFT_META_NFPROTO, into: NFT_REG_1 });
 export const inputLink = meta({ key: NFT_META_IIFNAME, into: NFT_REG_1 });
+/** For a key of both: their registers follow each other. */
+export const inputAndOutputLink = [inputLink, meta({ key: NFT_META_OIFNAME, into: NFT_REG_2 })];
 export const outputLink = meta({ key: NFT_META_OIFNAME, into: NFT_REG_1 });
 export const packetMark = meta({ key: NFT_META_MARK, into: NFT_REG_1 });
 export const transportProtocol = meta({ key: NFT_META_L4PROTO, into: NFT_REG_1 });

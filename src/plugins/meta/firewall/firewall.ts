@@ -1,0 +1,84 @@
+/**
+ * firewall: lets the packets of a container's addresses be forwarded, and keeps bridges apart that ask for it.
+ *
+ * Behaviour follows the reference plugin `plugins/meta/firewall`, with a backend of our own beside its two. Owns in the
+ * kernel, or in firewalld, what stands there for the addresses; chains and rules for bridges are everybody's and stay.
+ */
+import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { type Attachment, definePlugin } from "../../../engine/plugin.ts";
+import { formatAddress, parsePrefix } from "../../../net/address.ts";
+import { firewall, firewallKind, type Ingress } from "../../../resources/firewall.ts";
+import { chooseFirewallBackend, obstacleTo } from "../../../resources/firewall-backend.ts";
+import { validateFirewallConf } from "./firewall.validate.gen.ts";
+import { checkBridgeName, checkChainName, checkIngressPolicy, checkZone } from "./names.ts";
+import type { IpConfig, Result } from "../../../cni/result.ts";
+import type { FirewallConf } from "./firewall.schema.ts";
+
+const ADMIN_CHAIN = "CNI-ADMIN";
+const ZONE = "trusted";
+
+export default definePlugin<FirewallConf>({
+  name: "firewall",
+  versions: ["0.4.0", "1.0.0", "1.1.0"],
+  validate: validateFirewallConf,
+  add,
+  status(conf, host) {
+    checkConf(conf);
+    const { backend, why } = chooseFirewallBackend(conf.backend);
+    const obstacle = obstacleTo(backend, host);
+    if (obstacle !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `firewall by ${backend}: ${obstacle}`, why);
+  },
+  gc(conf, isValid, host) {
+    firewallKind.sweep!(conf.name, isValid, host);
+  },
+});
+
+function add(at: Attachment<FirewallConf>): Result {
+  const { conf, prevResult } = at;
+  // DEL takes away what a configuration that is refused now may once have made.
+  if (!at.restating) checkConf(conf);
+  if (!at.restating && prevResult === undefined) {
+    throw new CniError(INVALID_CONFIG, "missing prevResult from earlier plugin");
+  }
+  const addresses = addressesOf(prevResult?.ips ?? []);
+  if (addresses.length > 0 || at.mayHave(false)) {
+    at.apply(firewall({
+      backend: chooseFirewallBackend(conf.backend).backend,
+      network: at.network,
+      containerId: at.containerId,
+      ifName: at.ifName,
+      addresses,
+      adminChain: conf.iptablesAdminChainName || ADMIN_CHAIN,
+      zone: conf.firewalldZone || ZONE,
+      ingress: ingressOf(at),
+      restated: at.restating || undefined,
+    }));
+  }
+  return prevResult ?? { cniVersion: conf.cniVersion };
+}
+
+/** Before anything acts: nothing may be changed when one of them is wrong. */
+function checkConf(conf: FirewallConf): void {
+  checkIngressPolicy(conf.ingressPolicy);
+  checkChainName("iptablesAdminChainName", conf.iptablesAdminChainName);
+  checkZone("firewalldZone", conf.firewalldZone);
+}
+
+/** Each once, whatever interface it is on. */
+function addressesOf(ips: readonly IpConfig[]): string[] {
+  const addresses: string[] = [];
+  for (const ip of ips) {
+    const address = formatAddress(parsePrefix(ip.address)!.bytes);
+    if (!addresses.includes(address)) addresses.push(address);
+  }
+  return addresses;
+}
+
+/** The bridge is the first interface that the plugins before us tell of. */
+function ingressOf({ conf, prevResult, restating }: Attachment<FirewallConf>): Ingress | undefined {
+  const { ingressPolicy: policy } = conf;
+  if (policy !== "same-bridge" && policy !== "isolated") return undefined;
+  const bridge = prevResult?.interfaces?.[0]?.name;
+  if (!restating) checkBridgeName(policy, bridge);
+  return bridge === undefined ? undefined : { policy, bridge };
+}
