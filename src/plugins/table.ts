@@ -12,9 +12,12 @@ const table: Record<string, () => AnyPlugin> = {
   "bridge": () => require("./main/bridge/bridge.ts").default,
   "firewall": () => require("./meta/firewall/firewall.ts").default,
   "host-local": () => require("./ipam/host-local/host-local.ts").default,
+  "ipvlan": () => require("./main/ipvlan/ipvlan.ts").default,
   "loopback": () => require("./main/loopback/loopback.ts").default,
+  "macvlan": () => require("./main/macvlan/macvlan.ts").default,
   "static": () => require("./ipam/static/static.ts").default,
   "tuning": () => require("./meta/tuning/tuning.ts").default,
+  "vlan": () => require("./main/vlan/vlan.ts").default,
 };
 
 export const pluginNames: readonly string[] = Object.keys(table);

@@ -25,6 +25,7 @@ import { parseMac } from "../net/mac.ts";
 import type { IpvlanSettings } from "../ffi/netlink/route/kinds/ipvlan.ts";
 import type { MacvlanSettings } from "../ffi/netlink/route/kinds/macvlan.ts";
 import type { VlanSettings } from "../ffi/netlink/route/kinds/vlan.ts";
+import type { Master } from "./master-link.ts";
 
 /** What it is, in the words of ip-link(8). */
 export type LinkType =
@@ -48,8 +49,8 @@ export interface ContainerLinkSpec {
   /** Left out: the master's, or the kernel's choice. */
   mtu?: number;
   /** Left out: it needs none; or, when restated, nobody can tell which it was. */
-  master?: { name: string; inContainer: boolean };
-  /** What it is called until it is renamed. Only where a link of the host has its name; see `freshBirthName`. */
+  master?: Master;
+  /** What it is called until it is renamed. Only where a link of the host has its name, else "" or left out. */
   birthName?: string;
 }
 
@@ -71,7 +72,7 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
     } catch (error) {
       const namesake = isNetlinkError(error, EEXIST);
       if (namesake && linkIndex(container.route, ifName) !== undefined) throw taken(spec, error);
-      if (!namesake || spec.birthName === undefined) throw refused(spec, (error as Error).message, error);
+      if (!namesake || !spec.birthName) throw refused(spec, (error as Error).message, error);
       bearAndRename(spec, socket, request, container.route);
     }
     return { mac: mac ?? getLink(container.route, ifName)!.mac };
@@ -82,7 +83,7 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
     const { removeLink } = require("../ffi/netlink/route/remove-link.ts");
     // CNI_IFNAME is this attachment's, whoever made it; a link of another kind is not what this was about.
     for (const name of [ifName, birthName]) {
-      if (name !== undefined && getLink(route, name)?.kind === type.kind) removeLink(route, name, inside);
+      if (name && getLink(route, name)?.kind === type.kind) removeLink(route, name, inside);
     }
   },
   verify(spec, host) {
@@ -111,9 +112,9 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
 
 export const containerLink = resource(containerLinkKind);
 
-/** For `birthName`: a name nothing has, where the kernel may refuse the final one; else nothing. */
-export function freshBirthName(ifName: string, host: Host): string | undefined {
-  if (linkIndex(host.route, ifName) === undefined) return undefined;
+/** For `birthName`: a name nothing has, where the kernel may refuse the final one. */
+export function freshBirthName(ifName: string, host: Host): string {
+  if (linkIndex(host.route, ifName) === undefined) return "";
   const { freshHostName } = require("./veth.ts");
   return freshHostName(host);
 }

@@ -6,6 +6,7 @@ import type { AnyKind } from "../engine/resource.ts";
 
 const table: Record<string, () => AnyKind> = {
   "addressing": () => require("./addressing.ts").addressingKind,
+  "announcement": () => require("./announcement.ts").announcementKind,
   "bridge": () => require("./bridge.ts").bridgeKind,
   "bridge-gateway": () => require("./bridge-gateway.ts").bridgeGatewayKind,
   "bridge-port": () => require("./bridge-port.ts").bridgePortKind,

@@ -1,0 +1,69 @@
+/**
+ * ipvlan: a link in the container that shares the MAC address of a link of the host. It may stand in a chain behind the
+ * plugin that made that link, and then takes over that plugin's addresses.
+ *
+ * Behaviour follows the reference plugin `plugins/main/ipvlan` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME
+ * in the container.
+ */
+import { CniError, INVALID_CONFIG, UNSUPPORTED_FIELD } from "../../../cni/error.ts";
+import { definePlugin } from "../../../engine/plugin.ts";
+import { ipvlanModes } from "../../../ffi/netlink/route/kinds/ipvlan.ts";
+import { announcing } from "../../../resources/announcement.ts";
+import { containerLink, freshBirthName } from "../../../resources/container-link.ts";
+import { findMaster, knownMaster, requireHostFor } from "../../../resources/master-link.ts";
+import { soleInterface } from "../sole-interface.ts";
+import { validateIpvlanConf } from "./ipvlan.validate.gen.ts";
+import type { Attachment } from "../../../engine/plugin.ts";
+import type { IpvlanConf } from "./ipvlan.schema.ts";
+import type { Result } from "../../../cni/result.ts";
+
+export default definePlugin<IpvlanConf>({
+  name: "ipvlan",
+  validate: validateIpvlanConf,
+  add,
+  // In a chain nobody knows before ADD which master it will be.
+  status: (conf, host) => requireHostFor("ipvlan", conf.master === "" ? undefined : conf, host),
+});
+
+function add(at: Attachment<IpvlanConf>): Result {
+  const { conf, ifName } = at;
+  const mode = conf.mode || "l2";
+  const master = at.restating ? knownMaster(conf) : chooseMaster(at, mode);
+  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
+  if (ipam === undefined && !at.restating) requireAddresses(at.prevResult);
+  const link = at.apply(containerLink({
+    ifName,
+    type: { kind: "ipvlan", settings: { mode } },
+    mtu: conf.mtu > 0 ? conf.mtu : undefined,
+    master,
+    birthName: at.choose(() => freshBirthName(ifName, at.host), () => ""),
+  }));
+  return soleInterface(at, link.mac, ipam === undefined ? at.prevResult : ipam.add(), announcing(ifName));
+}
+
+function chooseMaster(at: Attachment<IpvlanConf>, mode: string) {
+  if (!Object.hasOwn(ipvlanModes, mode)) {
+    throw new CniError(UNSUPPORTED_FIELD, `unknown ipvlan mode: "${mode}"`, `"mode" is none of the known ones`);
+  }
+  const { linkInContainer } = at.conf;
+  const { name } = findMaster({ master: masterName(at), linkInContainer }, at.host);
+  return { name, inContainer: linkInContainer };
+}
+
+/** The one link of the plugin before it in the chain. */
+function masterName({ conf, prevResult }: Attachment<IpvlanConf>): string {
+  if (conf.master !== "" || prevResult === undefined) return conf.master;
+  const interfaces = prevResult.interfaces ?? [];
+  if (interfaces.length === 1 && interfaces[0]!.name) return interfaces[0]!.name;
+  throw new CniError(
+    INVALID_CONFIG,
+    "chained master failure. PrevResult lacks a single named interface",
+    `it has ${interfaces.length}: name one by "master"`,
+  );
+}
+
+function requireAddresses(prevResult: Result | undefined): void {
+  if (prevResult?.ips?.length) return;
+  const details = `"ipam.type" is missing, and no plugin before this one brought addresses`;
+  throw new CniError(INVALID_CONFIG, "no plugin name provided", details);
+}

@@ -1,0 +1,181 @@
+// Generated from macvlan.schema.ts by compile/validators.ts; change those.
+import { anything, boolean, decoding, foldKey, inside, integer, integerBetween, list, map, missing, object, string } from "../../../cni/decode.ts";
+import type { MacvlanConf } from "./macvlan.schema.ts";
+
+export function validateMacvlanConf(document: unknown): MacvlanConf {
+  return decoding("failed to load netconf", () => macvlanConf(document ?? {}, ""));
+}
+
+type MacvlanConfIpamShape = {
+  "type": string;
+};
+
+function macvlanConfIpam(document: unknown, at: string): MacvlanConfIpamShape {
+  const source = object(document, at);
+  const out: Partial<MacvlanConfIpamShape> = { "type": "" };
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "type":
+        out.type = string(value, inside(at, "type"));
+        break;
+    }
+  }
+  return out as MacvlanConfIpamShape;
+}
+
+type MacvlanConfDnsShape = {
+  "nameservers"?: Array<string>;
+  "domain"?: string;
+  "search"?: Array<string>;
+  "options"?: Array<string>;
+};
+
+function macvlanConfDns(document: unknown, at: string): MacvlanConfDnsShape {
+  const source = object(document, at);
+  const out: Partial<MacvlanConfDnsShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "nameservers":
+        out.nameservers = list(value, inside(at, "nameservers"), string);
+        break;
+      case "domain":
+        out.domain = string(value, inside(at, "domain"));
+        break;
+      case "search":
+        out.search = list(value, inside(at, "search"), string);
+        break;
+      case "options":
+        out.options = list(value, inside(at, "options"), string);
+        break;
+    }
+  }
+  return out as MacvlanConfDnsShape;
+}
+
+type MacvlanConfRuntimeConfigShape = {
+  "mac"?: string;
+};
+
+function macvlanConfRuntimeConfig(document: unknown, at: string): MacvlanConfRuntimeConfigShape {
+  const source = object(document, at);
+  const out: Partial<MacvlanConfRuntimeConfigShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "mac":
+        out.mac = string(value, inside(at, "mac"));
+        break;
+    }
+  }
+  return out as MacvlanConfRuntimeConfigShape;
+}
+
+type MacvlanConfCniDevValidAttachmentsItemShape = {
+  "containerID": string;
+  "ifname": string;
+};
+
+function macvlanConfCniDevValidAttachmentsItem(document: unknown, at: string): MacvlanConfCniDevValidAttachmentsItemShape {
+  const source = object(document, at);
+  const out: Partial<MacvlanConfCniDevValidAttachmentsItemShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "containerid":
+        out.containerID = string(value, inside(at, "containerID"));
+        break;
+      case "ifname":
+        out.ifname = string(value, inside(at, "ifname"));
+        break;
+    }
+  }
+  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
+  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
+  return out as MacvlanConfCniDevValidAttachmentsItemShape;
+}
+
+type MacvlanConfShape = {
+  "cniVersion": string;
+  "name": string;
+  "type": string;
+  "capabilities"?: Record<string, boolean>;
+  "ipam"?: MacvlanConfIpamShape;
+  "dns"?: MacvlanConfDnsShape;
+  "args"?: Record<string, unknown>;
+  "runtimeConfig"?: MacvlanConfRuntimeConfigShape;
+  "prevResult"?: Record<string, unknown>;
+  "cni.dev/valid-attachments"?: Array<MacvlanConfCniDevValidAttachmentsItemShape>;
+  "master": string;
+  "mode": string;
+  "mtu": number;
+  "mac"?: string;
+  "linkInContainer": boolean;
+  "bcqueuelen": number;
+};
+
+function macvlanConf(document: unknown, at: string): MacvlanConfShape {
+  const source = object(document, at);
+  const out: Partial<MacvlanConfShape> = { "cniVersion": "0.1.0", "type": "", "master": "", "mode": "", "mtu": 0, "linkInContainer": false, "bcqueuelen": 0 };
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "cniversion":
+        out.cniVersion = string(value, inside(at, "cniVersion"));
+        break;
+      case "name":
+        out.name = string(value, inside(at, "name"));
+        break;
+      case "type":
+        out.type = string(value, inside(at, "type"));
+        break;
+      case "capabilities":
+        out.capabilities = map(value, inside(at, "capabilities"), boolean);
+        break;
+      case "ipam":
+        out.ipam = macvlanConfIpam(value, inside(at, "ipam"));
+        break;
+      case "dns":
+        out.dns = macvlanConfDns(value, inside(at, "dns"));
+        break;
+      case "args":
+        out.args = map(value, inside(at, "args"), anything);
+        break;
+      case "runtimeconfig":
+        out.runtimeConfig = macvlanConfRuntimeConfig(value, inside(at, "runtimeConfig"));
+        break;
+      case "prevresult":
+        out.prevResult = map(value, inside(at, "prevResult"), anything);
+        break;
+      case "cni.dev/valid-attachments":
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), macvlanConfCniDevValidAttachmentsItem);
+        break;
+      case "master":
+        out.master = string(value, inside(at, "master"));
+        break;
+      case "mode":
+        out.mode = string(value, inside(at, "mode"));
+        break;
+      case "mtu":
+        out.mtu = integer(value, inside(at, "mtu"));
+        break;
+      case "mac":
+        out.mac = string(value, inside(at, "mac"));
+        break;
+      case "linkincontainer":
+        out.linkInContainer = boolean(value, inside(at, "linkInContainer"));
+        break;
+      case "bcqueuelen":
+        out.bcqueuelen = integerBetween(value, inside(at, "bcqueuelen"), 0, 4294967295, (got) => `${got} is not between 0 and 4294967295`);
+        break;
+    }
+  }
+  if (out.name === undefined) throw missing(inside(at, "name"));
+  return out as MacvlanConfShape;
+}

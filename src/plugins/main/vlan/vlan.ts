@@ -1,0 +1,57 @@
+/**
+ * vlan: a link in the container for the frames of a link of the host that carry one 802.1Q tag.
+ *
+ * Behaviour follows the reference plugin `plugins/main/vlan` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME in
+ * the container.
+ */
+import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
+import { definePlugin } from "../../../engine/plugin.ts";
+import { containerLink, freshBirthName } from "../../../resources/container-link.ts";
+import { findMaster, knownMaster, requireHostFor, requireMtuOf, requireUp } from "../../../resources/master-link.ts";
+import { soleInterface } from "../sole-interface.ts";
+import { validateVlanConf } from "./vlan.validate.gen.ts";
+import type { Attachment } from "../../../engine/plugin.ts";
+import type { Result } from "../../../cni/result.ts";
+import type { VlanConf } from "./vlan.schema.ts";
+
+export default definePlugin<VlanConf>({
+  name: "vlan",
+  validate: validateVlanConf,
+  add,
+  status: (conf, host) => requireHostFor("vlan", conf, host),
+});
+
+function add(at: Attachment<VlanConf>): Result {
+  const { conf, ifName } = at;
+  const master = at.restating ? knownMaster(conf) : chooseMaster(at);
+  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
+  if (ipam === undefined && !at.restating) {
+    throw new CniError(INVALID_CONFIG, "no plugin name provided", `"ipam.type" is missing`);
+  }
+  const link = at.apply(containerLink({
+    ifName,
+    type: { kind: "vlan", settings: { id: conf.vlanId } },
+    mtu: conf.mtu > 0 ? conf.mtu : undefined,
+    master,
+    birthName: at.choose(() => freshBirthName(ifName, at.host), () => ""),
+  }));
+  return soleInterface(at, link.mac, ipam?.add());
+}
+
+function chooseMaster({ conf, host }: Attachment<VlanConf>) {
+  if (conf.master === "") {
+    const text = `"master" field is required. It specifies the host interface name to create the VLAN for`;
+    throw new CniError(INVALID_CONFIG, text);
+  }
+  if (conf.vlanId < 0 || conf.vlanId > 4094) {
+    throw new CniError(
+      INVALID_CONFIG,
+      `invalid VLAN ID ${conf.vlanId} (must be between 0 and 4095 inclusive)`,
+      `"vlanId" is ${conf.vlanId}; 4095 is reserved`,
+    );
+  }
+  const master = findMaster(conf, host);
+  requireUp(master);
+  requireMtuOf(master, conf.mtu);
+  return { name: master.name, inContainer: conf.linkInContainer };
+}

@@ -1,0 +1,154 @@
+// Generated from vlan.schema.ts by compile/validators.ts; change those.
+import { anything, boolean, decoding, foldKey, inside, integer, list, map, missing, object, string } from "../../../cni/decode.ts";
+import type { VlanConf } from "./vlan.schema.ts";
+
+export function validateVlanConf(document: unknown): VlanConf {
+  return decoding("failed to load netconf", () => vlanConf(document ?? {}, ""));
+}
+
+type VlanConfIpamShape = {
+  "type": string;
+};
+
+function vlanConfIpam(document: unknown, at: string): VlanConfIpamShape {
+  const source = object(document, at);
+  const out: Partial<VlanConfIpamShape> = { "type": "" };
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "type":
+        out.type = string(value, inside(at, "type"));
+        break;
+    }
+  }
+  return out as VlanConfIpamShape;
+}
+
+type VlanConfDnsShape = {
+  "nameservers"?: Array<string>;
+  "domain"?: string;
+  "search"?: Array<string>;
+  "options"?: Array<string>;
+};
+
+function vlanConfDns(document: unknown, at: string): VlanConfDnsShape {
+  const source = object(document, at);
+  const out: Partial<VlanConfDnsShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "nameservers":
+        out.nameservers = list(value, inside(at, "nameservers"), string);
+        break;
+      case "domain":
+        out.domain = string(value, inside(at, "domain"));
+        break;
+      case "search":
+        out.search = list(value, inside(at, "search"), string);
+        break;
+      case "options":
+        out.options = list(value, inside(at, "options"), string);
+        break;
+    }
+  }
+  return out as VlanConfDnsShape;
+}
+
+type VlanConfCniDevValidAttachmentsItemShape = {
+  "containerID": string;
+  "ifname": string;
+};
+
+function vlanConfCniDevValidAttachmentsItem(document: unknown, at: string): VlanConfCniDevValidAttachmentsItemShape {
+  const source = object(document, at);
+  const out: Partial<VlanConfCniDevValidAttachmentsItemShape> = {};
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "containerid":
+        out.containerID = string(value, inside(at, "containerID"));
+        break;
+      case "ifname":
+        out.ifname = string(value, inside(at, "ifname"));
+        break;
+    }
+  }
+  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
+  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
+  return out as VlanConfCniDevValidAttachmentsItemShape;
+}
+
+type VlanConfShape = {
+  "cniVersion": string;
+  "name": string;
+  "type": string;
+  "capabilities"?: Record<string, boolean>;
+  "ipam"?: VlanConfIpamShape;
+  "dns"?: VlanConfDnsShape;
+  "args"?: Record<string, unknown>;
+  "runtimeConfig"?: Record<string, unknown>;
+  "prevResult"?: Record<string, unknown>;
+  "cni.dev/valid-attachments"?: Array<VlanConfCniDevValidAttachmentsItemShape>;
+  "master": string;
+  "vlanId": number;
+  "mtu": number;
+  "linkInContainer": boolean;
+};
+
+function vlanConf(document: unknown, at: string): VlanConfShape {
+  const source = object(document, at);
+  const out: Partial<VlanConfShape> = { "cniVersion": "0.1.0", "type": "", "master": "", "vlanId": 0, "mtu": 0, "linkInContainer": false };
+  for (const key of Object.keys(source)) {
+    const value = source[key];
+    if (value === null) continue;
+    switch (foldKey(key)) {
+      case "cniversion":
+        out.cniVersion = string(value, inside(at, "cniVersion"));
+        break;
+      case "name":
+        out.name = string(value, inside(at, "name"));
+        break;
+      case "type":
+        out.type = string(value, inside(at, "type"));
+        break;
+      case "capabilities":
+        out.capabilities = map(value, inside(at, "capabilities"), boolean);
+        break;
+      case "ipam":
+        out.ipam = vlanConfIpam(value, inside(at, "ipam"));
+        break;
+      case "dns":
+        out.dns = vlanConfDns(value, inside(at, "dns"));
+        break;
+      case "args":
+        out.args = map(value, inside(at, "args"), anything);
+        break;
+      case "runtimeconfig":
+        out.runtimeConfig = map(value, inside(at, "runtimeConfig"), anything);
+        break;
+      case "prevresult":
+        out.prevResult = map(value, inside(at, "prevResult"), anything);
+        break;
+      case "cni.dev/valid-attachments":
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), vlanConfCniDevValidAttachmentsItem);
+        break;
+      case "master":
+        out.master = string(value, inside(at, "master"));
+        break;
+      case "vlanid":
+        out.vlanId = integer(value, inside(at, "vlanId"));
+        break;
+      case "mtu":
+        out.mtu = integer(value, inside(at, "mtu"));
+        break;
+      case "linkincontainer":
+        out.linkInContainer = boolean(value, inside(at, "linkInContainer"));
+        break;
+    }
+  }
+  if (out.name === undefined) throw missing(inside(at, "name"));
+  return out as VlanConfShape;
+}
