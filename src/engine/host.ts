@@ -44,6 +44,11 @@ export interface Container {
   inside<T>(work: () => T): T;
 }
 
+  /**
+   * Runs `work` while nobody else is choosing in this namespace what may be used once: a routing table, a rule's place.
+   * The reference plugin sbr holds the same lock.
+   */
+  alone<T>(work: () => T): T;
 /** The container's namespace is the one this process works in. */
 export class SameNetnsError extends Error {}
 

@@ -16,6 +16,7 @@ const table: Record<string, () => AnyPlugin> = {
   "loopback": () => require("./main/loopback/loopback.ts").default,
   "macvlan": () => require("./main/macvlan/macvlan.ts").default,
   "static": () => require("./ipam/static/static.ts").default,
+  "sbr": () => require("./meta/sbr/sbr.ts").default,
   "tuning": () => require("./meta/tuning/tuning.ts").default,
   "vlan": () => require("./main/vlan/vlan.ts").default,
 };

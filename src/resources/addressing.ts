@@ -9,21 +9,13 @@ import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Container } from "../engine/host.ts";
 import { errnoText } from "../ffi/errno.ts";
 import { isNetlinkError, NETLINK_ROUTE, openNetlink } from "../ffi/netlink/socket.ts";
-import { addAddress, listAddresses } from "../ffi/netlink/route/address.ts";
+import { addAddress, familyOf, listAddresses } from "../ffi/netlink/route/address.ts";
 import { getLink, linkIndex, setLink } from "../ffi/netlink/route/link.ts";
-import { addRoute, type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
-import { AF_INET, AF_INET6, RT_TABLE_MAIN, RTNLGRP_IPV6_IFADDR } from "../ffi/netlink/uapi/rtnetlink.ts";
+import { addRoute, describeRoute, isSameRoute, type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
+import { AF_INET6, RT_TABLE_UNSPEC, RTNLGRP_IPV6_IFADDR } from "../ffi/netlink/uapi/rtnetlink.ts";
 import { IF_OPER_UP } from "../ffi/netlink/uapi/if-link.ts";
 import { readSysctl, tryWriteSysctl, writeSysctl } from "../ffi/sysctl.ts";
-import {
-  contains,
-  formatAddress,
-  formatPrefix,
-  networkOf,
-  parseAddress,
-  parsePrefix,
-  type Prefix,
-} from "../net/address.ts";
+import { formatAddress, formatPrefix, parseAddress, parsePrefix, type Prefix } from "../net/address.ts";
 import type { Route } from "../cni/result.ts";
 
 export interface AddressingSpec {
@@ -85,13 +77,14 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
         differences.push(`Failed to match addr ${address} on interface ${ifName}`);
       }
     }
-    const tables = new Map<string, KernelRoute[]>();
+    // A later plugin may have moved them: sbr into tables of their own, vrf into that of its device.
+    const routes: Record<number, KernelRoute[]> = {};
     for (const wanted of kernelRoutes(spec, link.index)) {
-      const family = wanted.dst.bytes.length === 4 ? AF_INET : AF_INET6;
-      const table = wanted.table ?? RT_TABLE_MAIN;
-      const key = `${family}/${table}`;
-      if (!tables.has(key)) tables.set(key, listRoutes(socket, family, table));
-      if (!tables.get(key)!.some((route) => isSameRoute(wanted, route))) {
+      const family = familyOf(wanted.dst.bytes);
+      const present = routes[family] ??= listRoutes(socket, family, RT_TABLE_UNSPEC);
+      const isThere = (route: KernelRoute) =>
+        isSameRoute(wanted, route) && (wanted.table === undefined || wanted.table === route.table);
+      if (!present.some(isThere)) {
         differences.push(`Expected Route ${describeRoute(wanted)} not found in routing table`);
       }
     }
@@ -180,18 +173,4 @@ function addRouteTold(container: Container, ifName: string, route: KernelRoute):
       cause: error,
     });
   }
-}
-
-function describeRoute({ dst, gateway, priority, table }: KernelRoute): string {
-  const via = gateway === undefined ? "" : ` via ${formatAddress(gateway)}`;
-  return `${formatPrefix(dst)}${via}${priority ? ` metric ${priority}` : ""}${table ? ` table ${table}` : ""}`;
-}
-
-/** The kernel's list has the network where the configuration may have host bits (version 6). */
-function isSameRoute(wanted: KernelRoute, route: KernelRoute): boolean {
-  if (wanted.dst.bits !== route.dst.bits || wanted.oif !== route.oif) return false;
-  if (!contains({ bytes: networkOf(wanted.dst), bits: wanted.dst.bits }, route.dst.bytes)) return false;
-  if (wanted.priority && wanted.priority !== route.priority) return false;
-  const same = (a?: Uint8Array, b?: Uint8Array) => String(a ?? "") === String(b ?? "");
-  return wanted.gateway === undefined || same(wanted.gateway, route.gateway);
 }

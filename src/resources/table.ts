@@ -15,15 +15,19 @@ const table: Record<string, () => AnyKind> = {
   "firewall": () => require("./firewall.ts").firewallKind,
   "forwarding": () => require("./forwarding.ts").forwardingKind,
   "ifb": () => require("./ifb.ts").ifbKind,
+  "lent-link": () => require("./lent-link.ts").lentLinkKind,
+  "link-routes": () => require("./link-routes.ts").linkRoutesKind,
   "link-settings": () => require("./link-settings.ts").linkSettingsKind,
   "loopback-up": () => require("./loopback-up.ts").loopbackUpKind,
   "mac-spoof-check": () => require("./mac-spoof-check.ts").macSpoofCheckKind,
   "masquerade": () => require("./masquerade.ts").masqueradeKind,
   "redirect": () => require("./redirect.ts").redirectKind,
+  "source-rule": () => require("./source-rule.ts").sourceRuleKind,
   "sysctls": () => require("./sysctls.ts").sysctlsKind,
   "traffic-limit": () => require("./traffic-limit.ts").trafficLimitKind,
   "veth": () => require("./veth.ts").vethKind,
   "vlan-gateway": () => require("./vlan-gateway.ts").vlanGatewayKind,
+  "withdrawn-routes": () => require("./withdrawn-routes.ts").withdrawnRoutesKind,
 };
 
 export function loadKind(name: string): AnyKind | undefined {

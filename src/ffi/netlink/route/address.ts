@@ -96,7 +96,7 @@ export interface LinkAddress extends Prefix {
   duplicate: boolean;
 }
 
-/** `ip address show dev …`; the kernel picks the link where it checks dump requests strictly (5.0 and newer). */
+/** `ip address show dev …`, of every link for 0; the kernel picks the link where it checks requests strictly (5.0). */
 export function listAddresses(socket: NetlinkSocket, linkIndex: number, family = 0): LinkAddress[] {
   let addresses: LinkAddress[] = [];
   socket.dump(
@@ -106,10 +106,11 @@ export function listAddresses(socket: NetlinkSocket, linkIndex: number, family =
       const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
       const values = addressAttrs.decode(payload.subarray(HEADER_BYTES));
       const bytes = values.local ?? values.address;
-      if (bytes === undefined || view.getUint32(4, true) !== linkIndex) return;
+      const ofLink = view.getUint32(4, true);
+      if (bytes === undefined || (linkIndex !== 0 && ofLink !== linkIndex)) return;
       const flags = values.flags ?? view.getUint8(2);
       addresses.push({
-        linkIndex,
+        linkIndex: ofLink,
         bytes,
         bits: view.getUint8(1),
         tentative: (flags & IFA_F_TENTATIVE) !== 0,

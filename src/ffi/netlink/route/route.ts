@@ -1,13 +1,15 @@
 /** Routes: the verbs of `ip route` (rtnetlink(7)). */
-import { networkOf, type Prefix } from "../../../net/address.ts";
+import { contains, formatAddress, formatPrefix, networkOf, type Prefix } from "../../../net/address.ts";
 import { ESRCH } from "../../errno.ts";
 import { attrTable, binary, nest, u32 } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, type Writer } from "../wire.ts";
 import {
+  AF_INET,
   RT_SCOPE_NOWHERE,
   RT_SCOPE_UNIVERSE,
   RT_TABLE_MAIN,
+  RT_TABLE_UNSPEC,
   RTA_DST,
   RTA_GATEWAY,
   RTA_METRICS,
@@ -39,7 +41,7 @@ const routeAttrs = attrTable("RTA", {
 });
 
 /** struct rtmsg: family, dst length, src length, tos, table, protocol, scope, type (u8 each), flags u32. */
-const HEADER_BYTES = 12;
+export const ROUTE_HEADER_BYTES = 12;
 
 function writeHeader(
   writer: Writer,
@@ -62,7 +64,8 @@ export interface KernelRoute {
   advmss?: number;
 }
 
-function body(route: KernelRoute, header: { protocol?: number; scope: number; type?: number }) {
+/** What a request on the route consists of behind its header. */
+export function routeBody(route: KernelRoute, header: { protocol?: number; scope: number; type?: number }) {
   return (writer: Writer) => {
     writeHeader(writer, { family: familyOf(route.dst.bytes), bits: route.dst.bits, ...header });
     routeAttrs.encode(writer, {
@@ -78,7 +81,7 @@ function body(route: KernelRoute, header: { protocol?: number; scope: number; ty
   };
 }
 
-function routeName(route: KernelRoute): string {
+export function routeName(route: KernelRoute): string {
   return `${route.dst.bytes.join(".")}/${route.dst.bits}`;
 }
 
@@ -89,8 +92,8 @@ export function addRoute(socket: NetlinkSocket, route: KernelRoute): void {
     type: RTM_NEWROUTE,
     flags: NLM_F_CREATE,
     table: routeAttrs,
-    fixedBytes: HEADER_BYTES,
-    body: body(route, { protocol: RTPROT_BOOT, scope: route.scope ?? RT_SCOPE_UNIVERSE, type: RTN_UNICAST }),
+    fixedBytes: ROUTE_HEADER_BYTES,
+    body: routeBody(route, { protocol: RTPROT_BOOT, scope: route.scope ?? RT_SCOPE_UNIVERSE, type: RTN_UNICAST }),
   });
 }
 
@@ -101,8 +104,8 @@ export function delRoute(socket: NetlinkSocket, route: KernelRoute): "deleted" |
       what: `RTM_DELROUTE ${routeName(route)}`,
       type: RTM_DELROUTE,
       table: routeAttrs,
-      fixedBytes: HEADER_BYTES,
-      body: body(route, { scope: route.scope ?? RT_SCOPE_NOWHERE }),
+      fixedBytes: ROUTE_HEADER_BYTES,
+      body: routeBody(route, { scope: route.scope ?? RT_SCOPE_NOWHERE }),
     });
     return "deleted";
   } catch (error) {
@@ -111,43 +114,78 @@ export function delRoute(socket: NetlinkSocket, route: KernelRoute): "deleted" |
   }
 }
 
-/** `ip route show table …` for one family. */
-export function listRoutes(socket: NetlinkSocket, family: number, table = RT_TABLE_MAIN): KernelRoute[] {
-  let routes: KernelRoute[] = [];
+/** The route that the body of a message tells of. */
+export function readRoute(body: Uint8Array): KernelRoute & { table: number } {
+  const values = routeAttrs.decode(body.subarray(ROUTE_HEADER_BYTES));
+  return {
+    dst: { bytes: values.dst ?? new Uint8Array(body[0] === AF_INET ? 4 : 16), bits: body[1]! },
+    oif: values.oif ?? 0,
+    gateway: values.gateway,
+    priority: values.priority,
+    table: values.table ?? body[4]!,
+    scope: body[6]!,
+    preferredSource: values.preferredSource,
+    mtu: values.metrics?.mtu,
+    advmss: values.metrics?.advmss,
+  };
+}
+
+/** Calls `visit` with the body of every route's message, the ones in the cache aside. No table means all of them. */
+export function eachRoute(
+  socket: NetlinkSocket,
+  family: number,
+  table: number,
+  visit: (body: Uint8Array) => void,
+  onRestart: () => void,
+): void {
   socket.dump(
     {
       what: "RTM_GETROUTE dump",
       type: RTM_GETROUTE,
       body: (writer) => {
         writeHeader(writer, { family, bits: 0 });
-        routeAttrs.encode(writer, { table });
+        routeAttrs.encode(writer, { table: table === RT_TABLE_UNSPEC ? undefined : table });
       },
     },
     ({ type, payload }) => {
       if (type !== RTM_NEWROUTE) return;
       const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
-      const values = routeAttrs.decode(payload.subarray(HEADER_BYTES));
-      const inTable = values.table ?? view.getUint8(4);
-      // Kernels before strict checking send every table and the cache.
-      if (inTable !== table || (view.getUint32(8, true) & RTM_F_CLONED) !== 0) return;
-      routes.push({
-        dst: { bytes: values.dst ?? new Uint8Array(view.getUint8(0) === 2 ? 4 : 16), bits: view.getUint8(1) },
-        oif: values.oif ?? 0,
-        gateway: values.gateway,
-        priority: values.priority,
-        table: inTable,
-        scope: view.getUint8(6),
-        preferredSource: values.preferredSource,
-        mtu: values.metrics?.mtu,
-        advmss: values.metrics?.advmss,
-      });
+      if ((view.getUint32(8, true) & RTM_F_CLONED) === 0) visit(payload);
     },
-    () => void (routes = []),
+    onRestart,
   );
+}
+
+/** `ip route show table …` for one family. */
+export function listRoutes(socket: NetlinkSocket, family: number, table = RT_TABLE_MAIN): KernelRoute[] {
+  let routes: KernelRoute[] = [];
+  eachRoute(socket, family, table, (body) => {
+    const route = readRoute(body);
+    // Kernels before strict checking send every table.
+    if (table === RT_TABLE_UNSPEC || route.table === table) routes.push(route);
+  }, () => void (routes = []));
   return routes;
 }
 
 /** Whether the destination is written with host bits, which version 4 does not take. */
 export function hasHostBits(prefix: Prefix): boolean {
   return networkOf(prefix).some((byte, index) => byte !== prefix.bytes[index]);
+}
+
+/** As a person writes it. */
+export function describeRoute({ dst, gateway, priority, table }: KernelRoute): string {
+  const via = gateway === undefined ? "" : ` via ${formatAddress(gateway)}`;
+  return `${formatPrefix(dst)}${via}${priority ? ` metric ${priority}` : ""}${table ? ` table ${table}` : ""}`;
+}
+
+/**
+ * Whether it is the wanted one, as far as that says. The kernel's list has the network where the configuration may have
+ * host bits (version 6).
+ */
+export function isSameRoute(wanted: KernelRoute, route: KernelRoute): boolean {
+  if (wanted.dst.bits !== route.dst.bits || wanted.oif !== route.oif) return false;
+  if (!contains({ bytes: networkOf(wanted.dst), bits: wanted.dst.bits }, route.dst.bytes)) return false;
+  if (wanted.priority && wanted.priority !== route.priority) return false;
+  const same = (a?: Uint8Array, b?: Uint8Array) => String(a ?? "") === String(b ?? "");
+  return wanted.gateway === undefined || same(wanted.gateway, route.gateway);
 }

@@ -3,13 +3,15 @@ import type { Prefix } from "../../../net/address.ts";
 import { ENOENT } from "../../errno.ts";
 import { attrTable, binary, text, u32 } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
-import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
+import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
 import {
   FR_ACT_TO_TBL,
   FRA_DST,
   FRA_IIFNAME,
   FRA_PRIORITY,
+  FRA_PROTOCOL,
   FRA_SRC,
+  FRA_SUPPRESS_PREFIXLEN,
   FRA_TABLE,
   RTM_DELRULE,
   RTM_GETRULE,
@@ -86,9 +88,15 @@ export function delRule(socket: NetlinkSocket, rule: Rule): "deleted" | "absent"
   }
 }
 
-/** `ip rule show`. */
-export function listRules(socket: NetlinkSocket, family: number): Rule[] {
-  let rules: Rule[] = [];
+export interface ListedRule extends Rule {
+  priority: number;
+  /** Whether it asks for nothing but the source, and does nothing but look into the table. */
+  bySourceAlone: boolean;
+}
+
+/** `ip rule show`; no family means both. */
+export function listRules(socket: NetlinkSocket, family: number): ListedRule[] {
+  let rules: ListedRule[] = [];
   socket.dump(
     {
       what: "RTM_GETRULE dump",
@@ -99,15 +107,27 @@ export function listRules(socket: NetlinkSocket, family: number): Rule[] {
       if (type !== RTM_NEWRULE) return;
       const values = ruleAttrs.decode(payload.subarray(HEADER_BYTES));
       rules.push({
-        family,
+        family: payload[0]!,
         source: values.source && { bytes: values.source, bits: payload[2]! },
         destination: values.destination && { bytes: values.destination, bits: payload[1]! },
         table: values.table ?? payload[4]!,
         priority: values.priority ?? 0,
         inputLink: values.inputLink,
+        bySourceAlone: isBySourceAlone(payload),
       });
     },
     () => void (rules = []),
   );
   return rules;
+}
+
+const OF_EVERY_RULE = [FRA_SRC, FRA_PRIORITY, FRA_TABLE, FRA_PROTOCOL, FRA_SUPPRESS_PREFIXLEN];
+
+function isBySourceAlone(body: Uint8Array): boolean {
+  const FIB_RULE_INVERT = 2;
+  let alone = body[3] === 0 && body[7] === FR_ACT_TO_TBL && (body[8]! & FIB_RULE_INVERT) === 0;
+  eachAttribute(body.subarray(HEADER_BYTES), (type) => {
+    if (!OF_EVERY_RULE.includes(type)) alone = false;
+  });
+  return alone && body[2] !== 0;
 }

@@ -51,6 +51,9 @@ export const IFLA_BR_VLAN_FILTERING = 7;
 export const IFLA_BRPORT_STATE = 1;
 export const IFLA_BRPORT_MODE = 4;
 export const IFLA_BRPORT_ISOLATED = 33;
+// IFLA_INFO_DATA of a vrf
+export const IFLA_VRF_TABLE = 1;
+
 
 // IFLA_AF_SPEC of AF_BRIDGE
 export const IFLA_BRIDGE_FLAGS = 0;

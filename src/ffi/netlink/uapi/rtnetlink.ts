@@ -32,6 +32,7 @@ export const RTM_GETTFILTER = 46;
 
 export const RTNLGRP_LINK = 1;
 export const RTNLGRP_IPV6_IFADDR = 9;
+export const RTNLGRP_IPV6_ROUTE = 12;
 
 // enum ifa: attributes of an address
 export const IFA_ADDRESS = 1;
@@ -55,13 +56,19 @@ export const RTA_MULTIPATH = 9;
 export const RTA_TABLE = 15;
 export const RTAX_MTU = 2;
 export const RTAX_ADVMSS = 8;
+export const RTA_CACHEINFO = 12;
+export const RT_TABLE_UNSPEC = 0;
+export const RT_TABLE_DEFAULT = 253;
 export const RT_TABLE_MAIN = 254;
+export const RT_TABLE_LOCAL = 255;
+export const RTPROT_KERNEL = 2;
 export const RTPROT_BOOT = 3;
 export const RTN_UNICAST = 1;
 export const RT_SCOPE_UNIVERSE = 0;
 export const RT_SCOPE_LINK = 253;
 export const RT_SCOPE_NOWHERE = 255;
 export const RTM_F_CLONED = 0x200;
+export const RTNH_F_ONLINK = 4;
 
 // attributes of queueing disciplines, classes and filters
 export const TCA_KIND = 1;
@@ -80,5 +87,7 @@ export const FRA_SRC = 2;
 export const FRA_IIFNAME = 3;
 export const FRA_PRIORITY = 6;
 export const FRA_FWMARK = 10;
+export const FRA_SUPPRESS_PREFIXLEN = 14;
 export const FRA_TABLE = 15;
+export const FRA_PROTOCOL = 21;
 export const FR_ACT_TO_TBL = 1;

@@ -1,0 +1,131 @@
+/**
+ * Routes word for word: as the kernel told them, to be written into another table, taken out of one, and put back with
+ * everything they had, also what no table of attributes here knows (rtnetlink(7)).
+ */
+import { EEXIST, ENODEV, ESRCH } from "../../errno.ts";
+import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { eachAttribute, NLM_F_APPEND, NLM_F_CREATE, Writer } from "../wire.ts";
+import {
+  AF_INET6,
+  AF_UNSPEC,
+  RT_SCOPE_UNIVERSE,
+  RT_TABLE_UNSPEC,
+  RTA_CACHEINFO,
+  RTA_MULTIPATH,
+  RTA_OIF,
+  RTA_TABLE,
+  RTM_DELROUTE,
+  RTM_NEWROUTE,
+  RTN_UNICAST,
+  RTNH_F_ONLINK,
+  RTPROT_BOOT,
+} from "../uapi/rtnetlink.ts";
+import { eachRoute, type KernelRoute, readRoute, ROUTE_HEADER_BYTES, routeBody, routeName } from "./route.ts";
+
+export interface RouteImage {
+  route: KernelRoute & { table: number };
+  /** Who made it: RTPROT_KERNEL for those that come with an address. */
+  protocol: number;
+  /** A message's body, without the table. */
+  bytes: Uint8Array;
+}
+
+/** The routes of every table and family. One with several next hops in version 6 is as many routes. */
+export function listRouteImages(socket: NetlinkSocket): RouteImage[] {
+  let images: RouteImage[] = [];
+  eachRoute(socket, AF_UNSPEC, RT_TABLE_UNSPEC, (body) => {
+    const { table } = readRoute(body);
+    const add = (bytes: Uint8Array) => images.push({ route: readImage(bytes, table), protocol: body[5]!, bytes });
+    const hops = body[0] === AF_INET6 ? hopsOf(body) : [];
+    for (const hop of hops) add(copyOf(body, hop));
+    if (hops.length === 0) add(copyOf(body));
+  }, () => void (images = []));
+  return images;
+}
+
+/** The image of a route that nobody has made yet. */
+export function imageOf(route: KernelRoute): Uint8Array {
+  const writer = new Writer();
+  routeBody(route, { protocol: RTPROT_BOOT, scope: route.scope ?? RT_SCOPE_UNIVERSE, type: RTN_UNICAST })(writer);
+  return copyOf(writer.bytes.subarray(0, writer.length));
+}
+
+export function readImage(bytes: Uint8Array, table: number): KernelRoute & { table: number } {
+  const route = readRoute(bytes);
+  route.table = table;
+  return route;
+}
+
+/** Puts it behind those to the same destination that are there already. */
+export function addRouteImage(socket: NetlinkSocket, bytes: Uint8Array, table: number): "added" | "present" {
+  const request = { type: RTM_NEWROUTE, flags: NLM_F_CREATE | NLM_F_APPEND };
+  return send(socket, request, bytes, table, EEXIST) ? "added" : "present";
+}
+
+export function delRouteImage(socket: NetlinkSocket, bytes: Uint8Array, table: number): "deleted" | "absent" {
+  return send(socket, { type: RTM_DELROUTE }, bytes, table, ESRCH, ENODEV) ? "deleted" : "absent";
+}
+
+/** False when the kernel refuses it for one of these reasons. */
+function send(
+  socket: NetlinkSocket,
+  request: { type: number; flags?: number },
+  bytes: Uint8Array,
+  table: number,
+  ...reasons: number[]
+): boolean {
+  const what = `${request.type === RTM_NEWROUTE ? "RTM_NEWROUTE" : "RTM_DELROUTE"} ${routeName(readRoute(bytes))}`;
+  try {
+    socket.request({
+      ...request,
+      what: `${what} table ${table}`,
+      body: (writer) => void writer.raw(bytes).attribute(RTA_TABLE, () => writer.u32(table)),
+    });
+    return true;
+  } catch (error) {
+    if (isNetlinkError(error, ...reasons)) return false;
+    throw error;
+  }
+}
+
+interface Hop {
+  flags: number;
+  linkIndex: number;
+  attributes: Uint8Array;
+}
+
+function hopsOf(body: Uint8Array): Hop[] {
+  const hops: Hop[] = [];
+  eachAttribute(body.subarray(ROUTE_HEADER_BYTES), (type, payload) => {
+    if (type !== RTA_MULTIPATH) return;
+    const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
+    // struct rtnexthop: length u16, flags u8, hops u8, index s32
+    for (let at = 0; at + 8 <= payload.length;) {
+      const length = view.getUint16(at, true);
+      if (length < 8) break;
+      const attributes = payload.subarray(at + 8, at + length);
+      hops.push({ flags: payload[at + 2]!, linkIndex: view.getInt32(at + 4, true), attributes });
+      at += (length + 3) & ~3;
+    }
+  });
+  return hops;
+}
+
+let scratch: Writer | undefined;
+
+/** What the kernel counts (its table, ages, whether the link is up) is left out; of several next hops, one is named. */
+function copyOf(body: Uint8Array, hop?: Hop): Uint8Array {
+  const writer = (scratch ??= new Writer()).reset();
+  const flags = (body[8]! | (hop?.flags ?? 0)) & RTNH_F_ONLINK;
+  writer.raw(body.subarray(0, 4)).u8(RT_TABLE_UNSPEC).raw(body.subarray(5, 8)).u32(flags);
+  const copy = (type: number, payload: Uint8Array) => void writer.attribute(type, () => writer.raw(payload));
+  eachAttribute(body.subarray(ROUTE_HEADER_BYTES), (type, payload) => {
+    if (type === RTA_TABLE || type === RTA_CACHEINFO || (hop !== undefined && type === RTA_MULTIPATH)) return;
+    copy(type, payload);
+  });
+  if (hop !== undefined) {
+    writer.attribute(RTA_OIF, () => writer.u32(hop.linkIndex));
+    eachAttribute(hop.attributes, copy);
+  }
+  return writer.bytes.slice(0, writer.length);
+}

@@ -1,0 +1,181 @@
+/**
+ * sbr: source-based routing. What is sent from one of the link's addresses finds its way in a table of that address, so
+ * that it leaves by the link it came in by; the main table keeps the routes of the other links.
+ *
+ * Behaviour follows the reference plugin `plugins/meta/sbr`. Owns in the container: the rules, and with `table` nothing
+ * else; the routes in tables nobody used before.
+ */
+import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { definePlugin } from "../../../engine/plugin.ts";
+import { listAddresses } from "../../../ffi/netlink/route/address.ts";
+import { linkIndex } from "../../../ffi/netlink/route/link.ts";
+import { listRouteImages } from "../../../ffi/netlink/route/route-image.ts";
+import { type ListedRule, listRules } from "../../../ffi/netlink/route/rule.ts";
+import { AF_INET, AF_INET6, AF_UNSPEC, RT_TABLE_MAIN } from "../../../ffi/netlink/uapi/rtnetlink.ts";
+import { formatAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
+import { linkRoutes } from "../../../resources/link-routes.ts";
+import { tablesInUse, takeFreeTable } from "../../../resources/routing-tables.ts";
+import { sourceRule } from "../../../resources/source-rule.ts";
+import { withdrawnRoutes } from "../../../resources/withdrawn-routes.ts";
+import { mainTable, type OwnAddress, routesFor } from "./source-tables.ts";
+import { validateSbrConf } from "./sbr.validate.gen.ts";
+import type { Attachment } from "../../../engine/plugin.ts";
+import type { Host } from "../../../engine/host.ts";
+import type { Resource } from "../../../engine/resource.ts";
+import type { Result } from "../../../cni/result.ts";
+import type { SbrConf } from "./sbr.schema.ts";
+
+const FIRST_TABLE = 100;
+const MAX_U32 = 0xffffffff;
+
+export default definePlugin<SbrConf>({
+  name: "sbr",
+  validate(document) {
+    const conf = validateSbrConf(document);
+    fixedGateways(conf);
+    if (conf.table !== undefined && (conf.table < 1 || conf.table > MAX_U32)) {
+      throw new CniError(
+        INVALID_CONFIG,
+        `"table": ${conf.table} is not a routing table`,
+        "tables have numbers from 1 on",
+      );
+    }
+    return conf;
+  },
+  add,
+  status(_conf, { route }) {
+    try {
+      listRules(route, AF_INET);
+    } catch (error) {
+      const lacking = "this kernel has no policy routing (CONFIG_IP_MULTIPLE_TABLES)";
+      throw new CniError(PLUGIN_NOT_AVAILABLE, lacking, (error as Error).message, { cause: error });
+    }
+  },
+});
+
+function add(at: Attachment<SbrConf>): Result {
+  const { conf, host, prevResult } = at;
+  if (at.restating) {
+    // DEL: to whichever table.
+    const table = at.mayHave(false) ? undefined : conf.table;
+    for (const source of sourcesToRestate(at)) at.apply(sourceRule({ source, table }));
+    return prevResult ?? { cniVersion: conf.cniVersion };
+  }
+  if (prevResult === undefined) throw new CniError(INVALID_CONFIG, "This plugin must be called as chained plugin");
+  if (!prevResult.ips?.length) {
+    throw new CniError(INVALID_CONFIG, `No IP addresses supplied on interface: ${at.ifName}`);
+  }
+  host.container!.alone(() => at.applyAll(conf.table === undefined ? ownTables(at) : onlyRules(at, conf.table)));
+  return prevResult;
+}
+
+function onlyRules(at: Attachment<SbrConf>, table: number): Resource<unknown>[] {
+  const places = rulePlaces(listRules(at.host.container!.route, AF_UNSPEC));
+  return ownAddresses(at).map(({ prefix: { bytes } }) =>
+    sourceRule({ source: formatAddress(bytes), table, priority: places.next(bytes) })
+  );
+}
+
+/** Every address's table, the rule that leads there, and what remains in the main table. */
+function ownTables(at: Attachment<SbrConf>): Resource<unknown>[] {
+  const { conf, ifName, host } = at;
+  const { route } = host.container!;
+  const index = indexOf(at);
+  const addresses = ownAddresses(at);
+  const rules = listRules(route, AF_UNSPEC), everything = listRouteImages(route);
+  const used = tablesInUse(route, rules, everything);
+  const places = rulePlaces(rules);
+  const inMain = everything.filter((image) => image.route.oif === index && image.route.table === RT_TABLE_MAIN);
+  const { withdrawn, hints } = mainTable(addresses, inMain, index, conf.addSourceHints);
+
+  const resources: Resource<unknown>[] = [];
+  const routes = (images: Uint8Array[]) => images.map((bytes) => bytes.toHex());
+  for (const address of addresses) {
+    const { bytes } = address.prefix;
+    const table = takeFreeTable(used, FIRST_TABLE);
+    const taken = routesFor(address, addresses, inMain, index, fixedGateways(conf));
+    resources.push(linkRoutes({ ifName, table, routes: routes(taken) }));
+    resources.push(sourceRule({ source: formatAddress(bytes), table, priority: places.next(bytes) }));
+  }
+  if (withdrawn.length > 0) resources.push(withdrawnRoutes({ ifName, routes: routes(withdrawn) }));
+  if (hints.length > 0) resources.push(linkRoutes({ ifName, table: RT_TABLE_MAIN, routes: routes(hints) }));
+  return resources;
+}
+
+function indexOf({ host, ifName }: Attachment<SbrConf>): number {
+  const index = linkIndex(host.container!.route, ifName);
+  if (index === undefined) throw new CniError(INTERNAL, `failed to get "${ifName}": Link not found`);
+  return index;
+}
+
+/** The addresses that prevResult gives to the link. One that it gives to no link must be on this one. */
+function ownAddresses({ prevResult, ifName, host }: Attachment<SbrConf>): OwnAddress[] {
+  const own: OwnAddress[] = [];
+  for (const ip of prevResult?.ips ?? []) {
+    const prefix = parsePrefix(ip.address)!;
+    const owner = ip.interface === undefined ? undefined : prevResult!.interfaces?.[ip.interface];
+    const isOwn = owner === undefined
+      ? addressesOn(host, ifName).has(formatAddress(prefix.bytes))
+      : owner.name === ifName;
+    if (isOwn) own.push({ prefix, gateway: ip.gateway === undefined ? undefined : parseAddress(ip.gateway) });
+  }
+  return own;
+}
+
+/** What ADD may have made rules for: the addresses it was told of, and those the link has; but no other link's. */
+function sourcesToRestate(at: Attachment<SbrConf>): Set<string> {
+  const sources = new Set<string>();
+  if (at.host.container === undefined) return sources;
+  const here = addressesOn(at.host, at.ifName), anywhere = addressesOn(at.host);
+  for (const { prefix } of ownAddresses(at)) {
+    const source = formatAddress(prefix.bytes);
+    if (here.has(source) || !anywhere.has(source)) sources.add(source);
+  }
+  if (at.mayHave(false)) { for (const source of here) sources.add(source); }
+  return sources;
+}
+
+/** Of one link, or of all. */
+function addressesOn({ container }: Host, ifName?: string): Set<string> {
+  const { route } = container!;
+  const index = ifName === undefined ? 0 : linkIndex(route, ifName);
+  const texts = new Set<string>();
+  if (index === undefined) return texts;
+  for (const { bytes } of listAddresses(route, index)) texts.add(formatAddress(bytes));
+  return texts;
+}
+
+/** Where the kernel would put new rules: each before the first one behind that of the local table. */
+function rulePlaces(rules: readonly ListedRule[]): { next(source: Uint8Array): number } {
+  const first: Record<number, number> = {};
+  for (const family of [AF_INET, AF_INET6]) {
+    const ofFamily = rules.filter((rule) => rule.family === family);
+    first[family === AF_INET ? 4 : 16] = ofFamily[1]?.priority ?? 0x7ffe;
+  }
+  return { next: ({ length }) => first[length] = Math.max(0, first[length]! - 1) };
+}
+
+/** One a family at most. */
+function fixedGateways({ gateways = [] }: SbrConf): Uint8Array[] {
+  if (gateways.length > 2) {
+    throw new CniError(
+      INVALID_CONFIG,
+      "gateways list cannot contain more than 2 entries (one IPv4, one IPv6)",
+      `"gateways" has ${gateways.length}`,
+    );
+  }
+  const parsed: Uint8Array[] = [];
+  for (const text of gateways) {
+    const bytes = parseAddress(text);
+    if (bytes === undefined) throw new CniError(INVALID_CONFIG, `invalid static gateway IP address: ${text}`);
+    if (parsed[0]?.length === bytes.length) {
+      const family = bytes.length === 4 ? "IPv4" : "IPv6";
+      throw new CniError(
+        INVALID_CONFIG,
+        `gateways list contains multiple ${family} addresses: ${gateways.join(", ")}`,
+      );
+    }
+    parsed.push(bytes);
+  }
+  return parsed;
+}

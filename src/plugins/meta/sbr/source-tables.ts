@@ -1,0 +1,116 @@
+/**
+ * Which of a link's routes each of its addresses takes along into a table of its own, and which of them leave the main
+ * table. Pure.
+ */
+import { imageOf, type RouteImage } from "../../../ffi/netlink/route/route-image.ts";
+import { RT_SCOPE_LINK } from "../../../ffi/netlink/uapi/rtnetlink.ts";
+import { contains, networkOf, type Prefix } from "../../../net/address.ts";
+
+export interface OwnAddress {
+  prefix: Prefix;
+  gateway: Uint8Array | undefined;
+}
+
+/** What the kernel gives to a route of version 6 that says nothing else; in version 4 it is 0. */
+const V6_DEFAULT_PRIORITY = 1024;
+const LINK_LOCAL: Prefix = { bytes: new Uint8Array([0xfe, 0x80, ...new Uint8Array(14)]), bits: 10 };
+
+/**
+ * The routes of the address's table: those of the main table that belong to it, and a default route by its gateway
+ * unless they bring one. `fixed` gateways, from the configuration, come before that one too.
+ */
+export function routesFor(
+  address: OwnAddress,
+  all: readonly OwnAddress[],
+  routes: readonly RouteImage[],
+  linkIndex: number,
+  fixed: readonly Uint8Array[],
+): Uint8Array[] {
+  const v4 = isV4(address.prefix);
+  const fixedGateway = fixed.find((gateway) => (gateway.length === 4) === v4);
+  const gateway = fixedGateway ?? address.gateway;
+  const priority = v4 ? 0 : V6_DEFAULT_PRIORITY;
+  const taken: RouteImage[] = [];
+  let hasDefault = false;
+  for (const image of routes) {
+    const { route } = image;
+    if (isV4(route.dst) !== v4 || !belongs(image, address, all)) continue;
+    const isDefault = route.dst.bits === 0 && (route.priority ?? 0) === priority;
+    if (isDefault && fixedGateway !== undefined) continue;
+    hasDefault ||= isDefault;
+    taken.push(image);
+  }
+  const images = gatewaysLast(taken);
+  if (gateway !== undefined && !hasDefault) {
+    const dst = { bytes: new Uint8Array(address.prefix.bytes.length), bits: 0 };
+    images.push(imageOf({ dst, oif: linkIndex, gateway, priority: priority || undefined }));
+  }
+  return images;
+}
+
+/** A route belongs to the address whose subnet its source or gateway is in, and to all when that is none's. */
+function belongs(image: RouteImage, address: OwnAddress, all: readonly OwnAddress[]): boolean {
+  return isAnchored(image, address) || !all.some((other) => isAnchored(image, other));
+}
+
+function isAnchored({ route: { preferredSource, gateway } }: RouteImage, { prefix }: OwnAddress): boolean {
+  if (preferredSource !== undefined && contains(prefix, preferredSource)) return true;
+  return gateway !== undefined && contains(prefix, gateway);
+}
+
+export interface MainTable {
+  withdrawn: Uint8Array[];
+  /** In place of some of those. */
+  hints: Uint8Array[];
+}
+
+/**
+ * What leaves the main table: all routes of the families the addresses are of, but not those to link-local addresses,
+ * which compete with no other link's. With `addSourceHints` the routes to what is on the link stay, those to the
+ * addresses' subnets as routes that name the address.
+ */
+export function mainTable(
+  all: readonly OwnAddress[],
+  routes: readonly RouteImage[],
+  linkIndex: number,
+  addSourceHints: boolean,
+): MainTable {
+  const hints = new Map<string, Uint8Array>();
+  for (const { prefix } of addSourceHints ? all : []) {
+    const dst = { bytes: networkOf(prefix), bits: prefix.bits };
+    if (prefix.bits === prefix.bytes.length * 8) continue;
+    const route = { dst, oif: linkIndex, preferredSource: prefix.bytes };
+    hints.set(
+      keyOf(dst),
+      imageOf(isV4(dst) ? { ...route, scope: RT_SCOPE_LINK } : { ...route, priority: V6_DEFAULT_PRIORITY }),
+    );
+  }
+  const withdrawn: RouteImage[] = [];
+  for (const image of routes) {
+    const { dst } = image.route;
+    if (!all.some(({ prefix }) => isV4(prefix) === isV4(dst))) continue;
+    if (dst.bits >= LINK_LOCAL.bits && contains(LINK_LOCAL, dst.bytes)) continue;
+    if (addSourceHints && isOnLink(image) && !hints.has(keyOf(dst))) continue;
+    withdrawn.push(image);
+  }
+  return { withdrawn: gatewaysLast(withdrawn), hints: [...hints.values()] };
+}
+
+function isOnLink({ route: { dst, scope = 0, gateway } }: RouteImage): boolean {
+  return isV4(dst) ? scope >= RT_SCOPE_LINK : gateway === undefined;
+}
+
+/** Gateways are reached by routes without one. */
+function gatewaysLast(images: readonly RouteImage[]): Uint8Array[] {
+  const direct = images.filter(({ route }) => route.gateway === undefined);
+  const indirect = images.filter(({ route }) => route.gateway !== undefined);
+  return [...direct, ...indirect].map(({ bytes }) => bytes);
+}
+
+function isV4({ bytes }: Prefix): boolean {
+  return bytes.length === 4;
+}
+
+function keyOf({ bytes, bits }: Prefix): string {
+  return `${bytes}/${bits}`;
+}
