@@ -11,7 +11,7 @@ import { inNetns, isNetnsGone, isSameNetns, openNetns, openOwnNetns } from "../f
 import type { Owner } from "./resource.ts";
 import { stateDirectory } from "./state-directory.ts";
 
-const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4;
+const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8;
 
 export interface Host {
   /** rtnetlink socket in the namespace this process works in. */
@@ -27,6 +27,8 @@ export interface Host {
   useShared(): void;
   /** Whether nobody else on this host is using shared things now; then nobody begins to until the verb is over. */
   isAloneWithShared(): boolean;
+  /** The verb is over; what was opened stays open for the next one. */
+  release(): void;
   /**
    * The specifications of this kind that the ledgers of other attachments hold: who else says that a thing is theirs,
    * where it cannot tell itself. Reads every ledger of the host.
@@ -42,13 +44,13 @@ export interface Container {
   readonly route: NetlinkSocket;
   /** Runs `work` with the thread inside the namespace; `work` must be synchronous and short. */
   inside<T>(work: () => T): T;
-}
-
   /**
    * Runs `work` while nobody else is choosing in this namespace what may be used once: a routing table, a rule's place.
    * The reference plugin sbr holds the same lock.
    */
   alone<T>(work: () => T): T;
+}
+
 /** The container's namespace is the one this process works in. */
 export class SameNetnsError extends Error {}
 
@@ -76,6 +78,9 @@ export function openHost(netnsPath: string, options: { mayBeGone?: boolean; allo
     container: netnsPath === "" ? undefined : openContainer(),
     useShared: () => void libc.flock(sharedLock(), LOCK_SH),
     isAloneWithShared: () => libc.flock(sharedLock(), LOCK_EX | LOCK_NB) === 0,
+    release: () => {
+      if (lock !== undefined) libc.flock(lock, LOCK_UN);
+    },
     recordedByOthers: (kind, owner) => require("./ledger.ts").recordedByOthers(kind, owner),
     close: () => {
       for (const action of closing.splice(0).reverse()) action();
@@ -114,6 +119,7 @@ export function openHost(netnsPath: string, options: { mayBeGone?: boolean; allo
       netnsPath,
       netnsFd,
       inside,
+      alone: (work) => require("../ffi/locked.ts").whileLocked(netnsFd, netnsPath, work),
       get route() {
         return inner ??= open(NETLINK_ROUTE, inside);
       },

@@ -19,6 +19,14 @@ export type { Command };
 export interface Invocation extends Parameters {
   /** Set within one process: what the caller has already opened for this attachment. */
   host?: Host;
+  /** Set by a chain: what one plugin opens serves the next ones. */
+  kept?: KeptHost;
+}
+
+/** Sockets and namespaces of one attachment, open for a whole chain. Whoever made it closes it. */
+export interface KeptHost {
+  netnsPath?: string;
+  host?: Host;
 }
 
 /** A verb as the files verb-*.ts implement it, behind everything the verbs have in common. */
@@ -76,9 +84,25 @@ export function ownsNothingInside(plugin: PluginDefinition<PluginConfig>): boole
 /** Runs `work` with the attachment's namespaces open, and closes them. ADD and CHECK need the container's. */
 export function withHost<T>(invocation: Invocation, mayBeGone: boolean, work: (host: Host) => T): T {
   if (invocation.host !== undefined) return work(invocation.host);
-  let host: Host;
+  const { kept, netnsPath } = invocation;
+  const host = keptFor(invocation, mayBeGone) ?? openFor(invocation, mayBeGone);
+  if (kept !== undefined && kept.host === undefined) Object.assign(kept, { netnsPath, host });
   try {
-    host = openHost(invocation.netnsPath, { mayBeGone, allowOwn: invocation.allowOwnNetns });
+    return work(host);
+  } finally {
+    if (host === kept?.host) host.release();
+    else host.close();
+  }
+}
+
+function keptFor({ kept, netnsPath }: Invocation, mayBeGone: boolean): Host | undefined {
+  const fits = kept?.netnsPath === netnsPath && (mayBeGone || kept.host?.container !== undefined);
+  return fits ? kept.host : undefined;
+}
+
+function openFor(invocation: Invocation, mayBeGone: boolean): Host {
+  try {
+    return openHost(invocation.netnsPath, { mayBeGone, allowOwn: invocation.allowOwnNetns });
   } catch (error) {
     if (error instanceof SameNetnsError) {
       throw new CniError(
@@ -97,10 +121,5 @@ export function withHost<T>(invocation: Invocation, mayBeGone: boolean, work: (h
       "CNI_NETNS must be the path of a network namespace",
       { cause: error },
     );
-  }
-  try {
-    return work(host);
-  } finally {
-    host.close();
   }
 }

@@ -12,7 +12,7 @@ import { convertResult, parsePluginResult, printResult, type VersionedResult } f
 import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
 import { findPlugin } from "../engine/find-plugin.ts";
 import { runForeignPlugin } from "../engine/foreign-plugin.ts";
-import { type Command, runVerb } from "../engine/run.ts";
+import { type Command, type KeptHost, runVerb } from "../engine/run.ts";
 import { warn } from "../ffi/warn.ts";
 import { type Cached, type CacheRecord, listCache, readCache, removeCache, writeCache } from "./cache.ts";
 import type { Network, NetworkPlugin } from "./conf.ts";
@@ -46,13 +46,15 @@ export function addNetwork(
     const begun: NetworkPlugin[] = [];
     let result: VersionedResult | undefined;
     try {
-      for (const plugin of network.plugins) {
-        failing(plugin, "add", () => {
-          const run = findRunnable(runtime, network, plugin, request);
-          begun.push(plugin);
-          result = run("ADD", { prevResult: written(result), capabilityArgs: request.capabilityArgs });
-        });
-      }
+      keepingHost((kept) => {
+        for (const plugin of network.plugins) {
+          failing(plugin, "add", () => {
+            const run = findRunnable(runtime, network, plugin, { request, kept });
+            begun.push(plugin);
+            result = run("ADD", { prevResult: written(result), capabilityArgs: request.capabilityArgs });
+          });
+        }
+      });
       try {
         writeCache(runtime.cacheDirectory, { ...key, config: network.source, result: written(result) });
       } catch (error) {
@@ -83,10 +85,12 @@ export function checkNetwork(runtime: Runtime, network: Network, request: Attach
     } catch (error) {
       throw wrapped(`failed to get network "${network.name}" cached result`, error);
     }
-    for (const plugin of network.plugins) {
-      const derived = { prevResult: written(prevResult), capabilityArgs: request.capabilityArgs };
-      findRunnable(runtime, network, plugin, request)("CHECK", derived);
-    }
+    const derived = { prevResult: written(prevResult), capabilityArgs: request.capabilityArgs };
+    keepingHost((kept) => {
+      for (const plugin of network.plugins) {
+        findRunnable(runtime, network, plugin, { request, kept })("CHECK", derived);
+      }
+    });
   });
 }
 
@@ -122,9 +126,11 @@ function deletePlugins(
     prevResult: passesPrevResultToDel(network) ? written(prevResult) : undefined,
     capabilityArgs: request.capabilityArgs,
   };
-  return collecting(plugins.toReversed(), (plugin) => {
-    failing(plugin, "delete", () => findRunnable(runtime, network, plugin, request)("DEL", derived));
-  });
+  return keepingHost((kept) =>
+    collecting(plugins.toReversed(), (plugin) => {
+      failing(plugin, "delete", () => findRunnable(runtime, network, plugin, { request, kept })("DEL", derived));
+    })
+  );
 }
 
 function passesPrevResultToDel(network: Network): boolean {
@@ -212,12 +218,22 @@ function written(result: VersionedResult | undefined): Record<string, unknown> |
 /** Runs one verb; answers ADD's result. */
 type Runnable = (command: Command, derived: Derived) => VersionedResult | undefined;
 
+/** Runs `work` with a place where what the first plugin opens waits for the next ones, and closes it. */
+function keepingHost<T>(work: (kept: KeptHost) => T): T {
+  const kept: KeptHost = {};
+  try {
+    return work(kept);
+  } finally {
+    kept.host?.close();
+  }
+}
+
 /** Finds the plugin and checks the identifiers. Without a request, verbs are about the network as a whole. */
 function findRunnable(
   runtime: Runtime,
   network: Network,
   plugin: NetworkPlugin,
-  request?: AttachmentRequest,
+  { request, kept }: { request?: AttachmentRequest; kept?: KeptHost } = {},
 ): Runnable {
   const found = findPlugin(plugin.type, runtime.pluginPath);
   if (request !== undefined) checkContainerId(request.containerId);
@@ -232,6 +248,7 @@ function findRunnable(
       cniArgs: (request?.cniArgs ?? []).map((pair) => pair.join("=")).join(";"),
       path: runtime.pluginPath,
       stdin: pluginConfig(network, plugin, derived),
+      kept,
     };
     if ("own" in found) {
       const result = runVerb(found.own, invocation);

@@ -9,7 +9,8 @@ import { pluginNames } from "../../src/plugins/table.ts";
 import type { Container, Machine, Outcome, RunOptions } from "./machine.ts";
 
 export const GO_PLUGINS = "/usr/lib/cni";
-export const PATCHBAY = resolve(import.meta.dir, "../../dist/patchbay");
+/** PATCHBAY_TEST_PROGRAM names another build, which nobody builds anew while the tests run. */
+export const PATCHBAY = process.env.PATCHBAY_TEST_PROGRAM ?? resolve(import.meta.dir, "../../dist/patchbay");
 
 let linked: string | undefined;
 
