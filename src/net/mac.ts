@@ -1,11 +1,14 @@
 /** Ethernet addresses as text and bytes. Pure. */
 
-/** Six bytes from `aa:bb:cc:dd:ee:ff`, `aa-bb-…` or `aabb.ccdd.eeff`, as Go's net.ParseMAC takes them. */
-export function parseMac(text: string): Uint8Array | undefined {
-  const separator = text[2] === "-" ? "-" : text.length === 14 ? "." : ":";
+/**
+ * Six bytes from `aa:bb:cc:dd:ee:ff`, `aa-bb-…` or `aabb.ccdd.eeff`, as Go's net.ParseMAC takes them; or the eight and
+ * twenty that other links than Ethernet have.
+ */
+export function parseMac(text: string, bytes: 6 | 8 | 20 = 6): Uint8Array | undefined {
+  const separator = text[2] === "-" ? "-" : text[4] === "." ? "." : ":";
   const groups = text.split(separator);
   const digits = separator === "." ? 4 : 2;
-  if (groups.length * digits !== 12) return undefined;
+  if (groups.length * digits !== bytes * 2) return undefined;
   for (const group of groups) if (group.length !== digits) return undefined;
   try {
     return Uint8Array.fromHex(groups.join(""));

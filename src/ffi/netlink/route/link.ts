@@ -1,8 +1,8 @@
 /**
  * Links: the verbs of `ip link` and `bridge link`, one request each (rtnetlink(7)).
  *
- * Links are made in place: under their final name, in their final namespace. Nothing here moves or renames one,
- * because the kernel then waits for every processor to forget the old place: tens of milliseconds.
+ * Links are made in place: under their final name, in their final namespace. Moving or renaming one lets the kernel
+ * wait for every processor to forget the old place, tens of milliseconds: that is for devices that cannot be made.
  */
 import { formatMac } from "../../../net/mac.ts";
 import { ENODEV, SyscallError } from "../../errno.ts";
@@ -16,6 +16,7 @@ import {
   IFF_RUNNING,
   IFF_UP,
   IFLA_ADDRESS,
+  IFLA_ALT_IFNAME,
   IFLA_EXT_MASK,
   IFLA_IFALIAS,
   IFLA_IFNAME,
@@ -29,7 +30,11 @@ import {
   IFLA_MASTER,
   IFLA_MTU,
   IFLA_NET_NS_FD,
+  IFLA_NEW_IFINDEX,
   IFLA_OPERSTATE,
+  IFLA_PARENT_DEV_BUS_NAME,
+  IFLA_PARENT_DEV_NAME,
+  IFLA_PERM_ADDRESS,
   IFLA_PROMISCUITY,
   IFLA_PROTINFO,
   IFLA_TXQLEN,
@@ -77,10 +82,15 @@ const linkAttrs = attrTable("IFLA", {
   master: u32(IFLA_MASTER),
   txQueueLength: u32(IFLA_TXQLEN),
   netnsFd: u32(IFLA_NET_NS_FD),
+  newIndex: u32(IFLA_NEW_IFINDEX),
   alias: text(IFLA_IFALIAS),
   extMask: u32(IFLA_EXT_MASK),
+  altName: text(IFLA_ALT_IFNAME),
   linkInfo: nest(IFLA_LINKINFO, linkInfoAttrs),
 });
+
+/** Longer ones can only be alternative names. */
+const LONGEST_NAME = 15;
 
 /** An ifb has no settings of its own. */
 export const ifbKind: LinkKind = { name: "ifb" };
@@ -118,6 +128,11 @@ export function addLink(socket: NetlinkSocket, { kind, up, ...attributes }: NewL
 }
 
 export interface LinkChange {
+  /** The namespace it goes to, where it comes out down. Name, alias and the rest are then set there. */
+  netnsFd?: number;
+  /** Its index there (Linux 5.13); otherwise the one it has, when that is free. */
+  newIndex?: number;
+  alias?: string;
   /** Another name. The kernel makes everybody forget the old one first, and the link has to be down. */
   ifName?: string;
   address?: Uint8Array;
@@ -209,6 +224,11 @@ export interface Link {
   operstate: number;
   promiscuity: number;
   alias: string | undefined;
+  /** The address a device was made with; what software made has none. */
+  permanentMac: string | undefined;
+  /** What a device is part of: its directory below /sys/bus (Linux 5.14). */
+  parent: string | undefined;
+  /** Undefined for what is no link of software's making. */
   kind: string | undefined;
   /** What its kind tells of it, for its LinkFormat to read. A bridge's is read already. */
   kindData: Uint8Array | undefined;
@@ -234,6 +254,9 @@ const linkReading = attrTable("IFLA", {
   operstate: u8(IFLA_OPERSTATE),
   promiscuity: u32(IFLA_PROMISCUITY),
   alias: text(IFLA_IFALIAS),
+  permanentMac: binary(IFLA_PERM_ADDRESS),
+  parentName: text(IFLA_PARENT_DEV_NAME),
+  parentBus: text(IFLA_PARENT_DEV_BUS_NAME),
   linkInfo: custom(IFLA_LINKINFO, { write: () => {}, read: readLinkInfo }),
 });
 
@@ -274,6 +297,8 @@ export function decodeLink(payload: Uint8Array): Link {
     operstate: attributes.operstate ?? 0,
     promiscuity: attributes.promiscuity ?? 0,
     alias: attributes.alias,
+    permanentMac: attributes.permanentMac && formatMac(attributes.permanentMac),
+    parent: attributes.parentBus && `${attributes.parentBus}/devices/${attributes.parentName}`,
     kind: attributes.linkInfo?.kind,
     kindData: attributes.linkInfo?.kindData,
     vlanFiltering: attributes.linkInfo?.vlanFiltering ?? false,
@@ -281,7 +306,7 @@ export function decodeLink(payload: Uint8Array): Link {
   };
 }
 
-/** `ip link show`, by name or index. */
+/** `ip link show`, by name, alternative name or index. */
 export function getLink(socket: NetlinkSocket, which: string | number): Link | undefined {
   let found: Link | undefined;
   try {
@@ -290,8 +315,12 @@ export function getLink(socket: NetlinkSocket, which: string | number): Link | u
       type: RTM_GETLINK,
       body: (writer) => {
         linkHeader.write(writer, typeof which === "number" ? { index: which } : {});
-        const ifName = typeof which === "string" ? which : undefined;
-        linkAttrs.encode(writer, { ifName, extMask: RTEXT_FILTER_SKIP_STATS });
+        const name = typeof which !== "string"
+          ? {}
+          : which.length > LONGEST_NAME
+          ? { altName: which }
+          : { ifName: which };
+        linkAttrs.encode(writer, { ...name, extMask: RTEXT_FILTER_SKIP_STATS });
       },
     }, (message) => {
       if (message.type === RTM_NEWLINK) found = decodeLink(message.payload);

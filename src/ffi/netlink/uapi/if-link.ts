@@ -21,7 +21,11 @@ export const IFLA_NET_NS_FD = 28;
 export const IFLA_EXT_MASK = 29;
 export const IFLA_PROMISCUITY = 30;
 export const IFLA_LINK_NETNSID = 37;
+export const IFLA_NEW_IFINDEX = 49;
 export const IFLA_ALT_IFNAME = 53;
+export const IFLA_PERM_ADDRESS = 54;
+export const IFLA_PARENT_DEV_NAME = 56;
+export const IFLA_PARENT_DEV_BUS_NAME = 57;
 
 export const IFLA_INFO_KIND = 1;
 export const IFLA_INFO_DATA = 2;
@@ -47,13 +51,13 @@ export const IFLA_VLAN_ID = 1;
 
 export const IFLA_BR_VLAN_FILTERING = 7;
 
+// IFLA_INFO_DATA of a vrf
+export const IFLA_VRF_TABLE = 1;
+
 // IFLA_PROTINFO of AF_BRIDGE, and the bridge's IFLA_INFO_SLAVE_DATA
 export const IFLA_BRPORT_STATE = 1;
 export const IFLA_BRPORT_MODE = 4;
 export const IFLA_BRPORT_ISOLATED = 33;
-// IFLA_INFO_DATA of a vrf
-export const IFLA_VRF_TABLE = 1;
-
 
 // IFLA_AF_SPEC of AF_BRIDGE
 export const IFLA_BRIDGE_FLAGS = 0;

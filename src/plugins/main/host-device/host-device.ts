@@ -1,0 +1,89 @@
+/**
+ * host-device: a device of the host is lent to the container, and comes back on DEL.
+ *
+ * Behaviour follows the reference plugin `plugins/main/host-device` (CNI spec 1.1.0). Owns in the kernel: nothing. The
+ * device is the host's; while it is in the container its alias says what it is called there, for the reference plugin
+ * as for this one.
+ */
+import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { definePlugin } from "../../../engine/plugin.ts";
+import { getLink, type Link } from "../../../ffi/netlink/route/link.ts";
+import { addressing } from "../../../resources/addressing.ts";
+import { asFound, freeIndex, lentLink } from "../../../resources/lent-link.ts";
+import { chosenDevice, type DeviceChoice, findDevice, isForDpdk, missingHardware } from "./device.ts";
+import { validateHostDeviceConf } from "./host-device.validate.gen.ts";
+import type { Attachment } from "../../../engine/plugin.ts";
+import type { Interface, Result } from "../../../cni/result.ts";
+import type { HostDeviceConf } from "./host-device.schema.ts";
+
+export default definePlugin<HostDeviceConf>({
+  name: "host-device",
+  validate: validateHostDeviceConf,
+  add,
+  check,
+  status(conf) {
+    const path = missingHardware(chosenDevice(conf));
+    if (path !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `the host has no device ${path}`);
+  },
+});
+
+function add(at: Attachment<HostDeviceConf>): Result {
+  const { conf, ifName } = at;
+  const choice = at.restating ? choiceIfAny(conf) : chosenDevice(conf);
+  const moved = !(at.restating ? isForDpdkIfKnown(choice, conf) : isForDpdk(choice!, conf.DPDKMode));
+  const device = moved && !at.restating ? findDevice(choice!, at.host) : undefined;
+  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
+  const mac = device?.mac ?? at.choose(() => "", (result) => insideOf(at, result)?.mac);
+  const inside: Interface = { name: ifName, mac: mac || undefined, sandbox: at.netnsPath };
+  if (moved) at.apply(lent(at, device, mac));
+
+  const result: Result = { cniVersion: conf.cniVersion, interfaces: [inside] };
+  const plain = { ifName, addresses: [], routes: [], sysctls: {}, detectDuplicates: false };
+  if (ipam === undefined) {
+    if (moved) at.apply(addressing(plain));
+    return result;
+  }
+  const { ips: leased = [], routes = [] } = ipam.add();
+  const ips = [];
+  for (const { address, gateway } of leased) ips.push({ address, gateway, interface: 0 });
+  if (moved) at.apply(addressing({ ...plain, addresses: ips, routes }));
+  return { ...result, ips, routes, dns: conf.dns };
+}
+
+function lent(at: Attachment<HostDeviceConf>, device: Link | undefined, mac: string) {
+  const { conf, ifName, netnsPath, network, containerId, host } = at;
+  const where = { owner: { network, containerId, ifName }, netnsPath };
+  if (device === undefined) return lentLink({ ...where, known: { name: conf.device, mac } });
+  return lentLink({ ...where, device: asFound(device), index: freeIndex(host.container!.route, device.index) });
+}
+
+/** The device's own address may have been changed by a plugin behind this one; prevResult then has it. */
+function check(at: Attachment<HostDeviceConf>): string[] {
+  const { prevResult, host, ifName, netnsPath } = at;
+  const { mac = "", sandbox = "" } = insideOf(at, prevResult!) ?? {};
+  if (sandbox !== netnsPath) return [`Sandbox in prevResult ${sandbox} doesn't match configured netns: ${netnsPath}`];
+  const link = mac === "" ? undefined : getLink(host.container!.route, ifName);
+  if (link === undefined || link.mac === mac.toLowerCase()) return [];
+  return [`Interface ${ifName} Mac ${mac} doesn't match container Mac: ${link.mac}`];
+}
+
+function insideOf({ ifName }: Attachment<HostDeviceConf>, result: Result): Interface | undefined {
+  return result.interfaces?.findLast(({ name, sandbox }) => name === ifName && sandbox);
+}
+
+/** A configuration that ADD would refuse now may have been another then. */
+function choiceIfAny(conf: HostDeviceConf): DeviceChoice | undefined {
+  try {
+    return chosenDevice(conf);
+  } catch {
+    return undefined;
+  }
+}
+
+function isForDpdkIfKnown(choice: DeviceChoice | undefined, conf: HostDeviceConf): boolean {
+  try {
+    return choice !== undefined && isForDpdk(choice, conf.DPDKMode);
+  } catch {
+    return false; // the device is gone from the bus, or has no driver
+  }
+}

@@ -1,0 +1,380 @@
+/**
+ * host-device never loses its device: whatever happens to the container, the ledger and the device itself, DEL brings
+ * it back with name, MTU, MAC and alias as they were.
+ *
+ * The device is one end of a veth pair whose other end stays on the host. What only a physical one does is tested in
+ * the virtual machine: test/vm/suites/physical-device.test.ts.
+ */
+import { expect, test } from "bun:test";
+import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
+import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import { type Network, network } from "../support/network.ts";
+import { GO_PLUGINS } from "../support/plugins.ts";
+import { ping } from "../support/traffic.ts";
+
+const MAC = "0a:00:00:00:00:05";
+const ipam = { type: "host-local", ranges: [[{ subnet: "10.30.0.0/24" }], [{ subnet: "fd30::/64" }]] };
+const conf = { type: "host-device", device: "dev5", ipam };
+
+/** The device: dev5, with an MTU, a MAC and an alias of its own; far5 is at the other end. */
+const plugIn = `
+ip link add far5 type veth peer name dev5
+ip link set dev5 address ${MAC} mtu 1300 alias "cable to the attic"
+echo 1 >/proc/sys/net/ipv6/conf/far5/disable_ipv6
+ip link set far5 up
+ip address add 10.30.0.1/24 dev far5
+`;
+
+interface Stage {
+  machine: Machine;
+  net: Network;
+  container: Container;
+  moment: Moment;
+  device: Device;
+}
+
+interface Device {
+  ifname: string;
+  ifindex: number;
+  address: string;
+  mtu: number;
+  ifalias?: string;
+  flags: string[];
+}
+
+async function linkOf(machine: Machine, name: string, container?: Container): Promise<Device | undefined> {
+  const { code, stdout } = await machine.run(["ip", "-j", "link", "show", name], { in: container });
+  if (code !== 0) return undefined;
+  const { ifname, ifindex, address, mtu, ifalias, flags } = JSON.parse(stdout)[0];
+  return { ifname, ifindex, address, mtu, ifalias, flags: flags.filter((flag: string) => flag === "UP") };
+}
+
+/** A machine where an attachment has come and gone. */
+async function stage(change: Record<string, unknown> = {}): Promise<Stage> {
+  const machine = await openMachine();
+  await machine.sh(plugIn);
+  const container = await machine.container("c1");
+  const net = network(machine, { ...conf, ...change });
+  await net.add(container);
+  await net.del(container);
+  return { machine, net, container, moment: await quietMoment(machine), device: (await linkOf(machine, "dev5"))! };
+}
+
+async function expectAllBack({ machine, container, moment, device }: Stage): Promise<void> {
+  expect(await linkOf(machine, "dev5")).toEqual(device);
+  if ((await machine.run(["true"], { in: container })).code !== 0) {
+    await machine.removeContainer(container);
+    moment = moment.filter((line) => !line.startsWith(`${container.name} `));
+  }
+  expect(await leftSince(moment, machine)).toEqual([]);
+}
+
+test("the device is the container's between ADD and DEL", async () => {
+  const attachment = await stage();
+  const { machine, net, container, device } = attachment;
+  await using _ = machine;
+  expect(device).toMatchObject({ address: MAC, mtu: 1300, ifalias: "cable to the attic", flags: [] });
+  const result = await net.add(container);
+  expect(result.interfaces).toEqual([{ name: "eth0", mac: MAC, sandbox: container.netnsPath }]);
+  expect(result.ips).toMatchObject([{ interface: 0 }, { interface: 0 }]);
+  expect(await linkOf(machine, "dev5")).toBeUndefined();
+  const inside = await linkOf(machine, "eth0", container);
+  expect(inside).toEqual({ ...device, ifname: "eth0", ifalias: "dev5", flags: ["UP"] });
+  expect(await ping(machine, container, "10.30.0.1")).toBe(true);
+  await net.check(container);
+  const again = await net.call("ADD", container);
+  expect(again.json).toMatchObject({ msg: "failed to find host device: failed to find physical interface" });
+  await net.check(container);
+  await net.del(container);
+  await expectAllBack(attachment);
+  await net.del(container);
+  await expectAllBack(attachment);
+});
+
+test("without IPAM it is only moved, and up", async () => {
+  const attachment = await stage({ ipam: undefined });
+  const { machine, net, container } = attachment;
+  await using _ = machine;
+  expect(await net.add(container)).toEqual({
+    cniVersion: "1.1.0",
+    interfaces: [{ name: "eth0", mac: MAC, sandbox: container.netnsPath }],
+  });
+  expect((await linkOf(machine, "eth0", container))!.flags).toEqual(["UP"]);
+  await net.check(container);
+  await net.del(container);
+  await expectAllBack(attachment);
+});
+
+test("names and indexes that are taken in the container are in nobody's way", async () => {
+  const attachment = await stage();
+  const { machine, net, container, device } = attachment;
+  await using _ = machine;
+  await machine.sh(`ip link add index ${device.ifindex} name dev5 type ifb`, { in: container });
+  attachment.moment = await quietMoment(machine);
+  await net.add(container);
+  await net.check(container);
+  expect(await ping(machine, container, "10.30.0.1")).toBe(true);
+  await net.del(container);
+  expect({ ...await linkOf(machine, "dev5"), ifindex: 0 }).toEqual({ ...device, ifindex: 0 } as Device);
+  expect(await leftSince(attachment.moment, machine)).toEqual([]);
+});
+
+interface Row {
+  name: string;
+  spoil?: (machine: Machine, container: Container) => Promise<unknown>;
+  conf?: Record<string, unknown>;
+  env?: Record<string, string | undefined>;
+}
+
+const loseLedger = (machine: Machine) => machine.sh("rm -r /run/patchbay");
+const inside = (script: string) => (machine: Machine, container: Container) => machine.sh(script, { in: container });
+const noPrevResult = { prevResult: undefined };
+const noNetns = { CNI_NETNS: undefined };
+/** What a container can do to a device that it was lent. */
+const disguise = "ip link set eth0 down; ip link set eth0 name lan address 02:00:00:00:00:09 mtu 1000";
+
+const rows: Row[] = [
+  { name: "nothing spoiled" },
+  { name: "no prevResult", conf: noPrevResult },
+  { name: "no CNI_NETNS", env: noNetns },
+  { name: "another namespace in CNI_NETNS", env: { CNI_NETNS: "/var/run/netns/c2" } },
+  { name: "another device configured", conf: { device: "dev9" } },
+  { name: "a configuration that ADD refuses", conf: { device: "", ...noPrevResult } },
+  { name: "renamed, with another MAC and MTU", spoil: inside(disguise) },
+  { name: "alias cleared", spoil: inside(`ip link set eth0 alias ""`) },
+  { name: "alias changed and renamed", spoil: inside("ip link set eth0 down; ip link set eth0 name lan alias x") },
+  {
+    name: "renamed, and another link has its name",
+    spoil: inside(
+      `${disguise}; ip link add eth0 type veth peer name eth1; ip link set eth0 alias dev5; ip link del eth0`,
+    ),
+  },
+  { name: "addresses gone", spoil: inside("ip address flush dev eth0") },
+  {
+    name: "back on the host already, under another name",
+    spoil: (machine, { name }) => machine.sh(`ip -n ${name} link set eth0 netns ${machine.pid}`),
+  },
+  { name: "ledger lost", spoil: loseLedger },
+  { name: "ledger lost, no prevResult", spoil: loseLedger, conf: noPrevResult },
+  {
+    name: "ledger lost, chosen by MAC, renamed",
+    spoil: async (machine, container) => {
+      await loseLedger(machine);
+      await inside("ip link set eth0 down; ip link set eth0 name lan")(machine, container);
+    },
+    conf: { device: "", hwaddr: MAC },
+  },
+];
+
+test.each(rows)("DEL brings the device back: $name", async ({ name, spoil, conf, env }) => {
+  const attachment = await stage();
+  const { machine, net, container, device } = attachment;
+  await using _ = machine;
+  await machine.container("c2");
+  attachment.moment = await quietMoment(machine);
+  await net.add(container);
+  await spoil?.(machine, container);
+  for (let count = 0; count < 3; count++) await net.del(container, { conf, env });
+  // Only the ledger knows what the reference plugin does not write down.
+  if (name.startsWith("ledger lost")) {
+    expect(await linkOf(machine, "dev5")).toEqual({ ...device, ifalias: undefined });
+    await machine.sh(`ip link set dev5 alias "${device.ifalias}"`);
+  }
+  await expectAllBack(attachment);
+});
+
+test("GC brings it back", async () => {
+  const attachment = await stage();
+  const { machine, net, container } = attachment;
+  await using _ = machine;
+  await net.add(container);
+  await inside(disguise)(machine, container);
+  await net.gc([container]);
+  expect(await linkOf(machine, "dev5")).toBeUndefined();
+  await net.gc([]);
+  await expectAllBack(attachment);
+});
+
+test("a device whose name was taken comes back under another, and gets its own when it is free", async () => {
+  const { machine, net, container, device } = await stage();
+  await using _ = machine;
+  await net.add(container);
+  await machine.sh("ip link add dev5 type ifb");
+  const answer = await net.call("DEL", container);
+  expect(answer).toMatchObject({ code: 0, stderr: expect.stringContaining(`"dev5" is another link's name by now`) });
+  const links = JSON.parse(await machine.sh("ip -j link show")) as Device[];
+  const back = links.find(({ address }) => address === MAC)!;
+  expect(back).toMatchObject({ mtu: 1300, ifalias: "dev5", ifname: expect.stringMatching(/^dev\d+$/) });
+  expect(await machine.sh("ip -d -j link show dev5")).toContain("ifb");
+  await machine.sh("ip link del dev5");
+  await net.del(container);
+  expect(await linkOf(machine, "dev5")).toEqual({ ...device, ifalias: undefined });
+});
+
+test("a device that software made ends with the namespace; DEL says so, and frees the address", async () => {
+  const { machine, net, container, moment } = await stage();
+  await using _ = machine;
+  await net.add(container);
+  await machine.removeContainer(container);
+  const answer = await net.call("DEL", container);
+  expect(answer).toMatchObject({ code: 0, stderr: expect.stringContaining(`"dev5", a veth, ended with`) });
+  await net.del(container);
+  const pair = /host (link|address|route|sysctl) .*(dev5|far5|10\.30\.0)|^- c1 /;
+  expect(await leftSince(moment, machine, pair)).toEqual([]);
+});
+
+test("what others have done with the name and the alias stays theirs", async () => {
+  const { machine, net, container } = await stage();
+  await using _ = machine;
+  await machine.sh("ip link add eth0 type veth peer name eth9; ip link set eth0 alias dev7", { in: container });
+  const moment = await quietMoment(machine);
+  const answer = await net.call("ADD", container);
+  expect(answer.json.msg).toBe(`failed to move link "dev5": "eth0" already exists in the container`);
+  await net.del(container, { conf: noPrevResult });
+  expect(await leftSince(moment, machine)).toEqual([]);
+});
+
+test("a failed ADD leaves the device as it was, up if it was up", async () => {
+  const { machine, net, container } = await stage();
+  await using _ = machine;
+  await machine.sh("ip link set dev5 up");
+  const moment = await quietMoment(machine);
+  const before = await linkOf(machine, "dev5");
+  const refused = { ...ipam, routes: [{ dst: "192.168.0.0/16", gw: "172.31.0.1" }] };
+  for (const change of [{ ipam: refused }, { ipam: { type: "nothing" } }]) {
+    expect((await net.call("ADD", container, { conf: change })).code).toBe(1);
+    expect(await linkOf(machine, "dev5")).toEqual(before);
+  }
+  expect(await leftSince(moment, machine, /last_reserved_ip|\/\.patchbay\//)).toEqual([]);
+});
+
+test.each([
+  { name: "by name", device: { device: "dev5" } },
+  { name: "by MAC", device: { hwaddr: MAC } },
+  { name: "by MAC in capitals and with dashes", device: { hwaddr: MAC.toUpperCase().replaceAll(":", "-") } },
+  { name: "by its directory in sysfs", device: { kernelpath: "/sys/devices/virtual" } },
+  { name: "the name before the MAC", device: { device: "dev5", hwaddr: "02:00:00:00:00:01" } },
+])("a device is found $name", async ({ device }) => {
+  const attachment = await stage({ device: "", ipam: undefined, ...device });
+  const { machine, net, container } = attachment;
+  await using _ = machine;
+  await net.add(container);
+  await net.check(container);
+  await net.del(container);
+  await expectAllBack(attachment);
+});
+
+const wrong: { name: string; conf: Record<string, unknown>; code: number; says: string }[] = [
+  { name: "none", conf: {}, code: 7, says: `specify either "device", "hwaddr", "kernelpath" or "pciBusID"` },
+  { name: "not there", conf: { device: "dev9" }, code: 999, says: "failed to find physical interface" },
+  {
+    name: "a long name",
+    conf: { device: "a-name-too-long-for-a-link" },
+    code: 999,
+    says: "failed to find physical interface",
+  },
+  { name: "a number", conf: { device: 5 }, code: 7, says: `"device" must be a string, got 5` },
+  { name: "no MAC", conf: { hwaddr: "0g:00" }, code: 7, says: `failed to parse MAC address "0g:00"` },
+  { name: "nobody's MAC", conf: { hwaddr: "02:00:00:00:00:01" }, code: 999, says: "physical interface" },
+  { name: "a path elsewhere", conf: { kernelpath: "/etc" }, code: 7, says: "must be absolute and begin with /sys" },
+  {
+    name: "a path that leads out",
+    conf: { kernelpath: "/sys/devices/../../etc" },
+    code: 7,
+    says: "must be absolute",
+  },
+  { name: "no such path", conf: { kernelpath: "/sys/devices/none" }, code: 999, says: "physical interface" },
+  { name: "no PCI address", conf: { pciBusID: "0000:ff:1f.7" }, code: 999, says: "error with host device" },
+  { name: "a path as PCI address", conf: { pciBusID: "../../net/dev5" }, code: 7, says: `"pciBusID"` },
+  {
+    name: "no device of the runtime's",
+    conf: { device: "dev5", runtimeConfig: { deviceID: "mlx5_core.sf.9" } },
+    code: 7,
+    says: "runtime config DeviceID mlx5_core.sf.9 not found or unsupported",
+  },
+  { name: "loopback", conf: { device: "lo" }, code: 999, says: `failed to move link "lo"` },
+];
+
+test("a device that cannot be had is refused, and nothing changes", async () => {
+  const { machine, container } = await stage();
+  await using _ = machine;
+  const moment = await quietMoment(machine);
+  for (const { name, conf, code, says } of wrong) {
+    const answer = await network(machine, { type: "host-device", ...conf }).call("ADD", container);
+    const { msg, details = "" } = answer.json;
+    expect({ name, code: answer.json.code, says: `${msg} ${details}` }).toEqual({
+      name,
+      code,
+      says: expect.stringContaining(says),
+    });
+    await network(machine, { type: "host-device", ...conf, device: "dev5" }).call("DEL", container);
+  }
+  expect(await leftSince(moment, machine)).toEqual([]);
+});
+
+test.each([
+  { name: "gone", how: "ip link set eth0 down; ip link set eth0 name lan", says: /eth0.*lan/ },
+  { name: "down", how: "ip link set eth0 down", says: /eth0/ },
+  { name: "another MAC", how: "ip link set eth0 address 02:00:00:00:00:09", says: /02:00:00:00:00:09/ },
+  { name: "alias cleared", how: `ip link set eth0 alias ""`, says: /alias of eth0 is "", not "dev5"/ },
+  { name: "address gone", how: "ip -4 address flush dev eth0", says: /10\.30\.0\.\d\/24/ },
+  {
+    name: "another link in its place",
+    how: "ip link set eth0 down; ip link set eth0 name lan; ip link add eth0 type ifb; ip link set eth0 up",
+    says: /eth0 is not the host's dev5/,
+  },
+])("CHECK names it: $name", async ({ how, says }) => {
+  const { machine, net, container } = await stage();
+  await using _ = machine;
+  await net.add(container);
+  await net.check(container);
+  await machine.sh(how, { in: container });
+  const answer = await net.call("CHECK", container);
+  expect(answer.code).toBe(1);
+  expect(answer.json.msg).toMatch(says);
+});
+
+test("CHECK without ledger, and with another sandbox in prevResult", async () => {
+  const { machine, net, container } = await stage();
+  await using _ = machine;
+  const result = await net.add(container);
+  await loseLedger(machine);
+  await net.check(container);
+  const elsewhere = { ...result, interfaces: [{ ...result.interfaces[0], sandbox: "/elsewhere" }] };
+  const answer = await net.call("CHECK", container, { conf: { prevResult: elsewhere } });
+  expect(answer.json.msg).toContain(
+    `Sandbox in prevResult /elsewhere doesn't match configured netns: ${container.netnsPath}`,
+  );
+});
+
+test("STATUS says when the hardware is not there", async () => {
+  await using machine = await openMachine();
+  const answer = async (choice: Record<string, unknown>) =>
+    (await network(machine, { type: "host-device", ...choice }).call("STATUS", undefined)).json;
+  expect(await answer({ pciBusID: "0000:ff:1f.7" })).toMatchObject({ code: 50 });
+  expect(await answer({ kernelpath: "/sys/devices/none" })).toMatchObject({ code: 50 });
+  expect(await answer({ device: "not-there-now" })).toBeUndefined();
+  expect(await answer({})).toMatchObject({ code: 7 });
+});
+
+test.each([
+  { by: "Go", add: GO_PLUGINS, del: undefined },
+  { by: "ours", add: undefined, del: GO_PLUGINS },
+])("a device lent by one implementation is brought back by the other: ADD $by", async ({ add, del }) => {
+  const attachment = await stage({ cniVersion: "1.0.0" });
+  const { machine, container, device } = attachment;
+  await using _ = machine;
+  const plain = { ...conf, cniVersion: "1.0.0" };
+  const prevResult = await network(machine, plain, add).add(container);
+  await network(machine, plain, del).del(container, { conf: { prevResult } });
+  // Debian's release leaves the alias.
+  await machine.sh(`ip link set dev5 alias ""`);
+  expect(await linkOf(machine, "dev5")).toEqual({ ...device, ifalias: undefined });
+  expect(await linkOf(machine, "eth0", container)).toBeUndefined();
+  // What is left in the ledger does no harm to the next attachment, nor to the device.
+  const net = network(machine, plain);
+  await net.del(container);
+  await net.add(container);
+  await net.del(container);
+  expect(await linkOf(machine, "dev5")).toEqual({ ...device, ifalias: undefined });
+});
