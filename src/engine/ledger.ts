@@ -130,11 +130,13 @@ function parseLedger(path: string, text: string): LedgerRecord | undefined {
   return { path, header, entries, damaged };
 }
 
-function readLedgerFile(path: string): LedgerRecord | undefined {
+function readLedgerFile(path: string, lastAttempt = false): LedgerRecord | undefined {
   try {
     const text = readTextFile(path);
     return text === undefined ? undefined : parseLedger(path, text);
   } catch (error) {
+    // Too many open files, say: it holds what nothing else tells.
+    if (!lastAttempt) return readLedgerFile(path, true);
     // An unreadable ledger is a lost ledger: DEL then restates from the configuration.
     warn(`ledger ${path} cannot be read: ${(error as Error).message}`);
     return undefined;

@@ -21,10 +21,13 @@ export interface IfbSpec {
 export const ifbKind: ResourceKind<IfbSpec> = {
   kind: "ifb",
   unmade: undefined,
-  apply({ name, mac, mtu }, host) {
+  apply(spec, host) {
+    const { name, mac, mtu } = spec;
     try {
       addLink(host.route, { ifName: name, kind: ifbLink, address: parseMac(mac), mtu, txQueueLength: 0, up: true });
     } catch (error) {
+      // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
+      if (!isNetlinkError(error)) ifbKind.remove(spec, host);
       if (!isNetlinkError(error, EEXIST)) throw error;
       throw new CniError(INTERNAL, "adding link: file exists", `the host has a link named ${name}`, { cause: error });
     }

@@ -26,11 +26,14 @@ const CLASS = tcHandle(1, 1);
 export const redirectKind: ResourceKind<RedirectSpec> = {
   kind: "redirect",
   unmade: undefined,
-  apply({ from: { name }, to }, host) {
+  apply(spec, host) {
+    const { from: { name }, to } = spec;
     const link = { name, index: linkIndex(host.route, name)! };
     try {
       addQdisc(host.route, { link, ...INGRESS }, { name: "ingress" });
     } catch (error) {
+      // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
+      if (!isNetlinkError(error)) redirectKind.remove(spec, host);
       if (!isNetlinkError(error, EEXIST)) throw error;
       throw new CniError(INTERNAL, "create ingress qdisc: file exists", `${name} has an ingress qdisc already`, {
         cause: error,

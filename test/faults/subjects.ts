@@ -3,6 +3,7 @@
  * errno-sweep.test.ts lets each call fail once.
  */
 import { lacks } from "../support/kernel-features.ts";
+import { legacyPath } from "../support/legacy-iptables.ts";
 import type { Container, Machine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
@@ -60,10 +61,34 @@ export const subjects: Subject[] = [
     name: "bridge",
     conf: { type: "bridge", bridge: "br0", isDefaultGateway: true, ipMasq: true, ...spoofGuard, ipam },
   },
+  { name: "firewall by iptables", conf: { type: "firewall", ingressPolicy: "isolated" }, own: bridgeResult },
+  {
+    name: "firewall by legacy iptables",
+    conf: { type: "firewall", backend: "iptables", ingressPolicy: "same-bridge" },
+    own: bridgeResult,
+    env: { PATH: legacyPath() },
+  },
+  {
+    name: "firewall by nftables",
+    conf: { type: "firewall", backend: "nftables", ingressPolicy: "isolated" },
+    own: bridgeResult,
+  },
 ];
 
+/** Of a bridge that the plugin does not look for. */
+function bridgeResult({ name, netnsPath }: Container) {
+  const last = 2 + Number(name.slice(1));
+  const interfaces = [{ name: "br0" }, { name: `v${name}` }, { name: "eth0", sandbox: netnsPath }];
+  const ips = [`10.20.0.${last}/24`, `fd20::${last}/64`].map((address) => ({ interface: 2, address }));
+  return { prevResult: { cniVersion: "1.1.0", interfaces, ips } };
+}
+
+/** Without link-local addresses: they would come up by themselves, a second later. */
 function vethPair({ name }: Container): string {
-  return `ip link add v${name} type veth peer name eth0 netns ${name}; ip link set v${name} up; ip -n ${name} link set eth0 up`;
+  return `
+    ip link add v${name} addrgenmode none type veth peer name eth0 addrgenmode none netns ${name}
+    ip link set v${name} up
+    ip -n ${name} link set eth0 up`;
 }
 
 function pairResult({ name, netnsPath }: Container) {

@@ -45,10 +45,10 @@ function add(at: Attachment<BandwidthConf>): Result {
   if (!at.restating) warnOfSmallBursts(limits, hostVeth!);
 
   const wanted: Resource[] = [];
-  if (at.mayHave(ingress !== undefined)) {
+  if (removing || ingress !== undefined) {
     wanted.push(trafficLimit({ link: from, limit: ingress, subnets: subnets && { ...subnets, side: "source" } }));
   }
-  const ifbs = at.mayHave(egress !== undefined) ? ifbsOf(at) : [];
+  const ifbs = removing ? ifbsToLookFor(at) : egress === undefined ? [] : [ifbOf(at)];
   for (const { name, mac = "" } of ifbs) {
     wanted.push(
       ifb({ name, mac, mtu: hostVeth?.mtu, from: from.name }),
@@ -86,15 +86,25 @@ function hostEnd({ host, ifName, prevResult }: Attachment<BandwidthConf>, removi
 
 /**
  * The ifb of this attachment. It has the name the reference plugin gives it, unless another interface of the container
- * has that one already: the name does not tell them apart. A DEL that knows nothing of it looks at both.
+ * has that one already: the name does not tell them apart.
  */
-function ifbsOf(at: Attachment<BandwidthConf>): Interface[] {
-  const { network, containerId, ifName, host } = at;
-  const names = [ifbName(network + containerId), ifbName(`${network}${containerId}/${ifName}`)];
-  const name = at.choose(() => firstFree(names, host), (result) => knownIfb(result, names)?.name);
-  const mac = at.choose(randomMac, (result) => knownIfb(result, names)?.mac);
-  if (name !== "") return [{ name, mac }];
-  return at.mayHave(false) ? [{ name: names[0]! }, { name: names[1]! }] : [{ name: names[0]! }];
+function ifbOf(at: Attachment<BandwidthConf>): Interface {
+  const names = ifbNames(at);
+  return {
+    name: at.choose(() => firstFree(names, at.host), (result) => knownIfb(result, names)?.name) || names[0]!,
+    mac: at.choose(randomMac, (result) => knownIfb(result, names)?.mac),
+  };
+}
+
+/** For a DEL without a ledger. What prevResult says of its MAC may be of an earlier one by the same name. */
+function ifbsToLookFor(at: Attachment<BandwidthConf>): Interface[] {
+  const names = ifbNames(at);
+  const known = at.prevResult && knownIfb(at.prevResult, names);
+  return known === undefined ? [{ name: names[0]! }, { name: names[1]! }] : [{ name: known.name }];
+}
+
+function ifbNames({ network, containerId, ifName }: Attachment<BandwidthConf>): string[] {
+  return [ifbName(network + containerId), ifbName(`${network}${containerId}/${ifName}`)];
 }
 
 function ifbName(text: string): string {
