@@ -1,6 +1,6 @@
 /**
- * Sets, maps of counters, and their elements: `nft add set`, `nft add element` (linux/netfilter/nf_tables.h, enum
- * nft_set_attributes, nft_set_elem_attributes).
+ * Sets, maps, and their elements: `nft add set`, `nft add element` (linux/netfilter/nf_tables.h, enum nft_set_attributes,
+ * nft_set_elem_attributes).
  */
 import { attrTable, binary, list, nest, text, u32be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
@@ -13,14 +13,24 @@ import {
   NFT_MSG_NEWSET,
   NFT_MSG_NEWSETELEM,
   NFT_OBJECT_COUNTER,
+  NFT_SET_CONCAT,
+  NFT_SET_INTERVAL,
+  NFT_SET_MAP,
   NFT_SET_OBJECT,
   NFTA_LIST_ELEM,
+  NFTA_SET_DATA_LEN,
+  NFTA_SET_DATA_TYPE,
+  NFTA_SET_DESC,
+  NFTA_SET_DESC_CONCAT,
+  NFTA_SET_ELEM_DATA,
   NFTA_SET_ELEM_KEY,
+  NFTA_SET_ELEM_KEY_END,
   NFTA_SET_ELEM_LIST_ELEMENTS,
   NFTA_SET_ELEM_LIST_SET,
   NFTA_SET_ELEM_LIST_TABLE,
   NFTA_SET_ELEM_OBJREF,
   NFTA_SET_ELEM_USERDATA,
+  NFTA_SET_FIELD_LEN,
   NFTA_SET_FLAGS,
   NFTA_SET_ID,
   NFTA_SET_KEY_LEN,
@@ -40,10 +50,12 @@ export interface NftSet {
   name: string;
 }
 
-/** What nft(8) calls the type of a key. The numbers are nft's own; the kernel only stores them for its listings. */
+/** What nft(8) calls the type of a key or value. The numbers are nft's own; the kernel only stores them for its listings. */
 export interface KeyType {
   number: number;
   length: number;
+  /** The lengths of its parts, where the key of a map of intervals has several. */
+  parts?: readonly number[];
   /** In the byte order of the machine, which nft has to be told. */
   hostOrder?: boolean;
 }
@@ -52,8 +64,19 @@ export const ipv4Key: KeyType = { number: 7, length: 4 };
 export const ipv6Key: KeyType = { number: 8, length: 16 };
 export const linkNameKey: KeyType = { number: 41, length: 16, hostOrder: true };
 export const linkNamesKey: KeyType = { number: (41 << 6) | 41, length: 32 };
+export const markPairKey: KeyType = { number: (19 << 6) | 19, length: 8, hostOrder: true };
+/** `inet_proto . inet_service` and the like. */
+export const protocolAndPortKey: KeyType = { number: (12 << 6) | 13, length: 8, parts: [1, 2] };
+export const ipv4ProtocolAndPortKey: KeyType = { number: (7 << 12) | (12 << 6) | 13, length: 12, parts: [4, 1, 2] };
+export const ipv6ProtocolAndPortKey: KeyType = { number: (8 << 12) | (12 << 6) | 13, length: 24, parts: [16, 1, 2] };
+export const ipv4AndPort: KeyType = { number: (7 << 6) | 13, length: 8 };
+export const ipv6AndPort: KeyType = { number: (8 << 6) | 13, length: 20 };
 /** `ifname . ether_addr`: six bits a type, and each part takes whole registers of four bytes. */
 export const linkNameAndMacKey: KeyType = { number: (41 << 6) | 9, length: 24 };
+
+const partAttrs = attrTable("NFTA_SET_FIELD", { length: u32be(NFTA_SET_FIELD_LEN) });
+
+const descriptionAttrs = attrTable("NFTA_SET_DESC", { parts: list(NFTA_SET_DESC_CONCAT, NFTA_LIST_ELEM, partAttrs) });
 
 const setAttrs = attrTable("NFTA_SET", {
   table: text(NFTA_SET_TABLE),
@@ -61,13 +84,18 @@ const setAttrs = attrTable("NFTA_SET", {
   flags: u32be(NFTA_SET_FLAGS),
   keyType: u32be(NFTA_SET_KEY_TYPE),
   keyLength: u32be(NFTA_SET_KEY_LEN),
+  dataType: u32be(NFTA_SET_DATA_TYPE),
+  dataLength: u32be(NFTA_SET_DATA_LEN),
   objectType: u32be(NFTA_SET_OBJ_TYPE),
+  description: nest(NFTA_SET_DESC, descriptionAttrs),
   id: u32be(NFTA_SET_ID),
   userdata: binary(NFTA_SET_USERDATA),
 });
 
 const elementAttrs = attrTable("NFTA_SET_ELEM", {
   key: nest(NFTA_SET_ELEM_KEY, dataAttrs),
+  keyEnd: nest(NFTA_SET_ELEM_KEY_END, dataAttrs),
+  data: nest(NFTA_SET_ELEM_DATA, dataAttrs),
   userdata: binary(NFTA_SET_ELEM_USERDATA),
   object: text(NFTA_SET_ELEM_OBJREF),
 });
@@ -78,9 +106,16 @@ const elementListAttrs = attrTable("NFTA_SET_ELEM_LIST", {
   elements: list(NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_LIST_ELEM, elementAttrs),
 });
 
-export interface Element {
+export interface Key {
   key: Uint8Array;
+  /** The last of an interval, in a map of intervals. */
+  keyEnd?: Uint8Array;
+}
+
+export interface Element extends Key {
   comment: string;
+  /** In a map of values. */
+  data?: Uint8Array;
   /** In a map of counters: the counter. */
   counter?: string;
 }
@@ -103,12 +138,12 @@ const HOST_ORDER = new Uint8Array([0, 4, 1, 0, 0, 0]);
 /** Names sets inside one transaction; nothing here refers to a set other than by its name. */
 let setId = 0;
 
-function create(set: NftSet, key: KeyType, flags: number, objectType?: number): NftMessage {
+function create(set: NftSet, key: KeyType, flags: number, rest: object = {}): NftMessage {
   return setMessage("create", NFT_MSG_NEWSET, NLM_F_CREATE | NLM_F_EXCL, set, {
     flags,
     keyType: key.number,
     keyLength: key.length,
-    objectType,
+    ...rest,
     id: ++setId,
     userdata: key.hostOrder ? HOST_ORDER : undefined,
   });
@@ -121,7 +156,23 @@ export function createSet(set: NftSet, key: KeyType): NftMessage {
 
 /** `create map … { type … : counter; }`: fails when it exists. */
 export function createCounterMap(set: NftSet, key: KeyType): NftMessage {
-  return create(set, key, NFT_SET_OBJECT, NFT_OBJECT_COUNTER);
+  return create(set, key, NFT_SET_OBJECT, { objectType: NFT_OBJECT_COUNTER });
+}
+
+/** `create map … { type … : …; }`: fails when it exists. */
+export function createMap(set: NftSet, key: KeyType, value: KeyType): NftMessage {
+  return create(set, key, NFT_SET_MAP, { dataType: value.number, dataLength: value.length });
+}
+
+/** `create map … { type … : …; flags interval; }` of a key with parts: fails when it exists. */
+export function createIntervalMap(set: NftSet, key: KeyType, value: KeyType): NftMessage {
+  const parts: { length: number }[] = [];
+  for (const length of key.parts!) parts.push({ length });
+  return create(set, key, NFT_SET_MAP | NFT_SET_INTERVAL | NFT_SET_CONCAT, {
+    dataType: value.number,
+    dataLength: value.length,
+    description: { parts },
+  });
 }
 
 /** `delete set`. Fails while a rule uses it. */
@@ -152,22 +203,30 @@ function elementMessage(verb: string, type: number, flags: number, set: NftSet, 
   };
 }
 
-/** `create element`: fails when there is one with this key. */
-export function createElement(set: NftSet, { key, comment: text, counter }: Element): NftMessage {
-  const element = { key: { value: key }, userdata: text === "" ? undefined : comment(text), object: counter };
+/** `create element`: fails when there is one with this key, or an interval that overlaps. */
+export function createElement(set: NftSet, { comment: text, data, counter, ...key }: Element): NftMessage {
+  const userdata = text === "" ? undefined : comment(text);
+  const element = { ...keyValues(key), data: data && { value: data }, userdata, object: counter };
   return elementMessage("create", NFT_MSG_NEWSETELEM, NLM_F_CREATE | NLM_F_EXCL, set, [element]);
 }
 
 /** `delete element`. Fails when there is none with this key. */
-export function delElement(set: NftSet, key: Uint8Array): NftMessage {
-  return elementMessage("delete", NFT_MSG_DELSETELEM, 0, set, [{ key: { value: key } }]);
+export function delElement(set: NftSet, key: Uint8Array, keyEnd?: Uint8Array): NftMessage {
+  return elementMessage("delete", NFT_MSG_DELSETELEM, 0, set, [keyValues({ key, keyEnd })]);
 }
 
-/** `get element`: undefined when there is none with this key, or no such set. */
+/**
+ * `get element`: undefined when there is none with this key, or no such set. In a map of intervals, the one that holds
+ * the key.
+ */
 export function getElement(socket: NetlinkSocket, set: NftSet, key: Uint8Array): Element | undefined {
-  const question = elementMessage("get", NFT_MSG_GETSETELEM, 0, set, [{ key: { value: key } }]);
+  const question = elementMessage("get", NFT_MSG_GETSETELEM, 0, set, [keyValues({ key })]);
   const element = get(socket, question, elementListAttrs)?.elements?.[0];
   return element && found(element);
+}
+
+function keyValues({ key, keyEnd }: Key) {
+  return { key: { value: key }, keyEnd: keyEnd && { value: keyEnd } };
 }
 
 /** Every element; none when there is no such set. */
@@ -182,6 +241,12 @@ export function listElements(socket: NetlinkSocket, set: NftSet): Element[] {
   return elements;
 }
 
-function found({ key, userdata, object }: ReturnType<typeof elementAttrs.decode>): Element {
-  return { key: key!.value!, comment: commentIn(userdata), counter: object };
+function found({ key, keyEnd, data, userdata, object }: ReturnType<typeof elementAttrs.decode>): Element {
+  return {
+    key: key!.value!,
+    keyEnd: keyEnd?.value,
+    data: data?.value,
+    comment: commentIn(userdata),
+    counter: object,
+  };
 }

@@ -16,6 +16,8 @@ export const NFPROTO_BRIDGE = 7;
 export const NFPROTO_IPV6 = 10;
 export const NF_BR_PRE_ROUTING = 0;
 export const NF_INET_FORWARD = 2;
+export const NF_INET_PRE_ROUTING = 0;
+export const NF_INET_LOCAL_OUT = 3;
 export const NF_INET_POST_ROUTING = 4;
 export const NF_DROP = 0;
 export const NF_ACCEPT = 1;
@@ -75,7 +77,7 @@ export const NFTA_LIST_ELEM = 1;
 export const NFTA_EXPR_NAME = 1;
 export const NFTA_EXPR_DATA = 2;
 
-// enum nft_set_attributes, nft_set_flags, nft_set_desc_attributes
+// enum nft_set_attributes, nft_set_flags, nft_set_desc_attributes, nft_set_field_attributes
 export const NFTA_SET_TABLE = 1;
 export const NFTA_SET_NAME = 2;
 export const NFTA_SET_FLAGS = 3;
@@ -87,8 +89,12 @@ export const NFTA_SET_DESC = 9;
 export const NFTA_SET_ID = 10;
 export const NFTA_SET_USERDATA = 13;
 export const NFTA_SET_OBJ_TYPE = 15;
+export const NFTA_SET_DESC_CONCAT = 2;
+export const NFTA_SET_FIELD_LEN = 1;
+export const NFT_SET_INTERVAL = 0x4;
 export const NFT_SET_MAP = 0x8;
 export const NFT_SET_OBJECT = 0x40;
+export const NFT_SET_CONCAT = 0x80;
 
 // enum nft_set_elem_list_attributes, nft_set_elem_attributes
 export const NFTA_SET_ELEM_LIST_TABLE = 1;
@@ -98,6 +104,7 @@ export const NFTA_SET_ELEM_KEY = 1;
 export const NFTA_SET_ELEM_DATA = 2;
 export const NFTA_SET_ELEM_USERDATA = 6;
 export const NFTA_SET_ELEM_OBJREF = 9;
+export const NFTA_SET_ELEM_KEY_END = 10;
 
 // enum nft_data_attributes, nft_verdict_attributes
 export const NFTA_DATA_VALUE = 1;
@@ -116,12 +123,14 @@ export const NFT_OBJECT_COUNTER = 1;
 // enum nft_gen_attributes
 export const NFTA_GEN_ID = 1;
 
-// enum nft_registers: 0 is the verdict, 1 to 4 hold 16 bytes each
+// enum nft_registers: 0 is the verdict, 1 to 4 hold 16 bytes each; from 8 on, they are counted by parts of 4 bytes
 export const NFT_REG_VERDICT = 0;
 export const NFT_REG_1 = 1;
 export const NFT_REG_2 = 2;
+export const NFT_REG32_00 = 8;
 
-// expressions: nft_payload, nft_cmp, nft_bitwise, nft_meta, nft_ct, nft_immediate, nft_lookup, nft_objref, nft_counter
+// expressions: nft_payload, nft_cmp, nft_bitwise, nft_meta, nft_ct, nft_fib, nft_immediate, nft_lookup, nft_nat,
+// nft_objref, nft_counter
 export const NFTA_PAYLOAD_DREG = 1;
 export const NFTA_PAYLOAD_BASE = 2;
 export const NFTA_PAYLOAD_OFFSET = 3;
@@ -149,6 +158,12 @@ export const NFT_META_L4PROTO = 16;
 export const NFTA_CT_DREG = 1;
 export const NFTA_CT_KEY = 2;
 export const NFT_CT_STATE = 0;
+export const NFT_CT_STATUS = 2;
+export const NFTA_FIB_DREG = 1;
+export const NFTA_FIB_RESULT = 2;
+export const NFTA_FIB_FLAGS = 3;
+export const NFT_FIB_RESULT_ADDRTYPE = 3;
+export const NFTA_FIB_F_DADDR = 2;
 export const NFTA_IMMEDIATE_DREG = 1;
 export const NFTA_IMMEDIATE_DATA = 2;
 export const NFTA_LOOKUP_SET = 1;
@@ -156,6 +171,11 @@ export const NFTA_LOOKUP_SREG = 2;
 export const NFTA_LOOKUP_DREG = 3;
 export const NFTA_LOOKUP_FLAGS = 5;
 export const NFT_LOOKUP_F_INV = 1;
+export const NFTA_NAT_TYPE = 1;
+export const NFTA_NAT_FAMILY = 2;
+export const NFTA_NAT_REG_ADDR_MIN = 3;
+export const NFTA_NAT_REG_PROTO_MIN = 5;
+export const NFT_NAT_DNAT = 1;
 export const NFTA_OBJREF_SET_SREG = 3;
 export const NFTA_OBJREF_SET_NAME = 4;
 export const NFTA_COUNTER_BYTES = 1;

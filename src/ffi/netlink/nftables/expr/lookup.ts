@@ -1,27 +1,30 @@
 /**
- * Goes on only if a register's value is, or is not, in a set (enum nft_lookup_attributes).
+ * Goes on only if a register's value is, or is not, in a set (enum nft_lookup_attributes). A map puts what it has for the
+ * value in its place.
  *
  *     … @allowed       [ lookup reg 1 set allowed ]
  *     … != @allowed    [ lookup reg 1 set allowed 0x1 ]
+ *     … map @ports     [ lookup reg 1 set ports dreg 1 ]
  */
 import { attrTable, text, u32be } from "../../attrs.ts";
 import {
   NFT_LOOKUP_F_INV,
   NFT_REG_1,
+  NFTA_LOOKUP_DREG,
   NFTA_LOOKUP_FLAGS,
   NFTA_LOOKUP_SET,
   NFTA_LOOKUP_SREG,
 } from "../../uapi/nf-tables.ts";
-import { type Expression, expression } from "./expression.ts";
+import { type Expression, expression, type FoundExpression } from "./expression.ts";
 
-const lookup = expression(
-  "lookup",
-  attrTable("NFTA_LOOKUP", {
-    register: u32be(NFTA_LOOKUP_SREG),
-    set: text(NFTA_LOOKUP_SET),
-    flags: u32be(NFTA_LOOKUP_FLAGS),
-  }),
-);
+const lookupAttrs = attrTable("NFTA_LOOKUP", {
+  register: u32be(NFTA_LOOKUP_SREG),
+  into: u32be(NFTA_LOOKUP_DREG),
+  set: text(NFTA_LOOKUP_SET),
+  flags: u32be(NFTA_LOOKUP_FLAGS),
+});
+
+const lookup = expression("lookup", lookupAttrs);
 
 export function isIn(set: string): Expression {
   return lookup({ register: NFT_REG_1, set });
@@ -29,4 +32,14 @@ export function isIn(set: string): Expression {
 
 export function isNotIn(set: string): Expression {
   return lookup({ register: NFT_REG_1, set, flags: NFT_LOOKUP_F_INV });
+}
+
+export function valueIn(map: string): Expression {
+  return lookup({ register: NFT_REG_1, into: NFT_REG_1, set: map });
+}
+
+/** The first set or map the rule looks into, or undefined. */
+export function looksInto(rule: readonly FoundExpression[]): string | undefined {
+  const found = rule.find(({ name }) => name === "lookup");
+  return found && lookupAttrs.decode(found.data).set;
 }

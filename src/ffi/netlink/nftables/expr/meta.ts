@@ -35,4 +35,9 @@ export const inputLink = meta({ key: NFT_META_IIFNAME, into: NFT_REG_1 });
 export const inputAndOutputLink = [inputLink, meta({ key: NFT_META_OIFNAME, into: NFT_REG_2 })];
 export const outputLink = meta({ key: NFT_META_OIFNAME, into: NFT_REG_1 });
 export const packetMark = meta({ key: NFT_META_MARK, into: NFT_REG_1 });
-export const transportProtocol = meta({ key: NFT_META_L4PROTO, into: NFT_REG_1 });
+
+export function transportProtocolInto(into: number) {
+  return meta({ key: NFT_META_L4PROTO, into });
+}
+
+export const transportProtocol = transportProtocolInto(NFT_REG_1);

@@ -58,9 +58,8 @@ export function sourceMac(into: number) {
 }
 
 /** `tcp dport`, `udp dport` and the like: all have it in the same place. */
-export const destinationPort = payload({
-  into: NFT_REG_1,
-  base: NFT_PAYLOAD_TRANSPORT_HEADER,
-  offset: 2,
-  length: 2,
-});
+export function destinationPortInto(into: number) {
+  return payload({ into, base: NFT_PAYLOAD_TRANSPORT_HEADER, offset: 2, length: 2 });
+}
+
+export const destinationPort = destinationPortInto(NFT_REG_1);
