@@ -3,10 +3,13 @@
  * kernel, and all differences are told at once.
  */
 import { CniError, INTERNAL, INVALID_CONFIG } from "../cni/error.ts";
+import type { Result } from "../cni/result.ts";
 import { parsePrevResult } from "../cni/result-versions.ts";
+import { getLink } from "../ffi/netlink/route/link.ts";
 import { loadKind } from "../resources/table.ts";
 import { restate } from "./attachment.ts";
-import { ipamKind } from "./ipam-resource.ts";
+import { delegatingKind } from "./delegation.ts";
+import type { Host } from "./host.ts";
 import { readLedger } from "./ledger.ts";
 import type { Resource } from "./resource.ts";
 import { ownsNothingInside, type VerbCall, withHost } from "./run.ts";
@@ -28,10 +31,11 @@ export function runCheck({ plugin, invocation, document }: VerbCall): undefined 
     const record = readLedger({ network: conf.name, ...invocation }, plugin.name);
     // The ledger says what was made, whatever the configuration says today. What prevResult claims is looked at too.
     const recorded = record?.entries.flatMap(({ kind, spec }): Resource[] => {
-      const known = kind === "ipam" ? ipamKind(invocation) : loadKind(kind);
+      const known = delegatingKind(kind, invocation) ?? loadKind(kind);
       return known === undefined ? [] : [{ kind: known, spec }];
     });
-    const claims = recorded === undefined ? restated : restated.filter(({ kind }) => kind.kind === "addressing");
+    const claims = recorded === undefined ? restated : restated.filter(isAddressing);
+    if (restated.some(isAddressing)) differences.push(...otherMacs(prevResult, invocation.ifName, host));
     const seen = new Set<string>();
     for (const { kind, spec } of [...(recorded ?? []), ...claims]) {
       const key = kind.kind + JSON.stringify(spec);
@@ -41,4 +45,15 @@ export function runCheck({ plugin, invocation, document }: VerbCall): undefined 
     }
     if (differences.length > 0) throw new CniError(INTERNAL, [...new Set(differences)].join("; "));
   });
+}
+
+const isAddressing = ({ kind }: Resource) => kind.kind === "addressing";
+
+/** What prevResult says counts: a later plugin may have given the link another MAC than the one it was made with. */
+function otherMacs(prevResult: Result | undefined, ifName: string, host: Host): string[] {
+  const link = getLink(host.container!.route, ifName);
+  if (link === undefined) return [];
+  return (prevResult?.interfaces ?? [])
+    .filter(({ name, sandbox, mac }) => name === ifName && sandbox && mac && mac.toLowerCase() !== link.mac)
+    .map(({ mac }) => `Interface ${ifName} Mac ${mac} doesn't match container Mac: ${link.mac}`);
 }

@@ -63,15 +63,12 @@ export const vethKind: ResourceKind<VethSpec> = {
     if (hostName !== "" && isOurs(hostName, hostMac, host)) removeLink(host.route, hostName);
   },
   verify(spec, host) {
-    const { hostName, hostMac, containerName, containerMac, bridge } = spec;
+    const { hostName, hostMac, containerName, bridge } = spec;
     const inside = getLink(host.container!.route, containerName);
     if (inside === undefined) return [`Cannot find container link ${containerName}`];
     const differences: string[] = [];
     if (inside.kind !== "veth") {
       differences.push(`container interface ${containerName} is a ${inside.kind}, not a veth`);
-    }
-    if (containerMac !== "" && inside.mac !== containerMac) {
-      differences.push(`Interface ${containerName} Mac ${containerMac} doesn't match container Mac: ${inside.mac}`);
     }
     const outside = hostName === "" ? undefined : getLink(host.route, hostName);
     const master = getLink(host.route, bridge);

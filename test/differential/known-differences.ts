@@ -66,6 +66,10 @@ export const knownDifferences: Record<string, KnownDifference> = {
     rewrites: [[/^(c\d sysctl ipv6\/conf\/\w+\/keep_addr_on_down)=0$/, "$1=1"]],
     cases: "everywhere",
   },
+  "addresses-announced": {
+    rewrites: [[/^(c\d sysctl ipv6\/conf\/\w+\/ndisc_notify)=0$/, "$1=1"]],
+    cases: "everywhere",
+  },
   "failed-add-leaves-nothing": {
     lines: [kernel],
     cases: [

@@ -80,6 +80,18 @@ test("CHECK finds it without a ledger too", async () => {
   expect(answer.json.msg).toContain("10.20.0.2/24");
 });
 
+test("CHECK goes by prevResult where a later plugin changed the MAC", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  const net = network(machine, bridge);
+  const prevResult = await net.add(container);
+  const mac = prevResult.interfaces[2].mac = "02:00:00:00:00:07";
+  const answer = await net.call("CHECK", container, { conf: { prevResult } });
+  expect(answer.json.msg).toMatch(/Mac 02:00:00:00:00:07 doesn't match/);
+  await machine.sh(`ip link set eth0 address ${mac}`, { in: container });
+  await net.check(container, { conf: { prevResult } });
+});
+
 test("CHECK asks for prevResult", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");

@@ -11,6 +11,7 @@ import { definePlugin } from "../../../engine/plugin.ts";
 import { formatAddress, networkOf, offsetAddress, parsePrefix } from "../../../net/address.ts";
 import { parseMac, randomMac } from "../../../net/mac.ts";
 import { addressing } from "../../../resources/addressing.ts";
+import { announcement, announcing } from "../../../resources/announcement.ts";
 import { bridge, bridgeMac } from "../../../resources/bridge.ts";
 import { bridgeGateway } from "../../../resources/bridge-gateway.ts";
 import { carrier } from "../../../resources/carrier.ts";
@@ -97,8 +98,11 @@ function add(at: Attachment<BridgeConf>): Result {
 
   if (at.mayHave(conf.ipMasq && ipam !== undefined)) applyMasquerade(at, result.ips ?? at.prevResult?.ips ?? []);
 
-  // A port that does not come up would lose the container's first packets.
-  if (!conf.disableContainerInterface) at.apply(carrier({ ifName: hostVeth.name }));
+  if (!conf.disableContainerInterface) {
+    // A port that does not come up would lose the container's first packets.
+    const packetsPass = carrier({ ifName: hostVeth.name });
+    at.applyAll(result.ips === undefined ? [packetsPass] : [packetsPass, announcement({ ifName: at.ifName, mac })]);
+  }
   // Another's bridge may have changed its MAC with the port that joined.
   if (!onHost.created && !at.restating) interfaces[0]!.mac = bridgeMac(conf.bridge, host) ?? onHost.mac;
   return { ...result, dns: hasAny(conf.dns) ? conf.dns : result.dns };
@@ -118,7 +122,7 @@ function layer3(at: Attachment<BridgeConf>, lease: Result, gatewayLink: Interfac
     addresses.push({ address, gateway });
   }
   const routes = conf.isDefaultGateway ? withDefaultRoutes(lease.routes ?? [], ips) : lease.routes;
-  const v4 = `ipv4/conf/${at.ifName}`, v6 = `ipv6/conf/${at.ifName}`;
+  const v6 = `ipv6/conf/${at.ifName}`;
   const duplicates = conf.enabledad
     ? { [`${v6}/accept_dad`]: "1", [`${v6}/enhanced_dad`]: "1" }
     : { [`${v6}/accept_dad`]: "0" };
@@ -126,7 +130,7 @@ function layer3(at: Attachment<BridgeConf>, lease: Result, gatewayLink: Interfac
     ifName: at.ifName,
     addresses,
     routes: routes ?? [],
-    sysctls: { [`${v4}/arp_notify`]: "1", ...duplicates },
+    sysctls: { ...announcing(at.ifName), ...duplicates },
     detectDuplicates: conf.enabledad,
   }));
   if (isGateway(conf)) provideGateways(at, ips, gatewayLink);
