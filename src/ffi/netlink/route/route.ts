@@ -1,7 +1,7 @@
 /** Routes: the verbs of `ip route` (rtnetlink(7)). */
 import { contains, formatAddress, formatPrefix, networkOf, type Prefix } from "../../../net/address.ts";
 import { ESRCH } from "../../errno.ts";
-import { attrTable, binary, nest, u32 } from "../attrs.ts";
+import { attrTable, binary, custom, nest, u32 } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, type Writer } from "../wire.ts";
 import {
@@ -13,6 +13,7 @@ import {
   RTA_DST,
   RTA_GATEWAY,
   RTA_METRICS,
+  RTA_MULTIPATH,
   RTA_OIF,
   RTA_PREFSRC,
   RTA_PRIORITY,
@@ -38,6 +39,11 @@ const routeAttrs = attrTable("RTA", {
   priority: u32(RTA_PRIORITY),
   oif: u32(RTA_OIF),
   metrics: nest(RTA_METRICS, metricAttrs),
+  /** struct rtnexthop: length u16, flags u8, hops u8, index s32, then its attributes; and so on. */
+  firstHop: custom<number>(RTA_MULTIPATH, {
+    write: () => {},
+    read: (hops) => new DataView(hops.buffer, hops.byteOffset).getInt32(4, true),
+  }),
 });
 
 /** struct rtmsg: family, dst length, src length, tos, table, protocol, scope, type (u8 each), flags u32. */
@@ -54,7 +60,10 @@ function writeHeader(
 
 export interface KernelRoute {
   dst: Prefix;
+  /** 0 where the kernel tells of several next hops. */
   oif: number;
+  /** The link of the first of several. */
+  firstHop?: number;
   gateway?: Uint8Array;
   priority?: number;
   table?: number;
@@ -120,6 +129,7 @@ export function readRoute(body: Uint8Array): KernelRoute & { table: number } {
   return {
     dst: { bytes: values.dst ?? new Uint8Array(body[0] === AF_INET ? 4 : 16), bits: body[1]! },
     oif: values.oif ?? 0,
+    firstHop: values.firstHop,
     gateway: values.gateway,
     priority: values.priority,
     table: values.table ?? body[4]!,
