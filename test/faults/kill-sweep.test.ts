@@ -28,7 +28,7 @@ interface Sweep {
 
 const sweeps: Sweep[] = subjects.flatMap((subject) => [
   { subject, name: subject.name, verb: "ADD", machine: "used" },
-  { subject, name: subject.name, verb: "ADD", machine: "fresh" },
+  ...subject.sharesNothing ? [] : [{ subject, name: subject.name, verb: "ADD", machine: "fresh" } as const],
   { subject, name: subject.name, verb: "DEL", machine: "used" },
 ]);
 

@@ -16,6 +16,8 @@ export interface Subject {
   own?: (container: Container) => Record<string, unknown>;
   /** What those before it made, as a shell script on the machine. */
   prepare?: (container: Container) => string;
+  /** Nothing of what it makes is shared or stays: to it, no machine is fresh. */
+  sharesNothing?: true;
   /** Beside the CNI_ variables. */
   env?: Record<string, string>;
 }
@@ -43,6 +45,7 @@ export const subjects: Subject[] = [
     },
     own: pairResult,
     prepare: vethPair,
+    sharesNothing: true,
   },
   {
     name: "bandwidth",
@@ -56,6 +59,7 @@ export const subjects: Subject[] = [
     },
     own: pairResult,
     prepare: vethPair,
+    sharesNothing: true,
   },
   {
     name: "bridge",
@@ -86,9 +90,9 @@ function bridgeResult({ name, netnsPath }: Container) {
 /** Without link-local addresses: they would come up by themselves, a second later. */
 function vethPair({ name }: Container): string {
   return `
-    ip link add v${name} addrgenmode none type veth peer name eth0 addrgenmode none netns ${name}
-    ip link set v${name} up
-    ip -n ${name} link set eth0 up`;
+    ip link add v${name} type veth peer name eth0 netns ${name}
+    ip link set v${name} addrgenmode none up
+    ip -n ${name} link set eth0 addrgenmode none up`;
 }
 
 function pairResult({ name, netnsPath }: Container) {
