@@ -5,9 +5,9 @@
  * `iptables` is a link to one of two programs that come side by side: xtables-nft-multi writes nf_tables (and so can
  * we), xtables-legacy-multi (before 1.8: xtables-multi) the older kernel tables.
  */
-import { EACCES, isErrno } from "./errno.ts";
+import { EACCES, ELOOP, ENOENT, ENOTDIR, isErrno, SyscallError } from "./errno.ts";
 import { readTextFile } from "./files.ts";
-import { cString, libc } from "./libc.ts";
+import { cString, lastErrno, libc } from "./libc.ts";
 
 export type TablesForm = "nft" | "legacy";
 
@@ -22,11 +22,15 @@ export function findInPath(name: string): string | undefined {
   return undefined;
 }
 
-/** Device and inode of the file, links followed; undefined when there is none. Does not throw, for a miss is common. */
+/** Device and inode of the file, links followed; undefined when there is none: an exception costs, and misses are common. */
 function identity(path: string): string | undefined {
   const AT_FDCWD = -100, STATX_INO = 0x100;
   const buffer = new Uint8Array(256);
-  if (libc.statx(AT_FDCWD, cString(path), 0, STATX_INO, buffer) < 0) return undefined;
+  if (libc.statx(AT_FDCWD, cString(path), 0, STATX_INO, buffer) < 0) {
+    const errno = lastErrno();
+    if (errno === ENOENT || errno === ENOTDIR || errno === EACCES || errno === ELOOP) return undefined;
+    throw new SyscallError("statx", errno, path);
+  }
   const view = new DataView(buffer.buffer); // struct statx, linux/stat.h
   return `${view.getUint32(136, true)}:${view.getUint32(140, true)} ${view.getBigUint64(32, true)}`;
 }

@@ -20,6 +20,8 @@ export interface Subject {
   sharesNothing?: true;
   /** Beside the CNI_ variables. */
   env?: Record<string, string>;
+  /** Kills at every nth point only, where others go through the same code; all with PATCHBAY_TEST_FULL_SWEEP=1. */
+  every?: number;
 }
 
 // Three addresses a family: one for each container of the kill sweep. A lost one is missed at once.
@@ -65,17 +67,24 @@ export const subjects: Subject[] = [
     name: "bridge",
     conf: { type: "bridge", bridge: "br0", isDefaultGateway: true, ipMasq: true, ...spoofGuard, ipam },
   },
-  { name: "firewall by iptables", conf: { type: "firewall", ingressPolicy: "isolated" }, own: bridgeResult },
+  {
+    name: "firewall by iptables",
+    conf: { type: "firewall", ingressPolicy: "isolated" },
+    own: bridgeResult,
+    every: 2,
+  },
   {
     name: "firewall by legacy iptables",
     conf: { type: "firewall", backend: "iptables", ingressPolicy: "same-bridge" },
     own: bridgeResult,
     env: { PATH: legacyPath() },
+    every: 5,
   },
   {
     name: "firewall by nftables",
     conf: { type: "firewall", backend: "nftables", ingressPolicy: "isolated" },
     own: bridgeResult,
+    every: 2,
   },
 ];
 

@@ -1,9 +1,7 @@
 /** What masquerade writes and takes away again, beside what iptables and the reference plugins write. */
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { chainName } from "../../src/resources/masquerade/iptables.ts";
+import { legacyPath } from "../support/legacy-iptables.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { drive, type Step } from "../support/resources.ts";
 
@@ -308,52 +306,34 @@ nft -f /run/rules`);
 });
 
 test("on a host with iptables-legacy its tables are used", async () => {
-  const bin = mkdtempSync(join(tmpdir(), "patchbay-legacy-"));
-  try {
-    for (
-      const name of [
-        "xtables-legacy-multi",
-        "iptables",
-        "ip6tables",
-        "iptables-restore",
-        "ip6tables-restore",
-        "iptables-save",
-        "ip6tables-save",
-      ]
-    ) {
-      symlinkSync("/usr/sbin/xtables-legacy-multi", join(bin, name));
-    }
-    await using machine = await openMachine();
-    const env = { PATH: `${bin}:${process.env.PATH}` };
-    const saved = () => machine.sh(`${bin}/iptables-save -t nat; ${bin}/ip6tables-save -t nat`).then(withoutTimes);
-    const [one, two] = [specOf("iptables", 1), specOf("iptables", 2)];
-    await drive(machine, [apply(two)], env);
-    const before = await saved();
-    expect(await drive(machine, [apply(one), verify(one), verify(two)], env)).toEqual(["applied", [], []]);
-    // What the reference plugins' commands write there.
-    await using theirs = await openMachine();
-    await theirs.sh(
-      `export PATH=${bin}:$PATH` + [asIptables(2, 4), asIptables(2, 6), asIptables(1, 4), asIptables(1, 6)].join(""),
-    );
-    const theirSaved = withoutTimes(await theirs.sh(`${bin}/iptables-save -t nat; ${bin}/ip6tables-save -t nat`));
-    expect((await saved()).split("\n").sort()).toEqual(theirSaved.split("\n").sort());
-    expect(await drive(machine, [remove(one), verify(two), remove(one)], env)).toEqual(["removed", [], "removed"]);
-    expect(await saved()).toBe(before);
-    expect(await machine.sh("nft list ruleset")).toBe("");
-    await drive(
-      machine,
-      [apply(one), { verb: "sweep", kind: "masquerade", network: "mynet", valid: ["ctr-2"] }],
-      env,
-    );
-    expect(await saved()).toBe(before);
-    // Restated where iptables has become the other one meanwhile.
-    await drive(machine, [remove(specOf("nftables", 2, { restated: true, addresses: [] }))], {
-      PATH: process.env.PATH!,
-    });
-    expect(await saved()).not.toContain("CNI-");
-  } finally {
-    rmSync(bin, { recursive: true });
-  }
+  await using machine = await openMachine();
+  const env = { PATH: legacyPath() };
+  const saved = () => machine.sh("iptables-legacy-save -t nat; ip6tables-legacy-save -t nat").then(withoutTimes);
+  const [one, two] = [specOf("iptables", 1), specOf("iptables", 2)];
+  await drive(machine, [apply(two)], env);
+  const before = await saved();
+  expect(await drive(machine, [apply(one), verify(one), verify(two)], env)).toEqual(["applied", [], []]);
+  // What the reference plugins' commands write there.
+  await using theirs = await openMachine();
+  await theirs.sh(
+    `export PATH=${legacyPath()}` + [asIptables(2, 4), asIptables(2, 6), asIptables(1, 4), asIptables(1, 6)].join(""),
+  );
+  const theirSaved = withoutTimes(await theirs.sh("iptables-legacy-save -t nat; ip6tables-legacy-save -t nat"));
+  expect((await saved()).split("\n").sort()).toEqual(theirSaved.split("\n").sort());
+  expect(await drive(machine, [remove(one), verify(two), remove(one)], env)).toEqual(["removed", [], "removed"]);
+  expect(await saved()).toBe(before);
+  expect(await machine.sh("nft list ruleset")).toBe("");
+  await drive(
+    machine,
+    [apply(one), { verb: "sweep", kind: "masquerade", network: "mynet", valid: ["ctr-2"] }],
+    env,
+  );
+  expect(await saved()).toBe(before);
+  // Restated where iptables has become the other one meanwhile.
+  await drive(machine, [remove(specOf("nftables", 2, { restated: true, addresses: [] }))], {
+    PATH: process.env.PATH!,
+  });
+  expect(await saved()).not.toContain("CNI-");
 });
 
 /** A router with a way out, on which packets can be sent from a container's address as if they came from it. */

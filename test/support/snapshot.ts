@@ -31,7 +31,12 @@ END
 ip -j -6 rule show
 bridge -j vlan show
 nft -j list ruleset
-for save in "iptables-save" "ip6tables-save"; do echo ${section}; $save 2>/dev/null; done
+for family in ip ip6; do
+  echo ${section}
+  \${family}tables-save 2>/dev/null
+  echo ${section}
+  [ ! -s /proc/net/\${family}_tables_names ] || \${family}tables-legacy-save
+done
 echo ${section}
 cd /proc/sys/net; grep -rs . ipv4/conf ipv6/conf ipv4/ip_forward || true
 echo ${section}
@@ -72,7 +77,9 @@ interface Scope {
 }
 
 function read(label: string, text: string): Scope {
-  const [json, iptables, ip6tables, sysctls, trafficControl, assignTypes = ""] = text.split(`${section}\n`);
+  const [json, iptables, legacy, ip6tables, legacy6, sysctls, trafficControl, assignTypes = ""] = text.split(
+    `${section}\n`,
+  );
   // A namespace without IPv6 rules or bridges answers with an empty line, or with nothing.
   const documents: Json[] = json!.split("\n").filter((line) => line.trim() !== "").map((line) => JSON.parse(line));
   const nft = documents.pop().nftables;
@@ -87,7 +94,12 @@ function read(label: string, text: string): Scope {
     rules: [...rules4, ...rules6],
     vlans,
     nft,
-    iptables: [["iptables", split(iptables!)], ["ip6tables", split(ip6tables!)]],
+    iptables: [
+      ["iptables", split(iptables!)],
+      ["iptables-legacy", split(legacy!)],
+      ["ip6tables", split(ip6tables!)],
+      ["ip6tables-legacy", split(legacy6!)],
+    ],
     sysctls: split(sysctls!),
     trafficControl: split(trafficControl!),
     assignTypes: split(assignTypes),

@@ -1,0 +1,21 @@
+/** A PATH in which `iptables` is the program that writes the older kernel tables, as on hosts that have only that one. */
+import { mkdirSync, readlinkSync, symlinkSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { PATCHBAY } from "./plugins.ts";
+
+const MULTI = "/usr/sbin/xtables-legacy-multi";
+const tools = ["", "-restore", "-save"].flatMap((what) => [`iptables${what}`, `ip6tables${what}`]);
+
+export function legacyPath(): string {
+  const directory = resolve(PATCHBAY, "../test-legacy-iptables");
+  mkdirSync(directory, { recursive: true });
+  for (const name of ["xtables-legacy-multi", ...tools]) {
+    const link = join(directory, name);
+    try {
+      symlinkSync(MULTI, link);
+    } catch (error) {
+      if (readlinkSync(link) !== MULTI) throw error;
+    }
+  }
+  return `${directory}:/usr/sbin:/usr/bin:/sbin:/bin`;
+}
