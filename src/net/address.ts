@@ -211,3 +211,8 @@ export function fromBigInt(value: bigint, length: number): Uint8Array {
 export function isV6(text: string): boolean {
   return parseAddress(text.split("/")[0]!)?.length === 16;
 }
+
+/** fe80::/10: meaningful on one link alone. */
+export function isLinkLocal(address: Uint8Array): boolean {
+  return address.length === 16 && address[0] === 0xfe && (address[1]! & 0xc0) === 0x80;
+}

@@ -21,6 +21,7 @@ const table: Record<string, () => AnyPlugin> = {
   "tuning": () => require("./meta/tuning/tuning.ts").default,
   "vlan": () => require("./main/vlan/vlan.ts").default,
 };
+  "vrf": () => require("./meta/vrf/vrf.ts").default,
 
 export const pluginNames: readonly string[] = Object.keys(table);
 

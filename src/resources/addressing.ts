@@ -8,7 +8,8 @@ import { CniError, INTERNAL } from "../cni/error.ts";
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Container } from "../engine/host.ts";
 import { errnoText } from "../ffi/errno.ts";
-import { isNetlinkError, NETLINK_ROUTE, openNetlink } from "../ffi/netlink/socket.ts";
+import { awaitChange } from "../ffi/netlink/await-change.ts";
+import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { addAddress, familyOf, listAddresses } from "../ffi/netlink/route/address.ts";
 import { getLink, linkIndex, setLink } from "../ffi/netlink/route/link.ts";
 import { addRoute, describeRoute, isSameRoute, type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
@@ -119,31 +120,19 @@ function enableV6(ifName: string): void {
 
 /** Waits until the kernel has asked for every address; an answer from elsewhere fails. */
 function settle(container: Container, index: number, ifName: string): void {
-  const events = container.inside(() => openNetlink(NETLINK_ROUTE));
-  try {
-    events.join(RTNLGRP_IPV6_IFADDR);
-    const deadline = Date.now() + DUPLICATE_WAIT_MS;
-    for (;;) {
-      const addresses = listAddresses(container.route, index, AF_INET6);
-      const duplicate = addresses.find((address) => address.duplicate);
-      const failed = `failed to settle addresses for "${ifName}": link ${ifName}`;
-      if (duplicate) {
-        throw new CniError(INTERNAL, `${failed} has address ${formatAddress(duplicate.bytes)} in DADFAILED state`);
-      }
-      if (!addresses.some((address) => address.tentative)) return;
-      const leftMs = deadline - Date.now();
-      if (leftMs <= 0) {
-        if (getLink(container.route, index)?.operstate !== IF_OPER_UP) return;
-        throw new CniError(
-          INTERNAL,
-          `${failed} still has tentative addresses after ${DUPLICATE_WAIT_MS / 1000} seconds`,
-        );
-      }
-      events.receive(leftMs, () => {});
+  const failed = `failed to settle addresses for "${ifName}": link ${ifName}`;
+  const isSettled = () => {
+    let tentative = false;
+    for (const address of listAddresses(container.route, index, AF_INET6)) {
+      tentative ||= address.tentative;
+      if (!address.duplicate) continue;
+      throw new CniError(INTERNAL, `${failed} has address ${formatAddress(address.bytes)} in DADFAILED state`);
     }
-  } finally {
-    events.close();
-  }
+    return !tentative;
+  };
+  if (awaitChange(RTNLGRP_IPV6_IFADDR, DUPLICATE_WAIT_MS, isSettled, container.inside)) return;
+  if (getLink(container.route, index)?.operstate !== IF_OPER_UP) return;
+  throw new CniError(INTERNAL, `${failed} still has tentative addresses after ${DUPLICATE_WAIT_MS / 1000} seconds`);
 }
 
 /** A route without a gateway goes through the first one its family was given. */

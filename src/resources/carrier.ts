@@ -4,7 +4,8 @@
  */
 import { CniError, INTERNAL } from "../cni/error.ts";
 import { resource, type ResourceKind } from "../engine/resource.ts";
-import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
+import { awaitChange } from "../ffi/netlink/await-change.ts";
+import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
 import { carriesPackets, getLink } from "../ffi/netlink/route/link.ts";
 import { IF_OPER_UP, operstateNames } from "../ffi/netlink/uapi/if-link.ts";
 import { RTNLGRP_LINK } from "../ffi/netlink/uapi/rtnetlink.ts";
@@ -40,17 +41,7 @@ function stateOf(socket: NetlinkSocket, ifName: string): number {
 }
 
 function waitUntilUp(socket: NetlinkSocket, ifName: string): number {
-  const events = openNetlink(NETLINK_ROUTE);
-  try {
-    events.join(RTNLGRP_LINK);
-    const deadline = Date.now() + PATIENCE_MS;
-    for (;;) {
-      const state = stateOf(socket, ifName);
-      const leftMs = deadline - Date.now();
-      if (state === IF_OPER_UP || leftMs <= 0) return state;
-      events.receive(leftMs, () => {});
-    }
-  } finally {
-    events.close();
-  }
+  let state = 0;
+  awaitChange(RTNLGRP_LINK, PATIENCE_MS, () => (state = stateOf(socket, ifName)) === IF_OPER_UP);
+  return state;
 }

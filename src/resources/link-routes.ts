@@ -48,8 +48,7 @@ export const linkRoutesKind: ResourceKind<LinkRoutesSpec> = {
 
 export const linkRoutes = resource(linkRoutesKind);
 
-/** Those of them that are not in their table. */
-export function missingRoutes({ table, routes }: LinkRoutesSpec, host: Host): string[] {
+function missingRoutes({ table, routes }: LinkRoutesSpec, host: Host): string[] {
   const present = listRoutes(host.container!.route, AF_UNSPEC, table);
   return routes.filter((image) => {
     const wanted = readImage(Uint8Array.fromHex(image), table);

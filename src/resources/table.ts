@@ -27,6 +27,8 @@ const table: Record<string, () => AnyKind> = {
   "traffic-limit": () => require("./traffic-limit.ts").trafficLimitKind,
   "veth": () => require("./veth.ts").vethKind,
   "vlan-gateway": () => require("./vlan-gateway.ts").vlanGatewayKind,
+  "vrf": () => require("./vrf.ts").vrfKind,
+  "vrf-member": () => require("./vrf-member.ts").vrfMemberKind,
   "withdrawn-routes": () => require("./withdrawn-routes.ts").withdrawnRoutesKind,
 };
 

@@ -4,8 +4,8 @@
  */
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import { RT_TABLE_MAIN } from "../ffi/netlink/uapi/rtnetlink.ts";
-import { addRouteImage, delRouteImage } from "../ffi/netlink/route/route-image.ts";
-import { linkRoutesKind, type LinkRoutesSpec, missingRoutes, textOf } from "./link-routes.ts";
+import { addRouteImage, delRouteImage, listRouteImages } from "../ffi/netlink/route/route-image.ts";
+import { linkRoutesKind, type LinkRoutesSpec, textOf } from "./link-routes.ts";
 import type { Host } from "../engine/host.ts";
 
 export type WithdrawnRoutesSpec = Omit<LinkRoutesSpec, "table">;
@@ -23,25 +23,20 @@ export const withdrawnRoutesKind: ResourceKind<WithdrawnRoutesSpec> = {
   },
   undo: ({ routes }, _made, host) => putBack(routes, host),
   remove: () => {},
-  verify(spec, host) {
-    const away = missingRoutes(inMain(spec), host);
+  verify({ ifName, routes }, host) {
     const differences: string[] = [];
-    for (const image of spec.routes) {
-      if (!away.includes(image)) {
-        differences.push(`route ${textOf(image)} by ${spec.ifName} is back in the main table`);
-      }
+    for (const { bytes, route } of listRouteImages(host.container!.route)) {
+      const image = bytes.toHex();
+      if (route.table !== RT_TABLE_MAIN || !routes.includes(image)) continue;
+      differences.push(`route ${textOf(image)} by ${ifName} is back in the main table`);
     }
     return differences;
   },
   repair: ({ routes }, host) => takeOut(routes, host),
-  describe: (spec) => `not in ${linkRoutesKind.describe(inMain(spec))}`,
+  describe: (spec) => `not in ${linkRoutesKind.describe({ ...spec, table: RT_TABLE_MAIN })}`,
 };
 
 export const withdrawnRoutes = resource(withdrawnRoutesKind);
-
-function inMain(spec: WithdrawnRoutesSpec): LinkRoutesSpec {
-  return { ...spec, table: RT_TABLE_MAIN };
-}
 
 /** The last first: those that go through a gateway before those that reach it. */
 function takeOut(routes: string[], host: Host): void {

@@ -43,6 +43,17 @@ export function listRouteImages(socket: NetlinkSocket): RouteImage[] {
   return images;
 }
 
+/** Those of one table that lead out of one link; first those without a gateway, by which the others reach theirs. */
+export function routesOfLink(images: readonly RouteImage[], linkIndex: number, table: number): RouteImage[] {
+  const direct: RouteImage[] = [], indirect: RouteImage[] = [];
+  for (const image of images) {
+    const { route, bytes } = image;
+    if (route.oif !== linkIndex || route.table !== table || bytes[7] !== RTN_UNICAST) continue;
+    (route.gateway === undefined ? direct : indirect).push(image);
+  }
+  return [...direct, ...indirect];
+}
+
 /** The image of a route that nobody has made yet. */
 export function imageOf(route: KernelRoute): Uint8Array {
   const writer = new Writer();

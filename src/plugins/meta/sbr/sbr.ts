@@ -9,7 +9,7 @@ import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../
 import { definePlugin } from "../../../engine/plugin.ts";
 import { listAddresses } from "../../../ffi/netlink/route/address.ts";
 import { linkIndex } from "../../../ffi/netlink/route/link.ts";
-import { listRouteImages } from "../../../ffi/netlink/route/route-image.ts";
+import { listRouteImages, routesOfLink } from "../../../ffi/netlink/route/route-image.ts";
 import { type ListedRule, listRules } from "../../../ffi/netlink/route/rule.ts";
 import { AF_INET, AF_INET6, AF_UNSPEC, RT_TABLE_MAIN } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 import { formatAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
@@ -85,7 +85,7 @@ function ownTables(at: Attachment<SbrConf>): Resource<unknown>[] {
   const rules = listRules(route, AF_UNSPEC), everything = listRouteImages(route);
   const used = tablesInUse(route, rules, everything);
   const places = rulePlaces(rules);
-  const inMain = everything.filter((image) => image.route.oif === index && image.route.table === RT_TABLE_MAIN);
+  const inMain = routesOfLink(everything, index, RT_TABLE_MAIN);
   const { withdrawn, hints } = mainTable(addresses, inMain, index, conf.addSourceHints);
 
   const resources: Resource<unknown>[] = [];

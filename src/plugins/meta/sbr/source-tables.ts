@@ -4,7 +4,7 @@
  */
 import { imageOf, type RouteImage } from "../../../ffi/netlink/route/route-image.ts";
 import { RT_SCOPE_LINK } from "../../../ffi/netlink/uapi/rtnetlink.ts";
-import { contains, networkOf, type Prefix } from "../../../net/address.ts";
+import { contains, isLinkLocal, networkOf, type Prefix } from "../../../net/address.ts";
 
 export interface OwnAddress {
   prefix: Prefix;
@@ -13,7 +13,6 @@ export interface OwnAddress {
 
 /** What the kernel gives to a route of version 6 that says nothing else; in version 4 it is 0. */
 const V6_DEFAULT_PRIORITY = 1024;
-const LINK_LOCAL: Prefix = { bytes: new Uint8Array([0xfe, 0x80, ...new Uint8Array(14)]), bits: 10 };
 
 /**
  * The routes of the address's table: those of the main table that belong to it, and a default route by its gateway
@@ -40,7 +39,7 @@ export function routesFor(
     hasDefault ||= isDefault;
     taken.push(image);
   }
-  const images = gatewaysLast(taken);
+  const images = taken.map(({ bytes }) => bytes);
   if (gateway !== undefined && !hasDefault) {
     const dst = { bytes: new Uint8Array(address.prefix.bytes.length), bits: 0 };
     images.push(imageOf({ dst, oif: linkIndex, gateway, priority: priority || undefined }));
@@ -89,22 +88,15 @@ export function mainTable(
   for (const image of routes) {
     const { dst } = image.route;
     if (!all.some(({ prefix }) => isV4(prefix) === isV4(dst))) continue;
-    if (dst.bits >= LINK_LOCAL.bits && contains(LINK_LOCAL, dst.bytes)) continue;
+    if (isLinkLocal(dst.bytes)) continue;
     if (addSourceHints && isOnLink(image) && !hints.has(keyOf(dst))) continue;
     withdrawn.push(image);
   }
-  return { withdrawn: gatewaysLast(withdrawn), hints: [...hints.values()] };
+  return { withdrawn: withdrawn.map(({ bytes }) => bytes), hints: [...hints.values()] };
 }
 
 function isOnLink({ route: { dst, scope = 0, gateway } }: RouteImage): boolean {
   return isV4(dst) ? scope >= RT_SCOPE_LINK : gateway === undefined;
-}
-
-/** Gateways are reached by routes without one. */
-function gatewaysLast(images: readonly RouteImage[]): Uint8Array[] {
-  const direct = images.filter(({ route }) => route.gateway === undefined);
-  const indirect = images.filter(({ route }) => route.gateway !== undefined);
-  return [...direct, ...indirect].map(({ bytes }) => bytes);
 }
 
 function isV4({ bytes }: Prefix): boolean {

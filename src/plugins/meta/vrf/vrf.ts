@@ -1,0 +1,109 @@
+/**
+ * vrf: puts a link that earlier plugins made into a VRF of the container, which is made when there is none.
+ *
+ * Behaviour follows the reference plugin `plugins/meta/vrf`. Owns in the container: the membership; the VRF, as long as
+ * it has members.
+ */
+import { checkIfName } from "../../../cni/invocation.ts";
+import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { versionsSince } from "../../../cni/versions.ts";
+import { definePlugin } from "../../../engine/plugin.ts";
+import { getLink } from "../../../ffi/netlink/route/link.ts";
+import { knowsLinkKind } from "../../../ffi/netlink/route/known-kind.ts";
+import { listRouteImages } from "../../../ffi/netlink/route/route-image.ts";
+import { listRules } from "../../../ffi/netlink/route/rule.ts";
+import { AF_UNSPEC } from "../../../ffi/netlink/uapi/rtnetlink.ts";
+import { tablesInUse, takeFreeTable, vrfTable } from "../../../resources/routing-tables.ts";
+import { vrf } from "../../../resources/vrf.ts";
+import { belongingsOf, vrfMember } from "../../../resources/vrf-member.ts";
+import { validateVrfConf } from "./vrf.validate.gen.ts";
+import type { Attachment } from "../../../engine/plugin.ts";
+import type { Container } from "../../../engine/host.ts";
+import type { Link } from "../../../ffi/netlink/route/link.ts";
+import type { Result } from "../../../cni/result.ts";
+import type { VrfConf } from "./vrf.schema.ts";
+
+const LOWEST_TABLE = 1;
+const MAX_U32 = 0xffffffff;
+
+export default definePlugin<VrfConf>({
+  name: "vrf",
+  versions: versionsSince("0.3.1"),
+  validate(document) {
+    const conf = validateVrfConf(document);
+    const { vrfname, table } = conf;
+    if (vrfname === "") throw new CniError(INVALID_CONFIG, "configuration is expected to have a valid vrf name");
+    try {
+      checkIfName(vrfname);
+    } catch (error) {
+      throw new CniError(INVALID_CONFIG, `"vrfname": ${(error as Error).message}`, `it is "${vrfname}"`);
+    }
+    if (table < 0 || table > MAX_U32) throw new CniError(INVALID_CONFIG, `"table": ${table} is not a routing table`);
+    return conf;
+  },
+  add,
+  status(_conf, { route }) {
+    if (!knowsLinkKind(route, "vrf")) {
+      throw new CniError(PLUGIN_NOT_AVAILABLE, "this kernel has no VRFs (CONFIG_NET_VRF)");
+    }
+  },
+});
+
+function add(at: Attachment<VrfConf>): Result {
+  const { conf, ifName, host, prevResult } = at;
+  if (at.restating) {
+    for (const name of namesToRestate(at)) {
+      at.applyAll([
+        vrf({ name, table: conf.table || undefined, restated: true }),
+        vrfMember({ ifName, vrf: name, addresses: [], routes: [] }),
+      ]);
+    }
+    return prevResult ?? { cniVersion: conf.cniVersion };
+  }
+  if (prevResult === undefined) throw new CniError(INVALID_CONFIG, "missing prevResult from earlier plugin");
+  const container = host.container!;
+  container.alone(() => {
+    const link = freeLink(ifName, container);
+    const table = tableOf(conf, container);
+    at.applyAll([
+      vrf({ name: conf.vrfname, table }),
+      vrfMember({ ifName, vrf: conf.vrfname, table, ...belongingsOf(link, container) }),
+    ]);
+  });
+  return prevResult;
+}
+
+/** DEL: also the VRF the link is in, should the configuration name another one today. */
+function namesToRestate({ conf, ifName, host, mayHave }: Attachment<VrfConf>): Set<string> {
+  const names = new Set([conf.vrfname]);
+  const route = host.container?.route;
+  if (route === undefined || !mayHave(false)) return names;
+  const master = getLink(route, ifName)?.master;
+  const link = master === undefined ? undefined : getLink(route, master);
+  if (link?.kind === "vrf") names.add(link.name);
+  return names;
+}
+
+function freeLink(ifName: string, { route }: Container): Link {
+  const link = getLink(route, ifName);
+  if (link === undefined) throw failed(`could not get link by name ${ifName}`);
+  if (link.master === undefined) return link;
+  throw failed(`interface ${ifName} has already a master set: ${getLink(route, link.master)?.name ?? link.master}`);
+}
+
+/** The table of the VRF that is there, or of the one that will be made. */
+function tableOf({ vrfname, table }: VrfConf, { route }: Container): number {
+  const existing = getLink(route, vrfname);
+  if (existing === undefined) {
+    return table ||
+      takeFreeTable(tablesInUse(route, listRules(route, AF_UNSPEC), listRouteImages(route)), LOWEST_TABLE);
+  }
+  const is = vrfTable(existing);
+  if (is === undefined) throw failed(`Netlink ${vrfname} is not a VRF`);
+  if (table === 0 || table === is) return is;
+  throw failed(`VRF ${vrfname} already exist with different routing table ${is}`);
+}
+
+function failed(reason: string): CniError {
+  return new CniError(INTERNAL, `cmdAdd failed: ${reason}`);
+}
