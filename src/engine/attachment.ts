@@ -4,6 +4,7 @@
 import { CniError, INTERNAL, TRY_AGAIN_LATER } from "../cni/error.ts";
 import type { Result } from "../cni/result.ts";
 import { delegate } from "./delegate.ts";
+import { delegationKind } from "./delegation.ts";
 import type { Host } from "./host.ts";
 import { ipamKind } from "./ipam-resource.ts";
 import { type OpenLedger, openLedger } from "./ledger.ts";
@@ -98,6 +99,7 @@ export function make<Config extends PluginConfig>(
       if (resources.length > 0) intend(resources);
       for (const each of resources) carryOut(each);
     },
+    delegate: (spec) => at.apply({ kind: delegationKind(invocation), spec }),
     choose: (fresh) => fresh(),
     ipam() {
       const type = conf.ipam?.type;
@@ -155,6 +157,10 @@ export function restate<Config extends PluginConfig>(
       return resource.kind.unmade;
     },
     applyAll: (resources) => void list.push(...resources),
+    delegate(spec) {
+      list.push({ kind: delegationKind(invocation), spec });
+      return recalled;
+    },
     choose: (_fresh, recall) => recall(recalled) ?? "",
     ipam() {
       const type = conf.ipam?.type;

@@ -3,10 +3,11 @@
  * parameters, same configuration, another command. In process when the plugin found is this same binary.
  */
 import { errorText } from "../cni/error.ts";
-import { isObject, parseDocument } from "../cni/json.ts";
+import { field, isObject, parseDocument } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
 import { newestResult, parsePluginResult } from "../cni/result-versions.ts";
 import { configVersion } from "../cni/versions.ts";
+import type { PluginConfig, PluginDefinition } from "./plugin.ts";
 import { findPlugin } from "./find-plugin.ts";
 import { runForeignPlugin } from "./foreign-plugin.ts";
 import { warn } from "../ffi/warn.ts";
@@ -19,6 +20,22 @@ export function delegate(type: string, command: Command, invocation: Invocation)
   if ("own" in found) return runVerb(found.own, call);
   if (command === "ADD") return addForeign(found.path, call);
   runForeignPlugin(found.path, call);
+}
+
+/** Of GC and STATUS: they are also for the plugin that works in this one's stead, or else for the one for addresses. */
+export function passOn(plugin: PluginDefinition<PluginConfig>, conf: PluginConfig, invocation: Invocation): void {
+  const { command, document } = invocation;
+  if (plugin.passedOn === undefined) {
+    const type = conf.ipam?.type;
+    // The IPAM plugin itself reads the same configuration.
+    if (type && type !== plugin.name) delegate(type, command, invocation);
+    return;
+  }
+  const other = plugin.passedOn(conf);
+  if (other === undefined) return;
+  const key = "cni.dev/valid-attachments";
+  const stdin = JSON.stringify({ ...other.conf, [key]: document && field(document, key) });
+  delegate(other.type, command, { ...invocation, stdin, document: undefined });
 }
 
 /** "the upper plugin should execute again with DEL before returning failure": part of an address may be taken. */

@@ -47,6 +47,8 @@ export interface Attachment<Config> {
   applyAll(resources: readonly Resource<unknown>[]): void;
   /** The IPAM plugin named by the configuration, or undefined for a layer-2 network. Released when ADD fails. */
   ipam(): Ipam | undefined;
+  /** Lets another plugin do the work. Answers its result; when restating, prevResult. */
+  delegate(delegation: Delegation): Result;
   /** A name or address picked for this attachment; when restating, what prevResult tells of it, or "". */
   choose(fresh: () => string, recall: (result: Result) => string | undefined): string;
 }
@@ -54,6 +56,15 @@ export interface Attachment<Config> {
 export interface Ipam {
   /** Runs the delegate's ADD; when restating, answers the addresses, routes and DNS of prevResult. */
   add(): Result;
+}
+
+/** A plugin that works in another one's stead. */
+export interface Delegation {
+  type: string;
+  /** The configuration it gets, word for word. */
+  stdin: string;
+  /** The file that says the same, for as long as what it made is there. */
+  keptIn: string;
 }
 
 export interface PluginDefinition<Config extends PluginConfig> {
@@ -72,6 +83,8 @@ export interface PluginDefinition<Config extends PluginConfig> {
   status?(conf: Config, host: Host): void;
   /** What GC does besides removing the resources of attachments that are not valid. */
   gc?(conf: Config, isValid: (owner: { containerId: string; ifName?: string }) => boolean, host: Host): void;
+  /** The plugin in this one's stead, for GC and STATUS: they reach it too. IPAM plugins they reach without. */
+  passedOn?(conf: Config): { type: string; conf: Record<string, unknown> } | undefined;
   /** Nothing is made or kept: DEL succeeds, whatever the configuration says. */
   readonly keepsNothing?: true;
   /**

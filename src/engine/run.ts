@@ -43,7 +43,7 @@ export function runVerb(plugin: PluginDefinition<PluginConfig>, invocation: Invo
     const document = invocation.document ?? parseDocument(invocation.stdin, "error unmarshall network config");
     if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
     checkVersions(invocation.command, configVersion(document), plugin.versions ?? KNOWN_VERSIONS);
-    const call = { plugin, invocation, document };
+    const call = { plugin, invocation: { ...invocation, document }, document };
     if (!isTracing()) return dispatch(call);
     const { command: verb, containerId, ifName } = invocation;
     const scene = { verb, plugin: plugin.name, network: String(field(document, "name")), containerId, ifName };

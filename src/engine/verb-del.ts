@@ -12,8 +12,8 @@ import type { Result } from "../cni/result.ts";
 import { parsePrevResult } from "../cni/result-versions.ts";
 import { loadKind } from "../resources/table.ts";
 import { restate } from "./attachment.ts";
+import { delegatingKind } from "./delegation.ts";
 import type { Host } from "./host.ts";
-import { ipamKind } from "./ipam-resource.ts";
 import { type LedgerRecord, readLedger, removeLedger } from "./ledger.ts";
 import type { Owner, Resource } from "./resource.ts";
 import { type Invocation, type VerbCall, withHost } from "./run.ts";
@@ -63,11 +63,12 @@ export function withDelHost(invocation: Invocation, known: boolean, work: (host:
 
 /** Removes what the ledger holds, the last first. Also used by GC, for attachments nobody names any more. */
 export function removeRecorded(record: LedgerRecord, invocation: Invocation, host: Host): unknown[] {
-  const original = { ...invocation, stdin: record.header.stdin, cniArgs: record.header.cniArgs };
+  const { stdin, cniArgs } = record.header;
+  const original = { ...invocation, stdin, cniArgs, document: undefined };
   const resources: AnyResource[] = [];
   const failures: unknown[] = [];
   for (const { kind, spec } of record.entries) {
-    const known = kind === "ipam" ? ipamKind(original) : loadKind(kind);
+    const known = delegatingKind(kind, original) ?? loadKind(kind);
     if (known !== undefined) resources.push({ kind: known, spec });
     // Left by a newer version of this program, which can still remove it.
     else failures.push(new CniError(INTERNAL, `ledger ${record.path} holds a resource of unknown kind "${kind}"`));

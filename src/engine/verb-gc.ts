@@ -5,7 +5,7 @@
  */
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
 import { field, isObject } from "../cni/json.ts";
-import { delegate } from "./delegate.ts";
+import { passOn } from "./delegate.ts";
 import { listLedgers, removeEmptyLedgers, removeLedger } from "./ledger.ts";
 import { type VerbCall, withHost } from "./run.ts";
 import { joined, removeRecorded, withDelHost } from "./verb-del.ts";
@@ -39,9 +39,7 @@ export function runGc({ plugin, invocation, document }: VerbCall): undefined {
   withHost({ ...invocation, netnsPath: "" }, true, (host) => {
     attempt(() => plugin.gc?.(conf, isValid, host));
   });
-  const ipamType = conf.ipam?.type;
-  // The IPAM plugin itself reads the same configuration.
-  if (ipamType && ipamType !== plugin.name) attempt(() => void delegate(ipamType, "GC", invocation));
+  attempt(() => passOn(plugin, conf, invocation));
   if (failures.length > 0) throw joined(failures);
 }
 

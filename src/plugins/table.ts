@@ -11,6 +11,7 @@ const table: Record<string, () => AnyPlugin> = {
   "bandwidth": () => require("./meta/bandwidth/bandwidth.ts").default,
   "bridge": () => require("./main/bridge/bridge.ts").default,
   "firewall": () => require("./meta/firewall/firewall.ts").default,
+  "flannel": () => require("./meta/flannel/flannel.ts").default,
   "host-device": () => require("./main/host-device/host-device.ts").default,
   "host-local": () => require("./ipam/host-local/host-local.ts").default,
   "ipvlan": () => require("./main/ipvlan/ipvlan.ts").default,
@@ -20,8 +21,8 @@ const table: Record<string, () => AnyPlugin> = {
   "static": () => require("./ipam/static/static.ts").default,
   "tuning": () => require("./meta/tuning/tuning.ts").default,
   "vlan": () => require("./main/vlan/vlan.ts").default,
-};
   "vrf": () => require("./meta/vrf/vrf.ts").default,
+};
 
 export const pluginNames: readonly string[] = Object.keys(table);
 

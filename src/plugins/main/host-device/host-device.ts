@@ -7,7 +7,7 @@
  */
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { definePlugin } from "../../../engine/plugin.ts";
-import { getLink, type Link } from "../../../ffi/netlink/route/link.ts";
+import type { Link } from "../../../ffi/netlink/route/link.ts";
 import { addressing } from "../../../resources/addressing.ts";
 import { asFound, freeIndex, lentLink } from "../../../resources/lent-link.ts";
 import { chosenDevice, type DeviceChoice, findDevice, isForDpdk, missingHardware } from "./device.ts";
@@ -57,14 +57,10 @@ function lent(at: Attachment<HostDeviceConf>, device: Link | undefined, mac: str
   return lentLink({ ...where, device: asFound(device), index: freeIndex(host.container!.route, device.index) });
 }
 
-/** The device's own address may have been changed by a plugin behind this one; prevResult then has it. */
 function check(at: Attachment<HostDeviceConf>): string[] {
-  const { prevResult, host, ifName, netnsPath } = at;
-  const { mac = "", sandbox = "" } = insideOf(at, prevResult!) ?? {};
-  if (sandbox !== netnsPath) return [`Sandbox in prevResult ${sandbox} doesn't match configured netns: ${netnsPath}`];
-  const link = mac === "" ? undefined : getLink(host.container!.route, ifName);
-  if (link === undefined || link.mac === mac.toLowerCase()) return [];
-  return [`Interface ${ifName} Mac ${mac} doesn't match container Mac: ${link.mac}`];
+  const sandbox = insideOf(at, at.prevResult!)?.sandbox ?? "";
+  if (sandbox === at.netnsPath) return [];
+  return [`Sandbox in prevResult ${sandbox} doesn't match configured netns: ${at.netnsPath}`];
 }
 
 function insideOf({ ifName }: Attachment<HostDeviceConf>, result: Result): Interface | undefined {

@@ -1,0 +1,118 @@
+/**
+ * flannel: another plugin, bridge unless said otherwise, does the work, with what flanneld says of this node's subnets.
+ *
+ * Behaviour follows the reference plugin `flannel-io/cni-plugin`. Owns in the kernel: nothing. Owns on disk: one file a
+ * container, the configuration that the other plugin was given, in the reference plugin's form: what the subnets were,
+ * only that says.
+ */
+import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { isObject } from "../../../cni/json.ts";
+import { definePlugin } from "../../../engine/plugin.ts";
+import { listDirectory, readTextFile, removeFile } from "../../../ffi/files.ts";
+import { validateFlannelConf } from "./flannel.validate.gen.ts";
+import { readSubnetEnv, type SubnetEnv } from "./subnet-env.ts";
+import type { Attachment } from "../../../engine/plugin.ts";
+import type { Result } from "../../../cni/result.ts";
+import type { FlannelConf } from "./flannel.schema.ts";
+
+type Json = Record<string, unknown>;
+
+export default definePlugin<FlannelConf>({
+  name: "flannel",
+  validate: validateFlannelConf,
+  add,
+  check(at) {
+    const file = fileOf(at.conf, at.containerId);
+    return keptConf(file, at.network) === undefined ? [`${file} does not say how ${at.network} was attached`] : [];
+  },
+  status(conf) {
+    try {
+      readSubnetEnv(conf.subnetFile);
+    } catch (error) {
+      throw new CniError(PLUGIN_NOT_AVAILABLE, (error as Error).message, "", { cause: error });
+    }
+  },
+  passedOn(conf) {
+    let env: SubnetEnv;
+    try {
+      env = readSubnetEnv(conf.subnetFile);
+    } catch {
+      return undefined; // nobody can say what the other plugin would be given: STATUS does, GC goes without
+    }
+    return render(conf, env);
+  },
+  gc(conf, isValid) {
+    for (const containerId of listDirectory(conf.dataDir)) {
+      const file = fileOf(conf, containerId);
+      if (!isValid({ containerId }) && keptConf(file, conf.name) !== undefined) removeFile(file);
+    }
+  },
+});
+
+function add(at: Attachment<FlannelConf>): Result {
+  const { conf, containerId, network } = at;
+  const keptIn = fileOf(conf, containerId);
+  if (!at.restating) {
+    const { type, conf: rendered } = render(conf, readSubnetEnv(conf.subnetFile));
+    return at.delegate({ type, stdin: sorted(rendered), keptIn });
+  }
+  const kept = keptConf(keptIn, network);
+  return kept === undefined ? { cniVersion: conf.cniVersion } : at.delegate({ ...kept, keptIn });
+}
+
+function fileOf({ dataDir }: FlannelConf, containerId: string): string {
+  return `${dataDir}/${containerId}`;
+}
+
+/** What the file holds, if it is of this network: it is named after the container alone. */
+function keptConf(file: string, network: string): { type: string; stdin: string } | undefined {
+  const stdin = readTextFile(file);
+  if (stdin === undefined) return undefined;
+  let document: unknown;
+  try {
+    document = JSON.parse(stdin);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(document) || document.name !== network || typeof document.type !== "string") return undefined;
+  return { type: document.type, stdin };
+}
+
+/** The other plugin's configuration: what is configured for it stands before what flannel would say. */
+function render(conf: FlannelConf, env: SubnetEnv): { type: string; conf: Json } {
+  const { delegate = {}, ipam = {}, runtimeConfig, name, cniVersion } = conf;
+  for (const key of ["name", "ipam"]) {
+    if (!Object.hasOwn(delegate, key)) continue;
+    throw refused(`'delegate' dictionary must not have '${key}' field, it'll be set by flannel`);
+  }
+  const { type = "bridge" } = delegate;
+  if (typeof type !== "string") throw refused("'delegate' dictionary, if present, must have (string) 'type' field");
+  if (type === "flannel") throw refused("'delegate' cannot be flannel itself");
+  const { routes: configured = [] } = ipam;
+  if (!Array.isArray(configured)) throw refused(`"ipam.routes" must be a list, got ${JSON.stringify(configured)}`);
+
+  const ranges: { subnet: string }[][] = [];
+  for (const subnet of env.subnets) ranges.push([{ subnet }]);
+  const routes: unknown[] = [...configured];
+  for (const dst of env.networks) routes.push({ dst });
+  const rendered: Json = { ipMasq: !env.ipMasq, mtu: env.mtu };
+  if (type === "bridge") rendered.isGateway = true;
+  Object.assign(rendered, delegate, { type, name, cniVersion });
+  rendered.ipam = { type: "host-local", ...ipam, ranges, routes };
+  if (runtimeConfig !== undefined) rendered.runtimeConfig = runtimeConfig;
+  return { type, conf: rendered };
+}
+
+/** JSON as the reference plugin writes it: without spaces, the keys in order. */
+function sorted(value: unknown): string {
+  return JSON.stringify(value, (_key, part) => {
+    if (!isObject(part)) return part;
+    const copy: Json = {};
+    for (const key of Object.keys(part).sort()) copy[key] = part[key];
+    return copy;
+  });
+}
+
+function refused(reason: string): CniError {
+  return new CniError(INVALID_CONFIG, reason);
+}
