@@ -13,19 +13,22 @@ import {
   O_APPEND,
   O_CREAT,
   O_NOFOLLOW,
+  O_RDONLY,
   O_WRONLY,
+  openExisting,
   openFile,
   readTextFile,
   removeEmptyDirectory,
   removeFile,
   writeAll,
 } from "../ffi/files.ts";
-import { bind, check, utf8 } from "../ffi/libc.ts";
+import { bind, check, libc, utf8 } from "../ffi/libc.ts";
 import { privateDirectory, stateDirectory } from "./state-directory.ts";
 import type { Owner } from "./resource.ts";
 import { warn } from "../ffi/warn.ts";
 
 const FORMAT = 1;
+const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4;
 
 export interface LedgerHeader extends Owner {
   patchbay: typeof FORMAT;
@@ -81,6 +84,7 @@ export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
   const path = ledgerPath(header, header.plugin);
   privateDirectory(networkDirectory(header.network));
   const fd = openFile(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
+  libc.flock(fd, LOCK_SH); // see repairing()
   const earlierBytes = identify(fd).size;
   // A line cut off by a crash must not swallow the ones to come.
   let pending = (earlierBytes > 0 ? "\n" : "") + JSON.stringify({ patchbay: FORMAT, ...header }) + "\n";
@@ -162,19 +166,56 @@ export function listLedgers(network: string, plugin: string): LedgerRecord[] {
     .filter(({ header }) => header.plugin === plugin && header.network === network);
 }
 
-/** What the ledgers of all attachments but this one hold of a kind. */
-export function recordedByOthers(kind: string, owner: Owner): unknown[] {
-  const specs: unknown[] = [];
+/** Every ledger that can be read, of all networks. */
+export function listAllLedgers(): LedgerRecord[] {
+  const records: LedgerRecord[] = [];
   for (const network of listDirectory(stateDirectory())) {
     const directory = `${stateDirectory()}/${network}`;
     if ((identify(directory, false).mode & 0o170000) !== 0o040000) continue;
     for (const name of listDirectory(directory)) {
       const record = readLedgerFile(`${directory}/${name}`);
-      if (record === undefined || isSameOwner(record.header, owner)) continue;
-      for (const entry of record.entries) if (entry.kind === kind) specs.push(entry.spec);
+      if (record !== undefined) records.push(record);
     }
   }
+  return records;
+}
+
+/** What the ledgers of all attachments but this one hold of a kind. */
+export function recordedByOthers(kind: string, owner: Owner): unknown[] {
+  const specs: unknown[] = [];
+  for (const { header, entries } of listAllLedgers()) {
+    if (isSameOwner(header, owner)) continue;
+    for (const entry of entries) if (entry.kind === kind) specs.push(entry.spec);
+  }
   return specs;
+}
+
+/**
+ * Runs `work`, which takes away what the ledger holds and then the ledger, while nobody makes any of it again: what a
+ * repair brings back in between would have no ledger.
+ */
+export function removing<T>(record: LedgerRecord | undefined, work: () => T): T {
+  const fd = record && openExisting(record.path, O_RDONLY | O_NOFOLLOW);
+  if (fd === undefined) return work();
+  try {
+    libc.flock(fd, LOCK_SH);
+    return work();
+  } finally {
+    closeFile(fd);
+  }
+}
+
+/** Runs `work` while nobody adds or deletes what the ledger holds; answers false, without it, when somebody does. */
+export function repairing({ path }: LedgerRecord, work: () => void): boolean {
+  const fd = openExisting(path, O_RDONLY | O_NOFOLLOW);
+  if (fd === undefined) return false;
+  try {
+    if (libc.flock(fd, LOCK_EX | LOCK_NB) !== 0 || identify(fd).links === 0) return false;
+    work();
+    return true;
+  } finally {
+    closeFile(fd);
+  }
 }
 
 /** GC's part in what was never begun: an ADD that was killed before it wrote its first line leaves an empty file. */

@@ -30,6 +30,11 @@ export interface ResourceKind<Spec, Made = void> {
    * without it cannot be repaired while the container runs, only deleted and added again.
    */
   repair?(spec: Spec, host: Host): void;
+  /**
+   * The container's link. When it is not there any more, or another one is, nothing else of the attachment is repaired:
+   * the path of its namespace may have become another container's.
+   */
+  readonly isContainerLink?: true;
   /** One line a person reads: `veth eth0 in the container, vethab12cd34 on the host`. */
   describe(spec: Spec): string;
   /**

@@ -14,7 +14,7 @@ import { loadKind } from "../resources/table.ts";
 import { restate } from "./attachment.ts";
 import { delegatingKind } from "./delegation.ts";
 import type { Host } from "./host.ts";
-import { type LedgerRecord, readLedger, removeLedger } from "./ledger.ts";
+import { type LedgerRecord, readLedger, removeLedger, removing } from "./ledger.ts";
 import type { Owner, Resource } from "./resource.ts";
 import { type Invocation, type VerbCall, withHost } from "./run.ts";
 import { traced } from "./trace.ts";
@@ -32,12 +32,13 @@ export function runDel(call: VerbCall): undefined {
     ifName: invocation.ifName,
   };
   const record = readLedger(owner, plugin.name);
-  withDelHost(invocation, record !== undefined, (host) => {
-    const failures = record === undefined ? [] : removeRecorded(record, invocation, host);
-    if (record === undefined || record.damaged) failures.push(...removeRestated(call, host));
-    if (failures.length > 0) throw joined(failures);
-    removeLedger(owner, plugin.name);
-  });
+  withDelHost(invocation, record !== undefined, (host) =>
+    removing(record, () => {
+      const failures = record === undefined ? [] : removeRecorded(record, invocation, host);
+      if (record === undefined || record.damaged) failures.push(...removeRestated(call, host));
+      if (failures.length > 0) throw joined(failures);
+      removeLedger(owner, plugin.name);
+    }));
 }
 
 /**

@@ -6,7 +6,7 @@
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
 import { field, isObject } from "../cni/json.ts";
 import { passOn } from "./delegate.ts";
-import { listLedgers, removeEmptyLedgers, removeLedger } from "./ledger.ts";
+import { listLedgers, removeEmptyLedgers, removeLedger, removing } from "./ledger.ts";
 import { type VerbCall, withHost } from "./run.ts";
 import { joined, removeRecorded, withDelHost } from "./verb-del.ts";
 
@@ -28,11 +28,12 @@ export function runGc({ plugin, invocation, document }: VerbCall): undefined {
     if (isValid(header)) continue;
     attempt(() => {
       const stale = { ...invocation, ...header, command: "DEL" as const };
-      withDelHost(stale, true, (host) => {
-        const left = removeRecorded(record, stale, host);
-        if (left.length > 0) throw joined(left);
-        removeLedger(header, plugin.name);
-      });
+      withDelHost(stale, true, (host) =>
+        removing(record, () => {
+          const left = removeRecorded(record, stale, host);
+          if (left.length > 0) throw joined(left);
+          removeLedger(header, plugin.name);
+        }));
     });
   }
   attempt(() => removeEmptyLedgers(conf.name));

@@ -9,7 +9,7 @@ import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Container } from "../engine/host.ts";
 import { errnoText } from "../ffi/errno.ts";
 import { awaitChange } from "../ffi/netlink/await-change.ts";
-import { isNetlinkError } from "../ffi/netlink/socket.ts";
+import { isNetlinkError, type NetlinkSocket } from "../ffi/netlink/socket.ts";
 import { addAddress, familyOf, listAddresses } from "../ffi/netlink/route/address.ts";
 import { getLink, linkIndex, setLink } from "../ffi/netlink/route/link.ts";
 import { addRoute, describeRoute, isSameRoute, type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
@@ -72,24 +72,30 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
     if (link === undefined) return [`Cannot find container link ${ifName}`];
     const differences: string[] = [];
     if (!link.up) differences.push(`link ${ifName} in the container is down`);
-    const present = listAddresses(socket, link.index).map(formatPrefix);
-    for (const { address } of spec.addresses) {
-      if (!present.includes(formatPrefix(prefixOf(address)))) {
-        differences.push(`Failed to match addr ${address} on interface ${ifName}`);
-      }
+    for (const address of missingAddresses(spec, listAddresses(socket, link.index))) {
+      differences.push(`Failed to match addr ${address} on interface ${ifName}`);
     }
-    // A later plugin may have moved them: sbr into tables of their own, vrf into that of its device.
-    const routes: Record<number, KernelRoute[]> = {};
-    for (const wanted of kernelRoutes(spec, link.index)) {
-      const family = familyOf(wanted.dst.bytes);
-      const present = routes[family] ??= listRoutes(socket, family, RT_TABLE_UNSPEC);
-      const isThere = (route: KernelRoute) =>
-        isSameRoute(wanted, route) && (wanted.table === undefined || wanted.table === route.table);
-      if (!present.some(isThere)) {
-        differences.push(`Expected Route ${describeRoute(wanted)} not found in routing table`);
-      }
+    for (const route of missingRoutes(spec, link.index, socket)) {
+      differences.push(`Expected Route ${describeRoute(route)} not found in routing table`);
     }
     return differences;
+  },
+  repair(spec, host) {
+    const { route: socket, inside } = host.container!;
+    const { ifName } = spec;
+    const link = getLink(socket, ifName);
+    if (link === undefined) throw new Error(`Cannot find container link ${ifName}`);
+    const present = listAddresses(socket, link.index), missing = missingAddresses(spec, present);
+    const isChosen = ({ bytes }: Prefix) => bytes.length === 4 || bytes[0] !== 0xfe; // not link-local
+    if (missing.length > 0 && missing.length === spec.addresses.length && present.some(isChosen)) {
+      throw new Error(`${ifName} has other addresses, as if it were another attachment's`);
+    }
+    if (missing.some((address) => address.includes(":"))) inside(() => enableV6(ifName));
+    for (const address of missing) {
+      addAddress(socket, link.index, prefixOf(address), { skipDad: !spec.detectDuplicates });
+    }
+    if (!link.up) setLink(socket, link, { up: true });
+    for (const route of missingRoutes(spec, link.index, socket)) addRouteTold(host.container!, ifName, route);
   },
   describe: ({ ifName, addresses }) =>
     `${addresses.map(({ address }) => address).join(", ") || "link up"} on ${ifName}`,
@@ -101,6 +107,25 @@ function prefixOf(address: string): Prefix {
   const prefix = parsePrefix(address);
   if (prefix === undefined) throw new CniError(INTERNAL, `invalid CIDR address: ${address}`);
   return prefix;
+}
+
+function missingAddresses({ addresses }: AddressingSpec, present: readonly Prefix[]): string[] {
+  const found = present.map(formatPrefix);
+  return addresses.map(({ address }) => address).filter((address) =>
+    !found.includes(formatPrefix(prefixOf(address)))
+  );
+}
+
+/** A later plugin may have moved them: sbr into tables of their own, vrf into that of its device. */
+function missingRoutes(spec: AddressingSpec, oif: number, socket: NetlinkSocket): KernelRoute[] {
+  const routes: Record<number, KernelRoute[]> = {};
+  return kernelRoutes(spec, oif).filter((wanted) => {
+    const family = familyOf(wanted.dst.bytes);
+    const present = routes[family] ??= listRoutes(socket, family, RT_TABLE_UNSPEC);
+    return !present.some((route) =>
+      isSameRoute(wanted, route) && (wanted.table === undefined || wanted.table === route.table)
+    );
+  });
 }
 
 function enableV6(ifName: string): void {

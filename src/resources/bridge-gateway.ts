@@ -56,6 +56,7 @@ export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
     const index = added ? linkIndex(host.route, ifName) : undefined;
     if (index !== undefined) delAddress(host.route, index, parsePrefix(address)!);
   },
+  repair: (spec, host) => void bridgeGatewayKind.apply(spec, host),
   remove: () => {},
   verify({ ifName, address }, host) {
     const index = linkIndex(host.route, ifName);

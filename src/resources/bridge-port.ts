@@ -1,7 +1,8 @@
 /** How a bridge treats one of its ports: hairpin, isolation, VLANs. It goes with the port's link. */
+import type { Host } from "../engine/host.ts";
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import { addPortVlans, delPortVlans, listPortVlans, type VlanRange } from "../ffi/netlink/route/bridge-vlan.ts";
-import { getLink, linkIndex, setBridgePort } from "../ffi/netlink/route/link.ts";
+import { getLink, type Link, linkIndex, setBridgePort } from "../ffi/netlink/route/link.ts";
 
 export interface BridgePortSpec {
   ifName: string;
@@ -23,9 +24,14 @@ export const bridgePortKind: ResourceKind<BridgePortSpec> = {
     if (hairpin || isolated) setBridgePort(host.route, port, { hairpin, isolated });
     if (vlans === undefined) return;
     if (!keepDefaultVlan) delPortVlans(host.route, port, listPortVlans(host.route, port));
-    // The VLAN for untagged frames goes last: a range that holds it would take the mark away again.
-    addPortVlans(host.route, port, vlans.filter(({ pvid }) => !pvid));
-    addPortVlans(host.route, port, vlans.filter(({ pvid }) => pvid));
+    addVlans(vlans, port, host);
+  },
+  repair({ ifName, hairpin, isolated, vlans }, host) {
+    const port = getLink(host.route, ifName);
+    if (port?.master === undefined) throw new Error(`${ifName} is no port of a bridge`);
+    setBridgePort(host.route, port, { hairpin, isolated });
+    // All of them: what is there already may lack the mark for untagged frames.
+    if (vlans !== undefined) addVlans(vlans, port, host);
   },
   remove: () => {},
   verify({ ifName, hairpin, isolated, vlans }, host) {
@@ -53,3 +59,9 @@ export const bridgePortKind: ResourceKind<BridgePortSpec> = {
 };
 
 export const bridgePort = resource(bridgePortKind);
+
+/** The VLAN for untagged frames goes last: a range that holds it would take the mark away again. */
+function addVlans(vlans: VlanRange[], port: Pick<Link, "index" | "name">, host: Host): void {
+  addPortVlans(host.route, port, vlans.filter(({ pvid }) => !pvid));
+  addPortVlans(host.route, port, vlans.filter(({ pvid }) => pvid));
+}

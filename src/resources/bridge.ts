@@ -88,6 +88,8 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
       delLink(host.route, name);
     }
   },
+  /** Made again, it has the MAC that this ADD chose in case there was none. */
+  repair: (spec, host) => void bridgeKind.apply(spec, host),
   remove: () => {},
   verify({ name, promiscuous, vlanFiltering }, host) {
     const link = getLink(host.route, name);

@@ -26,6 +26,8 @@ export const carrierKind: ResourceKind<{ ifName: string }> = {
       `the host's end ${ifName} of the container's link has no carrier`,
     );
   },
+  /** Another repair may just have brought the link up. */
+  repair: (spec, host) => carrierKind.apply(spec, host),
   remove: () => {},
   verify({ ifName }, { route }) {
     const state = ifName === "" ? IF_OPER_UP : stateOf(route, ifName);

@@ -56,6 +56,7 @@ export interface ContainerLinkSpec {
 
 export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }> = {
   kind: "container-link",
+  isContainerLink: true,
   unmade: { mac: "" },
   apply(spec, host) {
     const { ifName, type, mac, mtu, master } = spec;

@@ -14,6 +14,7 @@ export const forwardingKind: ResourceKind<ForwardingSpec> = {
   apply({ family }) {
     if (readSysctl(keys[family]) !== "1") writeSysctl(keys[family], "1");
   },
+  repair: (spec, host) => forwardingKind.apply(spec, host),
   undo: () => {},
   remove: () => {},
   verify: ({ family }) => readSysctl(keys[family]) === "1" ? [] : [`${keys[family].replaceAll("/", ".")} is not 1`],

@@ -25,6 +25,7 @@ export const loopbackUpKind: ResourceKind<Record<string, never>, MadeLoopback> =
     if (!wasUp) setLink(route, lo, { up: false });
     throw new CniError(INTERNAL, `loopback interface found with non-loopback address "${formatPrefix(foreign)}"`);
   },
+  repair: (spec, host) => void loopbackUpKind.apply(spec, host),
   remove(_spec, host) {
     if (host.container !== undefined) setLink(host.container.route, lo, { up: false });
   },

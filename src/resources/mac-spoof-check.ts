@@ -75,12 +75,20 @@ const rules = [
 function frame(): NftMessage[] {
   return [
     addTable(table, "Patchbay: containers whose source MAC is checked"),
-    addBaseChain(prerouting, { type: "filter", hook: NF_BR_PRE_ROUTING, priority: -300 }),
+    chain(),
     createCounter(table, SPOOFED),
     createCounterMap(guarded, linkNameKey),
     createSet(allowed, linkNameAndMacKey),
-    ...rules.map((rule) => addRule(prerouting, rule)),
+    ...ruleMessages(),
   ];
+}
+
+function chain(): NftMessage {
+  return addBaseChain(prerouting, { type: "filter", hook: NF_BR_PRE_ROUTING, priority: -300 });
+}
+
+function ruleMessages(): NftMessage[] {
+  return rules.map((rule) => addRule(prerouting, rule));
 }
 
 /** A container's interface is on one network, so its name is left out. */
@@ -96,22 +104,43 @@ function keysOf({ hostVeth, mac }: MacSpoofCheckSpec): { link: Uint8Array; linkA
   return { link: linkAndMac.slice(0, 16), linkAndMac };
 }
 
-function planApply(socket: NetlinkSocket, spec: MacSpoofCheckSpec): NftMessage[] {
+function elementsOf(spec: MacSpoofCheckSpec): NftMessage[] {
   const comment = commentOf(spec), { link, linkAndMac } = keysOf(spec);
-  const use = counterUse(socket, table, SPOOFED);
-  const stale = use && getElement(socket, guarded, link) !== undefined
-    ? [
-      delElement(guarded, link),
-      ...listElements(socket, allowed).filter(({ key }) => startsWith(key, link))
-        .map(({ key }) => delElement(allowed, key)),
-    ]
-    : [];
   return [
-    ...use === undefined ? frame() : [],
-    ...stale,
     createElement(guarded, { key: link, comment, counter: SPOOFED }),
     createElement(allowed, { key: linkAndMac, comment }),
   ];
+}
+
+function planApply(socket: NetlinkSocket, spec: MacSpoofCheckSpec): NftMessage[] {
+  const { link } = keysOf(spec);
+  const use = counterUse(socket, table, SPOOFED);
+  const isStale = use && getElement(socket, guarded, link) !== undefined;
+  return [
+    ...use === undefined ? frame() : [],
+    ...isStale ? planStale(socket, link) : [],
+    ...elementsOf(spec),
+  ];
+}
+
+function planRepair(socket: NetlinkSocket, spec: MacSpoofCheckSpec): NftMessage[] {
+  if (counterUse(socket, table, SPOOFED) === undefined) return [...frame(), ...elementsOf(spec)];
+  const mended = hasRules(socket) ? [] : [chain(), flushChain(prerouting), ...ruleMessages()];
+  return [...mended, ...planStale(socket, keysOf(spec).link), ...elementsOf(spec)];
+}
+
+/** What is there for a link of this name, which is another one now. */
+function planStale(socket: NetlinkSocket, link: Uint8Array): NftMessage[] {
+  const macs = listElements(socket, allowed).filter(({ key }) => startsWith(key, link));
+  return [
+    ...getElement(socket, guarded, link) === undefined ? [] : [delElement(guarded, link)],
+    ...macs.map(({ key }) => delElement(allowed, key)),
+  ];
+}
+
+function hasRules(socket: NetlinkSocket): boolean {
+  const present = listRules(socket, prerouting);
+  return rules.every((rule, index) => present[index] && isSameRule(rule, present[index].expressions));
 }
 
 /** The elements of these links and owners go, and with the last of them the table. */
@@ -192,7 +221,6 @@ export const macSpoofCheckKind: ResourceKind<MacSpoofCheckSpec> = {
   verify(spec, { netfilter }: Host) {
     if (chainUse(netfilter, referenceOf(spec).macChain) !== undefined) return [];
     const { link, linkAndMac } = keysOf(spec), comment = commentOf(spec);
-    const present = listRules(netfilter, prerouting);
     const differences: string[] = [];
     if (getElement(netfilter, guarded, link)?.comment !== comment) {
       differences.push(`${spec.hostVeth} is not in map guarded of table bridge ${table.name}`);
@@ -200,10 +228,13 @@ export const macSpoofCheckKind: ResourceKind<MacSpoofCheckSpec> = {
     if (getElement(netfilter, allowed, linkAndMac)?.comment !== comment) {
       differences.push(`${spec.hostVeth} with ${spec.mac} is not in set allowed of table bridge ${table.name}`);
     }
-    if (!rules.every((rule, index) => present[index] && isSameRule(rule, present[index].expressions))) {
+    if (!hasRules(netfilter)) {
       differences.push(`chain prerouting of table bridge ${table.name} has other rules than it should`);
     }
     return differences;
+  },
+  repair(spec, { netfilter }) {
+    commitUnchanged(netfilter, () => planRepair(netfilter, spec));
   },
   remove(spec, host) {
     const netfilter = netfilterOf(host);

@@ -56,6 +56,10 @@ export const masqueradeKind: ResourceKind<MasqueradeSpec> = {
     const asReference = referenceNft().count(host.netfilter, spec) >= spec.addresses.length;
     return asReference || verifyBackend(other, spec, host).length === 0 ? [] : differences;
   },
+  repair(spec, host) {
+    if (spec.backend === "nftables") nftables().repair(host.netfilter, spec);
+    else iptables().apply(host, spec);
+  },
   remove(spec, host) {
     const { backend, restated } = spec;
     const steps: (() => void)[] = [];

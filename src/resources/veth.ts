@@ -7,7 +7,7 @@ import type { Host } from "../engine/host.ts";
 import { CniError, INTERNAL } from "../cni/error.ts";
 import { EEXIST } from "../ffi/errno.ts";
 import { isNetlinkError } from "../ffi/netlink/socket.ts";
-import { addLink, getLink, linkIndex, vethKind as vethLink } from "../ffi/netlink/route/link.ts";
+import { addLink, getLink, type Link, linkIndex, setLink, vethKind as vethLink } from "../ffi/netlink/route/link.ts";
 import { tryWriteSysctl } from "../ffi/sysctl.ts";
 import { parseMac, randomBytes } from "../net/mac.ts";
 
@@ -23,6 +23,7 @@ export interface VethSpec {
 
 export const vethKind: ResourceKind<VethSpec> = {
   kind: "veth",
+  isContainerLink: true,
   unmade: undefined,
   apply(spec, host) {
     const container = host.container!;
@@ -72,8 +73,7 @@ export const vethKind: ResourceKind<VethSpec> = {
     }
     const outside = hostName === "" ? undefined : getLink(host.route, hostName);
     const master = getLink(host.route, bridge);
-    const paired = outside?.kind === "veth" && outside.link === inside.index && inside.link === outside.index;
-    if (outside === undefined || !paired || master === undefined || outside.master !== master.index) {
+    if (!isPair(inside, outside) || master === undefined || outside.master !== master.index) {
       differences.push(`CNI veth created for bridge ${bridge} was not found${hostName && `: ${hostName}`}`);
     } else {
       if (!outside.up) differences.push(`link ${hostName} is down`);
@@ -83,11 +83,26 @@ export const vethKind: ResourceKind<VethSpec> = {
     }
     return differences;
   },
+  repair({ hostName, hostMac, containerName, bridge }, host) {
+    const inside = getLink(host.container!.route, containerName);
+    const outside = hostName === "" ? undefined : getLink(host.route, hostName);
+    if (inside === undefined || !isPair(inside, outside)) throw new Error("the pair of links is not there any more");
+    const master = linkIndex(host.route, bridge);
+    setLink(host.route, outside, {
+      master: outside.master === master ? undefined : master,
+      address: outside.mac === hostMac ? undefined : parseMac(hostMac),
+      up: true,
+    });
+  },
   describe: ({ hostName, containerName, bridge }) =>
     `veth ${containerName} in the container, ${hostName} on ${bridge}`,
 };
 
 export const veth = resource(vethKind);
+
+function isPair(inside: Link, outside: Link | undefined): outside is Link {
+  return outside?.kind === "veth" && outside.link === inside.index && inside.link === outside.index;
+}
 
 /** Names of links are used again; only the MAC address tells that this is the one we made. */
 function isOurs(hostName: string, hostMac: string, host: Host): boolean {

@@ -53,6 +53,7 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
   undo(spec, { created }, host) {
     if (created) removeUnused(spec, host);
   },
+  repair: (spec, host) => void vlanGatewayKind.apply(spec, host),
   remove: () => {},
   verify(spec, host) {
     const link = getLink(host.route, vlanGatewayName(spec));

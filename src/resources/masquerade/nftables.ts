@@ -143,6 +143,19 @@ function planOver(socket: NetlinkSocket, spec: MasqueradeSpec): NftMessage[] {
   return [...frame(), ...structure, ...elements];
 }
 
+/** Mends what somebody else removed. An address that became another owner's stays with that one. */
+export function repair(socket: NetlinkSocket, spec: MasqueradeSpec): void {
+  const comment = ownerComment(spec);
+  commitUnchanged(socket, () => {
+    const addresses = spec.addresses.filter((address) =>
+      groupsOf([address]).every(({ name, addresses: [key] }) =>
+        (getElement(socket, mapOf(name), key!)?.comment ?? comment) === comment
+      )
+    );
+    return planOver(socket, { ...spec, addresses });
+  });
+}
+
 function structureOf({ name, addressLength }: Group): NftMessage[] {
   return [createCounter(table, name), createCounterMap(mapOf(name), addressLength === 4 ? ipv4Key : ipv6Key)];
 }

@@ -18,8 +18,10 @@ const networkCommands: Record<string, () => Command> = {
 
 const ownCommands: Record<string, () => Command> = {
   ...networkCommands,
+  inspect: () => require("./inspect.ts").inspectCommand,
   install: () => require("./install.ts").installCommand,
   ipam: () => require("./ipam.ts").ipamCommand,
+  repair: () => require("./repair.ts").repairCommand,
   version: () => require("./version.ts").versionCommand,
 };
 
