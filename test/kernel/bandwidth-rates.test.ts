@@ -55,8 +55,11 @@ test.each(cases)("$name: what gets through is what was asked for", async ({ conf
     for (const family of ["v4", "v6"] as const) {
       const told = (address: string, rate: number) => `${verb} ${address}: ${Math.round(rate * 8 / 1000)} kbit/s`;
       for (const { [family]: address } of limited) {
-        const payload = await server.measure(container, { verb, address, skip, windowMs: 1000 });
-        const rate = payload / PAYLOAD[family];
+        let rate = 0;
+        // Too slow once may be a machine with other things to do; too fast never.
+        for (let attempt = 0; attempt < 3 && rate < 0.9 * rates[verb]; attempt++) {
+          rate = await server.measure(container, { verb, address, skip, windowMs: 1000 }) / PAYLOAD[family];
+        }
         if (Math.abs(rate / rates[verb] - 1) > 0.1) wrong.push(told(address, rate));
       }
       for (const { [family]: address } of free) {
