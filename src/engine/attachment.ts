@@ -137,11 +137,14 @@ export function make<Config extends PluginConfig>(
   }
 }
 
-/** The list of resources as ADD would make it, told with the addresses and names of prevResult. */
+/**
+ * The list of resources as ADD would make it, told with the addresses and names of prevResult. With `lease`, which
+ * answers what an IPAM plugin would give out, it is the list of an ADD to come.
+ */
 export function restate<Config extends PluginConfig>(
   call: Call<Config>,
   tell: (at: Attachment<Config>) => Result,
-  options: { removing?: boolean } = {},
+  { removing = false, lease }: { removing?: boolean; lease?: (type: string) => Result } = {},
 ): AnyResource[] {
   const list: AnyResource[] = [];
   const { conf, invocation } = call;
@@ -151,7 +154,7 @@ export function restate<Config extends PluginConfig>(
     ...facts(call),
     prevResult,
     restating: true,
-    mayHave: (option) => option || options.removing === true,
+    mayHave: (option) => option || removing,
     apply(resource) {
       list.push(resource);
       return resource.kind.unmade;
@@ -161,11 +164,12 @@ export function restate<Config extends PluginConfig>(
       list.push({ kind: delegationKind(invocation), spec });
       return recalled;
     },
-    choose: (_fresh, recall) => recall(recalled) ?? "",
+    choose: (fresh, recall) => lease === undefined ? recall(recalled) ?? "" : fresh(),
     ipam() {
       const type = conf.ipam?.type;
       if (!type) return undefined;
       list.push({ kind: ipamKind(invocation), spec: { type } });
+      if (lease !== undefined) return { add: () => lease(type) };
       const { cniVersion, ips, routes, dns } = recalled;
       return { add: () => ({ cniVersion, ips: ips ?? [], routes, dns }) };
     },

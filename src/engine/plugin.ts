@@ -75,6 +75,8 @@ export interface PluginDefinition<Config extends PluginConfig> {
   readonly validate: (config: unknown) => Config;
   /** The resources of one attachment in the order they come to be, and the result. */
   add(at: Attachment<Config>): Result;
+  /** What ADD would answer now, with nothing taken, for plugins whose restated `add` has nothing but prevResult. */
+  foresee?(at: Attachment<Config>): Result;
   /** Where CHECK looks at more than resources: one line for each difference. */
   check?(at: Attachment<Config>): string[];
   /** CHECK of most plugins makes no sense without the result of ADD. */

@@ -234,3 +234,23 @@ export function countFree(directory: string, set: RangeSet): number {
     return free + rangeCapacity(range) - leased.filter(isTaken).length;
   }, 0);
 }
+
+/** The address that would be given out next, by the lease files; undefined when none is free. Changes nothing. */
+export function likelyNext(directory: string, set: RangeSet, rangeId: string): Uint8Array | undefined {
+  const leased = new Set(leasedAddresses(directory).map(formatAddress));
+  const last = readCursor(directory, rangeId), cursor = last === undefined ? undefined : parseAddress(last);
+  const current = cursor && rangeOf(set, cursor), first = current === undefined ? 0 : set.indexOf(current);
+  const stretches = [...set.slice(first), ...set.slice(0, first)].map((range) => ({ ...range, from: range.start }));
+  if (current !== undefined) {
+    stretches.push({ ...stretches[0]! });
+    stretches[0]!.from = nextAddress(cursor!);
+  }
+  for (const { from, end, gateway } of stretches) {
+    for (let address = from; compareAddresses(address, end) <= 0; address = nextAddress(address)) {
+      const isFree = compareAddresses(address, gateway) !== 0 && !leased.has(formatAddress(address));
+      if (isFree) return address;
+      if (compareAddresses(address, end) === 0) break;
+    }
+  }
+  return undefined;
+}

@@ -8,10 +8,18 @@
  */
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
 import { checkContainerId, checkIfName, checkNetworkName } from "../cni/invocation.ts";
-import { convertResult, parsePluginResult, printResult, type VersionedResult } from "../cni/result-versions.ts";
+import type { Result } from "../cni/result.ts";
+import {
+  convertResult,
+  newestResult,
+  parsePluginResult,
+  printResult,
+  type VersionedResult,
+} from "../cni/result-versions.ts";
 import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
 import { findPlugin } from "../engine/find-plugin.ts";
 import { runForeignPlugin } from "../engine/foreign-plugin.ts";
+import type { Plan } from "../engine/plan.ts";
 import { type Command, type KeptHost, runVerb } from "../engine/run.ts";
 import { warn } from "../ffi/warn.ts";
 import { type Cached, type CacheRecord, listCache, readCache, removeCache, writeCache } from "./cache.ts";
@@ -176,6 +184,32 @@ export function collectGarbage(
   });
 }
 
+export interface PlannedPlugin {
+  type: string;
+  /** Undefined for a plugin of another make, of which nobody knows what it would do. */
+  resources: Plan["resources"] | undefined;
+}
+
+/** What ADD would make, with nothing made. */
+export function planNetwork(runtime: Runtime, network: Network, request: AttachmentRequest): PlannedPlugin[] {
+  const { planAdd }: typeof import("../engine/plan.ts") = require("../engine/plan.ts");
+  let result: VersionedResult | undefined;
+  return keepingHost((kept) =>
+    network.plugins.map((plugin) =>
+      failing(plugin, "plan", () => {
+        const { type } = plugin;
+        const found = findPlugin(type, runtime.pluginPath);
+        if (!("own" in found)) return { type, resources: undefined };
+        const derived = { prevResult: written(result), capabilityArgs: request.capabilityArgs };
+        const call = { ...invocationOf(runtime, network, plugin, derived, request), command: "ADD" as const, kept };
+        const plan = planAdd(found.own, call, result && newestResult(result));
+        result = versioned(plan.result, network.cniVersion);
+        return { type, resources: plan.resources };
+      })
+    )
+  );
+}
+
 /** Throws the first plugin's error with the code it gave; networks older than the verb are always ready. */
 export function networkStatus(runtime: Runtime, network: Network): void {
   if (!knowsStatus(network.cniVersion)) return;
@@ -240,28 +274,39 @@ function findRunnable(
   checkNetworkName(network.name);
   if (request !== undefined) checkIfName(request.ifName);
   return (command, derived) => {
-    const invocation = {
-      command,
-      containerId: request?.containerId ?? "",
-      netnsPath: request?.netnsPath ?? "",
-      ifName: request?.ifName ?? "",
-      cniArgs: (request?.cniArgs ?? []).map((pair) => pair.join("=")).join(";"),
-      path: runtime.pluginPath,
-      stdin: pluginConfig(network, plugin, derived),
-      kept,
-    };
+    const invocation = { ...invocationOf(runtime, network, plugin, derived, request), command, kept };
     if ("own" in found) {
       const result = runVerb(found.own, invocation);
-      return result &&
-        convertResult({ family: "1.0", result: { ...result, cniVersion: CURRENT_VERSION } }, network.cniVersion);
+      return result && versioned(result, network.cniVersion);
     }
     const stdout = runForeignPlugin(found.path, invocation);
     return command === "ADD" ? parsePluginResult(stdout, network.cniVersion) : undefined;
   };
 }
 
+function invocationOf(
+  runtime: Runtime,
+  network: Network,
+  plugin: NetworkPlugin,
+  derived: Derived,
+  request?: AttachmentRequest,
+) {
+  return {
+    containerId: request?.containerId ?? "",
+    netnsPath: request?.netnsPath ?? "",
+    ifName: request?.ifName ?? "",
+    cniArgs: (request?.cniArgs ?? []).map((pair) => pair.join("=")).join(";"),
+    path: runtime.pluginPath,
+    stdin: pluginConfig(network, plugin, derived),
+  };
+}
+
+function versioned(result: Result, version: string): VersionedResult {
+  return convertResult({ family: "1.0", result: { ...result, cniVersion: CURRENT_VERSION } }, version);
+}
+
 /** Runs `work`, naming the plugin and the operation in what it throws. */
-function failing<T>(plugin: NetworkPlugin, operation: "add" | "delete", work: () => T): T {
+function failing<T>(plugin: NetworkPlugin, operation: "add" | "delete" | "plan", work: () => T): T {
   try {
     return work();
   } catch (error) {

@@ -21,6 +21,7 @@ const ownCommands: Record<string, () => Command> = {
   inspect: () => require("./inspect.ts").inspectCommand,
   install: () => require("./install.ts").installCommand,
   ipam: () => require("./ipam.ts").ipamCommand,
+  plan: () => require("./plan.ts").planCommand,
   repair: () => require("./repair.ts").repairCommand,
   version: () => require("./version.ts").versionCommand,
 };

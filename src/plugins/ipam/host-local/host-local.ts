@@ -19,7 +19,7 @@ import { type Attachment, definePlugin } from "../../../engine/plugin.ts";
 import { warn } from "../../../ffi/warn.ts";
 import { ENOENT, SyscallError } from "../../../ffi/errno.ts";
 import { readTextFile } from "../../../ffi/files.ts";
-import { allocate, type Allocated, countFree } from "../../../ipam/allocator.ts";
+import { allocate, type Allocated, countFree, likelyNext } from "../../../ipam/allocator.ts";
 import { blockPrefix, indexIn } from "../../../ipam/layout.ts";
 import { formatRangeSet, planRangeSets, rangeOf, type RangeSet } from "../../../ipam/range.ts";
 import { blockAt } from "../../../ipam/blocks.ts";
@@ -37,6 +37,7 @@ export default definePlugin<HostLocalConf>({
   validate: validateHostLocalConf,
   checksWithoutPrevResult: true,
   add,
+  foresee,
   del,
   check,
   gc: (conf, isValid) => releaseInvalid(storeOf(conf), isValid),
@@ -56,6 +57,22 @@ function add(at: At): Result {
     ips.push({ address: `${formatAddress(address)}/${range.subnet.bits}`, gateway: formatAddress(range.gateway) });
   }
   return { cniVersion, ips, routes, dns };
+}
+
+/** The addresses that would be given out next, as far as the lease files tell. */
+function foresee(at: At): Result {
+  const { conf } = at;
+  const requested = requestedAddresses(at), ips: IpConfig[] = [];
+  rangeSetsOf(conf).forEach((set, index) => {
+    const wanted = takeRequested(set, requested);
+    const next = wanted ?? likelyNext(storeOf(conf).directory, set, String(index));
+    if (next === undefined) {
+      throw failure("", new Error(`no IP addresses available in range set: ${formatRangeSet(set)}`));
+    }
+    const { subnet, gateway } = rangeOf(set, next)!;
+    ips.push({ address: `${formatAddress(next)}/${subnet.bits}`, gateway: formatAddress(gateway) });
+  });
+  return { cniVersion: conf.cniVersion, ips, routes: conf.ipam!.routes };
 }
 
 /** One address of each set, or none at all. */

@@ -1,0 +1,52 @@
+/**
+ * What ADD would make: `patchbay plan`. The plugin's story is told as when it is restated, but with names and MAC
+ * addresses picked as for ADD, and with the addresses that IPAM would give out next.
+ */
+import { CniError, INVALID_CONFIG } from "../cni/error.ts";
+import { isObject, parseDocument } from "../cni/json.ts";
+import type { Result } from "../cni/result.ts";
+import { restate } from "./attachment.ts";
+import { findPlugin } from "./find-plugin.ts";
+import type { Host } from "./host.ts";
+import type { PluginConfig, PluginDefinition } from "./plugin.ts";
+import { type Invocation, ownsNothingInside, withHost } from "./run.ts";
+
+export interface Plan {
+  /** In the order in which they would be made, each in one line a person reads. */
+  resources: { kind: string; what: string }[];
+  /** As far as it can be known. */
+  result: Result;
+}
+
+export function planAdd(
+  plugin: PluginDefinition<PluginConfig>,
+  invocation: Invocation,
+  prevResult: Result | undefined,
+): Plan {
+  return withHost(invocation, ownsNothingInside(plugin), (host) => tell(plugin, invocation, prevResult, host));
+}
+
+function tell(
+  plugin: PluginDefinition<PluginConfig>,
+  invocation: Invocation,
+  prevResult: Result | undefined,
+  host: Host,
+): Plan {
+  const document = parseDocument(invocation.stdin, "error unmarshall network config");
+  if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
+  const conf = plugin.validate(document);
+  const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host };
+  let result: Result = { cniVersion: conf.cniVersion };
+  const list = restate(
+    call,
+    (at) => result = plugin.foresee?.(at) ?? plugin.add(at),
+    { lease: (type) => foreseeLease(type, invocation, host) },
+  );
+  return { resources: list.map(({ kind, spec }) => ({ kind: kind.kind, what: kind.describe(spec) })), result };
+}
+
+/** Nobody knows what a plugin of another make would answer: then there are no addresses. */
+function foreseeLease(type: string, invocation: Invocation, host: Host): Result {
+  const found = findPlugin(type, invocation.path);
+  return "own" in found ? tell(found.own, invocation, undefined, host).result : { cniVersion: "", ips: [] };
+}
