@@ -64,7 +64,6 @@ export const trafficLimitKind: ResourceKind<TrafficLimitSpec> = {
       : bySubnet().verify(host.route, found, limit!, subnets, root);
   },
   repair(spec, host) {
-    if (trafficLimitKind.verify(spec, host).length === 0) return;
     trafficLimitKind.remove({ ...spec, goesWithLink: undefined }, host);
     trafficLimitKind.apply(spec, host);
   },

@@ -67,6 +67,13 @@ export const subjects: Subject[] = [
     name: "bridge",
     conf: { type: "bridge", bridge: "br0", isDefaultGateway: true, ipMasq: true, ...spoofGuard, ipam },
   },
+  { name: "host-device", conf: { type: "host-device", ipam }, own: ownDevice, prepare: device, sharesNothing: true },
+  {
+    name: "flannel",
+    conf: { type: "flannel", ipam: { dataDir: "/run/leases" } },
+    prepare: subnetEnv,
+    every: 3,
+  },
   {
     name: "firewall by iptables",
     conf: { type: "firewall", ingressPolicy: "isolated" },
@@ -96,17 +103,38 @@ function bridgeResult({ name, netnsPath }: Container) {
   return { prevResult: { cniVersion: "1.1.0", interfaces, ips } };
 }
 
-/** Without link-local addresses: they would come up by themselves, a second later. */
+/** Without IPv6, whose addresses and routes would come by themselves, up to a second later. */
 function vethPair({ name }: Container): string {
+  const withoutV6 = "sysctl -qw net.ipv6.conf.default.disable_ipv6=1";
   return `
+    ${withoutV6}; ip netns exec ${name} ${withoutV6}
     ip link add v${name} type veth peer name eth0 netns ${name}
-    ip link set v${name} addrgenmode none up
-    ip -n ${name} link set eth0 addrgenmode none up`;
+    ip link set v${name} up; ip -n ${name} link set eth0 up`;
 }
 
 function pairResult({ name, netnsPath }: Container) {
   const interfaces = [{ name: `v${name}` }, { name: "eth0", sandbox: netnsPath }];
   return { prevResult: { cniVersion: "1.1.0", interfaces, ips: [{ interface: 1, address: "10.20.0.5/24" }] } };
+}
+
+function device({ name }: Container): string {
+  return `
+    ip link add far${name} type veth peer name dev${name}
+    ip link set far${name} addrgenmode none up
+    ip link set dev${name} mtu 1300 alias "cable ${name}"`;
+}
+
+function ownDevice({ name }: Container) {
+  return { device: `dev${name}` };
+}
+
+/** Six addresses a family. */
+function subnetEnv(): string {
+  return `
+    mkdir -p /run/flannel
+    printf 'FLANNEL_NETWORK=10.20.0.0/16\\nFLANNEL_SUBNET=10.20.0.1/29\\n' >/run/flannel/subnet.env
+    printf 'FLANNEL_IPV6_NETWORK=fd20::/48\\nFLANNEL_IPV6_SUBNET=fd20::1/125\\n' >>/run/flannel/subnet.env
+    printf 'FLANNEL_MTU=1450\\nFLANNEL_IPMASQ=false\\n' >>/run/flannel/subnet.env`;
 }
 
 /** A subject on a machine. */
