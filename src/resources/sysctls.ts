@@ -85,6 +85,7 @@ function valueOf(key: string): string | undefined {
   try {
     return readSysctl(key);
   } catch (error) {
+    if (isErrno(error, EISDIR)) return undefined;
     if (isErrno(error, EACCES) && (identify(`/proc/sys/${key}`).mode & 0o444) === 0) return WRITE_ONLY;
     throw error;
   }
