@@ -17,6 +17,7 @@ const table: Record<string, () => AnyPlugin> = {
   "ipvlan": () => require("./main/ipvlan/ipvlan.ts").default,
   "loopback": () => require("./main/loopback/loopback.ts").default,
   "macvlan": () => require("./main/macvlan/macvlan.ts").default,
+  "portmap": () => require("./meta/portmap/portmap.ts").default,
   "sbr": () => require("./meta/sbr/sbr.ts").default,
   "static": () => require("./ipam/static/static.ts").default,
   "tuning": () => require("./meta/tuning/tuning.ts").default,

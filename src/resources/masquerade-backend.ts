@@ -1,5 +1,5 @@
 /**
- * Where masquerading is written: nftables, or the tables of iptables. The reference plugins' rule: what is configured,
+ * Where masquerading, and port mappings, are written: nftables, or the tables of iptables. The reference plugins' rule: what is configured,
  * else iptables unless it cannot be used. They try it out by running it three times; here it counts as usable when there
  * is a program of that name in PATH (see docs/quirks.md, "ipmasq-backend-detection").
  */
@@ -14,9 +14,9 @@ export interface ChosenBackend {
 }
 
 /** `configured` has been validated; "" is the same as nothing. */
-export function chooseMasqueradeBackend(configured?: MasqueradeBackend | ""): ChosenBackend {
+export function chooseMasqueradeBackend(configured?: MasqueradeBackend | "", what = "masquerade"): ChosenBackend {
   const chosen = choose(configured);
-  note("masquerade backend", { ...chosen });
+  note(`${what} backend`, { ...chosen });
   return chosen;
 }
 

@@ -27,3 +27,17 @@ export function ownerIn(comment: string, network: string): Owner | undefined {
   const owner = { network, containerId: parts[1]!, ifName: parts[2]! };
   return ownerComment(owner) === comment ? owner : undefined;
 }
+
+/** The owner in eight bytes: a key under which its element is found without its address or ports. */
+export function ownerKey(owner: Owner): Uint8Array {
+  return new Bun.CryptoHasher("sha256").update(ownerComment(owner)).digest().subarray(0, 8);
+}
+
+/** For messages: as much as the comment tells. */
+export function ownerText(comment: string): string {
+  const [, containerId, ifName, network] = /(?:^|, )id: ([^,]*)(?:, if: ([^,]*))?(?:, net: (.*))?/.exec(comment) ??
+    [];
+  if (containerId === undefined) return comment === "" ? "somebody" : JSON.stringify(comment);
+  const where = ifName === undefined ? "" : `, interface ${ifName}`;
+  return `container ${containerId}${where}${network === undefined ? "" : ` of network ${network}`}`;
+}

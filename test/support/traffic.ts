@@ -12,19 +12,21 @@ export async function ping(machine: Machine, from: Container | undefined, addres
 }
 
 export interface Server extends AsyncDisposable {
-  /** The address the server saw, or undefined when no answer came. */
-  ask(from: Container | undefined, address: string): Promise<string | undefined>;
+  readonly port: number;
+  /** The address the server saw, or undefined when no answer came. Another port may lead to it. */
+  ask(from: Container | undefined, address: string, port?: number): Promise<string | undefined>;
 }
 
 export async function serve(machine: Machine, on: Container | undefined, protocol: "tcp" | "udp"): Promise<Server> {
   const enter = on === undefined ? [] : ["nsenter", `--net=${on.netnsPath}`];
   const process = machine.start([...enter, ...TALKER, "serve", protocol]);
   const { value } = await process.stdout.getReader().read();
-  const port = new TextDecoder().decode(value).trim();
-  if (port === "") throw new Error(`no server: ${await process.stderr.text()}`);
+  const printed = new TextDecoder().decode(value).trim();
+  if (printed === "") throw new Error(`no server: ${await process.stderr.text()}`);
   return {
-    async ask(from, address) {
-      const { code, stdout } = await machine.run([...TALKER, "ask", protocol, address, port], { in: from });
+    port: Number(printed),
+    async ask(from, address, port = Number(printed)) {
+      const { code, stdout } = await machine.run([...TALKER, "ask", protocol, address, String(port)], { in: from });
       return code === 0 ? stdout : undefined;
     },
     async [Symbol.asyncDispose]() {

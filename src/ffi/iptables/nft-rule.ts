@@ -44,10 +44,10 @@ export function ruleExpressions(rule: Rule, family: Family): Expression[] {
     else all.push(destinationPort, equals(bigEndian(rule.destinationPort)));
   }
   if (rule.mark !== undefined) {
-    const { value, mask } = rule.mark;
+    const { value, mask, not } = rule.mark;
     all.push(packetMark);
     if (mask >>> 0 !== 0xffffffff) all.push(masked(hostOrder(mask)));
-    all.push(equals(hostOrder(value)));
+    all.push(not ? differs(hostOrder(value)) : equals(hostOrder(value)));
   }
   all.push(counter, targetExpression(rule.target, family));
   return all;

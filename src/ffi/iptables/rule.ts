@@ -25,7 +25,7 @@ export interface Rule {
   /** `--dport`. Needs a protocol. */
   destinationPort?: number;
   /** `-m mark --mark` */
-  mark?: Mark;
+  mark?: Mark & { not?: true };
   target: Target;
 }
 

@@ -24,7 +24,7 @@ export function ruleText(rule: Rule): string {
   if (toLocal) words.push("-m", "addrtype", "--dst-type", "LOCAL");
   if (destinationPorts !== undefined) words.push("-m", "multiport", "--dports", destinationPorts.join(","));
   if (destinationPort !== undefined) words.push("-m", protocol!, "--dport", String(destinationPort));
-  if (mark !== undefined) words.push("-m", "mark", "--mark", markText(mark));
+  if (mark !== undefined) words.push("-m", "mark", ...mark.not ? ["!"] : [], "--mark", markText(mark));
   words.push(...targetWords(rule.target));
   return words.join(" ");
 }

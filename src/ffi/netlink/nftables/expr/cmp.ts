@@ -36,3 +36,10 @@ export function comparedValue(rule: readonly FoundExpression[]): Uint8Array | un
   const first = rule.find(({ name }) => name === "cmp");
   return first && cmpAttrs.decode(first.data).data?.value;
 }
+
+/** Whether the expression compares with this value. */
+export function compares({ name, data }: FoundExpression, value: Uint8Array): boolean {
+  if (name !== "cmp") return false;
+  const compared = cmpAttrs.decode(data).data?.value;
+  return compared?.length === value.length && value.every((byte, index) => byte === compared[index]);
+}

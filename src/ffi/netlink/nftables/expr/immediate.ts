@@ -40,3 +40,10 @@ export function jumpTarget(rule: readonly FoundExpression[]): string | undefined
   const last = rule[rule.length - 1];
   return last?.name === "immediate" ? immediateAttrs.decode(last.data).data?.verdict?.chain : undefined;
 }
+
+/** Whether the expression puts this value into a register. */
+export function puts({ name, data }: FoundExpression, value: Uint8Array): boolean {
+  if (name !== "immediate") return false;
+  const put = immediateAttrs.decode(data).data?.value;
+  return put?.length === value.length && value.every((byte, index) => byte === put[index]);
+}

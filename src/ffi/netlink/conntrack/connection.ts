@@ -1,0 +1,191 @@
+/**
+ * Tracked connections: `conntrack -D` (linux/netfilter/nfnetlink_conntrack.h, enum ctattr_type).
+ *
+ * Since Linux 6.8 the kernel deletes all that fit a filter. Before, it takes the filter for a connection described in
+ * part, and refuses (it never deletes more than was asked): then all are listed, and those that fit deleted one by one.
+ */
+import { EINVAL, ENOENT } from "../../errno.ts";
+import { type AttrsOf, attrTable, binary, type Codec, custom, nest, u16be, u32, u32be, u8 } from "../attrs.ts";
+import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import type { Writer } from "../wire.ts";
+import {
+  CTA_FILTER,
+  CTA_FILTER_F_IP_DST,
+  CTA_FILTER_F_IP_SRC,
+  CTA_FILTER_F_PROTO_DST_PORT,
+  CTA_FILTER_F_PROTO_NUM,
+  CTA_FILTER_ORIG_FLAGS,
+  CTA_FILTER_REPLY_FLAGS,
+  CTA_ID,
+  CTA_IP_V4_DST,
+  CTA_IP_V4_SRC,
+  CTA_IP_V6_DST,
+  CTA_IP_V6_SRC,
+  CTA_PROTO_DST_PORT,
+  CTA_PROTO_NUM,
+  CTA_TUPLE_IP,
+  CTA_TUPLE_ORIG,
+  CTA_TUPLE_PROTO,
+  CTA_TUPLE_REPLY,
+  CTA_ZONE,
+  IPCTNL_MSG_CT_DELETE,
+  IPCTNL_MSG_CT_GET,
+  NFNL_SUBSYS_CTNETLINK,
+} from "../uapi/nfnetlink-conntrack.ts";
+import { AF_INET, AF_INET6 } from "../uapi/rtnetlink.ts";
+
+const ipAttrs = attrTable("CTA_IP", {
+  source4: binary(CTA_IP_V4_SRC),
+  destination4: binary(CTA_IP_V4_DST),
+  source6: binary(CTA_IP_V6_SRC),
+  destination6: binary(CTA_IP_V6_DST),
+});
+
+const protocolAttrs = attrTable("CTA_PROTO", {
+  number: u8(CTA_PROTO_NUM),
+  destinationPort: u16be(CTA_PROTO_DST_PORT),
+});
+
+const tupleAttrs = attrTable("CTA_TUPLE", {
+  ip: nest(CTA_TUPLE_IP, ipAttrs),
+  protocol: nest(CTA_TUPLE_PROTO, protocolAttrs),
+});
+
+const filterAttrs = attrTable("CTA_FILTER", {
+  original: u32(CTA_FILTER_ORIG_FLAGS),
+  reply: u32(CTA_FILTER_REPLY_FLAGS),
+});
+
+const requestAttrs = attrTable("CTA", {
+  original: nest(CTA_TUPLE_ORIG, tupleAttrs),
+  reply: nest(CTA_TUPLE_REPLY, tupleAttrs),
+  filter: nest(CTA_FILTER, filterAttrs),
+});
+
+/** A connection as it came in a listing, to be named by the same bytes. */
+const wordForWord: Codec<Uint8Array> = {
+  nested: true,
+  write: (writer, bytes) => void writer.raw(bytes),
+  read: (payload) => payload.slice(),
+};
+
+const foundAttrs = attrTable("CTA", {
+  original: custom(CTA_TUPLE_ORIG, wordForWord),
+  reply: custom(CTA_TUPLE_REPLY, wordForWord),
+  zone: binary(CTA_ZONE),
+  id: u32be(CTA_ID),
+});
+
+/** struct nfgenmsg: family u8, version u8, resource id u16be. */
+const HEADER_BYTES = 4;
+/** With any version but 0 the kernel looks at the family. */
+const LOOK_AT_FAMILY = 1;
+
+/** Connections to a port: where they were sent to, and, if it matters, who answers them. */
+export interface ConnectionFilter {
+  family: 4 | 6;
+  protocol: number;
+  destinationPort: number;
+  destination?: Uint8Array;
+  answeredBy?: Uint8Array;
+}
+
+function header(writer: Writer, family: 4 | 6): void {
+  writer.u8(family === 4 ? AF_INET : AF_INET6).u8(LOOK_AT_FAMILY).u16be(0);
+}
+
+function address(family: 4 | 6, which: "source" | "destination", bytes: Uint8Array): AttrsOf<typeof ipAttrs.rows> {
+  return { [`${which}${family}`]: bytes };
+}
+
+function filterValues({ family, protocol, destinationPort, destination, answeredBy }: ConnectionFilter) {
+  return {
+    original: {
+      ip: destination && address(family, "destination", destination),
+      protocol: { number: protocol, destinationPort },
+    },
+    reply: answeredBy && { ip: address(family, "source", answeredBy) },
+    filter: {
+      original: CTA_FILTER_F_PROTO_NUM | CTA_FILTER_F_PROTO_DST_PORT | (destination ? CTA_FILTER_F_IP_DST : 0),
+      reply: answeredBy && CTA_FILTER_F_IP_SRC,
+    },
+  };
+}
+
+/** Deletes all that fit. */
+export function deleteConnections(socket: NetlinkSocket, filter: ConnectionFilter): void {
+  try {
+    socket.request({
+      what: `delete connections to port ${filter.destinationPort}`,
+      type: (NFNL_SUBSYS_CTNETLINK << 8) | IPCTNL_MSG_CT_DELETE,
+      table: requestAttrs,
+      fixedBytes: HEADER_BYTES,
+      body: (writer) => {
+        header(writer, filter.family);
+        requestAttrs.encode(writer, filterValues(filter));
+      },
+    });
+  } catch (error) {
+    if (isNetlinkError(error, ENOENT)) return;
+    if (!isNetlinkError(error, EINVAL)) throw error;
+    deleteOneByOne(socket, filter.family, (connection) => fits(connection, filter));
+  }
+}
+
+export interface Connection {
+  original: AttrsOf<typeof tupleAttrs.rows>;
+  reply: AttrsOf<typeof tupleAttrs.rows>;
+}
+
+/** Lists the connections of the family, and deletes those that are leaving. */
+export function deleteOneByOne(
+  socket: NetlinkSocket,
+  family: 4 | 6,
+  isLeaving: (connection: Connection) => boolean,
+): void {
+  let leaving: AttrsOf<typeof foundAttrs.rows>[] = [];
+  socket.dump(
+    {
+      what: "list connections",
+      type: (NFNL_SUBSYS_CTNETLINK << 8) | IPCTNL_MSG_CT_GET,
+      body: (writer) => header(writer, family),
+    },
+    ({ payload }) => {
+      const found = foundAttrs.decode(payload.subarray(HEADER_BYTES));
+      if (found.original === undefined || found.reply === undefined) return;
+      const connection = { original: tupleAttrs.decode(found.original), reply: tupleAttrs.decode(found.reply) };
+      if (isLeaving(connection)) leaving.push({ ...found, reply: undefined });
+    },
+    () => void (leaving = []),
+  );
+  for (const connection of leaving) {
+    try {
+      socket.request({
+        what: "delete connection",
+        type: (NFNL_SUBSYS_CTNETLINK << 8) | IPCTNL_MSG_CT_DELETE,
+        table: foundAttrs,
+        fixedBytes: HEADER_BYTES,
+        body: (writer) => {
+          header(writer, family);
+          foundAttrs.encode(writer, connection);
+        },
+      });
+    } catch (error) {
+      // It ended, or another one has its place.
+      if (!isNetlinkError(error, ENOENT)) throw error;
+    }
+  }
+}
+
+export function fits(
+  { original, reply }: Connection,
+  { family, protocol, destinationPort, destination, answeredBy }: ConnectionFilter,
+): boolean {
+  if (original.protocol?.number !== protocol || original.protocol.destinationPort !== destinationPort) return false;
+  if (destination !== undefined && !isSame(destination, original.ip?.[`destination${family}`])) return false;
+  return answeredBy === undefined || isSame(answeredBy, reply.ip?.[`source${family}`]);
+}
+
+function isSame(a: Uint8Array, b: Uint8Array | undefined): boolean {
+  return b !== undefined && a.length === b.length && a.every((byte, index) => byte === b[index]);
+}

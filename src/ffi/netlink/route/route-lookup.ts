@@ -1,0 +1,30 @@
+/** The way to an address: `ip route get` (rtnetlink(7)). */
+import { formatAddress } from "../../../net/address.ts";
+import { attrTable, binary } from "../attrs.ts";
+import type { NetlinkSocket } from "../socket.ts";
+import { RTA_DST, RTM_GETROUTE } from "../uapi/rtnetlink.ts";
+import { familyOf } from "./address.ts";
+import { getLink } from "./link.ts";
+import { readRoute, ROUTE_HEADER_BYTES } from "./route.ts";
+
+/** Nothing else is asked with: the kernel refuses what it does not look at. */
+const questionAttrs = attrTable("RTA", { dst: binary(RTA_DST) });
+
+/** The name of the link that packets to the address leave by. Throws where there is no way. */
+export function linkTo(socket: NetlinkSocket, address: Uint8Array): string {
+  let oif = 0;
+  socket.request({
+    what: `RTM_GETROUTE ${formatAddress(address)}`,
+    type: RTM_GETROUTE,
+    table: questionAttrs,
+    fixedBytes: ROUTE_HEADER_BYTES,
+    body: (writer) => {
+      writer.u8(familyOf(address)).u8(address.length * 8);
+      for (let left = ROUTE_HEADER_BYTES - 2; left > 0; left--) writer.u8(0);
+      questionAttrs.encode(writer, { dst: address });
+    },
+  }, ({ payload }) => oif = readRoute(payload).oif);
+  const link = getLink(socket, oif);
+  if (link === undefined) throw new Error(`no link leads to ${formatAddress(address)}`);
+  return link.name;
+}

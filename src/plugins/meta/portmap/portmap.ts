@@ -1,0 +1,206 @@
+/**
+ * portmap: ports of the host that lead to a container which earlier plugins connected (capability `portMappings`).
+ *
+ * Behaviour follows the reference plugin `plugins/meta/portmap`. Owns in the kernel: the mappings of the attachment, and
+ * with the last of them on a link, that link's `route_localnet`. The chains that all mappings share under iptables stay.
+ */
+import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { type Attachment, definePlugin } from "../../../engine/plugin.ts";
+import { type Protocol, protocolNumbers } from "../../../ffi/iptables/rule.ts";
+import { parseAddress, parsePrefix } from "../../../net/address.ts";
+import { chooseMasqueradeBackend } from "../../../resources/masquerade-backend.ts";
+import { type PortMapping, portMappings, type PortMappingsSpec } from "../../../resources/port-mappings.ts";
+import { validatePortmapConf } from "./portmap.validate.gen.ts";
+import type { Resource } from "../../../engine/resource.ts";
+import type { Host } from "../../../engine/host.ts";
+import type { Result } from "../../../cni/result.ts";
+import type { PortmapConf } from "./portmap.schema.ts";
+
+const MARK_BIT = 13;
+const MOST_PORT = 65535;
+
+export default definePlugin<PortmapConf>({
+  name: "portmap",
+  validate: validatePortmapConf,
+  add,
+  status(conf, host) {
+    const { obstacleTo }: typeof import("../../../resources/port-mappings/obstacle.ts") = require(
+      "../../../resources/port-mappings/obstacle.ts",
+    );
+    checkOptions(conf);
+    const { backend, why } = backendOf(conf);
+    const obstacle = obstacleTo(backend, host, conf.externalSetMarkChain);
+    if (obstacle !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `portmap by ${backend}: ${obstacle}`, why);
+  },
+  gc(conf, isValid, host) {
+    // Whatever the configuration says today.
+    try {
+      require("../../../resources/port-mappings.ts").portMappingsKind.sweep!(conf.name, isValid, host);
+    } finally {
+      require("../../../resources/localhost-access.ts").localhostAccessKind.sweep!(conf.name, isValid, host);
+    }
+  },
+});
+
+function add(at: Attachment<PortmapConf>): Result {
+  const { conf, prevResult, restating } = at;
+  // DEL takes away what a configuration that is refused now may once have made.
+  if (!restating) {
+    checkOptions(conf);
+    if (prevResult === undefined) throw new CniError(INVALID_CONFIG, "must be called as chained plugin");
+  }
+  const mappings = mappingsOf(at), addresses = addressesOf(at);
+  // What is removed without a ledger is known by its owner.
+  const conditions = at.mayHave(false) ? undefined : conditionsOf(conf);
+  const owner = { network: at.network, containerId: at.containerId, ifName: at.ifName };
+  const resources: Resource<unknown>[] = [];
+  if (at.mayHave(mappings.length > 0 && addresses.length > 0)) {
+    const masquerade = conf.snat === false ? undefined : conf.masqAll ? "all" : "own";
+    resources.push(portMappings({
+      backend: backendOf(conf).backend,
+      ...owner,
+      addresses,
+      mappings,
+      masquerade,
+      markBit: conf.markMasqBit ?? MARK_BIT,
+      setMarkChain: conf.externalSetMarkChain || undefined,
+      conditions,
+      restated: restating || undefined,
+    }));
+    const inside = addresses.find((address) => parsePrefix(address)!.bytes.length === 4);
+    if (at.mayHave(masquerade !== undefined && inside !== undefined)) {
+      const { localhostAccess } = require("../../../resources/localhost-access.ts");
+      resources.push(
+        localhostAccess({ ...owner, link: inside === undefined ? "" : linkTowards(at.host, inside, at) }),
+      );
+    }
+  }
+  at.applyAll(resources);
+  return prevResult ?? { cniVersion: conf.cniVersion };
+}
+
+function checkOptions({ backend, externalSetMarkChain, markMasqBit, ...conf }: PortmapConf): void {
+  if (backend !== "" && backend !== "iptables" && backend !== "nftables") {
+    throw invalid(`unrecognized backend ${JSON.stringify(backend)}`);
+  }
+  if (externalSetMarkChain !== undefined && markMasqBit !== undefined) {
+    throw invalid("Cannot specify externalSetMarkChain and markMasqBit");
+  }
+  if (markMasqBit !== undefined && (markMasqBit < 0 || markMasqBit > 31)) {
+    throw invalid("MasqMarkBit must be between 0 and 31", `"markMasqBit" is ${markMasqBit}`);
+  }
+  if (externalSetMarkChain && !/^[^\s"'\\!-][^\s"'\\]{0,27}$/.test(externalSetMarkChain)) {
+    throw invalid(`"externalSetMarkChain": ${JSON.stringify(externalSetMarkChain)} is no name of a chain`);
+  }
+  const { iptables, nftables } = optionsBySyntax({ externalSetMarkChain, ...conf });
+  if (backend === "iptables" && nftables.length > 0) throw mismatch("iptables", "nftables", nftables);
+  if (backend !== "iptables" && iptables.length > 0 && nftables.length > 0) {
+    throw mismatch("nftables", "iptables", iptables);
+  }
+  if (backend === "nftables" && iptables.length > 0) throw mismatch("nftables", "iptables", iptables);
+}
+
+function mismatch(backend: string, other: string, keys: string[]): CniError {
+  return invalid(
+    `${backend} backend was requested but configuration contains ${other}-specific options [${keys.join(" ")}]`,
+  );
+}
+
+function invalid(reason: string, details = ""): CniError {
+  return new CniError(INVALID_CONFIG, `failed to parse config: ${reason}`, details);
+}
+
+/** The keys that only one of the backends understands. */
+function optionsBySyntax(conf: Pick<PortmapConf, "externalSetMarkChain" | "conditionsV4" | "conditionsV6">) {
+  const found: { iptables: string[]; nftables: string[] } = { iptables: [], nftables: [] };
+  if (conf.externalSetMarkChain) found.iptables.push("externalSetMarkChain");
+  for (const key of ["conditionsV4", "conditionsV6"] as const) {
+    const conditions = conf[key];
+    if (conditions === undefined || conditions.length === 0) continue;
+    const { isIptablesSyntax }: typeof import("./conditions.ts") = require("./conditions.ts");
+    found[isIptablesSyntax(conditions) ? "iptables" : "nftables"].push(key);
+  }
+  return found;
+}
+
+/** What is configured, else what the other options are written for, else what masquerading would take. */
+function backendOf(conf: PortmapConf) {
+  const { iptables, nftables } = optionsBySyntax(conf);
+  const configured = conf.backend === "iptables" || conf.backend === "nftables" ? conf.backend : "";
+  return chooseMasqueradeBackend(
+    configured || (nftables.length > 0 ? "nftables" : iptables.length > 0 ? "iptables" : ""),
+    "portmap",
+  );
+}
+
+/** Checked where they are to be made; else those that can be meant. */
+function mappingsOf({ conf, restating }: Attachment<PortmapConf>): PortMapping[] {
+  const mappings: PortMapping[] = [], taken = new Map<string, number>();
+  for (const { hostPort, containerPort, protocol: written, hostIP } of conf.runtimeConfig?.portMappings ?? []) {
+    const protocol = written.toLowerCase() as Protocol;
+    const refusal = refusalOf(hostPort, containerPort, protocol, hostIP);
+    if (refusal !== undefined) {
+      if (restating) continue;
+      throw invalid(refusal);
+    }
+    const key = `${protocol} ${hostPort} ${hostIP}`, before = taken.get(key);
+    if (before === containerPort) continue;
+    if (before !== undefined && !restating) {
+      throw invalid(`host port ${hostPort}/${protocol} is mapped twice`, `to ${before} and to ${containerPort}`);
+    }
+    taken.set(key, containerPort);
+    mappings.push({ protocol, hostPort, containerPort, hostIp: hostIP || undefined });
+  }
+  return mappings;
+}
+
+function refusalOf(hostPort: number, containerPort: number, protocol: string, hostIp: string): string | undefined {
+  if (hostPort < 1 || hostPort > MOST_PORT) return `Invalid host port number: ${hostPort}`;
+  if (containerPort < 1 || containerPort > MOST_PORT) return `Invalid container port number: ${containerPort}`;
+  if (!Object.hasOwn(protocolNumbers, protocol)) {
+    return `"protocol": ${JSON.stringify(protocol)} is not tcp, udp or sctp (host port ${hostPort})`;
+  }
+  if (hostIp !== "" && parseAddress(hostIp) === undefined) {
+    return `"hostIP": ${JSON.stringify(hostIp)} is not an IP address (host port ${hostPort})`;
+  }
+  return undefined;
+}
+
+/** The first of each family that is the container's, as far as prevResult says whose it is. */
+function addressesOf({ prevResult, ifName }: Attachment<PortmapConf>): string[] {
+  const found: { 4?: string; 16?: string } = {};
+  for (const { address, interface: index } of prevResult?.ips ?? []) {
+    const link = index === undefined ? undefined : prevResult!.interfaces?.[index];
+    if (link !== undefined && (link.name !== ifName || !link.sandbox)) continue;
+    const { length } = parsePrefix(address)!.bytes;
+    found[length as 4 | 16] ??= address;
+  }
+  const addresses: string[] = [];
+  if (found[4] !== undefined) addresses.push(found[4]);
+  if (found[16] !== undefined) addresses.push(found[16]);
+  return addresses;
+}
+
+function conditionsOf({ conditionsV4 = [], conditionsV6 = [] }: PortmapConf): PortMappingsSpec["conditions"] {
+  if (conditionsV4.length === 0 && conditionsV6.length === 0) return undefined;
+  const { readConditions }: typeof import("./conditions.ts") = require("./conditions.ts");
+  return {
+    4: conditionsV4.length === 0 ? undefined : readConditions("conditionsV4", conditionsV4),
+    6: conditionsV6.length === 0 ? undefined : readConditions("conditionsV6", conditionsV6),
+  };
+}
+
+/** The host's link that packets to the container leave by. */
+function linkTowards(host: Host, address: string, { restating }: Attachment<PortmapConf>): string {
+  const { linkTo }: typeof import("../../../ffi/netlink/route/route-lookup.ts") = require(
+    "../../../ffi/netlink/route/route-lookup.ts",
+  );
+  try {
+    return linkTo(host.route, parsePrefix(address)!.bytes);
+  } catch (error) {
+    if (restating) return "";
+    throw new CniError(INTERNAL, `unable to enable route_localnet: ${(error as Error).message}`, "", {
+      cause: error,
+    });
+  }
+}

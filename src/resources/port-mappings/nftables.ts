@@ -1,0 +1,633 @@
+/**
+ * Port mappings in a table of our own. A mapping is an element of a map, whatever the number of mappings; neither a
+ * packet nor a verb takes longer when there are more of them, and a port has one holder.
+ *
+ *     table inet patchbay_portmap {
+ *       counter ipv4 { }
+ *       counter from_10.88.0.0/16 { }
+ *       map owners_ipv4 { type mark . mark : counter; elements = { 0x… . 0x… comment "id: …" : "ipv4" } }
+ *       map ports_ipv4 {
+ *         type inet_proto . inet_service : ipv4_addr . inet_service
+ *         elements = { tcp . 8080 comment "id: …, if: eth0, net: mynet" : 10.88.0.5 . 80 }
+ *       }
+ *       map ports_at_ipv4 { type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service }
+ *       map ranges_ipv4 { type inet_proto . inet_service : ipv4_addr; flags interval; }
+ *       map ranges_at_ipv4 { type ipv4_addr . inet_proto . inet_service : ipv4_addr; flags interval; }
+ *       map from_10.88.0.0/16 { type ipv4_addr : counter; elements = { 10.88.0.5 comment "id: …" : … } }
+ *       chain prerouting { type nat hook prerouting priority dstnat + 1; fib daddr type local jump mapped; }
+ *       chain output { type nat hook output priority dstnat + 1; fib daddr type local jump mapped; }
+ *       chain mapped {
+ *         dnat ip to ip daddr . meta l4proto . th dport map @ports_at_ipv4
+ *         dnat ip to ip daddr . meta l4proto . th dport map @ranges_at_ipv4
+ *         meta nfproto ipv4 dnat ip to meta l4proto . th dport map @ports_ipv4
+ *         meta nfproto ipv4 dnat ip to meta l4proto . th dport map @ranges_ipv4
+ *       }
+ *       chain postrouting {
+ *         type nat hook postrouting priority srcnat;
+ *         ct status dnat ip saddr 10.88.0.0/16 counter name ip daddr map @from_10.88.0.0/16 masquerade
+ *       }
+ *     }
+ *
+ * Only what is sent to this host itself is looked up (CVE-2025-67499), after the rules that others have at the usual
+ * priority (CVE-2019-9946). A mapping of one address wins over one of all. Mappings with conditions have maps of their
+ * own, which are looked into before the others.
+ *
+ * Long runs of ports that keep their number are one element of an interval map; short ones are not, because the kernel
+ * copies such a map whenever it changes. As in masquerade/nftables.ts, counters are there because the kernel keeps how
+ * many elements refer to them: so the last to go takes along what only it needed.
+ */
+import { CniError, INTERNAL } from "../../cni/error.ts";
+import { EBUSY } from "../../ffi/errno.ts";
+import { protocolNumbers } from "../../ffi/iptables/rule.ts";
+import { from } from "../../ffi/netlink/nftables/address-match.ts";
+import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
+import { addBaseChain, type Chain, createChain } from "../../ffi/netlink/nftables/chain.ts";
+import { equals } from "../../ffi/netlink/nftables/expr/cmp.ts";
+import { destinationChanged } from "../../ffi/netlink/nftables/expr/ct.ts";
+import { type Expression, isSameRule } from "../../ffi/netlink/nftables/expr/expression.ts";
+import { toThisHost } from "../../ffi/netlink/nftables/expr/fib.ts";
+import { jump } from "../../ffi/netlink/nftables/expr/immediate.ts";
+import { looksInto, valueIn } from "../../ffi/netlink/nftables/expr/lookup.ts";
+import { masquerade } from "../../ffi/netlink/nftables/expr/masq.ts";
+import { protocolFamily, transportProtocolInto } from "../../ffi/netlink/nftables/expr/meta.ts";
+import { destinationNat } from "../../ffi/netlink/nftables/expr/nat.ts";
+import { countIn, countsIn } from "../../ffi/netlink/nftables/expr/objref.ts";
+import { destinationAddress, destinationPortInto } from "../../ffi/netlink/nftables/expr/payload.ts";
+import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
+import { counterUse, createCounter, delCounter } from "../../ffi/netlink/nftables/object.ts";
+import { addRule, delRule, insertRule, listRules } from "../../ffi/netlink/nftables/rule.ts";
+import {
+  createCounterMap,
+  createElement,
+  createIntervalMap,
+  createMap,
+  delElement,
+  delSet,
+  type Element,
+  getElement,
+  ipv4AndPort,
+  ipv4Key,
+  ipv4ProtocolAndPortKey,
+  ipv6AndPort,
+  ipv6Key,
+  ipv6ProtocolAndPortKey,
+  type Key,
+  listElements,
+  listSets,
+  markPairKey,
+  protocolAndPortKey,
+} from "../../ffi/netlink/nftables/set.ts";
+import { addTable, delTable, tableUse } from "../../ffi/netlink/nftables/table.ts";
+import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
+import {
+  NF_INET_LOCAL_OUT,
+  NF_INET_POST_ROUTING,
+  NF_INET_PRE_ROUTING,
+  NFPROTO_INET,
+  NFPROTO_IPV4,
+  NFPROTO_IPV6,
+  NFT_REG32_00,
+} from "../../ffi/netlink/uapi/nf-tables.ts";
+import { compareAddresses, formatAddress, formatPrefix, networkOf, type Prefix } from "../../net/address.ts";
+import type { Owner } from "../../engine/resource.ts";
+import { ownerComment, ownerIn, ownerKey, ownerText } from "../owner-comment.ts";
+import {
+  addressOf,
+  appliesTo,
+  type Conditions,
+  hostAddress,
+  type PortMapping,
+  type PortMappingsSpec,
+} from "../port-mappings.ts";
+import { conditionExpressions } from "./conditions.ts";
+
+const table = { family: NFPROTO_INET, name: "patchbay_portmap" };
+const prerouting: Chain = { table, name: "prerouting" };
+const output: Chain = { table, name: "output" };
+const mapped: Chain = { table, name: "mapped" };
+const postrouting: Chain = { table, name: "postrouting" };
+/** The usual priority of destination NAT, and one more: others come first. */
+const AFTER_DSTNAT = -99;
+const SRCNAT = 100;
+/** In the table besides what each scope and source has: the chains. */
+const TABLE_USE = 4;
+/** A scope's five maps and counter, a source's map and counter. */
+const SCOPE_USE = 6, SOURCE_USE = 2;
+/** The shortest run of ports that is written as one element. */
+const RANGE_LEAST = 16;
+/** From so many elements on, all are listed rather than each asked for. */
+const MANY = 64;
+
+const OWNERS = "owners", PORTS = "ports", PORTS_AT = "ports_at", RANGES = "ranges", RANGES_AT = "ranges_at";
+
+/** The mappings of one family that have the same conditions: they share maps and rules. */
+interface Scope {
+  /** Of its counter; the end of its maps' names. */
+  name: string;
+  size: 4 | 16;
+  conditions: Conditions | undefined;
+}
+
+/** Where packets to containers come from that would not get the answer: one rule, and a map of the containers. */
+interface Source {
+  name: string;
+  size: 4 | 16;
+  from: Prefix | undefined;
+}
+
+const mapOf = (name: string) => ({ table, name });
+const inScope = (kind: string, scope: Scope) => `${kind}_${scope.name}`;
+const ofFamily = (
+  size: number,
+) => [protocolFamily, equals(new Uint8Array([size === 4 ? NFPROTO_IPV4 : NFPROTO_IPV6]))];
+
+const families = [4, 6] as const;
+
+function scopeOf(spec: PortMappingsSpec, family: 4 | 6): Scope {
+  const { protocol: _, ports: __, ...ofPackets } = spec.conditions?.[family] ?? {};
+  const conditions = Object.keys(ofPackets).length === 0 ? undefined : ofPackets;
+  const own = conditions &&
+    new Bun.CryptoHasher("sha256").update(JSON.stringify(conditions)).digest("hex").slice(0, 8);
+  return {
+    name: own === undefined ? `ipv${family}` : `ipv${family}_${own}`,
+    size: family === 4 ? 4 : 16,
+    conditions,
+  };
+}
+
+const loopback: Prefix = { bytes: new Uint8Array([127, 0, 0, 0]), bits: 8 };
+
+function sourcesOf(spec: PortMappingsSpec, family: 4 | 6): Source[] {
+  const address = addressOf(spec, family);
+  if (address === undefined || spec.masquerade === undefined) return [];
+  const size = family === 4 ? 4 : 16;
+  if (spec.masquerade === "all") return [{ name: `from_any_ipv${family}`, size, from: undefined }];
+  const own = { bytes: networkOf(address), bits: address.bits };
+  const sources: Source[] = [];
+  for (const prefix of family === 4 ? [own, loopback] : [own]) {
+    // nft(8) takes no ":" in a name.
+    sources.push({ name: `from_${formatPrefix(prefix).replaceAll(":", "-")}`, size, from: prefix });
+  }
+  return sources;
+}
+
+function scopeRules(scope: Scope): Expression[][] {
+  const { size, conditions } = scope;
+  const rule = (kind: string, withAddress: boolean, withPort: boolean): Expression[] => {
+    const next = NFT_REG32_00 + (withAddress ? size / 4 : 0);
+    return [
+      ...ofFamily(size),
+      ...conditions === undefined ? [] : conditionExpressions(conditions),
+      ...withAddress ? [destinationAddress(size)] : [],
+      transportProtocolInto(next),
+      destinationPortInto(next + 1),
+      valueIn(inScope(kind, scope)),
+      destinationNat(size, { withPort }),
+    ];
+  };
+  return [
+    rule(PORTS_AT, true, true),
+    rule(RANGES_AT, true, false),
+    rule(PORTS, false, true),
+    rule(RANGES, false, false),
+  ];
+}
+
+function sourceRule({ name, size, from: prefix }: Source): Expression[] {
+  return [
+    ...destinationChanged,
+    ...ofFamily(size),
+    ...prefix === undefined ? [] : from(prefix),
+    destinationAddress(size),
+    countIn(name),
+    masquerade,
+  ];
+}
+
+const lookup = [...toThisHost, jump(mapped.name)];
+
+/** What the first mapping needs; there or not. */
+function frame(): NftMessage[] {
+  return [
+    addTable(table, "Patchbay: ports of the host that lead to containers"),
+    addBaseChain(prerouting, { type: "nat", hook: NF_INET_PRE_ROUTING, priority: AFTER_DSTNAT }),
+    addBaseChain(output, { type: "nat", hook: NF_INET_LOCAL_OUT, priority: AFTER_DSTNAT }),
+    addBaseChain(postrouting, { type: "nat", hook: NF_INET_POST_ROUTING, priority: SRCNAT }),
+  ];
+}
+
+function scopeMaps(scope: Scope): NftMessage[] {
+  const v4 = scope.size === 4, address = v4 ? ipv4Key : ipv6Key, addressAndPort = v4 ? ipv4AndPort : ipv6AndPort;
+  const withAddress = v4 ? ipv4ProtocolAndPortKey : ipv6ProtocolAndPortKey;
+  const map = (kind: string) => mapOf(inScope(kind, scope));
+  return [
+    createCounter(table, scope.name),
+    createCounterMap(map(OWNERS), markPairKey),
+    createMap(map(PORTS), protocolAndPortKey, addressAndPort),
+    createMap(map(PORTS_AT), withAddress, addressAndPort),
+    createIntervalMap(map(RANGES), protocolAndPortKey, address),
+    createIntervalMap(map(RANGES_AT), withAddress, address),
+  ];
+}
+
+/** Those with conditions come before the others. */
+function scopeRuleMessages(scope: Scope): NftMessage[] {
+  const messages: NftMessage[] = [];
+  for (const rule of scopeRules(scope)) {
+    if (scope.conditions === undefined) messages.push(addRule(mapped, rule));
+    else messages.unshift(insertRule(mapped, rule));
+  }
+  return messages;
+}
+
+/** An element that is to be, and what it is for. */
+interface Place extends Key {
+  map: string;
+  data: Uint8Array;
+  mapping: PortMapping;
+}
+
+function placesOf(spec: PortMappingsSpec, family: 4 | 6, scope: Scope): Place[] {
+  const address = addressOf(spec, family)!.bytes, places: Place[] = [];
+  for (const { mapping, last } of runsOf(spec, family)) {
+    const { protocol, hostPort, containerPort } = mapping, at = hostAddress(mapping);
+    const key = keyOf(at, protocolNumbers[protocol], hostPort);
+    if (last === hostPort) {
+      const map = inScope(at === undefined ? PORTS : PORTS_AT, scope);
+      places.push({ map, key, data: joined(address, portBytes(containerPort)), mapping });
+    } else {
+      const map = inScope(at === undefined ? RANGES : RANGES_AT, scope);
+      const keyEnd = keyOf(at, protocolNumbers[protocol], last);
+      places.push({ map, key, keyEnd, data: address, mapping });
+    }
+  }
+  return places;
+}
+
+/** The mappings, where a run of them that is worth it is one, from the first to `last`. */
+function runsOf(spec: PortMappingsSpec, family: 4 | 6): { mapping: PortMapping; last: number }[] {
+  const runs: { mapping: PortMapping; last: number }[] = [], straight: PortMapping[] = [];
+  for (const mapping of spec.mappings) {
+    if (!appliesTo(spec, mapping, family)) continue;
+    if (mapping.hostPort === mapping.containerPort) straight.push(mapping);
+    else runs.push({ mapping, last: mapping.hostPort });
+  }
+  const kindOf = ({ protocol, hostIp = "" }: PortMapping) => `${protocol} ${hostIp}`;
+  if (straight.length >= RANGE_LEAST) {
+    straight.sort((a, b) => kindOf(a) < kindOf(b) ? -1 : kindOf(a) > kindOf(b) ? 1 : a.hostPort - b.hostPort);
+  }
+  for (let at = 0, end; at < straight.length; at = end) {
+    const first = straight[at]!;
+    for (end = at + 1; end < straight.length; end++) {
+      const next = straight[end]!;
+      if (next.hostPort !== first.hostPort + end - at || kindOf(next) !== kindOf(first)) break;
+    }
+    if (end - at >= RANGE_LEAST) runs.push({ mapping: first, last: straight[end - 1]!.hostPort });
+    else {for (let each = at; each < end; each++) {
+        runs.push({ mapping: straight[each]!, last: straight[each]!.hostPort });
+      }}
+  }
+  return runs;
+}
+
+/** Each part of a key takes whole registers of four bytes. */
+function keyOf(address: Uint8Array | undefined, protocol: number, port: number): Uint8Array {
+  const end = joined(new Uint8Array([protocol, 0, 0, 0]), portBytes(port));
+  return address === undefined ? end : joined(address, end);
+}
+
+function portBytes(port: number): Uint8Array {
+  return new Uint8Array([port >> 8, port & 0xff, 0, 0]);
+}
+
+function portOf(key: Uint8Array): number {
+  return key[key.length - 4]! << 8 | key[key.length - 3]!;
+}
+
+function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const both = new Uint8Array(a.length + b.length);
+  both.set(a);
+  both.set(b, a.length);
+  return both;
+}
+
+function isSame(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
+  return a === b || (a !== undefined && b !== undefined && compareAddresses(a, b) === 0);
+}
+
+/** What the maps hold: asked for one by one, or listed once where it is asked for often. */
+class Contents {
+  private readonly lists = new Map<string, Element[]>();
+  private readonly byKey = new Map<string, Map<string, Element>>();
+
+  constructor(private readonly socket: NetlinkSocket, private readonly isMany: boolean) {}
+
+  list(map: string): Element[] {
+    let elements = this.lists.get(map);
+    if (elements === undefined) this.lists.set(map, elements = listElements(this.socket, mapOf(map)));
+    return elements;
+  }
+
+  /** The element with this key, or whose interval holds it. */
+  at(map: string, key: Uint8Array): Element | undefined {
+    if (!this.isMany) return getElement(this.socket, mapOf(map), key);
+    if (map.startsWith(RANGES)) return this.list(map).find((element) => overlaps(element, { key }));
+    let index = this.byKey.get(map);
+    if (index === undefined) {
+      this.byKey.set(map, index = new Map());
+      for (const element of this.list(map)) index.set(element.key.toHex(), element);
+    }
+    return index.get(key.toHex());
+  }
+
+  /** The elements of the map that have a port in common with the place. */
+  overlapping(map: string, place: Key): Element[] {
+    if (place.keyEnd !== undefined) return this.list(map).filter((element) => overlaps(element, place));
+    const element = this.at(map, place.key);
+    return element === undefined ? [] : [element];
+  }
+}
+
+/** Of two keys the address and the protocol are the same, and the ports overlap. */
+function overlaps(a: Key, b: Key): boolean {
+  for (let index = 0; index < a.key.length - 4; index++) if (a.key[index] !== b.key[index]) return false;
+  return portOf(a.key) <= portOf(b.keyEnd ?? b.key) && portOf(b.key) <= portOf(a.keyEnd ?? a.key);
+}
+
+/** Answers false when the kernel has no nf_tables. */
+export function apply(socket: NetlinkSocket, spec: PortMappingsSpec): boolean {
+  return commitUnchanged(socket, () => planApply(socket, spec));
+}
+
+function planApply(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] {
+  const comment = ownerComment(spec), owner = ownerKey(spec);
+  const isNew = tableUse(socket, table) === undefined;
+  const messages: NftMessage[] = isNew ? [...frame(), createChain(mapped), ...lookupRules()] : [];
+  let isAgain = false;
+  for (const family of families) {
+    if (addressOf(spec, family) === undefined) continue;
+    const scope = scopeOf(spec, family), owners = inScope(OWNERS, scope);
+    const places = placesOf(spec, family, scope);
+    if (places.length === 0) continue;
+    if (isNew || counterUse(socket, table, scope.name) === undefined) {
+      messages.push(...scopeMaps(scope), ...scopeRuleMessages(scope));
+      for (const { map, key, keyEnd, data } of places) {
+        messages.push(createElement(mapOf(map), { key, keyEnd, data, comment }));
+      }
+      messages.push(createElement(mapOf(owners), { key: owner, comment, counter: scope.name }));
+    } else {
+      messages.push(...planElements(new Contents(socket, places.length > MANY), places, comment));
+      if (getElement(socket, mapOf(owners), owner) === undefined) {
+        messages.push(createElement(mapOf(owners), { key: owner, comment, counter: scope.name }));
+      } else isAgain = true;
+    }
+    for (const source of sourcesOf(spec, family)) messages.push(...planSource(socket, source, spec, comment, isNew));
+  }
+  return isAgain ? [...messages, ...planRules(socket, spec)] : messages;
+}
+
+function lookupRules(): NftMessage[] {
+  return [addRule(prerouting, lookup), addRule(output, lookup)];
+}
+
+/** Throws where a port is somebody else's; what was ours before makes room. */
+function planElements(contents: Contents, places: Place[], comment: string): NftMessage[] {
+  const deletions: NftMessage[] = [], creations: NftMessage[] = [], replaced = new Set<Element>();
+  for (const place of places) {
+    const { map, key, keyEnd, data } = place;
+    const other = map.startsWith(RANGES) ? map.replace(RANGES, PORTS) : map.replace(PORTS, RANGES);
+    let isThere = false;
+    for (const where of [map, other]) {
+      for (const found of contents.overlapping(where, place)) {
+        if (found.comment !== comment) throw taken(place, found);
+        isThere = where === map && isSame(found.key, key) && isSame(found.data, data) &&
+          (keyEnd === undefined || isSame(found.keyEnd, keyEnd));
+        if (isThere || replaced.has(found)) continue;
+        replaced.add(found);
+        deletions.push(delElement(mapOf(where), found.key, keyEndOf(where, found)));
+      }
+    }
+    if (!isThere) creations.push(createElement(mapOf(map), { key, keyEnd, data, comment }));
+  }
+  return [...deletions, ...creations];
+}
+
+/** The kernel tells an end of every element of an interval map, and takes none for the others. */
+function keyEndOf(map: string, { keyEnd }: Key): Uint8Array | undefined {
+  return map.startsWith(RANGES) ? keyEnd : undefined;
+}
+
+/** The address may still be somebody's who is gone. */
+function planSource(
+  socket: NetlinkSocket,
+  source: Source,
+  spec: PortMappingsSpec,
+  comment: string,
+  isNew: boolean,
+): NftMessage[] {
+  const { name, size } = source, map = mapOf(name), { bytes: key } = addressOf(spec, size === 4 ? 4 : 6)!;
+  const element = createElement(map, { key, comment, counter: name });
+  if (isNew || counterUse(socket, table, name) === undefined) {
+    return [
+      createCounter(table, name),
+      createCounterMap(map, size === 4 ? ipv4Key : ipv6Key),
+      addRule(postrouting, sourceRule(source)),
+      element,
+    ];
+  }
+  const found = getElement(socket, map, key);
+  if (found?.comment === comment) return [];
+  return found === undefined ? [element] : [delElement(map, key), element];
+}
+
+/** Mends what somebody else may have done to the rules. */
+function planRules(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] {
+  const messages: NftMessage[] = [];
+  for (const chain of [prerouting, output]) {
+    if (!hasRule(socket, chain, lookup)) messages.push(addRule(chain, lookup));
+  }
+  for (const family of families) {
+    if (addressOf(spec, family) === undefined) continue;
+    const scope = scopeOf(spec, family);
+    if (!hasScopeRules(socket, scope)) {
+      for (const { handle, expressions } of listRules(socket, mapped)) {
+        if (looksInto(expressions)?.endsWith(`_${scope.name}`)) messages.push(delRule(mapped, handle));
+      }
+      messages.push(...scopeRuleMessages(scope));
+    }
+    for (const source of sourcesOf(spec, family)) {
+      const rule = sourceRule(source);
+      if (counterUse(socket, table, source.name) !== undefined && !hasRule(socket, postrouting, rule)) {
+        messages.push(addRule(postrouting, rule));
+      }
+    }
+  }
+  return messages.length === 0 ? [] : [...frame(), ...messages];
+}
+
+function hasRule(socket: NetlinkSocket, chain: Chain, rule: Expression[]): boolean {
+  return listRules(socket, chain).some(({ expressions }) => isSameRule(rule, expressions));
+}
+
+function hasScopeRules(socket: NetlinkSocket, scope: Scope): boolean {
+  const wanted = scopeRules(scope);
+  const present = listRules(socket, mapped).filter(({ expressions }) =>
+    looksInto(expressions)?.endsWith(`_${scope.name}`)
+  );
+  return wanted.length === present.length &&
+    wanted.every((rule, index) => isSameRule(rule, present[index]!.expressions));
+}
+
+/** A port of the host is somebody else's. */
+function taken({ map, key, mapping }: Place, holder: Element): CniError {
+  const { protocol, hostIp } = mapping, at = hostIp === undefined ? "" : `${hostIp}:`;
+  const size = map.endsWith("ipv6") || map.includes("ipv6_") ? 16 : 4, data = holder.data!;
+  const port = Math.max(portOf(key), portOf(holder.key)), address = formatAddress(data.subarray(0, size));
+  const behind = data.length > size ? data[size]! << 8 | data[size + 1]! : port;
+  return new CniError(
+    INTERNAL,
+    `host port ${at}${port}/${protocol} is taken by ${ownerText(holder.comment)}`,
+    `it leads to ${size === 4 ? address : `[${address}]`}:${behind}; DEL of that attachment frees it`,
+  );
+}
+
+/** Elements to remove, by the map they are in. */
+type Leaving = Map<string, Key[]>;
+
+function planLeaving(leaving: Leaving, except: ReadonlySet<string> = new Set()): NftMessage[] {
+  const messages: NftMessage[] = [];
+  for (const [map, keys] of leaving) {
+    if (except.has(map)) continue;
+    for (const key of keys) messages.push(delElement(mapOf(map), key.key, keyEndOf(map, key)));
+  }
+  return messages;
+}
+
+/** Also removes what only they needed. */
+function planRemoval(socket: NetlinkSocket, leaving: Leaving): NftMessage[] {
+  const unused: string[] = [], maps = new Set<string>();
+  let use = TABLE_USE;
+  for (const [map, keys] of leaving) {
+    const scope = map.startsWith(`${OWNERS}_`) ? map.slice(OWNERS.length + 1) : undefined;
+    const counter = scope ?? (map.startsWith("from_") ? map : undefined);
+    if (counter === undefined || counterUse(socket, table, counter) !== keys.length) continue;
+    unused.push(counter);
+    use += scope === undefined ? SOURCE_USE : SCOPE_USE;
+    if (scope === undefined) maps.add(map);
+    else for (const kind of [OWNERS, PORTS, PORTS_AT, RANGES, RANGES_AT]) maps.add(`${kind}_${scope}`);
+  }
+  if (unused.length === 0) return planLeaving(leaving);
+  if (tableUse(socket, table) === use) return [delTable(table)];
+  const rules: NftMessage[] = [];
+  for (const chain of [mapped, postrouting]) {
+    for (const { handle, expressions } of listRules(socket, chain)) {
+      const map = looksInto(expressions) ?? countsIn(expressions);
+      if (map !== undefined && maps.has(map)) rules.push(delRule(chain, handle));
+    }
+  }
+  return [
+    ...rules,
+    ...planLeaving(leaving, maps),
+    ...[...maps].map((name) => delSet(mapOf(name))),
+    ...unused.map((name) => delCounter(table, name)),
+  ];
+}
+
+function removeAll(socket: NetlinkSocket, find: () => Leaving): void {
+  try {
+    commitUnchanged(socket, () => planRemoval(socket, find()));
+  } catch (error) {
+    // Somebody's own rule looks into our maps, and keeps them.
+    if (!isNetlinkError(error, EBUSY)) throw error;
+    commitUnchanged(socket, () => planLeaving(find()));
+  }
+}
+
+/** Looks up what the specification says, and nothing else; restated, whatever the owner has. */
+export function remove(socket: NetlinkSocket, spec: PortMappingsSpec): void {
+  const comment = ownerComment(spec);
+  if (spec.restated) return removeOwners(socket, () => [spec]);
+  removeAll(socket, () => {
+    const leaving: Leaving = new Map();
+    if (tableUse(socket, table) === undefined) return leaving;
+    const add = (map: string, element: Element | undefined) => {
+      if (element?.comment !== comment) return;
+      const keys = leaving.get(map);
+      if (keys === undefined) leaving.set(map, [element]);
+      else keys.push(element);
+    };
+    for (const family of families) {
+      const address = addressOf(spec, family);
+      if (address === undefined) continue;
+      const scope = scopeOf(spec, family), places = placesOf(spec, family, scope);
+      const contents = new Contents(socket, places.length > MANY);
+      for (const { map, key } of places) add(map, contents.at(map, key));
+      const owners = inScope(OWNERS, scope);
+      add(owners, getElement(socket, mapOf(owners), ownerKey(spec)));
+      for (const { name } of sourcesOf(spec, family)) add(name, getElement(socket, mapOf(name), address.bytes));
+    }
+    return leaving;
+  });
+}
+
+/** Everything of the owners, known by their comments. Most have nothing, and then the maps are not looked through. */
+function removeOwners(socket: NetlinkSocket, find: (ownerMaps: readonly string[]) => Owner[]): void {
+  removeAll(socket, () => {
+    const leaving: Leaving = new Map(), maps = listSets(socket, table);
+    const ownerMaps = maps.filter((map) => map.startsWith(`${OWNERS}_`)), comments = new Set<string>();
+    for (const owner of find(ownerMaps)) {
+      if (ownerMaps.some((map) => getElement(socket, mapOf(map), ownerKey(owner)))) comments.add(ownerComment(owner));
+    }
+    if (comments.size === 0) return leaving;
+    for (const map of maps) {
+      const keys = listElements(socket, mapOf(map)).filter(({ comment }) => comments.has(comment));
+      if (keys.length > 0) leaving.set(map, keys);
+    }
+    return leaving;
+  });
+}
+
+/** For GC: the mappings of the network's attachments that are not valid. */
+export function sweep(socket: NetlinkSocket, network: string, isValid: (owner: Owner) => boolean): void {
+  removeOwners(socket, (ownerMaps) => {
+    const lost: Owner[] = [];
+    for (const map of ownerMaps) {
+      for (const { comment } of listElements(socket, mapOf(map))) {
+        const owner = ownerIn(comment, network);
+        if (owner !== undefined && !isValid(owner)) lost.push(owner);
+      }
+    }
+    return lost;
+  });
+}
+
+/** One line for each mapping that is not as it should be, and for each rule. */
+export function verify(socket: NetlinkSocket, spec: PortMappingsSpec): string[] {
+  const comment = ownerComment(spec), differences: string[] = [], of = `of table inet ${table.name}`;
+  const missing = (what: string) => differences.push(`${what} ${of} is missing or altered`);
+  for (const chain of [prerouting, output]) {
+    if (!hasRule(socket, chain, lookup)) missing(`the rule in chain ${chain.name}`);
+  }
+  for (const family of families) {
+    const address = addressOf(spec, family);
+    if (address === undefined) continue;
+    const scope = scopeOf(spec, family), places = placesOf(spec, family, scope);
+    if (places.length === 0) continue;
+    const contents = new Contents(socket, places.length > MANY);
+    for (const { map, key, data, mapping } of places) {
+      const found = contents.at(map, key);
+      const what = `host port ${mapping.hostPort}/${mapping.protocol} (map ${map} ${of})`;
+      if (found === undefined) differences.push(`${what} is missing`);
+      else if (found.comment !== comment) differences.push(`${what} belongs to ${ownerText(found.comment)}`);
+      else if (!isSame(found.data, data)) differences.push(`${what} leads elsewhere`);
+    }
+    if (!hasScopeRules(socket, scope)) missing(`a rule for the maps of ${scope.name}`);
+    for (const source of sourcesOf(spec, family)) {
+      if (getElement(socket, mapOf(source.name), address.bytes)?.comment !== comment) {
+        differences.push(`${formatAddress(address.bytes)} in map ${source.name} ${of} is missing`);
+      }
+      if (!hasRule(socket, postrouting, sourceRule(source))) missing(`the rule for map ${source.name}`);
+    }
+  }
+  return differences;
+}
