@@ -35,7 +35,7 @@ for family in ip ip6; do
   echo ${section}
   \${family}tables-save 2>/dev/null
   echo ${section}
-  [ ! -s /proc/net/\${family}_tables_names ] || \${family}tables-legacy-save
+  [ ! -e /proc/net/\${family}_tables_names ] || \${family}tables-legacy-save
 done
 echo ${section}
 cd /proc/sys/net; grep -rs . ipv4/conf ipv6/conf ipv4/ip_forward || true

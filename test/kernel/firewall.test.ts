@@ -1,0 +1,260 @@
+/**
+ * firewall: whose rules are whose, what stays and what goes, take-over from and to the reference plugin, and what is
+ * refused. Packets are in firewall-packets.test.ts.
+ */
+import { expect, test } from "bun:test";
+import { legacyPath } from "../support/legacy-iptables.ts";
+import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import { network } from "../support/network.ts";
+import { GO_PLUGINS } from "../support/plugins.ts";
+
+/** `c1` has the addresses that end in 1. */
+function own({ name, netnsPath }: Container) {
+  const last = name.slice(1);
+  const interfaces = [{ name: "br0" }, { name: `v${name}` }, { name: "eth0", sandbox: netnsPath }];
+  const ips = [`10.20.0.${last}/24`, `fd20::${last}/64`].map((address) => ({ interface: 2, address }));
+  return { prevResult: { cniVersion: "1.0.0", interfaces, ips } };
+}
+
+const conf = { type: "firewall", cniVersion: "1.0.0" };
+const backends = [
+  { name: "iptables", options: { backend: "iptables" }, env: undefined },
+  { name: "iptables of the older tables", options: { backend: "iptables" }, env: { PATH: legacyPath() } },
+  { name: "nftables", options: { backend: "nftables" }, env: undefined },
+];
+
+/** Everything there is in every form, without counts, handles and the empty tables that iptables leaves. */
+async function rules(machine: Machine): Promise<string[]> {
+  const text = await machine.sh(`
+    iptables-save; ip6tables-save
+    [ ! -e /proc/net/ip_tables_names ] || iptables-legacy-save
+    [ ! -e /proc/net/ip6_tables_names ] || ip6tables-legacy-save
+    nft list ruleset | sed -n '/^table inet/,$p'`);
+  return text.split("\n").map((line) => line.replace(/\[?\b\d+:\d+\]?/, "").replace(/packets \d+ bytes \d+/, ""))
+    .filter((line) => line !== "" && !/^(#|\*|COMMIT|:(INPUT|FORWARD|OUTPUT|PREROUTING|POSTROUTING) )/.test(line));
+}
+
+/** What is there for one container's addresses. */
+async function rulesOf(machine: Machine, last: number): Promise<number> {
+  const text = (await rules(machine)).join("\n");
+  return [...text.matchAll(new RegExp(`\\b(10\\.20\\.0\\.|fd20::)${last}\\b`, "g"))].length;
+}
+
+for (const { name, options, env } of backends) {
+  const open = (machine: Machine) =>
+    network(machine, { ...conf, ...options, cniVersion: "1.1.0" }, undefined, { own, env });
+
+  test(`${name}: ADD twice, CHECK, DEL twice`, async () => {
+    await using machine = await openMachine();
+    const [c1, c2] = [await machine.container(), await machine.container()];
+    const net = open(machine);
+    await net.add(c2);
+    const before = await rules(machine);
+    await net.add(c1);
+    const added = await rules(machine);
+    expect(await rulesOf(machine, 1)).toBe(name === "nftables" ? 2 : 4);
+    await net.add(c1);
+    expect(await rules(machine)).toEqual(added);
+    await net.check(c1);
+    await net.del(c1);
+    expect(await rules(machine)).toEqual(before);
+    await net.check(c2);
+    const { code, json } = await net.call("CHECK", c1);
+    expect([code, json.msg]).toEqual([1, expect.stringMatching(/10\.20\.0\.1.*fd20::1/)]);
+    expect(await rules(machine)).toEqual(before);
+    await net.del(c1);
+    await net.del(c2);
+    expect(await rulesOf(machine, 2)).toBe(0);
+    if (name === "nftables") expect(await rules(machine)).toEqual([]);
+  });
+
+  test(`${name}: a late DEL leaves an address to its next owner`, async () => {
+    await using machine = await openMachine();
+    const [c1, c2, c3] = [await machine.container(), await machine.container(), await machine.container()];
+    const net = open(machine), sameAddress = { conf: own(c1) };
+    const { prevResult } = own(c1);
+    await net.add(c1);
+    await net.add(c2, sameAddress);
+    await net.del(c1);
+    await net.check(c2);
+    // By its ledger, which is gone now, and restated.
+    await net.del(c1, { conf: { prevResult } });
+    await net.check(c2);
+    await net.add(c3, sameAddress);
+    await net.del(c2);
+    await net.check(c3);
+    await net.del(c3);
+    expect(await rulesOf(machine, 1)).toBe(0);
+  });
+
+  test(`${name}: DEL without ledger, prevResult, or the backend it was made by; GC`, async () => {
+    await using machine = await openMachine();
+    const [c1, c2, c3] = [await machine.container(), await machine.container(), await machine.container()];
+    const net = open(machine);
+    for (const one of [c1, c2, c3]) await net.add(one);
+    const other = options.backend === "iptables" ? "nftables" : "iptables";
+    await machine.sh("rm -r /run/patchbay");
+    await net.del(c1, { conf: { backend: other }, env: { ...env, CNI_NETNS: "" } });
+    expect(await rulesOf(machine, 1)).toBe(0);
+    await net.check(c2);
+    await net.gc([c3]);
+    // The older tables do not say whose a rule is, and the ledgers are gone.
+    if (name !== "iptables of the older tables") expect(await rulesOf(machine, 2)).toBe(0);
+    await net.check(c3);
+    await net.add(c1);
+    await net.gc([c3]);
+    expect(await rulesOf(machine, 1)).toBe(0);
+    await net.check(c3);
+    await net.del(c2);
+    await net.del(c3);
+    expect([await rulesOf(machine, 2), await rulesOf(machine, 3)]).toEqual([0, 0]);
+  });
+}
+
+test("iptables: rules that were saved and restored have no owner any more, and the ledgers tell", async () => {
+  await using machine = await openMachine();
+  const [c1, c2] = [await machine.container(), await machine.container()];
+  const net = network(machine, conf, undefined, { own });
+  await net.add(c1);
+  await net.add(c2);
+  const before = await rules(machine);
+  await machine.sh("iptables-save > /run/s; iptables -F; iptables -X; iptables-restore < /run/s");
+  expect(await rules(machine)).toEqual(before);
+  await net.add(c1);
+  expect(await rules(machine)).toEqual(before);
+  const late = await machine.container();
+  await net.add(late, { conf: own(c1) });
+  await net.del(c1);
+  await net.check(late);
+  await net.del(late);
+  await net.check(c2);
+  expect(await rulesOf(machine, 1)).toBe(0);
+  await net.del(c2);
+  expect(await rulesOf(machine, 2)).toBe(0);
+});
+
+/** What the release beside us writes for everybody with a policy, in the words of later ones. */
+const inLaterWords = (line: string) =>
+  line.replace(
+    /\(ingressPolicy: same-bridge\)(" -j (RETURN|DROP|CNI-ISOLATION-STAGE-1))$/,
+    "(ingressPolicy: same-bridge|isolated)$1",
+  );
+
+for (const ingressPolicy of ["open", "same-bridge"]) {
+  test(`iptables, ${ingressPolicy}: the same rules as the reference plugin's; it removes ours, and we its`, async () => {
+    const machines = [await openMachine(), await openMachine()] as const;
+    const [ours, theirs] = machines;
+    const bins = [undefined, GO_PLUGINS];
+    const open = (index: number, policy: string) =>
+      network(machines[index]!, { ...conf, ingressPolicy: policy }, bins[index], { own });
+    try {
+      const pairs: Container[][] = [];
+      for (const [index, machine] of machines.entries()) {
+        const pair = [await machine.container(), await machine.container()];
+        for (const one of pair) await open(index, ingressPolicy).add(one);
+        pairs.push(pair);
+      }
+      expect(await rules(ours)).toEqual((await rules(theirs)).map(inLaterWords));
+      // Each by the other's program, which has no record of them.
+      const byGo = network(ours, { ...conf, ingressPolicy }, GO_PLUGINS, { own });
+      const byUs = network(theirs, { ...conf, ingressPolicy: "open" }, undefined, { own });
+      for (const one of pairs[1]!) await byUs.check(one, { conf: own(one) });
+      for (const [machine, net, pair] of [[ours, byGo, pairs[0]!], [theirs, byUs, pairs[1]!]] as const) {
+        await net.del(pair[0]!, { conf: own(pair[0]!) });
+        expect([await rulesOf(machine, 1), await rulesOf(machine, 2)]).toEqual([0, 4]);
+        await net.del(pair[1]!, { conf: own(pair[1]!) });
+        expect(await rulesOf(machine, 2)).toBe(0);
+      }
+      expect(await rules(ours)).toEqual((await rules(theirs)).map(inLaterWords));
+    } finally {
+      for (const machine of machines) await machine[Symbol.asyncDispose]();
+    }
+  });
+}
+
+test("a container with version 4 alone leaves the tables of version 6 alone", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  const { prevResult } = own(container);
+  const net = network(machine, conf);
+  await net.add(container, { conf: { prevResult: { ...prevResult, ips: prevResult.ips.slice(0, 1) } } });
+  expect(await machine.sh("nft list tables")).toBe("table ip filter\n");
+  await net.del(container);
+});
+
+test("a policy that is not there any more is missed, and each rule is named", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  const net = network(machine, { ...conf, ingressPolicy: "same-bridge" }, undefined, { own });
+  await net.add(container);
+  await net.check(container);
+  await machine.sh("iptables -F CNI-ISOLATION-STAGE-2; ip6tables -D CNI-FORWARD -s fd20::1 -j ACCEPT");
+  const { msg } = (await net.call("CHECK", container)).json;
+  expect(msg.split("; ")).toEqual([
+    expect.stringMatching(/^expected iptables rule -A CNI-ISOLATION-STAGE-2 -o br0 .* -j DROP not found$/),
+    expect.stringMatching(/^expected iptables rule -A CNI-ISOLATION-STAGE-2 .* -j RETURN not found$/),
+    "expected ip6tables rule -A CNI-FORWARD -s fd20::1/128 -j ACCEPT not found",
+  ]);
+});
+
+const bridged = (name: string) => ({
+  prevResult: { ...own({ name: "c1", netnsPath: "/x" }).prevResult, interfaces: [{ name }] },
+});
+const refused: Record<string, { change: Record<string, unknown>; says: RegExp }> = {
+  "an unknown policy": { change: { ingressPolicy: "closed" }, says: /unknown ingress policy: "closed"/ },
+  "a policy without an interface": {
+    change: { ingressPolicy: "same-bridge", prevResult: { cniVersion: "1.0.0", ips: [{ address: "10.20.0.1/24" }] } },
+    says: /interface needs to be set for ingress policy "same-bridge", make sure to chain "firewall" plugin with/,
+  },
+  "a bridge without a name": { change: { ingressPolicy: "isolated", ...bridged("") }, says: /got empty bridge name/ },
+  "a bridge of two words": { change: { ingressPolicy: "isolated", ...bridged("br0 -j") }, says: /"br0 -j"/ },
+  "a bridge of two lines": {
+    change: { ingressPolicy: "isolated", ...bridged("br0\n-F") },
+    says: /cannot stand in a rule/,
+  },
+  "a bridge that is every link": { change: { ingressPolicy: "isolated", ...bridged("+") }, says: /"\+"/ },
+  "an admin chain of two words": {
+    change: { iptablesAdminChainName: "A -j B" },
+    says: /iptablesAdminChainName: "A -j B"/,
+  },
+  "an admin chain too long": { change: { iptablesAdminChainName: "A".repeat(29) }, says: /AAA" cannot be the name/ },
+  "an admin chain that is an option": { change: { iptablesAdminChainName: "-F" }, says: /"-F"/ },
+  "an admin chain that is ours": { change: { iptablesAdminChainName: "CNI-FORWARD" }, says: /has another meaning/ },
+  "an admin chain that is a target": { change: { iptablesAdminChainName: "DROP" }, says: /has another meaning/ },
+  "an admin chain that is a number": { change: { iptablesAdminChainName: 7 }, says: /iptablesAdminChainName.*7/ },
+  "no prevResult": { change: { prevResult: undefined }, says: /missing prevResult from earlier plugin/ },
+};
+
+test("what is wrong is refused with code 7, and nothing is changed", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  for (const backend of ["iptables", "nftables"]) {
+    const net = network(machine, { ...conf, backend }, undefined, { own });
+    for (const [name, { change, says }] of Object.entries(refused)) {
+      const { code, json } = await net.call("ADD", container, { conf: change });
+      expect({ name, code, error: json.code, msg: json.msg }).toEqual({
+        name,
+        code: 1,
+        error: 7,
+        msg: expect.stringMatching(says),
+      });
+      expect((await net.call("DEL", container, { conf: change })).code).toBe(
+        typeof change.iptablesAdminChainName === "number" ? 1 : 0,
+      );
+    }
+  }
+  expect(await machine.sh("nft list ruleset; find /run -path /run/netns -prune -o -type f -print")).toBe("");
+});
+
+test("STATUS: 50 where firewalld is asked for and does not run, and what is configured is looked at", async () => {
+  await using machine = await openMachine();
+  const status = async (change: Record<string, unknown>) => {
+    const net = network(machine, { ...conf, cniVersion: "1.1.0", ...change });
+    const { code, json } = await net.call("STATUS", undefined);
+    return code === 0 ? 0 : json.code;
+  };
+  expect(await status({})).toBe(0);
+  expect(await status({ backend: "nftables" })).toBe(0);
+  expect(await status({ backend: "firewalld" })).toBe(50);
+  expect(await status({ ingressPolicy: "closed" })).toBe(7);
+});
