@@ -1,0 +1,102 @@
+/** firewall by firewalld: a real message bus, and a service on it that keeps what it is told. */
+import { expect, test } from "bun:test";
+import { startBus, startFirewalld } from "../support/firewalld.ts";
+import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import { network } from "../support/network.ts";
+
+function own({ name, netnsPath }: Container) {
+  const last = name.slice(1);
+  const ips = [`10.20.0.${last}/24`, `fd20::${last}/64`].map((address) => ({ interface: 1, address }));
+  const interfaces = [{ name: "br0" }, { name: "eth0", sandbox: netnsPath }];
+  return { prevResult: { cniVersion: "1.1.0", interfaces, ips } };
+}
+
+const open = (machine: Machine, conf: Record<string, unknown> = {}) =>
+  network(machine, { type: "firewall", ...conf }, undefined, { own });
+const inZone = (last: number, zone: string) => [[`10.20.0.${last}/32`, zone], [`fd20::${last}/128`, zone]];
+
+test("where firewalld runs it is told, unless the configuration says otherwise", async () => {
+  await using machine = await openMachine();
+  const [c1, c2] = [await machine.container(), await machine.container()];
+  const net = open(machine);
+  await using _bus = await startBus(machine);
+  // A bus without it is like none.
+  await net.add(c1);
+  expect(await machine.sh("iptables-save")).toContain("-s 10.20.0.1/32 -j ACCEPT");
+  await net.del(c1);
+  await using firewalld = await startFirewalld(machine);
+  await net.add(c1);
+  expect(firewalld.sources()).toEqual(inZone(1, "trusted") as [string, string][]);
+  await net.add(c1);
+  await net.check(c1);
+  await open(machine, { firewalldZone: "work" }).add(c2);
+  expect(firewalld.sources()).toEqual([...inZone(1, "trusted"), ...inZone(2, "work")] as [string, string][]);
+  expect(await machine.sh("iptables-save")).not.toContain("10.20.0.");
+  expect((await net.call("STATUS", undefined)).code).toBe(0);
+  await net.del(c1);
+  await net.del(c1);
+  const missed = await net.call("CHECK", c1);
+  expect(missed.json.msg).toBe(
+    "failed to find the address 10.20.0.1/32 in trusted zone; failed to find the address fd20::1/128 in trusted zone",
+  );
+  await open(machine, { backend: "iptables" }).add(c1);
+  expect(firewalld.sources()).toEqual(inZone(2, "work") as [string, string][]);
+  // Restated, with another backend by now.
+  await machine.sh("rm -r /run/patchbay");
+  await open(machine, { backend: "iptables", firewalldZone: "work" }).del(c2, { conf: own(c2) });
+  expect(firewalld.sources()).toEqual([]);
+});
+
+test("a zone that firewalld refuses fails ADD, and nothing is left; a late DEL leaves an address to its next owner", async () => {
+  await using machine = await openMachine();
+  const [c1, c2] = [await machine.container(), await machine.container()];
+  await using _bus = await startBus(machine);
+  await using firewalld = await startFirewalld(machine);
+  const refused = await open(machine, { firewalldZone: "nonesuch" }).call("ADD", c1);
+  expect(refused.json.msg).toBe("failed to add the address 10.20.0.1/32 to nonesuch zone: INVALID_ZONE: nonesuch");
+  const net = open(machine);
+  await net.add(c1);
+  await net.add(c2, { conf: own(c1) });
+  await net.del(c1);
+  expect(firewalld.sources()).toHaveLength(2);
+  await net.del(c2);
+  expect(firewalld.sources()).toEqual([]);
+  expect(await machine.sh("find /run/patchbay -type f; nft list ruleset")).toBe("");
+});
+
+test("DEL works when firewalld or the bus is gone, and so does what went with them", async () => {
+  await using machine = await openMachine();
+  const [c1, c2] = [await machine.container(), await machine.container()];
+  const net = open(machine, { backend: "firewalld" });
+  const without = await net.call("ADD", c1);
+  expect(without.json.msg).toBe("firewalld cannot be reached: there is no D-Bus system bus");
+  {
+    await using _bus = await startBus(machine);
+    {
+      await using _firewalld = await startFirewalld(machine);
+      await net.add(c1);
+      await net.add(c2);
+    }
+    await net.del(c1);
+  }
+  await net.del(c2);
+  expect(await machine.sh("find /run/patchbay -type f")).toBe("");
+});
+
+test("an ingress policy is kept by iptables beside firewalld", async () => {
+  await using machine = await openMachine();
+  const c1 = await machine.container();
+  await using _bus = await startBus(machine);
+  await using firewalld = await startFirewalld(machine);
+  const net = open(machine, { ingressPolicy: "same-bridge" });
+  await net.add(c1);
+  expect(firewalld.sources()).toHaveLength(2);
+  const saved = await machine.sh("iptables-save");
+  expect(saved).toContain("-A CNI-ISOLATION-STAGE-2 -o br0");
+  expect(saved).not.toContain("CNI-FORWARD");
+  await net.check(c1);
+  await machine.sh("iptables -F CNI-ISOLATION-STAGE-2");
+  expect((await net.call("CHECK", c1)).json.msg).toMatch(/^expected iptables rule -A CNI-ISOLATION-STAGE-2 -o br0/);
+  await net.del(c1);
+  expect(firewalld.sources()).toEqual([]);
+});

@@ -1,0 +1,54 @@
+/** A message bus for a machine, by dbus-daemon(1), and on it a service that answers as firewalld does. */
+import { resolve } from "node:path";
+import type { Machine } from "./machine.ts";
+
+const CONFIG = `<busconfig>
+  <type>system</type>
+  <listen>unix:path=/run/dbus/system_bus_socket</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow user="*"/>
+    <allow own="*"/>
+    <allow send_destination="*" eavesdrop="true"/>
+    <allow eavesdrop="true"/>
+  </policy>
+</busconfig>`;
+
+export async function startBus(machine: Machine): Promise<AsyncDisposable> {
+  await machine.sh(`mkdir -p /run/dbus; cat > /run/dbus/bus.conf`, { stdin: CONFIG });
+  const daemon = machine.start(["dbus-daemon", "--config-file=/run/dbus/bus.conf", "--nofork", "--print-address"]);
+  await daemon.stdout.getReader().read();
+  return {
+    async [Symbol.asyncDispose]() {
+      daemon.kill();
+      await daemon.exited;
+    },
+  };
+}
+
+export interface Firewalld extends AsyncDisposable {
+  /** `[source, zone]` of all it was told, after its last change. */
+  sources(): [string, string][];
+}
+
+export async function startFirewalld(machine: Machine): Promise<Firewalld> {
+  const service = machine.start([process.execPath, resolve(import.meta.dir, "fake-firewalld.ts")]);
+  let last = "[]";
+  const { promise, resolve: ready, reject } = Promise.withResolvers<void>();
+  const reading = (async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of service.stdout) {
+      for (const line of decoder.decode(chunk).trim().split("\n")) line === "ready" ? ready() : last = line;
+    }
+    reject(new Error(await service.stderr.text()));
+  })();
+  await promise;
+  return {
+    sources: () => JSON.parse(last),
+    async [Symbol.asyncDispose]() {
+      await service.stdin.end();
+      await service.exited;
+      await reading;
+    },
+  };
+}
