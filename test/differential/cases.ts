@@ -3,6 +3,7 @@
  * with them. Nothing here says what is expected: the Go plugins do.
  */
 import type { Feature } from "../support/kernel-features.ts";
+import { firewalls } from "./firewall-cases.ts";
 
 /** `ADD c1` and the like, or `! command` for a shell command on the machine that must succeed. */
 export type StepText = `${string} c${number}` | `! ${string}`;
@@ -561,4 +562,4 @@ const protocols: Case[] = [
   }),
 ];
 
-export const cases: Case[] = [...loopback, ...bridges, ...hostLocals, ...statics, ...protocols];
+export const cases: Case[] = [...loopback, ...bridges, ...hostLocals, ...statics, ...firewalls, ...protocols];

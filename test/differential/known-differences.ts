@@ -30,6 +30,7 @@ export const knownDifferences: Record<string, KnownDifference> = {
       "protocol, cniVersion unknown",
       "protocol, cniVersion is no version",
       "protocol, cniVersion shortened",
+      "firewall, cniVersion 0.3.1",
     ],
   },
   "empty-dns-left-out": { lines: [/^- answer\.dns = \{\}$/], cases: "everywhere" },
@@ -89,6 +90,8 @@ export const knownDifferences: Record<string, KnownDifference> = {
       "protocol, ipam.routes without a prefix",
       "protocol, namespace missing",
       "protocol, namespace is a plain file",
+      "firewall, same-bridge without an interface",
+      "firewall, an unknown policy",
     ],
   },
   "default-route-given-once": {
@@ -165,6 +168,7 @@ export const knownDifferences: Record<string, KnownDifference> = {
       "bridge, an IPAM plugin that fails",
       "host-local, two IPv4 sets, 0.2.0",
       "host-local, requested address is no address",
+      "firewall, an unknown policy",
     ],
   },
   "check-tells-all-differences": {
@@ -252,6 +256,28 @@ export const knownDifferences: Record<string, KnownDifference> = {
       "protocol, ipam.routes of text",
       "protocol, ipam.routes without a prefix",
       "protocol, prevResult as text",
+      "firewall, an unknown policy",
     ],
+  },
+  "ingress-policies-of-later-releases": {
+    rewrites: [[
+      /^(host ip6?tables filter .*\(ingressPolicy: same-bridge)(\)" -j (RETURN|DROP|CNI-ISOLATION-STAGE-1))$/,
+      "$1|isolated$2",
+    ]],
+    cases: ["firewall, same-bridge"],
+  },
+  "firewall-rules-always-removed": {
+    lines: [/^- host ip6?tables filter #\d -A CNI-FORWARD -[sd] /],
+    cases: ["firewall, ADD twice, DEL without prevResult"],
+  },
+  "firewall-check-names-the-rule": {
+    rewrites: [
+      [/^(answer\.msg = "expected )rule \[(.*)\] not found"$/, '$1iptables rule -A CNI-FORWARD $2 not found"'],
+      [
+        /^(answer\.msg = "expected )FORWARD rule \[(.*) --comment (.*) -j (\S+)\] not found"$/,
+        '$1iptables rule -A FORWARD $2 --comment \\"$3\\" -j $4 not found"',
+      ],
+    ],
+    cases: ["firewall, CHECK after a rule went", "firewall, CHECK after the jump went"],
   },
 };
