@@ -10,7 +10,7 @@ import type { Container } from "../engine/host.ts";
 import { errnoText } from "../ffi/errno.ts";
 import { awaitChange } from "../ffi/netlink/await-change.ts";
 import { isNetlinkError, type NetlinkSocket } from "../ffi/netlink/socket.ts";
-import { addAddress, familyOf, listAddresses } from "../ffi/netlink/route/address.ts";
+import { addAddress, delAddress, familyOf, listAddresses } from "../ffi/netlink/route/address.ts";
 import { getLink, linkIndex, setLink } from "../ffi/netlink/route/link.ts";
 import { addRoute, describeRoute, isSameRoute, type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
 import { AF_INET6, RT_TABLE_UNSPEC, RTNLGRP_IPV6_IFADDR } from "../ffi/netlink/uapi/rtnetlink.ts";
@@ -91,11 +91,23 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
       throw new Error(`${ifName} has other addresses, as if it were another attachment's`);
     }
     if (missing.some((address) => address.includes(":"))) inside(() => enableV6(ifName));
-    for (const address of missing) {
-      addAddress(socket, link.index, prefixOf(address), { skipDad: !spec.detectDuplicates });
-    }
+    for (const address of missing) give(address);
     if (!link.up) setLink(socket, link, { up: true });
-    for (const route of missingRoutes(spec, link.index, socket)) addRouteTold(host.container!, ifName, route);
+    try {
+      addRoutes(missingRoutes(spec, link.index, socket));
+    } catch {
+      // They were flushed together with those of the kernel, which come with the addresses.
+      for (const { address } of spec.addresses) delAddress(socket, link.index, prefixOf(address));
+      for (const { address } of spec.addresses) give(address);
+      addRoutes(missingRoutes(spec, link.index, socket));
+    }
+
+    function give(address: string): void {
+      addAddress(socket, link!.index, prefixOf(address), { skipDad: !spec.detectDuplicates });
+    }
+    function addRoutes(routes: KernelRoute[]): void {
+      for (const route of routes) addRouteTold(host.container!, ifName, route);
+    }
   },
   describe: ({ ifName, addresses }) =>
     `${addresses.map(({ address }) => address).join(", ") || "link up"} on ${ifName}`,

@@ -17,7 +17,7 @@ function specOf(number: number, change: Record<string, unknown> = {}) {
 }
 
 const step = (verb: Step["verb"]) => (spec: unknown): Step => ({ verb, kind: "mac-spoof-check", spec });
-const apply = step("apply"), verify = step("verify"), remove = step("remove");
+const apply = step("apply"), verify = step("verify"), repair = step("repair"), remove = step("remove");
 
 async function ruleset(machine: Machine): Promise<string> {
   return (await machine.sh("nft list ruleset")).replace(/packets \d+ bytes \d+/g, "");
@@ -94,6 +94,30 @@ it("rules that somebody altered are told", async () => {
   expect(await drive(machine, [verify(specOf(1))])).toEqual([
     ["chain prerouting of table bridge patchbay_macspoofchk has other rules than it should"],
   ]);
+});
+
+it("what others removed is put back, and what is right stays", async () => {
+  await using machine = await openMachine();
+  const [one, two] = [specOf(1), specOf(2)];
+  await drive(machine, [apply(one), apply(two)]);
+  const before = await ruleset(machine);
+  const lines = (text: string) => text.split("\n").map((line) => line.trim()).sort();
+  const table = "bridge patchbay_macspoofchk";
+  const breakages = [
+    "nft flush ruleset",
+    `nft flush chain ${table} prerouting`,
+    `nft flush set ${table} allowed`,
+    `nft flush map ${table} guarded`,
+    `nft flush chain ${table} prerouting; nft flush map ${table} guarded; nft flush set ${table} allowed`,
+  ];
+  for (const breakage of breakages) {
+    await machine.sh(breakage);
+    expect(await drive(machine, [repair(one), repair(two), verify(one), verify(two)]))
+      .toEqual(["repaired", "repaired", [], []]);
+    expect(lines(await ruleset(machine))).toEqual(lines(before));
+  }
+  await drive(machine, [remove(one), remove(two)]);
+  expect(await ruleset(machine)).toBe("");
 });
 
 it("the reference plugin's chains count as the check, and are removed with it", async () => {

@@ -15,6 +15,9 @@ const outcomes = steps.map(({ verb, kind, spec, network, valid }): unknown => {
         return each.apply(spec, host) ?? "applied";
       case "verify":
         return each.verify(spec, host);
+      case "repair":
+        each.repair!(spec, host);
+        return "repaired";
       case "remove":
         each.remove(spec, host);
         return "removed";

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import type { Machine } from "./machine.ts";
 
 export interface Step {
-  verb: "apply" | "verify" | "remove" | "sweep";
+  verb: "apply" | "verify" | "repair" | "remove" | "sweep";
   kind: string;
   spec?: unknown;
   /** For `sweep`: the network, and the containers that stay. */
@@ -11,7 +11,10 @@ export interface Step {
   valid?: string[];
 }
 
-/** Runs the steps in one process. Answers for each "applied", the differences, "removed", "swept", or the error's text. */
+/**
+ * Runs the steps in one process. Answers for each "applied", the differences, "repaired", "removed", "swept", or the
+ * error's text.
+ */
 export async function drive(machine: Machine, steps: Step[], env: Record<string, string> = {}): Promise<unknown[]> {
   const command = [process.execPath, resolve(import.meta.dir, "resource-driver.ts")];
   const { code, stdout, stderr } = await machine.run(command, { stdin: JSON.stringify(steps), env });
