@@ -10,7 +10,7 @@
 import { CniError, INTERNAL } from "../cni/error.ts";
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
-import { EEXIST } from "../ffi/errno.ts";
+import { EBUSY, EEXIST, EINVAL } from "../ffi/errno.ts";
 import {
   addLink,
   delLink,
@@ -101,8 +101,8 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
     const told: Record<string, unknown> = link.kindData ? { ...formats[type.kind]().settings(link.kindData) } : {};
     for (const [key, wanted] of Object.entries(type.settings)) {
       const is = told[key];
-      // Old kernels do not tell everything.
-      if (is === undefined || is === wanted) continue;
+      // Not everything is asked for, and old kernels do not tell everything.
+      if (wanted === undefined || is === undefined || is === wanted) continue;
       differences.push(`container ${type.kind} ${key} ${is} does not match expected value: ${wanted}`);
     }
     return differences;
@@ -149,7 +149,14 @@ function taken({ ifName, type }: ContainerLinkSpec, cause: unknown): CniError {
   );
 }
 
+/** What the kernel has no words for. */
+const hints: Record<number, string> = {
+  [EBUSY]: "the master belongs to a bridge or bond, or carries links of a kind that excludes this one",
+  [EINVAL]: "the master is no Ethernet link, or one in mode passthru is there or is to be its only one",
+};
+
 function refused({ type, master }: ContainerLinkSpec, reason: string, cause?: unknown): CniError {
   const on = master === undefined ? "" : ` on "${master.name}"`;
-  return new CniError(INTERNAL, `failed to create ${type.kind}${on}: ${reason}`, "", { cause });
+  const hint = master !== undefined && isNetlinkError(cause) && cause.text === "" ? hints[cause.errno] : "";
+  return new CniError(INTERNAL, `failed to create ${type.kind}${on}: ${reason}`, hint, { cause });
 }

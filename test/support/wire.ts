@@ -33,3 +33,10 @@ export const wireIpam = {
   ],
   routes: [{ dst: "192.168.0.0/16" }],
 };
+
+/** As ip(8) describes a link in the container. */
+// deno-lint-ignore no-explicit-any
+export async function linkIn(machine: Machine, container: Container, name = "eth0"): Promise<any> {
+  const { code, stdout } = await machine.run(["ip", "-j", "-d", "link", "show", name], { in: container });
+  return code === 0 ? JSON.parse(stdout)[0] : undefined;
+}
