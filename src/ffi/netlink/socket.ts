@@ -48,8 +48,8 @@ const MSG_DONTWAIT = 0x40;
 const DUMP_ATTEMPTS = 5;
 /** Twice what the kernel puts into one datagram of a dump. A longer one is an error, never a shorter answer. */
 const RECEIVE_BYTES = 64 * 1024;
-/** What every kernel's default send buffer (net.core.wmem_default, 208 KiB) takes. */
-const SEND_BYTES = 128 * 1024;
+/** What fits into the send buffer that libnl asks for, which is smaller than the kernel's default. */
+const SEND_BYTES = 32 * 1024;
 
 /** What the kernel said no to, and why, in its own words where it gave any. */
 export class NetlinkError extends Error {

@@ -240,8 +240,9 @@ export function verify(host: NetfilterHost, spec: PortMappingsSpec): string[] {
     const missing = (where: string, rule: Rule) =>
       differences.push(`${tool} rule -A ${where} ${ruleText(rule)} not found in table nat`);
     const rules = table.rules(chain), jumps = table.jumps(DNAT, chain);
-    for (const rule of rulesOf(spec, family)) if (!isAmong(rule, rules)) missing(chain, rule);
-    for (const rule of entriesOf(spec, family)) if (!isAmong(rule, jumps)) missing(DNAT, rule);
+    const wanted = rulesOf(spec, family), entries = entriesOf(spec, family);
+    if (!areSame(wanted, rules)) { for (const rule of wanted) if (!isAmong(rule, rules)) missing(chain, rule); }
+    if (!areSame(entries, jumps)) { for (const rule of entries) if (!isAmong(rule, jumps)) missing(DNAT, rule); }
     for (const { chain: where, rule } of sharedOf(spec)) {
       if (!table.hasChain(where) || !isThere(table, where, rule)) missing(where, rule);
     }

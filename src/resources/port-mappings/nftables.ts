@@ -53,6 +53,7 @@ import { protocolFamily, transportProtocolInto } from "../../ffi/netlink/nftable
 import { destinationNat } from "../../ffi/netlink/nftables/expr/nat.ts";
 import { countIn, countsIn } from "../../ffi/netlink/nftables/expr/objref.ts";
 import { destinationAddress, destinationPortInto } from "../../ffi/netlink/nftables/expr/payload.ts";
+import { registerAt } from "../../ffi/netlink/nftables/expr/register.ts";
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
 import { counterUse, createCounter, delCounter } from "../../ffi/netlink/nftables/object.ts";
 import { addRule, delRule, insertRule, listRules } from "../../ffi/netlink/nftables/rule.ts";
@@ -86,7 +87,6 @@ import {
   NFPROTO_INET,
   NFPROTO_IPV4,
   NFPROTO_IPV6,
-  NFT_REG32_00,
 } from "../../ffi/netlink/uapi/nf-tables.ts";
 import { compareAddresses, formatAddress, formatPrefix, networkOf, type Prefix } from "../../net/address.ts";
 import type { Owner } from "../../engine/resource.ts";
@@ -174,13 +174,13 @@ function sourcesOf(spec: PortMappingsSpec, family: 4 | 6): Source[] {
 function scopeRules(scope: Scope): Expression[][] {
   const { size, conditions } = scope;
   const rule = (kind: string, withAddress: boolean, withPort: boolean): Expression[] => {
-    const next = NFT_REG32_00 + (withAddress ? size / 4 : 0);
+    const words = withAddress ? size / 4 : 0;
     return [
       ...ofFamily(size),
       ...conditions === undefined ? [] : conditionExpressions(conditions),
       ...withAddress ? [destinationAddress(size)] : [],
-      transportProtocolInto(next),
-      destinationPortInto(next + 1),
+      transportProtocolInto(registerAt(words)),
+      destinationPortInto(registerAt(words + 1)),
       valueIn(inScope(kind, scope)),
       destinationNat(size, { withPort }),
     ];

@@ -9,7 +9,6 @@ import {
   NFPROTO_IPV4,
   NFPROTO_IPV6,
   NFT_NAT_DNAT,
-  NFT_REG32_00,
   NFT_REG_1,
   NFTA_NAT_FAMILY,
   NFTA_NAT_REG_ADDR_MIN,
@@ -17,6 +16,7 @@ import {
   NFTA_NAT_TYPE,
 } from "../../uapi/nf-tables.ts";
 import { type Expression, expression } from "./expression.ts";
+import { registerAt } from "./register.ts";
 
 const nat = expression(
   "nat",
@@ -33,6 +33,6 @@ export function destinationNat(addressLength: number, { withPort }: { withPort: 
     type: NFT_NAT_DNAT,
     family: addressLength === 4 ? NFPROTO_IPV4 : NFPROTO_IPV6,
     address: NFT_REG_1,
-    port: withPort ? NFT_REG32_00 + addressLength / 4 : undefined,
+    port: withPort ? registerAt(addressLength / 4) : undefined,
   });
 }

@@ -1,0 +1,291 @@
+/** portmap by its verbs: what is written, refused, found and left, for each backend and beside the reference plugin. */
+import { expect, test } from "bun:test";
+import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import { network } from "../support/network.ts";
+import { GO_PLUGINS } from "../support/plugins.ts";
+
+const backends = ["nftables", "iptables"] as const;
+
+/** A machine with a bridge, on which the containers of these tests would be. */
+async function openHost(): Promise<Machine> {
+  const machine = await openMachine();
+  await machine.sh(
+    "ip link add br0 type bridge; for each in 10.20.0.1/16 10.21.0.1/16 10.22.0.1/16 fd20::1/64; do ip address add $each dev br0; done; ip link set br0 up",
+  );
+  return machine;
+}
+
+/** What a bridge plugin would have answered for the container c1, c2 and so on. */
+function attachedTo(bridge: string, { netnsPath, name }: Container, net = "20", ifName = "eth0") {
+  const number = 10 + Number(name.slice(1));
+  return {
+    cniVersion: "1.0.0",
+    interfaces: [{ name: bridge }, { name: `veth${number}` }, { name: ifName, sandbox: netnsPath }],
+    ips: [
+      { address: `10.${net}.0.${number}/16`, gateway: `10.${net}.0.1`, interface: 2 },
+      { address: `fd${net}::${number}/64`, gateway: `fd${net}::1`, interface: 2 },
+    ],
+  };
+}
+
+const tcp = (hostPort: number, containerPort = 80, more: Record<string, unknown> = {}) => ({
+  hostPort,
+  containerPort,
+  protocol: "tcp",
+  ...more,
+});
+
+function mapped(...portMappings: object[]) {
+  return { conf: { runtimeConfig: { portMappings } } };
+}
+
+function portmap(machine: Machine, conf: Record<string, unknown> = {}, bin?: string) {
+  return network(machine, { type: "portmap", cniVersion: "1.0.0", ...conf }, bin, {
+    own: (container) => ({ prevResult: attachedTo("br0", container) }),
+  });
+}
+
+/** The rule set without what counts, and without what iptables leaves behind empty. */
+async function ruleset(machine: Machine): Promise<string> {
+  const text = await machine.sh("nft list ruleset");
+  return text.replace(/^# Warning.*\n/gm, "").replace(/packets \d+ bytes \d+/g, "");
+}
+
+const inMaps = async (machine: Machine) => {
+  const text = await machine.sh("nft list table inet patchbay_portmap 2>/dev/null || true");
+  return [...text.matchAll(/(\S+ \. \S+(?: \. \S+)?) comment "id: ctr-(\w+),[^"]*" : ([^\s,]+(?: \. [^\s,]+)?)/g)]
+    .filter(([, key]) => !key!.startsWith("0x")).map(([, key, owner, value]) => `${key} → ${value} (${owner})`)
+    .sort();
+};
+
+test("nftables: what was added twice is there once, and nothing is left after DEL, byte for byte", async () => {
+  await using machine = await openHost();
+  await machine.sh("nft 'table inet theirs { chain c { type filter hook input priority 0; counter; }; }'");
+  const before = await ruleset(machine), route = "cat /proc/sys/net/ipv4/conf/br0/route_localnet";
+  const [one, two] = [await machine.container(), await machine.container()];
+  const net = portmap(machine, { cniVersion: "1.1.0", backend: "nftables" });
+  const result = await net.add(one, mapped(tcp(8080), tcp(53, 5353, { protocol: "udp", hostIP: "192.0.2.1" })));
+  expect(result).toEqual({ ...attachedTo("br0", one), cniVersion: "1.1.0" });
+  const first = await ruleset(machine);
+  await net.add(one, mapped(tcp(8080), tcp(53, 5353, { protocol: "udp", hostIP: "192.0.2.1" })));
+  expect(await ruleset(machine)).toBe(first);
+  expect(await inMaps(machine)).toEqual([
+    "192.0.2.1 . udp . 53 → 10.20.0.11 . 5353 (c1)",
+    "tcp . 8080 → 10.20.0.11 . 80 (c1)",
+    "tcp . 8080 → fd20::11 . 80 (c1)",
+  ]);
+  await net.add(two, mapped(tcp(8081)));
+  await net.check(one, mapped(tcp(8080), tcp(53, 5353, { protocol: "udp", hostIP: "192.0.2.1" })));
+  expect(await machine.sh(route)).toBe("1\n");
+  await net.del(two, mapped(tcp(8081)));
+  expect(await ruleset(machine)).toBe(first);
+  await net.del(one);
+  await net.del(one);
+  expect(await ruleset(machine)).toBe(before);
+  expect(await machine.sh(route)).toBe("0\n");
+  // The listing is one that nft reads.
+  await machine.sh(`printf '%s' "$RULES" | nft -c -f -`, { env: { RULES: first } });
+});
+
+test("iptables: the chains that all share are what is left after DEL, as by the reference plugin", async () => {
+  await using machine = await openHost();
+  const mappings = mapped(tcp(8080), tcp(8443, 443), tcp(53, 5353, { protocol: "udp" }));
+  const saved = (on: Machine) =>
+    on.sh("iptables-save -t nat; ip6tables-save -t nat").then((text) =>
+      text.replace(/^#.*\n/gm, "").replace(/ \[\d+:\d+\]/g, "")
+    );
+  await using other = await openHost();
+  const [ours, theirs] = [await machine.container(), await other.container()];
+  const net = portmap(machine, { backend: "iptables" }), reference = portmap(other, {}, GO_PLUGINS);
+  await net.add(ours, mappings);
+  await reference.add(theirs, mappings);
+  expect(await saved(machine)).toBe(await saved(other));
+  const there = await ruleset(machine);
+  await net.add(ours, mappings);
+  expect(await ruleset(machine)).toBe(there);
+  await net.check(ours, mappings);
+  await net.del(ours);
+  await reference.del(theirs, mappings);
+  expect(await saved(machine)).toBe(await saved(other));
+  expect(await saved(machine)).not.toMatch(/CNI-DN/);
+});
+
+test("nftables: a port has one holder, who is named, and nothing is changed", async () => {
+  await using machine = await openHost();
+  const [one, two] = [await machine.container(), await machine.container()];
+  const net = portmap(machine, { backend: "nftables" });
+  const range = Array.from({ length: 100 }, (_, index) => tcp(9000 + index, 9000 + index));
+  await net.add(one, mapped(tcp(8080), ...range));
+  const before = await ruleset(machine);
+  const refused = async (...portMappings: object[]) => {
+    const { json } = await net.call("ADD", two, mapped(...portMappings));
+    expect(await ruleset(machine)).toBe(before);
+    expect(await machine.sh("find /run/patchbay -name '*c2*'")).toBe("");
+    return `${json.code} ${json.msg}; ${json.details}`;
+  };
+  const holder = "taken by container ctr-c1, interface eth0 of network net; it leads to";
+  expect(await refused(tcp(8000), tcp(8080))).toMatch(`999 host port 8080/tcp is ${holder} 10.20.0.11:80;`);
+  expect(await refused(tcp(9050))).toMatch(`host port 9050/tcp is ${holder} 10.20.0.11:9050;`);
+  expect(
+    await refused(...range.slice(90), ...Array.from({ length: 20 }, (_, index) => tcp(9100 + index, 9100 + index))),
+  )
+    .toMatch(`host port 9090/tcp is ${holder} 10.20.0.11:9090;`);
+  expect(await refused(...Array.from({ length: 100 }, (_, index) => tcp(8050 + index, 8050 + index))))
+    .toMatch(`host port 8080/tcp is ${holder} 10.20.0.11:80;`);
+  // Another protocol, or an address by itself, is another port.
+  await net.add(two, mapped(tcp(8080, 80, { protocol: "udp" }), tcp(8080, 80, { hostIP: "192.0.2.1" })));
+  expect(await inMaps(machine)).toEqual([
+    "192.0.2.1 . tcp . 8080 → 10.20.0.12 . 80 (c2)",
+    "tcp . 8080 → 10.20.0.11 . 80 (c1)",
+    "tcp . 8080 → fd20::11 . 80 (c1)",
+    "tcp . 9000-9099 → 10.20.0.11 (c1)",
+    "tcp . 9000-9099 → fd20::11 (c1)",
+    "udp . 8080 → 10.20.0.12 . 80 (c2)",
+    "udp . 8080 → fd20::12 . 80 (c2)",
+  ]);
+  await net.del(one);
+  await net.del(two);
+  expect(await machine.sh("nft list ruleset")).toBe("");
+});
+
+for (const backend of backends) {
+  // With rules the kernel looks at each of the container's for every fifteen ports.
+  const count = backend === "nftables" ? 10_000 : 2000;
+  test(`${backend}: ${count} mappings of one container`, async () => {
+    await using machine = await openHost();
+    const container = await machine.container();
+    const net = portmap(machine, { backend });
+    const many = mapped(...Array.from({ length: count }, (_, index) => tcp(10_000 + index, 20_000 + index % 7000)));
+    await net.add(container, many);
+    await net.check(container, many);
+    await net.add(container, many);
+    expect((await machine.sh("nft list ruleset | grep -c 10.20.0.11")).trim()).toMatch(/^\d{4,5}$/);
+    await net.del(container, many);
+    expect(await machine.sh("nft list ruleset")).not.toMatch(/10\.20\.0|CNI-DN|patchbay/);
+  });
+
+  test(`${backend}: DEL finds everything without ledger, namespace, prevResult or mappings`, async () => {
+    await using machine = await openHost();
+    const left = [await machine.container(), await machine.container(), await machine.container()];
+    const neighbour = await machine.container();
+    const net = portmap(machine, { backend, cniVersion: "1.1.0" });
+    for (const [index, each] of left.entries()) await net.add(each, mapped(tcp(8080 + index)));
+    await machine.sh("rm -rf /run/patchbay");
+    await net.add(neighbour, mapped(tcp(9000)));
+    const stays = async () => expect(await machine.sh("nft list ruleset")).toMatch(/10\.20\.0\.14/);
+    await net.del(left[0]!, mapped(tcp(8080)));
+    await stays();
+    const other = backend === "nftables" ? "iptables" : "nftables";
+    await net.del(left[1]!, { conf: { prevResult: undefined, backend: other }, env: { CNI_NETNS: "" } });
+    await stays();
+    await net.gc([neighbour]);
+    await stays();
+    expect(await machine.sh("nft list ruleset")).not.toMatch(/10\.20\.0\.1[123]\b|CNI-DN.*c[123]\b|ctr-c[123]/);
+    await net.check(neighbour, mapped(tcp(9000)));
+    await machine.sh("rm -rf /run/patchbay");
+    await net.del(neighbour, { conf: { prevResult: undefined }, env: { CNI_NETNS: "" } });
+    expect(await machine.sh("nft list ruleset")).not.toMatch(/10\.20\.0|CNI-DN|ctr-|patchbay/);
+  });
+
+  test(`${backend}: CHECK misses what others removed, and repair puts it back`, async () => {
+    await using machine = await openHost();
+    const container = await machine.container();
+    const net = portmap(machine, { backend });
+    await net.add(container, mapped(tcp(8080)));
+    const before = await ruleset(machine);
+    await machine.sh("nft flush ruleset; echo 0 > /proc/sys/net/ipv4/conf/br0/route_localnet");
+    const { json } = await net.call("CHECK", container, mapped(tcp(8080)));
+    expect(json.msg).toMatch(/route_localnet is not 1/);
+    expect(json.msg).toMatch(
+      backend === "nftables" ? /host port 8080\/tcp \(map ports_ipv4 .* is missing/ : /CNI-DN-/,
+    );
+    await machine.sh("rm -rf /run/patchbay");
+    await net.add(container, mapped(tcp(8080)));
+    expect(await ruleset(machine)).toBe(before);
+  });
+
+  test(`${backend}: two networks of one container, and two interfaces, go one by one`, async () => {
+    await using machine = await openHost();
+    const container = await machine.container();
+    const first = portmap(machine, { backend }), second = portmap(machine, { backend, name: "other" });
+    const apart = { conf: { ...mapped(tcp(8081)).conf, prevResult: attachedTo("br0", container, "21") } };
+    const other = attachedTo("br0", container, "20", "eth1");
+    other.ips = [{ address: "10.22.0.11/16", gateway: "10.22.0.1", interface: 2 }];
+    const eth1 = (change: object) => ({
+      ifName: "eth1",
+      conf: { ...mapped(tcp(8082)).conf, prevResult: other, ...change },
+    });
+    await first.add(container, mapped(tcp(8080)));
+    await second.add(container, apart);
+    await first.add(container, eth1({}));
+    await second.del(container, apart);
+    await first.check(container, mapped(tcp(8080)));
+    await first.check(container, eth1({}));
+    await first.del(container, mapped(tcp(8080)));
+    await first.check(container, eth1({}));
+    await first.del(container, eth1({}));
+    expect(await machine.sh("nft list ruleset")).not.toMatch(/CNI-DN|patchbay/);
+  });
+}
+
+const wrong: [name: string, conf: Record<string, unknown>, message: RegExp][] = [
+  ["port 0", mapped(tcp(0)).conf, /^failed to parse config: Invalid host port number: 0$/],
+  ["port 65536", mapped(tcp(65536)).conf, /Invalid host port number: 65536$/],
+  ["no container port", mapped({ hostPort: 80 }).conf, /Invalid container port number: 0$/],
+  [
+    "a protocol without ports",
+    mapped(tcp(80, 80, { protocol: "icmp" })).conf,
+    /"protocol": "icmp" is not tcp, udp or sctp/,
+  ],
+  ["shell in the protocol", mapped(tcp(80, 80, { protocol: "tcp -j ACCEPT" })).conf, /"protocol": "tcp -j accept"/],
+  ["no address", mapped(tcp(80, 80, { hostIP: "300.0.0.1" })).conf, /"hostIP": "300.0.0.1" is not an IP address/],
+  ["a port twice", mapped(tcp(80, 80), tcp(80, 81)).conf, /host port 80\/tcp is mapped twice$/],
+  ["an unknown backend", { backend: "ipfw" }, /unrecognized backend "ipfw"$/],
+  ["a bit there is none", { markMasqBit: 32 }, /MasqMarkBit must be between 0 and 31$/],
+  [
+    "two marks",
+    { markMasqBit: 3, externalSetMarkChain: "X" },
+    /Cannot specify externalSetMarkChain and markMasqBit$/,
+  ],
+  ["a chain that is none", { externalSetMarkChain: "X -j ACCEPT" }, /"externalSetMarkChain": "X -j ACCEPT"/],
+  [
+    "nft for iptables",
+    { backend: "iptables", conditionsV4: ["ip", "saddr", "10.0.0.0/8"] },
+    /iptables backend was requested but configuration contains nftables-specific options \[conditionsV4\]$/,
+  ],
+  [
+    "iptables for nft",
+    { backend: "nftables", conditionsV4: ["-s", "10.0.0.0/8"] },
+    /nftables backend was requested but configuration contains iptables-specific options \[conditionsV4\]$/,
+  ],
+  [
+    "a condition that is no rule",
+    { conditionsV4: ["-j", "ACCEPT"] },
+    /"conditionsV4": "-j" is not a condition known here$/,
+  ],
+  [
+    "shell in a condition",
+    { conditionsV6: ["ip6 saddr $(reboot)"] },
+    /"conditionsV6": "\$\(reboot\)" is no address of IPv6$/,
+  ],
+  ["the other family", { conditionsV6: ["-s", "10.0.0.0/8"] }, /"10.0.0.0\/8" is no address of IPv6$/],
+  ["a condition twice", { conditionsV4: ["-s", "10.0.0.1", "-s", "10.0.0.2"] }, /two conditions on the source$/],
+];
+
+test("what is wrong is refused with the key and the value, and nothing is changed", async () => {
+  await using machine = await openHost();
+  const container = await machine.container();
+  for (const [name, conf, message] of wrong) {
+    const { json } = await portmap(machine).call("ADD", container, { conf: { ...mapped(tcp(80)).conf, ...conf } });
+    expect([name, json.code, json.msg]).toEqual([name, 7, expect.stringMatching(message)]);
+  }
+  const { json } = await portmap(machine).call("ADD", container, { conf: { prevResult: undefined } });
+  expect([json.code, json.msg]).toEqual([7, "must be called as chained plugin"]);
+  expect(await machine.sh("nft list ruleset; find /run/patchbay -type f 2>/dev/null || true")).toBe("");
+  // containerd writes the keys so.
+  const folded = {
+    runtimeConfig: { PortMappings: [{ HostPort: 80, ContainerPort: 8080, Protocol: "TCP", HostIP: "" }] },
+  };
+  await portmap(machine).add(container, { conf: folded });
+  expect(await machine.sh("iptables -t nat -S")).toMatch("--to-destination 10.20.0.11:8080");
+});
