@@ -17,9 +17,10 @@ export interface LeaseDirectory extends Disposable {
   files(): Record<string, string>;
 }
 
+/** A new one, which goes with its disposal, or the one named in the options, which stays. */
 export function leaseDirectory(options: Partial<StoreOptions> = {}): LeaseDirectory {
-  const top = mkdtempSync(join(tmpdir(), "patchbay-leases-"));
-  const path = options.directory ?? join(top, "net");
+  const top = options.directory === undefined ? mkdtempSync(join(tmpdir(), "patchbay-leases-")) : undefined;
+  const path = options.directory ?? join(top!, "net");
   const reports: string[] = [];
   const report = (note: string) => void reports.push(note);
   return {
@@ -27,7 +28,7 @@ export function leaseDirectory(options: Partial<StoreOptions> = {}): LeaseDirect
     options: { directory: path, keep: false, quarantineSeconds: 0, report, ...options },
     reports,
     files: () => leaseFiles(path),
-    [Symbol.dispose]: () => rmSync(top, { recursive: true, force: true }),
+    [Symbol.dispose]: () => top === undefined ? undefined : rmSync(top, { recursive: true, force: true }),
   };
 }
 
