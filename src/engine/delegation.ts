@@ -61,8 +61,9 @@ export function delegationKind(invocation: Invocation): ResourceKind<Delegation,
     },
     remove(spec, host) {
       pass(withPrevResult(spec, invocation), "DEL", host);
-      // Who needs the file still finds it until here, and another attachment's may have its name.
-      if (readTextFile(spec.keptIn) === spec.stdin) removeFile(spec.keptIn);
+      // Until here, whoever tries again finds it. Another attachment's may have its name; a crash may have cut ours off.
+      const kept = readTextFile(spec.keptIn);
+      if (kept !== undefined && spec.stdin.startsWith(kept)) removeFile(spec.keptIn);
     },
     describe: ({ type }) => `what ${type} makes`,
   };

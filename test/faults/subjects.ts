@@ -67,6 +67,13 @@ export const subjects: Subject[] = [
     name: "bridge",
     conf: { type: "bridge", bridge: "br0", isDefaultGateway: true, ipMasq: true, ...spoofGuard, ipam },
   },
+  {
+    name: "macvlan",
+    conf: { type: "macvlan", master: "m0", ipam },
+    prepare: master,
+    sharesNothing: true,
+    every: 2,
+  },
   { name: "host-device", conf: { type: "host-device", ipam }, own: ownDevice, prepare: device, sharesNothing: true },
   {
     name: "flannel",
@@ -117,10 +124,21 @@ function pairResult({ name, netnsPath }: Container) {
   return { prevResult: { cniVersion: "1.1.0", interfaces, ips: [{ interface: 1, address: "10.20.0.5/24" }] } };
 }
 
+/** One for all. Its IPv6 addresses would come up to a second later. */
+function master(): string {
+  return `
+    test -e /sys/class/net/m0 || {
+      sysctl -qw net.ipv6.conf.default.disable_ipv6=1
+      ip link add m0 type veth peer name m1; ip link set m1 up; ip link set m0 up
+      sysctl -qw net.ipv6.conf.default.disable_ipv6=0
+    }`;
+}
+
 function device({ name }: Container): string {
   return `
     ip link add far${name} type veth peer name dev${name}
-    ip link set far${name} addrgenmode none up
+    echo 1 >/proc/sys/net/ipv6/conf/far${name}/disable_ipv6
+    ip link set far${name} up
     ip link set dev${name} mtu 1300 alias "cable ${name}"`;
 }
 
