@@ -74,6 +74,13 @@ export const subjects: Subject[] = [
     sharesNothing: true,
     every: 2,
   },
+  {
+    name: "macvlan",
+    conf: { type: "macvlan", master: "m0", ipam },
+    prepare: master,
+    sharesNothing: true,
+    every: 2,
+  },
   { name: "host-device", conf: { type: "host-device", ipam }, own: ownDevice, prepare: device, sharesNothing: true },
   {
     name: "flannel",
@@ -122,6 +129,16 @@ function vethPair({ name }: Container): string {
 function pairResult({ name, netnsPath }: Container) {
   const interfaces = [{ name: `v${name}` }, { name: "eth0", sandbox: netnsPath }];
   return { prevResult: { cniVersion: "1.1.0", interfaces, ips: [{ interface: 1, address: "10.20.0.5/24" }] } };
+}
+
+/** One for all. Its IPv6 addresses would come up to a second later. */
+function master(): string {
+  return `
+    test -e /sys/class/net/m0 || {
+      sysctl -qw net.ipv6.conf.default.disable_ipv6=1
+      ip link add m0 type veth peer name m1; ip link set m1 up; ip link set m0 up
+      sysctl -qw net.ipv6.conf.default.disable_ipv6=0
+    }`;
 }
 
 /** One for all. Its IPv6 addresses would come up to a second later. */

@@ -148,6 +148,19 @@ macvlanTest("DEL leaves nothing, whatever became of everything", async () => {
   expect(await leftSince(before, machine, /^- (host|out) /)).toEqual([]);
 });
 
+macvlanTest("DEL finds the link of an ADD that was killed before it had its name", async () => {
+  await using attachment = await stage();
+  const { machine, container, net } = attachment;
+  await machine.sh("ip link add eth0 type veth peer name eth1");
+  await net.add(container);
+  // Before Linux 6.15 it is born under this name, because the host has an eth0.
+  const ledger = await machine.sh("cat $(find /run/patchbay -type f)");
+  const birthName = ledger.match(/"birthName":"(veth[0-9a-f]{8})"/)?.[1];
+  await machine.sh(`ip link set eth0 down; ip link set eth0 name ${birthName}`, { in: container });
+  await net.del(container);
+  expect(await machine.sh("ip link show type macvlan", { in: container })).toBe("");
+});
+
 macvlanTest("DEL leaves a link of another kind alone, and GC what is valid", async () => {
   await using attachment = await stage();
   const { machine, container, net } = attachment;
