@@ -71,41 +71,147 @@ function portmap({ machine, results }: Town, conf: Record<string, unknown>): Net
   });
 }
 
-function mapping(containerPort: number, protocol: string, more: Record<string, unknown> = {}) {
-  return { runtimeConfig: { portMappings: [{ hostPort: PORT, containerPort, protocol, ...more }] } };
+function mapping(containerPort: number, protocol: string) {
+  return { hostPort: PORT, containerPort, protocol };
 }
 
 for (const backend of backends) {
-  for (const protocol of ["tcp", "udp"] as const) {
-    test(`${backend}, ${protocol}: from everywhere, in both families, and not when the host forwards nothing`, async () => {
-      const town = await openTown();
-      await using machine = town.machine;
-      const { outside, server, beside, elsewhere } = town;
-      await using inside = await serve(machine, server, protocol);
-      await portmap(town, { backend }).add(server, { conf: mapping(inside.port, protocol) });
-      const ask = (from: Container | undefined, address: string) => inside.ask(from, address, PORT);
-      const all = async () => ({
-        outside: [await ask(outside, HOST4), await ask(outside, HOST6)],
-        host: [await ask(undefined, HOST4), await ask(undefined, HOST6)],
-        localhost: [await ask(undefined, "127.0.0.1")],
-        beside: [await ask(beside, HOST4), await ask(beside, HOST6)],
-        elsewhere: [await ask(elsewhere, HOST4), await ask(elsewhere, HOST6)],
-        itself: [await ask(server, HOST4), await ask(server, HOST6)],
-      });
-      const reached = {
-        outside: ["192.0.2.2", "fd99::2"],
-        host: ["192.0.2.1", "fd99::1"],
-        localhost: ["10.20.0.1"],
-        beside: ["10.20.0.1", "fd20::1"],
-        elsewhere: ["10.20.0.1", "fd20::1"],
-        itself: ["10.20.0.1", "fd20::1"],
-      };
-      expect(await all()).toEqual(reached);
-      await machine.sh("iptables -P FORWARD DROP; ip6tables -P FORWARD DROP");
-      const nobody = [undefined, undefined];
-      expect(await all()).toEqual(
-        { ...reached, outside: nobody, beside: nobody, elsewhere: nobody, itself: nobody } as never,
+  test(`${backend}: from everywhere, in both families, and not where the host forwards nothing`, async () => {
+    const town = await openTown();
+    await using machine = town.machine;
+    const { outside, server, beside, elsewhere } = town;
+    await using tcp = await serve(machine, server, "tcp");
+    await using udp = await serve(machine, server, "udp");
+    const portMappings = [mapping(tcp.port, "tcp"), mapping(udp.port, "udp")];
+    await portmap(town, { backend }).add(server, { conf: { runtimeConfig: { portMappings } } });
+    const from = { outside, host: undefined, localhost: undefined, beside, elsewhere, itself: server };
+    const reached = {
+      outside: ["192.0.2.2", "fd99::2"],
+      host: ["192.0.2.1", "fd99::1"],
+      localhost: ["10.20.0.1"],
+      beside: ["10.20.0.1", "fd20::1"],
+      elsewhere: ["10.20.0.1", "fd20::1"],
+      itself: ["10.20.0.1", "fd20::1"],
+    };
+    const all = async (inside: typeof tcp) =>
+      Object.fromEntries(
+        await Promise.all(
+          Object.entries(from).map(async ([name, container]) => {
+            const to = name === "localhost" ? ["127.0.0.1"] : [HOST4, HOST6];
+            return [name, await Promise.all(to.map((address) => inside.ask(container, address, PORT)))];
+          }),
+        ),
       );
+    expect(await all(tcp)).toEqual(reached);
+    expect(await all(udp)).toEqual(reached);
+    await machine.sh("iptables -P FORWARD DROP; ip6tables -P FORWARD DROP");
+    const nobody = [undefined, undefined];
+    expect(await all(tcp)).toEqual({
+      ...reached,
+      outside: nobody,
+      beside: nobody,
+      elsewhere: nobody,
+      itself: nobody,
     });
-  }
+  });
+
+  test(`${backend}: what is for others, or for the loopback of the host, is not touched`, async () => {
+    const town = await openTown();
+    await using machine = town.machine;
+    const { outside, beyond, server, beside, elsewhere } = town;
+    await using theirs = await serve(machine, beyond, "tcp");
+    await using own = await serve(machine, undefined, "tcp");
+    // Led astray, a connection would end at a port where nobody listens.
+    const astray = [{ hostPort: theirs.port, containerPort: 1, protocol: "tcp" }];
+    await portmap(town, { backend }).add(server, { conf: { runtimeConfig: { portMappings: astray } } });
+    expect(await theirs.ask(outside, "198.51.100.2")).toBe("192.0.2.2");
+    expect(await theirs.ask(outside, "fd98::2")).toBe("fd99::2");
+    expect(await theirs.ask(elsewhere, "198.51.100.2")).toBe("198.51.100.1");
+    expect(await theirs.ask(outside, HOST4)).toBe(undefined);
+    // A container that sends to 127.0.0.1 over the bridge.
+    await machine.sh(`
+      ip netns exec beside sysctl -qw net.ipv4.conf.eth0.route_localnet=1
+      ip -n beside route add 127.0.0.1 via 10.20.0.1`);
+    expect(await machine.sh("cat /proc/sys/net/ipv4/conf/br0/route_localnet")).toBe("1\n");
+    expect(await own.ask(beside, "127.0.0.1")).toBe(undefined);
+    await machine.sh("nft flush chain ip patchbay_localhost prerouting");
+    expect(await own.ask(beside, "127.0.0.1")).toBe("10.20.0.3");
+  });
+
+  test(`${backend}: whose connections get the host's address`, async () => {
+    const town = await openTown();
+    await using machine = town.machine;
+    const { outside, server } = town;
+    await using inside = await serve(machine, server, "tcp");
+    const conf = { runtimeConfig: { portMappings: [mapping(inside.port, "tcp")] } };
+    const nobody = portmap(town, { backend, snat: false });
+    await nobody.add(server, { conf });
+    expect(await inside.ask(outside, HOST4, PORT)).toBe("192.0.2.2");
+    expect(await inside.ask(server, HOST4, PORT)).toBe(undefined);
+    expect(await inside.ask(undefined, "127.0.0.1", PORT)).toBe(undefined);
+    await nobody.del(server);
+    await portmap(town, { backend, masqAll: true }).add(server, { conf });
+    expect(await inside.ask(outside, HOST4, PORT)).toBe("10.20.0.1");
+    expect(await inside.ask(outside, HOST6, PORT)).toBe("fd20::1");
+    expect(await inside.ask(undefined, "127.0.0.1", PORT)).toBe("10.20.0.1");
+    expect(await inside.ask(outside, "10.20.0.2")).toBe("192.0.2.2");
+  });
+
+  test(`${backend}: mappings with conditions beside one without`, async () => {
+    const town = await openTown();
+    await using machine = town.machine;
+    const { outside, beyond, server, beside, elsewhere } = town;
+    await using first = await serve(machine, server, "tcp");
+    const words = backend === "nftables"
+      ? { conditionsV4: ["ip", "saddr", "192.0.2.0/24"], conditionsV6: ["ip6 saddr != fd99::/64"] }
+      : { conditionsV4: ["-s", "192.0.2.0/24"], conditionsV6: ["!", "-s", "fd99::/64"] };
+    const conf = (port: number) => ({ conf: { runtimeConfig: { portMappings: [mapping(port, "tcp")] } } });
+    const picky = portmap(town, { backend, ...words, name: "picky" }),
+      plain = portmap(town, { backend, name: "plain" });
+    await picky.add(server, conf(first.port));
+    const reaches = async () => ({
+      outside: [await first.ask(outside, HOST4, PORT), await first.ask(outside, HOST6, PORT)],
+      beyond: [await first.ask(beyond, HOST4, PORT), await first.ask(beyond, HOST6, PORT)],
+    });
+    expect(await reaches()).toEqual({ outside: ["192.0.2.2", undefined], beyond: [undefined, "fd98::2"] });
+    await plain.add(elsewhere, conf(1));
+    await portmap(town, { backend, name: "third", conditionsV4: words.conditionsV4 }).add(beside, {
+      conf: { runtimeConfig: { portMappings: [{ hostPort: 1, containerPort: 1, protocol: "tcp" }] } },
+    });
+    expect(await reaches()).toEqual({ outside: ["192.0.2.2", undefined], beyond: [undefined, "fd98::2"] });
+    await picky.check(server, conf(first.port));
+    await picky.del(server, conf(first.port));
+    expect(await first.ask(outside, HOST4, PORT)).toBe(undefined);
+    await plain.check(elsewhere, conf(1));
+  });
+
+  test(`${backend}: a UDP flow that goes on finds the container that is there now`, async () => {
+    const town = await openTown();
+    await using machine = town.machine;
+    const { outside, server, beside } = town;
+    const SOURCE = 5000;
+    await using first = await serve(machine, server, "udp");
+    await using second = await serve(machine, beside, "udp");
+    await using own = await serve(machine, undefined, "udp");
+    const ask = (address = HOST4) => first.ask(outside, address, own.port, SOURCE);
+    const conf = (port: number) => ({
+      conf: { runtimeConfig: { portMappings: [{ hostPort: own.port, containerPort: port, protocol: "udp" }] } },
+    });
+    // The host itself has the port, until it is mapped, and again when it is not any more.
+    expect(await ask()).toBe("192.0.2.2");
+    const net = portmap(town, { backend });
+    for (const [container, { port }] of [[server, first], [beside, second]] as const) {
+      await net.add(container, conf(port));
+      expect(await ask()).toBe("192.0.2.2");
+      expect((await counted(machine, container)).udp).toBe(1);
+      await net.del(container, conf(port));
+    }
+    expect(await ask()).toBe("192.0.2.2");
+  });
+}
+
+/** Datagrams the container has received. */
+async function counted(machine: Machine, container: Container): Promise<{ udp: number }> {
+  const text = await machine.sh("cat /proc/net/snmp", { in: container });
+  return { udp: Number(/^Udp: (\d+)/m.exec(text)![1]) };
 }

@@ -1,9 +1,15 @@
 /**
  * The program behind traffic.ts, run inside a namespace: `serve tcp|udp` prints its port and serves until its stdin
- * ends; `ask tcp|udp ADDRESS PORT` prints the answer, or fails after a second.
+ * ends; `ask tcp|udp ADDRESS PORT [SOURCE-PORT]` prints the answer, or fails after a second.
  */
 export {};
-const [mode, protocol, hostname, port] = process.argv.slice(2) as [string, string, string, string];
+const [mode, protocol, hostname, port, sourcePort] = process.argv.slice(2) as [
+  string,
+  string,
+  string,
+  string,
+  string,
+];
 const plain = (address: string) => address.replace(/^::ffff:/, "");
 
 if (mode === "serve") {
@@ -28,7 +34,11 @@ if (mode === "serve") {
   };
   if (protocol === "udp") {
     const any = hostname.includes(":") ? "::" : "0.0.0.0";
-    const socket = await Bun.udpSocket({ hostname: any, socket: { data: (_socket, bytes) => answer(bytes) } });
+    const socket = await Bun.udpSocket({
+      hostname: any,
+      port: Number(sourcePort),
+      socket: { data: (_socket, bytes) => answer(bytes) },
+    });
     socket.send("who am I?", Number(port), hostname);
   } else {
     const failed = () => process.exit(1);

@@ -13,8 +13,8 @@ export async function ping(machine: Machine, from: Container | undefined, addres
 
 export interface Server extends AsyncDisposable {
   readonly port: number;
-  /** The address the server saw, or undefined when no answer came. Another port may lead to it. */
-  ask(from: Container | undefined, address: string, port?: number): Promise<string | undefined>;
+  /** The address the server saw, or undefined when no answer came. Another port may lead to it. `sourcePort` is UDP's. */
+  ask(from: Container | undefined, address: string, port?: number, sourcePort?: number): Promise<string | undefined>;
 }
 
 export async function serve(machine: Machine, on: Container | undefined, protocol: "tcp" | "udp"): Promise<Server> {
@@ -25,8 +25,9 @@ export async function serve(machine: Machine, on: Container | undefined, protoco
   if (printed === "") throw new Error(`no server: ${await process.stderr.text()}`);
   return {
     port: Number(printed),
-    async ask(from, address, port = Number(printed)) {
-      const { code, stdout } = await machine.run([...TALKER, "ask", protocol, address, String(port)], { in: from });
+    async ask(from, address, port = Number(printed), sourcePort = 0) {
+      const question = ["ask", protocol, address, String(port), String(sourcePort)];
+      const { code, stdout } = await machine.run([...TALKER, ...question], { in: from });
       return code === 0 ? stdout : undefined;
     },
     async [Symbol.asyncDispose]() {
