@@ -279,3 +279,26 @@ test.each([
   expect(await leftSince(moment, machine, except)).toEqual([]);
   await net.check(container);
 });
+
+test("GC goes on past what it cannot remove, tells of it, and finishes when it can", async () => {
+  const { machine, net, container } = await stage(bridge);
+  await using _ = machine;
+  await net.add(container);
+  const moment = await quietMoment(machine);
+  const stale = [await machine.container("c2"), await machine.container("c3"), await machine.container("c4")];
+  for (const each of stale) await net.add(each);
+  const ledger = "/run/patchbay/net/ctr-c3@eth0@bridge";
+  await machine.sh(`cp ${ledger} /run/ledger; echo '{"kind":"from-the-future","spec":{}}' >> ${ledger}`);
+  const failed = await net.call("GC", undefined, {
+    conf: { "cni.dev/valid-attachments": [{ containerID: "ctr-c1", ifname: "eth0" }] },
+  });
+  expect(failed.code).toBe(1);
+  expect(failed.json.msg).toBe(`ledger ${ledger} holds a resource of unknown kind "from-the-future"`);
+  for (const each of stale) await machine.removeContainer(each);
+  const ofStale = /^- c[234] /;
+  expect(await leftSince(moment, machine, /^- c[234] |file \/run\/(ledger|patchbay\/net\/ctr-c3@)/)).toEqual([]);
+  await machine.sh(`mv /run/ledger ${ledger}`); // GC has left the other one
+  await net.gc([container]);
+  expect(await leftSince(moment, machine, ofStale)).toEqual([]);
+  await net.check(container);
+});
