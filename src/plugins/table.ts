@@ -18,6 +18,7 @@ const table: Record<string, () => AnyPlugin> = {
   "loopback": () => require("./main/loopback/loopback.ts").default,
   "macvlan": () => require("./main/macvlan/macvlan.ts").default,
   "portmap": () => require("./meta/portmap/portmap.ts").default,
+  "ptp": () => require("./main/ptp/ptp.ts").default,
   "sbr": () => require("./meta/sbr/sbr.ts").default,
   "static": () => require("./ipam/static/static.ts").default,
   "tuning": () => require("./meta/tuning/tuning.ts").default,

@@ -27,6 +27,8 @@ export interface AddressingSpec {
   sysctls: Record<string, string>;
   /** Ask whether another machine has an IPv6 address before it is used, which takes a second or two. */
   detectDuplicates: boolean;
+  /** The gateways are all there is at the link's other end, so everything goes through them. */
+  pointToPoint?: true;
 }
 
 const DUPLICATE_WAIT_MS = 5000;
@@ -63,6 +65,7 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
     setLink(container.route, { index, name: ifName }, { up: true });
     if (hasV6 && spec.detectDuplicates) settle(container, index, ifName);
     for (const route of kernelRoutes(spec, index)) addRouteTold(container, ifName, route);
+    if (spec.pointToPoint) pointToPoint().dropConnectedRoutes(spec, index, container.route);
   },
   remove: () => {},
   verify(spec, host) {
@@ -101,6 +104,7 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
       for (const { address } of spec.addresses) give(address);
       addRoutes(missingRoutes(spec, link.index, socket));
     }
+    if (spec.pointToPoint) pointToPoint().dropConnectedRoutes(spec, link.index, socket);
 
     function give(address: string): void {
       addAddress(socket, link!.index, prefixOf(address), { skipDad: !spec.detectDuplicates });
@@ -114,6 +118,9 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
 };
 
 export const addressing = resource(addressingKind);
+
+// Loaded when used: most links have more at their other end.
+const pointToPoint = (): typeof import("./addressing/point-to-point.ts") => require("./addressing/point-to-point.ts");
 
 function prefixOf(address: string): Prefix {
   const prefix = parsePrefix(address);
@@ -185,7 +192,9 @@ function kernelRoutes(spec: AddressingSpec, oif: number): KernelRoute[] {
     const gateway = gw ? parseAddress(gw) : firstGateway[dst.bytes.length];
     routes.push({ dst, oif, gateway, priority, table, scope, mtu, advmss });
   }
-  return routes;
+  if (!spec.pointToPoint) return routes;
+  const { direct, subnets } = pointToPoint().pointToPointRoutes(spec, oif);
+  return [...direct, ...routes, ...subnets];
 }
 
 function addRouteTold(container: Container, ifName: string, route: KernelRoute): void {

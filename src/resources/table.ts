@@ -14,6 +14,7 @@ const table: Record<string, () => AnyKind> = {
   "container-link": () => require("./container-link.ts").containerLinkKind,
   "firewall": () => require("./firewall.ts").firewallKind,
   "forwarding": () => require("./forwarding.ts").forwardingKind,
+  "gateway-side": () => require("./gateway-side.ts").gatewaySideKind,
   "ifb": () => require("./ifb.ts").ifbKind,
   "lent-link": () => require("./lent-link.ts").lentLinkKind,
   "link-routes": () => require("./link-routes.ts").linkRoutesKind,

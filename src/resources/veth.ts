@@ -1,6 +1,6 @@
 /**
- * A veth pair with one end in the container and the other on a bridge of the host: made in place by one request, the
- * container's end under its final name in its final namespace.
+ * A veth pair with one end in the container and the other on the host, on a bridge or by itself: made in place by one
+ * request, the container's end under its final name in its final namespace.
  */
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
@@ -18,7 +18,8 @@ export interface VethSpec {
   containerName: string;
   containerMac: string;
   mtu?: number;
-  bridge: string;
+  /** Left out: the host's end is no bridge's port. */
+  bridge?: string;
 }
 
 export const vethKind: ResourceKind<VethSpec> = {
@@ -27,7 +28,7 @@ export const vethKind: ResourceKind<VethSpec> = {
   unmade: undefined,
   apply(spec, host) {
     const container = host.container!;
-    const master = linkIndex(host.route, spec.bridge);
+    const master = masterOf(spec, host);
     if (linkIndex(container.route, spec.containerName) !== undefined) throw taken(spec);
     try {
       addLink(host.route, {
@@ -64,7 +65,7 @@ export const vethKind: ResourceKind<VethSpec> = {
     if (hostName !== "" && isOurs(hostName, hostMac, host)) removeLink(host.route, hostName);
   },
   verify(spec, host) {
-    const { hostName, hostMac, containerName, bridge } = spec;
+    const { hostName, hostMac, containerName } = spec;
     const inside = getLink(host.container!.route, containerName);
     if (inside === undefined) return [`Cannot find container link ${containerName}`];
     const differences: string[] = [];
@@ -72,9 +73,9 @@ export const vethKind: ResourceKind<VethSpec> = {
       differences.push(`container interface ${containerName} is a ${inside.kind}, not a veth`);
     }
     const outside = hostName === "" ? undefined : getLink(host.route, hostName);
-    const master = getLink(host.route, bridge);
-    if (!isPair(inside, outside) || master === undefined || outside.master !== master.index) {
-      differences.push(`CNI veth created for bridge ${bridge} was not found${hostName && `: ${hostName}`}`);
+    const whose = spec.bridge === undefined ? containerName : `bridge ${spec.bridge}`;
+    if (!isPair(inside, outside) || outside.master !== masterOf(spec, host)) {
+      differences.push(`CNI veth created for ${whose} was not found${hostName && `: ${hostName}`}`);
     } else {
       if (!outside.up) differences.push(`link ${hostName} is down`);
       if (hostMac !== "" && outside.mac !== hostMac) {
@@ -83,11 +84,12 @@ export const vethKind: ResourceKind<VethSpec> = {
     }
     return differences;
   },
-  repair({ hostName, hostMac, containerName, bridge }, host) {
+  repair(spec, host) {
+    const { hostName, hostMac, containerName } = spec;
     const inside = getLink(host.container!.route, containerName);
     const outside = hostName === "" ? undefined : getLink(host.route, hostName);
     if (inside === undefined || !isPair(inside, outside)) throw new Error("the pair of links is not there any more");
-    const master = linkIndex(host.route, bridge);
+    const master = masterOf(spec, host);
     setLink(host.route, outside, {
       master: outside.master === master ? undefined : master,
       address: outside.mac === hostMac ? undefined : parseMac(hostMac),
@@ -95,12 +97,16 @@ export const vethKind: ResourceKind<VethSpec> = {
     });
   },
   describe: ({ hostName, containerName, bridge }) =>
-    `veth ${containerName} in the container, ${hostName} on ${bridge}`,
+    `veth ${containerName} in the container, ${hostName} on ${bridge ?? "the host"}`,
 };
 
 export const veth = resource(vethKind);
 
 function isPair(inside: Link, outside: Link | undefined): outside is Link {
+function masterOf({ bridge }: VethSpec, host: Host): number | undefined {
+  return bridge === undefined ? undefined : linkIndex(host.route, bridge);
+}
+
   return outside?.kind === "veth" && outside.link === inside.index && inside.link === outside.index;
 }
 

@@ -66,6 +66,7 @@ export const RTPROT_BOOT = 3;
 export const RTN_UNICAST = 1;
 export const RT_SCOPE_UNIVERSE = 0;
 export const RT_SCOPE_LINK = 253;
+export const RT_SCOPE_HOST = 254;
 export const RT_SCOPE_NOWHERE = 255;
 export const RTM_F_CLONED = 0x200;
 export const RTNH_F_ONLINK = 4;

@@ -19,6 +19,8 @@ import { bridgePort } from "../../../resources/bridge-port.ts";
 import { forwarding } from "../../../resources/forwarding.ts";
 import { freshHostName, veth } from "../../../resources/veth.ts";
 import { validateBridgeConf } from "./bridge.validate.gen.ts";
+import { applyIpMasq, sweepIpMasq } from "../ip-masq.ts";
+import { dnsOr } from "../dns.ts";
 import { portVlans } from "./port-vlans.ts";
 import type { Resource } from "../../../engine/resource.ts";
 import type { Attachment } from "../../../engine/plugin.ts";
@@ -34,9 +36,8 @@ export default definePlugin<BridgeConf>({
   },
   add,
   gc(conf, isValid, host) {
-    // Whatever the configuration says today.
     try {
-      require("../../../resources/masquerade.ts").masqueradeKind.sweep!(conf.name, isValid, host);
+      sweepIpMasq(conf.name, isValid, host);
     } finally {
       require("../../../resources/mac-spoof-check.ts").macSpoofCheckKind.sweep!(conf.name, isValid, host);
     }
@@ -96,7 +97,7 @@ function add(at: Attachment<BridgeConf>): Result {
   if (ipam !== undefined) Object.assign(result, layer3(at, ipam.add(), vlanGateway ?? interfaces[0]!));
   else if (!conf.disableContainerInterface) at.apply(addressing({ ...plainLink, ifName: at.ifName }));
 
-  if (at.mayHave(conf.ipMasq && ipam !== undefined)) applyMasquerade(at, result.ips ?? at.prevResult?.ips ?? []);
+  if (at.mayHave(conf.ipMasq && ipam !== undefined)) applyIpMasq(at, result.ips ?? at.prevResult?.ips ?? []);
 
   if (!conf.disableContainerInterface) {
     // A port that does not come up would lose the container's first packets.
@@ -105,7 +106,7 @@ function add(at: Attachment<BridgeConf>): Result {
   }
   // Another's bridge may have changed its MAC with the port that joined.
   if (!onHost.created && !at.restating) interfaces[0]!.mac = bridgeMac(conf.bridge, host) ?? onHost.mac;
-  return { ...result, dns: hasAny(conf.dns) ? conf.dns : result.dns };
+  return { ...result, dns: dnsOr(conf, result) };
 }
 
 const plainLink = { addresses: [], routes: [], sysctls: {}, detectDuplicates: false };
@@ -135,19 +136,6 @@ function layer3(at: Attachment<BridgeConf>, lease: Result, gatewayLink: Interfac
   }));
   if (isGateway(conf)) provideGateways(at, ips, gatewayLink);
   return { ips, routes, dns: lease.dns };
-}
-
-function applyMasquerade(at: Attachment<BridgeConf>, ips: IpConfig[]): void {
-  const { masquerade } = require("../../../resources/masquerade.ts");
-  const { chooseMasqueradeBackend } = require("../../../resources/masquerade-backend.ts");
-  at.apply(masquerade({
-    backend: chooseMasqueradeBackend(at.conf.ipMasqBackend).backend,
-    network: at.network,
-    containerId: at.containerId,
-    ifName: at.ifName,
-    addresses: ips.map(({ address }) => address),
-    restated: at.restating || undefined,
-  }));
 }
 
 function applyVlanGateway(at: Attachment<BridgeConf>): Interface {
@@ -211,10 +199,6 @@ function containerSide(at: Attachment<BridgeConf>, result: Result): Interface | 
 /** In our results and the reference plugin's it stands behind the bridge, before the container's link. */
 function hostSide(at: Attachment<BridgeConf>, result: Result): Interface | undefined {
   return result.interfaces?.find(({ name, sandbox }) => !sandbox && name !== at.conf.bridge);
-}
-
-function hasAny(dns: BridgeConf["dns"]): boolean {
-  return dns !== undefined && Object.values(dns).some((value) => value !== undefined && value !== "");
 }
 
 function checkCombinations(conf: BridgeConf): void {

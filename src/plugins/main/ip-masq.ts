@@ -1,0 +1,31 @@
+/** `ipMasq` of bridge and ptp: what the container sends to others than its neighbours leaves with the host's address. */
+import type { Attachment, PluginConfig } from "../../engine/plugin.ts";
+import type { Host } from "../../engine/host.ts";
+import type { MasqueradeBackend } from "../../resources/masquerade-backend.ts";
+
+export interface IpMasqConf extends PluginConfig {
+  ipMasq: boolean;
+  ipMasqBackend?: MasqueradeBackend | "";
+}
+
+export function applyIpMasq(at: Attachment<IpMasqConf>, ips: readonly { address: string }[]): void {
+  const { masquerade } = require("../../resources/masquerade.ts");
+  const { chooseMasqueradeBackend } = require("../../resources/masquerade-backend.ts");
+  at.apply(masquerade({
+    backend: chooseMasqueradeBackend(at.conf.ipMasqBackend).backend,
+    network: at.network,
+    containerId: at.containerId,
+    ifName: at.ifName,
+    addresses: ips.map(({ address }) => address),
+    restated: at.restating || undefined,
+  }));
+}
+
+/** GC, whatever the configuration says today. */
+export function sweepIpMasq(
+  network: string,
+  isValid: (owner: { containerId: string; ifName?: string }) => boolean,
+  host: Host,
+): void {
+  require("../../resources/masquerade.ts").masqueradeKind.sweep!(network, isValid, host);
+}

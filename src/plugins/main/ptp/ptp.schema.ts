@@ -1,0 +1,16 @@
+/** The configuration of the ptp plugin. */
+import { z } from "zod";
+import { commonKeys } from "../../../cni/config.schema.ts";
+
+type Issue = { input?: unknown };
+
+export type PtpConf = z.infer<typeof ptpConf>;
+
+export const ptpConf = z.object({
+  ...commonKeys,
+  ipMasq: z.boolean().default(false).describe("Hide the container's addresses behind the host's."),
+  ipMasqBackend: z.enum(["iptables", "nftables", ""], {
+    error: (issue: Issue) => `unknown ipmasq backend "${issue.input}"`,
+  }).optional(),
+  mtu: z.int().default(0).describe("Of both ends of the pair; 0 leaves the kernel's."),
+}).meta({ title: "CNI ptp plugin configuration", required: ["cniVersion", "name", "type", "ipam"] });

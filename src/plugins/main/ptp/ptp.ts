@@ -1,0 +1,97 @@
+/**
+ * ptp: a veth pair between the container and the host, with nothing in between. The host's end has the gateway's
+ * address, and the container reaches everybody through it.
+ *
+ * Behaviour follows the reference plugin `plugins/main/ptp` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME in
+ * the container, its other end on the host with its address and route, the masquerade entries of the attachment.
+ * Forwarding is shared and stays.
+ */
+import { CniError, INTERNAL, INVALID_CONFIG } from "../../../cni/error.ts";
+import { definePlugin } from "../../../engine/plugin.ts";
+import { randomMac } from "../../../net/mac.ts";
+import { addressing } from "../../../resources/addressing.ts";
+import { carrier } from "../../../resources/carrier.ts";
+import { forwarding } from "../../../resources/forwarding.ts";
+import { gatewaySide } from "../../../resources/gateway-side.ts";
+import { freshHostName, veth } from "../../../resources/veth.ts";
+import { applyIpMasq, sweepIpMasq } from "../ip-masq.ts";
+import { dnsOr } from "../dns.ts";
+import { validatePtpConf } from "./ptp.validate.gen.ts";
+import type { Attachment } from "../../../engine/plugin.ts";
+import type { Interface, IpConfig, Result } from "../../../cni/result.ts";
+import type { PtpConf } from "./ptp.schema.ts";
+import type { Resource } from "../../../engine/resource.ts";
+
+export default definePlugin<PtpConf>({
+  name: "ptp",
+  validate: validatePtpConf,
+  add,
+  gc: ({ name }, isValid, host) => sweepIpMasq(name, isValid, host),
+});
+
+function add(at: Attachment<PtpConf>): Result {
+  const { conf, ifName, host } = at;
+  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
+  if (ipam === undefined && !at.restating) {
+    throw new CniError(INVALID_CONFIG, "no plugin name provided", `"ipam.type" is missing`);
+  }
+  const hostEnd = {
+    name: at.choose(() => freshHostName(host), (result) => hostSide(result)?.name),
+    mac: at.choose(randomMac, (result) => hostSide(result)?.mac),
+  };
+  const mac = at.choose(randomMac, (result) => containerSide(at, result)?.mac);
+  at.apply(veth({
+    hostName: hostEnd.name,
+    hostMac: hostEnd.mac,
+    containerName: ifName,
+    containerMac: mac,
+    mtu: conf.mtu > 0 ? conf.mtu : undefined,
+  }));
+
+  const lease = ipam?.add();
+  const ips: IpConfig[] = [];
+  for (const { address, gateway } of lease?.ips ?? []) ips.push({ address, interface: 1, gateway });
+  connect(at, hostEnd.name, ips, lease);
+  if (at.mayHave(conf.ipMasq)) applyIpMasq(at, ips);
+
+  const interfaces: Interface[] = [hostEnd, { name: ifName, mac, sandbox: at.netnsPath }];
+  return { cniVersion: conf.cniVersion, interfaces, ips, routes: lease?.routes, dns: dnsOr(conf, lease) };
+}
+
+/** Addresses and routes at both ends. */
+function connect(at: Attachment<PtpConf>, hostName: string, ips: IpConfig[], lease: Result | undefined): void {
+  const { ifName } = at;
+  const addresses: { address: string; gateway: string }[] = [];
+  for (const { address, gateway } of ips) {
+    if (gateway !== undefined) addresses.push({ address, gateway });
+    else if (!at.restating) {
+      throw new CniError(INTERNAL, `IPAM gave no gateway for ${address}`, "ptp cannot do without");
+    }
+  }
+  const wanted: Resource[] = [];
+  for (const family of [4, 6] as const) {
+    if (ips.some(({ address }) => address.includes(":") === (family === 6))) wanted.push(forwarding({ family }));
+  }
+  wanted.push(
+    addressing({
+      ifName,
+      addresses,
+      routes: lease?.routes ?? [],
+      sysctls: {},
+      detectDuplicates: false,
+      pointToPoint: true,
+    }),
+    gatewaySide({ ifName: hostName, addresses }),
+    // The kernel drops what the host sends until it has noticed that the other end is up.
+    carrier({ ifName: hostName }),
+  );
+  at.applyAll(wanted);
+}
+
+function hostSide(result: Result): Interface | undefined {
+  return result.interfaces?.find(({ sandbox }) => !sandbox);
+}
+
+function containerSide({ ifName }: Attachment<PtpConf>, result: Result): Interface | undefined {
+  return result.interfaces?.find(({ name, sandbox }) => name === ifName && sandbox);
+}
