@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { listLedgers, openLedger, readLedger, removeLedger } from "../../src/engine/ledger.ts";
+import { listLedgers, openLedger, readLedger, removeLedger, removing, repairing } from "../../src/engine/ledger.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -142,4 +142,45 @@ test("a directory others can write to, and a symbolic link in the file's place, 
   chmodSync(join(directory, "net"), 0o700);
   symlinkSync("/etc/hostname", path());
   expect(() => openLedger(header)).toThrow("too many levels of symbolic links");
+});
+
+test("a repair keeps out of the way of ADD and DEL, and DEL waits for it", () => {
+  const repairs = () => {
+    const record = readLedger(owner, "bridge")!;
+    let ran = false;
+    expect(repairing(record, () => void (ran = true))).toBe(ran);
+    return ran;
+  };
+  const ledger = openLedger(header);
+  ledger.intend([thing("a")]);
+  expect(repairs()).toBe(false);
+  ledger.finish();
+  expect(repairs()).toBe(true);
+  const record = readLedger(owner, "bridge")!;
+  removing(record, () => {
+    expect(repairs()).toBe(false);
+    removing(record, () => {});
+    removeLedger(owner, "bridge");
+  });
+  expect(repairing(record, () => expect.unreachable())).toBe(false);
+
+  openLedger(header).intend([thing("a")]);
+  expect(repairing(readLedger(owner, "bridge")!, () => expect.unreachable())).toBe(false);
+});
+
+test("what waits for a repair goes on when it is over", async () => {
+  const ledger = openLedger(header);
+  ledger.intend([thing("a")]);
+  ledger.finish();
+  const module = join(import.meta.dir, "../../src/engine/ledger.ts");
+  const program = `
+    import { readLedger, removing } from ${JSON.stringify(module)};
+    removing(readLedger(${JSON.stringify(owner)}, "bridge"), () => console.log("removed"));`;
+  let waiting: Bun.Subprocess<"ignore", "pipe", "inherit"> | undefined;
+  repairing(readLedger(owner, "bridge")!, () => {
+    waiting = Bun.spawn([process.execPath, "-e", program], { stdin: "ignore", stdout: "pipe", env: process.env });
+    while (!/flock|locks_lock_inode_wait/.test(readFileSync(`/proc/${waiting.pid}/wchan`, "utf8"))) Bun.sleepSync(10);
+    expect(waiting.exitCode).toBe(null);
+  });
+  expect(await waiting!.stdout.text()).toBe("removed\n");
 });
