@@ -45,12 +45,6 @@ export function knownMaster({ master, linkInContainer }: MasterChoice): Master |
   return master === "" ? undefined : { name: master, inContainer: linkInContainer };
 }
 
-/** A link that stands on one that is down cannot come up. */
-export function requireUp({ name, up }: Link): void {
-  if (up) return;
-  throw new CniError(INVALID_CONFIG, `master "${name}" is down`, `ip link set ${name} up`);
-}
-
 /** 0 stands for the master's. */
 export function requireMtuOf(master: Link, mtu: number): void {
   if (mtu >= 0 && mtu <= master.mtu) return;
@@ -58,7 +52,12 @@ export function requireMtuOf(master: Link, mtu: number): void {
 }
 
 /** For STATUS: whether a link of the kind could be made now, as far as the host, and not the container, decides it. */
-export function requireHostFor(kind: string, choice: MasterChoice | undefined, host: Host): void {
+export function requireHostFor(
+  kind: string,
+  choice: MasterChoice | undefined,
+  host: Host,
+  requireOf: (master: Link) => void = () => {},
+): void {
   const { knowsLinkKind }: typeof import("../ffi/netlink/route/known-kind.ts") = require(
     "../ffi/netlink/route/known-kind.ts",
   );
@@ -67,7 +66,7 @@ export function requireHostFor(kind: string, choice: MasterChoice | undefined, h
   }
   if (choice === undefined || choice.linkInContainer) return;
   try {
-    requireUp(findMaster(choice, host));
+    requireOf(findMaster(choice, host));
   } catch (error) {
     if (!(error instanceof CniError)) throw error;
     throw new CniError(PLUGIN_NOT_AVAILABLE, error.message, error.details, { cause: error });

@@ -25,7 +25,6 @@ const anywhere: Row[] = [
 const ofMtu: Row[] = [
   { conf: { mtu: 1501 }, says: /^invalid MTU 1501, must be \[0, master MTU\(1500\)\]/ },
   { conf: { mtu: -1 }, says: /^invalid MTU -1, must be \[0, master MTU\(1500\)\]/ },
-  { conf: { master: "down0" }, says: /^master "down0" is down/ },
 ];
 const byDefaultRoute = { conf: noMaster, says: /^no default route interface found/ };
 const chained = (interfaces: unknown[]) => ({
@@ -58,6 +57,7 @@ const rows: Record<string, Row[]> = {
     { conf: noMaster, says: /^"master" field is required\. It specifies the host interface name/ },
     { conf: { vlanId: 4095 }, says: /^invalid VLAN ID 4095 \(must be between 0 and 4095 inclusive\) .*vlanId/ },
     { conf: { vlanId: -1 }, says: /^invalid VLAN ID -1/ },
+    { conf: { master: "down0" }, says: /^master "down0" is down/ },
     { conf: { ipam: {} }, says: /^no plugin name provided .*ipam/ },
   ],
 };
@@ -107,7 +107,8 @@ for (const [type, refused] of Object.entries(rows)) {
       code: 50,
       msg: `failed to lookup master "gone": Link not found`,
     });
-    expect(await status({ master: "down0" })).toMatchObject({ code: 50, msg: 'master "down0" is down' });
+    const whenDown = type === "vlan" ? { code: 50, msg: 'master "down0" is down' } : "";
+    expect(await status({ master: "down0" })).toEqual(whenDown === "" ? "" : expect.objectContaining(whenDown));
     expect(await status({ ipam: { type: "nothing" } })).toMatchObject({ msg: expect.stringContaining("nothing") });
   });
 }

@@ -8,10 +8,11 @@ import { parseCniArgs } from "../../../cni/args.ts";
 import { CniError, INVALID_CONFIG, UNSUPPORTED_FIELD } from "../../../cni/error.ts";
 import { definePlugin } from "../../../engine/plugin.ts";
 import { macvlanModes } from "../../../ffi/netlink/route/kinds/macvlan.ts";
-import { parseMac, randomMac } from "../../../net/mac.ts";
+import { randomMac } from "../../../ffi/random.ts";
+import { parseMac } from "../../../net/mac.ts";
 import { announcing } from "../../../resources/announcement.ts";
 import { containerLink, freshBirthName } from "../../../resources/container-link.ts";
-import { findMaster, knownMaster, requireHostFor, requireMtuOf, requireUp } from "../../../resources/master-link.ts";
+import { findMaster, knownMaster, requireHostFor, requireMtuOf } from "../../../resources/master-link.ts";
 import { soleInterface } from "../sole-interface.ts";
 import { validateMacvlanConf } from "./macvlan.validate.gen.ts";
 import type { Attachment } from "../../../engine/plugin.ts";
@@ -48,7 +49,6 @@ function chooseMaster({ conf, host }: Attachment<MacvlanConf>, mode: string) {
     throw new CniError(UNSUPPORTED_FIELD, `unknown macvlan mode: "${mode}"`, `"mode" is none of the known ones`);
   }
   const master = findMaster(conf, host);
-  requireUp(master);
   requireMtuOf(master, conf.mtu);
   return { name: master.name, inContainer: conf.linkInContainer };
 }

@@ -7,10 +7,11 @@
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { definePlugin } from "../../../engine/plugin.ts";
 import { containerLink, freshBirthName } from "../../../resources/container-link.ts";
-import { findMaster, knownMaster, requireHostFor, requireMtuOf, requireUp } from "../../../resources/master-link.ts";
+import { findMaster, knownMaster, requireHostFor, requireMtuOf } from "../../../resources/master-link.ts";
 import { soleInterface } from "../sole-interface.ts";
 import { validateVlanConf } from "./vlan.validate.gen.ts";
 import type { Attachment } from "../../../engine/plugin.ts";
+import type { Link } from "../../../ffi/netlink/route/link.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { VlanConf } from "./vlan.schema.ts";
 
@@ -18,7 +19,7 @@ export default definePlugin<VlanConf>({
   name: "vlan",
   validate: validateVlanConf,
   add,
-  status: (conf, host) => requireHostFor("vlan", conf, host),
+  status: (conf, host) => requireHostFor("vlan", conf, host, requireUp),
 });
 
 function add(at: Attachment<VlanConf>): Result {
@@ -54,4 +55,9 @@ function chooseMaster({ conf, host }: Attachment<VlanConf>) {
   requireUp(master);
   requireMtuOf(master, conf.mtu);
   return { name: master.name, inContainer: conf.linkInContainer };
+}
+
+/** Other kinds come up on a master that is down, and wait for it; this one cannot. */
+function requireUp({ name, up }: Link): void {
+  if (!up) throw new CniError(INVALID_CONFIG, `master "${name}" is down`, `ip link set ${name} up`);
 }
