@@ -78,7 +78,11 @@ export const firewallKind: ResourceKind<FirewallSpec, MadeChains> = {
       applyBackend(spec, host, made);
     } catch (error) {
       // The kernel's refusal is of the whole. Else its answer was lost, or the second of two things failed.
-      if (!isNetlinkError(error)) firewallKind.undo!(spec, made, host);
+      if (!isNetlinkError(error)) {
+        attemptAll([() => firewallKind.undo!(spec, made, host), () => {
+          throw error;
+        }]);
+      }
       throw error;
     }
     return made;

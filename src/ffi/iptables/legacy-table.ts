@@ -67,6 +67,10 @@ class LegacyChange implements TableChange {
     return this.allRules().filter((rule) => rule.chain === chain);
   }
 
+  freeRules(chain: string): FoundInText[] {
+    return this.rules(chain);
+  }
+
   allRules(): FoundInText[] {
     return this.lines().filter((line) => line.startsWith("-A ")).map((line) => found(line));
   }

@@ -7,7 +7,7 @@
  */
 import { commitUnchanged } from "../netlink/nftables/batch.ts";
 import { addBaseChain, type Chain, chainUse, createChain, delChain } from "../netlink/nftables/chain.ts";
-import { ownerTag, ownerTagIn } from "../netlink/nftables/comment.ts";
+import { isFreeFor, ownerTag, ownerTagIn } from "../netlink/nftables/comment.ts";
 import { comparedValue } from "../netlink/nftables/expr/cmp.ts";
 import { isSameRule } from "../netlink/nftables/expr/expression.ts";
 import { jumpTarget } from "../netlink/nftables/expr/immediate.ts";
@@ -82,6 +82,20 @@ class NftChange implements TableChange {
       rules = [];
       for (const rule of listRules(this.socket, this.chain(chain))) rules.push(found(rule, this.family));
       this.listed.set(chain, rules);
+    }
+    return rules;
+  }
+
+  freeRules(chain: string, owner = ""): FoundInNft[] {
+    const key = `${chain} ${owner}`;
+    let rules = this.listed.get(key);
+    if (rules === undefined) {
+      const tag = ownerTag(owner);
+      rules = [];
+      for (const rule of listRules(this.socket, this.chain(chain), (userdata) => isFreeFor(tag, userdata))) {
+        rules.push(found(rule, this.family));
+      }
+      this.listed.set(key, rules);
     }
     return rules;
   }

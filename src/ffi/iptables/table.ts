@@ -20,6 +20,11 @@ export interface Table {
   hasChain(name: string): boolean;
   /** In order; none when there is no such chain. */
   rules(chain: string): readonly FoundRule[];
+  /**
+   * Those of them that nobody but `owner` owns: without a look into the others, of which there may be many. The older
+   * kernel tables know no owners, so there it is all of them.
+   */
+  freeRules(chain: string, owner?: string): readonly FoundRule[];
   allRules(): readonly FoundRule[];
   /** The rules of `from` that lead to `to`; most often without a look at the others, if both were written together. */
   jumps(from: string, to: string): readonly FoundRule[];

@@ -120,7 +120,7 @@ export function apply(host: Host, spec: FirewallSpec, made: MadeChains): void {
       else delete made[table.family];
       if (spec.backend !== "iptables") return;
       // A rule that does not say whose it is may be ours.
-      const ours = table.rules(FORWARD_CHAIN).filter((rule) => rule.owner === undefined || rule.owner === owner);
+      const ours = table.freeRules(FORWARD_CHAIN, owner);
       for (const address of addressesOf(spec, table.family)) {
         for (const rule of rulesOf(address)) if (!isAmong(rule, ours)) table.append(FORWARD_CHAIN, rule, owner);
       }
@@ -136,7 +136,7 @@ export function apply(host: Host, spec: FirewallSpec, made: MadeChains): void {
 
 /** Answers the chains that were made. */
 function addShared(table: TableChange, spec: FirewallSpec): string[] {
-  const { chains, rules } = sharedOf(spec);
+  const { chains, rules } = sharedOf(spec), owner = ownerComment(spec);
   const created: string[] = [];
   for (const chain of chains) {
     if (table.hasChain(chain)) continue;
@@ -144,16 +144,11 @@ function addShared(table: TableChange, spec: FirewallSpec): string[] {
     created.push(chain);
   }
   for (const { chain, rule, first } of rules) {
-    if (!created.includes(chain) && isAmong(rule, unowned(table, chain))) continue;
+    if (!created.includes(chain) && isAmong(rule, table.freeRules(chain, owner))) continue;
     if (first) table.insert(chain, rule);
     else table.append(chain, rule);
   }
   return created;
-}
-
-/** What is everybody's is found without a close look at what belongs to somebody. */
-function unowned(table: Pick<TableChange, "rules">, chain: string) {
-  return table.rules(chain).filter(({ owner }) => owner === undefined);
 }
 
 /** `claimed`: the addresses whose rules, where they do not say whose they are, belong to others. */
@@ -167,13 +162,13 @@ export function remove(
   const families: readonly Family[] = spec.restated ? [4, 6] : familiesOf(spec);
   changeEveryTable(socket, "filter", families, spec.restated === true, (table) => {
     const addresses = addressesOf(spec, table.family);
-    for (const found of table.rules(FORWARD_CHAIN)) {
+    for (const found of table.freeRules(FORWARD_CHAIN, owner)) {
       if (found.owner === owner) {
         table.delete(found);
-      } else if (found.owner === undefined) {
-        const address = addresses.find((each) => rulesOf(each).some((rule) => found.is(rule)));
-        if (address !== undefined && !claimed().has(formatAddress(address))) table.delete(found);
+        continue;
       }
+      const address = addresses.find((each) => rulesOf(each).some((rule) => found.is(rule)));
+      if (address !== undefined && !claimed().has(formatAddress(address))) table.delete(found);
     }
   });
 }
@@ -181,7 +176,7 @@ export function remove(
 /** Takes away the chains that an ADD made which failed, where nothing but them and their jumps is left. */
 export function removeChains(host: Host, spec: FirewallSpec, made: MadeChains): void {
   changeTable(host, "filter", familiesOf(spec), (table) => {
-    const chains = made[table.family] ?? [], { rules } = sharedOf(spec);
+    const chains = (made[table.family] ?? []).filter((chain) => table.hasChain(chain)), { rules } = sharedOf(spec);
     const shared = rules.filter(({ chain }) => chain === "FORWARD" || chains.includes(chain));
     const isShared = (chain: string) =>
       table.rules(chain).every((found) => shared.some((one) => one.chain === chain && found.is(one.rule)));
@@ -201,10 +196,10 @@ export function verify(host: Host, spec: FirewallSpec): string[] {
     const missing = (chain: string, rule: Rule) =>
       differences.push(`expected ${tool} rule -A ${chain} ${ruleText(rule)} not found`);
     for (const { chain, rule } of sharedOf(spec).rules) {
-      if (!isAmong(rule, unowned(table, chain))) missing(chain, rule);
+      if (!isAmong(rule, table.freeRules(chain, owner))) missing(chain, rule);
     }
     if (spec.backend !== "iptables") continue;
-    const ours = table.rules(FORWARD_CHAIN).filter((rule) => rule.owner === undefined || rule.owner === owner);
+    const ours = table.freeRules(FORWARD_CHAIN, owner);
     for (const address of addressesOf(spec, family)) {
       for (const rule of rulesOf(address)) if (!isAmong(rule, ours)) missing(FORWARD_CHAIN, rule);
     }

@@ -37,6 +37,14 @@ export function ownerTagIn(list: Uint8Array | undefined): string | undefined {
   return textIn(list, OWNER);
 }
 
+/** Whether an object with this user data belongs to nobody, or to the one with this tag. */
+export function isFreeFor(tag: Uint8Array, list: Uint8Array | undefined): boolean {
+  if (list === undefined || list[0] !== OWNER) return true;
+  if (tag.length !== list.length) return false;
+  for (let index = 0; index < tag.length; index++) if (tag[index] !== list[index]) return false;
+  return true;
+}
+
 function textIn(list: Uint8Array | undefined, type: number): string | undefined {
   for (let at = 0; list !== undefined && at + 2 <= list.length; at += 2 + list[at + 1]!) {
     if (list[at] !== type) continue;

@@ -101,16 +101,36 @@ export function flushChain(chain: Chain): NftMessage {
   return message("flush", NFT_MSG_DELRULE, 0, chain);
 }
 
-/** The rules of one chain, in order; of the whole table when the chain's name is "". */
-export function listRules(socket: NetlinkSocket, chain: Chain): FoundRule[] {
+/**
+ * The rules of one chain, in order; of the whole table when the chain's name is "". Of a long chain, `keep` picks those
+ * that are worth a closer look by their user data.
+ */
+export function listRules(
+  socket: NetlinkSocket,
+  chain: Chain,
+  keep?: (userdata: Uint8Array | undefined) => boolean,
+): FoundRule[] {
   let rules: FoundRule[] = [];
   dump(
     socket,
     message("list", NFT_MSG_GETRULE, 0, chain),
-    (payload) => void rules.push(found(foundAttrs.decode(payload))),
+    (payload) => {
+      if (keep === undefined || keep(userdataIn(payload))) rules.push(found(foundAttrs.decode(payload)));
+    },
     () => void (rules = []),
   );
   return rules;
+}
+
+/** A step an attribute: a chain may have thousands of rules. */
+function userdataIn(payload: Uint8Array): Uint8Array | undefined {
+  for (let at = 0; at + 4 <= payload.length;) {
+    const length = payload[at]! | (payload[at + 1]! << 8), type = payload[at + 2]! | (payload[at + 3]! << 8);
+    if (type === NFTA_RULE_USERDATA) return payload.subarray(at + 4, at + length);
+    if (length < 4) break;
+    at += (length + 3) & ~3;
+  }
+  return undefined;
 }
 
 /** The rule with this handle, or undefined. */
