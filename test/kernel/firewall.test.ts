@@ -7,6 +7,7 @@ import { legacyPath } from "../support/legacy-iptables.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { GO_PLUGINS } from "../support/plugins.ts";
+import { drive } from "../support/resources.ts";
 
 /** `c1` has the addresses that end in 1. */
 function own({ name, netnsPath }: Container) {
@@ -171,6 +172,52 @@ for (const ingressPolicy of ["open", "same-bridge"]) {
     }
   });
 }
+
+test("an ADD that fails in the second family says why, and takes back the chains it made in the first", async () => {
+  await using machine = await openMachine();
+  const [c1, c2] = [await machine.container(), await machine.container()];
+  await machine.sh(`
+    mkdir /run/broken
+    printf '#!/bin/sh\\necho no such luck >&2; exit 3\\n' > /run/broken/ip6tables-legacy-restore
+    chmod +x /run/broken/*`);
+  const change = { ...conf, backend: "iptables", ingressPolicy: "isolated" };
+  const broken = network(machine, change, undefined, { own, env: { PATH: `/run/broken:${legacyPath()}` } });
+  const working = network(machine, change, undefined, { own, env: { PATH: legacyPath() } });
+  const failed = await broken.call("ADD", c1);
+  expect(failed.json.msg).toBe("/run/broken/ip6tables-legacy-restore: exit status 3: no such luck");
+  expect(await rules(machine)).toEqual([]);
+  await working.add(c2);
+  const before = await rules(machine);
+  expect((await broken.call("ADD", c1)).code).toBe(1);
+  expect(await rules(machine)).toEqual(before);
+  await working.check(c2);
+});
+
+test("what somebody flushed is repaired, and what is right is left alone", async () => {
+  for (const { name, options, env } of backends) {
+    await using machine = await openMachine();
+    const ingress = { policy: "isolated", bridge: "br0" };
+    const spec = { ...options, network: "net", containerId: "ctr-1", ifName: "eth0", ingress, zone: "trusted" };
+    const whole = {
+      kind: "firewall",
+      spec: { ...spec, addresses: ["10.20.0.1", "fd20::1"], adminChain: "CNI-ADMIN" },
+    };
+    await drive(machine, [{ verb: "apply", ...whole }], env);
+    const before = await rules(machine);
+    await drive(machine, [{ verb: "repair", ...whole }], env);
+    expect({ name, rules: await rules(machine) }).toEqual({ name, rules: before });
+    await machine.sh(
+      "nft flush ruleset; iptables-legacy -F; iptables-legacy -X; ip6tables-legacy -F CNI-FORWARD || true",
+    );
+    const outcomes = await drive(machine, [{ verb: "verify", ...whole }, { verb: "repair", ...whole }, {
+      verb: "verify",
+      ...whole,
+    }], env);
+    expect(outcomes[0]).not.toEqual([]);
+    expect({ name, left: outcomes[2] }).toEqual({ name, left: [] });
+    expect((await rules(machine)).sort()).toEqual(before.sort());
+  }
+});
 
 test("a container with version 4 alone leaves the tables of version 6 alone", async () => {
   await using machine = await openMachine();
