@@ -19,6 +19,7 @@ const debianPackages = [
   ["nft", "nftables"],
   ["iptables-save", "iptables"],
   ["strace", "strace"],
+  ["dbus-daemon", "dbus-daemon"],
   ["setcap", "libcap2-bin"],
   ["/usr/lib/cni/bridge", "containernetworking-plugins"],
   ["libnl-3.so.200", "libnl-3-200"],
