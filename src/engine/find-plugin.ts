@@ -25,7 +25,7 @@ export function findPlugin(type: string, searchPath: string): FoundPlugin {
   for (const directory of directories) {
     // An empty entry would be the working directory, which is nobody's plugin directory.
     if (directory === "") continue;
-    const path = `${directory.replace(/\/+$/, "")}/${type}`;
+    const path = directory.endsWith("/") ? `${directory}${type}` : `${directory}/${type}`;
     const file = regularFile(path);
     if (file === undefined) continue;
     if (!isThisBinary(file)) return { path };
@@ -50,5 +50,5 @@ let thisBinary: FileIdentity | undefined;
 function isThisBinary(file: FileIdentity): boolean {
   // Still the file we were started from when an upgrade has put another in its place.
   thisBinary ??= identify("/proc/self/exe");
-  return file.inode === thisBinary.inode && file.device === thisBinary.device;
+  return file.id === thisBinary.id;
 }

@@ -48,7 +48,8 @@ export function readAll(fd: number, limitBytes = 64 * 1024 * 1024, subject?: str
   for (;;) {
     if (length === buffer.length) {
       if (length >= limitBytes) throw new SyscallError("read", 27, subject);
-      const larger = new Uint8Array(Math.min(buffer.length * 4, limitBytes));
+      const wanted = buffer.length * 4;
+      const larger = new Uint8Array(wanted < limitBytes ? wanted : limitBytes);
       larger.set(buffer);
       buffer = larger;
     }
@@ -211,16 +212,15 @@ export interface FileIdentity {
   /** S_IFMT bits and permissions, as in stat(2). */
   mode: number;
   size: number;
-  inode: bigint;
-  device: bigint;
+  /** Device and inode: the same for all names of one file. */
+  id: string;
   links: number;
   uid: number;
 }
 
 /** How long the open file is. */
 export function fileSize(fd: number): number {
-  const view = statx(fd, true);
-  return view.getUint32(40, true) + view.getUint32(44, true) * 2 ** 32;
+  return u64(statx(fd, true), 40);
 }
 
 /** stat(2) of an open descriptor, or of a path when one is given (relative to nothing: pass it absolute). */
@@ -230,10 +230,14 @@ export function identify(target: number | string, followLinks = true): FileIdent
     links: view.getUint32(16, true),
     uid: view.getUint32(20, true),
     mode: view.getUint16(28, true),
-    inode: view.getBigUint64(32, true),
-    size: Number(view.getBigUint64(40, true)),
-    device: (BigInt(view.getUint32(136, true)) << 32n) | BigInt(view.getUint32(140, true)),
+    size: u64(view, 40),
+    // The inode in halves: it may be larger than a number holds.
+    id: `${u64(view, 136)}:${view.getUint32(36, true)}:${view.getUint32(32, true)}`,
   };
+}
+
+function u64(view: DataView, at: number): number {
+  return view.getUint32(at, true) + view.getUint32(at + 4, true) * 2 ** 32;
 }
 
 /** struct statx, linux/stat.h */

@@ -40,6 +40,7 @@ const { symbols } = dlopen(LIBC, {
   getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
   sendto: { args: ["i32", "ptr", "usize", "i32", "ptr", "u32"], returns: FFIType.i64_fast },
   recvfrom: { args: ["i32", "ptr", "usize", "i32", "ptr", "ptr"], returns: FFIType.i64_fast },
+  getrandom: { args: ["ptr", "usize", "u32"], returns: FFIType.i64_fast },
   poll: { args: ["ptr", FFIType.u64_fast, "i32"], returns: "i32" },
 });
 

@@ -54,8 +54,7 @@ export function openOwnNetns(): number {
 }
 
 export function isSameNetns(one: number, other: number): boolean {
-  const a = identify(one), b = identify(other);
-  return a.inode === b.inode && a.device === b.device;
+  return identify(one).id === identify(other).id;
 }
 
 /** Runs `work` with the thread inside `netns`, and comes back to `home` whatever happens. `work` must not yield. */

@@ -9,8 +9,8 @@ import { check, fromUtf8, libc, utf8 } from "./libc.ts";
 const PROC_SUPER_MAGIC = 0x9fa0;
 
 function openSysctl(key: string, flags: number): number {
-  if (key.split("/").some((part) => part === "" || part === "." || part === "..")) {
-    throw new SyscallError("open sysctl", 22, JSON.stringify(key));
+  for (const part of key.split("/")) {
+    if (part === "" || part === "." || part === "..") throw new SyscallError("open sysctl", 22, JSON.stringify(key));
   }
   const path = `/proc/sys/${key}`;
   const fd = openFile(path, flags | O_NOFOLLOW);

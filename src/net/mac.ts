@@ -23,16 +23,3 @@ export function formatMac(bytes: Uint8Array): string {
   for (let at = 2; at < hex.length; at += 2) text += ":" + hex.slice(at, at + 2);
   return text;
 }
-
-export function randomBytes(count: number): Uint8Array {
-  const bytes = new Uint8Array(count);
-  for (let index = 0; index < count; index++) bytes[index] = Math.random() * 256;
-  return bytes;
-}
-
-/** A unicast, locally administered address, as the kernel picks one for a virtual link. */
-export function randomMac(): string {
-  const bytes = randomBytes(6);
-  bytes[0] = (bytes[0]! & 0xfe) | 0x02;
-  return formatMac(bytes);
-}

@@ -13,6 +13,7 @@ import {
   delLink,
   getLink,
   type Link,
+  linkMac,
   listLinks,
   setLink,
 } from "../ffi/netlink/route/link.ts";
@@ -107,5 +108,5 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
 export const bridge = resource(bridgeKind);
 
 export function bridgeMac(name: string, host: Host): string | undefined {
-  return getLink(host.route, name)?.mac;
+  return linkMac(host.route, name);
 }

@@ -8,8 +8,9 @@ import { CniError, INTERNAL } from "../cni/error.ts";
 import { EEXIST } from "../ffi/errno.ts";
 import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { addLink, getLink, type Link, linkIndex, setLink, vethKind as vethLink } from "../ffi/netlink/route/link.ts";
+import { randomBytes } from "../ffi/random.ts";
 import { tryWriteSysctl } from "../ffi/sysctl.ts";
-import { parseMac, randomBytes } from "../net/mac.ts";
+import { parseMac } from "../net/mac.ts";
 
 export interface VethSpec {
   /** "" when it is not known: the attachment was made by others and prevResult is missing. */

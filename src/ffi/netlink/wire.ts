@@ -65,7 +65,8 @@ export class Writer {
 
   private makeRoom(count: number): void {
     if (this.bytes.length - this.length >= count) return;
-    const larger = new Uint8Array(Math.max(this.bytes.length * 2, this.length + count));
+    const needed = this.length + count, doubled = this.bytes.length * 2;
+    const larger = new Uint8Array(needed > doubled ? needed : doubled);
     larger.set(this.bytes);
     this.bytes = larger;
     this.view = new DataView(larger.buffer);

@@ -51,7 +51,7 @@ function install(directory: string): void {
   const program = `${directory}/${PROGRAM}`;
   const present = identifyEntry(program);
   if (present !== undefined) refuseElevated(program, present);
-  if (present?.inode !== own.inode || present.device !== own.device) {
+  if (present?.id !== own.id) {
     replaceWithCopy(program, "/proc/self/exe", 0o755);
     printLine(`${program}: ${present === undefined ? "installed" : "replaced"}`);
   }

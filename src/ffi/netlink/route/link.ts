@@ -364,6 +364,13 @@ export function carriesPackets(socket: NetlinkSocket, ifName: string): boolean {
   return ((askAbout(socket, ifName, SIOCGIFFLAGS)?.getInt16(16, true) ?? 0) & IFF_RUNNING) !== 0;
 }
 
+/** The MAC address of an Ethernet link, asked for in the same way (SIOCGIFHWADDR). */
+export function linkMac(socket: NetlinkSocket, ifName: string): string | undefined {
+  const SIOCGIFHWADDR = 0x8927;
+  const answer = askAbout(socket, ifName, SIOCGIFHWADDR);
+  return answer && formatMac(new Uint8Array(answer.buffer, 18, 6));
+}
+
 function askAbout(socket: NetlinkSocket, ifName: string, question: number): DataView | undefined {
   const request = new Uint8Array(40); // struct ifreq: name of 16 bytes, then a union
   request.set(utf8(ifName).subarray(0, 15));

@@ -9,7 +9,7 @@ import { versionsSince } from "../../../cni/versions.ts";
 import { definePlugin } from "../../../engine/plugin.ts";
 import { getLink, type Link, linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { warn } from "../../../ffi/warn.ts";
-import { randomMac } from "../../../net/mac.ts";
+import { randomMac } from "../../../ffi/random.ts";
 import { ifb } from "../../../resources/ifb.ts";
 import { redirect } from "../../../resources/redirect.ts";
 import { trafficLimit } from "../../../resources/traffic-limit.ts";

@@ -1,0 +1,17 @@
+/** What is picked at random, by getrandom(2): to use `Math` at all costs a process more than this call. */
+import { formatMac } from "../net/mac.ts";
+import { libc, retrying } from "./libc.ts";
+
+/** At most 256, which come all at once. */
+export function randomBytes(count: number): Uint8Array {
+  const bytes = new Uint8Array(count);
+  retrying("getrandom", () => Number(libc.getrandom(bytes, count, 0)));
+  return bytes;
+}
+
+/** A unicast, locally administered address, as the kernel picks one for a virtual link. */
+export function randomMac(): string {
+  const bytes = randomBytes(6);
+  bytes[0] = (bytes[0]! & 0xfe) | 0x02;
+  return formatMac(bytes);
+}
