@@ -107,6 +107,12 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
     }
     return differences;
   },
+  repair({ ifName, type }, host) {
+    const { route } = host.container!;
+    const link = getLink(route, ifName);
+    if (link?.kind !== type.kind) throw new Error(`the ${type.kind} ${ifName} is not there any more`);
+    setLink(route, link, { kind: formats[type.kind]().kind(type.settings) });
+  },
   describe: ({ ifName, type, master }) =>
     `${type.kind} ${ifName} in the container${master === undefined ? "" : ` on ${master.name}`}`,
 };

@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import { lacks } from "../support/kernel-features.ts";
 import { leftSince, momentOf, quietMoment } from "../support/leftovers.ts";
 import { network } from "../support/network.ts";
-import { GO_PLUGINS } from "../support/plugins.ts";
+import { GO_PLUGINS, PATCHBAY } from "../support/plugins.ts";
 import { ping } from "../support/traffic.ts";
 import { linkIn, openWire, wireIpam } from "../support/wire.ts";
 
@@ -159,6 +159,19 @@ macvlanTest("DEL finds the link of an ADD that was killed before it had its name
   await machine.sh(`ip link set eth0 down; ip link set eth0 name ${birthName}`, { in: container });
   await net.del(container);
   expect(await machine.sh("ip link show type macvlan", { in: container })).toBe("");
+});
+
+macvlanTest("repair puts back what is altered, and not what is another's", async () => {
+  await using attachment = await stage();
+  const { machine, container, net } = attachment;
+  await net.add(container);
+  await machine.sh("ip link set eth0 type macvlan mode vepa; ip address flush dev eth0", { in: container });
+  const repair = async () => (await machine.run([PATCHBAY, "repair", "net"])).code;
+  expect(await repair()).toBe(0);
+  await net.check(container);
+  await machine.sh("ip link del eth0; ip link add eth0 type veth peer name other", { in: container });
+  expect(await repair()).toBe(1);
+  expect(await machine.sh("ip address show dev eth0", { in: container })).not.toContain("10.20");
 });
 
 macvlanTest("DEL leaves a link of another kind alone, and GC what is valid", async () => {

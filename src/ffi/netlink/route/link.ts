@@ -142,11 +142,13 @@ export interface LinkChange {
   up?: boolean;
   promiscuous?: boolean;
   allMulticast?: boolean;
+  /** Of the kind it is, with other settings. */
+  kind?: LinkKind;
 }
 
 /** `ip link set`. */
 export function setLink(socket: NetlinkSocket, link: { index: number; name: string }, change: LinkChange): void {
-  const { up, promiscuous, allMulticast, ...attributes } = change;
+  const { up, promiscuous, allMulticast, kind, ...attributes } = change;
   let flags = 0, mask = 0;
   if (up !== undefined) [flags, mask] = [flags | (up ? IFF_UP : 0), mask | IFF_UP];
   if (promiscuous !== undefined) [flags, mask] = [flags | (promiscuous ? IFF_PROMISC : 0), mask | IFF_PROMISC];
@@ -158,7 +160,7 @@ export function setLink(socket: NetlinkSocket, link: { index: number; name: stri
     fixedBytes: linkHeader.bytes,
     body: (writer) => {
       linkHeader.write(writer, { index: link.index, flags, change: mask });
-      linkAttrs.encode(writer, attributes);
+      linkAttrs.encode(writer, { ...attributes, linkInfo: kind && { kind: kind.name, data: kind.write } });
     },
   });
 }
