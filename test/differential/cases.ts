@@ -4,6 +4,7 @@
  */
 import type { Feature } from "../support/kernel-features.ts";
 import { firewalls } from "./firewall-cases.ts";
+import { masterLinks } from "./master-cases.ts";
 
 /** `ADD c1` and the like, or `! command` for a shell command on the machine that must succeed. */
 export type StepText = `${string} c${number}` | `! ${string}`;
@@ -562,4 +563,12 @@ const protocols: Case[] = [
   }),
 ];
 
-export const cases: Case[] = [...loopback, ...bridges, ...hostLocals, ...statics, ...firewalls, ...protocols];
+export const cases: Case[] = [
+  ...loopback,
+  ...bridges,
+  ...hostLocals,
+  ...statics,
+  ...firewalls,
+  ...masterLinks,
+  ...protocols,
+];

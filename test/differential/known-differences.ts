@@ -169,6 +169,12 @@ export const knownDifferences: Record<string, KnownDifference> = {
       "host-local, two IPv4 sets, 0.2.0",
       "host-local, requested address is no address",
       "firewall, an unknown policy",
+      "macvlan, mtu above the master's",
+      "macvlan, no default route",
+      "macvlan, no such master",
+      "macvlan, DEL after the master went",
+      "ipvlan, DEL without a master to be found",
+      "vlan, DEL after the master went",
     ],
   },
   "check-tells-all-differences": {
@@ -182,11 +188,16 @@ export const knownDifferences: Record<string, KnownDifference> = {
         /^(answer\.msg = "static: Failed to match addr 10\.40\.0\.5 on interface eth0)"$/,
         '$1; static: Failed to find addr fd40::5 on interface eth0"',
       ],
+      [
+        /^answer\.msg = "Container Interface name in prevResult: eth0 not found"$/,
+        'answer.msg = "Cannot find container link eth0"',
+      ],
     ],
     cases: [
       "bridge, CHECK after a route went",
       "bridge, CHECK after the link went",
       "static, CHECK finds another gateway",
+      "macvlan, CHECK after the link went",
     ],
   },
   "check-asks-for-prevresult-first": {
@@ -224,6 +235,8 @@ export const knownDifferences: Record<string, KnownDifference> = {
       "bridge, hairpinMode and promiscMode",
       "bridge, interface name taken in the container",
       "bridge, ADD of the same attachment twice",
+      "macvlan, no such master",
+      "macvlan, interface name taken in the container",
     ],
   },
   "errors-name-key-and-value": {
