@@ -4,6 +4,7 @@
  *     --quick         smoke mode: everything once or twice, nothing to be learned from the figures, which are only
  *                     kept where --out says
  *     --only a,b      only these benchmarks (`--list` names them), likewise
+ *     --program FILE  another build than dist/patchbay
  *     --out DIR       where latest.txt, latest.json and leases.svg go; bench/results otherwise
  *
  * Runs as root, in namespaces made for it; the machine is not changed.
@@ -19,9 +20,12 @@ import { readAgain } from "./process.ts";
 import { type Environment, environment, formatReport, formatRow, loadNow } from "./report.ts";
 import { attach, loopback, masquerade } from "./rows/attach.ts";
 import { burst } from "./rows/burst.ts";
+import { chain } from "./rows/chain.ts";
+import { chained } from "./rows/chained.ts";
 import { coldStart } from "./rows/cold-start.ts";
 import { floor } from "./rows/floor.ts";
 import { hostLocal } from "./rows/host-local.ts";
+import { mappings } from "./rows/mappings.ts";
 import { memory } from "./rows/memory.ts";
 import { micro } from "./rows/micro.ts";
 import { runtime } from "./rows/runtime.ts";
@@ -36,6 +40,9 @@ const benchmarks: Benchmark[] = [
   attach,
   masquerade,
   runtime,
+  chain,
+  chained,
+  mappings,
   hostLocal,
   burst,
   floor,
@@ -50,6 +57,7 @@ const { values } = parseArgs({
     only: { type: "string" },
     list: { type: "boolean", default: false },
     out: { type: "string" },
+    program: { type: "string" },
     inside: { type: "boolean", default: false },
   },
 });
@@ -76,7 +84,7 @@ function enterNamespaces(): number {
 }
 
 async function measure() {
-  const patchbay = join(root, "dist/patchbay");
+  const patchbay = resolve(values.program ?? join(root, "dist/patchbay"));
   for (const needed of [patchbay, join(GO_PLUGINS, "bridge")]) {
     if (!existsSync(needed)) throw new Error(`${needed} is missing; npm run bench sets everything up`);
   }
@@ -95,7 +103,9 @@ async function measure() {
     for (
       const path of [
         patchbay,
-        ...["bridge", "host-local", "loopback", "static"].map((name) => join(GO_PLUGINS, name)),
+        ...["bridge", "host-local", "loopback", "static", "portmap", "firewall", "tuning", "sbr", "bandwidth"].map((
+          name,
+        ) => join(GO_PLUGINS, name)),
       ]
     ) {
       readAgain(path);

@@ -32,6 +32,9 @@ test("npm run bench, in smoke mode, measures every row and writes text, JSON and
       "host-local ADD",
       "ipMasq DEL",
       "patchbay add",
+      "portmap + firewall + tuning ADD",
+      "bandwidth DEL",
+      "connection to a mapped port, the last of 500",
       "10 leases",
     ]
   ) {

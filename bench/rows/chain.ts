@@ -1,0 +1,109 @@
+/**
+ * The chain that podman and nerdctl run: a bridge with masquerading, a mapped port, the firewall, tuning. Ours in one
+ * process by `patchbay add` and `del`; the Go plugins one after the other, each with the result of the one before, and
+ * the engine that would start them not counted.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Bench, Benchmark } from "../bench.ts";
+import { CNI_VERSION, PATH, pluginCall, succeed } from "../call.ts";
+import { command, type Container, type Side } from "../machine.ts";
+import { type Cycle, cycleRows, measureCycles } from "../pairs.ts";
+import { prepare, type Prepared } from "../process.ts";
+import { bridgeConf, firstAddress, lookAtAttachment, lookForLeftovers } from "./attach.ts";
+
+const portMappings = [{ hostPort: 8080, containerPort: 80, protocol: "tcp" }];
+const SYSCTL = "net.ipv4.conf.eth0.arp_filter";
+
+function pluginsOf(leases: string): Record<string, unknown>[] {
+  const { name: _, ...bridge } = bridgeConf(leases, true);
+  return [
+    bridge,
+    { type: "portmap", capabilities: { portMappings: true } },
+    { type: "firewall" },
+    { type: "tuning", sysctl: { [SYSCTL]: "1" } },
+  ];
+}
+
+/** Only the plugins' own time counts. DEL goes backwards, with the result of ADD. */
+function inSequence(bench: Bench, side: Side, container: Container, plugins: Record<string, unknown>[]) {
+  let result: unknown;
+  const sequence = (verb: "ADD" | "DEL"): Prepared => {
+    let last = "";
+    return {
+      run() {
+        let ms = 0;
+        for (const plugin of verb === "ADD" ? plugins : plugins.toReversed()) {
+          const { capabilities: _, ...conf } = plugin;
+          const runtimeConfig = plugin.capabilities && { portMappings };
+          const prevResult = verb === "ADD" && plugin === plugins[0] ? undefined : result;
+          const whole = { name: "chain", ...conf, runtimeConfig, prevResult };
+          const call = prepare(pluginCall(side, String(plugin.type), verb, whole, container), bench.machine.scratch);
+          ms += succeed(call).ms;
+          last = call.stdout();
+          if (verb === "ADD") result = JSON.parse(last);
+        }
+        return { ms, code: 0 };
+      },
+      start: () => {
+        throw new Error("a sequence is not started beside others");
+      },
+      stdout: () => last,
+      stderr: () => "",
+    };
+  };
+  return { add: sequence("ADD"), del: sequence("DEL") };
+}
+
+function inOneProcess(bench: Bench, container: Container, plugins: Record<string, unknown>[]) {
+  const { machine } = bench;
+  const networks = join(machine.scratch, "chain");
+  mkdirSync(networks, { recursive: true });
+  writeFileSync(
+    join(networks, "chain.conflist"),
+    JSON.stringify({ cniVersion: CNI_VERSION, name: "chain", plugins }),
+  );
+  const call = (verb: string) => {
+    const args = [verb, "--cache-dir", join(machine.scratch, "cache"), "chain", container.netnsPath];
+    const env = { PATH, NETCONFPATH: networks, CAP_ARGS: JSON.stringify({ portMappings }) };
+    return prepare({ path: machine.patchbay, args, env }, machine.scratch);
+  };
+  return { add: call("add"), del: call("del") };
+}
+
+function cycle(bench: Bench, side: Side): Cycle {
+  const container = side.makeContainer("chain");
+  const leases = join(bench.machine.scratch, `${side.name}-chain-leases`);
+  mkdirSync(leases, { recursive: true });
+  const plugins = pluginsOf(leases);
+  let address = "";
+  return {
+    ...side.name === "go" ? inSequence(bench, side, container, plugins) : inOneProcess(bench, container, plugins),
+    made(answer) {
+      address = firstAddress(answer);
+      lookAtAttachment(side, container, address);
+      const rules = command(["iptables-save"]);
+      for (const rule of [`-s ${address}/32`, `--to-destination ${address}:80`, `-A CNI-FORWARD -d ${address}/32`]) {
+        if (!rules.includes(rule)) throw new Error(`${side.name}: no rule with ${rule}`);
+      }
+      const value = side.inContainer(container, () => command(["sysctl", "-n", SYSCTL])).trim();
+      if (value !== "1") throw new Error(`${side.name}: ${SYSCTL} is ${value}`);
+    },
+    gone() {
+      lookForLeftovers(side, container);
+      if (command(["iptables-save"]).includes(address)) {
+        throw new Error(`${side.name}: rules for ${address} are left`);
+      }
+    },
+  };
+}
+
+export const chain: Benchmark = {
+  name: "chain",
+  run: (bench) =>
+    cycleRows(
+      "bridge ipMasq + portmap + firewall + tuning",
+      measureCycles(bench, bench.runs(50), (side) => cycle(bench, side)),
+      { add: 0.11, del: 0.07 },
+    ),
+};
