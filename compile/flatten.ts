@@ -4,7 +4,7 @@
  * As soon as one module is loaded by a `require` within a function, Bun wraps it and all it imports: each body becomes a
  * function to be called once, while the functions of all modules stand beside one another and are made at the start of
  * every process, used or not. A plugin lives for a few milliseconds and paid one of them for that, more with every new
- * plugin (docs/decisions/0008-one-program-a-name.md).
+ * plugin (docs/decisions/0009-programs-by-name.md).
  *
  * Here the binary becomes several programs, for certain names each. What such a program loads in any case runs straight
  * through; everything else, functions included, goes into one function that is called when the first of it is
