@@ -93,12 +93,14 @@ function frame(): NftMessage[] {
   ];
 }
 
-function planApply(socket: NetlinkSocket, spec: LocalhostAccessSpec): NftMessage[] {
+/** `lost`: the link's element was removed by others, and with it the note whose the setting is. */
+function planApply(socket: NetlinkSocket, spec: LocalhostAccessSpec, lost = false): NftMessage[] {
   const { link } = spec, comment = ownerComment(spec), key = ownerKey(spec);
   const isNew = tableUse(socket, table) === undefined;
   const messages = isNew ? frame() : [];
   if (isNew || counterUse(socket, table, link) === undefined) {
-    const before = readSysctl(setting(link)) === "1" ? FOUND : SET;
+    // Better to take back too much than to leave it behind without the rule.
+    const before = !lost && readSysctl(setting(link)) === "1" ? FOUND : SET;
     messages.push(
       createCounter(table, link),
       createElement(links, { key: linkKey(link), comment: before, counter: link }),
@@ -186,8 +188,9 @@ export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
   },
   repair(spec, host) {
     if (localhostAccessKind.verify(spec, host).length === 0) return;
-    localhostAccessKind.apply(spec, host);
     const { netfilter } = host;
+    commitUnchanged(netfilter, () => planApply(netfilter, spec, true));
+    switchTo(spec.link, "1");
     commitUnchanged(netfilter, () => {
       const present = listRules(netfilter, prerouting);
       return rules.filter((rule) => !present.some(({ expressions }) => isSameRule(rule, expressions)))
