@@ -20,7 +20,7 @@ const LANES = 3;
  * first: a run may end before the nth.
  */
 const UNSTEADY = new RegExp(
-  "^(futex|madvise|mmap|munmap|mprotect|sched_yield|clock_nanosleep|poll|recvfrom|sendto|getrusage|rt_sigaction|newfstatat)$",
+  "^(futex|madvise|mmap|munmap|mprotect|sched_yield|clock_nanosleep|poll|recvfrom|sendto|getrusage|rt_sigaction|newfstatat|clone3)$",
 );
 
 interface Sweep {
