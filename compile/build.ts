@@ -68,8 +68,11 @@ function bun(words: string[], cwd: string, home: string): void {
 /** What each module imports at once, by paths from the root. */
 type Imports = Map<string, string[]>;
 
-/** Called for every container by one engine or another. Each has a program of its own, which is 0.9 MB and 0.25 ms. */
-const often = ["bridge", "firewall", "loopback", "portmap"];
+/**
+ * Called for every container, by an engine or by other people's plugins. Each has a program of its own, for which the
+ * binary is 0.9 MB larger and it 0.25 ms faster.
+ */
+const often = ["bridge", "firewall", "host-local", "loopback", "portmap"];
 
 /** A file with all programs that the binary may be called as. */
 function flattened(temporary: string): string {
