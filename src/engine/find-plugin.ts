@@ -28,12 +28,22 @@ export function findPlugin(type: string, searchPath: string): FoundPlugin {
     const path = directory.endsWith("/") ? `${directory}${type}` : `${directory}/${type}`;
     const file = regularFile(path);
     if (file === undefined) continue;
-    if (!isThisBinary(file)) return { path };
+    if (!isThisBinary(file)) {
+      refuseWritable(path, file);
+      refuseWritable(directory, identify(directory));
+      return { path };
+    }
     const own = loadPlugin(type);
     if (own !== undefined) return { own };
     throw new CniError(INTERNAL, `invalid plugin name: ${type}`, `${path} is patchbay, which has no such plugin`);
   }
   throw new CniError(INTERNAL, `failed to find plugin "${type}" in path [${directories.join(" ")}]`);
+}
+
+/** What everybody may put there, root must not run (SECURITY.md). Owner and group are the administrator's choice. */
+function refuseWritable(path: string, { mode }: FileIdentity): void {
+  if ((mode & 0o002) === 0) return;
+  throw new CniError(INTERNAL, `no plugin is run from ${path}: everybody may write to it`, `chmod o-w ${path}`);
 }
 
 function regularFile(path: string): FileIdentity | undefined {

@@ -18,6 +18,7 @@ import {
   setLink,
 } from "../ffi/netlink/route/link.ts";
 import { tryWriteSysctl } from "../ffi/sysctl.ts";
+import { warn } from "../ffi/warn.ts";
 import { CniError, INTERNAL } from "../cni/error.ts";
 import { parseMac } from "../net/mac.ts";
 import type { Host } from "../engine/host.ts";
@@ -71,6 +72,12 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
         INTERNAL,
         `failed to create bridge "${spec.name}": "${spec.name}" already exists but is not a bridge`,
         `it is a ${link.kind ?? "physical"} link; name another bridge in the configuration, or remove it`,
+      );
+    }
+    if (spec.vlanFiltering && !link.vlanFiltering) {
+      warn(
+        `bridge ${spec.name} was there before and does not filter VLANs: "vlan" and "vlanTrunk" have no effect on it ` +
+          `before "ip link set ${spec.name} type bridge vlan_filtering 1"`,
       );
     }
     // A container must not reconfigure the host by router advertisements (CVE-2020-10749).

@@ -1,6 +1,6 @@
 /** Plugins are looked for where CNI_PATH says, and nowhere else. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { findPlugin } from "../../src/engine/find-plugin.ts";
 
@@ -62,6 +62,19 @@ const refused: [type: string, path: string, message: string][] = [
 for (const [type, path, message] of refused) {
   test(`"${type}" in ${path}: ${message}`, () => expect(() => findPlugin(type, path)).toThrow(message));
 }
+
+test("what everybody may write to is not run", () => {
+  writeFileSync(`${one}/p`, "");
+  expect(findPlugin("p", one)).toEqual({ path: `${one}/p` });
+  chmodSync(`${one}/p`, 0o757);
+  expect(() => findPlugin("p", one)).toThrow(`no plugin is run from ${one}/p: everybody may write to it`);
+  chmodSync(`${one}/p`, 0o775);
+  chmodSync(one, 0o1777);
+  expect(() => findPlugin("p", `${two}:${one}`)).toThrow(`no plugin is run from ${one}: everybody may write to it`);
+  // Ours runs in this process, whatever becomes of the file.
+  symlinkSync(process.execPath, `${one}/loopback`);
+  expect(findPlugin("loopback", one)).toMatchObject({ own: { name: "loopback" } });
+});
 
 test("an empty entry is not the working directory", () => {
   expect(() => findPlugin("package.json", ":")).toThrow('failed to find plugin "package.json" in path [ ]');
