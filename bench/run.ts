@@ -25,6 +25,7 @@ import { chained } from "./rows/chained.ts";
 import { coldStart } from "./rows/cold-start.ts";
 import { floor } from "./rows/floor.ts";
 import { hostLocal } from "./rows/host-local.ts";
+import { interfaces } from "./rows/interfaces.ts";
 import { mappings } from "./rows/mappings.ts";
 import { memory } from "./rows/memory.ts";
 import { micro } from "./rows/micro.ts";
@@ -39,6 +40,7 @@ const benchmarks: Benchmark[] = [
   staticAddresses,
   attach,
   masquerade,
+  interfaces,
   runtime,
   chain,
   chained,
