@@ -92,7 +92,7 @@ export const vethKind: ResourceKind<VethSpec> = {
     if (inside === undefined || !isPair(inside, outside)) throw new Error("the pair of links is not there any more");
     const master = masterOf(spec, host);
     setLink(host.route, outside, {
-      master: outside.master === master ? undefined : master,
+      master: outside.master === master ? undefined : master ?? 0,
       address: outside.mac === hostMac ? undefined : parseMac(hostMac),
       up: true,
     });

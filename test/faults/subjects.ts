@@ -16,6 +16,8 @@ export interface Subject {
   own?: (container: Container) => Record<string, unknown>;
   /** What those before it made, as a shell script on the machine. */
   prepare?: (container: Container) => string;
+  /** What DEL leaves to those before it, which would take the link away: done in their place, whatever is there. */
+  again?: (container: Container) => string;
   /** Nothing of what it makes is shared or stays: to it, no machine is fresh. */
   sharesNothing?: true;
   /** Beside the CNI_ variables. */
@@ -74,10 +76,13 @@ export const subjects: Subject[] = [
     sharesNothing: true,
     every: 2,
   },
+  { name: "ptp", conf: { type: "ptp", ipMasq: true, ipam }, every: 2 },
   {
-    name: "macvlan",
-    conf: { type: "macvlan", master: "m0", ipam },
-    prepare: master,
+    name: "sbr",
+    conf: { type: "sbr" },
+    own: routedResult,
+    prepare: routedPair,
+    again: routesOfPair,
     sharesNothing: true,
     every: 2,
   },
@@ -107,7 +112,49 @@ export const subjects: Subject[] = [
     own: bridgeResult,
     every: 2,
   },
+  {
+    name: "portmap by nftables",
+    conf: { type: "portmap", backend: "nftables" },
+    own: portResult,
+    prepare: bridgeAlone,
+    every: 2,
+  },
+  {
+    name: "portmap by iptables",
+    conf: { type: "portmap", backend: "iptables" },
+    own: portResult,
+    prepare: bridgeAlone,
+    every: 4,
+  },
+  {
+    name: "portmap by legacy iptables",
+    conf: { type: "portmap", backend: "iptables" },
+    own: portResult,
+    prepare: bridgeAlone,
+    env: { PATH: legacyPath() },
+    every: 8,
+  },
 ];
+
+/** A bridge that leads to the containers there would be. */
+function bridgeAlone(): string {
+  return `
+    test -e /sys/class/net/br0 || {
+      sysctl -qw net.ipv6.conf.default.disable_ipv6=1
+      ip link add br0 type bridge; ip address add 10.20.0.1/24 dev br0; ip link set br0 up
+      sysctl -qw net.ipv6.conf.default.disable_ipv6=0
+    }`;
+}
+
+/** Ports enough for a range, and one for the flows of which there is something to forget. */
+function portResult(container: Container) {
+  const first = 1000 + 1000 * Number(container.name.slice(1));
+  const portMappings = [{ hostPort: first, containerPort: 53, protocol: "udp" }];
+  for (let port = first + 1; port <= first + 20; port++) {
+    portMappings.push({ hostPort: port, containerPort: port, protocol: "tcp" });
+  }
+  return { ...bridgeResult(container), runtimeConfig: { portMappings } };
+}
 
 /** Of a bridge that the plugin does not look for. */
 function bridgeResult({ name, netnsPath }: Container) {
@@ -131,14 +178,38 @@ function pairResult({ name, netnsPath }: Container) {
   return { prevResult: { cniVersion: "1.1.0", interfaces, ips: [{ interface: 1, address: "10.20.0.5/24" }] } };
 }
 
-/** One for all. Its IPv6 addresses would come up to a second later. */
-function master(): string {
+/** With addresses of both families. A link-local one would come by itself, up to a second later. */
+function routedPair(container: Container): string {
+  const { name } = container;
+  const { v4, v6 } = addressesOf(container);
   return `
-    test -e /sys/class/net/m0 || {
-      sysctl -qw net.ipv6.conf.default.disable_ipv6=1
-      ip link add m0 type veth peer name m1; ip link set m1 up; ip link set m0 up
-      sysctl -qw net.ipv6.conf.default.disable_ipv6=0
-    }`;
+    ip link add v${name} type veth peer name eth0 netns ${name}; ip link set v${name} addrgenmode none
+    ip link set v${name} up; ip -n ${name} link set eth0 addrgenmode none
+    ip -n ${name} address add ${v4}/24 dev eth0; ip -n ${name} address add ${v6}/64 dev eth0 nodad
+    ip -n ${name} link set eth0 up; ${routesOfPair(container)}`;
+}
+
+function routesOfPair(container: Container): string {
+  const { name } = container;
+  return `
+    ip -n ${name} route replace 10.20.0.0/24 dev eth0 proto kernel scope link src ${addressesOf(container).v4}
+    ip -n ${name} route replace fd20::/64 dev eth0 proto kernel metric 256
+    ip -n ${name} route replace default via 10.20.0.1; ip -n ${name} route replace default via fd20::1`;
+}
+
+function routedResult(container: Container) {
+  const { v4, v6 } = addressesOf(container);
+  const interfaces = [{ name: `v${container.name}` }, { name: "eth0", sandbox: container.netnsPath }];
+  const ips = [
+    { interface: 1, address: `${v4}/24`, gateway: "10.20.0.1" },
+    { interface: 1, address: `${v6}/64`, gateway: "fd20::1" },
+  ];
+  return { prevResult: { cniVersion: "1.1.0", interfaces, ips } };
+}
+
+function addressesOf({ name }: Container) {
+  const last = 2 + Number(name.slice(1));
+  return { v4: `10.20.0.${last}`, v6: `fd20::${last}` };
 }
 
 /** One for all. Its IPv6 addresses would come up to a second later. */
@@ -181,9 +252,23 @@ export interface Staged {
   call(command: string, container: Container): Call;
 }
 
-export function stage({ conf, own = () => ({}), prepare, env }: Subject, machine: Machine): Staged {
+export function stage({ conf, own = () => ({}), prepare, again, env }: Subject, machine: Machine): Staged {
+  const net = network(machine, conf, patchbayPlugins(), { own, env });
+  const redo = async (containers: readonly Container[]) => {
+    if (again !== undefined) await machine.sh(containers.map(again).join("\n"));
+  };
   return {
-    net: network(machine, conf, patchbayPlugins(), { own, env }),
+    net: {
+      ...net,
+      async del(container, change) {
+        await net.del(container, change);
+        await redo([container]);
+      },
+      async gc(valid) {
+        await net.gc(valid);
+        await redo(machine.containers.filter((one) => !valid.includes(one)));
+      },
+    },
     async container(name) {
       const container = await machine.container(name);
       if (prepare !== undefined) await machine.sh(prepare(container));

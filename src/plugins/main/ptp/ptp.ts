@@ -8,7 +8,7 @@
  */
 import { CniError, INTERNAL, INVALID_CONFIG } from "../../../cni/error.ts";
 import { definePlugin } from "../../../engine/plugin.ts";
-import { randomMac } from "../../../net/mac.ts";
+import { randomMac } from "../../../ffi/random.ts";
 import { addressing } from "../../../resources/addressing.ts";
 import { carrier } from "../../../resources/carrier.ts";
 import { forwarding } from "../../../resources/forwarding.ts";
