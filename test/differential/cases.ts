@@ -4,6 +4,7 @@
  */
 import type { Feature } from "../support/kernel-features.ts";
 import { firewalls } from "./firewall-cases.ts";
+import { bandwidths, tunings } from "./chained-cases.ts";
 import { masterLinks } from "./master-cases.ts";
 
 /** `ADD c1` and the like, or `! command` for a shell command on the machine that must succeed. */
@@ -568,6 +569,8 @@ export const cases: Case[] = [
   ...bridges,
   ...hostLocals,
   ...statics,
+  ...tunings,
+  ...bandwidths,
   ...firewalls,
   ...masterLinks,
   ...protocols,

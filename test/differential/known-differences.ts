@@ -22,6 +22,7 @@ export const knownDifferences: Record<string, KnownDifference> = {
       [/^(answer\.details = "config is .*)\]"$/, '$1 \\"1.1.0\\"]"'],
     ],
     cases: [
+      "bandwidth, 0.2.0",
       "protocol, VERSION of bridge",
       "protocol, VERSION of loopback",
       "protocol, VERSION of host-local",
@@ -165,6 +166,13 @@ export const knownDifferences: Record<string, KnownDifference> = {
   "del-does-not-judge": {
     lines: [/^- (exit 1|answer\.)/, /^\+ (exit 0|stdout "")$/],
     cases: [
+      "portmap, port 0",
+      "portmap, a negative container port",
+      "portmap, two marks",
+      "portmap, bit 32",
+      "bandwidth, rate without burst",
+      "bandwidth, burst without rate",
+      "bandwidth, burst of 4 GB",
       "bridge, an IPAM plugin that fails",
       "host-local, two IPv4 sets, 0.2.0",
       "host-local, requested address is no address",
@@ -179,6 +187,10 @@ export const knownDifferences: Record<string, KnownDifference> = {
   },
   "check-tells-all-differences": {
     rewrites: [
+      [
+        /^(answer\.msg = "get ifb device: Link not found)"$/,
+        '$1: bwp99bb1f1b7b98; link bwp99bb1f1b7b98 is missing; host1 does not redirect to bwp99bb1f1b7b98"',
+      ],
       [/^(answer\.msg = ".*Expected Route )\{Dst.*\}/, "$1192.168.0.0/16 via 10.20.0.1"],
       [
         /^answer\.msg = "Interface name eth0 not found"$/,
@@ -194,6 +206,7 @@ export const knownDifferences: Record<string, KnownDifference> = {
       ],
     ],
     cases: [
+      "bandwidth, CHECK after the ifb went",
       "bridge, CHECK after a route went",
       "bridge, CHECK after the link went",
       "static, CHECK finds another gateway",
@@ -228,6 +241,8 @@ export const knownDifferences: Record<string, KnownDifference> = {
   "texts-of-later-releases": {
     lines: [/^[-+] answer\.msg = "/],
     cases: [
+      "tuning, sysctl that is not net's",
+      "tuning, the same sysctl twice",
       "bridge, a route with host bits",
       "bridge, the same route twice",
       "bridge, mtu larger than a veth can have",
@@ -242,6 +257,11 @@ export const knownDifferences: Record<string, KnownDifference> = {
   "errors-name-key-and-value": {
     lines: [/^[-+] answer\.msg = "/],
     cases: [
+      "tuning, multicast mac",
+      "tuning, mtu that is too large",
+      "tuning, sysctl that is none",
+      "tuning, sysctl with a value that is none",
+      "bandwidth, negative rate",
       "bridge, vlan too large",
       "bridge, vlan below zero",
       "host-local, a subnet that is none",
@@ -270,6 +290,7 @@ export const knownDifferences: Record<string, KnownDifference> = {
       "protocol, ipam.routes without a prefix",
       "protocol, prevResult as text",
       "firewall, an unknown policy",
+      "portmap, ports as text",
     ],
   },
   "ingress-policies-of-later-releases": {
@@ -278,6 +299,18 @@ export const knownDifferences: Record<string, KnownDifference> = {
       "$1|isolated$2",
     ]],
     cases: ["firewall, same-bridge"],
+  },
+  "portmap-localhost-guarded": {
+    lines: [/^\+ host nft \w+ ip +patchbay_localhost /],
+    rewrites: [[/^(host sysctl ipv4\/conf\/br0\/route_localnet)=1$/, "$1=0"]],
+    cases: "everywhere",
+  },
+  "portmap-check-of-both-families": {
+    lines: [
+      /^- (exit 1|answer\.code = 999|answer\.msg = "could not check ipv6 dnat: rule .*)$/,
+      /^\+ (exit 0|stdout "")$/,
+    ],
+    cases: ["portmap, one port"],
   },
   "firewall-rules-always-removed": {
     lines: [/^- host ip6?tables filter #\d -A CNI-FORWARD -[sd] /],
@@ -292,5 +325,42 @@ export const knownDifferences: Record<string, KnownDifference> = {
       ],
     ],
     cases: ["firewall, CHECK after a rule went", "firewall, CHECK after the jump went"],
+  },
+  "sysctls-put-back": {
+    rewrites: [[/^(c1 sysctl ipv4\/conf\/eth0\/arp_\w+)=1$/, "$1=0"]],
+    cases: [
+      "tuning, sysctl",
+      "tuning, sysctl with slashes",
+      "tuning, sysctl with IFNAME",
+      "tuning, sysctl from args too",
+    ],
+  },
+  "check-knows-ifname": {
+    lines: [/^- (exit 1|answer\.code = 999)$/, /^- answer\.msg = "open .*IFNAME.*/, /^\+ (exit 0|stdout "")$/],
+    cases: ["tuning, sysctl with IFNAME"],
+  },
+  "redirect-given-once": {
+    lines: [/^- host tc host1 ingress (\taction order 2: mirred .* pass|\tindex 2)?$/],
+    cases: "everywhere",
+  },
+  "limits-go-with-del": {
+    lines: [/^- host tc host1 /, /^[-+] host link host1 qdisc="/],
+    cases: ["bandwidth, the link stays after DEL"],
+  },
+  "bursts-saturate": {
+    lines: [/^[-+] host tc bwp\w+ qdisc tbf 1: root rate 1Mbit burst /],
+    cases: ["bandwidth, kubelet's burst at a low rate"],
+  },
+  "check-looks-at-the-root": {
+    lines: [
+      /^- (exit 0|stdout "")$/,
+      /^\+ (exit 1|answer\.code = 999)$/,
+      /^\+ answer\.msg = "Failed to find qdisc: /,
+    ],
+    cases: ["bandwidth, CHECK after the limit went"],
+  },
+  "no-limits-no-crash": {
+    lines: [/^- exit 2$/, /^\+ exit 0$/],
+    cases: ["bandwidth, nothing to do"],
   },
 };

@@ -332,10 +332,11 @@ test("refusals: nothing is changed, and the reason says which key", async () => 
     [{ ...LIMITS, prevResult: undefined }, 7, /must be called as chained plugin/],
     [{ prevResult: undefined }, 7, /must be called as chained plugin/],
     [
-      { ...LIMITS, prevResult: { cniVersion: "1.1.0", interfaces: [] } },
+      { ...LIMITS, prevResult: { cniVersion: "1.1.0", interfaces: [{ name: "lo" }] } },
       7,
       /no veth peer of container interface found/,
     ],
+    [{ ...LIMITS, prevResult: { cniVersion: "1.1.0" } }, 7, /^no interfaces provided/],
     [{ runtimeConfig: { bandwidth: { egressRate: 5 } } }, 7, /if rate is set, burst must also be set/],
   ];
   for (const [conf, code, told] of refused) {
@@ -350,7 +351,7 @@ test("refusals: nothing is changed, and the reason says which key", async () => 
   }
   const lo = { type: "bandwidth", ...LIMITS, prevResult };
   expect((await network(machine, lo).call("ADD", container, { ifName: "lo" })).json.msg).toBe(
-    "container interface lo has no veth peer: it is a physical link",
+    'container interface lo has no veth peer: interface "lo" was not a veth interface',
   );
   expect(await leftSince(moment, machine)).toEqual([]);
 });

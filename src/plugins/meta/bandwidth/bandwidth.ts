@@ -71,10 +71,12 @@ function hostEnd({ host, ifName, prevResult }: Attachment<BandwidthConf>, removi
     if (!removing) throw new CniError(INVALID_CONFIG, reason);
     return undefined;
   };
+  const alone = (reason: string) => missing(`container interface ${ifName} has no veth peer: ${reason}`);
+  if (!prevResult?.interfaces?.length && !removing) return missing("no interfaces provided");
   const inside = host.container && getLink(host.container.route, ifName);
-  if (inside === undefined) return missing(`container interface ${ifName} has no veth peer: Link not found`);
+  if (inside === undefined) return alone(`could not look up "${ifName}": Link not found`);
   if (inside.kind !== "veth" || inside.link === undefined) {
-    return missing(`container interface ${ifName} has no veth peer: it is a ${inside.kind ?? "physical"} link`);
+    return alone(`interface "${ifName}" was not a veth interface`);
   }
   const outside = getLink(host.route, inside.link);
   if (outside?.kind !== "veth" || outside.link !== inside.index) {
