@@ -195,13 +195,21 @@ export function recordedByOthers(kind: string, owner: Owner): unknown[] {
  * repair brings back in between would have no ledger.
  */
 export function removing<T>(record: LedgerRecord | undefined, work: () => T): T {
-  const fd = record && openExisting(record.path, O_RDONLY | O_NOFOLLOW);
-  if (fd === undefined) return work();
+  const fd = record && openToLock(record.path);
   try {
-    libc.flock(fd, LOCK_SH);
+    if (fd !== undefined) libc.flock(fd, LOCK_SH);
     return work();
   } finally {
-    closeFile(fd);
+    if (fd !== undefined) closeFile(fd);
+  }
+}
+
+/** A repair at the same time is unlikely; what keeps the file from being opened is no reason not to remove. */
+function openToLock(path: string): number | undefined {
+  try {
+    return openExisting(path, O_RDONLY | O_NOFOLLOW);
+  } catch {
+    return undefined;
   }
 }
 
