@@ -189,7 +189,8 @@ function strayOnHost({ device, known }: LentLinkSpec, host: Host): Link | undefi
   return listLinks(host.route).find((link) => {
     if (!link.alias || link.alias === link.name) return false;
     if (device !== undefined) return link.alias === name && isSameMake(link, device);
-    return name !== "" ? link.alias === name : known!.mac !== "" && link.permanentMac === known!.mac;
+    // An alias that is not known to be a name may be anything that an operator wrote there.
+    return name !== "" && link.alias === name;
   });
 }
 
