@@ -11,6 +11,10 @@ import { staticConf } from "../../src/plugins/ipam/static/static.schema.ts";
 import { validateStaticConf } from "../../src/plugins/ipam/static/static.validate.gen.ts";
 import { bridgeConf } from "../../src/plugins/main/bridge/bridge.schema.ts";
 import { validateBridgeConf } from "../../src/plugins/main/bridge/bridge.validate.gen.ts";
+import { bandwidthConf } from "../../src/plugins/meta/bandwidth/bandwidth.schema.ts";
+import { validateBandwidthConf } from "../../src/plugins/meta/bandwidth/bandwidth.validate.gen.ts";
+import { tuningConf } from "../../src/plugins/meta/tuning/tuning.schema.ts";
+import { validateTuningConf } from "../../src/plugins/meta/tuning/tuning.validate.gen.ts";
 import { loopbackConf } from "../../src/plugins/main/loopback/loopback.schema.ts";
 import { validateLoopbackConf } from "../../src/plugins/main/loopback/loopback.validate.gen.ts";
 import { asGoReads, documents } from "./schema-documents.ts";
@@ -24,6 +28,8 @@ const pairs: [name: string, schema: z.ZodType, validate: (document: unknown) => 
   ["loopback", loopbackConf, validateLoopbackConf],
   ["host-local", hostLocalConf, validateHostLocalConf],
   ["static", staticConf, validateStaticConf],
+  ["bandwidth", bandwidthConf, validateBandwidthConf],
+  ["tuning", tuningConf, validateTuningConf],
   ["results up to 0.2.0", result01, decodeResult01],
   ["results up to 0.4.0", result03, decodeResult03],
   ["results from 1.0.0 on", result10, decodeResult10],
