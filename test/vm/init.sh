@@ -36,8 +36,9 @@ mkdir -p /dev/pts /dev/shm /run/lock
 mount -t devpts devpts /dev/pts
 mount -t tmpfs tmpfs /dev/shm
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
-# The one module no request loads by itself: its device file is missing until it is there.
+# Modules that no request loads: the device file of the first is missing until it is there, nobody looks for hardware.
 /run/vm/modprobe tun
+/run/vm/modprobe virtio_net
 ip link set lo up
 
 status=0
