@@ -97,9 +97,9 @@ export function hostAddress({ hostIp }: PortMapping): Uint8Array | undefined {
 }
 
 /** Flows that still go where the port led before would go on to do so. */
-function forgetFlows(spec: PortMappingsSpec, host: Host): void {
+function forgetFlows(spec: PortMappingsSpec, host: Host, isLeaving: boolean): void {
   for (const { protocol } of spec.mappings) {
-    if (protocol === "udp") return require("./port-mappings/flows.ts").forgetFlows(host, spec);
+    if (protocol === "udp") return require("./port-mappings/flows.ts").forgetFlows(host, spec, isLeaving);
   }
 }
 
@@ -118,7 +118,7 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
   apply(spec, host) {
     try {
       applyBackend(spec, host);
-      forgetFlows(spec, host);
+      forgetFlows(spec, host, false);
     } catch (error) {
       // The kernel's refusal is of the whole. Else its answer was lost, or it was the second of two programs that failed.
       if (!isNetlinkError(error) && !(error instanceof CniError)) portMappingsKind.remove(spec, host);
@@ -140,7 +140,7 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
       steps.push(() => nftables().remove(socket, spec));
     }
     if (socket !== undefined && restated) steps.push(() => referenceNft().remove(socket, spec));
-    steps.push(() => forgetFlows(spec, host));
+    steps.push(() => forgetFlows(spec, host, true));
     attemptAll(steps);
   },
   repair: applyBackend,

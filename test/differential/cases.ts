@@ -4,6 +4,7 @@
  */
 import type { Feature } from "../support/kernel-features.ts";
 import { firewalls } from "./firewall-cases.ts";
+import { portmaps } from "./portmap-cases.ts";
 import { bandwidths, tunings } from "./chained-cases.ts";
 import { masterLinks } from "./master-cases.ts";
 
@@ -572,6 +573,7 @@ export const cases: Case[] = [
   ...tunings,
   ...bandwidths,
   ...firewalls,
+  ...portmaps,
   ...masterLinks,
   ...protocols,
 ];

@@ -2,8 +2,8 @@
  * UDP flows that connection tracking remembers. A client that keeps sending keeps its entry, and with it the destination
  * from before: after ADD the mapping would not be looked up, after DEL packets would still go to the container's address.
  *
- * On ADD every flow to the mapped ports is forgotten, whoever answered it, as by the reference plugin; on DEL too, for
- * its address may not be known. Most often a mapping or two are looked for by the kernel; for many, all flows are listed.
+ * On ADD every flow to the mapped ports is forgotten, whoever answered it, as by the reference plugin; on DEL those that
+ * the container answered. A mapping or two are looked for by the kernel; for many, all flows are listed.
  */
 import { protocolNumbers } from "../../ffi/iptables/rule.ts";
 import {
@@ -14,15 +14,15 @@ import {
 } from "../../ffi/netlink/conntrack/connection.ts";
 import { warn } from "../../ffi/warn.ts";
 import type { Host } from "../../engine/host.ts";
-import { appliesTo, hostAddress, type PortMappingsSpec } from "../port-mappings.ts";
+import { addressOf, appliesTo, hostAddress, type PortMappingsSpec } from "../port-mappings.ts";
 
 /** The kernel looks at every connection for each filter. */
 const FEW = 4;
 
 /** A flow that stays is no reason to fail: it ends when its client is silent for a while. */
-export function forgetFlows(host: Host, spec: PortMappingsSpec): void {
+export function forgetFlows(host: Host, spec: PortMappingsSpec, isLeaving: boolean): void {
   for (const family of [4, 6] as const) {
-    const filters = filtersOf(spec, family);
+    const filters = filtersOf(spec, family, isLeaving ? addressOf(spec, family)?.bytes : undefined);
     try {
       if (filters.size <= FEW) { for (const [, filter] of filters) deleteConnections(host.netfilter, filter); }
       else {
@@ -38,13 +38,23 @@ export function forgetFlows(host: Host, spec: PortMappingsSpec): void {
 }
 
 /** By port: two mappings of one port, for two addresses, are looked for as one for all. */
-function filtersOf(spec: PortMappingsSpec, family: 4 | 6): Map<number, ConnectionFilter> {
+function filtersOf(
+  spec: PortMappingsSpec,
+  family: 4 | 6,
+  answeredBy: Uint8Array | undefined,
+): Map<number, ConnectionFilter> {
   const filters = new Map<number, ConnectionFilter>();
   for (const mapping of spec.mappings) {
     const { protocol, hostPort } = mapping;
     if (protocol !== "udp" || !appliesTo(spec, mapping, family)) continue;
     const destination = filters.has(hostPort) ? undefined : hostAddress(mapping);
-    filters.set(hostPort, { family, protocol: protocolNumbers.udp, destinationPort: hostPort, destination });
+    filters.set(hostPort, {
+      family,
+      protocol: protocolNumbers.udp,
+      destinationPort: hostPort,
+      destination,
+      answeredBy,
+    });
   }
   return filters;
 }
