@@ -6,7 +6,7 @@ import { CniError, INTERNAL } from "../cni/error.ts";
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import { awaitChange } from "../ffi/netlink/await-change.ts";
 import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
-import { carriesPackets, getLink } from "../ffi/netlink/route/link.ts";
+import { getLink } from "../ffi/netlink/route/link.ts";
 import { IF_OPER_UP, operstateNames } from "../ffi/netlink/uapi/if-link.ts";
 import { RTNLGRP_LINK } from "../ffi/netlink/uapi/rtnetlink.ts";
 
@@ -17,7 +17,9 @@ export const carrierKind: ResourceKind<{ ifName: string }> = {
   kind: "carrier",
   unmade: undefined,
   apply({ ifName }, { route }) {
-    if (carriesPackets(route, ifName)) return;
+    // Not SIOCGIFFLAGS: until the kernel gets round to it, a port counts there as running, whatever its other end is. The
+    // answer to this request comes, from Linux 6.8 on, after it got round to it.
+    if (stateOf(route, ifName) === IF_OPER_UP) return;
     const state = waitUntilUp(route, ifName);
     if (state === IF_OPER_UP) return;
     throw new CniError(

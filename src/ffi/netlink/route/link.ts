@@ -13,7 +13,6 @@ import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts
 import {
   IFF_ALLMULTI,
   IFF_PROMISC,
-  IFF_RUNNING,
   IFF_UP,
   IFLA_ADDRESS,
   IFLA_ALT_IFNAME,
@@ -358,12 +357,6 @@ export function listLinks(socket: NetlinkSocket, filter: { master?: number } = {
 export function linkIndex(socket: NetlinkSocket, ifName: string): number | undefined {
   const SIOCGIFINDEX = 0x8933;
   return askAbout(socket, ifName, SIOCGIFINDEX)?.getInt32(16, true);
-}
-
-/** Whether the link's operational state is "up", asked in the same way (SIOCGIFFLAGS). */
-export function carriesPackets(socket: NetlinkSocket, ifName: string): boolean {
-  const SIOCGIFFLAGS = 0x8913;
-  return ((askAbout(socket, ifName, SIOCGIFFLAGS)?.getInt16(16, true) ?? 0) & IFF_RUNNING) !== 0;
 }
 
 /** The MAC address of an Ethernet link, asked for in the same way (SIOCGIFHWADDR). */

@@ -2,7 +2,6 @@
 
 export const IFF_UP = 0x1;
 export const IFF_LOOPBACK = 0x8;
-export const IFF_RUNNING = 0x40;
 export const IFF_PROMISC = 0x100;
 export const IFF_ALLMULTI = 0x200;
 
