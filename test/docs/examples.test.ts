@@ -1,0 +1,119 @@
+/**
+ * The networks in examples/, each on a machine that has what it takes: attached, checked and detached by `patchbay`,
+ * and then nothing is left. docs/plugins.md names them all.
+ */
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { z } from "zod";
+import { pluginNames } from "../../src/plugins/table.ts";
+import { type Feature, lacks } from "../support/kernel-features.ts";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { openMachine } from "../support/machine.ts";
+import { PATCHBAY } from "../support/plugins.ts";
+
+const root = resolve(import.meta.dir, "../..");
+const examples = `${root}/examples`;
+
+const needs: Record<string, Feature> = {
+  dummy: "dummy links",
+  ipvlan: "ipvlan links",
+  macvlan: "macvlan links",
+  sbr: "macvlan links",
+  vlan: "VLAN links",
+  vrf: "VRF links",
+};
+
+/** A network card, and what flanneld writes. */
+const machineFor: Record<string, string> = {
+  card: `
+    ip link add eth1 type veth peer name wire
+    echo 1 >/proc/sys/net/ipv6/conf/wire/disable_ipv6
+    echo 1 >/proc/sys/net/ipv6/conf/eth1/disable_ipv6
+    ip link set wire up`,
+  flannel: `
+    mkdir -p /run/flannel
+    printf 'FLANNEL_NETWORK=10.244.0.0/16\\nFLANNEL_SUBNET=10.244.1.1/24\\n' >/run/flannel/subnet.env
+    printf 'FLANNEL_MTU=1450\\nFLANNEL_IPMASQ=true\\n' >>/run/flannel/subnet.env`,
+};
+
+/** What an engine would ask for beside. */
+const capabilityArgs = {
+  portMappings: [{ hostPort: 8080, containerPort: 80, protocol: "tcp" }],
+  mac: "02:00:00:00:00:07",
+};
+
+describe.each(pluginNames.map((name) => ({ name })))("$name", ({ name }) => {
+  test.skipIf(lacks(needs[name]))(`the example of ${name} does what it says`, async () => {
+    const text = readFileSync(`${examples}/${name}.conflist`, "utf8");
+    await using machine = await openMachine();
+    if (text.includes(`"eth1"`)) await machine.sh(machineFor.card!);
+    if (name in machineFor) await machine.sh(machineFor[name]!);
+    if (text.includes(`"master"`)) await machine.sh("ip link set eth1 up");
+    const container = await machine.container("c1");
+    const env = { NETCONFPATH: examples, CAP_ARGS: JSON.stringify(capabilityArgs) };
+    const run = async (command: string) => {
+      const call = [PATCHBAY, command, `${name}-example`, container.netnsPath];
+      const { code, stdout, stderr } = await machine.run(call, { env });
+      expect({ command, code, stdout, stderr }).toMatchObject({ command, code: 0 });
+      return stdout;
+    };
+    const attach = async () => {
+      const result = JSON.parse(await run("add"));
+      expect(result.interfaces.some(({ sandbox }: { sandbox?: string }) => sandbox === container.netnsPath)).toBe(
+        true,
+      );
+      if (text.includes(`"ipam"`)) expect(result.ips.length).toBeGreaterThan(0);
+      await run("check");
+    };
+    await attach();
+    await run("del");
+    const moment = await quietMoment(machine);
+    await attach();
+    for (let count = 0; count < 2; count++) await run("del");
+    expect(await leftSince(moment, machine, /last_reserved_ip/)).toEqual([]);
+  });
+
+  test(`the JSON Schema of ${name} takes the example, and nothing like it that is wrong`, async () => {
+    const { cniVersion, name: network, plugins } = await json(`examples/${name}.conflist`);
+    const takes = await judge(`schemas/${name}.json`);
+    const ours = plugins.find(({ type, ipam }: Conf) => type === name || ipam?.type === name);
+    const whole = { cniVersion, name: network, ...ours };
+    expect(takes(whole)).toBe(true);
+    for (const key of ["cniVersion", "name", "type"]) expect(takes({ ...whole, [key]: 5 })).toBe(false);
+    for (const key of ["cniVersion", "name"]) expect(takes({ ...whole, [key]: undefined })).toBe(false);
+    expect((await judge("schemas/network-config-list.json"))(await json(`examples/${name}.conflist`))).toBe(true);
+  });
+
+  test(`docs/plugins.md has a row for ${name}, with every option`, async () => {
+    const lines = (await Bun.file(`${root}/docs/plugins.md`).text()).split("\n");
+    const row = lines.find((line) => line.startsWith(`| \`${name}\``));
+    expect(row).toContain(`[${name}.conflist](../examples/${name}.conflist)`);
+    const common = Object.keys((await json("schemas/network-config.json")).properties);
+    const known = [...common, ...unlisted[name] ?? [], "cni.dev/valid-attachments"];
+    const own = Object.keys((await json(`schemas/${name}.json`)).properties).filter((key) => !known.includes(key));
+    expect(own.filter((key) => !row!.includes(`\`${key}\``))).toEqual([]);
+  });
+});
+
+interface Conf {
+  type: string;
+  ipam?: { type: string };
+}
+
+// deno-lint-ignore no-explicit-any
+function json(path: string): Promise<any> {
+  return Bun.file(`${root}/${path}`).json();
+}
+
+async function judge(path: string): Promise<(document: unknown) => boolean> {
+  const schema = z.fromJSONSchema(await json(path));
+  return (document) => schema.safeParse(JSON.parse(JSON.stringify(document))).success;
+}
+
+/** Taken, but not for people to use. */
+const unlisted: Record<string, string[]> = {
+  "bridge": ["disableContainerInterface"],
+  "host-device": ["DPDKMode"],
+  "tuning": ["dataDir"],
+};
