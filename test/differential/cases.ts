@@ -5,8 +5,9 @@
 import type { Feature } from "../support/kernel-features.ts";
 import { firewalls } from "./firewall-cases.ts";
 import { portmaps } from "./portmap-cases.ts";
-import { bandwidths, tunings } from "./chained-cases.ts";
 import { masterLinks } from "./master-cases.ts";
+import { ptps, sbrs, vrfs } from "./routing-cases.ts";
+import { bandwidths, tunings } from "./chained-cases.ts";
 
 /** `ADD c1` and the like, or `! command` for a shell command on the machine that must succeed. */
 export type StepText = `${string} c${number}` | `! ${string}`;
@@ -575,5 +576,8 @@ export const cases: Case[] = [
   ...firewalls,
   ...portmaps,
   ...masterLinks,
+  ...ptps,
+  ...sbrs,
+  ...vrfs,
   ...protocols,
 ];

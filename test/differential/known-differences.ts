@@ -154,7 +154,12 @@ export const knownDifferences: Record<string, KnownDifference> = {
   },
   "del-reaches-the-link-from-the-host": {
     lines: [kernel],
-    cases: ["bridge, DEL with the namespace gone"],
+    cases: ["bridge, DEL with the namespace gone", "ptp, DEL without a namespace"],
+  },
+  "sbr-empties-its-tables": { lines: [/^- c1 route .*"table":"10\d"/], cases: "everywhere" },
+  "sbr-leaves-what-it-does-not-move": {
+    lines: [/^\+ c1 route .*"dev":"eth0","table":"main"/],
+    cases: ["sbr, another interface's addresses"],
   },
   "check-looks-at-leases-only": {
     rewrites: [[

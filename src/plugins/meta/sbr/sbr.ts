@@ -104,7 +104,7 @@ function ownTables(at: Attachment<SbrConf>): Resource<unknown>[] {
 
 function indexOf({ host, ifName }: Attachment<SbrConf>): number {
   const index = linkIndex(host.container!.route, ifName);
-  if (index === undefined) throw new CniError(INTERNAL, `failed to get "${ifName}": Link not found`);
+  if (index === undefined) throw new CniError(INTERNAL, `Cannot find network interface ${ifName}: Link not found`);
   return index;
 }
 
