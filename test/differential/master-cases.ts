@@ -86,7 +86,7 @@ export const masterLinks: Case[] = [
   onMaster("ipvlan", "in a chain", { master: undefined, prevResult: chained }, twoSteps),
   onMaster("ipvlan", "DEL without a master to be found", { master: undefined, ipam: v4 }, {
     before: defaultRoute,
-    steps: ["ADD c1", "! ip route del default", "DEL c1"],
+    steps: ["ADD c1", "! ip route del default", { step: "DEL c1", conf: { prevResult: undefined } }],
   }),
 
   onMaster("vlan", "dual stack", { vlanId: 7, ipam: dual }),
