@@ -305,9 +305,9 @@ export const knownDifferences: Record<string, KnownDifference> = {
   "ingress-policies-of-later-releases": {
     rewrites: [[
       /^(host ip6?tables filter .*\(ingressPolicy: same-bridge)(\)" -j (RETURN|DROP|CNI-ISOLATION-STAGE-1))$/,
-      /^\+ (exit 0|stdout "")$/,
-    ],
-    cases: ["portmap, one port"],
+      "$1|isolated$2",
+    ]],
+    cases: ["firewall, same-bridge"],
   },
   "portmap-localhost-guarded": {
     lines: [/^\+ host nft \w+ ip +patchbay_localhost /],
