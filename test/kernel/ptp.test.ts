@@ -24,7 +24,9 @@ test("containers reach the host, one another and the world; masqueraded only tow
     ip link add uplink type veth peer name eth0 netns world
     ip address add 192.0.2.1/24 dev uplink; ip address add fd99::1/64 dev uplink nodad; ip link set uplink up
     ip -n world address add 192.0.2.9/24 dev eth0; ip -n world address add fd99::9/64 dev eth0 nodad
-    ip -n world link set eth0 up`);
+    ip -n world link set eth0 up
+    # The kernel may notice a second late that the link has a carrier, and answers no IPv6 neighbour before.
+    until ping -nqc1 -W1 fd99::9; do :; done`);
   const net = network(machine, ptp);
   const [a, b] = [await net.add(one), await net.add(two)];
   for (const { address } of [...a.ips, ...b.ips]) {
