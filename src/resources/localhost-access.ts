@@ -55,6 +55,8 @@ export interface LocalhostAccessSpec {
   ifName: string;
   /** Of the host; "" when it is not known. */
   link: string;
+  /** Told again from the configuration: ADD may have been another program's, which guards nothing. */
+  restated?: true;
 }
 
 const table = { family: NFPROTO_IPV4, name: "patchbay_localhost" };
@@ -170,6 +172,7 @@ export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
     const { link } = spec, differences: string[] = [], of = `of table ip ${table.name}`;
     if (link === "") return [];
     if (readSysctl(setting(link)) !== "1") differences.push(`${setting(link).replaceAll("/", ".")} is not 1`);
+    if (spec.restated) return differences;
     if (getElement(netfilter, links, linkKey(link)) === undefined) {
       differences.push(`${link} is not in map links ${of}`);
     }

@@ -1,8 +1,9 @@
 /** portmap by its verbs: what is written, refused, found and left, for each backend and beside the reference plugin. */
 import { expect, test } from "bun:test";
+import { chainName } from "../../src/resources/port-mappings/iptables.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
-import { GO_PLUGINS } from "../support/plugins.ts";
+import { GO_PLUGINS, PATCHBAY } from "../support/plugins.ts";
 
 const backends = ["nftables", "iptables"] as const;
 
@@ -191,17 +192,21 @@ for (const backend of backends) {
     await using machine = await openHost();
     const container = await machine.container();
     const net = portmap(machine, { backend });
-    await net.add(container, mapped(tcp(8080)));
+    await net.add(container, mapped(tcp(8080), tcp(8081)));
     const before = await ruleset(machine);
-    await machine.sh("nft flush ruleset; echo 0 > /proc/sys/net/ipv4/conf/br0/route_localnet");
-    const { json } = await net.call("CHECK", container, mapped(tcp(8080)));
-    expect(json.msg).toMatch(/route_localnet is not 1/);
-    expect(json.msg).toMatch(
-      backend === "nftables" ? /host port 8080\/tcp \(map ports_ipv4 .* is missing/ : /CNI-DN-/,
-    );
-    await machine.sh("rm -rf /run/patchbay");
-    await net.add(container, mapped(tcp(8080)));
-    expect(await ruleset(machine)).toBe(before);
+    const spoil = backend === "nftables"
+      ? "nft delete element inet patchbay_portmap ports_ipv4 '{ tcp . 8080 }'; nft flush chain inet patchbay_portmap output"
+      : "iptables -t nat -F $(iptables -t nat -S | sed -n 's/^-N \\(CNI-DN-.*\\)/\\1/p'); ip6tables -t nat -F OUTPUT";
+    for (const harm of [spoil, "nft flush ruleset; echo 0 > /proc/sys/net/ipv4/conf/br0/route_localnet"]) {
+      await machine.sh(harm);
+      const { json } = await net.call("CHECK", container, mapped(tcp(8080), tcp(8081)));
+      expect(json.msg).toMatch(/8080|CNI-DN-/);
+      if (harm !== spoil) expect(json.msg).toMatch(/net.ipv4.conf.br0.route_localnet is not 1/);
+      const { code, stdout } = await machine.run([PATCHBAY, "repair", "net", "ctr-c1"]);
+      expect([code, stdout]).toEqual([0, expect.stringContaining("mended")]);
+      await net.check(container, mapped(tcp(8080), tcp(8081)));
+      expect((await ruleset(machine)).split("\n").sort()).toEqual(before.split("\n").sort());
+    }
   });
 
   test(`${backend}: two networks of one container, and two interfaces, go one by one`, async () => {
@@ -227,6 +232,88 @@ for (const backend of backends) {
     expect(await machine.sh("nft list ruleset")).not.toMatch(/CNI-DN|patchbay/);
   });
 }
+
+test("the reference plugin removes what we made with the iptables backend", async () => {
+  await using machine = await openHost();
+  const [one, two] = [await machine.container(), await machine.container()];
+  await portmap(machine, { backend: "iptables" }).add(one, mapped(tcp(8080), tcp(53, 53, { protocol: "udp" })));
+  await portmap(machine, { backend: "iptables" }).add(two, mapped(tcp(8081)));
+  await portmap(machine, {}, GO_PLUGINS).del(one, mapped(tcp(8080), tcp(53, 53, { protocol: "udp" })));
+  const left = await machine.sh("iptables-save -t nat; ip6tables-save -t nat");
+  expect(left).not.toMatch(/8080|ctr-c1|10\.20\.0\.11/);
+  expect(left).toMatch(/10\.20\.0\.12:80/);
+});
+
+/** As the reference plugin writes it since 1.9 (with `hostip_hostports` as before it). */
+const cniHostport = (family: "ip" | "ip6", one: string, two: string) => `
+  table ${family} cni_hostport {
+    chain hostports {
+      tcp dport 8080 dnat to ${one} comment "ctr-c1"
+      tcp dport 8081 dnat to ${two} comment "ctr-c1"
+      tcp dport 8082 dnat to ${two} comment "ctr-c2"
+    }
+    chain hostip_hostports { ${family} daddr ${
+  one.replace(/:80$/, "")
+} tcp dport 8083 dnat to ${one} comment "ctr-c1"; }
+    chain masquerading {
+      type nat hook postrouting priority 100;
+      ${family} saddr ${one.replace(/:80$/, "").replace(/[[\]]/g, "")} ${family} daddr ${
+  one.replace(/:80$/, "").replace(/[[\]]/g, "")
+} masquerade comment "ctr-c1"
+    }
+  }`;
+
+test("DEL and CHECK know what the reference plugin made, in every form it had", async () => {
+  await using machine = await openHost();
+  const [one, two] = [await machine.container(), await machine.container()];
+  const theirs = portmap(machine, {}, GO_PLUGINS), ours = portmap(machine, { cniVersion: "1.1.0" });
+  await theirs.add(one, mapped(tcp(8080)));
+  await theirs.add(two, mapped(tcp(8081)));
+  const sn = chainName({ network: "net", containerId: "ctr-c1" }, "CNI-SN-");
+  await machine.sh(`
+    iptables -t nat -N CNI-HOSTPORT-SNAT; iptables -t nat -N ${sn}
+    iptables -t nat -A ${sn} -s 127.0.0.1 -j MASQUERADE; iptables -t nat -A CNI-HOSTPORT-SNAT -j ${sn}`);
+  const prevResult = attachedTo("br0", one);
+  await ours.check(one, { conf: { ...mapped(tcp(8080)).conf, prevResult } });
+  await ours.del(one, { conf: { backend: "nftables" } });
+  const left = await machine.sh("iptables-save -t nat; ip6tables-save -t nat");
+  expect(left).not.toMatch(/ctr-c1|10\.20\.0\.11|CNI-SN/);
+  expect(left).toMatch(/10\.20\.0\.12:80/);
+  await ours.gc([one]);
+  expect(await machine.sh("iptables-save -t nat; ip6tables-save -t nat")).not.toMatch(/CNI-DN|ctr-c2/);
+
+  await machine.sh("nft flush ruleset; nft -f -", {
+    stdin: cniHostport("ip", "10.20.0.11:80", "10.21.0.11:80") + cniHostport("ip6", "[fd20::11]:80", "[fd21::11]:80"),
+  });
+  const nft = () => machine.sh("nft list ruleset");
+  await ours.check(one, { conf: { ...mapped(tcp(8080)).conf, prevResult } });
+  await ours.del(one, { conf: { prevResult } });
+  expect(await nft()).not.toMatch(/10\.20\.0\.11|fd20::11/);
+  expect((await nft()).match(/comment "ctr-c1"/g)).toHaveLength(2);
+  await ours.del(one, { conf: { prevResult: undefined } });
+  expect(await nft()).not.toMatch(/ctr-c1/);
+  expect((await nft()).match(/comment "ctr-c2"/g)).toHaveLength(2);
+});
+
+test("STATUS names what is missing", async () => {
+  await using machine = await openHost();
+  const status = async (conf: Record<string, unknown>) => {
+    const { code, json } = await portmap(machine, { cniVersion: "1.1.0", ...conf }).call("STATUS", undefined);
+    return code === 0 ? "" : `${json.code} ${json.msg}`;
+  };
+  expect(await status({})).toBe("");
+  expect(await status({ backend: "nftables" })).toBe("");
+  const external = { externalSetMarkChain: "KUBE-MARK-MASQ" };
+  expect(await status(external)).toBe(
+    '50 portmap by iptables: externalSetMarkChain "KUBE-MARK-MASQ" is not in the table nat of iptables',
+  );
+  const container = await machine.container();
+  const { json } = await portmap(machine, external).call("ADD", container, mapped(tcp(80)));
+  expect(json.msg).toBe('externalSetMarkChain "KUBE-MARK-MASQ" is not in the table nat of iptables');
+  await machine.sh("iptables -t nat -N KUBE-MARK-MASQ; ip6tables -t nat -N KUBE-MARK-MASQ");
+  expect(await status(external)).toBe("");
+  await portmap(machine, external).add(container, mapped(tcp(80)));
+});
 
 const wrong: [name: string, conf: Record<string, unknown>, message: RegExp][] = [
   ["port 0", mapped(tcp(0)).conf, /^failed to parse config: Invalid host port number: 0$/],

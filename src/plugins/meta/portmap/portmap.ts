@@ -12,7 +12,6 @@ import { chooseMasqueradeBackend } from "../../../resources/masquerade-backend.t
 import { type PortMapping, portMappings, type PortMappingsSpec } from "../../../resources/port-mappings.ts";
 import { validatePortmapConf } from "./portmap.validate.gen.ts";
 import type { Resource } from "../../../engine/resource.ts";
-import type { Host } from "../../../engine/host.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { PortmapConf } from "./portmap.schema.ts";
 
@@ -70,9 +69,8 @@ function add(at: Attachment<PortmapConf>): Result {
     const inside = addresses.find((address) => parsePrefix(address)!.bytes.length === 4);
     if (at.mayHave(masquerade !== undefined && inside !== undefined)) {
       const { localhostAccess } = require("../../../resources/localhost-access.ts");
-      resources.push(
-        localhostAccess({ ...owner, link: inside === undefined ? "" : linkTowards(at.host, inside, at) }),
-      );
+      const link = inside === undefined ? "" : linkTowards(at, inside);
+      resources.push(localhostAccess({ ...owner, link, restated: restating || undefined }));
     }
   }
   at.applyAll(resources);
@@ -191,7 +189,7 @@ function conditionsOf({ conditionsV4 = [], conditionsV6 = [] }: PortmapConf): Po
 }
 
 /** The host's link that packets to the container leave by. */
-function linkTowards(host: Host, address: string, { restating }: Attachment<PortmapConf>): string {
+function linkTowards({ host, restating }: Attachment<PortmapConf>, address: string): string {
   const { linkTo }: typeof import("../../../ffi/netlink/route/route-lookup.ts") = require(
     "../../../ffi/netlink/route/route-lookup.ts",
   );
