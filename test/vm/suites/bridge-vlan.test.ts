@@ -250,3 +250,21 @@ vlanTest.each(broken)("CHECK names it: $name", async ({ how, says }) => {
   expect(answer.code).toBe(1);
   expect(`${answer.json?.msg} ${answer.json?.details ?? ""}`).toMatch(says);
 });
+
+vlanTest("on a bridge that was there before and filters nothing, ADD warns, and CHECK fails", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  await machine.sh("ip link add br0 type bridge; ip link set br0 up");
+  const net = network(machine, { ...tagged, isGateway: false });
+  const added = await net.call("ADD", container);
+  expect(added).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining("ip link set br0 type bridge vlan_filtering 1"),
+  });
+  const checked = await net.call("CHECK", container);
+  expect(checked.json).toMatchObject({ msg: expect.stringContaining("bridge br0 does not filter VLANs") });
+  await machine.sh("ip link set br0 type bridge vlan_filtering 1");
+  await net.check(container);
+  const other = await machine.container();
+  expect(await net.call("ADD", other)).toMatchObject({ code: 0, stderr: "" });
+});
