@@ -33,8 +33,8 @@ export const floor: Benchmark = {
       const kernel = kernelAttach(ours);
       const samples = { engine: [] as number[], kernel: [] as number[] };
       const runs = bench.runs(300);
-      // The first rounds compile code; they do not count.
-      for (let run = bench.quick ? 0 : -30; run < runs; run++) {
+      // The first rounds compile code, piece by piece; they do not count.
+      for (let run = bench.quick ? 0 : -400; run < runs; run++) {
         for (const which of shuffled(["engine", "kernel"] as const)) {
           bench.machine.settle();
           const ms = which === "engine" ? engine() : kernel();
