@@ -95,7 +95,7 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
       return [`container interface ${ifName} is a ${link.kind ?? "physical link"}, not a ${type.kind}`];
     }
     const differences: string[] = [];
-    if (master !== undefined && linkIndex(socketOf(spec, host), master.name) === undefined) {
+    if (master !== undefined && getLink(socketOf(spec, host), master.name) === undefined) {
       differences.push(`failed to lookup master "${master.name}": Link not found`);
     }
     const told: Record<string, unknown> = link.kindData ? { ...formats[type.kind]().settings(link.kindData) } : {};

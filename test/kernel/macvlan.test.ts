@@ -298,6 +298,9 @@ macvlanTest("its options, as the kernel has them", async () => {
     });
     expect({ name, told }).toEqual({ name, told: ips.length > 0 ? "1\n1\n" : "0\n0\n" });
     await net.check(container, { args, conf });
+    await machine.sh("mv /run/patchbay /run/away");
+    await net.check(container, { args, conf });
+    await machine.sh("mv /run/away /run/patchbay");
     await net.del(container, { args, conf });
     expect({ name, link: await linkIn(machine, container) }).toEqual({ name, link: undefined });
     await machine.sh(after);
