@@ -6,6 +6,7 @@ const CHAIN = "CNI-e4c76feec97a77ba32cd962b";
 const DNAT = "CNI-HOSTPORT-DNAT";
 const COMMENT = `-m comment --comment 'name: "mynet" id: "ctr-0001"'`;
 const MASQUERADE = "inet patchbay_masquerade";
+const PORTMAP = "inet patchbay_portmap";
 const MACSPOOFCHK = "bridge patchbay_macspoofchk";
 
 /** By the file's name, in the order they have to run in; those without one only make what the next needs. */
@@ -78,6 +79,40 @@ const commands: [name: string, command: string][] = [
   ],
   ["nft-delete-element", `nft 'delete element ${MASQUERADE} from_10.88.0.0/16 { 10.88.0.5 }'`],
   ["", `nft delete table ${MASQUERADE}`],
+  ["", `nft add table ${PORTMAP}`],
+  ["", `nft add chain ${PORTMAP} mapped`],
+  ["", `nft add chain ${PORTMAP} entrance`],
+  ["", `nft 'add chain ${PORTMAP} postrouting { type nat hook postrouting priority 100; }'`],
+  [
+    "nft-port-map",
+    `nft 'create map ${PORTMAP} ports_ipv4 { type inet_proto . inet_service : ipv4_addr . inet_service; }'`,
+  ],
+  [
+    "nft-port-map-6",
+    `nft 'create map ${PORTMAP} ports_at_ipv6 { type ipv6_addr . inet_proto . inet_service : ipv6_addr . inet_service; }'`,
+  ],
+  [
+    "nft-range-map",
+    `nft 'create map ${PORTMAP} ranges_at_ipv4 { type ipv4_addr . inet_proto . inet_service : ipv4_addr; flags interval; }'`,
+  ],
+  ["nft-owner-map", `nft 'create map ${PORTMAP} owners_ipv4 { type mark . mark : counter; }'`],
+  ["nft-port", `nft 'create element ${PORTMAP} ports_ipv4 { tcp . 8080 comment "id: c" : 10.88.0.5 . 80 }'`],
+  [
+    "nft-range",
+    `nft 'create element ${PORTMAP} ranges_at_ipv4 { 192.0.2.1 . udp . 9000-9099 comment "id: c" : 10.88.0.5 }'`,
+  ],
+  ["nft-delete-range", `nft 'delete element ${PORTMAP} ranges_at_ipv4 { 192.0.2.1 . udp . 9000-9099 }'`],
+  [
+    "nft-port-rule",
+    `nft add rule ${PORTMAP} mapped meta nfproto ipv4 dnat ip to meta l4proto . th dport map @ports_ipv4`,
+  ],
+  [
+    "nft-port-rule-6",
+    `nft add rule ${PORTMAP} mapped dnat ip6 to ip6 daddr . meta l4proto . th dport map @ports_at_ipv6`,
+  ],
+  ["nft-local", `nft add rule ${PORTMAP} entrance fib daddr type local jump mapped`],
+  ["nft-mapped", `nft add rule ${PORTMAP} postrouting ct status dnat ip saddr 10.88.0.0/16 masquerade`],
+  ["", `nft delete table ${PORTMAP}`],
   ["", `nft add table ${MACSPOOFCHK}`],
   [
     "nft-bridge-chain",

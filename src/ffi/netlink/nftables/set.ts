@@ -64,7 +64,7 @@ export const ipv4Key: KeyType = { number: 7, length: 4 };
 export const ipv6Key: KeyType = { number: 8, length: 16 };
 export const linkNameKey: KeyType = { number: 41, length: 16, hostOrder: true };
 export const linkNamesKey: KeyType = { number: (41 << 6) | 41, length: 32 };
-export const markPairKey: KeyType = { number: (19 << 6) | 19, length: 8, hostOrder: true };
+export const markPairKey: KeyType = { number: (19 << 6) | 19, length: 8 };
 /** `inet_proto . inet_service` and the like. */
 export const protocolAndPortKey: KeyType = { number: (12 << 6) | 13, length: 8, parts: [1, 2] };
 export const ipv4ProtocolAndPortKey: KeyType = { number: (7 << 12) | (12 << 6) | 13, length: 12, parts: [4, 1, 2] };

@@ -1,28 +1,46 @@
 /** Our messages beside those of nft(8) for the same text: test/golden/nftables. */
 import { expect, test } from "bun:test";
-import { multicast4, notTo } from "../../../../src/ffi/netlink/nftables/address-match.ts";
+import { from, multicast4, notTo } from "../../../../src/ffi/netlink/nftables/address-match.ts";
 import { ruleExpressions } from "../../../../src/ffi/iptables/nft-rule.ts";
 import { addBaseChain, createChain } from "../../../../src/ffi/netlink/nftables/chain.ts";
 import { comparedValue, equals } from "../../../../src/ffi/netlink/nftables/expr/cmp.ts";
 import { isSameRule } from "../../../../src/ffi/netlink/nftables/expr/expression.ts";
 import type { Expression, FoundExpression } from "../../../../src/ffi/netlink/nftables/expr/expression.ts";
-import { accept, jumpTarget } from "../../../../src/ffi/netlink/nftables/expr/immediate.ts";
-import { isIn } from "../../../../src/ffi/netlink/nftables/expr/lookup.ts";
+import { accept, jump, jumpTarget } from "../../../../src/ffi/netlink/nftables/expr/immediate.ts";
+import { isIn, looksInto, valueIn } from "../../../../src/ffi/netlink/nftables/expr/lookup.ts";
+import { destinationNat } from "../../../../src/ffi/netlink/nftables/expr/nat.ts";
+import { destinationChanged } from "../../../../src/ffi/netlink/nftables/expr/ct.ts";
+import { toThisHost } from "../../../../src/ffi/netlink/nftables/expr/fib.ts";
 import { masquerade } from "../../../../src/ffi/netlink/nftables/expr/masq.ts";
 import { matchedComment } from "../../../../src/ffi/netlink/nftables/expr/match.ts";
-import { inputLink, protocolFamily } from "../../../../src/ffi/netlink/nftables/expr/meta.ts";
+import { inputLink, protocolFamily, transportProtocolInto } from "../../../../src/ffi/netlink/nftables/expr/meta.ts";
 import { countIn, countsIn } from "../../../../src/ffi/netlink/nftables/expr/objref.ts";
-import { loadsSource, sourceAddress, sourceMac } from "../../../../src/ffi/netlink/nftables/expr/payload.ts";
+import {
+  destinationAddress,
+  destinationPortInto,
+  loadsSource,
+  sourceAddress,
+  sourceMac,
+} from "../../../../src/ffi/netlink/nftables/expr/payload.ts";
+import { registerAt } from "../../../../src/ffi/netlink/nftables/expr/register.ts";
 import { messageType, type NftMessage, writeBody } from "../../../../src/ffi/netlink/nftables/message.ts";
 import { createCounter } from "../../../../src/ffi/netlink/nftables/object.ts";
 import { addRule } from "../../../../src/ffi/netlink/nftables/rule.ts";
 import {
   createCounterMap,
   createElement,
+  createIntervalMap,
+  createMap,
   createSet,
   delElement,
+  ipv4AndPort,
   ipv4Key,
+  ipv4ProtocolAndPortKey,
+  ipv6AndPort,
+  ipv6ProtocolAndPortKey,
   linkNameAndMacKey,
+  markPairKey,
+  protocolAndPortKey,
 } from "../../../../src/ffi/netlink/nftables/set.ts";
 import { addTable } from "../../../../src/ffi/netlink/nftables/table.ts";
 import { NLM_F_REQUEST, Writer } from "../../../../src/ffi/netlink/wire.ts";
@@ -51,6 +69,12 @@ function bytesOf(message: NftMessage): Uint8Array {
   return writer.bytes.slice(0, writer.length);
 }
 
+const portmap = (name: string) => ({ table: { family: 1, name: "patchbay_portmap" }, name });
+const ports9000 = {
+  key: new Uint8Array([192, 0, 2, 1, 17, 0, 0, 0, 9000 >> 8, 9000 & 0xff, 0, 0]),
+  keyEnd: new Uint8Array([192, 0, 2, 1, 17, 0, 0, 0, 9099 >> 8, 9099 & 0xff, 0, 0]),
+};
+
 type Values = Record<string, unknown>;
 
 /** nft adds hints for its own listings and the numbers sets have in its batch, and leaves out flags that change nothing. */
@@ -73,6 +97,46 @@ const alike: Record<string, NftMessage> = {
     masquerade,
   ]),
   "nft-delete-element": delElement(map, element.key),
+  "nft-port-map": createMap(portmap("ports_ipv4"), protocolAndPortKey, ipv4AndPort),
+  "nft-port-map-6": createMap(portmap("ports_at_ipv6"), ipv6ProtocolAndPortKey, ipv6AndPort),
+  "nft-range-map": createIntervalMap(portmap("ranges_at_ipv4"), ipv4ProtocolAndPortKey, ipv4Key),
+  "nft-owner-map": createCounterMap(portmap("owners_ipv4"), markPairKey),
+  "nft-port": createElement(portmap("ports_ipv4"), {
+    key: new Uint8Array([6, 0, 0, 0, 8080 >> 8, 8080 & 0xff, 0, 0]),
+    data: new Uint8Array([10, 88, 0, 5, 0, 80, 0, 0]),
+    comment: "id: c",
+  }),
+  "nft-range": createElement(portmap("ranges_at_ipv4"), {
+    ...ports9000,
+    data: new Uint8Array([10, 88, 0, 5]),
+    comment: "id: c",
+  }),
+  "nft-delete-range": delElement(portmap("ranges_at_ipv4"), ports9000.key, ports9000.keyEnd),
+  "nft-port-rule": addRule(portmap("mapped"), [
+    protocolFamily,
+    equals(new Uint8Array([2])),
+    transportProtocolInto(registerAt(0)),
+    destinationPortInto(registerAt(1)),
+    valueIn("ports_ipv4"),
+    destinationNat(4, { withPort: true }),
+  ]),
+  "nft-port-rule-6": addRule(portmap("mapped"), [
+    protocolFamily,
+    equals(new Uint8Array([10])),
+    destinationAddress(16),
+    transportProtocolInto(registerAt(4)),
+    destinationPortInto(registerAt(5)),
+    valueIn("ports_at_ipv6"),
+    destinationNat(16, { withPort: true }),
+  ]),
+  "nft-local": addRule(portmap("entrance"), [...toThisHost, jump("mapped")]),
+  "nft-mapped": addRule(portmap("postrouting"), [
+    ...destinationChanged,
+    protocolFamily,
+    equals(new Uint8Array([2])),
+    ...from(prefix("10.88.0.0/16")),
+    masquerade,
+  ]),
   "nft-bridge-element": createElement(allowed, { key: linkAndMac, comment: "id: c, if: eth0" }),
   "nft-bridge-rule": addRule(prerouting, [inputLink, sourceMac(NFT_REG_2), isIn("allowed"), accept]),
 };
@@ -104,6 +168,8 @@ test("a rule is recognised as the same, and as none of the others", () => {
 test("what a rule jumps to, says, compares and counts in is read from it", () => {
   expect(jumpTarget(foundIn("iptables-jump"))).toBe(chain4.name);
   expect(jumpTarget(foundIn("iptables-accept"))).toBeUndefined();
+  expect(looksInto(foundIn("nft-port-rule"))).toBe("ports_ipv4");
+  expect(looksInto(foundIn("nft-local"))).toBeUndefined();
   expect(matchedComment(foundIn("ip6tables-masquerade"))).toBe('name: "mynet" id: "ctr-0001"');
   expect(matchedComment(foundIn("nft-masquerade"))).toBeUndefined();
   expect(comparedValue(foundIn("iptables-jump"))).toEqual(prefix("10.88.0.5/32").bytes);
