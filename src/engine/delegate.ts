@@ -9,9 +9,11 @@ import { newestResult, parsePluginResult } from "../cni/result-versions.ts";
 import { configVersion } from "../cni/versions.ts";
 import type { PluginConfig, PluginDefinition } from "./plugin.ts";
 import { findPlugin } from "./find-plugin.ts";
-import { runForeignPlugin } from "./foreign-plugin.ts";
 import { warn } from "../ffi/warn.ts";
 import { type Command, type Invocation, runVerb } from "./run.ts";
+
+// Loaded when used: what our own plugins do starts nothing.
+const foreign = (): typeof import("./foreign-plugin.ts") => require("./foreign-plugin.ts");
 
 /** Answers ADD's result in the newest form. Throws the delegate's own error. */
 export function delegate(type: string, command: Command, invocation: Invocation): Result | undefined {
@@ -19,7 +21,7 @@ export function delegate(type: string, command: Command, invocation: Invocation)
   const call = { ...invocation, command };
   if ("own" in found) return runVerb(found.own, call);
   if (command === "ADD") return addForeign(found.path, call);
-  runForeignPlugin(found.path, call);
+  foreign().runForeignPlugin(found.path, call);
 }
 
 /** Of GC and STATUS: they are also for the plugin that works in this one's stead, or else for the one for addresses. */
@@ -41,12 +43,12 @@ export function passOn(plugin: PluginDefinition<PluginConfig>, conf: PluginConfi
 /** "the upper plugin should execute again with DEL before returning failure": part of an address may be taken. */
 function addForeign(path: string, call: Invocation): Result {
   try {
-    const stdout = runForeignPlugin(path, call);
+    const stdout = foreign().runForeignPlugin(path, call);
     const config = call.document ?? parseDocument(call.stdin, "error unmarshall network config");
     return newestResult(parsePluginResult(stdout, isObject(config) ? configVersion(config) : ""));
   } catch (error) {
     try {
-      runForeignPlugin(path, { ...call, command: "DEL" });
+      foreign().runForeignPlugin(path, { ...call, command: "DEL" });
     } catch (failure) {
       warn(`${path} failed ADD, and the DEL after it too: ${errorText(failure)}`);
     }

@@ -18,7 +18,6 @@ import {
 } from "../cni/result-versions.ts";
 import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
 import { findPlugin } from "../engine/find-plugin.ts";
-import { runForeignPlugin } from "../engine/foreign-plugin.ts";
 import type { Plan } from "../engine/plan.ts";
 import { type Command, type KeptHost, runVerb } from "../engine/run.ts";
 import { warn } from "../ffi/warn.ts";
@@ -279,6 +278,7 @@ function findRunnable(
       const result = runVerb(found.own, invocation);
       return result && versioned(result, network.cniVersion);
     }
+    const { runForeignPlugin }: typeof import("../engine/foreign-plugin.ts") = require("../engine/foreign-plugin.ts");
     const stdout = runForeignPlugin(found.path, invocation);
     return command === "ADD" ? parsePluginResult(stdout, network.cniVersion) : undefined;
   };
@@ -295,10 +295,16 @@ function invocationOf(
     containerId: request?.containerId ?? "",
     netnsPath: request?.netnsPath ?? "",
     ifName: request?.ifName ?? "",
-    cniArgs: (request?.cniArgs ?? []).map((pair) => pair.join("=")).join(";"),
+    cniArgs: joinArgs(request?.cniArgs ?? []),
     path: runtime.pluginPath,
     stdin: pluginConfig(network, plugin, derived),
   };
+}
+
+function joinArgs(pairs: AttachmentRequest["cniArgs"]): string {
+  let text = "";
+  for (const [key, value] of pairs) text += `${text === "" ? "" : ";"}${key}=${value}`;
+  return text;
 }
 
 function versioned(result: Result, version: string): VersionedResult {
@@ -317,14 +323,17 @@ function failing<T>(plugin: NetworkPlugin, operation: "add" | "delete" | "plan",
 
 /** Runs `work` on each item and answers what it threw. */
 function collecting<Item>(items: readonly Item[], work: (item: Item) => void): CniError[] {
-  return items.flatMap((item) => {
+  const failures: CniError[] = [];
+  for (const item of items) {
     try {
       work(item);
-      return [];
     } catch (error) {
-      return [error instanceof CniError ? error : new CniError(INTERNAL, errorText(error), "", { cause: error })];
+      failures.push(
+        error instanceof CniError ? error : new CniError(INTERNAL, errorText(error), "", { cause: error }),
+      );
     }
-  });
+  }
+  return failures;
 }
 
 function wrapped(subject: string, error: unknown): CniError {

@@ -96,7 +96,9 @@ function folderPlugins(folder: string): NetworkPlugin[] {
   } catch (error) {
     throw invalid(`failed to read plugin config files in ${folder}: ${errorText(error)}`, error);
   }
-  return paths.map((path) => parsePlugin(parseObject(readConfigFile(path), plugin), plugin));
+  return paths.length === 0
+    ? []
+    : paths.map((path) => parsePlugin(parseObject(readConfigFile(path), plugin), plugin));
 }
 
 // What a message starts with, by what was being read.
@@ -126,12 +128,19 @@ export function parseNetwork(source: string): Network {
     cniVersion,
     disableCheck,
     disableGC,
-    plugins: (plugins ?? []).map((config, index) =>
-      parsePlugin(config, `${list}: failed to parse plugin config ${index}: ${plugin}`)
-    ),
+    plugins: parsePlugins(plugins ?? []),
     loadOnlyInlinedPlugins,
     source,
   };
+}
+
+/** (A loop, as every `add` runs it: docs/decisions/0005.) */
+function parsePlugins(configs: readonly unknown[]): NetworkPlugin[] {
+  const parsed: NetworkPlugin[] = [];
+  for (const config of configs) {
+    parsed.push(parsePlugin(config, `${list}: failed to parse plugin config ${parsed.length}: ${plugin}`));
+  }
+  return parsed;
 }
 
 /** The highest version both sides know when the list offers several; else what it says, known or not. */
@@ -177,7 +186,8 @@ function parsePlugin(config: unknown, subject: string): NetworkPlugin {
   const ipam = objectField(config, "ipam", subject);
   if (ipam !== undefined) stringField(ipam, "type", `${subject}: ipam`);
   const capabilities = objectField(config, "capabilities", subject) ?? {};
-  for (const [key, value] of Object.entries(capabilities)) {
+  for (const key of Object.keys(capabilities)) {
+    const value = capabilities[key];
     if (typeof value !== "boolean") throw invalid(`${subject}: capability "${key}" is ${goType(value)}, not bool`);
   }
   if (type === undefined || type === "") throw invalid(`${subject}: missing 'type'`);

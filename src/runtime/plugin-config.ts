@@ -20,13 +20,15 @@ export function pluginConfig(network: Network, plugin: NetworkPlugin, derived: D
   const { prevResult, capabilityArgs = {}, validAttachments } = derived;
   // Ours come last, where they win over the same key in another letter case.
   const { name: _name, cniVersion: _version, ...config } = plugin.config;
-  const wanted = Object.entries(plugin.capabilities).filter(([name, enabled]) =>
-    enabled && Object.hasOwn(capabilityArgs, name)
-  );
-  const runtimeConfig = Object.fromEntries(wanted.map(([name]) => [name, capabilityArgs[name]]));
+  let runtimeConfig: Record<string, unknown> | undefined;
+  for (const name of Object.keys(plugin.capabilities)) {
+    if (!plugin.capabilities[name] || !Object.hasOwn(capabilityArgs, name)) continue;
+    runtimeConfig ??= Object.create(null) as Record<string, unknown>;
+    runtimeConfig[name] = capabilityArgs[name];
+  }
   return JSON.stringify({
     ...config,
-    ...(wanted.length > 0 && { runtimeConfig }),
+    ...(runtimeConfig && { runtimeConfig }),
     ...(validAttachments && {
       "cni.dev/valid-attachments": validAttachments,
       // The key's name in the tagged 1.1.0 text.
