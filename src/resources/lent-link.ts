@@ -42,6 +42,7 @@ const RETURN_WAIT_MS = 5000;
 
 export const lentLinkKind: ResourceKind<LentLinkSpec> = {
   kind: "lent-link",
+  isContainerLink: true,
   unmade: undefined,
   apply(spec, host) {
     const { ifName } = spec.owner;
@@ -95,18 +96,15 @@ export const lentLinkKind: ResourceKind<LentLinkSpec> = {
     if (!isOurs(link, spec)) return [`container interface ${ifName} is not the host's ${name}`];
     return link.alias === name ? [] : [`alias of ${ifName} is "${link.alias ?? ""}", not "${name}"`];
   },
+  /** What is not there is not lent again: the namespace may be another container's by now. */
   repair(spec, host) {
     const { route } = host.container!;
     const { name } = spec.device!;
+    const { ifName } = spec.owner;
     const inside = listLinks(route).find((one) => isOurs(one, spec));
-    if (inside !== undefined) {
-      const { ifName } = spec.owner;
-      if (inside.name !== ifName) setLink(route, inside, { up: false });
-      setLink(route, inside, { ifName, alias: name, up: inside.up || undefined });
-      return;
-    }
-    const outside = strayOnHost(spec, host) ?? atHome(spec.device!, host);
-    if (outside !== undefined) lend(spec, outside.index, host);
+    if (inside === undefined) throw new CniError(INTERNAL, `"${name}" is not in the container any more`);
+    if (inside.name !== ifName) setLink(route, inside, { up: false });
+    setLink(route, inside, { ifName, alias: name, up: inside.up || undefined });
   },
   describe: ({ owner: { ifName }, device, known }) =>
     `${device?.name || known?.name || "a device"} of the host, as ${ifName} in the container`,

@@ -5,6 +5,7 @@
 import type { Feature } from "../support/kernel-features.ts";
 import { firewalls } from "./firewall-cases.ts";
 import { portmaps } from "./portmap-cases.ts";
+import { hostDevices } from "./host-device-cases.ts";
 import { masterLinks } from "./master-cases.ts";
 import { ptps, sbrs, vrfs } from "./routing-cases.ts";
 import { bandwidths, tunings } from "./chained-cases.ts";
@@ -576,6 +577,7 @@ export const cases: Case[] = [
   ...firewalls,
   ...portmaps,
   ...masterLinks,
+  ...hostDevices,
   ...ptps,
   ...sbrs,
   ...vrfs,

@@ -95,6 +95,15 @@ export const knownDifferences: Record<string, KnownDifference> = {
       "firewall, an unknown policy",
     ],
   },
+  "lent-device-has-its-alias-back": { lines: [/^- host link dev5 ifalias="dev5"$/], cases: "everywhere" },
+  "lent-device-always-comes-back": {
+    lines: [answers, kernel],
+    cases: [
+      "host-device, DEL twice",
+      "host-device, DEL without a namespace",
+      "host-device, DEL after the link was renamed",
+    ],
+  },
   "default-route-given-once": {
     lines: [answers, kernel],
     cases: ["bridge, isDefaultGateway with a default route without gateway"],
@@ -197,6 +206,10 @@ export const knownDifferences: Record<string, KnownDifference> = {
   "check-tells-all-differences": {
     rewrites: [
       [
+        /^answer\.msg = "Container Interface name in prevResult: eth0 not found"$/,
+        'answer.msg = "Cannot find container link eth0: it is called x now; Cannot find container link eth0"',
+      ],
+      [
         /^(answer\.msg = "get ifb device: Link not found)"$/,
         '$1: bwp99bb1f1b7b98; link bwp99bb1f1b7b98 is missing; host1 does not redirect to bwp99bb1f1b7b98"',
       ],
@@ -215,6 +228,7 @@ export const knownDifferences: Record<string, KnownDifference> = {
       ],
     ],
     cases: [
+      "host-device, CHECK after the link was renamed",
       "bandwidth, CHECK after the ifb went",
       "bridge, CHECK after a route went",
       "bridge, CHECK after the link went",
@@ -250,6 +264,7 @@ export const knownDifferences: Record<string, KnownDifference> = {
   "texts-of-later-releases": {
     lines: [/^[-+] answer\.msg = "/],
     cases: [
+      "host-device, no such device",
       "tuning, sysctl that is not net's",
       "tuning, the same sysctl twice",
       "bridge, a route with host bits",

@@ -9,7 +9,7 @@ import { expect, test } from "bun:test";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
-import { GO_PLUGINS } from "../support/plugins.ts";
+import { GO_PLUGINS, PATCHBAY } from "../support/plugins.ts";
 import { ping } from "../support/traffic.ts";
 
 const MAC = "0a:00:00:00:00:05";
@@ -193,6 +193,17 @@ test("GC brings it back", async () => {
   expect(await linkOf(machine, "dev5")).toBeUndefined();
   await net.gc([]);
   await expectAllBack(attachment);
+});
+
+test("repair gives it back its name and alias in the container", async () => {
+  const { machine, net, container } = await stage();
+  await using _ = machine;
+  await net.add(container);
+  await inside(`ip link set eth0 alias ""; ip link set eth0 down; ip link set eth0 name lan`)(machine, container);
+  expect((await machine.run([PATCHBAY, "repair", "net"])).code).toBe(0);
+  await net.check(container);
+  expect(await ping(machine, container, "10.30.0.1")).toBe(true);
+  await net.del(container);
 });
 
 test("a device whose name was taken comes back under another, and gets its own when it is free", async () => {
