@@ -52,10 +52,12 @@ export interface LedgerRecord {
   damaged: boolean;
 }
 
+const KEPT_OF_LONG_NAMES = 100;
+
 /** Names longer than a file name may be are kept by their hash. */
 function fileName(text: string): string {
   if (text.length <= 200) return text;
-  return `${text.slice(0, 100)}~${new Bun.CryptoHasher("sha256").update(text).digest("hex")}`;
+  return `${text.slice(0, KEPT_OF_LONG_NAMES)}~${new Bun.CryptoHasher("sha256").update(text).digest("hex")}`;
 }
 
 function networkDirectory(network: string): string {
@@ -166,18 +168,31 @@ export function listLedgers(network: string, plugin: string): LedgerRecord[] {
     .filter(({ header }) => header.plugin === plugin && header.network === network);
 }
 
-/** Every ledger that can be read, of all networks. */
-export function listAllLedgers(): LedgerRecord[] {
+/** Every ledger that can be read, of all networks. With `start`, those whose file name begins so. */
+export function listAllLedgers(start = ""): LedgerRecord[] {
   const records: LedgerRecord[] = [];
   for (const network of listDirectory(stateDirectory())) {
     const directory = `${stateDirectory()}/${network}`;
     if ((identify(directory, false).mode & 0o170000) !== 0o040000) continue;
     for (const name of listDirectory(directory)) {
+      if (!name.startsWith(start)) continue;
       const record = readLedgerFile(`${directory}/${name}`);
       if (record !== undefined) records.push(record);
     }
   }
   return records;
+}
+
+/** The ledgers of the same interface of the same container in other networks. */
+export function listRivals({ network, containerId, ifName }: Owner): LedgerRecord[] {
+  const rivals: LedgerRecord[] = [];
+  for (const record of listAllLedgers(`${containerId}@${ifName}@`.slice(0, KEPT_OF_LONG_NAMES))) {
+    const { header } = record;
+    if (header.containerId === containerId && header.ifName === ifName && header.network !== network) {
+      rivals.push(record);
+    }
+  }
+  return rivals;
 }
 
 /** What the ledgers of all attachments but this one hold of a kind. */

@@ -35,6 +35,8 @@ export interface ResourceKind<Spec, Made = void> {
    * the path of its namespace may have become another container's.
    */
   readonly isContainerLink?: true;
+  /** Known by container and interface alone, like the container's link: the network is no part of its name. */
+  readonly isOfInterface?: true;
   /** One line a person reads: `veth eth0 in the container, vethab12cd34 on the host`. */
   describe(spec: Spec): string;
   /**

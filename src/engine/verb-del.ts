@@ -14,7 +14,7 @@ import { loadKind } from "../resources/table.ts";
 import { restate } from "./attachment.ts";
 import { delegatingKind } from "./delegation.ts";
 import type { Host } from "./host.ts";
-import { type LedgerRecord, readLedger, removeLedger, removing } from "./ledger.ts";
+import { type LedgerRecord, listRivals, readLedger, removeLedger, removing } from "./ledger.ts";
 import type { Owner, Resource } from "./resource.ts";
 import { type Invocation, type VerbCall, withHost } from "./run.ts";
 import { traced } from "./trace.ts";
@@ -80,7 +80,10 @@ export function removeRecorded(record: LedgerRecord, invocation: Invocation, hos
 function removeRestated({ plugin, invocation, document }: VerbCall, host: Host): unknown[] {
   const conf = plugin.validate(document);
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResultIfReadable(conf), host };
-  if (plugin.del === undefined) return removeAll(restate(call, (at) => plugin.add(at), { removing: true }), host);
+  if (plugin.del === undefined) {
+    const restated = restate(call, (at) => plugin.add(at), { removing: true });
+    return removeAll(withoutLinksOfRivals(restated, { network: conf.name, ...invocation }), host);
+  }
   const failures: unknown[] = [];
   restate(call, (at): Result => {
     try {
@@ -91,6 +94,18 @@ function removeRestated({ plugin, invocation, document }: VerbCall, host: Host):
     return { cniVersion: conf.cniVersion };
   }, { removing: true });
   return failures;
+}
+
+/**
+ * After an ADD that failed because another network has the container's interface already, runtimes call DEL: without a
+ * ledger, and the link, and what goes by its name, is the other network's.
+ */
+function withoutLinksOfRivals(resources: AnyResource[], owner: Owner): AnyResource[] {
+  if (!resources.some(({ kind }) => kind.isContainerLink)) return resources;
+  const rival = listRivals(owner).find(({ entries }) => entries.some(({ kind }) => loadKind(kind)?.isContainerLink));
+  if (rival === undefined) return resources;
+  warn(`${owner.ifName} of container ${owner.containerId} stays: it belongs to network "${rival.header.network}"`);
+  return resources.filter(({ kind }) => !kind.isContainerLink && !kind.isOfInterface);
 }
 
 /** A result that cannot be read must not keep DEL from removing what can be found without it. */

@@ -50,6 +50,7 @@ export interface LinkSettingsSpec {
 
 export const linkSettingsKind: ResourceKind<LinkSettingsSpec, Backup> = {
   kind: "link-settings",
+  isOfInterface: true,
   unmade: {},
   apply(spec, host) {
     const { ifName, wanted } = spec;

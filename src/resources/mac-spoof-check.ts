@@ -207,6 +207,7 @@ function planReferenceRemoval(socket: NetlinkSocket, spec: MacSpoofCheckSpec): N
 
 export const macSpoofCheckKind: ResourceKind<MacSpoofCheckSpec> = {
   kind: "mac-spoof-check",
+  isOfInterface: true,
   unmade: undefined,
   apply(spec, host) {
     try {

@@ -240,6 +240,20 @@ test.each(["ADD", "DEL"])(
   },
 );
 
+test("DEL after an ADD that found the interface taken leaves it to the network it belongs to", async () => {
+  const { machine, net, container } = await stage(bridge);
+  await using _ = machine;
+  await net.add(container);
+  const moment = await quietMoment(machine);
+  const late = network(machine, { ...bridge, name: "late", bridge: "br1" });
+  const { code, stdout } = await late.call("ADD", container);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining("already exists") });
+  await late.del(container);
+  expect(await leftSince(moment, machine)).toEqual([]);
+  await net.check(container);
+  await net.del(container);
+});
+
 test("DEL of one attachment leaves the others", async () => {
   const { machine, net, container } = await stage(bridge);
   await using _ = machine;
