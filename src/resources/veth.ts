@@ -103,11 +103,11 @@ export const vethKind: ResourceKind<VethSpec> = {
 
 export const veth = resource(vethKind);
 
-function isPair(inside: Link, outside: Link | undefined): outside is Link {
 function masterOf({ bridge }: VethSpec, host: Host): number | undefined {
   return bridge === undefined ? undefined : linkIndex(host.route, bridge);
 }
 
+function isPair(inside: Link, outside: Link | undefined): outside is Link {
   return outside?.kind === "veth" && outside.link === inside.index && inside.link === outside.index;
 }
 
