@@ -327,6 +327,7 @@ const wrong: [name: string, conf: Record<string, unknown>, message: RegExp][] = 
   ["shell in the protocol", mapped(tcp(80, 80, { protocol: "tcp -j ACCEPT" })).conf, /"protocol": "tcp -j accept"/],
   ["no address", mapped(tcp(80, 80, { hostIP: "300.0.0.1" })).conf, /"hostIP": "300.0.0.1" is not an IP address/],
   ["a port twice", mapped(tcp(80, 80), tcp(80, 81)).conf, /host port 80\/tcp is mapped twice$/],
+  ["a port twice, for all in two ways", mapped(tcp(80, 80, { hostIP: "::" }), tcp(80, 81)).conf, /is mapped twice$/],
   ["an unknown backend", { backend: "ipfw" }, /unrecognized backend "ipfw"$/],
   ["a bit there is none", { markMasqBit: 32 }, /MasqMarkBit must be between 0 and 31$/],
   [
@@ -369,6 +370,13 @@ test("what is wrong is refused with the key and the value, and nothing is change
   const { json } = await portmap(machine).call("ADD", container, { conf: { prevResult: undefined } });
   expect([json.code, json.msg]).toEqual([7, "must be called as chained plugin"]);
   expect(await machine.sh("nft list ruleset; find /run/patchbay -type f 2>/dev/null || true")).toBe("");
+  // Said twice, and for one family in another way, it is one.
+  const again = mapped(tcp(80), tcp(80), tcp(80, 80, { hostIP: "0.0.0.0" }));
+  const nft = portmap(machine, { backend: "nftables" });
+  await nft.add(container, again);
+  await nft.add(container, again);
+  expect(await inMaps(machine)).toEqual(["tcp . 80 → 10.20.0.11 . 80 (c1)", "tcp . 80 → fd20::11 . 80 (c1)"]);
+  await nft.del(container);
   // containerd writes the keys so.
   const folded = {
     runtimeConfig: { PortMappings: [{ HostPort: 80, ContainerPort: 8080, Protocol: "TCP", HostIP: "" }] },

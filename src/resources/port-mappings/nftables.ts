@@ -38,282 +38,71 @@
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { EBUSY } from "../../ffi/errno.ts";
-import { protocolNumbers } from "../../ffi/iptables/rule.ts";
-import { from } from "../../ffi/netlink/nftables/address-match.ts";
 import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
-import { addBaseChain, type Chain, createChain } from "../../ffi/netlink/nftables/chain.ts";
-import { equals } from "../../ffi/netlink/nftables/expr/cmp.ts";
-import { destinationChanged } from "../../ffi/netlink/nftables/expr/ct.ts";
-import { type Expression, isSameRule } from "../../ffi/netlink/nftables/expr/expression.ts";
-import { toThisHost } from "../../ffi/netlink/nftables/expr/fib.ts";
-import { jump } from "../../ffi/netlink/nftables/expr/immediate.ts";
-import { looksInto, valueIn } from "../../ffi/netlink/nftables/expr/lookup.ts";
-import { masquerade } from "../../ffi/netlink/nftables/expr/masq.ts";
-import { protocolFamily, transportProtocolInto } from "../../ffi/netlink/nftables/expr/meta.ts";
-import { destinationNat } from "../../ffi/netlink/nftables/expr/nat.ts";
-import { countIn, countsIn } from "../../ffi/netlink/nftables/expr/objref.ts";
-import { destinationAddress, destinationPortInto } from "../../ffi/netlink/nftables/expr/payload.ts";
-import { registerAt } from "../../ffi/netlink/nftables/expr/register.ts";
+import { createChain } from "../../ffi/netlink/nftables/chain.ts";
+import { looksInto } from "../../ffi/netlink/nftables/expr/lookup.ts";
+import { countsIn } from "../../ffi/netlink/nftables/expr/objref.ts";
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
 import { counterUse, createCounter, delCounter } from "../../ffi/netlink/nftables/object.ts";
-import { addRule, delRule, insertRule, listRules } from "../../ffi/netlink/nftables/rule.ts";
+import { addRule, delRule, listRules } from "../../ffi/netlink/nftables/rule.ts";
 import {
   createCounterMap,
   createElement,
-  createIntervalMap,
-  createMap,
   delElement,
   delSet,
   type Element,
   getElement,
-  ipv4AndPort,
   ipv4Key,
-  ipv4ProtocolAndPortKey,
-  ipv6AndPort,
   ipv6Key,
-  ipv6ProtocolAndPortKey,
   type Key,
   listElements,
   listSets,
-  markPairKey,
-  protocolAndPortKey,
 } from "../../ffi/netlink/nftables/set.ts";
-import { addTable, delTable, tableUse } from "../../ffi/netlink/nftables/table.ts";
+import { delTable, tableUse } from "../../ffi/netlink/nftables/table.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
-import {
-  NF_INET_LOCAL_OUT,
-  NF_INET_POST_ROUTING,
-  NF_INET_PRE_ROUTING,
-  NFPROTO_INET,
-  NFPROTO_IPV4,
-  NFPROTO_IPV6,
-} from "../../ffi/netlink/uapi/nf-tables.ts";
-import { compareAddresses, formatAddress, formatPrefix, networkOf, type Prefix } from "../../net/address.ts";
+import { formatAddress } from "../../net/address.ts";
 import type { Owner } from "../../engine/resource.ts";
 import { ownerComment, ownerIn, ownerKey, ownerText } from "../owner-comment.ts";
+import { addressOf, type PortMappingsSpec } from "../port-mappings.ts";
 import {
-  addressOf,
-  appliesTo,
-  type Conditions,
-  hostAddress,
-  type PortMapping,
-  type PortMappingsSpec,
-} from "../port-mappings.ts";
-import { conditionExpressions } from "./conditions.ts";
+  inScope,
+  isSame,
+  keyEndOf,
+  overlaps,
+  OWNERS,
+  type Place,
+  placesOf,
+  portOf,
+  PORTS,
+  PORTS_AT,
+  RANGES,
+  RANGES_AT,
+  scopeOf,
+} from "./nft-elements.ts";
+import {
+  frame,
+  hasRule,
+  hasScopeRules,
+  lookup,
+  mapOf,
+  mapped,
+  output,
+  postrouting,
+  prerouting,
+  SCOPE_USE,
+  scopeMaps,
+  scopeRuleMessages,
+  type Source,
+  SOURCE_USE,
+  sourceRule,
+  sourcesOf,
+  table,
+  TABLE_USE,
+} from "./nft-structure.ts";
 
-const table = { family: NFPROTO_INET, name: "patchbay_portmap" };
-const prerouting: Chain = { table, name: "prerouting" };
-const output: Chain = { table, name: "output" };
-const mapped: Chain = { table, name: "mapped" };
-const postrouting: Chain = { table, name: "postrouting" };
-/** The usual priority of destination NAT, and one more: others come first. */
-const AFTER_DSTNAT = -99;
-const SRCNAT = 100;
-/** In the table besides what each scope and source has: the chains. */
-const TABLE_USE = 4;
-/** A scope's five maps and counter, a source's map and counter. */
-const SCOPE_USE = 6, SOURCE_USE = 2;
-/** The shortest run of ports that is written as one element. */
-const RANGE_LEAST = 16;
 /** From so many elements on, all are listed rather than each asked for. */
 const MANY = 64;
-
-const OWNERS = "owners", PORTS = "ports", PORTS_AT = "ports_at", RANGES = "ranges", RANGES_AT = "ranges_at";
-
-/** The mappings of one family that have the same conditions: they share maps and rules. */
-interface Scope {
-  /** Of its counter; the end of its maps' names. */
-  name: string;
-  size: 4 | 16;
-  conditions: Conditions | undefined;
-}
-
-/** Where packets to containers come from that would not get the answer: one rule, and a map of the containers. */
-interface Source {
-  name: string;
-  size: 4 | 16;
-  from: Prefix | undefined;
-}
-
-const mapOf = (name: string) => ({ table, name });
-const inScope = (kind: string, scope: Scope) => `${kind}_${scope.name}`;
-const ofFamily = (
-  size: number,
-) => [protocolFamily, equals(new Uint8Array([size === 4 ? NFPROTO_IPV4 : NFPROTO_IPV6]))];
-
 const families = [4, 6] as const;
-
-function scopeOf(spec: PortMappingsSpec, family: 4 | 6): Scope {
-  const { protocol: _, ports: __, ...ofPackets } = spec.conditions?.[family] ?? {};
-  const conditions = Object.keys(ofPackets).length === 0 ? undefined : ofPackets;
-  const own = conditions &&
-    new Bun.CryptoHasher("sha256").update(JSON.stringify(conditions)).digest("hex").slice(0, 8);
-  return {
-    name: own === undefined ? `ipv${family}` : `ipv${family}_${own}`,
-    size: family === 4 ? 4 : 16,
-    conditions,
-  };
-}
-
-const loopback: Prefix = { bytes: new Uint8Array([127, 0, 0, 0]), bits: 8 };
-
-function sourcesOf(spec: PortMappingsSpec, family: 4 | 6): Source[] {
-  const address = addressOf(spec, family);
-  if (address === undefined || spec.masquerade === undefined) return [];
-  const size = family === 4 ? 4 : 16;
-  if (spec.masquerade === "all") return [{ name: `from_any_ipv${family}`, size, from: undefined }];
-  const own = { bytes: networkOf(address), bits: address.bits };
-  const sources: Source[] = [];
-  for (const prefix of family === 4 ? [own, loopback] : [own]) {
-    // nft(8) takes no ":" in a name.
-    sources.push({ name: `from_${formatPrefix(prefix).replaceAll(":", "-")}`, size, from: prefix });
-  }
-  return sources;
-}
-
-function scopeRules(scope: Scope): Expression[][] {
-  const { size, conditions } = scope;
-  const rule = (kind: string, withAddress: boolean, withPort: boolean): Expression[] => {
-    const words = withAddress ? size / 4 : 0;
-    return [
-      ...ofFamily(size),
-      ...conditions === undefined ? [] : conditionExpressions(conditions),
-      ...withAddress ? [destinationAddress(size)] : [],
-      transportProtocolInto(registerAt(words)),
-      destinationPortInto(registerAt(words + 1)),
-      valueIn(inScope(kind, scope)),
-      destinationNat(size, { withPort }),
-    ];
-  };
-  return [
-    rule(PORTS_AT, true, true),
-    rule(RANGES_AT, true, false),
-    rule(PORTS, false, true),
-    rule(RANGES, false, false),
-  ];
-}
-
-function sourceRule({ name, size, from: prefix }: Source): Expression[] {
-  return [
-    ...destinationChanged,
-    ...ofFamily(size),
-    ...prefix === undefined ? [] : from(prefix),
-    destinationAddress(size),
-    countIn(name),
-    masquerade,
-  ];
-}
-
-const lookup = [...toThisHost, jump(mapped.name)];
-
-/** What the first mapping needs; there or not. */
-function frame(): NftMessage[] {
-  return [
-    addTable(table, "Patchbay: ports of the host that lead to containers"),
-    addBaseChain(prerouting, { type: "nat", hook: NF_INET_PRE_ROUTING, priority: AFTER_DSTNAT }),
-    addBaseChain(output, { type: "nat", hook: NF_INET_LOCAL_OUT, priority: AFTER_DSTNAT }),
-    addBaseChain(postrouting, { type: "nat", hook: NF_INET_POST_ROUTING, priority: SRCNAT }),
-  ];
-}
-
-function scopeMaps(scope: Scope): NftMessage[] {
-  const v4 = scope.size === 4, address = v4 ? ipv4Key : ipv6Key, addressAndPort = v4 ? ipv4AndPort : ipv6AndPort;
-  const withAddress = v4 ? ipv4ProtocolAndPortKey : ipv6ProtocolAndPortKey;
-  const map = (kind: string) => mapOf(inScope(kind, scope));
-  return [
-    createCounter(table, scope.name),
-    createCounterMap(map(OWNERS), markPairKey),
-    createMap(map(PORTS), protocolAndPortKey, addressAndPort),
-    createMap(map(PORTS_AT), withAddress, addressAndPort),
-    createIntervalMap(map(RANGES), protocolAndPortKey, address),
-    createIntervalMap(map(RANGES_AT), withAddress, address),
-  ];
-}
-
-/** Those with conditions come before the others. */
-function scopeRuleMessages(scope: Scope): NftMessage[] {
-  const messages: NftMessage[] = [];
-  for (const rule of scopeRules(scope)) {
-    if (scope.conditions === undefined) messages.push(addRule(mapped, rule));
-    else messages.unshift(insertRule(mapped, rule));
-  }
-  return messages;
-}
-
-/** An element that is to be, and what it is for. */
-interface Place extends Key {
-  map: string;
-  data: Uint8Array;
-  mapping: PortMapping;
-}
-
-function placesOf(spec: PortMappingsSpec, family: 4 | 6, scope: Scope): Place[] {
-  const address = addressOf(spec, family)!.bytes, places: Place[] = [];
-  for (const { mapping, last } of runsOf(spec, family)) {
-    const { protocol, hostPort, containerPort } = mapping, at = hostAddress(mapping);
-    const key = keyOf(at, protocolNumbers[protocol], hostPort);
-    if (last === hostPort) {
-      const map = inScope(at === undefined ? PORTS : PORTS_AT, scope);
-      places.push({ map, key, data: joined(address, portBytes(containerPort)), mapping });
-    } else {
-      const map = inScope(at === undefined ? RANGES : RANGES_AT, scope);
-      const keyEnd = keyOf(at, protocolNumbers[protocol], last);
-      places.push({ map, key, keyEnd, data: address, mapping });
-    }
-  }
-  return places;
-}
-
-/** The mappings, where a run of them that is worth it is one, from the first to `last`. */
-function runsOf(spec: PortMappingsSpec, family: 4 | 6): { mapping: PortMapping; last: number }[] {
-  const runs: { mapping: PortMapping; last: number }[] = [], straight: PortMapping[] = [];
-  for (const mapping of spec.mappings) {
-    if (!appliesTo(spec, mapping, family)) continue;
-    if (mapping.hostPort === mapping.containerPort) straight.push(mapping);
-    else runs.push({ mapping, last: mapping.hostPort });
-  }
-  const kindOf = ({ protocol, hostIp = "" }: PortMapping) => `${protocol} ${hostIp}`;
-  if (straight.length >= RANGE_LEAST) {
-    straight.sort((a, b) => kindOf(a) < kindOf(b) ? -1 : kindOf(a) > kindOf(b) ? 1 : a.hostPort - b.hostPort);
-  }
-  for (let at = 0, end; at < straight.length; at = end) {
-    const first = straight[at]!;
-    for (end = at + 1; end < straight.length; end++) {
-      const next = straight[end]!;
-      if (next.hostPort !== first.hostPort + end - at || kindOf(next) !== kindOf(first)) break;
-    }
-    if (end - at >= RANGE_LEAST) runs.push({ mapping: first, last: straight[end - 1]!.hostPort });
-    else {for (let each = at; each < end; each++) {
-        runs.push({ mapping: straight[each]!, last: straight[each]!.hostPort });
-      }}
-  }
-  return runs;
-}
-
-/** Each part of a key takes whole registers of four bytes. */
-function keyOf(address: Uint8Array | undefined, protocol: number, port: number): Uint8Array {
-  const end = joined(new Uint8Array([protocol, 0, 0, 0]), portBytes(port));
-  return address === undefined ? end : joined(address, end);
-}
-
-function portBytes(port: number): Uint8Array {
-  return new Uint8Array([port >> 8, port & 0xff, 0, 0]);
-}
-
-function portOf(key: Uint8Array): number {
-  return key[key.length - 4]! << 8 | key[key.length - 3]!;
-}
-
-function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const both = new Uint8Array(a.length + b.length);
-  both.set(a);
-  both.set(b, a.length);
-  return both;
-}
-
-function isSame(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
-  return a === b || (a !== undefined && b !== undefined && compareAddresses(a, b) === 0);
-}
 
 /** What the maps hold: asked for one by one, or listed once where it is asked for often. */
 class Contents {
@@ -346,12 +135,6 @@ class Contents {
     const element = this.at(map, place.key);
     return element === undefined ? [] : [element];
   }
-}
-
-/** Of two keys the address and the protocol are the same, and the ports overlap. */
-function overlaps(a: Key, b: Key): boolean {
-  for (let index = 0; index < a.key.length - 4; index++) if (a.key[index] !== b.key[index]) return false;
-  return portOf(a.key) <= portOf(b.keyEnd ?? b.key) && portOf(b.key) <= portOf(a.keyEnd ?? a.key);
 }
 
 /** Answers false when the kernel has no nf_tables. */
@@ -412,11 +195,6 @@ function planElements(contents: Contents, places: Place[], comment: string): Nft
   return [...deletions, ...creations];
 }
 
-/** The kernel tells an end of every element of an interval map, and takes none for the others. */
-function keyEndOf(map: string, { keyEnd }: Key): Uint8Array | undefined {
-  return map.startsWith(RANGES) ? keyEnd : undefined;
-}
-
 /** The address may still be somebody's who is gone. */
 function planSource(
   socket: NetlinkSocket,
@@ -463,19 +241,6 @@ function planRules(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] 
     }
   }
   return messages.length === 0 ? [] : [...frame(), ...messages];
-}
-
-function hasRule(socket: NetlinkSocket, chain: Chain, rule: Expression[]): boolean {
-  return listRules(socket, chain).some(({ expressions }) => isSameRule(rule, expressions));
-}
-
-function hasScopeRules(socket: NetlinkSocket, scope: Scope): boolean {
-  const wanted = scopeRules(scope);
-  const present = listRules(socket, mapped).filter(({ expressions }) =>
-    looksInto(expressions)?.endsWith(`_${scope.name}`)
-  );
-  return wanted.length === present.length &&
-    wanted.every((rule, index) => isSameRule(rule, present[index]!.expressions));
 }
 
 /** A port of the host is somebody else's. */

@@ -7,7 +7,7 @@
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { type Attachment, definePlugin } from "../../../engine/plugin.ts";
 import { type Protocol, protocolNumbers } from "../../../ffi/iptables/rule.ts";
-import { parseAddress, parsePrefix } from "../../../net/address.ts";
+import { canonicalAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { chooseMasqueradeBackend } from "../../../resources/masquerade-backend.ts";
 import { type PortMapping, portMappings, type PortMappingsSpec } from "../../../resources/port-mappings.ts";
 import { validatePortmapConf } from "./portmap.validate.gen.ts";
@@ -141,15 +141,25 @@ function mappingsOf({ conf, restating }: Attachment<PortmapConf>): PortMapping[]
       if (restating) continue;
       throw invalid(refusal);
     }
-    const key = `${protocol} ${hostPort} ${hostIP}`, before = taken.get(key);
-    if (before === containerPort) continue;
-    if (before !== undefined && !restating) {
-      throw invalid(`host port ${hostPort}/${protocol} is mapped twice`, `to ${before} and to ${containerPort}`);
+    const hostIp = hostIP === "" ? undefined : canonicalAddress(hostIP);
+    let isNew = false;
+    for (const place of placesOf(hostIp)) {
+      const key = `${protocol} ${hostPort} ${place}`, before = taken.get(key);
+      if (before !== undefined && before !== containerPort && !restating) {
+        throw invalid(`host port ${hostPort}/${protocol} is mapped twice`, `to ${before} and to ${containerPort}`);
+      }
+      isNew ||= before === undefined;
+      taken.set(key, containerPort);
     }
-    taken.set(key, containerPort);
-    mappings.push({ protocol, hostPort, containerPort, hostIp: hostIP || undefined });
+    if (!isNew) continue;
+    mappings.push({ protocol, hostPort, containerPort, hostIp });
   }
   return mappings;
+}
+
+/** What nobody else may have: an address, or a family's. */
+function placesOf(hostIp: string | undefined): string[] {
+  return hostIp === undefined ? ["0.0.0.0", "::"] : [hostIp];
 }
 
 function refusalOf(hostPort: number, containerPort: number, protocol: string, hostIp: string): string | undefined {
