@@ -22,9 +22,8 @@ export const linkRoutesKind: ResourceKind<LinkRoutesSpec> = {
     const added: string[] = [];
     try {
       for (const image of spec.routes) {
-        if (addRouteImage(host.container!.route, Uint8Array.fromHex(image), spec.table) === "added") {
-          added.push(image);
-        }
+        added.push(image); // also when only the kernel's answer is lost
+        if (addRouteImage(host.container!.route, Uint8Array.fromHex(image), spec.table) === "present") added.pop();
       }
     } catch (error) {
       linkRoutesKind.remove({ ...spec, routes: added }, host);

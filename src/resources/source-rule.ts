@@ -8,6 +8,7 @@ import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { familyOf } from "../ffi/netlink/route/address.ts";
 import { addRule, delRule, type ListedRule, listRules } from "../ffi/netlink/route/rule.ts";
+import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { compareAddresses, parseAddress } from "../net/address.ts";
 
 export interface SourceRuleSpec {
@@ -21,10 +22,17 @@ export interface SourceRuleSpec {
 export const sourceRuleKind: ResourceKind<SourceRuleSpec> = {
   kind: "source-rule",
   unmade: undefined,
-  apply({ source, table = 0, priority }, host) {
+  apply(spec, host) {
+    const { source, table = 0, priority } = spec;
     const bytes = parseAddress(source)!;
     const prefix = { bytes, bits: bytes.length * 8 };
-    addRule(host.container!.route, { family: familyOf(bytes), source: prefix, table, priority });
+    try {
+      addRule(host.container!.route, { family: familyOf(bytes), source: prefix, table, priority });
+    } catch (error) {
+      // Not refused: only the answer is lost.
+      if (!isNetlinkError(error)) sourceRuleKind.remove(spec, host);
+      throw error;
+    }
   },
   verify: (spec, host) => matching(spec, host).length > 0 ? [] : [`rule ${sourceRuleKind.describe(spec)} is missing`],
   remove(spec, host) {

@@ -7,6 +7,7 @@
 import { CniError, INTERNAL } from "../cni/error.ts";
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import { addLink, getLink, type Link, listLinks, setLink } from "../ffi/netlink/route/link.ts";
+import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { vrf as vrfLink } from "../ffi/netlink/route/kinds/vrf.ts";
 import { formatMac } from "../net/mac.ts";
 import { vrfTable } from "./routing-tables.ts";
@@ -33,6 +34,8 @@ export const vrfKind: ResourceKind<VrfSpec, { created: boolean }> = {
         up: true,
       });
     } catch (error) {
+      // Not refused: only the answer is lost.
+      if (!isNetlinkError(error)) removeUnused(spec, host);
       const text = `cmdAdd failed: could not add VRF ${spec.name}: ${(error as Error).message}`;
       throw new CniError(INTERNAL, text, "", { cause: error });
     }

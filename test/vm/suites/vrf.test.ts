@@ -4,7 +4,8 @@ import { lacks } from "../../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { type Network, network } from "../../support/network.ts";
-import { GO_PLUGINS } from "../../support/plugins.ts";
+import { killAt, pointsOf } from "../../support/injection.ts";
+import { GO_PLUGINS, patchbayPlugins } from "../../support/plugins.ts";
 
 const vrfTest = test.skipIf(lacks("VRF links"));
 
@@ -276,6 +277,25 @@ vrfTest("DEL succeeds without the namespace", async () => {
     for (let count = 0; count < 2; count++) await net.del(container, { ifName, env: { CNI_NETNS: path } });
   }
   expect(await machine.sh("ls /run/patchbay")).toBe("");
+});
+
+vrfTest("nothing is lost when ADD or DEL is killed at a request to the kernel", async () => {
+  await using stage = await openStage();
+  const { machine, container, net, masters, vrfs } = stage;
+  const conf = { cniVersion: "1.1.0", name: "net", ...red, prevResult: prevResult("eth0") };
+  for (const command of ["ADD", "DEL"]) {
+    const call = { plugin: "vrf", command, container, conf };
+    if (command === "DEL") await net.add(container);
+    const requests = (await pointsOf(machine, patchbayPlugins(), call)).filter(({ syscall }) => syscall === "sendto");
+    await net.del(container);
+    for (const point of requests.filter((_, index) => index % 2 === 1)) {
+      if (command === "DEL") await net.add(container);
+      expect(await killAt(machine, patchbayPlugins(), call, point)).toMatchObject({ hit: true });
+      await net.del(container);
+      const left = [await masters(), await vrfs(), await machine.sh("ls /run/patchbay")];
+      expect({ command, ...point, left }).toEqual({ command, ...point, left: [{}, [], ""] });
+    }
+  }
 });
 
 vrfTest("a chain of bridge and vrf: each CHECK holds, and DEL leaves nothing", async () => {
