@@ -117,14 +117,14 @@ export const subjects: Subject[] = [
     conf: { type: "portmap", backend: "nftables" },
     own: portResult,
     prepare: bridgeAlone,
-    every: 2,
+    every: 3,
   },
   {
     name: "portmap by iptables",
     conf: { type: "portmap", backend: "iptables" },
     own: portResult,
     prepare: bridgeAlone,
-    every: 4,
+    every: 6,
   },
   {
     name: "portmap by legacy iptables",
@@ -132,7 +132,7 @@ export const subjects: Subject[] = [
     own: portResult,
     prepare: bridgeAlone,
     env: { PATH: legacyPath() },
-    every: 8,
+    every: 12,
   },
 ];
 
