@@ -275,6 +275,50 @@ test.each([
   await expectAllBack(attachment);
 });
 
+/** No kernel at hand has these drivers and buses: what sysfs would show of them. */
+const buses = `
+mount -t tmpfs tmpfs /sys/bus
+device() { mkdir -p /sys/bus/$1/net/dev5; ln -s /sys/bus/pci/drivers/$2 /sys/bus/$1/driver; }
+device pci/devices/0000:00:01.0 e1000
+device pci/devices/0000:00:02.0/virtio7 virtio_net; ln -s ../drivers/virtio-pci /sys/bus/pci/devices/0000:00:02.0/driver
+device auxiliary/devices/mlx5_core.sf.4 mlx5_core
+for driver in vfio-pci uio_pci_generic igb_uio; do device pci/devices/$driver $driver; done
+`;
+
+test.each([
+  { conf: { pciBusID: "0000:00:01.0" } },
+  { conf: { pciBusID: "0000:00:02.0" } },
+  { conf: { pciBusID: "vfio-pci", runtimeConfig: { deviceID: "0000:00:01.0" } } },
+  { conf: { pciBusID: "vfio-pci", runtimeConfig: { deviceID: "mlx5_core.sf.4" } } },
+])("a device is found on a bus: $conf", async ({ conf: choice }) => {
+  await using machine = await openMachine();
+  await machine.sh(plugIn + buses);
+  const container = await machine.container();
+  const net = network(machine, { type: "host-device", ...choice });
+  await net.add(container);
+  expect(await linkOf(machine, "eth0", container)).toMatchObject({ address: MAC, ifalias: "dev5" });
+  await net.check(container);
+  await net.del(container);
+  expect(await linkOf(machine, "dev5")).toMatchObject({ address: MAC, ifalias: "cable to the attic" });
+});
+
+test.each(["vfio-pci", "uio_pci_generic", "igb_uio"])(
+  "what %s drives is not moved, but has addresses",
+  async (driver) => {
+    await using machine = await openMachine();
+    await machine.sh(plugIn + buses);
+    const container = await machine.container();
+    const net = network(machine, { type: "host-device", pciBusID: driver, ipam });
+    const result = await net.add(container);
+    expect(result.interfaces).toEqual([{ name: "eth0", sandbox: container.netnsPath }]);
+    expect(result.ips).toMatchObject([{ address: "10.30.0.2/24", interface: 0 }, { interface: 0 }]);
+    await net.check(container);
+    for (const conf of [{}, noPrevResult, { pciBusID: "gone" }]) await net.del(container, { conf });
+    expect(await linkOf(machine, "dev5")).toMatchObject({ address: MAC });
+    expect((await network(machine, { type: "host-local", ipam }).call("CHECK", container)).code).toBe(1);
+  },
+);
+
 const wrong: { name: string; conf: Record<string, unknown>; code: number; says: string }[] = [
   { name: "none", conf: {}, code: 7, says: `specify either "device", "hwaddr", "kernelpath" or "pciBusID"` },
   { name: "not there", conf: { device: "dev9" }, code: 999, says: "failed to find physical interface" },
