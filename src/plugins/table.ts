@@ -10,6 +10,7 @@ type AnyPlugin = PluginDefinition<any>;
 const table: Record<string, () => AnyPlugin> = {
   "bandwidth": () => require("./meta/bandwidth/bandwidth.ts").default,
   "bridge": () => require("./main/bridge/bridge.ts").default,
+  "dummy": () => require("./main/dummy/dummy.ts").default,
   "firewall": () => require("./meta/firewall/firewall.ts").default,
   "flannel": () => require("./meta/flannel/flannel.ts").default,
   "host-device": () => require("./main/host-device/host-device.ts").default,
@@ -21,6 +22,7 @@ const table: Record<string, () => AnyPlugin> = {
   "ptp": () => require("./main/ptp/ptp.ts").default,
   "sbr": () => require("./meta/sbr/sbr.ts").default,
   "static": () => require("./ipam/static/static.ts").default,
+  "tap": () => require("./main/tap/tap.ts").default,
   "tuning": () => require("./meta/tuning/tuning.ts").default,
   "vlan": () => require("./main/vlan/vlan.ts").default,
   "vrf": () => require("./meta/vrf/vrf.ts").default,

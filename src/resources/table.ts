@@ -27,6 +27,7 @@ const table: Record<string, () => AnyKind> = {
   "redirect": () => require("./redirect.ts").redirectKind,
   "source-rule": () => require("./source-rule.ts").sourceRuleKind,
   "sysctls": () => require("./sysctls.ts").sysctlsKind,
+  "tap": () => require("./tap.ts").tapKind,
   "traffic-limit": () => require("./traffic-limit.ts").trafficLimitKind,
   "veth": () => require("./veth.ts").vethKind,
   "vlan-gateway": () => require("./vlan-gateway.ts").vlanGatewayKind,

@@ -77,6 +77,7 @@ export const subjects: Subject[] = [
     every: 2,
   },
   { name: "ptp", conf: { type: "ptp", ipMasq: true, ipam }, every: 2 },
+  { name: "tap", conf: { type: "tap", mtu: 1400, ipam }, sharesNothing: true, every: 2 },
   {
     name: "sbr",
     conf: { type: "sbr" },

@@ -50,6 +50,11 @@ export const IFLA_VLAN_ID = 1;
 
 export const IFLA_BR_VLAN_FILTERING = 7;
 
+// IFLA_INFO_DATA of a tun or tap
+export const IFLA_TUN_OWNER = 1;
+export const IFLA_TUN_GROUP = 2;
+export const IFLA_TUN_MULTI_QUEUE = 7;
+
 // IFLA_INFO_DATA of a vrf
 export const IFLA_VRF_TABLE = 1;
 

@@ -4,15 +4,13 @@
  * Behaviour follows the reference plugin `plugins/main/macvlan` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME
  * in the container.
  */
-import { parseCniArgs } from "../../../cni/args.ts";
-import { CniError, INVALID_CONFIG, UNSUPPORTED_FIELD } from "../../../cni/error.ts";
+import { CniError, UNSUPPORTED_FIELD } from "../../../cni/error.ts";
 import { definePlugin } from "../../../engine/plugin.ts";
 import { macvlanModes } from "../../../ffi/netlink/route/kinds/macvlan.ts";
-import { randomMac } from "../../../ffi/random.ts";
-import { parseMac } from "../../../net/mac.ts";
 import { announcing } from "../../../resources/announcement.ts";
 import { containerLink, freshBirthName } from "../../../resources/container-link.ts";
 import { findMaster, knownMaster, requireHostFor, requireMtuOf } from "../../../resources/master-link.ts";
+import { requestedMac } from "../requested-mac.ts";
 import { soleInterface } from "../sole-interface.ts";
 import { validateMacvlanConf } from "./macvlan.validate.gen.ts";
 import type { Attachment } from "../../../engine/plugin.ts";
@@ -29,7 +27,7 @@ export default definePlugin<MacvlanConf>({
 function add(at: Attachment<MacvlanConf>): Result {
   const { conf, ifName } = at;
   const mode = conf.mode || "bridge";
-  const mac = containerMac(at);
+  const mac = requestedMac(at);
   const master = at.restating ? knownMaster(conf) : chooseMaster(at, mode);
   const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
   const link = at.apply(containerLink({
@@ -51,15 +49,4 @@ function chooseMaster({ conf, host }: Attachment<MacvlanConf>, mode: string) {
   const master = findMaster(conf, host);
   requireMtuOf(master, conf.mtu);
   return { name: master.name, inContainer: conf.linkInContainer };
-}
-
-/** Capability, then CNI_ARGS, then the configuration; else one is picked, so that it is known before the link is made. */
-function containerMac(at: Attachment<MacvlanConf>): string {
-  const { conf } = at;
-  const fromArgs = parseCniArgs(at.cniArgs, ["MAC"]).MAC;
-  const wanted = conf.runtimeConfig?.mac || fromArgs || conf.mac;
-  if (!wanted) return at.choose(randomMac, () => undefined);
-  if (parseMac(wanted) !== undefined) return wanted.toLowerCase();
-  if (at.restating) return "";
-  throw new CniError(INVALID_CONFIG, `invalid args ${wanted} for MAC addr: address ${wanted}: invalid MAC address`);
 }

@@ -1,0 +1,53 @@
+/** Taps: `ip tuntap add mode tap` (linux/if_tun.h, Documentation/networking/tuntap.rst). */
+import { EBUSY, isErrno } from "./errno.ts";
+import { closeFile, O_RDWR, openFile } from "./files.ts";
+import { check, libc, utf8 } from "./libc.ts";
+
+const DEVICE = "/dev/net/tun";
+const TUNSETIFF = 0x400454ca, TUNSETPERSIST = 0x400454cb, TUNSETOWNER = 0x400454cc, TUNSETGROUP = 0x400454ce;
+const IFF_TAP = 0x0002, IFF_MULTI_QUEUE = 0x0100, IFF_NO_PI = 0x1000, IFF_VNET_HDR = 0x4000, IFF_TUN_EXCL = 0x8000;
+
+export interface TapSettings {
+  multiQueue: boolean;
+  /** Who may open it beside root; anybody unless given. */
+  owner?: number;
+  group?: number;
+}
+
+/** Makes a tap that stays, in the namespace the thread is in. False when the name is taken. */
+export function addTap(name: string, { multiQueue, owner, group }: TapSettings): boolean {
+  const fd = openFile(DEVICE, O_RDWR);
+  try {
+    const request = new Uint8Array(40); // struct ifreq: name of 16 bytes, then flags u16
+    request.set(utf8(name).subarray(0, 15));
+    // Whoever opens it says anew which headers it wants, but not whether there are several queues.
+    const queues = multiQueue ? IFF_MULTI_QUEUE : 0;
+    new DataView(request.buffer).setUint16(16, IFF_TAP | IFF_NO_PI | IFF_VNET_HDR | IFF_TUN_EXCL | queues, true);
+    check("ioctl TUNSETIFF", libc.ioctl(fd, TUNSETIFF, request), name);
+    if (owner !== undefined) check("ioctl TUNSETOWNER", setTo(fd, TUNSETOWNER, owner), `${owner}`);
+    if (group !== undefined) check("ioctl TUNSETGROUP", setTo(fd, TUNSETGROUP, group), `${group}`);
+    check("ioctl TUNSETPERSIST", setTo(fd, TUNSETPERSIST, 1), name);
+    return true;
+  } catch (error) {
+    if (isErrno(error, EBUSY)) return false;
+    throw error;
+  } finally {
+    closeFile(fd);
+  }
+}
+
+/** These take the value itself, not its address. */
+function setTo(fd: number, request: number, value: number): number {
+  // deno-lint-ignore no-explicit-any
+  return libc.ioctl(fd, request, value as any);
+}
+
+/** Why no tap can be made on this host, or undefined. */
+export function whyNoTaps(): string | undefined {
+  try {
+    closeFile(openFile(DEVICE, O_RDWR));
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * dummy: a link in the container that leads nowhere, for addresses that answer within.
+ *
+ * Behaviour follows the reference plugin `plugins/main/dummy` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME in
+ * the container.
+ */
+import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
+import { definePlugin } from "../../../engine/plugin.ts";
+import { randomMac } from "../../../ffi/random.ts";
+import { containerLink } from "../../../resources/container-link.ts";
+import { requireHostFor } from "../../../resources/master-link.ts";
+import { soleInterface } from "../sole-interface.ts";
+import { validateDummyConf } from "./dummy.validate.gen.ts";
+import type { Attachment } from "../../../engine/plugin.ts";
+import type { DummyConf } from "./dummy.schema.ts";
+import type { Result } from "../../../cni/result.ts";
+
+export default definePlugin<DummyConf>({
+  name: "dummy",
+  validate: validateDummyConf,
+  add,
+  status: (_conf, host) => requireHostFor("dummy", undefined, host),
+});
+
+function add(at: Attachment<DummyConf>): Result {
+  const { ifName } = at;
+  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
+  if (ipam === undefined && !at.restating) {
+    throw new CniError(INVALID_CONFIG, "dummy interface requires an IPAM configuration", `"ipam.type" is missing`);
+  }
+  const mac = at.choose(randomMac, () => undefined);
+  at.apply(containerLink({ ifName, type: { kind: "dummy", settings: {} }, mac }));
+  const lease = ipam?.add();
+  return { ...soleInterface(at, mac, lease), dns: lease?.dns };
+}

@@ -1,0 +1,44 @@
+/**
+ * tap: a link in the container whose other end is a program, such as a virtual machine's.
+ *
+ * Behaviour follows the reference plugin `plugins/main/tap` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME in
+ * the container.
+ */
+import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { definePlugin } from "../../../engine/plugin.ts";
+import { tap } from "../../../resources/tap.ts";
+import { requestedMac } from "../requested-mac.ts";
+import { soleInterface } from "../sole-interface.ts";
+import { validateTapConf } from "./tap.validate.gen.ts";
+import type { Attachment } from "../../../engine/plugin.ts";
+import type { Result } from "../../../cni/result.ts";
+import type { TapConf } from "./tap.schema.ts";
+
+export default definePlugin<TapConf>({
+  name: "tap",
+  validate: validateTapConf,
+  add,
+  status() {
+    const { whyNoTaps }: typeof import("../../../ffi/tun.ts") = require("../../../ffi/tun.ts");
+    const reason = whyNoTaps();
+    if (reason !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, "this host has no taps", reason);
+  },
+});
+
+function add(at: Attachment<TapConf>): Result {
+  const { conf, ifName } = at;
+  const mac = requestedMac(at);
+  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
+  at.apply(tap({
+    ifName,
+    mac,
+    mtu: conf.mtu > 0 ? conf.mtu : undefined,
+    multiQueue: conf.multiQueue,
+    owner: conf.owner,
+    group: conf.group,
+    bridge: conf.bridge || undefined,
+    selinuxContext: conf.selinuxContext || undefined,
+  }));
+  const sysctls = ipam && { [`ipv4/conf/${ifName}/arp_notify`]: "1" };
+  return soleInterface(at, mac, ipam?.add(), sysctls);
+}

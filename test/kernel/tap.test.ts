@@ -1,0 +1,171 @@
+/** tap: what a program finds at the link's other end, what the link is like, and that nothing of it stays or is lost. */
+import { expect, test } from "bun:test";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import { network } from "../support/network.ts";
+import { PATCHBAY } from "../support/plugins.ts";
+
+const ipam = { type: "host-local", ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]] };
+const MAC = "c2:11:22:33:44:55";
+
+async function linkOf(machine: Machine, container: Container, ifName = "eth0") {
+  return JSON.parse(await machine.sh(`ip -j -d link show ${ifName}`, { in: container }))[0];
+}
+
+test("a program that opens it gets the frames: a tap answers for its address", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  await network(machine, { type: "tap", ipam: { ...ipam, routes: [{ dst: "0.0.0.0/0" }] } }).add(container);
+  const script = `
+import fcntl, os, struct
+fd = os.open("/dev/net/tun", os.O_RDWR)
+fcntl.ioctl(fd, 0x400454ca, struct.pack("16sH22x", b"eth0", 0x1002))
+me = bytes.fromhex("020000000001")
+os.write(fd, b"\\xff" * 6 + me + bytes.fromhex("0806" + "0001080006040001") + me + bytes([10, 20, 0, 9]) + bytes(6) + bytes([10, 20, 0, 2]))
+while True:
+    frame = os.read(fd, 2000)
+    if frame[12:14] == b"\\x08\\x06" and frame[20:22] == b"\\x00\\x02":
+        print("answer for", ".".join(str(byte) for byte in frame[28:32]), "from", frame[22:28].hex(":"))
+        break
+`;
+  const { address } = await linkOf(machine, container);
+  expect(await machine.sh(`timeout 10 python3 - <<'END'\n${script}\nEND`, { in: container })).toBe(
+    `answer for 10.20.0.2 from ${address}\n`,
+  );
+});
+
+test("all its settings, as one call gives them", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  await machine.sh("ip -n c1 link add br0 type bridge; ip -n c1 link set br0 up");
+  const conf = { multiQueue: true, mtu: 1400, mac: MAC.toUpperCase(), owner: 0, group: 4000000000, bridge: "br0" };
+  const net = network(machine, { type: "tap", ...conf, dns: { domain: "example.org" } });
+  expect(await net.add(container)).toEqual({
+    cniVersion: "1.1.0",
+    interfaces: [{ name: "eth0", mac: MAC, sandbox: container.netnsPath }],
+    dns: { domain: "example.org" },
+  });
+  const link = await linkOf(machine, container);
+  expect(link).toMatchObject({ address: MAC, mtu: 1400, master: "br0", flags: expect.arrayContaining(["UP"]) });
+  expect(link.linkinfo).toMatchObject({
+    info_kind: "tun",
+    info_data: { type: "tap", multi_queue: true, persist: true, user: "root", group: 4000000000 },
+  });
+  await net.check(container);
+});
+
+test.each([
+  {
+    name: "the capability",
+    conf: { mac: "c2:00:00:00:00:01", runtimeConfig: { mac: MAC } },
+    args: "MAC=c2:00:00:00:00:02",
+  },
+  { name: "CNI_ARGS", conf: { mac: "c2:00:00:00:00:01" }, args: `IgnoreUnknown=1;MAC=${MAC}` },
+  { name: "the configuration", conf: { mac: MAC } },
+])("the MAC address is that of $name", async ({ conf, args }) => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  await network(machine, { type: "tap", ...conf }).add(container, { args });
+  expect((await linkOf(machine, container)).address).toBe(MAC);
+});
+
+test.each([
+  { name: "down", how: "link set eth0 down", says: /eth0 in the container is down/ },
+  { name: "another MTU", how: "link set eth0 mtu 1300", says: /mtu is 1300 instead of 1400/ },
+  { name: "off its bridge", how: "link set eth0 nomaster", says: /eth0 is not on br0/ },
+  { name: "an address gone", how: "address del 10.20.0.2/24 dev eth0", says: /10\.20\.0\.2\/24/ },
+  { name: "another MAC", how: "link set eth0 address c2:00:00:00:00:09", says: /c2:00:00:00:00:09/, stays: true },
+  { name: "gone", how: "link del eth0", says: /Cannot find container link eth0/, stays: true },
+  {
+    name: "another kind of link",
+    how: "link del eth0; ip -n c1 link add eth0 type veth peer name x",
+    says: /is a veth, not a tap/,
+    stays: true,
+  },
+])("CHECK names it, and repair mends it where it can: $name", async ({ how, says, stays }) => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  await machine.sh("ip -n c1 link add br0 type bridge; ip -n c1 link set br0 up");
+  const net = network(machine, {
+    type: "tap",
+    mtu: 1400,
+    bridge: "br0",
+    mac: MAC,
+    ipam: { type: "host-local", subnet: "10.20.0.0/24" },
+  });
+  await net.add(container);
+  await net.check(container);
+  await machine.sh(`ip -n c1 ${how}`);
+  const answer = await net.call("CHECK", container);
+  expect(`${answer.json?.msg}`).toMatch(says);
+  if (stays) return;
+  expect((await machine.run([PATCHBAY, "repair", "net", "ctr-c1"])).code).toBe(0);
+  await net.check(container);
+});
+
+const noPrevResult = { prevResult: undefined };
+const loseLedger = "rm -r /run/patchbay";
+
+test.each([
+  { name: "nothing spoiled" },
+  { name: "no prevResult", conf: noPrevResult },
+  { name: "ledger lost, no prevResult", spoil: loseLedger, conf: noPrevResult },
+  { name: "the link gone", spoil: "ip -n c1 link del eth0" },
+  { name: "ledger lost, the namespace gone", spoil: `${loseLedger}; ip netns del c1` },
+  { name: "no CNI_NETNS", env: { CNI_NETNS: undefined }, except: /^\+ c1 / },
+])("DEL leaves nothing: $name", async ({ spoil, conf, env, except }) => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  const net = network(machine, { type: "tap", ipam });
+  await net.add(container);
+  await net.del(container);
+  const moment = await quietMoment(machine);
+  await net.add(container);
+  if (spoil !== undefined) await machine.sh(spoil);
+  for (let count = 0; count < 2; count++) await net.del(container, { conf, env });
+  if (!spoil?.includes("netns")) return expect(await leftSince(moment, machine, except)).toEqual([]);
+  await machine.removeContainer(container);
+  expect(await leftSince(moment.filter((line) => !line.startsWith("c1 ")), machine)).toEqual([]);
+});
+
+test.each([
+  { name: "name taken", before: "ip -n c1 link add eth0 type veth peer name other", says: /"eth0" already exists/ },
+  {
+    name: "name taken by a tap",
+    before: "ip netns exec c1 ip tuntap add mode tap name eth0",
+    says: /"eth0" already exists/,
+  },
+  { name: "no such bridge", conf: { bridge: "br7" }, says: /failed to get bridge br7: Link not found/ },
+  { name: "a bridge that is none", conf: { bridge: "lo" }, says: /failed to set up tap eth0/ },
+  { name: "mtu out of bounds", conf: { mtu: 100000 }, says: /failed to set up tap eth0/ },
+  { name: "invalid MAC", conf: { mac: "hello" }, says: /address hello: invalid MAC address/, code: 7 },
+  { name: "an owner below 0", conf: { owner: -1 }, says: /"owner".*-1/, code: 7 },
+  { name: "an owner that is none", conf: { owner: 4294967295 }, says: /4294967295/, code: 5 },
+  { name: "a context without SELinux", conf: { selinuxContext: "system_u:object_r:tap_t:s0" }, says: /./, code: 5 },
+  { name: "IPAM plugin missing", conf: { ipam: { type: "nothing" } }, says: /nothing/ },
+])("a failed ADD leaves nothing: $name", async ({ before, conf, says, code = 999 }) => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  if (before !== undefined) await machine.sh(before);
+  const moment = await quietMoment(machine);
+  const answer = await network(machine, { type: "tap", ipam }).call("ADD", container, { conf });
+  expect(`${answer.json.msg} ${answer.json.details}`).toMatch(says);
+  expect(answer.json.code).toBe(code);
+  expect(await leftSince(moment, machine, /file \/var\/lib\/cni\/networks/)).toEqual([]);
+});
+
+test("a tap that another program made, as the reference plugin does, is removed", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  await machine.sh("ip tuntap add mode tap name eth0 multi_queue user 5; ip link set eth0 up", { in: container });
+  await network(machine, { type: "tap" }).del(container);
+  expect(await machine.sh("ls /sys/class/net", { in: container })).not.toContain("eth0");
+});
+
+test("STATUS: taps can be made", async () => {
+  await using machine = await openMachine();
+  expect((await network(machine, { type: "tap" }).call("STATUS", undefined)).code).toBe(0);
+  await machine.sh("mount -t tmpfs tmpfs /dev/net");
+  const answer = await network(machine, { type: "tap" }).call("STATUS", undefined);
+  expect(answer.json).toMatchObject({ code: 50, details: expect.stringContaining("/dev/net/tun") });
+});
