@@ -8,7 +8,7 @@ import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
-import { GO_PLUGINS, patchbayPlugins } from "../support/plugins.ts";
+import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { ping } from "../support/traffic.ts";
 
 const BOTH = ["10.2.0.2/24", "fd02::2/64"];
@@ -390,7 +390,7 @@ test.each([
     how: "route add 10.2.0.0/24 dev net1 proto kernel scope link src 10.2.0.2",
     says: /10\.2\.0\.0\/24.*main/,
   },
-])("CHECK names it: $name", async ({ how, says }) => {
+])("CHECK names it, and repair mends it: $name", async ({ how, says }) => {
   await using stage = await openStage();
   const { machine, container, net } = stage;
   await net.add(container);
@@ -399,6 +399,8 @@ test.each([
   const answer = await net.call("CHECK", container);
   expect(answer.json).toMatchObject({ code: 999 });
   expect(answer.json.msg).toMatch(says);
+  expect((await machine.run([PATCHBAY, "repair", "net", "ctr-c1"])).code).toBe(0);
+  await net.check(container);
 });
 
 test("CHECK without a ledger looks at the rules", async () => {

@@ -5,7 +5,7 @@ import { leftSince, quietMoment } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { type Network, network } from "../../support/network.ts";
 import { killAt, pointsOf } from "../../support/injection.ts";
-import { GO_PLUGINS, patchbayPlugins } from "../../support/plugins.ts";
+import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
 
 const vrfTest = test.skipIf(lacks("VRF links"));
 
@@ -225,7 +225,7 @@ const broken = [
   { what: "the VRF gone", how: "link del red", says: /VRF red is missing/ },
 ];
 
-vrfTest("CHECK names what is broken", async () => {
+vrfTest("CHECK names what is broken, and repair mends it", async () => {
   await using stage = await openStage();
   const { machine, container, net } = stage;
   for (const { what, how, says } of broken) {
@@ -234,6 +234,8 @@ vrfTest("CHECK names what is broken", async () => {
     await machine.sh(`ip -n c1 ${how}`);
     const { json } = await net.call("CHECK", container);
     expect({ what, ...json }).toMatchObject({ what, code: 999, msg: expect.stringMatching(says) });
+    await machine.sh(`${PATCHBAY} repair net ctr-c1`);
+    await net.check(container);
     await net.del(container);
   }
 });
