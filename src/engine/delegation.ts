@@ -20,6 +20,7 @@ import {
 } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
 import { delegate } from "./delegate.ts";
+import { findPlugin } from "./find-plugin.ts";
 import { ipamKind } from "./ipam-resource.ts";
 import type { Delegation } from "./plugin.ts";
 import type { AnyKind, ResourceKind } from "./resource.ts";
@@ -37,19 +38,21 @@ export function delegationKind(invocation: Invocation): ResourceKind<Delegation,
     kind: "delegation",
     unmade: { cniVersion: "" },
     apply(spec, host) {
-      const { keptIn, stdin } = spec;
+      const { type, keptIn, stdin } = spec;
+      findPlugin(type, invocation.path); // else DEL would look for it for ever
       makeDirectories(keptIn.slice(0, keptIn.lastIndexOf("/")), 0o700);
       const fd = openFile(keptIn, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
       try {
         writeAll(fd, utf8(stdin), keptIn);
         syncDescriptor(fd, keptIn);
-        return pass(spec, "ADD", host)!;
       } catch (error) {
         removeFile(keptIn);
         throw error;
       } finally {
         closeFile(fd);
       }
+      // Where it fails, the file stays: it is what DEL goes by, and an earlier ADD's when this one was a mistake.
+      return pass(spec, "ADD", host)!;
     },
     verify(spec, host) {
       try {
