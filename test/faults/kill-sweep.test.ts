@@ -11,7 +11,7 @@ import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import type { Network } from "../support/network.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
-import { stage, type Subject, subjects } from "./subjects.ts";
+import { isFullSweep, stage, type Subject, subjects, taken } from "./subjects.ts";
 
 const LANES = 3;
 
@@ -118,10 +118,9 @@ async function sharedThings(sweep: Sweep): Promise<Moment> {
 test.each(sweeps)("nothing is lost: $name $verb killed on a $machine machine", async (sweep) => {
   const points = await survey(sweep);
   const shared = await sharedThings(sweep);
-  const full = process.env.PATCHBAY_TEST_FULL_SWEEP === "1";
-  const { every = 1 } = sweep.subject;
-  const queue = points.filter((_, index) => full || index % every === 0).flatMap((point, index) =>
-    (["DEL", "GC"] as const).filter((_, way) => full || index % 2 === way).map((clearBy) => ({ ...point, clearBy }))
+  const queue = taken(points, sweep.subject).flatMap((point, index) =>
+    (["DEL", "GC"] as const).filter((_, way) => isFullSweep || index % 2 === way)
+      .map((clearBy) => ({ ...point, clearBy }))
   );
   const total = queue.length;
   const wrong: string[] = [];

@@ -22,9 +22,16 @@ export interface Subject {
   sharesNothing?: true;
   /** Beside the CNI_ variables. */
   env?: Record<string, string>;
-  /** Kills at every nth point only, where others go through the same code; all with PATCHBAY_TEST_FULL_SWEEP=1. */
+  /** The sweeps take every nth point only, where others go through the same code. */
   every?: number;
 }
+
+/** The points that a sweep takes: all of them with PATCHBAY_TEST_FULL_SWEEP=1. */
+export function taken<Point>(points: readonly Point[], { every = 1 }: Subject): Point[] {
+  return points.filter((_, index) => isFullSweep || index % every === 0);
+}
+
+export const isFullSweep = process.env.PATCHBAY_TEST_FULL_SWEEP === "1";
 
 // Three addresses a family: one for each container of the kill sweep. A lost one is missed at once.
 const ipam = {
