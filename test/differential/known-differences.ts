@@ -166,6 +166,10 @@ export const knownDifferences: Record<string, KnownDifference> = {
     cases: ["bridge, DEL with the namespace gone", "ptp, DEL without a namespace"],
   },
   "sbr-empties-its-tables": { lines: [/^- c1 route .*"table":"10\d"/], cases: "everywhere" },
+  "vrf-keeps-routes": {
+    lines: [/^\+ c1 route .*"dev":"eth0","table":"(1|7|77)"/],
+    cases: ["vrf, IPv4", "vrf, IPv6 and a table", "vrf, a VRF that is there"],
+  },
   "sbr-leaves-what-it-does-not-move": {
     lines: [/^\+ c1 route .*"dev":"eth0","table":"main"/],
     cases: ["sbr, another interface's addresses"],
