@@ -489,6 +489,28 @@ test("the Go plugin's rules are removed, and it removes ours", async () => {
   await net.del(container);
 });
 
+test("a chain of bridge and sbr: each CHECK holds, and DEL leaves nothing", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  const ipam = { type: "host-local", ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]] };
+  const first = network(machine, { type: "bridge", bridge: "br0", isDefaultGateway: true, ipam });
+  const second = network(machine, { type: "sbr" });
+  const attach = async () => await second.add(container, { conf: { prevResult: await first.add(container) } });
+  const detach = async () => (await second.del(container), await first.del(container));
+  await attach();
+  await detach();
+  const moment = await quietMoment(machine);
+  await attach();
+  expect([await ping(machine, undefined, "10.20.0.3"), await ping(machine, undefined, "fd20::3")]).toEqual([
+    true,
+    true,
+  ]);
+  await first.check(container);
+  await second.check(container);
+  await detach();
+  expect(await leftSince(moment, machine)).toEqual([]);
+});
+
 test("STATUS: this kernel routes by policy", async () => {
   await using stage = await openStage();
   expect((await stage.net.call("STATUS", undefined)).code).toBe(0);
