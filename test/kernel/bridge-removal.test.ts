@@ -96,6 +96,8 @@ async function stage(conf: Parameters<typeof network>[1]): Promise<Stage> {
   const [first, container] = [await machine.container("first"), await machine.container("c1")];
   const net = network(machine, conf);
   await net.add(first);
+  // Its first port gives a bridge a link-local address, at a time of the kernel's choice.
+  await machine.sh(`until ip -6 address show dev ${conf.bridge} scope link | grep -q fe80; do sleep 0.05; done`);
   await net.del(first);
   await machine.removeContainer(first);
   return { machine, net, container, moment: await quietMoment(machine) };
