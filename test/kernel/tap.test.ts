@@ -17,12 +17,16 @@ test("a program that opens it gets the frames: a tap answers for its address", a
   const container = await machine.container();
   await network(machine, { type: "tap", ipam: { ...ipam, routes: [{ dst: "0.0.0.0/0" }] } }).add(container);
   const script = `
-import fcntl, os, struct
+import fcntl, os, select, struct
 fd = os.open("/dev/net/tun", os.O_RDWR)
 fcntl.ioctl(fd, 0x400454ca, struct.pack("16sH22x", b"eth0", 0x1002))
 me = bytes.fromhex("020000000001")
-os.write(fd, b"\\xff" * 6 + me + bytes.fromhex("0806" + "0001080006040001") + me + bytes([10, 20, 0, 9]) + bytes(6) + bytes([10, 20, 0, 2]))
+question = b"\\xff" * 6 + me + bytes.fromhex("0806" + "0001080006040001") + me + bytes([10, 20, 0, 9]) + bytes(6) + bytes([10, 20, 0, 2])
 while True:
+    # An answer before the kernel has told itself that the link has a carrier now is lost.
+    if not select.select([fd], [], [], 0.2)[0]:
+        os.write(fd, question)
+        continue
     frame = os.read(fd, 2000)
     if frame[12:14] == b"\\x08\\x06" and frame[20:22] == b"\\x00\\x02":
         print("answer for", ".".join(str(byte) for byte in frame[28:32]), "from", frame[22:28].hex(":"))
