@@ -16,7 +16,9 @@ interface Case {
 
 const pair = "ip link add bench-m type veth peer name bench-n; ip link set bench-m up; ip link set bench-n up";
 const cases: Case[] = [
+  { plugin: "ptp", conf: {}, before: "true" },
   { plugin: "macvlan", conf: { master: "bench-m" }, before: pair },
+  { plugin: "host-device", conf: { device: "bench-d" }, before: "ip link add bench-d type veth peer name bench-e" },
 ];
 
 function cycleOf({ machine }: Bench, side: Side, { plugin, conf, before }: Case): Cycle {
