@@ -1,17 +1,17 @@
 /**
  * Masquerading: what a container sends beyond its subnet leaves with the host's address (`ipMasq` of bridge and ptp).
  *
- * Written by one of two backends, see masquerade-backend.ts; the files in masquerade/ are what each of them writes.
+ * Written by one of two backends, see nat-backend.ts; the files in masquerade/ are what each of them writes.
  */
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { attemptAll } from "./attempt-all.ts";
-import type { MasqueradeBackend } from "./masquerade-backend.ts";
+import type { NatBackend } from "./nat-backend.ts";
 import { netfilterOf } from "./netfilter-socket.ts";
 
 export interface MasqueradeSpec {
-  backend: MasqueradeBackend;
+  backend: NatBackend;
   network: string;
   containerId: string;
   ifName: string;
@@ -30,7 +30,7 @@ const iptables = (): typeof import("./masquerade/iptables.ts") => require("./mas
 const referenceNft = (): typeof import("./masquerade/reference-nft.ts") => require("./masquerade/reference-nft.ts");
 const ownership = (): typeof import("./owner-comment.ts") => require("./owner-comment.ts");
 
-function verifyBackend(backend: MasqueradeBackend, spec: MasqueradeSpec, host: Host): string[] {
+function verifyBackend(backend: NatBackend, spec: MasqueradeSpec, host: Host): string[] {
   return backend === "nftables" ? nftables().verify(host.netfilter, spec) : iptables().verify(host, spec);
 }
 

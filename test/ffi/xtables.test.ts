@@ -3,7 +3,7 @@ import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findInPath, tablesForm } from "../../src/ffi/xtables.ts";
-import { chooseMasqueradeBackend } from "../../src/resources/masquerade-backend.ts";
+import { chooseNatBackend } from "../../src/resources/nat-backend.ts";
 
 const root = mkdtempSync(join(tmpdir(), "patchbay-xtables-"));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -66,13 +66,13 @@ test("a hard link is the program it links to", () => {
 
 test("the backend is what is configured, else iptables where there is one", () => {
   const { path } = layouts["Debian, nft"]!;
-  expect(withPath(path, () => chooseMasqueradeBackend("nftables")).backend).toBe("nftables");
-  expect(withPath("", () => chooseMasqueradeBackend("iptables")).backend).toBe("iptables");
-  expect(withPath(path, () => chooseMasqueradeBackend(""))).toEqual({
+  expect(withPath(path, () => chooseNatBackend("nftables")).backend).toBe("nftables");
+  expect(withPath("", () => chooseNatBackend("iptables")).backend).toBe("iptables");
+  expect(withPath(path, () => chooseNatBackend(""))).toEqual({
     backend: "iptables",
     why: `found ${path}/iptables`,
   });
-  expect(withPath(undefined, () => chooseMasqueradeBackend())).toEqual({
+  expect(withPath(undefined, () => chooseNatBackend())).toEqual({
     backend: "nftables",
     why: "no iptables in PATH",
   });

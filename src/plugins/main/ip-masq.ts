@@ -1,18 +1,18 @@
 /** `ipMasq` of bridge and ptp: what the container sends to others than its neighbours leaves with the host's address. */
 import type { Attachment, PluginConfig } from "../../engine/plugin.ts";
 import type { Host } from "../../engine/host.ts";
-import type { MasqueradeBackend } from "../../resources/masquerade-backend.ts";
+import type { NatBackend } from "../../resources/nat-backend.ts";
 
 export interface IpMasqConf extends PluginConfig {
   ipMasq: boolean;
-  ipMasqBackend?: MasqueradeBackend | "";
+  ipMasqBackend?: NatBackend | "";
 }
 
 export function applyIpMasq(at: Attachment<IpMasqConf>, ips: readonly { address: string }[]): void {
   const { masquerade } = require("../../resources/masquerade.ts");
-  const { chooseMasqueradeBackend } = require("../../resources/masquerade-backend.ts");
+  const { chooseNatBackend } = require("../../resources/nat-backend.ts");
   at.apply(masquerade({
-    backend: chooseMasqueradeBackend(at.conf.ipMasqBackend).backend,
+    backend: chooseNatBackend(at.conf.ipMasqBackend).backend,
     network: at.network,
     containerId: at.containerId,
     ifName: at.ifName,

@@ -8,7 +8,7 @@ import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../
 import { type Attachment, definePlugin } from "../../../engine/plugin.ts";
 import { type Protocol, protocolNumbers } from "../../../ffi/iptables/rule.ts";
 import { canonicalAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
-import { chooseMasqueradeBackend } from "../../../resources/masquerade-backend.ts";
+import { chooseNatBackend } from "../../../resources/nat-backend.ts";
 import { type PortMapping, portMappings, type PortMappingsSpec } from "../../../resources/port-mappings.ts";
 import { validatePortmapConf } from "./portmap.validate.gen.ts";
 import type { Resource } from "../../../engine/resource.ts";
@@ -125,7 +125,7 @@ function optionsBySyntax(conf: Pick<PortmapConf, "externalSetMarkChain" | "condi
 function backendOf(conf: PortmapConf) {
   const { iptables, nftables } = optionsBySyntax(conf);
   const configured = conf.backend === "iptables" || conf.backend === "nftables" ? conf.backend : "";
-  return chooseMasqueradeBackend(
+  return chooseNatBackend(
     configured || (nftables.length > 0 ? "nftables" : iptables.length > 0 ? "iptables" : ""),
     "portmap",
   );
