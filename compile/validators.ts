@@ -1,7 +1,8 @@
 /**
  * Compiles zod schemas into what runs and what is published, with both checked in:
  *
- * - `<name>.validate.gen.ts` beside each plugin's schema and the results': plain functions over src/cni/decode.ts;
+ * - `<name>.validate.gen.ts` beside each plugin's schema and the results': plain functions over src/cni/decode.ts, with
+ *   one file for what they have in common;
  * - `schemas/*.json`: JSON Schemas for people and editors.
  *
  *     bun compile/validators.ts           writes what changed
@@ -13,6 +14,7 @@
 import { join, relative } from "node:path";
 import { z } from "zod";
 import { foldKey } from "../src/cni/json.ts";
+import * as common from "../src/cni/config.schema.ts";
 import { networkConfig, networkConfigList } from "../src/cni/network.schema.ts";
 import * as results from "../src/cni/result.schema.ts";
 
@@ -51,11 +53,24 @@ const formats: Record<string, string | undefined> = {
   "ip-or-cidr": "addressOrPrefix",
 };
 
-/** One generated file: its functions, and which pieces of decode.ts they use. */
+/** Objects that several configurations have a part of: their functions stand in a file of their own. */
+const shared = new Map<z.ZodType, string>(
+  Object.entries(common).filter(([, schema]) => schema instanceof z.ZodObject)
+    .map(([name, schema]) => [schema as z.ZodObject, name]),
+);
+const SHARED_FILE = "src/cni/config.validate.gen.ts";
+
+/** One generated file: its functions, and what they use of decode.ts and of the shared ones. */
 class ValidatorFile {
   readonly functions: string[] = [];
   readonly pieces = new Set<string>();
-  readonly #names = new Map<z.ZodType, string>();
+  readonly sharedNames = new Set<string>();
+  readonly #names: Map<z.ZodType, string>;
+
+  /** `known` have their functions elsewhere. */
+  constructor(known: ReadonlyMap<z.ZodType, string>) {
+    this.#names = new Map(known);
+  }
 
   #piece(name: string): string {
     this.pieces.add(name);
@@ -124,6 +139,7 @@ class ValidatorFile {
   /** Writes the object's function and answers its name. */
   object(schema: z.ZodObject, name: string): string {
     const known = this.#names.get(schema);
+    if (known !== undefined && shared.has(schema)) this.sharedNames.add(known);
     if (known !== undefined) return known;
     this.#names.set(schema, name);
     const keys = Object.entries(schema.shape as Record<string, z.ZodType>);
@@ -214,27 +230,40 @@ interface Entry {
 }
 
 function validatorText(schemaFile: string, entries: Entry[], fromFolder: string): string {
-  const file = new ValidatorFile();
+  const file = new ValidatorFile(shared);
   const exported = entries.map(({ name, schemaName, schema, subject }) => {
     const decode = `${file.object(schema, schemaName)}(document ?? {}, "")`;
     if (subject !== undefined) file.pieces.add("decoding");
     const body = subject === undefined ? decode : `decoding(${JSON.stringify(subject)}, () => ${decode})`;
     return `export function ${name}(document: unknown): ${pascalCase(schemaName)} {\n  return ${body};\n}`;
   });
-  const decodeModule = relative(fromFolder, join(root, "src/cni/decode.ts"));
   const types = entries.map((entry) => pascalCase(entry.schemaName)).join(", ");
+  const own = `import type { ${types} } from "./${schemaFile}";`;
+  return [...headOf(schemaFile, file, fromFolder), own, ``, exported.join("\n\n"), ``, textOf(file)].join("\n");
+}
+
+function sharedText(): string {
+  const file = new ValidatorFile(new Map());
+  for (const [schema, name] of shared) file.object(schema as z.ZodObject, name);
+  const text = textOf(file).replace(/^(type|function) /gm, "export $1 ");
+  return [...headOf("config.schema.ts", file, join(root, SHARED_FILE, "..")), ``, text].join("\n");
+}
+
+function headOf(schemaFile: string, file: ValidatorFile, fromFolder: string): string[] {
+  const from = (path: string) => {
+    const way = relative(fromFolder, join(root, path));
+    return `from "${way.startsWith(".") ? "" : "./"}${way}";`;
+  };
+  const names = [...file.sharedNames].sort(), types = names.map((name) => `type ${typeName(name)}`);
   return [
     `// Generated from ${schemaFile} by compile/validators.ts; change those.`,
-    `import { ${[...file.pieces].sort().join(", ")} } from "${
-      decodeModule.startsWith(".") ? "" : "./"
-    }${decodeModule}";`,
-    `import type { ${types} } from "./${schemaFile}";`,
-    ``,
-    exported.join("\n\n"),
-    ``,
-    file.functions.join("\n\n"),
-    ``,
-  ].join("\n");
+    `import { ${[...file.pieces].sort().join(", ")} } ${from("src/cni/decode.ts")}`,
+    ...names.length > 0 ? [`import { ${[...types, ...names].join(", ")} } ${from(SHARED_FILE)}`] : [],
+  ];
+}
+
+function textOf(file: ValidatorFile): string {
+  return `${file.functions.join("\n\n")}\n`;
 }
 
 /** What zod writes and no reader needs is left out; what `meta` says has been laid over it by zod. */
@@ -261,7 +290,7 @@ function jsonSchemaText(schema: z.ZodType): string {
 
 /** Every generated file by its path from the root. */
 export async function generate(): Promise<Map<string, string>> {
-  const files = new Map<string, string>();
+  const files = new Map<string, string>([[SHARED_FILE, sharedText()]]);
   files.set(
     "src/cni/result.validate.gen.ts",
     validatorText("result.schema.ts", [

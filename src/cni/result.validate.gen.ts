@@ -1,5 +1,6 @@
 // Generated from result.schema.ts by compile/validators.ts; change those.
 import { address, foldKey, inside, integer, list, missing, object, prefix, string } from "./decode.ts";
+import { type DnsShape, type RouteShape, dns, route } from "./config.validate.gen.ts";
 import type { Result01, Result03, Result10 } from "./result.schema.ts";
 
 export function decodeResult01(document: unknown): Result01 {
@@ -14,54 +15,10 @@ export function decodeResult10(document: unknown): Result10 {
   return result10(document ?? {}, "");
 }
 
-type Result01Ip4RoutesItemShape = {
-  "dst": string;
-  "gw"?: string | undefined;
-  "mtu"?: number;
-  "advmss"?: number;
-  "priority"?: number;
-  "table"?: number;
-  "scope"?: number;
-};
-
-function result01Ip4RoutesItem(document: unknown, at: string): Result01Ip4RoutesItemShape {
-  const source = object(document, at);
-  const out: Partial<Result01Ip4RoutesItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "dst":
-        out.dst = prefix(value, inside(at, "dst"), (got) => `invalid CIDR address: ${got}`);
-        break;
-      case "gw":
-        out.gw = address(value, inside(at, "gw"), (got) => `invalid IP address: ${got}`);
-        break;
-      case "mtu":
-        out.mtu = integer(value, inside(at, "mtu"));
-        break;
-      case "advmss":
-        out.advmss = integer(value, inside(at, "advmss"));
-        break;
-      case "priority":
-        out.priority = integer(value, inside(at, "priority"));
-        break;
-      case "table":
-        out.table = integer(value, inside(at, "table"));
-        break;
-      case "scope":
-        out.scope = integer(value, inside(at, "scope"));
-        break;
-    }
-  }
-  if (out.dst === undefined) throw missing(inside(at, "dst"));
-  return out as Result01Ip4RoutesItemShape;
-}
-
 type Result01Ip4Shape = {
   "ip": string;
   "gateway"?: string | undefined;
-  "routes"?: Array<Result01Ip4RoutesItemShape>;
+  "routes"?: Array<RouteShape>;
 };
 
 function result01Ip4(document: unknown, at: string): Result01Ip4Shape {
@@ -78,7 +35,7 @@ function result01Ip4(document: unknown, at: string): Result01Ip4Shape {
         out.gateway = address(value, inside(at, "gateway"), (got) => `invalid IP address: ${got}`);
         break;
       case "routes":
-        out.routes = list(value, inside(at, "routes"), result01Ip4RoutesItem);
+        out.routes = list(value, inside(at, "routes"), route);
         break;
     }
   }
@@ -86,42 +43,11 @@ function result01Ip4(document: unknown, at: string): Result01Ip4Shape {
   return out as Result01Ip4Shape;
 }
 
-type Result01DnsShape = {
-  "nameservers"?: Array<string>;
-  "domain"?: string;
-  "search"?: Array<string>;
-  "options"?: Array<string>;
-};
-
-function result01Dns(document: unknown, at: string): Result01DnsShape {
-  const source = object(document, at);
-  const out: Partial<Result01DnsShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "nameservers":
-        out.nameservers = list(value, inside(at, "nameservers"), string);
-        break;
-      case "domain":
-        out.domain = string(value, inside(at, "domain"));
-        break;
-      case "search":
-        out.search = list(value, inside(at, "search"), string);
-        break;
-      case "options":
-        out.options = list(value, inside(at, "options"), string);
-        break;
-    }
-  }
-  return out as Result01DnsShape;
-}
-
 type Result01Shape = {
   "cniVersion": string;
   "ip4"?: Result01Ip4Shape;
   "ip6"?: Result01Ip4Shape;
-  "dns"?: Result01DnsShape;
+  "dns"?: DnsShape;
 };
 
 function result01(document: unknown, at: string): Result01Shape {
@@ -141,7 +67,7 @@ function result01(document: unknown, at: string): Result01Shape {
         out.ip6 = result01Ip4(value, inside(at, "ip6"));
         break;
       case "dns":
-        out.dns = result01Dns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
     }
   }
@@ -211,8 +137,8 @@ type Result03Shape = {
   "cniVersion": string;
   "interfaces"?: Array<Result03InterfacesItemShape>;
   "ips"?: Array<Result03IpsItemShape>;
-  "routes"?: Array<Result01Ip4RoutesItemShape>;
-  "dns"?: Result01DnsShape;
+  "routes"?: Array<RouteShape>;
+  "dns"?: DnsShape;
 };
 
 function result03(document: unknown, at: string): Result03Shape {
@@ -232,10 +158,10 @@ function result03(document: unknown, at: string): Result03Shape {
         out.ips = list(value, inside(at, "ips"), result03IpsItem);
         break;
       case "routes":
-        out.routes = list(value, inside(at, "routes"), result01Ip4RoutesItem);
+        out.routes = list(value, inside(at, "routes"), route);
         break;
       case "dns":
-        out.dns = result01Dns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
     }
   }
@@ -313,8 +239,8 @@ type Result10Shape = {
   "cniVersion": string;
   "interfaces"?: Array<Result10InterfacesItemShape>;
   "ips"?: Array<Result10IpsItemShape>;
-  "routes"?: Array<Result01Ip4RoutesItemShape>;
-  "dns"?: Result01DnsShape;
+  "routes"?: Array<RouteShape>;
+  "dns"?: DnsShape;
 };
 
 function result10(document: unknown, at: string): Result10Shape {
@@ -334,10 +260,10 @@ function result10(document: unknown, at: string): Result10Shape {
         out.ips = list(value, inside(at, "ips"), result10IpsItem);
         break;
       case "routes":
-        out.routes = list(value, inside(at, "routes"), result01Ip4RoutesItem);
+        out.routes = list(value, inside(at, "routes"), route);
         break;
       case "dns":
-        out.dns = result01Dns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
     }
   }

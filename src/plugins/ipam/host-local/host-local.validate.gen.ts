@@ -1,119 +1,20 @@
 // Generated from host-local.schema.ts by compile/validators.ts; change those.
 import { address, addressOrPrefix, anything, boolean, decoding, foldKey, inside, integer, list, map, missing, object, prefix, string } from "../../../cni/decode.ts";
+import { type AddressRangeShape, type RouteShape, type ValidAttachmentShape, addressRange, route, validAttachment } from "../../../cni/config.validate.gen.ts";
 import type { HostLocalConf } from "./host-local.schema.ts";
 
 export function validateHostLocalConf(document: unknown): HostLocalConf {
   return decoding("failed to load netconf", () => hostLocalConf(document ?? {}, ""));
 }
 
-type HostLocalConfCniDevValidAttachmentsItemShape = {
-  "containerID": string;
-  "ifname": string;
-};
-
-function hostLocalConfCniDevValidAttachmentsItem(document: unknown, at: string): HostLocalConfCniDevValidAttachmentsItemShape {
-  const source = object(document, at);
-  const out: Partial<HostLocalConfCniDevValidAttachmentsItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "containerid":
-        out.containerID = string(value, inside(at, "containerID"));
-        break;
-      case "ifname":
-        out.ifname = string(value, inside(at, "ifname"));
-        break;
-    }
-  }
-  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
-  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
-  return out as HostLocalConfCniDevValidAttachmentsItemShape;
-}
-
-type HostLocalConfIpamRangesItemItemShape = {
-  "subnet"?: string;
-  "rangeStart"?: string | undefined;
-  "rangeEnd"?: string | undefined;
-  "gateway"?: string | undefined;
-};
-
-function hostLocalConfIpamRangesItemItem(document: unknown, at: string): HostLocalConfIpamRangesItemItemShape {
-  const source = object(document, at);
-  const out: Partial<HostLocalConfIpamRangesItemItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "subnet":
-        out.subnet = prefix(value, inside(at, "subnet"), (got) => `invalid CIDR address: ${got}`);
-        break;
-      case "rangestart":
-        out.rangeStart = address(value, inside(at, "rangeStart"), (got) => `invalid IP address: ${got}`);
-        break;
-      case "rangeend":
-        out.rangeEnd = address(value, inside(at, "rangeEnd"), (got) => `invalid IP address: ${got}`);
-        break;
-      case "gateway":
-        out.gateway = address(value, inside(at, "gateway"), (got) => `invalid IP address: ${got}`);
-        break;
-    }
-  }
-  return out as HostLocalConfIpamRangesItemItemShape;
-}
-
-type HostLocalConfIpamRoutesItemShape = {
-  "dst": string;
-  "gw"?: string | undefined;
-  "mtu"?: number;
-  "advmss"?: number;
-  "priority"?: number;
-  "table"?: number;
-  "scope"?: number;
-};
-
-function hostLocalConfIpamRoutesItem(document: unknown, at: string): HostLocalConfIpamRoutesItemShape {
-  const source = object(document, at);
-  const out: Partial<HostLocalConfIpamRoutesItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "dst":
-        out.dst = prefix(value, inside(at, "dst"), (got) => `invalid CIDR address: ${got}`);
-        break;
-      case "gw":
-        out.gw = address(value, inside(at, "gw"), (got) => `invalid IP address: ${got}`);
-        break;
-      case "mtu":
-        out.mtu = integer(value, inside(at, "mtu"));
-        break;
-      case "advmss":
-        out.advmss = integer(value, inside(at, "advmss"));
-        break;
-      case "priority":
-        out.priority = integer(value, inside(at, "priority"));
-        break;
-      case "table":
-        out.table = integer(value, inside(at, "table"));
-        break;
-      case "scope":
-        out.scope = integer(value, inside(at, "scope"));
-        break;
-    }
-  }
-  if (out.dst === undefined) throw missing(inside(at, "dst"));
-  return out as HostLocalConfIpamRoutesItemShape;
-}
-
 type HostLocalConfIpamShape = {
   "type": string;
-  "ranges"?: Array<Array<HostLocalConfIpamRangesItemItemShape>>;
+  "ranges"?: Array<Array<AddressRangeShape>>;
   "subnet"?: string;
   "rangeStart"?: string | undefined;
   "rangeEnd"?: string | undefined;
   "gateway"?: string | undefined;
-  "routes"?: Array<HostLocalConfIpamRoutesItemShape>;
+  "routes"?: Array<RouteShape>;
   "resolvConf"?: string;
   "dataDir": string;
   "quarantineSeconds": number;
@@ -131,7 +32,7 @@ function hostLocalConfIpam(document: unknown, at: string): HostLocalConfIpamShap
         out.type = string(value, inside(at, "type"));
         break;
       case "ranges":
-        out.ranges = list(value, inside(at, "ranges"), (value, at) => list(value, at, hostLocalConfIpamRangesItemItem));
+        out.ranges = list(value, inside(at, "ranges"), (value, at) => list(value, at, addressRange));
         break;
       case "subnet":
         out.subnet = prefix(value, inside(at, "subnet"), (got) => `invalid CIDR address: ${got}`);
@@ -146,7 +47,7 @@ function hostLocalConfIpam(document: unknown, at: string): HostLocalConfIpamShap
         out.gateway = address(value, inside(at, "gateway"), (got) => `invalid IP address: ${got}`);
         break;
       case "routes":
-        out.routes = list(value, inside(at, "routes"), hostLocalConfIpamRoutesItem);
+        out.routes = list(value, inside(at, "routes"), route);
         break;
       case "resolvconf":
         out.resolvConf = string(value, inside(at, "resolvConf"));
@@ -166,7 +67,7 @@ function hostLocalConfIpam(document: unknown, at: string): HostLocalConfIpamShap
 }
 
 type HostLocalConfRuntimeConfigShape = {
-  "ipRanges"?: Array<Array<HostLocalConfIpamRangesItemItemShape>>;
+  "ipRanges"?: Array<Array<AddressRangeShape>>;
   "ips"?: Array<string>;
 };
 
@@ -178,7 +79,7 @@ function hostLocalConfRuntimeConfig(document: unknown, at: string): HostLocalCon
     if (value === null) continue;
     switch (foldKey(key)) {
       case "ipranges":
-        out.ipRanges = list(value, inside(at, "ipRanges"), (value, at) => list(value, at, hostLocalConfIpamRangesItemItem));
+        out.ipRanges = list(value, inside(at, "ipRanges"), (value, at) => list(value, at, addressRange));
         break;
       case "ips":
         out.ips = list(value, inside(at, "ips"), (value, at) => addressOrPrefix(value, at, (got) => `invalid IP address ${got}`));
@@ -231,7 +132,7 @@ type HostLocalConfShape = {
   "name": string;
   "type": string;
   "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<HostLocalConfCniDevValidAttachmentsItemShape>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "ipam"?: HostLocalConfIpamShape;
   "runtimeConfig"?: HostLocalConfRuntimeConfigShape;
   "args"?: HostLocalConfArgsShape;
@@ -257,7 +158,7 @@ function hostLocalConf(document: unknown, at: string): HostLocalConfShape {
         out.prevResult = map(value, inside(at, "prevResult"), anything);
         break;
       case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), hostLocalConfCniDevValidAttachmentsItem);
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "ipam":
         out.ipam = hostLocalConfIpam(value, inside(at, "ipam"));

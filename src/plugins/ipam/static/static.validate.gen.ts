@@ -1,34 +1,10 @@
 // Generated from static.schema.ts by compile/validators.ts; change those.
-import { address, anything, decoding, foldKey, inside, integer, list, map, missing, object, prefix, string } from "../../../cni/decode.ts";
+import { address, anything, decoding, foldKey, inside, list, map, missing, object, prefix, string } from "../../../cni/decode.ts";
+import { type DnsShape, type RouteShape, type ValidAttachmentShape, dns, route, validAttachment } from "../../../cni/config.validate.gen.ts";
 import type { StaticConf } from "./static.schema.ts";
 
 export function validateStaticConf(document: unknown): StaticConf {
   return decoding("failed to load netconf", () => staticConf(document ?? {}, ""));
-}
-
-type StaticConfCniDevValidAttachmentsItemShape = {
-  "containerID": string;
-  "ifname": string;
-};
-
-function staticConfCniDevValidAttachmentsItem(document: unknown, at: string): StaticConfCniDevValidAttachmentsItemShape {
-  const source = object(document, at);
-  const out: Partial<StaticConfCniDevValidAttachmentsItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "containerid":
-        out.containerID = string(value, inside(at, "containerID"));
-        break;
-      case "ifname":
-        out.ifname = string(value, inside(at, "ifname"));
-        break;
-    }
-  }
-  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
-  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
-  return out as StaticConfCniDevValidAttachmentsItemShape;
 }
 
 type StaticConfIpamAddressesItemShape = {
@@ -55,86 +31,11 @@ function staticConfIpamAddressesItem(document: unknown, at: string): StaticConfI
   return out as StaticConfIpamAddressesItemShape;
 }
 
-type StaticConfIpamRoutesItemShape = {
-  "dst": string;
-  "gw"?: string | undefined;
-  "mtu"?: number;
-  "advmss"?: number;
-  "priority"?: number;
-  "table"?: number;
-  "scope"?: number;
-};
-
-function staticConfIpamRoutesItem(document: unknown, at: string): StaticConfIpamRoutesItemShape {
-  const source = object(document, at);
-  const out: Partial<StaticConfIpamRoutesItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "dst":
-        out.dst = prefix(value, inside(at, "dst"), (got) => `invalid CIDR address: ${got}`);
-        break;
-      case "gw":
-        out.gw = address(value, inside(at, "gw"), (got) => `invalid IP address: ${got}`);
-        break;
-      case "mtu":
-        out.mtu = integer(value, inside(at, "mtu"));
-        break;
-      case "advmss":
-        out.advmss = integer(value, inside(at, "advmss"));
-        break;
-      case "priority":
-        out.priority = integer(value, inside(at, "priority"));
-        break;
-      case "table":
-        out.table = integer(value, inside(at, "table"));
-        break;
-      case "scope":
-        out.scope = integer(value, inside(at, "scope"));
-        break;
-    }
-  }
-  if (out.dst === undefined) throw missing(inside(at, "dst"));
-  return out as StaticConfIpamRoutesItemShape;
-}
-
-type StaticConfIpamDnsShape = {
-  "nameservers"?: Array<string>;
-  "domain"?: string;
-  "search"?: Array<string>;
-  "options"?: Array<string>;
-};
-
-function staticConfIpamDns(document: unknown, at: string): StaticConfIpamDnsShape {
-  const source = object(document, at);
-  const out: Partial<StaticConfIpamDnsShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "nameservers":
-        out.nameservers = list(value, inside(at, "nameservers"), string);
-        break;
-      case "domain":
-        out.domain = string(value, inside(at, "domain"));
-        break;
-      case "search":
-        out.search = list(value, inside(at, "search"), string);
-        break;
-      case "options":
-        out.options = list(value, inside(at, "options"), string);
-        break;
-    }
-  }
-  return out as StaticConfIpamDnsShape;
-}
-
 type StaticConfIpamShape = {
   "type": string;
   "addresses"?: Array<StaticConfIpamAddressesItemShape>;
-  "routes"?: Array<StaticConfIpamRoutesItemShape>;
-  "dns"?: StaticConfIpamDnsShape;
+  "routes"?: Array<RouteShape>;
+  "dns"?: DnsShape;
 };
 
 function staticConfIpam(document: unknown, at: string): StaticConfIpamShape {
@@ -151,10 +52,10 @@ function staticConfIpam(document: unknown, at: string): StaticConfIpamShape {
         out.addresses = list(value, inside(at, "addresses"), staticConfIpamAddressesItem);
         break;
       case "routes":
-        out.routes = list(value, inside(at, "routes"), staticConfIpamRoutesItem);
+        out.routes = list(value, inside(at, "routes"), route);
         break;
       case "dns":
-        out.dns = staticConfIpamDns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
     }
   }
@@ -223,7 +124,7 @@ type StaticConfShape = {
   "name": string;
   "type": string;
   "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<StaticConfCniDevValidAttachmentsItemShape>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "ipam"?: StaticConfIpamShape;
   "runtimeConfig"?: StaticConfRuntimeConfigShape;
   "args"?: StaticConfArgsShape;
@@ -249,7 +150,7 @@ function staticConf(document: unknown, at: string): StaticConfShape {
         out.prevResult = map(value, inside(at, "prevResult"), anything);
         break;
       case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), staticConfCniDevValidAttachmentsItem);
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "ipam":
         out.ipam = staticConfIpam(value, inside(at, "ipam"));

@@ -1,59 +1,10 @@
 // Generated from bridge.schema.ts by compile/validators.ts; change those.
 import { anything, boolean, choice, decoding, foldKey, inside, integer, integerBetween, list, map, missing, object, string } from "../../../cni/decode.ts";
+import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
 import type { BridgeConf } from "./bridge.schema.ts";
 
 export function validateBridgeConf(document: unknown): BridgeConf {
   return decoding("failed to load netconf", () => bridgeConf(document ?? {}, ""));
-}
-
-type BridgeConfIpamShape = {
-  "type": string;
-};
-
-function bridgeConfIpam(document: unknown, at: string): BridgeConfIpamShape {
-  const source = object(document, at);
-  const out: Partial<BridgeConfIpamShape> = { "type": "" };
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-    }
-  }
-  return out as BridgeConfIpamShape;
-}
-
-type BridgeConfDnsShape = {
-  "nameservers"?: Array<string>;
-  "domain"?: string;
-  "search"?: Array<string>;
-  "options"?: Array<string>;
-};
-
-function bridgeConfDns(document: unknown, at: string): BridgeConfDnsShape {
-  const source = object(document, at);
-  const out: Partial<BridgeConfDnsShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "nameservers":
-        out.nameservers = list(value, inside(at, "nameservers"), string);
-        break;
-      case "domain":
-        out.domain = string(value, inside(at, "domain"));
-        break;
-      case "search":
-        out.search = list(value, inside(at, "search"), string);
-        break;
-      case "options":
-        out.options = list(value, inside(at, "options"), string);
-        break;
-    }
-  }
-  return out as BridgeConfDnsShape;
 }
 
 type BridgeConfArgsCniShape = {
@@ -113,31 +64,6 @@ function bridgeConfRuntimeConfig(document: unknown, at: string): BridgeConfRunti
   return out as BridgeConfRuntimeConfigShape;
 }
 
-type BridgeConfCniDevValidAttachmentsItemShape = {
-  "containerID": string;
-  "ifname": string;
-};
-
-function bridgeConfCniDevValidAttachmentsItem(document: unknown, at: string): BridgeConfCniDevValidAttachmentsItemShape {
-  const source = object(document, at);
-  const out: Partial<BridgeConfCniDevValidAttachmentsItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "containerid":
-        out.containerID = string(value, inside(at, "containerID"));
-        break;
-      case "ifname":
-        out.ifname = string(value, inside(at, "ifname"));
-        break;
-    }
-  }
-  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
-  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
-  return out as BridgeConfCniDevValidAttachmentsItemShape;
-}
-
 type BridgeConfVlanTrunkItemShape = {
   "minID"?: number;
   "maxID"?: number;
@@ -170,12 +96,12 @@ type BridgeConfShape = {
   "name": string;
   "type": string;
   "capabilities"?: Record<string, boolean>;
-  "ipam"?: BridgeConfIpamShape;
-  "dns"?: BridgeConfDnsShape;
+  "ipam"?: IpamTypeShape;
+  "dns"?: DnsShape;
   "args"?: BridgeConfArgsShape;
   "runtimeConfig"?: BridgeConfRuntimeConfigShape;
   "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<BridgeConfCniDevValidAttachmentsItemShape>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "bridge": string;
   "isGateway": boolean;
   "isDefaultGateway": boolean;
@@ -214,10 +140,10 @@ function bridgeConf(document: unknown, at: string): BridgeConfShape {
         out.capabilities = map(value, inside(at, "capabilities"), boolean);
         break;
       case "ipam":
-        out.ipam = bridgeConfIpam(value, inside(at, "ipam"));
+        out.ipam = ipamType(value, inside(at, "ipam"));
         break;
       case "dns":
-        out.dns = bridgeConfDns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
       case "args":
         out.args = bridgeConfArgs(value, inside(at, "args"));
@@ -229,7 +155,7 @@ function bridgeConf(document: unknown, at: string): BridgeConfShape {
         out.prevResult = map(value, inside(at, "prevResult"), anything);
         break;
       case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), bridgeConfCniDevValidAttachmentsItem);
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "bridge":
         out.bridge = string(value, inside(at, "bridge"));

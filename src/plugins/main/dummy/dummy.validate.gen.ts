@@ -1,84 +1,10 @@
 // Generated from dummy.schema.ts by compile/validators.ts; change those.
 import { anything, boolean, decoding, foldKey, inside, list, map, missing, object, string } from "../../../cni/decode.ts";
+import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
 import type { DummyConf } from "./dummy.schema.ts";
 
 export function validateDummyConf(document: unknown): DummyConf {
   return decoding("failed to load netconf", () => dummyConf(document ?? {}, ""));
-}
-
-type DummyConfIpamShape = {
-  "type": string;
-};
-
-function dummyConfIpam(document: unknown, at: string): DummyConfIpamShape {
-  const source = object(document, at);
-  const out: Partial<DummyConfIpamShape> = { "type": "" };
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-    }
-  }
-  return out as DummyConfIpamShape;
-}
-
-type DummyConfDnsShape = {
-  "nameservers"?: Array<string>;
-  "domain"?: string;
-  "search"?: Array<string>;
-  "options"?: Array<string>;
-};
-
-function dummyConfDns(document: unknown, at: string): DummyConfDnsShape {
-  const source = object(document, at);
-  const out: Partial<DummyConfDnsShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "nameservers":
-        out.nameservers = list(value, inside(at, "nameservers"), string);
-        break;
-      case "domain":
-        out.domain = string(value, inside(at, "domain"));
-        break;
-      case "search":
-        out.search = list(value, inside(at, "search"), string);
-        break;
-      case "options":
-        out.options = list(value, inside(at, "options"), string);
-        break;
-    }
-  }
-  return out as DummyConfDnsShape;
-}
-
-type DummyConfCniDevValidAttachmentsItemShape = {
-  "containerID": string;
-  "ifname": string;
-};
-
-function dummyConfCniDevValidAttachmentsItem(document: unknown, at: string): DummyConfCniDevValidAttachmentsItemShape {
-  const source = object(document, at);
-  const out: Partial<DummyConfCniDevValidAttachmentsItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "containerid":
-        out.containerID = string(value, inside(at, "containerID"));
-        break;
-      case "ifname":
-        out.ifname = string(value, inside(at, "ifname"));
-        break;
-    }
-  }
-  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
-  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
-  return out as DummyConfCniDevValidAttachmentsItemShape;
 }
 
 type DummyConfShape = {
@@ -86,12 +12,12 @@ type DummyConfShape = {
   "name": string;
   "type": string;
   "capabilities"?: Record<string, boolean>;
-  "ipam"?: DummyConfIpamShape;
-  "dns"?: DummyConfDnsShape;
+  "ipam"?: IpamTypeShape;
+  "dns"?: DnsShape;
   "args"?: Record<string, unknown>;
   "runtimeConfig"?: Record<string, unknown>;
   "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<DummyConfCniDevValidAttachmentsItemShape>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
 };
 
 function dummyConf(document: unknown, at: string): DummyConfShape {
@@ -114,10 +40,10 @@ function dummyConf(document: unknown, at: string): DummyConfShape {
         out.capabilities = map(value, inside(at, "capabilities"), boolean);
         break;
       case "ipam":
-        out.ipam = dummyConfIpam(value, inside(at, "ipam"));
+        out.ipam = ipamType(value, inside(at, "ipam"));
         break;
       case "dns":
-        out.dns = dummyConfDns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
       case "args":
         out.args = map(value, inside(at, "args"), anything);
@@ -129,7 +55,7 @@ function dummyConf(document: unknown, at: string): DummyConfShape {
         out.prevResult = map(value, inside(at, "prevResult"), anything);
         break;
       case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), dummyConfCniDevValidAttachmentsItem);
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
     }
   }

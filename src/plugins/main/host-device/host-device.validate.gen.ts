@@ -1,59 +1,10 @@
 // Generated from host-device.schema.ts by compile/validators.ts; change those.
 import { anything, boolean, decoding, foldKey, inside, list, map, missing, object, string } from "../../../cni/decode.ts";
+import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
 import type { HostDeviceConf } from "./host-device.schema.ts";
 
 export function validateHostDeviceConf(document: unknown): HostDeviceConf {
   return decoding("failed to load netconf", () => hostDeviceConf(document ?? {}, ""));
-}
-
-type HostDeviceConfIpamShape = {
-  "type": string;
-};
-
-function hostDeviceConfIpam(document: unknown, at: string): HostDeviceConfIpamShape {
-  const source = object(document, at);
-  const out: Partial<HostDeviceConfIpamShape> = { "type": "" };
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-    }
-  }
-  return out as HostDeviceConfIpamShape;
-}
-
-type HostDeviceConfDnsShape = {
-  "nameservers"?: Array<string>;
-  "domain"?: string;
-  "search"?: Array<string>;
-  "options"?: Array<string>;
-};
-
-function hostDeviceConfDns(document: unknown, at: string): HostDeviceConfDnsShape {
-  const source = object(document, at);
-  const out: Partial<HostDeviceConfDnsShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "nameservers":
-        out.nameservers = list(value, inside(at, "nameservers"), string);
-        break;
-      case "domain":
-        out.domain = string(value, inside(at, "domain"));
-        break;
-      case "search":
-        out.search = list(value, inside(at, "search"), string);
-        break;
-      case "options":
-        out.options = list(value, inside(at, "options"), string);
-        break;
-    }
-  }
-  return out as HostDeviceConfDnsShape;
 }
 
 type HostDeviceConfRuntimeConfigShape = {
@@ -75,42 +26,17 @@ function hostDeviceConfRuntimeConfig(document: unknown, at: string): HostDeviceC
   return out as HostDeviceConfRuntimeConfigShape;
 }
 
-type HostDeviceConfCniDevValidAttachmentsItemShape = {
-  "containerID": string;
-  "ifname": string;
-};
-
-function hostDeviceConfCniDevValidAttachmentsItem(document: unknown, at: string): HostDeviceConfCniDevValidAttachmentsItemShape {
-  const source = object(document, at);
-  const out: Partial<HostDeviceConfCniDevValidAttachmentsItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "containerid":
-        out.containerID = string(value, inside(at, "containerID"));
-        break;
-      case "ifname":
-        out.ifname = string(value, inside(at, "ifname"));
-        break;
-    }
-  }
-  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
-  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
-  return out as HostDeviceConfCniDevValidAttachmentsItemShape;
-}
-
 type HostDeviceConfShape = {
   "cniVersion": string;
   "name": string;
   "type": string;
   "capabilities"?: Record<string, boolean>;
-  "ipam"?: HostDeviceConfIpamShape;
-  "dns"?: HostDeviceConfDnsShape;
+  "ipam"?: IpamTypeShape;
+  "dns"?: DnsShape;
   "args"?: Record<string, unknown>;
   "runtimeConfig"?: HostDeviceConfRuntimeConfigShape;
   "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<HostDeviceConfCniDevValidAttachmentsItemShape>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "device": string;
   "hwaddr": string;
   "kernelpath": string;
@@ -138,10 +64,10 @@ function hostDeviceConf(document: unknown, at: string): HostDeviceConfShape {
         out.capabilities = map(value, inside(at, "capabilities"), boolean);
         break;
       case "ipam":
-        out.ipam = hostDeviceConfIpam(value, inside(at, "ipam"));
+        out.ipam = ipamType(value, inside(at, "ipam"));
         break;
       case "dns":
-        out.dns = hostDeviceConfDns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
       case "args":
         out.args = map(value, inside(at, "args"), anything);
@@ -153,7 +79,7 @@ function hostDeviceConf(document: unknown, at: string): HostDeviceConfShape {
         out.prevResult = map(value, inside(at, "prevResult"), anything);
         break;
       case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), hostDeviceConfCniDevValidAttachmentsItem);
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "device":
         out.device = string(value, inside(at, "device"));

@@ -1,59 +1,10 @@
 // Generated from macvlan.schema.ts by compile/validators.ts; change those.
 import { anything, boolean, decoding, foldKey, inside, integer, integerBetween, list, map, missing, object, string } from "../../../cni/decode.ts";
+import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
 import type { MacvlanConf } from "./macvlan.schema.ts";
 
 export function validateMacvlanConf(document: unknown): MacvlanConf {
   return decoding("failed to load netconf", () => macvlanConf(document ?? {}, ""));
-}
-
-type MacvlanConfIpamShape = {
-  "type": string;
-};
-
-function macvlanConfIpam(document: unknown, at: string): MacvlanConfIpamShape {
-  const source = object(document, at);
-  const out: Partial<MacvlanConfIpamShape> = { "type": "" };
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-    }
-  }
-  return out as MacvlanConfIpamShape;
-}
-
-type MacvlanConfDnsShape = {
-  "nameservers"?: Array<string>;
-  "domain"?: string;
-  "search"?: Array<string>;
-  "options"?: Array<string>;
-};
-
-function macvlanConfDns(document: unknown, at: string): MacvlanConfDnsShape {
-  const source = object(document, at);
-  const out: Partial<MacvlanConfDnsShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "nameservers":
-        out.nameservers = list(value, inside(at, "nameservers"), string);
-        break;
-      case "domain":
-        out.domain = string(value, inside(at, "domain"));
-        break;
-      case "search":
-        out.search = list(value, inside(at, "search"), string);
-        break;
-      case "options":
-        out.options = list(value, inside(at, "options"), string);
-        break;
-    }
-  }
-  return out as MacvlanConfDnsShape;
 }
 
 type MacvlanConfRuntimeConfigShape = {
@@ -75,42 +26,17 @@ function macvlanConfRuntimeConfig(document: unknown, at: string): MacvlanConfRun
   return out as MacvlanConfRuntimeConfigShape;
 }
 
-type MacvlanConfCniDevValidAttachmentsItemShape = {
-  "containerID": string;
-  "ifname": string;
-};
-
-function macvlanConfCniDevValidAttachmentsItem(document: unknown, at: string): MacvlanConfCniDevValidAttachmentsItemShape {
-  const source = object(document, at);
-  const out: Partial<MacvlanConfCniDevValidAttachmentsItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "containerid":
-        out.containerID = string(value, inside(at, "containerID"));
-        break;
-      case "ifname":
-        out.ifname = string(value, inside(at, "ifname"));
-        break;
-    }
-  }
-  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
-  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
-  return out as MacvlanConfCniDevValidAttachmentsItemShape;
-}
-
 type MacvlanConfShape = {
   "cniVersion": string;
   "name": string;
   "type": string;
   "capabilities"?: Record<string, boolean>;
-  "ipam"?: MacvlanConfIpamShape;
-  "dns"?: MacvlanConfDnsShape;
+  "ipam"?: IpamTypeShape;
+  "dns"?: DnsShape;
   "args"?: Record<string, unknown>;
   "runtimeConfig"?: MacvlanConfRuntimeConfigShape;
   "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<MacvlanConfCniDevValidAttachmentsItemShape>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "master": string;
   "mode": string;
   "mtu": number;
@@ -139,10 +65,10 @@ function macvlanConf(document: unknown, at: string): MacvlanConfShape {
         out.capabilities = map(value, inside(at, "capabilities"), boolean);
         break;
       case "ipam":
-        out.ipam = macvlanConfIpam(value, inside(at, "ipam"));
+        out.ipam = ipamType(value, inside(at, "ipam"));
         break;
       case "dns":
-        out.dns = macvlanConfDns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
       case "args":
         out.args = map(value, inside(at, "args"), anything);
@@ -154,7 +80,7 @@ function macvlanConf(document: unknown, at: string): MacvlanConfShape {
         out.prevResult = map(value, inside(at, "prevResult"), anything);
         break;
       case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), macvlanConfCniDevValidAttachmentsItem);
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "master":
         out.master = string(value, inside(at, "master"));

@@ -1,84 +1,10 @@
 // Generated from ptp.schema.ts by compile/validators.ts; change those.
 import { anything, boolean, choice, decoding, foldKey, inside, integer, list, map, missing, object, string } from "../../../cni/decode.ts";
+import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
 import type { PtpConf } from "./ptp.schema.ts";
 
 export function validatePtpConf(document: unknown): PtpConf {
   return decoding("failed to load netconf", () => ptpConf(document ?? {}, ""));
-}
-
-type PtpConfIpamShape = {
-  "type": string;
-};
-
-function ptpConfIpam(document: unknown, at: string): PtpConfIpamShape {
-  const source = object(document, at);
-  const out: Partial<PtpConfIpamShape> = { "type": "" };
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-    }
-  }
-  return out as PtpConfIpamShape;
-}
-
-type PtpConfDnsShape = {
-  "nameservers"?: Array<string>;
-  "domain"?: string;
-  "search"?: Array<string>;
-  "options"?: Array<string>;
-};
-
-function ptpConfDns(document: unknown, at: string): PtpConfDnsShape {
-  const source = object(document, at);
-  const out: Partial<PtpConfDnsShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "nameservers":
-        out.nameservers = list(value, inside(at, "nameservers"), string);
-        break;
-      case "domain":
-        out.domain = string(value, inside(at, "domain"));
-        break;
-      case "search":
-        out.search = list(value, inside(at, "search"), string);
-        break;
-      case "options":
-        out.options = list(value, inside(at, "options"), string);
-        break;
-    }
-  }
-  return out as PtpConfDnsShape;
-}
-
-type PtpConfCniDevValidAttachmentsItemShape = {
-  "containerID": string;
-  "ifname": string;
-};
-
-function ptpConfCniDevValidAttachmentsItem(document: unknown, at: string): PtpConfCniDevValidAttachmentsItemShape {
-  const source = object(document, at);
-  const out: Partial<PtpConfCniDevValidAttachmentsItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "containerid":
-        out.containerID = string(value, inside(at, "containerID"));
-        break;
-      case "ifname":
-        out.ifname = string(value, inside(at, "ifname"));
-        break;
-    }
-  }
-  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
-  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
-  return out as PtpConfCniDevValidAttachmentsItemShape;
 }
 
 type PtpConfShape = {
@@ -86,12 +12,12 @@ type PtpConfShape = {
   "name": string;
   "type": string;
   "capabilities"?: Record<string, boolean>;
-  "ipam"?: PtpConfIpamShape;
-  "dns"?: PtpConfDnsShape;
+  "ipam"?: IpamTypeShape;
+  "dns"?: DnsShape;
   "args"?: Record<string, unknown>;
   "runtimeConfig"?: Record<string, unknown>;
   "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<PtpConfCniDevValidAttachmentsItemShape>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "ipMasq": boolean;
   "ipMasqBackend"?: "iptables" | "nftables" | "";
   "mtu": number;
@@ -117,10 +43,10 @@ function ptpConf(document: unknown, at: string): PtpConfShape {
         out.capabilities = map(value, inside(at, "capabilities"), boolean);
         break;
       case "ipam":
-        out.ipam = ptpConfIpam(value, inside(at, "ipam"));
+        out.ipam = ipamType(value, inside(at, "ipam"));
         break;
       case "dns":
-        out.dns = ptpConfDns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
       case "args":
         out.args = map(value, inside(at, "args"), anything);
@@ -132,7 +58,7 @@ function ptpConf(document: unknown, at: string): PtpConfShape {
         out.prevResult = map(value, inside(at, "prevResult"), anything);
         break;
       case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), ptpConfCniDevValidAttachmentsItem);
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "ipmasq":
         out.ipMasq = boolean(value, inside(at, "ipMasq"));

@@ -1,59 +1,10 @@
 // Generated from tap.schema.ts by compile/validators.ts; change those.
 import { anything, boolean, decoding, foldKey, inside, integer, integerBetween, list, map, missing, object, string } from "../../../cni/decode.ts";
+import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
 import type { TapConf } from "./tap.schema.ts";
 
 export function validateTapConf(document: unknown): TapConf {
   return decoding("failed to load netconf", () => tapConf(document ?? {}, ""));
-}
-
-type TapConfIpamShape = {
-  "type": string;
-};
-
-function tapConfIpam(document: unknown, at: string): TapConfIpamShape {
-  const source = object(document, at);
-  const out: Partial<TapConfIpamShape> = { "type": "" };
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-    }
-  }
-  return out as TapConfIpamShape;
-}
-
-type TapConfDnsShape = {
-  "nameservers"?: Array<string>;
-  "domain"?: string;
-  "search"?: Array<string>;
-  "options"?: Array<string>;
-};
-
-function tapConfDns(document: unknown, at: string): TapConfDnsShape {
-  const source = object(document, at);
-  const out: Partial<TapConfDnsShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "nameservers":
-        out.nameservers = list(value, inside(at, "nameservers"), string);
-        break;
-      case "domain":
-        out.domain = string(value, inside(at, "domain"));
-        break;
-      case "search":
-        out.search = list(value, inside(at, "search"), string);
-        break;
-      case "options":
-        out.options = list(value, inside(at, "options"), string);
-        break;
-    }
-  }
-  return out as TapConfDnsShape;
 }
 
 type TapConfRuntimeConfigShape = {
@@ -75,42 +26,17 @@ function tapConfRuntimeConfig(document: unknown, at: string): TapConfRuntimeConf
   return out as TapConfRuntimeConfigShape;
 }
 
-type TapConfCniDevValidAttachmentsItemShape = {
-  "containerID": string;
-  "ifname": string;
-};
-
-function tapConfCniDevValidAttachmentsItem(document: unknown, at: string): TapConfCniDevValidAttachmentsItemShape {
-  const source = object(document, at);
-  const out: Partial<TapConfCniDevValidAttachmentsItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "containerid":
-        out.containerID = string(value, inside(at, "containerID"));
-        break;
-      case "ifname":
-        out.ifname = string(value, inside(at, "ifname"));
-        break;
-    }
-  }
-  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
-  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
-  return out as TapConfCniDevValidAttachmentsItemShape;
-}
-
 type TapConfShape = {
   "cniVersion": string;
   "name": string;
   "type": string;
   "capabilities"?: Record<string, boolean>;
-  "ipam"?: TapConfIpamShape;
-  "dns"?: TapConfDnsShape;
+  "ipam"?: IpamTypeShape;
+  "dns"?: DnsShape;
   "args"?: Record<string, unknown>;
   "runtimeConfig"?: TapConfRuntimeConfigShape;
   "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<TapConfCniDevValidAttachmentsItemShape>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "multiQueue": boolean;
   "mtu": number;
   "mac"?: string;
@@ -140,10 +66,10 @@ function tapConf(document: unknown, at: string): TapConfShape {
         out.capabilities = map(value, inside(at, "capabilities"), boolean);
         break;
       case "ipam":
-        out.ipam = tapConfIpam(value, inside(at, "ipam"));
+        out.ipam = ipamType(value, inside(at, "ipam"));
         break;
       case "dns":
-        out.dns = tapConfDns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
       case "args":
         out.args = map(value, inside(at, "args"), anything);
@@ -155,7 +81,7 @@ function tapConf(document: unknown, at: string): TapConfShape {
         out.prevResult = map(value, inside(at, "prevResult"), anything);
         break;
       case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), tapConfCniDevValidAttachmentsItem);
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "multiqueue":
         out.multiQueue = boolean(value, inside(at, "multiQueue"));

@@ -1,84 +1,10 @@
 // Generated from firewall.schema.ts by compile/validators.ts; change those.
 import { anything, boolean, decoding, foldKey, inside, list, map, missing, object, string } from "../../../cni/decode.ts";
+import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
 import type { FirewallConf } from "./firewall.schema.ts";
 
 export function validateFirewallConf(document: unknown): FirewallConf {
   return decoding("failed to load netconf", () => firewallConf(document ?? {}, ""));
-}
-
-type FirewallConfIpamShape = {
-  "type": string;
-};
-
-function firewallConfIpam(document: unknown, at: string): FirewallConfIpamShape {
-  const source = object(document, at);
-  const out: Partial<FirewallConfIpamShape> = { "type": "" };
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-    }
-  }
-  return out as FirewallConfIpamShape;
-}
-
-type FirewallConfDnsShape = {
-  "nameservers"?: Array<string>;
-  "domain"?: string;
-  "search"?: Array<string>;
-  "options"?: Array<string>;
-};
-
-function firewallConfDns(document: unknown, at: string): FirewallConfDnsShape {
-  const source = object(document, at);
-  const out: Partial<FirewallConfDnsShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "nameservers":
-        out.nameservers = list(value, inside(at, "nameservers"), string);
-        break;
-      case "domain":
-        out.domain = string(value, inside(at, "domain"));
-        break;
-      case "search":
-        out.search = list(value, inside(at, "search"), string);
-        break;
-      case "options":
-        out.options = list(value, inside(at, "options"), string);
-        break;
-    }
-  }
-  return out as FirewallConfDnsShape;
-}
-
-type FirewallConfCniDevValidAttachmentsItemShape = {
-  "containerID": string;
-  "ifname": string;
-};
-
-function firewallConfCniDevValidAttachmentsItem(document: unknown, at: string): FirewallConfCniDevValidAttachmentsItemShape {
-  const source = object(document, at);
-  const out: Partial<FirewallConfCniDevValidAttachmentsItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "containerid":
-        out.containerID = string(value, inside(at, "containerID"));
-        break;
-      case "ifname":
-        out.ifname = string(value, inside(at, "ifname"));
-        break;
-    }
-  }
-  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
-  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
-  return out as FirewallConfCniDevValidAttachmentsItemShape;
 }
 
 type FirewallConfShape = {
@@ -86,12 +12,12 @@ type FirewallConfShape = {
   "name": string;
   "type": string;
   "capabilities"?: Record<string, boolean>;
-  "ipam"?: FirewallConfIpamShape;
-  "dns"?: FirewallConfDnsShape;
+  "ipam"?: IpamTypeShape;
+  "dns"?: DnsShape;
   "args"?: Record<string, unknown>;
   "runtimeConfig"?: Record<string, unknown>;
   "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<FirewallConfCniDevValidAttachmentsItemShape>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "backend": string;
   "iptablesAdminChainName": string;
   "firewalldZone": string;
@@ -118,10 +44,10 @@ function firewallConf(document: unknown, at: string): FirewallConfShape {
         out.capabilities = map(value, inside(at, "capabilities"), boolean);
         break;
       case "ipam":
-        out.ipam = firewallConfIpam(value, inside(at, "ipam"));
+        out.ipam = ipamType(value, inside(at, "ipam"));
         break;
       case "dns":
-        out.dns = firewallConfDns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
       case "args":
         out.args = map(value, inside(at, "args"), anything);
@@ -133,7 +59,7 @@ function firewallConf(document: unknown, at: string): FirewallConfShape {
         out.prevResult = map(value, inside(at, "prevResult"), anything);
         break;
       case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), firewallConfCniDevValidAttachmentsItem);
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "backend":
         out.backend = string(value, inside(at, "backend"));

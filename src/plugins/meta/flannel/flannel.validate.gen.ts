@@ -1,65 +1,10 @@
 // Generated from flannel.schema.ts by compile/validators.ts; change those.
 import { anything, boolean, decoding, foldKey, inside, list, map, missing, object, string } from "../../../cni/decode.ts";
+import { type DnsShape, type ValidAttachmentShape, dns, validAttachment } from "../../../cni/config.validate.gen.ts";
 import type { FlannelConf } from "./flannel.schema.ts";
 
 export function validateFlannelConf(document: unknown): FlannelConf {
   return decoding("failed to load netconf", () => flannelConf(document ?? {}, ""));
-}
-
-type FlannelConfDnsShape = {
-  "nameservers"?: Array<string>;
-  "domain"?: string;
-  "search"?: Array<string>;
-  "options"?: Array<string>;
-};
-
-function flannelConfDns(document: unknown, at: string): FlannelConfDnsShape {
-  const source = object(document, at);
-  const out: Partial<FlannelConfDnsShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "nameservers":
-        out.nameservers = list(value, inside(at, "nameservers"), string);
-        break;
-      case "domain":
-        out.domain = string(value, inside(at, "domain"));
-        break;
-      case "search":
-        out.search = list(value, inside(at, "search"), string);
-        break;
-      case "options":
-        out.options = list(value, inside(at, "options"), string);
-        break;
-    }
-  }
-  return out as FlannelConfDnsShape;
-}
-
-type FlannelConfCniDevValidAttachmentsItemShape = {
-  "containerID": string;
-  "ifname": string;
-};
-
-function flannelConfCniDevValidAttachmentsItem(document: unknown, at: string): FlannelConfCniDevValidAttachmentsItemShape {
-  const source = object(document, at);
-  const out: Partial<FlannelConfCniDevValidAttachmentsItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "containerid":
-        out.containerID = string(value, inside(at, "containerID"));
-        break;
-      case "ifname":
-        out.ifname = string(value, inside(at, "ifname"));
-        break;
-    }
-  }
-  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
-  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
-  return out as FlannelConfCniDevValidAttachmentsItemShape;
 }
 
 type FlannelConfShape = {
@@ -68,11 +13,11 @@ type FlannelConfShape = {
   "type": string;
   "capabilities"?: Record<string, boolean>;
   "ipam"?: Record<string, unknown>;
-  "dns"?: FlannelConfDnsShape;
+  "dns"?: DnsShape;
   "args"?: Record<string, unknown>;
   "runtimeConfig"?: Record<string, unknown>;
   "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<FlannelConfCniDevValidAttachmentsItemShape>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "subnetFile": string;
   "dataDir": string;
   "delegate"?: Record<string, unknown>;
@@ -101,7 +46,7 @@ function flannelConf(document: unknown, at: string): FlannelConfShape {
         out.ipam = map(value, inside(at, "ipam"), anything);
         break;
       case "dns":
-        out.dns = flannelConfDns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
       case "args":
         out.args = map(value, inside(at, "args"), anything);
@@ -113,7 +58,7 @@ function flannelConf(document: unknown, at: string): FlannelConfShape {
         out.prevResult = map(value, inside(at, "prevResult"), anything);
         break;
       case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), flannelConfCniDevValidAttachmentsItem);
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "subnetfile":
         out.subnetFile = string(value, inside(at, "subnetFile"));

@@ -1,59 +1,10 @@
 // Generated from portmap.schema.ts by compile/validators.ts; change those.
 import { anything, boolean, decoding, foldKey, inside, integer, list, map, missing, object, string } from "../../../cni/decode.ts";
+import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
 import type { PortmapConf } from "./portmap.schema.ts";
 
 export function validatePortmapConf(document: unknown): PortmapConf {
   return decoding("failed to load netconf", () => portmapConf(document ?? {}, ""));
-}
-
-type PortmapConfIpamShape = {
-  "type": string;
-};
-
-function portmapConfIpam(document: unknown, at: string): PortmapConfIpamShape {
-  const source = object(document, at);
-  const out: Partial<PortmapConfIpamShape> = { "type": "" };
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-    }
-  }
-  return out as PortmapConfIpamShape;
-}
-
-type PortmapConfDnsShape = {
-  "nameservers"?: Array<string>;
-  "domain"?: string;
-  "search"?: Array<string>;
-  "options"?: Array<string>;
-};
-
-function portmapConfDns(document: unknown, at: string): PortmapConfDnsShape {
-  const source = object(document, at);
-  const out: Partial<PortmapConfDnsShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "nameservers":
-        out.nameservers = list(value, inside(at, "nameservers"), string);
-        break;
-      case "domain":
-        out.domain = string(value, inside(at, "domain"));
-        break;
-      case "search":
-        out.search = list(value, inside(at, "search"), string);
-        break;
-      case "options":
-        out.options = list(value, inside(at, "options"), string);
-        break;
-    }
-  }
-  return out as PortmapConfDnsShape;
 }
 
 type PortmapConfRuntimeConfigPortMappingsItemShape = {
@@ -106,42 +57,17 @@ function portmapConfRuntimeConfig(document: unknown, at: string): PortmapConfRun
   return out as PortmapConfRuntimeConfigShape;
 }
 
-type PortmapConfCniDevValidAttachmentsItemShape = {
-  "containerID": string;
-  "ifname": string;
-};
-
-function portmapConfCniDevValidAttachmentsItem(document: unknown, at: string): PortmapConfCniDevValidAttachmentsItemShape {
-  const source = object(document, at);
-  const out: Partial<PortmapConfCniDevValidAttachmentsItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "containerid":
-        out.containerID = string(value, inside(at, "containerID"));
-        break;
-      case "ifname":
-        out.ifname = string(value, inside(at, "ifname"));
-        break;
-    }
-  }
-  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
-  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
-  return out as PortmapConfCniDevValidAttachmentsItemShape;
-}
-
 type PortmapConfShape = {
   "cniVersion": string;
   "name": string;
   "type": string;
   "capabilities"?: Record<string, boolean>;
-  "ipam"?: PortmapConfIpamShape;
-  "dns"?: PortmapConfDnsShape;
+  "ipam"?: IpamTypeShape;
+  "dns"?: DnsShape;
   "args"?: Record<string, unknown>;
   "runtimeConfig"?: PortmapConfRuntimeConfigShape;
   "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<PortmapConfCniDevValidAttachmentsItemShape>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "backend": string;
   "snat"?: boolean;
   "masqAll": boolean;
@@ -171,10 +97,10 @@ function portmapConf(document: unknown, at: string): PortmapConfShape {
         out.capabilities = map(value, inside(at, "capabilities"), boolean);
         break;
       case "ipam":
-        out.ipam = portmapConfIpam(value, inside(at, "ipam"));
+        out.ipam = ipamType(value, inside(at, "ipam"));
         break;
       case "dns":
-        out.dns = portmapConfDns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
       case "args":
         out.args = map(value, inside(at, "args"), anything);
@@ -186,7 +112,7 @@ function portmapConf(document: unknown, at: string): PortmapConfShape {
         out.prevResult = map(value, inside(at, "prevResult"), anything);
         break;
       case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), portmapConfCniDevValidAttachmentsItem);
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "backend":
         out.backend = string(value, inside(at, "backend"));

@@ -1,84 +1,10 @@
 // Generated from sbr.schema.ts by compile/validators.ts; change those.
 import { anything, boolean, decoding, foldKey, inside, integer, list, map, missing, object, string } from "../../../cni/decode.ts";
+import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
 import type { SbrConf } from "./sbr.schema.ts";
 
 export function validateSbrConf(document: unknown): SbrConf {
   return decoding("failed to load netconf", () => sbrConf(document ?? {}, ""));
-}
-
-type SbrConfIpamShape = {
-  "type": string;
-};
-
-function sbrConfIpam(document: unknown, at: string): SbrConfIpamShape {
-  const source = object(document, at);
-  const out: Partial<SbrConfIpamShape> = { "type": "" };
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-    }
-  }
-  return out as SbrConfIpamShape;
-}
-
-type SbrConfDnsShape = {
-  "nameservers"?: Array<string>;
-  "domain"?: string;
-  "search"?: Array<string>;
-  "options"?: Array<string>;
-};
-
-function sbrConfDns(document: unknown, at: string): SbrConfDnsShape {
-  const source = object(document, at);
-  const out: Partial<SbrConfDnsShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "nameservers":
-        out.nameservers = list(value, inside(at, "nameservers"), string);
-        break;
-      case "domain":
-        out.domain = string(value, inside(at, "domain"));
-        break;
-      case "search":
-        out.search = list(value, inside(at, "search"), string);
-        break;
-      case "options":
-        out.options = list(value, inside(at, "options"), string);
-        break;
-    }
-  }
-  return out as SbrConfDnsShape;
-}
-
-type SbrConfCniDevValidAttachmentsItemShape = {
-  "containerID": string;
-  "ifname": string;
-};
-
-function sbrConfCniDevValidAttachmentsItem(document: unknown, at: string): SbrConfCniDevValidAttachmentsItemShape {
-  const source = object(document, at);
-  const out: Partial<SbrConfCniDevValidAttachmentsItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "containerid":
-        out.containerID = string(value, inside(at, "containerID"));
-        break;
-      case "ifname":
-        out.ifname = string(value, inside(at, "ifname"));
-        break;
-    }
-  }
-  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
-  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
-  return out as SbrConfCniDevValidAttachmentsItemShape;
 }
 
 type SbrConfShape = {
@@ -86,12 +12,12 @@ type SbrConfShape = {
   "name": string;
   "type": string;
   "capabilities"?: Record<string, boolean>;
-  "ipam"?: SbrConfIpamShape;
-  "dns"?: SbrConfDnsShape;
+  "ipam"?: IpamTypeShape;
+  "dns"?: DnsShape;
   "args"?: Record<string, unknown>;
   "runtimeConfig"?: Record<string, unknown>;
   "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<SbrConfCniDevValidAttachmentsItemShape>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "table"?: number;
   "gateways"?: Array<string>;
   "addSourceHints": boolean;
@@ -117,10 +43,10 @@ function sbrConf(document: unknown, at: string): SbrConfShape {
         out.capabilities = map(value, inside(at, "capabilities"), boolean);
         break;
       case "ipam":
-        out.ipam = sbrConfIpam(value, inside(at, "ipam"));
+        out.ipam = ipamType(value, inside(at, "ipam"));
         break;
       case "dns":
-        out.dns = sbrConfDns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
       case "args":
         out.args = map(value, inside(at, "args"), anything);
@@ -132,7 +58,7 @@ function sbrConf(document: unknown, at: string): SbrConfShape {
         out.prevResult = map(value, inside(at, "prevResult"), anything);
         break;
       case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), sbrConfCniDevValidAttachmentsItem);
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "table":
         out.table = integer(value, inside(at, "table"));

@@ -1,59 +1,10 @@
 // Generated from tuning.schema.ts by compile/validators.ts; change those.
 import { anything, boolean, decoding, foldKey, inside, integer, list, map, missing, object, string } from "../../../cni/decode.ts";
+import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
 import type { TuningConf } from "./tuning.schema.ts";
 
 export function validateTuningConf(document: unknown): TuningConf {
   return decoding("failed to load netconf", () => tuningConf(document ?? {}, ""));
-}
-
-type TuningConfIpamShape = {
-  "type": string;
-};
-
-function tuningConfIpam(document: unknown, at: string): TuningConfIpamShape {
-  const source = object(document, at);
-  const out: Partial<TuningConfIpamShape> = { "type": "" };
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-    }
-  }
-  return out as TuningConfIpamShape;
-}
-
-type TuningConfDnsShape = {
-  "nameservers"?: Array<string>;
-  "domain"?: string;
-  "search"?: Array<string>;
-  "options"?: Array<string>;
-};
-
-function tuningConfDns(document: unknown, at: string): TuningConfDnsShape {
-  const source = object(document, at);
-  const out: Partial<TuningConfDnsShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "nameservers":
-        out.nameservers = list(value, inside(at, "nameservers"), string);
-        break;
-      case "domain":
-        out.domain = string(value, inside(at, "domain"));
-        break;
-      case "search":
-        out.search = list(value, inside(at, "search"), string);
-        break;
-      case "options":
-        out.options = list(value, inside(at, "options"), string);
-        break;
-    }
-  }
-  return out as TuningConfDnsShape;
 }
 
 type TuningConfArgsCniShape = {
@@ -133,42 +84,17 @@ function tuningConfRuntimeConfig(document: unknown, at: string): TuningConfRunti
   return out as TuningConfRuntimeConfigShape;
 }
 
-type TuningConfCniDevValidAttachmentsItemShape = {
-  "containerID": string;
-  "ifname": string;
-};
-
-function tuningConfCniDevValidAttachmentsItem(document: unknown, at: string): TuningConfCniDevValidAttachmentsItemShape {
-  const source = object(document, at);
-  const out: Partial<TuningConfCniDevValidAttachmentsItemShape> = {};
-  for (const key of Object.keys(source)) {
-    const value = source[key];
-    if (value === null) continue;
-    switch (foldKey(key)) {
-      case "containerid":
-        out.containerID = string(value, inside(at, "containerID"));
-        break;
-      case "ifname":
-        out.ifname = string(value, inside(at, "ifname"));
-        break;
-    }
-  }
-  if (out.containerID === undefined) throw missing(inside(at, "containerID"));
-  if (out.ifname === undefined) throw missing(inside(at, "ifname"));
-  return out as TuningConfCniDevValidAttachmentsItemShape;
-}
-
 type TuningConfShape = {
   "cniVersion": string;
   "name": string;
   "type": string;
   "capabilities"?: Record<string, boolean>;
-  "ipam"?: TuningConfIpamShape;
-  "dns"?: TuningConfDnsShape;
+  "ipam"?: IpamTypeShape;
+  "dns"?: DnsShape;
   "args"?: TuningConfArgsShape;
   "runtimeConfig"?: TuningConfRuntimeConfigShape;
   "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<TuningConfCniDevValidAttachmentsItemShape>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "sysctl"?: Record<string, string>;
   "mac"?: string;
   "promisc"?: boolean;
@@ -198,10 +124,10 @@ function tuningConf(document: unknown, at: string): TuningConfShape {
         out.capabilities = map(value, inside(at, "capabilities"), boolean);
         break;
       case "ipam":
-        out.ipam = tuningConfIpam(value, inside(at, "ipam"));
+        out.ipam = ipamType(value, inside(at, "ipam"));
         break;
       case "dns":
-        out.dns = tuningConfDns(value, inside(at, "dns"));
+        out.dns = dns(value, inside(at, "dns"));
         break;
       case "args":
         out.args = tuningConfArgs(value, inside(at, "args"));
@@ -213,7 +139,7 @@ function tuningConf(document: unknown, at: string): TuningConfShape {
         out.prevResult = map(value, inside(at, "prevResult"), anything);
         break;
       case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), tuningConfCniDevValidAttachmentsItem);
+        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "sysctl":
         out.sysctl = map(value, inside(at, "sysctl"), string);
