@@ -60,16 +60,25 @@ const shared = new Map<z.ZodType, string>(
 );
 const SHARED_FILE = "src/cni/config.validate.gen.ts";
 
+type Keys = Record<string, z.ZodType>;
+
+/** Keys that objects have beside their own, likewise. An object may have its own idea of some of them. */
+const groups: [name: string, keys: Keys][] = [
+  ["commonKeys", common.commonKeys],
+  ["ipamPluginKeys", common.ipamPluginKeys],
+];
+
 /** One generated file: its functions, and what they use of decode.ts and of the shared ones. */
 class ValidatorFile {
   readonly functions: string[] = [];
   readonly pieces = new Set<string>();
   readonly sharedNames = new Set<string>();
+  readonly #elsewhere: ReadonlyMap<z.ZodType, string>;
   readonly #names: Map<z.ZodType, string>;
 
-  /** `known` have their functions elsewhere. */
-  constructor(known: ReadonlyMap<z.ZodType, string>) {
-    this.#names = new Map(known);
+  constructor(elsewhere: ReadonlyMap<z.ZodType, string>) {
+    this.#elsewhere = elsewhere;
+    this.#names = new Map(elsewhere);
   }
 
   #piece(name: string): string {
@@ -139,21 +148,20 @@ class ValidatorFile {
   /** Writes the object's function and answers its name. */
   object(schema: z.ZodObject, name: string): string {
     const known = this.#names.get(schema);
-    if (known !== undefined && shared.has(schema)) this.sharedNames.add(known);
+    if (known !== undefined && this.#elsewhere.has(schema)) this.sharedNames.add(known);
     if (known !== undefined) return known;
     this.#names.set(schema, name);
     const keys = Object.entries(schema.shape as Record<string, z.ZodType>);
     if (new Set(keys.map(([key]) => foldKey(key))).size !== keys.length) {
       throw new Error(`${name}: keys fold together`);
     }
-    const cases = keys.map(([key, part]) => {
-      const call = this.decode(part, "value", `inside(at, ${JSON.stringify(key)})`, name + pascalCase(key));
-      return [
-        `      case ${JSON.stringify(foldKey(key))}:`,
-        `        out${property(key)} = ${call};`,
-        `        break;`,
-      ].join("\n");
-    });
+    const group = groups.find(([, shared]) => Object.keys(shared).every((key) => key in schema.shape));
+    const own = group === undefined ? keys : keys.filter(([key, part]) => group[1][key] !== part);
+    const cases = this.#cases(own, name);
+    if (group !== undefined) {
+      this.sharedNames.add(group[0]);
+      cases.push(`      default:\n        ${group[0]}(out, folded, value, at);`);
+    }
     const defaults = keys.filter(([, part]) => definition(part).type === "default")
       .map(([key, part]) => `${JSON.stringify(key)}: ${JSON.stringify(definition(part).defaultValue)}`);
     const required = keys.filter(([, part]) => !["default", "optional"].includes(definition(part).type))
@@ -162,7 +170,7 @@ class ValidatorFile {
     for (const piece of ["object", "foldKey", "inside"]) this.#piece(piece);
     const type = typeName(name);
     this.functions.push([
-      `type ${type} = ${this.#typeText(schema, name)};`,
+      `type ${type} = ${group === undefined ? "" : `${remainder(group, own)} & `}${this.#typeText(own, name)};`,
       ``,
       `function ${name}(document: unknown, at: string): ${type} {`,
       `  const source = object(document, at);`,
@@ -170,7 +178,9 @@ class ValidatorFile {
       `  for (const key of Object.keys(source)) {`,
       `    const value = source[key];`,
       `    if (value === null) continue;`,
-      `    switch (foldKey(key)) {`,
+      ...group === undefined
+        ? [`    switch (foldKey(key)) {`]
+        : [`    const folded = foldKey(key);`, `    switch (folded) {`],
       ...cases,
       `    }`,
       `  }`,
@@ -179,6 +189,32 @@ class ValidatorFile {
       `}`,
     ].join("\n"));
     return name;
+  }
+
+  /** Writes the function that takes one key of the group, which came folded; others it leaves. */
+  group(shared: Keys, name: string): void {
+    const keys = Object.entries(shared), type = typeName(name);
+    const cases = this.#cases(keys, name);
+    this.functions.push([
+      `type ${type} = ${this.#typeText(keys, name)};`,
+      ``,
+      `function ${name}(out: { [Key in keyof ${type}]?: unknown }, folded: string, value: unknown, at: string): void {`,
+      `  switch (folded) {`,
+      ...cases.map((text) => text.replace(/^ {2}/gm, "")),
+      `  }`,
+      `}`,
+    ].join("\n"));
+  }
+
+  #cases(keys: [string, z.ZodType][], name: string): string[] {
+    return keys.map(([key, part]) => {
+      const call = this.decode(part, "value", `inside(at, ${JSON.stringify(key)})`, name + pascalCase(key));
+      return [
+        `      case ${JSON.stringify(foldKey(key))}:`,
+        `        out${property(key)} = ${call};`,
+        `        break;`,
+      ].join("\n");
+    });
   }
 
   /** The TypeScript type of what comes out; nested objects by the name of the type that stands with their function. */
@@ -204,13 +240,20 @@ class ValidatorFile {
     return inner.type;
   }
 
-  #typeText(schema: z.ZodObject, name: string): string {
-    const members = Object.entries(schema.shape as Record<string, z.ZodType>).map(([key, part]) => {
+  #typeText(keys: [string, z.ZodType][], name: string): string {
+    const members = keys.map(([key, part]) => {
       const optional = definition(part).type === "optional" ? "?" : "";
       return `  ${JSON.stringify(key)}${optional}: ${this.#type(part, name + pascalCase(key))};`;
     });
-    return `{\n${members.join("\n")}\n}`;
+    return members.length === 0 ? "unknown" : `{\n${members.join("\n")}\n}`;
   }
+}
+
+/** The type of the group's keys that the object has no idea of its own about. */
+function remainder([name, shared]: [string, Keys], own: [string, z.ZodType][]): string {
+  const replaced = own.map(([key]) => key).filter((key) => key in shared);
+  if (replaced.length === 0) return typeName(name);
+  return `Omit<${typeName(name)}, ${replaced.map((key) => JSON.stringify(key)).join(" | ")}>`;
 }
 
 function pascalCase(text: string): string {
@@ -245,6 +288,7 @@ function validatorText(schemaFile: string, entries: Entry[], fromFolder: string)
 function sharedText(): string {
   const file = new ValidatorFile(new Map());
   for (const [schema, name] of shared) file.object(schema as z.ZodObject, name);
+  for (const [name, keys] of groups) file.group(keys, name);
   const text = textOf(file).replace(/^(type|function) /gm, "export $1 ");
   return [...headOf("config.schema.ts", file, join(root, SHARED_FILE, "..")), ``, text].join("\n");
 }

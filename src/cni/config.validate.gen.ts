@@ -1,5 +1,5 @@
 // Generated from config.schema.ts by compile/validators.ts; change those.
-import { address, foldKey, inside, integer, list, missing, object, prefix, string } from "./decode.ts";
+import { address, anything, boolean, foldKey, inside, integer, list, map, missing, object, prefix, string } from "./decode.ts";
 
 export type AddressRangeShape = {
   "subnet"?: string;
@@ -149,4 +149,80 @@ export function validAttachment(document: unknown, at: string): ValidAttachmentS
   if (out.containerID === undefined) throw missing(inside(at, "containerID"));
   if (out.ifname === undefined) throw missing(inside(at, "ifname"));
   return out as ValidAttachmentShape;
+}
+
+export type CommonKeysShape = {
+  "cniVersion": string;
+  "name": string;
+  "type": string;
+  "capabilities"?: Record<string, boolean>;
+  "ipam"?: IpamTypeShape;
+  "dns"?: DnsShape;
+  "args"?: Record<string, unknown>;
+  "runtimeConfig"?: Record<string, unknown>;
+  "prevResult"?: Record<string, unknown>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
+};
+
+export function commonKeys(out: { [Key in keyof CommonKeysShape]?: unknown }, folded: string, value: unknown, at: string): void {
+  switch (folded) {
+    case "cniversion":
+      out.cniVersion = string(value, inside(at, "cniVersion"));
+      break;
+    case "name":
+      out.name = string(value, inside(at, "name"));
+      break;
+    case "type":
+      out.type = string(value, inside(at, "type"));
+      break;
+    case "capabilities":
+      out.capabilities = map(value, inside(at, "capabilities"), boolean);
+      break;
+    case "ipam":
+      out.ipam = ipamType(value, inside(at, "ipam"));
+      break;
+    case "dns":
+      out.dns = dns(value, inside(at, "dns"));
+      break;
+    case "args":
+      out.args = map(value, inside(at, "args"), anything);
+      break;
+    case "runtimeconfig":
+      out.runtimeConfig = map(value, inside(at, "runtimeConfig"), anything);
+      break;
+    case "prevresult":
+      out.prevResult = map(value, inside(at, "prevResult"), anything);
+      break;
+    case "cni.dev/valid-attachments":
+      out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
+      break;
+  }
+}
+
+export type IpamPluginKeysShape = {
+  "cniVersion": string;
+  "name": string;
+  "type": string;
+  "prevResult"?: Record<string, unknown>;
+  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
+};
+
+export function ipamPluginKeys(out: { [Key in keyof IpamPluginKeysShape]?: unknown }, folded: string, value: unknown, at: string): void {
+  switch (folded) {
+    case "cniversion":
+      out.cniVersion = string(value, inside(at, "cniVersion"));
+      break;
+    case "name":
+      out.name = string(value, inside(at, "name"));
+      break;
+    case "type":
+      out.type = string(value, inside(at, "type"));
+      break;
+    case "prevresult":
+      out.prevResult = map(value, inside(at, "prevResult"), anything);
+      break;
+    case "cni.dev/valid-attachments":
+      out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
+      break;
+  }
 }

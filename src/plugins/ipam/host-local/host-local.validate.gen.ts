@@ -1,6 +1,6 @@
 // Generated from host-local.schema.ts by compile/validators.ts; change those.
-import { address, addressOrPrefix, anything, boolean, decoding, foldKey, inside, integer, list, map, missing, object, prefix, string } from "../../../cni/decode.ts";
-import { type AddressRangeShape, type RouteShape, type ValidAttachmentShape, addressRange, route, validAttachment } from "../../../cni/config.validate.gen.ts";
+import { address, addressOrPrefix, boolean, decoding, foldKey, inside, integer, list, missing, object, prefix, string } from "../../../cni/decode.ts";
+import { type AddressRangeShape, type IpamPluginKeysShape, type RouteShape, addressRange, ipamPluginKeys, route } from "../../../cni/config.validate.gen.ts";
 import type { HostLocalConf } from "./host-local.schema.ts";
 
 export function validateHostLocalConf(document: unknown): HostLocalConf {
@@ -127,12 +127,7 @@ function hostLocalConfArgs(document: unknown, at: string): HostLocalConfArgsShap
   return out as HostLocalConfArgsShape;
 }
 
-type HostLocalConfShape = {
-  "cniVersion": string;
-  "name": string;
-  "type": string;
-  "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
+type HostLocalConfShape = IpamPluginKeysShape & {
   "ipam"?: HostLocalConfIpamShape;
   "runtimeConfig"?: HostLocalConfRuntimeConfigShape;
   "args"?: HostLocalConfArgsShape;
@@ -144,22 +139,8 @@ function hostLocalConf(document: unknown, at: string): HostLocalConfShape {
   for (const key of Object.keys(source)) {
     const value = source[key];
     if (value === null) continue;
-    switch (foldKey(key)) {
-      case "cniversion":
-        out.cniVersion = string(value, inside(at, "cniVersion"));
-        break;
-      case "name":
-        out.name = string(value, inside(at, "name"));
-        break;
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-      case "prevresult":
-        out.prevResult = map(value, inside(at, "prevResult"), anything);
-        break;
-      case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
-        break;
+    const folded = foldKey(key);
+    switch (folded) {
       case "ipam":
         out.ipam = hostLocalConfIpam(value, inside(at, "ipam"));
         break;
@@ -169,6 +150,8 @@ function hostLocalConf(document: unknown, at: string): HostLocalConfShape {
       case "args":
         out.args = hostLocalConfArgs(value, inside(at, "args"));
         break;
+      default:
+        ipamPluginKeys(out, folded, value, at);
     }
   }
   if (out.name === undefined) throw missing(inside(at, "name"));

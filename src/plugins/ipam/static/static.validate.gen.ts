@@ -1,6 +1,6 @@
 // Generated from static.schema.ts by compile/validators.ts; change those.
-import { address, anything, decoding, foldKey, inside, list, map, missing, object, prefix, string } from "../../../cni/decode.ts";
-import { type DnsShape, type RouteShape, type ValidAttachmentShape, dns, route, validAttachment } from "../../../cni/config.validate.gen.ts";
+import { address, decoding, foldKey, inside, list, missing, object, prefix, string } from "../../../cni/decode.ts";
+import { type DnsShape, type IpamPluginKeysShape, type RouteShape, dns, ipamPluginKeys, route } from "../../../cni/config.validate.gen.ts";
 import type { StaticConf } from "./static.schema.ts";
 
 export function validateStaticConf(document: unknown): StaticConf {
@@ -119,12 +119,7 @@ function staticConfArgs(document: unknown, at: string): StaticConfArgsShape {
   return out as StaticConfArgsShape;
 }
 
-type StaticConfShape = {
-  "cniVersion": string;
-  "name": string;
-  "type": string;
-  "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
+type StaticConfShape = IpamPluginKeysShape & {
   "ipam"?: StaticConfIpamShape;
   "runtimeConfig"?: StaticConfRuntimeConfigShape;
   "args"?: StaticConfArgsShape;
@@ -136,22 +131,8 @@ function staticConf(document: unknown, at: string): StaticConfShape {
   for (const key of Object.keys(source)) {
     const value = source[key];
     if (value === null) continue;
-    switch (foldKey(key)) {
-      case "cniversion":
-        out.cniVersion = string(value, inside(at, "cniVersion"));
-        break;
-      case "name":
-        out.name = string(value, inside(at, "name"));
-        break;
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-      case "prevresult":
-        out.prevResult = map(value, inside(at, "prevResult"), anything);
-        break;
-      case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
-        break;
+    const folded = foldKey(key);
+    switch (folded) {
       case "ipam":
         out.ipam = staticConfIpam(value, inside(at, "ipam"));
         break;
@@ -161,6 +142,8 @@ function staticConf(document: unknown, at: string): StaticConfShape {
       case "args":
         out.args = staticConfArgs(value, inside(at, "args"));
         break;
+      default:
+        ipamPluginKeys(out, folded, value, at);
     }
   }
   if (out.name === undefined) throw missing(inside(at, "name"));

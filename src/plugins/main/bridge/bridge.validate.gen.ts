@@ -1,6 +1,6 @@
 // Generated from bridge.schema.ts by compile/validators.ts; change those.
-import { anything, boolean, choice, decoding, foldKey, inside, integer, integerBetween, list, map, missing, object, string } from "../../../cni/decode.ts";
-import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
+import { boolean, choice, decoding, foldKey, inside, integer, integerBetween, list, missing, object, string } from "../../../cni/decode.ts";
+import { type CommonKeysShape, commonKeys } from "../../../cni/config.validate.gen.ts";
 import type { BridgeConf } from "./bridge.schema.ts";
 
 export function validateBridgeConf(document: unknown): BridgeConf {
@@ -91,17 +91,9 @@ function bridgeConfVlanTrunkItem(document: unknown, at: string): BridgeConfVlanT
   return out as BridgeConfVlanTrunkItemShape;
 }
 
-type BridgeConfShape = {
-  "cniVersion": string;
-  "name": string;
-  "type": string;
-  "capabilities"?: Record<string, boolean>;
-  "ipam"?: IpamTypeShape;
-  "dns"?: DnsShape;
+type BridgeConfShape = Omit<CommonKeysShape, "args" | "runtimeConfig"> & {
   "args"?: BridgeConfArgsShape;
   "runtimeConfig"?: BridgeConfRuntimeConfigShape;
-  "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "bridge": string;
   "isGateway": boolean;
   "isDefaultGateway": boolean;
@@ -126,36 +118,13 @@ function bridgeConf(document: unknown, at: string): BridgeConfShape {
   for (const key of Object.keys(source)) {
     const value = source[key];
     if (value === null) continue;
-    switch (foldKey(key)) {
-      case "cniversion":
-        out.cniVersion = string(value, inside(at, "cniVersion"));
-        break;
-      case "name":
-        out.name = string(value, inside(at, "name"));
-        break;
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-      case "capabilities":
-        out.capabilities = map(value, inside(at, "capabilities"), boolean);
-        break;
-      case "ipam":
-        out.ipam = ipamType(value, inside(at, "ipam"));
-        break;
-      case "dns":
-        out.dns = dns(value, inside(at, "dns"));
-        break;
+    const folded = foldKey(key);
+    switch (folded) {
       case "args":
         out.args = bridgeConfArgs(value, inside(at, "args"));
         break;
       case "runtimeconfig":
         out.runtimeConfig = bridgeConfRuntimeConfig(value, inside(at, "runtimeConfig"));
-        break;
-      case "prevresult":
-        out.prevResult = map(value, inside(at, "prevResult"), anything);
-        break;
-      case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "bridge":
         out.bridge = string(value, inside(at, "bridge"));
@@ -205,6 +174,8 @@ function bridgeConf(document: unknown, at: string): BridgeConfShape {
       case "portisolation":
         out.portIsolation = boolean(value, inside(at, "portIsolation"));
         break;
+      default:
+        commonKeys(out, folded, value, at);
     }
   }
   if (out.name === undefined) throw missing(inside(at, "name"));

@@ -1,6 +1,6 @@
 // Generated from host-device.schema.ts by compile/validators.ts; change those.
-import { anything, boolean, decoding, foldKey, inside, list, map, missing, object, string } from "../../../cni/decode.ts";
-import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
+import { boolean, decoding, foldKey, inside, missing, object, string } from "../../../cni/decode.ts";
+import { type CommonKeysShape, commonKeys } from "../../../cni/config.validate.gen.ts";
 import type { HostDeviceConf } from "./host-device.schema.ts";
 
 export function validateHostDeviceConf(document: unknown): HostDeviceConf {
@@ -26,17 +26,8 @@ function hostDeviceConfRuntimeConfig(document: unknown, at: string): HostDeviceC
   return out as HostDeviceConfRuntimeConfigShape;
 }
 
-type HostDeviceConfShape = {
-  "cniVersion": string;
-  "name": string;
-  "type": string;
-  "capabilities"?: Record<string, boolean>;
-  "ipam"?: IpamTypeShape;
-  "dns"?: DnsShape;
-  "args"?: Record<string, unknown>;
+type HostDeviceConfShape = Omit<CommonKeysShape, "runtimeConfig"> & {
   "runtimeConfig"?: HostDeviceConfRuntimeConfigShape;
-  "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "device": string;
   "hwaddr": string;
   "kernelpath": string;
@@ -50,36 +41,10 @@ function hostDeviceConf(document: unknown, at: string): HostDeviceConfShape {
   for (const key of Object.keys(source)) {
     const value = source[key];
     if (value === null) continue;
-    switch (foldKey(key)) {
-      case "cniversion":
-        out.cniVersion = string(value, inside(at, "cniVersion"));
-        break;
-      case "name":
-        out.name = string(value, inside(at, "name"));
-        break;
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-      case "capabilities":
-        out.capabilities = map(value, inside(at, "capabilities"), boolean);
-        break;
-      case "ipam":
-        out.ipam = ipamType(value, inside(at, "ipam"));
-        break;
-      case "dns":
-        out.dns = dns(value, inside(at, "dns"));
-        break;
-      case "args":
-        out.args = map(value, inside(at, "args"), anything);
-        break;
+    const folded = foldKey(key);
+    switch (folded) {
       case "runtimeconfig":
         out.runtimeConfig = hostDeviceConfRuntimeConfig(value, inside(at, "runtimeConfig"));
-        break;
-      case "prevresult":
-        out.prevResult = map(value, inside(at, "prevResult"), anything);
-        break;
-      case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "device":
         out.device = string(value, inside(at, "device"));
@@ -96,6 +61,8 @@ function hostDeviceConf(document: unknown, at: string): HostDeviceConfShape {
       case "dpdkmode":
         out.DPDKMode = boolean(value, inside(at, "DPDKMode"));
         break;
+      default:
+        commonKeys(out, folded, value, at);
     }
   }
   if (out.name === undefined) throw missing(inside(at, "name"));

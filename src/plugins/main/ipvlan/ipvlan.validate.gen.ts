@@ -1,23 +1,13 @@
 // Generated from ipvlan.schema.ts by compile/validators.ts; change those.
-import { anything, boolean, decoding, foldKey, inside, integer, list, map, missing, object, string } from "../../../cni/decode.ts";
-import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
+import { boolean, decoding, foldKey, inside, integer, missing, object, string } from "../../../cni/decode.ts";
+import { type CommonKeysShape, commonKeys } from "../../../cni/config.validate.gen.ts";
 import type { IpvlanConf } from "./ipvlan.schema.ts";
 
 export function validateIpvlanConf(document: unknown): IpvlanConf {
   return decoding("failed to load netconf", () => ipvlanConf(document ?? {}, ""));
 }
 
-type IpvlanConfShape = {
-  "cniVersion": string;
-  "name": string;
-  "type": string;
-  "capabilities"?: Record<string, boolean>;
-  "ipam"?: IpamTypeShape;
-  "dns"?: DnsShape;
-  "args"?: Record<string, unknown>;
-  "runtimeConfig"?: Record<string, unknown>;
-  "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
+type IpvlanConfShape = CommonKeysShape & {
   "master": string;
   "mode": string;
   "mtu": number;
@@ -30,37 +20,8 @@ function ipvlanConf(document: unknown, at: string): IpvlanConfShape {
   for (const key of Object.keys(source)) {
     const value = source[key];
     if (value === null) continue;
-    switch (foldKey(key)) {
-      case "cniversion":
-        out.cniVersion = string(value, inside(at, "cniVersion"));
-        break;
-      case "name":
-        out.name = string(value, inside(at, "name"));
-        break;
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-      case "capabilities":
-        out.capabilities = map(value, inside(at, "capabilities"), boolean);
-        break;
-      case "ipam":
-        out.ipam = ipamType(value, inside(at, "ipam"));
-        break;
-      case "dns":
-        out.dns = dns(value, inside(at, "dns"));
-        break;
-      case "args":
-        out.args = map(value, inside(at, "args"), anything);
-        break;
-      case "runtimeconfig":
-        out.runtimeConfig = map(value, inside(at, "runtimeConfig"), anything);
-        break;
-      case "prevresult":
-        out.prevResult = map(value, inside(at, "prevResult"), anything);
-        break;
-      case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
-        break;
+    const folded = foldKey(key);
+    switch (folded) {
       case "master":
         out.master = string(value, inside(at, "master"));
         break;
@@ -73,6 +34,8 @@ function ipvlanConf(document: unknown, at: string): IpvlanConfShape {
       case "linkincontainer":
         out.linkInContainer = boolean(value, inside(at, "linkInContainer"));
         break;
+      default:
+        commonKeys(out, folded, value, at);
     }
   }
   if (out.name === undefined) throw missing(inside(at, "name"));

@@ -1,6 +1,6 @@
 // Generated from macvlan.schema.ts by compile/validators.ts; change those.
-import { anything, boolean, decoding, foldKey, inside, integer, integerBetween, list, map, missing, object, string } from "../../../cni/decode.ts";
-import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
+import { boolean, decoding, foldKey, inside, integer, integerBetween, missing, object, string } from "../../../cni/decode.ts";
+import { type CommonKeysShape, commonKeys } from "../../../cni/config.validate.gen.ts";
 import type { MacvlanConf } from "./macvlan.schema.ts";
 
 export function validateMacvlanConf(document: unknown): MacvlanConf {
@@ -26,17 +26,8 @@ function macvlanConfRuntimeConfig(document: unknown, at: string): MacvlanConfRun
   return out as MacvlanConfRuntimeConfigShape;
 }
 
-type MacvlanConfShape = {
-  "cniVersion": string;
-  "name": string;
-  "type": string;
-  "capabilities"?: Record<string, boolean>;
-  "ipam"?: IpamTypeShape;
-  "dns"?: DnsShape;
-  "args"?: Record<string, unknown>;
+type MacvlanConfShape = Omit<CommonKeysShape, "runtimeConfig"> & {
   "runtimeConfig"?: MacvlanConfRuntimeConfigShape;
-  "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "master": string;
   "mode": string;
   "mtu": number;
@@ -51,36 +42,10 @@ function macvlanConf(document: unknown, at: string): MacvlanConfShape {
   for (const key of Object.keys(source)) {
     const value = source[key];
     if (value === null) continue;
-    switch (foldKey(key)) {
-      case "cniversion":
-        out.cniVersion = string(value, inside(at, "cniVersion"));
-        break;
-      case "name":
-        out.name = string(value, inside(at, "name"));
-        break;
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-      case "capabilities":
-        out.capabilities = map(value, inside(at, "capabilities"), boolean);
-        break;
-      case "ipam":
-        out.ipam = ipamType(value, inside(at, "ipam"));
-        break;
-      case "dns":
-        out.dns = dns(value, inside(at, "dns"));
-        break;
-      case "args":
-        out.args = map(value, inside(at, "args"), anything);
-        break;
+    const folded = foldKey(key);
+    switch (folded) {
       case "runtimeconfig":
         out.runtimeConfig = macvlanConfRuntimeConfig(value, inside(at, "runtimeConfig"));
-        break;
-      case "prevresult":
-        out.prevResult = map(value, inside(at, "prevResult"), anything);
-        break;
-      case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "master":
         out.master = string(value, inside(at, "master"));
@@ -100,6 +65,8 @@ function macvlanConf(document: unknown, at: string): MacvlanConfShape {
       case "bcqueuelen":
         out.bcqueuelen = integerBetween(value, inside(at, "bcqueuelen"), 0, 4294967295, (got) => `${got} is not between 0 and 4294967295`);
         break;
+      default:
+        commonKeys(out, folded, value, at);
     }
   }
   if (out.name === undefined) throw missing(inside(at, "name"));

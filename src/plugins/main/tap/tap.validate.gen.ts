@@ -1,6 +1,6 @@
 // Generated from tap.schema.ts by compile/validators.ts; change those.
-import { anything, boolean, decoding, foldKey, inside, integer, integerBetween, list, map, missing, object, string } from "../../../cni/decode.ts";
-import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
+import { boolean, decoding, foldKey, inside, integer, integerBetween, missing, object, string } from "../../../cni/decode.ts";
+import { type CommonKeysShape, commonKeys } from "../../../cni/config.validate.gen.ts";
 import type { TapConf } from "./tap.schema.ts";
 
 export function validateTapConf(document: unknown): TapConf {
@@ -26,17 +26,8 @@ function tapConfRuntimeConfig(document: unknown, at: string): TapConfRuntimeConf
   return out as TapConfRuntimeConfigShape;
 }
 
-type TapConfShape = {
-  "cniVersion": string;
-  "name": string;
-  "type": string;
-  "capabilities"?: Record<string, boolean>;
-  "ipam"?: IpamTypeShape;
-  "dns"?: DnsShape;
-  "args"?: Record<string, unknown>;
+type TapConfShape = Omit<CommonKeysShape, "runtimeConfig"> & {
   "runtimeConfig"?: TapConfRuntimeConfigShape;
-  "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "multiQueue": boolean;
   "mtu": number;
   "mac"?: string;
@@ -52,36 +43,10 @@ function tapConf(document: unknown, at: string): TapConfShape {
   for (const key of Object.keys(source)) {
     const value = source[key];
     if (value === null) continue;
-    switch (foldKey(key)) {
-      case "cniversion":
-        out.cniVersion = string(value, inside(at, "cniVersion"));
-        break;
-      case "name":
-        out.name = string(value, inside(at, "name"));
-        break;
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-      case "capabilities":
-        out.capabilities = map(value, inside(at, "capabilities"), boolean);
-        break;
-      case "ipam":
-        out.ipam = ipamType(value, inside(at, "ipam"));
-        break;
-      case "dns":
-        out.dns = dns(value, inside(at, "dns"));
-        break;
-      case "args":
-        out.args = map(value, inside(at, "args"), anything);
-        break;
+    const folded = foldKey(key);
+    switch (folded) {
       case "runtimeconfig":
         out.runtimeConfig = tapConfRuntimeConfig(value, inside(at, "runtimeConfig"));
-        break;
-      case "prevresult":
-        out.prevResult = map(value, inside(at, "prevResult"), anything);
-        break;
-      case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "multiqueue":
         out.multiQueue = boolean(value, inside(at, "multiQueue"));
@@ -104,6 +69,8 @@ function tapConf(document: unknown, at: string): TapConfShape {
       case "bridge":
         out.bridge = string(value, inside(at, "bridge"));
         break;
+      default:
+        commonKeys(out, folded, value, at);
     }
   }
   if (out.name === undefined) throw missing(inside(at, "name"));

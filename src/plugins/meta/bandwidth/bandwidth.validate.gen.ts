@@ -1,6 +1,6 @@
 // Generated from bandwidth.schema.ts by compile/validators.ts; change those.
-import { anything, boolean, decoding, foldKey, inside, integerBetween, list, map, missing, object, string } from "../../../cni/decode.ts";
-import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
+import { decoding, foldKey, inside, integerBetween, list, missing, object, string } from "../../../cni/decode.ts";
+import { type CommonKeysShape, commonKeys } from "../../../cni/config.validate.gen.ts";
 import type { BandwidthConf } from "./bandwidth.schema.ts";
 
 export function validateBandwidthConf(document: unknown): BandwidthConf {
@@ -65,17 +65,8 @@ function bandwidthConfRuntimeConfig(document: unknown, at: string): BandwidthCon
   return out as BandwidthConfRuntimeConfigShape;
 }
 
-type BandwidthConfShape = {
-  "cniVersion": string;
-  "name": string;
-  "type": string;
-  "capabilities"?: Record<string, boolean>;
-  "ipam"?: IpamTypeShape;
-  "dns"?: DnsShape;
-  "args"?: Record<string, unknown>;
+type BandwidthConfShape = Omit<CommonKeysShape, "runtimeConfig"> & {
   "runtimeConfig"?: BandwidthConfRuntimeConfigShape;
-  "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "ingressRate"?: number;
   "ingressBurst"?: number;
   "egressRate"?: number;
@@ -90,36 +81,10 @@ function bandwidthConf(document: unknown, at: string): BandwidthConfShape {
   for (const key of Object.keys(source)) {
     const value = source[key];
     if (value === null) continue;
-    switch (foldKey(key)) {
-      case "cniversion":
-        out.cniVersion = string(value, inside(at, "cniVersion"));
-        break;
-      case "name":
-        out.name = string(value, inside(at, "name"));
-        break;
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-      case "capabilities":
-        out.capabilities = map(value, inside(at, "capabilities"), boolean);
-        break;
-      case "ipam":
-        out.ipam = ipamType(value, inside(at, "ipam"));
-        break;
-      case "dns":
-        out.dns = dns(value, inside(at, "dns"));
-        break;
-      case "args":
-        out.args = map(value, inside(at, "args"), anything);
-        break;
+    const folded = foldKey(key);
+    switch (folded) {
       case "runtimeconfig":
         out.runtimeConfig = bandwidthConfRuntimeConfig(value, inside(at, "runtimeConfig"));
-        break;
-      case "prevresult":
-        out.prevResult = map(value, inside(at, "prevResult"), anything);
-        break;
-      case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "ingressrate":
         out.ingressRate = integerBetween(value, inside(at, "ingressRate"), 0, 9007199254740991, (got) => `${got} is not between 0 and 9007199254740991`);
@@ -139,6 +104,8 @@ function bandwidthConf(document: unknown, at: string): BandwidthConfShape {
       case "shapedsubnets":
         out.shapedSubnets = list(value, inside(at, "shapedSubnets"), string);
         break;
+      default:
+        commonKeys(out, folded, value, at);
     }
   }
   if (out.name === undefined) throw missing(inside(at, "name"));

@@ -1,23 +1,14 @@
 // Generated from flannel.schema.ts by compile/validators.ts; change those.
-import { anything, boolean, decoding, foldKey, inside, list, map, missing, object, string } from "../../../cni/decode.ts";
-import { type DnsShape, type ValidAttachmentShape, dns, validAttachment } from "../../../cni/config.validate.gen.ts";
+import { anything, decoding, foldKey, inside, map, missing, object, string } from "../../../cni/decode.ts";
+import { type CommonKeysShape, commonKeys } from "../../../cni/config.validate.gen.ts";
 import type { FlannelConf } from "./flannel.schema.ts";
 
 export function validateFlannelConf(document: unknown): FlannelConf {
   return decoding("failed to load netconf", () => flannelConf(document ?? {}, ""));
 }
 
-type FlannelConfShape = {
-  "cniVersion": string;
-  "name": string;
-  "type": string;
-  "capabilities"?: Record<string, boolean>;
+type FlannelConfShape = Omit<CommonKeysShape, "ipam"> & {
   "ipam"?: Record<string, unknown>;
-  "dns"?: DnsShape;
-  "args"?: Record<string, unknown>;
-  "runtimeConfig"?: Record<string, unknown>;
-  "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "subnetFile": string;
   "dataDir": string;
   "delegate"?: Record<string, unknown>;
@@ -29,36 +20,10 @@ function flannelConf(document: unknown, at: string): FlannelConfShape {
   for (const key of Object.keys(source)) {
     const value = source[key];
     if (value === null) continue;
-    switch (foldKey(key)) {
-      case "cniversion":
-        out.cniVersion = string(value, inside(at, "cniVersion"));
-        break;
-      case "name":
-        out.name = string(value, inside(at, "name"));
-        break;
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-      case "capabilities":
-        out.capabilities = map(value, inside(at, "capabilities"), boolean);
-        break;
+    const folded = foldKey(key);
+    switch (folded) {
       case "ipam":
         out.ipam = map(value, inside(at, "ipam"), anything);
-        break;
-      case "dns":
-        out.dns = dns(value, inside(at, "dns"));
-        break;
-      case "args":
-        out.args = map(value, inside(at, "args"), anything);
-        break;
-      case "runtimeconfig":
-        out.runtimeConfig = map(value, inside(at, "runtimeConfig"), anything);
-        break;
-      case "prevresult":
-        out.prevResult = map(value, inside(at, "prevResult"), anything);
-        break;
-      case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "subnetfile":
         out.subnetFile = string(value, inside(at, "subnetFile"));
@@ -69,6 +34,8 @@ function flannelConf(document: unknown, at: string): FlannelConfShape {
       case "delegate":
         out.delegate = map(value, inside(at, "delegate"), anything);
         break;
+      default:
+        commonKeys(out, folded, value, at);
     }
   }
   if (out.name === undefined) throw missing(inside(at, "name"));

@@ -1,6 +1,6 @@
 // Generated from portmap.schema.ts by compile/validators.ts; change those.
-import { anything, boolean, decoding, foldKey, inside, integer, list, map, missing, object, string } from "../../../cni/decode.ts";
-import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
+import { boolean, decoding, foldKey, inside, integer, list, missing, object, string } from "../../../cni/decode.ts";
+import { type CommonKeysShape, commonKeys } from "../../../cni/config.validate.gen.ts";
 import type { PortmapConf } from "./portmap.schema.ts";
 
 export function validatePortmapConf(document: unknown): PortmapConf {
@@ -57,17 +57,8 @@ function portmapConfRuntimeConfig(document: unknown, at: string): PortmapConfRun
   return out as PortmapConfRuntimeConfigShape;
 }
 
-type PortmapConfShape = {
-  "cniVersion": string;
-  "name": string;
-  "type": string;
-  "capabilities"?: Record<string, boolean>;
-  "ipam"?: IpamTypeShape;
-  "dns"?: DnsShape;
-  "args"?: Record<string, unknown>;
+type PortmapConfShape = Omit<CommonKeysShape, "runtimeConfig"> & {
   "runtimeConfig"?: PortmapConfRuntimeConfigShape;
-  "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "backend": string;
   "snat"?: boolean;
   "masqAll": boolean;
@@ -83,36 +74,10 @@ function portmapConf(document: unknown, at: string): PortmapConfShape {
   for (const key of Object.keys(source)) {
     const value = source[key];
     if (value === null) continue;
-    switch (foldKey(key)) {
-      case "cniversion":
-        out.cniVersion = string(value, inside(at, "cniVersion"));
-        break;
-      case "name":
-        out.name = string(value, inside(at, "name"));
-        break;
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-      case "capabilities":
-        out.capabilities = map(value, inside(at, "capabilities"), boolean);
-        break;
-      case "ipam":
-        out.ipam = ipamType(value, inside(at, "ipam"));
-        break;
-      case "dns":
-        out.dns = dns(value, inside(at, "dns"));
-        break;
-      case "args":
-        out.args = map(value, inside(at, "args"), anything);
-        break;
+    const folded = foldKey(key);
+    switch (folded) {
       case "runtimeconfig":
         out.runtimeConfig = portmapConfRuntimeConfig(value, inside(at, "runtimeConfig"));
-        break;
-      case "prevresult":
-        out.prevResult = map(value, inside(at, "prevResult"), anything);
-        break;
-      case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "backend":
         out.backend = string(value, inside(at, "backend"));
@@ -135,6 +100,8 @@ function portmapConf(document: unknown, at: string): PortmapConfShape {
       case "conditionsv6":
         out.conditionsV6 = list(value, inside(at, "conditionsV6"), string);
         break;
+      default:
+        commonKeys(out, folded, value, at);
     }
   }
   if (out.name === undefined) throw missing(inside(at, "name"));

@@ -1,6 +1,6 @@
 // Generated from tuning.schema.ts by compile/validators.ts; change those.
-import { anything, boolean, decoding, foldKey, inside, integer, list, map, missing, object, string } from "../../../cni/decode.ts";
-import { type DnsShape, type IpamTypeShape, type ValidAttachmentShape, dns, ipamType, validAttachment } from "../../../cni/config.validate.gen.ts";
+import { boolean, decoding, foldKey, inside, integer, map, missing, object, string } from "../../../cni/decode.ts";
+import { type CommonKeysShape, commonKeys } from "../../../cni/config.validate.gen.ts";
 import type { TuningConf } from "./tuning.schema.ts";
 
 export function validateTuningConf(document: unknown): TuningConf {
@@ -84,17 +84,9 @@ function tuningConfRuntimeConfig(document: unknown, at: string): TuningConfRunti
   return out as TuningConfRuntimeConfigShape;
 }
 
-type TuningConfShape = {
-  "cniVersion": string;
-  "name": string;
-  "type": string;
-  "capabilities"?: Record<string, boolean>;
-  "ipam"?: IpamTypeShape;
-  "dns"?: DnsShape;
+type TuningConfShape = Omit<CommonKeysShape, "args" | "runtimeConfig"> & {
   "args"?: TuningConfArgsShape;
   "runtimeConfig"?: TuningConfRuntimeConfigShape;
-  "prevResult"?: Record<string, unknown>;
-  "cni.dev/valid-attachments"?: Array<ValidAttachmentShape>;
   "sysctl"?: Record<string, string>;
   "mac"?: string;
   "promisc"?: boolean;
@@ -110,36 +102,13 @@ function tuningConf(document: unknown, at: string): TuningConfShape {
   for (const key of Object.keys(source)) {
     const value = source[key];
     if (value === null) continue;
-    switch (foldKey(key)) {
-      case "cniversion":
-        out.cniVersion = string(value, inside(at, "cniVersion"));
-        break;
-      case "name":
-        out.name = string(value, inside(at, "name"));
-        break;
-      case "type":
-        out.type = string(value, inside(at, "type"));
-        break;
-      case "capabilities":
-        out.capabilities = map(value, inside(at, "capabilities"), boolean);
-        break;
-      case "ipam":
-        out.ipam = ipamType(value, inside(at, "ipam"));
-        break;
-      case "dns":
-        out.dns = dns(value, inside(at, "dns"));
-        break;
+    const folded = foldKey(key);
+    switch (folded) {
       case "args":
         out.args = tuningConfArgs(value, inside(at, "args"));
         break;
       case "runtimeconfig":
         out.runtimeConfig = tuningConfRuntimeConfig(value, inside(at, "runtimeConfig"));
-        break;
-      case "prevresult":
-        out.prevResult = map(value, inside(at, "prevResult"), anything);
-        break;
-      case "cni.dev/valid-attachments":
-        out["cni.dev/valid-attachments"] = list(value, inside(at, "cni.dev/valid-attachments"), validAttachment);
         break;
       case "sysctl":
         out.sysctl = map(value, inside(at, "sysctl"), string);
@@ -162,6 +131,8 @@ function tuningConf(document: unknown, at: string): TuningConfShape {
       case "datadir":
         out.dataDir = string(value, inside(at, "dataDir"));
         break;
+      default:
+        commonKeys(out, folded, value, at);
     }
   }
   if (out.name === undefined) throw missing(inside(at, "name"));
