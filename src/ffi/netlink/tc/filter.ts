@@ -1,9 +1,9 @@
 /** Filters: `tc filter`. A link has a list for each priority, and each list is of one protocol and one kind. */
 import { EINVAL, ENODEV, ENOENT } from "../../errno.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
-import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
 import { RTM_DELTFILTER, RTM_GETTFILTER, RTM_NEWTFILTER } from "../uapi/rtnetlink.ts";
-import { readTcObject, tcAttrs, tcHeader, type TcKind, type TcObject } from "./tc-header.ts";
+import type { TcKind, TcObject } from "./tc-header.ts";
+import { addTcObject, delTcObject, listTcObjects } from "./tc-object.ts";
 
 export interface FilterList {
   link: { index: number; name: string };
@@ -16,32 +16,12 @@ export interface FilterList {
 
 /** `tc filter add`, at the end of its list. */
 export function addFilter(socket: NetlinkSocket, { link, parent, ...list }: FilterList, kind: TcKind): void {
-  socket.request({
-    what: `RTM_NEWTFILTER ${kind.name} on ${link.name}`,
-    type: RTM_NEWTFILTER,
-    flags: NLM_F_CREATE | NLM_F_EXCL,
-    table: tcAttrs,
-    fixedBytes: tcHeader.bytes,
-    body: (writer) => {
-      tcHeader.write(writer, { linkIndex: link.index, parent, info: infoOf(list) });
-      tcAttrs.encode(writer, { kind: kind.name, options: kind.write });
-    },
-  });
+  addTcObject(socket, ["RTM_NEWTFILTER", RTM_NEWTFILTER], { link, parent, info: infoOf(list) }, kind);
 }
 
 /** `tc filter del` of a whole list. */
 export function delFilters(socket: NetlinkSocket, { link, parent, ...list }: FilterList): "deleted" | "absent" {
-  try {
-    socket.request({
-      what: `RTM_DELTFILTER ${link.name}`,
-      type: RTM_DELTFILTER,
-      body: (writer) => tcHeader.write(writer, { linkIndex: link.index, parent, info: infoOf(list) }),
-    });
-    return "deleted";
-  } catch (error) {
-    if (isNetlinkError(error, ENOENT, EINVAL, ENODEV)) return "absent";
-    throw error;
-  }
+  return delTcObject(socket, ["RTM_DELTFILTER", RTM_DELTFILTER], { link, parent, info: infoOf(list) });
 }
 
 /** A filter as the kernel tells of it. Each list begins with one that has no handle: the list itself. */
@@ -56,23 +36,16 @@ export function listFilters(
   link: { index: number; name: string },
   parent: number,
 ): Filter[] {
-  let found: Filter[] = [];
+  let objects: TcObject[];
   try {
-    socket.dump(
-      {
-        what: `RTM_GETTFILTER ${link.name}`,
-        type: RTM_GETTFILTER,
-        body: (writer) => tcHeader.write(writer, { linkIndex: link.index, parent }),
-      },
-      (message) => {
-        if (message.type !== RTM_NEWTFILTER) return;
-        const object = readTcObject(message.payload);
-        found.push({ ...object, priority: object.info >>> 16, protocol: swapped(object.info & 0xffff) });
-      },
-      () => void (found = []),
-    );
+    objects = listTcObjects(socket, ["RTM_GETTFILTER", RTM_GETTFILTER], { link, parent }, RTM_NEWTFILTER);
   } catch (error) {
-    if (!isNetlinkError(error, ENOENT, EINVAL, ENODEV)) throw error;
+    if (isNetlinkError(error, ENOENT, EINVAL, ENODEV)) return [];
+    throw error;
+  }
+  const found: Filter[] = [];
+  for (const object of objects) {
+    found.push({ ...object, priority: object.info >>> 16, protocol: swapped(object.info & 0xffff) });
   }
   return found;
 }

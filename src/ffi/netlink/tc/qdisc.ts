@@ -1,10 +1,11 @@
 /** Queueing disciplines: `tc qdisc`, one request each (tc(8), linux/rtnetlink.h). */
 import { EINVAL, ENODEV, ENOENT } from "../../errno.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
-import { NLM_F_CREATE, NLM_F_ECHO, NLM_F_EXCL } from "../wire.ts";
+import { NLM_F_ECHO } from "../wire.ts";
 import { TC_H_ROOT } from "../uapi/pkt-sched.ts";
 import { RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC } from "../uapi/rtnetlink.ts";
-import { readTcObject, tcAttrs, tcHeader, type TcKind, type TcObject } from "./tc-header.ts";
+import { readTcObject, tcHeader, type TcKind, type TcObject } from "./tc-header.ts";
+import { addTcObject, delTcObject, listTcObjects } from "./tc-object.ts";
 
 export interface Qdisc {
   link: { index: number; name: string };
@@ -14,40 +15,13 @@ export interface Qdisc {
 }
 
 /** `tc qdisc add`. Fails with EEXIST when there is one that somebody put there. */
-export function addQdisc(socket: NetlinkSocket, { link, parent, handle }: Qdisc, kind: TcKind): void {
-  socket.request({
-    what: `RTM_NEWQDISC ${kind.name} on ${link.name}`,
-    type: RTM_NEWQDISC,
-    flags: NLM_F_CREATE | NLM_F_EXCL,
-    table: tcAttrs,
-    fixedBytes: tcHeader.bytes,
-    body: (writer) => {
-      tcHeader.write(writer, { linkIndex: link.index, handle, parent });
-      tcAttrs.encode(writer, { kind: kind.name, options: kind.write });
-    },
-  });
+export function addQdisc(socket: NetlinkSocket, place: Qdisc, kind: TcKind): void {
+  addTcObject(socket, ["RTM_NEWQDISC", RTM_NEWQDISC], place, kind);
 }
 
 /** `tc qdisc del`, if the one in this place has the handle and the kind; the kernel compares them. */
-export function delQdisc(
-  socket: NetlinkSocket,
-  { link, parent, handle }: Qdisc,
-  kind: string,
-): "deleted" | "absent" {
-  try {
-    socket.request({
-      what: `RTM_DELQDISC ${kind} on ${link.name}`,
-      type: RTM_DELQDISC,
-      body: (writer) => {
-        tcHeader.write(writer, { linkIndex: link.index, handle, parent });
-        tcAttrs.encode(writer, { kind });
-      },
-    });
-    return "deleted";
-  } catch (error) {
-    if (isNetlinkError(error, ENOENT, EINVAL, ENODEV)) return "absent";
-    throw error;
-  }
+export function delQdisc(socket: NetlinkSocket, place: Qdisc, kind: string): "deleted" | "absent" {
+  return delTcObject(socket, ["RTM_DELQDISC", RTM_DELQDISC], place, kind);
 }
 
 /** The one in this place of the link, whoever put it there. */
@@ -73,15 +47,11 @@ export function getQdisc(
   return found;
 }
 
+const ALL_LINKS = { index: 0, name: "dump" };
+
 /** Those of all links. */
 export function listQdiscs(socket: NetlinkSocket): TcObject[] {
-  let found: TcObject[] = [];
-  socket.dump(
-    { what: "RTM_GETQDISC dump", type: RTM_GETQDISC, body: (writer) => tcHeader.write(writer, { linkIndex: 0 }) },
-    (message) => void (message.type === RTM_NEWQDISC && found.push(readTcObject(message.payload))),
-    () => void (found = []),
-  );
-  return found;
+  return listTcObjects(socket, ["RTM_GETQDISC", RTM_GETQDISC], { link: ALL_LINKS }, RTM_NEWQDISC);
 }
 
 /**
