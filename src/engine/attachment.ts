@@ -1,7 +1,7 @@
 /**
  * One attachment while its plugin tells the story of ADD: making each resource, or only restating the list.
  */
-import { CniError, INTERNAL, TRY_AGAIN_LATER } from "../cni/error.ts";
+import { CniError, errorText, INTERNAL, TRY_AGAIN_LATER } from "../cni/error.ts";
 import type { Result } from "../cni/result.ts";
 import { delegate } from "./delegate.ts";
 import { delegationKind } from "./delegation.ts";
@@ -9,7 +9,7 @@ import type { Host } from "./host.ts";
 import { ipamKind } from "./ipam-resource.ts";
 import { type OpenLedger, openLedger } from "./ledger.ts";
 import type { Attachment, PluginConfig } from "./plugin.ts";
-import type { Resource } from "./resource.ts";
+import { leavesSomething, type Resource } from "./resource.ts";
 import type { Invocation } from "./run.ts";
 import { traced } from "./trace.ts";
 import { warn } from "../ffi/warn.ts";
@@ -47,7 +47,7 @@ export function make<Config extends PluginConfig>(
 ): Result {
   const { plugin, conf, invocation, host } = call;
   const made: { resource: AnyResource; outcome: unknown; begun: boolean }[] = [];
-  let ledger: OpenLedger | undefined;
+  let ledger: OpenLedger | undefined, left = false;
 
   function intend(resources: readonly AnyResource[]): void {
     ledger ??= openLedger({
@@ -64,24 +64,34 @@ export function make<Config extends PluginConfig>(
 
   function carryOut<Made>(resource: Resource<Made>): Made {
     const { kind, spec } = resource;
-    const outcome = traced("apply", kind, spec, () => kind.apply(spec, host));
-    made.push({ resource, outcome, begun: true });
-    return outcome;
+    try {
+      const outcome = traced("apply", kind, spec, () => kind.apply(spec, host));
+      made.push({ resource, outcome, begun: true });
+      return outcome;
+    } catch (error) {
+      if (!leavesSomething(error)) throw error;
+      stays(resource, error.leftBy);
+      throw error.cause;
+    }
   }
 
-  function undoAll(): string[] {
-    const failures: string[] = [];
-    for (const { resource: { kind, spec }, outcome, begun } of made.reverse()) {
+  function stays({ kind, spec }: AnyResource, reason: unknown): void {
+    left = true;
+    warn(`ADD failed and could not undo ${kind.describe(spec)}: ${errorText(reason)}; DEL will try again`);
+  }
+
+  function undoAll(): void {
+    for (const { resource, outcome, begun } of made.reverse()) {
       if (!begun) continue;
+      const { kind, spec } = resource;
       try {
         traced("undo", kind, spec, () => kind.undo ? kind.undo(spec, outcome, host) : kind.remove(spec, host));
       } catch (error) {
-        failures.push(`${kind.describe(spec)}: ${(error as Error).message}`);
+        stays(resource, error);
       }
     }
-    if (failures.length > 0) ledger?.keep();
+    if (left) ledger?.keep();
     else ledger?.abandon();
-    return failures;
   }
 
   const at: Attachment<Config> = {
@@ -131,8 +141,7 @@ export function make<Config extends PluginConfig>(
     }
     return result;
   } catch (error) {
-    const failures = undoAll();
-    for (const failure of failures) warn(`ADD failed and could not undo ${failure}; DEL will try again`);
+    undoAll();
     throw error;
   }
 }

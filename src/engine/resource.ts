@@ -17,7 +17,10 @@ export interface Owner {
 export interface ResourceKind<Spec, Made = void> {
   /** Stands in the ledger; never reuse a name for another specification. */
   readonly kind: string;
-  /** Makes it, or throws with nothing of it left behind. Answers what only the kernel could decide. */
+  /**
+   * Makes it, or throws with nothing of it left behind; what it takes back itself, it does by `undoAfter`. Answers what
+   * only the kernel could decide.
+   */
   apply(spec: Spec, host: Host): Made;
   /** What `apply` would have answered, as far as it is known, when the list is only being restated. */
   readonly unmade: Made;
@@ -63,4 +66,22 @@ export interface Resource<Made = void> {
 /** Makes the function that plugins call: `masquerade({ … })` for the kind `masqueradeKind`. */
 export function resource<Spec, Made>(kind: ResourceKind<Spec, Made>): (spec: Spec) => Resource<Made> {
   return (spec) => ({ kind, spec });
+}
+
+/**
+ * For an `apply` that failed and may have made something. If that cannot be taken back either, the engine hears of it
+ * and keeps the ledger, so that DEL tries again.
+ */
+export function undoAfter(cause: unknown, undo: () => void): void {
+  try {
+    undo();
+  } catch (leftBy) {
+    const message = `${(cause as Error).message}; it could not be undone: ${(leftBy as Error).message}`;
+    throw Object.assign(new Error(message, { cause }), { leftBy });
+  }
+}
+
+/** What `undoAfter` throws: `cause` made `apply` fail, `leftBy` kept what was made from being taken back. */
+export function leavesSomething(error: unknown): error is { cause: unknown; leftBy: unknown } {
+  return (error as { leftBy?: unknown }).leftBy !== undefined;
 }

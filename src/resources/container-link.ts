@@ -8,7 +8,7 @@
  * has: there, and only there, the link is born under another name and renamed.
  */
 import { CniError, INTERNAL } from "../cni/error.ts";
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { EBUSY, EEXIST, EINVAL } from "../ffi/errno.ts";
 import {
@@ -71,6 +71,8 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
     try {
       addLink(socket, request);
     } catch (error) {
+      // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
+      if (!isNetlinkError(error)) undoAfter(error, () => containerLinkKind.remove(spec, host));
       const namesake = isNetlinkError(error, EEXIST);
       if (namesake && linkIndex(container.route, ifName) !== undefined) throw taken(spec, error);
       if (!namesake || !spec.birthName) throw refused(spec, (error as Error).message, error);
@@ -140,7 +142,7 @@ function bearAndRename(spec: ContainerLinkSpec, socket: NetlinkSocket, request: 
   try {
     setLink(container, { index: linkIndex(container, name)!, name }, { ifName: spec.ifName });
   } catch (error) {
-    delLink(container, name);
+    undoAfter(error, () => delLink(container, name));
     const text = `failed to rename ${spec.type.kind} to "${spec.ifName}": ${(error as Error).message}`;
     throw new CniError(INTERNAL, text, "", { cause: error });
   }

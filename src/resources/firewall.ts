@@ -4,7 +4,7 @@
  *
  * Written by one of three backends, see firewall-backend.ts; the files in firewall/ are what each of them writes.
  */
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { attemptAll } from "./attempt-all.ts";
@@ -78,11 +78,7 @@ export const firewallKind: ResourceKind<FirewallSpec, MadeChains> = {
       applyBackend(spec, host, made);
     } catch (error) {
       // The kernel's refusal is of the whole. Else its answer was lost, or the second of two things failed.
-      if (!isNetlinkError(error)) {
-        attemptAll([() => firewallKind.undo!(spec, made, host), () => {
-          throw error;
-        }]);
-      }
+      if (!isNetlinkError(error)) undoAfter(error, () => firewallKind.undo!(spec, made, host));
       throw error;
     }
     return made;

@@ -3,7 +3,7 @@
  * comes in from a container becomes something that its ifb sends.
  */
 import { CniError, INTERNAL } from "../cni/error.ts";
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import { EEXIST } from "../ffi/errno.ts";
 import { addLink, getLink, ifbKind as ifbLink, linkIndex, setLink } from "../ffi/netlink/route/link.ts";
 import { isNetlinkError } from "../ffi/netlink/socket.ts";
@@ -27,7 +27,7 @@ export const ifbKind: ResourceKind<IfbSpec> = {
       addLink(host.route, { ifName: name, kind: ifbLink, address: parseMac(mac), mtu, txQueueLength: 0, up: true });
     } catch (error) {
       // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
-      if (!isNetlinkError(error)) ifbKind.remove(spec, host);
+      if (!isNetlinkError(error)) undoAfter(error, () => ifbKind.remove(spec, host));
       if (!isNetlinkError(error, EEXIST)) throw error;
       throw new CniError(INTERNAL, "adding link: file exists", `the host has a link named ${name}`, { cause: error });
     }

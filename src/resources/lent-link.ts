@@ -9,7 +9,7 @@
  * in the container, or `dev<index>` when that is taken; what software made ends with the namespace.
  */
 import { CniError, INTERNAL, TRY_AGAIN_LATER } from "../cni/error.ts";
-import { type Owner, resource, type ResourceKind } from "../engine/resource.ts";
+import { type Owner, resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { closeFile, identify } from "../ffi/files.ts";
 import { getLink, type Link, type LinkChange, linkIndex, listLinks, setLink } from "../ffi/netlink/route/link.ts";
@@ -58,8 +58,10 @@ export const lentLinkKind: ResourceKind<LentLinkSpec> = {
       lend(spec, spec.device!.index, host);
     } catch (error) {
       // It may be there, but under its old name: the kernel does what a request says one thing after the other.
-      const there = getLink(route, spec.index!);
-      if (there !== undefined && isOurs(there, spec)) lentLinkKind.undo!(spec, undefined, host);
+      undoAfter(error, () => {
+        const there = getLink(route, spec.index!);
+        if (there !== undefined && isOurs(there, spec)) lentLinkKind.undo!(spec, undefined, host);
+      });
       throw new CniError(INTERNAL, `failed to move link "${spec.device!.name}": ${(error as Error).message}`, "", {
         cause: error,
       });

@@ -2,7 +2,7 @@
  * Routes out of one link of the container in one routing table, kept word for word (route-image.ts). They go with the
  * link; taking them out before is for a link that stays.
  */
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import { AF_UNSPEC } from "../ffi/netlink/uapi/rtnetlink.ts";
 import { describeRoute, isSameRoute, listRoutes } from "../ffi/netlink/route/route.ts";
 import { addRouteImage, delRouteImage, readImage } from "../ffi/netlink/route/route-image.ts";
@@ -26,7 +26,7 @@ export const linkRoutesKind: ResourceKind<LinkRoutesSpec> = {
         if (addRouteImage(host.container!.route, Uint8Array.fromHex(image), spec.table) === "present") added.pop();
       }
     } catch (error) {
-      linkRoutesKind.remove({ ...spec, routes: added }, host);
+      undoAfter(error, () => linkRoutesKind.remove({ ...spec, routes: added }, host));
       throw error;
     }
   },

@@ -7,7 +7,7 @@
  * serves for what it does not say.
  */
 import { CniError, INTERNAL, INVALID_CONFIG } from "../cni/error.ts";
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { EADDRNOTAVAIL, EINVAL, ERANGE } from "../ffi/errno.ts";
 import {
@@ -58,7 +58,7 @@ export const linkSettingsKind: ResourceKind<LinkSettingsSpec, Backup> = {
     try {
       setLink(host.container!.route, { index: spec.index!, name: ifName }, changeTo(wanted));
     } catch (error) {
-      linkSettingsKind.undo!(spec, backup, host);
+      undoAfter(error, () => linkSettingsKind.undo!(spec, backup, host));
       if (!isNetlinkError(error)) throw error;
       const code = isNetlinkError(error, EINVAL, ERANGE, EADDRNOTAVAIL) ? INVALID_CONFIG : INTERNAL;
       throw new CniError(code, `failed to set ${words(wanted)} of "${ifName}": ${error.message}`, "", {
@@ -160,7 +160,7 @@ function keepBackup({ backupFile, before }: LinkSettingsSpec): Backup {
   try {
     writeAll(fd, utf8(textOf(before!)), backupFile);
   } catch (error) {
-    removeFile(backupFile);
+    undoAfter(error, () => removeFile(backupFile));
     throw error;
   } finally {
     closeFile(fd);

@@ -17,7 +17,7 @@
  * The last user of a link takes the setting back, unless somebody else had made it, and then the rule. Counters know who
  * is the last: the kernel keeps how many elements refer to them.
  */
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { from, to } from "../ffi/netlink/nftables/address-match.ts";
 import { commitUnchanged } from "../ffi/netlink/nftables/batch.ts";
@@ -164,7 +164,7 @@ export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
       }
       switchTo(spec.link, "1");
     } catch (error) {
-      localhostAccessKind.remove(spec, host);
+      undoAfter(error, () => localhostAccessKind.remove(spec, host));
       throw error;
     }
   },

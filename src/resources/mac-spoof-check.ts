@@ -18,7 +18,7 @@
  *
  * The reference plugin writes two chains a container into `table bridge nat`. They are removed here, never written.
  */
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { addBaseChain, type Chain, chainUse, delChain } from "../ffi/netlink/nftables/chain.ts";
 import { commitUnchanged } from "../ffi/netlink/nftables/batch.ts";
@@ -214,7 +214,7 @@ export const macSpoofCheckKind: ResourceKind<MacSpoofCheckSpec> = {
       if (commitUnchanged(host.netfilter, () => planApply(host.netfilter, spec))) return;
     } catch (error) {
       // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
-      if (error instanceof SyscallError) macSpoofCheckKind.remove(spec, host);
+      if (error instanceof SyscallError) undoAfter(error, () => macSpoofCheckKind.remove(spec, host));
       throw error;
     }
     throw new Error("macspoofchk needs nf_tables, which this kernel does not have");

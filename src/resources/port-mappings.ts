@@ -5,7 +5,7 @@
  * Written by one of two backends; the files in port-mappings/ are what each of them writes.
  */
 import { CniError } from "../cni/error.ts";
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import type { LinkMatch, Mark, Protocol } from "../ffi/iptables/rule.ts";
 import { isNetlinkError } from "../ffi/netlink/socket.ts";
@@ -121,7 +121,9 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
       forgetFlows(spec, host, false);
     } catch (error) {
       // The kernel's refusal is of the whole. Else its answer was lost, or it was the second of two programs that failed.
-      if (!isNetlinkError(error) && !(error instanceof CniError)) portMappingsKind.remove(spec, host);
+      if (!isNetlinkError(error) && !(error instanceof CniError)) {
+        undoAfter(error, () => portMappingsKind.remove(spec, host));
+      }
       throw error;
     }
   },

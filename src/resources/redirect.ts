@@ -1,6 +1,6 @@
 /** What comes in through a link of the host goes on to its ifb: `tc filter … u32 … action mirred egress redirect`. */
 import { CniError, INTERNAL } from "../cni/error.ts";
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { EEXIST } from "../ffi/errno.ts";
 import { type Link, linkIndex } from "../ffi/netlink/route/link.ts";
@@ -33,7 +33,7 @@ export const redirectKind: ResourceKind<RedirectSpec> = {
       addQdisc(host.route, { link, ...INGRESS }, { name: "ingress" });
     } catch (error) {
       // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
-      if (!isNetlinkError(error)) redirectKind.remove(spec, host);
+      if (!isNetlinkError(error)) undoAfter(error, () => redirectKind.remove(spec, host));
       if (!isNetlinkError(error, EEXIST)) throw error;
       throw new CniError(INTERNAL, "create ingress qdisc: file exists", `${name} has an ingress qdisc already`, {
         cause: error,
@@ -42,7 +42,7 @@ export const redirectKind: ResourceKind<RedirectSpec> = {
     try {
       send(link, to, host);
     } catch (error) {
-      delQdisc(host.route, { link, ...INGRESS }, "ingress");
+      undoAfter(error, () => delQdisc(host.route, { link, ...INGRESS }, "ingress"));
       throw error;
     }
   },

@@ -4,7 +4,7 @@
  * Its place among the rules is chosen before it is made, so that the rule that is removed is the one that was made:
  * rules outlive links, and a later link may have the address.
  */
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { familyOf } from "../ffi/netlink/route/address.ts";
 import { addRule, delRule, type ListedRule, listRules } from "../ffi/netlink/route/rule.ts";
@@ -30,7 +30,7 @@ export const sourceRuleKind: ResourceKind<SourceRuleSpec> = {
       addRule(host.container!.route, { family: familyOf(bytes), source: prefix, table, priority });
     } catch (error) {
       // Not refused: only the answer is lost.
-      if (!isNetlinkError(error)) sourceRuleKind.remove(spec, host);
+      if (!isNetlinkError(error)) undoAfter(error, () => sourceRuleKind.remove(spec, host));
       throw error;
     }
   },

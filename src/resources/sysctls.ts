@@ -4,7 +4,7 @@
  * whoever changed one since meant it.
  */
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { EACCES, EBUSY, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, ERANGE, isErrno } from "../ffi/errno.ts";
 import { identify } from "../ffi/files.ts";
@@ -32,7 +32,7 @@ export const sysctlsKind: ResourceKind<SysctlsSpec> = {
         try {
           writeSysctl(key, value);
         } catch (error) {
-          putBack({ ...spec, values: written });
+          undoAfter(error, () => putBack({ ...spec, values: written }));
           throw refused(key, value, error);
         }
       }

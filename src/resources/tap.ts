@@ -3,7 +3,7 @@
  * has it open.
  */
 import { CniError, INTERNAL } from "../cni/error.ts";
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import { getLink, type LinkChange, linkIndex, setLink } from "../ffi/netlink/route/link.ts";
 import { tunSettings } from "../ffi/netlink/route/kinds/tun.ts";
 import { addTap, type TapSettings } from "../ffi/tun.ts";
@@ -41,7 +41,7 @@ export const tapKind: ResourceKind<TapSpec> = {
       const change: LinkChange = { address: parseMac(mac), mtu, master };
       setLink(route, { index: linkIndex(route, ifName)!, name: ifName }, change);
     } catch (error) {
-      tapKind.remove(spec, host);
+      undoAfter(error, () => tapKind.remove(spec, host));
       const text = `failed to set up tap ${ifName}: ${(error as Error).message}`;
       throw new CniError(INTERNAL, text, "", { cause: error });
     }

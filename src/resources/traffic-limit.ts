@@ -3,7 +3,7 @@
  * container's link is what the container receives.
  */
 import { CniError, INTERNAL } from "../cni/error.ts";
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import { EEXIST } from "../ffi/errno.ts";
 import { linkIndex } from "../ffi/netlink/route/link.ts";
 import { isNetlinkError } from "../ffi/netlink/socket.ts";
@@ -42,7 +42,7 @@ export const trafficLimitKind: ResourceKind<TrafficLimitSpec> = {
           cause: error,
         });
       }
-      trafficLimitKind.remove(spec, host);
+      undoAfter(error, () => trafficLimitKind.remove(spec, host));
       throw error;
     }
   },

@@ -2,7 +2,7 @@
  * A veth pair with one end in the container and the other on the host, on a bridge or by itself: made in place by one
  * request, the container's end under its final name in its final namespace.
  */
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { CniError, INTERNAL } from "../cni/error.ts";
 import { EEXIST } from "../ffi/errno.ts";
@@ -51,6 +51,8 @@ export const vethKind: ResourceKind<VethSpec> = {
       });
     } catch (error) {
       if (isNetlinkError(error, EEXIST)) throw taken(spec, error);
+      // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
+      if (!isNetlinkError(error)) undoAfter(error, () => vethKind.remove(spec, host));
       throw error;
     }
     tryWriteSysctl(`net/ipv6/conf/${spec.hostName}/accept_ra`, "0");

@@ -2,7 +2,7 @@
  * Where the gateway address of a tagged network lives: a veth pair within the host, one end named after bridge and
  * VLAN, the other an untagged port of that VLAN. Shared by the network's containers; DEL leaves it.
  */
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { EEXIST } from "../ffi/errno.ts";
 import { addPortVlans, delPortVlans, listPortVlans } from "../ffi/netlink/route/bridge-vlan.ts";
@@ -45,7 +45,7 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
       // Up comes last: down, its maker died or is still at it, and doing the rest twice changes nothing.
       if (!link.up) finish(link, bridge, spec.vlan, host);
     } catch (error) {
-      if (created) removeUnused(spec, host);
+      if (created) undoAfter(error, () => removeUnused(spec, host));
       throw error;
     }
     return { name, mac: link.mac, created };

@@ -4,7 +4,7 @@
  * VRF's table. DEL gives nothing back: the link goes next.
  */
 import { CniError, INTERNAL } from "../cni/error.ts";
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import { awaitChange } from "../ffi/netlink/await-change.ts";
 import { addAddress, listAddresses } from "../ffi/netlink/route/address.ts";
 import { getLink, type Link, linkIndex, setLink } from "../ffi/netlink/route/link.ts";
@@ -47,7 +47,7 @@ export const vrfMemberKind: ResourceKind<VrfMemberSpec> = {
       giveBack(spec, table!, link, container);
       if (link.up && [IF_OPER_UP, IF_OPER_UNKNOWN].includes(link.operstate)) awaitAddresses(spec, container);
     } catch (error) {
-      vrfMemberKind.undo!(spec, undefined, host);
+      undoAfter(error, () => vrfMemberKind.undo!(spec, undefined, host));
       const text = `cmdAdd failed: could not set vrf ${vrf} as master of ${ifName}: ${(error as Error).message}`;
       throw new CniError(INTERNAL, text, "", { cause: error });
     }

@@ -2,7 +2,7 @@
  * Routes out of one link of the container that are taken out of the main table, where they would compete with those of
  * other links. DEL does not put them back: the link goes next, and until then they would compete again.
  */
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import { RT_TABLE_MAIN } from "../ffi/netlink/uapi/rtnetlink.ts";
 import { addRouteImage, delRouteImage, listRouteImages } from "../ffi/netlink/route/route-image.ts";
 import { linkRoutesKind, type LinkRoutesSpec, textOf } from "./link-routes.ts";
@@ -17,7 +17,7 @@ export const withdrawnRoutesKind: ResourceKind<WithdrawnRoutesSpec> = {
     try {
       takeOut(spec.routes, host);
     } catch (error) {
-      putBack(spec.routes, host);
+      undoAfter(error, () => putBack(spec.routes, host));
       throw error;
     }
   },

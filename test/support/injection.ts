@@ -76,15 +76,17 @@ export async function killAt(machine: Machine, bin: string, call: Call, { syscal
   return { ...run, hit: run.code === undefined && run.trace.includes("killed by SIGKILL") };
 }
 
-/** Lets the call fail with the error instead of doing it. */
+/** Lets the call fail with the error instead of doing it; `lasting`, all that follow too. */
 export async function failAt(
   machine: Machine,
   bin: string,
   call: Call,
   { syscall, nth }: Point,
   errno: string,
+  lasting = false,
 ): Promise<Injected> {
-  const inject = ["-e", `trace=${syscall}`, "-e", `inject=${syscall}:error=${errno}:when=${nth}`];
+  const when = lasting ? `${nth}+` : nth;
+  const inject = ["-e", `trace=${syscall}`, "-e", `inject=${syscall}:error=${errno}:when=${when}`];
   const run = await traced(machine, bin, call, inject);
   return { ...run, hit: run.trace.includes("(INJECTED)") };
 }
