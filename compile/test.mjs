@@ -5,7 +5,7 @@
  * Arguments are path filters and flags of `bun test`, and leave the other kernel out: `npm test -- test/ipam`.
  */
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bun, orSay, root, say, setUp } from "./setup.mjs";
@@ -15,17 +15,19 @@ process.exitCode = await orSay(async () => {
   const started = Date.now();
   const args = process.argv.slice(2);
   const directory = mkdtempSync(join(tmpdir(), "patchbay-test-"));
+  const report = join(directory, "report.xml");
   try {
-    let totals = await runTests(args, join(directory, "report.xml"));
+    let totals = await runTests(args, report);
     if (args.length === 0 && totals.skipped > 0) {
       say(`${totals.skipped} tests need what this kernel lacks; they run on Debian's, in a virtual machine`);
-      const there = await runOnOtherKernel(join(directory, "report.xml"));
+      const there = await runOnOtherKernel(report);
       totals = {
         passed: totals.passed + there.passed,
         failed: totals.failed + there.failed,
         skipped: there.skipped,
       };
     }
+    if (totals.failed > 0 && existsSync(report)) await follow(["compile/failures.ts", report]);
     say(`took ${Math.round((Date.now() - started) / 1000)} s`);
     console.log(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
     return totals.failed === 0 ? 0 : 1;

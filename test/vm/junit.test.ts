@@ -10,7 +10,7 @@ import { describe, expect, test } from "bun:test";
 describe("a <b> & \\"c\\"", () => {
   test("passes", () => {});
   describe("inner", () => test.skipIf(true)("is (skipped)", () => {}));
-  test.each([1, 2])("is %i", (n) => expect(n).toBe(1));
+  test.each([1, 2])("is %i", (n) => expect("<" + n + ">\\n").toBe("<1>\\n"));
 });
 test.todo("later");`;
 
@@ -29,7 +29,7 @@ test("names and outcomes", () => {
       { file: "a.test.ts", name: `${outer} passes`, outcome: "passed" },
       { file: "a.test.ts", name: `${outer} inner is (skipped)`, outcome: "skipped" },
       { file: "a.test.ts", name: `${outer} is 1`, outcome: "passed" },
-      { file: "a.test.ts", name: `${outer} is 2`, outcome: "failed" },
+      { file: "a.test.ts", name: `${outer} is 2`, outcome: "failed", failure: expect.stringContaining("<1>\n") },
       { file: "a.test.ts", name: "later", outcome: "skipped" },
     ]);
     const picked = run("-t", `^(${outer} is 1|${outer} is 2)$`).filter(({ outcome }) => outcome !== "skipped");

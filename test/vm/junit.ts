@@ -5,6 +5,8 @@ export interface TestCase {
   /** With the names of the describes around it, as `bun test -t` matches it. */
   name: string;
   outcome: "passed" | "failed" | "skipped";
+  /** What a failed one said. */
+  failure?: string;
 }
 
 export function readJUnit(xml: string): TestCase[] {
@@ -13,7 +15,9 @@ export function readJUnit(xml: string): TestCase[] {
     // The describes are named innermost first.
     const describes = attribute("classname").split(" > ").reverse();
     const name = [...describes, attribute("name")].filter(Boolean).join(" ");
-    return { file: attribute("file"), name, outcome: outcomeOf(content) };
+    const failure = content.match(/<(?:failure|error)\b[^>]*>([^<]*)/)?.[1];
+    const found: TestCase = { file: attribute("file"), name, outcome: outcomeOf(content) };
+    return failure === undefined ? found : { ...found, failure: unescape(failure) };
   });
 }
 
