@@ -29,11 +29,10 @@ export interface Host {
   isAloneWithShared(): boolean;
   /** The verb is over; what was opened stays open for the next one. */
   release(): void;
-  /**
-   * The specifications of this kind that the ledgers of other attachments hold: who else says that a thing is theirs,
-   * where it cannot tell itself. Reads every ledger of the host.
-   */
+  /** The specifications of this kind that the ledgers of other attachments hold. Reads every ledger of the host. */
   recordedByOthers(kind: string, owner: Owner): unknown[];
+  /** The same for a removal, of what cannot say whose it is. From now on its own ledger claims none of it. */
+  claimedByOthers(kind: string, owner: Owner): unknown[];
   close(): void;
 }
 
@@ -82,6 +81,7 @@ export function openHost(netnsPath: string, options: { mayBeGone?: boolean; allo
       if (lock !== undefined) libc.flock(lock, LOCK_UN);
     },
     recordedByOthers: (kind, owner) => require("./ledger.ts").recordedByOthers(kind, owner),
+    claimedByOthers: (kind, owner) => require("./ledger.ts").claimedByOthers(kind, owner),
     close: () => {
       for (const action of closing.splice(0).reverse()) action();
     },

@@ -2,8 +2,8 @@
  * The ledger of one attachment and plugin: what was meant to be made, written before it is made.
  *
  * One file, one JSON document a line: first the header (whose attachment it is, and the configuration ADD was called
- * with), then each resource in the order of its making. Lines are appended with one write(2); a line without its
- * newline was cut off by a crash, and what it announces was never begun.
+ * with), then each resource in the order of its making; and what DEL gives up where others may claim it too. Lines are
+ * appended with one write(2); a line without its newline was cut off by a crash, and what it announces was never begun.
  */
 import { ENOENT, isErrno } from "../ffi/errno.ts";
 import {
@@ -42,6 +42,8 @@ export interface LedgerHeader extends Owner {
 export interface LedgerEntry {
   kind: string;
   spec: unknown;
+  /** Its removal has begun, and it claims nothing any more that others claim too. */
+  givenUp?: true;
 }
 
 export interface LedgerRecord {
@@ -127,6 +129,7 @@ function parseLedger(path: string, text: string): LedgerRecord | undefined {
       const value = JSON.parse(line);
       if (typeof value.patchbay === "number") header = value;
       else if (typeof value.kind === "string") entries.push(value);
+      else if (typeof value.givenUp === "string") giveUp(entries, value.givenUp);
       else damaged = true;
     } catch {
       damaged = true;
@@ -134,6 +137,10 @@ function parseLedger(path: string, text: string): LedgerRecord | undefined {
   }
   if (header === undefined || header.patchbay !== FORMAT) return undefined;
   return { path, header, entries, damaged };
+}
+
+function giveUp(entries: LedgerEntry[], kind: string): void {
+  for (const entry of entries) if (entry.kind === kind) entry.givenUp = true;
 }
 
 function readLedgerFile(path: string, lastAttempt = false): LedgerRecord | undefined {
@@ -183,10 +190,14 @@ export function listAllLedgers(start = ""): LedgerRecord[] {
   return records;
 }
 
+function startOfName({ containerId, ifName }: Omit<Owner, "network">): string {
+  return `${containerId}@${ifName}@`.slice(0, KEPT_OF_LONG_NAMES);
+}
+
 /** The ledgers of the same interface of the same container in other networks. */
 export function listRivals({ network, containerId, ifName }: Owner): LedgerRecord[] {
   const rivals: LedgerRecord[] = [];
-  for (const record of listAllLedgers(`${containerId}@${ifName}@`.slice(0, KEPT_OF_LONG_NAMES))) {
+  for (const record of listAllLedgers(startOfName({ containerId, ifName }))) {
     const { header } = record;
     if (header.containerId === containerId && header.ifName === ifName && header.network !== network) {
       rivals.push(record);
@@ -195,14 +206,41 @@ export function listRivals({ network, containerId, ifName }: Owner): LedgerRecor
   return rivals;
 }
 
-/** What the ledgers of all attachments but this one hold of a kind. */
+/** What the ledgers of all attachments but this one hold of a kind, and have not given up. */
 export function recordedByOthers(kind: string, owner: Owner): unknown[] {
   const specs: unknown[] = [];
   for (const { header, entries } of listAllLedgers()) {
     if (isSameOwner(header, owner)) continue;
-    for (const entry of entries) if (entry.kind === kind) specs.push(entry.spec);
+    for (const entry of entries) if (entry.kind === kind && !entry.givenUp) specs.push(entry.spec);
   }
   return specs;
+}
+
+/**
+ * The same for a removal, which leaves to the others what does not say whose it is. Its own claim is given up before it
+ * looks, so that of two at once each may find none, but never both the other's.
+ */
+export function claimedByOthers(kind: string, owner: Owner): unknown[] {
+  for (const { path, header, entries } of listAllLedgers(startOfName(owner))) {
+    if (!isSameOwner(header, owner) || !entries.some((entry) => entry.kind === kind && !entry.givenUp)) continue;
+    try {
+      appendTo(path, `\n${JSON.stringify({ givenUp: kind })}\n`);
+    } catch (error) {
+      // On a full disk, say. Removing must go on.
+      warn(`ledger ${path} goes on claiming what is being removed: ${(error as Error).message}`);
+    }
+  }
+  return recordedByOthers(kind, owner);
+}
+
+function appendTo(path: string, text: string): void {
+  const fd = openExisting(path, O_WRONLY | O_APPEND | O_NOFOLLOW);
+  if (fd === undefined) return;
+  try {
+    writeAll(fd, utf8(text), path);
+  } finally {
+    closeFile(fd);
+  }
 }
 
 /**

@@ -61,7 +61,7 @@ function claimedByOthers(spec: FirewallSpec, host: Host): () => ReadonlySet<stri
   return () => {
     if (claimed !== undefined) return claimed;
     claimed = new Set();
-    for (const other of host.recordedByOthers(firewallKind.kind, spec) as FirewallSpec[]) {
+    for (const other of host.claimedByOthers(firewallKind.kind, spec) as FirewallSpec[]) {
       for (const address of other.addresses) claimed.add(address);
     }
     return claimed;

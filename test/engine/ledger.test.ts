@@ -15,7 +15,16 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { listLedgers, openLedger, readLedger, removeLedger, removing, repairing } from "../../src/engine/ledger.ts";
+import {
+  claimedByOthers,
+  listLedgers,
+  openLedger,
+  readLedger,
+  recordedByOthers,
+  removeLedger,
+  removing,
+  repairing,
+} from "../../src/engine/ledger.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -59,6 +68,31 @@ test("an abandoned ledger leaves nothing; one that goes on an earlier ADD's leav
   expect(announced()).toEqual(["first", "second"]);
   second.abandon();
   expect(announced()).toEqual(["first"]);
+});
+
+test("of two that give up what both claim, the later finds it unclaimed; an ADD after that claims it again", () => {
+  const add = (who: typeof header, name: string) => {
+    const ledger = openLedger(who);
+    ledger.intend([thing(name), { kind: { kind: "other" }, spec: {} }]);
+    ledger.finish();
+  };
+  const long = { ...header, network: "net2", containerId: "c".repeat(220) };
+  add(header, "a");
+  add(long, "b");
+  expect(claimedByOthers("thing", header)).toEqual([{ name: "b" }]);
+  expect(claimedByOthers("thing", long)).toEqual([]);
+  expect(claimedByOthers("thing", header)).toEqual([]);
+  expect(recordedByOthers("other", header)).toEqual([{}]);
+  const before = readFileSync(path());
+  add(header, "again");
+  expect(recordedByOthers("thing", long)).toEqual([{ name: "again" }]);
+  writeFileSync(path(), before);
+  expect(announced()).toEqual(["a", undefined]);
+  expect(readLedger(owner, "bridge")!.damaged).toBe(false);
+  // What it would write to is gone, as at the second of two DELs.
+  removeLedger(owner, "bridge");
+  expect(claimedByOthers("thing", header)).toEqual([]);
+  expect(readdirSync(directory)).toEqual(["net2"]);
 });
 
 test("finish() tells that DEL took the ledger away meanwhile", () => {

@@ -3,10 +3,11 @@
  * refused. Packets are in firewall-packets.test.ts.
  */
 import { expect, test } from "bun:test";
+import { lateWith } from "../support/injection.ts";
 import { legacyPath } from "../support/legacy-iptables.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
-import { GO_PLUGINS } from "../support/plugins.ts";
+import { GO_PLUGINS, patchbayPlugins } from "../support/plugins.ts";
 import { drive } from "../support/resources.ts";
 
 /** `c1` has the addresses that end in 1. */
@@ -133,6 +134,37 @@ test("iptables: rules that were saved and restored have no owner any more, and t
   await net.del(c2);
   expect(await rulesOf(machine, 2)).toBe(0);
 });
+
+for (
+  const { name, env } of [{ name: "restored", env: undefined }, {
+    name: "in the older tables",
+    env: backends[1]!.env,
+  }]
+) {
+  test(`iptables, ${name}: two DELs at once do not leave the rules to each other`, async () => {
+    await using machine = await openMachine();
+    const [c1, c2, c3] = [await machine.container(), await machine.container(), await machine.container()];
+    const net = network(machine, { ...conf, backend: "iptables" }, undefined, { own, env });
+    await net.add(c1);
+    await net.add(c2, { conf: own(c1) });
+    await net.add(c3);
+    if (env === undefined) {
+      await machine.sh("iptables-save > /run/s; iptables -F; iptables -X; iptables-restore < /run/s");
+    }
+    // Each has looked whose the rules are before the other's ledger is gone.
+    const ends = await Promise.all([c1, c2].map((container) => {
+      const whole = { name: "net", ...conf, backend: "iptables", ...own(c1) };
+      return lateWith(
+        machine,
+        patchbayPlugins(),
+        { plugin: "firewall", command: "DEL", container, conf: whole, env },
+        "unlink",
+      );
+    }));
+    expect(ends).toMatchObject([{ code: 0, hit: true }, { code: 0, hit: true }]);
+    expect([await rulesOf(machine, 1), await rulesOf(machine, 3)]).toEqual([0, 4]);
+  });
+}
 
 /** What the release beside us writes for everybody with a policy, in the words of later ones. */
 const inLaterWords = (line: string) =>

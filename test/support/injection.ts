@@ -29,9 +29,9 @@ export interface Injected {
   trace: string;
 }
 
-const LIMIT_MS = 30_000;
+const LIMIT_MS = 30_000, LATE_US = 2_000_000;
 
-/** Runs the call under strace with the given arguments; see `killAt`, `failAt` and `pointsOf`. */
+/** Runs the call under strace with the given arguments; see `killAt`, `failAt`, `lateWith` and `pointsOf`. */
 async function traced(machine: Machine, bin: string, call: Call, strace: string[]): Promise<Omit<Injected, "hit">> {
   const environment = Object.entries(environmentOf(bin, call)).map(([name, value]) => `${name}=${value}`);
   const plugin = machine.start(["env", "-i", ...environment, join(bin, call.plugin)]);
@@ -89,6 +89,13 @@ export async function failAt(
   const inject = ["-e", `trace=${syscall}`, "-e", `inject=${syscall}:error=${errno}:when=${when}`];
   const run = await traced(machine, bin, call, inject);
   return { ...run, hit: run.trace.includes("(INJECTED)") };
+}
+
+/** Lets every one of these calls wait before it is done, so that what another process does comes before it. */
+export async function lateWith(machine: Machine, bin: string, call: Call, syscall: string): Promise<Injected> {
+  const inject = ["-e", `trace=${syscall}`, "-e", `inject=${syscall}:delay_enter=${LATE_US}`];
+  const run = await traced(machine, bin, call, inject);
+  return { ...run, hit: run.trace.includes("(DELAYED)") };
 }
 
 /** Every system call the main thread makes, in order, and the line strace wrote for it. */
