@@ -2,7 +2,7 @@
  * Calls on the system's message bus: as much of D-Bus as asking one service for something takes (D-Bus specification
  * 0.42, "Message Protocol", "Authentication Protocol"). Arguments are strings, answers a string, a truth value or none.
  */
-import { ECONNREFUSED, ENOENT, EPIPE, ETIMEDOUT, SyscallError } from "./errno.ts";
+import { EAGAIN, ECONNREFUSED, ENOENT, EPIPE, SyscallError } from "./errno.ts";
 import { closeFile, writeAll } from "./files.ts";
 import { bind, check, lastErrno, libc, retrying, utf8 } from "./libc.ts";
 
@@ -31,8 +31,9 @@ export type Answer = string | boolean | undefined;
 
 const AF_UNIX = 1, SOCK_STREAM = 1, SOCK_CLOEXEC = 0o2000000;
 const DEFAULT_ADDRESS = "unix:path=/var/run/dbus/system_bus_socket";
+const SOL_SOCKET = 1, SO_SNDTIMEO = 21;
 /** What D-Bus libraries wait for an answer. */
-const TIMEOUT_MS = 25_000;
+const PATIENCE_MS = 25_000;
 const MESSAGE_LIMIT_BYTES = 1024 * 1024;
 const METHOD_CALL = 1, METHOD_RETURN = 2, ERROR = 3;
 const PATH = 1, INTERFACE = 2, MEMBER = 3, ERROR_NAME = 4, REPLY_SERIAL = 5, DESTINATION = 6, SIGNATURE = 8;
@@ -45,11 +46,11 @@ export const nameHasOwner: Method = {
   member: "NameHasOwner",
 };
 
-/** Undefined where there is no bus. */
-export function openSystemBus(): Bus | undefined {
-  const fd = connect(process.env.DBUS_SYSTEM_BUS_ADDRESS || DEFAULT_ADDRESS);
+/** Undefined where there is no bus. From its opening to its last answer nobody waits longer than `patienceMs`. */
+export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
+  const fd = connect(process.env.DBUS_SYSTEM_BUS_ADDRESS || DEFAULT_ADDRESS, patienceMs);
   if (fd === undefined) return undefined;
-  const incoming = new Incoming(fd);
+  const incoming = new Incoming(fd, patienceMs);
   let serial = 0;
   try {
     // All at once, as the bus allows: who we are, and the greeting that it wants first.
@@ -77,18 +78,30 @@ export function openSystemBus(): Bus | undefined {
   }
 }
 
-function connect(addresses: string): number | undefined {
+function noAnswer(patienceMs: number): Error {
+  return new Error(`D-Bus: no answer within ${patienceMs / 1000} s`);
+}
+
+function connect(addresses: string, patienceMs: number): number | undefined {
   for (const address of addresses.split(";")) {
     const target = socketAddress(address);
     if (target === undefined) continue;
     const fd = check("socket AF_UNIX", libc.socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    limitSending(fd, patienceMs);
     const { connect } = bind({ connect: { args: ["i32", "ptr", "u32"], returns: "i32" } });
     if (connect(fd, target, target.length) === 0) return fd;
     const errno = lastErrno();
     closeFile(fd);
+    if (errno === EAGAIN) throw noAnswer(patienceMs);
     if (errno !== ENOENT && errno !== ECONNREFUSED) throw new SyscallError("connect", errno, address);
   }
   return undefined;
+}
+
+/** Connecting waits, too, for a bus that does not take up what it is called for. */
+function limitSending(fd: number, patienceMs: number): void {
+  const timeval = new BigInt64Array([BigInt(Math.floor(patienceMs / 1000)), BigInt((patienceMs % 1000) * 1000)]);
+  check("setsockopt SO_SNDTIMEO", libc.setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, timeval, 16));
 }
 
 /** struct sockaddr_un of `unix:path=…` or `unix:abstract=…`; undefined for other ways to a bus. */
@@ -213,8 +226,11 @@ function decode(bytes: Uint8Array): Decoded {
 /** What comes from the bus, a line or a message at a time. */
 class Incoming {
   private bytes = new Uint8Array(0);
+  private readonly deadline: number;
 
-  constructor(private readonly fd: number) {}
+  constructor(private readonly fd: number, private readonly patienceMs: number) {
+    this.deadline = Date.now() + patienceMs;
+  }
 
   line(): string {
     const end = () => this.bytes.indexOf(0x0a);
@@ -243,8 +259,8 @@ class Incoming {
     const pollfd = new Uint8Array(8), view = new DataView(pollfd.buffer);
     view.setInt32(0, this.fd, true);
     view.setInt16(4, POLLIN, true);
-    const ready = retrying("poll", () => libc.poll(pollfd, 1, TIMEOUT_MS));
-    if (ready === 0) throw new SyscallError("read", ETIMEDOUT, "D-Bus");
+    const ready = retrying("poll", () => libc.poll(pollfd, 1, Math.max(0, this.deadline - Date.now())));
+    if (ready === 0) throw noAnswer(this.patienceMs);
     const chunk = new Uint8Array(4096);
     const count = retrying("read", () => Number(libc.read(this.fd, chunk, chunk.length)), "D-Bus");
     if (count === 0) throw new SyscallError("read", EPIPE, "D-Bus");

@@ -28,13 +28,13 @@ function choose(configured: string): ChosenFirewall {
   if (configured === "iptables" || configured === "firewalld" || configured === "nftables") {
     return { backend: configured, why: "configured" };
   }
-  if (firewalld().isFirewalldRunning()) return { backend: "firewalld", why: "firewalld runs" };
-  return { backend: "iptables", why: "firewalld does not run" };
+  const why = firewalld().whyNotRunning();
+  return why === undefined ? { backend: "firewalld", why: "firewalld runs" } : { backend: "iptables", why };
 }
 
 /** Why the backend cannot work on this host, or undefined. */
 export function obstacleTo(backend: FirewallBackend, host: Host): string | undefined {
-  if (backend === "firewalld") return firewalld().isFirewalldRunning() ? undefined : "firewalld does not run";
+  if (backend === "firewalld") return firewalld().whyNotRunning();
   if (backend === "iptables" && isLegacyHost()) return undefined;
   const socket = netfilterOf(host);
   return socket !== undefined && hasNfTables(socket) ? undefined : "this kernel does not have nf_tables";

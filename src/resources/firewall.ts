@@ -93,7 +93,7 @@ export const firewallKind: ResourceKind<FirewallSpec, MadeChains> = {
     const { backend, restated } = spec, claimed = claimedByOthers(spec, host), socket = netfilterOf(host);
     const steps: (() => void)[] = [];
     if (backend === "iptables" || restated) steps.push(() => iptables().remove(socket, spec, claimed));
-    if (backend === "firewalld" || (restated && firewalld().isFirewalldRunning())) {
+    if (backend === "firewalld" || (restated && firewalld().whyNotRunning() === undefined)) {
       steps.push(() => firewalld().remove(spec, claimed));
     }
     if (backend === "nftables" || restated) steps.push(() => socket && nftables().remove(socket, spec));

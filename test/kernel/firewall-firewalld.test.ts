@@ -1,8 +1,10 @@
 /** firewall by firewalld: a real message bus, and a service on it that keeps what it is told. */
 import { expect, test } from "bun:test";
-import { startBus, startFirewalld } from "../support/firewalld.ts";
+import { lateWith } from "../support/injection.ts";
+import { startBus, startFirewalld, startHungBus } from "../support/firewalld.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
+import { patchbayPlugins } from "../support/plugins.ts";
 
 function own({ name, netnsPath }: Container) {
   const last = name.slice(1);
@@ -81,6 +83,43 @@ test("DEL works when firewalld or the bus is gone, and so does what went with th
   }
   await net.del(c2);
   expect(await machine.sh("find /run/patchbay -type f")).toBe("");
+});
+
+test("a bus that does not answer is like none, and keeps nobody long", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  const why = "firewalld counts as not running: D-Bus: no answer within 3 s";
+  const net = open(machine);
+  {
+    await using _bus = await startHungBus(machine, "silent");
+    const { code, stderr } = await net.call("ADD", container, { env: { PATCHBAY_TRACE: "1" } });
+    expect([code, stderr.split(`patchbay: ${why}\n`).length - 1]).toEqual([0, 1]);
+    expect(stderr).toContain(`"note":"firewall backend","backend":"iptables","why":"${why}"`);
+    expect(await machine.sh("iptables-save")).toContain("-s 10.20.0.1/32 -j ACCEPT");
+    // Restated: what firewalld may have nobody can tell.
+    await machine.sh("rm -r /run/patchbay");
+    await net.del(container);
+    expect(await machine.sh("iptables-save")).not.toContain("10.20.0.1");
+  }
+  await using _bus = await startHungBus(machine, "full");
+  const status = await open(machine, { backend: "firewalld" }).call("STATUS", undefined);
+  expect(status.json).toMatchObject({ code: 50, msg: `firewall by firewalld: ${why}` });
+});
+
+test("two DELs at once, of containers with one address, do not leave it to each other", async () => {
+  await using machine = await openMachine();
+  const [c1, c2] = [await machine.container(), await machine.container()];
+  await using _bus = await startBus(machine);
+  await using firewalld = await startFirewalld(machine);
+  const net = open(machine);
+  await net.add(c1);
+  await net.add(c2, { conf: own(c1) });
+  const ends = await Promise.all([c1, c2].map((container) => {
+    const conf = { cniVersion: "1.1.0", name: "net", type: "firewall", ...own(c1) };
+    return lateWith(machine, patchbayPlugins(), { plugin: "firewall", command: "DEL", container, conf }, "unlink");
+  }));
+  expect(ends).toMatchObject([{ code: 0, hit: true }, { code: 0, hit: true }]);
+  expect(firewalld.sources()).toEqual([]);
 });
 
 test("an ingress policy is kept by iptables beside firewalld", async () => {

@@ -26,6 +26,20 @@ export async function startBus(machine: Machine): Promise<AsyncDisposable> {
   };
 }
 
+/** A bus that does not answer: those who call it wait, or, when it is full, those who connect. */
+export async function startHungBus(machine: Machine, state: "silent" | "full"): Promise<AsyncDisposable> {
+  await machine.sh("mkdir -p /run/dbus; rm -f /run/dbus/system_bus_socket");
+  const bus = machine.start([process.execPath, resolve(import.meta.dir, "hung-bus.ts"), state]);
+  const { value } = await bus.stdout.getReader().read();
+  if (value === undefined) throw new Error(await bus.stderr.text());
+  return {
+    async [Symbol.asyncDispose]() {
+      await bus.stdin.end();
+      await bus.exited;
+    },
+  };
+}
+
 export interface Firewalld extends AsyncDisposable {
   /** `[source, zone]` of all it was told, after its last change. */
   sources(): [string, string][];

@@ -9,19 +9,32 @@ import type { FirewallSpec } from "../firewall.ts";
 
 const SERVICE = "org.fedoraproject.FirewallD1";
 
-/** A bus that does not let us ask is as good as none. */
-export function isFirewalldRunning(): boolean {
+/** For the question whether firewalld runs: the bus itself answers it, and where nothing is configured all calls ask. */
+const QUESTION_PATIENCE_MS = 3000;
+
+let answered: { reason: string | undefined } | undefined;
+
+/** Undefined when firewalld runs, or why it counts as not running. Asked once a process. */
+export function whyNotRunning(): string | undefined {
+  answered ??= { reason: askWhyNotRunning() };
+  return answered.reason;
+}
+
+/** A bus that does not let us ask, or does not answer, is as good as none. */
+function askWhyNotRunning(): string | undefined {
   try {
-    return withBus((bus) => bus.call(nameHasOwner, [SERVICE]) === true) ?? false;
+    const runs = withBus((bus) => bus.call(nameHasOwner, [SERVICE]) === true, QUESTION_PATIENCE_MS);
+    return runs ? undefined : "firewalld does not run";
   } catch (error) {
-    warn(`firewalld counts as not running: ${(error as Error).message}`);
-    return false;
+    const reason = `firewalld counts as not running: ${(error as Error).message}`;
+    warn(reason);
+    return reason;
   }
 }
 
 /** Undefined where there is no bus. */
-function withBus<T>(work: (bus: Bus) => T): T | undefined {
-  const bus = openSystemBus();
+function withBus<T>(work: (bus: Bus) => T, patienceMs?: number): T | undefined {
+  const bus = openSystemBus(patienceMs);
   if (bus === undefined) return undefined;
   try {
     return work(bus);
