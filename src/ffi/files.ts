@@ -2,7 +2,7 @@
  * Small state files: opened by descriptor, never through a symbolic link, with the modes given here whatever
  * the umask adds. Not for the user's own files, which may well be links: `readTextFile` follows those.
  */
-import { EEXIST, EINTR, ENOENT, SyscallError } from "./errno.ts";
+import { EEXIST, EINTR, ENAMETOOLONG, ENOENT, SyscallError } from "./errno.ts";
 import { bind, check, cString, fromUtf8, lastErrno, libc, retrying, utf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
 
@@ -25,14 +25,17 @@ export function openFile(path: string, flags: number, mode = 0o600): number {
   return retrying("open", () => libc.open(cPath, flags | O_CLOEXEC, mode), path);
 }
 
-/** Like `openFile`, but undefined when there is no such file: an exception would cost ten times the call. */
+/**
+ * Like `openFile`, but undefined when there is no such file: an exception would cost ten times the call. Where the name
+ * is longer than names are, there is none.
+ */
 export function openExisting(path: string, flags: number): number | undefined {
   const cPath = cString(path);
   for (;;) {
     const fd = libc.open(cPath, flags | O_CLOEXEC, 0);
     if (fd >= 0) return fd;
     const errno = lastErrno();
-    if (errno === ENOENT) return undefined;
+    if (errno === ENOENT || errno === ENAMETOOLONG) return undefined;
     if (errno !== EINTR) throw new SyscallError("open", errno, path);
   }
 }
@@ -109,7 +112,7 @@ export function makeDirectories(path: string, mode = 0o700): void {
 export function removeFile(path: string): boolean {
   if (libc.unlink(cString(path)) === 0) return true;
   const errno = lastErrno();
-  if (errno === ENOENT || errno === 20) return false;
+  if (errno === ENOENT || errno === ENAMETOOLONG || errno === 20) return false;
   throw new SyscallError("unlink", errno, path);
 }
 

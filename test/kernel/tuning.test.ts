@@ -106,6 +106,16 @@ test("the file goes without namespace, link, prevResult or ledger; the link is p
   }
 });
 
+test("an id that is too long for a file name: ADD fails, and leaves nothing for DEL to fail at", async () => {
+  await using machine = await openMachine();
+  const { container, prevResult } = await pair(machine);
+  const net = network(machine, { type: "tuning", ...SETTINGS, prevResult }), containerId = "a".repeat(250);
+  const before = await settings(machine, container);
+  expect((await net.call("ADD", container, { containerId })).json.msg).toMatch(/file name too long$/);
+  await net.del(container, { containerId });
+  expect(await settings(machine, container)).toEqual(before);
+});
+
 test("another link by the name, and a sysctl that somebody changed since, are left alone", async () => {
   await using machine = await openMachine();
   const { container, prevResult } = await pair(machine);
