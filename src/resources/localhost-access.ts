@@ -15,7 +15,7 @@
  *     }
  *
  * The last user of a link takes the setting back, unless somebody else had made it, and then the rule. Counters know who
- * is the last: the kernel keeps how many elements refer to them.
+ * is the last: the kernel keeps how many elements refer to them. When somebody flushed the table the ledgers know.
  */
 import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
@@ -55,6 +55,8 @@ export interface LocalhostAccessSpec {
   ifName: string;
   /** Of the host; "" when it is not known. */
   link: string;
+  /** Somebody else had made the setting before ADD. */
+  wasSet?: true;
   /** Told again from the configuration: ADD may have been another program's, which guards nothing. */
   restated?: true;
 }
@@ -102,7 +104,7 @@ function planApply(socket: NetlinkSocket, spec: LocalhostAccessSpec, lost = fals
   const messages = isNew ? frame() : [];
   if (isNew || counterUse(socket, table, link) === undefined) {
     // Better to take back too much than to leave it behind without the rule.
-    const before = !lost && readSysctl(setting(link)) === "1" ? FOUND : SET;
+    const before = !lost && spec.wasSet && readSysctl(setting(link)) === "1" ? FOUND : SET;
     messages.push(
       createCounter(table, link),
       createElement(links, { key: linkKey(link), comment: before, counter: link }),
@@ -149,6 +151,33 @@ function removeUsers(socket: NetlinkSocket, find: () => Uint8Array[]): void {
   });
 }
 
+/**
+ * Of a table that somebody flushed nothing is left to go by: then the last one whose ledger has the link takes the
+ * setting back.
+ */
+function takeBackWhatIsLost(socket: NetlinkSocket, spec: LocalhostAccessSpec, host: Host): void {
+  const { link, wasSet, restated } = spec;
+  if (link === "" || wasSet || restated || counterUse(socket, table, link) !== undefined) return;
+  if (readSysctl(setting(link)) !== "1" || isUsedByOthers(spec, host)) return;
+  switchTo(link, "0");
+  if (counterUse(socket, table, link) !== undefined) switchTo(link, "1");
+}
+
+function isUsedByOthers({ link, ...owner }: LocalhostAccessSpec, host: Host): boolean {
+  for (const other of host.recordedByOthers(localhostAccessKind.kind, owner) as LocalhostAccessSpec[]) {
+    if (other.link === link && !other.wasSet) return true;
+  }
+  return false;
+}
+
+/** Asked before ADD: whether somebody else has made the setting. The link's element is there before the setting is. */
+export function isSetByOthers(spec: LocalhostAccessSpec, host: Host): boolean {
+  const socket = netfilterOf(host), key = linkKey(spec.link);
+  const noted = socket && getElement(socket, links, key)?.comment;
+  if (noted !== undefined) return noted === FOUND;
+  return readSysctl(setting(spec.link)) === "1" && !isUsedByOthers(spec, host);
+}
+
 function switchTo(link: string, value: string): void {
   const present = readSysctl(setting(link));
   if (present !== undefined && present !== value) writeSysctl(setting(link), value);
@@ -187,7 +216,9 @@ export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
   },
   remove(spec, host) {
     const socket = netfilterOf(host);
-    if (socket !== undefined) removeUsers(socket, () => [ownerKey(spec)]);
+    if (socket === undefined) return;
+    removeUsers(socket, () => [ownerKey(spec)]);
+    takeBackWhatIsLost(socket, spec, host);
   },
   repair(spec, host) {
     if (localhostAccessKind.verify(spec, host).length === 0) return;

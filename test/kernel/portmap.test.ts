@@ -1,6 +1,7 @@
 /** portmap by its verbs: what is written, refused, found and left, for each backend and beside the reference plugin. */
 import { expect, test } from "bun:test";
 import { chainName } from "../../src/resources/port-mappings/iptables.ts";
+import { legacyPath } from "../support/legacy-iptables.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { GO_PLUGINS, PATCHBAY } from "../support/plugins.ts";
@@ -233,6 +234,86 @@ for (const backend of backends) {
   });
 }
 
+test("nftables: a container has a port through the first of its networks that asks for it", async () => {
+  await using machine = await openHost();
+  const [one, two] = [await machine.container(), await machine.container()];
+  const first = portmap(machine, { backend: "nftables" });
+  const second = portmap(machine, { backend: "nftables", name: "other" });
+  const range = Array.from({ length: 20 }, (_, index) => tcp(9000 + index, 9000 + index));
+  const ports = mapped(tcp(8080), ...range);
+  const again = { ifName: "eth1", conf: { ...ports.conf, prevResult: attachedTo("br0", one, "21", "eth1") } };
+  await first.add(one, ports);
+  const before = await inMaps(machine);
+  await second.add(one, again);
+  expect(await inMaps(machine)).toEqual(before);
+  await second.check(one, again);
+  // Another port of it is another mapping, and so is one of a container whose id begins like its own.
+  for (const [container, change] of [[one, { containerId: "ctr-c1" }], [two, { containerId: "ctr-c" }]] as const) {
+    const prevResult = attachedTo("br0", container, "22", "eth2");
+    const conf = { ...mapped(tcp(8080, container === one ? 81 : 80)).conf, prevResult };
+    const { json } = await second.call("ADD", container, { ...change, ifName: "eth2", conf });
+    expect(json.msg).toMatch(/^host port 8080\/tcp is taken by container ctr-c1, interface eth0 of network net$/);
+  }
+  await first.del(one, ports);
+  expect(await inMaps(machine)).toEqual([]);
+  const { json } = await second.call("CHECK", one, again);
+  expect(json.msg).toMatch(/host port 8080\/tcp .* is missing/);
+  expect((await machine.run([PATCHBAY, "repair", "other", "ctr-c1"])).code).toBe(0);
+  await second.check(one, again);
+  expect(await inMaps(machine)).toContain("tcp . 8080 → 10.21.0.11 . 80 (c1)");
+  await second.del(one, again);
+  expect(await machine.sh("nft list ruleset")).toBe("");
+});
+
+test("nftables: mappings that the container has no address for make nothing", async () => {
+  await using machine = await openHost();
+  const container = await machine.container();
+  const { ips, ...rest } = attachedTo("br0", container);
+  const only = mapped(tcp(8080, 80, { hostIP: "fd20::1" }));
+  const conf = { ...only.conf, prevResult: { ...rest, ips: ips.slice(0, 1) } };
+  const net = portmap(machine, { backend: "nftables" });
+  await net.add(container, { conf });
+  expect(await machine.sh("nft list ruleset; cat /proc/sys/net/ipv4/conf/br0/route_localnet")).toBe("0\n");
+  await net.check(container, { conf });
+  await net.del(container, { conf });
+});
+
+test("route_localnet is taken back when somebody flushed what guards it, and only if it is ours", async () => {
+  await using machine = await openHost();
+  const [one, two] = [await machine.container(), await machine.container()];
+  const net = portmap(machine, { backend: "nftables" }), file = "/proc/sys/net/ipv4/conf/br0/route_localnet";
+  const [first, second] = [mapped(tcp(8080)), mapped(tcp(8081))];
+  const route = () => machine.sh(`cat ${file}; nft list ruleset`);
+  await net.add(one, first);
+  await machine.sh("nft flush ruleset");
+  await net.del(one, first);
+  expect(await route()).toBe("0\n");
+  await net.add(one, first);
+  await net.add(two, second);
+  await machine.sh("nft flush ruleset");
+  await net.del(one, first);
+  expect(await route()).toBe("1\n");
+  await net.del(two, second);
+  expect(await route()).toBe("0\n");
+  for (const last of [two, one]) {
+    await net.add(one, first);
+    await machine.sh("nft flush ruleset");
+    await net.add(two, second);
+    await net.del(last === one ? two : one, last === one ? second : first);
+    // What the other one had was flushed, too.
+    expect(await route()).toMatch(last === one ? /^0/ : /^1/);
+    await net.del(last, last === one ? first : second);
+    expect(await route()).toBe("0\n");
+  }
+  await machine.sh(`echo 1 > ${file}`);
+  await net.add(one, first);
+  await machine.sh("nft flush ruleset");
+  await net.add(two, second);
+  await net.del(one, first);
+  await net.del(two, second);
+  expect(await route()).toBe("1\n");
+});
+
 test("the reference plugin removes what we made with the iptables backend", async () => {
   await using machine = await openHost();
   const [one, two] = [await machine.container(), await machine.container()];
@@ -313,6 +394,19 @@ test("STATUS names what is missing", async () => {
   await machine.sh("iptables -t nat -N KUBE-MARK-MASQ; ip6tables -t nat -N KUBE-MARK-MASQ");
   expect(await status(external)).toBe("");
   await portmap(machine, external).add(container, mapped(tcp(80)));
+});
+
+test("older tables: a chain of others that one family lacks is missed before anything is made", async () => {
+  await using machine = await openHost();
+  const container = await machine.container();
+  await machine.sh("iptables-legacy -t nat -N EXTERNAL");
+  const saved = () =>
+    machine.sh("iptables-legacy-save; ip6tables-legacy-save").then((text) => text.replace(/^#.*\n/gm, ""));
+  const before = await saved(), env = { PATH: legacyPath() };
+  const net = portmap(machine, { externalSetMarkChain: "EXTERNAL" });
+  const { json } = await net.call("ADD", container, { ...mapped(tcp(8080)), env });
+  expect(json.msg).toBe('externalSetMarkChain "EXTERNAL" is not in the table nat of ip6tables');
+  expect(await saved()).toBe(before);
 });
 
 const wrong: [name: string, conf: Record<string, unknown>, message: RegExp][] = [

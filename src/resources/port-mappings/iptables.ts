@@ -145,8 +145,12 @@ function familiesOf(spec: PortMappingsSpec): Family[] {
 
 /** Answers false when the kernel has no nf_tables. */
 export function apply(host: NetfilterHost, spec: PortMappingsSpec): boolean {
+  const families = familiesOf(spec), external = spec.masquerade && spec.setMarkChain;
+  // In every family before one is changed: in the older form they are changed one after the other.
+  const lacking = external ? lacksChain(host, external, families) : undefined;
+  if (lacking !== undefined) throw missingChain(external!, lacking);
   try {
-    return changeTable(host, "nat", familiesOf(spec), (table) => {
+    return changeTable(host, "nat", families, (table) => {
       addShared(table, spec);
       addOwn(table, spec);
     });
@@ -161,8 +165,6 @@ export function apply(host: NetfilterHost, spec: PortMappingsSpec): boolean {
 }
 
 function addShared(table: TableChange, spec: PortMappingsSpec): void {
-  const external = spec.masquerade && spec.setMarkChain;
-  if (external && !table.hasChain(external)) throw missingChain(external, table.family);
   const shared = sharedOf(spec), fresh: string[] = [];
   for (const chain of shared.length > 2 ? [DNAT, SETMARK, MASQ] : [DNAT]) {
     if (table.hasChain(chain)) continue;
@@ -176,7 +178,7 @@ function addShared(table: TableChange, spec: PortMappingsSpec): void {
   }
 }
 
-export function missingChain(chain: string, family: Family): CniError {
+function missingChain(chain: string, family: Family): CniError {
   const tool = family === 4 ? "iptables" : "ip6tables";
   return new CniError(INTERNAL, `externalSetMarkChain "${chain}" is not in the table nat of ${tool}`);
 }
@@ -269,8 +271,8 @@ export function sweep(
   });
 }
 
-/** The first family of the address in which the chain of others is missing, for STATUS. */
-export function lacksChain(host: NetfilterHost, chain: string): Family | undefined {
-  for (const family of [4, 6] as const) if (!readTable(host, "nat", family).hasChain(chain)) return family;
+/** The first of the families in which the chain of others is missing. */
+export function lacksChain(host: NetfilterHost, chain: string, families: readonly Family[]): Family | undefined {
+  for (const family of families) if (!readTable(host, "nat", family).hasChain(chain)) return family;
   return undefined;
 }

@@ -62,7 +62,7 @@ import { delTable, tableUse } from "../../ffi/netlink/nftables/table.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { formatAddress } from "../../net/address.ts";
 import type { Owner } from "../../engine/resource.ts";
-import { ownerComment, ownerIn, ownerKey, ownerText } from "../owner-comment.ts";
+import { isOfContainer, ownerComment, ownerIn, ownerKey, ownerText } from "../owner-comment.ts";
 import { addressOf, type PortMappingsSpec } from "../port-mappings.ts";
 import {
   inScope,
@@ -145,7 +145,7 @@ export function apply(socket: NetlinkSocket, spec: PortMappingsSpec): boolean {
 function planApply(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] {
   const comment = ownerComment(spec), owner = ownerKey(spec);
   const isNew = tableUse(socket, table) === undefined;
-  const messages: NftMessage[] = isNew ? [...frame(), createChain(mapped), ...lookupRules()] : [];
+  const messages: NftMessage[] = [];
   let isAgain = false;
   for (const family of families) {
     if (addressOf(spec, family) === undefined) continue;
@@ -159,13 +159,14 @@ function planApply(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] 
       }
       messages.push(createElement(mapOf(owners), { key: owner, comment, counter: scope.name }));
     } else {
-      messages.push(...planElements(new Contents(socket, places.length > MANY), places, comment));
+      messages.push(...planElements(new Contents(socket, places.length > MANY), places, spec));
       if (getElement(socket, mapOf(owners), owner) === undefined) {
         messages.push(createElement(mapOf(owners), { key: owner, comment, counter: scope.name }));
       } else isAgain = true;
     }
     for (const source of sourcesOf(spec, family)) messages.push(...planSource(socket, source, spec, comment, isNew));
   }
+  if (isNew && messages.length > 0) return [...frame(), createChain(mapped), ...lookupRules(), ...messages];
   return isAgain ? [...messages, ...planRules(socket, spec)] : messages;
 }
 
@@ -174,7 +175,8 @@ function lookupRules(): NftMessage[] {
 }
 
 /** Throws where a port is somebody else's; what was ours before makes room. */
-function planElements(contents: Contents, places: Place[], comment: string): NftMessage[] {
+function planElements(contents: Contents, places: Place[], spec: PortMappingsSpec): NftMessage[] {
+  const comment = ownerComment(spec);
   const deletions: NftMessage[] = [], creations: NftMessage[] = [], replaced = new Set<Element>();
   for (const place of places) {
     const { map, key, keyEnd, data } = place;
@@ -182,7 +184,11 @@ function planElements(contents: Contents, places: Place[], comment: string): Nft
     let isThere = false;
     for (const where of [map, other]) {
       for (const found of contents.overlapping(where, place)) {
-        if (found.comment !== comment) throw taken(place, found);
+        if (found.comment !== comment) {
+          if (!leadsToContainer(place, found, where, spec)) throw taken(place, found);
+          isThere = true;
+          continue;
+        }
         isThere = where === map && isSame(found.key, key) && isSame(found.data, data) &&
           (keyEnd === undefined || isSame(found.keyEnd, keyEnd));
         if (isThere || replaced.has(found)) continue;
@@ -193,6 +199,20 @@ function planElements(contents: Contents, places: Place[], comment: string): Nft
     if (!isThere) creations.push(createElement(mapOf(map), { key, keyEnd, data, comment }));
   }
   return [...deletions, ...creations];
+}
+
+/**
+ * Runtimes ask every network of a container for the same ports. The first has them; the others are content when it is
+ * the same mapping, whichever of the container's addresses it leads to.
+ */
+function leadsToContainer(place: Place, found: Element, where: string, { containerId }: PortMappingsSpec): boolean {
+  const { map, key, keyEnd, data } = place, size = isV6Map(map) ? 16 : 4;
+  return where === map && isSame(found.key, key) && (keyEnd === undefined || isSame(found.keyEnd, keyEnd)) &&
+    isOfContainer(found.comment, containerId) && isSame(found.data!.subarray(size), data.subarray(size));
+}
+
+function isV6Map(map: string): boolean {
+  return map.endsWith("ipv6") || map.includes("ipv6_");
 }
 
 /** The address may still be somebody's who is gone. */
@@ -246,7 +266,7 @@ function planRules(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] 
 /** A port of the host is somebody else's. */
 function taken({ map, key, mapping }: Place, holder: Element): CniError {
   const { protocol, hostIp } = mapping, at = hostIp === undefined ? "" : `${hostIp}:`;
-  const size = map.endsWith("ipv6") || map.includes("ipv6_") ? 16 : 4, data = holder.data!;
+  const size = isV6Map(map) ? 16 : 4, data = holder.data!;
   const port = Math.max(portOf(key), portOf(holder.key)), address = formatAddress(data.subarray(0, size));
   const behind = data.length > size ? data[size]! << 8 | data[size + 1]! : port;
   return new CniError(
@@ -370,17 +390,17 @@ export function sweep(socket: NetlinkSocket, network: string, isValid: (owner: O
 export function verify(socket: NetlinkSocket, spec: PortMappingsSpec): string[] {
   const comment = ownerComment(spec), differences: string[] = [], of = `of table inet ${table.name}`;
   const missing = (what: string) => differences.push(`${what} ${of} is missing or altered`);
-  for (const chain of [prerouting, output]) {
-    if (!hasRule(socket, chain, lookup)) missing(`the rule in chain ${chain.name}`);
-  }
+  let isUsed = false;
   for (const family of families) {
     const address = addressOf(spec, family);
     if (address === undefined) continue;
     const scope = scopeOf(spec, family), places = placesOf(spec, family, scope);
     if (places.length === 0) continue;
+    isUsed = true;
     const contents = new Contents(socket, places.length > MANY);
-    for (const { map, key, data, mapping } of places) {
-      const found = contents.at(map, key);
+    for (const place of places) {
+      const { map, key, data, mapping } = place, found = contents.at(map, key);
+      if (found !== undefined && leadsToContainer(place, found, map, spec) && found.comment !== comment) continue;
       const what = `host port ${mapping.hostPort}/${mapping.protocol} (map ${map} ${of})`;
       if (found === undefined) differences.push(`${what} is missing`);
       else if (found.comment !== comment) differences.push(`${what} belongs to ${ownerText(found.comment)}`);
@@ -393,6 +413,9 @@ export function verify(socket: NetlinkSocket, spec: PortMappingsSpec): string[] 
       }
       if (!hasRule(socket, postrouting, sourceRule(source))) missing(`the rule for map ${source.name}`);
     }
+  }
+  for (const chain of isUsed ? [prerouting, output] : []) {
+    if (!hasRule(socket, chain, lookup)) missing(`the rule in chain ${chain.name}`);
   }
   return differences;
 }

@@ -10,7 +10,7 @@ export function obstacleTo(
 ): string | undefined {
   const obstacle = obstacleToRules(backend, host);
   if (obstacle !== undefined || !setMarkChain) return obstacle;
-  const family = lacksChain(host, setMarkChain);
+  const family = lacksChain(host, setMarkChain, [4, 6]);
   if (family === undefined) return undefined;
   return `externalSetMarkChain "${setMarkChain}" is not in the table nat of ${
     family === 4 ? "iptables" : "ip6tables"

@@ -66,12 +66,7 @@ function add(at: Attachment<PortmapConf>): Result {
       conditions,
       restated: restating || undefined,
     }));
-    const inside = addresses.find((address) => parsePrefix(address)!.bytes.length === 4);
-    if (at.mayHave(masquerade !== undefined && inside !== undefined)) {
-      const { localhostAccess } = require("../../../resources/localhost-access.ts");
-      const link = inside === undefined ? "" : linkTowards(at, inside);
-      resources.push(localhostAccess({ ...owner, link, restated: restating || undefined }));
-    }
+    if (at.mayHave(masquerade !== undefined)) resources.push(...accessFromLocalhost(at, addresses, mappings));
   }
   at.applyAll(resources);
   return prevResult ?? { cniVersion: conf.cniVersion };
@@ -196,6 +191,29 @@ function conditionsOf({ conditionsV4 = [], conditionsV6 = [] }: PortmapConf): Po
     4: conditionsV4.length === 0 ? undefined : readConditions("conditionsV4", conditionsV4),
     6: conditionsV6.length === 0 ? undefined : readConditions("conditionsV6", conditionsV6),
   };
+}
+
+/** For mappings that 127.0.0.1 of the host can use. */
+function accessFromLocalhost(
+  at: Attachment<PortmapConf>,
+  addresses: readonly string[],
+  mappings: readonly PortMapping[],
+): Resource<unknown>[] {
+  const inside = addresses.find((address) => parsePrefix(address)!.bytes.length === 4);
+  if (!at.mayHave(inside !== undefined && mappings.some(isForLocalhost))) return [];
+  const { isSetByOthers, localhostAccess }: typeof import("../../../resources/localhost-access.ts") = require(
+    "../../../resources/localhost-access.ts",
+  );
+  const link = inside === undefined ? "" : linkTowards(at, inside);
+  const spec = { network: at.network, containerId: at.containerId, ifName: at.ifName, link };
+  if (at.restating) return [localhostAccess({ ...spec, restated: true })];
+  return [localhostAccess({ ...spec, wasSet: isSetByOthers(spec, at.host) || undefined })];
+}
+
+function isForLocalhost({ hostIp }: PortMapping): boolean {
+  if (hostIp === undefined || hostIp === "0.0.0.0") return true;
+  const bytes = parseAddress(hostIp)!;
+  return bytes.length === 4 && bytes[0] === 127;
 }
 
 /** The host's link that packets to the container leave by. */
