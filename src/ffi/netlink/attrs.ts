@@ -12,6 +12,8 @@ export interface Codec<T> {
   readonly nested?: boolean;
   /** The table inside a nest, for naming attributes from an offset. */
   readonly table?: AnyTable;
+  /** The same for a nest that has none. */
+  nameAt?(payload: Uint8Array, offset: number): string | undefined;
   write(writer: Writer, value: T): void;
   read(payload: Uint8Array): T;
 }
@@ -144,8 +146,8 @@ export function attributeAt(table: AnyTable, bytes: Uint8Array, offset: number):
     const end = at + 4 + payload.length;
     if (offset >= at && offset < end) {
       const key = Object.keys(table.rows).find((name) => table.rows[name].type === type) ?? `attribute ${type}`;
-      const inner = table.rows[key]?.codec.table;
-      const deeper = inner && offset > at ? attributeAt(inner, payload, offset - at - 4) : undefined;
+      const { table: inner, nameAt = inner && attributeAt.bind(null, inner) } = table.rows[key]?.codec ?? {};
+      const deeper = offset > at ? nameAt?.(payload, offset - at - 4) : undefined;
       found = deeper === undefined ? key : `${key}.${deeper}`;
     }
     at = (end + 3) & ~3;

@@ -84,10 +84,10 @@ export interface NetlinkSocket {
   /** Asks for all objects; `onReply` may be called again from the start when the kernel had to interrupt. */
   dump(request: Request, onReply: (message: Message) => void, onRestart?: () => void): void;
   /**
-   * Sends a netfilter batch: the first message opens it, the last closes it, and the one before that asks for an ACK.
-   * `next` gives each message its sequence number. Answers what the kernel refused, in order; nothing when it did all.
+   * Sends a netfilter batch, which its first message opens. `next` gives each message its sequence number, and `write`
+   * answers that of the one that asks for an ACK. Answers what the kernel refused, in order; nothing when it did all.
    */
-  transact(what: string, write: (writer: Writer, next: () => number) => void): BatchError[];
+  transact(what: string, write: (writer: Writer, next: () => number) => number): BatchError[];
   /** Joins a multicast group. Needs a socket of its own: see `openNetlink`. */
   join(group: number): void;
   /** Waits for one datagram of notifications; false when none came in time. */
@@ -246,8 +246,7 @@ export function openNetlink(protocol: number): NetlinkSocket {
     transact(what, write) {
       const first = sequence + 1;
       writer.reset();
-      write(writer, () => ++sequence);
-      const last = sequence - first, acknowledged = last - 1;
+      const acknowledged = write(writer, () => ++sequence) - first, last = sequence - first;
       if (writer.length > SEND_BYTES) raiseSendBuffer(fd, writer.length);
       send(what);
       const errors: BatchError[] = [];

@@ -21,9 +21,11 @@ import {
   NFT_MSG_DELSETELEM,
   NFT_MSG_DELTABLE,
   NFT_MSG_GETGEN,
+  NFT_MSG_NEWTABLE,
   NFTA_GEN_ID,
 } from "../uapi/nf-tables.ts";
 import { get, HEADER_BYTES, messageType, type NftMessage, writeBody } from "./message.ts";
+import { newAndDormant } from "./table.ts";
 
 const ERESTART = 85;
 
@@ -39,6 +41,25 @@ const generationAttrs = attrTable("NFTA_GEN", { id: u32be(NFTA_GEN_ID) });
 /** Sends the messages as one transaction. Throws what the kernel said about the first it refused. */
 export function commit(socket: NetlinkSocket, messages: readonly NftMessage[], generation?: number): void {
   if (messages.length === 0) return;
+  transact(socket, messages, { generation });
+  if (messages.some(({ type }) => DELETIONS.includes(type))) socket.closesSlowly = true;
+}
+
+/**
+ * Lets the kernel check the messages and do nothing: a transaction without its end is taken back, which is how
+ * `nft --check` works. Tables are to be made asleep, so that no packet meets their chains meanwhile. Throws as `commit`.
+ */
+export function rehearse(socket: NetlinkSocket, messages: readonly NftMessage[]): void {
+  const asleep: NftMessage[] = [];
+  for (const message of messages) asleep.push(message.type === NFT_MSG_NEWTABLE ? newAndDormant(message) : message);
+  transact(socket, asleep, { endless: true });
+}
+
+function transact(
+  socket: NetlinkSocket,
+  messages: readonly NftMessage[],
+  { generation, endless }: { generation?: number; endless?: true },
+): void {
   let sent: { writer: Writer; starts: number[] } | undefined;
   const errors = socket.transact(`${messages[0]!.what} and ${messages.length - 1} more`, (writer, next) => {
     const starts: number[] = [];
@@ -48,23 +69,23 @@ export function commit(socket: NetlinkSocket, messages: readonly NftMessage[], g
       if (type === NFNL_MSG_BATCH_BEGIN) batchAttrs.encode(writer, { generation });
       writer.finish();
     };
+    let number = 0;
     fence(NFNL_MSG_BATCH_BEGIN);
     messages.forEach((message, index) => {
       starts.push(writer.length);
       // The kernel acknowledges none on its own, and the end of the batch not at all before Linux 6.10.
       const ack = index === messages.length - 1 ? NLM_F_ACK : 0;
-      writer.start(messageType(message.type), NLM_F_REQUEST | message.flags | ack, next());
+      number = next();
+      writer.start(messageType(message.type), NLM_F_REQUEST | message.flags | ack, number);
       writeBody(writer, message);
       writer.finish();
     });
-    fence(NFNL_MSG_BATCH_END);
+    if (!endless) fence(NFNL_MSG_BATCH_END);
     sent = { writer, starts };
+    return number;
   });
   const [first] = errors;
-  if (first === undefined) {
-    if (messages.some(({ type }) => DELETIONS.includes(type))) socket.closesSlowly = true;
-    return;
-  }
+  if (first === undefined) return;
   const { index, errno, text, offset } = first;
   const message = messages[index - 1];
   // About the beginning of the batch the kernel says what is wrong with all of it.

@@ -1,11 +1,13 @@
 /** Tables: `nft add table`, `nft delete table` (linux/netfilter/nf_tables.h, enum nft_table_attributes). */
 import { attrTable, binary, text, u32be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
-import { NLM_F_CREATE } from "../wire.ts";
+import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
 import {
   NFT_MSG_DELTABLE,
   NFT_MSG_GETTABLE,
   NFT_MSG_NEWTABLE,
+  NFT_TABLE_F_DORMANT,
+  NFTA_TABLE_FLAGS,
   NFTA_TABLE_NAME,
   NFTA_TABLE_USE,
   NFTA_TABLE_USERDATA,
@@ -20,6 +22,7 @@ export interface Table {
 
 const tableAttrs = attrTable("NFTA_TABLE", {
   name: text(NFTA_TABLE_NAME),
+  flags: u32be(NFTA_TABLE_FLAGS),
   use: u32be(NFTA_TABLE_USE),
   userdata: binary(NFTA_TABLE_USERDATA),
 });
@@ -44,6 +47,15 @@ function message(verb: string, type: number, table: Table, values: object = {}):
 /** `add table`; one that exists is left as it is. Kernels before 5.10 drop the comment. */
 export function addTable(table: Table, text?: string): NftMessage {
   return message("add", NFT_MSG_NEWTABLE, table, text === undefined ? {} : { userdata: comment(text) });
+}
+
+/** The same as `create table`, with chains that no packet goes through. */
+export function newAndDormant(added: NftMessage): NftMessage {
+  return {
+    ...added,
+    flags: added.flags | NLM_F_EXCL,
+    values: { ...added.values, flags: NFT_TABLE_F_DORMANT },
+  };
 }
 
 /** `delete table`, with everything in it. */

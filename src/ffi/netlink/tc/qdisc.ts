@@ -1,8 +1,7 @@
 /** Queueing disciplines: `tc qdisc`, one request each (tc(8), linux/rtnetlink.h). */
-import { EINVAL, ENODEV, ENOENT } from "../../errno.ts";
+import { ENODEV, ENOENT } from "../../errno.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { NLM_F_ECHO } from "../wire.ts";
-import { TC_H_ROOT } from "../uapi/pkt-sched.ts";
 import { RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC } from "../uapi/rtnetlink.ts";
 import { readTcObject, tcHeader, type TcKind, type TcObject } from "./tc-header.ts";
 import { addTcObject, delTcObject, listTcObjects } from "./tc-object.ts";
@@ -52,19 +51,4 @@ const ALL_LINKS = { index: 0, name: "dump" };
 /** Those of all links. */
 export function listQdiscs(socket: NetlinkSocket): TcObject[] {
   return listTcObjects(socket, ["RTM_GETQDISC", RTM_GETQDISC], { link: ALL_LINKS }, RTM_NEWQDISC);
-}
-
-/**
- * Whether the kernel knows the kind, asked by a request that no kind accepts. It answers ENOENT for a name it does not
- * know. For kinds that cannot be without options, as tbf and htb.
- */
-export function knowsQdisc(socket: NetlinkSocket, kind: string): boolean {
-  try {
-    addQdisc(socket, { link: { index: 1, name: "lo" }, parent: TC_H_ROOT, handle: 0 }, { name: kind });
-  } catch (error) {
-    if (isNetlinkError(error, EINVAL)) return true;
-    if (isNetlinkError(error, ENOENT)) return false;
-    throw error;
-  }
-  throw new Error(`a ${kind} without options was made on lo`);
 }

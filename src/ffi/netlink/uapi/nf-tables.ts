@@ -47,8 +47,10 @@ export const NFT_MSG_NEWOBJ = 18;
 export const NFT_MSG_GETOBJ = 19;
 export const NFT_MSG_DELOBJ = 20;
 
-// enum nft_table_attributes
+// enum nft_table_attributes, nft_table_flags
 export const NFTA_TABLE_NAME = 1;
+export const NFTA_TABLE_FLAGS = 2;
+export const NFT_TABLE_F_DORMANT = 1;
 export const NFTA_TABLE_USE = 3;
 export const NFTA_TABLE_USERDATA = 6;
 

@@ -29,6 +29,7 @@ export const RTM_GETTCLASS = 42;
 export const RTM_NEWTFILTER = 44;
 export const RTM_DELTFILTER = 45;
 export const RTM_GETTFILTER = 46;
+export const RTM_NEWACTION = 48;
 
 export const RTNLGRP_LINK = 1;
 export const RTNLGRP_IPV6_IFADDR = 9;
@@ -74,6 +75,9 @@ export const RTNH_F_ONLINK = 4;
 // attributes of queueing disciplines, classes and filters
 export const TCA_KIND = 1;
 export const TCA_OPTIONS = 2;
+export const TCA_STAB = 8;
+// attributes of a list of actions
+export const TCA_ACT_TAB = 1;
 
 // linux/neighbour.h
 export const NDA_DST = 1;

@@ -134,13 +134,15 @@ function warnOfSmallBursts({ ingress, egress }: Limits, { mtu }: Link): void {
   }
 }
 
+/** Its filters, by u32, cannot be asked for without making something. */
 function status(conf: BandwidthConf, { route }: Host): void {
   const { knowsLinkKind } = require("../../../ffi/netlink/route/known-kind.ts");
-  const { knowsQdisc } = require("../../../ffi/netlink/tc/qdisc.ts");
+  const { knowsAction, knowsQdisc } = require("../../../ffi/netlink/tc/known-kind.ts");
   const lacking: string[] = [];
   if (!knowsLinkKind(route, "ifb")) lacking.push("ifb links");
-  for (const kind of ["tbf", ...limitsOf(conf).subnets === undefined ? [] : ["htb"]]) {
+  for (const kind of ["tbf", "ingress", ...limitsOf(conf).subnets === undefined ? [] : ["htb"]]) {
     if (!knowsQdisc(route, kind)) lacking.push(`the queueing discipline ${kind}`);
   }
+  if (!knowsAction(route, "mirred")) lacking.push("the action mirred");
   if (lacking.length > 0) throw new CniError(PLUGIN_NOT_AVAILABLE, `this kernel lacks ${lacking.join(" and ")}`);
 }

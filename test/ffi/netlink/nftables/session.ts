@@ -3,9 +3,10 @@
  * large, and prints what came of them as one JSON document.
  */
 import { NETLINK_NETFILTER, NetlinkError, openNetlink } from "../../../../src/ffi/netlink/socket.ts";
-import { commit, commitUnchanged } from "../../../../src/ffi/netlink/nftables/batch.ts";
+import { commit, commitUnchanged, rehearse } from "../../../../src/ffi/netlink/nftables/batch.ts";
 import { addBaseChain, chainUse, createChain, delChain } from "../../../../src/ffi/netlink/nftables/chain.ts";
 import { counter } from "../../../../src/ffi/netlink/nftables/expr/counter.ts";
+import type { Expression } from "../../../../src/ffi/netlink/nftables/expr/expression.ts";
 import { accept, jump } from "../../../../src/ffi/netlink/nftables/expr/immediate.ts";
 import { counterUse, createCounter, delCounter } from "../../../../src/ffi/netlink/nftables/object.ts";
 import {
@@ -111,6 +112,19 @@ commitUnchanged(socket, () => {
 report.looks = looks;
 report.tooLate = told(() => commit(socket, [createElement(map, element(5))], 1));
 report.notMade = getElement(socket, map, key(5)) ?? null;
+
+const stage = { table: { family: 1, name: "stage" }, name: "c" };
+const play = (last: Expression) => [
+  addTable(stage.table),
+  addBaseChain(stage, { type: "nat", hook: 4, priority: 100 }),
+  addRule(stage, [counter, counter, last]),
+];
+report.rehearsed = [
+  told(() => rehearse(socket, play(accept))),
+  told(() => rehearse(socket, play({ ...accept, name: "nonesuch" }))),
+  told(() => rehearse(socket, [addTable(table)])),
+];
+report.notPlayed = tableUse(socket, stage.table) ?? null;
 
 // More than a socket takes by default (208 KiB), and more refusals than it keeps.
 const many = Array.from({ length: 6000 }, (_, index) => createElement(map, element(100 + index)));

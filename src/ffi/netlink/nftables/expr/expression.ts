@@ -36,17 +36,28 @@ export const expressionList: Codec<(Expression | FoundExpression)[]> = {
   },
   read(payload) {
     const list: FoundExpression[] = [];
-    eachAttribute(payload, (_type, element) => {
-      const found = { name: "", data: new Uint8Array(0) };
-      eachAttribute(element, (type, bytes) => {
-        if (type === NFTA_EXPR_NAME) found.name = new TextDecoder().decode(bytes.subarray(0, -1));
-        if (type === NFTA_EXPR_DATA) found.data = bytes.slice();
-      });
-      list.push(found);
-    });
+    eachAttribute(payload, (_type, element) => void list.push(readExpression(element)));
     return list;
   },
+  nameAt(payload, offset) {
+    let at = 0, name: string | undefined;
+    eachAttribute(payload, (_type, element) => {
+      const end = at + 4 + element.length;
+      if (offset >= at && offset < end) name = readExpression(element).name;
+      at = (end + 3) & ~3;
+    });
+    return name;
+  },
 };
+
+function readExpression(element: Uint8Array): FoundExpression {
+  const found = { name: "", data: new Uint8Array(0) };
+  eachAttribute(element, (type, bytes) => {
+    if (type === NFTA_EXPR_NAME) found.name = new TextDecoder().decode(bytes.subarray(0, -1));
+    if (type === NFTA_EXPR_DATA) found.data = bytes.slice();
+  });
+  return found;
+}
 
 /**
  * Whether the kernel's rule is the one we would write. The kernel adds attributes of its own, which do not count, nor

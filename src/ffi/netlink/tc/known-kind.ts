@@ -1,0 +1,60 @@
+/**
+ * Whether the kernel has a queueing discipline or an action, asked without making one: it looks for the kind, and loads
+ * its module, before it refuses the rest of the request. Filters cannot be asked for so: where there is no queueing
+ * discipline to put it on, the kernel refuses a filter of any kind.
+ */
+import { EEXIST, EINVAL, ENOENT } from "../../errno.ts";
+import { attrTable, custom, list, text } from "../attrs.ts";
+import { isNetlinkError, type NetlinkSocket, type Request } from "../socket.ts";
+import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
+import { TCA_ACT_KIND } from "../uapi/pkt-cls.ts";
+import { TC_H_INGRESS, TC_H_ROOT } from "../uapi/pkt-sched.ts";
+import { RTM_NEWACTION, RTM_NEWQDISC, TCA_ACT_TAB, TCA_KIND, TCA_STAB } from "../uapi/rtnetlink.ts";
+import { tcHandle, tcHeader } from "./tc-header.ts";
+
+const qdiscAttrs = attrTable("TCA", {
+  kind: text(TCA_KIND),
+  /** A table of sizes with nothing in it, which no kernel accepts. */
+  noSizes: custom<true>(TCA_STAB, { nested: true, write: () => {}, read: () => true }),
+});
+
+const actionsAttrs = attrTable("TCA_ROOT", {
+  actions: list(TCA_ACT_TAB, 1, attrTable("TCA_ACT", { kind: text(TCA_ACT_KIND) })),
+});
+
+export function knowsQdisc(socket: NetlinkSocket, kind: string): boolean {
+  const ingress = kind === "ingress";
+  const place = ingress ? { parent: TC_H_INGRESS, handle: tcHandle(0xffff) } : { parent: TC_H_ROOT };
+  return isRefusedForTheRest(socket, {
+    what: `RTM_NEWQDISC ${kind} on lo`,
+    type: RTM_NEWQDISC,
+    body(writer) {
+      tcHeader.write(writer, { linkIndex: 1, ...place });
+      qdiscAttrs.encode(writer, { kind, noSizes: true });
+    },
+  });
+}
+
+/** For actions that cannot be without options, as mirred. */
+export function knowsAction(socket: NetlinkSocket, kind: string): boolean {
+  return isRefusedForTheRest(socket, {
+    what: `RTM_NEWACTION ${kind}`,
+    type: RTM_NEWACTION,
+    body(writer) {
+      writer.u8(0).u8(0).u16(0); // struct tcamsg: family u8, pads u8 u16
+      actionsAttrs.encode(writer, { actions: [{ kind }] });
+    },
+  });
+}
+
+function isRefusedForTheRest(socket: NetlinkSocket, request: Request): boolean {
+  try {
+    socket.request({ ...request, flags: NLM_F_CREATE | NLM_F_EXCL });
+  } catch (error) {
+    // EEXIST: lo has one.
+    if (isNetlinkError(error, EINVAL, EEXIST)) return true;
+    if (isNetlinkError(error, ENOENT)) return false;
+    throw error;
+  }
+  throw new Error(`${request.what}: the kernel did what cannot be done`);
+}
