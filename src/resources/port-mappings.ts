@@ -99,7 +99,7 @@ export function hostAddress({ hostIp }: PortMapping): Uint8Array | undefined {
 /** Flows that still go where the port led before would go on to do so. */
 function forgetFlows(spec: PortMappingsSpec, host: Host, isLeaving: boolean): void {
   for (const { protocol } of spec.mappings) {
-    if (protocol === "udp") return require("./port-mappings/flows.ts").forgetFlows(host, spec, isLeaving);
+    if (protocol !== "tcp") return require("./port-mappings/flows.ts").forgetFlows(host, spec, isLeaving);
   }
 }
 

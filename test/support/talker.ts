@@ -1,52 +1,71 @@
 /**
- * The program behind traffic.ts, run inside a namespace: `serve tcp|udp` prints its port and serves until its stdin
- * ends; `ask tcp|udp ADDRESS PORT [SOURCE-PORT]` prints the answer, or fails after a second.
+ * The program behind traffic.ts, run inside a namespace. `serve PROTOCOLS PORT` prints its port, the kernel's choice for
+ * 0, and serves until its stdin ends. `ask QUESTIONS` asks all at once, and prints the answers, with null for what
+ * has none after a second; both are JSON.
  */
-export {};
-const [mode, protocol, hostname, port, sourcePort] = process.argv.slice(2) as [
-  string,
-  string,
-  string,
-  string,
-  string,
-];
+import { askSctp, serveSctp } from "./sctp.ts";
+import type { Question } from "./traffic.ts";
+
+const PATIENCE_MS = 1000;
+const [mode, what, wantedPort] = process.argv.slice(2) as [string, string, string];
 const plain = (address: string) => address.replace(/^::ffff:/, "");
+const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
 if (mode === "serve") {
-  const served = protocol === "udp"
-    ? await Bun.udpSocket({
-      hostname: "::",
-      socket: { data: (socket, _bytes, from, address) => void socket.send(plain(address), from, address) },
-    })
-    : Bun.listen({
-      hostname: "::",
-      port: 0,
-      socket: { data() {}, open: (socket) => void socket.end(plain(socket.remoteAddress)) },
-    });
-  console.log(served.port);
+  console.log(await serve(what.split(","), Number(wantedPort)));
   for await (const _ of Bun.stdin.stream()) { /* until it ends */ }
   process.exit(0);
 } else {
-  setTimeout(() => process.exit(1), 1000);
-  const answer = (bytes: Uint8Array) => {
-    process.stdout.write(new TextDecoder().decode(bytes));
+  const questions = JSON.parse(what) as Question[];
+  const answers: (string | null)[] = questions.map(() => null);
+  const open = new Set(questions.keys());
+  const finish = () => {
+    process.stdout.write(JSON.stringify(answers));
     process.exit(0);
   };
-  if (protocol === "udp") {
-    const any = hostname.includes(":") ? "::" : "0.0.0.0";
-    const socket = await Bun.udpSocket({
-      hostname: any,
-      port: Number(sourcePort),
-      socket: { data: (_socket, bytes) => answer(bytes) },
-    });
-    socket.send("who am I?", Number(port), hostname);
-  } else {
-    const failed = () => process.exit(1);
-    Bun.connect({
-      hostname,
-      port: Number(port),
-      socket: { data: (_socket, bytes) => answer(bytes), connectError: failed },
+  setTimeout(finish, PATIENCE_MS);
+  questions.forEach((question, index) =>
+    ask(question, (answer) => {
+      if (!open.delete(index)) return;
+      answers[index] = answer ?? null;
+      if (open.size === 0) finish();
     })
-      .catch(failed);
+  );
+}
+
+/** All protocols on one port. */
+async function serve(protocols: string[], wanted: number): Promise<number> {
+  let port = wanted;
+  if (protocols.includes("tcp")) {
+    const socket = {
+      data() {},
+      open: (socket: Bun.Socket<undefined>) => void socket.end(plain(socket.remoteAddress)),
+    };
+    port = Bun.listen({ hostname: "::", port, socket }).port;
   }
+  if (protocols.includes("udp")) {
+    const socket = await Bun.udpSocket({
+      hostname: "::",
+      port,
+      socket: { data: (socket, _bytes, from, address) => void socket.send(plain(address), from, address) },
+    });
+    port = socket.port;
+  }
+  if (protocols.includes("sctp")) serveSctp(port, (address) => address);
+  return port;
+}
+
+/** Tells the answer, or undefined when there will be none. One that comes from elsewhere is no answer. */
+function ask({ protocol, address, port, sourcePort = 0 }: Question, tell: (answer?: string) => void): void {
+  if (protocol === "sctp") return askSctp(address, port, sourcePort, tell);
+  if (protocol === "tcp") {
+    const socket = { data: (_socket: unknown, bytes: Uint8Array) => tell(text(bytes)), connectError: () => tell() };
+    return void Bun.connect({ hostname: address, port, socket }).catch(() => tell());
+  }
+  const received = (_socket: unknown, bytes: Uint8Array, from: number, sender: string) => {
+    if (from === port && plain(sender) === address) tell(text(bytes));
+  };
+  const hostname = address.includes(":") ? "::" : "0.0.0.0";
+  Bun.udpSocket({ hostname, port: sourcePort, socket: { data: received, error: () => tell() } })
+    .then((socket) => void socket.send("who am I?", port, address)).catch(() => tell());
 }

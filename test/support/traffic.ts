@@ -11,24 +11,61 @@ export async function ping(machine: Machine, from: Container | undefined, addres
   return (await machine.run(["ping", "-n", "-c", "1", "-W", "1", address], { in: from })).code === 0;
 }
 
-export interface Server extends AsyncDisposable {
-  readonly port: number;
-  /** The address the server saw, or undefined when no answer came. Another port may lead to it. `sourcePort` is UDP's. */
-  ask(from: Container | undefined, address: string, port?: number, sourcePort?: number): Promise<string | undefined>;
+const allProtocols = ["tcp", "udp", "sctp"] as const;
+type Protocol = typeof allProtocols[number];
+
+/** Of the talker. */
+export interface Question {
+  protocol: Protocol;
+  address: string;
+  port: number;
+  /** Of UDP and SCTP. */
+  sourcePort?: number;
 }
 
-export async function serve(machine: Machine, on: Container | undefined, protocol: "tcp" | "udp"): Promise<Server> {
+export interface Server extends AsyncDisposable {
+  readonly port: number;
+  /** The address the server saw, or undefined when no answer came. Another port may lead to it. */
+  ask(from: Container | undefined, address: string, port?: number, sourcePort?: number): Promise<string | undefined>;
+  /** The same of several places at once. Where protocols have different answers, each one's is told. */
+  askAll(from: Container | undefined, places: readonly Place[]): Promise<(string | undefined)[]>;
+}
+
+/** An address and a port; without one the server's. */
+export type Place = readonly [address: string, port?: number];
+
+export async function serve(
+  machine: Machine,
+  on: Container | undefined,
+  protocol: Protocol | "all",
+  wantedPort = 0,
+): Promise<Server> {
+  const protocols = protocol === "all" ? allProtocols : [protocol];
   const enter = on === undefined ? [] : ["nsenter", `--net=${on.netnsPath}`];
-  const process = machine.start([...enter, ...TALKER, "serve", protocol]);
+  const process = machine.start([...enter, ...TALKER, "serve", protocols.join(), String(wantedPort)]);
   const { value } = await process.stdout.getReader().read();
   const printed = new TextDecoder().decode(value).trim();
   if (printed === "") throw new Error(`no server: ${await process.stderr.text()}`);
+  const ownPort = Number(printed);
+
+  async function askAll(from: Container | undefined, places: readonly Place[], sourcePort?: number) {
+    const questions = places.flatMap(([address, port = ownPort]) =>
+      protocols.map((protocol): Question => ({ protocol, address, port, sourcePort }))
+    );
+    const { code, stdout, stderr } = await machine.run([...TALKER, "ask", JSON.stringify(questions)], { in: from });
+    if (code !== 0) throw new Error(`the talker failed: ${stderr}`);
+    const answers = JSON.parse(stdout) as (string | null)[];
+    return places.map((_, index) => {
+      const own = answers.slice(index * protocols.length, (index + 1) * protocols.length);
+      if (own.every((answer) => answer === own[0])) return own[0] ?? undefined;
+      return own.map((answer, which) => `${protocols[which]}: ${answer ?? "nothing"}`).join(", ");
+    });
+  }
   return {
-    port: Number(printed),
-    async ask(from, address, port = Number(printed), sourcePort = 0) {
-      const question = ["ask", protocol, address, String(port), String(sourcePort)];
-      const { code, stdout } = await machine.run([...TALKER, ...question], { in: from });
-      return code === 0 ? stdout : undefined;
+    port: ownPort,
+    askAll: (from, places) => askAll(from, places),
+    async ask(from, address, port, sourcePort) {
+      return (await askAll(from, [[address, port]], sourcePort))[0];
     },
     async [Symbol.asyncDispose]() {
       await process.stdin.end();

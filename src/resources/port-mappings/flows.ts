@@ -1,9 +1,11 @@
 /**
- * UDP flows that connection tracking remembers. A client that keeps sending keeps its entry, and with it the destination
- * from before: after ADD the mapping would not be looked up, after DEL packets would still go to the container's address.
+ * Flows that connection tracking remembers. A client that keeps sending from one port keeps its entry, and with it the
+ * destination from before: after ADD the mapping would not be looked up, after DEL packets would still go to the
+ * container's address. Clients of UDP do so, and many of SCTP; who opens a TCP connection takes another port.
  *
- * On ADD every flow to the mapped ports is forgotten, whoever answered it, as by the reference plugin; on DEL those that
- * the container answered. A mapping or two are looked for by the kernel; for many, all flows are listed.
+ * On ADD every UDP flow to the mapped ports is forgotten, whoever answered it, as by the reference plugin, and every SCTP
+ * association that is not established; on DEL those that the container answered. A mapping or two are looked for by the
+ * kernel; for many, all flows are listed.
  */
 import { protocolNumbers } from "../../ffi/iptables/rule.ts";
 import {
@@ -27,17 +29,22 @@ export function forgetFlows(host: Host, spec: PortMappingsSpec, isLeaving: boole
       if (filters.size <= FEW) { for (const [, filter] of filters) deleteConnections(host.netfilter, filter); }
       else {
         deleteOneByOne(host.netfilter, family, (connection) => {
-          const filter = filters.get(connection.original.protocol?.destinationPort ?? 0);
+          const { number = 0, destinationPort = 0 } = connection.original.protocol ?? {};
+          const filter = filters.get(keyOf(number, destinationPort));
           return filter !== undefined && fits(connection, filter);
         });
       }
     } catch (error) {
-      warn(`UDP flows to mapped ports may be stale: ${(error as Error).message}`);
+      warn(`flows to mapped ports may be stale: ${(error as Error).message}`);
     }
   }
 }
 
-/** By port: two mappings of one port, for two addresses, are looked for as one for all. */
+function keyOf(protocol: number, port: number): number {
+  return protocol << 16 | port;
+}
+
+/** By protocol and port: two mappings of one port, for two addresses, are looked for as one for all. */
 function filtersOf(
   spec: PortMappingsSpec,
   family: 4 | 6,
@@ -45,16 +52,11 @@ function filtersOf(
 ): Map<number, ConnectionFilter> {
   const filters = new Map<number, ConnectionFilter>();
   for (const mapping of spec.mappings) {
-    const { protocol, hostPort } = mapping;
-    if (protocol !== "udp" || !appliesTo(spec, mapping, family)) continue;
-    const destination = filters.has(hostPort) ? undefined : hostAddress(mapping);
-    filters.set(hostPort, {
-      family,
-      protocol: protocolNumbers.udp,
-      destinationPort: hostPort,
-      destination,
-      answeredBy,
-    });
+    if (mapping.protocol === "tcp" || !appliesTo(spec, mapping, family)) continue;
+    const protocol = protocolNumbers[mapping.protocol], destinationPort = mapping.hostPort;
+    const key = keyOf(protocol, destinationPort), destination = filters.has(key) ? undefined : hostAddress(mapping);
+    const isUnassured = mapping.protocol === "sctp" && answeredBy === undefined;
+    filters.set(key, { family, protocol, destinationPort, destination, answeredBy, isUnassured });
   }
   return filters;
 }

@@ -23,6 +23,8 @@ import {
   CTA_IP_V6_SRC,
   CTA_PROTO_DST_PORT,
   CTA_PROTO_NUM,
+  CTA_STATUS,
+  CTA_STATUS_MASK,
   CTA_TUPLE_IP,
   CTA_TUPLE_ORIG,
   CTA_TUPLE_PROTO,
@@ -30,6 +32,7 @@ import {
   CTA_ZONE,
   IPCTNL_MSG_CT_DELETE,
   IPCTNL_MSG_CT_GET,
+  IPS_ASSURED,
   NFNL_SUBSYS_CTNETLINK,
 } from "../uapi/nfnetlink-conntrack.ts";
 import { AF_INET, AF_INET6 } from "../uapi/rtnetlink.ts";
@@ -59,7 +62,9 @@ const filterAttrs = attrTable("CTA_FILTER", {
 const requestAttrs = attrTable("CTA", {
   original: nest(CTA_TUPLE_ORIG, tupleAttrs),
   reply: nest(CTA_TUPLE_REPLY, tupleAttrs),
+  status: u32be(CTA_STATUS),
   filter: nest(CTA_FILTER, filterAttrs),
+  statusMask: u32be(CTA_STATUS_MASK),
 });
 
 /** A connection as it came in a listing, to be named by the same bytes. */
@@ -72,6 +77,7 @@ const wordForWord: Codec<Uint8Array> = {
 const foundAttrs = attrTable("CTA", {
   original: custom(CTA_TUPLE_ORIG, wordForWord),
   reply: custom(CTA_TUPLE_REPLY, wordForWord),
+  status: u32be(CTA_STATUS),
   zone: binary(CTA_ZONE),
   id: u32be(CTA_ID),
 });
@@ -88,6 +94,8 @@ export interface ConnectionFilter {
   destinationPort: number;
   destination?: Uint8Array;
   answeredBy?: Uint8Array;
+  /** Only those that are not established, as far as the protocol knows that. */
+  isUnassured?: boolean;
 }
 
 function header(writer: Writer, family: 4 | 6): void {
@@ -98,13 +106,17 @@ function address(family: 4 | 6, which: "source" | "destination", bytes: Uint8Arr
   return { [`${which}${family}`]: bytes };
 }
 
-function filterValues({ family, protocol, destinationPort, destination, answeredBy }: ConnectionFilter) {
+function filterValues(
+  { family, protocol, destinationPort, destination, answeredBy, isUnassured }: ConnectionFilter,
+) {
   return {
     original: {
       ip: destination && address(family, "destination", destination),
       protocol: { number: protocol, destinationPort },
     },
     reply: answeredBy && { ip: address(family, "source", answeredBy) },
+    status: isUnassured ? 0 : undefined,
+    statusMask: isUnassured ? IPS_ASSURED : undefined,
     filter: {
       original: CTA_FILTER_F_PROTO_NUM | CTA_FILTER_F_PROTO_DST_PORT | (destination ? CTA_FILTER_F_IP_DST : 0),
       reply: answeredBy && CTA_FILTER_F_IP_SRC,
@@ -135,6 +147,7 @@ export function deleteConnections(socket: NetlinkSocket, filter: ConnectionFilte
 export interface Connection {
   original: AttrsOf<typeof tupleAttrs.rows>;
   reply: AttrsOf<typeof tupleAttrs.rows>;
+  status: number;
 }
 
 /** Lists the connections of the family, and deletes those that are leaving. */
@@ -153,8 +166,12 @@ export function deleteOneByOne(
     ({ payload }) => {
       const found = foundAttrs.decode(payload.subarray(HEADER_BYTES));
       if (found.original === undefined || found.reply === undefined) return;
-      const connection = { original: tupleAttrs.decode(found.original), reply: tupleAttrs.decode(found.reply) };
-      if (isLeaving(connection)) leaving.push({ ...found, reply: undefined });
+      const connection = {
+        original: tupleAttrs.decode(found.original),
+        reply: tupleAttrs.decode(found.reply),
+        status: found.status ?? 0,
+      };
+      if (isLeaving(connection)) leaving.push({ ...found, reply: undefined, status: undefined });
     },
     () => void (leaving = []),
   );
@@ -178,10 +195,11 @@ export function deleteOneByOne(
 }
 
 export function fits(
-  { original, reply }: Connection,
-  { family, protocol, destinationPort, destination, answeredBy }: ConnectionFilter,
+  { original, reply, status }: Connection,
+  { family, protocol, destinationPort, destination, answeredBy, isUnassured }: ConnectionFilter,
 ): boolean {
   if (original.protocol?.number !== protocol || original.protocol.destinationPort !== destinationPort) return false;
+  if (isUnassured && (status & IPS_ASSURED) !== 0) return false;
   if (destination !== undefined && !isSame(destination, original.ip?.[`destination${family}`])) return false;
   return answeredBy === undefined || isSame(answeredBy, reply.ip?.[`source${family}`]);
 }

@@ -8,9 +8,14 @@ export const IPCTNL_MSG_CT_DELETE = 2;
 // enum ctattr_type
 export const CTA_TUPLE_ORIG = 1;
 export const CTA_TUPLE_REPLY = 2;
+export const CTA_STATUS = 3;
 export const CTA_ID = 12;
 export const CTA_ZONE = 18;
 export const CTA_FILTER = 25;
+export const CTA_STATUS_MASK = 26;
+
+// enum ip_conntrack_status of linux/netfilter/nf_conntrack_common.h
+export const IPS_ASSURED = 1 << 2;
 
 // enum ctattr_tuple, ctattr_ip, ctattr_l4proto
 export const CTA_TUPLE_IP = 1;

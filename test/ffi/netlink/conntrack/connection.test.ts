@@ -19,5 +19,7 @@ test("flows are deleted by port, address and who answers, by the kernel's filter
     answeredByNobody: others,
     onePort: [flow(six, 53), flow(six, 54), flow(one, 54), flow(two, 54)],
     oneByOne: [flow(six, 53)],
+    establishedStays: true,
+    establishedGoes: true,
   });
 });

@@ -6,7 +6,7 @@ import { deleteConnections, deleteOneByOne, fits } from "../../../../src/ffi/net
 import { NETLINK_NETFILTER, openNetlink } from "../../../../src/ffi/netlink/socket.ts";
 
 const socket = openNetlink(NETLINK_NETFILTER);
-const UDP = 17;
+const TCP = 6, UDP = 17;
 const send = async (address: string, port: number) => {
   const any = address.includes(":") ? "::" : "0.0.0.0";
   const sender = await Bun.udpSocket({ hostname: any });
@@ -48,4 +48,19 @@ for (const family of [4, 6] as const) {
   deleteOneByOne(socket, family, (connection) => fits(connection, { ...rest, family }));
 }
 report.oneByOne = flows();
+
+const listening = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+await Bun.connect({ hostname: "127.0.0.1", port: listening.port, socket: { data() {} } });
+const established = { protocol: TCP, destinationPort: listening.port, family: 4 as const };
+const isThere = () => {
+  let found = false;
+  deleteOneByOne(socket, 4, (connection) => (found ||= fits(connection, established), false));
+  return found;
+};
+deleteConnections(socket, { ...established, isUnassured: true });
+deleteOneByOne(socket, 4, (connection) => fits(connection, { ...established, isUnassured: true }));
+report.establishedStays = isThere();
+deleteConnections(socket, established);
+report.establishedGoes = !isThere();
 console.log(JSON.stringify(report));
+process.exit(0);
