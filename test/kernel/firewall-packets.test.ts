@@ -1,56 +1,92 @@
 /**
  * Who reaches whom under each backend, each ingress policy, and another program's FORWARD policy: two containers on one
- * bridge in subnets of their own, so that what goes between them is routed, a third on another bridge, and the outside.
+ * bridge in subnets of their own, so that what goes between them is routed, one beside the first in its subnet, one on
+ * another bridge, the host and the outside. Ports of the host lead to the first container. All of it in both families,
+ * by TCP, UDP and SCTP.
  */
+import { existsSync } from "node:fs";
+import { isIP } from "node:net";
 import { expect, test } from "bun:test";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { difference, settled } from "../support/snapshot.ts";
-import { ping, serve } from "../support/traffic.ts";
+import { type Place, serve, type Server } from "../support/traffic.ts";
 
 const addresses: Record<string, [string, string]> = {
   c1: ["10.20.0.2", "fd20::2"],
   c2: ["10.30.0.2", "fd30::2"],
   c3: ["10.40.0.2", "fd40::2"],
+  c4: ["10.20.0.4", "fd20::4"],
   out: ["192.0.2.2", "2001:db8::2"],
 };
-const bridgeOf: Record<string, string> = { c1: "br0", c2: "br0", c3: "br1" };
+const bridgeOf: Record<string, string> = { c1: "br0", c2: "br0", c3: "br1", c4: "br0" };
 const gateways: Record<string, string[]> = {
   br0: ["10.20.0.1/24", "fd20::1/64", "10.30.0.1/24", "fd30::1/64"],
   br1: ["10.40.0.1/24", "fd40::1/64"],
   vout: ["192.0.2.1/24", "2001:db8::1/64"],
 };
 
+/** Everybody serves on this one, and the other one of the host leads to c1. */
+const PORT = 7, PUBLISHED = 8080;
+const places: Record<string, Place[]> = {
+  host: [["10.20.0.1", PORT], ["fd20::1", PORT]],
+  published: [["192.0.2.1", PUBLISHED], ["2001:db8::1", PUBLISHED]],
+  localhost: [["127.0.0.1", PUBLISHED]],
+};
+for (const [name, list] of Object.entries(addresses)) places[name] = list.map((address) => [address, PORT]);
+
+const direct = ["c1 c2", "c1 c3", "c1 c4", "c1 out", "c1 host", "c3 c1", "out c1", "out c3", "host c1"];
+const mapped = ["c1 published", "c3 published", "c4 published", "out published", "host published", "host localhost"];
+const ways = [...direct, ...mapped];
+
+interface Town extends AsyncDisposable {
+  machine: Machine;
+  containers: Record<string, Container>;
+  servers: Server[];
+}
+
 /** Nobody is told of a shorter way than over the host. */
-async function topology(machine: Machine): Promise<Record<string, Container>> {
+async function openTown(): Promise<Town> {
+  const machine = await openMachine();
   const containers: Record<string, Container> = {};
   for (const name of Object.keys(addresses)) containers[name] = await machine.container(name);
   await machine.sh(`
     sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
     ip link add br0 type bridge
     ip link add br1 type bridge
-    for name in c1 c2 c3 out; do
+    for name in c1 c2 c3 c4 out; do
       ip link add v$name type veth peer name eth0 netns $name
       ip link set v$name up
       ip -n $name link set eth0 up
       ip netns exec $name sysctl -qw net.ipv4.conf.all.accept_redirects=0 \
         net.ipv4.conf.eth0.accept_redirects=0 net.ipv6.conf.eth0.accept_redirects=0
     done
-    ip link set vc1 master br0; ip link set vc2 master br0; ip link set vc3 master br1`);
+    for name in c1 c2 c4; do ip link set v$name master br0; bridge link set dev v$name hairpin on; done
+    ip link set vc3 master br1`);
   for (const [link, list] of Object.entries(gateways)) {
     await machine.sh(`ip link set ${link} up`);
     for (const address of list) await machine.sh(`ip address add ${address} dev ${link} nodad`);
   }
   for (const [name, [v4, v6]] of Object.entries(addresses)) {
-    const gateway = (address: string) => address.replace(/2$/, "1");
+    const gateway = (address: string) => address.replace(/\d$/, "1");
     await machine.sh(`
       ip -n ${name} address add ${v4}/24 dev eth0
       ip -n ${name} address add ${v6}/64 dev eth0 nodad
       ip -n ${name} route add default via ${gateway(v4)}
       ip -n ${name} route add default via ${gateway(v6)}`);
   }
-  expect(await settled(async () => difference(ways, await open(machine, containers)))).toEqual([]);
-  return containers;
+  const servers = await Promise.all([undefined, ...machine.containers].map((on) => serve(machine, on, "all", PORT)));
+  const town: Town = {
+    machine,
+    containers,
+    servers,
+    async [Symbol.asyncDispose]() {
+      await Promise.all(servers.map((server) => server[Symbol.asyncDispose]()));
+      await machine[Symbol.asyncDispose]();
+    },
+  };
+  expect(await settled(async () => difference(direct, await open(town, direct)))).toEqual([]);
+  return town;
 }
 
 function prevResultOf({ name, netnsPath }: Container) {
@@ -60,64 +96,93 @@ function prevResultOf({ name, netnsPath }: Container) {
   return { prevResult: { cniVersion: "1.1.0", interfaces, ips } };
 }
 
-const ways = ["c1 c2", "c1 c3", "c3 c1", "c1 out", "out c1", "out c3"];
-
-/** The ways that are open in both families; one that is open in one alone is told apart. */
-async function open(machine: Machine, containers: Record<string, Container>): Promise<string[]> {
-  const reached = await Promise.all(ways.map(async (way) => {
-    const [from, to] = way.split(" ") as [string, string];
-    const answers = await Promise.all(addresses[to]!.map((address) => ping(machine, containers[from], address)));
-    return answers[0] === answers[1] ? answers[0] : "one family";
+/** Those of the ways that are open in both families and all protocols; one that is so in some alone is told apart. */
+async function open({ servers: [server], containers }: Town, ways: readonly string[]): Promise<string[]> {
+  const bySource = Map.groupBy(ways.map((way) => way.split(" ") as [string, string]), ([from]) => from);
+  const found = await Promise.all([...bySource].map(async ([from, own]) => {
+    const answers = await server!.askAll(containers[from], own.flatMap(([, to]) => places[to]!));
+    return own.flatMap(([, to]) => {
+      const reached = answers.splice(0, places[to]!.length);
+      if (reached.every((answer) => answer === undefined)) return [];
+      const isOpen = reached.every((answer) => answer !== undefined && isIP(answer) > 0);
+      return [isOpen ? `${from} ${to}` : `${from} ${to}: ${reached.join(" and ")}`];
+    });
   }));
-  return ways.flatMap((way, index) => reached[index] === true ? [way] : reached[index] ? [`${way}: one family`] : []);
+  return found.flat();
 }
+
+/** What is not forwarded. */
+const local = ["c1 host", "host c1", "host published", "host localhost"];
 
 /** With a FORWARD policy of ACCEPT, and of DROP as another program's. */
 const expected: Record<string, { accept: string[]; drop: string[] }> = {
-  "iptables open": { accept: ways, drop: ["c1 c2", "c1 c3", "c3 c1", "c1 out"] },
-  "iptables same-bridge": { accept: ["c1 c2", "c1 out", "out c1", "out c3"], drop: ["c1 c2", "c1 out"] },
-  "iptables isolated": { accept: ["c1 out", "out c1", "out c3"], drop: ["c1 out"] },
-  // A table of our own cannot let through what another table drops.
-  "nftables open": { accept: ways, drop: [] },
-  "nftables same-bridge": { accept: ["c1 c2", "c1 out", "out c1", "out c3"], drop: [] },
-  "nftables isolated": { accept: ["c1 out", "out c1", "out c3"], drop: [] },
+  open: {
+    accept: ways,
+    drop: ["c1 c2", "c1 c3", "c1 c4", "c1 out", "c3 c1", "c1 published", "c3 published", "c4 published", ...local],
+  },
+  "same-bridge": {
+    accept: ways.filter((way) => !["c1 c3", "c3 c1", "c3 published"].includes(way)),
+    drop: ["c1 c2", "c1 c4", "c1 out", "c1 published", "c4 published", ...local],
+  },
+  isolated: {
+    accept: ["c1 out", "out c1", "out c3", "out published", ...local],
+    drop: ["c1 out", ...local],
+  },
 };
+
+/** Without br_netfilter the host's rules are not asked about what stays on a bridge. */
+const asksAboutBridged = existsSync("/proc/sys/net/bridge/bridge-nf-call-iptables");
 
 for (const backend of ["iptables", "nftables"]) {
   test(`${backend}: who reaches whom`, async () => {
-    await using machine = await openMachine();
-    const containers = await topology(machine);
+    await using town = await openTown();
+    const { machine, containers: { c1, c2, c3, c4 } } = town;
+    const differs = async (expected: string[]) => {
+      const found = await open(town, ways);
+      return difference(asksAboutBridged ? expected : [...new Set([...expected, "c1 c4"])], found);
+    };
+    const portMappings = ["tcp", "udp", "sctp"].map((protocol) => (
+      { protocol, hostPort: PUBLISHED, containerPort: PORT }
+    ));
+    const portmap = { type: "portmap", backend, runtimeConfig: { portMappings } };
+    const ports = network(machine, portmap, undefined, { own: prevResultOf });
     for (const ingressPolicy of ["open", "same-bridge", "isolated"]) {
       await machine.sh("nft flush ruleset");
       const net = network(machine, { type: "firewall", backend, ingressPolicy }, undefined, { own: prevResultOf });
-      for (const name of ["c1", "c2", "c3"]) await net.add(containers[name]!);
-      const { accept, drop } = expected[`${backend} ${ingressPolicy}`]!;
-      expect({ ingressPolicy, open: await open(machine, containers) }).toEqual({ ingressPolicy, open: accept });
+      for (const each of [c1, c2, c3, c4]) await net.add(each!);
+      await ports.add(c1!);
+      const { accept, drop } = expected[ingressPolicy]!;
+      expect({ ingressPolicy, accept: await differs(accept) }).toEqual({ ingressPolicy, accept: [] });
       await machine.sh("iptables -P FORWARD DROP; ip6tables -P FORWARD DROP");
-      expect({ ingressPolicy, open: await open(machine, containers) }).toEqual({ ingressPolicy, open: drop });
+      // A table of our own cannot let through what another table drops.
+      const dropped = await differs(backend === "nftables" ? local : drop);
+      expect({ ingressPolicy, dropped }).toEqual({ ingressPolicy, dropped: [] });
       await machine.sh("iptables -P FORWARD ACCEPT; ip6tables -P FORWARD ACCEPT");
-      for (const name of ["c1", "c2", "c3"]) await net.del(containers[name]!);
+      if (ingressPolicy === "isolated" && asksAboutBridged) {
+        await machine.sh("sysctl -qw net.bridge.bridge-nf-call-iptables=0 net.bridge.bridge-nf-call-ip6tables=0");
+        expect(await open(town, ["c1 c4", "c4 published"])).toEqual(["c1 c4"]);
+      }
+      await ports.del(c1!);
+      for (const each of [c1, c2, c3, c4]) await net.del(each!);
     }
   });
 }
 
 test("iptables: a connection the container opened goes both ways under another's DROP, and the admin's chain comes first", async () => {
-  await using machine = await openMachine();
-  const { c1, out } = await topology(machine);
+  await using town = await openTown();
+  const { machine, containers: { c1, out }, servers: [server] } = town;
   await machine.sh("iptables -P FORWARD DROP; ip6tables -P FORWARD DROP");
   const net = network(machine, { type: "firewall", iptablesAdminChainName: "SITE" }, undefined, {
     own: prevResultOf,
   });
-  await using server = await serve(machine, out, "tcp");
-  await using inside = await serve(machine, c1, "tcp");
-  expect(await server.ask(c1, "192.0.2.2")).toBeUndefined();
+  const reached = async () =>
+    await Promise.all([server!.askAll(c1, places["out"]!), server!.askAll(out, places["c1"]!)]);
+  const nobody = [undefined, undefined];
+  expect(await reached()).toEqual([nobody, nobody]);
   await net.add(c1!);
-  expect(await server.ask(c1, "192.0.2.2")).toBe("10.20.0.2");
-  expect(await server.ask(c1, "2001:db8::2")).toBe("fd20::2");
-  expect(await inside.ask(out, "10.20.0.2")).toBeUndefined();
+  expect(await reached()).toEqual([["10.20.0.2", "fd20::2"], nobody]);
   await machine.sh("iptables -A SITE -d 192.0.2.2 -j DROP; ip6tables -A SITE -s 2001:db8::2 -j ACCEPT");
-  expect(await server.ask(c1, "192.0.2.2")).toBeUndefined();
-  expect(await inside.ask(out, "fd20::2")).toBe("2001:db8::2");
+  expect(await reached()).toEqual([[undefined, "fd20::2"], [undefined, "2001:db8::2"]]);
   await net.del(c1!);
-  expect(await server.ask(c1, "2001:db8::2")).toBeUndefined();
+  expect(await reached()).toEqual([nobody, nobody]);
 });
