@@ -258,8 +258,9 @@ export function openNetlink(protocol: number): NetlinkSocket {
         try {
           datagram = receiveDatagram(flags);
         } catch (error) {
-          if (!isErrno(error, ENOBUFS)) throw error;
-          // More refusals than the queue holds. It has to be emptied, or it would have no room for later answers.
+          // More refusals than the queue holds, which the kernel says once. The queue has to be emptied, or it would have
+          // no room for later answers.
+          if (!isErrno(error, ENOBUFS) || flags !== 0) throw error;
           flags = MSG_DONTWAIT;
           continue;
         }
