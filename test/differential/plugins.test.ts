@@ -11,7 +11,7 @@ import { resolve } from "node:path";
 import { lacks } from "../support/kernel-features.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { cni, GO_PLUGINS, patchbayPlugins } from "../support/plugins.ts";
-import { difference, settled, snapshot } from "../support/snapshot.ts";
+import { difference, settled, type Snapshot, snapshot } from "../support/snapshot.ts";
 import { type Case, cases, type Step } from "./cases.ts";
 import { knownDifferences } from "./known-differences.ts";
 
@@ -30,7 +30,7 @@ for (const one of cases) {
     for (const step of one.steps ?? ["ADD c1", "CHECK c1", "DEL c1", "DEL c1"]) {
       const { step: what, ...change } = typeof step === "string" ? { step } : step;
       const [theirs, mine] = await both(sides, (side) => side.act(what, change));
-      let [goKernel, ourKernel] = await both(sides, (side) => side.kernel());
+      let goKernel!: Snapshot, ourKernel!: Snapshot;
       const kernel = await settled(async () => {
         [goKernel, ourKernel] = await both(sides, (side) => side.kernel());
         return unknown(difference(goKernel.lines, ourKernel.lines), expected, seen);

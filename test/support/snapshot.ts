@@ -20,27 +20,35 @@ export interface SnapshotOptions {
 type Json = any;
 
 const section = "%%%";
+/**
+ * Every process counts: this is done thousands of times, some of them under emulation. Reading a stable_secret that is
+ * not set fails, which grep tries thousands of times.
+ */
 const scan = `
-ip -j -d -batch - <<END
+links=$(ip -j -d -batch - <<END
 link show
 addr show
 route show table all
 neigh show nud permanent
 rule show
 END
+)
+printf "%s\\n" "$links"
 ip -j -6 rule show
-bridge -j vlan show
-nft -j list ruleset
+case $links in *'"info_kind":"bridge"'*) bridge -j vlan show ;; esac
+rules=$(nft -j list ruleset)
+printf "%s\\n" "$rules"
 for family in ip ip6; do
   echo ${section}
-  \${family}tables-save 2>/dev/null
+  case $rules in *'"family": "'$family'"'*) \${family}tables-save 2>/dev/null ;; esac
   echo ${section}
   [ ! -e /proc/net/\${family}_tables_names ] || \${family}tables-legacy-save
 done
 echo ${section}
-cd /proc/sys/net; grep -rs . ipv4/conf ipv6/conf ipv4/ip_forward || true
+cd /proc/sys/net; grep -rs --exclude=stable_secret . ipv4/conf ipv6/conf ipv4/ip_forward || true
 echo ${section}
-tc qdisc show | grep -v " 0: dev" | while read _ kind handle _ dev rest; do
+tc qdisc show | while read _ kind handle _ dev rest; do
+  [ $handle != 0: ] || continue
   echo "$dev qdisc $kind $handle $rest"
   case $kind in
     htb) tc class show dev $dev | sed "s/^/$dev /"; tc filter show dev $dev | sed "s/^/$dev /" ;;
