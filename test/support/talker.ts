@@ -1,15 +1,16 @@
 /**
  * The program behind traffic.ts, run inside a namespace. `serve PROTOCOLS PORT` prints its port, the kernel's choice for
- * 0, and serves until its stdin ends. `ask QUESTIONS` asks all at once, and prints the answers, with null for what
+ * 0 (which SCTP alone does not have), and serves until its stdin ends. `ask QUESTIONS` asks all at once, and prints the answers, with null for what
  * has none after a second; both are JSON.
  */
-import { askSctp, serveSctp } from "./sctp.ts";
 import type { Question } from "./traffic.ts";
 
 const PATIENCE_MS = 1000;
 const [mode, what, wantedPort] = process.argv.slice(2) as [string, string, string];
 const plain = (address: string) => address.replace(/^::ffff:/, "");
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+/** Loaded by who needs it: most tests have no SCTP. */
+const sctp = () => import("./sctp.ts");
 
 if (mode === "serve") {
   console.log(await serve(what.split(","), Number(wantedPort)));
@@ -51,13 +52,13 @@ async function serve(protocols: string[], wanted: number): Promise<number> {
     });
     port = socket.port;
   }
-  if (protocols.includes("sctp")) serveSctp(port, (address) => address);
+  if (protocols.includes("sctp")) (await sctp()).serveSctp(port, (address) => address);
   return port;
 }
 
 /** Tells the answer, or undefined when there will be none. One that comes from elsewhere is no answer. */
 function ask({ protocol, address, port, sourcePort = 0 }: Question, tell: (answer?: string) => void): void {
-  if (protocol === "sctp") return askSctp(address, port, sourcePort, tell);
+  if (protocol === "sctp") return void sctp().then(({ askSctp }) => askSctp(address, port, sourcePort, tell));
   if (protocol === "tcp") {
     const socket = { data: (_socket: unknown, bytes: Uint8Array) => tell(text(bytes)), connectError: () => tell() };
     return void Bun.connect({ hostname: address, port, socket }).catch(() => tell());
