@@ -164,6 +164,9 @@ export function checkIfName(name: string): void {
   if (!ordinary && hasSeparator(name)) {
     throw invalidEnvironment("interface name contains / or : or whitespace characters");
   }
+  if (!ordinary && name.includes("%")) {
+    throw invalidEnvironment("interface name contains %", "the kernel would put a number there");
+  }
 }
 
 // Two functions of their own: a process that does not call them does not pay for what they mention, which is more

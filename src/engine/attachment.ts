@@ -50,12 +50,14 @@ export function make<Config extends PluginConfig>(
   let ledger: OpenLedger | undefined, left = false;
 
   function intend(resources: readonly AnyResource[]): void {
+    for (const { kind, spec } of resources) kind.requireRoom?.(spec, host);
     ledger ??= openLedger({
       network: conf.name,
       containerId: invocation.containerId,
       ifName: invocation.ifName,
       plugin,
       netnsPath: invocation.netnsPath,
+      netns: host.container?.cookie,
       cniArgs: invocation.cniArgs,
       stdin: invocation.stdin,
     });

@@ -7,7 +7,7 @@
 import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "../ffi/files.ts";
 import { libc } from "../ffi/libc.ts";
 import { NETLINK_NETFILTER, NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
-import { inNetns, isNetnsGone, isSameNetns, openNetns, openOwnNetns } from "../ffi/netns.ts";
+import { inNetns, isNetnsGone, isSameNetns, netnsCookie, openNetns, openOwnNetns } from "../ffi/netns.ts";
 import type { Owner } from "./resource.ts";
 import { stateDirectory } from "./state-directory.ts";
 
@@ -39,6 +39,8 @@ export interface Host {
 export interface Container {
   readonly netnsPath: string;
   readonly netnsFd: number;
+  /** Which namespace it is, whatever its path; undefined where the kernel does not tell. */
+  readonly cookie: string | undefined;
   /** rtnetlink socket inside the container's namespace. */
   readonly route: NetlinkSocket;
   /** Runs `work` with the thread inside the namespace; `work` must be synchronous and short. */
@@ -123,6 +125,14 @@ export function openHost(netnsPath: string, options: { mayBeGone?: boolean; allo
       get route() {
         return inner ??= open(NETLINK_ROUTE, inside);
       },
+      get cookie() {
+        return netnsCookie(this.route.fd);
+      },
     };
   }
+}
+
+/** Whether the container's namespace is another than the one that the ledger remembers: its path was given away. */
+export function isAnothers({ container }: Host, cookie: string | undefined): boolean {
+  return container !== undefined && cookie !== undefined && container.cookie !== cookie;
 }

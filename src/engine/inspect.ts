@@ -1,7 +1,7 @@
 /** Attachments beside what the kernel has now: `patchbay inspect`. */
 import { errorText } from "../cni/error.ts";
 import { isNetnsGone } from "../ffi/netns.ts";
-import { type Host, openHost, SameNetnsError } from "./host.ts";
+import { type Host, isAnothers, openHost, SameNetnsError } from "./host.ts";
 import type { LedgerRecord } from "./ledger.ts";
 import { type RecordedAttachment, type RecordedResource, resourcesOf } from "./recorded.ts";
 import type { Owner } from "./resource.ts";
@@ -44,10 +44,11 @@ export function withAttachment<Resource>(
   attachment: RecordedAttachment,
   work: (host: Host) => InspectedAttachment<Resource>,
 ): InspectedAttachment<Resource> {
+  const gone: InspectedAttachment<Resource> = { ...headOf(attachment), state: "gone", plugins: [] };
   const host = openIfThere(attachment.netnsPath);
-  if (host === undefined) return { ...headOf(attachment), state: "gone", plugins: [] };
+  if (host === undefined) return gone;
   try {
-    return work(host);
+    return attachment.ledgers.some(({ header }) => isAnothers(host, header.netns)) ? gone : work(host);
   } finally {
     host.close();
   }

@@ -34,6 +34,8 @@ export interface LedgerHeader extends Owner {
   patchbay: typeof FORMAT;
   plugin: string;
   netnsPath: string;
+  /** Which namespace that was (Container.cookie). */
+  netns?: string;
   cniArgs: string;
   /** The network configuration ADD was given: delegates are undone with it, whatever it says today. */
   stdin: string;
@@ -44,6 +46,8 @@ export interface LedgerEntry {
   spec: unknown;
   /** Its removal has begun, and it claims nothing any more that others claim too. */
   givenUp?: true;
+  /** Of the ADD that announced it: there may have been several. */
+  netns?: string;
 }
 
 export interface LedgerRecord {
@@ -128,7 +132,7 @@ function parseLedger(path: string, text: string): LedgerRecord | undefined {
     try {
       const value = JSON.parse(line);
       if (typeof value.patchbay === "number") header = value;
-      else if (typeof value.kind === "string") entries.push(value);
+      else if (typeof value.kind === "string") entries.push({ ...value, netns: header?.netns });
       else if (typeof value.givenUp === "string") giveUp(entries, value.givenUp);
       else damaged = true;
     } catch {

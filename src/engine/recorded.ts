@@ -58,11 +58,12 @@ export function resourcesOf({ header, entries }: LedgerRecord, pluginPath: strin
 
 /**
  * CHECK, which others do in our stead, asks for a result, and for a version that knows CHECK. Of the result, the ledger
- * knows the addresses.
+ * knows the link's name and the addresses.
  */
 function invocationOf({ stdin, ...header }: LedgerHeader, path: string, ips: IpConfig[]): Invocation {
   const cniVersion = "1.0.0";
-  const prevResult = { cniVersion, ips: ips.map(({ address, gateway }) => ({ address, gateway })) };
+  const interfaces = [{ name: header.ifName, sandbox: header.netnsPath }];
+  const prevResult = { cniVersion, interfaces, ips: ips.map(({ address, gateway }) => ({ address, gateway })) };
   const document = { ...JSON.parse(stdin), cniVersion, prevResult };
   return { ...header, command: "CHECK", path, stdin: JSON.stringify(document), document };
 }

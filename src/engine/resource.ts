@@ -18,6 +18,11 @@ export interface ResourceKind<Spec, Made = void> {
   /** Stands in the ledger; never reuse a name for another specification. */
   readonly kind: string;
   /**
+   * Throws when something is in its way. Asked before it is announced: what a ledger names is removed in the end, and
+   * what was there before is another's.
+   */
+  requireRoom?(spec: Spec, host: Host): void;
+  /**
    * Makes it, or throws with nothing of it left behind; what it takes back itself, it does by `undoAfter`. Answers what
    * only the kernel could decide.
    */

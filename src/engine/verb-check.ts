@@ -12,7 +12,7 @@ import { delegatingKind } from "./delegation.ts";
 import type { Host } from "./host.ts";
 import { readLedger } from "./ledger.ts";
 import type { Resource } from "./resource.ts";
-import { ownsNothingInside, type VerbCall, withHost } from "./run.ts";
+import { type Invocation, ownsNothingInside, type VerbCall, withHost } from "./run.ts";
 import { traced } from "./trace.ts";
 
 export function runCheck({ plugin, invocation, document }: VerbCall): undefined {
@@ -35,7 +35,9 @@ export function runCheck({ plugin, invocation, document }: VerbCall): undefined 
       return known === undefined ? [] : [{ kind: known, spec }];
     });
     const claims = recorded === undefined ? restated : restated.filter(isAddressing);
-    if (restated.some(isAddressing)) differences.push(...otherMacs(prevResult, invocation.ifName, host));
+    if (restated.some(({ kind }) => kind.isContainerLink)) {
+      differences.push(...otherLink(prevResult, invocation, host));
+    }
     const seen = new Set<string>();
     for (const { kind, spec } of [...(recorded ?? []), ...claims]) {
       const key = kind.kind + JSON.stringify(spec);
@@ -50,10 +52,11 @@ export function runCheck({ plugin, invocation, document }: VerbCall): undefined 
 const isAddressing = ({ kind }: Resource) => kind.kind === "addressing";
 
 /** What prevResult says counts: a later plugin may have given the link another MAC than the one it was made with. */
-function otherMacs(prevResult: Result | undefined, ifName: string, host: Host): string[] {
-  const link = getLink(host.container!.route, ifName);
-  if (link === undefined) return [];
-  return (prevResult?.interfaces ?? [])
-    .filter(({ name, sandbox, mac }) => name === ifName && sandbox && mac && mac.toLowerCase() !== link.mac)
-    .map(({ mac }) => `Interface ${ifName} Mac ${mac} doesn't match container Mac: ${link.mac}`);
+function otherLink(prevResult: Result | undefined, { ifName, netnsPath }: Invocation, host: Host): string[] {
+  const inside = prevResult?.interfaces?.findLast(({ name, sandbox }) => name === ifName && sandbox);
+  const sandbox = inside?.sandbox ?? "";
+  if (sandbox !== netnsPath) return [`Sandbox in prevResult ${sandbox} doesn't match configured netns: ${netnsPath}`];
+  const { mac } = inside!, link = getLink(host.container!.route, ifName);
+  if (link === undefined || !mac || mac.toLowerCase() === link.mac) return [];
+  return [`Interface ${ifName} Mac ${mac} doesn't match container Mac: ${link.mac}`];
 }

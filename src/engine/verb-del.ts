@@ -13,11 +13,12 @@ import { parsePrevResult } from "../cni/result-versions.ts";
 import { loadKind } from "../resources/table.ts";
 import { restate } from "./attachment.ts";
 import { delegatingKind } from "./delegation.ts";
-import type { Host } from "./host.ts";
+import { type Host, isAnothers } from "./host.ts";
 import { type LedgerRecord, listRivals, readLedger, removeLedger, removing } from "./ledger.ts";
 import type { Owner, Resource } from "./resource.ts";
 import { type Invocation, type VerbCall, withHost } from "./run.ts";
 import { traced } from "./trace.ts";
+import { usableConf } from "./usable-conf.ts";
 import { warn } from "../ffi/warn.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -35,7 +36,9 @@ export function runDel(call: VerbCall): undefined {
   withDelHost(invocation, record !== undefined, (host) =>
     removing(record, () => {
       const failures = record === undefined ? [] : removeRecorded(record, invocation, host);
-      if (record === undefined || record.damaged) failures.push(...removeRestated(call, host));
+      if (record === undefined || record.damaged) {
+        failures.push(...removeRestated(call, asSeenBy(record?.header.netns, host)));
+      }
       if (failures.length > 0) throw joined(failures);
       removeLedger(owner, plugin.name);
     }));
@@ -62,23 +65,27 @@ export function withDelHost(invocation: Invocation, known: boolean, work: (host:
   }
 }
 
+/** The path that was the container's may be another one's by now, with links of the same names. */
+function asSeenBy(netns: string | undefined, host: Host): Host {
+  return isAnothers(host, netns) ? Object.create(host, { container: { value: undefined } }) : host;
+}
+
 /** Removes what the ledger holds, the last first. Also used by GC, for attachments nobody names any more. */
 export function removeRecorded(record: LedgerRecord, invocation: Invocation, host: Host): unknown[] {
   const { stdin, cniArgs } = record.header;
   const original = { ...invocation, stdin, cniArgs, document: undefined };
-  const resources: AnyResource[] = [];
   const failures: unknown[] = [];
-  for (const { kind, spec } of record.entries) {
+  for (const { kind, spec, netns } of record.entries.toReversed()) {
     const known = delegatingKind(kind, original) ?? loadKind(kind);
-    if (known !== undefined) resources.push({ kind: known, spec });
+    if (known !== undefined) failures.push(...removeAll([{ kind: known, spec }], asSeenBy(netns, host)));
     // Left by a newer version of this program, which can still remove it.
     else failures.push(new CniError(INTERNAL, `ledger ${record.path} holds a resource of unknown kind "${kind}"`));
   }
-  return [...failures, ...removeAll(resources, host)];
+  return failures;
 }
 
 function removeRestated({ plugin, invocation, document }: VerbCall, host: Host): unknown[] {
-  const conf = plugin.validate(document);
+  const conf = usableConf(plugin, document);
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResultIfReadable(conf), host };
   if (plugin.del === undefined) {
     const restated = restate(call, (at) => plugin.add(at), { removing: true });

@@ -37,6 +37,7 @@ const { symbols } = dlopen(LIBC, {
   socket: { args: ["i32", "i32", "i32"], returns: "i32" },
   bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
   setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
+  getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },
   getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },
   sendto: { args: ["i32", "ptr", "usize", "i32", "ptr", "u32"], returns: FFIType.i64_fast },
   recvfrom: { args: ["i32", "ptr", "usize", "i32", "ptr", "ptr"], returns: FFIType.i64_fast },

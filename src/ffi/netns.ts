@@ -57,6 +57,16 @@ export function isSameNetns(one: number, other: number): boolean {
   return identify(one).id === identify(other).id;
 }
 
+/**
+ * A number that no other namespace has or had since the machine started, asked of a socket in it (Linux 5.14,
+ * SO_NETNS_COOKIE): paths and inode numbers are given to the next one. Undefined where the kernel does not tell.
+ */
+export function netnsCookie(socketFd: number): string | undefined {
+  const SOL_SOCKET = 1, SO_NETNS_COOKIE = 71;
+  const cookie = new Uint8Array(8), length = new Uint8Array([cookie.length, 0, 0, 0]);
+  return libc.getsockopt(socketFd, SOL_SOCKET, SO_NETNS_COOKIE, cookie, length) === 0 ? cookie.toHex() : undefined;
+}
+
 /** Runs `work` with the thread inside `netns`, and comes back to `home` whatever happens. `work` must not yield. */
 export function inNetns<T>(netns: number, home: number, work: () => T): T {
   check("setns", libc.setns(netns, CLONE_NEWNET));

@@ -13,10 +13,10 @@ import type { Host } from "../engine/host.ts";
 import { EBUSY, EEXIST, EINVAL } from "../ffi/errno.ts";
 import {
   addLink,
-  delLink,
   getLink,
   type LinkFormat,
   linkIndex,
+  linkMac,
   type NewLink,
   setLink,
 } from "../ffi/netlink/route/link.ts";
@@ -58,6 +58,9 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
   kind: "container-link",
   isContainerLink: true,
   unmade: { mac: "" },
+  requireRoom(spec, host) {
+    if (linkIndex(host.container!.route, spec.ifName) !== undefined) throw taken(spec);
+  },
   apply(spec, host) {
     const { ifName, type, mac, mtu, master } = spec;
     const container = host.container!;
@@ -76,9 +79,14 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
       const namesake = isNetlinkError(error, EEXIST);
       if (namesake && linkIndex(container.route, ifName) !== undefined) throw taken(spec, error);
       if (!namesake || !spec.birthName) throw refused(spec, (error as Error).message, error);
-      bearAndRename(spec, socket, request, container.route);
+      bearAndRename(spec, socket, request, host);
     }
-    return { mac: mac ?? getLink(container.route, ifName)!.mac };
+    try {
+      return { mac: mac ?? linkMac(container.route, ifName)! };
+    } catch (error) {
+      undoAfter(error, () => containerLinkKind.remove(spec, host));
+      throw error;
+    }
   },
   remove({ ifName, birthName, type }, host) {
     if (host.container === undefined) return;
@@ -90,7 +98,7 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
     }
   },
   verify(spec, host) {
-    const { ifName, type, master } = spec;
+    const { ifName, type, mtu, master } = spec;
     const link = getLink(host.container!.route, ifName);
     if (link === undefined) return [`Cannot find container link ${ifName}`];
     if (link.kind !== type.kind) {
@@ -107,13 +115,17 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
       if (wanted === undefined || is === undefined || is === wanted) continue;
       differences.push(`container ${type.kind} ${key} ${is} does not match expected value: ${wanted}`);
     }
+    // Of the others, as with the reference plugins, it may be what a later plugin wants.
+    if (type.kind === "vlan" && mtu !== undefined && link.mtu !== mtu) {
+      differences.push(`configured MTU of ${ifName} is ${mtu}, current value is ${link.mtu}`);
+    }
     return differences;
   },
-  repair({ ifName, type }, host) {
+  repair({ ifName, type, mtu }, host) {
     const { route } = host.container!;
     const link = getLink(route, ifName);
     if (link?.kind !== type.kind) throw new Error(`the ${type.kind} ${ifName} is not there any more`);
-    setLink(route, link, { kind: formats[type.kind]().kind(type.settings) });
+    setLink(route, link, { mtu, kind: formats[type.kind]().kind(type.settings) });
   },
   describe: ({ ifName, type, master }) =>
     `${type.kind} ${ifName} in the container${master === undefined ? "" : ` on ${master.name}`}`,
@@ -132,23 +144,25 @@ function socketOf({ master }: ContainerLinkSpec, host: Host): NetlinkSocket {
   return master === undefined || master.inContainer ? host.container!.route : host.route;
 }
 
-function bearAndRename(spec: ContainerLinkSpec, socket: NetlinkSocket, request: NewLink, container: NetlinkSocket) {
+function bearAndRename(spec: ContainerLinkSpec, socket: NetlinkSocket, request: NewLink, host: Host) {
   const name = spec.birthName!;
+  const { route } = host.container!;
   try {
     addLink(socket, { ...request, ifName: name });
   } catch (error) {
+    if (!isNetlinkError(error)) undoAfter(error, () => containerLinkKind.remove(spec, host));
     throw refused(spec, (error as Error).message, error);
   }
   try {
-    setLink(container, { index: linkIndex(container, name)!, name }, { ifName: spec.ifName });
+    setLink(route, { index: linkIndex(route, name)!, name }, { ifName: spec.ifName });
   } catch (error) {
-    undoAfter(error, () => delLink(container, name));
+    undoAfter(error, () => containerLinkKind.remove(spec, host));
     const text = `failed to rename ${spec.type.kind} to "${spec.ifName}": ${(error as Error).message}`;
     throw new CniError(INTERNAL, text, "", { cause: error });
   }
 }
 
-function taken({ ifName, type }: ContainerLinkSpec, cause: unknown): CniError {
+function taken({ ifName, type }: ContainerLinkSpec, cause?: unknown): CniError {
   return new CniError(
     INTERNAL,
     `failed to create ${type.kind}: "${ifName}" already exists in the container`,

@@ -15,7 +15,7 @@ import { closeFile, identify } from "../ffi/files.ts";
 import { getLink, type Link, type LinkChange, linkIndex, listLinks, setLink } from "../ffi/netlink/route/link.ts";
 import { RTNLGRP_LINK } from "../ffi/netlink/uapi/rtnetlink.ts";
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
-import { inNetns, isNetnsGone, openNetns, openOwnNetns } from "../ffi/netns.ts";
+import { inNetns, isNetnsGone, netnsCookie, openNetns, openOwnNetns } from "../ffi/netns.ts";
 import { readSysctl } from "../ffi/sysctl.ts";
 import { warn } from "../ffi/warn.ts";
 import { parseMac } from "../net/mac.ts";
@@ -30,6 +30,8 @@ export interface LentLinkSpec {
   /** CNI_IFNAME is its name in the container. */
   owner: Owner;
   netnsPath: string;
+  /** Which namespace that was (Container.cookie): the path may lead to another one by now. */
+  netns?: string;
   /** As ADD found it, and the index it gets in the container. Nothing when ADD was another program's. */
   device?: Device;
   index?: number;
@@ -44,16 +46,16 @@ export const lentLinkKind: ResourceKind<LentLinkSpec> = {
   kind: "lent-link",
   isContainerLink: true,
   unmade: undefined,
+  requireRoom({ owner: { ifName }, device }, host) {
+    if (linkIndex(host.container!.route, ifName) === undefined) return;
+    throw new CniError(
+      INTERNAL,
+      `failed to move link "${device!.name}": "${ifName}" already exists in the container`,
+      "the container has an interface of this name: DEL the attachment first, or use another CNI_IFNAME",
+    );
+  },
   apply(spec, host) {
-    const { ifName } = spec.owner;
     const { route } = host.container!;
-    if (linkIndex(route, ifName) !== undefined) {
-      throw new CniError(
-        INTERNAL,
-        `failed to move link "${spec.device!.name}": "${ifName}" already exists in the container`,
-        "the container has an interface of this name: DEL the attachment first, or use another CNI_IFNAME",
-      );
-    }
     try {
       lend(spec, spec.device!.index, host);
     } catch (error) {
@@ -77,7 +79,7 @@ export const lentLinkKind: ResourceKind<LentLinkSpec> = {
     if (host.container !== undefined && takeBack(spec, host.container.route, host)) return;
     // The runtime may not say where the namespace is, or name one that took its place.
     const reached = host.container?.netnsPath !== spec.netnsPath
-      ? withSocketIn(spec.netnsPath, (route) => takeBack(spec, route, host))
+      ? withSocketIn(spec, (route) => takeBack(spec, route, host))
       : false;
     if (reached === true || restore(spec, host)) return;
     const { device } = spec;
@@ -167,7 +169,13 @@ function takeBack(spec: LentLinkSpec, socket: NetlinkSocket, host: Host): boolea
     prepare(socket, link, spec.device);
     // Whoever watches the host's devices is to see it come under its own name.
     if (link.name !== name && !links.some((one) => one.name === name)) setLink(socket, link, { ifName: name });
-    putBack(socket, link, name, spec, host, { netnsFd: home });
+    const to = { netnsFd: home };
+    if (linkIndex(host.route, name) === undefined) {
+      setLink(socket, link, { ...to, ifName: name, alias: spec.device?.alias ?? "" });
+    } else {
+      warn(`"${name}" is another link's name by now: the device comes back under one that is free, with it as alias`);
+      setLink(socket, link, { ...to, ifName: "dev%d", alias: name });
+    }
   } finally {
     closeFile(home);
   }
@@ -178,20 +186,28 @@ function takeBack(spec: LentLinkSpec, socket: NetlinkSocket, host: Host): boolea
 function restore(spec: LentLinkSpec, host: Host): boolean {
   const link = strayOnHost(spec, host);
   if (link === undefined) return false;
-  prepare(host.route, link, spec.device);
-  putBack(host.route, link, spec.device?.name ?? link.alias!, spec, host, {});
+  const { device } = spec, name = link.alias!;
+  const isTaken = link.name !== name && linkIndex(host.route, name) !== undefined;
+  if (isTaken) {
+    warn(`"${name}" is another link's name by now: the device stays "${link.name}", with "${name}" as alias`);
+  }
+  if (!isTaken || device !== undefined) prepare(host.route, link, device);
+  if (!isTaken) setLink(host.route, link, { ifName: name, alias: device?.alias ?? "" });
   return true;
 }
 
-/** The device on the host, as the kernel gave it back: under another name, the right one in its alias. */
+/** The device on the host, as the kernel gave it back: its name here in its alias, and perhaps under another. */
 function strayOnHost({ device, known }: LentLinkSpec, host: Host): Link | undefined {
   const name = device?.name ?? known!.name;
-  return listLinks(host.route).find((link) => {
-    if (!link.alias || link.alias === link.name) return false;
-    if (device !== undefined) return link.alias === name && isSameMake(link, device);
-    // An alias that is not known to be a name may be anything that an operator wrote there.
-    return name !== "" && link.alias === name;
-  });
+  // An alias that is not known to be a name may be anything that an operator wrote there.
+  if (name === "") return undefined;
+  const links = listLinks(host.route).filter(({ alias }) => alias === name);
+  if (device === undefined) {
+    return links.find((link) => link.name !== name && (known!.mac === "" || link.mac === known!.mac));
+  }
+  const itself = links.find((link) => isItself(link, device));
+  if (itself !== undefined || linkIndex(host.route, name) !== undefined) return itself;
+  return links.find((link) => isSameMake(link, device));
 }
 
 /** What the container may have changed, while nobody on the host can see it. The last step is the one that counts. */
@@ -211,22 +227,11 @@ function tryToSet(socket: NetlinkSocket, link: Link, change: LinkChange, what: s
   }
 }
 
-function putBack(socket: NetlinkSocket, link: Link, name: string, spec: LentLinkSpec, host: Host, to: LinkChange) {
-  if (linkIndex(host.route, name) === undefined) {
-    setLink(socket, link, { ...to, ifName: name, alias: spec.device?.alias ?? "" });
-    return;
-  }
-  warn(
-    `"${name}" is another link's name by now: the device comes back under one that is free, with "${name}" as alias`,
-  );
-  if (to.netnsFd !== undefined) setLink(socket, link, { ...to, ifName: "dev%d", alias: name });
-}
-
 /** Undefined when there is no such namespace any more. */
-function withSocketIn<T>(netnsPath: string, work: (socket: NetlinkSocket) => T): T | undefined {
+function withSocketIn<T>(spec: LentLinkSpec, work: (socket: NetlinkSocket) => T): T | undefined {
   let netns: number;
   try {
-    netns = openNetns(netnsPath);
+    netns = openNetns(spec.netnsPath);
   } catch (error) {
     if (isNetnsGone(error)) return undefined;
     throw error;
@@ -235,6 +240,7 @@ function withSocketIn<T>(netnsPath: string, work: (socket: NetlinkSocket) => T):
   let socket: NetlinkSocket | undefined;
   try {
     socket = inNetns(netns, home, () => openNetlink(NETLINK_ROUTE));
+    if (spec.netns !== undefined && netnsCookie(socket.fd) !== spec.netns) return undefined;
     return work(socket);
   } finally {
     socket?.close();

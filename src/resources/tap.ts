@@ -25,6 +25,9 @@ export const tapKind: ResourceKind<TapSpec> = {
   kind: "tap",
   isContainerLink: true,
   unmade: undefined,
+  requireRoom(spec, host) {
+    if (linkIndex(host.container!.route, spec.ifName) !== undefined) throw taken(spec);
+  },
   apply(spec, host) {
     const { ifName, mac, mtu, bridge, selinuxContext } = spec;
     const { route, inside } = host.container!;
@@ -32,7 +35,6 @@ export const tapKind: ResourceKind<TapSpec> = {
     if (bridge !== undefined && master === undefined) {
       throw new CniError(INTERNAL, `failed to get bridge ${bridge}: Link not found`, "it must be in the container");
     }
-    if (linkIndex(route, ifName) !== undefined) throw taken(spec);
     const make = selinuxContext === undefined
       ? addTap
       : require("./tap/by-context.ts").tapMakerIn(selinuxContext) as typeof addTap;

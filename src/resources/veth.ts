@@ -27,10 +27,12 @@ export const vethKind: ResourceKind<VethSpec> = {
   kind: "veth",
   isContainerLink: true,
   unmade: undefined,
+  requireRoom(spec, host) {
+    if (linkIndex(host.container!.route, spec.containerName) !== undefined) throw taken(spec);
+  },
   apply(spec, host) {
     const container = host.container!;
     const master = masterOf(spec, host);
-    if (linkIndex(container.route, spec.containerName) !== undefined) throw taken(spec);
     try {
       addLink(host.route, {
         ifName: spec.hostName,

@@ -51,7 +51,7 @@ const call = {
   conf: { cniVersion: "1.0.0", name: "net", type: "test" } as PluginConfig,
   invocation: { command: "ADD" as const, ...owner, netnsPath: "", cniArgs: "", path: "", stdin: "{}" },
   prevResult: () => undefined,
-  host: undefined as never,
+  host: {} as never,
 };
 const result: Result = { cniVersion: "1.0.0" };
 const story = (tell: (at: Attachment<PluginConfig>) => void) => (at: Attachment<PluginConfig>) => {

@@ -5,10 +5,10 @@
  * wait for every processor to forget the old place, tens of milliseconds: that is for devices that cannot be made.
  */
 import { formatMac } from "../../../net/mac.ts";
-import { ENODEV, SyscallError } from "../../errno.ts";
+import { EINVAL, ENODEV, SyscallError } from "../../errno.ts";
 import { lastErrno, libc, utf8 } from "../../libc.ts";
 import { type AttrsOf, attrTable, binary, custom, nest, text, u32, u8 } from "../attrs.ts";
-import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { isNetlinkError, NetlinkError, type NetlinkSocket } from "../socket.ts";
 import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
 import {
   IFF_ALLMULTI,
@@ -112,9 +112,11 @@ export interface NewLink {
  * namespace and the link is to be born in another.
  */
 export function addLink(socket: NetlinkSocket, { kind, up, ...attributes }: NewLink): void {
+  const what = `RTM_NEWLINK ${attributes.ifName}`;
+  if (attributes.ifName.includes("%")) throw new NetlinkError(what, EINVAL, "the kernel would put a number for %d");
   const flags = up ? IFF_UP : 0;
   socket.request({
-    what: `RTM_NEWLINK ${attributes.ifName}`,
+    what,
     type: RTM_NEWLINK,
     flags: NLM_F_CREATE | NLM_F_EXCL,
     table: linkAttrs,
@@ -355,6 +357,7 @@ export function listLinks(socket: NetlinkSocket, filter: { master?: number } = {
  * while another process has the kernel take a link apart.
  */
 export function linkIndex(socket: NetlinkSocket, ifName: string): number | undefined {
+  if (ifName.length > LONGEST_NAME) return getLink(socket, ifName)?.index;
   const SIOCGIFINDEX = 0x8933;
   return askAbout(socket, ifName, SIOCGIFINDEX)?.getInt32(16, true);
 }

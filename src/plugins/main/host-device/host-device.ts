@@ -20,7 +20,6 @@ export default definePlugin<HostDeviceConf>({
   name: "host-device",
   validate: validateHostDeviceConf,
   add,
-  check,
   status(conf) {
     const path = missingHardware(chosenDevice(conf));
     if (path !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `the host has no device ${path}`);
@@ -54,13 +53,8 @@ function lent(at: Attachment<HostDeviceConf>, device: Link | undefined, mac: str
   const { conf, ifName, netnsPath, network, containerId, host } = at;
   const where = { owner: { network, containerId, ifName }, netnsPath };
   if (device === undefined) return lentLink({ ...where, known: { name: conf.device, mac } });
-  return lentLink({ ...where, device: asFound(device), index: freeIndex(host.container!.route, device.index) });
-}
-
-function check(at: Attachment<HostDeviceConf>): string[] {
-  const sandbox = insideOf(at, at.prevResult!)?.sandbox ?? "";
-  if (sandbox === at.netnsPath) return [];
-  return [`Sandbox in prevResult ${sandbox} doesn't match configured netns: ${at.netnsPath}`];
+  const { route, cookie: netns } = host.container!;
+  return lentLink({ ...where, netns, device: asFound(device), index: freeIndex(route, device.index) });
 }
 
 function insideOf({ ifName }: Attachment<HostDeviceConf>, result: Result): Interface | undefined {

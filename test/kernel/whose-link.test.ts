@@ -1,0 +1,87 @@
+/**
+ * Whose link CNI_IFNAME is: DEL takes away its own attachment's, not what has the same name since or had it before.
+ * The path of a namespace that ended is given to the next one, and with it the names of links.
+ */
+import { expect, test } from "bun:test";
+import { killAt } from "../support/injection.ts";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { openMachine } from "../support/machine.ts";
+import { network } from "../support/network.ts";
+import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
+
+const ipam = { type: "host-local", subnet: "10.20.0.0/24" };
+const master = "ip link add m0 type veth peer name m1; ip link set m1 up; ip link set m0 up";
+const kinds = [
+  { type: "bridge", isGateway: true, ipMasq: true },
+  { type: "ptp", ipMasq: true },
+  { type: "macvlan", master: "m0" },
+  { type: "tap" },
+];
+
+test.each(kinds)("of two containers that had one path, DEL of the first leaves the second: $type", async (conf) => {
+  await using machine = await openMachine();
+  await machine.sh(master);
+  const container = await machine.container("c1");
+  const net = network(machine, { ...conf, ipam });
+  const as = (containerId: string) => ({ containerId, conf: { prevResult: undefined } });
+  for (const ending of ["DEL", "DEL without CNI_NETNS", "GC"]) {
+    await net.add(container, as("first"));
+    // Something else holds it: what leads there from the host has not ended with the path.
+    await using held = machine.start(["nsenter", `--net=${container.netnsPath}`, "sleep", "60"]);
+    await machine.sh("until grep -q sleep /proc/$HELD/comm; do sleep 0.01; done", { env: { HELD: `${held.pid}` } });
+    await machine.sh("ip netns del c1; ip netns add c1");
+    const result = await net.add(container, as("second"));
+    const moment = await quietMoment(machine);
+
+    const shown = await machine.run([PATCHBAY, "inspect", "net", "first"]);
+    expect(shown.stdout).toContain("gone");
+    const env = ending === "DEL" ? undefined : { CNI_NETNS: undefined };
+    if (ending !== "GC") await net.del(container, { ...as("first"), env });
+    else {
+      const valid = [{ containerID: "second", ifname: "eth0" }];
+      expect((await net.call("GC", undefined, { conf: { "cni.dev/valid-attachments": valid } })).stdout).toBe("");
+    }
+    // What was the first one's has gone, and the second one's rules have come up in its place.
+    expect(await leftSince(moment, machine, /^- |^\+ .* nat #\d+ .*second/)).toEqual([]);
+    expect(await machine.sh("ls /run/patchbay/net")).toBe(`second@eth0@${conf.type}\n`);
+    await net.check(container, { containerId: "second", conf: { prevResult: result } });
+    await net.del(container, as("second"));
+    expect(await machine.sh("ip -br link show type veth | grep -v ^m || true")).toBe("");
+    held.kill();
+    await held.exited;
+  }
+});
+
+test.each(kinds)("a killed ADD lays no claim to the link that it found: $type", async (conf) => {
+  await using machine = await openMachine();
+  await machine.sh(master);
+  const container = await machine.container("c1");
+  const net = network(machine, { ...conf, ipam });
+  const late = { cniVersion: "1.1.0", name: "late", ...conf, ipam: { ...ipam, subnet: "10.30.0.0/24" } };
+  await net.add(container);
+  let kills = 0;
+  for (const syscall of ["ioctl", "write", "unlink"]) {
+    for (let nth = 1; nth < 30; nth++) {
+      const call = { plugin: conf.type, command: "ADD", container, conf: late };
+      const { hit } = await killAt(machine, patchbayPlugins(), call, { syscall, nth });
+      if (!hit) break;
+      kills++;
+      await network(machine, late).del(container);
+      await net.check(container);
+    }
+  }
+  expect(kills).toBeGreaterThan(3);
+});
+
+test("a link's name has no place for a number in it", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  const moment = await quietMoment(machine);
+  for (const conf of [...kinds, { type: "host-device", device: "lo" }]) {
+    const answer = await network(machine, { ...conf, ipam }).call("ADD", container, { ifName: "eth%d" });
+    expect(answer.json).toMatchObject({ code: 4, msg: "interface name contains %" });
+  }
+  const bridge = await network(machine, { type: "bridge", bridge: "br%d", ipam }).call("ADD", container);
+  expect(bridge.json.msg).toContain(`could not add "br%d"`);
+  expect(await leftSince(moment, machine)).toEqual([]);
+});
