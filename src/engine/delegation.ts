@@ -23,7 +23,7 @@ import { delegate } from "./delegate.ts";
 import { findPlugin } from "./find-plugin.ts";
 import { ipamKind } from "./ipam-resource.ts";
 import type { Delegation } from "./plugin.ts";
-import type { AnyKind, ResourceKind } from "./resource.ts";
+import { type AnyKind, type ResourceKind, undoAfter } from "./resource.ts";
 import type { Command, Invocation } from "./run.ts";
 
 /** Every kind that passes verbs on, by its name in the ledger. `invocation` is the call that they are part of. */
@@ -46,7 +46,7 @@ export function delegationKind(invocation: Invocation): ResourceKind<Delegation,
         writeAll(fd, utf8(stdin), keptIn);
         syncDescriptor(fd, keptIn);
       } catch (error) {
-        removeFile(keptIn);
+        undoAfter(error, () => void removeFile(keptIn));
         throw error;
       } finally {
         closeFile(fd);

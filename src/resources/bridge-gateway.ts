@@ -1,6 +1,6 @@
 /** The gateway's address on the bridge (or on its VLAN gateway link): shared by the network's containers. */
 import { CniError, INTERNAL } from "../cni/error.ts";
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import { addAddress, delAddress, listAddresses, overlap } from "../ffi/netlink/route/address.ts";
 import { getLink, linkIndex, setLink } from "../ffi/netlink/route/link.ts";
 import { AF_INET, AF_INET6 } from "../ffi/netlink/uapi/rtnetlink.ts";
@@ -47,10 +47,16 @@ export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
       }
       delAddress(host.route, link.index, other);
     }
-    const added = addAddress(host.route, link.index, wanted, { skipDad: true }) === "added";
-    // A bridge that others made takes the lowest MAC of its ports until it is given one: the one it had.
-    setLink(host.route, link, { address: parseMac(mac === "" || mac === NO_MAC ? link.mac : mac) });
-    return { added };
+    let added = true; // also when only the kernel's answer is lost
+    try {
+      added = addAddress(host.route, link.index, wanted, { skipDad: true }) === "added";
+      // A bridge that others made takes the lowest MAC of its ports until it is given one: the one it had.
+      setLink(host.route, link, { address: parseMac(mac === "" || mac === NO_MAC ? link.mac : mac) });
+      return { added };
+    } catch (error) {
+      if (added) undoAfter(error, () => void delAddress(host.route, link.index, wanted));
+      throw error;
+    }
   },
   undo({ ifName, address }, { added }, host) {
     const index = added ? linkIndex(host.route, ifName) : undefined;

@@ -4,7 +4,7 @@
  * It gets a MAC address of its own when it is made. Otherwise it would take the lowest among its ports, change it as
  * containers come and go, and cut off everybody who remembers the old one.
  */
-import { resource, type ResourceKind } from "../engine/resource.ts";
+import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import { EEXIST } from "../ffi/errno.ts";
 import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import {
@@ -38,10 +38,8 @@ export interface MadeBridge {
   created: boolean;
 }
 
-function ensure(spec: BridgeSpec, host: Host): { link: Link; created: boolean } {
-  const existing = getLink(host.route, spec.name);
-  if (existing !== undefined) return { link: existing, created: false };
-  let created = true;
+/** False when another ADD was faster. */
+function make(spec: BridgeSpec, host: Host): boolean {
   try {
     addLink(host.route, {
       ifName: spec.name,
@@ -49,16 +47,45 @@ function ensure(spec: BridgeSpec, host: Host): { link: Link; created: boolean } 
       address: parseMac(spec.mac),
       mtu: spec.mtu,
     });
+    return true;
   } catch (error) {
-    if (!isNetlinkError(error, EEXIST)) {
-      const reason = `could not add "${spec.name}": ${(error as Error).message}`;
-      throw new CniError(INTERNAL, `failed to create bridge "${spec.name}": ${reason}`, "", { cause: error });
-    }
-    created = false; // another ADD was faster
+    if (isNetlinkError(error, EEXIST)) return false;
+    // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
+    if (!isNetlinkError(error)) undoAfter(error, () => removeUnused(spec, host));
+    const reason = `could not add "${spec.name}": ${(error as Error).message}`;
+    throw new CniError(INTERNAL, `failed to create bridge "${spec.name}": ${reason}`, "", { cause: error });
   }
-  const link = getLink(host.route, spec.name);
+}
+
+function prepare(link: Link | undefined, spec: BridgeSpec, host: Host): Link {
   if (link === undefined) throw new CniError(INTERNAL, `bridge "${spec.name}" vanished while it was being made`);
-  return { link, created };
+  if (link.kind !== "bridge") {
+    throw new CniError(
+      INTERNAL,
+      `failed to create bridge "${spec.name}": "${spec.name}" already exists but is not a bridge`,
+      `it is a ${link.kind ?? "physical"} link; name another bridge in the configuration, or remove it`,
+    );
+  }
+  if (spec.vlanFiltering && !link.vlanFiltering) {
+    warn(
+      `bridge ${spec.name} was there before and does not filter VLANs: "vlan" and "vlanTrunk" have no effect on it ` +
+        `before "ip link set ${spec.name} type bridge vlan_filtering 1"`,
+    );
+  }
+  // A container must not reconfigure the host by router advertisements (CVE-2020-10749).
+  tryWriteSysctl(`net/ipv6/conf/${spec.name}/accept_ra`, "0");
+  const promiscuous = spec.promiscuous && link.promiscuity === 0 ? true : undefined;
+  if (!link.up || promiscuous) setLink(host.route, link, { up: true, promiscuous });
+  return link;
+}
+
+/** Unless another link is its port, or somebody else's ADD may be about to use it. */
+function removeUnused({ name }: BridgeSpec, host: Host): void {
+  if (!host.isAloneWithShared()) return;
+  const link = getLink(host.route, name);
+  if (link === undefined) return;
+  const ports = listLinks(host.route, { master: link.index });
+  if (ports.every(({ master }) => master !== link.index)) delLink(host.route, name);
 }
 
 export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
@@ -66,35 +93,18 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
   unmade: { index: 0, mac: "", created: false },
   apply(spec, host) {
     host.useShared();
-    const { link, created } = ensure(spec, host);
-    if (link.kind !== "bridge") {
-      throw new CniError(
-        INTERNAL,
-        `failed to create bridge "${spec.name}": "${spec.name}" already exists but is not a bridge`,
-        `it is a ${link.kind ?? "physical"} link; name another bridge in the configuration, or remove it`,
-      );
+    const existing = getLink(host.route, spec.name);
+    const created = existing === undefined && make(spec, host);
+    try {
+      const { index, mac } = prepare(existing ?? getLink(host.route, spec.name), spec, host);
+      return { index, mac, created };
+    } catch (error) {
+      if (created) undoAfter(error, () => removeUnused(spec, host));
+      throw error;
     }
-    if (spec.vlanFiltering && !link.vlanFiltering) {
-      warn(
-        `bridge ${spec.name} was there before and does not filter VLANs: "vlan" and "vlanTrunk" have no effect on it ` +
-          `before "ip link set ${spec.name} type bridge vlan_filtering 1"`,
-      );
-    }
-    // A container must not reconfigure the host by router advertisements (CVE-2020-10749).
-    tryWriteSysctl(`net/ipv6/conf/${spec.name}/accept_ra`, "0");
-    const promiscuous = spec.promiscuous && link.promiscuity === 0 ? true : undefined;
-    if (!link.up || promiscuous) setLink(host.route, link, { up: true, promiscuous });
-    return { index: link.index, mac: link.mac, created };
   },
-  undo({ name }, { created }, host) {
-    // Somebody else's ADD may be about to use it: then it stays.
-    if (!created || !host.isAloneWithShared()) return;
-    const link = getLink(host.route, name);
-    if (
-      link !== undefined && listLinks(host.route, { master: link.index }).every(({ master }) => master !== link.index)
-    ) {
-      delLink(host.route, name);
-    }
+  undo(spec, { created }, host) {
+    if (created) removeUnused(spec, host);
   },
   /** Made again, it has the MAC that this ADD chose in case there was none. */
   repair: (spec, host) => void bridgeKind.apply(spec, host),

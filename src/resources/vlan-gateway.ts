@@ -39,16 +39,16 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
     }
     const bridge = getLink(host.route, spec.bridge)!;
     const created = getLink(host.route, name) === undefined &&
-      make(name, Math.min(spec.mtu ?? bridge.mtu, bridge.mtu), bridge, host);
-    const link = getLink(host.route, name)!;
+      make(spec, bridge, host);
     try {
+      const link = getLink(host.route, name)!;
       // Up comes last: down, its maker died or is still at it, and doing the rest twice changes nothing.
       if (!link.up) finish(link, bridge, spec.vlan, host);
+      return { name, mac: link.mac, created };
     } catch (error) {
       if (created) undoAfter(error, () => removeUnused(spec, host));
       throw error;
     }
-    return { name, mac: link.mac, created };
   },
   undo(spec, { created }, host) {
     if (created) removeUnused(spec, host);
@@ -64,7 +64,8 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
 };
 
 /** False when another ADD was faster. */
-function make(name: string, mtu: number, bridge: Link, host: Host): boolean {
+function make(spec: VlanGatewaySpec, bridge: Link, host: Host): boolean {
+  const name = vlanGatewayName(spec), mtu = Math.min(spec.mtu ?? bridge.mtu, bridge.mtu);
   try {
     addLink(host.route, {
       ifName: freshHostName(host),
@@ -76,6 +77,8 @@ function make(name: string, mtu: number, bridge: Link, host: Host): boolean {
     return true;
   } catch (error) {
     if (isNetlinkError(error, EEXIST)) return false;
+    // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
+    if (!isNetlinkError(error)) undoAfter(error, () => removeUnused(spec, host));
     throw error;
   }
 }
