@@ -5,7 +5,6 @@
  * in the container, its other end on the host, the masquerade and spoof-check entries of the attachment. The bridge,
  * the gateway address on it and forwarding are shared by the network and stay.
  */
-import { parseCniArgs } from "../../../cni/args.ts";
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { definePlugin } from "../../../engine/plugin.ts";
 import { formatAddress, networkOf, offsetAddress, parsePrefix } from "../../../net/address.ts";
@@ -21,6 +20,7 @@ import { forwarding } from "../../../resources/forwarding.ts";
 import { freshHostName, veth } from "../../../resources/veth.ts";
 import { applyIpMasq, sweepIpMasq } from "../ip-masq.ts";
 import { dnsOr } from "../dns.ts";
+import { macInArgs } from "../requested-mac.ts";
 import { validateBridgeConf } from "./bridge.validate.gen.ts";
 import { portVlans } from "./port-vlans.ts";
 import type { Resource } from "../../../engine/resource.ts";
@@ -183,7 +183,7 @@ function firstOf(address: string): string {
 /** Capability, then `args`, then CNI_ARGS; else one is picked, so that it is known before the link is made. */
 function containerMac(at: Attachment<BridgeConf>): string {
   const { conf } = at;
-  const fromArgs = parseCniArgs(at.cniArgs, ["MAC"]).MAC;
+  const fromArgs = macInArgs(at);
   const wanted = conf.runtimeConfig?.mac || conf.args?.cni?.mac || fromArgs;
   if (!wanted) return at.choose(randomMac, (result) => containerSide(at, result)?.mac);
   if (parseMac(wanted) === undefined) {
