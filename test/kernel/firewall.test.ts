@@ -7,7 +7,7 @@ import { lateWith } from "../support/injection.ts";
 import { legacyPath } from "../support/legacy-iptables.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
-import { GO_PLUGINS, patchbayPlugins } from "../support/plugins.ts";
+import { environmentOf, GO_PLUGINS, patchbayPlugins, stdinOf } from "../support/plugins.ts";
 import { drive } from "../support/resources.ts";
 
 /** `c1` has the addresses that end in 1. */
@@ -317,9 +317,9 @@ test("what is wrong is refused with code 7, and nothing is changed", async () =>
         error: 7,
         msg: expect.stringMatching(says),
       });
-      expect((await net.call("DEL", container, { conf: change })).code).toBe(
-        typeof change.iptablesAdminChainName === "number" ? 1 : 0,
-      );
+      const checked = { ...own(container), ...change };
+      expect([name, (await net.call("CHECK", container, { conf: checked })).json.code]).toEqual([name, 7]);
+      await net.del(container, { conf: change });
     }
   }
   expect(await machine.sh("nft list ruleset; find /run -path /run/netns -prune -o -type f -print")).toBe("");
@@ -327,13 +327,25 @@ test("what is wrong is refused with code 7, and nothing is changed", async () =>
 
 test("STATUS: 50 where firewalld is asked for and does not run, and what is configured is looked at", async () => {
   await using machine = await openMachine();
-  const status = async (change: Record<string, unknown>) => {
+  const status = async (change: Record<string, unknown>, env?: Record<string, string>) => {
     const net = network(machine, { ...conf, cniVersion: "1.1.0", ...change });
-    const { code, json } = await net.call("STATUS", undefined);
+    const { code, json } = await net.call("STATUS", undefined, { env });
     return code === 0 ? 0 : json.code;
   };
   expect(await status({})).toBe(0);
   expect(await status({ backend: "nftables" })).toBe(0);
+  expect(await machine.sh("nft list ruleset")).toBe("");
   expect(await status({ backend: "firewalld" })).toBe(50);
   expect(await status({ ingressPolicy: "closed" })).toBe(7);
+  expect(await status({}, { PATH: legacyPath() })).toBe(0);
+  await machine.sh(
+    "mkdir /run/alone; cd /run/alone; ln -s /usr/sbin/xtables-legacy-multi .; ln -s xtables-legacy-multi iptables",
+  );
+  const call = { plugin: "firewall", command: "STATUS", conf: { ...conf, cniVersion: "1.1.0", name: "net" } };
+  const bin = patchbayPlugins(), alone = ["env", "PATH=/run/alone", `${bin}/firewall`];
+  const { stdout } = await machine.run(alone, { stdin: stdinOf(call), env: environmentOf(bin, call) });
+  expect(JSON.parse(stdout)).toMatchObject({
+    code: 50,
+    msg: expect.stringContaining("iptables-save is not in PATH"),
+  });
 });

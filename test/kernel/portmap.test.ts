@@ -383,7 +383,8 @@ test("STATUS names what is missing", async () => {
     return code === 0 ? "" : `${json.code} ${json.msg}`;
   };
   expect(await status({})).toBe("");
-  expect(await status({ backend: "nftables" })).toBe("");
+  expect(await status({ backend: "nftables", conditionsV4: ["ip saddr 10.0.0.0/8"] })).toBe("");
+  expect(await machine.sh("nft list ruleset")).toBe("");
   const external = { externalSetMarkChain: "KUBE-MARK-MASQ" };
   expect(await status(external)).toBe(
     '50 portmap by iptables: externalSetMarkChain "KUBE-MARK-MASQ" is not in the table nat of iptables',
@@ -460,6 +461,9 @@ test("what is wrong is refused with the key and the value, and nothing is change
   for (const [name, conf, message] of wrong) {
     const { json } = await portmap(machine).call("ADD", container, { conf: { ...mapped(tcp(80)).conf, ...conf } });
     expect([name, json.code, json.msg]).toEqual([name, 7, expect.stringMatching(message)]);
+    const change = { conf: { ...mapped(tcp(80)).conf, ...conf, prevResult: attachedTo("br0", container) } };
+    expect([name, (await portmap(machine).call("CHECK", container, change)).json.code]).toEqual([name, 7]);
+    await portmap(machine).del(container, change);
   }
   const { json } = await portmap(machine).call("ADD", container, { conf: { prevResult: undefined } });
   expect([json.code, json.msg]).toEqual([7, "must be called as chained plugin"]);

@@ -151,11 +151,26 @@ function found(line: string): FoundInText {
   };
 }
 
+/** Undefined when they are there. */
+export function whyNoTools(family: Family): string | undefined {
+  try {
+    for (const what of ["save", "restore"] as const) findTool(family, what);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
 /** Prefers the program that is legacy by name: `iptables-restore` may have become the other one since. */
-function runTool(family: Family, what: "save" | "restore", parameters: string[], input: string): string {
+function findTool(family: Family, what: "save" | "restore"): string {
   const tool = family === 4 ? "iptables" : "ip6tables";
   const path = findInPath(`${tool}-legacy-${what}`) ?? findInPath(`${tool}-${what}`);
   if (path === undefined) throw new Error(`${tool}-${what} is not in PATH, and the tables are iptables-legacy's`);
+  return path;
+}
+
+function runTool(family: Family, what: "save" | "restore", parameters: string[], input: string): string {
+  const path = findTool(family, what);
   const environment: Uint8Array[] = [];
   const block = environmentBlock();
   for (let start = 0, end; (end = block.indexOf(0, start)) >= 0; start = end + 1) {

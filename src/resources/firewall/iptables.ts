@@ -94,6 +94,13 @@ function sharedOf({ backend, adminChain, ingress }: FirewallSpec): { chains: str
   };
 }
 
+/** Which rules there are for a container, wherever they stand. */
+export function everyRule(spec: FirewallSpec): Rule[] {
+  const rules = sharedOf(spec).rules.map(({ rule }) => rule);
+  if (spec.backend === "iptables") { for (const address of addressesOf(spec, 4)) rules.push(...rulesOf(address)); }
+  return rules;
+}
+
 function addressesOf({ addresses }: FirewallSpec, family: Family): Uint8Array[] {
   const found: Uint8Array[] = [];
   for (const text of addresses) {

@@ -59,7 +59,7 @@ import type { Owner } from "../../engine/resource.ts";
 import type { FirewallSpec } from "../firewall.ts";
 import { ownerComment, ownerIn } from "../owner-comment.ts";
 
-const table = { family: NFPROTO_INET, name: "patchbay_firewall" };
+export const table = { family: NFPROTO_INET, name: "patchbay_firewall" };
 const forward: Chain = { table, name: "forward" };
 const addresses4: NftSet = { table, name: "addresses4" };
 const addresses6: NftSet = { table, name: "addresses6" };
@@ -132,7 +132,7 @@ function linksKey(name: string): Uint8Array {
   return key;
 }
 
-function planApply(socket: NetlinkSocket, spec: FirewallSpec): NftMessage[] {
+export function planApply(socket: NetlinkSocket, spec: FirewallSpec): NftMessage[] {
   const comment = ownerComment(spec), counter = counterOf(spec), { ingress } = spec;
   const messages: NftMessage[] = [];
   if (counterUse(socket, table, counter) === undefined) {

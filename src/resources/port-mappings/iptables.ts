@@ -137,6 +137,11 @@ function portsOf({ mappings }: PortMappingsSpec, protocol: Protocol, conditions:
   return ports;
 }
 
+/** Which rules there are for a container, wherever they stand. */
+export function everyRule(spec: PortMappingsSpec, family: Family): Rule[] {
+  return [...sharedOf(spec).map(({ rule }) => rule), ...rulesOf(spec, family), ...entriesOf(spec, family)];
+}
+
 function familiesOf(spec: PortMappingsSpec): Family[] {
   const families: Family[] = [];
   for (const family of [4, 6] as const) if (addressOf(spec, family) !== undefined) families.push(family);

@@ -142,7 +142,7 @@ export function apply(socket: NetlinkSocket, spec: PortMappingsSpec): boolean {
   return commitUnchanged(socket, () => planApply(socket, spec));
 }
 
-function planApply(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] {
+export function planApply(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] {
   const comment = ownerComment(spec), owner = ownerKey(spec);
   const isNew = tableUse(socket, table) === undefined;
   const messages: NftMessage[] = [];

@@ -9,6 +9,13 @@ export const NFNL_MSG_BATCH_BEGIN = 16;
 export const NFNL_MSG_BATCH_END = 17;
 export const NFNL_BATCH_GENID = 1;
 
+// linux/netfilter/nf_tables_compat.h: enum of what is asked for, and its attributes
+export const NFNL_SUBSYS_NFT_COMPAT = 11;
+export const NFNL_MSG_COMPAT_GET = 0;
+export const NFTA_COMPAT_NAME = 1;
+export const NFTA_COMPAT_REV = 2;
+export const NFTA_COMPAT_TYPE = 3;
+
 // linux/netfilter.h
 export const NFPROTO_INET = 1;
 export const NFPROTO_IPV4 = 2;

@@ -8,7 +8,7 @@ import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/err
 import { type Attachment, definePlugin } from "../../../engine/plugin.ts";
 import { formatAddress, parsePrefix } from "../../../net/address.ts";
 import { firewall, firewallKind, type Ingress } from "../../../resources/firewall.ts";
-import { chooseFirewallBackend, obstacleTo } from "../../../resources/firewall-backend.ts";
+import { chooseFirewallBackend } from "../../../resources/firewall-backend.ts";
 import { validateFirewallConf } from "./firewall.validate.gen.ts";
 import { checkBridgeName, checkChainName, checkIngressPolicy, checkZone } from "./names.ts";
 import type { IpConfig, Result } from "../../../cni/result.ts";
@@ -23,9 +23,12 @@ export default definePlugin<FirewallConf>({
   validate: validateFirewallConf,
   add,
   status(conf, host) {
+    const { obstacleTo }: typeof import("../../../resources/firewall/obstacle.ts") = require(
+      "../../../resources/firewall/obstacle.ts",
+    );
     checkConf(conf);
     const { backend, why } = chooseFirewallBackend(conf.backend);
-    const obstacle = obstacleTo(backend, host);
+    const obstacle = obstacleTo(backend, conf.ingressPolicy, host);
     if (obstacle !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `firewall by ${backend}: ${obstacle}`, why);
   },
   gc(conf, isValid, host) {

@@ -28,7 +28,7 @@ export default definePlugin<PortmapConf>({
     );
     checkOptions(conf);
     const { backend, why } = backendOf(conf);
-    const obstacle = obstacleTo(backend, host, conf.externalSetMarkChain);
+    const obstacle = obstacleTo({ backend, ...optionsOf(conf), conditions: conditionsOf(conf) }, host);
     if (obstacle !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `portmap by ${backend}: ${obstacle}`, why);
   },
   gc(conf, isValid, host) {
@@ -54,22 +54,25 @@ function add(at: Attachment<PortmapConf>): Result {
   const owner = { network: at.network, containerId: at.containerId, ifName: at.ifName };
   const resources: Resource<unknown>[] = [];
   if (at.mayHave(mappings.length > 0 && addresses.length > 0)) {
-    const masquerade = conf.snat === false ? undefined : conf.masqAll ? "all" : "own";
+    const options = optionsOf(conf);
     resources.push(portMappings({
       backend: backendOf(conf).backend,
       ...owner,
       addresses,
       mappings,
-      masquerade,
-      markBit: conf.markMasqBit ?? MARK_BIT,
-      setMarkChain: conf.externalSetMarkChain || undefined,
+      ...options,
       conditions,
       restated: restating || undefined,
     }));
-    if (at.mayHave(masquerade !== undefined)) resources.push(...accessFromLocalhost(at, addresses, mappings));
+    if (at.mayHave(options.masquerade !== undefined)) resources.push(...accessFromLocalhost(at, addresses, mappings));
   }
   at.applyAll(resources);
   return prevResult ?? { cniVersion: conf.cniVersion };
+}
+
+function optionsOf(conf: PortmapConf) {
+  const masquerade = conf.snat === false ? undefined : conf.masqAll ? "all" as const : "own" as const;
+  return { masquerade, markBit: conf.markMasqBit ?? MARK_BIT, setMarkChain: conf.externalSetMarkChain || undefined };
 }
 
 function checkOptions({ backend, externalSetMarkChain, markMasqBit, ...conf }: PortmapConf): void {

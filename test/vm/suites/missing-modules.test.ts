@@ -1,0 +1,71 @@
+/**
+ * STATUS on a kernel that lacks something: modules are unloaded, and no others may be loaded. Only the virtual machine's
+ * kernel is there to be treated so.
+ */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { $ } from "bun";
+import { expect, test } from "bun:test";
+import { type Machine, openMachine } from "../../support/machine.ts";
+import { network } from "../../support/network.ts";
+
+/** The program that the kernel has modules loaded by. */
+const LOADER = "/proc/sys/kernel/modprobe";
+
+/** What uses it goes with the network namespaces of the test before. Its exit status is about what it depends on, too. */
+async function unload(module: string, loader: string): Promise<void> {
+  for (let attempt = 1; existsSync(`/sys/module/${module}`); attempt++) {
+    const { stderr } = await $`${loader} -r ${module}`.nothrow().quiet();
+    if (attempt === 100) throw new Error(`${module} stays: ${stderr}`);
+    await Bun.sleep(100);
+  }
+}
+
+async function status(machine: Machine, conf: Record<string, unknown> & { type: string }): Promise<string> {
+  const { code, json } = await network(machine, conf).call("STATUS", undefined);
+  return code === 0 ? "" : `${json.code} ${json.msg}`;
+}
+
+const limits = { ingressRate: 8_000_000, ingressBurst: 800_000, unshapedSubnets: ["10.0.0.0/8"] };
+const cases: [conf: Record<string, unknown> & { type: string }, module: string, says: RegExp][] = [
+  [
+    { type: "portmap", backend: "iptables" },
+    "xt_addrtype",
+    /^50 portmap by iptables: this kernel lacks the match addrtype/,
+  ],
+  [
+    { type: "portmap", backend: "iptables" },
+    "nft_compat",
+    /^50 portmap by iptables: this kernel (lacks nft_compat|does not have nf_tables)$/,
+  ],
+  [
+    { type: "portmap", backend: "nftables" },
+    "nft_fib_inet",
+    /^50 portmap by nftables: .* add rule inet patchbay_portmap/,
+  ],
+  [{ type: "firewall", backend: "iptables" }, "xt_conntrack", /^50 firewall by iptables: .* the match conntrack/],
+  [
+    { type: "firewall", backend: "nftables" },
+    "nft_ct",
+    /^50 firewall by nftables: .* add rule inet patchbay_firewall/,
+  ],
+  [{ type: "bandwidth", ...limits }, "act_mirred", /^50 this kernel lacks the action mirred$/],
+  [{ type: "bandwidth", ...limits }, "sch_ingress", /^50 this kernel lacks the queueing discipline ingress$/],
+];
+
+for (const [conf, module, says] of cases) {
+  const name = `${conf.type} says that ${module} is missing, and then no more`;
+  test.skipIf(!process.env.PATCHBAY_TEST_VM)(name, async () => {
+    const loader = readFileSync(LOADER, "utf8").trim();
+    await using machine = await openMachine();
+    expect(await status(machine, conf)).toBe("");
+    await unload(module, loader);
+    writeFileSync(LOADER, "/bin/false");
+    try {
+      expect(await status(machine, conf)).toMatch(says);
+      expect(await machine.sh("nft list ruleset; tc qdisc show")).not.toMatch(/patchbay|ingress/);
+    } finally {
+      writeFileSync(LOADER, loader);
+    }
+    expect(await status(machine, conf)).toBe("");
+  });
+}
