@@ -12,30 +12,46 @@ async function linkOf(machine: Machine, container: Container, ifName = "eth0") {
   return JSON.parse(await machine.sh(`ip -j -d link show ${ifName}`, { in: container }))[0];
 }
 
-test("a program that opens it gets the frames: a tap answers for its address", async () => {
+test("a program that opens it gets the frames: a tap answers for its address, and asks for its gateways", async () => {
   await using machine = await openMachine();
   const container = await machine.container();
-  await network(machine, { type: "tap", ipam: { ...ipam, routes: [{ dst: "0.0.0.0/0" }] } }).add(container);
+  const routes = [{ dst: "0.0.0.0/0" }, { dst: "::/0" }, { dst: "2001:db8:1::/48", gw: "fd20::7" }];
+  const net = network(machine, { type: "tap", ipam: { ...ipam, routes } });
+  await net.add(container);
   const script = `
-import fcntl, os, select, struct
+import fcntl, json, os, select, socket, struct
 fd = os.open("/dev/net/tun", os.O_RDWR)
 fcntl.ioctl(fd, 0x400454ca, struct.pack("16sH22x", b"eth0", 0x1002))
 me = bytes.fromhex("020000000001")
 question = b"\\xff" * 6 + me + bytes.fromhex("0806" + "0001080006040001") + me + bytes([10, 20, 0, 9]) + bytes(6) + bytes([10, 20, 0, 2])
-while True:
-    # An answer before the kernel has told itself that the link has a carrier now is lost.
+sender = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+seen = {}
+while len(seen) < 3:
+    # What is sent before the kernel has told itself that the link has a carrier now is lost.
     if not select.select([fd], [], [], 0.2)[0]:
         os.write(fd, question)
+        for address in "2001:db8:1::5", "2001:db8:2::5":
+            try: sender.sendto(b"x", (address, 9))
+            except OSError: pass
         continue
     frame = os.read(fd, 2000)
     if frame[12:14] == b"\\x08\\x06" and frame[20:22] == b"\\x00\\x02":
-        print("answer for", ".".join(str(byte) for byte in frame[28:32]), "from", frame[22:28].hex(":"))
-        break
+        seen["answer"] = ".".join(str(byte) for byte in frame[28:32]) + " from " + frame[22:28].hex(":")
+    if frame[12:14] == b"\\x86\\xdd" and frame[20] == 58 and frame[54] == 135:
+        source, target = (socket.inet_ntop(socket.AF_INET6, frame[at:at + 16]) for at in (22, 62))
+        if source == "fd20::2": seen[target] = "asked for"
+print(json.dumps(seen))
 `;
   const { address } = await linkOf(machine, container);
-  expect(await machine.sh(`timeout 10 python3 - <<'END'\n${script}\nEND`, { in: container })).toBe(
-    `answer for 10.20.0.2 from ${address}\n`,
-  );
+  const seen = await machine.sh(`timeout 10 python3 - <<'END'\n${script}\nEND`, { in: container });
+  expect(JSON.parse(seen)).toEqual({
+    answer: `10.20.0.2 from ${address}`,
+    "fd20::1": "asked for",
+    "fd20::7": "asked for",
+  });
+  await net.check(container);
+  await machine.sh("ip -n c1 route del 2001:db8:1::/48");
+  expect((await net.call("CHECK", container)).json.msg).toMatch("2001:db8:1::/48");
 });
 
 test("all its settings, as one call gives them", async () => {
