@@ -51,7 +51,7 @@ async function openTown(): Promise<Town> {
   const containers: Record<string, Container> = {};
   for (const name of Object.keys(addresses)) containers[name] = await machine.container(name);
   await machine.sh(`
-    sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+    sysctl -qw net.ipv6.conf.default.accept_dad=0 net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
     ip link add br0 type bridge
     ip link add br1 type bridge
     for name in c1 c2 c3 c4 out; do

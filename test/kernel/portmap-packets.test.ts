@@ -30,6 +30,8 @@ async function openTown(): Promise<Town> {
   const machine = await openMachine();
   const [outside, beyond] = [await machine.container("outside"), await machine.container("beyond")];
   await machine.sh(`
+    # Links have an address of version 6 at once.
+    sysctl -qw net.ipv6.conf.default.accept_dad=0
     ip link add wire0 type veth peer name eth0 netns outside
     ip link add wire1 type veth peer name eth0 netns beyond
     ip address add ${HOST4}/24 dev wire0; ip address add ${HOST6}/64 dev wire0 nodad

@@ -1,7 +1,7 @@
 /**
- * The program behind traffic.ts, run inside a namespace. `serve PROTOCOLS PORT` prints its port, the kernel's choice for
- * 0 (which SCTP alone does not have), and serves until its stdin ends. `ask QUESTIONS` asks all at once, and prints the answers, with null for what
- * has none after a second; both are JSON.
+ * The program behind traffic.ts, run inside a namespace. `serve PROTOCOLS PORT` prints its port, for 0 the kernel's choice
+ * (which SCTP alone does not have), and serves until its stdin ends. `ask QUESTIONS` asks all at once, and prints the
+ * answers, with null for what has none after a second; both are JSON.
  */
 import type { Question } from "./traffic.ts";
 
