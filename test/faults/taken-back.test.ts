@@ -1,0 +1,47 @@
+/**
+ * An ADD whose requests to the kernel fail, one after the other, takes back what it made, without any DEL. Other than in
+ * errno-sweep.test.ts the machine has nothing yet that is shared, or the kernel is asked what it made.
+ */
+import { expect, test } from "bun:test";
+import { failAt } from "../support/injection.ts";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { openMachine } from "../support/machine.ts";
+import { network } from "../support/network.ts";
+import { patchbayPlugins } from "../support/plugins.ts";
+
+const made = [
+  { conf: { type: "bridge", bridge: "br0", isDefaultGateway: true }, shared: "br0" },
+  { conf: { type: "macvlan", mode: "passthru", master: "m0" } },
+];
+
+test.each(made)("what a failed ADD made is gone: $conf.type", async ({ conf, shared }) => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  await machine.sh("ip link add m0 type veth peer name m1; ip link set m1 up; ip link set m0 up");
+  const whole = { ...conf, ipam: { type: "host-local", subnet: "10.20.0.0/24" } };
+  const net = network(machine, whole);
+  const call = { plugin: conf.type, command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...whole } };
+  const clear = async () => {
+    await net.del(container);
+    if (shared !== undefined) await machine.run(["ip", "link", "del", shared]);
+  };
+  await net.add(container);
+  await clear();
+  const moment = await quietMoment(machine);
+  const wrong: string[] = [];
+  let failures = 0;
+  for (const [syscall, errno] of [["sendto", "ENOBUFS"], ["recvfrom", "ENOBUFS"], ["ioctl", "ENOMEM"]] as const) {
+    for (let nth = 1; nth < 60; nth++) {
+      const { hit, code } = await failAt(machine, patchbayPlugins(), call, { syscall, nth }, errno);
+      if (!hit) break;
+      if (code !== 0) {
+        failures++;
+        wrong.push(...(await leftSince(moment, machine)).map((line) => `${syscall} ${nth}: ${line}`));
+      }
+      if (code === 0 || wrong.length > 0) await clear();
+    }
+    await clear();
+  }
+  expect(wrong.slice(0, 40)).toEqual([]);
+  expect(failures).toBeGreaterThan(10);
+}, 120_000);
