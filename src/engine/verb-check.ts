@@ -6,6 +6,7 @@ import { CniError, INTERNAL, INVALID_CONFIG } from "../cni/error.ts";
 import type { Result } from "../cni/result.ts";
 import { parsePrevResult } from "../cni/result-versions.ts";
 import { getLink } from "../ffi/netlink/route/link.ts";
+import { canonicalMac } from "../net/mac.ts";
 import { loadKind } from "../resources/table.ts";
 import { restate } from "./attachment.ts";
 import { delegatingKind } from "./delegation.ts";
@@ -57,6 +58,6 @@ function otherLink(prevResult: Result | undefined, { ifName, netnsPath }: Invoca
   const sandbox = inside?.sandbox ?? "";
   if (sandbox !== netnsPath) return [`Sandbox in prevResult ${sandbox} doesn't match configured netns: ${netnsPath}`];
   const { mac } = inside!, link = getLink(host.container!.route, ifName);
-  if (link === undefined || !mac || mac.toLowerCase() === link.mac) return [];
+  if (link === undefined || !mac || (canonicalMac(mac) ?? mac) === link.mac) return [];
   return [`Interface ${ifName} Mac ${mac} doesn't match container Mac: ${link.mac}`];
 }

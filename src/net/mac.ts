@@ -23,3 +23,9 @@ export function formatMac(bytes: Uint8Array): string {
   for (let at = 2; at < hex.length; at += 2) text += ":" + hex.slice(at, at + 2);
   return text;
 }
+
+/** As the kernel and results write it; undefined when the text is no Ethernet address. */
+export function canonicalMac(text: string): string | undefined {
+  const bytes = parseMac(text);
+  return bytes && formatMac(bytes);
+}

@@ -54,8 +54,12 @@ export const vethKind: ResourceKind<VethSpec> = {
     } catch (error) {
       if (isNetlinkError(error, EEXIST)) throw taken(spec, error);
       // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
-      if (!isNetlinkError(error)) undoAfter(error, () => vethKind.remove(spec, host));
-      throw error;
+      if (!isNetlinkError(error)) {
+        undoAfter(error, () => vethKind.remove(spec, host));
+        throw error;
+      }
+      const details = spec.mtu === undefined ? "" : `its MTU was to be ${spec.mtu}`;
+      throw new CniError(INTERNAL, `failed to make veth pair: ${error.message}`, details, { cause: error });
     }
     tryWriteSysctl(`net/ipv6/conf/${spec.hostName}/accept_ra`, "0");
   },

@@ -232,6 +232,7 @@ const options: Option[] = [
   { name: "mtu", conf: { mtu: 1400 }, link: { mtu: 1400 } },
   { name: "bcqueuelen", conf: { bcqueuelen: 50 }, link: info({ bcqueuelen: 50 }) },
   { name: "mac", conf: { mac: MAC.toUpperCase() }, link: { address: MAC } },
+  { name: "mac with dashes", conf: { mac: MAC.replaceAll(":", "-") }, link: { address: MAC } },
   { name: "mac by CNI_ARGS", conf: { mac: oneMac }, args: byArgs(MAC), link: { address: MAC } },
   { name: "mac by capability", conf: { runtimeConfig: { mac: MAC } }, args: byArgs(oneMac), link: { address: MAC } },
   { name: "layer 2 only", conf: { ipam: undefined } },

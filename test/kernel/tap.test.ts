@@ -81,12 +81,13 @@ test.each([
     args: "MAC=c2:00:00:00:00:02",
   },
   { name: "CNI_ARGS", conf: { mac: "c2:00:00:00:00:01" }, args: `IgnoreUnknown=1;MAC=${MAC}` },
-  { name: "the configuration", conf: { mac: MAC } },
+  { name: "the configuration, with dots", conf: { mac: "C211.2233.4455" } },
 ])("the MAC address is that of $name", async ({ conf, args }) => {
   await using machine = await openMachine();
   const container = await machine.container();
-  await network(machine, { type: "tap", ...conf }).add(container, { args });
+  const { interfaces } = await network(machine, { type: "tap", ...conf }).add(container, { args });
   expect((await linkOf(machine, container)).address).toBe(MAC);
+  expect(interfaces[0].mac).toBe(MAC);
 });
 
 test.each([
@@ -156,6 +157,12 @@ test.each([
     says: /"eth0" already exists/,
   },
   { name: "no such bridge", conf: { bridge: "br7" }, says: /failed to get bridge br7: Link not found/ },
+  {
+    name: "a bridge whose name begins so",
+    before: "ip -n c1 link add abcdefghijklmno type bridge",
+    conf: { bridge: "abcdefghijklmnopq" },
+    says: /failed to get bridge abcdefghijklmnopq: Link not found/,
+  },
   { name: "a bridge that is none", conf: { bridge: "lo" }, says: /failed to set up tap eth0/ },
   { name: "mtu out of bounds", conf: { mtu: 100000 }, says: /failed to set up tap eth0/ },
   { name: "invalid MAC", conf: { mac: "hello" }, says: /address hello: invalid MAC address/, code: 7 },

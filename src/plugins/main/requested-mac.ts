@@ -2,7 +2,7 @@
 import { parseCniArgs } from "../../cni/args.ts";
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
 import { randomMac } from "../../ffi/random.ts";
-import { parseMac } from "../../net/mac.ts";
+import { canonicalMac } from "../../net/mac.ts";
 import type { Attachment, PluginConfig } from "../../engine/plugin.ts";
 
 interface MacConf extends PluginConfig {
@@ -16,7 +16,8 @@ export function requestedMac(at: Attachment<MacConf>): string {
   const fromArgs = macInArgs(at);
   const wanted = conf.runtimeConfig?.mac || fromArgs || conf.mac;
   if (!wanted) return at.choose(randomMac, () => undefined);
-  if (parseMac(wanted) !== undefined) return wanted.toLowerCase();
+  const mac = canonicalMac(wanted);
+  if (mac !== undefined) return mac;
   if (at.restating) return "";
   throw new CniError(INVALID_CONFIG, `invalid args ${wanted} for MAC addr: address ${wanted}: invalid MAC address`);
 }

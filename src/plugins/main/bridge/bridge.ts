@@ -9,7 +9,7 @@ import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { definePlugin } from "../../../engine/plugin.ts";
 import { formatAddress, networkOf, offsetAddress, parsePrefix } from "../../../net/address.ts";
 import { randomMac } from "../../../ffi/random.ts";
-import { parseMac } from "../../../net/mac.ts";
+import { canonicalMac } from "../../../net/mac.ts";
 import { addressing } from "../../../resources/addressing.ts";
 import { announcement, announcing } from "../../../resources/announcement.ts";
 import { bridge, bridgeMac } from "../../../resources/bridge.ts";
@@ -186,11 +186,10 @@ function containerMac(at: Attachment<BridgeConf>): string {
   const fromArgs = macInArgs(at);
   const wanted = conf.runtimeConfig?.mac || conf.args?.cni?.mac || fromArgs;
   if (!wanted) return at.choose(randomMac, (result) => containerSide(at, result)?.mac);
-  if (parseMac(wanted) === undefined) {
-    if (at.restating) return "";
-    throw new CniError(INVALID_CONFIG, `failed to make veth pair: address ${wanted}: invalid MAC address`);
-  }
-  return wanted.toLowerCase();
+  const mac = canonicalMac(wanted);
+  if (mac !== undefined) return mac;
+  if (at.restating) return "";
+  throw new CniError(INVALID_CONFIG, `failed to make veth pair: address ${wanted}: invalid MAC address`);
 }
 
 function containerSide(at: Attachment<BridgeConf>, result: Result): Interface | undefined {
