@@ -127,7 +127,8 @@ interface Row {
 }
 
 const loseLedger = (machine: Machine) => machine.sh("rm -r /run/patchbay");
-const inside = (script: string) => (machine: Machine, container: Container) => machine.sh(script, { in: container });
+const inside = (script: string) => (machine: Machine, container: Container, env?: Record<string, string>) =>
+  machine.sh(script, { in: container, env });
 const noPrevResult = { prevResult: undefined };
 const noNetns = { CNI_NETNS: undefined };
 /** What a container can do to a device that it was lent. */
@@ -165,6 +166,38 @@ const rows: Row[] = [
     conf: { device: "", hwaddr: MAC },
   },
 ];
+
+test("it comes back as it was, too, where it has its own name in the container", async () => {
+  const attachment = await stage();
+  const { machine, net, container } = attachment;
+  await using _ = machine;
+  await net.add(container, { ifName: "dev5" });
+  await inside("ip link set dev5 mtu 1000; ip link set dev5 netns $HOST")(machine, container, {
+    HOST: `${machine.pid}`,
+  });
+  await net.del(container, { ifName: "dev5" });
+  await expectAllBack(attachment);
+});
+
+test("an alias that is the device's name makes nothing of others the device", async () => {
+  const { machine, net, container } = await stage();
+  await using _ = machine;
+  await machine.sh(
+    "ip link add other type veth peer name far; ip link set other up alias dev5 address 0a:00:00:00:00:07",
+  );
+  const moment = await quietMoment(machine);
+  await net.add(container);
+  const ledger = await machine.sh("cp -r /run/patchbay /run/kept; ls /run/kept/net");
+  // Without a ledger, with that of an ADD whose DEL was cut off, and when the device has ended.
+  for (let count = 0; count < 2; count++) await net.del(container, { conf: noPrevResult });
+  await machine.sh(`mkdir -p -m 700 /run/patchbay/net; cp -p /run/kept/net/${ledger.trim()} /run/patchbay/net/`);
+  await net.del(container);
+  expect(await leftSince(moment, machine, /\/run\/kept/)).toEqual([]);
+  const other = await linkOf(machine, "other");
+  await machine.sh("ip link del far5");
+  await net.del(container, { conf: noPrevResult });
+  expect(await linkOf(machine, "other")).toEqual(other);
+});
 
 test.each(rows)("DEL brings the device back: $name", async ({ name, spoil, conf, env }) => {
   const attachment = await stage();

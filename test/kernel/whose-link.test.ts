@@ -73,6 +73,36 @@ test.each(kinds)("a killed ADD lays no claim to the link that it found: $type", 
   expect(kills).toBeGreaterThan(3);
 });
 
+test.each(kinds)("CHECK asks for the container's interface in prevResult: $type", async (conf) => {
+  await using machine = await openMachine();
+  await machine.sh(master);
+  const container = await machine.container("c1");
+  const net = network(machine, { ...conf, ipam });
+  const result = await net.add(container);
+  const inside = result.interfaces.at(-1);
+  for (const [sandbox, told] of [[undefined, ""], ["/elsewhere", "/elsewhere"]]) {
+    const interfaces = [...result.interfaces.slice(0, -1), { ...inside, sandbox }];
+    const { json } = await net.call("CHECK", container, { conf: { prevResult: { ...result, interfaces } } });
+    expect(json.msg).toBe(`Sandbox in prevResult ${told} doesn't match configured netns: ${container.netnsPath}`);
+  }
+  const written = [...result.interfaces.slice(0, -1), {
+    ...inside,
+    mac: inside.mac.toUpperCase().replaceAll(":", "-"),
+  }];
+  await net.check(container, { conf: { prevResult: { ...result, interfaces: written } } });
+});
+
+test.each(kinds)("CNI_ARGS that ADD refuses keep nothing from being taken away: $type", async (conf) => {
+  await using machine = await openMachine();
+  await machine.sh(master);
+  const container = await machine.container("c1");
+  const net = network(machine, { ...conf, ipam });
+  await net.add(container);
+  await machine.sh("rm -r /run/patchbay");
+  await net.del(container, { args: "K=V;;MAC=none" });
+  expect(await machine.sh("ip -br link show", { in: container })).not.toContain("eth0");
+});
+
 test("a link's name has no place for a number in it", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");

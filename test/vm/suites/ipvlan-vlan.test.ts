@@ -39,11 +39,14 @@ const subjects: Subject[] = [
     broken: [["ip link set eth0 type ipvlan mode l3", /container ipvlan mode l3 does not match expected value: l2/]],
   },
   {
-    conf: { type: "vlan", master: "m0", vlanId: 7, ipam },
+    conf: { type: "vlan", master: "m0", vlanId: 7, mtu: 1500, ipam },
     needs: "VLAN links",
     tagged: true,
     options: [{ name: "another tag", conf: { vlanId: 4094, mtu: 1400 }, link: { ...info({ id: 4094 }), mtu: 1400 } }],
-    broken: [["ip link set eth0 down", /eth0 in the container is down/]],
+    broken: [
+      ["ip link set eth0 mtu 1300", /configured MTU of eth0 is 1500, current value is 1300/],
+      ["ip link set eth0 down", /eth0 in the container is down/],
+    ],
   },
 ];
 
