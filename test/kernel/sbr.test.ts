@@ -468,6 +468,17 @@ test("an address that another link has by now keeps its rule when the ledger is 
   expect(await routing()).toContain("32765: from 10.2.0.2 lookup 100");
 });
 
+test("DEL without a ledger takes the rules away, whatever is wrong in the configuration", async () => {
+  await using stage = await openStage();
+  const { machine, container, net, routing } = stage;
+  await net.add(container);
+  const wrong = { table: -1, gateways: ["10.2.0.1", "10.2.0.7"] };
+  expect((await net.call("CHECK", container, { conf: wrong })).json.code).toBe(7);
+  await machine.sh(withoutLedger);
+  await net.del(container, { conf: wrong });
+  expect((await routing()).join()).not.toMatch(/from (10\.2|fd02)/);
+});
+
 test("the Go plugin's rules are removed, and it removes ours", async () => {
   await using stage = await openStage();
   const { machine, container, net, routing } = stage;

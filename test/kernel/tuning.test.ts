@@ -116,6 +116,25 @@ test("an id that is too long for a file name: ADD fails, and leaves nothing for 
   expect(await settings(machine, container)).toEqual(before);
 });
 
+test("DEL without a ledger puts back what it can, whatever is wrong in configuration and CNI_ARGS", async () => {
+  await using machine = await openMachine();
+  const { container, prevResult } = await pair(machine);
+  const net = network(machine, { type: "tuning", mtu: 1400, prevResult });
+  const before = await settings(machine, container);
+  const wrong = [{ conf: { sysctl: { "net.core.somaxconn": 9 }, mtu: "1400", args: 7 } }, { args: "MAC" }, {
+    conf: { prevResult: "none", mac: "hello" },
+  }];
+  for (const change of wrong) {
+    await net.add(container);
+    await machine.sh("rm -r /run/patchbay");
+    await net.del(container, change);
+    expect(await settings(machine, container)).toEqual(before);
+    expect(await machine.sh("ls /run/cni/tuning")).toBe("");
+  }
+  // Nobody would know whose address to give back.
+  expect((await net.call("DEL", container, { conf: { ipam: "host-local" } })).json.code).toBe(7);
+});
+
 test("another link by the name, and a sysctl that somebody changed since, are left alone", async () => {
   await using machine = await openMachine();
   const { container, prevResult } = await pair(machine);

@@ -15,3 +15,14 @@ test("STATUS says whether the kernel has VRFs, and makes none", async () => {
   } else expect(answer.code).toBe(0);
   expect(await leftSince(moment, machine)).toEqual([]);
 });
+
+test("DEL asks for no sensible configuration where nothing was made", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  const net = network(machine, { type: "vrf" });
+  for (const vrfname of [undefined, "", "a b", "sixteen-letters-", "lo", 7]) {
+    await net.del(container, { conf: { vrfname, table: -1 } });
+    expect((await net.call("CHECK", container, { conf: { vrfname, prevResult: {} } })).code).toBe(1);
+  }
+  expect(await machine.sh("ip -br link", { in: container })).toMatch(/^lo +DOWN/);
+});

@@ -39,7 +39,7 @@ export default definePlugin<FirewallConf>({
 function add(at: Attachment<FirewallConf>): Result {
   const { conf, prevResult } = at;
   // DEL takes away what a configuration that is refused now may once have made.
-  if (!at.restating) checkConf(conf);
+  if (!at.mayHave(false)) checkConf(conf);
   if (!at.restating && prevResult === undefined) {
     throw new CniError(INVALID_CONFIG, "missing prevResult from earlier plugin");
   }
@@ -78,10 +78,10 @@ function addressesOf(ips: readonly IpConfig[]): string[] {
 }
 
 /** The bridge is the first interface that the plugins before us tell of. */
-function ingressOf({ conf, prevResult, restating }: Attachment<FirewallConf>): Ingress | undefined {
+function ingressOf({ conf, prevResult, mayHave }: Attachment<FirewallConf>): Ingress | undefined {
   const { ingressPolicy: policy } = conf;
   if (policy !== "same-bridge" && policy !== "isolated") return undefined;
   const bridge = prevResult?.interfaces?.[0]?.name;
-  if (!restating) checkBridgeName(policy, bridge);
+  if (!mayHave(false)) checkBridgeName(policy, bridge);
   return bridge === undefined ? undefined : { policy, bridge };
 }

@@ -43,14 +43,12 @@ export default definePlugin<PortmapConf>({
 
 function add(at: Attachment<PortmapConf>): Result {
   const { conf, prevResult, restating } = at;
-  // DEL takes away what a configuration that is refused now may once have made.
-  if (!restating) {
-    checkOptions(conf);
-    if (prevResult === undefined) throw new CniError(INVALID_CONFIG, "must be called as chained plugin");
-  }
-  const mappings = mappingsOf(at), addresses = addressesOf(at);
-  // What is removed without a ledger is known by its owner.
-  const conditions = at.mayHave(false) ? undefined : conditionsOf(conf);
+  // DEL takes away what a configuration that is refused now may once have made; it is known by its owner.
+  const removing = at.mayHave(false);
+  if (!removing) checkOptions(conf);
+  if (prevResult === undefined && !restating) throw new CniError(INVALID_CONFIG, "must be called as chained plugin");
+  const mappings = mappingsOf(conf, removing), addresses = addressesOf(at);
+  const conditions = removing ? undefined : conditionsOf(conf);
   const owner = { network: at.network, containerId: at.containerId, ifName: at.ifName };
   const resources: Resource<unknown>[] = [];
   if (at.mayHave(mappings.length > 0 && addresses.length > 0)) {
@@ -129,21 +127,21 @@ function backendOf(conf: PortmapConf) {
   );
 }
 
-/** Checked where they are to be made; else those that can be meant. */
-function mappingsOf({ conf, restating }: Attachment<PortmapConf>): PortMapping[] {
+/** For DEL those that can be meant. */
+function mappingsOf(conf: PortmapConf, removing: boolean): PortMapping[] {
   const mappings: PortMapping[] = [], taken = new Map<string, number>();
   for (const { hostPort, containerPort, protocol: written, hostIP } of conf.runtimeConfig?.portMappings ?? []) {
     const protocol = written.toLowerCase() as Protocol;
     const refusal = refusalOf(hostPort, containerPort, protocol, hostIP);
     if (refusal !== undefined) {
-      if (restating) continue;
+      if (removing) continue;
       throw invalid(refusal);
     }
     const hostIp = hostIP === "" ? undefined : canonicalAddress(hostIP);
     let isNew = false;
     for (const place of placesOf(hostIp)) {
       const key = `${protocol} ${hostPort} ${place}`, before = taken.get(key);
-      if (before !== undefined && before !== containerPort && !restating) {
+      if (before !== undefined && before !== containerPort && !removing) {
         throw invalid(`host port ${hostPort}/${protocol} is mapped twice`, `to ${before} and to ${containerPort}`);
       }
       isNew ||= before === undefined;

@@ -30,20 +30,10 @@ const MAX_U32 = 0xffffffff;
 
 export default definePlugin<SbrConf>({
   name: "sbr",
-  validate(document) {
-    const conf = validateSbrConf(document);
-    fixedGateways(conf);
-    if (conf.table !== undefined && (conf.table < 1 || conf.table > MAX_U32)) {
-      throw new CniError(
-        INVALID_CONFIG,
-        `"table": ${conf.table} is not a routing table`,
-        "tables have numbers from 1 on",
-      );
-    }
-    return conf;
-  },
+  validate: validateSbrConf,
   add,
-  status(_conf, { route }) {
+  status(conf, { route }) {
+    checkConf(conf);
     try {
       listRules(route, AF_INET);
     } catch (error) {
@@ -55,9 +45,11 @@ export default definePlugin<SbrConf>({
 
 function add(at: Attachment<SbrConf>): Result {
   const { conf, host, prevResult } = at;
+  // DEL takes away what a configuration that is refused now may once have made, to whichever table it led.
+  const removing = at.mayHave(false);
+  if (!removing) checkConf(conf);
   if (at.restating) {
-    // DEL: to whichever table.
-    const table = at.mayHave(false) ? undefined : conf.table;
+    const table = removing ? undefined : conf.table;
     for (const source of sourcesToRestate(at)) at.apply(sourceRule({ source, table }));
     return prevResult ?? { cniVersion: conf.cniVersion };
   }
@@ -67,6 +59,13 @@ function add(at: Attachment<SbrConf>): Result {
   }
   host.container!.alone(() => at.applyAll(conf.table === undefined ? ownTables(at) : onlyRules(at, conf.table)));
   return prevResult;
+}
+
+function checkConf(conf: SbrConf): void {
+  fixedGateways(conf);
+  const { table } = conf;
+  if (table === undefined || (table >= 1 && table <= MAX_U32)) return;
+  throw new CniError(INVALID_CONFIG, `"table": ${table} is not a routing table`, "tables have numbers from 1 on");
 }
 
 function onlyRules(at: Attachment<SbrConf>, table: number): Resource<unknown>[] {

@@ -41,7 +41,7 @@ function add(at: Attachment<TuningConf>): Result {
   // Without a ledger only the file tells what to put back, and it says nothing of sysctls.
   const removing = at.mayHave(false);
   const values = removing ? {} : sysctlValues(at);
-  const settings = wantedSettings(at);
+  const settings = removing ? {} : wantedSettings(at);
   if (!at.restating) {
     checkAllowlist(configuredSysctls(conf));
     checkSettings(settings);

@@ -8,7 +8,7 @@ import { checkIfName } from "../../../cni/invocation.ts";
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { versionsSince } from "../../../cni/versions.ts";
 import { definePlugin } from "../../../engine/plugin.ts";
-import { getLink } from "../../../ffi/netlink/route/link.ts";
+import { getLink, linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { knowsLinkKind } from "../../../ffi/netlink/route/known-kind.ts";
 import { listRouteImages } from "../../../ffi/netlink/route/route-image.ts";
 import { listRules } from "../../../ffi/netlink/route/rule.ts";
@@ -29,20 +29,10 @@ const MAX_U32 = 0xffffffff;
 export default definePlugin<VrfConf>({
   name: "vrf",
   versions: versionsSince("0.3.1"),
-  validate(document) {
-    const conf = validateVrfConf(document);
-    const { vrfname, table } = conf;
-    if (vrfname === "") throw new CniError(INVALID_CONFIG, "configuration is expected to have a valid vrf name");
-    try {
-      checkIfName(vrfname);
-    } catch (error) {
-      throw new CniError(INVALID_CONFIG, `"vrfname": ${(error as Error).message}`, `it is "${vrfname}"`);
-    }
-    if (table < 0 || table > MAX_U32) throw new CniError(INVALID_CONFIG, `"table": ${table} is not a routing table`);
-    return conf;
-  },
+  validate: validateVrfConf,
   add,
-  status(_conf, { route }) {
+  status(conf, { route }) {
+    checkConf(conf);
     if (!knowsLinkKind(route, "vrf")) {
       throw new CniError(PLUGIN_NOT_AVAILABLE, "this kernel has no VRFs (CONFIG_NET_VRF)");
     }
@@ -51,6 +41,8 @@ export default definePlugin<VrfConf>({
 
 function add(at: Attachment<VrfConf>): Result {
   const { conf, ifName, host, prevResult } = at;
+  // DEL takes the link out of the VRF it is in, also when the configuration is refused now.
+  if (!at.mayHave(false)) checkConf(conf);
   if (at.restating) {
     for (const name of namesToRestate(at)) {
       at.applyAll([
@@ -73,11 +65,23 @@ function add(at: Attachment<VrfConf>): Result {
   return prevResult;
 }
 
-/** DEL: also the VRF the link is in, should the configuration name another one today. */
+function checkConf({ vrfname, table }: VrfConf): void {
+  if (vrfname === "") throw new CniError(INVALID_CONFIG, "configuration is expected to have a valid vrf name");
+  try {
+    checkIfName(vrfname);
+  } catch (error) {
+    throw new CniError(INVALID_CONFIG, `"vrfname": ${(error as Error).message}`, `it is "${vrfname}"`);
+  }
+  if (table < 0 || table > MAX_U32) throw new CniError(INVALID_CONFIG, `"table": ${table} is not a routing table`);
+}
+
+/** DEL: also the VRF the link is in, should the configuration name another one today, or none. */
 function namesToRestate({ conf, ifName, host, mayHave }: Attachment<VrfConf>): Set<string> {
-  const names = new Set([conf.vrfname]);
   const route = host.container?.route;
-  if (route === undefined || !mayHave(false)) return names;
+  if (!mayHave(false)) return new Set([conf.vrfname]);
+  const names = new Set<string>();
+  if (route === undefined) return names;
+  if (linkIndex(route, conf.vrfname) !== undefined) names.add(conf.vrfname);
   const master = getLink(route, ifName)?.master;
   const link = master === undefined ? undefined : getLink(route, master);
   if (link?.kind === "vrf") names.add(link.name);
