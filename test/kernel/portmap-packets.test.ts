@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
-import { serve } from "../support/traffic.ts";
+import { type Place, serve } from "../support/traffic.ts";
 
 const backends = ["nftables", "iptables"] as const;
 
@@ -73,10 +73,13 @@ function portmap({ machine, results }: Town, conf: Record<string, unknown>): Net
   });
 }
 
-/** The port of the host, in every protocol. */
+/** In every protocol. */
+function mappingsTo(containerPort: number, hostPort = PORT, hostIP = "") {
+  return ["tcp", "udp", "sctp"].map((protocol) => ({ hostPort, containerPort, protocol, hostIP }));
+}
+
 function mapped(containerPort: number, hostPort = PORT) {
-  const portMappings = ["tcp", "udp", "sctp"].map((protocol) => ({ hostPort, containerPort, protocol }));
-  return { conf: { runtimeConfig: { portMappings } } };
+  return { conf: { runtimeConfig: { portMappings: mappingsTo(containerPort, hostPort) } } };
 }
 
 for (const backend of backends) {
@@ -162,6 +165,31 @@ for (const backend of backends) {
       ["10.20.0.1", "fd20::1", "192.0.2.2"],
       ["10.20.0.1", "fd20::1"],
       ["10.20.0.1"],
+    ]);
+  });
+
+  test(`${backend}: ports of one address of the host, and a run of ports`, async () => {
+    const town = await openTown();
+    await using machine = town.machine;
+    const { outside, server } = town;
+    await using first = await serve(machine, server, "all", 9000);
+    await using last = await serve(machine, server, "all", 9031);
+    const portMappings = [HOST4, HOST6].flatMap((hostIP) => mappingsTo(first.port, PORT, hostIP));
+    for (let port = first.port; port <= last.port; port++) portMappings.push(...mappingsTo(port, port));
+    await portmap(town, { backend }).add(server, { conf: { runtimeConfig: { portMappings } } });
+    const places: Place[] = [
+      [HOST4, PORT],
+      [HOST6, PORT],
+      ["198.51.100.1", first.port],
+      ["fd98::1", last.port],
+      ["198.51.100.1", PORT],
+      ["fd98::1", PORT],
+      [HOST4, first.port - 1],
+      [HOST6, last.port + 1],
+    ];
+    expect(await first.askAll(outside, places)).toEqual([
+      ...["192.0.2.2", "fd99::2", "192.0.2.2", "fd99::2"],
+      ...[undefined, undefined, undefined, undefined],
     ]);
   });
 
