@@ -40,6 +40,14 @@ function facts<Config extends PluginConfig>({ conf, invocation, host }: Call<Con
   };
 }
 
+/**
+ * A lease is announced first and so given back last, when nothing has its address any more. Only that of a DHCP server is
+ * given back by a packet through the link.
+ */
+function goesByTheLink(ipamType: string): boolean {
+  return ipamType === "dhcp";
+}
+
 /** ADD: everything `tell` applies is made, or, when it throws, nothing is. */
 export function make<Config extends PluginConfig>(
   call: Call<Config>,
@@ -117,11 +125,15 @@ export function make<Config extends PluginConfig>(
       const type = conf.ipam?.type;
       if (!type) return undefined;
       const lease: Resource = { kind: ipamKind(invocation), spec: { type } };
-      intend([lease]);
       const entry = { resource: lease, outcome: undefined, begun: false };
-      made.push(entry);
+      const announce = () => {
+        intend([lease]);
+        made.push(entry);
+      };
+      if (!goesByTheLink(type)) announce();
       return {
         add() {
+          if (goesByTheLink(type)) announce();
           const result = traced(
             "apply",
             lease.kind,
@@ -179,10 +191,16 @@ export function restate<Config extends PluginConfig>(
     ipam() {
       const type = conf.ipam?.type;
       if (!type) return undefined;
-      list.push({ kind: ipamKind(invocation), spec: { type } });
-      if (lease !== undefined) return { add: () => lease(type) };
-      const { cniVersion, ips, routes, dns } = recalled;
-      return { add: () => ({ cniVersion, ips: ips ?? [], routes, dns }) };
+      const announce = () => void list.push({ kind: ipamKind(invocation), spec: { type } });
+      if (!goesByTheLink(type)) announce();
+      return {
+        add() {
+          if (goesByTheLink(type)) announce();
+          if (lease !== undefined) return lease(type);
+          const { cniVersion, ips, routes, dns } = recalled;
+          return { cniVersion, ips: ips ?? [], routes, dns };
+        },
+      };
     },
   });
   return list;

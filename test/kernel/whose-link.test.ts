@@ -115,3 +115,27 @@ test("a link's name has no place for a number in it", async () => {
   expect(bridge.json.msg).toContain(`could not add "br%d"`);
   expect(await leftSince(moment, machine)).toEqual([]);
 });
+
+/** A plugin in the place of the DHCP client's: writes down what address the link has when it gives it back. */
+const dhcp = `#!/bin/sh
+case $CNI_COMMAND in
+  ADD) echo '{"cniVersion":"1.0.0","ips":[{"address":"10.20.0.5/24","gateway":"10.20.0.1"}]}' ;;
+  DEL) ip netns exec c1 ip -o -4 address show dev eth0 >>/run/seen 2>&1 ;;
+esac
+`;
+
+test.each(kinds)("an address of a DHCP server is given back while the link is there: $type", async (conf) => {
+  await using machine = await openMachine();
+  await machine.sh(master);
+  const container = await machine.container("c1");
+  await machine.run(["sh", "-c", "mkdir /run/bin; cat >/run/bin/dhcp; chmod 755 /run/bin/dhcp"], { stdin: dhcp });
+  const env = { CNI_PATH: "/run/bin" };
+  const net = network(machine, { ...conf, cniVersion: "1.0.0", ipam: { type: "dhcp" } }, undefined, { env });
+  for (const spoil of ["true", "rm -r /run/patchbay"]) {
+    await net.add(container);
+    await machine.sh(spoil);
+    await net.del(container);
+    expect(await machine.sh("cat /run/seen; rm /run/seen")).toContain("inet 10.20.0.5/24");
+    expect(await machine.sh("ip -br link show", { in: container })).not.toContain("eth0");
+  }
+});
