@@ -95,6 +95,7 @@ export const knownDifferences: Record<string, KnownDifference> = {
       "firewall, an unknown policy",
     ],
   },
+  "ifb-says-whose-it-is": { lines: [/^\+ host link bwp\w{12} ifalias="id: ctr-/], cases: "everywhere" },
   "lent-device-has-its-alias-back": { lines: [/^- host link dev5 ifalias="dev5"$/], cases: "everywhere" },
   "lent-device-always-comes-back": {
     lines: [answers, kernel],

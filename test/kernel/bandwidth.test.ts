@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
-import { network } from "../support/network.ts";
+import { type Network, network } from "../support/network.ts";
 import { cni, GO_PLUGINS, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 
 const LIMITS = { ingressRate: 8_000_000, ingressBurst: 1_600_000, egressRate: 4_000_000, egressBurst: 800_000 };
@@ -298,6 +298,31 @@ test("GC takes the ifb of an attachment that is not valid, with or without its c
   await net.gc([kept]);
   expect(await ifbs(machine)).toEqual([ifbName("netctr-c1")]);
   expect((await qdiscs(machine, `h${alive.name}eth0`)).map(({ kind }) => kind)).toEqual(["noqueue"]);
+});
+
+test("GC finds an ifb whose ledger is lost by its alias, and leaves those of others and of the reference plugin", async () => {
+  await using machine = await openMachine();
+  const net = network(machine, { type: "bandwidth", ...LIMITS });
+  const byGo = network(machine, { type: "bandwidth", ...LIMITS }, GO_PLUGINS);
+  const add = async (name: string, to: Network, conf: Record<string, unknown> = {}) => {
+    const container = await machine.container(name);
+    await to.add(container, { conf: { prevResult: { ...await pair(machine, container), ...conf }, ...conf } });
+    return container;
+  };
+  const kept = await add("c1", net), gone = await add("c2", net), alive = await add("c3", net);
+  await add("c4", net, { name: "net2" });
+  await add("c5", byGo, { cniVersion: "1.0.0" });
+  const [{ ifalias }] = JSON.parse(await machine.sh(`ip -j link show ${ifbName("netctr-c1")}`));
+  expect(ifalias).toBe("id: ctr-c1, if: eth0, net: net");
+  await machine.sh("rm -r /run/patchbay");
+  await machine.removeContainer(gone);
+  await net.gc([kept]);
+  const left = ["netctr-c1", "net2ctr-c4", "netctr-c5"].map(ifbName);
+  expect((await ifbs(machine)).sort()).toEqual(left.sort());
+  // Nothing goes on being sent to an ifb that is gone.
+  expect((await qdiscs(machine, `h${alive.name}eth0`)).map(({ kind }) => kind)).toEqual(["tbf"]);
+  await net.gc([kept]);
+  expect((await ifbs(machine)).sort()).toEqual(left);
 });
 
 test("STATUS finds what the kernel has, without making anything", async () => {

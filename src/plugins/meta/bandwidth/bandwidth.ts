@@ -28,6 +28,7 @@ export default definePlugin<BandwidthConf>({
   validate: validateBandwidthConf,
   add,
   status,
+  gc: (conf, isValid, host) => require("../../../resources/ifb.ts").ifbKind.sweep!(conf.name, isValid, host),
 });
 
 function add(at: Attachment<BandwidthConf>): Result {
@@ -48,10 +49,11 @@ function add(at: Attachment<BandwidthConf>): Result {
   if (removing || ingress !== undefined) {
     wanted.push(trafficLimit({ link: from, limit: ingress, subnets: subnets && { ...subnets, side: "source" } }));
   }
+  const owner = { network: at.network, containerId: at.containerId, ifName: at.ifName };
   const ifbs = removing ? ifbsToLookFor(at) : egress === undefined ? [] : [ifbOf(at)];
   for (const { name, mac = "" } of ifbs) {
     wanted.push(
-      ifb({ name, mac, mtu: hostVeth?.mtu, from: from.name }),
+      ifb({ ...owner, name, mac, mtu: hostVeth?.mtu, from: from.name }),
       trafficLimit({
         link: { name, mac },
         limit: egress,
