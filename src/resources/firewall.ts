@@ -77,8 +77,10 @@ export const firewallKind: ResourceKind<FirewallSpec, MadeChains> = {
     try {
       applyBackend(spec, host, made);
     } catch (error) {
-      // The kernel's refusal is of the whole. Else its answer was lost, or the second of two things failed.
-      if (!isNetlinkError(error)) undoAfter(error, () => firewallKind.undo!(spec, made, host));
+      // The kernel's refusal is of the whole, where firewalld has no part in it. Else its answer may have been lost.
+      if (!isNetlinkError(error) || spec.backend === "firewalld") {
+        undoAfter(error, () => firewallKind.undo!(spec, made, host));
+      }
       throw error;
     }
     return made;

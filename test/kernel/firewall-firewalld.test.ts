@@ -66,6 +66,19 @@ test("a zone that firewalld refuses fails ADD, and nothing is left; a late DEL l
   expect(await machine.sh("find /run/patchbay -type f; nft list ruleset")).toBe("");
 });
 
+test("what firewalld was told is taken back when the kernel refuses the rules beside it", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  await using _bus = await startBus(machine);
+  await using firewalld = await startFirewalld(machine);
+  // No rule may lead to a chain with a hook.
+  const theirs = "table ip filter { chain CNI-ISOLATION-STAGE-1 { type filter hook forward priority 0; }; }";
+  await machine.sh(`nft '${theirs}'`);
+  const { json } = await open(machine, { ingressPolicy: "same-bridge" }).call("ADD", container);
+  expect(json.msg).toMatch(/not supported/);
+  expect(firewalld.sources()).toEqual([]);
+});
+
 test("DEL works when firewalld or the bus is gone, and so does what went with them", async () => {
   await using machine = await openMachine();
   const [c1, c2] = [await machine.container(), await machine.container()];
