@@ -3,9 +3,10 @@
  * parameters, same configuration, another command. In process when the plugin found is this same binary.
  */
 import { errorText } from "../cni/error.ts";
-import { field, isObject, parseDocument } from "../cni/json.ts";
+import { isObject, parseDocument } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
 import { newestResult, parsePluginResult } from "../cni/result-versions.ts";
+import { VALID_ATTACHMENTS, validAttachmentsIn } from "../cni/valid-attachments.ts";
 import { configVersion } from "../cni/versions.ts";
 import type { PluginConfig, PluginDefinition } from "./plugin.ts";
 import { findPlugin } from "./find-plugin.ts";
@@ -35,8 +36,7 @@ export function passOn(plugin: PluginDefinition<PluginConfig>, conf: PluginConfi
   }
   const other = plugin.passedOn(conf);
   if (other === undefined) return;
-  const key = "cni.dev/valid-attachments";
-  const stdin = JSON.stringify({ ...other.conf, [key]: document && field(document, key) });
+  const stdin = JSON.stringify({ ...other.conf, [VALID_ATTACHMENTS]: document && validAttachmentsIn(document) });
   delegate(other.type, command, { ...invocation, stdin, document: undefined });
 }
 

@@ -5,6 +5,7 @@
  */
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
 import { field, isObject } from "../cni/json.ts";
+import { VALID_ATTACHMENTS, validAttachmentsIn } from "../cni/valid-attachments.ts";
 import { passOn } from "./delegate.ts";
 import { listLedgers, removeEmptyLedgers, removeLedger, removing } from "./ledger.ts";
 import { type VerbCall, withHost } from "./run.ts";
@@ -44,12 +45,15 @@ export function runGc({ plugin, invocation, document }: VerbCall): undefined {
   if (failures.length > 0) throw joined(failures);
 }
 
-/** `id/interface` of each, and its `id` alone. The key is required: taking its absence for an empty list would delete every attachment of the network. */
+/**
+ * `id/interface` of each, and its `id` alone. The list is required: taking its absence for an empty one would delete
+ * every attachment of the network.
+ */
 function validAttachments(document: Record<string, unknown>): Set<string> {
-  const list = field(document, "cni.dev/valid-attachments");
-  if (list === undefined) throw new CniError(INVALID_CONFIG, `"cni.dev/valid-attachments" is missing`);
+  const list = validAttachmentsIn(document);
+  if (list === undefined) throw new CniError(INVALID_CONFIG, `"${VALID_ATTACHMENTS}" is missing`);
   if (list !== null && !Array.isArray(list)) {
-    throw new CniError(INVALID_CONFIG, `"cni.dev/valid-attachments" must be an array, got ${JSON.stringify(list)}`);
+    throw new CniError(INVALID_CONFIG, `"${VALID_ATTACHMENTS}" must be an array, got ${JSON.stringify(list)}`);
   }
   return new Set((list ?? []).flatMap((entry: unknown) => {
     const containerId = isObject(entry) && field(entry, "containerID");
@@ -59,7 +63,7 @@ function validAttachments(document: Record<string, unknown>): Set<string> {
     }
     throw new CniError(
       INVALID_CONFIG,
-      `"cni.dev/valid-attachments" must hold objects with containerID and ifname, got ${JSON.stringify(entry)}`,
+      `"${VALID_ATTACHMENTS}" must hold objects with containerID and ifname, got ${JSON.stringify(entry)}`,
     );
   }));
 }

@@ -318,3 +318,22 @@ test("GC goes on past what it cannot remove, tells of it, and finishes when it c
   expect(await leftSince(moment, machine, ofStale)).toEqual([]);
   await net.check(container);
 });
+
+test("GC needs the list of what is valid, by its name of today or the one that 1.1.0 was released with", async () => {
+  const { machine, net, container } = await stage(bridge);
+  await using _ = machine;
+  const stale = await machine.container("c2");
+  const moment = await quietMoment(machine);
+  await net.add(container);
+  await net.add(stale);
+  const gc = (conf: Record<string, unknown>) => net.call("GC", undefined, { conf });
+  expect((await gc({})).json).toMatchObject({ code: 7, msg: '"cni.dev/valid-attachments" is missing' });
+  const [one, other] = [container, stale].map(({ name }) => [{ containerID: `ctr-${name}`, ifname: "eth0" }]);
+  expect((await gc({ "cni.dev/attachments": one, "cni.dev/valid-attachments": [...one!, ...other!] })).code).toBe(0);
+  await net.check(stale);
+  expect((await gc({ "cni.dev/attachments": one })).code).toBe(0);
+  await net.check(container);
+  expect((await net.call("CHECK", stale)).code).toBe(1);
+  await net.del(container);
+  expect(await leftSince(moment, machine)).toEqual([]);
+});
