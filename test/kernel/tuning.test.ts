@@ -348,6 +348,15 @@ test("the host's allow-list: expressions that match anywhere in a key; what cann
   }
 });
 
+test("STATUS refuses what no ADD would take", async () => {
+  await using machine = await openMachine();
+  const net = network(machine, { type: "tuning", ...SETTINGS, sysctl: SYSCTL });
+  expect((await net.call("STATUS", undefined)).code).toBe(0);
+  for (const conf of [{ sysctl: { "kernel.panic": "1" } }, { mac: "hello" }, { args: { cni: { mtu: -1 } } }]) {
+    expect((await net.call("STATUS", undefined, { conf })).json.code).toBe(7);
+  }
+});
+
 test("GC puts back what an attachment that is not valid has changed", async () => {
   await using machine = await openMachine();
   const one = await pair(machine, "c1"), two = await pair(machine, "c2"), three = await pair(machine, "c3");

@@ -28,8 +28,11 @@ export default definePlugin<TuningConf>({
   validate: validateTuningConf,
   add,
   status(conf) {
+    const configured = configuredSysctls(conf);
+    for (const key in configured) sysctlPath(key, "IFNAME");
+    checkSettings(wantedSettings({ conf, cniArgs: "" }));
     try {
-      checkAllowlist(configuredSysctls(conf));
+      checkAllowlist(configured);
     } catch (error) {
       throw new CniError(PLUGIN_NOT_AVAILABLE, (error as Error).message, "", { cause: error });
     }
@@ -105,7 +108,7 @@ function checkAllowlist(configured: Record<string, string>): void {
 }
 
 /** Of the MAC's sources the last one wins: the configuration, CNI_ARGS, the capability, `args`. */
-function wantedSettings({ conf, cniArgs }: Attachment<TuningConf>): LinkSettings {
+function wantedSettings({ conf, cniArgs }: Pick<Attachment<TuningConf>, "conf" | "cniArgs">): LinkSettings {
   const { args, runtimeConfig } = conf;
   const mac = args?.cni?.mac ?? (runtimeConfig?.mac || parseCniArgs(cniArgs, ["MAC"]).MAC || conf.mac);
   const mtu = args?.cni?.mtu ?? conf.mtu;
