@@ -29,7 +29,8 @@ export interface Injected {
   trace: string;
 }
 
-const LIMIT_MS = 30_000, LATE_US = 2_000_000;
+const LIMIT_MS = process.env.PATCHBAY_TEST_VM ? 120_000 : 30_000;
+const LATE_US = 2_000_000;
 
 /** Runs the call under strace with the given arguments; see `killAt`, `failAt`, `lateWith` and `pointsOf`. */
 async function traced(machine: Machine, bin: string, call: Call, strace: string[]): Promise<Omit<Injected, "hit">> {
