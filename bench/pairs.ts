@@ -20,14 +20,14 @@ export interface Samples {
   del: number[];
 }
 
-/** Runs the cycles of both sides, `runs` times each after one that does not count. */
+/** Runs the cycles of the sides, both unless said otherwise, `runs` times each after one that does not count. */
 export function measureCycles(
   bench: Bench,
   runs: number,
   make: (side: Side) => Cycle,
+  sides: readonly Side[] = [bench.machine.ours, bench.machine.go],
 ): Record<Side["name"], Samples> {
-  const { ours, go } = bench.machine;
-  const contestants = [ours, go].map((side) => ({ side, cycle: make(side) }));
+  const contestants = sides.map((side) => ({ side, cycle: make(side) }));
   const samples: Record<Side["name"], Samples> = { ours: { add: [], del: [] }, go: { add: [], del: [] } };
   for (let run = -1; run < runs; run++) {
     for (const { side, cycle } of shuffled(contestants)) {
@@ -61,7 +61,7 @@ export function cycleRows(
     name: `${what} ${verb.toUpperCase()}`,
     unit: "ms",
     ours: summarise(samples.ours[verb]),
-    against: summarise(samples.go[verb]),
+    against: samples.go[verb].length > 0 ? summarise(samples.go[verb]) : undefined,
     target: targets[verb],
   }));
 }
