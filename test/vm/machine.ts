@@ -12,6 +12,8 @@ export interface Outcome {
   status: number;
   /** What the script left in `SHARE`, by name. */
   files: Map<string, string>;
+  /** What the emulation cost, in seconds of one processor: beside other work it takes longer, and costs the same. */
+  processorSeconds: number;
 }
 
 /** The directory that both sides write, as the script sees it. */
@@ -50,7 +52,10 @@ export async function boot(kernel: Kernel, cache: string, script: string, limitM
     await qemu.exited;
     const files = new Map(readdirSync(share).map((name) => [name, readFileSync(path(name), "utf8")]));
     const status = files.get("status");
-    if (status !== undefined) return { status: Number(status), files };
+    if (status !== undefined) {
+      const processorSeconds = Number(qemu.resourceUsage()!.cpuTime.total) / 1e6;
+      return { status: Number(status), files, processorSeconds };
+    }
     const ending = qemu.signalCode === "SIGKILL"
       ? `killed after ${limitMs / 1000} s`
       : `qemu's exit ${qemu.exitCode}`;

@@ -50,7 +50,10 @@ async function main(): Promise<number> {
   const thisRelease = Bun.spawnSync(["uname", "-r"]).stdout.toString().trim();
   say(`booting Linux ${kernel.release} (this machine runs ${thisRelease}) for ${files.length} test files`);
 
-  const { status, files: left } = await boot(kernel, cache, script(files.sort()), LIMIT_MS);
+  const started = Date.now();
+  const { status, files: left, processorSeconds } = await boot(kernel, cache, script(files.sort()), LIMIT_MS);
+  const seconds = Math.round((Date.now() - started) / 1000);
+  say(`took ${seconds} s, ${Math.round(processorSeconds)} s of one processor`);
   const there = readJUnit(left.get(REPORT) ?? "");
 
   const count = (outcome: TestCase["outcome"]) => there.filter((one) => one.outcome === outcome).length;
