@@ -100,19 +100,20 @@ function frame(): NftMessage[] {
 /** `lost`: the link's element was removed by others, and with it the note whose the setting is. */
 function planApply(socket: NetlinkSocket, spec: LocalhostAccessSpec, lost = false): NftMessage[] {
   const { link } = spec, comment = ownerComment(spec), key = ownerKey(spec);
+  const before = getElement(socket, users, key)?.counter;
+  // An earlier ADD reached the container by another link.
+  if (before !== undefined && before !== link) removeUsers(socket, () => [key]);
   const isNew = tableUse(socket, table) === undefined;
   const messages = isNew ? frame() : [];
   if (isNew || counterUse(socket, table, link) === undefined) {
     // Better to take back too much than to leave it behind without the rule.
-    const before = !lost && spec.wasSet && readSysctl(setting(link)) === "1" ? FOUND : SET;
+    const note = !lost && spec.wasSet && readSysctl(setting(link)) === "1" ? FOUND : SET;
     messages.push(
       createCounter(table, link),
-      createElement(links, { key: linkKey(link), comment: before, counter: link }),
+      createElement(links, { key: linkKey(link), comment: note, counter: link }),
     );
   }
-  const present = isNew ? undefined : getElement(socket, users, key);
-  if (present?.counter === link) return messages;
-  if (present !== undefined) messages.push(delElement(users, key));
+  if (before === link) return messages;
   return [...messages, createElement(users, { key, comment, counter: link })];
 }
 

@@ -314,6 +314,20 @@ test("route_localnet is taken back when somebody flushed what guards it, and onl
   expect(await route()).toBe("1\n");
 });
 
+test("nftables: ADD again, by another bridge and with other ports, leaves nothing of the first", async () => {
+  await using machine = await openHost();
+  const container = await machine.container(), net = portmap(machine, { backend: "nftables" });
+  const conditions = { conditionsV4: ["ip", "saddr", "!=", "192.0.2.0/24"] };
+  await net.add(container, { conf: { ...mapped(tcp(8080), tcp(8081)).conf, ...conditions } });
+  await machine.sh("ip link add br1 type bridge; ip address add 10.30.0.1/16 dev br1; ip link set br1 up");
+  await net.add(container, { conf: { ...mapped(tcp(8081)).conf, prevResult: attachedTo("br1", container, "30") } });
+  const settings = () => machine.sh("cat /proc/sys/net/ipv4/conf/br[01]/route_localnet");
+  expect(await settings()).toBe("0\n1\n");
+  await net.del(container);
+  expect(await settings()).toBe("0\n0\n");
+  expect(await machine.sh("nft list ruleset")).toBe("");
+});
+
 test("the reference plugin removes what we made with the iptables backend", async () => {
   await using machine = await openHost();
   const [one, two] = [await machine.container(), await machine.container()];
