@@ -43,6 +43,11 @@ export const versionText = z.string().meta({
 const bitsPerSecond = z.int().meta({ minimum: 0 });
 const mtu = z.int().meta({ minimum: 68, maximum: 65535 });
 
+const noMtu = { error: ({ input }: Issue) => `${input} is not an MTU` };
+
+/** Of a link that is made. What is not above 0 leaves the choice to the kernel; larger numbers do not reach it whole. */
+export const linkMtu = z.int().min(Number.MIN_SAFE_INTEGER, noMtu).max(4294967295, noMtu).default(0);
+
 export const macAddress = z.string().meta({
   pattern: "^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$",
   examples: ["0a:58:0a:f4:00:01"],

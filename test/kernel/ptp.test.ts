@@ -276,7 +276,8 @@ test.each([
     conf: { ipam: { ...dual, routes: [{ dst: "192.168.1.1/16" }] } },
     says: /192\.168\.1\.1\/16/,
   },
-  { name: "mtu out of bounds", conf: { mtu: 100000 }, says: /invalid argument/ },
+  { name: "mtu out of bounds", conf: { mtu: 100000 }, says: /^failed to make veth pair: .*invalid argument.*100000/ },
+  { name: "mtu beyond 32 bits", conf: { mtu: 4294968696 }, says: /mtu.*4294968696 is not an MTU/, code: 7 },
   { name: "mtu as text", conf: { mtu: "1400" }, says: /mtu.*"1400"/, code: 7 },
   { name: "an unknown backend", conf: { ipMasqBackend: "ipfw" }, says: /unknown ipmasq backend "ipfw"/, code: 2 },
 ])("a failed ADD leaves nothing: $name", async ({ conf, before, says, code = 999 }) => {

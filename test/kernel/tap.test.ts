@@ -165,6 +165,7 @@ test.each([
   },
   { name: "a bridge that is none", conf: { bridge: "lo" }, says: /failed to set up tap eth0/ },
   { name: "mtu out of bounds", conf: { mtu: 100000 }, says: /failed to set up tap eth0/ },
+  { name: "mtu beyond 32 bits", conf: { mtu: 4294968696 }, says: /mtu.*4294968696 is not an MTU/, code: 7 },
   { name: "invalid MAC", conf: { mac: "hello" }, says: /address hello: invalid MAC address/, code: 7 },
   { name: "an owner below 0", conf: { owner: -1 }, says: /"owner".*-1/, code: 7 },
   { name: "an owner that is none", conf: { owner: 4294967295 }, says: /4294967295/, code: 5 },

@@ -1,6 +1,6 @@
 /** The configuration of the bridge plugin. */
 import { z } from "zod";
-import { capability, commonKeys, macAddress } from "../../../cni/config.schema.ts";
+import { capability, commonKeys, linkMtu, macAddress } from "../../../cni/config.schema.ts";
 
 type Issue = { input?: unknown };
 const vlanError = (issue: Issue) => `invalid VLAN ID ${issue.input} (must be between 0 and 4094)`;
@@ -19,7 +19,9 @@ export const bridgeConf = z.object({
   ipMasqBackend: z.enum(["iptables", "nftables", ""], {
     error: (issue: Issue) => `unknown ipmasq backend "${issue.input}"`,
   }).optional(),
-  mtu: z.int().default(0).describe("Of the bridge when it is made, and of both ends; 0 leaves the kernel's."),
+  mtu: linkMtu.describe(
+    "Of the bridge when it is made, and of both ends; 0 leaves the kernel's.",
+  ),
   hairpinMode: z.boolean().default(false).describe("Let the container reach itself through the bridge."),
   promiscMode: z.boolean().default(false).describe("Put the bridge into promiscuous mode."),
   vlan: z.int().min(0, { error: vlanError }).max(4094, { error: vlanError }).default(0).describe(

@@ -1,5 +1,5 @@
 // Generated from bridge.schema.ts by compile/validators.ts; change those.
-import { boolean, choice, decoding, foldKey, inside, integer, integerBetween, list, missing, object, string } from "../../../cni/decode.ts";
+import { boolean, choice, decoding, foldKey, inside, integerBetween, list, missing, object, string } from "../../../cni/decode.ts";
 import { type CommonKeysShape, commonKeys } from "../../../cni/config.validate.gen.ts";
 import type { BridgeConf } from "./bridge.schema.ts";
 
@@ -145,7 +145,7 @@ function bridgeConf(document: unknown, at: string): BridgeConfShape {
         out.ipMasqBackend = choice(value, inside(at, "ipMasqBackend"), ["iptables","nftables",""] as const, (got) => `unknown ipmasq backend "${got}"`);
         break;
       case "mtu":
-        out.mtu = integer(value, inside(at, "mtu"));
+        out.mtu = integerBetween(value, inside(at, "mtu"), -9007199254740991, 4294967295, (got) => `${got} is not an MTU`);
         break;
       case "hairpinmode":
         out.hairpinMode = boolean(value, inside(at, "hairpinMode"));

@@ -1,6 +1,6 @@
 /** The configuration of the ipvlan plugin. */
 import { z } from "zod";
-import { commonKeys } from "../../../cni/config.schema.ts";
+import { commonKeys, linkMtu } from "../../../cni/config.schema.ts";
 
 export type IpvlanConf = z.infer<typeof ipvlanConf>;
 
@@ -13,6 +13,6 @@ export const ipvlanConf = z.object({
     description: "On which layer it joins its master; l2 unless said otherwise.",
     enum: ["l2", "l3", "l3s", ""],
   }),
-  mtu: z.int().default(0).describe("0 stands for the master's."),
+  mtu: linkMtu.describe("0 stands for the master's."),
   linkInContainer: z.boolean().default(false).describe("The master is in the container's namespace."),
 }).meta({ title: "CNI ipvlan plugin configuration", required: ["cniVersion", "name", "type"] });

@@ -1,5 +1,5 @@
 // Generated from ipvlan.schema.ts by compile/validators.ts; change those.
-import { boolean, decoding, foldKey, inside, integer, missing, object, string } from "../../../cni/decode.ts";
+import { boolean, decoding, foldKey, inside, integerBetween, missing, object, string } from "../../../cni/decode.ts";
 import { type CommonKeysShape, commonKeys } from "../../../cni/config.validate.gen.ts";
 import type { IpvlanConf } from "./ipvlan.schema.ts";
 
@@ -29,7 +29,7 @@ function ipvlanConf(document: unknown, at: string): IpvlanConfShape {
         out.mode = string(value, inside(at, "mode"));
         break;
       case "mtu":
-        out.mtu = integer(value, inside(at, "mtu"));
+        out.mtu = integerBetween(value, inside(at, "mtu"), -9007199254740991, 4294967295, (got) => `${got} is not an MTU`);
         break;
       case "linkincontainer":
         out.linkInContainer = boolean(value, inside(at, "linkInContainer"));

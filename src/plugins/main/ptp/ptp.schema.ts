@@ -1,6 +1,6 @@
 /** The configuration of the ptp plugin. */
 import { z } from "zod";
-import { commonKeys } from "../../../cni/config.schema.ts";
+import { commonKeys, linkMtu } from "../../../cni/config.schema.ts";
 
 type Issue = { input?: unknown };
 
@@ -12,5 +12,5 @@ export const ptpConf = z.object({
   ipMasqBackend: z.enum(["iptables", "nftables", ""], {
     error: (issue: Issue) => `unknown ipmasq backend "${issue.input}"`,
   }).optional(),
-  mtu: z.int().default(0).describe("Of both ends of the pair; 0 leaves the kernel's."),
+  mtu: linkMtu.describe("Of both ends of the pair; 0 leaves the kernel's."),
 }).meta({ title: "CNI ptp plugin configuration", required: ["cniVersion", "name", "type", "ipam"] });

@@ -1,5 +1,5 @@
 // Generated from ptp.schema.ts by compile/validators.ts; change those.
-import { boolean, choice, decoding, foldKey, inside, integer, missing, object } from "../../../cni/decode.ts";
+import { boolean, choice, decoding, foldKey, inside, integerBetween, missing, object } from "../../../cni/decode.ts";
 import { type CommonKeysShape, commonKeys } from "../../../cni/config.validate.gen.ts";
 import type { PtpConf } from "./ptp.schema.ts";
 
@@ -28,7 +28,7 @@ function ptpConf(document: unknown, at: string): PtpConfShape {
         out.ipMasqBackend = choice(value, inside(at, "ipMasqBackend"), ["iptables","nftables",""] as const, (got) => `unknown ipmasq backend "${got}"`);
         break;
       case "mtu":
-        out.mtu = integer(value, inside(at, "mtu"));
+        out.mtu = integerBetween(value, inside(at, "mtu"), -9007199254740991, 4294967295, (got) => `${got} is not an MTU`);
         break;
       default:
         commonKeys(out, folded, value, at);

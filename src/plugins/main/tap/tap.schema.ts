@@ -1,6 +1,6 @@
 /** The configuration of the tap plugin. */
 import { z } from "zod";
-import { capability, commonKeys, macAddress } from "../../../cni/config.schema.ts";
+import { capability, commonKeys, linkMtu, macAddress } from "../../../cni/config.schema.ts";
 
 export type TapConf = z.infer<typeof tapConf>;
 
@@ -10,7 +10,7 @@ const id = (whose: string) =>
 export const tapConf = z.object({
   ...commonKeys,
   multiQueue: z.boolean().default(false).describe("Let programs open it several times, for a queue each."),
-  mtu: z.int().default(0).describe("0 leaves the kernel's."),
+  mtu: linkMtu.describe("0 leaves the kernel's."),
   mac: macAddress.optional().describe("The hardware address; one is picked unless said otherwise."),
   owner: id("user"),
   group: id("group"),

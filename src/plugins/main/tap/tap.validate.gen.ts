@@ -1,5 +1,5 @@
 // Generated from tap.schema.ts by compile/validators.ts; change those.
-import { boolean, decoding, foldKey, inside, integer, integerBetween, missing, object, string } from "../../../cni/decode.ts";
+import { boolean, decoding, foldKey, inside, integerBetween, missing, object, string } from "../../../cni/decode.ts";
 import { type CommonKeysShape, commonKeys } from "../../../cni/config.validate.gen.ts";
 import type { TapConf } from "./tap.schema.ts";
 
@@ -52,7 +52,7 @@ function tapConf(document: unknown, at: string): TapConfShape {
         out.multiQueue = boolean(value, inside(at, "multiQueue"));
         break;
       case "mtu":
-        out.mtu = integer(value, inside(at, "mtu"));
+        out.mtu = integerBetween(value, inside(at, "mtu"), -9007199254740991, 4294967295, (got) => `${got} is not an MTU`);
         break;
       case "mac":
         out.mac = string(value, inside(at, "mac"));
