@@ -152,10 +152,12 @@ test("GC takes away what is not valid, with and without ledger", async () => {
   await net.gc([]);
   expect(await leftSince(moment, machine, settling)).toEqual([]);
   await net.add(container);
-  await machine.sh(`rm -r /run/patchbay; ip netns del c1; ip netns add c1; echo '{"name":"other"}' > ${FILE}-other`);
+  await machine.sh(
+    `mkdir ${FILE}.d; rm -r /run/patchbay; ip netns del c1; ip netns add c1; echo '{"name":"other"}' > ${FILE}-other`,
+  );
   await net.gc([]);
   expect(await machine.sh("ls /var/lib/cni/flannel; ls -I 'last*' /var/lib/cni/networks/net")).toBe(
-    "ctr-c1-other\n",
+    "ctr-c1-other\nctr-c1.d\n",
   );
 });
 
@@ -218,6 +220,7 @@ const refused: { name: string; env?: string; conf?: Record<string, unknown>; cod
   { name: "ipam for the delegate", conf: { delegate: { ipam: {} } }, code: 7, says: "must not have 'ipam' field" },
   { name: "a type that is none", conf: { delegate: { type: 5 } }, code: 7, says: "must have (string) 'type' field" },
   { name: "itself", conf: { delegate: { type: "flannel" } }, code: 7, says: "cannot be flannel itself" },
+  { name: "a file for dataDir", conf: { dataDir: "/run/flannel/subnet.env" }, code: 5, says: "not a directory" },
   { name: "no such delegate", conf: { delegate: { type: "none" } }, code: 999, says: `failed to find plugin "none"` },
   { name: "routes that are none", conf: { ipam: { routes: {} } }, code: 7, says: `"ipam.routes" must be a list` },
   { name: "a delegate that is none", conf: { delegate: "bridge" }, code: 7, says: `"delegate" must be an object` },

@@ -8,6 +8,7 @@
 import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { isObject } from "../../../cni/json.ts";
 import { definePlugin } from "../../../engine/plugin.ts";
+import { EISDIR, ENOTDIR, isErrno, SyscallError } from "../../../ffi/errno.ts";
 import { listDirectory, readTextFile, removeFile } from "../../../ffi/files.ts";
 import { validateFlannelConf } from "./flannel.validate.gen.ts";
 import { readSubnetEnv, type SubnetEnv } from "./subnet-env.ts";
@@ -66,15 +67,18 @@ function fileOf({ dataDir }: FlannelConf, containerId: string): string {
 
 /** What the file holds, if it is of this network: it is named after the container alone. */
 function keptConf(file: string, network: string): { type: string; stdin: string } | undefined {
-  const stdin = readTextFile(file);
-  if (stdin === undefined) return undefined;
-  let document: unknown;
+  let stdin: string | undefined, document: unknown;
   try {
-    document = JSON.parse(stdin);
-  } catch {
+    stdin = readTextFile(file);
+    document = stdin && JSON.parse(stdin);
+  } catch (error) {
+    // No JSON, or no file at all. Another time it might be read.
+    if (error instanceof SyscallError && !isErrno(error, EISDIR, ENOTDIR)) throw error;
     return undefined;
   }
-  if (!isObject(document) || document.name !== network || typeof document.type !== "string") return undefined;
+  if (stdin === undefined || !isObject(document) || document.name !== network || typeof document.type !== "string") {
+    return undefined;
+  }
   return { type: document.type, stdin };
 }
 
