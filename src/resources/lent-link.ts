@@ -203,8 +203,8 @@ function strayOnHost({ device, known }: LentLinkSpec, host: Host): Link | undefi
   if (name === "") return undefined;
   const links = listLinks(host.route).filter(({ alias }) => alias === name);
   if (device === undefined) {
-    const { mac } = known!;
-    return links.find((link) => link.name !== name && (mac === "" ? link.kind === undefined : link.mac === mac));
+    const isLikely = ({ kind, mac }: Link) => kind === undefined || mac === known!.mac;
+    return links.find((link) => link.name !== name && isLikely(link));
   }
   const itself = links.find((link) => isItself(link, device));
   if (itself !== undefined || linkIndex(host.route, name) !== undefined) return itself;
