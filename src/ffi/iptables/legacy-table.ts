@@ -96,6 +96,11 @@ class LegacyChange implements TableChange {
     this.changes.push(`-D ${rule.chain} ${(rule as FoundInText).text}`);
   }
 
+  flush(chain: string): void {
+    for (const rule of this.rules(chain)) this.deleted.add(rule);
+    this.changes.push(`-F ${chain}`);
+  }
+
   deleteChain(name: string): void {
     this.leaving.push(name);
   }

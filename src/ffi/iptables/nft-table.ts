@@ -9,7 +9,7 @@ import { commitUnchanged } from "../netlink/nftables/batch.ts";
 import { addBaseChain, type Chain, chainUse, createChain, delChain } from "../netlink/nftables/chain.ts";
 import { isFreeFor, ownerTag, ownerTagIn } from "../netlink/nftables/comment.ts";
 import { comparedValue } from "../netlink/nftables/expr/cmp.ts";
-import { isSameRule } from "../netlink/nftables/expr/expression.ts";
+import { type Expression, isSameRule } from "../netlink/nftables/expr/expression.ts";
 import { jumpTarget } from "../netlink/nftables/expr/immediate.ts";
 import { matchedComment } from "../netlink/nftables/expr/match.ts";
 import { loadsSource } from "../netlink/nftables/expr/payload.ts";
@@ -140,6 +140,11 @@ class NftChange implements TableChange {
     this.changes.push(delRule(this.chain(rule.chain), handle));
   }
 
+  flush(chain: string): void {
+    for (const rule of this.rules(chain)) this.deleted.push(rule);
+    this.changes.push(flushChain(this.chain(chain)));
+  }
+
   deleteChain(name: string): void {
     this.leaving.push(name);
   }
@@ -206,8 +211,18 @@ function found(rule: NftRule, family: Family): FoundInNft {
     get owner() {
       return ownerTagIn(rule.userdata);
     },
-    is: (wanted) => isSameRule(ruleExpressions(wanted, family), rule.expressions),
+    is: (wanted) => isSameRule(expressionsOf(wanted, family), rule.expressions),
   };
+}
+
+let compared: { rule: Rule; family: Family; expressions: Expression[] } | undefined;
+
+/** One rule is compared with many, one after the other. */
+function expressionsOf(rule: Rule, family: Family): Expression[] {
+  if (compared?.rule !== rule || compared.family !== family) {
+    compared = { rule, family, expressions: ruleExpressions(rule, family) };
+  }
+  return compared.expressions;
 }
 
 /** Loading and comparing stand one behind the other, with a mask between them in some. */

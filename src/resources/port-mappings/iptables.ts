@@ -22,6 +22,7 @@ import {
   changeTable,
   type FoundRule,
   isAmong,
+  missingAmong,
   type NetfilterHost,
   readTable,
   type Table,
@@ -200,9 +201,13 @@ function addOwn(table: TableChange, spec: PortMappingsSpec): void {
   if (!table.hasChain(chain)) {
     table.createChain(chain);
   } else {
-    const own = table.rules(chain).filter(isOf(owner)), jumps = table.jumps(DNAT, chain).filter(isOf(owner));
+    const all = table.rules(chain),
+      own = all.filter(isOf(owner)),
+      jumps = table.jumps(DNAT, chain).filter(isOf(owner));
     if (areSame(rules, own) && areSame(entries, jumps)) return;
-    for (const found of [...own, ...jumps]) table.delete(found);
+    if (own.length === all.length) table.flush(chain);
+    else for (const found of own) table.delete(found);
+    for (const found of jumps) table.delete(found);
   }
   for (const rule of rules) table.append(chain, rule, owner);
   for (const rule of entries) table.append(DNAT, rule, owner);
@@ -248,8 +253,8 @@ export function verify(host: NetfilterHost, spec: PortMappingsSpec): string[] {
       differences.push(`${tool} rule -A ${where} ${ruleText(rule)} not found in table nat`);
     const rules = table.rules(chain), jumps = table.jumps(DNAT, chain);
     const wanted = rulesOf(spec, family), entries = entriesOf(spec, family);
-    if (!areSame(wanted, rules)) { for (const rule of wanted) if (!isAmong(rule, rules)) missing(chain, rule); }
-    if (!areSame(entries, jumps)) { for (const rule of entries) if (!isAmong(rule, jumps)) missing(DNAT, rule); }
+    for (const rule of missingAmong(rules, wanted)) missing(chain, rule);
+    for (const rule of missingAmong(jumps, entries)) missing(DNAT, rule);
     for (const { chain: where, rule } of sharedOf(spec)) {
       if (!table.hasChain(where) || !isThere(table, where, rule)) missing(where, rule);
     }

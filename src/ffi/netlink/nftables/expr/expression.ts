@@ -79,5 +79,7 @@ function includes(found: unknown, wanted: unknown): boolean {
 }
 
 function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
-  return bytes.length >= start.length && start.every((byte, index) => byte === bytes[index]);
+  if (bytes.length < start.length) return false;
+  for (let at = 0; at < start.length; at++) if (bytes[at] !== start[at]) return false;
+  return true;
 }
