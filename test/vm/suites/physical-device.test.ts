@@ -156,6 +156,16 @@ cardTest.each(rows)("a card whose namespace ended first comes back as it was: $n
   await net.del(again);
 });
 
+cardTest("so does one that had its own name in the container, whose path is another namespace's by now", async () => {
+  const net = network(machine, { type: "host-device", device: name, ipam });
+  await net.add(container, { ifName: name });
+  await machine.sh(`ip link set ${name} mtu 900`, { in: container });
+  await machine.removeContainer(container);
+  await machine.container(container.name);
+  await net.del(container, { ifName: name });
+  expect(await card()).toEqual(before);
+});
+
 cardTest("so does one whose ledger is lost, or that the reference plugin lent", async () => {
   const net = network(machine, { type: "host-device", device: name, ipam });
   await net.add(container);
