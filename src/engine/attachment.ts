@@ -110,6 +110,7 @@ export function make<Config extends PluginConfig>(
       return call.prevResult();
     },
     restating: false,
+    removing: false,
     mayHave: (option) => option,
     apply(resource) {
       intend([resource]);
@@ -177,6 +178,7 @@ export function restate<Config extends PluginConfig>(
     ...facts(call),
     prevResult,
     restating: true,
+    removing,
     mayHave: (option) => option || removing,
     apply(resource) {
       list.push(resource);

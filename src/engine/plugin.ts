@@ -36,6 +36,8 @@ export interface Attachment<Config> {
   readonly prevResult: Result | undefined;
   /** True when nothing may be made: the list is restated for DEL, CHECK or `plan`. */
   readonly restating: boolean;
+  /** Only so that it can be taken away: a DEL without ledger. It judges no configuration. */
+  readonly removing: boolean;
   readonly host: Host;
   /**
    * Whether something that depends on an option belongs to the story. A DEL without ledger says yes whatever the option

@@ -32,8 +32,8 @@ export default definePlugin<BandwidthConf>({
 });
 
 function add(at: Attachment<BandwidthConf>): Result {
-  // DEL without a ledger: what there was to limit then, the configuration does not tell.
-  const removing = at.mayHave(false);
+  const { removing } = at;
+  // What there was to limit then, the configuration does not tell.
   const limits: Limits = removing ? {} : limitsOf(at.conf);
   const { prevResult = { cniVersion: at.conf.cniVersion } } = at;
   if (at.prevResult === undefined && !at.restating) {

@@ -39,12 +39,12 @@ export default definePlugin<FirewallConf>({
 function add(at: Attachment<FirewallConf>): Result {
   const { conf, prevResult } = at;
   // DEL takes away what a configuration that is refused now may once have made.
-  if (!at.mayHave(false)) checkConf(conf);
+  if (!at.removing) checkConf(conf);
   if (!at.restating && prevResult === undefined) {
     throw new CniError(INVALID_CONFIG, "missing prevResult from earlier plugin");
   }
   const addresses = addressesOf(prevResult?.ips ?? []);
-  if (addresses.length > 0 || at.mayHave(false)) {
+  if (addresses.length > 0 || at.removing) {
     at.apply(firewall({
       backend: chooseFirewallBackend(conf.backend).backend,
       network: at.network,
@@ -78,10 +78,10 @@ function addressesOf(ips: readonly IpConfig[]): string[] {
 }
 
 /** The bridge is the first interface that the plugins before us tell of. */
-function ingressOf({ conf, prevResult, mayHave }: Attachment<FirewallConf>): Ingress | undefined {
+function ingressOf({ conf, prevResult, removing }: Attachment<FirewallConf>): Ingress | undefined {
   const { ingressPolicy: policy } = conf;
   if (policy !== "same-bridge" && policy !== "isolated") return undefined;
   const bridge = prevResult?.interfaces?.[0]?.name;
-  if (!mayHave(false)) checkBridgeName(policy, bridge);
+  if (!removing) checkBridgeName(policy, bridge);
   return bridge === undefined ? undefined : { policy, bridge };
 }

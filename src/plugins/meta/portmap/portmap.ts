@@ -42,9 +42,8 @@ export default definePlugin<PortmapConf>({
 });
 
 function add(at: Attachment<PortmapConf>): Result {
-  const { conf, prevResult, restating } = at;
+  const { conf, prevResult, restating, removing } = at;
   // DEL takes away what a configuration that is refused now may once have made; it is known by its owner.
-  const removing = at.mayHave(false);
   if (!removing) checkOptions(conf);
   if (prevResult === undefined && !restating) throw new CniError(INVALID_CONFIG, "must be called as chained plugin");
   const mappings = mappingsOf(conf, removing), addresses = addressesOf(at);

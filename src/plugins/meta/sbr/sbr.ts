@@ -44,9 +44,8 @@ export default definePlugin<SbrConf>({
 });
 
 function add(at: Attachment<SbrConf>): Result {
-  const { conf, host, prevResult } = at;
+  const { conf, host, prevResult, removing } = at;
   // DEL takes away what a configuration that is refused now may once have made, to whichever table it led.
-  const removing = at.mayHave(false);
   if (!removing) checkConf(conf);
   if (at.restating) {
     const table = removing ? undefined : conf.table;
@@ -130,7 +129,7 @@ function sourcesToRestate(at: Attachment<SbrConf>): Set<string> {
     const source = formatAddress(prefix.bytes);
     if (here.has(source) || !anywhere.has(source)) sources.add(source);
   }
-  if (at.mayHave(false)) { for (const source of here) sources.add(source); }
+  if (at.removing) { for (const source of here) sources.add(source); }
   return sources;
 }
 

@@ -40,9 +40,8 @@ export default definePlugin<TuningConf>({
 });
 
 function add(at: Attachment<TuningConf>): Result {
-  const { conf, host, ifName } = at;
+  const { conf, host, ifName, removing } = at;
   // Without a ledger only the file tells what to put back, and it says nothing of sysctls.
-  const removing = at.mayHave(false);
   const values = removing ? {} : sysctlValues(at);
   const settings = removing ? {} : wantedSettings(at);
   if (!at.restating) {

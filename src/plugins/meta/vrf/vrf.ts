@@ -42,7 +42,7 @@ export default definePlugin<VrfConf>({
 function add(at: Attachment<VrfConf>): Result {
   const { conf, ifName, host, prevResult } = at;
   // DEL takes the link out of the VRF it is in, also when the configuration is refused now.
-  if (!at.mayHave(false)) checkConf(conf);
+  if (!at.removing) checkConf(conf);
   if (at.restating) {
     for (const name of namesToRestate(at)) {
       at.applyAll([
@@ -76,9 +76,9 @@ function checkConf({ vrfname, table }: VrfConf): void {
 }
 
 /** DEL: also the VRF the link is in, should the configuration name another one today, or none. */
-function namesToRestate({ conf, ifName, host, mayHave }: Attachment<VrfConf>): Set<string> {
+function namesToRestate({ conf, ifName, host, removing }: Attachment<VrfConf>): Set<string> {
   const route = host.container?.route;
-  if (!mayHave(false)) return new Set([conf.vrfname]);
+  if (!removing) return new Set([conf.vrfname]);
   const names = new Set<string>();
   if (route === undefined) return names;
   if (linkIndex(route, conf.vrfname) !== undefined) names.add(conf.vrfname);
