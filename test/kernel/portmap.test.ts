@@ -328,6 +328,21 @@ test("nftables: ADD again, by another bridge and with other ports, leaves nothin
   expect(await machine.sh("nft list ruleset")).toBe("");
 });
 
+test("iptables, in either form: ADD again with other ports leaves nothing of the first", async () => {
+  for (const env of [undefined, { PATH: legacyPath() }]) {
+    await using machine = await openHost();
+    const container = await machine.container(), net = portmap(machine, { backend: "iptables" });
+    const saved = () =>
+      machine.sh(`${env === undefined ? "iptables-save" : "iptables-legacy-save"} -t nat | grep ' CNI-DN' || true`);
+    await net.add(container, { ...mapped(tcp(8080), tcp(8081)), env });
+    await net.add(container, { ...mapped(tcp(8081), tcp(8082)), env });
+    const rules = await saved();
+    expect([rules.includes("8080"), rules.match(/--dport 808[12] -j DNAT/g)?.length]).toEqual([false, 2]);
+    await net.del(container, { env });
+    expect(await saved()).toBe("");
+  }
+});
+
 test("the reference plugin removes what we made with the iptables backend", async () => {
   await using machine = await openHost();
   const [one, two] = [await machine.container(), await machine.container()];

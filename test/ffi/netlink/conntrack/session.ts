@@ -1,9 +1,11 @@
 /**
  * Run in a network namespace of its own, whose loopback is tracked: flows are made, some are deleted by filter and some one
- * by one, and the ports of those that are left are printed as one JSON document.
+ * by one, and the ports of those that are left are printed as one JSON document. With "refusing", every filter is refused as
+ * by a kernel that knows none.
  */
 import { deleteConnections, deleteOneByOne, fits } from "../../../../src/ffi/netlink/conntrack/connection.ts";
-import { NETLINK_NETFILTER, openNetlink } from "../../../../src/ffi/netlink/socket.ts";
+import { EINVAL } from "../../../../src/ffi/errno.ts";
+import { NETLINK_NETFILTER, NetlinkError, openNetlink } from "../../../../src/ffi/netlink/socket.ts";
 
 const socket = openNetlink(NETLINK_NETFILTER);
 const TCP = 6, UDP = 17;
@@ -32,7 +34,13 @@ const report: Record<string, unknown> = { all: flows() };
 const filter = { protocol: UDP, destinationPort: 53 };
 
 let dumps = 0;
-const { dump } = socket;
+const { dump, request } = socket;
+if (process.argv[2] === "refusing") {
+  socket.request = (asked, onReply) => {
+    if (asked.table?.rows.filter !== undefined) throw new NetlinkError(asked.what, EINVAL);
+    request(asked, onReply);
+  };
+}
 socket.dump = (...parameters) => (dumps++, dump(...parameters));
 deleteConnections(socket, { ...filter, family: 4, destination: new Uint8Array([127, 0, 0, 2]) });
 report.oneAddress = flows();
