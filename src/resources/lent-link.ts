@@ -145,9 +145,12 @@ function isItself(link: Link, device: Device): boolean {
 }
 
 /** Whether a link of the container is the one that was lent. */
-function isOurs(link: Link, { owner, device, index, known }: LentLinkSpec): boolean {
+function isOurs(link: Link, { owner, netns, device, index, known }: LentLinkSpec): boolean {
   if (device !== undefined) {
-    return isItself(link, device) && link.index === index || isSameMake(link, device) && link.alias === device.name;
+    if (!isSameMake(link, device)) return false;
+    // A namespace gives no index twice. Of one that is only called the same, that says little.
+    const byIndex = link.index === index && (netns !== undefined || isItself(link, device));
+    return byIndex || link.alias === device.name;
   }
   const { name, mac } = known!;
   if (!link.alias) return false;
@@ -159,9 +162,10 @@ function isOurs(link: Link, { owner, device, index, known }: LentLinkSpec): bool
 /** Answers whether the device was in the socket's namespace; it is on the host then. */
 function takeBack(spec: LentLinkSpec, socket: NetlinkSocket, host: Host): boolean {
   const links = listLinks(socket);
-  // Where several could be meant, the one with the right name is.
   const ours = links.filter((link) => isOurs(link, spec));
-  const link = ours.find(({ name }) => name === spec.owner.ifName) ?? ours[0];
+  // Where several could be meant: names and aliases are the container's to give, indexes are not.
+  const link = ours.find(({ index }) => index === spec.index) ??
+    ours.find(({ name }) => name === spec.owner.ifName) ?? ours[0];
   if (link === undefined) return false;
   const name = spec.device?.name ?? link.alias!;
   const home = openOwnNetns();

@@ -150,6 +150,10 @@ const rows: Row[] = [
       `${disguise}; ip link add eth0 type veth peer name eth1; ip link set eth0 alias dev5; ip link del eth0`,
     ),
   },
+  {
+    name: "renamed, with another MAC and no alias",
+    spoil: inside(`${disguise}; ip link set lan alias ""`),
+  },
   { name: "addresses gone", spoil: inside("ip address flush dev eth0") },
   {
     name: "back on the host already, under another name",
@@ -214,6 +218,21 @@ test.each(rows)("DEL brings the device back: $name", async ({ name, spoil, conf,
     await machine.sh(`ip link set dev5 alias "${device.ifalias}"`);
   }
   await expectAllBack(attachment);
+});
+
+test("a link of the container's with its name and its alias is not brought back in its place", async () => {
+  const { machine, net, container, device } = await stage();
+  await using _ = machine;
+  await net.add(container);
+  await inside("ip link set eth0 down; ip link set eth0 name dev5; ip link add eth0 type veth peer name far")(
+    machine,
+    container,
+  );
+  await inside("ip link set eth0 alias dev5")(machine, container);
+  const theirs = await linkOf(machine, "eth0", container);
+  await net.del(container);
+  expect(await linkOf(machine, "dev5")).toEqual(device);
+  expect(await linkOf(machine, "eth0", container)).toEqual(theirs);
 });
 
 test("GC brings it back", async () => {
