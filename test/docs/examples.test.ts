@@ -1,6 +1,6 @@
 /**
  * The networks in examples/, each on a machine that has what it takes: attached, checked and detached by `patchbay`,
- * and then nothing is left. docs/plugins.md names them all.
+ * and then nothing is left. README.md names them all.
  */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -85,10 +85,10 @@ describe.each(pluginNames.map((name) => ({ name })))("$name", ({ name }) => {
     expect((await judge("schemas/network-config-list.json"))(await json(`examples/${name}.conflist`))).toBe(true);
   });
 
-  test(`docs/plugins.md has a row for ${name}, with every option`, async () => {
-    const lines = (await Bun.file(`${root}/docs/plugins.md`).text()).split("\n");
+  test(`README.md has a row for ${name}, with every option`, async () => {
+    const lines = (await Bun.file(`${root}/README.md`).text()).split("\n");
     const row = lines.find((line) => line.startsWith(`| \`${name}\``));
-    expect(row).toContain(`[${name}.conflist](../examples/${name}.conflist)`);
+    expect(row).toContain(`[${name}.conflist](examples/${name}.conflist)`);
     const common = Object.keys((await json("schemas/network-config.json")).properties);
     const known = [...common, ...unlisted[name] ?? [], "cni.dev/valid-attachments"];
     const own = Object.keys((await json(`schemas/${name}.json`)).properties).filter((key) => !known.includes(key));
