@@ -159,6 +159,20 @@ test.each([
   ).toEqual([]);
 });
 
+test("DEL leaves nothing of containers with long ids", async () => {
+  const attachment = await stage({ ...bridge, ipMasqBackend: "nftables" });
+  const { machine, net, container } = attachment;
+  await using _ = machine;
+  for (const containerId of ["x".repeat(255), "x".repeat(3000)]) {
+    for (const spoil of ["true", "rm -r /run/patchbay"]) {
+      await net.add(container, { containerId });
+      await machine.sh(spoil);
+      await net.del(container, { containerId });
+    }
+  }
+  expect(await leftOf(attachment)).toEqual([]);
+});
+
 /** ADD that cannot succeed; afterwards, without any DEL, all must be as before. */
 const failing: { name: string; conf?: Record<string, unknown>; before?: string; says: RegExp }[] = [
   { name: "interface name taken", before: "ip -n c1 link add eth0 type veth peer name other", says: /eth0/ },

@@ -75,7 +75,11 @@ export function delChain(chain: Chain): NftMessage {
   return message("delete", NFT_MSG_DELCHAIN, 0, chain);
 }
 
+/** NFT_CHAIN_MAXNAMELEN of linux/netfilter/nf_tables.h, less the terminating zero. Longer names belong to no chain. */
+const LONGEST_NAME = 255;
+
 /** How many rules are in the chain and how many jump to it, together; undefined when there is no such chain. */
 export function chainUse(socket: NetlinkSocket, chain: Chain): number | undefined {
+  if (chain.name.length > LONGEST_NAME) return undefined;
   return get(socket, message("get", NFT_MSG_GETCHAIN, 0, chain), chainAttrs)?.use;
 }
