@@ -5,15 +5,14 @@
  * Then DEL or, every other time, GC clears up, and nothing may be left: no link, address, rule, lease or file.
  * PATCHBAY_TEST_FULL_SWEEP=1 does each point twice, once with each.
  */
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { killAt, type Point, pointsOf } from "../support/injection.ts";
+import { lacks } from "../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import type { Network } from "../support/network.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
-import { isFullSweep, stage, type Subject, subjects, taken } from "./subjects.ts";
-
-const LANES = 3;
+import { isFullSweep, LANES, stage, type Subject, subjects, taken } from "./subjects.ts";
 
 /**
  * How often these are called depends on the runtime's threads and on timing, or a child makes them too and is killed
@@ -33,14 +32,15 @@ interface Sweep {
 
 const sweeps: Sweep[] = subjects.flatMap((subject) => [
   { subject, name: subject.name, verb: "ADD", machine: "used" },
-  ...subject.sharesNothing ? [] : [{ subject, name: subject.name, verb: "ADD", machine: "fresh" } as const],
   { subject, name: subject.name, verb: "DEL", machine: "used" },
+  ...subject.sharesNothing ? [] : [{ subject, name: subject.name, verb: "ADD", machine: "fresh" } as const],
 ]);
 
 interface Stage extends AsyncDisposable {
+  subject: Subject;
   machine: Machine;
   net: Network;
-  call: Call;
+  call: (verb: string, container: Container) => Call;
   keeper: Container;
   victim: Container;
   other: Container;
@@ -48,7 +48,7 @@ interface Stage extends AsyncDisposable {
   moment: Moment;
 }
 
-async function openStage({ subject, verb, machine: state }: Sweep): Promise<Stage> {
+async function openStage({ subject, machine: state }: Sweep): Promise<Stage> {
   const machine = await openMachine();
   const { net, container, call } = stage(subject, machine);
   const keeper = await container("c0"), victim = await container("c1"), other = await container("c2");
@@ -59,17 +59,39 @@ async function openStage({ subject, verb, machine: state }: Sweep): Promise<Stag
   }
   const dispose = () => machine[Symbol.asyncDispose]();
   const moment = await quietMoment(machine);
-  return { machine, net, call: call(verb, victim), keeper, victim, other, moment, [Symbol.asyncDispose]: dispose };
+  return { subject, machine, net, call, keeper, victim, other, moment, [Symbol.asyncDispose]: dispose };
 }
+
+/** Used machines that are in order again, for the next sweep of the same subject. */
+const spare: Stage[] = [];
+
+async function takeStage(sweep: Sweep): Promise<Stage> {
+  for (let one = spare.pop(); one !== undefined; one = spare.pop()) {
+    if (one.subject === sweep.subject && sweep.machine === "used") return one;
+    await one[Symbol.asyncDispose]();
+  }
+  return await openStage(sweep);
+}
+
+afterAll(async () => {
+  for (const one of spare.splice(0)) await one[Symbol.asyncDispose]();
+});
 
 /** Every point, and whether each run must reach it: what three runs had in common. */
 async function survey(sweep: Sweep): Promise<(Point & { required: boolean })[]> {
   const runs: Map<string, number>[] = [];
   for (let run = 0; run < 3; run++) {
-    await using opened = await openStage(sweep);
-    if (sweep.verb === "DEL") await opened.net.add(opened.victim);
-    const points = await pointsOf(opened.machine, patchbayPlugins(), opened.call);
+    const opened = await takeStage(sweep);
+    const { machine, net, victim, call } = opened;
+    if (sweep.verb === "DEL") await net.add(victim);
+    const points = await pointsOf(machine, patchbayPlugins(), call(sweep.verb, victim));
     runs.push(new Map(points.map(({ syscall, nth }) => [syscall, nth])));
+    if (sweep.machine === "fresh") {
+      await opened[Symbol.asyncDispose]();
+      continue;
+    }
+    await net.del(victim);
+    spare.push(opened);
   }
   return [...new Set(runs.flatMap((run) => [...run.keys()]))].flatMap((syscall) => {
     const reached = runs.map((run) => run.get(syscall) ?? 0);
@@ -89,10 +111,16 @@ async function addressesIn(machine: Machine, container: Container): Promise<stri
 }
 
 /** Kills at the point and clears up. Answers what was wrong afterwards, or undefined when the point was not reached. */
-async function killAndClear(opened: Stage, sweep: Sweep, point: Point, clearBy: "DEL" | "GC", shared: Moment) {
+async function killAndClear(
+  opened: Stage,
+  sweep: Sweep,
+  point: Point,
+  clearBy: "DEL" | "GC",
+  shared: Moment | undefined,
+) {
   const { machine, net, call, keeper, victim, other, moment } = opened;
   if (sweep.verb === "DEL") await net.add(victim);
-  const { hit } = await killAt(machine, patchbayPlugins(), call, point);
+  const { hit } = await killAt(machine, patchbayPlugins(), call(sweep.verb, victim), point);
   const wrong: string[] = [];
   const taken = [...await addressesIn(machine, keeper), ...await addressesIn(machine, victim)];
   const added = await net.call("ADD", other);
@@ -103,19 +131,26 @@ async function killAndClear(opened: Stage, sweep: Sweep, point: Point, clearBy: 
   if (clearBy === "GC") await net.gc(sweep.machine === "used" ? [keeper] : []);
   else for (const one of [victim, other]) await net.del(one);
   if (!hit) return undefined;
-  const left = sweep.machine === "used" ? await leftSince(moment, machine) : await leftSince(shared, machine, /^-/);
+  const left = shared === undefined ? await leftSince(moment, machine) : await leftSince(shared, machine, /^-/);
   return [...wrong, ...left].map((line) => `${point.syscall} ${point.nth}, then ${clearBy}: ${line}`);
 }
 
-/** What a machine holds once its first attachment came and went. */
-async function sharedThings(sweep: Sweep): Promise<Moment> {
+/** What a fresh machine holds once its first attachment came and went. */
+async function sharedThings(sweep: Sweep): Promise<Moment | undefined> {
+  if (sweep.machine === "used") return undefined;
   await using opened = await openStage(sweep);
   await opened.net.add(opened.victim);
   await opened.net.del(opened.victim);
   return await quietMoment(opened.machine);
 }
 
-test.each(sweeps)("nothing is lost: $name $verb killed on a $machine machine", async (sweep) => {
+for (const sweep of sweeps) {
+  const { name, verb, machine, subject } = sweep;
+  const what = `nothing is lost: ${name} ${verb} killed on a ${machine} machine`;
+  test.skipIf(lacks(subject.needs))(what, () => killEverywhere(sweep), 600_000);
+}
+
+async function killEverywhere(sweep: Sweep): Promise<void> {
   const points = await survey(sweep);
   const shared = await sharedThings(sweep);
   const queue = taken(points, sweep.subject).flatMap((point, index) =>
@@ -131,7 +166,7 @@ test.each(sweeps)("nothing is lost: $name $verb killed on a $machine machine", a
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       let found: string[] | undefined;
       for (let attempt = 0; found === undefined && attempt < 3; attempt++) {
-        opened ??= await openStage(sweep);
+        opened ??= await takeStage(sweep);
         found = await killAndClear(opened, sweep, next, next.clearBy, shared);
         if (sweep.machine === "used" && (found ?? []).length === 0) continue;
         await opened[Symbol.asyncDispose]();
@@ -141,12 +176,12 @@ test.each(sweeps)("nothing is lost: $name $verb killed on a $machine machine", a
       else if (next.required) missed.push(`${next.syscall} ${next.nth}`);
       wrong.push(...(found ?? []));
     }
-    await opened?.[Symbol.asyncDispose]();
+    if (opened !== undefined) spare.push(opened);
   }
   await Promise.all(Array.from({ length: LANES }, lane));
   console.log(`${sweep.name} ${sweep.verb} on a ${sweep.machine} machine: killed at ${hits} of ${total} points`);
   expect(wrong.slice(0, 40)).toEqual([]);
   expect(hits).toBeGreaterThan(total * 0.8);
   // The runtime makes some calls more or less often from run to run, whatever we say above.
-  if (missed.length > total * 0.02) throw new Error(`not reached: ${missed.join(", ")}`);
-}, 600_000);
+  if (missed.length > Math.max(1, total * 0.02)) throw new Error(`not reached: ${missed.join(", ")}`);
+}

@@ -2,7 +2,8 @@
  * The plugins that the sweeps put through faults, one entry each: kill-sweep.test.ts kills them at every system call,
  * errno-sweep.test.ts lets each call fail once.
  */
-import { lacks } from "../support/kernel-features.ts";
+import { type Feature, lacks } from "../support/kernel-features.ts";
+import type { Point } from "../support/injection.ts";
 import { legacyPath } from "../support/legacy-iptables.ts";
 import type { Container, Machine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
@@ -24,12 +25,27 @@ export interface Subject {
   env?: Record<string, string>;
   /** The sweeps take every nth point only, where others go through the same code. */
   every?: number;
+  /**
+   * Where everything takes long: so many points only, of the calls that change something. Killed between two of those,
+   * a plugin leaves the same wreck.
+   */
+  few?: number;
+  needs?: Feature;
 }
 
+const EFFECTS = /^(sendto|p?write(64)?|rename|link(at)?|unlink|mkdir|rmdir|ftruncate|fallocate|vfork|clone)$/;
+
 /** The points that a sweep takes: all of them with PATCHBAY_TEST_FULL_SWEEP=1. */
-export function taken<Point>(points: readonly Point[], { every = 1 }: Subject): Point[] {
-  return points.filter((_, index) => isFullSweep || index % every === 0);
+export function taken<P extends Point>(points: readonly P[], { every = 1, few }: Subject): P[] {
+  if (isFullSweep) return [...points];
+  if (few === undefined) return points.filter((_, index) => index % every === 0);
+  const effects = points.filter(({ syscall }) => EFFECTS.test(syscall));
+  const nth = (index: number) => Math.round(index * few / effects.length);
+  return effects.filter((_, index) => nth(index) !== nth(index + 1));
 }
+
+/** Machines that a sweep works with at a time. Where everything takes long, each more costs more than it saves. */
+export const LANES = process.env.PATCHBAY_TEST_VM ? 1 : 3;
 
 export const isFullSweep = process.env.PATCHBAY_TEST_FULL_SWEEP === "1";
 
@@ -101,6 +117,41 @@ export const subjects: Subject[] = [
     prepare: device,
     sharesNothing: true,
     every: 2,
+  },
+  // The kernel that has these is emulated, and slow.
+  {
+    name: "ipvlan",
+    conf: { type: "ipvlan", master: "m0", ipam },
+    prepare: master,
+    sharesNothing: true,
+    few: 2,
+    needs: "ipvlan links",
+  },
+  {
+    name: "vlan",
+    conf: { type: "vlan", master: "m0", vlanId: 7, ipam },
+    own: ({ name }) => ({ vlanId: 7 + Number(name.slice(1)) }),
+    prepare: master,
+    sharesNothing: true,
+    few: 3,
+    needs: "VLAN links",
+  },
+  {
+    name: "dummy",
+    conf: { type: "dummy", ipam },
+    sharesNothing: true,
+    few: 2,
+    needs: "dummy links",
+  },
+  {
+    name: "vrf",
+    conf: { type: "vrf", vrfname: "red" },
+    own: routedResult,
+    prepare: (container) => `${routedPair(container)}; ${ruleForVrfs(container)}`,
+    again: (container) => `${addressesOfPair(container)}; ${routesOfPair(container)}`,
+    sharesNothing: true,
+    few: 5,
+    needs: "VRF links",
   },
   {
     name: "flannel",
@@ -196,12 +247,16 @@ function pairResult({ name, netnsPath }: Container) {
 /** With addresses of both families. A link-local one would come by itself, up to a second later. */
 function routedPair(container: Container): string {
   const { name } = container;
-  const { v4, v6 } = addressesOf(container);
   return `
     ip link add v${name} type veth peer name eth0 netns ${name}; ip link set v${name} addrgenmode none
     ip link set v${name} up; ip -n ${name} link set eth0 addrgenmode none
-    ip -n ${name} address add ${v4}/24 dev eth0; ip -n ${name} address add ${v6}/64 dev eth0 nodad
-    ip -n ${name} link set eth0 up; ${routesOfPair(container)}`;
+    ${addressesOfPair(container)}; ip -n ${name} link set eth0 up; ${routesOfPair(container)}`;
+}
+
+function addressesOfPair(container: Container): string {
+  const inside = `ip -n ${container.name} address replace`;
+  const { v4, v6 } = addressesOf(container);
+  return `${inside} ${v4}/24 dev eth0; ${inside} ${v6}/64 dev eth0 nodad`;
 }
 
 function routesOfPair(container: Container): string {
@@ -225,6 +280,11 @@ function routedResult(container: Container) {
 function addressesOf({ name }: Container) {
   const last = 2 + Number(name.slice(1));
   return { v4: `10.20.0.${last}`, v6: `fd20::${last}` };
+}
+
+/** It comes with the first VRF of a namespace, and stays. */
+function ruleForVrfs({ name }: Container): string {
+  return `ip -n ${name} link add first type vrf table 9; ip -n ${name} link del first`;
 }
 
 /** One for all. Its IPv6 addresses would come up to a second later. */

@@ -30,6 +30,8 @@ export interface Injected {
 }
 
 const LIMIT_MS = process.env.PATCHBAY_TEST_VM ? 120_000 : 30_000;
+/** Emulated, looking takes the time that the plugin needs. */
+const POLL_MS = process.env.PATCHBAY_TEST_VM ? 20 : 1;
 const LATE_US = 2_000_000;
 
 /** Runs the call under strace with the given arguments; see `killAt`, `failAt`, `lateWith` and `pointsOf`. */
@@ -122,7 +124,7 @@ async function waitingForStdin(pid: number): Promise<void> {
   const READ_STDIN = /^0 0x0 /;
   for (let attempt = 0; attempt < 5000; attempt++) {
     if (READ_STDIN.test(readFileSync(`/proc/${pid}/syscall`, "utf8"))) return;
-    await Bun.sleep(1);
+    await Bun.sleep(POLL_MS);
   }
   throw new Error(`process ${pid} does not read its stdin`);
 }

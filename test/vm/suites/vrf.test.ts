@@ -4,8 +4,7 @@ import { lacks } from "../../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { type Network, network } from "../../support/network.ts";
-import { killAt, pointsOf } from "../../support/injection.ts";
-import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
+import { GO_PLUGINS, PATCHBAY } from "../../support/plugins.ts";
 
 const vrfTest = test.skipIf(lacks("VRF links"));
 
@@ -279,32 +278,6 @@ vrfTest("DEL succeeds without the namespace", async () => {
     for (let count = 0; count < 2; count++) await net.del(container, { ifName, env: { CNI_NETNS: path } });
   }
   expect(await machine.sh("ls /run/patchbay")).toBe("");
-});
-
-vrfTest("nothing is lost when ADD or DEL is killed at a request to the kernel", async () => {
-  await using stage = await openStage();
-  const { machine, container, net, masters, vrfs } = stage;
-  const conf = { cniVersion: "1.1.0", name: "net", ...red, prevResult: prevResult("eth0") };
-  // What DEL leaves to the plugin before it.
-  const again = () => machine.sh(`ip -n c1 -force -batch - <<END 2>/dev/null || true${belongings(1, "eth0")}\nEND`);
-  for (const command of ["ADD", "DEL"]) {
-    const call = { plugin: "vrf", command, container, conf };
-    if (command === "DEL") await net.add(container);
-    const requests = (await pointsOf(machine, patchbayPlugins(), call)).filter(({ syscall }) => syscall === "sendto");
-    await net.del(container);
-    const points = requests.filter((_, index) => index % 2 === 1);
-    let hits = 0;
-    for (const point of points) {
-      await again();
-      if (command === "DEL") await net.add(container);
-      if ((await killAt(machine, patchbayPlugins(), call, point)).hit) hits++;
-      await net.del(container);
-      const left = [await masters(), await vrfs(), await machine.sh("ls /run/patchbay")];
-      expect({ command, ...point, left }).toEqual({ command, ...point, left: [{}, [], ""] });
-    }
-    // Who waits for the kernel looks once more or less: the last of the requests is not in every run.
-    expect(hits).toBeGreaterThanOrEqual(points.length - 1);
-  }
 });
 
 vrfTest("a chain of bridge and vrf: each CHECK holds, and DEL leaves nothing", async () => {
