@@ -12,7 +12,7 @@ import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import type { Network } from "../support/network.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
-import { isFullSweep, LANES, stage, type Subject, subjects, taken } from "./subjects.ts";
+import { isFullSweep, LANES, stage, type Subject, subjects, SWEEP_TIMEOUT_MS, taken } from "./subjects.ts";
 
 /** What each call may really answer. Those that only the runtime makes for itself are not here. */
 const failures: Record<string, string[]> = {
@@ -95,7 +95,7 @@ afterAll(async () => {
 for (const subject of subjects) {
   for (const verb of ["ADD", "DEL"] as const) {
     const what = `${subject.name} ${verb} with each system call failing once`;
-    test.skipIf(lacks(subject.needs))(what, () => failEverywhere(subject, verb), 600_000);
+    test.skipIf(lacks(subject.needs))(what, () => failEverywhere(subject, verb), SWEEP_TIMEOUT_MS);
   }
 }
 

@@ -12,7 +12,7 @@ import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import type { Network } from "../support/network.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
-import { isFullSweep, LANES, stage, type Subject, subjects, taken } from "./subjects.ts";
+import { isFullSweep, LANES, stage, type Subject, subjects, SWEEP_TIMEOUT_MS, taken } from "./subjects.ts";
 
 /**
  * How often these are called depends on the runtime's threads and on timing, or a child makes them too and is killed
@@ -147,7 +147,7 @@ async function sharedThings(sweep: Sweep): Promise<Moment | undefined> {
 for (const sweep of sweeps) {
   const { name, verb, machine, subject } = sweep;
   const what = `nothing is lost: ${name} ${verb} killed on a ${machine} machine`;
-  test.skipIf(lacks(subject.needs))(what, () => killEverywhere(sweep), 600_000);
+  test.skipIf(lacks(subject.needs))(what, () => killEverywhere(sweep), SWEEP_TIMEOUT_MS);
 }
 
 async function killEverywhere(sweep: Sweep): Promise<void> {
