@@ -79,7 +79,10 @@ for (const { conf, needs, tagged, options, broken } of subjects) {
     expect((await net.call("ADD", container)).json.msg).toContain('"eth0" already exists in the container');
     for (const [how, says] of broken) {
       await machine.sh(how, { in: container });
-      expect(await net.call("CHECK", container)).toMatchObject({ code: 1, json: { msg: expect.stringMatching(says) } });
+      expect(await net.call("CHECK", container)).toMatchObject({
+        code: 1,
+        json: { msg: expect.stringMatching(says) },
+      });
     }
     for (let count = 0; count < 2; count++) await net.del(container);
     await gone();
