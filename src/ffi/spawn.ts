@@ -139,7 +139,7 @@ export function runProgram(program: Omit<Program, "descriptors">, stdin: Uint8Ar
     if (pidfd >= 0) open.add(pidfd);
     const outputs = new Map([[ourOut, new Collected()], [ourErr, new Collected()]]);
     let unwritten = stdin;
-    let ended = false;
+    let ended = false, failure: SyscallError | undefined;
     for (;;) {
       if (unwritten.length === 0) close(ourIn);
       const reading = [...outputs.keys()].filter((fd) => open.has(fd));
@@ -158,13 +158,19 @@ export function runProgram(program: Omit<Program, "descriptors">, stdin: Uint8Ar
         // POLLOUT promises room for PIPE_BUF (4096) bytes, so this does not block.
         const written = Number(libc.write(ourIn, unwritten, Math.min(unwritten.length, 4096)));
         if (written >= 0) unwritten = unwritten.subarray(written);
-        else if (lastErrno() === EPIPE) close(ourIn);
+        else if (lastErrno() !== EINTR) {
+          // Half of its input must not pass for all of it. EPIPE: it did not want more.
+          if (lastErrno() !== EPIPE) failure = new SyscallError("write", lastErrno(), `stdin of ${program.path}`);
+          close(ourIn);
+        }
       }
       for (const fd of reading) {
         if (ready.has(fd) && !outputs.get(fd)!.readFrom(fd)) close(fd);
       }
     }
-    return { ending: waitFor(pid), stdout: outputs.get(ourOut)!.bytes(), stderr: outputs.get(ourErr)!.bytes() };
+    const ending = waitFor(pid);
+    if (failure !== undefined) throw failure;
+    return { ending, stdout: outputs.get(ourOut)!.bytes(), stderr: outputs.get(ourErr)!.bytes() };
   } finally {
     open.forEach((fd) => closeFile(fd));
   }

@@ -72,11 +72,11 @@ async function traced(machine: Machine, bin: string, call: Call, strace: string[
   return { code: plugin.signalCode === null ? plugin.exitCode! : undefined, stdout: stdout!, trace };
 }
 
-/** Ends the plugin by SIGKILL as it enters the call. */
+/** Ends the plugin by SIGKILL as it enters the call, or a program that it runs and that comes so far first. */
 export async function killAt(machine: Machine, bin: string, call: Call, { syscall, nth }: Point): Promise<Injected> {
   const inject = ["-e", `trace=${syscall}`, "-e", `inject=${syscall}:signal=KILL:when=${nth}`];
   const run = await traced(machine, bin, call, inject);
-  return { ...run, hit: run.code === undefined && run.trace.includes("killed by SIGKILL") };
+  return { ...run, hit: run.trace.includes("killed by SIGKILL") };
 }
 
 /** Lets the call fail with the error instead of doing it; `lasting`, all that follow too. */
