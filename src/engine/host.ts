@@ -115,7 +115,7 @@ export function openHost(netnsPath: string, options: { mayBeGone?: boolean; allo
       for (const action of closing.splice(0)) action();
       throw new SameNetnsError();
     }
-    let inner: NetlinkSocket | undefined;
+    let inner: NetlinkSocket | undefined, cookie: string | undefined;
     const inside = <T>(work: () => T) => inNetns(netnsFd, home, work);
     return {
       netnsPath,
@@ -126,7 +126,7 @@ export function openHost(netnsPath: string, options: { mayBeGone?: boolean; allo
         return inner ??= open(NETLINK_ROUTE, inside);
       },
       get cookie() {
-        return netnsCookie(this.route.fd);
+        return cookie ??= netnsCookie(this.route.fd);
       },
     };
   }

@@ -22,6 +22,7 @@ import { warn } from "../ffi/warn.ts";
 import { CniError, INTERNAL } from "../cni/error.ts";
 import { parseMac } from "../net/mac.ts";
 import type { Host } from "../engine/host.ts";
+import { undoUnlessRefused } from "./undo-unless-refused.ts";
 
 export interface BridgeSpec {
   name: string;
@@ -50,8 +51,7 @@ function make(spec: BridgeSpec, host: Host): boolean {
     return true;
   } catch (error) {
     if (isNetlinkError(error, EEXIST)) return false;
-    // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
-    if (!isNetlinkError(error)) undoAfter(error, () => removeUnused(spec, host));
+    undoUnlessRefused(error, () => removeUnused(spec, host));
     const reason = `could not add "${spec.name}": ${(error as Error).message}`;
     throw new CniError(INTERNAL, `failed to create bridge "${spec.name}": ${reason}`, "", { cause: error });
   }

@@ -26,6 +26,8 @@ import type { IpvlanSettings } from "../ffi/netlink/route/kinds/ipvlan.ts";
 import type { MacvlanSettings } from "../ffi/netlink/route/kinds/macvlan.ts";
 import type { VlanSettings } from "../ffi/netlink/route/kinds/vlan.ts";
 import type { Master } from "./master-link.ts";
+import { undoUnlessRefused } from "./undo-unless-refused.ts";
+import { nameTaken } from "./name-taken.ts";
 
 /** What it is, in the words of ip-link(8). */
 export type LinkType =
@@ -74,8 +76,7 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
     try {
       addLink(socket, request);
     } catch (error) {
-      // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
-      if (!isNetlinkError(error)) undoAfter(error, () => containerLinkKind.remove(spec, host));
+      undoUnlessRefused(error, () => containerLinkKind.remove(spec, host));
       const namesake = isNetlinkError(error, EEXIST);
       if (namesake && linkIndex(container.route, ifName) !== undefined) throw taken(spec, error);
       if (!namesake || !spec.birthName) throw refused(spec, (error as Error).message, error);
@@ -150,7 +151,7 @@ function bearAndRename(spec: ContainerLinkSpec, socket: NetlinkSocket, request: 
   try {
     addLink(socket, { ...request, ifName: name });
   } catch (error) {
-    if (!isNetlinkError(error)) undoAfter(error, () => containerLinkKind.remove(spec, host));
+    undoUnlessRefused(error, () => containerLinkKind.remove(spec, host));
     throw refused(spec, (error as Error).message, error);
   }
   try {
@@ -163,12 +164,7 @@ function bearAndRename(spec: ContainerLinkSpec, socket: NetlinkSocket, request: 
 }
 
 function taken({ ifName, type }: ContainerLinkSpec, cause?: unknown): CniError {
-  return new CniError(
-    INTERNAL,
-    `failed to create ${type.kind}: "${ifName}" already exists in the container`,
-    "the container has an interface of this name: DEL the attachment first, or use another CNI_IFNAME",
-    { cause },
-  );
+  return nameTaken(`failed to create ${type.kind}: "${ifName}" already exists in the container`, cause);
 }
 
 /** What the kernel has no words for. */

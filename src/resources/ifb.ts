@@ -11,6 +11,7 @@ import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { parseMac } from "../net/mac.ts";
 import { attemptAll } from "./attempt-all.ts";
 import { ownerComment, ownerIn } from "./owner-comment.ts";
+import { undoUnlessRefused } from "./undo-unless-refused.ts";
 
 export interface IfbSpec extends Owner {
   name: string;
@@ -29,8 +30,7 @@ export const ifbKind: ResourceKind<IfbSpec> = {
     try {
       addLink(host.route, { ifName: name, kind: ifbLink, address: parseMac(mac), mtu, txQueueLength: 0, up: true });
     } catch (error) {
-      // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
-      if (!isNetlinkError(error)) undoAfter(error, () => ifbKind.remove(spec, host));
+      undoUnlessRefused(error, () => ifbKind.remove(spec, host));
       if (!isNetlinkError(error, EEXIST)) throw error;
       throw new CniError(INTERNAL, "adding link: file exists", `the host has a link named ${name}`, { cause: error });
     }
@@ -50,8 +50,8 @@ export const ifbKind: ResourceKind<IfbSpec> = {
     require("../ffi/netlink/route/remove-link.ts").removeLink(host.route, name);
 
     /**
-     * Of the reference plugin's, the name tells the network and the container, but not the interface, which may be another one of the container.
-     * When the container is gone, all of its interfaces are.
+     * Of the reference plugin's, the name tells the network and the container, but not the interface, which may be
+     * another one of the container. When the container is gone, all of its interfaces are.
      */
     function isUsedByOthers(): boolean {
       if (host.container === undefined) return false;

@@ -19,6 +19,7 @@ import { inNetns, isNetnsGone, netnsCookie, openNetns, openOwnNetns } from "../f
 import { readSysctl } from "../ffi/sysctl.ts";
 import { warn } from "../ffi/warn.ts";
 import { parseMac } from "../net/mac.ts";
+import { nameTaken } from "./name-taken.ts";
 
 /** As it is on the host. */
 export type Device = Pick<
@@ -48,11 +49,7 @@ export const lentLinkKind: ResourceKind<LentLinkSpec> = {
   unmade: undefined,
   requireRoom({ owner: { ifName }, device }, host) {
     if (linkIndex(host.container!.route, ifName) === undefined) return;
-    throw new CniError(
-      INTERNAL,
-      `failed to move link "${device!.name}": "${ifName}" already exists in the container`,
-      "the container has an interface of this name: DEL the attachment first, or use another CNI_IFNAME",
-    );
+    throw nameTaken(`failed to move link "${device!.name}": "${ifName}" already exists in the container`);
   },
   apply(spec, host) {
     const { route } = host.container!;

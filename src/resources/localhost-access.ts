@@ -100,10 +100,13 @@ function frame(): NftMessage[] {
 /** `lost`: the link's element was removed by others, and with it the note whose the setting is. */
 function planApply(socket: NetlinkSocket, spec: LocalhostAccessSpec, lost = false): NftMessage[] {
   const { link } = spec, comment = ownerComment(spec), key = ownerKey(spec);
-  const before = getElement(socket, users, key)?.counter;
-  // An earlier ADD reached the container by another link.
-  if (before !== undefined && before !== link) removeUsers(socket, () => [key]);
-  const isNew = tableUse(socket, table) === undefined;
+  let isNew = tableUse(socket, table) === undefined;
+  const before = isNew ? undefined : getElement(socket, users, key)?.counter;
+  if (before !== undefined && before !== link) {
+    // An earlier ADD reached the container by another link; it may have been the last user.
+    removeUsers(socket, () => [key]);
+    isNew = tableUse(socket, table) === undefined;
+  }
   const messages = isNew ? frame() : [];
   if (isNew || counterUse(socket, table, link) === undefined) {
     // Better to take back too much than to leave it behind without the rule.

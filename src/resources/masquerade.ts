@@ -3,12 +3,12 @@
  *
  * Written by one of two backends, see nat-backend.ts; the files in masquerade/ are what each of them writes.
  */
-import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
+import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
-import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { attemptAll } from "./attempt-all.ts";
 import type { NatBackend } from "./nat-backend.ts";
 import { netfilterOf } from "./netfilter-socket.ts";
+import { undoUnlessRefused } from "./undo-unless-refused.ts";
 
 export interface MasqueradeSpec {
   backend: NatBackend;
@@ -44,8 +44,7 @@ export const masqueradeKind: ResourceKind<MasqueradeSpec> = {
         : iptables().apply(host, spec);
       if (!done) throw new Error("ipMasq needs nf_tables, which this kernel does not have");
     } catch (error) {
-      // The kernel's refusal is of the whole. Else its answer was lost, or it was the second of two programs that failed.
-      if (!isNetlinkError(error)) undoAfter(error, () => masqueradeKind.remove(spec, host));
+      undoUnlessRefused(error, () => masqueradeKind.remove(spec, host));
       throw error;
     }
   },

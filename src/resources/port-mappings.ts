@@ -5,13 +5,13 @@
  * Written by one of two backends; the files in port-mappings/ are what each of them writes.
  */
 import { CniError } from "../cni/error.ts";
-import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
+import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import type { LinkMatch, Mark, Protocol } from "../ffi/iptables/rule.ts";
-import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { parseAddress, parsePrefix } from "../net/address.ts";
 import { attemptAll } from "./attempt-all.ts";
 import { netfilterOf } from "./netfilter-socket.ts";
+import { undoUnlessRefused } from "./undo-unless-refused.ts";
 
 export interface PortMapping {
   protocol: Protocol;
@@ -120,10 +120,7 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
       applyBackend(spec, host);
       forgetFlows(spec, host, false);
     } catch (error) {
-      // The kernel's refusal is of the whole. Else its answer was lost, or it was the second of two programs that failed.
-      if (!isNetlinkError(error) && !(error instanceof CniError)) {
-        undoAfter(error, () => portMappingsKind.remove(spec, host));
-      }
+      if (!(error instanceof CniError)) undoUnlessRefused(error, () => portMappingsKind.remove(spec, host));
       throw error;
     }
   },

@@ -12,6 +12,7 @@ import { tcHandle } from "../ffi/netlink/tc/tc-header.ts";
 import { ETH_P_ALL } from "../ffi/netlink/uapi/pkt-cls.ts";
 import { TC_H_INGRESS } from "../ffi/netlink/uapi/pkt-sched.ts";
 import { findKnownLink, type KnownLink } from "./known-link.ts";
+import { undoUnlessRefused } from "./undo-unless-refused.ts";
 
 export interface RedirectSpec {
   from: KnownLink;
@@ -32,8 +33,7 @@ export const redirectKind: ResourceKind<RedirectSpec> = {
     try {
       addQdisc(host.route, { link, ...INGRESS }, { name: "ingress" });
     } catch (error) {
-      // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
-      if (!isNetlinkError(error)) undoAfter(error, () => redirectKind.remove(spec, host));
+      undoUnlessRefused(error, () => redirectKind.remove(spec, host));
       if (!isNetlinkError(error, EEXIST)) throw error;
       throw new CniError(INTERNAL, "create ingress qdisc: file exists", `${name} has an ingress qdisc already`, {
         cause: error,

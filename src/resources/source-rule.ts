@@ -4,12 +4,12 @@
  * Its place among the rules is chosen before it is made, so that the rule that is removed is the one that was made:
  * rules outlive links, and a later link may have the address.
  */
-import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
+import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { familyOf } from "../ffi/netlink/route/address.ts";
 import { addRule, delRule, type ListedRule, listRules } from "../ffi/netlink/route/rule.ts";
-import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { compareAddresses, parseAddress } from "../net/address.ts";
+import { undoUnlessRefused } from "./undo-unless-refused.ts";
 
 export interface SourceRuleSpec {
   /** Without prefix length. */
@@ -29,8 +29,7 @@ export const sourceRuleKind: ResourceKind<SourceRuleSpec> = {
     try {
       addRule(host.container!.route, { family: familyOf(bytes), source: prefix, table, priority });
     } catch (error) {
-      // Not refused: only the answer is lost.
-      if (!isNetlinkError(error)) undoAfter(error, () => sourceRuleKind.remove(spec, host));
+      undoUnlessRefused(error, () => sourceRuleKind.remove(spec, host));
       throw error;
     }
   },

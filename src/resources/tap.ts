@@ -9,6 +9,7 @@ import { tunSettings } from "../ffi/netlink/route/kinds/tun.ts";
 import { addTap, type TapSettings } from "../ffi/tun.ts";
 import { parseMac } from "../net/mac.ts";
 import type { Host } from "../engine/host.ts";
+import { nameTaken } from "./name-taken.ts";
 
 export interface TapSpec extends TapSettings {
   ifName: string;
@@ -90,9 +91,5 @@ function masterOf({ bridge }: TapSpec, host: Host): number | undefined {
 }
 
 function taken({ ifName }: TapSpec): CniError {
-  return new CniError(
-    INTERNAL,
-    `failed to create tap: "${ifName}" already exists in the container`,
-    "the container has an interface of this name: DEL the attachment first, or use another CNI_IFNAME",
-  );
+  return nameTaken(`failed to create tap: "${ifName}" already exists in the container`);
 }

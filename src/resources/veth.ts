@@ -2,7 +2,7 @@
  * A veth pair with one end in the container and the other on the host, on a bridge or by itself: made in place by one
  * request, the container's end under its final name in its final namespace.
  */
-import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
+import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
 import { CniError, INTERNAL } from "../cni/error.ts";
 import { EEXIST } from "../ffi/errno.ts";
@@ -11,6 +11,8 @@ import { addLink, getLink, type Link, linkIndex, setLink, vethKind as vethLink }
 import { randomBytes } from "../ffi/random.ts";
 import { tryWriteSysctl } from "../ffi/sysctl.ts";
 import { parseMac } from "../net/mac.ts";
+import { undoUnlessRefused } from "./undo-unless-refused.ts";
+import { nameTaken } from "./name-taken.ts";
 
 export interface VethSpec {
   /** "" when it is not known: the attachment was made by others and prevResult is missing. */
@@ -53,11 +55,8 @@ export const vethKind: ResourceKind<VethSpec> = {
       });
     } catch (error) {
       if (isNetlinkError(error, EEXIST)) throw taken(spec, error);
-      // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
-      if (!isNetlinkError(error)) {
-        undoAfter(error, () => vethKind.remove(spec, host));
-        throw error;
-      }
+      undoUnlessRefused(error, () => vethKind.remove(spec, host));
+      if (!isNetlinkError(error)) throw error;
       const details = spec.mtu === undefined ? "" : `its MTU was to be ${spec.mtu}`;
       throw new CniError(INTERNAL, `failed to make veth pair: ${error.message}`, details, { cause: error });
     }
@@ -126,12 +125,7 @@ function isOurs(hostName: string, hostMac: string, host: Host): boolean {
 }
 
 function taken({ containerName, hostName }: VethSpec, cause?: unknown): CniError {
-  return new CniError(
-    INTERNAL,
-    `container veth name ("${containerName}") peer provided ("${hostName}") already exists`,
-    "the container has an interface of this name: DEL the attachment first, or use another CNI_IFNAME",
-    { cause },
-  );
+  return nameTaken(`container veth name ("${containerName}") peer provided ("${hostName}") already exists`, cause);
 }
 
 /** A name for the host's end that nothing has: `veth` and eight digits, as the reference plugins choose. */

@@ -11,6 +11,7 @@ import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { tryWriteSysctl } from "../ffi/sysctl.ts";
 import { CniError, INTERNAL } from "../cni/error.ts";
 import { freshHostName } from "./veth.ts";
+import { undoUnlessRefused } from "./undo-unless-refused.ts";
 
 export interface VlanGatewaySpec {
   bridge: string;
@@ -77,8 +78,7 @@ function make(spec: VlanGatewaySpec, bridge: Link, host: Host): boolean {
     return true;
   } catch (error) {
     if (isNetlinkError(error, EEXIST)) return false;
-    // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
-    if (!isNetlinkError(error)) undoAfter(error, () => removeUnused(spec, host));
+    undoUnlessRefused(error, () => removeUnused(spec, host));
     throw error;
   }
 }

@@ -5,13 +5,13 @@
  * Nobody hears of a VRF's MAC address. Ours follows from the name, so that whoever is last knows whose it was.
  */
 import { CniError, INTERNAL } from "../cni/error.ts";
-import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
+import { resource, type ResourceKind } from "../engine/resource.ts";
 import { addLink, getLink, type Link, listLinks, setLink } from "../ffi/netlink/route/link.ts";
-import { isNetlinkError } from "../ffi/netlink/socket.ts";
 import { vrf as vrfLink } from "../ffi/netlink/route/kinds/vrf.ts";
 import { formatMac } from "../net/mac.ts";
 import { vrfTable } from "./routing-tables.ts";
 import type { Host } from "../engine/host.ts";
+import { undoUnlessRefused } from "./undo-unless-refused.ts";
 
 export interface VrfSpec {
   name: string;
@@ -34,8 +34,7 @@ export const vrfKind: ResourceKind<VrfSpec, { created: boolean }> = {
         up: true,
       });
     } catch (error) {
-      // Not refused: only the answer is lost.
-      if (!isNetlinkError(error)) undoAfter(error, () => removeUnused(spec, host));
+      undoUnlessRefused(error, () => removeUnused(spec, host));
       const text = `cmdAdd failed: could not add VRF ${spec.name}: ${(error as Error).message}`;
       throw new CniError(INTERNAL, text, "", { cause: error });
     }

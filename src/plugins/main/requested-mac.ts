@@ -10,7 +10,10 @@ interface MacConf extends PluginConfig {
   runtimeConfig?: { mac?: string };
 }
 
-/** Of a macvlan or a tap: capability, then CNI_ARGS, then the configuration; else one is picked, so that it is known before the link is made. */
+/**
+ * Of a macvlan or a tap: capability, then CNI_ARGS, then the configuration; else one is picked, so that it is known
+ * before the link is made.
+ */
 export function requestedMac(at: Attachment<MacConf>): string {
   const { conf } = at;
   const fromArgs = macInArgs(at);

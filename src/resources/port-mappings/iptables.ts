@@ -184,7 +184,7 @@ function addShared(table: TableChange, spec: PortMappingsSpec): void {
   }
 }
 
-function missingChain(chain: string, family: Family): CniError {
+export function missingChain(chain: string, family: Family): CniError {
   const tool = family === 4 ? "iptables" : "ip6tables";
   return new CniError(INTERNAL, `externalSetMarkChain "${chain}" is not in the table nat of ${tool}`);
 }

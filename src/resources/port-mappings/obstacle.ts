@@ -3,7 +3,7 @@ import type { Host } from "../../engine/host.ts";
 import type { Owner } from "../../engine/resource.ts";
 import { obstacleToIptables, obstacleToNftables } from "../netfilter-obstacle.ts";
 import type { PortMappingsSpec } from "../port-mappings.ts";
-import { everyRule, lacksChain } from "./iptables.ts";
+import { everyRule, lacksChain, missingChain } from "./iptables.ts";
 import { planApply } from "./nftables.ts";
 import { table } from "./nft-structure.ts";
 
@@ -26,8 +26,5 @@ export function obstacleTo(
   const obstacle = obstacleToIptables(host, everyRule(nobody, 4));
   if (obstacle !== undefined || !setMarkChain) return obstacle;
   const family = lacksChain(host, setMarkChain, [4, 6]);
-  if (family === undefined) return undefined;
-  return `externalSetMarkChain "${setMarkChain}" is not in the table nat of ${
-    family === 4 ? "iptables" : "ip6tables"
-  }`;
+  return family && missingChain(setMarkChain, family).message;
 }

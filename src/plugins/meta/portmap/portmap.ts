@@ -11,7 +11,7 @@ import { canonicalAddress, parseAddress, parsePrefix } from "../../../net/addres
 import { chooseNatBackend } from "../../../resources/nat-backend.ts";
 import { type PortMapping, portMappings, type PortMappingsSpec } from "../../../resources/port-mappings.ts";
 import { validatePortmapConf } from "./portmap.validate.gen.ts";
-import type { Resource } from "../../../engine/resource.ts";
+import type { Owner, Resource } from "../../../engine/resource.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { PortmapConf } from "./portmap.schema.ts";
 
@@ -61,7 +61,9 @@ function add(at: Attachment<PortmapConf>): Result {
       conditions,
       restated: restating || undefined,
     }));
-    if (at.mayHave(options.masquerade !== undefined)) resources.push(...accessFromLocalhost(at, addresses, mappings));
+    if (at.mayHave(options.masquerade !== undefined)) {
+      resources.push(...accessFromLocalhost(at, owner, addresses, mappings));
+    }
   }
   at.applyAll(resources);
   return prevResult ?? { cniVersion: conf.cniVersion };
@@ -196,6 +198,7 @@ function conditionsOf({ conditionsV4 = [], conditionsV6 = [] }: PortmapConf): Po
 /** For mappings that 127.0.0.1 of the host can use. */
 function accessFromLocalhost(
   at: Attachment<PortmapConf>,
+  owner: Owner,
   addresses: readonly string[],
   mappings: readonly PortMapping[],
 ): Resource<unknown>[] {
@@ -205,7 +208,7 @@ function accessFromLocalhost(
     "../../../resources/localhost-access.ts",
   );
   const link = inside === undefined ? "" : linkTowards(at, inside);
-  const spec = { network: at.network, containerId: at.containerId, ifName: at.ifName, link };
+  const spec = { ...owner, link };
   if (at.restating) return [localhostAccess({ ...spec, restated: true })];
   return [localhostAccess({ ...spec, wasSet: isSetByOthers(spec, at.host) || undefined })];
 }

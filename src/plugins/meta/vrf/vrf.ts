@@ -77,9 +77,8 @@ function checkConf({ vrfname, table }: VrfConf): void {
 
 /** DEL: also the VRF the link is in, should the configuration name another one today, or none. */
 function namesToRestate({ conf, ifName, host, removing }: Attachment<VrfConf>): Set<string> {
-  const route = host.container?.route;
   if (!removing) return new Set([conf.vrfname]);
-  const names = new Set<string>();
+  const names = new Set<string>(), route = host.container?.route;
   if (route === undefined) return names;
   if (linkIndex(route, conf.vrfname) !== undefined) names.add(conf.vrfname);
   const master = getLink(route, ifName)?.master;
