@@ -3,6 +3,7 @@
  */
 import { CniError, errorText, INTERNAL, TRY_AGAIN_LATER } from "../cni/error.ts";
 import type { Result } from "../cni/result.ts";
+import { answerOf } from "./confirmation.ts";
 import { delegate } from "./delegate.ts";
 import { delegationKind } from "./delegation.ts";
 import type { Host } from "./host.ts";
@@ -151,7 +152,7 @@ export function make<Config extends PluginConfig>(
 
   try {
     const result = tell(at);
-    if (ledger?.finish() === false) {
+    if (ledger?.finish(answerOf(result, invocation.ifName)) === false) {
       throw new CniError(TRY_AGAIN_LATER, "the attachment was deleted while it was being added");
     }
     return result;

@@ -31,7 +31,7 @@ export interface Host {
   release(): void;
   /** The specifications of this kind that the ledgers of other attachments hold. Reads every ledger of the host. */
   recordedByOthers(kind: string, owner: Owner): unknown[];
-  /** The same for a removal, of what cannot say whose it is. From now on its own ledger claims none of it. */
+  /** Like `recordedByOthers`, for removing what does not say whose it is. Gives up this attachment's own claim first. */
   claimedByOthers(kind: string, owner: Owner): unknown[];
   close(): void;
 }
@@ -82,8 +82,8 @@ export function openHost(netnsPath: string, options: { mayBeGone?: boolean; allo
     release: () => {
       if (lock !== undefined) libc.flock(lock, LOCK_UN);
     },
-    recordedByOthers: (kind, owner) => require("./ledger.ts").recordedByOthers(kind, owner),
-    claimedByOthers: (kind, owner) => require("./ledger.ts").claimedByOthers(kind, owner),
+    recordedByOthers: (kind, owner) => require("./ledger-claims.ts").recordedByOthers(kind, owner),
+    claimedByOthers: (kind, owner) => require("./ledger-claims.ts").claimedByOthers(kind, owner),
     close: () => {
       for (const action of closing.splice(0).reverse()) action();
     },

@@ -2,8 +2,9 @@
  * The ledger of one attachment and plugin: what was meant to be made, written before it is made.
  *
  * One file, one JSON document a line: first the header (whose attachment it is, and the configuration ADD was called
- * with), then each resource in the order of its making; and what DEL gives up where others may claim it too. Lines are
- * appended with one write(2); a line without its newline was cut off by a crash, and what it announces was never begun.
+ * with), then each resource in the order of its making, and at the end what ADD answered; and what DEL gives up where
+ * others may claim it too. Lines are appended with one write(2); a line without its newline was cut off by a crash, and
+ * what it announces was never begun.
  */
 import { ENOENT, isErrno } from "../ffi/errno.ts";
 import {
@@ -46,13 +47,32 @@ export interface LedgerEntry {
   spec: unknown;
   /** Its removal has begun, and it claims nothing any more that others claim too. */
   givenUp?: true;
-  /** Of the ADD that announced it: there may have been several. */
-  netns?: string;
+}
+
+/** What of an ADD's answer tells it from another ADD of the same attachment. */
+export interface AddAnswer {
+  /** The links on the host. */
+  links: string[];
+  /** The container's link, where nothing on the host tells. */
+  mac?: string;
+  addresses: string[];
+}
+
+/** One ADD, as far as the ledger tells. There are several when an engine calls ADD again without DEL. */
+export interface LedgerAdd {
+  header: LedgerHeader;
+  entries: LedgerEntry[];
+  /** Missing: it did not come to its end. */
+  answer?: AddAnswer;
 }
 
 export interface LedgerRecord {
   path: string;
+  /** In the order of time. */
+  adds: LedgerAdd[];
+  /** Of the last ADD. */
   header: LedgerHeader;
+  /** Of all of them. */
   entries: LedgerEntry[];
   /** Something in the file cannot be read: DEL must not rely on it alone. */
   damaged: boolean;
@@ -80,7 +100,7 @@ export interface OpenLedger {
   /** Announces resources; they are made only after this returned. */
   intend(resources: readonly { kind: { kind: string }; spec: unknown }[]): void;
   /** ADD is over. Answers false when DEL took the ledger away meanwhile: what was made must go. */
-  finish(): boolean;
+  finish(answer: AddAnswer): boolean;
   /** ADD failed and all was undone: forgets what it announced. An earlier ADD's entries stay. */
   abandon(): void;
   /** ADD failed and something could not be undone: the file stays for DEL. */
@@ -96,6 +116,14 @@ export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
   const earlierBytes = identify(fd).size;
   // A line cut off by a crash must not swallow the ones to come.
   let pending = (earlierBytes > 0 ? "\n" : "") + JSON.stringify({ patchbay: FORMAT, ...header }) + "\n";
+  /** What helps, and what a full disk must not make an ADD fail for. */
+  const note = (line: unknown) => {
+    try {
+      writeAll(fd, utf8(JSON.stringify(line) + "\n"), path);
+    } catch (error) {
+      warn(`ledger ${path} is not complete: ${(error as Error).message}`);
+    }
+  };
   return {
     intend(resources) {
       let lines = pending;
@@ -103,7 +131,8 @@ export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
       writeAll(fd, utf8(lines), path);
       pending = "";
     },
-    finish() {
+    finish(answer) {
+      note({ answer });
       const { links } = identify(fd);
       closeFile(fd);
       return links > 0;
@@ -122,25 +151,32 @@ export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
 }
 
 function parseLedger(path: string, text: string): LedgerRecord | undefined {
-  let header: LedgerHeader | undefined;
+  const adds: LedgerAdd[] = [], entries: LedgerEntry[] = [];
   let damaged = false;
-  const entries: LedgerEntry[] = [];
   const lines = text.split("\n");
   lines.pop(); // what follows the last newline was never begun
   for (const line of lines) {
     if (line === "") continue;
     try {
-      const value = JSON.parse(line);
-      if (typeof value.patchbay === "number") header = value;
-      else if (typeof value.kind === "string") entries.push({ ...value, netns: header?.netns });
+      const value = JSON.parse(line), add = adds.at(-1);
+      if (typeof value.patchbay === "number") adds.push({ header: value, entries: [] });
+      else if (add !== undefined && typeof value.kind === "string") {
+        add.entries.push(value);
+        entries.push(value);
+      } else if (add !== undefined && isAnswer(value.answer)) add.answer = value.answer;
       else if (typeof value.givenUp === "string") giveUp(entries, value.givenUp);
       else damaged = true;
     } catch {
       damaged = true;
     }
   }
+  const header = adds.at(-1)?.header;
   if (header === undefined || header.patchbay !== FORMAT) return undefined;
-  return { path, header, entries, damaged };
+  return { path, adds, header, entries, damaged };
+}
+
+function isAnswer(value: Partial<AddAnswer> | undefined): value is AddAnswer {
+  return Array.isArray(value?.links) && Array.isArray(value.addresses);
 }
 
 function giveUp(entries: LedgerEntry[], kind: string): void {
@@ -166,17 +202,25 @@ export function readLedger(owner: Owner, plugin: string): LedgerRecord | undefin
   return record !== undefined && isSameOwner(record.header, owner) ? record : undefined;
 }
 
-function isSameOwner(one: Owner, other: Owner): boolean {
+export function isSameOwner(one: Owner, other: Owner): boolean {
   return one.network === other.network && one.containerId === other.containerId && one.ifName === other.ifName;
 }
 
 /** All ledgers of one plugin in one network. */
 export function listLedgers(network: string, plugin: string): LedgerRecord[] {
-  const directory = networkDirectory(network);
-  return listDirectory(directory)
-    .map((name) => readLedgerFile(`${directory}/${name}`))
-    .filter((record) => record !== undefined)
-    .filter(({ header }) => header.plugin === plugin && header.network === network);
+  return recordsIn(networkDirectory(network)).filter(({ header }) =>
+    header.plugin === plugin && header.network === network
+  );
+}
+
+/** Those that can be read. With `start`, those whose file name begins so. */
+function recordsIn(directory: string, start = ""): LedgerRecord[] {
+  const records: LedgerRecord[] = [];
+  for (const name of listDirectory(directory)) {
+    const record = name.startsWith(start) ? readLedgerFile(`${directory}/${name}`) : undefined;
+    if (record !== undefined) records.push(record);
+  }
+  return records;
 }
 
 /** Every ledger that can be read, of all networks. With `start`, those whose file name begins so. */
@@ -185,66 +229,21 @@ export function listAllLedgers(start = ""): LedgerRecord[] {
   for (const network of listDirectory(stateDirectory())) {
     const directory = `${stateDirectory()}/${network}`;
     if ((identify(directory, false).mode & 0o170000) !== 0o040000) continue;
-    for (const name of listDirectory(directory)) {
-      if (!name.startsWith(start)) continue;
-      const record = readLedgerFile(`${directory}/${name}`);
-      if (record !== undefined) records.push(record);
-    }
+    records.push(...recordsIn(directory, start));
   }
   return records;
 }
 
-function startOfName({ containerId, ifName }: Omit<Owner, "network">): string {
+/** How the names of the ledgers of one interface of one container begin. */
+export function startOfName({ containerId, ifName }: Omit<Owner, "network">): string {
   return `${containerId}@${ifName}@`.slice(0, KEPT_OF_LONG_NAMES);
 }
 
-/** The ledgers of the same interface of the same container in other networks. */
-export function listRivals({ network, containerId, ifName }: Owner): LedgerRecord[] {
-  const rivals: LedgerRecord[] = [];
-  for (const record of listAllLedgers(startOfName({ containerId, ifName }))) {
-    const { header } = record;
-    if (header.containerId === containerId && header.ifName === ifName && header.network !== network) {
-      rivals.push(record);
-    }
-  }
-  return rivals;
-}
-
-/** What the ledgers of all attachments but this one hold of a kind, and have not given up. */
-export function recordedByOthers(kind: string, owner: Owner): unknown[] {
-  const specs: unknown[] = [];
-  for (const { header, entries } of listAllLedgers()) {
-    if (isSameOwner(header, owner)) continue;
-    for (const entry of entries) if (entry.kind === kind && !entry.givenUp) specs.push(entry.spec);
-  }
-  return specs;
-}
-
-/**
- * The same for a removal, which leaves to the others what does not say whose it is. Its own claim is given up before it
- * looks, so that of two at once each may find none, but never both the other's.
- */
-export function claimedByOthers(kind: string, owner: Owner): unknown[] {
-  for (const { path, header, entries } of listAllLedgers(startOfName(owner))) {
-    if (!isSameOwner(header, owner) || !entries.some((entry) => entry.kind === kind && !entry.givenUp)) continue;
-    try {
-      appendTo(path, `\n${JSON.stringify({ givenUp: kind })}\n`);
-    } catch (error) {
-      // On a full disk, say. Removing must go on.
-      warn(`ledger ${path} goes on claiming what is being removed: ${(error as Error).message}`);
-    }
-  }
-  return recordedByOthers(kind, owner);
-}
-
-function appendTo(path: string, text: string): void {
-  const fd = openExisting(path, O_WRONLY | O_APPEND | O_NOFOLLOW);
-  if (fd === undefined) return;
-  try {
-    writeAll(fd, utf8(text), path);
-  } finally {
-    closeFile(fd);
-  }
+/** The ledgers of one attachment, one a plugin. */
+export function listLedgersOf(owner: Owner): LedgerRecord[] {
+  return recordsIn(networkDirectory(owner.network), startOfName(owner)).filter(({ header }) =>
+    isSameOwner(header, owner)
+  );
 }
 
 /**

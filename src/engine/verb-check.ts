@@ -9,6 +9,7 @@ import { getLink } from "../ffi/netlink/route/link.ts";
 import { canonicalMac } from "../net/mac.ts";
 import { loadKind } from "../resources/table.ts";
 import { restate } from "./attachment.ts";
+import { confirmedAdd } from "./confirmation.ts";
 import { delegatingKind } from "./delegation.ts";
 import type { Host } from "./host.ts";
 import { readLedger } from "./ledger.ts";
@@ -30,8 +31,10 @@ export function runCheck({ plugin, invocation, document }: VerbCall): undefined 
       return plugin.add(at);
     });
     const record = readLedger({ network: conf.name, ...invocation }, plugin.name);
-    // The ledger says what was made, whatever the configuration says today. What prevResult claims is looked at too.
-    const recorded = record?.entries.flatMap(({ kind, spec }): Resource[] => {
+    // The ledger says what the ADD made that prevResult tells of, whatever the configuration says today. What prevResult
+    // claims is looked at too. An attachment that others made is compared with the configuration.
+    const made = record && prevResult && confirmedAdd(record, prevResult);
+    const recorded = made?.entries.flatMap(({ kind, spec }): Resource[] => {
       const known = delegatingKind(kind, invocation) ?? loadKind(kind);
       return known === undefined ? [] : [{ kind: known, spec }];
     });

@@ -1,20 +1,25 @@
 /**
  * DEL (CNI spec 1.1.0, "DEL: Remove container from network, or un-apply modifications").
  *
- * The ledger says what was made, so neither the namespace, nor prevResult, nor a valid configuration is needed. Without
- * one (the attachment was made by other plugins, or /run was emptied) the list is restated from the configuration and
- * prevResult. Every removal is tried whatever happened to the one before; DEL fails when one of them failed, and the
- * ledger then stays for the next try.
+ * The ledger says what we made, so DEL needs neither the namespace, nor prevResult, nor a valid configuration. But a
+ * ledger is a memory: unless prevResult is the answer of an ADD in it, another program may have made the attachment since.
+ * Then the list is restated from the configuration and prevResult, and goes as well. Every removal is tried whatever
+ * happened to the one before; DEL fails when one of them failed, and the ledger then stays for the next try.
  */
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
 import { field } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
 import { parsePrevResult } from "../cni/result-versions.ts";
 import { loadKind } from "../resources/table.ts";
+import { configVersion } from "../cni/versions.ts";
 import { restate } from "./attachment.ts";
+import { confirmedAdd } from "./confirmation.ts";
 import { delegatingKind } from "./delegation.ts";
 import { type Host, isAnothers } from "./host.ts";
-import { type LedgerRecord, listRivals, readLedger, removeLedger, removing } from "./ledger.ts";
+import { type LedgerRecord, readLedger, removeLedger, removing } from "./ledger.ts";
+import { listRivals } from "./ledger-claims.ts";
+import type { PluginConfig, PluginDefinition } from "./plugin.ts";
+import { hasLinkOf, recalledResult } from "./recall.ts";
 import type { Owner, Resource } from "./resource.ts";
 import { type Invocation, type VerbCall, withHost } from "./run.ts";
 import { traced } from "./trace.ts";
@@ -23,6 +28,12 @@ import { warn } from "../ffi/warn.ts";
 
 // deno-lint-ignore no-explicit-any
 type AnyResource = Resource<any>;
+type Del = NonNullable<PluginDefinition<PluginConfig>["del"]>;
+
+/** A resource, and what DEL may touch of it. */
+interface Thing extends AnyResource {
+  host: Host;
+}
 
 export function runDel(call: VerbCall): undefined {
   const { plugin, invocation, document } = call;
@@ -35,13 +46,55 @@ export function runDel(call: VerbCall): undefined {
   const record = readLedger(owner, plugin.name);
   withDelHost(invocation, record !== undefined, (host) =>
     removing(record, () => {
-      const failures = record === undefined ? [] : removeRecorded(record, invocation, host);
-      if (record === undefined || record.damaged) {
-        failures.push(...removeRestated(call, asSeenBy(record?.header.netns, host)));
-      }
+      const failures = plugin.del === undefined
+        ? removeAttachment(call, record, owner, host)
+        : removeByPlugin(call, plugin.del, host);
       if (failures.length > 0) throw joined(failures);
       removeLedger(owner, plugin.name);
     }));
+}
+
+function removeAttachment(call: VerbCall, record: LedgerRecord | undefined, owner: Owner, host: Host): unknown[] {
+  const { invocation, document } = call, failures: unknown[] = [];
+  const recorded = record === undefined ? [] : thingsOf(record, invocation, host, failures);
+  const prevResult = prevResultIfReadable(document);
+  const isWhole = record !== undefined && !record.damaged && prevResult !== undefined &&
+    confirmedAdd(record, prevResult) !== undefined;
+  let restated: Thing[] = [];
+  if (!isWhole) {
+    try {
+      restated = restatedThings(call, record, prevResult, owner, host);
+    } catch (error) {
+      if (record === undefined || record.damaged) failures.push(error);
+      else warn(`DEL goes by the ledger alone: ${errorText(error)}`);
+    }
+  }
+  removeAll(inOneOrder(restated, recorded), failures);
+  return failures;
+}
+
+/** Of plugins that keep a record of their own. */
+function removeByPlugin({ plugin, invocation, document }: VerbCall, del: Del, host: Host): unknown[] {
+  const conf = usableConf(plugin, document), failures: unknown[] = [];
+  const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResultIfReadable(document), host };
+  restate(call, (at): Result => {
+    try {
+      del(at);
+    } catch (error) {
+      failures.push(error);
+    }
+    return { cniVersion: conf.cniVersion };
+  }, { removing: true });
+  return failures;
+}
+
+/** A lease that comes first, is given back last: when nothing of either list has its address any more. */
+function inOneOrder(...lists: Thing[][]): Thing[] {
+  const isLease = (thing: Thing, index: number) => index === 0 && thing.kind.kind === "ipam";
+  return [
+    ...lists.flatMap((list) => list.filter(isLease)),
+    ...lists.flatMap((list) => list.filter((thing, index) => !isLease(thing, index))),
+  ];
 }
 
 /**
@@ -70,71 +123,78 @@ function asSeenBy(netns: string | undefined, host: Host): Host {
   return isAnothers(host, netns) ? Object.create(host, { container: { value: undefined } }) : host;
 }
 
-/** Removes what the ledger holds, the last first. Also used by GC, for attachments nobody names any more. */
+/** Removes what the ledger holds, the last first: for GC, of attachments nobody names any more. */
 export function removeRecorded(record: LedgerRecord, invocation: Invocation, host: Host): unknown[] {
-  const { stdin, cniArgs } = record.header;
-  const original = { ...invocation, stdin, cniArgs, document: undefined };
   const failures: unknown[] = [];
-  for (const { kind, spec, netns } of record.entries.toReversed()) {
-    const known = delegatingKind(kind, original) ?? loadKind(kind);
-    if (known !== undefined) failures.push(...removeAll([{ kind: known, spec }], asSeenBy(netns, host)));
-    // Left by a newer version of this program, which can still remove it.
-    else failures.push(new CniError(INTERNAL, `ledger ${record.path} holds a resource of unknown kind "${kind}"`));
-  }
+  removeAll(thingsOf(record, invocation, host, failures), failures);
   return failures;
 }
 
-function removeRestated({ plugin, invocation, document }: VerbCall, host: Host): unknown[] {
-  const conf = usableConf(plugin, document);
-  const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResultIfReadable(conf), host };
-  if (plugin.del === undefined) {
-    const restated = restate(call, (at) => plugin.add(at), { removing: true });
-    return removeAll(withoutLinksOfRivals(restated, { network: conf.name, ...invocation }), host);
-  }
-  const failures: unknown[] = [];
-  restate(call, (at): Result => {
-    try {
-      plugin.del!(at);
-    } catch (error) {
-      failures.push(error);
+function thingsOf(record: LedgerRecord, invocation: Invocation, host: Host, failures: unknown[]): Thing[] {
+  const things: Thing[] = [];
+  for (const { header: { stdin, cniArgs, netns }, entries } of record.adds) {
+    const original = { ...invocation, stdin, cniArgs, document: undefined };
+    for (const { kind, spec } of entries) {
+      const known = delegatingKind(kind, original) ?? loadKind(kind);
+      if (known !== undefined) things.push({ kind: known, spec, host: asSeenBy(netns, host) });
+      // Left by a newer version of this program, which can still remove it.
+      else failures.push(new CniError(INTERNAL, `ledger ${record.path} holds a resource of unknown kind "${kind}"`));
     }
-    return { cniVersion: conf.cniVersion };
-  }, { removing: true });
-  return failures;
+  }
+  return things;
+}
+
+function restatedThings(
+  { plugin, invocation, document }: VerbCall,
+  record: LedgerRecord | undefined,
+  prevResult: Result | undefined,
+  owner: Owner,
+  host: Host,
+): Thing[] {
+  const conf = usableConf(plugin, document);
+  // A namespace that the ledger does not know is the container's when the link is in it that prevResult tells of.
+  const seen = prevResult !== undefined && hasLinkOf(prevResult, owner.ifName, host)
+    ? host
+    : asSeenBy(record?.header.netns, host);
+  const rival = linkRival(owner);
+  const known = prevResult ?? (rival === undefined ? recalledResult(owner.ifName, seen) : undefined);
+  const call = { plugin: plugin.name, conf, invocation, prevResult: () => known, host: seen };
+  const restated = restate(call, (at) => plugin.add(at), { removing: true });
+  return withoutLinksOf(rival, restated, owner).map((one) => ({ ...one, host: seen }));
 }
 
 /**
  * After an ADD that failed because another network has the container's interface already, runtimes call DEL: without a
  * ledger, and the link, and what goes by its name, is the other network's.
  */
-function withoutLinksOfRivals(resources: AnyResource[], owner: Owner): AnyResource[] {
-  if (!resources.some(({ kind }) => kind.isContainerLink)) return resources;
-  const rival = listRivals(owner).find(({ entries }) => entries.some(({ kind }) => loadKind(kind)?.isContainerLink));
-  if (rival === undefined) return resources;
+function withoutLinksOf(rival: LedgerRecord | undefined, resources: AnyResource[], owner: Owner): AnyResource[] {
+  if (rival === undefined || !resources.some(({ kind }) => kind.isContainerLink)) return resources;
   warn(`${owner.ifName} of container ${owner.containerId} stays: it belongs to network "${rival.header.network}"`);
   return resources.filter(({ kind }) => !kind.isContainerLink && !kind.isOfInterface);
 }
 
+function linkRival(owner: Owner): LedgerRecord | undefined {
+  return listRivals(owner).find(({ entries }) => entries.some(({ kind }) => loadKind(kind)?.isContainerLink));
+}
+
 /** A result that cannot be read must not keep DEL from removing what can be found without it. */
-function prevResultIfReadable(conf: { prevResult?: unknown; cniVersion: string }): Result | undefined {
+function prevResultIfReadable(document: Record<string, unknown>): Result | undefined {
   try {
-    return parsePrevResult(conf);
+    return parsePrevResult({ cniVersion: configVersion(document), prevResult: field(document, "prevResult") });
   } catch (error) {
     warn(`DEL goes on without prevResult: ${errorText(error)}`);
     return undefined;
   }
 }
 
-function removeAll(resources: AnyResource[], host: Host): unknown[] {
-  const failures: unknown[] = [];
-  for (const { kind, spec } of resources.reverse()) {
+function removeAll(things: Thing[], failures: unknown[]): void {
+  for (const { kind, spec, host } of things.toReversed()) {
     try {
       traced("remove", kind, spec, () => kind.remove(spec, host));
     } catch (error) {
       failures.push(error);
     }
   }
-  return failures;
 }
 
 /** One failure is reported as it is; of several, the first gives the code and all give the message. */

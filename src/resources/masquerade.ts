@@ -5,6 +5,7 @@
  */
 import { resource, type ResourceKind } from "../engine/resource.ts";
 import type { Host } from "../engine/host.ts";
+import type { Prefix } from "../net/address.ts";
 import { attemptAll } from "./attempt-all.ts";
 import type { NatBackend } from "./nat-backend.ts";
 import { netfilterOf } from "./netfilter-socket.ts";
@@ -32,6 +33,15 @@ const ownership = (): typeof import("./owner-comment.ts") => require("./owner-co
 
 function verifyBackend(backend: NatBackend, spec: MasqueradeSpec, host: Host): string[] {
   return backend === "nftables" ? nftables().verify(host.netfilter, spec) : iptables().verify(host, spec);
+}
+
+/** On any link of the container. */
+function addressesIn({ container }: Host): Prefix[] {
+  if (container === undefined) return [];
+  const { listAddresses }: typeof import("../ffi/netlink/route/address.ts") = require(
+    "../ffi/netlink/route/address.ts",
+  );
+  return listAddresses(container.route, 0);
 }
 
 export const masqueradeKind: ResourceKind<MasqueradeSpec> = {
@@ -63,7 +73,9 @@ export const masqueradeKind: ResourceKind<MasqueradeSpec> = {
     const { backend, restated } = spec;
     const steps: (() => void)[] = [];
     const socket = netfilterOf(host);
-    if (backend === "iptables" || restated) steps.push(() => iptables().remove(socket, spec));
+    if (backend === "iptables" || restated) {
+      steps.push(() => iptables().remove(socket, spec, () => addressesIn(host)));
+    }
     if (socket !== undefined && backend === "nftables" && !restated) {
       steps.push(() => nftables().remove(socket, spec));
     }

@@ -15,16 +15,9 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  claimedByOthers,
-  listLedgers,
-  openLedger,
-  readLedger,
-  recordedByOthers,
-  removeLedger,
-  removing,
-  repairing,
-} from "../../src/engine/ledger.ts";
+import { listLedgers, openLedger, readLedger, removeLedger, removing, repairing } from "../../src/engine/ledger.ts";
+import { confirmedAdd } from "../../src/engine/confirmation.ts";
+import { claimedByOthers, recordedByOthers } from "../../src/engine/ledger-claims.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -39,6 +32,7 @@ afterEach(() => {
 const owner = { network: "net", containerId: "ctr", ifName: "eth0" };
 const header = { ...owner, plugin: "bridge", netnsPath: "/run/netns/x", cniArgs: "", stdin: "{}" };
 const path = () => join(directory, "net", "ctr@eth0@bridge");
+const answer = { links: ["veth1"], addresses: ["10.0.0.5/24"] };
 const thing = (name: string) => ({ kind: { kind: "thing" }, spec: { name } });
 const announced = () => readLedger(owner, "bridge")?.entries.map(({ spec }) => (spec as { name: string }).name);
 
@@ -46,11 +40,14 @@ test("what was announced is read back in its order, with the call that announced
   const ledger = openLedger(header);
   ledger.intend([thing("a")]);
   ledger.intend([thing("b"), thing("c")]);
-  expect(ledger.finish()).toBe(true);
+  expect(ledger.finish(answer)).toBe(true);
+  const entries = ["a", "b", "c"].map((name) => ({ kind: "thing", spec: { name } }));
+  const whole = { patchbay: 1 as const, ...header };
   expect(readLedger(owner, "bridge")).toEqual({
     path: path(),
-    header: { patchbay: 1, ...header },
-    entries: ["a", "b", "c"].map((name) => ({ kind: "thing", spec: { name } })),
+    adds: [{ header: whole, entries, answer }],
+    header: whole,
+    entries,
     damaged: false,
   });
   expect(statSync(path()).mode & 0o777).toBe(0o600);
@@ -62,7 +59,7 @@ test("an abandoned ledger leaves nothing; one that goes on an earlier ADD's leav
   expect(readdirSync(directory)).toEqual([]);
   const first = openLedger(header);
   first.intend([thing("first")]);
-  first.finish();
+  first.finish(answer);
   const second = openLedger(header);
   second.intend([thing("second")]);
   expect(announced()).toEqual(["first", "second"]);
@@ -74,9 +71,9 @@ test("of two that give up what both claim, the later finds it unclaimed; an ADD 
   const add = (who: typeof header, name: string) => {
     const ledger = openLedger(who);
     ledger.intend([thing(name), { kind: { kind: "other" }, spec: {} }]);
-    ledger.finish();
+    ledger.finish(answer);
   };
-  const long = { ...header, network: "net2", containerId: "c".repeat(220) };
+  const long = { ...header, network: "net2", containerId: "c".repeat(220), netnsPath: "/proc/self/ns/net" };
   add(header, "a");
   add(long, "b");
   expect(claimedByOthers("thing", header)).toEqual([{ name: "b" }]);
@@ -95,17 +92,46 @@ test("of two that give up what both claim, the later finds it unclaimed; an ADD 
   expect(readdirSync(directory)).toEqual(["net2"]);
 });
 
+test("a container whose namespace is gone claims nothing, though its ledger is still there", () => {
+  for (const [containerId, netnsPath] of [["gone", "/run/netns/none"], ["there", "/proc/self/ns/net"]] as const) {
+    const ledger = openLedger({ ...header, containerId, netnsPath });
+    ledger.intend([thing(containerId)]);
+    ledger.finish(answer);
+  }
+  expect(claimedByOthers("thing", header)).toEqual([{ name: "there" }]);
+  expect(recordedByOthers("thing", header)).toHaveLength(2);
+});
+
+test("several ADDs in one ledger are kept apart, each with what it answered", () => {
+  for (const [name, links] of [["a", ["veth1"]], ["b", ["veth2"]]] as const) {
+    const ledger = openLedger(header);
+    ledger.intend([thing(name)]);
+    ledger.finish({ ...answer, links: [...links] });
+  }
+  const killed = openLedger(header);
+  killed.intend([thing("c")]);
+  const record = readLedger(owner, "bridge")!;
+  expect(announced()).toEqual(["a", "b", "c"]);
+  expect(record.adds.map(({ answer }) => answer?.links)).toEqual([["veth1"], ["veth2"], undefined]);
+  const told = (link: string, address: string) =>
+    confirmedAdd(record, { cniVersion: "1.1.0", interfaces: [{ name: link }], ips: [{ address }] })?.entries;
+  expect(told("veth1", "10.0.0.5/24")).toEqual([{ kind: "thing", spec: { name: "a" } }]);
+  expect(told("veth2", "10.0.0.5/24")).toEqual([{ kind: "thing", spec: { name: "b" } }]);
+  expect(told("veth2", "10.0.0.6/24")).toBeUndefined();
+  expect(told("veth3", "10.0.0.5/24")).toBeUndefined();
+});
+
 test("finish() tells that DEL took the ledger away meanwhile", () => {
   const ledger = openLedger(header);
   ledger.intend([thing("a")]);
   removeLedger(owner, "bridge");
-  expect(ledger.finish()).toBe(false);
+  expect(ledger.finish(answer)).toBe(false);
 });
 
 test("wherever the file is cut off, the whole lines before the cut are what is read", () => {
   const ledger = openLedger(header);
   for (const name of ["a", "b", "c"]) ledger.intend([thing(name)]);
-  ledger.finish();
+  ledger.finish(answer);
   const whole = readFileSync(path());
   const lines = whole.toString().split("\n");
   for (let length = 0; length <= whole.length; length++) {
@@ -114,17 +140,17 @@ test("wherever the file is cut off, the whole lines before the cut are what is r
     expect(announced()).toEqual(complete === 0 ? undefined : ["a", "b", "c"].slice(0, complete - 1));
     expect(readLedger(owner, "bridge")?.damaged ?? false).toBe(false);
   }
-  expect(lines).toHaveLength(5);
+  expect(lines).toHaveLength(6);
 });
 
 test("an ADD after a crash does not lose its lines to the one that was cut off", () => {
   const ledger = openLedger(header);
   ledger.intend([thing("a")]);
-  ledger.finish();
+  ledger.finish(answer);
   appendFileSync(path(), `{"kind":"thing","spec":{"na`);
   const next = openLedger(header);
   next.intend([thing("b")]);
-  next.finish();
+  next.finish(answer);
   expect(announced()).toEqual(["a", "b"]);
   expect(readLedger(owner, "bridge")!.damaged).toBe(true);
 });
@@ -141,7 +167,7 @@ test("whatever stands in the file, reading it throws nothing", () => {
 test("another attachment's ledger under our name is not ours", () => {
   const ledger = openLedger(header);
   ledger.intend([thing("a")]);
-  ledger.finish();
+  ledger.finish(answer);
   writeFileSync(path(), readFileSync(path(), "utf8").replace(`"containerId":"ctr"`, `"containerId":"other"`));
   expect(readLedger(owner, "bridge")).toBeUndefined();
 });
@@ -150,7 +176,7 @@ test("listLedgers() finds one plugin's in one network", () => {
   for (const [containerId, plugin] of [["c1", "bridge"], ["c2", "bridge"], ["c1", "loopback"]]) {
     const ledger = openLedger({ ...header, containerId: containerId!, plugin: plugin! });
     ledger.intend([thing("a")]);
-    ledger.finish();
+    ledger.finish(answer);
   }
   expect(listLedgers("net", "bridge").map((record) => record.header.containerId)).toEqual(["c1", "c2"]);
   expect(listLedgers("nonesuch", "bridge")).toEqual([]);
@@ -161,7 +187,7 @@ test("names longer than a file name may be keep ledgers apart", () => {
   for (const last of ["1", "2"]) {
     const ledger = openLedger({ ...header, network: long + "n", containerId: long + last });
     ledger.intend([thing(last)]);
-    ledger.finish();
+    ledger.finish(answer);
   }
   for (const last of ["1", "2"]) {
     const record = readLedger({ network: long + "n", containerId: long + last, ifName: "eth0" }, "bridge");
@@ -188,7 +214,7 @@ test("a repair keeps out of the way of ADD and DEL, and DEL waits for it", () =>
   const ledger = openLedger(header);
   ledger.intend([thing("a")]);
   expect(repairs()).toBe(false);
-  ledger.finish();
+  ledger.finish(answer);
   expect(repairs()).toBe(true);
   const record = readLedger(owner, "bridge")!;
   removing(record, () => {
@@ -205,7 +231,7 @@ test("a repair keeps out of the way of ADD and DEL, and DEL waits for it", () =>
 test("what waits for a repair goes on when it is over", async () => {
   const ledger = openLedger(header);
   ledger.intend([thing("a")]);
-  ledger.finish();
+  ledger.finish(answer);
   const module = join(import.meta.dir, "../../src/engine/ledger.ts");
   const program = `
     import { readLedger, removing } from ${JSON.stringify(module)};

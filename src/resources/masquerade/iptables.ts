@@ -112,23 +112,25 @@ function addMissing(table: TableChange, chain: string, { accepts, masquerade, ju
   for (const rule of jumps) if (!isAmong(rule, presentJumps)) table.append("POSTROUTING", rule);
 }
 
-/** With no addresses, everything of the container in this network goes; else what is for these addresses. */
+/**
+ * With no addresses, everything of the container in this network goes; else what is for these addresses, and for
+ * addresses that the container has on no link: a DEL that did not see the link has left those.
+ */
 export function remove(
   socket: NetlinkSocket | undefined,
   spec: Named & Pick<MasqueradeSpec, "addresses" | "restated">,
+  listAddresses: () => Prefix[],
 ) {
   const { addresses, restated } = spec, chain = chainName(spec);
   const families: Family[] = addresses.length === 0 ? [4, 6] : familiesOf(addresses);
   changeEveryTable(socket, "nat", families, restated === true, (table) => {
     if (!table.hasChain(chain)) return;
     const jumps = table.jumps("POSTROUTING", chain), mine = ofFamily(addresses, table.family);
-    let left = jumps.length;
-    for (const jump of jumps) {
-      if (addresses.length > 0 && !isFrom(mine, jump)) continue;
-      table.delete(jump);
-      left--;
-    }
-    if (left === 0) table.deleteChain(chain);
+    const others = addresses.length === 0 ? [] : jumps.filter((jump) => !isFrom(mine, jump));
+    const present = others.length === 0 ? [] : listAddresses();
+    const staying = others.filter((jump) => isFrom(present, jump));
+    for (const jump of jumps) if (!staying.includes(jump)) table.delete(jump);
+    if (staying.length === 0) table.deleteChain(chain);
   });
 }
 
