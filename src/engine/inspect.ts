@@ -2,8 +2,7 @@
 import { errorText } from "../cni/error.ts";
 import { isNetnsGone } from "../ffi/netns.ts";
 import { type Host, isAnothers, openHost, SameNetnsError } from "./host.ts";
-import type { LedgerRecord } from "./ledger.ts";
-import { type RecordedAttachment, type RecordedResource, resourcesOf } from "./recorded.ts";
+import { type KnownAttachment, type KnownPart, type KnownResource, partsOf } from "./recorded.ts";
 import type { Owner } from "./resource.ts";
 import { inScene, traced } from "./trace.ts";
 
@@ -20,16 +19,17 @@ export interface InspectedAttachment<Resource = InspectedResource> extends Owner
   netnsPath: string;
   /** `gone`: the container's namespace is no more, and nothing was looked at. */
   state: "ok" | "differs" | "gone";
-  plugins: { plugin: string; resources: Resource[] }[];
+  plugins: { plugin: string; madeBy: KnownPart["madeBy"]; resources: Resource[] }[];
 }
 
-export function inspect(attachment: RecordedAttachment, pluginPath: string): InspectedAttachment {
-  return withAttachment(attachment, (host) => {
+export function inspect(attachment: KnownAttachment, pluginPath: string): InspectedAttachment {
+  return withAttachment(attachment, pluginPath, (host, parts) => {
     let state: "ok" | "differs" = "ok";
-    const plugins = attachment.ledgers.map((record) => ({
-      plugin: record.header.plugin,
-      resources: inLedgerScene("inspect", record, () =>
-        resourcesOf(record, pluginPath).map((resource) => {
+    const plugins = parts.map(({ plugin, madeBy, resources }) => ({
+      plugin,
+      madeBy,
+      resources: inAttachmentScene("inspect", attachment, plugin, () =>
+        resources.map((resource) => {
           const inspected = look(resource, host);
           if (inspected.state !== "ok") state = "differs";
           return inspected;
@@ -41,14 +41,16 @@ export function inspect(attachment: RecordedAttachment, pluginPath: string): Ins
 
 /** Runs `work` with the attachment's namespaces open; where the container's is gone, only says what was there. */
 export function withAttachment<Resource>(
-  attachment: RecordedAttachment,
-  work: (host: Host) => InspectedAttachment<Resource>,
+  attachment: KnownAttachment,
+  pluginPath: string,
+  work: (host: Host, parts: KnownPart[]) => InspectedAttachment<Resource>,
 ): InspectedAttachment<Resource> {
   const gone: InspectedAttachment<Resource> = { ...headOf(attachment), state: "gone", plugins: [] };
   const host = openIfThere(attachment.netnsPath);
   if (host === undefined) return gone;
   try {
-    return attachment.ledgers.some(({ header }) => isAnothers(host, header.netns)) ? gone : work(host);
+    const parts = partsOf(attachment, host, pluginPath);
+    return parts.some(({ record }) => isAnothers(host, record?.header.netns)) ? gone : work(host, parts);
   } finally {
     host.close();
   }
@@ -64,16 +66,16 @@ function openIfThere(netnsPath: string): Host | undefined {
   }
 }
 
-export function headOf({ network, containerId, ifName, netnsPath }: RecordedAttachment) {
+export function headOf({ network, containerId, ifName, netnsPath }: KnownAttachment) {
   return { network, containerId, ifName, netnsPath };
 }
 
-export function inLedgerScene<T>(verb: string, { header }: LedgerRecord, work: () => T): T {
-  const { plugin, network, containerId, ifName } = header;
+export function inAttachmentScene<T>(verb: string, attachment: KnownAttachment, plugin: string, work: () => T): T {
+  const { network, containerId, ifName } = attachment;
   return inScene({ verb, plugin, network, containerId, ifName }, work);
 }
 
-export function look({ name, kind, spec }: RecordedResource, host: Host): InspectedResource {
+export function look({ name, kind, spec }: KnownResource, host: Host): InspectedResource {
   if (kind === undefined) return unknown(name, name, "this version of patchbay does not know it");
   const what = kind.describe(spec);
   try {

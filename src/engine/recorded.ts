@@ -1,51 +1,138 @@
 /**
- * Attachments as the ledgers tell of them, for `inspect` and `repair`: what each plugin made, with nothing known of the
- * network's configuration of today.
+ * Attachments as they are known, for `inspect` and `repair`: by the ledgers, which tell what each plugin made whatever
+ * the network's configuration is today, and by the runtime's cache, which also has what other plugins made.
  */
-import type { IpConfig } from "../cni/result.ts";
+import { CniError, errorText, INVALID_CONFIG } from "../cni/error.ts";
+import { isObject, parseDocument } from "../cni/json.ts";
+import { convertResult, parsePrevResult, printResult } from "../cni/result-versions.ts";
+import type { IpConfig, Result } from "../cni/result.ts";
+import { configVersion, CURRENT_VERSION } from "../cni/versions.ts";
+import { loadPlugin } from "../plugins/table.ts";
 import { loadKind } from "../resources/table.ts";
+import { restate } from "./attachment.ts";
+import { confirmedAdd } from "./confirmation.ts";
 import { delegatingKind } from "./delegation.ts";
-import { type LedgerHeader, type LedgerRecord, listAllLedgers } from "./ledger.ts";
+import type { Host } from "./host.ts";
+import { type LedgerAdd, type LedgerRecord, listAllLedgers } from "./ledger.ts";
+import { hasLinkOf } from "./told-link.ts";
 import type { AnyKind, Owner } from "./resource.ts";
 import type { Invocation } from "./run.ts";
 
-export interface RecordedAttachment extends Owner {
+/** An attachment as the runtime's cache has it: with what each plugin would be called with now. */
+export interface CachedAttachment extends Owner {
+  netnsPath: string;
+  cniArgs: string;
+  plugins: { type: string; stdin: string }[];
+}
+
+export interface KnownAttachment extends Owner {
   netnsPath: string;
   /** One a plugin; first the one that made the container's link. */
   ledgers: LedgerRecord[];
+  cached?: CachedAttachment;
 }
 
-export function listAttachments(network?: string, containerId?: string): RecordedAttachment[] {
-  const found = new Map<string, RecordedAttachment>();
-  const makesLink = ({ entries }: LedgerRecord) => entries.some(({ kind }) => loadKind(kind)?.isContainerLink);
-  const rank = (record: LedgerRecord) => `${makesLink(record) ? 0 : 1} ${record.header.plugin}`;
-  for (const record of listAllLedgers().sort((one, other) => rank(one).localeCompare(rank(other)))) {
-    const { network: name, containerId: id, ifName, netnsPath } = record.header;
-    if ((network ?? name) !== name || (containerId ?? id) !== id) continue;
-    const attachment = found.getOrInsertComputed(`${name} ${id} ${ifName}`, () => ({
-      network: name,
-      containerId: id,
-      ifName,
-      netnsPath,
-      ledgers: [],
-    }));
-    attachment.ledgers.push(record);
-  }
-  return [...found.values()].sort((one, other) =>
-    one.network.localeCompare(other.network) || one.containerId.localeCompare(other.containerId) ||
-    one.ifName.localeCompare(other.ifName)
-  );
+/** What one plugin made of an attachment. */
+export interface KnownPart {
+  plugin: string;
+  /** `others`: the plugins of another make, or ours before the ledgers were lost. Told from configuration and result. */
+  madeBy: "patchbay" | "others";
+  record?: LedgerRecord;
+  resources: KnownResource[];
 }
 
-/** A resource of a ledger; no kind where a newer version of this program wrote it. */
-export interface RecordedResource {
+/** No kind where a newer version of this program wrote the ledger. */
+export interface KnownResource {
   name: string;
   kind: AnyKind | undefined;
   spec: unknown;
 }
 
+export function listAttachments(cached: readonly CachedAttachment[]): KnownAttachment[] {
+  const found = new Map<string, KnownAttachment>();
+  const keyOf = ({ network, containerId, ifName }: Owner) => `${network} ${containerId} ${ifName}`;
+  const makesLink = ({ entries }: LedgerRecord) => entries.some(({ kind }) => loadKind(kind)?.isContainerLink);
+  const rank = (record: LedgerRecord) => `${makesLink(record) ? 0 : 1} ${record.header.plugin}`;
+  for (const record of listAllLedgers().sort((one, other) => rank(one).localeCompare(rank(other)))) {
+    const { network, containerId, ifName, netnsPath } = record.header;
+    found.getOrInsertComputed(keyOf(record.header), () => ({ network, containerId, ifName, netnsPath, ledgers: [] }))
+      .ledgers.push(record);
+  }
+  for (const one of cached) {
+    const { network, containerId, ifName, netnsPath } = one;
+    found.getOrInsertComputed(keyOf(one), () => ({ network, containerId, ifName, netnsPath, ledgers: [] })).cached =
+      one;
+  }
+  return [...found.values()].sort((one, other) => keyOf(one).localeCompare(keyOf(other)));
+}
+
+/**
+ * What there should be, by the rule of confirmation.ts: the cached result names the ADD that counts. One of an
+ * attachment that is not there any more names none; then the ledger's last ADD counts.
+ */
+export function partsOf({ ledgers, cached }: KnownAttachment, host: Host, pluginPath: string): KnownPart[] {
+  const parts: KnownPart[] = [], told = cached && resultIn(cached);
+  const counts = told !== undefined && (ledgers.length === 0 || hasLinkOf(told, cached!.ifName, host));
+  for (const record of ledgers) {
+    const add = counts
+      ? confirmedAdd(record, told)
+      : record.adds.findLast(({ answer }) => answer) ?? record.adds.at(-1);
+    if (add === undefined) continue;
+    parts.push({ plugin: record.header.plugin, madeBy: "patchbay", record, resources: resourcesOf(add, pluginPath) });
+  }
+  for (const { type, stdin } of counts ? cached!.plugins : []) {
+    if (parts.some(({ plugin }) => plugin === type)) continue;
+    parts.push({
+      plugin: type,
+      madeBy: "others",
+      resources: restatedResources(cached!, type, stdin, host, pluginPath),
+    });
+  }
+  return parts;
+}
+
+function resultIn({ plugins }: CachedAttachment): Result | undefined {
+  const first = plugins[0];
+  try {
+    return first && parsePrevResult(JSON.parse(first.stdin));
+  } catch {
+    return undefined;
+  }
+}
+
+/** None of a plugin that is not ours. */
+function restatedResources(
+  { plugins: _, ...owner }: CachedAttachment,
+  type: string,
+  stdin: string,
+  host: Host,
+  path: string,
+): KnownResource[] {
+  const plugin = loadPlugin(type);
+  if (plugin === undefined || plugin.del !== undefined) return [];
+  try {
+    const document = checkable(parseDocument(stdin, "cached configuration"));
+    const invocation = { ...owner, command: "CHECK" as const, path, stdin: JSON.stringify(document), document };
+    const conf = plugin.validate(document);
+    const call = { plugin: type, conf, invocation, prevResult: () => parsePrevResult(conf), host };
+    return restate(call, (at) => plugin.add(at)).map(({ kind, spec }) => ({ name: kind.kind, kind, spec }));
+  } catch (error) {
+    return [{ name: `what ${type} made cannot be told: ${errorText(error)}`, kind: undefined, spec: undefined }];
+  }
+}
+
+/** The same in a version that knows CHECK: IPAM plugins are asked, too. */
+function checkable(document: unknown): Record<string, unknown> {
+  if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
+  const cniVersion = "1.0.0", version = configVersion(document);
+  const result = parsePrevResult({ ...document, cniVersion: version });
+  if (result === undefined) return { ...document, cniVersion };
+  const newest = { family: "1.0", result: { ...result, cniVersion: CURRENT_VERSION } } as const;
+  return { ...document, cniVersion, prevResult: JSON.parse(printResult(convertResult(newest, cniVersion))) };
+}
+
 /** `pluginPath` is where the plugins are found that verbs are passed on to. */
-export function resourcesOf({ header, entries }: LedgerRecord, pluginPath: string): RecordedResource[] {
+function resourcesOf({ header, entries }: LedgerAdd, pluginPath: string): KnownResource[] {
   const ips: IpConfig[] = entries.filter(({ kind }) => kind === "addressing")
     .flatMap(({ spec }) => (spec as { addresses: IpConfig[] }).addresses);
   const invocation = invocationOf(header, pluginPath, ips);
@@ -60,7 +147,7 @@ export function resourcesOf({ header, entries }: LedgerRecord, pluginPath: strin
  * CHECK, which others do in our stead, asks for a result, and for a version that knows CHECK. Of the result, the ledger
  * knows the link's name and the addresses.
  */
-function invocationOf({ stdin, ...header }: LedgerHeader, path: string, ips: IpConfig[]): Invocation {
+function invocationOf({ stdin, ...header }: LedgerAdd["header"], path: string, ips: IpConfig[]): Invocation {
   const cniVersion = "1.0.0";
   const interfaces = [{ name: header.ifName, sandbox: header.netnsPath }];
   const prevResult = { cniVersion, interfaces, ips: ips.map(({ address, gateway }) => ({ address, gateway })) };

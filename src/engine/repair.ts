@@ -3,17 +3,18 @@
  * resource how it is mended without touching what is right.
  */
 import { errorText } from "../cni/error.ts";
+import { linkIndex } from "../ffi/netlink/route/link.ts";
 import type { Host } from "./host.ts";
 import {
   headOf,
-  inLedgerScene,
+  inAttachmentScene,
   type InspectedAttachment,
   type InspectedResource,
   look,
   withAttachment,
 } from "./inspect.ts";
-import { repairing } from "./ledger.ts";
-import { type RecordedAttachment, type RecordedResource, resourcesOf } from "./recorded.ts";
+import { type LedgerRecord, repairing } from "./ledger.ts";
+import type { KnownAttachment, KnownResource } from "./recorded.ts";
 import { traced } from "./trace.ts";
 
 export interface RepairedResource extends Omit<InspectedResource, "state"> {
@@ -25,24 +26,26 @@ export interface RepairedResource extends Omit<InspectedResource, "state"> {
 
 export type RepairedAttachment = InspectedAttachment<RepairedResource>;
 
-export function repair(attachment: RecordedAttachment, pluginPath: string): RepairedAttachment {
-  return withAttachment(attachment, (host) => {
+export function repair(attachment: KnownAttachment, pluginPath: string): RepairedAttachment {
+  return withAttachment(attachment, pluginPath, (host, parts) => {
     const plugins: RepairedAttachment["plugins"] = [];
     /** What stands in the way of everything that comes after. */
     let obstacle: string | undefined;
-    for (const record of attachment.ledgers) {
-      const resources: RepairedResource[] = [];
-      const free = repairing(record, () =>
-        inLedgerScene("repair", record, () => {
-          for (const resource of resourcesOf(record, pluginPath)) {
-            const repaired = mend(resource, host, obstacle);
-            resources.push(repaired);
-            if (resource.kind?.isContainerLink && repaired.state !== "ok" && repaired.state !== "mended") {
+    for (const { plugin, madeBy, record, resources } of parts) {
+      const repaired: RepairedResource[] = [];
+      // What others made has no ledger to lock.
+      const stays = () => record !== undefined || linkIndex(host.container!.route, attachment.ifName) !== undefined;
+      const free = whileNobodyDeletes(record, () =>
+        inAttachmentScene("repair", attachment, plugin, () => {
+          for (const resource of resources) {
+            const one = mend(resource, host, obstacle, stays);
+            repaired.push(one);
+            if (resource.kind?.isContainerLink && one.state !== "ok" && one.state !== "mended") {
               obstacle = "its link in the container is not the one that was made";
             }
           }
         }));
-      if (free) plugins.push({ plugin: record.header.plugin, resources });
+      if (free) plugins.push({ plugin, madeBy, resources: repaired });
       else obstacle ??= "somebody is adding or deleting the attachment";
     }
     const isRight = ({ state }: RepairedResource) => state === "ok" || state === "mended";
@@ -51,7 +54,19 @@ export function repair(attachment: RecordedAttachment, pluginPath: string): Repa
   });
 }
 
-function mend(resource: RecordedResource, host: Host, obstacle: string | undefined): RepairedResource {
+function whileNobodyDeletes(record: LedgerRecord | undefined, work: () => void): boolean {
+  if (record !== undefined) return repairing(record, work);
+  work();
+  return true;
+}
+
+/** `stays` tells whether the attachment was not deleted meanwhile: then nobody would take away what is made here. */
+function mend(
+  resource: KnownResource,
+  host: Host,
+  obstacle: string | undefined,
+  stays: () => boolean,
+): RepairedResource {
   const found = look(resource, host);
   const { kind, spec } = resource;
   if (found.state === "ok" || kind === undefined) return found;
@@ -59,6 +74,10 @@ function mend(resource: RecordedResource, host: Host, obstacle: string | undefin
   if (kind.repair === undefined) return { ...found, reason: "only a DEL and another ADD can" };
   try {
     traced("repair", kind, spec, () => kind.repair!(spec, host));
+    if (!stays()) {
+      kind.remove(spec, host);
+      return { ...found, reason: "somebody deleted the attachment meanwhile" };
+    }
   } catch (error) {
     return { ...found, reason: errorText(error) };
   }

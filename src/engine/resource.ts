@@ -45,6 +45,8 @@ export interface ResourceKind<Spec, Made = void> {
   readonly isContainerLink?: true;
   /** Known by container and interface alone, like the container's link: the network is no part of its name. */
   readonly isOfInterface?: true;
+  /** The table of ours that it stands in: plugins of another make do not take it out of there. */
+  ownTable?(spec: Spec): string | undefined;
   /** One line a person reads: `veth eth0 in the container, vethab12cd34 on the host`. */
   describe(spec: Spec): string;
   /**

@@ -19,7 +19,7 @@ import { type Host, isAnothers } from "./host.ts";
 import { type LedgerRecord, readLedger, removeLedger, removing } from "./ledger.ts";
 import { listRivals } from "./ledger-claims.ts";
 import type { PluginConfig, PluginDefinition } from "./plugin.ts";
-import { hasLinkOf, recalledResult } from "./recall.ts";
+import { hasLinkOf } from "./told-link.ts";
 import type { Owner, Resource } from "./resource.ts";
 import { type Invocation, type VerbCall, withHost } from "./run.ts";
 import { traced } from "./trace.ts";
@@ -156,25 +156,21 @@ function restatedThings(
   const seen = prevResult !== undefined && hasLinkOf(prevResult, owner.ifName, host)
     ? host
     : asSeenBy(record?.header.netns, host);
-  const rival = linkRival(owner);
-  const known = prevResult ?? (rival === undefined ? recalledResult(owner.ifName, seen) : undefined);
-  const call = { plugin: plugin.name, conf, invocation, prevResult: () => known, host: seen };
+  const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host: seen };
   const restated = restate(call, (at) => plugin.add(at), { removing: true });
-  return withoutLinksOf(rival, restated, owner).map((one) => ({ ...one, host: seen }));
+  return withoutLinksOfRivals(restated, owner).map((one) => ({ ...one, host: seen }));
 }
 
 /**
  * After an ADD that failed because another network has the container's interface already, runtimes call DEL: without a
  * ledger, and the link, and what goes by its name, is the other network's.
  */
-function withoutLinksOf(rival: LedgerRecord | undefined, resources: AnyResource[], owner: Owner): AnyResource[] {
-  if (rival === undefined || !resources.some(({ kind }) => kind.isContainerLink)) return resources;
+function withoutLinksOfRivals(resources: AnyResource[], owner: Owner): AnyResource[] {
+  if (!resources.some(({ kind }) => kind.isContainerLink)) return resources;
+  const rival = listRivals(owner).find(({ entries }) => entries.some(({ kind }) => loadKind(kind)?.isContainerLink));
+  if (rival === undefined) return resources;
   warn(`${owner.ifName} of container ${owner.containerId} stays: it belongs to network "${rival.header.network}"`);
   return resources.filter(({ kind }) => !kind.isContainerLink && !kind.isOfInterface);
-}
-
-function linkRival(owner: Owner): LedgerRecord | undefined {
-  return listRivals(owner).find(({ entries }) => entries.some(({ kind }) => loadKind(kind)?.isContainerLink));
 }
 
 /** A result that cannot be read must not keep DEL from removing what can be found without it. */

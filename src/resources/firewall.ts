@@ -118,6 +118,7 @@ export const firewallKind: ResourceKind<FirewallSpec, MadeChains> = {
       () => nftables().sweep(socket, network, isValid),
     ]);
   },
+  ownTable: ({ backend }) => backend === "nftables" ? "inet patchbay_firewall" : undefined,
   describe({ backend, addresses, ingress }) {
     const reached = ingress === undefined ? "" : `, ${ingress.policy} on ${ingress.bridge}`;
     return `forwarding for ${addresses.join(" and ")} by ${backend}${reached}`;

@@ -244,6 +244,7 @@ export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
         return owner !== undefined && !isValid(owner);
       }).map(({ key }) => key));
   },
+  ownTable: () => "ip patchbay_localhost",
   describe: ({ link }) => `127.0.0.1 of the host over ${link || "a link"}`,
 };
 

@@ -247,6 +247,7 @@ export const macSpoofCheckKind: ResourceKind<MacSpoofCheckSpec> = {
     const netfilter = netfilterOf(host);
     if (netfilter !== undefined) commitUnchanged(netfilter, () => planSweep(netfilter, host.route));
   },
+  ownTable: () => "bridge patchbay_macspoofchk",
   describe: ({ hostVeth, mac }) => `only frames from ${mac} through ${hostVeth}`,
 };
 

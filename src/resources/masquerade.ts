@@ -100,6 +100,7 @@ export const masqueradeKind: ResourceKind<MasqueradeSpec> = {
     }
     attemptAll(steps);
   },
+  ownTable: ({ backend }) => backend === "nftables" ? "inet patchbay_masquerade" : undefined,
   describe: ({ backend, addresses }) => `masquerade of ${addresses.join(" and ")} by ${backend}`,
 };
 

@@ -150,6 +150,7 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
       () => socket && nftables().sweep(socket, network, isValid),
     ]);
   },
+  ownTable: ({ backend }) => backend === "nftables" ? "inet patchbay_portmap" : undefined,
   describe({ mappings, addresses, backend }) {
     const ports = mappings.slice(0, 3).map(({ hostPort, protocol, containerPort }) =>
       `${hostPort}/${protocol} → ${containerPort}`

@@ -301,7 +301,7 @@ function invocationOf(
   };
 }
 
-function joinArgs(pairs: AttachmentRequest["cniArgs"]): string {
+export function joinArgs(pairs: AttachmentRequest["cniArgs"]): string {
   let text = "";
   for (const [key, value] of pairs) text += `${text === "" ? "" : ";"}${key}=${value}`;
   return text;

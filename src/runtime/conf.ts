@@ -72,7 +72,7 @@ function readConfigFile(path: string): string {
   return withoutComments(text);
 }
 
-function networkOfOnePlugin(config: JsonObject, name: string): Network {
+export function networkOfOnePlugin(config: JsonObject, name: string): Network {
   const cniVersion = stringField(config, "cniVersion", plugin) ?? "";
   return parseNetwork(JSON.stringify({ cniVersion, name, plugins: [config] }));
 }

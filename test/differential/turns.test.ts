@@ -5,7 +5,7 @@
  * Two sequences that end in the same picture have the same future, so of those only one is walked on.
  */
 import { expect, test } from "bun:test";
-import { type Event, EVENTS, openStage, type Stage, type Topology } from "./turns.ts";
+import { type Event, EVENTS, openStage, type Stage, type Topology } from "../support/turns.ts";
 
 const LONGEST = Number(process.env.PATCHBAY_TEST_TURNS ?? 4);
 const hostLocal = { type: "host-local", subnet: "10.20.0.0/24", routes: [{ dst: "0.0.0.0/0" }] };
@@ -62,12 +62,24 @@ async function sharedThings(topology: Topology): Promise<string[]> {
   return ["br0", ...await stage.host()];
 }
 
+/** What `inspect` says of the attachment: who made it, and its state. */
+async function madeBy(stage: Stage): Promise<string> {
+  const { stdout, stderr } = await stage.look("inspect");
+  if (stderr !== "") return stderr;
+  const [{ state, plugins }] = JSON.parse(stdout) as [{ state: string; plugins: { madeBy: string }[] }];
+  const makers = [...new Set(plugins.map(({ madeBy }) => madeBy))].join(" and ");
+  return state === "ok" ? `${makers} ok` : `${makers} ${stdout}`;
+}
+
 async function judge(stage: Stage, events: Events, shared: string[]): Promise<string[]> {
   const story = events.map(([event, succeeded]) => (succeeded ? event : `${event} (fails)`)).join(", ");
   const wrong: string[] = [];
   if (isHealthy(events)) {
     const { code, stderr } = await stage.patchbay("check");
     if (code !== 0) wrong.push(`${story}: CHECK: ${stderr.trim()}`);
+    const made = await madeBy(stage),
+      last = events.findLast(([event, succeeded]) => event.endsWith("ADD") && succeeded);
+    if (made !== (last![0] === "ours ADD" ? "patchbay ok" : "others ok")) wrong.push(`${story}: inspect: ${made}`);
   }
   const { code, stdout, stderr } = await stage.patchbay("del");
   if (code !== 0) wrong.push(`${story}: DEL: ${stdout}${stderr}`);

@@ -1,23 +1,26 @@
 /** What `inspect` and `repair` have in common: which attachments are meant, and how they are shown. */
 import type { InspectedAttachment } from "../../engine/inspect.ts";
-import { listAttachments, type RecordedAttachment } from "../../engine/recorded.ts";
+import { type KnownAttachment, listAttachments } from "../../engine/recorded.ts";
 import type { Given } from "./command.ts";
+import { listCachedAttachments } from "../cached-attachments.ts";
 import { nearest } from "./nearest.ts";
+import { runtimeOf } from "./network-call.ts";
 import { print, printLine } from "./print.ts";
 
 /** Those of the network and container named as operands, or all. Throws when a name is none that is attached. */
-export function attachmentsOf({ operands: [network, containerId] }: Given): RecordedAttachment[] {
-  const all = listAttachments();
+export function attachmentsOf(given: Given): KnownAttachment[] {
+  const [network, containerId] = given.operands;
+  const all = listAttachments(listCachedAttachments(runtimeOf(given).cacheDirectory));
   const ofNetwork = named(all, "network", network);
   return named(ofNetwork, "containerId", containerId, ` to network "${network}"`);
 }
 
 function named(
-  attachments: RecordedAttachment[],
+  attachments: KnownAttachment[],
   key: "network" | "containerId",
   wanted: string | undefined,
   where = "",
-): RecordedAttachment[] {
+): KnownAttachment[] {
   if (wanted === undefined) return attachments;
   const found = attachments.filter((attachment) => attachment[key] === wanted);
   if (found.length > 0) return found;
@@ -26,7 +29,7 @@ function named(
   const what = key === "network"
     ? `nothing is attached to network "${wanted}"`
     : `"${wanted}" is not attached${where}`;
-  throw new Error(`${what}, as far as the ledgers of patchbay tell${hint}`);
+  throw new Error(`${what}; neither a ledger nor a cached result tells of it${hint}`);
 }
 
 interface Shown {
@@ -50,7 +53,10 @@ function describe({ network, containerId, ifName, netnsPath, state, plugins }: I
   if (state === "gone") {
     return `${head}: the namespace is gone\n  'patchbay del' or 'gc' removes what it left behind\n`;
   }
-  const lines = plugins.flatMap(({ plugin, resources }) => [`  ${plugin}`, ...resources.flatMap(describeResource)]);
+  const lines = plugins.flatMap(({ plugin, madeBy, resources }) => [
+    `  ${plugin}${madeBy === "others" ? " (made by another program)" : ""}`,
+    ...resources.flatMap(describeResource),
+  ]);
   return `${[head, ...lines].join("\n")}\n`;
 }
 

@@ -11,6 +11,7 @@ export const inspectCommand: Command = {
   options: {
     json: { help: "as JSON" },
     "plugin-path": runtimeOptions["plugin-path"]!,
+    "cache-dir": runtimeOptions["cache-dir"]!,
   },
   notes: "Exit status 0 when everything is as it was made, 1 when something differs or a namespace is gone.\n",
   run(given) {

@@ -23,6 +23,7 @@ import { libc } from "../../ffi/libc.ts";
 import { pluginNames } from "../../plugins/table.ts";
 import type { Command, Given } from "./command.ts";
 import { printLine } from "./print.ts";
+import { tellWhatStays } from "./what-stays.ts";
 
 const PROGRAM = "patchbay";
 const BACKUP = ".patchbay-backup";
@@ -33,11 +34,12 @@ export const installCommand: Command = {
   operandCount: [1, 1],
   options: {
     uninstall: { help: "take them out again and put back what they replaced" },
+    force: { help: "with --uninstall: also while something is attached that only this program removes" },
   },
   notes: `A plugin of another make under one of the names is kept as NAME${BACKUP}.\n`,
   run(given: Given) {
     const directory = given.operands[0]!;
-    if (given.has("uninstall")) uninstall(directory);
+    if (given.has("uninstall")) uninstall(directory, given.has("force"));
     else install(directory);
     return 0;
   },
@@ -72,11 +74,13 @@ function installName(directory: string, name: string): void {
 }
 
 /** Looks at what is there, not at our list of names: an older version may have installed others. */
-function uninstall(directory: string): void {
+function uninstall(directory: string, force: boolean): void {
   const names = listDirectory(directory);
+  const isOurs = (name: string) => linkTarget(`${directory}/${name}`) === PROGRAM;
+  if (names.some(isOurs)) tellWhatStays((name) => names.includes(isOurs(name) ? name + BACKUP : name), force);
   for (const name of names) {
     const path = `${directory}/${name}`;
-    if (name === PROGRAM || linkTarget(path) !== PROGRAM) continue;
+    if (name === PROGRAM || !isOurs(name)) continue;
     if (names.includes(name + BACKUP)) {
       rename(path + BACKUP, path);
       printLine(`${path}: put back what was there before`);

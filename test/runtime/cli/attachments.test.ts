@@ -191,7 +191,8 @@ describe("what repair keeps its hands off", () => {
     expect(await patchbay(["inspect", "m"])).toEqual({
       code: 1,
       stdout: "",
-      stderr: 'patchbay inspect: nothing is attached to network "m", as far as the ledgers of patchbay tell; ' +
+      stderr:
+        'patchbay inspect: nothing is attached to network "m"; neither a ledger nor a cached result tells of it; ' +
         'did you mean "n"?\n',
     });
     expect((await patchbay(["repair", "n", "ctx"])).stderr).toContain('did you mean "ctr"?');

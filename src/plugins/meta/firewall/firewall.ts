@@ -43,7 +43,7 @@ function add(at: Attachment<FirewallConf>): Result {
   if (!at.restating && prevResult === undefined) {
     throw new CniError(INVALID_CONFIG, "missing prevResult from earlier plugin");
   }
-  const addresses = addressesOf(prevResult?.ips ?? []);
+  const addresses = prevResult === undefined ? addressesNow(at) : addressesOf(prevResult.ips ?? []);
   if (addresses.length > 0 || at.removing) {
     at.apply(firewall({
       backend: chooseFirewallBackend(conf.backend).backend,
@@ -65,6 +65,12 @@ function checkConf(conf: FirewallConf): void {
   checkIngressPolicy(conf.ingressPolicy);
   checkChainName("iptablesAdminChainName", conf.iptablesAdminChainName);
   checkZone("firewalldZone", conf.firewalldZone);
+}
+
+/** The rules of iptables say no more than an address, so without prevResult the link must tell. */
+function addressesNow({ host, ifName }: Attachment<FirewallConf>): string[] {
+  const { addressesOn }: typeof import("../addresses-on.ts") = require("../addresses-on.ts");
+  return [...addressesOn(host, ifName)];
 }
 
 /** Each once, whatever interface it is on. */

@@ -7,7 +7,6 @@
  */
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { definePlugin } from "../../../engine/plugin.ts";
-import { listAddresses } from "../../../ffi/netlink/route/address.ts";
 import { linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { listRouteImages, routesOfLink } from "../../../ffi/netlink/route/route-image.ts";
 import { type ListedRule, listRules } from "../../../ffi/netlink/route/rule.ts";
@@ -18,9 +17,9 @@ import { tablesInUse, takeFreeTable } from "../../../resources/routing-tables.ts
 import { sourceRule } from "../../../resources/source-rule.ts";
 import { withdrawnRoutes } from "../../../resources/withdrawn-routes.ts";
 import { mainTable, type OwnAddress, routesFor } from "./source-tables.ts";
+import { addressesOn } from "../addresses-on.ts";
 import { validateSbrConf } from "./sbr.validate.gen.ts";
 import type { Attachment } from "../../../engine/plugin.ts";
-import type { Host } from "../../../engine/host.ts";
 import type { Resource } from "../../../engine/resource.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { SbrConf } from "./sbr.schema.ts";
@@ -131,16 +130,6 @@ function sourcesToRestate(at: Attachment<SbrConf>): Set<string> {
   }
   if (at.removing) { for (const source of here) sources.add(source); }
   return sources;
-}
-
-/** Of one link, or of all. */
-function addressesOn({ container }: Host, ifName?: string): Set<string> {
-  const { route } = container!;
-  const index = ifName === undefined ? 0 : linkIndex(route, ifName);
-  const texts = new Set<string>();
-  if (index === undefined) return texts;
-  for (const { bytes } of listAddresses(route, index)) texts.add(formatAddress(bytes));
-  return texts;
 }
 
 /** Where the kernel would put new rules: each before the first one behind that of the local table. */

@@ -4,8 +4,8 @@
  *
  * Both are executed by our runtime with one result cache, as an engine would do it.
  */
-import { type Container, type Machine, openMachine, type Outcome } from "../support/machine.ts";
-import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
+import { type Container, type Machine, openMachine, type Outcome } from "./machine.ts";
+import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "./plugins.ts";
 
 export const EVENTS = [
   "ours ADD",
@@ -29,7 +29,9 @@ export interface Stage extends AsyncDisposable {
   readonly machine: Machine;
   /** Answers whether it succeeded; our DEL must. */
   happen(event: Event): Promise<boolean>;
-  patchbay(command: string, ...args: string[]): Promise<Outcome>;
+  patchbay(command: "check" | "del"): Promise<Outcome>;
+  /** `repair` mends nothing when all is right. */
+  look(command: "inspect" | "repair"): Promise<Outcome>;
   /** All there is, with what was chosen at random numbered in the order of its appearance. */
   picture(): Promise<string>;
   /** The same of the host alone, in lines: what stays when the container has gone. */
@@ -47,8 +49,8 @@ export async function openStage({ plugins }: Topology): Promise<Stage> {
     stdin: JSON.stringify(list),
   });
 
-  const call = (command: string, pluginPath: string, args: readonly string[] = []) =>
-    machine.run([PATCHBAY, command, "net", container.netnsPath, "--container-id", "ctr", ...args], {
+  const call = (command: string, pluginPath: string) =>
+    machine.run([PATCHBAY, command, "net", container.netnsPath, "--container-id", "ctr"], {
       env: { NETCONFPATH: "/run/net.d", CNI_PATH: pluginPath, CAP_ARGS: JSON.stringify(mapped) },
     });
   const verbs: Partial<Record<Event, [string, string]>> = {
@@ -77,10 +79,13 @@ export async function openStage({ plugins }: Topology): Promise<Stage> {
       if (code !== 0 && event === "ours DEL") throw new Error(`${event}: ${stdout}${stderr}`);
       return code === 0;
     },
-    patchbay: (command, ...args) => call(command, patchbayPlugins(), args),
+    patchbay: (command) => call(command, patchbayPlugins()),
+    look: (command) => machine.run([PATCHBAY, command, "net", "ctr", "--json"]),
     picture: async () => numbered(await machine.sh(`${whatIs(container)}\n${texts}`)),
-    host: async () => numbered(await machine.sh(`${ofNamespace}\n${files}`)).split("\n").filter((line) => line !== ""),
-    endContainer: () => machine.sh(`ip netns del c1; ${veths} until [ -z "$(veths)" ]; do sleep 0.01; done`).then(() => {}),
+    host: async () =>
+      numbered(await machine.sh(`${ofNamespace}\n${files}`)).split("\n").filter((line) => line !== ""),
+    endContainer: () =>
+      machine.sh(`ip netns del c1; ${veths} until [ -z "$(veths)" ]; do sleep 0.01; done`).then(() => {}),
     [Symbol.asyncDispose]: () => machine[Symbol.asyncDispose](),
   };
 }
@@ -95,10 +100,12 @@ for family in ip ip6; do \${family}tables-save 2>/dev/null | grep -v "^#" | sed 
 nft list ruleset | grep -q patchbay_ && nft -s list ruleset | sed -n "/patchbay_/,/^}/p" || true
 tc qdisc show | grep -v noqueue || true`;
 /** What a plugin keeps to itself, such as the address given out last, is no trace of an attachment. */
-const files = "find /run/patchbay /run/cni /var/lib/cni -type f 2>/dev/null | grep -v -e last_reserved -e /lock -e '/\\.' | sort || true";
+const files =
+  "find /run/patchbay /run/cni /var/lib/cni -type f 2>/dev/null | grep -v -e last_reserved -e /lock -e '/\\.' | sort || true";
 const texts = `for file in $(${files}); do echo "== $file"; cat $file; echo; done`;
 
-const whatIs = ({ netnsPath }: Container) => `${ofNamespace}
+const whatIs = ({ netnsPath }: Container) =>
+  `${ofNamespace}
 echo "== container"
 nsenter --net=${netnsPath} sh -ec '${links}; ip -br link show eth0 2>/dev/null | sed "s/@[^ ]* *[A-Z]* */ /; s/<.*//" || true'`;
 

@@ -1,0 +1,35 @@
+/** What the result cache tells of attachments, whoever made them, in the form that `inspect` and `repair` look at. */
+import { isObject, parseDocument } from "../cni/json.ts";
+import type { CachedAttachment } from "../engine/recorded.ts";
+import { warn } from "../ffi/warn.ts";
+import { errorText } from "../cni/error.ts";
+import { type CacheRecord, listCache } from "./cache.ts";
+import { joinArgs } from "./chain.ts";
+import { type Network, networkOfOnePlugin, parseNetwork } from "./conf.ts";
+import { pluginConfig } from "./plugin-config.ts";
+
+/** Without those that have no result: it is not known what they are. */
+export function listCachedAttachments(cacheDirectory: string): CachedAttachment[] {
+  return listCache(cacheDirectory).flatMap((record) => {
+    const { network, containerId, ifName, netnsPath, cniArgs, capabilityArgs, result } = record;
+    if (result === undefined) return [];
+    try {
+      const configured = networkIn(record);
+      const plugins = configured.plugins.map((plugin) => ({
+        type: plugin.type,
+        stdin: pluginConfig(configured, plugin, { prevResult: result, capabilityArgs }),
+      }));
+      return [{ network, containerId, ifName, netnsPath, cniArgs: joinArgs(cniArgs ?? []), plugins }];
+    } catch (error) {
+      warn(`the cached configuration of ${ifName} of container ${containerId} cannot be read: ${errorText(error)}`);
+      return [];
+    }
+  });
+}
+
+/** Engines cache the list or, of a network of one plugin, that plugin's configuration. */
+function networkIn({ config, network }: CacheRecord): Network {
+  const document = parseDocument(config, "cached configuration");
+  const isPlugin = isObject(document) && !("plugins" in document) && typeof document["type"] === "string";
+  return isPlugin ? networkOfOnePlugin(document, network) : parseNetwork(config);
+}

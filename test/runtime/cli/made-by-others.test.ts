@@ -1,0 +1,187 @@
+/** The day of the upgrade, and the day of going back: attachments of Go's plugins and ours on one host. */
+import { expect, test } from "bun:test";
+import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
+import { leftSince, quietMoment } from "../../support/leftovers.ts";
+import { openMachine } from "../../support/machine.ts";
+import { network } from "../../support/network.ts";
+import { openStage, type Stage } from "../../support/turns.ts";
+
+const ipam = { type: "host-local", subnet: "10.20.0.0/24", routes: [{ dst: "0.0.0.0/0" }] };
+const bridge = { type: "bridge", bridge: "br0", isGateway: true, ipMasq: true, ipam };
+const ports = { type: "portmap", capabilities: { portMappings: true } };
+const chain = { name: "chain", plugins: [bridge, ports, { type: "firewall" }] };
+
+/** `plugin madeBy: kind state, …` for what is not right. */
+async function seen(stage: Stage, command: "inspect" | "repair"): Promise<string[]> {
+  const { stdout } = await stage.look(command);
+  const [{ plugins }] = JSON.parse(stdout);
+  // deno-lint-ignore no-explicit-any
+  return plugins.map(({ plugin, madeBy, resources }: any) => {
+    // deno-lint-ignore no-explicit-any
+    const odd = resources.filter(({ state }: any) => state !== "ok").map(({ kind, state }: any) =>
+      ` ${kind} ${state}`
+    );
+    return `${plugin} by ${madeBy}:${odd}`;
+  });
+}
+
+const allRight = (maker: string) => [`bridge by ${maker}:`, `portmap by ${maker}:`, `firewall by ${maker}:`];
+
+test.each(["ours DEL", "Go DEL"] as const)(
+  "what Go's plugins made is shown, mended, and removed by %s",
+  async (del) => {
+    await using stage = await openStage(chain);
+    const { machine } = stage;
+    await stage.happen("Go ADD");
+    expect(await seen(stage, "inspect")).toEqual(allRight("others"));
+    expect((await machine.run([PATCHBAY, "inspect"])).stdout).toContain("portmap (made by another program)\n");
+    const before = await machine.sh("iptables-save | grep -v '^#' | sed 's/\\[.*\\]//' | sort");
+
+    await machine.sh("nft flush ruleset; ip link set br0 down");
+    expect(await seen(stage, "inspect")).toEqual([
+      "bridge by others: bridge differs, masquerade differs",
+      "portmap by others: port-mappings differs",
+      "firewall by others: firewall differs",
+    ]);
+    expect((await stage.look("repair")).code).toBe(0);
+    expect(await seen(stage, "inspect")).toEqual(allRight("others"));
+    expect(await machine.sh("iptables-save | grep -v '^#' | sed 's/\\[.*\\]//' | sort")).toBe(before);
+    expect((await stage.patchbay("check")).code).toBe(0);
+
+    expect(await stage.happen(del)).toBe(true);
+    expect((await stage.host()).join("\n")).not.toMatch(/ctr|address#|veth#|patchbay_/);
+    expect((await machine.run([PATCHBAY, "inspect"])).stdout).toBe("nothing is attached\n");
+  },
+);
+
+test("a configuration of one plugin in the cache is understood, and one of another make is left alone", async () => {
+  await using stage = await openStage({ name: "one", plugins: [bridge] });
+  const { machine } = stage;
+  await stage.happen("Go ADD");
+  const path = "/var/lib/cni/results/net-ctr-eth0";
+  const record = JSON.parse(await machine.sh(`cat ${path}`));
+  const write = (config: unknown) =>
+    machine.run(["sh", "-c", `cat >${path}`], {
+      stdin: JSON.stringify({ ...record, config: Buffer.from(JSON.stringify(config)).toString("base64") }),
+    });
+  await write({ cniVersion: "1.0.0", name: "net", ...bridge });
+  expect(await seen(stage, "inspect")).toEqual(["bridge by others:"]);
+  await write({ cniVersion: "1.0.0", name: "net", plugins: [bridge, { type: "calico" }] });
+  expect(await seen(stage, "inspect")).toEqual(["bridge by others:", "calico by others:"]);
+  await write({ cniVersion: "1.0.0", name: "net", plugins: [{ ...bridge, vlan: "none" }] });
+  const [{ plugins }] = JSON.parse((await stage.look("inspect")).stdout);
+  expect(plugins[0].resources[0].kind).toContain("what bridge made cannot be told");
+  await write("no configuration");
+  expect((await machine.run([PATCHBAY, "inspect"])).stderr).toContain("of container ctr cannot be read");
+});
+
+test("a cached result whose link is not there says nothing against the ledger", async () => {
+  await using stage = await openStage(chain);
+  await stage.happen("ours ADD");
+  const path = "/var/lib/cni/results/net-ctr-eth0";
+  await stage.machine.sh(
+    `sed -i 's/"mac":"[0-9a-f:]*","name":"eth0"/"mac":"02:00:00:00:00:01","name":"eth0"/' ${path}`,
+  );
+  await stage.machine.sh(`sed -i 's/veth[0-9a-f]\\{8\\}/veth00000000/' ${path}`);
+  expect(await seen(stage, "inspect")).toEqual([
+    "bridge by patchbay:",
+    "firewall by patchbay:",
+    "portmap by patchbay:",
+  ]);
+});
+
+test("uninstalling tells what stays, and refuses where nobody would remove it", async () => {
+  await using stage = await openStage(chain);
+  const { machine } = stage;
+  const bin = "/run/bin";
+  await machine.sh(`mkdir ${bin}; cp ${GO_PLUGINS}/* ${bin}; ${PATCHBAY} install ${bin}`);
+  const uninstall = (...flags: string[]) => machine.run([PATCHBAY, "install", "--uninstall", ...flags, bin]);
+  const program = () => machine.sh(`readlink ${bin}/bridge || echo Go`);
+
+  await stage.happen("ours ADD");
+  const refused = await uninstall();
+  expect(refused).toMatchObject({ code: 1, stdout: "" });
+  expect(refused.stderr).toContain("1 of 1 attachments have what no other plugin removes");
+  expect(refused.stderr).toContain(
+    "eth0 of container ctr in network net: its entries in table ip patchbay_localhost",
+  );
+  expect(await program()).toBe("patchbay\n");
+
+  await machine.sh(`mv ${bin}/firewall.patchbay-backup /run`);
+  expect((await uninstall()).stderr).toContain("what firewall made, as no other firewall comes back");
+  await machine.sh(`mv /run/firewall.patchbay-backup ${bin}`);
+
+  const forced = await uninstall("--force");
+  expect(forced).toMatchObject({ code: 0, stderr: "" });
+  expect(forced.stdout).toContain("1 attachments stay");
+  expect(forced.stdout).toContain("patchbay_localhost");
+  expect(await program()).toBe("Go\n");
+
+  // What was told comes true.
+  await stage.happen("Go DEL");
+  const left = (await stage.host()).filter((line) => line.includes("ctr") && !line.includes("/run/patchbay/"));
+  expect(left).toEqual([expect.stringContaining("id: ctr, if: eth0, net: net")]);
+});
+
+test("uninstalling goes on where the plugins that come back remove all", async () => {
+  await using stage = await openStage({ name: "bridge", plugins: [bridge, { type: "firewall" }] });
+  const { machine } = stage;
+  await machine.sh(`mkdir /run/bin; cp ${GO_PLUGINS}/* /run/bin; ${PATCHBAY} install /run/bin`);
+  await stage.happen("ours ADD");
+  const outcome = await machine.run([PATCHBAY, "install", "--uninstall", "/run/bin"]);
+  expect(outcome).toMatchObject({ code: 0, stderr: "" });
+  expect(outcome.stdout).toContain("1 attachments stay; the plugins that come back remove them");
+  await stage.happen("Go DEL");
+  const left = (await stage.host()).filter((line) => /ctr|address#|veth#/.test(line));
+  expect(left.filter((line) => !line.includes("/run/patchbay/"))).toEqual([]);
+});
+
+test("a second ADD without DEL is what CHECK, inspect and repair go by", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  expect((await machine.run([PATCHBAY, "repair"])).stdout).toBe("nothing is attached\n");
+  const moment = await quietMoment(machine);
+  await machine.sh("ip link add eth0 type veth peer name far", { in: container });
+  const own = () => ({
+    prevResult: { cniVersion: "1.1.0", interfaces: [{ name: "eth0", sandbox: container.netnsPath }] },
+  });
+  const net = network(machine, { type: "tuning" }, patchbayPlugins(), { own });
+  const mtu = async () => JSON.parse(await machine.sh("ip -j link show eth0", { in: container }))[0].mtu;
+  await net.add(container, { conf: { mtu: 1400 } });
+  await net.add(container, { conf: { mtu: 1450 } });
+  await net.check(container, { conf: { mtu: 1450 } });
+  expect((await machine.run([PATCHBAY, "inspect"])).code).toBe(0);
+  await machine.sh("ip link set eth0 mtu 1300", { in: container });
+  expect((await net.call("CHECK", container, { conf: { mtu: 1450 } })).json.msg).toContain(
+    "is 1450, current value is 1300",
+  );
+  expect((await machine.run([PATCHBAY, "repair"])).code).toBe(0);
+  expect(await mtu()).toBe(1450);
+  await net.del(container, { conf: { mtu: 1450 } });
+  expect(await mtu()).toBe(1500);
+  await machine.sh("ip link del eth0", { in: container });
+  expect(await leftSince(moment, machine)).toEqual([]);
+});
+
+test("the ledger of an attachment that Go's plugins deleted keeps nobody's rules", async () => {
+  await using stage = await openStage(chain);
+  const { machine } = stage;
+  await stage.happen("ours ADD");
+  await stage.happen("Go DEL");
+  await stage.endContainer();
+  const next = await machine.container("next");
+  const own = () => ({
+    prevResult: {
+      cniVersion: "1.0.0",
+      interfaces: [{ name: "br0" }, { name: "eth0", sandbox: next.netnsPath }],
+      ips: [{ address: "10.20.0.2/24", interface: 1 }],
+    },
+  });
+  const conf = { type: "firewall", cniVersion: "1.0.0" };
+  const given = (await machine.sh("cat /run/patchbay/net/ctr@eth0@firewall")).match(/"addresses":\["([^"]*)"/)![1];
+  expect(given).toBe("10.20.0.2");
+  // Rules of Go's do not say whose they are.
+  await network(machine, conf, GO_PLUGINS, { own }).add(next);
+  await network(machine, conf, patchbayPlugins(), { own }).del(next, { conf: own() });
+  expect(await machine.sh("iptables-save")).not.toContain("10.20.0.2");
+});
