@@ -43,21 +43,37 @@ export function runDel(call: VerbCall): undefined {
     containerId: invocation.containerId,
     ifName: invocation.ifName,
   };
-  const record = readLedger(owner, plugin.name);
+  const prevResult = plugin.del === undefined ? prevResultIfReadable(document) : undefined;
+  const record = readLedger(owner, plugin.name) ?? recordUnderAnotherName(owner, plugin.name, prevResult);
   withDelHost(invocation, record !== undefined, (host) =>
     removing(record, () => {
       const failures = plugin.del === undefined
-        ? removeAttachment(call, record, owner, host)
+        ? removeAttachment(call, record, prevResult, owner, host)
         : removeByPlugin(call, plugin.del, host);
       if (failures.length > 0) throw joined(failures);
-      removeLedger(owner, plugin.name);
+      removeLedger(record?.header ?? owner, plugin.name);
     }));
 }
 
-function removeAttachment(call: VerbCall, record: LedgerRecord | undefined, owner: Owner, host: Host): unknown[] {
-  const { invocation, document } = call, failures: unknown[] = [];
-  const recorded = record === undefined ? [] : thingsOf(record, invocation, host, failures);
-  const prevResult = prevResultIfReadable(document);
+/** The network was renamed after ADD: prevResult tells of an ADD that another network's ledger has. */
+function recordUnderAnotherName(
+  owner: Owner,
+  plugin: string,
+  prevResult: Result | undefined,
+): LedgerRecord | undefined {
+  if (prevResult === undefined) return undefined;
+  return listRivals(owner).find((rival) => rival.header.plugin === plugin && confirmedAdd(rival, prevResult));
+}
+
+function removeAttachment(
+  call: VerbCall,
+  record: LedgerRecord | undefined,
+  prevResult: Result | undefined,
+  owner: Owner,
+  host: Host,
+): unknown[] {
+  const failures: unknown[] = [];
+  const recorded = record === undefined ? [] : thingsOf(record, call.invocation, host, failures);
   const isWhole = record !== undefined && !record.damaged && prevResult !== undefined &&
     confirmedAdd(record, prevResult) !== undefined;
   let restated: Thing[] = [];

@@ -52,6 +52,22 @@ test.each(kinds)("of two containers that had one path, DEL of the first leaves t
   }
 });
 
+test.each(kinds)("a network that was renamed after ADD is deleted under its new name: $type", async (conf) => {
+  await using machine = await openMachine();
+  await machine.sh(master);
+  const container = await machine.container("c1");
+  const net = network(machine, { ...conf, ipam });
+  await net.add(container, { ifName: "eth1" });
+  await net.del(container, { ifName: "eth1" });
+  const moment = await quietMoment(machine);
+  const prevResult = await net.add(container);
+  // Without a result it may as well be the DEL after an ADD that found the name taken.
+  await net.del(container, { conf: { name: "renamed", prevResult: undefined } });
+  await net.check(container);
+  await net.del(container, { conf: { name: "renamed", prevResult } });
+  expect(await leftSince(moment, machine)).toEqual([]);
+});
+
 test.each(kinds)("a killed ADD lays no claim to the link that it found: $type", async (conf) => {
   await using machine = await openMachine();
   await machine.sh(master);
