@@ -1,6 +1,6 @@
 /** One call of one plugin, as an engine makes it. */
 import type { Container, Side } from "./machine.ts";
-import type { Finished, Prepared, Program } from "./process.ts";
+import type { Finished, Prepared, Program, Runnable } from "./process.ts";
 
 export const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -22,12 +22,21 @@ export function pluginCall(
       CNI_PATH: side.bin,
       ...container && { CNI_CONTAINERID: container.id, CNI_NETNS: container.netnsPath, CNI_IFNAME: "eth0" },
     },
-    stdin: JSON.stringify({ cniVersion: CNI_VERSION, ...conf }),
+    stdin: stdinOf(conf),
   };
 }
 
+export function stdinOf(conf: Record<string, unknown>): string {
+  return JSON.stringify({ cniVersion: CNI_VERSION, ...conf });
+}
+
+/** Engines give DEL the result of ADD. */
+export function handOn(answer: string, conf: Record<string, unknown>, del: Prepared): void {
+  del.reads(stdinOf({ ...conf, prevResult: JSON.parse(answer) }));
+}
+
 /** What it took; throws what the program said when it failed. */
-export function succeed(prepared: Prepared, finished: Finished = prepared.run()): Finished {
+export function succeed(prepared: Runnable, finished: Finished = prepared.run()): Finished {
   if (finished.code !== 0) {
     throw new Error(`exit status ${finished.code}: ${prepared.stdout()}${prepared.stderr()}`);
   }

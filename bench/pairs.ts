@@ -1,14 +1,14 @@
 /** Ours and theirs, run after run in random order. */
 import type { Bench, Row } from "./bench.ts";
 import type { Side } from "./machine.ts";
-import type { Prepared } from "./process.ts";
+import type { Runnable } from "./process.ts";
 import { shuffled, summarise } from "./statistics.ts";
 import { succeed } from "./call.ts";
 
 /** An operation and what undoes it, each with the look that shows that it was done. */
 export interface Cycle {
-  add: Prepared;
-  del: Prepared;
+  add: Runnable;
+  del: Runnable;
   /** Throws when what `add` should have made is not there. Gets ADD's answer. */
   made(answer: string): void;
   /** Throws when something is left after `del`. */

@@ -31,13 +31,18 @@ export interface Finished {
   code: number;
 }
 
-export interface Prepared {
+export interface Runnable {
   /** Runs it once and waits for it. */
   run(): Finished;
-  /** Starts it; the answer waits for it. */
-  start(): () => number;
   stdout(): string;
   stderr(): string;
+}
+
+export interface Prepared extends Runnable {
+  /** What stands on its stdin from the next run on. */
+  reads(stdin: string): void;
+  /** Starts it; the answer waits for it. */
+  start(): () => number;
 }
 
 let prepared = 0;
@@ -68,6 +73,7 @@ export function prepare(program: Program, directory: string): Prepared {
   };
   const codeOf = (status: number) => (status & 0x7f) === 0 ? (status >> 8) & 0xff : 128 + (status & 0x7f);
   return {
+    reads: (stdin) => writeFileSync(`${base}.in`, stdin),
     run() {
       const started = Bun.nanoseconds();
       spawn();

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { getLink } from "../../src/ffi/netlink/route/link.ts";
 import { NETLINK_ROUTE, openNetlink } from "../../src/ffi/netlink/socket.ts";
 import type { Bench, Benchmark } from "../bench.ts";
-import { pluginCall } from "../call.ts";
+import { handOn, pluginCall } from "../call.ts";
 import { command, type Container, hasAddress, linkNames, type Side } from "../machine.ts";
 import { type Cycle, cycleRows, measureCycles } from "../pairs.ts";
 import { prepare } from "../process.ts";
@@ -54,11 +54,13 @@ function bridgeCycle({ machine }: Bench, side: Side, ipMasq: boolean): Cycle {
   mkdirSync(leases, { recursive: true });
   const conf = bridgeConf(leases, ipMasq);
   const call = (verb: string) => prepare(pluginCall(side, "bridge", verb, conf, container), machine.scratch);
+  const del = call("DEL");
   let address = "";
   return {
     add: call("ADD"),
-    del: call("DEL"),
+    del,
     made(answer) {
+      handOn(answer, conf, del);
       address = firstAddress(answer);
       lookAtAttachment(side, container, address);
       if (ipMasq && rulesFor(address) === 0) throw new Error(`${side.name}: nothing masquerades ${address}`);

@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Bench, Benchmark } from "../bench.ts";
-import { pluginCall } from "../call.ts";
+import { handOn, pluginCall } from "../call.ts";
 import type { Container, Side } from "../machine.ts";
 import { cycleRows, type Samples } from "../pairs.ts";
 import { prepare, type Prepared } from "../process.ts";
@@ -20,7 +20,7 @@ function measure(bench: Bench, runs: number, ipMasq: boolean): Record<Side["name
     const attachments = Array.from({ length: bench.quick ? 5 : AT_ONCE }, (_, index) => {
       const container = side.makeContainer(`${ipMasq ? "masq" : "burst"}-${index}`);
       const call = (verb: string) => prepare(pluginCall(side, "bridge", verb, conf, container), machine.scratch);
-      return { container, add: call("ADD"), del: call("DEL") };
+      return { container, conf, add: call("ADD"), del: call("DEL") };
     });
     return { side, attachments };
   });
@@ -31,6 +31,7 @@ function measure(bench: Bench, runs: number, ipMasq: boolean): Record<Side["name
         machine.settle();
         samples[side.name].add.push(allAtOnce(attachments.map(({ add }) => add)));
         lookAtAll(side, attachments);
+        for (const { conf, add, del } of attachments) handOn(add.stdout(), conf, del);
         machine.settle();
         samples[side.name].del.push(allAtOnce(attachments.map(({ del }) => del)));
         for (const { container } of attachments) lookForLeftovers(side, container);

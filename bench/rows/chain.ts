@@ -9,7 +9,7 @@ import type { Bench, Benchmark } from "../bench.ts";
 import { CNI_VERSION, PATH, pluginCall, succeed } from "../call.ts";
 import { command, type Container, type Side } from "../machine.ts";
 import { type Cycle, cycleRows, measureCycles } from "../pairs.ts";
-import { prepare, type Prepared } from "../process.ts";
+import { prepare, type Runnable } from "../process.ts";
 import { bridgeConf, firstAddress, lookAtAttachment, lookForLeftovers } from "./attach.ts";
 
 const portMappings = [{ hostPort: 8080, containerPort: 80, protocol: "tcp" }];
@@ -28,7 +28,7 @@ function pluginsOf(leases: string): Record<string, unknown>[] {
 /** Only the plugins' own time counts. DEL goes backwards, with the result of ADD. */
 function inSequence(bench: Bench, side: Side, container: Container, plugins: Record<string, unknown>[]) {
   let result: unknown;
-  const sequence = (verb: "ADD" | "DEL"): Prepared => {
+  const sequence = (verb: "ADD" | "DEL"): Runnable => {
     let last = "";
     return {
       run() {
@@ -44,9 +44,6 @@ function inSequence(bench: Bench, side: Side, container: Container, plugins: Rec
           if (verb === "ADD") result = JSON.parse(last);
         }
         return { ms, code: 0 };
-      },
-      start: () => {
-        throw new Error("a sequence is not started beside others");
       },
       stdout: () => last,
       stderr: () => "",

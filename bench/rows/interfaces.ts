@@ -1,7 +1,7 @@
 /** One container with an interface that is not on a bridge, and an address from host-local, called as engines do. */
 import { join } from "node:path";
 import type { Bench, Benchmark } from "../bench.ts";
-import { pluginCall } from "../call.ts";
+import { handOn, pluginCall } from "../call.ts";
 import { command, hasAddress, linkNames, type Side } from "../machine.ts";
 import { type Cycle, cycleRows, measureCycles } from "../pairs.ts";
 import { prepare } from "../process.ts";
@@ -43,10 +43,12 @@ function cycleOf({ machine }: Bench, side: Side, { plugin, conf, before }: Case)
   const whole = { name: `bench-${plugin}`, type: plugin, ...conf, ipam };
   const call = (verb: string) => prepare(pluginCall(side, plugin, verb, whole, container), machine.scratch);
   const linksInside = () => side.inContainer(container, linkNames);
+  const del = call("DEL");
   return {
     add: call("ADD"),
-    del: call("DEL"),
+    del,
     made(answer) {
+      handOn(answer, whole, del);
       const address = firstAddress(answer);
       if (side.inContainer(container, () => linkNames().includes("eth0") && hasAddress(address))) return;
       throw new Error(`${side.name}: ADD answered, but ${container.id} has no eth0 with ${address}`);
