@@ -42,6 +42,7 @@ export const ENETUNREACH = 101;
 export const ENOBUFS = 105;
 export const ETIMEDOUT = 110;
 export const ECONNREFUSED = 111;
+export const EHOSTUNREACH = 113;
 export const ESTALE = 116;
 export const EDQUOT = 122;
 
@@ -97,6 +98,7 @@ const known: Record<number, [name: string, text: string]> = {
   [ENOBUFS]: ["ENOBUFS", "no buffer space available"],
   [ETIMEDOUT]: ["ETIMEDOUT", "connection timed out"],
   [ECONNREFUSED]: ["ECONNREFUSED", "connection refused"],
+  [EHOSTUNREACH]: ["EHOSTUNREACH", "no route to host"],
   [ESTALE]: ["ESTALE", "stale file handle"],
   [EDQUOT]: ["EDQUOT", "disk quota exceeded"],
 };

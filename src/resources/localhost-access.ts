@@ -245,7 +245,7 @@ export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
       }).map(({ key }) => key));
   },
   ownTable: () => "ip patchbay_localhost",
-  describe: ({ link }) => `127.0.0.1 of the host over ${link || "a link"}`,
+  describe: ({ link }) => `127.0.0.1 of the host over ${link || "the link that leads to the container, if one does"}`,
 };
 
 export const localhostAccess = resource(localhostAccessKind);

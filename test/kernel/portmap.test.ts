@@ -234,6 +234,51 @@ for (const backend of backends) {
   });
 }
 
+const waysNowhere = {
+  "no route": "ip address flush dev br0",
+  ...Object.fromEntries(
+    ["unreachable", "prohibit", "blackhole", "throw"].map((type) => [
+      `a route of type ${type}`,
+      `ip address flush dev br0; ip route add ${type} 10.20.0.0/16`,
+    ]),
+  ),
+  "a rule that prohibits it": "ip rule add to 10.20.0.0/16 prohibit priority 10",
+};
+
+for (const backend of backends) {
+  test(`${backend}: a host without a way to the container has its ports, and no localhost setting`, async () => {
+    for (const [what, commands] of Object.entries(waysNowhere)) {
+      await using machine = await openHost();
+      await machine.sh(commands);
+      const container = await machine.container(), ports = mapped(tcp(8080));
+      const net = portmap(machine, { backend, cniVersion: "1.1.0" });
+      const before = await machine.sh("sysctl -a 2>/dev/null | grep route_localnet");
+      const { code, stderr } = await net.call("ADD", container, ports);
+      expect([what, code, stderr]).toEqual([what, 0, ""]);
+      expect(await machine.sh("nft list ruleset")).toMatch(/10\.20\.0\.11/);
+      expect(await machine.sh("nft list ruleset")).not.toMatch(/patchbay_localhost/);
+      expect(await machine.sh("sysctl -a 2>/dev/null | grep route_localnet")).toBe(before);
+      for (const ledger of ["as ADD wrote it", "lost"]) {
+        if (ledger === "lost") await machine.sh("rm -rf /run/patchbay");
+        await net.check(container, ports);
+        for (const verb of ["inspect", "repair"]) {
+          const { code, stdout } = await machine.run([PATCHBAY, verb]);
+          expect([what, ledger, verb, code, stdout]).toEqual([
+            what,
+            ledger,
+            verb,
+            0,
+            expect.not.stringMatching(/differs/),
+          ]);
+        }
+      }
+      await net.del(container, ports);
+      await net.del(container, ports);
+      expect(await machine.sh("nft list ruleset")).not.toMatch(/10\.20\.0\.11|patchbay/);
+    }
+  });
+}
+
 test("nftables: a container has a port through the first of its networks that asks for it", async () => {
   await using machine = await openHost();
   const [one, two] = [await machine.container(), await machine.container()];

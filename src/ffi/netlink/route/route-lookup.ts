@@ -1,7 +1,8 @@
 /** The way to an address: `ip route get` (rtnetlink(7)). */
 import { formatAddress } from "../../../net/address.ts";
+import { EACCES, EAGAIN, EHOSTUNREACH, EINVAL, ENETUNREACH } from "../../errno.ts";
 import { attrTable, binary } from "../attrs.ts";
-import type { NetlinkSocket } from "../socket.ts";
+import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { RTA_DST, RTM_GETROUTE } from "../uapi/rtnetlink.ts";
 import { familyOf } from "./address.ts";
 import { getLink } from "./link.ts";
@@ -10,21 +11,27 @@ import { readRoute, ROUTE_HEADER_BYTES } from "./route.ts";
 /** Nothing else is asked with: the kernel refuses what it does not look at. */
 const questionAttrs = attrTable("RTA", { dst: binary(RTA_DST) });
 
-/** The name of the link that packets to the address leave by. Throws where there is no way. */
-export function linkTo(socket: NetlinkSocket, address: Uint8Array): string {
+/** What routes and rules of each type that lead nowhere answer: none, unreachable, prohibit, blackhole, throw. */
+const noWay = [ENETUNREACH, EHOSTUNREACH, EACCES, EINVAL, EAGAIN];
+
+/** The name of the link that packets to the address leave by; undefined where there is no way. */
+export function linkTo(socket: NetlinkSocket, address: Uint8Array): string | undefined {
   let oif = 0;
-  socket.request({
-    what: `RTM_GETROUTE ${formatAddress(address)}`,
-    type: RTM_GETROUTE,
-    table: questionAttrs,
-    fixedBytes: ROUTE_HEADER_BYTES,
-    body: (writer) => {
-      writer.u8(familyOf(address)).u8(address.length * 8);
-      for (let left = ROUTE_HEADER_BYTES - 2; left > 0; left--) writer.u8(0);
-      questionAttrs.encode(writer, { dst: address });
-    },
-  }, ({ payload }) => oif = readRoute(payload).oif);
-  const link = getLink(socket, oif);
-  if (link === undefined) throw new Error(`no link leads to ${formatAddress(address)}`);
-  return link.name;
+  try {
+    socket.request({
+      what: `RTM_GETROUTE ${formatAddress(address)}`,
+      type: RTM_GETROUTE,
+      table: questionAttrs,
+      fixedBytes: ROUTE_HEADER_BYTES,
+      body: (writer) => {
+        writer.u8(familyOf(address)).u8(address.length * 8);
+        for (let left = ROUTE_HEADER_BYTES - 2; left > 0; left--) writer.u8(0);
+        questionAttrs.encode(writer, { dst: address });
+      },
+    }, ({ payload }) => oif = readRoute(payload).oif);
+  } catch (error) {
+    if (isNetlinkError(error, ...noWay)) return undefined;
+    throw error;
+  }
+  return getLink(socket, oif)?.name;
 }

@@ -207,8 +207,10 @@ function accessFromLocalhost(
   const { isSetByOthers, localhostAccess }: typeof import("../../../resources/localhost-access.ts") = require(
     "../../../resources/localhost-access.ts",
   );
-  const link = inside === undefined ? "" : linkTowards(at, inside);
-  const spec = { ...owner, link };
+  const link = inside === undefined ? undefined : linkTowards(at, inside);
+  // Without a way to the container there is no setting that would give 127.0.0.1 one.
+  if (link === undefined && !at.restating) return [];
+  const spec = { ...owner, link: link ?? "" };
   if (at.restating) return [localhostAccess({ ...spec, restated: true })];
   return [localhostAccess({ ...spec, wasSet: isSetByOthers(spec, at.host) || undefined })];
 }
@@ -219,15 +221,15 @@ function isForLocalhost({ hostIp }: PortMapping): boolean {
   return bytes.length === 4 && bytes[0] === 127;
 }
 
-/** The host's link that packets to the container leave by. */
-function linkTowards({ host, restating }: Attachment<PortmapConf>, address: string): string {
+/** The host's link that packets to the container leave by; undefined where the host has no way to it. */
+function linkTowards({ host, restating }: Attachment<PortmapConf>, address: string): string | undefined {
   const { linkTo }: typeof import("../../../ffi/netlink/route/route-lookup.ts") = require(
     "../../../ffi/netlink/route/route-lookup.ts",
   );
   try {
     return linkTo(host.route, parsePrefix(address)!.bytes);
   } catch (error) {
-    if (restating) return "";
+    if (restating) return undefined;
     throw new CniError(INTERNAL, `unable to enable route_localnet: ${(error as Error).message}`, "", {
       cause: error,
     });
