@@ -83,7 +83,10 @@ export interface PluginDefinition<Config extends PluginConfig> {
   check?(at: Attachment<Config>): string[];
   /** CHECK of most plugins makes no sense without the result of ADD. */
   readonly checksWithoutPrevResult?: boolean;
-  /** Throws a CniError of code 50 or 51 when ADD could not work on this host now. */
+  /**
+   * Throws a CniError of code 50 or 51 when ADD could not work on this host now. What ADD gets from the runtime beside
+   * the configuration (capabilities, CNI_ARGS, prevResult) is not there, and must not be missed.
+   */
   status?(conf: Config, host: Host): void;
   /** What GC does besides removing the resources of attachments that are not valid. */
   gc?(conf: Config, isValid: (owner: { containerId: string; ifName?: string }) => boolean, host: Host): void;

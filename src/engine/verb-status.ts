@@ -1,4 +1,7 @@
-/** STATUS (CNI spec 1.1.0, "STATUS: Check plugin status"): could ADD work now? */
+/**
+ * STATUS (CNI spec 1.1.0, "STATUS: Check plugin status"): could ADD work now? Runtimes pass no capability's
+ * arguments to STATUS (`runtimeConfig`), so what only these can say is not asked for.
+ */
 import { passOn } from "./delegate.ts";
 import { type VerbCall, withHost } from "./run.ts";
 

@@ -21,7 +21,7 @@ import { ENOENT, SyscallError } from "../../../ffi/errno.ts";
 import { readTextFile } from "../../../ffi/files.ts";
 import { allocate, type Allocated, countFree, likelyNext } from "../../../ipam/allocator.ts";
 import { blockPrefix, indexIn } from "../../../ipam/layout.ts";
-import { formatRangeSet, planRangeSets, rangeOf, type RangeSet } from "../../../ipam/range.ts";
+import { formatRangeSet, planRangeSets, type RangeConf, rangeOf, type RangeSet } from "../../../ipam/range.ts";
 import { blockAt } from "../../../ipam/blocks.ts";
 import { holdsLease, release, releaseInvalid, unclaim } from "../../../ipam/claims.ts";
 import { inStore, type Lease, leaseOf, type Store, type StoreOptions } from "../../../ipam/store.ts";
@@ -132,7 +132,9 @@ function hintsOf({ prevResult }: At): Uint8Array[] {
   return hints;
 }
 
+/** The ranges may still come by the capability `ipRanges`. */
 function status(conf: HostLocalConf): void {
+  if (conf.ipam !== undefined && writtenSets(conf).length === 0) return;
   const { directory } = storeOf(conf);
   for (const set of rangeSetsOf(conf)) {
     if (countFree(directory, set) > 0) continue;
@@ -146,11 +148,15 @@ function storeOf({ name, ipam }: HostLocalConf): StoreOptions {
   return { directory: `${dataDir}/${name}`, keep: keepAcrossReboot, quarantineSeconds, report: warn };
 }
 
+function rangeSetsOf(conf: HostLocalConf): RangeSet[] {
+  if (conf.ipam === undefined) throw new CniError(INVALID_CONFIG, "IPAM config missing 'ipam' key");
+  return planRangeSets(writtenSets(conf), conf.cniVersion);
+}
+
 /** In the order that numbers them in the names of files: by capability, the one range of old, the list. */
-function rangeSetsOf({ cniVersion, ipam, runtimeConfig }: HostLocalConf): RangeSet[] {
-  if (ipam === undefined) throw new CniError(INVALID_CONFIG, "IPAM config missing 'ipam' key");
-  const single = ipam.subnet ? [[ipam]] : [];
-  return planRangeSets([...runtimeConfig?.ipRanges ?? [], ...single, ...ipam.ranges ?? []], cniVersion);
+function writtenSets({ ipam, runtimeConfig }: HostLocalConf): RangeConf[][] {
+  const single = ipam?.subnet ? [[ipam]] : [];
+  return [...runtimeConfig?.ipRanges ?? [], ...single, ...ipam?.ranges ?? []];
 }
 
 /** Each address once; a prefix length is allowed and says nothing. */

@@ -25,6 +25,13 @@ export interface DeviceChoice {
 }
 
 export function chosenDevice(conf: HostDeviceConf): DeviceChoice {
+  const choice = configuredDevice(conf);
+  if (choice !== undefined) return choice;
+  throw new CniError(INVALID_CONFIG, `specify either "device", "hwaddr", "kernelpath" or "pciBusID"`);
+}
+
+/** Undefined where the configuration names none, and a runtime may still do so, by the capability `deviceID`. */
+export function configuredDevice(conf: HostDeviceConf): DeviceChoice | undefined {
   const deviceId = conf.runtimeConfig?.deviceID ?? "";
   let pciAddress = conf.pciBusID, auxiliary = "";
   if (deviceId !== "") {
@@ -36,7 +43,7 @@ export function chosenDevice(conf: HostDeviceConf): DeviceChoice {
   if (pciAddress !== "") checkSysfsName("pciBusID", pciAddress);
   const { device: name, hwaddr: hardwareAddress, kernelpath: kernelPath } = conf;
   if (name === "" && hardwareAddress === "" && kernelPath === "" && pciAddress === "" && auxiliary === "") {
-    throw new CniError(INVALID_CONFIG, `specify either "device", "hwaddr", "kernelpath" or "pciBusID"`);
+    return undefined;
   }
   return { name, hardwareAddress, kernelPath, pciAddress, auxiliary };
 }

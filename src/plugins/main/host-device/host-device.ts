@@ -10,7 +10,14 @@ import { definePlugin } from "../../../engine/plugin.ts";
 import type { Link } from "../../../ffi/netlink/route/link.ts";
 import { addressing } from "../../../resources/addressing.ts";
 import { asFound, freeIndex, lentLink } from "../../../resources/lent-link.ts";
-import { chosenDevice, type DeviceChoice, findDevice, isForDpdk, missingHardware } from "./device.ts";
+import {
+  chosenDevice,
+  configuredDevice,
+  type DeviceChoice,
+  findDevice,
+  isForDpdk,
+  missingHardware,
+} from "./device.ts";
 import { validateHostDeviceConf } from "./host-device.validate.gen.ts";
 import type { Attachment } from "../../../engine/plugin.ts";
 import type { Interface, Result } from "../../../cni/result.ts";
@@ -21,7 +28,7 @@ export default definePlugin<HostDeviceConf>({
   validate: validateHostDeviceConf,
   add,
   status(conf) {
-    const path = missingHardware(chosenDevice(conf));
+    const choice = configuredDevice(conf), path = choice && missingHardware(choice);
     if (path !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `the host has no device ${path}`);
   },
 });
