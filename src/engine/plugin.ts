@@ -60,6 +60,13 @@ export interface Ipam {
   add(): Result;
 }
 
+/** Addresses, one of which each ADD takes. */
+export interface Pool {
+  ranges: string;
+  free: number;
+  capacity: number;
+}
+
 /** A plugin that works in another one's stead. */
 export interface Delegation {
   type: string;
@@ -88,6 +95,8 @@ export interface PluginDefinition<Config extends PluginConfig> {
    * the configuration (capabilities, CNI_ARGS, prevResult) is not there, and must not be missed.
    */
   status?(conf: Config, host: Host): void;
+  /** How full is what ADD gives out; a full pool is no failure of STATUS. */
+  pools?(conf: Config): Pool[];
   /** What GC does besides removing the resources of attachments that are not valid. */
   gc?(conf: Config, isValid: (owner: { containerId: string; ifName?: string }) => boolean, host: Host): void;
   /** The plugin in this one's stead, for GC and STATUS: they reach it too. IPAM plugins they reach without. */

@@ -64,6 +64,13 @@ export function rangeCapacity(range: Range): number {
   return Math.max(0, count - (isInRange(range, range.gateway) ? 1 : 0));
 }
 
+/** How many addresses the set can hand out. */
+export function capacityOf(set: RangeSet): number {
+  let capacity = 0;
+  for (const range of set) capacity += rangeCapacity(range);
+  return capacity;
+}
+
 /** Every set with its defaults. Throws a CniError of code 7 when a range, a set or their combination is wrong. */
 export function planRangeSets(sets: readonly (readonly RangeConf[])[], cniVersion: string): RangeSet[] {
   if (sets.length === 0) throw invalid("no IP ranges specified");

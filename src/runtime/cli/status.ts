@@ -2,14 +2,22 @@
 import { networkStatus } from "../chain.ts";
 import type { Command } from "./command.ts";
 import { networkOf, runtimeOf, runtimeOptions } from "./network-call.ts";
+import { printPools } from "./pools.ts";
 
 export const statusCommand: Command = {
   summary: "say whether a network can take attachments now",
   operands: "NETWORK [NETNS]",
   operandCount: [1, 2],
   options: runtimeOptions,
+  notes:
+    "Of addresses that host-local leases it tells how many are free. A pool that is full fails ADD, not STATUS.\n",
   run(given) {
-    networkStatus(runtimeOf(given), networkOf(given));
+    const network = networkOf(given);
+    try {
+      networkStatus(runtimeOf(given), network);
+    } finally {
+      printPools(network);
+    }
     return 0;
   },
 };

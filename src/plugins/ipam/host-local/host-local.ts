@@ -15,13 +15,20 @@ import {
   PLUGIN_NOT_AVAILABLE,
 } from "../../../cni/error.ts";
 import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
-import { type Attachment, definePlugin } from "../../../engine/plugin.ts";
+import { type Attachment, definePlugin, type Pool } from "../../../engine/plugin.ts";
 import { warn } from "../../../ffi/warn.ts";
-import { ENOENT, SyscallError } from "../../../ffi/errno.ts";
-import { readTextFile } from "../../../ffi/files.ts";
+import { ENOENT, isErrno, SyscallError } from "../../../ffi/errno.ts";
+import { identify, readTextFile } from "../../../ffi/files.ts";
 import { allocate, type Allocated, countFree, likelyNext } from "../../../ipam/allocator.ts";
 import { blockPrefix, indexIn } from "../../../ipam/layout.ts";
-import { formatRangeSet, planRangeSets, type RangeConf, rangeOf, type RangeSet } from "../../../ipam/range.ts";
+import {
+  capacityOf,
+  formatRangeSet,
+  planRangeSets,
+  type RangeConf,
+  rangeOf,
+  type RangeSet,
+} from "../../../ipam/range.ts";
 import { blockAt } from "../../../ipam/blocks.ts";
 import { holdsLease, release, releaseInvalid, unclaim } from "../../../ipam/claims.ts";
 import { inStore, type Lease, leaseOf, type Store, type StoreOptions } from "../../../ipam/store.ts";
@@ -42,6 +49,7 @@ export default definePlugin<HostLocalConf>({
   check,
   gc: (conf, isValid) => releaseInvalid(storeOf(conf), isValid),
   status,
+  pools,
 });
 
 function add(at: At): Result {
@@ -132,20 +140,45 @@ function hintsOf({ prevResult }: At): Uint8Array[] {
   return hints;
 }
 
-/** The ranges may still come by the capability `ipRanges`. */
+/**
+ * A pool whose addresses are all leased is no reason to refuse: engines take that for a broken node, and evict the
+ * containers that work. ADD says it, and `patchbay status`.
+ */
 function status(conf: HostLocalConf): void {
-  if (conf.ipam !== undefined && writtenSets(conf).length === 0) return;
-  const { directory } = storeOf(conf);
-  for (const set of rangeSetsOf(conf)) {
-    if (countFree(directory, set) > 0) continue;
+  for (const set of configuredSets(conf)) {
+    if (capacityOf(set) > 0) continue;
     const message = `no IP addresses available in range set: ${formatRangeSet(set)}`;
-    throw new CniError(PLUGIN_NOT_AVAILABLE, message, `all are leased by the files in ${directory}`);
+    throw new CniError(PLUGIN_NOT_AVAILABLE, message, "it has none besides its gateway");
   }
+  const { directory } = storeOf(conf);
+  if (canBeDirectory(directory)) return;
+  throw new CniError(PLUGIN_NOT_AVAILABLE, `no leases can be kept in ${directory}`, "it is not a directory");
+}
+
+function canBeDirectory(path: string): boolean {
+  try {
+    return (identify(path).mode & 0o170000) === 0o040000;
+  } catch (error) {
+    return isErrno(error, ENOENT);
+  }
+}
+
+/** By the lease files. */
+function pools(conf: HostLocalConf): Pool[] {
+  const { directory } = storeOf(conf);
+  return configuredSets(conf).map((set) => {
+    return { ranges: formatRangeSet(set), free: countFree(directory, set), capacity: capacityOf(set) };
+  });
 }
 
 function storeOf({ name, ipam }: HostLocalConf): StoreOptions {
   const { dataDir = "/var/lib/cni/networks", keepAcrossReboot = false, quarantineSeconds = 0 } = ipam ?? {};
   return { directory: `${dataDir}/${name}`, keep: keepAcrossReboot, quarantineSeconds, report: warn };
+}
+
+/** None is no mistake where nobody has been asked for the capability `ipRanges` yet. */
+function configuredSets(conf: HostLocalConf): RangeSet[] {
+  return conf.ipam !== undefined && writtenSets(conf).length === 0 ? [] : rangeSetsOf(conf);
 }
 
 function rangeSetsOf(conf: HostLocalConf): RangeSet[] {

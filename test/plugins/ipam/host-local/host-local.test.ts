@@ -209,15 +209,32 @@ test("GC releases the leases of attachments that are not valid", () => {
   expect(made.files()).toEqual({ "10.1.0.3": "c2\r\neth0" });
 });
 
-test("STATUS fails when a set has no address left, and makes nothing", () => {
+test("STATUS succeeds when a set has no address left, which pools tell, and makes nothing", () => {
   using made = leaseDirectory();
   const given = { ipam: { ranges: [[{ subnet: "10.1.0.0/24" }], [{ subnet: "10.2.0.0/30" }]] } };
-  const status = () => plugin.status!(confOf(made, given), undefined as never);
+  const conf = confOf(made, given), pools = () => plugin.pools!(conf).map(({ free, capacity }) => [free, capacity]);
+  const status = (tested = conf) => plugin.status!(tested, undefined as never);
   status();
+  expect(pools()).toEqual([[253, 253], [1, 1]]);
   expect(made.files()).toEqual({});
   add(made, given);
-  expect(status).toThrow(
-    expect.objectContaining({ code: 50, message: "no IP addresses available in range set: 10.2.0.1-10.2.0.2" }),
+  status();
+  expect(pools()).toEqual([[252, 253], [0, 1]]);
+  expect(() => add(made, { ...given, containerId: "c2" })).toThrow(
+    "no IP addresses available in range set: 10.2.0.1-10.2.0.2",
+  );
+});
+
+test("STATUS fails when a set has no address to begin with, and when leases cannot be kept", () => {
+  using made = leaseDirectory();
+  const status = (ipam: Record<string, unknown>) => plugin.status!(confOf(made, { ipam }), undefined as never);
+  expect(() => status({ subnet: "10.1.0.0/24", rangeStart: "10.1.0.1", rangeEnd: "10.1.0.1" })).toThrow(
+    expect.objectContaining({ code: 50, message: "no IP addresses available in range set: 10.1.0.1-10.1.0.1" }),
+  );
+  const dataDir = `${made.path}.file`;
+  writeFileSync(dataDir, "");
+  expect(() => status({ subnet: "10.1.0.0/24", dataDir })).toThrow(
+    expect.objectContaining({ code: 50, message: `no leases can be kept in ${dataDir}/net` }),
   );
 });
 

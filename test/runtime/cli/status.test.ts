@@ -1,0 +1,71 @@
+/** `patchbay status` tells how full the pools are, whatever STATUS answers. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { PATCHBAY } from "../../support/plugins.ts";
+import { type ScriptPlugins, scriptPlugins } from "../../support/script-plugins.ts";
+
+let at: ScriptPlugins;
+beforeEach(() => {
+  at = scriptPlugins();
+  mkdirSync(`${at.directory}/configs`);
+});
+afterEach(() => at[Symbol.dispose]());
+
+function status(plugins: Record<string, unknown>[], changes: Record<string, unknown> = {}) {
+  writeFileSync(`${at.directory}/configs/n.conflist`, at.network(plugins, { name: "n", ...changes }).source);
+  const options = ["--config-dir", `${at.directory}/configs`, "--plugin-path", at.runtime.pluginPath];
+  const { exitCode, stdout, stderr } = Bun.spawnSync([PATCHBAY, "status", "n", ...options]);
+  return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
+}
+
+function hostLocal(...subnets: string[]) {
+  const ranges = subnets.map((subnet) => [{ subnet }]);
+  return { type: "host-local", dataDir: `${at.directory}/leases`, ranges };
+}
+
+function lease(...addresses: string[]): void {
+  mkdirSync(`${at.directory}/leases/n`, { recursive: true });
+  for (const address of addresses) writeFileSync(`${at.directory}/leases/n/${address}`, "c1\r\neth0");
+}
+
+test("a line for each pool; a full one is no failure", () => {
+  at.plugin("one");
+  at.plugin("two");
+  lease("10.1.0.2", "10.2.0.2", "fd00::2");
+  const ipam = hostLocal("10.1.0.0/24", "10.2.0.0/30", "fd00::/64");
+  expect(status([{ type: "one", IPAM: ipam }, { type: "two", ipam: { type: "static" } }])).toEqual({
+    code: 0,
+    stdout: "addresses 10.1.0.1-10.1.0.254: 252 of 253 free\n" +
+      "addresses 10.2.0.1-10.2.0.2: pool full: 0 of 1 free\n" +
+      "addresses fd00::1-fd00::ffff:ffff:ffff:ffff: more than 2^53 free\n",
+    stderr: "",
+  });
+});
+
+test("the same beside an error, and for networks that are older than STATUS", () => {
+  at.plugin("one", { STATUS: { stdout: { cniVersion: "1.1.0", code: 50, msg: "not now" }, exit: 1 } });
+  lease("10.2.0.2");
+  const plugin = { type: "one", ipam: hostLocal("10.2.0.0/30") };
+  const stdout = "addresses 10.2.0.1-10.2.0.2: pool full: 0 of 1 free\n";
+  expect(status([plugin])).toEqual({ code: 1, stdout, stderr: "patchbay status: not now\n" });
+  expect(status([plugin], { cniVersion: "1.0.0" })).toEqual({ code: 0, stdout, stderr: "" });
+});
+
+test("the pools of the plugin that flannel has work for it", () => {
+  at.plugin("flannel");
+  lease("10.9.1.2");
+  const subnetFile = `${at.directory}/subnet.env`, flannel = { type: "flannel", subnetFile, ipam: hostLocal() };
+  expect(status([flannel]).stdout).toBe("");
+  writeFileSync(
+    subnetFile,
+    "FLANNEL_NETWORK=10.9.0.0/16\nFLANNEL_SUBNET=10.9.1.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n",
+  );
+  expect(status([flannel]).stdout).toBe("addresses 10.9.1.1-10.9.1.254: 252 of 253 free\n");
+});
+
+test("what cannot be read tells nothing: ranges by capability, ranges that are wrong", () => {
+  at.plugin("one");
+  for (const ipam of [hostLocal(), hostLocal("nonsense"), null]) {
+    expect(status([{ type: "one", ipam }])).toEqual({ code: 0, stdout: "", stderr: "" });
+  }
+});
