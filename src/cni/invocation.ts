@@ -12,7 +12,7 @@ import {
   IO_FAILURE,
   UNKNOWN_CONTAINER,
 } from "./error.ts";
-import { decodeText, field, isObject, parseDocument } from "./json.ts";
+import { decodeText, field, isObject, type ParsedObject, parseDocument } from "./json.ts";
 
 export type Command = "ADD" | "DEL" | "CHECK" | "GC" | "STATUS" | "VERSION";
 
@@ -29,7 +29,7 @@ export interface Invocation {
   /** The network configuration, JSON text. */
   stdin: string;
   /** The same as it was parsed, where that has been done: keys as written, nothing but the name checked. */
-  document?: Record<string, unknown>;
+  document?: ParsedObject;
   /** CNI_NETNS_OVERRIDE: the container may share the namespace this process works in. */
   allowOwnNetns?: boolean;
 }
@@ -110,7 +110,7 @@ function isCommand(text: string): text is Command {
   return ["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"].includes(text);
 }
 
-function readConfig(readStdin: () => Uint8Array): { text: string; document: Record<string, unknown> } {
+function readConfig(readStdin: () => Uint8Array): { text: string; document: ParsedObject } {
   let bytes: Uint8Array;
   try {
     bytes = readStdin();
@@ -119,7 +119,8 @@ function readConfig(readStdin: () => Uint8Array): { text: string; document: Reco
   }
   const subject = "error unmarshall network config"; // The reference's words, and its spelling.
   const text = decodeText(bytes);
-  const document = parseDocument(text, subject) ?? {};
+  const document = parseDocument(text, subject);
+  if (document === null) throw new CniError(INVALID_CONFIG, "missing network name");
   if (!isObject(document)) throw new CniError(DECODING_FAILURE, `${subject}: it must be an object`);
   const name = field(document, "name") ?? "";
   if (typeof name !== "string") {

@@ -13,6 +13,15 @@ export const DOCUMENT_LIMIT_BYTES = 16 * 1024 * 1024;
 /** No configuration or result nests deeper than a dozen. */
 export const DOCUMENT_LIMIT_DEPTH = 100;
 
+declare const parsed: unique symbol;
+
+/**
+ * What stood in a text. Nothing else is one, so that a plugin sees the same document in process and on stdin: a member
+ * that is `undefined` would be there in the one and not in the other.
+ */
+export type ParsedObject = Record<string, unknown> & { readonly [parsed]: true };
+export type Parsed = ParsedObject | unknown[] | string | number | boolean | null;
+
 const decoder = new TextDecoder();
 
 /** Bad UTF-8 becomes U+FFFD, as Go has it. A byte order mark stays what it is: not JSON. */
@@ -22,12 +31,12 @@ export function decodeText(bytes: Uint8Array): string {
 }
 
 /** Throws a CniError of code 6 whose message starts with `subject`. */
-export function parseDocument(source: Uint8Array | string, subject: string): unknown {
+export function parseDocument(source: Uint8Array | string, subject: string): Parsed {
   if (source.length > DOCUMENT_LIMIT_BYTES) {
     throw failure(subject, `the document is larger than ${DOCUMENT_LIMIT_BYTES} bytes`);
   }
   const text = typeof source === "string" ? source : decodeText(source);
-  let value: unknown;
+  let value: Parsed;
   try {
     value = JSON.parse(text);
   } catch (error) {
@@ -39,6 +48,12 @@ export function parseDocument(source: Uint8Array | string, subject: string): unk
     throw failure(subject, `the document nests deeper than ${DOCUMENT_LIMIT_DEPTH}`);
   }
   return value;
+}
+
+/** An object of ours as it goes to stdin, and as whoever reads it there finds it. */
+export function asWritten(document: Record<string, unknown>): { stdin: string; document: ParsedObject } {
+  const stdin = JSON.stringify(document);
+  return { stdin, document: JSON.parse(stdin) };
 }
 
 function failure(subject: string, reason: string, cause?: unknown): CniError {

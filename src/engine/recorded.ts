@@ -3,7 +3,7 @@
  * the network's configuration is today, and by the runtime's cache, which also has what other plugins made.
  */
 import { CniError, errorText, INVALID_CONFIG } from "../cni/error.ts";
-import { isObject, parseDocument } from "../cni/json.ts";
+import { asWritten, isObject, type ParsedObject, parseDocument } from "../cni/json.ts";
 import { convertResult, parsePrevResult, printResult } from "../cni/result-versions.ts";
 import type { IpConfig, Result } from "../cni/result.ts";
 import { configVersion, CURRENT_VERSION } from "../cni/versions.ts";
@@ -111,9 +111,9 @@ function restatedResources(
   const plugin = loadPlugin(type);
   if (plugin === undefined || plugin.del !== undefined) return [];
   try {
-    const document = checkable(parseDocument(stdin, "cached configuration"));
-    const invocation = { ...owner, command: "CHECK" as const, path, stdin: JSON.stringify(document), document };
-    const conf = plugin.validate(document);
+    const written = checkable(parseDocument(stdin, "cached configuration"));
+    const invocation = { ...owner, command: "CHECK" as const, path, ...written };
+    const conf = plugin.validate(written.document);
     const call = { plugin: type, conf, invocation, prevResult: () => parsePrevResult(conf), host };
     return restate(call, (at) => plugin.add(at)).map(({ kind, spec }) => ({ name: kind.kind, kind, spec }));
   } catch (error) {
@@ -122,13 +122,13 @@ function restatedResources(
 }
 
 /** The same in a version that knows CHECK: IPAM plugins are asked, too. */
-function checkable(document: unknown): Record<string, unknown> {
+function checkable(document: unknown): { stdin: string; document: ParsedObject } {
   if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
   const cniVersion = "1.0.0", version = configVersion(document);
   const result = parsePrevResult({ ...document, cniVersion: version });
-  if (result === undefined) return { ...document, cniVersion };
+  if (result === undefined) return asWritten({ ...document, cniVersion });
   const newest = { family: "1.0", result: { ...result, cniVersion: CURRENT_VERSION } } as const;
-  return { ...document, cniVersion, prevResult: JSON.parse(printResult(convertResult(newest, cniVersion))) };
+  return asWritten({ ...document, cniVersion, prevResult: JSON.parse(printResult(convertResult(newest, cniVersion))) });
 }
 
 /** `pluginPath` is where the plugins are found that verbs are passed on to. */
@@ -151,6 +151,5 @@ function invocationOf({ stdin, ...header }: LedgerAdd["header"], path: string, i
   const cniVersion = "1.0.0";
   const interfaces = [{ name: header.ifName, sandbox: header.netnsPath }];
   const prevResult = { cniVersion, interfaces, ips: ips.map(({ address, gateway }) => ({ address, gateway })) };
-  const document = { ...JSON.parse(stdin), cniVersion, prevResult };
-  return { ...header, command: "CHECK", path, stdin: JSON.stringify(document), document };
+  return { ...header, command: "CHECK", path, ...asWritten({ ...JSON.parse(stdin), cniVersion, prevResult }) };
 }
