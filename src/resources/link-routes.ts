@@ -4,7 +4,7 @@
  */
 import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import { AF_UNSPEC } from "../ffi/netlink/uapi/rtnetlink.ts";
-import { describeRoute, isSameRoute, listRoutes } from "../ffi/netlink/route/route.ts";
+import { describeRoute, eachHop, isSameRoute, listRoutes } from "../ffi/netlink/route/route.ts";
 import { addRouteImage, delRouteImage, readImage } from "../ffi/netlink/route/route-image.ts";
 import type { Host } from "../engine/host.ts";
 
@@ -50,8 +50,8 @@ export const linkRoutes = resource(linkRoutesKind);
 function missingRoutes({ table, routes }: LinkRoutesSpec, host: Host): string[] {
   const present = listRoutes(host.container!.route, AF_UNSPEC, table);
   return routes.filter((image) => {
-    const wanted = readImage(Uint8Array.fromHex(image), table);
-    return !present.some((route) => isSameRoute(wanted, route));
+    const hops = eachHop(readImage(Uint8Array.fromHex(image), table));
+    return !hops.every((wanted) => present.some((route) => isSameRoute(wanted, route)));
   });
 }
 

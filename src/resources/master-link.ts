@@ -77,8 +77,8 @@ export function requireHostFor(
 function defaultRouteLink(socket: NetlinkSocket): Link | undefined {
   const { listRoutes }: typeof import("../ffi/netlink/route/route.ts") = require("../ffi/netlink/route/route.ts");
   for (const family of [AF_INET, AF_INET6]) {
-    for (const { dst, oif, firstHop = oif } of listRoutes(socket, family)) {
-      const link = dst.bits === 0 && firstHop !== 0 ? getLink(socket, firstHop) : undefined;
+    for (const { dst, oif } of listRoutes(socket, family)) {
+      const link = dst.bits === 0 && oif !== 0 ? getLink(socket, oif) : undefined;
       // Version 6 has the loopback in routes that lead nowhere.
       if (link !== undefined && (link.flags & IFF_LOOPBACK) === 0) return link;
     }

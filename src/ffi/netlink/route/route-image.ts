@@ -20,7 +20,16 @@ import {
   RTNH_F_ONLINK,
   RTPROT_BOOT,
 } from "../uapi/rtnetlink.ts";
-import { eachRoute, type KernelRoute, readRoute, ROUTE_HEADER_BYTES, routeBody, routeName } from "./route.ts";
+import {
+  eachHop,
+  eachRoute,
+  type Hop,
+  type KernelRoute,
+  readRoute,
+  ROUTE_HEADER_BYTES,
+  routeBody,
+  routeName,
+} from "./route.ts";
 
 export interface RouteImage {
   route: KernelRoute & { table: number };
@@ -34,22 +43,26 @@ export interface RouteImage {
 export function listRouteImages(socket: NetlinkSocket): RouteImage[] {
   let images: RouteImage[] = [];
   eachRoute(socket, AF_UNSPEC, RT_TABLE_UNSPEC, (body) => {
-    const { table } = readRoute(body);
+    const { table, hops = [] } = readRoute(body);
     const add = (bytes: Uint8Array) => images.push({ route: readImage(bytes, table), protocol: body[5]!, bytes });
-    const hops = body[0] === AF_INET6 ? hopsOf(body) : [];
-    for (const hop of hops) add(copyOf(body, hop));
-    if (hops.length === 0) add(copyOf(body));
+    if (body[0] !== AF_INET6 || hops.length === 0) add(copyOf(body));
+    else for (const hop of hops) add(copyOf(body, hop));
   }, () => void (images = []));
   return images;
 }
 
-/** Those of one table that lead out of one link; first those without a gateway, by which the others reach theirs. */
+/**
+ * Those of one table that lead out of one link and no other; first those without a gateway, by which the others reach
+ * theirs.
+ */
 export function routesOfLink(images: readonly RouteImage[], linkIndex: number, table: number): RouteImage[] {
   const direct: RouteImage[] = [], indirect: RouteImage[] = [];
   for (const image of images) {
     const { route, bytes } = image;
-    if (route.oif !== linkIndex || route.table !== table || bytes[7] !== RTN_UNICAST) continue;
-    (route.gateway === undefined ? direct : indirect).push(image);
+    if (route.table !== table || bytes[7] !== RTN_UNICAST) continue;
+    const hops = eachHop(route);
+    if (!hops.every(({ oif }) => oif === linkIndex)) continue;
+    (hops.every(({ gateway }) => gateway === undefined) ? direct : indirect).push(image);
   }
   return [...direct, ...indirect];
 }
@@ -99,26 +112,13 @@ function send(
   }
 }
 
-interface Hop {
-  flags: number;
-  linkIndex: number;
-  attributes: Uint8Array;
-}
-
-function hopsOf(body: Uint8Array): Hop[] {
-  const hops: Hop[] = [];
-  eachAttribute(body.subarray(ROUTE_HEADER_BYTES), (type, payload) => {
-    if (type !== RTA_MULTIPATH) return;
-    const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
-    // struct rtnexthop: length u16, flags u8, hops u8, index s32
-    for (let at = 0; at + 8 <= payload.length;) {
-      const length = view.getUint16(at, true);
-      if (length < 8) break;
-      const attributes = payload.subarray(at + 8, at + length);
-      hops.push({ flags: payload[at + 2]!, linkIndex: view.getInt32(at + 4, true), attributes });
-      at += (length + 3) & ~3;
-    }
-  });
+/** Next hops that may be written: the kernel refuses those that it called dead itself (struct rtnexthop). */
+function withoutState(payload: Uint8Array): Uint8Array {
+  const hops = payload.slice(), view = new DataView(hops.buffer);
+  for (let at = 0; at + 8 <= hops.length;) {
+    hops[at + 2]! &= RTNH_F_ONLINK;
+    at += (Math.max(view.getUint16(at, true), 8) + 3) & ~3;
+  }
   return hops;
 }
 
@@ -131,12 +131,12 @@ function copyOf(body: Uint8Array, hop?: Hop): Uint8Array {
   writer.raw(body.subarray(0, 4)).u8(RT_TABLE_UNSPEC).raw(body.subarray(5, 8)).u32(flags);
   const copy = (type: number, payload: Uint8Array) => void writer.attribute(type, () => writer.raw(payload));
   eachAttribute(body.subarray(ROUTE_HEADER_BYTES), (type, payload) => {
-    if (type === RTA_TABLE || type === RTA_CACHEINFO || (hop !== undefined && type === RTA_MULTIPATH)) return;
-    copy(type, payload);
-  });
-  if (hop !== undefined) {
-    writer.attribute(RTA_OIF, () => writer.u32(hop.linkIndex));
+    if (type === RTA_TABLE || type === RTA_CACHEINFO) return;
+    if (type !== RTA_MULTIPATH) return copy(type, payload);
+    if (hop === undefined) return copy(type, withoutState(payload));
+    // In the order of a route that has but this hop, whose image this becomes when the others go.
     eachAttribute(hop.attributes, copy);
-  }
+    writer.attribute(RTA_OIF, () => writer.u32(hop.oif));
+  });
   return writer.bytes.slice(0, writer.length);
 }

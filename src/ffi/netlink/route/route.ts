@@ -39,15 +39,38 @@ const routeAttrs = attrTable("RTA", {
   priority: u32(RTA_PRIORITY),
   oif: u32(RTA_OIF),
   metrics: nest(RTA_METRICS, metricAttrs),
-  /** struct rtnexthop: length u16, flags u8, hops u8, index s32, then its attributes; and so on. */
-  firstHop: custom<number>(RTA_MULTIPATH, {
-    write: () => {},
-    read: (hops) => new DataView(hops.buffer, hops.byteOffset).getInt32(4, true),
-  }),
+  hops: custom<Hop[]>(RTA_MULTIPATH, { write: () => {}, read: readHops }),
 });
+
+const hopAttrs = attrTable("RTA", { gateway: binary(RTA_GATEWAY) });
+
+/** One of several next hops of a route. */
+export interface Hop {
+  oif: number;
+  gateway?: Uint8Array;
+  flags: number;
+  /** Of the route, as the kernel told them for this hop. */
+  attributes: Uint8Array;
+}
+
+/** struct rtnexthop: length u16, flags u8, hops u8, index s32, then its attributes; and so on. */
+function readHops(payload: Uint8Array): Hop[] {
+  const hops: Hop[] = [];
+  const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
+  for (let at = 0; at + HOP_HEADER_BYTES <= payload.length;) {
+    const length = view.getUint16(at, true);
+    if (length < HOP_HEADER_BYTES) break;
+    const attributes = payload.subarray(at + HOP_HEADER_BYTES, at + length);
+    const { gateway } = hopAttrs.decode(attributes);
+    hops.push({ oif: view.getInt32(at + 4, true), gateway, flags: payload[at + 2]!, attributes });
+    at += (length + 3) & ~3;
+  }
+  return hops;
+}
 
 /** struct rtmsg: family, dst length, src length, tos, table, protocol, scope, type (u8 each), flags u32. */
 export const ROUTE_HEADER_BYTES = 12;
+const HOP_HEADER_BYTES = 8;
 
 function writeHeader(
   writer: Writer,
@@ -60,10 +83,10 @@ function writeHeader(
 
 export interface KernelRoute {
   dst: Prefix;
-  /** 0 where the kernel tells of several next hops. */
+  /** 0 where there are `hops`. */
   oif: number;
-  /** The link of the first of several. */
-  firstHop?: number;
+  /** Where the kernel tells of several. It makes one route of several to one destination in version 6. */
+  hops?: Hop[];
   gateway?: Uint8Array;
   priority?: number;
   table?: number;
@@ -129,7 +152,7 @@ export function readRoute(body: Uint8Array): KernelRoute & { table: number } {
   return {
     dst: { bytes: values.dst ?? new Uint8Array(body[0] === AF_INET ? 4 : 16), bits: body[1]! },
     oif: values.oif ?? 0,
-    firstHop: values.firstHop,
+    hops: values.hops,
     gateway: values.gateway,
     priority: values.priority,
     table: values.table ?? body[4]!,
@@ -166,13 +189,21 @@ export function eachRoute(
   );
 }
 
-/** `ip route show table …` for one family. */
+/** A route with several next hops as that many routes, as they are when each is made by itself. */
+export function eachHop<Route extends KernelRoute>(route: Route): Route[] {
+  if (route.hops === undefined) return [route];
+  const routes: Route[] = [];
+  for (const { oif, gateway } of route.hops) routes.push({ ...route, hops: undefined, oif, gateway });
+  return routes;
+}
+
+/** `ip route show table …` for one family, next hop by next hop. */
 export function listRoutes(socket: NetlinkSocket, family: number, table = RT_TABLE_MAIN): KernelRoute[] {
   let routes: KernelRoute[] = [];
   eachRoute(socket, family, table, (body) => {
     const route = readRoute(body);
     // Kernels before strict checking send every table.
-    if (table === RT_TABLE_UNSPEC || route.table === table) routes.push(route);
+    if (table === RT_TABLE_UNSPEC || route.table === table) routes.push(...eachHop(route));
   }, () => void (routes = []));
   return routes;
 }
@@ -183,8 +214,11 @@ export function hasHostBits(prefix: Prefix): boolean {
 }
 
 /** As a person writes it. */
-export function describeRoute({ dst, gateway, priority, table }: KernelRoute): string {
-  const via = gateway === undefined ? "" : ` via ${formatAddress(gateway)}`;
+export function describeRoute({ dst, priority, table, ...route }: KernelRoute): string {
+  let via = "";
+  for (const { gateway } of route.hops ?? [route]) {
+    via += gateway === undefined ? "" : ` via ${formatAddress(gateway)}`;
+  }
   return `${formatPrefix(dst)}${via}${priority ? ` metric ${priority}` : ""}${table ? ` table ${table}` : ""}`;
 }
 

@@ -82,7 +82,8 @@ function ownTables(at: Attachment<SbrConf>): Resource<unknown>[] {
   const rules = listRules(route, AF_UNSPEC), everything = listRouteImages(route);
   const used = tablesInUse(route, rules, everything);
   const places = rulePlaces(rules);
-  const inMain = routesOfLink(everything, index, RT_TABLE_MAIN);
+  // One of version 4 with several next hops stays: it is not divided among the addresses.
+  const inMain = routesOfLink(everything, index, RT_TABLE_MAIN).filter(({ route }) => route.hops === undefined);
   const { withdrawn, hints } = mainTable(addresses, inMain, index, conf.addSourceHints);
 
   const resources: Resource<unknown>[] = [];
