@@ -11,6 +11,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CniError } from "../../src/cni/error.ts";
 import { foldKey } from "../../src/cni/json.ts";
+import plugin from "../../src/plugins/ipam/static/static.ts";
 import { type StaticConf, staticConf } from "../../src/plugins/ipam/static/static.schema.ts";
 import { validateStaticConf } from "../../src/plugins/ipam/static/static.validate.gen.ts";
 import { documents } from "../compile/schema-documents.ts";
@@ -82,3 +83,40 @@ test.skipIf(!existsSync(join(GO_PLUGINS, "static")))("ours and Go's static take 
   );
   expect(Math.min(accepted, refused)).toBeGreaterThan(20);
 }, 60_000);
+
+const withGoFields: Json[] = [
+  { address: "10.1.0.2/24", gateway: "10.1.0.1", Address: { IP: "10.1.0.9", Mask: "////AA==" }, Version: "4" },
+  { Address: { IP: "10.1.0.9", Mask: "////AA==" }, address: "10.1.0.2/24" },
+  { Address: { IP: "", Mask: null }, address: "10.1.0.2/24", Version: "" },
+  { address: "10.1.0.2/24", Address: {} },
+  { address: "10.1.0.2/24", Address: null },
+  { Address: { ip: "10.1.0.2", MASK: "//8AAA==" } },
+  { Address: { IP: "10.1.0.2", Mask: "AAAAAAAAAAAAAAAA////AA==" } },
+  { Address: { IP: "fd01::2", Mask: "//////////8AAAAAAAAAAA==" }, Version: "6" },
+  { Address: { IP: "", Mask: "////AA==" } },
+  { address: "10.1.0.2/24", Address: { IP: 5 } },
+  { address: "10.1.0.2/24", Address: { IP: "nonsense", Mask: "////AA==" } },
+  { address: "10.1.0.2/24", Address: { IP: "10.1.0.2", Mask: "zz" } },
+  { address: "10.1.0.2/24", Address: [] },
+  { ADDRESS: { IP: "10.1.0.2", Mask: "////AA==" } },
+  { ADDRESS: "10.1.0.2/24", version: "4" },
+];
+
+test.skipIf(!existsSync(join(GO_PLUGINS, "static")))(
+  "the fields that Go's static has of its own are read alike",
+  () => {
+    for (const address of withGoFields) {
+      const configuration = { cniVersion: "1.0.0", name: "net", IPAM: { type: "static", Addresses: [address] } };
+      let ours: StaticConf | undefined;
+      try {
+        ours = plugin.validate(configuration);
+      } catch (error) {
+        expect(error).toBeInstanceOf(CniError);
+      }
+      expect([address, ours?.ipam?.addresses]).toEqual([
+        address,
+        goResult(JSON.stringify(configuration))?.ips as undefined,
+      ]);
+    }
+  },
+);

@@ -6,6 +6,7 @@ import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import type { IpConfig, Result } from "../../../cni/result.ts";
 import { type Attachment, definePlugin } from "../../../engine/plugin.ts";
 import { canonicalAddress, canonicalPrefix, contains, parseAddress, parsePrefix } from "../../../net/address.ts";
+import { withAddressTexts } from "./go-address.ts";
 import type { StaticConf } from "./static.schema.ts";
 import { validateStaticConf } from "./static.validate.gen.ts";
 
@@ -14,7 +15,7 @@ type At = Attachment<StaticConf>;
 export default definePlugin<StaticConf>({
   name: "static",
   keepsNothing: true,
-  validate: validateStaticConf,
+  validate: (document) => validateStaticConf(withAddressTexts(document)),
   add,
   check,
 });
