@@ -1,8 +1,10 @@
 /**
  * The bridge of a network, shared by its containers: ensured by ADD, left by DEL.
  *
- * It gets a MAC address of its own when it is made. Otherwise it would take the lowest among its ports, change it as
- * containers come and go, and cut off everybody who remembers the old one.
+ * It keeps the MAC address that it is made with. Otherwise it would take the lowest among its ports, change it as
+ * containers come and go, and cut off everybody who remembers the old one. It is told to keep it once it is up: a bridge
+ * made with an address has no carrier before a port forwards, and without carrier the kernel gives it no link-local
+ * address.
  */
 import { resource, type ResourceKind, undoAfter } from "../engine/resource.ts";
 import { EEXIST } from "../ffi/errno.ts";
@@ -24,10 +26,11 @@ import { parseMac } from "../net/mac.ts";
 import type { Host } from "../engine/host.ts";
 import { undoUnlessRefused } from "./undo-unless-refused.ts";
 
+/** The kernel's. */
+const DEFAULT_PRIORITY = 0x8000;
+
 export interface BridgeSpec {
   name: string;
-  /** For a bridge that is made now; an existing one keeps its own. */
-  mac: string;
   mtu?: number;
   vlanFiltering: boolean;
   promiscuous: boolean;
@@ -45,7 +48,6 @@ function make(spec: BridgeSpec, host: Host): boolean {
     addLink(host.route, {
       ifName: spec.name,
       kind: bridgeLink(spec.vlanFiltering ? { vlanFiltering: 1 } : {}),
-      address: parseMac(spec.mac),
       mtu: spec.mtu,
     });
     return true;
@@ -57,7 +59,7 @@ function make(spec: BridgeSpec, host: Host): boolean {
   }
 }
 
-function prepare(link: Link | undefined, spec: BridgeSpec, host: Host): Link {
+function prepare(link: Link | undefined, created: boolean, spec: BridgeSpec, host: Host): Link {
   if (link === undefined) throw new CniError(INTERNAL, `bridge "${spec.name}" vanished while it was being made`);
   if (link.kind !== "bridge") {
     throw new CniError(
@@ -76,7 +78,16 @@ function prepare(link: Link | undefined, spec: BridgeSpec, host: Host): Link {
   tryWriteSysctl(`net/ipv6/conf/${spec.name}/accept_ra`, "0");
   const promiscuous = spec.promiscuous && link.promiscuity === 0 ? true : undefined;
   if (!link.up || promiscuous) setLink(host.route, link, { up: true, promiscuous });
+  if (created) setLink(host.route, link, ownAddress(link));
   return link;
+}
+
+/**
+ * With the address, the bridge is told the priority that it has: it looks for ports that forward, finds none, and has no
+ * carrier until one does, as if it had joined. Without that its state would be UNKNOWN for good.
+ */
+function ownAddress({ mac }: Link) {
+  return { address: parseMac(mac), kind: bridgeLink({ priority: DEFAULT_PRIORITY }) };
 }
 
 /** Unless another link is its port, or somebody else's ADD may be about to use it. */
@@ -96,7 +107,7 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
     const existing = getLink(host.route, spec.name);
     const created = existing === undefined && make(spec, host);
     try {
-      const { index, mac } = prepare(existing ?? getLink(host.route, spec.name), spec, host);
+      const { index, mac } = prepare(existing ?? getLink(host.route, spec.name), created, spec, host);
       return { index, mac, created };
     } catch (error) {
       if (created) undoAfter(error, () => removeUnused(spec, host));
@@ -106,7 +117,6 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
   undo(spec, { created }, host) {
     if (created) removeUnused(spec, host);
   },
-  /** Made again, it has the MAC that this ADD chose in case there was none. */
   repair: (spec, host) => void bridgeKind.apply(spec, host),
   remove: () => {},
   verify({ name, promiscuous, vlanFiltering }, host) {

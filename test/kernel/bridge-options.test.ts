@@ -269,3 +269,27 @@ test.each(refused)("refused before anything is made: $name", async ({ conf, says
   expect(answer.json.msg).toContain(says);
   expect((await snapshot(machine)).lines).toEqual(before.lines);
 });
+
+test("a bridge whose only port is down has the link-local address of the MAC address that it keeps", async () => {
+  await using machine = await openMachine();
+  const net = network(machine, { type: "bridge", bridge: "br0", disableContainerInterface: true });
+  const look = async () => {
+    const [link] = JSON.parse(await machine.sh("ip -j addr show dev br0"));
+    // deno-lint-ignore no-explicit-any
+    const local = link.addr_info.filter(({ family }: any) => family === "inet6").map(({ local }: any) => local);
+    return { mac: link.address as string, local };
+  };
+  const { interfaces } = await net.add(await machine.container());
+  const { mac, local } = await look();
+  expect(mac).toBe(interfaces[0].mac);
+  const [first, ...rest] = Buffer.from(mac.replaceAll(":", ""), "hex");
+  const groups = Buffer.from([first! ^ 2, rest[0]!, rest[1]!, 0xff, 0xfe, ...rest.slice(2)]).toString("hex");
+  expect(local).toEqual([new URL(`http://[fe80::${groups.match(/..../g)!.join(":")}]`).hostname.slice(1, -1)]);
+  // A bridge without an address of its own takes the lowest of its ports.
+  await net.add(await machine.container());
+  await machine.sh("ip link add low address 02:00:00:00:00:01 type veth peer name other; ip link set low master br0");
+  expect(await look()).toEqual({ mac, local });
+  const up = network(machine, { type: "bridge", bridge: "br0", ipam: v4 });
+  await up.add(await machine.container());
+  expect(await machine.sh("until ip link show br0 | grep 'state UP'; do :; done")).toContain("state UP");
+});

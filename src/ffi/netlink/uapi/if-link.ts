@@ -48,6 +48,7 @@ export const IPVLAN_MODE_L3S = 2;
 
 export const IFLA_VLAN_ID = 1;
 
+export const IFLA_BR_PRIORITY = 6;
 export const IFLA_BR_VLAN_FILTERING = 7;
 
 // IFLA_INFO_DATA of a tun or tap

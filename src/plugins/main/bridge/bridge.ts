@@ -55,7 +55,6 @@ function add(at: Attachment<BridgeConf>): Result {
 
   const onHost = at.apply(bridge({
     name: conf.bridge,
-    mac: at.choose(randomMac, () => undefined),
     mtu: conf.mtu > 0 ? conf.mtu : undefined,
     vlanFiltering: vlans !== undefined,
     promiscuous: conf.promiscMode,

@@ -1,6 +1,7 @@
 /** bridge: a link that joins others (linux/if_link.h IFLA_BR_*), and what it knows of each port (IFLA_BRPORT_*). */
-import { attrTable, u8 } from "../../attrs.ts";
+import { attrTable, u16, u8 } from "../../attrs.ts";
 import {
+  IFLA_BR_PRIORITY,
   IFLA_BR_VLAN_FILTERING,
   IFLA_BRPORT_ISOLATED,
   IFLA_BRPORT_MODE,
@@ -8,6 +9,7 @@ import {
 } from "../../uapi/if-link.ts";
 
 export const bridgeData = attrTable("IFLA_INFO_DATA(bridge)", {
+  priority: u16(IFLA_BR_PRIORITY),
   vlanFiltering: u8(IFLA_BR_VLAN_FILTERING),
 });
 
