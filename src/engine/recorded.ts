@@ -128,7 +128,11 @@ function checkable(document: unknown): { stdin: string; document: ParsedObject }
   const result = parsePrevResult({ ...document, cniVersion: version });
   if (result === undefined) return asWritten({ ...document, cniVersion });
   const newest = { family: "1.0", result: { ...result, cniVersion: CURRENT_VERSION } } as const;
-  return asWritten({ ...document, cniVersion, prevResult: JSON.parse(printResult(convertResult(newest, cniVersion))) });
+  return asWritten({
+    ...document,
+    cniVersion,
+    prevResult: JSON.parse(printResult(convertResult(newest, cniVersion))),
+  });
 }
 
 /** `pluginPath` is where the plugins are found that verbs are passed on to. */

@@ -85,8 +85,21 @@ function removeAttachment(
       else warn(`DEL goes by the ledger alone: ${errorText(error)}`);
     }
   }
-  removeAll(inOneOrder(restated, recorded), failures);
+  removeBoth(recorded, restated, failures);
   return failures;
+}
+
+/**
+ * What the ledger tells of goes first: it knows best how. Where that fails, the restated list waits for the next DEL.
+ * Leases that come first in their list are given back last: when nothing of either has their addresses any more.
+ */
+function removeBoth(recorded: Thing[], restated: Thing[], failures: unknown[]): void {
+  const isLease = (thing: Thing, index: number) => index === 0 && thing.kind.kind === "ipam";
+  const others = (things: Thing[]) => things.filter((thing, index) => !isLease(thing, index));
+  const before = failures.length;
+  removeAll(others(recorded), failures);
+  if (failures.length === before) removeAll(others(restated), failures);
+  removeAll([...restated.filter(isLease), ...recorded.filter(isLease)], failures);
 }
 
 /** Of plugins that keep a record of their own. */
@@ -102,15 +115,6 @@ function removeByPlugin({ plugin, invocation, document }: VerbCall, del: Del, ho
     return { cniVersion: conf.cniVersion };
   }, { removing: true });
   return failures;
-}
-
-/** A lease that comes first, is given back last: when nothing of either list has its address any more. */
-function inOneOrder(...lists: Thing[][]): Thing[] {
-  const isLease = (thing: Thing, index: number) => index === 0 && thing.kind.kind === "ipam";
-  return [
-    ...lists.flatMap((list) => list.filter(isLease)),
-    ...lists.flatMap((list) => list.filter((thing, index) => !isLease(thing, index))),
-  ];
 }
 
 /**
