@@ -49,6 +49,7 @@ function refusal(error: Definition["error"], fallback: string): string {
 
 const formats: Record<string, string | undefined> = {
   "cidr": "prefix",
+  "subnet": "subnet",
   "ip": "address",
   "ip-or-cidr": "addressOrPrefix",
 };

@@ -6,7 +6,7 @@
  * people who write configurations: what stands in `meta` (`pattern`, `minLength`, `required`, …) binds only those.
  */
 import { z } from "zod";
-import { canonicalAddress, canonicalPrefix } from "../net/address.ts";
+import { canonicalAddress, canonicalPrefix, isMappedPrefix } from "../net/address.ts";
 
 type Issue = { input?: unknown };
 
@@ -16,6 +16,14 @@ export const cidrOr = (message: (text: unknown) => string) =>
     .refine((text) => canonicalPrefix(text) !== undefined, { error: (issue: Issue) => message(issue.input) })
     .overwrite((text) => canonicalPrefix(text)!)
     .meta({ format: "cidr", examples: ["10.244.0.5/24", "fd00::5/64"] });
+
+/** One that is written in the form of the other family is decoded, for DEL to be possible, and refused by ADD. */
+const subnet = z.string()
+  .refine((text) => canonicalPrefix(text) !== undefined, {
+    error: (issue: Issue) => `invalid CIDR address: ${issue.input}`,
+  })
+  .overwrite((text) => isMappedPrefix(text) ? text : canonicalPrefix(text)!)
+  .meta({ format: "subnet", examples: ["10.244.0.0/24", "fd00::/64"] });
 
 export const cidr = cidrOr((text) => `invalid CIDR address: ${text}`);
 
@@ -71,7 +79,7 @@ export const route = z.object({
 });
 
 export const addressRange = z.object({
-  subnet: cidr.optional().describe("The subnet the range belongs to."),
+  subnet: subnet.optional().describe("The subnet the range belongs to."),
   rangeStart: address.optional().describe("The first address to hand out."),
   rangeEnd: address.optional().describe("The last address to hand out."),
   gateway: address.optional().describe("The gateway's address, which is never handed out."),

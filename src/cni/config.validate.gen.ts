@@ -1,5 +1,5 @@
 // Generated from config.schema.ts by compile/validators.ts; change those.
-import { address, anything, boolean, foldKey, inside, integer, list, map, missing, object, prefix, string } from "./decode.ts";
+import { address, anything, boolean, foldKey, inside, integer, list, map, missing, object, prefix, string, subnet } from "./decode.ts";
 
 export type AddressRangeShape = {
   "subnet"?: string;
@@ -16,7 +16,7 @@ export function addressRange(document: unknown, at: string): AddressRangeShape {
     if (value === null) continue;
     switch (foldKey(key)) {
       case "subnet":
-        out.subnet = prefix(value, inside(at, "subnet"), (got) => `invalid CIDR address: ${got}`);
+        out.subnet = subnet(value, inside(at, "subnet"), (got) => `invalid CIDR address: ${got}`);
         break;
       case "rangestart":
         out.rangeStart = address(value, inside(at, "rangeStart"), (got) => `invalid IP address: ${got}`);

@@ -4,7 +4,7 @@
  * because loading it costs more than a whole attachment. Loops stand where `map` and the like could: the engine
  * compiles those from source in every process that uses them, for as much time as all the rest takes.
  */
-import { canonicalAddress, canonicalPrefix } from "../net/address.ts";
+import { canonicalAddress, canonicalPrefix, isMappedPrefix } from "../net/address.ts";
 import { CniError, INVALID_CONFIG, UNSUPPORTED_FIELD } from "./error.ts";
 import { isObject } from "./json.ts";
 
@@ -90,6 +90,12 @@ export function prefix(value: unknown, at: string, refusal: (value: string) => s
   const canonical = canonicalPrefix(text);
   if (canonical === undefined) throw invalid(at, refusal(text));
   return canonical;
+}
+
+/** A prefix that still says in which family's form it was written. */
+export function subnet(value: unknown, at: string, refusal: (value: string) => string): string {
+  const canonical = prefix(value, at, refusal);
+  return isMappedPrefix(value as string) ? value as string : canonical;
 }
 
 /** undefined for the empty text, which means that there is none. */

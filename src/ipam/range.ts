@@ -11,6 +11,7 @@ import {
   contains,
   formatAddress,
   formatPrefix,
+  isMappedPrefix,
   lastOf,
   networkOf,
   nextAddress,
@@ -119,6 +120,8 @@ function planRange(conf: RangeConf): Range {
   if (!conf.subnet) throw invalid("IP <nil> not v4 nor v6");
   const subnet = parsePrefix(conf.subnet);
   if (subnet === undefined) throw invalid(`invalid CIDR address: ${conf.subnet}`);
+  // 10.0.0.0/24 as ::ffff:10.0.0.0/120: of a mask of version 6 the reference does not take an address of version 4.
+  if (isMappedPrefix(conf.subnet)) throw invalid("IPNet IP and Mask version mismatch");
   const text = formatPrefix(subnet);
   const network = networkOf(subnet);
   if (subnet.bits > network.length * 8 - 2) throw invalid(`Network ${text} too small to allocate from`);

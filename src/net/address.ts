@@ -143,6 +143,11 @@ export function canonicalPrefix(text: string): string | undefined {
   return prefix && formatPrefix(prefix);
 }
 
+/** Of version 4, written as if it were of version 6: ::ffff:10.0.0.0/120. */
+export function isMappedPrefix(text: string): boolean {
+  return text.includes(":") && parsePrefix(text)?.bytes.length === 4;
+}
+
 /** The address with its host bits cleared. */
 export function networkOf(prefix: Prefix): Uint8Array {
   const bytes = new Uint8Array(prefix.bytes);

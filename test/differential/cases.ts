@@ -400,6 +400,17 @@ const hostLocals: Case[] = [
   hostLocal("an empty set", { ranges: [[]] }, { steps: ["ADD c1"] }),
   hostLocal("no subnet in a range", { ranges: [[{ rangeStart: "10.1.0.1" }]] }, { steps: ["ADD c1"] }),
   hostLocal("host bits in the subnet", { subnet: "10.1.0.7/24" }, { steps: ["ADD c1"] }),
+  hostLocal("a subnet of version 4 in the form of version 6", { subnet: "::ffff:10.0.0.0/120" }, {
+    steps: ["ADD c1"],
+  }),
+  hostLocal("ends, gateway and routes of version 4 in the form of version 6", {
+    ranges: [[range("10.1.0.0/24", {
+      rangeStart: "::ffff:10.1.0.9",
+      rangeEnd: "::ffff:a01:13",
+      gateway: "::ffff:10.1.0.3",
+    })]],
+    routes: [{ dst: "::ffff:10.9.0.0/104", gw: "::ffff:10.1.0.1" }, { dst: "::ffff:10.9.0.0/90" }],
+  }),
   hostLocal("a subnet too small", { subnet: "10.1.0.0/31" }, { steps: ["ADD c1"] }),
   hostLocal("an IPv6 subnet too small", { subnet: "fd01::/127" }, { steps: ["ADD c1"] }),
   hostLocal("rangeStart outside the subnet", { subnet: "10.1.0.0/24", rangeStart: "10.2.0.5" }, {

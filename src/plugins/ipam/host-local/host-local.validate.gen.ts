@@ -1,5 +1,5 @@
 // Generated from host-local.schema.ts by compile/validators.ts; change those.
-import { address, addressOrPrefix, boolean, decoding, foldKey, inside, integer, list, missing, object, prefix, string } from "../../../cni/decode.ts";
+import { address, addressOrPrefix, boolean, decoding, foldKey, inside, integer, list, missing, object, string, subnet } from "../../../cni/decode.ts";
 import { type AddressRangeShape, type IpamPluginKeysShape, type RouteShape, addressRange, ipamPluginKeys, route } from "../../../cni/config.validate.gen.ts";
 import type { HostLocalConf } from "./host-local.schema.ts";
 
@@ -35,7 +35,7 @@ function hostLocalConfIpam(document: unknown, at: string): HostLocalConfIpamShap
         out.ranges = list(value, inside(at, "ranges"), (value, at) => list(value, at, addressRange));
         break;
       case "subnet":
-        out.subnet = prefix(value, inside(at, "subnet"), (got) => `invalid CIDR address: ${got}`);
+        out.subnet = subnet(value, inside(at, "subnet"), (got) => `invalid CIDR address: ${got}`);
         break;
       case "rangestart":
         out.rangeStart = address(value, inside(at, "rangeStart"), (got) => `invalid IP address: ${got}`);

@@ -209,6 +209,27 @@ test("GC releases the leases of attachments that are not valid", () => {
   expect(made.files()).toEqual({ "10.1.0.3": "c2\r\neth0" });
 });
 
+test("a subnet of version 4 in the form of version 6 is refused wherever it stands", () => {
+  using made = leaseDirectory();
+  for (const subnet of ["::ffff:10.1.0.0/120", "::ffff:a01:0/112", "::ffff:0:0/90"]) {
+    for (
+      const given of [
+        { ipam: { subnet } },
+        { ipam: sets(subnet) },
+        { ipam: {}, rest: { runtimeConfig: { ipRanges: [[{ subnet }]] } } },
+      ]
+    ) {
+      expect(() => add(made, given)).toThrow(
+        expect.objectContaining({ code: 7, message: "invalid range set 0: IPNet IP and Mask version mismatch" }),
+      );
+    }
+  }
+  // What was leased all the same can be given back.
+  add(made);
+  plugin.del!(at(made, { ipam: { subnet: "::ffff:10.1.0.0/120" } }));
+  expect(made.files()).toEqual({});
+});
+
 test("STATUS succeeds when a set has no address left, which pools tell, and makes nothing", () => {
   using made = leaseDirectory();
   const given = { ipam: { ranges: [[{ subnet: "10.1.0.0/24" }], [{ subnet: "10.2.0.0/30" }]] } };
