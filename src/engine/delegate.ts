@@ -50,7 +50,8 @@ function addForeign(path: string, call: Invocation): Result {
     try {
       foreign().runForeignPlugin(path, { ...call, command: "DEL" });
     } catch (failure) {
-      warn(`${path} failed ADD, and the DEL after it too: ${errorText(failure)}`);
+      const told = errorText(failure), isSame = told === errorText(error);
+      warn(`${path} failed ADD, and the DEL after it ${isSame ? "for the same reason" : `too: ${told}`}`);
     }
     throw error;
   }

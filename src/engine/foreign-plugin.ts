@@ -22,11 +22,16 @@ export function runForeignPlugin(path: string, invocation: Invocation): string {
     { operation: "exec", verb, path },
     () => runWhenNotBusy(path, pluginEnvironment(invocation), utf8(stdin)),
   );
-  forwardStderr(finished.stderr);
   const stdout = fromUtf8(finished.stdout);
   const status = describeEnding(finished.ending);
-  if (status === undefined) return stdout;
-  throw pluginFailure(stdout, fromUtf8(finished.stderr), status);
+  if (status === undefined) {
+    forwardStderr(finished.stderr);
+    return stdout;
+  }
+  const stderr = fromUtf8(finished.stderr), failure = pluginFailure(stdout, stderr, status);
+  // Where the error tells what was on stderr, that would come twice.
+  if (!failure.message.includes(goQuote(stderr))) forwardStderr(finished.stderr);
+  throw failure;
 }
 
 /** Tries six times, a second apart, while the file is open for writing: an installer is replacing it. */

@@ -20,7 +20,7 @@ import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
 import { findPlugin } from "../engine/find-plugin.ts";
 import type { Plan } from "../engine/plan.ts";
 import { type Command, type KeptHost, runVerb } from "../engine/run.ts";
-import { warn } from "../ffi/warn.ts";
+import { warn, withoutRepeating } from "../ffi/warn.ts";
 import { type Cached, type CacheRecord, listCache, readCache, removeCache, writeCache } from "./cache.ts";
 import type { Network, NetworkPlugin } from "./conf.ts";
 import { withAllLocked, withContainerLocked } from "./lock.ts";
@@ -69,10 +69,8 @@ export function addNetwork(
       }
       return result;
     } catch (error) {
-      for (const failure of wasAttached ? [] : deletePlugins(runtime, network, begun, request, result)) {
-        warn(`after the failed ADD of network "${network.name}": ${errorText(failure)}`);
-      }
-      throw error;
+      if (wasAttached) throw error;
+      throw undone(error, network, () => deletePlugins(runtime, network, begun, request, result));
     }
   });
 }
@@ -138,6 +136,20 @@ function deletePlugins(
       failing(plugin, "delete", () => findRunnable(runtime, network, plugin, { request, kept })("DEL", derived));
     })
   );
+}
+
+/** The error of ADD, after a DEL whose failures are warnings; one that is the same is only mentioned. */
+function undone(error: unknown, { name }: Network, deleteBegun: () => CniError[]): unknown {
+  const reason = errorText((error as Error).cause ?? error);
+  let isRepeated = false;
+  for (const failure of withoutRepeating(reason, deleteBegun)) {
+    const text = errorText(failure);
+    if (text.endsWith(reason)) isRepeated = true;
+    else warn(`after the failed ADD of network "${name}": ${text}`);
+  }
+  if (!isRepeated || !(error instanceof CniError)) return error;
+  const { code, message, details } = error, likewise = "DEL after it failed for the same reason";
+  return new CniError(code, message, details === "" ? likewise : `${details}; ${likewise}`, { cause: error.cause });
 }
 
 function passesPrevResultToDel(network: Network): boolean {

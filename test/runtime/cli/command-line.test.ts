@@ -99,6 +99,42 @@ describe("on networks", () => {
     expect(at.calls()).toEqual(["ADD one", "CHECK one", "STATUS one", "DEL one"]);
   });
 
+  test("what a failing add has to say it says once", () => {
+    const add = () => patchbay(["add", "n", "/run/netns/x", ...here()]);
+    const refusal = { stdout: { code: 7, msg: "no", details: "never" }, exit: 1 };
+    const begin = 'patchbay add: plugin type="one" failed (add): ';
+    at.plugin("one", { ADD: refusal, DEL: refusal });
+    expect(add()).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `${begin}no; never; DEL after it failed for the same reason\n`,
+    });
+    at.plugin("one", { ADD: refusal, DEL: { stdout: { code: 11, msg: "not now" }, exit: 1 } });
+    expect(add().stderr).toBe(
+      `patchbay: after the failed ADD of network "n": plugin type="one" failed (delete): not now\n${begin}no; never\n`,
+    );
+    at.plugin("two", { ADD: { stderr: "boom", exit: 1 } });
+    writeFileSync(`${configs}/n.conflist`, at.network(["two"], { name: "n" }).source);
+    expect(add().stderr).toBe(
+      'patchbay add: plugin type="two" failed (add): netplugin failed: "boom": exit status 1\n',
+    );
+    at.plugin("two", { ADD: { stdout: { code: 7, msg: "no" }, stderr: "a note\n", exit: 1 } });
+    expect(add().stderr).toBe('a note\npatchbay add: plugin type="two" failed (add): no\n');
+  });
+
+  test("what a plugin of ours refuses on add it does not repeat on the del after it", () => {
+    const network = at.network([{ type: "bandwidth", ingressRate: -1 }], { name: "n" });
+    writeFileSync(`${configs}/n.conflist`, network.source);
+    const options = ["--config-dir", configs, "--plugin-path", "", "--cache-dir", at.runtime.cacheDirectory];
+    const { code, stderr } = run(["add", "n", "/run/netns/nowhere", ...options], {
+      PATCHBAY_STATE_DIR: `${at.directory}/ledgers`,
+    });
+    expect({ code, lines: stderr.split("\n").length }).toEqual({ code: 1, lines: 2 });
+    expect(stderr).toStartWith(
+      'patchbay add: plugin type="bandwidth" failed (add): failed to load netconf: "ingressRate"',
+    );
+  });
+
   test("the environment of cnitool is understood, and options win over it", () => {
     const env = {
       NETCONFPATH: configs,
