@@ -54,7 +54,8 @@ describe("every plugin is found in this program when CNI_PATH is not set", () =>
     // strace's own start of the program is the only one.
     expect((await Bun.file(trace).text()).match(/execve\(/g)?.length).toBe(1);
     expect(await patchbay(["check", "one", container.netnsPath])).toEqual(silent);
-    expect(await patchbay(["status", "one"])).toEqual(silent);
+    const pool = "addresses 10.9.0.1-10.9.0.254: 252 of 253 free\n";
+    expect(await patchbay(["status", "one"])).toEqual({ ...silent, stdout: pool });
     expect(await patchbay(["del", "one", container.netnsPath])).toEqual(silent);
     expect(await patchbay(["del", "one", container.netnsPath])).toEqual(silent);
     expect((await machine.run(["ip", "link", "show", "eth0"], { in: container })).code).not.toBe(0);
