@@ -14,6 +14,8 @@ import { joined, removeRecorded, withDelHost } from "./verb-del.ts";
 export function runGc({ plugin, invocation, document }: VerbCall): undefined {
   const conf = plugin.validate(document);
   const valid = validAttachments(document);
+  // Without a list nothing is known to be stale. The plugins we pass this on to decide for themselves.
+  if (valid === undefined) return void passOn(plugin, conf, invocation);
   const isValid = ({ containerId, ifName }: { containerId: string; ifName?: string }) =>
     valid.has(ifName === undefined ? containerId : `${containerId}/${ifName}`);
   const failures: unknown[] = [];
@@ -46,12 +48,12 @@ export function runGc({ plugin, invocation, document }: VerbCall): undefined {
 }
 
 /**
- * `id/interface` of each, and its `id` alone. The list is required: taking its absence for an empty one would delete
- * every attachment of the network.
+ * `id/interface` of each, and its `id` alone. `null` is how Go writes an empty list. Undefined without the key: libcni
+ * leaves it out when its caller named no attachments, as `cnitool gc` does (docs/quirks.md, "Running plugins").
  */
-function validAttachments(document: Record<string, unknown>): Set<string> {
+function validAttachments(document: Record<string, unknown>): Set<string> | undefined {
   const list = validAttachmentsIn(document);
-  if (list === undefined) throw new CniError(INVALID_CONFIG, `"${VALID_ATTACHMENTS}" is missing`);
+  if (list === undefined) return undefined;
   if (list !== null && !Array.isArray(list)) {
     throw new CniError(INVALID_CONFIG, `"${VALID_ATTACHMENTS}" must be an array, got ${JSON.stringify(list)}`);
   }
