@@ -7,7 +7,7 @@ import { isObject, parseDocument } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
 import { newestResult, parsePluginResult } from "../cni/result-versions.ts";
 import { VALID_ATTACHMENTS, validAttachmentsIn } from "../cni/valid-attachments.ts";
-import { configVersion } from "../cni/versions.ts";
+import { compareVersions, configVersion } from "../cni/versions.ts";
 import type { PluginConfig, PluginDefinition } from "./plugin.ts";
 import { findPlugin } from "./find-plugin.ts";
 import { warn } from "../ffi/warn.ts";
@@ -22,6 +22,7 @@ export function delegate(type: string, command: Command, invocation: Invocation)
   const call = { ...invocation, command };
   if ("own" in found) return runVerb(found.own, call);
   if (command === "ADD") return addForeign(found.path, call);
+  if (call.inEveryVersion && isOlderThan(call, "1.1.0")) return undefined;
   foreign().runForeignPlugin(found.path, call);
 }
 
@@ -38,6 +39,11 @@ export function passOn(plugin: PluginDefinition<PluginConfig>, conf: PluginConfi
   if (other === undefined) return;
   const stdin = JSON.stringify({ ...other.conf, [VALID_ATTACHMENTS]: document && validAttachmentsIn(document) });
   delegate(other.type, command, { ...invocation, stdin, document: undefined });
+}
+
+function isOlderThan({ document, stdin }: Invocation, version: string): boolean {
+  const config = document ?? parseDocument(stdin, "error unmarshall network config");
+  return isObject(config) && compareVersions(configVersion(config), version) < 0;
 }
 
 /** "the upper plugin should execute again with DEL before returning failure": part of an address may be taken. */

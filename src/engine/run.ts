@@ -19,6 +19,8 @@ export type { Command };
 export interface Invocation extends Parameters {
   /** Set within one process: what the caller has already opened for this attachment. */
   host?: Host;
+  /** Set by our own runtime, which asks our own plugins for GC and STATUS also where a network is older than they. */
+  inEveryVersion?: boolean;
   /** Set by a chain: what one plugin opens serves the next ones. */
   kept?: KeptHost;
 }
@@ -42,7 +44,8 @@ export function runVerb(plugin: PluginDefinition<PluginConfig>, invocation: Invo
   try {
     const document = invocation.document ?? parseDocument(invocation.stdin, "error unmarshall network config");
     if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
-    checkVersions(invocation.command, configVersion(document), plugin.versions ?? KNOWN_VERSIONS);
+    const negotiated = invocation.inEveryVersion ? "DEL" : invocation.command;
+    checkVersions(negotiated, configVersion(document), plugin.versions ?? KNOWN_VERSIONS);
     const call = { plugin, invocation: { ...invocation, document }, document };
     if (!isTracing()) return dispatch(call);
     const { command: verb, containerId, ifName } = invocation;

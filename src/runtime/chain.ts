@@ -1,5 +1,5 @@
 /**
- * Whole networks: ADD, CHECK, DEL, GC and STATUS of every plugin in a list (CNI spec 1.1.0, "Section 3: Execution of
+ * Whole networks: ADD, CHECK, DEL and STATUS (GC: garbage.ts) of every plugin in a list (CNI spec 1.1.0, "Section 3: Execution of
  * Network Configurations").
  *
  * A plugin found to be this same binary runs in this process, any other by exec. Order, texts and what the cache is
@@ -21,9 +21,9 @@ import { findPlugin } from "../engine/find-plugin.ts";
 import type { Plan } from "../engine/plan.ts";
 import { type Command, type KeptHost, runVerb } from "../engine/run.ts";
 import { warn, withoutRepeating } from "../ffi/warn.ts";
-import { type Cached, type CacheRecord, listCache, readCache, removeCache, writeCache } from "./cache.ts";
+import { type Cached, readCache, removeCache, writeCache } from "./cache.ts";
 import type { Network, NetworkPlugin } from "./conf.ts";
-import { withAllLocked, withContainerLocked } from "./lock.ts";
+import { withContainerLocked } from "./lock.ts";
 import { type Derived, pluginConfig } from "./plugin-config.ts";
 
 export interface Runtime {
@@ -104,7 +104,8 @@ export function deleteNetwork(runtime: Runtime, network: Network, request: Attac
   withContainerLocked(runtime.cacheDirectory, request.containerId, () => deleteUnlocked(runtime, network, request));
 }
 
-function deleteUnlocked(runtime: Runtime, network: Network, request: AttachmentRequest): void {
+/** For a caller that holds the lock. */
+export function deleteUnlocked(runtime: Runtime, network: Network, request: AttachmentRequest): void {
   const key = keyOf(network, request);
   let prevResult: VersionedResult | undefined;
   if (passesPrevResultToDel(network)) {
@@ -154,45 +155,6 @@ function undone(error: unknown, { name }: Network, deleteBegun: () => CniError[]
 
 function passesPrevResultToDel(network: Network): boolean {
   return compareVersions(network.cniVersion, "0.4.0") >= 0;
-}
-
-/**
- * Deletes every attachment of the network that the cache knows and `valid` does not name, then has each plugin do the
- * same for what it knows. `onStale` is told of each before it is deleted.
- */
-export function collectGarbage(
-  runtime: Runtime,
-  network: Network,
-  valid: readonly { containerId: string; ifName: string }[],
-  onStale: (record: CacheRecord) => void = () => {},
-): void {
-  if (network.disableGC) return;
-  withAllLocked(runtime.cacheDirectory, () => {
-    const kept = new Set(valid.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
-    const stale = listCache(runtime.cacheDirectory).filter(({ network: name, containerId, ifName }) =>
-      name === network.name && !kept.has(`${containerId}/${ifName}`)
-    );
-    const failures = collecting(stale, (record) => {
-      onStale(record);
-      try {
-        const { cniArgs = [], capabilityArgs = {} } = record;
-        deleteUnlocked(runtime, network, { ...record, cniArgs, capabilityArgs });
-      } catch (error) {
-        throw wrapped(`failed to delete stale attachment ${record.containerId} ${record.ifName}`, error);
-      }
-    });
-    if (compareVersions(network.cniVersion, "1.1.0") >= 0) {
-      const validAttachments = valid.map(({ containerId, ifName }) => ({ containerID: containerId, ifname: ifName }));
-      failures.push(...collecting(network.plugins, (plugin) => {
-        try {
-          findRunnable(runtime, network, plugin)("GC", { validAttachments });
-        } catch (error) {
-          throw wrapped(`failed to GC plugin ${plugin.type}`, error);
-        }
-      }));
-    }
-    if (failures.length > 0) throw joined(failures);
-  });
 }
 
 export interface PlannedPlugin {
@@ -274,7 +236,7 @@ function keepingHost<T>(work: (kept: KeptHost) => T): T {
 }
 
 /** Finds the plugin and checks the identifiers. Without a request, verbs are about the network as a whole. */
-function findRunnable(
+export function findRunnable(
   runtime: Runtime,
   network: Network,
   plugin: NetworkPlugin,
@@ -287,7 +249,7 @@ function findRunnable(
   return (command, derived) => {
     const invocation = { ...invocationOf(runtime, network, plugin, derived, request), command, kept };
     if ("own" in found) {
-      const result = runVerb(found.own, invocation);
+      const result = runVerb(found.own, { ...invocation, inEveryVersion: command === "GC" || command === "STATUS" });
       return result && versioned(result, network.cniVersion);
     }
     const { runForeignPlugin }: typeof import("../engine/foreign-plugin.ts") = require("../engine/foreign-plugin.ts");
@@ -334,7 +296,7 @@ function failing<T>(plugin: NetworkPlugin, operation: "add" | "delete" | "plan",
 }
 
 /** Runs `work` on each item and answers what it threw. */
-function collecting<Item>(items: readonly Item[], work: (item: Item) => void): CniError[] {
+export function collecting<Item>(items: readonly Item[], work: (item: Item) => void): CniError[] {
   const failures: CniError[] = [];
   for (const item of items) {
     try {
@@ -348,12 +310,12 @@ function collecting<Item>(items: readonly Item[], work: (item: Item) => void): C
   return failures;
 }
 
-function wrapped(subject: string, error: unknown): CniError {
+export function wrapped(subject: string, error: unknown): CniError {
   const code = error instanceof CniError ? error.code : INTERNAL;
   return new CniError(code, `${subject}: ${errorText(error)}`, "", { cause: error });
 }
 
-function joined(failures: readonly CniError[]): CniError {
+export function joined(failures: readonly CniError[]): CniError {
   if (failures.length === 1) return failures[0]!;
   return new CniError(failures[0]!.code, failures.map(errorText).join("\n"), "", { cause: failures[0] });
 }

@@ -7,10 +7,10 @@ import {
   addNetwork,
   type AttachmentRequest,
   checkNetwork,
-  collectGarbage,
   deleteNetwork,
   networkStatus,
 } from "../../src/runtime/chain.ts";
+import { collectGarbage } from "../../src/runtime/garbage.ts";
 import { type ScriptPlugins, scriptPlugins } from "../support/script-plugins.ts";
 
 let at: ScriptPlugins;
@@ -337,9 +337,14 @@ describe("GC", () => {
     add("eth1");
     add("eth0", at.network(["one"], { name: "other" }));
     const stale: string[] = [];
-    collectGarbage(at.runtime, at.network(["one", "two"]), [{ containerId: "ctr", ifName: "eth1" }], (record) => {
-      stale.push(`${record.containerId}/${record.ifName}`);
-    });
+    collectGarbage(
+      at.runtime,
+      at.network(["one", "two"]),
+      { valid: [{ containerId: "ctr", ifName: "eth1" }] },
+      (records) => {
+        for (const { containerId, ifName } of records) stale.push(`${containerId}/${ifName}`);
+      },
+    );
     expect(stale).toEqual(["ctr/eth0"]);
     expect(at.calls().slice(5)).toEqual(["DEL two", "DEL one", "GC one", "GC two"]);
     expect(at.environment("DEL one")).toContain("CNI_NETNS=/run/netns/x");
@@ -362,23 +367,24 @@ describe("GC", () => {
     add("eth0");
     at.plugin("one", { ...tryLater });
     at.plugin("two", { ...tryLater });
-    expect(failure(() => collectGarbage(at.runtime, at.network(["one", "two"]), [])).message.split("\n")).toEqual([
-      'failed to delete stale attachment ctr eth0: plugin type="two" failed (delete): try; later',
-      'plugin type="one" failed (delete): try; later',
-      "failed to GC plugin one: try; later",
-      "failed to GC plugin two: try; later",
-    ]);
+    expect(failure(() => collectGarbage(at.runtime, at.network(["one", "two"]), { valid: [] })).message.split("\n"))
+      .toEqual([
+        'failed to delete stale attachment ctr eth0: plugin type="two" failed (delete): try; later',
+        'plugin type="one" failed (delete): try; later',
+        "failed to GC plugin one: try; later",
+        "failed to GC plugin two: try; later",
+      ]);
   });
 
   test("before 1.1.0 plugins are not asked", () => {
     add("eth0", at.network(["one"], { cniVersion: "1.0.0" }));
-    collectGarbage(at.runtime, at.network(["one"], { cniVersion: "1.0.0" }), []);
+    collectGarbage(at.runtime, at.network(["one"], { cniVersion: "1.0.0" }), { valid: [] });
     expect(at.calls().slice(1)).toEqual(["DEL one"]);
   });
 
   test("disabled, it does nothing at all", () => {
     add("eth0");
-    collectGarbage(at.runtime, at.network(["one"], { disableGC: true }), []);
+    collectGarbage(at.runtime, at.network(["one"], { disableGC: true }), { valid: [] });
     expect(at.calls().length).toBe(2);
     expect(readdirSync(`${at.runtime.cacheDirectory}/results`)).toEqual(["net-ctr-eth0"]);
   });
@@ -386,7 +392,7 @@ describe("GC", () => {
   test("a cache that cannot be read is an error, not an empty cache", () => {
     mkdirSync(at.runtime.cacheDirectory);
     writeFileSync(`${at.runtime.cacheDirectory}/results`, "");
-    expect(failure(() => collectGarbage(at.runtime, at.network(["one"]), [])).message)
+    expect(failure(() => collectGarbage(at.runtime, at.network(["one"]), { valid: [] })).message)
       .toStartWith("cannot list cached attachments: ");
   });
 });

@@ -117,11 +117,113 @@ describe("nothing is left", () => {
   test("by a GC of attachments nobody names", async () => {
     const containers = await Promise.all([newContainer(), newContainer()]);
     for (const { netnsPath } of containers) await patchbay(["add", "one", netnsPath]);
-    const { code, stderr } = await patchbay(["gc", "one"]);
+    const { code, stderr } = await patchbay(["gc", "one", "--all"]);
     expect(code).toBe(0);
     expect(stderr.match(/^deleting eth0 of container cnitool-\w{20} from network one$/gm)?.length).toBe(2);
     for (const container of containers) await machine.removeContainer(container);
     expect(await leftSince(before, machine)).toEqual([]);
+  });
+});
+
+describe("gc", () => {
+  const portmap = { type: "portmap", backend: "nftables", capabilities: { portMappings: true } };
+  const env = {
+    CAP_ARGS: JSON.stringify({ portMappings: [{ hostPort: 8088, containerPort: 80, protocol: "tcp" }] }),
+  };
+  const whole = [{ ...bridge, ipMasq: true, ipMasqBackend: "nftables" }, portmap];
+
+  for (const version of ["0.4.0", "1.0.0", "1.1.0"]) {
+    test(`a network of version ${version} is cleaned of what no cache knows`, async () => {
+      network("old", whole, version);
+      const first = await newContainer();
+      expect(await patchbay(["add", "old", first.netnsPath], env)).toMatchObject({ code: 0 });
+      expect(await patchbay(["del", "old", first.netnsPath], env)).toEqual(silent);
+      await machine.removeContainer(first);
+      const before = await quietMoment(machine);
+      const stays = await newContainer();
+      expect(await patchbay(["add", "old", stays.netnsPath, "--container-id", "stays"], env)).toMatchObject({
+        code: 0,
+      });
+      const noPort = { CAP_ARGS: "{}" };
+      const gone = await newContainer();
+      await patchbay(["add", "old", gone.netnsPath, "--container-id", "gone"], noPort);
+      await machine.removeContainer(gone);
+      await machine.sh("rm -r /var/lib/cni/results");
+      expect(await patchbay(["gc", "old", "--gone", "--dry-run"])).toEqual({
+        code: 0,
+        stdout: "would delete eth0 of container gone from network old (its namespace is gone, not in the cache)\n",
+        stderr: "",
+      });
+      expect(await machine.sh("ls /run/patchbay/old")).toContain("gone@eth0@bridge");
+      expect((await patchbay(["gc", "old", "--gone"])).code).toBe(0);
+      expect(await machine.sh("ls /run/patchbay/old /var/lib/cni/networks/old")).not.toContain("gone@");
+      expect((await patchbay(["ipam", "list", "old"])).stdout).not.toContain("gone");
+      expect(await patchbay(["check", "old", stays.netnsPath, "--container-id", "stays"], noPort))
+        .toMatchObject({ stderr: expect.not.stringContaining("gone") });
+      expect((await patchbay(["gc", "old", "--valid", "other/eth0"])).code).toBe(0);
+      await machine.removeContainer(stays);
+      expect(await leftSince(before, machine)).toEqual([]);
+    });
+
+    test(`and in version ${version} of what only a lease tells of`, async () => {
+      network("old", whole, version);
+      const container = await newContainer();
+      await patchbay(["add", "old", container.netnsPath, "--container-id", "lost"], env);
+      await machine.removeContainer(container);
+      await machine.sh("rm -r /var/lib/cni/results /run/patchbay");
+      expect((await patchbay(["ipam", "list", "old"])).stdout).toContain("lost");
+      expect((await patchbay(["gc", "old", "--all"])).code).toBe(0);
+      expect((await patchbay(["ipam", "list", "old"])).stdout).toBe("");
+    });
+  }
+
+  test("a host-local of another make is not asked before 1.1.0", async () => {
+    const bin = mkdtempSync(`${directory}/older-`);
+    symlinkSync(`${patchbayPlugins()}/bridge`, `${bin}/bridge`);
+    symlinkSync(`${GO_PLUGINS}/host-local`, `${bin}/host-local`);
+    network("older", [bridge], "1.0.0");
+    expect(await patchbay(["gc", "older", "--all"], { CNI_PATH: bin })).toEqual(silent);
+  });
+
+  test("without a choice nothing goes: it lists, and tells the choices", async () => {
+    network("one", [bridge]);
+    const container = await newContainer();
+    await patchbay(["add", "one", container.netnsPath, "--container-id", "live"]);
+    // Another engine's cache.
+    await machine.sh("rm -r /var/lib/cni/results");
+    const { code, stdout, stderr } = await patchbay(["gc", "one"]);
+    expect({ code, stdout }).toEqual({
+      code: 2,
+      stdout: "would delete eth0 of container live from network one (not in the cache)\n",
+    });
+    expect(stderr).toStartWith(
+      "patchbay gc: say what may go: --gone for those whose namespace is gone, --valid ID/IFNAME",
+    );
+    expect(await patchbay(["gc", "one", "--gone"])).toEqual(silent);
+    expect(await addresses(container)).toContain("10.9.0.");
+    symlinkSync(PATCHBAY, `${directory}/cnitool`);
+    const cnitool = () =>
+      machine.run([`${directory}/cnitool`, "gc", "one", "/x"], { env: { NETCONFPATH: `${directory}/configs` } });
+    expect(await cnitool()).toEqual(silent);
+    expect(await addresses(container)).toContain("10.9.0.");
+    expect(await patchbay(["del", "one", container.netnsPath, "--container-id", "live"])).toEqual(silent);
+    // What the cache knows, cnitool takes, as upstream's does.
+    await patchbay(["add", "one", container.netnsPath, "--container-id", "live"]);
+    expect(await cnitool())
+      .toEqual({ ...silent, stderr: "deleting eth0 of container live from network one\n" });
+    expect((await machine.run(["ip", "link", "show", "eth0"], { in: container })).code).not.toBe(0);
+  });
+
+  test("it says what goes before anything goes", async () => {
+    network("one", [bridge]);
+    const containers = await Promise.all([newContainer(), newContainer()]);
+    for (const { netnsPath } of containers) await patchbay(["add", "one", netnsPath]);
+    const { stderr } = await patchbay(["gc", "one", "--all"], { PATCHBAY_TRACE: "1" });
+    const lines = stderr.trimEnd().split("\n").map((line) => line.startsWith("deleting"));
+    expect(lines.slice(0, 2)).toEqual([true, true]);
+    expect(lines.slice(2)).not.toContain(true);
+    expect(await patchbay(["gc", "one", "--all", "--gone"]))
+      .toMatchObject({ code: 2, stderr: expect.stringContaining("--gone and --all exclude each other") });
   });
 });
 

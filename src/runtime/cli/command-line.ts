@@ -16,6 +16,11 @@ const networkCommands: Record<string, () => Command> = {
   status: () => require("./status.ts").statusCommand,
 };
 
+const cnitoolCommands: Record<string, () => Command> = {
+  ...networkCommands,
+  gc: () => require("./gc.ts").cnitoolGcCommand,
+};
+
 const ownCommands: Record<string, () => Command> = {
   ...networkCommands,
   inspect: () => require("./inspect.ts").inspectCommand,
@@ -37,7 +42,7 @@ interface Program {
 export function runCommandLine(calledAs: string, args: readonly string[]): number {
   const isCnitool = calledAs === "cnitool";
   const program = isCnitool
-    ? { name: "cnitool", commands: networkCommands, isCnitool }
+    ? { name: "cnitool", commands: cnitoolCommands, isCnitool }
     : { name: "patchbay", commands: ownCommands, isCnitool };
   try {
     return dispatch(program, args);
