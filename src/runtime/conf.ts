@@ -33,21 +33,45 @@ export interface NetworkPlugin {
 
 /** The network of that name; a list wins over a single-plugin file. An unreadable file on the way is an error. */
 export function loadNetwork(directory: string, name: string): Network {
-  const lists = configFiles(directory, [".conflist"]);
-  for (const path of lists) {
-    const network = readNetworkFile(path);
-    if (network.name === name) return network;
+  const paths = networkPaths(directory);
+  for (const path of paths) {
+    const found = readNetwork(path, name);
+    if (found !== undefined) return found;
   }
-  const singles = configFiles(directory, [".conf", ".json"]);
-  for (const path of singles) {
-    const { config } = parsePlugin(parseObject(readConfigFile(path), plugin), plugin);
-    if (stringField(config, "name", plugin) === name) return networkOfOnePlugin(config, name);
-  }
+  const { hintFor }: typeof import("./network-files.ts") = require("./network-files.ts");
   throw invalid(
-    lists.length + singles.length === 0
+    paths.length === 0
       ? `no net configurations found in ${directory}`
       : `no net configuration with name "${name}" in ${directory}`,
+    undefined,
+    hintFor(directory, name),
   );
+}
+
+/** In the order in which they are looked through. */
+export function networkPaths(directory: string): string[] {
+  return [...configFiles(directory, [LIST]), ...configFiles(directory, [".conf", ".json"])];
+}
+
+const LIST = ".conflist";
+
+/** The file's network, or undefined when that has not the name. A file that is in the way of others names itself. */
+function readNetwork(path: string, name: string): Network | undefined {
+  try {
+    const network = readAnyNetwork(path);
+    return network?.name === name ? network : undefined;
+  } catch (error) {
+    const { located }: typeof import("./network-files.ts") = require("./network-files.ts");
+    throw located(path, error, name);
+  }
+}
+
+/** Undefined for a single plugin without a name, which is no network. */
+export function readAnyNetwork(path: string): Network | undefined {
+  if (path.endsWith(LIST)) return readNetworkFile(path);
+  const { config } = parsePlugin(parseObject(readConfigFile(path), plugin), plugin);
+  const name = stringField(config, "name", plugin);
+  return name ? networkOfOnePlugin(config, name) : undefined;
 }
 
 /** Paths of files with one of the endings, sorted; none when there is no such directory. */
@@ -245,6 +269,6 @@ function goType(value: unknown): string {
   return typeof value;
 }
 
-function invalid(message: string, cause?: unknown): CniError {
-  return new CniError(INVALID_CONFIG, message, "", { cause });
+function invalid(message: string, cause?: unknown, details = ""): CniError {
+  return new CniError(INVALID_CONFIG, message, details, { cause });
 }

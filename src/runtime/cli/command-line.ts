@@ -4,9 +4,21 @@
 import { errorText } from "../../cni/error.ts";
 import { pluginNames } from "../../plugins/table.ts";
 import { VERSION } from "../../version.ts";
-import { columns, type Command, describeOptions, type Given, parseArguments, UsageError } from "./command.ts";
+import {
+  awaitsValue,
+  columns,
+  type Command,
+  describeOptions,
+  type Given,
+  type Options,
+  parseArguments,
+  UsageError,
+} from "./command.ts";
 import { nearest } from "./nearest.ts";
 import { complain, print } from "./print.ts";
+
+/** What completion scripts call, with the words so far. */
+const COMPLETE = "__complete";
 
 const networkCommands: Record<string, () => Command> = {
   add: () => require("./add.ts").addCommand,
@@ -14,6 +26,7 @@ const networkCommands: Record<string, () => Command> = {
   del: () => require("./del.ts").delCommand,
   gc: () => require("./gc.ts").gcCommand,
   status: () => require("./status.ts").statusCommand,
+  completion: () => require("./completion.ts").completionCommand,
 };
 
 const cnitoolCommands: Record<string, () => Command> = {
@@ -34,6 +47,8 @@ const ownCommands: Record<string, () => Command> = {
 interface Program {
   name: string;
   commands: Record<string, () => Command>;
+  /** Other names that people try. */
+  aliases: Record<string, string>;
   /** Called as cnitool: errors and exit statuses are that program's. */
   isCnitool: boolean;
 }
@@ -42,8 +57,8 @@ interface Program {
 export function runCommandLine(calledAs: string, args: readonly string[]): number {
   const isCnitool = calledAs === "cnitool";
   const program = isCnitool
-    ? { name: "cnitool", commands: cnitoolCommands, isCnitool }
-    : { name: "patchbay", commands: ownCommands, isCnitool };
+    ? { name: "cnitool", commands: cnitoolCommands, aliases: {}, isCnitool }
+    : { name: "patchbay", commands: ownCommands, aliases: {}, isCnitool };
   try {
     return dispatch(program, args);
   } catch (error) {
@@ -52,26 +67,53 @@ export function runCommandLine(calledAs: string, args: readonly string[]): numbe
   }
 }
 
-function dispatch(program: Program, [name, ...rest]: readonly string[]): number {
-  const wantsHelp = (arg: string | undefined) => arg === "--help" || arg === "-h";
-  if (name === undefined || wantsHelp(name)) return printHelp(program);
+function dispatch(program: Program, args: readonly string[]): number {
+  const [name, ...rest] = optionsBehind(program, args);
+  if (name === undefined || isHelp(name)) return printHelp(program);
   if (name === "help") return rest[0] === undefined ? printHelp(program) : dispatch(program, [rest[0], "--help"]);
   if (name === "--version") return dispatch(program, ["version"]);
-  const load = Object.hasOwn(program.commands, name) ? program.commands[name] : undefined;
-  if (load === undefined) return refuseUnknown(program, name);
-  const command = load();
-  if (wantsHelp(rest[0])) {
-    print(`${usage(program, name, command)}\n${command.summary}\n${details(command)}`);
-    return 0;
-  }
-  return run(program, name, command, rest);
+  if (name === COMPLETE) return complete(program, rest);
+  const load = commandOf(program, name);
+  return load === undefined ? refuseUnknown(program, name) : run(program, name, load(), rest);
 }
+
+const isHelp = (arg: string | undefined) => arg === "--help" || arg === "-h";
+
+function commandOf({ commands, aliases }: Program, name: string): (() => Command) | undefined {
+  const known = Object.hasOwn(aliases, name) ? aliases[name]! : name;
+  return Object.hasOwn(commands, known) ? commands[known] : undefined;
+}
+
+/** `-i net1 add …` is `add -i net1 …`, as with cnitool. */
+function optionsBehind(program: Program, args: readonly string[]): readonly string[] {
+  if (!args[0]?.startsWith("-")) return args;
+  const options: Options = Object.assign({}, ...Object.values(program.commands).map((load) => load().options));
+  let at = 0;
+  while (args[at]?.startsWith("-")) {
+    if (isHelp(args[at]) || args[at] === "--version") return [args[at]!];
+    at += awaitsValue(args[at]!, options) ? 2 : 1;
+  }
+  return args[at] === undefined ? args : [args[at]!, ...args.slice(0, at), ...args.slice(at + 1)];
+}
+
+function complete(program: Program, words: readonly string[]): number {
+  const { candidates }: typeof import("./completion.ts") = require("./completion.ts");
+  const { commands, aliases } = program;
+  print(candidates({ commands, aliases }, words).map((line) => `${line}\n`).join(""));
+  return 0;
+}
+
+const helpOption: Options = { help: { short: "h", help: "" } };
 
 function run(program: Program, name: string, command: Command, args: readonly string[]): number {
   try {
-    const given = parseArguments(args, command.options);
+    const given = parseArguments(args, { ...command.options, ...helpOption });
+    if (given.has("help")) {
+      print(`${usage(program, name, command)}\n${command.summary}\n${details(command)}`);
+      return 0;
+    }
     checkOperands(program, command, given);
-    return command.run(given);
+    return command.run(given, program.name);
   } catch (error) {
     const text = errorText(error);
     if (program.isCnitool) {
@@ -106,7 +148,7 @@ function refuseUnknown(program: Program, name: string): number {
     complain(`Error: ${text}\nRun 'cnitool --help' for usage.\n${text}`);
     return 1;
   }
-  const meant = nearest(name, Object.keys(program.commands));
+  const meant = nearest(name, ["help", ...Object.keys(program.commands)]);
   complain(
     `patchbay: unknown command "${name}"${meant === undefined ? "" : `; did you mean "${meant}"?`}\n` +
       "See 'patchbay help'.",

@@ -16,7 +16,7 @@ export interface Command {
   /** What the help says besides, in full lines. */
   readonly notes?: string;
   /** Prints to stdout and stderr; answers the exit status. What it throws is printed, with exit status 1. */
-  run(given: Given): number;
+  run(given: Given, program: string): number;
 }
 
 export type Options = Readonly<Record<string, Option>>;
@@ -51,12 +51,9 @@ export function parseArguments(args: readonly string[], options: Options): Given
     } else if (!arg.startsWith("-") || arg === "-") {
       operands.push(arg);
     } else {
-      // --name, --name=value, --name value, -n, -nvalue, -n value
-      const [, long, short, attached] = /^(?:--([^=]+)(?==|$)|-([^-]))=?([^]*)$/.exec(arg) ?? [];
-      const name = long ?? Object.keys(options).find((key) => options[key]!.short === short);
-      const option = name === undefined || !Object.hasOwn(options, name) ? undefined : options[name];
+      const { name, option, attached } = readOption(arg, options);
       if (name === undefined || option === undefined) throw new UsageError(`unknown option ${arg}`);
-      const hasAttached = long === undefined ? attached !== "" : arg.includes("=");
+      const hasAttached = attached !== undefined;
       if (option.value === undefined && hasAttached) throw new UsageError(`option --${name} takes no value`);
       const value = option.value === undefined ? "" : hasAttached ? attached : queue.shift();
       if (value === undefined) throw new UsageError(`option --${name} needs a value: ${option.value}`);
@@ -69,6 +66,22 @@ export function parseArguments(args: readonly string[], options: Options): Given
     value: (option) => found.get(option)?.at(-1),
     values: (option) => found.get(option) ?? [],
   };
+}
+
+/** `--name`, `--name=value`, `--name value`, `-n`, `-nvalue`, `-n=value`, `-n value`. */
+function readOption(arg: string, options: Options): { name?: string; option?: Option; attached?: string } {
+  const [form, long, short, rest] = /^(?:--([^=]+)(?==|$)|-([^-]))=?([^]*)$/.exec(arg) ?? [];
+  if (form === undefined) return {};
+  const name = long ?? Object.keys(options).find((key) => options[key]!.short === short);
+  if (name === undefined || !Object.hasOwn(options, name)) return {};
+  const hasAttached = long === undefined ? rest !== "" : arg.includes("=");
+  return { name, option: options[name]!, ...hasAttached && { attached: rest! } };
+}
+
+/** Whether the argument is an option whose value is the next argument. */
+export function awaitsValue(arg: string, options: Options): boolean {
+  const { option, attached } = readOption(arg, options);
+  return option?.value !== undefined && attached === undefined;
 }
 
 /** Two columns, the second aligned. */

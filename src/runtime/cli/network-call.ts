@@ -30,14 +30,18 @@ export function runtimeOf(given: Given): Runtime {
   };
 }
 
+export function configDirectoryOf(given: Given | undefined): string {
+  return given?.value("config-dir") ?? (process.env.NETCONFPATH || "/etc/cni/net.d");
+}
+
 export function networkOf(given: Given): Network {
-  const directory = given.value("config-dir") ?? (process.env.NETCONFPATH || "/etc/cni/net.d");
-  return loadNetwork(directory, given.operands[0]!);
+  return loadNetwork(configDirectoryOf(given), given.operands[0]!);
 }
 
 export function requestOf(given: Given): AttachmentRequest {
   const { CAP_ARGS, CNI_ARGS, CNI_IFNAME } = process.env;
-  const capabilityArgs = CAP_ARGS ? parseDocument(CAP_ARGS, "CAP_ARGS") : {};
+  // Go decodes "null" into no arguments.
+  const capabilityArgs = (CAP_ARGS ? parseDocument(CAP_ARGS, "CAP_ARGS") : undefined) ?? {};
   if (!isObject(capabilityArgs)) throw new CniError(INVALID_ENVIRONMENT, "CAP_ARGS: it must be a JSON object");
   const cniArgs = CNI_ARGS ? CNI_ARGS.split(";").map(parsePair) : [];
   const ifName = given.value("ifname") || CNI_IFNAME || "eth0";

@@ -79,6 +79,14 @@ describe("without a network", () => {
     expect(patchbay(["gc", "n", "--nope"]).stderr).toStartWith("patchbay gc: unknown option --nope\n");
   });
 
+  test("help is meant, wherever it stands", () => {
+    expect(patchbay(["hlep"]).stderr).toStartWith('patchbay: unknown command "hlep"; did you mean "help"?\n');
+    const help = patchbay(["help", "add"]);
+    for (const args of [["add", "n", "-h"], ["add", "--help", "x"], ["--help", "add"]].slice(0, 2)) {
+      expect(patchbay(args)).toEqual(help);
+    }
+  });
+
   test("another name than a plugin's is the runtime", () => {
     symlinkSync(PATCHBAY, `${at.directory}/something`);
     expect(run(["version"], {}, `${at.directory}/something`)).toEqual(patchbay(["version"]));
@@ -163,6 +171,28 @@ describe("on networks", () => {
     expect(at.environment("ADD one")).toEqual(expect.arrayContaining(["CNI_IFNAME=net2", "CNI_CONTAINERID=mine"]));
   });
 
+  test("options may stand before the command", () => {
+    const before = (...args: string[]) => {
+      for (const program of [patchbay, cnitool]) {
+        expect(program([...args, "n", "/x", ...here()])).toMatchObject({ code: 0 });
+      }
+      return at.environment("ADD one");
+    };
+    expect(before("-i", "foo", "add")).toContain("CNI_IFNAME=foo");
+    expect(before("-ifoo2", "add")).toContain("CNI_IFNAME=foo2");
+    expect(before("--ifname=foo3", "--cache-dir", at.runtime.cacheDirectory, "add")).toContain("CNI_IFNAME=foo3");
+    expect(patchbay(["--nope", "add", "n", "/x"])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("patchbay add: unknown option --nope\n"),
+    });
+    expect(patchbay(["-i"])).toMatchObject({ code: 2 });
+  });
+
+  test("CAP_ARGS=null is no arguments", () => {
+    expect(patchbay(["add", "n", "/x", ...here()], { CAP_ARGS: "null" })).toMatchObject({ code: 0, stderr: "" });
+    expect(at.stdin("ADD one").runtimeConfig).toBeUndefined();
+  });
+
   test("the id is made of the absolute path, by its text", () => {
     const id = (netns: string, cwd = "/") => {
       run(["add", "n", netns, ...here()], {}, PATCHBAY, cwd);
@@ -203,7 +233,31 @@ describe("on networks", () => {
     expect(patchbay(["check", "n", "/x", ...here()]))
       .toEqual({ code: 1, stdout: "", stderr: "patchbay check: try; later\n" });
     expect(patchbay(["add", "unknown", "/x", ...here()]).stderr)
-      .toBe(`patchbay add: no net configuration with name "unknown" in ${configs}\n`);
+      .toBe(`patchbay add: no net configuration with name "unknown" in ${configs}; there is n\n`);
+  });
+
+  test("a network that is none is answered with what was meant, and what there is", () => {
+    writeFileSync(`${configs}/first.conflist`, at.network(["one"], { name: "first" }).source);
+    expect(patchbay(["add", "frist", "/x", ...here()]).stderr).toBe(
+      `patchbay add: no net configuration with name "frist" in ${configs}; did you mean "first"? there are first, n\n`,
+    );
+  });
+
+  test("a broken file says where it is broken, and what it hides", () => {
+    const path = `${configs}/a.conflist`;
+    writeFileSync(path, '{\n  "cniVersion": "1.1.0",\n  "name": "a"\n  "plugins": []\n}\n');
+    expect(patchbay(["add", "n", "/x", ...here()])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `patchbay add: error parsing configuration list: "," or "}" expected, found "plugins"; ${path}:4:3; ` +
+        `it hides network "n" in ${configs}/n.conflist\n`,
+    });
+    writeFileSync(path, '{"cniVersion":"1.1.0","name":"a","plugins":[{}]}');
+    expect(patchbay(["status", "n", ...here()]).stderr).toBe(
+      "patchbay status: error parsing configuration list: failed to parse plugin config 0: " +
+        `error parsing configuration: missing 'type'; ${path}; it hides network "n" in ${configs}/n.conflist\n`,
+    );
+    expect(at.calls()).toEqual([]);
   });
 
   test("gc keeps what is valid, and says what it deletes", () => {
@@ -228,6 +282,58 @@ describe("on networks", () => {
     const script = `umask 022; exec ${PATCHBAY} add n /x ${here().join(" ")}`;
     expect(Bun.spawnSync(["sh", "-c", script], { env: { PATH: "/bin:/usr/bin" } }).exitCode).toBe(0);
     expect(readFileSync(`${at.directory}/umask`, "utf8")).toBe("0022\n");
+  });
+});
+
+describe("completion", () => {
+  const complete = (words: string[], program = patchbay) =>
+    program(["__complete", ...words], { NETCONFPATH: configs }).stdout.split("\n").slice(0, -1);
+
+  test("knows commands, their options, and the networks", () => {
+    expect(complete([""])).toEqual(expect.arrayContaining(["add", "completion", "help", "install"]));
+    expect(complete([""], cnitool)).toEqual(["add", "check", "completion", "del", "gc", "help", "status"]);
+    expect(complete(["in"])).toEqual(["inspect", "install"]);
+    expect(complete(["help", "ad"])).toEqual(["add"]);
+    expect(complete(["add", "--if"])).toEqual(["--ifname"]);
+    expect(complete(["add", ""])).toEqual(["n"]);
+    expect(complete(["add", "-i", "eth1", ""])).toEqual(["n"]);
+    expect(complete(["add", "-i", ""])).toEqual([]);
+    expect(complete(["completion", ""])).toEqual(["bash", "fish", "zsh"]);
+    expect(complete(["nope", ""])).toEqual([]);
+  });
+
+  test("bash completes by the script", () => {
+    for (const name of ["patchbay", "cnitool"]) {
+      if (name === "patchbay") symlinkSync(PATCHBAY, `${at.directory}/patchbay`);
+      const script =
+        `set -e; source <(${name} completion bash); complete -p ${name} >&2; COMP_WORDS=(${name} add ""); ` +
+        `COMP_CWORD=2; _${name}; echo "\${COMPREPLY[@]}"; COMP_WORDS=(${name} ga); COMP_CWORD=1; _${name} || true; ` +
+        `COMP_WORDS=(${name} c); _${name}; echo "\${COMPREPLY[@]}"`;
+      const { stdout, stderr } = Bun.spawnSync(["bash", "-c", script], {
+        env: { PATH: `${at.directory}:/usr/bin:/bin`, NETCONFPATH: configs },
+        stderr: "pipe",
+      });
+      expect(String(stderr)).toBe(`complete -o default -F _${name} ${name}\n`);
+      expect(String(stdout)).toBe("n\ncheck completion\n");
+    }
+  });
+
+  const installed = ["zsh", "fish"].filter((shell) => Bun.which(shell) !== null);
+  for (const shell of ["zsh", "fish"]) {
+    test.skipIf(!installed.includes(shell))(`${shell} reads its script`, () => {
+      const { exitCode, stderr } = Bun.spawnSync([shell, "-n"], {
+        stdin: new TextEncoder().encode(patchbay(["completion", shell]).stdout),
+        stderr: "pipe",
+      });
+      expect({ exitCode, stderr: String(stderr) }).toEqual({ exitCode: 0, stderr: "" });
+    });
+  }
+
+  test("another shell is refused", () => {
+    expect(patchbay(["completion", "tcsh"])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("there are scripts for bash, zsh, fish, not tcsh"),
+    });
   });
 });
 

@@ -50,6 +50,7 @@ const refused: [args: string[], message: string][] = [
   [["-x"], "unknown option -x"],
   [["--constructor"], "unknown option --constructor"],
   [["--i"], "unknown option --i"],
+  [["--=x"], "unknown option --=x"],
   [["-i"], "option --ifname needs a value: NAME"],
   [["--dir"], "option --dir needs a value: DIR"],
   [["--force=yes"], "option --force takes no value"],
