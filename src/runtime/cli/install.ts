@@ -23,6 +23,7 @@ import { libc } from "../../ffi/libc.ts";
 import { pluginNames } from "../../plugins/table.ts";
 import type { Command, Given } from "./command.ts";
 import { printLine } from "./print.ts";
+import { linkPrograms, requireAnother, unlinkPrograms } from "./program-links.ts";
 import { tellWhatStays } from "./what-stays.ts";
 
 const PROGRAM = "patchbay";
@@ -33,14 +34,23 @@ export const installCommand: Command = {
   operands: "DIR",
   operandCount: [1, 1],
   options: {
+    bin: { value: "DIR", help: "also make links named patchbay and cnitool in DIR, for the command line" },
     uninstall: { help: "take them out again and put back what they replaced" },
     force: { help: "with --uninstall: also while something is attached that only this program removes" },
   },
-  notes: `A plugin of another make under one of the names is kept as NAME${BACKUP}.\n`,
+  notes: `What was there under one of the names is kept as NAME${BACKUP}, and put back by --uninstall.\n`,
   run(given: Given) {
     const directory = given.operands[0]!;
-    if (given.has("uninstall")) uninstall(directory, given.has("force"));
-    else install(directory);
+    const bin = given.value("bin");
+    if (bin !== undefined) requireAnother(bin, directory);
+    if (given.has("uninstall")) {
+      refuseToStrand(directory, given.has("force"));
+      unlinkPrograms(directory);
+      uninstall(directory);
+    } else {
+      install(directory);
+      if (bin !== undefined) linkPrograms(bin, directory);
+    }
     return 0;
   },
 };
@@ -73,14 +83,19 @@ function installName(directory: string, name: string): void {
   printLine(`${path}: installed${present === undefined ? "" : `; what was there is now ${name}${BACKUP}`}`);
 }
 
-/** Looks at what is there, not at our list of names: an older version may have installed others. */
-function uninstall(directory: string, force: boolean): void {
+/** What is attached now must find a plugin that removes it, unless `force`. */
+function refuseToStrand(directory: string, force: boolean): void {
   const names = listDirectory(directory);
   const isOurs = (name: string) => linkTarget(`${directory}/${name}`) === PROGRAM;
   if (names.some(isOurs)) tellWhatStays((name) => names.includes(isOurs(name) ? name + BACKUP : name), force);
+}
+
+/** Looks at what is there, not at our list of names: an older version may have installed others. */
+function uninstall(directory: string): void {
+  const names = listDirectory(directory);
   for (const name of names) {
     const path = `${directory}/${name}`;
-    if (name === PROGRAM || !isOurs(name)) continue;
+    if (name === PROGRAM || linkTarget(path) !== PROGRAM) continue;
     if (names.includes(name + BACKUP)) {
       rename(path + BACKUP, path);
       printLine(`${path}: put back what was there before`);

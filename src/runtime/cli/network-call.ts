@@ -59,7 +59,7 @@ function parsePair(pair: string): [string, string] {
 }
 
 /** By its text alone, as Go's filepath.Abs does it: links are not followed. */
-function absolutePath(path: string): string {
+export function absolutePath(path: string): string {
   const parts: string[] = [];
   for (const part of `${path.startsWith("/") ? "" : process.cwd()}/${path}`.split("/")) {
     if (part === "..") parts.pop();

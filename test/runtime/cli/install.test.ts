@@ -1,5 +1,5 @@
 /** Installing leaves no name without a plugin, loses no file of anybody, and can be undone. */
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
   chmodSync,
   copyFileSync,
@@ -119,4 +119,49 @@ test("a program with privileges of its own is not installed, nor installed over"
 test("a directory that cannot be written is an error, and leaves nothing", () => {
   writeFileSync(bin, "");
   expect(install()).toMatchObject({ code: 1, stderr: `patchbay install: stat ${bin}/patchbay: not a directory\n` });
+});
+
+describe("with --bin", () => {
+  const links = () => `${directory}/sbin`;
+  const installBin = () => patchbay(["install", "--bin", links(), bin]);
+
+  test("the runtime is linked under both its names, and uninstalling takes the links away", () => {
+    expect(installBin().code).toBe(0);
+    expect(readdirSync(links()).sort()).toEqual(["cnitool", "patchbay"]);
+    for (const name of ["cnitool", "patchbay"]) expect(readlinkSync(`${links()}/${name}`)).toBe(`${bin}/patchbay`);
+    expect(patchbay([], `${links()}/cnitool`).stdout).toStartWith("Usage: cnitool COMMAND");
+    expect(patchbay(["version"], `${links()}/patchbay`)).toEqual(patchbay(["version"]));
+    expect(patchbay(["install", "--bin", links(), bin], `${bin}/patchbay`)).toEqual({
+      code: 0,
+      stdout: "",
+      stderr: "",
+    });
+    expect(uninstall().stdout).toContain(`${links()}/cnitool: removed\n`);
+    expect(readdirSync(links())).toEqual([]);
+    expect(readdirSync(bin)).toEqual([]);
+  });
+
+  test("what was there is kept, said, and put back; what came since stays", () => {
+    mkdirSync(links());
+    writeFileSync(`${links()}/cnitool`, "go cnitool");
+    expect(installBin().stdout).toContain(
+      `${links()}/cnitool: installed; what was there is now cnitool.patchbay-backup\n`,
+    );
+    expect(readFileSync(`${links()}/cnitool.patchbay-backup`, "utf8")).toBe("go cnitool");
+    rmSync(`${links()}/patchbay`);
+    writeFileSync(`${links()}/patchbay`, "somebody's");
+    uninstall();
+    expect(readdirSync(links()).sort()).toEqual(["cnitool", "patchbay"]);
+    expect(readFileSync(`${links()}/cnitool`, "utf8")).toBe("go cnitool");
+    expect(readFileSync(`${links()}/patchbay`, "utf8")).toBe("somebody's");
+  });
+
+  test("the plugin directory itself is refused, and a directory under one of the names", () => {
+    expect(patchbay(["install", "--bin", `${directory}/x/../bin`, bin]).code).toBe(2);
+    expect(() => readdirSync(bin)).toThrow();
+    mkdirSync(`${links()}/cnitool`, { recursive: true });
+    expect(installBin()).toMatchObject({ code: 1, stderr: `patchbay install: ${links()}/cnitool is a directory\n` });
+    expect(uninstall().code).toBe(0);
+    expect(readdirSync(links())).toEqual(["cnitool"]);
+  });
 });
