@@ -3,7 +3,8 @@
  *
  * - `<name>.validate.gen.ts` beside each plugin's schema and the results': plain functions over src/cni/decode.ts, with
  *   one file for what they have in common;
- * - `schemas/*.json`: JSON Schemas for people and editors.
+ * - `schemas/*.json`: JSON Schemas for people and editors;
+ * - `src/runtime/lint/*.gen.ts`: the same without words, for `patchbay lint`.
  *
  *     bun compile/validators.ts           writes what changed
  *     bun compile/validators.ts --check   exits with status 1 when something would change
@@ -333,6 +334,68 @@ function jsonSchemaText(schema: z.ZodType): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
+type Json = Record<string, unknown>;
+
+/** Keywords that judge nothing. */
+const words = ["$schema", "title", "description", "examples", "default"];
+
+function withoutWords(value: unknown, isKeys = false): unknown {
+  if (Array.isArray(value)) return value.map((part) => withoutWords(part));
+  if (typeof value !== "object" || value === null) return value;
+  const kept = Object.entries(value).filter(([key]) => isKeys || !words.includes(key));
+  return Object.fromEntries(kept.map(([key, part]) => [key, withoutWords(part, key === "properties" && !isKeys)]));
+}
+
+/** As texts, which cost a process nothing that does not read them. Plugins without the keys that all have. */
+function lintText(plugins: ReadonlyMap<string, z.ZodType>): string {
+  const bare = (schema: z.ZodType) => withoutWords(JSON.parse(jsonSchemaText(schema))) as { properties: Json };
+  const shared = bare(z.object(common.commonKeys));
+  const list = bare(networkConfigList);
+  delete list.properties.plugins; // They are judged one by one.
+  const capabilities = bare(z.object(common.capability));
+  const line = (name: string, schema: unknown) => `  ${JSON.stringify(name)}: ${quoted(JSON.stringify(schema))},`;
+  const own = [...plugins].map(([name, schema]) => {
+    const { properties } = bare(schema);
+    const kept = Object.entries(properties).filter(([key, part]) => !Bun.deepEquals(part, shared.properties[key]));
+    return line(name, { type: "object", properties: Object.fromEntries(kept) });
+  });
+  return [
+    ...lintHead,
+    `export const common = ${quoted(JSON.stringify(shared))};`,
+    `export const list = ${quoted(JSON.stringify(list))};`,
+    `export const capabilities = ${quoted(JSON.stringify(capabilities))};`,
+    "",
+    "export const plugins: Readonly<Record<string, string>> = {",
+    ...own,
+    "};",
+    "",
+  ].join("\n");
+}
+
+const lintHead = [
+  "// Generated from the *.schema.ts files by compile/validators.ts; change those.",
+  "// deno-fmt-ignore-file",
+  "",
+];
+
+/** Every key that any schema has, folded: who uses no other need not read the schemas. */
+function knownKeysText(schemas: Iterable<z.ZodType>): string {
+  const keys = new Set<string>();
+  const collect = (part: unknown): void => {
+    if (typeof part !== "object" || part === null) return;
+    for (const [keyword, value] of Object.entries(part)) {
+      if (keyword === "properties") Object.keys(value).forEach((key) => keys.add(foldKey(key)));
+      Object.values(keyword === "properties" ? value : { value }).forEach(collect);
+    }
+  };
+  for (const schema of schemas) collect(JSON.parse(jsonSchemaText(schema)));
+  return [...lintHead, `export const knownKeys = ${quoted([...keys].sort().join(" "))};`, ""].join("\n");
+}
+
+function quoted(text: string): string {
+  return `'${text.replace(/[\\']/g, "\\$&")}'`;
+}
+
 /** Every generated file by its path from the root. */
 export async function generate(): Promise<Map<string, string>> {
   const files = new Map<string, string>([[SHARED_FILE, sharedText()]]);
@@ -347,6 +410,7 @@ export async function generate(): Promise<Map<string, string>> {
   files.set("schemas/result.json", jsonSchemaText(results.result10));
   files.set("schemas/network-config.json", jsonSchemaText(networkConfig));
   files.set("schemas/network-config-list.json", jsonSchemaText(networkConfigList));
+  const confs = new Map<string, z.ZodType>();
   for (const path of [...new Bun.Glob("src/plugins/*/*/*.schema.ts").scanSync(root)].sort()) {
     const folder = join(root, path, "..");
     const schemaFile = path.slice(path.lastIndexOf("/") + 1);
@@ -358,7 +422,14 @@ export async function generate(): Promise<Map<string, string>> {
     const entry = { name: `validate${pluginPascal}Conf`, schemaName, schema, subject: "failed to load netconf" };
     files.set(path.replace(".schema.ts", ".validate.gen.ts"), validatorText(schemaFile, [entry], folder));
     files.set(`schemas/${plugin}.json`, jsonSchemaText(schema));
+    confs.set(plugin, schema);
   }
+  files.set("src/runtime/lint/schemas.gen.ts", lintText(confs));
+  const capabilities = z.object(common.capability);
+  files.set(
+    "src/runtime/lint/known-keys.gen.ts",
+    knownKeysText([...confs.values(), networkConfigList, capabilities]),
+  );
   return files;
 }
 

@@ -19,6 +19,8 @@ export interface Network {
   readonly disableGC: boolean;
   readonly plugins: readonly NetworkPlugin[];
   readonly loadOnlyInlinedPlugins: boolean;
+  /** The file it was loaded from by name. */
+  readonly path?: string;
   /** The list as it stands in the file, less its comments: the result cache keeps it for other engines too. */
   readonly source: string;
 }
@@ -59,7 +61,7 @@ const LIST = ".conflist";
 function readNetwork(path: string, name: string): Network | undefined {
   try {
     const network = readAnyNetwork(path);
-    return network?.name === name ? network : undefined;
+    return network?.name === name ? { ...network, path } : undefined;
   } catch (error) {
     const { located }: typeof import("./network-files.ts") = require("./network-files.ts");
     throw located(path, error, name);
@@ -105,12 +107,26 @@ export function networkOfOnePlugin(config: JsonObject, name: string): Network {
 export function readNetworkFile(path: string): Network {
   const network = parseNetwork(readConfigFile(path));
   const plugins = [...network.plugins];
-  // A name that is no file name, such as "..", must not choose the folder; such a network cannot be run anyway.
-  if (!network.loadOnlyInlinedPlugins && /^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(network.name)) {
-    plugins.push(...folderPlugins(`${path.slice(0, path.lastIndexOf("/"))}/${network.name}`));
-  }
+  const folder = folderOf(network, path);
+  if (folder !== undefined) plugins.push(...folderPlugins(folder));
   if (plugins.length === 0) throw invalid("no plugin configs found");
   return { ...network, plugins };
+}
+
+function folderOf({ name, loadOnlyInlinedPlugins }: Network, path: string): string | undefined {
+  // A name that is no file name, such as "..", must not choose the folder; such a network cannot be run anyway.
+  const hasFolder = !loadOnlyInlinedPlugins && /^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(name);
+  return hasFolder ? `${path.slice(0, path.lastIndexOf("/"))}/${name}` : undefined;
+}
+
+/** The files with a list's other plugins; none of a file that cannot be read. */
+export function folderPaths(path: string): string[] {
+  try {
+    const folder = path.endsWith(LIST) ? folderOf(parseNetwork(readConfigFile(path)), path) : undefined;
+    return folder === undefined ? [] : configFiles(folder, [".conf"]);
+  } catch {
+    return [];
+  }
 }
 
 function folderPlugins(folder: string): NetworkPlugin[] {

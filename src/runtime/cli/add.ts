@@ -5,6 +5,7 @@ import { addNetwork, deleteNetwork } from "../chain.ts";
 import type { Command } from "./command.ts";
 import { attachmentNotes, attachmentOptions, networkOf, requestOf, runtimeOf } from "./network-call.ts";
 import { complain, print } from "./print.ts";
+import { tellSlips } from "./slips.ts";
 
 export const addCommand: Command = {
   summary: "attach a network namespace to a network, and print the result",
@@ -12,8 +13,9 @@ export const addCommand: Command = {
   operandCount: [2, 2],
   options: attachmentOptions,
   notes: attachmentNotes,
-  run(given) {
+  run(given, program) {
     const runtime = runtimeOf(given), network = networkOf(given), request = requestOf(given);
+    if (program === "patchbay") tellSlips(network, runtime.pluginPath);
     const result = addNetwork(runtime, network, request);
     try {
       if (result !== undefined) print(printResult(result));

@@ -39,6 +39,7 @@ const ownCommands: Record<string, () => Command> = {
   inspect: () => require("./inspect.ts").inspectCommand,
   install: () => require("./install.ts").installCommand,
   ipam: () => require("./ipam.ts").ipamCommand,
+  lint: () => require("./lint.ts").lintCommand,
   plan: () => require("./plan.ts").planCommand,
   repair: () => require("./repair.ts").repairCommand,
   version: () => require("./version.ts").versionCommand,

@@ -3,6 +3,7 @@ import { planNetwork } from "../chain.ts";
 import type { Command } from "./command.ts";
 import { attachmentNotes, attachmentOptions, networkOf, requestOf, runtimeOf } from "./network-call.ts";
 import { printLine } from "./print.ts";
+import { tellSlips } from "./slips.ts";
 
 export const planCommand: Command = {
   summary: "list what an attachment would consist of, and make nothing",
@@ -11,7 +12,9 @@ export const planCommand: Command = {
   options: { json: { help: "as JSON" }, ...attachmentOptions },
   notes: `${attachmentNotes}Names and addresses are examples: 'add' chooses anew.\n`,
   run(given) {
-    const plan = planNetwork(runtimeOf(given), networkOf(given), requestOf(given));
+    const runtime = runtimeOf(given), network = networkOf(given);
+    tellSlips(network, runtime.pluginPath);
+    const plan = planNetwork(runtime, network, requestOf(given));
     if (given.has("json")) {
       printLine(JSON.stringify(plan, null, 2));
       return 0;

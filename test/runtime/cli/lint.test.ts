@@ -1,0 +1,195 @@
+/** `patchbay lint`, and what `add`, `plan` and `status` say of misspelt keys: each with its place and what was meant. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
+import { type ScriptPlugins, scriptPlugins } from "../../support/script-plugins.ts";
+
+let at: ScriptPlugins;
+let configs: string;
+beforeEach(() => {
+  at = scriptPlugins();
+  configs = `${at.directory}/configs`;
+  mkdirSync(configs);
+});
+afterEach(() => at[Symbol.dispose]());
+
+function run(args: string[], env: Record<string, string> = {}, program = PATCHBAY) {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args], {
+    env: { NETCONFPATH: configs, ...env },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
+}
+
+/** Writes the file; answers what lint says of it, without its name. */
+function lint(text: string, env: Record<string, string> = {}, name = "n.conflist"): string[] {
+  writeFileSync(`${configs}/${name}`, text);
+  const { stdout, stderr } = run(["lint", `${configs}/${name}`], env);
+  expect(stderr).toBe("");
+  return stdout.split("\n").slice(0, -1).map((line) => line.replace(`${configs}/${name}:`, ""));
+}
+
+const list = (...plugins: unknown[]) => JSON.stringify({ cniVersion: "1.1.0", name: "n", plugins });
+/** Of one plugin in a list, without the place. */
+const ofPlugin = (plugin: unknown, env?: Record<string, string>) =>
+  lint(list(plugin), env).map((line) => line.replace(/^[0-9:]+ /, "").replaceAll("plugins[0].", ""));
+
+test("a finding has file, line, column, key, and what was meant", () => {
+  const text = '{\n  "cniVersion": "1.1.0", "name": "n", // a network\n  "plugins": [\n    {\n' +
+    '      "type": "bridge",\n      "brigde": "br0",\n      "isGatway": true,\n    }\n  ]\n}\n';
+  expect(lint(text)).toEqual([
+    '6:7: warning: "plugins[0].brigde" is not known, and ignored; did you mean "bridge"?',
+    '7:7: warning: "plugins[0].isGatway" is not known, and ignored; did you mean "isGateway"?',
+  ]);
+  expect(run(["lint"]).code).toBe(1);
+  expect(JSON.parse(run(["lint", "--json"]).stdout)[0]).toEqual({
+    file: `${configs}/n.conflist`,
+    line: 6,
+    column: 7,
+    severity: "warning",
+    key: "plugins[0].brigde",
+    message: "is not known, and ignored",
+    meant: "bridge",
+  });
+});
+
+describe("what is found", () => {
+  const rows: [plugin: unknown, findings: string[]][] = [
+    [{ type: "bridge", bridge: "b", ISGATEWAY: true, mtu: null }, []],
+    [{ type: "bridge", frobnicate: 1 }, ['note: "frobnicate" is not known, and ignored']],
+    [{ type: "bridge", mtu: "big" }, ['error: "mtu" must be an integer, got "big"']],
+    [{ type: "bridge", ipMasqBackend: "nftable" }, [
+      'error: "ipMasqBackend" must be one of "iptables", "nftables", got "nftable"; did you mean "nftables"?',
+    ]],
+    [{ type: "macvlan", mac: "x" }, [
+      'warning: "mac" must match ^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$, got "x"',
+    ]],
+    [{ type: "portmap", markMasqBit: 40 }, ['warning: "markMasqBit" must be at most 31, got 40']],
+    [{ type: "bridge", vlanTrunk: [{ idd: 2, minID: 1, maxID: 4 }] }, [
+      'warning: "vlanTrunk[0].idd" is not known, and ignored; did you mean "id"?',
+    ]],
+    [{ type: "bridge", dns: { nameserver: [] } }, [
+      'warning: "dns.nameserver" is not known, and ignored; did you mean "nameservers"?',
+    ]],
+    [{ type: "bridge", ipam: { type: "host-local", ranges: [[{ subent: "10.0.0.0/24" }]] } }, [
+      'warning: "ipam.ranges[0][0].subent" is not known, and ignored; did you mean "subnet"?',
+    ]],
+    [{ type: "bridge", ipam: { type: "host-local", ranges: [[{ subnet: "10.0.0.500/24" }]] } }, [
+      'error: "ipam.ranges[0][0].subnet" invalid CIDR address: 10.0.0.500/24',
+    ]],
+    [{ type: "bridge", ipam: { type: "static", routes: [{ dts: "0.0.0.0/0" }] } }, [
+      'error: "ipam.routes[0].dst" is missing',
+      'warning: "ipam.routes[0].dts" is not known, and ignored; did you mean "dst"?',
+    ]],
+    [{ type: "bridge", capabilities: { ips: true, mac: true }, ipam: { type: "static" } }, []],
+    [{ type: "bridge", capabilities: { portMapings: true, portMappings: true, whatever: false } }, [
+      'warning: "capabilities.portMapings" is no capability that bridge uses; did you mean "portMappings"?',
+      'warning: "capabilities.portMappings" is no capability that bridge uses',
+    ]],
+    [{ type: "portmap", runtimeConfig: { portmaping: [] } }, [
+      'warning: "runtimeConfig.portmaping" is not known, and ignored; did you mean "portMappings"?',
+    ]],
+    [
+      { type: "tuning", args: { mine: 1, cni: { mut: 1500, labels: [] } }, sysctl: { "net.ipv4.conf.all.x": "1" } },
+      [],
+    ],
+    [{ type: "flannel", delegate: { isGatway: true }, ipam: { x: 1 }, capabilities: { portMappings: true } }, []],
+    [{ type: "brige" }, ['warning: "type" "brige" is no plugin of this program; did you mean "bridge"?']],
+    [{ type: "bridge", ipam: { type: "host-locl" } }, [
+      'warning: "ipam.type" "host-locl" is no plugin of this program; did you mean "host-local"?',
+    ]],
+    [{ bridge: "b" }, ['error: "type" is missing']],
+  ];
+  for (const [plugin, findings] of rows) {
+    test(JSON.stringify(plugin), () => expect(ofPlugin(plugin)).toEqual(findings));
+  }
+
+  test("plugins of another make are not judged, but IPAM plugins of ours with them", () => {
+    at.plugin("bridge");
+    const env = { CNI_PATH: `${at.runtime.pluginPath}:${patchbayPlugins()}` };
+    const ipam = { type: "host-local", subent: "10.0.0.0/24" };
+    expect(ofPlugin({ type: "bridge", brigde: 1, ipam }, env)).toEqual([
+      'warning: "ipam.subent" is not known, and ignored; did you mean "subnet"?',
+    ]);
+    expect(ofPlugin({ type: "ptp", mut: 1 }, env)[0]).toContain('did you mean "mtu"?');
+    expect(ofPlugin({ type: "nowhere" }, env)[0]).toStartWith(
+      'error: "type" failed to find plugin "nowhere" in path [',
+    );
+  });
+
+  test("the list itself", () => {
+    const of = (conf: unknown) => lint(JSON.stringify(conf)).map((line) => line.replace(/^[0-9:]+ /, ""));
+    const plugins = [{ type: "loopback" }];
+    expect(of({ cniVersion: "1.1.0", name: "n", plugins, nerdctlID: "x" })).toEqual([
+      'note: "nerdctlID" is not known, and ignored',
+    ]);
+    expect(of({ cniVersion: "1.1.0", name: "n", plugins, disableChekc: true })[0]).toContain('mean "disableCheck"');
+    expect(of({ cniVersion: "1.2.0", name: "n", plugins })).toEqual([
+      'error: "cniVersion" 1.2.0 is newer than 1.1.0, the newest this program speaks',
+    ]);
+    expect(of({ cniVersion: "1.1", name: "n", plugins })[0]).toContain("is none of the versions there are: 0.1.0");
+    expect(of({ cniVersion: "1.1.0", plugins })).toEqual(['error: "name" is missing']);
+    expect(of({ cniVersion: "1.1.0", name: "n", plugins: [] })[0]).toContain("no plugins in list");
+    expect(of([])).toEqual(["error: must be an object"]);
+    expect(lint('{"cniVersion":"1.1.0","name":"n","name":"m","plugins":[{"type":"loopback"}]}')).toEqual([
+      '1:34: warning: "name" stands here again, and only the last counts',
+    ]);
+  });
+
+  test("a single plugin's file", () => {
+    const conf = JSON.stringify({ cniVersion: "1.1.0", name: "n", type: "bridge", brigde: "b" });
+    expect(lint(conf, {}, "n.conf")).toEqual([
+      '1:50: warning: "brigde" is not known, and ignored; did you mean "bridge"?',
+    ]);
+  });
+
+  test("a plugin in the network's folder", () => {
+    mkdirSync(`${configs}/n`);
+    writeFileSync(`${configs}/n/10.conf`, '{"type": "tuning", "mut": 1}');
+    writeFileSync(`${configs}/n.conflist`, list({ type: "loopback" }));
+    expect(run(["lint"]).stdout)
+      .toBe(`${configs}/n/10.conf:1:20: warning: "mut" is not known, and ignored; did you mean "mtu"?\n`);
+  });
+});
+
+test("what hides networks is named, and what they hide behind", () => {
+  writeFileSync(`${configs}/10.conflist`, '{\n "name": "a",\n "plugins" [] }');
+  writeFileSync(`${configs}/20.conflist`, list({ type: "loopback" }));
+  expect(run(["lint"])).toEqual({
+    code: 1,
+    stdout: `${configs}/10.conflist:3:12: error: ":" expected, found "["\n` +
+      `${configs}/20.conflist:1:1: error: "name" network "n" cannot be reached: ${configs}/10.conflist comes first, and cannot be read\n`,
+    stderr: "",
+  });
+  writeFileSync(`${configs}/10.conflist`, list({ type: "loopback" }));
+  expect(run(["lint"]).stdout).toContain(`${configs}/10.conflist comes first, and has the same name\n`);
+});
+
+test("a file that is not there, and an empty directory", () => {
+  expect(run(["lint", `${configs}/x`])).toMatchObject({ code: 1, stdout: "" });
+  expect(run(["lint"])).toEqual({ code: 0, stdout: "", stderr: "" });
+});
+
+test("the examples have no findings", () => {
+  const examples = resolve(import.meta.dir, "../../../examples");
+  const files = readdirSync(examples).map((name) => `${examples}/${name}`);
+  expect(run(["lint", ...files])).toEqual({ code: 0, stdout: "", stderr: "" });
+});
+
+test("add, plan and status tell slips on stderr, and cnitool does not", () => {
+  writeFileSync(`${configs}/n.conflist`, list({ type: "loopback", capabilties: {} }, { type: "tuning", other: 1 }));
+  const slip = `${configs}/n.conflist:1:64: warning: "plugins[0].capabilties" is not known, and ignored; ` +
+    'did you mean "capabilities"?\n';
+  const cache = ["--cache-dir", at.runtime.cacheDirectory];
+  expect(run(["status", "n", ...cache])).toEqual({ code: 0, stdout: "", stderr: slip });
+  for (const command of ["add", "plan"]) expect(run([command, "n", "/x"]).stderr).toStartWith(slip);
+  for (const command of ["check", "del"]) expect(run([command, "n", "/x", ...cache]).stderr).not.toContain(slip);
+  symlinkSync(PATCHBAY, `${at.directory}/cnitool`);
+  expect(run(["status", "n", "/x", ...cache], {}, `${at.directory}/cnitool`)).toEqual({
+    code: 0,
+    stdout: "",
+    stderr: "",
+  });
+});
