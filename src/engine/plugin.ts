@@ -63,6 +63,8 @@ export interface Ipam {
 /** Addresses, one of which each ADD takes. */
 export interface Pool {
   ranges: string;
+  subnets: string[];
+  leased: number;
   free: number;
   capacity: number;
 }

@@ -49,6 +49,8 @@ export interface ResourceKind<Spec, Made = void> {
   ownTable?(spec: Spec): string | undefined;
   /** One line a person reads: `veth eth0 in the container, vethab12cd34 on the host`. */
   describe(spec: Spec): string;
+  /** What a table of attachments tells of it: addresses with prefix length, ports as `8080->80/tcp`. */
+  gist?(spec: Spec): { addresses?: string[]; ports?: string[] };
   /**
    * A shared thing (a bridge, a base chain) is not removed by DEL. When the ADD that made it fails, it is undone
    * here, given what `apply` answered. Without this, a failed ADD calls `remove`.

@@ -227,11 +227,16 @@ function exhausted(store: Store, set: RangeSet): CniError {
 
 /** How many addresses of the set are free by the lease files. Changes nothing. */
 export function countFree(directory: string, set: RangeSet): number {
+  return set.reduce((sum, range) => sum + rangeCapacity(range), 0) - countLeased(directory, set);
+}
+
+/** How many are leased. */
+export function countLeased(directory: string, set: RangeSet): number {
   const leased = leasedAddresses(directory);
-  return set.reduce((free, range) => {
+  return set.reduce((sum, range) => {
     const isTaken = (address: Uint8Array) =>
       isInRange(range, address) && compareAddresses(address, range.gateway) !== 0;
-    return free + rangeCapacity(range) - leased.filter(isTaken).length;
+    return sum + leased.filter(isTaken).length;
   }, 0);
 }
 

@@ -113,6 +113,7 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
       for (const route of routes) addRouteTold(host.container!, ifName, route);
     }
   },
+  gist: ({ addresses }) => ({ addresses: addresses.map(({ address }) => address) }),
   describe: ({ ifName, addresses }) =>
     `${addresses.map(({ address }) => address).join(", ") || "link up"} on ${ifName}`,
 };

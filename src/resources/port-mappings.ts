@@ -151,6 +151,12 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
     ]);
   },
   ownTable: ({ backend }) => backend === "nftables" ? "inet patchbay_portmap" : undefined,
+  gist: ({ mappings }) => ({
+    ports: mappings.map(({ hostIp, hostPort, containerPort, protocol }) => {
+      const host = hostIp === undefined ? "" : hostIp.includes(":") ? `[${hostIp}]:` : `${hostIp}:`;
+      return `${host}${hostPort}->${containerPort}/${protocol}`;
+    }),
+  }),
   describe({ mappings, addresses, backend }) {
     const ports = mappings.slice(0, 3).map(({ hostPort, protocol, containerPort }) =>
       `${hostPort}/${protocol} → ${containerPort}`

@@ -41,17 +41,21 @@ interface Shown {
 }
 
 /** Answers the exit status: 0 when all is as it was made. */
-export function show(given: Given, attachments: readonly InspectedAttachment<Shown & { kind: string }>[]): number {
+export function show(
+  given: Given,
+  attachments: readonly InspectedAttachment<Shown & { kind: string }>[],
+  head = "",
+): number {
   if (given.has("json")) printLine(JSON.stringify(attachments, null, 2));
   else if (attachments.length === 0) printLine("nothing is attached");
-  else print(attachments.map(describe).join("\n"));
+  else print(head + attachments.map(describe).join("\n"));
   return attachments.every(({ state }) => state === "ok") ? 0 : 1;
 }
 
 function describe({ network, containerId, ifName, netnsPath, state, plugins }: InspectedAttachment<Shown>): string {
   const head = `network ${network}, container ${containerId}, ${ifName} in ${netnsPath}`;
   if (state === "gone") {
-    return `${head}: the namespace is gone\n  'patchbay del' or 'gc' removes what it left behind\n`;
+    return `${head}: the namespace is gone\n  'patchbay del' or 'gc --gone' removes what it left behind\n`;
   }
   const lines = plugins.flatMap(({ plugin, madeBy, resources }) => [
     `  ${plugin}${madeBy === "others" ? " (made by another program)" : ""}`,

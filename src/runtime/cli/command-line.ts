@@ -40,10 +40,13 @@ const ownCommands: Record<string, () => Command> = {
   install: () => require("./install.ts").installCommand,
   ipam: () => require("./ipam.ts").ipamCommand,
   lint: () => require("./lint.ts").lintCommand,
+  networks: () => require("./networks.ts").networksCommand,
   plan: () => require("./plan.ts").planCommand,
   repair: () => require("./repair.ts").repairCommand,
   version: () => require("./version.ts").versionCommand,
 };
+
+const ownAliases = { ls: "networks" };
 
 interface Program {
   name: string;
@@ -59,7 +62,7 @@ export function runCommandLine(calledAs: string, args: readonly string[]): numbe
   const isCnitool = calledAs === "cnitool";
   const program = isCnitool
     ? { name: "cnitool", commands: cnitoolCommands, aliases: {}, isCnitool }
-    : { name: "patchbay", commands: ownCommands, aliases: {}, isCnitool };
+    : { name: "patchbay", commands: ownCommands, aliases: ownAliases, isCnitool };
   try {
     return dispatch(program, args);
   } catch (error) {
@@ -114,6 +117,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
       return 0;
     }
     checkOperands(program, command, given);
+    if (command.needsRoot && !program.isCnitool) tellUnlessRoot(name);
     return command.run(given, program.name);
   } catch (error) {
     const text = errorText(error);
@@ -128,6 +132,12 @@ function run(program: Program, name: string, command: Command, args: readonly st
     complain(`patchbay ${name}: ${text}\n${usage(program, name, command)}See 'patchbay help ${name}'.`);
     return 2;
   }
+}
+
+function tellUnlessRoot(name: string): void {
+  const { whyNotRoot }: typeof import("./root.ts") = require("./root.ts");
+  const reason = whyNotRoot();
+  if (reason !== undefined) complain(`patchbay ${name}: ${reason}`);
 }
 
 function checkOperands(program: Program, command: Command, { operands }: Given): void {

@@ -13,6 +13,8 @@ export interface Command {
   /** How many operands there have to be, at least and at most. */
   readonly operandCount: readonly [least: number, most: number];
   readonly options: Options;
+  /** It cannot do its work without the capabilities of root, and says so first. */
+  readonly needsRoot?: true;
   /** What the help says besides, in full lines. */
   readonly notes?: string;
   /** Prints to stdout and stderr; answers the exit status. What it throws is printed, with exit status 1. */

@@ -1,5 +1,6 @@
 /** `patchbay inspect`. */
 import { inspect } from "../../engine/inspect.ts";
+import { attachmentTable, gistOf } from "./attachment-table.ts";
 import { attachmentsOf, show } from "./attachments.ts";
 import type { Command } from "./command.ts";
 import { runtimeOf, runtimeOptions } from "./network-call.ts";
@@ -8,6 +9,7 @@ export const inspectCommand: Command = {
   summary: "show what was made for attachments, beside what is there now",
   operands: "[NETWORK [CONTAINER]]",
   operandCount: [0, 2],
+  needsRoot: true,
   options: {
     json: { help: "as JSON" },
     "plugin-path": runtimeOptions["plugin-path"]!,
@@ -16,6 +18,10 @@ export const inspectCommand: Command = {
   notes: "Exit status 0 when everything is as it was made, 1 when something differs or a namespace is gone.\n",
   run(given) {
     const { pluginPath } = runtimeOf(given);
-    return show(given, attachmentsOf(given).map((attachment) => inspect(attachment, pluginPath)));
+    const attachments = attachmentsOf(given).map((attachment) => {
+      const { state, plugins, ...head } = inspect(attachment, pluginPath);
+      return { ...head, ...gistOf(attachment), state, plugins };
+    });
+    return show(given, attachments, attachmentTable(attachments));
   },
 };

@@ -19,7 +19,7 @@ import { type Attachment, definePlugin, type Pool } from "../../../engine/plugin
 import { warn } from "../../../ffi/warn.ts";
 import { ENOENT, isErrno, SyscallError } from "../../../ffi/errno.ts";
 import { identify, readTextFile } from "../../../ffi/files.ts";
-import { allocate, type Allocated, countFree, likelyNext } from "../../../ipam/allocator.ts";
+import { allocate, type Allocated, countFree, countLeased, likelyNext } from "../../../ipam/allocator.ts";
 import { blockPrefix, indexIn } from "../../../ipam/layout.ts";
 import {
   capacityOf,
@@ -32,7 +32,7 @@ import {
 import { blockAt } from "../../../ipam/blocks.ts";
 import { holdsLease, release, releaseInvalid, unclaim } from "../../../ipam/claims.ts";
 import { inStore, type Lease, leaseOf, type Store, type StoreOptions } from "../../../ipam/store.ts";
-import { formatAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
+import { formatAddress, formatPrefix, parseAddress, parsePrefix } from "../../../net/address.ts";
 import type { HostLocalConf } from "./host-local.schema.ts";
 import { validateHostLocalConf } from "./host-local.validate.gen.ts";
 import { parseResolvConf } from "./resolv-conf.ts";
@@ -167,7 +167,13 @@ function canBeDirectory(path: string): boolean {
 function pools(conf: HostLocalConf): Pool[] {
   const { directory } = storeOf(conf);
   return configuredSets(conf).map((set) => {
-    return { ranges: formatRangeSet(set), free: countFree(directory, set), capacity: capacityOf(set) };
+    return {
+      ranges: formatRangeSet(set),
+      subnets: set.map(({ subnet }) => formatPrefix(subnet)),
+      leased: countLeased(directory, set),
+      free: countFree(directory, set),
+      capacity: capacityOf(set),
+    };
   });
 }
 
