@@ -2,20 +2,24 @@
  * What ADD would make: `patchbay plan`. The plugin's story is told as when it is restated, but with names and MAC
  * addresses picked as for ADD, and with the addresses that IPAM would give out next.
  */
-import { CniError, INVALID_CONFIG } from "../cni/error.ts";
+import { CniError, errorText, INVALID_CONFIG } from "../cni/error.ts";
 import { isObject, parseDocument } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
+import { checkVersions, configVersion, KNOWN_VERSIONS } from "../cni/versions.ts";
 import { restate } from "./attachment.ts";
 import { findPlugin } from "./find-plugin.ts";
 import type { Host } from "./host.ts";
 import type { PluginConfig, PluginDefinition } from "./plugin.ts";
-import { type Invocation, ownsNothingInside, withHost } from "./run.ts";
+import type { Resource } from "./resource.ts";
+import { type Invocation, ownsNothingInside, runVerb, withHost } from "./run.ts";
 
 export interface Plan {
   /** In the order in which they would be made, each in one line a person reads. */
   resources: { kind: string; what: string }[];
   /** As far as it can be known. */
   result: Result;
+  /** Why ADD would fail here and now: what is in the way of single resources, and what STATUS answers. */
+  obstacles: string[];
 }
 
 export function planAdd(
@@ -23,7 +27,13 @@ export function planAdd(
   invocation: Invocation,
   prevResult: Result | undefined,
 ): Plan {
-  return withHost(invocation, ownsNothingInside(plugin), (host) => tell(plugin, invocation, prevResult, host));
+  const plan = withHost(invocation, ownsNothingInside(plugin), (host) => tell(plugin, invocation, prevResult, host));
+  try {
+    runVerb(plugin, { ...invocation, command: "STATUS", inEveryVersion: true });
+  } catch (error) {
+    plan.obstacles.push(errorText(error));
+  }
+  return plan;
 }
 
 function tell(
@@ -34,6 +44,7 @@ function tell(
 ): Plan {
   const document = parseDocument(invocation.stdin, "error unmarshall network config");
   if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
+  checkVersions("ADD", configVersion(document), plugin.versions ?? KNOWN_VERSIONS);
   const conf = plugin.validate(document);
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host };
   let result: Result = { cniVersion: conf.cniVersion };
@@ -42,7 +53,17 @@ function tell(
     (at) => result = plugin.foresee?.(at) ?? plugin.add(at),
     { lease: (type) => foreseeLease(type, invocation, host) },
   );
-  return { resources: list.map(({ kind, spec }) => ({ kind: kind.kind, what: kind.describe(spec) })), result };
+  const resources = list.map(({ kind, spec }) => ({ kind: kind.kind, what: kind.describe(spec) }));
+  return { resources, result, obstacles: list.flatMap((one) => obstaclesTo(one, host)) };
+}
+
+function obstaclesTo({ kind, spec }: Resource<unknown>, host: Host): string[] {
+  try {
+    kind.requireRoom?.(spec, host);
+    return [];
+  } catch (error) {
+    return [errorText(error)];
+  }
 }
 
 /** Nobody knows what a plugin of another make would answer: then there are no addresses. */

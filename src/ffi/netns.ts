@@ -6,7 +6,7 @@
 import { ENOENT, ENOTDIR, errnoText, isErrno } from "./errno.ts";
 import { warn } from "./warn.ts";
 import { closeFile, identify, O_RDONLY, openFile } from "./files.ts";
-import { check, exitNow, lastErrno, libc } from "./libc.ts";
+import { bind, check, exitNow, lastErrno, libc } from "./libc.ts";
 
 const NSFS_MAGIC = 0x6e736673;
 const PROC_SUPER_MAGIC = 0x9fa0;
@@ -65,6 +65,25 @@ export function netnsCookie(socketFd: number): string | undefined {
   const SOL_SOCKET = 1, SO_NETNS_COOKIE = 71;
   const cookie = new Uint8Array(8), length = new Uint8Array([cookie.length, 0, 0, 0]);
   return libc.getsockopt(socketFd, SOL_SOCKET, SO_NETNS_COOKIE, cookie, length) === 0 ? cookie.toHex() : undefined;
+}
+
+/** Runs `work` with the path of a new network namespace, which ends with it. */
+export function withScratchNetns<T>(work: (path: string) => T): T {
+  const { unshare } = bind({ unshare: { args: ["i32"], returns: "i32" } });
+  const home = openOwnNetns();
+  let scratch: number | undefined;
+  try {
+    check("unshare", unshare(CLONE_NEWNET), "network namespace");
+    try {
+      scratch = openOwnNetns();
+    } finally {
+      check("setns", libc.setns(home, CLONE_NEWNET));
+    }
+    return work(`/proc/self/fd/${scratch}`);
+  } finally {
+    if (scratch !== undefined) closeFile(scratch);
+    closeFile(home);
+  }
 }
 
 /** Runs `work` with the thread inside `netns`, and comes back to `home` whatever happens. `work` must not yield. */

@@ -15,13 +15,15 @@ import {
   delLink,
   getLink,
   type Link,
+  linkIndex,
   linkMac,
   listLinks,
   setLink,
 } from "../ffi/netlink/route/link.ts";
 import { tryWriteSysctl } from "../ffi/sysctl.ts";
 import { warn } from "../ffi/warn.ts";
-import { CniError, INTERNAL } from "../cni/error.ts";
+import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../cni/error.ts";
+import { checkIfName } from "../cni/invocation.ts";
 import { parseMac } from "../net/mac.ts";
 import type { Host } from "../engine/host.ts";
 import { undoUnlessRefused } from "./undo-unless-refused.ts";
@@ -102,6 +104,16 @@ function removeUnused({ name }: BridgeSpec, host: Host): void {
 export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
   kind: "bridge",
   unmade: { index: 0, mac: "", created: false },
+  requireRoom({ name }, host) {
+    try {
+      checkIfName(name);
+    } catch (error) {
+      // One that is there may have it as an alternative name.
+      if (linkIndex(host.route, name) !== undefined) return;
+      const text = `failed to create bridge "${name}": could not add "${name}": ${errorText(error)}`;
+      throw new CniError(INVALID_CONFIG, text, "", { cause: error });
+    }
+  },
   apply(spec, host) {
     host.useShared();
     const existing = getLink(host.route, spec.name);

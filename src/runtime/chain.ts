@@ -161,6 +161,8 @@ export interface PlannedPlugin {
   type: string;
   /** Undefined for a plugin of another make, of which nobody knows what it would do. */
   resources: Plan["resources"] | undefined;
+  /** Why ADD would fail here and now. */
+  obstacles: Plan["obstacles"];
 }
 
 /** What ADD would make, with nothing made. */
@@ -172,12 +174,12 @@ export function planNetwork(runtime: Runtime, network: Network, request: Attachm
       failing(plugin, "plan", () => {
         const { type } = plugin;
         const found = findPlugin(type, runtime.pluginPath);
-        if (!("own" in found)) return { type, resources: undefined };
+        if (!("own" in found)) return { type, resources: undefined, obstacles: [] };
         const derived = { prevResult: written(result), capabilityArgs: request.capabilityArgs };
         const call = { ...invocationOf(runtime, network, plugin, derived, request), command: "ADD" as const, kept };
         const plan = planAdd(found.own, call, result && newestResult(result));
         result = versioned(plan.result, network.cniVersion);
-        return { type, resources: plan.resources };
+        return { type, resources: plan.resources, obstacles: plan.obstacles };
       })
     )
   );

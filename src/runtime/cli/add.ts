@@ -11,6 +11,7 @@ export const addCommand: Command = {
   summary: "attach a network namespace to a network, and print the result",
   operands: "NETWORK NETNS",
   operandCount: [2, 2],
+  needsRoot: true,
   options: attachmentOptions,
   notes: attachmentNotes,
   run(given, program) {

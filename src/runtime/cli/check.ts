@@ -7,6 +7,7 @@ export const checkCommand: Command = {
   summary: "say whether an attachment is still as it was made",
   operands: "NETWORK NETNS",
   operandCount: [2, 2],
+  needsRoot: true,
   options: attachmentOptions,
   notes: attachmentNotes,
   run(given) {

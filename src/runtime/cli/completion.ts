@@ -5,7 +5,7 @@
 import { namesIn } from "../../ffi/files.ts";
 import { networkNames } from "../network-files.ts";
 import { awaitsValue, type Command, type Given, UsageError } from "./command.ts";
-import { configDirectoryOf } from "./network-call.ts";
+import { configDirectoryOf, NAMED_NETNS } from "./network-call.ts";
 import { print } from "./print.ts";
 
 const scripts: Record<string, string> = {
@@ -86,6 +86,6 @@ function operandsLike(operands: string, position: number): string[] {
   const wanted = operands.split(" ")[position]?.replace(/[[\]]/g, "");
   if (wanted === undefined) return [];
   if (wanted === "NETWORK") return networkNames(configDirectoryOf(undefined));
-  if (wanted === "NETNS") return namesIn("/run/netns").map((name) => `/run/netns/${name}`);
+  if (wanted === "NETNS") return namesIn(NAMED_NETNS).map((name) => `${NAMED_NETNS}/${name}`);
   return wanted.includes("|") ? wanted.split("|") : [];
 }

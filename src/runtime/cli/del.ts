@@ -7,6 +7,7 @@ export const delCommand: Command = {
   summary: "undo an attachment; the namespace may be gone already",
   operands: "NETWORK NETNS",
   operandCount: [2, 2],
+  needsRoot: true,
   options: attachmentOptions,
   notes: attachmentNotes,
   run(given) {

@@ -10,6 +10,7 @@ export const gcCommand: Command = {
   summary: "undo the attachments to a network that are gone, that are not named as valid, or all",
   operands: "NETWORK [NETNS]",
   operandCount: [1, 2],
+  needsRoot: true,
   options: {
     gone: { help: "undo those whose namespace is gone, and nothing else" },
     valid: { value: "ID/IFNAME", help: "an attachment to keep, repeat it for each; everything else goes" },

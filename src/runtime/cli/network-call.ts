@@ -4,7 +4,9 @@
  */
 import { CniError, INVALID_ENVIRONMENT } from "../../cni/error.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
-import { DEFAULT_CACHE_DIRECTORY } from "../cache.ts";
+import { closeFile } from "../../ffi/files.ts";
+import { openNetns } from "../../ffi/netns.ts";
+import { DEFAULT_CACHE_DIRECTORY, readCache } from "../cache.ts";
 import type { AttachmentRequest, Runtime } from "../chain.ts";
 import { loadNetwork, type Network } from "../conf.ts";
 import type { Given, Options } from "./command.ts";
@@ -45,9 +47,30 @@ export function requestOf(given: Given): AttachmentRequest {
   if (!isObject(capabilityArgs)) throw new CniError(INVALID_ENVIRONMENT, "CAP_ARGS: it must be a JSON object");
   const cniArgs = CNI_ARGS ? CNI_ARGS.split(";").map(parsePair) : [];
   const ifName = given.value("ifname") || CNI_IFNAME || "eth0";
-  const netnsPath = absolutePath(given.operands[1]!);
-  const containerId = given.value("container-id") || containerIdOf(netnsPath);
-  return { containerId, netnsPath, ifName, cniArgs, capabilityArgs };
+  const idOf = (path: string) => given.value("container-id") || containerIdOf(path);
+  const netnsPath = netnsPathOf(given.operands[1]!, (path) => {
+    const key = { network: given.operands[0]!, containerId: idOf(path), ifName };
+    return readCache(runtimeOf(given).cacheDirectory, key).state === "present";
+  });
+  return { containerId: idOf(netnsPath), netnsPath, ifName, cniArgs, capabilityArgs };
+}
+
+/** Where ip-netns(8) keeps its namespaces. */
+export const NAMED_NETNS = "/run/netns";
+
+/** A bare name that leads to no namespace from here is one of ip-netns(8)'s; unless it was attached by its path here. */
+function netnsPathOf(text: string, isAttached: (path: string) => boolean): string {
+  const path = absolutePath(text);
+  return text.includes("/") || isNetns(path) || isAttached(path) ? path : `${NAMED_NETNS}/${text}`;
+}
+
+function isNetns(path: string): boolean {
+  try {
+    closeFile(openNetns(path));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function parsePair(pair: string): [string, string] {

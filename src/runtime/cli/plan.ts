@@ -1,29 +1,41 @@
-/** `patchbay plan NETWORK NETNS`. */
-import { planNetwork } from "../chain.ts";
-import type { Command } from "./command.ts";
+/** `patchbay plan NETWORK [NETNS]`. */
+import { withScratchNetns } from "../../ffi/netns.ts";
+import { type PlannedPlugin, planNetwork } from "../chain.ts";
+import type { Command, Given } from "./command.ts";
 import { attachmentNotes, attachmentOptions, networkOf, requestOf, runtimeOf } from "./network-call.ts";
-import { printLine } from "./print.ts";
+import { complain, printLine } from "./print.ts";
 import { tellSlips } from "./slips.ts";
 
 export const planCommand: Command = {
-  summary: "list what an attachment would consist of, and make nothing",
-  operands: "NETWORK NETNS",
-  operandCount: [2, 2],
+  summary: "list what an attachment would consist of, and what is in its way; make nothing",
+  operands: "NETWORK [NETNS]",
+  operandCount: [1, 2],
+  needsRoot: true,
   options: { json: { help: "as JSON" }, ...attachmentOptions },
-  notes: `${attachmentNotes}Names and addresses are examples: 'add' chooses anew.\n`,
+  notes:
+    `${attachmentNotes}Names and addresses are examples: 'add' chooses anew. Without NETNS, an empty namespace is ` +
+    "meant. Exit status\n1 when 'add' would fail.\n",
   run(given) {
-    const runtime = runtimeOf(given), network = networkOf(given);
-    tellSlips(network, runtime.pluginPath);
-    const plan = planNetwork(runtime, network, requestOf(given));
-    if (given.has("json")) {
-      printLine(JSON.stringify(plan, null, 2));
-      return 0;
-    }
-    for (const { type, resources } of plan) {
-      printLine(type);
-      const lines = resources?.map(({ what }) => what) ?? ["what a program of another make does"];
-      for (const line of lines) printLine(`  ${line}`);
-    }
-    return 0;
+    const { pluginPath } = runtimeOf(given), network = networkOf(given);
+    tellSlips(network, pluginPath);
+    const plan = (netnsPath: string) =>
+      planNetwork(runtimeOf(given), network, requestOf(withNetns(given, netnsPath)));
+    const netnsPath = given.operands[1];
+    const planned = netnsPath === undefined ? withScratchNetns(plan) : plan(netnsPath);
+    if (given.has("json")) printLine(JSON.stringify(planned, null, 2));
+    else planned.forEach(describe);
+    const obstacles = planned.flatMap(({ obstacles }) => obstacles);
+    for (const obstacle of obstacles) complain(`patchbay plan: 'add' would fail: ${obstacle}`);
+    return obstacles.length === 0 ? 0 : 1;
   },
 };
+
+function withNetns(given: Given, netnsPath: string): Given {
+  return { ...given, operands: [given.operands[0]!, netnsPath] };
+}
+
+function describe({ type, resources }: PlannedPlugin): void {
+  printLine(type);
+  const lines = resources?.map(({ what }) => what) ?? ["what a program of another make does"];
+  for (const line of lines) printLine(`  ${line}`);
+}

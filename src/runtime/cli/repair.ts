@@ -11,6 +11,7 @@ export const repairCommand: Command = {
   summary: "make again what attachments have lost, for example when another program flushed its rules",
   operands: "[NETWORK [CONTAINER]]",
   operandCount: [0, 2],
+  needsRoot: true,
   options: {
     json: { help: "as JSON" },
     "plugin-path": pluginPath!,

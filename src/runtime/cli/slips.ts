@@ -3,19 +3,24 @@
  * types a command did not mean them.
  */
 import { foldKey, isObject } from "../../cni/json.ts";
+import { KNOWN_VERSIONS } from "../../cni/versions.ts";
 import type { Network } from "../conf.ts";
 import { knownKeys } from "../lint/known-keys.gen.ts";
 import { complain } from "./print.ts";
 
-export function tellSlips({ path, plugins, source }: Network, pluginPath: string): void {
+export function tellSlips({ path, plugins, source, cniVersion }: Network, pluginPath: string): void {
   if (path === undefined) return;
   // Most files have no unknown key, and then the schemas are not loaded: it would take as long as the rest of ADD.
   const known = new Set(knownKeys.split(" "));
-  if (isKnown(JSON.parse(source), known) && plugins.every(({ config }) => isKnown(config, known))) return;
+  const isVersionKnown = cniVersion === "" || KNOWN_VERSIONS.includes(cniVersion);
+  if (isVersionKnown && isKnown(JSON.parse(source), known) && plugins.every(({ config }) => isKnown(config, known))) {
+    return;
+  }
   const { lintNetwork }: typeof import("../lint/lint.ts") = require("../lint/lint.ts");
   const { describeFinding }: typeof import("./lint.ts") = require("./lint.ts");
   for (const finding of lintNetwork(path, pluginPath)) {
-    if (finding.severity === "warning" && finding.meant !== undefined) complain(describeFinding(finding));
+    const isSlip = finding.severity === "warning" && finding.meant !== undefined;
+    if (isSlip || finding.key === "cniVersion") complain(describeFinding(finding));
   }
 }
 

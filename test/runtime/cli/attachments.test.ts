@@ -176,10 +176,14 @@ describe("what repair keeps its hands off", () => {
   test("a namespace that is gone is said to be gone, and DEL takes the rest away", async () => {
     await machine.removeContainer(container);
     for (const command of ["inspect", "repair"]) {
+      const table = command === "repair"
+        ? ""
+        : "network  container  interface  addresses                ports  state\n" +
+          "n        ctr        eth0       10.30.0.2/24 fd30::2/64  -      gone\n\n";
       expect(await patchbay([command, "n", "ctr"])).toEqual({
         code: 1,
-        stdout: `network n, container ctr, eth0 in ${container.netnsPath}: the namespace is gone\n` +
-          "  'patchbay del' or 'gc' removes what it left behind\n",
+        stdout: `${table}network n, container ctr, eth0 in ${container.netnsPath}: the namespace is gone\n` +
+          "  'patchbay del' or 'gc --gone' removes what it left behind\n",
         stderr: "",
       });
     }
@@ -196,6 +200,41 @@ describe("what repair keeps its hands off", () => {
         'did you mean "n"?\n',
     });
     expect((await patchbay(["repair", "n", "ctx"])).stderr).toContain('did you mean "ctr"?');
+  });
+});
+
+describe("inspect begins with a table", () => {
+  test("of networks, containers, interfaces, addresses, ports and states; JSON has the same", async () => {
+    await using own = await openMachine();
+    machine = own;
+    const portmap = { type: "portmap", backend: "nftables", capabilities: { portMappings: true } };
+    configure("n", [bridge("n", "nftables"), portmap]);
+    configure("m", [{ type: "loopback" }]);
+    container = await machine.container("c1");
+    const other = await machine.container("c2");
+    const portMappings = [
+      { hostPort: 8080, containerPort: 80, protocol: "tcp" },
+      { hostPort: 53, containerPort: 5353, protocol: "udp", hostIP: "10.30.0.1" },
+    ];
+    const CAP_ARGS = JSON.stringify({ portMappings });
+    expect(await patchbay(["add", "n", "c1", "--container-id", "web"], { CAP_ARGS })).toMatchObject({ code: 0 });
+    await must("add", "m", "c2", "--container-id", "db", "-i", "lo");
+    await machine.removeContainer(other);
+    const { stdout } = await patchbay(["inspect"]);
+    expect(stdout.split("\n\n")[0]).toBe(
+      "network  container  interface  addresses                ports                                state\n" +
+        "m        db         lo         -                        -                                    gone\n" +
+        "n        web        eth0       10.30.0.2/24 fd30::2/64  8080->80/tcp 10.30.0.1:53->5353/udp  ok",
+    );
+    expect((await json("inspect", "n"))[0]).toMatchObject({
+      network: "n",
+      containerId: "web",
+      ifName: "eth0",
+      addresses: ["10.30.0.2/24", "fd30::2/64"],
+      ports: ["8080->80/tcp", "10.30.0.1:53->5353/udp"],
+      state: "ok",
+      plugins: [{ plugin: "bridge" }, { plugin: "portmap" }],
+    });
   });
 });
 
@@ -222,6 +261,69 @@ describe("plan", () => {
     expect(planned.map(({ type, resources }: never) => lines(type, resources)))
       .toEqual(plugins.map(({ plugin, resources }: never) => lines(plugin, resources)));
     await must("del", "n", container.netnsPath);
+  });
+
+  test("needs no namespace, and leaves nothing", async () => {
+    configure("n", [bridge("n", "iptables"), tuning]);
+    const kernel = await quietMoment(machine);
+    const alone = await patchbay(["plan", "n"]);
+    expect(alone).toMatchObject({ code: 0, stderr: "" });
+    const steady = (text: string) => text.replace(/veth[0-9a-f]{8}/g, "veth").replace(/(..:){5}../g, "MAC");
+    expect(steady(alone.stdout)).toBe(steady((await patchbay(["plan", "n", container.netnsPath])).stdout));
+    expect(await leftSince(kernel, machine)).toEqual([]);
+  });
+
+  const obstacles: [name: string, plugin: Record<string, unknown>, says: RegExp][] = [
+    [
+      "a bridge's name of 20 letters",
+      { type: "bridge", bridge: "abcdefghijklmnopqrst" },
+      /failed to create bridge "abcdefghijklmnopqrst": could not add .*: interface name is too long/,
+    ],
+    [
+      "a master that is not there",
+      { type: "macvlan", master: "nowhere", ipam: { type: "static", addresses: [{ address: "10.0.0.2/24" }] } },
+      /failed to lookup master "nowhere": Link not found/,
+    ],
+    ...lacks("ipvlan links")
+      ? [[
+        "a kind of link the kernel has not",
+        { type: "ipvlan", master: "lo" },
+        /this kernel has no ipvlan links/,
+      ]] as [
+        [string, Record<string, unknown>, RegExp],
+      ]
+      : [],
+  ];
+  for (const [name, plugin, says] of obstacles) {
+    test(`tells what ADD would refuse: ${name}`, async () => {
+      configure("n", [plugin]);
+      const kernel = await quietMoment(machine);
+      for (const where of [[], [container.netnsPath]]) {
+        const { code, stderr } = await patchbay(["plan", "n", ...where]);
+        expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(says) });
+      }
+      expect((await patchbay(["add", "n", container.netnsPath])).code).toBe(1);
+      expect(await leftSince(kernel, machine)).toEqual([]);
+    });
+  }
+
+  test("tells that the container has the interface already", async () => {
+    configure("n", [{ type: "bridge", bridge: "br-n" }]);
+    await machine.sh("ip -n c1 link add eth0 type veth peer name other");
+    expect((await patchbay(["plan", "n", container.netnsPath])).stderr).toMatch(/"eth0".* already exists/);
+    await machine.sh("ip -n c1 link del eth0");
+  });
+
+  test("of a version to come it says that it is newer, and which are known", async () => {
+    const file = `${directory}/configs/future.conflist`;
+    writeFileSync(file, JSON.stringify({ cniVersion: "1.2.0", name: "future", plugins: [{ type: "loopback" }] }));
+    for (const args of [["plan", "future"], ["add", "future", "c1"], ["status", "future"]]) {
+      const { code, stderr } = await patchbay(args);
+      expect(code).toBe(1);
+      expect(stderr).toContain('error: "cniVersion" 1.2.0 is newer than 1.1.0, the newest this program speaks\n');
+      expect(stderr).toContain('config is "1.2.0", plugin supports ["0.1.0"');
+    }
+    rmSync(file);
   });
 
   test("of a plugin of another make it only says that", async () => {

@@ -1,0 +1,173 @@
+/** `patchbay networks`, and what stands in for an exact answer: bare names of namespaces, and the reason without root. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { lacks } from "../../support/kernel-features.ts";
+import { type Machine, openMachine, type Outcome, type RunOptions } from "../../support/machine.ts";
+import { PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
+
+let machine: Machine;
+let directory: string;
+beforeAll(async () => {
+  machine = await openMachine();
+  directory = mkdtempSync(`${tmpdir()}/networks-`);
+});
+afterAll(async () => {
+  rmSync(directory, { recursive: true });
+  await machine[Symbol.asyncDispose]();
+});
+
+let configs: string;
+/** A new configuration directory with these files. */
+const configure = (files: Record<string, unknown>) => {
+  configs = mkdtempSync(`${directory}/configs-`);
+  for (const [name, conf] of Object.entries(files)) {
+    writeFileSync(`${configs}/${name}`, typeof conf === "string" ? conf : JSON.stringify(conf));
+  }
+};
+const patchbay = (
+  args: string[],
+  env: Record<string, string> = {},
+  before: string[] = [],
+  options: RunOptions = {},
+) => machine.run([...before, PATCHBAY, ...args], { ...options, env: { NETCONFPATH: configs, ...env } });
+const must = async (...args: string[]): Promise<Outcome> => {
+  const outcome = await patchbay(args);
+  expect(outcome).toMatchObject({ code: 0 });
+  return outcome;
+};
+
+const bridge = (ranges: unknown) => ({ type: "bridge", bridge: "br0", ipam: { type: "host-local", ranges } });
+const list = (name: string, ...plugins: unknown[]) => ({ cniVersion: "1.1.0", name, plugins });
+
+describe("networks", () => {
+  test("name, version, plugins, subnets, leases and file of each", async () => {
+    configure({
+      "10-one.conflist": list("one", bridge([[{ subnet: "10.70.0.0/29" }], [{ subnet: "fd70::/64" }]]), {
+        type: "tuning",
+      }),
+      "20-two.conf": { cniVersion: "1.0.0", name: "two", type: "loopback" },
+    });
+    const container = await machine.container();
+    await must("add", "one", container.netnsPath);
+    const { stdout } = await must("networks");
+    expect(stdout).toBe(
+      "network  version  plugins                    state  subnets       leased  free    file\n" +
+        `one      1.1.0    bridge+host-local, tuning  ok     10.70.0.0/29  1       4       ${configs}/10-one.conflist\n` +
+        "                                                    fd70::/64     1       1.8e19\n" +
+        `two      1.0.0    loopback                   ok                                   ${configs}/20-two.conf\n`,
+    );
+    expect(await must("ls")).toMatchObject({ stdout });
+    expect(JSON.parse((await must("networks", "--json")).stdout)[0]).toEqual({
+      file: `${configs}/10-one.conflist`,
+      name: "one",
+      cniVersion: "1.1.0",
+      plugins: ["bridge+host-local", "tuning"],
+      pools: [
+        { subnets: ["10.70.0.0/29"], leased: 1, free: 4 },
+        { subnets: ["fd70::/64"], leased: 1, free: expect.any(Number) },
+      ],
+      problems: [],
+    });
+    await must("del", "one", container.netnsPath);
+  });
+
+  test("what is broken or missing", async () => {
+    configure({
+      "10.conflist": list("one", { type: "calico" }, { type: "ipvlan", master: "lo" }, { type: "brige" }),
+      "20.conflist": '{\n  "name": "broken"\n  "plugins": []\n}',
+      "30.conflist": list("hidden", { type: "loopback" }),
+    });
+    const { code, stdout } = await patchbay(["networks"]);
+    expect(code).toBe(1);
+    expect(stdout.split("\n").slice(4, -1)).toEqual([
+      'network one: no paths provided; "calico" is not part of patchbay',
+      ...lacks("ipvlan links") ? ["network one: this kernel has no ipvlan links"] : [],
+      'network one: no paths provided; "brige" is not part of patchbay',
+      `${configs}/20.conflist: error parsing configuration list: "," or "}" expected, found "plugins" ` +
+      "(line 3, column 3); networks in files after it are not found",
+      `network hidden: not found by its name: ${configs}/20.conflist is in the way`,
+    ]);
+    const [one, broken, hidden] = JSON.parse((await patchbay(["networks", "--json"])).stdout);
+    expect([one.name, broken.name, hidden.name]).toEqual(["one", undefined, "hidden"]);
+  });
+
+  test("plugins of another make are looked for in CNI_PATH, and not started", async () => {
+    const bin = mkdtempSync(`${directory}/bin-`);
+    symlinkSync(`${patchbayPlugins()}/loopback`, `${bin}/loopback`);
+    writeFileSync(`${bin}/calico`, `#!/bin/sh\ntouch ${bin}/started\n`, { mode: 0o755 });
+    configure({ "1.conflist": list("n", { type: "loopback" }, { type: "calico" }) });
+    expect(await patchbay(["networks"], { CNI_PATH: bin })).toMatchObject({ code: 0, stderr: "" });
+    expect(await Bun.file(`${bin}/started`).exists()).toBe(false);
+    configure({ "1.conflist": list("n", { type: "portmap" }) });
+    const { code, stdout } = await patchbay(["networks"], { CNI_PATH: bin });
+    expect({ code, stdout }).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('failed to find plugin "portmap"'),
+    });
+  });
+
+  test("an empty directory", async () => {
+    configure({});
+    expect(await must("networks")).toMatchObject({ stdout: `no networks in ${configs}\n` });
+  });
+});
+
+describe("a bare name of a namespace", () => {
+  beforeAll(() => configure({ "1.conflist": list("n", bridge([[{ subnet: "10.71.0.0/24" }]])) }));
+
+  test("is one of ip-netns(8)'s, also when it is gone", async () => {
+    const container = await machine.container("web");
+    await must("add", "n", "web");
+    expect(await machine.sh("ip -o address show dev eth0", { in: container })).toContain("10.71.0.2/24");
+    // As if its path had been given.
+    await must("check", "n", "/run/netns/web");
+    await machine.removeContainer(container);
+    await must("del", "n", "web");
+    expect(await must("ipam", "list", "n")).toMatchObject({ stdout: "" });
+  });
+
+  test("that leads to a namespace from here is that one", async () => {
+    const container = await machine.container("here");
+    mkdirSync(`${directory}/cwd`);
+    const at = (command: string) => machine.sh(`cd /run/netns; NETCONFPATH=${configs} ${PATCHBAY} ${command} n here`);
+    await at("add");
+    await must("del", "n", "/run/netns/here");
+    await at("add");
+    await machine.removeContainer(container);
+    await at("del");
+    expect(await must("ipam", "list", "n")).toMatchObject({ stdout: "" });
+  });
+
+  test("by which something was attached from here stays that path when it is gone", async () => {
+    await machine.sh(`mkdir /run/mine; touch /run/mine/own; unshare --net=/run/mine/own true`);
+    const at = (command: string) => machine.sh(`cd /run/mine; NETCONFPATH=${configs} ${PATCHBAY} ${command} n own`);
+    await at("add");
+    await machine.sh("umount /run/mine/own; rm /run/mine/own");
+    await at("del");
+    expect(await must("ipam", "list", "n")).toMatchObject({ stdout: "" });
+  });
+});
+
+describe("without root", () => {
+  beforeAll(() => configure({ "1.conflist": list("n", bridge([[{ subnet: "10.72.0.0/24" }]])) }));
+  const reason = /^patchbay \w+: this needs root, or a user namespace of its own: uid 0 has not CAP_NET_ADMIN and /;
+
+  for (
+    const args of [["add", "n", "/x"], ["del", "n", "/x"], ["gc", "n"], ["plan", "n"], ["inspect"], ["networks"]]
+  ) {
+    test(`the first line of ${args[0]} says so`, async () => {
+      const powerless = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
+      expect((await patchbay(args, {}, powerless)).stderr).toMatch(reason);
+    });
+  }
+
+  test("commands that read files do not, and who made a user namespace is root there", async () => {
+    const powerless = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
+    for (const args of [["lint"], ["version"], ["ipam", "list"], ["help"]]) {
+      expect(await patchbay(args, {}, powerless)).toMatchObject({ code: 0, stderr: "" });
+    }
+    const inside = ["unshare", "--user", "--map-root-user", "--net", "--mount"];
+    expect(await patchbay(["plan", "n"], {}, inside)).toMatchObject({ stderr: expect.not.stringMatching(reason) });
+  });
+});
