@@ -378,7 +378,7 @@ const lintHead = [
   "",
 ];
 
-/** Every key that any schema has, folded: who uses no other need not read the schemas. */
+/** Every key that any schema has, folded, between spaces: who uses no other need not read the schemas. */
 function knownKeysText(schemas: Iterable<z.ZodType>): string {
   const keys = new Set<string>();
   const collect = (part: unknown): void => {
@@ -389,7 +389,7 @@ function knownKeysText(schemas: Iterable<z.ZodType>): string {
     }
   };
   for (const schema of schemas) collect(JSON.parse(jsonSchemaText(schema)));
-  return [...lintHead, `export const knownKeys = ${quoted([...keys].sort().join(" "))};`, ""].join("\n");
+  return [...lintHead, `export const knownKeys = ${quoted(` ${[...keys].sort().join(" ")} `)};`, ""].join("\n");
 }
 
 function quoted(text: string): string {
