@@ -7,6 +7,8 @@
 import { compareVersions } from "../cni/versions.ts";
 import { findPlugin } from "../engine/find-plugin.ts";
 import { withAttachment } from "../engine/inspect.ts";
+import { runVerb } from "../engine/run.ts";
+import { loadPlugin } from "../plugins/table.ts";
 import { listAttachments, type RecordedAttachment } from "../engine/recorded.ts";
 import { listCache } from "./cache.ts";
 import {
@@ -61,6 +63,7 @@ export function collectGarbage(
     const failures = collecting(stale, (attachment) => {
       try {
         deleteUnlocked(runtime, network, attachment);
+        deleteFormer(runtime, attachment);
       } catch (error) {
         const { containerId, ifName } = attachment;
         throw wrapped(`failed to delete stale attachment ${containerId} ${ifName}`, error);
@@ -69,6 +72,15 @@ export function collectGarbage(
     if (staying !== "live") failures.push(...askPlugins(runtime, network, staying));
     if (failures.length > 0) throw joined(failures);
   });
+}
+
+/** What plugins of ours made that the network's configuration does not name any more: their ledgers are still there. */
+function deleteFormer({ pluginPath }: Runtime, { network, containerId, ifName }: KnownAttachment): void {
+  const left = listAttachments(network, containerId).find((attachment) => attachment.ifName === ifName);
+  for (const { header } of left?.ledgers.toReversed() ?? []) {
+    const plugin = loadPlugin(header.plugin);
+    if (plugin !== undefined) runVerb(plugin, { ...header, command: "DEL", path: pluginPath });
+  }
 }
 
 /** Plugins of other makes are asked where the verb exists: from 1.1.0 on. Ours keep ledgers and leases in every version. */

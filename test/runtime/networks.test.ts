@@ -177,6 +177,20 @@ describe("gc", () => {
     });
   }
 
+  test("what plugins made that the configuration names no more goes too", async () => {
+    network("former", whole);
+    const first = await newContainer();
+    await patchbay(["add", "former", first.netnsPath], env);
+    await patchbay(["del", "former", first.netnsPath], env);
+    const before = await quietMoment(machine);
+    const container = await newContainer();
+    expect(await patchbay(["add", "former", container.netnsPath], env)).toMatchObject({ code: 0 });
+    network("former", whole.slice(0, 1));
+    await machine.removeContainer(container);
+    expect((await patchbay(["gc", "former", "--gone"])).code).toBe(0);
+    expect(await leftSince(before, machine)).toEqual([]);
+  });
+
   test("a host-local of another make is not asked before 1.1.0", async () => {
     const bin = mkdtempSync(`${directory}/older-`);
     symlinkSync(`${patchbayPlugins()}/bridge`, `${bin}/bridge`);
