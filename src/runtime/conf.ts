@@ -41,14 +41,14 @@ export function loadNetwork(directory: string, name: string): Network {
     if (found !== undefined) return found;
   }
   const { hintFor }: typeof import("./network-files.ts") = require("./network-files.ts");
-  throw invalid(
-    paths.length === 0
-      ? `no net configurations found in ${directory}`
-      : `no net configuration with name "${name}" in ${directory}`,
-    undefined,
-    hintFor(directory, name),
-  );
+  const message = paths.length === 0
+    ? `no net configurations found in ${directory}`
+    : `no net configuration with name "${name}" in ${directory}`;
+  throw new UnknownNetworkError(INVALID_CONFIG, message, hintFor(directory, name));
 }
+
+/** No file has a network of the name. */
+export class UnknownNetworkError extends CniError {}
 
 /** In the order in which they are looked through. */
 export function networkPaths(directory: string): string[] {
@@ -285,6 +285,6 @@ function goType(value: unknown): string {
   return typeof value;
 }
 
-function invalid(message: string, cause?: unknown, details = ""): CniError {
-  return new CniError(INVALID_CONFIG, message, details, { cause });
+function invalid(message: string, cause?: unknown): CniError {
+  return new CniError(INVALID_CONFIG, message, "", { cause });
 }

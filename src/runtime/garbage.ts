@@ -7,8 +7,6 @@
 import { compareVersions } from "../cni/versions.ts";
 import { findPlugin } from "../engine/find-plugin.ts";
 import { withAttachment } from "../engine/inspect.ts";
-import { runVerb } from "../engine/run.ts";
-import { loadPlugin } from "../plugins/table.ts";
 import { listAttachments, type RecordedAttachment } from "../engine/recorded.ts";
 import { listCache } from "./cache.ts";
 import {
@@ -21,6 +19,7 @@ import {
   wrapped,
 } from "./chain.ts";
 import type { Network } from "./conf.ts";
+import { deleteFormer, formerNetwork } from "./former.ts";
 import { withAllLocked } from "./lock.ts";
 
 export interface KnownAttachment extends AttachmentRequest {
@@ -37,6 +36,11 @@ export interface AttachmentName {
 
 /** Which attachments stay: those named; those whose namespace is there; or those that the cache does not know. */
 export type Staying = { valid: readonly AttachmentName[] } | "live" | "uncached";
+
+/** Whether anything is known of the network by that name. */
+export function isAttached(runtime: Runtime, network: string): boolean {
+  return knownAttachments(runtime, network).length > 0;
+}
 
 export function staleAttachments(runtime: Runtime, network: Network, staying: Staying): KnownAttachment[] {
   const known = knownAttachments(runtime, network.name);
@@ -62,7 +66,8 @@ export function collectGarbage(
     announce(stale);
     const failures = collecting(stale, (attachment) => {
       try {
-        deleteUnlocked(runtime, network, attachment);
+        const isFormer = network.plugins.length === 0;
+        deleteUnlocked(runtime, isFormer ? formerNetwork(runtime, attachment) ?? network : network, attachment);
         deleteFormer(runtime, attachment);
       } catch (error) {
         const { containerId, ifName } = attachment;
@@ -72,15 +77,6 @@ export function collectGarbage(
     if (staying !== "live") failures.push(...askPlugins(runtime, network, staying));
     if (failures.length > 0) throw joined(failures);
   });
-}
-
-/** What plugins of ours made that the network's configuration does not name any more: their ledgers are still there. */
-function deleteFormer({ pluginPath }: Runtime, { network, containerId, ifName }: KnownAttachment): void {
-  const left = listAttachments(network, containerId).find((attachment) => attachment.ifName === ifName);
-  for (const { header } of left?.ledgers.toReversed() ?? []) {
-    const plugin = loadPlugin(header.plugin);
-    if (plugin !== undefined) runVerb(plugin, { ...header, command: "DEL", path: pluginPath });
-  }
 }
 
 /** Plugins of other makes are asked where the verb exists: from 1.1.0 on. Ours keep ledgers and leases in every version. */

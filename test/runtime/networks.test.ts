@@ -191,6 +191,31 @@ describe("gc", () => {
     expect(await leftSince(before, machine)).toEqual([]);
   });
 
+  for (const records of ["with", "without"]) {
+    test(`del and gc undo a network that is not configured any more, ${records} a cached result`, async () => {
+      network("once", whole);
+      const first = await newContainer();
+      await patchbay(["add", "once", first.netnsPath], env);
+      await patchbay(["del", "once", first.netnsPath], env);
+      const before = await quietMoment(machine);
+      const containers = [await newContainer(), await newContainer()];
+      await patchbay(["add", "once", containers[0]!.netnsPath, "--container-id", "one"], env);
+      await patchbay(["add", "once", containers[1]!.netnsPath, "--container-id", "two"]);
+      rmSync(`${directory}/configs/once.conflist`);
+      if (records === "without") await machine.sh("rm /var/lib/cni/results/once-*");
+      const told = "network once is not configured any more; what is recorded of it is undone\n";
+      expect(await patchbay(["del", "once", containers[0]!.netnsPath, "--container-id", "one"]))
+        .toEqual({ ...silent, stderr: told });
+      await machine.removeContainer(containers[1]!);
+      expect(await patchbay(["gc", "once", "--gone"]))
+        .toEqual({ ...silent, stderr: `${told}deleting eth0 of container two from network once\n` });
+      await machine.removeContainer(containers[0]!);
+      expect(await leftSince(before, machine)).toEqual([]);
+      expect((await patchbay(["gc", "once", "--gone"])).stderr).toContain('no net configuration with name "once"');
+      expect((await patchbay(["del", "once", "/x"])).code).toBe(1);
+    });
+  }
+
   test("a host-local of another make is not asked before 1.1.0", async () => {
     const bin = mkdtempSync(`${directory}/older-`);
     symlinkSync(`${patchbayPlugins()}/bridge`, `${bin}/bridge`);

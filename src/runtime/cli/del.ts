@@ -1,7 +1,7 @@
 /** `patchbay del NETWORK NETNS`. */
 import { deleteNetwork } from "../chain.ts";
 import type { Command } from "./command.ts";
-import { attachmentNotes, attachmentOptions, networkOf, requestOf, runtimeOf } from "./network-call.ts";
+import { attachmentNotes, attachmentOptions, networkOrFormer, requestOf, runtimeOf } from "./network-call.ts";
 
 export const delCommand: Command = {
   summary: "undo an attachment; the namespace may be gone already",
@@ -11,7 +11,16 @@ export const delCommand: Command = {
   options: attachmentOptions,
   notes: attachmentNotes,
   run(given) {
-    deleteNetwork(runtimeOf(given), networkOf(given), requestOf(given));
+    const runtime = runtimeOf(given);
+    const key = () => ({ network: given.operands[0]!, ...requestOf(given) });
+    const former = (): typeof import("../former.ts") => require("../former.ts");
+    let isFormer = false;
+    const network = networkOrFormer(given, () => {
+      isFormer = true;
+      return former().formerNetwork(runtime, key());
+    });
+    deleteNetwork(runtime, network, requestOf(given));
+    if (isFormer) former().deleteFormer(runtime, key());
     return 0;
   },
 };

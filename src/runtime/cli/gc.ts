@@ -1,7 +1,15 @@
 /** `patchbay gc NETWORK`. */
-import { collectGarbage, isGone, type KnownAttachment, staleAttachments, type Staying } from "../garbage.ts";
+import { emptyNetwork } from "../former.ts";
+import {
+  collectGarbage,
+  isAttached,
+  isGone,
+  type KnownAttachment,
+  staleAttachments,
+  type Staying,
+} from "../garbage.ts";
 import { type Command, type Given, UsageError } from "./command.ts";
-import { networkOf, runtimeOf, runtimeOptions } from "./network-call.ts";
+import { networkOf, networkOrFormer, runtimeOf, runtimeOptions } from "./network-call.ts";
 import { complain, printLine } from "./print.ts";
 
 const choices = "--gone for those whose namespace is gone, --valid ID/IFNAME for each that stays, or --all";
@@ -22,7 +30,8 @@ export const gcCommand: Command = {
     "Attachments are known from the result cache, which other engines share, and from patchbay's ledgers. With\n" +
     "--valid and --all plugins also remove what no record names. Without a choice nothing is undone, only listed.\n",
   run(given) {
-    const staying = stayingOf(given), runtime = runtimeOf(given), network = networkOf(given);
+    const staying = stayingOf(given), runtime = runtimeOf(given), name = given.operands[0]!;
+    const network = networkOrFormer(given, () => isAttached(runtime, name) ? emptyNetwork(name) : undefined);
     if (network.disableGC) {
       complain(`network ${network.name} has "disableGC": nothing is undone`);
       return 0;

@@ -8,8 +8,9 @@ import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
 import { DEFAULT_CACHE_DIRECTORY, readCache } from "../cache.ts";
 import type { AttachmentRequest, Runtime } from "../chain.ts";
-import { loadNetwork, type Network } from "../conf.ts";
+import { loadNetwork, type Network, UnknownNetworkError } from "../conf.ts";
 import type { Given, Options } from "./command.ts";
+import { complain } from "./print.ts";
 
 export const runtimeOptions: Options = {
   "config-dir": { value: "DIR", help: "where networks are configured ($NETCONFPATH, /etc/cni/net.d)" },
@@ -38,6 +39,18 @@ export function configDirectoryOf(given: Given | undefined): string {
 
 export function networkOf(given: Given): Network {
   return loadNetwork(configDirectoryOf(given), given.operands[0]!);
+}
+
+/** For clean-up: where the network is not configured any more, what `former` answers, with a word about it. */
+export function networkOrFormer(given: Given, former: () => Network | undefined): Network {
+  try {
+    return networkOf(given);
+  } catch (error) {
+    const network = error instanceof UnknownNetworkError ? former() : undefined;
+    if (network === undefined) throw error;
+    complain(`network ${network.name} is not configured any more; what is recorded of it is undone`);
+    return network;
+  }
 }
 
 export function requestOf(given: Given): AttachmentRequest {
