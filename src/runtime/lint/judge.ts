@@ -20,7 +20,8 @@ export interface Remark extends Place {
 
 export type Report = (remark: Remark) => void;
 
-export function judge(node: Node, schema: Schema, path: string, report: Report): void {
+/** `root` is the schema of the plugin: a key that is not known here may be one of another place there. */
+export function judge(node: Node, schema: Schema, path: string, report: Report, root = schema): void {
   if (node.value === null) return; // As if it were not there.
   if (schema.anyOf !== undefined) {
     const found: Remark[][] = schema.anyOf.map((one) => remarksOn(node, one, path));
@@ -38,8 +39,8 @@ export function judge(node: Node, schema: Schema, path: string, report: Report):
     return;
   }
   judgeValue(node, schema, path, report);
-  node.items?.forEach((item, index) => schema.items && judge(item, schema.items, `${path}[${index}]`, report));
-  if (node.entries !== undefined) judgeKeys(node, schema, path, report);
+  node.items?.forEach((item, index) => schema.items && judge(item, schema.items, `${path}[${index}]`, report, root));
+  if (node.entries !== undefined) judgeKeys(node, schema, path, report, root);
 }
 
 /** The candidate that is a slip away: few edits for its length, another case, or the same letters in another order. */
@@ -54,7 +55,7 @@ export function meantBy(name: string, candidates: readonly string[]): string | u
   return best !== undefined && best.distance <= most ? best.candidate : undefined;
 }
 
-function judgeKeys(node: Node, schema: Schema, path: string, report: Report): void {
+function judgeKeys(node: Node, schema: Schema, path: string, report: Report, root: Schema): void {
   const known = Object.keys(schema.properties ?? {});
   const seen = new Set<string>();
   for (const { key, at, value } of node.entries!) {
@@ -65,11 +66,11 @@ function judgeKeys(node: Node, schema: Schema, path: string, report: Report): vo
     }
     seen.add(folded);
     const name = known.find((one) => foldKey(one) === folded);
-    if (name !== undefined) judge(value, schema.properties![name]!, inside, report);
-    else if (isObject(schema.additionalProperties)) judge(value, schema.additionalProperties, inside, report);
+    if (name !== undefined) judge(value, schema.properties![name]!, inside, report, root);
+    else if (isObject(schema.additionalProperties)) judge(value, schema.additionalProperties, inside, report, root);
     else if (schema.additionalProperties === undefined && schema.properties !== undefined) {
       const unused = known.filter((one) => !node.entries!.some((entry) => foldKey(entry.key) === foldKey(one)));
-      const meant = meantBy(key, unused);
+      const meant = placeIn(root, folded) ?? meantBy(key, unused);
       const severity = meant === undefined ? "note" : "warning";
       report({ ...about, severity, message: "is not known, and ignored", ...meant !== undefined && { meant } });
     }
@@ -84,6 +85,24 @@ function judgeKeys(node: Node, schema: Schema, path: string, report: Report): vo
       });
     }
   }
+}
+
+/** Where in the schema a key stands: `ipam.subnet` for a subnet that is not there. The shallowest place counts. */
+function placeIn(root: Schema, folded: string): string | undefined {
+  let level: { path: string; schema: Schema }[] = [{ path: "", schema: root }];
+  while (level.length > 0) {
+    const next: typeof level = [];
+    for (const { path, schema } of level) {
+      for (const [key, part] of Object.entries(schema.properties ?? {})) {
+        if (["args", "runtimeConfig", "prevResult"].includes(key)) continue;
+        if (foldKey(key) === folded) return path + key;
+        next.push({ path: `${path}${key}.`, schema: part });
+        if (part.items !== undefined) next.push({ path: `${path}${key}[].`, schema: part.items.items ?? part.items });
+      }
+    }
+    level = next;
+  }
+  return undefined;
 }
 
 function judgeValue(node: Node, schema: Schema, path: string, report: Report): void {

@@ -79,6 +79,10 @@ describe("what is found", () => {
     [{ type: "bridge", ipam: { type: "host-local", ranges: [[{ subnet: "10.0.0.500/24" }]] } }, [
       'error: "ipam.ranges[0][0].subnet" invalid CIDR address: 10.0.0.500/24',
     ]],
+    [{ type: "bridge", subnet: "10.0.0.0/24", ipam: { type: "host-local", isGateway: true } }, [
+      'warning: "subnet" is not known, and ignored; did you mean "ipam.subnet"?',
+      'warning: "ipam.isGateway" is not known, and ignored; did you mean "isGateway"?',
+    ]],
     [{ type: "bridge", ipam: { type: "static", routes: [{ dts: "0.0.0.0/0" }] } }, [
       'error: "ipam.routes[0].dst" is missing',
       'warning: "ipam.routes[0].dts" is not known, and ignored; did you mean "dst"?',
