@@ -239,6 +239,8 @@ describe("gc", () => {
       "patchbay gc: say what may go: --gone for those whose namespace is gone, --valid ID/IFNAME",
     );
     expect(await patchbay(["gc", "one", "--gone"])).toEqual(silent);
+    expect(await patchbay(["gc", "one", "--valid", "life/eth0", "--valid", "live/eth0", "--dry-run"]))
+      .toEqual({ ...silent, stderr: "--valid life/eth0: no such attachment is known\n" });
     expect(await addresses(container)).toContain("10.9.0.");
     symlinkSync(PATCHBAY, `${directory}/cnitool`);
     const cnitool = () =>

@@ -1,6 +1,7 @@
 /** `patchbay gc NETWORK`. */
 import { emptyNetwork } from "../former.ts";
 import {
+  type AttachmentName,
   collectGarbage,
   isAttached,
   isGone,
@@ -36,6 +37,7 @@ export const gcCommand: Command = {
       complain(`network ${network.name} has "disableGC": nothing is undone`);
       return 0;
     }
+    if (typeof staying === "object") tellUnknown(staying.valid, staleAttachments(runtime, network, { valid: [] }));
     if (staying === undefined || given.has("dry-run")) {
       const stale = staleAttachments(runtime, network, staying ?? { valid: [] });
       for (const each of stale) printLine(`would delete ${nameOf(each)}${remarksOn(each)}`);
@@ -78,6 +80,15 @@ function stayingOf(given: Given): Staying | undefined {
       return undefined;
   }
   return { valid };
+}
+
+/** A slip in what is to stay would let it go. */
+function tellUnknown(valid: readonly AttachmentName[], known: readonly KnownAttachment[]): void {
+  const names = known.map(({ containerId, ifName }) => `${containerId}/${ifName}`);
+  for (const { containerId, ifName } of valid) {
+    const name = `${containerId}/${ifName}`;
+    if (!names.includes(name)) complain(`--valid ${name}: no such attachment is known`);
+  }
 }
 
 function nameOf({ network, containerId, ifName }: KnownAttachment): string {
