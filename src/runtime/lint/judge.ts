@@ -68,9 +68,11 @@ function judgeKeys(node: Node, schema: Schema, path: string, report: Report, roo
     const name = known.find((one) => foldKey(one) === folded);
     if (name !== undefined) judge(value, schema.properties![name]!, inside, report, root);
     else if (isObject(schema.additionalProperties)) judge(value, schema.additionalProperties, inside, report, root);
-    else if (schema.additionalProperties === undefined && schema.properties !== undefined) {
+    else if (schema.properties !== undefined) {
       const unused = known.filter((one) => !node.entries!.some((entry) => foldKey(entry.key) === foldKey(one)));
-      const meant = placeIn(root, folded) ?? meantBy(key, unused);
+      const others = schema.additionalProperties === true;
+      const meant = (others ? undefined : placeIn(root, folded)) ?? meantBy(key, unused);
+      if (others && meant === undefined) continue;
       const severity = meant === undefined ? "note" : "warning";
       report({ ...about, severity, message: "is not known, and ignored", ...meant !== undefined && { meant } });
     }

@@ -5,7 +5,7 @@ import { capabilities, common, list, plugins } from "./schemas.gen.ts";
 export interface Schema {
   readonly type?: "object" | "array" | "string" | "integer" | "boolean";
   readonly properties?: Readonly<Record<string, Schema>>;
-  /** Of values under other keys; `true` where any key may stand. */
+  /** Of values under other keys; `true` where others may have theirs too, and a slip of ours is one nevertheless. */
   readonly additionalProperties?: Schema | true;
   readonly required?: readonly string[];
   readonly items?: Schema;
@@ -52,7 +52,7 @@ const anything: Schema = { additionalProperties: true };
 
 /** By conventions, `args` has keys of everybody's. */
 function withoutSay(schema: Schema): Schema {
-  const args: Schema = { type: "object", additionalProperties: true, properties: { cni: anything } };
+  const args: Schema = { type: "object", additionalProperties: {}, properties: { cni: anything } };
   // The runtime adds the name.
   const free = { ...schema, required: [] };
   return merged(free, { properties: { args, runtimeConfig: { type: "object", properties: {} } } });

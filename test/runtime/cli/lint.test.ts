@@ -95,10 +95,11 @@ describe("what is found", () => {
     [{ type: "portmap", runtimeConfig: { portmaping: [] } }, [
       'warning: "runtimeConfig.portmaping" is not known, and ignored; did you mean "portMappings"?',
     ]],
-    [
-      { type: "tuning", args: { mine: 1, cni: { mut: 1500, labels: [] } }, sysctl: { "net.ipv4.conf.all.x": "1" } },
-      [],
-    ],
+    [{ type: "tuning", args: { cli: 1, cni: { labels: [] } }, sysctl: { "net.ipv4.conf.all.x": "1" } }, []],
+    [{ type: "tuning", args: { cni: { mut: 1500, promsic: true } } }, [
+      'warning: "args.cni.mut" is not known, and ignored; did you mean "mtu"?',
+      'warning: "args.cni.promsic" is not known, and ignored; did you mean "promisc"?',
+    ]],
     [{ type: "flannel", delegate: { isGatway: true }, ipam: { x: 1 }, capabilities: { portMappings: true } }, []],
     [{ type: "brige" }, ['warning: "type" "brige" is no plugin of this program; did you mean "bridge"?']],
     [{ type: "bridge", ipam: { type: "host-locl" } }, [
