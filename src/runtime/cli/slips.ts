@@ -17,9 +17,13 @@ export function tellSlips({ path, plugins, source, cniVersion }: Network, plugin
   if (isKnown) return;
   const { lintNetwork }: typeof import("../lint/lint.ts") = require("../lint/lint.ts");
   const { describeFinding }: typeof import("./lint.ts") = require("./lint.ts");
-  for (const finding of lintNetwork(path, pluginPath)) {
-    const isSlip = finding.severity === "warning" && finding.meant !== undefined;
-    if (isSlip || finding.key === "cniVersion") complain(describeFinding(finding));
+  try {
+    for (const finding of lintNetwork(path, pluginPath)) {
+      const isSlip = finding.severity === "warning" && finding.meant !== undefined;
+      if (isSlip || finding.key === "cniVersion") complain(describeFinding(finding));
+    }
+  } catch {
+    // What cannot be judged is no reason not to add.
   }
 }
 

@@ -38,87 +38,96 @@ const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const word = /true|false|null/y;
 
 export function parse(text: string): Node {
-  let at = 0;
+  return new Reader(text).document();
+}
 
-  function skip(): void {
-    blank.lastIndex = at;
-    blank.test(text);
-    at = blank.lastIndex;
+class Reader {
+  #at = 0;
+
+  constructor(readonly text: string) {}
+
+  document(): Node {
+    const document = this.#value(0);
+    this.#skip();
+    if (this.#at < this.text.length) this.#fail("the end of the file");
+    return document;
   }
 
-  function match(pattern: RegExp): string | undefined {
-    pattern.lastIndex = at;
-    const found = pattern.exec(text)?.[0];
-    if (found !== undefined) at += found.length;
+  #value(depth: number): Node {
+    this.#skip();
+    const start = this.#at;
+    if (depth > DEPTH_LIMIT) throw new SyntaxProblem(`the document nests deeper than ${DEPTH_LIMIT}`, start);
+    switch (this.text[start]) {
+      case "{":
+        return this.#object(start, depth + 1);
+      case "[":
+        return this.#list(start, depth + 1);
+      case '"':
+        return { value: this.#string("a value"), start, end: this.#at };
+    }
+    const found = this.#match(word) ?? this.#match(number);
+    if (found === undefined) this.#fail("a value");
+    return { value: JSON.parse(found), start, end: this.#at };
+  }
+
+  #object(start: number, depth: number): Node {
+    const entries: Entry[] = [], value: Record<string, unknown> = Object.create(null);
+    this.#each("}", () => {
+      const keyStart = this.#at, key = this.#string(entries.length === 0 ? 'a key or "}"' : "a key");
+      const at = { start: keyStart, end: this.#at };
+      this.#skip();
+      if (this.text[this.#at] !== ":") this.#fail('":"');
+      this.#at++;
+      const found = this.#value(depth);
+      entries.push({ key, at, value: found });
+      value[key] = found.value;
+    });
+    return { start, end: this.#at, value, entries };
+  }
+
+  #list(start: number, depth: number): Node {
+    const items: Node[] = [];
+    this.#each("]", () => void items.push(this.#value(depth)));
+    return { start, end: this.#at, value: items.map(({ value }) => value), items };
+  }
+
+  /** Runs `read` for each part up to the closing bracket, behind the opening one. */
+  #each(closing: string, read: () => void): void {
+    this.#at++;
+    for (this.#skip(); this.text[this.#at] !== closing; this.#skip()) {
+      read();
+      this.#skip();
+      if (this.text[this.#at] === ",") this.#at++;
+      else if (this.text[this.#at] !== closing) this.#fail(`"," or "${closing}"`);
+    }
+    this.#at++;
+  }
+
+  #string(expected: string): string {
+    const start = this.#at;
+    if (this.text[start] !== '"') this.#fail(expected);
+    const found = this.#match(string);
+    if (found !== undefined) return JSON.parse(found) as string;
+    const line = /[^\n]*/y.exec(this.text.slice(start + 1))![0];
+    throw new SyntaxProblem(line.includes('"') ? "this text cannot be read" : "this text has no end", start);
+  }
+
+  #skip(): void {
+    this.#match(blank);
+  }
+
+  #match(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.text)?.[0];
+    if (found !== undefined) this.#at += found.length;
     return found;
   }
 
-  function fail(expected: string): never {
-    const token = /"[^"\n]{0,40}"?|[\w-]+|[^]|$/y.exec(text.slice(at))![0];
+  #fail(expected: string): never {
+    const token = /"[^"\n]{0,40}"?|[\w-]+|[^]|$/y.exec(this.text.slice(this.#at))![0];
     const found = token === "" ? "the end of the file" : token.startsWith('"') ? token : `"${token}"`;
-    throw new SyntaxProblem(`${expected} expected, found ${found}`, at);
+    throw new SyntaxProblem(`${expected} expected, found ${found}`, this.#at);
   }
-
-  function readString(expected: string): string {
-    if (text[at] !== '"') fail(expected);
-    const found = match(string);
-    if (found !== undefined) return JSON.parse(found) as string;
-    const newline = /\n|$/g.exec(text.slice(at))!.index;
-    const problem = text.slice(at + 1, at + newline).includes('"')
-      ? "this text cannot be read"
-      : "this text has no end";
-    throw new SyntaxProblem(problem, at);
-  }
-
-  function readObject(start: number, depth: number): Node {
-    const entries: Entry[] = [], value: Record<string, unknown> = Object.create(null);
-    at++;
-    for (skip(); text[at] !== "}"; skip()) {
-      const keyStart = at, key = readString(entries.length === 0 ? 'a key or "}"' : "a key");
-      const place = { start: keyStart, end: at };
-      skip();
-      if (text[at] !== ":") fail('":"');
-      at++;
-      const found = readValue(depth);
-      entries.push({ key, at: place, value: found });
-      value[key] = found.value;
-      skip();
-      if (text[at] === ",") at++;
-      else if (text[at] !== "}") fail('"," or "}"');
-    }
-    at++;
-    return { start, end: at, value, entries };
-  }
-
-  function readList(start: number, depth: number): Node {
-    const items: Node[] = [];
-    at++;
-    for (skip(); text[at] !== "]"; skip()) {
-      items.push(readValue(depth));
-      skip();
-      if (text[at] === ",") at++;
-      else if (text[at] !== "]") fail('"," or "]"');
-    }
-    at++;
-    return { start, end: at, value: items.map(({ value }) => value), items };
-  }
-
-  function readValue(depth = 0): Node {
-    skip();
-    const start = at;
-    if (depth > DEPTH_LIMIT) throw new SyntaxProblem(`the document nests deeper than ${DEPTH_LIMIT}`, at);
-    if (text[at] === "{") return readObject(start, depth + 1);
-    if (text[at] === "[") return readList(start, depth + 1);
-    if (text[at] === '"') return { value: readString("a value"), start, end: at };
-    const found = match(word) ?? match(number);
-    if (found === undefined) fail("a value");
-    return { value: JSON.parse(found), start, end: at };
-  }
-
-  const document = readValue();
-  skip();
-  if (at < text.length) fail("the end of the file");
-  return document;
 }
 
 /** Line and column from 1, as editors count them. */
