@@ -9,6 +9,7 @@ export const statusCommand: Command = {
   summary: "say whether a network can take attachments now",
   operands: "NETWORK [NETNS]",
   operandCount: [1, 2],
+  needsRoot: true,
   options: runtimeOptions,
   notes:
     "Of addresses that host-local leases it tells how many are free. A pool that is full fails ADD, not STATUS.\n",

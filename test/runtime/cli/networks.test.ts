@@ -154,7 +154,9 @@ describe("without root", () => {
   const reason = /^patchbay \w+: this needs root, or a user namespace of its own: uid 0 has not CAP_NET_ADMIN and /;
 
   for (
-    const args of [["add", "n", "/x"], ["del", "n", "/x"], ["gc", "n"], ["plan", "n"], ["inspect"], ["networks"]]
+    const args of [["add", "n", "/x"], ["del", "n", "/x"], ["gc", "n"], ["plan", "n"], ["status", "n"], ["inspect"], [
+      "networks",
+    ]]
   ) {
     test(`the first line of ${args[0]} says so`, async () => {
       const powerless = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
