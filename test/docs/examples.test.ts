@@ -66,6 +66,7 @@ describe.each(pluginNames.map((name) => ({ name })))("$name", ({ name }) => {
       if (text.includes(`"ipam"`)) expect(result.ips.length).toBeGreaterThan(0);
       await run("check");
     };
+    expect(await run("plan")).not.toBe("");
     await attach();
     await run("del");
     const moment = await quietMoment(machine);

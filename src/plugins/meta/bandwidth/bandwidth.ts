@@ -26,12 +26,15 @@ export default definePlugin<BandwidthConf>({
   // Older results do not tell of the host's interfaces.
   versions: versionsSince("0.3.0"),
   validate: validateBandwidthConf,
-  add,
+  add: (at) => limit(at, hostEnd),
+  foresee: (at) => limit(at, hostEndToBe),
   status,
   gc: (conf, isValid, host) => require("../../../resources/ifb.ts").ifbKind.sweep!(conf.name, isValid, host),
 });
 
-function add(at: Attachment<BandwidthConf>): Result {
+type HostEnd = Pick<Link, "name" | "mac" | "mtu">;
+
+function limit(at: Attachment<BandwidthConf>, find: (at: Attachment<BandwidthConf>) => HostEnd | undefined): Result {
   const { removing } = at;
   // What there was to limit then, the configuration does not tell.
   const limits: Limits = removing ? {} : limitsOf(at.conf);
@@ -41,7 +44,7 @@ function add(at: Attachment<BandwidthConf>): Result {
   }
   if (!removing && limits.ingress === undefined && limits.egress === undefined) return prevResult;
   const { ingress, egress, subnets } = limits;
-  const hostVeth = hostEnd(at, removing);
+  const hostVeth = find(at);
   const from = { name: hostVeth?.name ?? "", mac: hostVeth?.mac ?? "" };
   if (!at.restating) warnOfSmallBursts(limits, hostVeth!);
 
@@ -68,7 +71,7 @@ function add(at: Attachment<BandwidthConf>): Result {
 }
 
 /** The host's end of the container's veth pair. A DEL that does not find it goes on: limits went with the link. */
-function hostEnd({ host, ifName, prevResult }: Attachment<BandwidthConf>, removing: boolean): Link | undefined {
+function hostEnd({ host, ifName, prevResult, removing }: Attachment<BandwidthConf>): HostEnd | undefined {
   const missing = (reason: string) => {
     if (!removing) throw new CniError(INVALID_CONFIG, reason);
     return undefined;
@@ -86,6 +89,13 @@ function hostEnd({ host, ifName, prevResult }: Attachment<BandwidthConf>, removi
   }
   for (const { name, sandbox } of prevResult?.interfaces ?? []) if (name === outside.name && !sandbox) return outside;
   return removing ? outside : missing("no veth peer of container interface found in host ns");
+}
+
+/** Before there is a pair: the host's end that the plugins before would have made last. */
+function hostEndToBe({ prevResult }: Attachment<BandwidthConf>): HostEnd {
+  const end = prevResult?.interfaces?.findLast(({ sandbox }) => !sandbox);
+  if (end === undefined) throw new CniError(INVALID_CONFIG, "no interfaces provided");
+  return { name: end.name, mac: end.mac ?? "", mtu: end.mtu ?? 0 };
 }
 
 /**
@@ -127,7 +137,7 @@ function knownIfb(result: Result, names: string[]): Interface | undefined {
 /** Of the frame besides the packet. */
 const ETHERNET_BYTES = 14;
 
-function warnOfSmallBursts({ ingress, egress }: Limits, { mtu }: Link): void {
+function warnOfSmallBursts({ ingress, egress }: Limits, { mtu }: HostEnd): void {
   for (const [key, limit] of [["ingressBurst", ingress], ["egressBurst", egress]] as const) {
     if (limit === undefined || limit.burst >= mtu + ETHERNET_BYTES) continue;
     warn(
