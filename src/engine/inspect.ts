@@ -2,7 +2,15 @@
 import { errorText } from "../cni/error.ts";
 import { isNetnsGone } from "../ffi/netns.ts";
 import { type Host, isAnothers, openHost, SameNetnsError } from "./host.ts";
-import { type KnownAttachment, type KnownPart, type KnownResource, partsOf } from "./recorded.ts";
+import {
+  type Gist,
+  gistOf,
+  isConfirmed,
+  type KnownAttachment,
+  type KnownPart,
+  type KnownResource,
+  partsOf,
+} from "./recorded.ts";
 import type { Owner } from "./resource.ts";
 import { inScene, traced } from "./trace.ts";
 
@@ -22,8 +30,10 @@ export interface InspectedAttachment<Resource = InspectedResource> extends Owner
   plugins: { plugin: string; madeBy: KnownPart["madeBy"]; resources: Resource[] }[];
 }
 
-export function inspect(attachment: KnownAttachment, pluginPath: string): InspectedAttachment {
-  return withAttachment(attachment, pluginPath, (host, parts) => {
+export function inspect(attachment: KnownAttachment, pluginPath: string): InspectedAttachment & Gist {
+  let gist: Gist | undefined;
+  const { state, plugins, ...head } = withAttachment(attachment, pluginPath, (host, parts) => {
+    gist = gistOf(attachment, parts);
     let state: "ok" | "differs" = "ok";
     const plugins = parts.map(({ plugin, madeBy, resources }) => ({
       plugin,
@@ -37,6 +47,24 @@ export function inspect(attachment: KnownAttachment, pluginPath: string): Inspec
     }));
     return { ...headOf(attachment), state, plugins };
   });
+  return { ...head, ...gist ?? gistOf(attachment), state, plugins };
+}
+
+/** Whether the container's namespace is no more, as far as can be seen from here. */
+export function isNamespaceGone(attachment: KnownAttachment): boolean {
+  const { netnsPath, ledgers } = attachment;
+  if (netnsPath === "") return false;
+  let host: Host | undefined;
+  try {
+    host = openIfThere(netnsPath);
+    if (host === undefined) return true;
+    // Another program may have made it anew in another namespace under the same path.
+    return !isConfirmed(attachment, host) && ledgers.some(({ header }) => isAnothers(host!, header.netns));
+  } catch {
+    return false; // Who cannot look does not know.
+  } finally {
+    host?.close();
+  }
 }
 
 /** Runs `work` with the attachment's namespaces open; where the container's is gone, only says what was there. */
@@ -50,7 +78,7 @@ export function withAttachment<Resource>(
   if (host === undefined) return gone;
   try {
     const parts = partsOf(attachment, host, pluginPath);
-    return parts.some(({ record }) => isAnothers(host, record?.header.netns)) ? gone : work(host, parts);
+    return parts.some(({ netns }) => isAnothers(host, netns)) ? gone : work(host, parts);
   } finally {
     host.close();
   }

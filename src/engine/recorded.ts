@@ -38,6 +38,8 @@ export interface KnownPart {
   /** `others`: the plugins of another make, or ours before the ledgers were lost. Told from configuration and result. */
   madeBy: "patchbay" | "others";
   record?: LedgerRecord;
+  /** Which namespace the container had (Container.cookie), where a ledger tells. */
+  netns?: string;
   resources: KnownResource[];
 }
 
@@ -48,7 +50,12 @@ export interface KnownResource {
   spec: unknown;
 }
 
-export function listAttachments(cached: readonly CachedAttachment[]): KnownAttachment[] {
+export interface Gist {
+  addresses: string[];
+  ports: string[];
+}
+
+export function listAttachments(cached: readonly CachedAttachment[] = []): KnownAttachment[] {
   const found = new Map<string, KnownAttachment>();
   const keyOf = ({ network, containerId, ifName }: Owner) => `${network} ${containerId} ${ifName}`;
   const makesLink = ({ entries }: LedgerRecord) => entries.some(({ kind }) => loadKind(kind)?.isContainerLink);
@@ -78,7 +85,8 @@ export function partsOf({ ledgers, cached }: KnownAttachment, host: Host, plugin
       ? confirmedAdd(record, told)
       : record.adds.findLast(({ answer }) => answer) ?? record.adds.at(-1);
     if (add === undefined) continue;
-    parts.push({ plugin: record.header.plugin, madeBy: "patchbay", record, resources: resourcesOf(add, pluginPath) });
+    const { plugin, netns } = add.header;
+    parts.push({ plugin, madeBy: "patchbay", record, netns, resources: resourcesOf(add, pluginPath) });
   }
   for (const { type, stdin } of counts ? cached!.plugins : []) {
     if (parts.some(({ plugin }) => plugin === type)) continue;
@@ -89,6 +97,24 @@ export function partsOf({ ledgers, cached }: KnownAttachment, host: Host, plugin
     });
   }
   return parts;
+}
+
+/** Whether the link is in the container that the cached result tells of. */
+export function isConfirmed({ cached, ifName }: KnownAttachment, host: Host): boolean {
+  const told = cached && resultIn(cached);
+  return told !== undefined && hasLinkOf(told, ifName, host);
+}
+
+/** What a table of attachments tells of it. Of one whose namespace is gone, `parts` is left out: what was once made. */
+export function gistOf({ ledgers, cached }: KnownAttachment, parts?: readonly KnownPart[]): Gist {
+  const resources = parts?.flatMap((part) => part.resources) ??
+    ledgers.flatMap(({ adds }) => adds.at(-1)!.entries.map(({ kind, spec }) => ({ kind: loadKind(kind), spec })));
+  const gists = resources.map(({ kind, spec }) => kind?.gist?.(spec));
+  const told = resources.length > 0 ? undefined : cached && resultIn(cached);
+  return {
+    addresses: told?.ips?.map(({ address }) => address) ?? gists.flatMap((gist) => gist?.addresses ?? []),
+    ports: gists.flatMap((gist) => gist?.ports ?? []),
+  };
 }
 
 function resultIn({ plugins }: CachedAttachment): Result | undefined {
@@ -136,11 +162,9 @@ function checkable(document: unknown): { stdin: string; document: ParsedObject }
 }
 
 /** `pluginPath` is where the plugins are found that verbs are passed on to. */
-function resourcesOf({ header, entries }: LedgerAdd, pluginPath: string): KnownResource[] {
-  const ips: IpConfig[] = entries.filter(({ kind }) => kind === "addressing")
-    .flatMap(({ spec }) => (spec as { addresses: IpConfig[] }).addresses);
-  const invocation = invocationOf(header, pluginPath, ips);
-  return entries.map(({ kind, spec }) => ({
+function resourcesOf(add: LedgerAdd, pluginPath: string): KnownResource[] {
+  const invocation = invocationOf(add, pluginPath);
+  return add.entries.map(({ kind, spec }) => ({
     name: kind,
     kind: delegatingKind(kind, invocation) ?? loadKind(kind),
     spec,
@@ -149,11 +173,17 @@ function resourcesOf({ header, entries }: LedgerAdd, pluginPath: string): KnownR
 
 /**
  * CHECK, which others do in our stead, asks for a result, and for a version that knows CHECK. Of the result, the ledger
- * knows the link's name and the addresses.
+ * knows what tells it from that of another ADD, and gateways.
  */
-function invocationOf({ stdin, ...header }: LedgerAdd["header"], path: string, ips: IpConfig[]): Invocation {
+function invocationOf({ header: { stdin, ...header }, entries, answer }: LedgerAdd, path: string): Invocation {
   const cniVersion = "1.0.0";
-  const interfaces = [{ name: header.ifName, sandbox: header.netnsPath }];
-  const prevResult = { cniVersion, interfaces, ips: ips.map(({ address, gateway }) => ({ address, gateway })) };
+  const { links = [], mac, addresses = [] } = answer ?? {};
+  const inside = { name: header.ifName, mac, sandbox: header.netnsPath };
+  const given: IpConfig[] = entries.filter(({ kind }) => kind === "addressing")
+    .flatMap(({ spec }) => (spec as { addresses: IpConfig[] }).addresses);
+  const ips: IpConfig[] = given.length > 0
+    ? given.map(({ address, gateway }) => ({ address, gateway }))
+    : addresses.map((address) => ({ address }));
+  const prevResult = { cniVersion, interfaces: [...links.map((name) => ({ name })), inside], ips };
   return { ...header, command: "CHECK", path, ...asWritten({ ...JSON.parse(stdin), cniVersion, prevResult }) };
 }

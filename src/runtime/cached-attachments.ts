@@ -14,7 +14,7 @@ export function listCachedAttachments(cacheDirectory: string): CachedAttachment[
     const { network, containerId, ifName, netnsPath, cniArgs, capabilityArgs, result } = record;
     if (result === undefined) return [];
     try {
-      const configured = networkIn(record);
+      const configured = cachedNetwork(record);
       const plugins = configured.plugins.map((plugin) => ({
         type: plugin.type,
         stdin: pluginConfig(configured, plugin, { prevResult: result, capabilityArgs }),
@@ -28,7 +28,7 @@ export function listCachedAttachments(cacheDirectory: string): CachedAttachment[
 }
 
 /** Engines cache the list or, of a network of one plugin, that plugin's configuration. */
-function networkIn({ config, network }: CacheRecord): Network {
+export function cachedNetwork({ config, network }: CacheRecord): Network {
   const document = parseDocument(config, "cached configuration");
   const isPlugin = isObject(document) && !("plugins" in document) && typeof document["type"] === "string";
   return isPlugin ? networkOfOnePlugin(document, network) : parseNetwork(config);

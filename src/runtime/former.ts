@@ -2,17 +2,18 @@
  * Attachments whose network has changed since, or is not configured any more: the result cache has the configuration of
  * then, and ledgers what plugins of ours made.
  */
-import { listAttachments } from "../engine/recorded.ts";
+import { listLedgersOf } from "../engine/ledger.ts";
 import { runVerb } from "../engine/run.ts";
 import { loadPlugin } from "../plugins/table.ts";
 import { type AttachmentKey, type Cached, readCache } from "./cache.ts";
 import type { Runtime } from "./chain.ts";
-import { type Network, parseNetwork } from "./conf.ts";
+import { cachedNetwork } from "./cached-attachments.ts";
+import type { Network } from "./conf.ts";
 
 /** The network as it was when the attachment was added; undefined for one that nobody knows. */
 export function formerNetwork(runtime: Runtime, key: AttachmentKey): Network | undefined {
   const cached = readCache(runtime.cacheDirectory, key);
-  if (cached.state === "present") return cachedNetwork(cached);
+  if (cached.state === "present") return networkIn(cached);
   return ledgersOf(key).length > 0 ? emptyNetwork(key.network) : undefined;
 }
 
@@ -31,12 +32,12 @@ export function deleteFormer({ pluginPath }: Runtime, key: AttachmentKey): void 
 }
 
 function ledgersOf({ network, containerId, ifName }: AttachmentKey) {
-  return listAttachments(network, containerId).find((attachment) => attachment.ifName === ifName)?.ledgers ?? [];
+  return listLedgersOf({ network, containerId, ifName });
 }
 
-function cachedNetwork({ record }: Cached & { state: "present" }): Network {
+function networkIn({ record }: Cached & { state: "present" }): Network {
   try {
-    return parseNetwork(record.config);
+    return cachedNetwork(record);
   } catch {
     return emptyNetwork(record.network);
   }

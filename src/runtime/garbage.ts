@@ -6,9 +6,10 @@
  */
 import { compareVersions } from "../cni/versions.ts";
 import { findPlugin } from "../engine/find-plugin.ts";
-import { withAttachment } from "../engine/inspect.ts";
-import { listAttachments, type RecordedAttachment } from "../engine/recorded.ts";
+import { isNamespaceGone } from "../engine/inspect.ts";
+import { type KnownAttachment as Recorded, listAttachments } from "../engine/recorded.ts";
 import { listCache } from "./cache.ts";
+import { listCachedAttachments } from "./cached-attachments.ts";
 import {
   type AttachmentRequest,
   collecting,
@@ -26,7 +27,7 @@ export interface KnownAttachment extends AttachmentRequest {
   readonly network: string;
   readonly isCached: boolean;
   /** What our ledgers have of it; none for what others made. */
-  readonly recorded: RecordedAttachment;
+  readonly recorded: Recorded;
 }
 
 export interface AttachmentName {
@@ -96,7 +97,9 @@ function askPlugins(runtime: Runtime, network: Network, staying: Staying) {
 }
 
 function knownAttachments(runtime: Runtime, network: string): KnownAttachment[] {
-  const ledgers = new Map(listAttachments(network).map((attachment) => [nameOf(attachment), attachment]));
+  const all = listAttachments(listCachedAttachments(runtime.cacheDirectory));
+  const ofNetwork = all.filter((attachment) => attachment.network === network);
+  const ledgers = new Map(ofNetwork.map((attachment) => [nameOf(attachment), attachment]));
   const cached = listCache(runtime.cacheDirectory).filter((record) => record.network === network);
   const known: KnownAttachment[] = cached.map((record) => {
     const { containerId, ifName, netnsPath, cniArgs = [], capabilityArgs = {} } = record;
@@ -113,16 +116,8 @@ function knownAttachments(runtime: Runtime, network: string): KnownAttachment[] 
   return known;
 }
 
-/** Whether its namespace is no more, as far as can be seen from here. */
 export function isGone({ recorded }: KnownAttachment): boolean {
-  if (recorded.netnsPath === "") return false;
-  try {
-    const { network, containerId, ifName, netnsPath } = recorded;
-    const there = { network, containerId, ifName, netnsPath, state: "ok" as const, plugins: [] };
-    return withAttachment(recorded, () => there).state === "gone";
-  } catch {
-    return false; // Who cannot look does not know.
-  }
+  return isNamespaceGone(recorded);
 }
 
 function nameOf({ containerId, ifName }: AttachmentName): string {

@@ -2,7 +2,7 @@
 import { errorText } from "../cni/error.ts";
 import { field, isObject } from "../cni/json.ts";
 import { findPlugin } from "../engine/find-plugin.ts";
-import type { AddressPool, PluginConfig, PluginDefinition } from "../engine/plugin.ts";
+import type { PluginConfig, PluginDefinition, Pool } from "../engine/plugin.ts";
 import { runVerb } from "../engine/run.ts";
 import type { Network, NetworkPlugin } from "./conf.ts";
 import { listNetworkFiles, type NetworkFile } from "./network-files.ts";
@@ -15,7 +15,7 @@ export interface NetworkSummary {
   cniVersion?: string;
   /** Types, with that of the IPAM plugin behind a plus sign. */
   plugins: string[];
-  pools: AddressPool[];
+  pools: Pool[];
   /** What is broken or missing. */
   problems: string[];
 }
@@ -66,7 +66,7 @@ function look(network: Network, plugin: NetworkPlugin, path: string): Pick<Netwo
 }
 
 /** None where the runtime gives the ranges; what is wrong with them STATUS has said. */
-function poolsOf(plugin: PluginDefinition<PluginConfig>, stdin: string): AddressPool[] {
+function poolsOf(plugin: PluginDefinition<PluginConfig>, stdin: string): Pool[] {
   try {
     return plugin.pools?.(plugin.validate(JSON.parse(stdin))) ?? [];
   } catch {

@@ -1,6 +1,6 @@
 /** `patchbay inspect`. */
 import { inspect } from "../../engine/inspect.ts";
-import { attachmentTable, gistOf } from "./attachment-table.ts";
+import { attachmentTable } from "./attachment-table.ts";
 import { attachmentsOf, show } from "./attachments.ts";
 import type { Command } from "./command.ts";
 import { runtimeOf, runtimeOptions } from "./network-call.ts";
@@ -18,10 +18,7 @@ export const inspectCommand: Command = {
   notes: "Exit status 0 when everything is as it was made, 1 when something differs or a namespace is gone.\n",
   run(given) {
     const { pluginPath } = runtimeOf(given);
-    const attachments = attachmentsOf(given).map((attachment) => {
-      const { state, plugins, ...head } = inspect(attachment, pluginPath);
-      return { ...head, ...gistOf(attachment), state, plugins };
-    });
+    const attachments = attachmentsOf(given).map((attachment) => inspect(attachment, pluginPath));
     return show(given, attachments, attachmentTable(attachments));
   },
 };

@@ -64,8 +64,14 @@ describe("networks", () => {
       cniVersion: "1.1.0",
       plugins: ["bridge+host-local", "tuning"],
       pools: [
-        { subnets: ["10.70.0.0/29"], leased: 1, free: 4 },
-        { subnets: ["fd70::/64"], leased: 1, free: expect.any(Number) },
+        { ranges: "10.70.0.1-10.70.0.6", subnets: ["10.70.0.0/29"], leased: 1, free: 4, capacity: 5 },
+        {
+          ranges: "fd70::1-fd70::ffff:ffff:ffff:ffff",
+          subnets: ["fd70::/64"],
+          leased: 1,
+          free: expect.any(Number),
+          capacity: expect.any(Number),
+        },
       ],
       problems: [],
     });
