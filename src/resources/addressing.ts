@@ -110,7 +110,10 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
       addAddress(socket, link!.index, prefixOf(address), { skipDad: !spec.detectDuplicates });
     }
     function addRoutes(routes: KernelRoute[]): void {
-      for (const route of routes) addRouteTold(host.container!, ifName, route);
+      const master = link!.master === undefined ? undefined : getLink(socket, link!.master);
+      // The link of a VRF has its routes in that one's table.
+      const table = master && routingTables().vrfTable(master);
+      for (const route of routes) addRouteTold(host.container!, ifName, { ...route, table: route.table ?? table });
     }
   },
   gist: ({ addresses }) => ({ addresses: addresses.map(({ address }) => address) }),
@@ -122,6 +125,8 @@ export const addressing = resource(addressingKind);
 
 // Loaded when used: most links have more at their other end.
 const pointToPoint = (): typeof import("./addressing/point-to-point.ts") => require("./addressing/point-to-point.ts");
+
+const routingTables = (): typeof import("./routing-tables.ts") => require("./routing-tables.ts");
 
 function prefixOf(address: string): Prefix {
   const prefix = parsePrefix(address);
