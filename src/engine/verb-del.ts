@@ -89,6 +89,10 @@ function removeAttachment(
   return failures;
 }
 
+function nameOf({ kind, spec }: Thing): string {
+  return `${kind.kind} ${JSON.stringify(spec)}`;
+}
+
 /**
  * What the ledger tells of goes first: it knows best how. Where that fails, the restated list waits for the next DEL.
  * Leases that come first in their list are given back last: when nothing of either has their addresses any more.
@@ -98,7 +102,8 @@ function removeBoth(recorded: Thing[], restated: Thing[], failures: unknown[]): 
   const others = (things: Thing[]) => things.filter((thing, index) => !isLease(thing, index));
   const before = failures.length;
   removeAll(others(recorded), failures);
-  if (failures.length === before) removeAll(others(restated), failures);
+  const done = new Set(recorded.map(nameOf));
+  if (failures.length === before) removeAll(others(restated).filter((thing) => !done.has(nameOf(thing))), failures);
   removeAll([...restated.filter(isLease), ...recorded.filter(isLease)], failures);
 }
 

@@ -92,21 +92,14 @@ async function documents(pluginPath: string, file: string, notes: () => string[]
     CAP_ARGS: JSON.stringify({ portMappings: [{ hostPort: 8080, containerPort: 80, protocol: "tcp" }] }),
   };
   const driver = [process.execPath, resolve(import.meta.dir, "../support/document-driver.ts")];
-  const patchbay = async (...args: string[]) => {
-    const { code, stdout, stderr } = await machine.run([...driver, ...args], { env });
-    expect([args, code, code === 0 ? "" : stdout + stderr]).toEqual([args, 0, ""]);
-  };
   for (const phase of phases) {
-    const perNetwork = phase !== "inspect" && phase !== "repair";
-    for (const name of perNetwork ? known : []) {
-      const rest = phase === "status"
-        ? []
-        : phase === "gc"
-        ? ["--valid", `ctr-${name}/eth0`]
-        : [`/run/netns/${name}`, "--container-id", `ctr-${name}`];
-      await patchbay(phase, name, ...rest);
-    }
-    if (!perNetwork) await patchbay(phase);
+    const commands = phase === "inspect" || phase === "repair" ? [[phase]] : known.map((name) => {
+      if (phase === "status") return [phase, name];
+      if (phase === "gc") return [phase, name, "--valid", `ctr-${name}/eth0`];
+      return [phase, name, `/run/netns/${name}`, "--container-id", `ctr-${name}`];
+    });
+    const { code, stdout, stderr } = await machine.run([...driver, JSON.stringify(commands)], { env });
+    expect([phase, code, code === 0 ? "" : stdout + stderr]).toEqual([phase, 0, ""]);
     found.set(phase, notes().map(settled).sort());
   }
   return found;

@@ -1,6 +1,6 @@
 /**
  * `patchbay` from its sources, which notes the document that each of our plugins is called with in this process: a line
- * `<plugin> <document>` in the file that NOTES names.
+ * `<plugin> <document>` in the file that NOTES names. Runs the commands of a JSON list, one after the other.
  */
 import { appendFileSync } from "node:fs";
 import { loadPlugin, pluginNames } from "../../src/plugins/table.ts";
@@ -18,4 +18,8 @@ for (const name of pluginNames) {
   };
 }
 
-process.exit(runCommandLine("patchbay", process.argv.slice(2)));
+const commands: string[][] = JSON.parse(process.argv[2]!);
+for (const args of commands) {
+  const status = runCommandLine("patchbay", args);
+  if (status !== 0) throw new Error(`${args.join(" ")}: exit status ${status}`);
+}
