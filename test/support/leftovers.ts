@@ -9,15 +9,25 @@ import { difference, settled, snapshot } from "./snapshot.ts";
 
 export type Moment = string[];
 
+interface Look {
+  moment: Moment;
+  unfinished: string[];
+}
+
 export async function momentOf(machine: Machine): Promise<Moment> {
+  return (await look(machine)).moment;
+}
+
+async function look(machine: Machine): Promise<Look> {
   const [kernel, files] = await Promise.all([
     snapshot(machine),
     machine.sh(`find /run /var/lib \\( -path /run/netns -o -path /run/mount \\) -prune -o ! -type d -print`),
   ]);
-  return [
+  const moment = [
     ...kernel.lines.flatMap(steady),
     ...files.split("\n").filter((path) => path !== "").map((path) => `file ${path}`),
   ];
+  return { moment, unfinished: kernel.unfinished };
 }
 
 /** The kernel tells carrier changes up to a second late: what hangs on them is no difference between two moments. */
@@ -31,14 +41,15 @@ export function leftSince(moment: Moment, machine: Machine, except?: RegExp): Pr
   return settled(async () => difference(moment, await momentOf(machine)).filter((line) => !except?.test(line)));
 }
 
-/** The moment when nothing changes any more. */
+/** The moment when nothing changes any more: two looks agree, and the kernel has nothing more to do by itself. */
 export async function quietMoment(machine: Machine): Promise<Moment> {
-  let last = await momentOf(machine);
-  await settled(async () => {
-    const now = await momentOf(machine);
-    const changed = difference(last, now);
+  let last = await look(machine);
+  const restless = await settled(async () => {
+    const now = await look(machine);
+    const changed = [...now.unfinished, ...difference(last.moment, now.moment)];
     last = now;
     return changed;
   });
-  return last;
+  if (restless.length > 0) throw new Error(`the machine does not come to rest:\n${restless.join("\n")}`);
+  return last.moment;
 }

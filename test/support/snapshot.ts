@@ -7,6 +7,8 @@ import type { Container, Machine } from "./machine.ts";
 
 export interface Snapshot {
   lines: string[];
+  /** What the kernel has begun and will finish by itself: lines that will change, or come, though nobody does anything. */
+  unfinished: string[];
   /** Replaces the random names of this moment in another text, such as a result. */
   name(text: string): string;
 }
@@ -66,7 +68,8 @@ export async function snapshot(machine: Machine, options: SnapshotOptions = {}):
   ]);
   const name = namer([host!, ...containers], new Set(options.macs?.map((mac) => mac.toLowerCase())));
   const lines = [host!, ...containers].flatMap((scope) => linesOf(scope)).map(name);
-  return { lines: lines.sort(), name };
+  const unfinished = [host!, ...containers].flatMap((scope) => unfinishedIn(scope)).map(name);
+  return { lines: lines.sort(), unfinished, name };
 }
 
 interface Scope {
@@ -220,6 +223,28 @@ function linesOf(scope: Scope): string[] {
   return lines;
 }
 
+/**
+ * The kernel handles carrier changes in a queue, on a busy machine seconds later: only then come the link's state, its
+ * link-local address and the routes to it. Duplicate detection of other addresses ends later still.
+ */
+function unfinishedIn({ label, links, addresses }: Scope): string[] {
+  const waiting = links.filter(isStateLate).map(({ ifname, operstate }) => `${label} link ${ifname} is ${operstate}`);
+  const hasCarrier = new Set(links.filter(({ flags }) => flags.includes("LOWER_UP")).map(({ ifname }) => ifname));
+  const detecting = addresses.filter(({ ifname }) => hasCarrier.has(ifname)).flatMap(({ ifname, addr_info }) =>
+    addr_info
+      .filter(({ tentative, dadfailed, local }: Json) => tentative && !dadfailed && !local.startsWith("fe80"))
+      .map(({ local }: Json) => `${label} address ${ifname} ${local} is tentative`)
+  );
+  return [...waiting, ...detecting];
+}
+
+/** Whether the state does not follow from the carrier yet. A veth's is unknown for a moment; other kinds' may stay so. */
+function isStateLate({ flags, operstate, linkinfo }: Json): boolean {
+  if (!flags.includes("UP")) return false;
+  if (operstate === "UNKNOWN") return linkinfo?.info_kind === "veth";
+  return flags.includes("LOWER_UP") ? /^(LOWERLAYER)?DOWN$/.test(operstate) : operstate === "UP";
+}
+
 function flatten(value: Json, path: string, say: (path: string, value: string) => void): void {
   if (value === null || typeof value !== "object" || Array.isArray(value)) return say(path, JSON.stringify(value));
   for (const [key, inner] of Object.entries(value)) {
@@ -273,7 +298,8 @@ function without(lines: readonly string[], others: readonly string[]): string[] 
   });
 }
 
-const SETTLING_MS = 5000;
+/** No limit for the kernel, which needs milliseconds: on a busy machine its work has to wait for a processor. */
+const SETTLING_MS = 30_000;
 
 /**
  * Asks again until `differences` answers none, for as long as links take to come up and routes to follow them;
