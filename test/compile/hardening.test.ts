@@ -74,7 +74,7 @@ function run(program: string, env: Record<string, string>, args: string[] = [], 
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
-    timeout: 20_000,
+    timeout: 120_000,
   });
   return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString(), sang: existsSync(canary) };
 }
@@ -114,16 +114,20 @@ describe("an unguarded build", () => {
   }
 
   test("obeys BUN_INSPECT", () => {
-    expect(networkCalls(unguarded, {}).join("\n")).toContain("listen(");
+    const listens = `until grep -qs "listen(" ${log()}; do sleep 0.02; done`;
+    expect(networkCalls(unguarded, {}, listens).join("\n")).toContain("listen(");
   });
 });
 
-/** The network calls that the program makes under BUN_INSPECT while it waits for its stdin. */
-function networkCalls(program: string, env: Record<string, string>): string[] {
-  const log = join(directory, "strace.log");
-  const trace = `sleep 0.3 | exec strace -f -o ${log} -e trace=execve,socket,bind,listen,connect,read ${program}`;
+const log = () => join(directory, "strace.log");
+
+/** The network calls that the program makes under BUN_INSPECT while it waits for its stdin, which ends after `until`. */
+function networkCalls(program: string, env: Record<string, string>, until: string): string[] {
+  rmSync(log(), { force: true });
+  const traced = `strace -f -o ${log()} -e trace=execve,socket,bind,listen,connect,read ${program}`;
+  const trace = `(${until}) | exec ${traced}`;
   run("sh", { BUN_INSPECT: "ws://127.0.0.1:0/x", ...env }, ["-c", trace]);
-  const lines = readFileSync(log, "utf8").split("\n");
+  const lines = readFileSync(log(), "utf8").split("\n");
   expect(lines.some((line) => line.includes("read(0,"))).toBe(true);
   return lines.filter((line) => /\b(socket|bind|listen|connect)\(/.test(line));
 }
@@ -149,7 +153,8 @@ describe("dist/patchbay", () => {
 
   test("opens no socket for a debugger", () => {
     const env = { CNI_COMMAND: "STATUS", CNI_PATH: "/nonexistent" };
-    expect(networkCalls(plugin, env)).toEqual([]);
+    const reads = `until grep -qs "read(0," ${log()}; do sleep 0.02; done; sleep 0.3`;
+    expect(networkCalls(plugin, env, reads)).toEqual([]);
   });
 
   test("reads nothing of a hostile working and home directory", () => {

@@ -106,7 +106,7 @@ test("a file that is being written is tried again, and run once it is closed", (
   closeSync(writer);
   expect(runForeignPlugin(path, invocation)).toBe("done\n");
   closing.kill();
-}, 15_000);
+}, 300_000);
 
 test("a file that stays busy is an error in the end, not a success", () => {
   const path = plugin("echo done");
@@ -116,4 +116,4 @@ test("a file that stays busy is an error in the end, not a success", () => {
   } finally {
     closeSync(writer);
   }
-}, 15_000);
+}, 300_000);

@@ -10,7 +10,7 @@ import { GO_PLUGINS } from "../support/plugins.ts";
 const GO = join(GO_PLUGINS, "host-local");
 const subnet = "10.1.0.0/28";
 const set = rangeSet(subnet);
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 300_000;
 
 interface GoAnswer {
   address?: string;

@@ -8,7 +8,7 @@ import { add, leaseDirectory, leaseFiles, rangeSet } from "../support/lease-dire
 import type { Churn, Steps } from "../support/lease-worker.ts";
 
 const WORKER = join(import.meta.dir, "../support/lease-worker.ts");
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 300_000;
 
 function place(): { directory: string; held: string } & Disposable {
   const top = mkdtempSync(join(tmpdir(), "patchbay-leases-"));

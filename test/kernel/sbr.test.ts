@@ -9,7 +9,7 @@ import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
 import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
-import { ping } from "../support/traffic.ts";
+import { patiently, ping } from "../support/traffic.ts";
 
 const BOTH = ["10.2.0.2/24", "fd02::2/64"];
 
@@ -117,8 +117,8 @@ test("answers leave by the link the question came in by, in both families", asyn
   await machine.sh("ip -n right address add 192.0.2.9/32 dev lo; ip -n right address add fd99::9/128 dev lo nodad");
   await machine.sh("ip -n left address add 198.51.100.1/32 dev lo");
   const fromAfar = async () => [
-    (await machine.run(["ping", "-n", "-c1", "-W1", "-I", "192.0.2.9", "10.2.0.2"], { in: right })).code,
-    (await machine.run(["ping", "-n", "-c1", "-W1", "-I", "fd99::9", "fd02::2"], { in: right })).code,
+    (await machine.run(["ping", "-nc1", ...patiently(), "-I", "192.0.2.9", "10.2.0.2"], { in: right })).code,
+    (await machine.run(["ping", "-nc1", ...patiently(), "-I", "fd99::9", "fd02::2"], { in: right })).code,
   ];
   expect(await fromAfar()).toEqual([1, 1]);
   await net.add(container);

@@ -14,7 +14,7 @@ test("files and links of a machine are not seen outside", async () => {
 test("a process left running is ended, and reported", async () => {
   const machine = await openMachine();
   await machine.sh("sleep 1000 >/dev/null 2>&1 & ");
-  expect(machine[Symbol.asyncDispose]()).rejects.toThrow("processes left behind");
+  await expect(machine[Symbol.asyncDispose]()).rejects.toThrow("processes left behind");
 });
 
 test("the namespaces end with the machine", async () => {

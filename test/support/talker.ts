@@ -1,11 +1,11 @@
 /**
  * The program behind traffic.ts, run inside a namespace. `serve PROTOCOLS PORT` prints its port, for 0 the kernel's choice
  * (which SCTP alone does not have), and serves until its stdin ends. `ask QUESTIONS` asks all at once, and prints the
- * answers, with null for what has none after a second; both are JSON.
+ * answers, with null for what has none after a while; both are JSON.
  */
+import { patienceMs } from "./patience.ts";
 import type { Question } from "./traffic.ts";
 
-const PATIENCE_MS = 1000;
 const [mode, what, wantedPort] = process.argv.slice(2) as [string, string, string];
 const plain = (address: string) => address.replace(/^::ffff:/, "");
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
@@ -24,7 +24,7 @@ if (mode === "serve") {
     process.stdout.write(JSON.stringify(answers));
     process.exit(0);
   };
-  setTimeout(finish, PATIENCE_MS);
+  setTimeout(finish, patienceMs());
   questions.forEach((question, index) =>
     ask(question, (answer) => {
       if (!open.delete(index)) return;

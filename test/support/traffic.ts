@@ -3,12 +3,18 @@
  * is how masquerading shows.
  */
 import { resolve } from "node:path";
+import { patienceMs } from "./patience.ts";
 import type { Container, Machine } from "./machine.ts";
 
 const TALKER = [process.execPath, resolve(import.meta.dir, "talker.ts")];
 
 export async function ping(machine: Machine, from: Container | undefined, address: string): Promise<boolean> {
-  return (await machine.run(["ping", "-n", "-c", "1", "-W", "1", address], { in: from })).code === 0;
+  return (await machine.run(["ping", "-nc1", ...patiently(), address], { in: from })).code === 0;
+}
+
+/** Options of ping(8): until when it waits for an answer. */
+export function patiently(): string[] {
+  return ["-W", String(Math.ceil(patienceMs() / 1000))];
 }
 
 const allProtocols = ["tcp", "udp", "sctp"] as const;
