@@ -68,6 +68,34 @@ test.each(kinds)("a network that was renamed after ADD is deleted under its new 
   expect(await leftSince(moment, machine)).toEqual([]);
 });
 
+/** What may have the name of the host's end since: the MAC is another's, or the kind is. */
+const strangers = [
+  "ip link add HOST type veth peer name other",
+  "ip link add HOST address MAC type bridge",
+];
+
+test.each(kinds.slice(0, 2).flatMap((conf) => strangers.map((stranger) => ({ conf, stranger, type: conf.type }))))(
+  "a stranger under the name of the host's end stays: $type, $stranger",
+  async ({ conf, stranger }) => {
+    await using machine = await openMachine();
+    const container = await machine.container("c1");
+    const net = network(machine, { ...conf, ipam });
+    for (const ending of ["DEL", "DEL without CNI_NETNS", "GC"]) {
+      const { name, mac } = (await net.add(container)).interfaces.find(({ name }: { name: string }) =>
+        name.startsWith("veth")
+      );
+      await machine.sh(`ip netns del c1; until ! ip link show ${name} 2>/dev/null; do sleep 0.01; done`);
+      await machine.sh(stranger.replace("HOST", name).replace("MAC", mac));
+      const index = await machine.sh(`cat /sys/class/net/${name}/ifindex`);
+
+      if (ending === "GC") await net.gc([]);
+      else await net.del(container, { env: ending === "DEL" ? undefined : { CNI_NETNS: undefined } });
+      expect(await machine.sh(`cat /sys/class/net/${name}/ifindex`)).toBe(index);
+      await machine.sh(`ip link del ${name}; ip netns add c1`);
+    }
+  },
+);
+
 test.each(kinds)("a killed ADD lays no claim to the link that it found: $type", async (conf) => {
   await using machine = await openMachine();
   await machine.sh(master);
