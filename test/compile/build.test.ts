@@ -38,4 +38,4 @@ test("the same sources give the same bytes, wherever, whenever and in whatever e
     CI: "true",
   });
   expect(second).toBe(first);
-}, 180_000);
+}, 300_000);

@@ -5,5 +5,5 @@ for (const name of Object.keys(checks)) {
   test(`npm run check: ${name}`, async () => {
     const { passed, output } = await check(name);
     expect(passed ? "" : output).toBe("");
-  }, 120_000);
+  }, 300_000);
 }

@@ -87,14 +87,14 @@ test("flatten() keeps what a program does, wherever the line is drawn", async ()
     expect(await run(program, "plain")).toBe(`early, ${loaded}main, no cli\n`);
     expect(await run(program, "late")).toBe(`early, ${loaded}main, ${late}twin2function, twin2, back, no cli\n`);
   }
-}, 60_000);
+}, 300_000);
 
 test("flatten() gives each name its program, and leaves out what that cannot come to", async () => {
   const text = await bundle("named");
   const program = flatten(text, [target(["late"]), target(undefined)]);
   expect(program.match(/"ran"/g)).toHaveLength(1);
   expect(await run(program, "none")).toBe("early, main, cli, ran\n");
-}, 60_000);
+}, 300_000);
 
 test("flatten() stops at what it does not know", async () => {
   const text = await bundle("unknown");

@@ -29,7 +29,7 @@ test("leaveHeapCold() keeps the thread that warms the heap up from starting", ()
   chmodSync(cold, 0o755);
   expect(threadsOf(plain)).toContain("JSCWarmUp");
   expect(threadsOf(cold)).not.toContain("JSCWarmUp");
-}, 60_000);
+}, 300_000);
 
 test("leaveHeapCold() refuses a program in which it does not find the place", () => {
   expect(() => leaveHeapCold(new Uint8Array(1000))).toThrow("0 places");

@@ -82,7 +82,7 @@ test.skipIf(!existsSync(join(GO_PLUGINS, "static")))("ours and Go's static take 
     { numRuns: 400 },
   );
   expect(Math.min(accepted, refused)).toBeGreaterThan(20);
-}, 60_000);
+}, 300_000);
 
 const withGoFields: Json[] = [
   { address: "10.1.0.2/24", gateway: "10.1.0.1", Address: { IP: "10.1.0.9", Mask: "////AA==" }, Version: "4" },

@@ -38,7 +38,7 @@ test.each(confs)("$type: ADD and DEL of sixteen at once", async (conf) => {
     expect(deleted.filter(({ code }) => code !== 0).map(({ stdout }) => stdout)).toEqual([]);
     expect(await leftSince(moment, machine)).toEqual([]);
   }
-}, 120_000);
+}, 300_000);
 
 test("ADD of some while others are deleted", async () => {
   await using machine = await openMachine();
@@ -61,7 +61,7 @@ test("ADD of some while others are deleted", async () => {
   }));
   expect(failures).toEqual([]);
   expect(await leftSince(moment, machine)).toEqual([]);
-}, 120_000);
+}, 300_000);
 
 test("ADD and DEL of one attachment at once end in one of both states", async () => {
   await using machine = await openMachine();
@@ -78,4 +78,4 @@ test("ADD and DEL of one attachment at once end in one of both states", async ()
     await net.del(container);
     expect(await leftSince(moment, machine)).toEqual([]);
   }
-}, 120_000);
+}, 300_000);

@@ -44,4 +44,4 @@ test.each(made)("what a failed ADD made is gone: $conf.type", async ({ conf, sha
   }
   expect(wrong.slice(0, 40)).toEqual([]);
   expect(failures).toBeGreaterThan(10);
-}, 120_000);
+}, 300_000);

@@ -60,7 +60,7 @@ test("no increment is lost", async () => {
   const words = new Int32Array(mapShared(made.fd, 4096, "test"));
   expect(words[1]).toBe(PROCESSES * ROUNDS);
   unmap(words.buffer);
-}, 60_000);
+}, 300_000);
 
 test("and the same without Atomics does lose some, so the test can tell", async () => {
   const ROUNDS = 3_000_000;
@@ -73,7 +73,7 @@ test("and the same without Atomics does lose some, so the test can tell", async 
     if (counted < PROCESSES * ROUNDS) return;
   }
   throw new Error("processes without atomic operations did not get into each other's way");
-}, 60_000);
+}, 300_000);
 
 test.each([
   ["all tiers of the engine", {}],
@@ -96,7 +96,7 @@ test.each([
     expect(words.slice(1).filter((word) => word === me)).toHaveLength(Number(printed[me - 1]));
   }
   unmap(words.buffer);
-}, 60_000);
+}, 300_000);
 
 test("who sees an atomic store sees what was stored before it", async () => {
   using made = file(8192);
@@ -118,7 +118,7 @@ test("who sees an atomic store sees what was stored before it", async () => {
     console.log(wrong);`,
   );
   expect(printed.map(Number)).toEqual(new Array(PROCESSES).fill(0));
-}, 60_000);
+}, 300_000);
 
 test("allocateOnDisk() gives the file its length at once, and mapShared() shares it", () => {
   using made = file(10_000);

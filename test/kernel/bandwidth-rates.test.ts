@@ -20,6 +20,7 @@ const cases = [
   { name: "all but unshapedSubnets", conf: { unshapedSubnets: FAR_SUBNETS }, limited: [NEAR], free: [FAR] },
   { name: "shapedSubnets alone", conf: { shapedSubnets: FAR_SUBNETS }, limited: [FAR], free: [NEAR] },
 ];
+const ATTEMPTS = 20;
 
 const limits = {
   ingressRate: RATE_BITS,
@@ -56,14 +57,17 @@ test.each(cases)("$name: what gets through is what was asked for", async ({ conf
       const told = (address: string, rate: number) => `${verb} ${address}: ${Math.round(rate * 8 / 1000)} kbit/s`;
       for (const { [family]: address } of limited) {
         let rate = 0;
-        // Too slow once may be a machine with other things to do; too fast never.
-        for (let attempt = 0; attempt < 3 && rate < 0.9 * rates[verb]; attempt++) {
+        // Too slow a few times may be a machine with other things to do; too fast never.
+        for (let attempt = 0; attempt < ATTEMPTS && rate < 0.9 * rates[verb]; attempt++) {
           rate = await server.measure(container, { verb, address, skip, windowMs: 1000 }) / PAYLOAD[family];
         }
         if (Math.abs(rate / rates[verb] - 1) > 0.1) wrong.push(told(address, rate));
       }
       for (const { [family]: address } of free) {
-        const rate = await server.measure(container, { verb, address, skip, windowMs: 200 });
+        let rate = 0;
+        for (let attempt = 0; attempt < ATTEMPTS && rate < 3 * rates[verb]; attempt++) {
+          rate = await server.measure(container, { verb, address, skip, windowMs: 200 });
+        }
         if (rate < 3 * rates[verb]) wrong.push(told(address, rate));
       }
     }
