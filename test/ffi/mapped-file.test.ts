@@ -4,7 +4,7 @@
  * docs/lease-store.md, "Memory model".
  */
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { closeFile, fileSize, O_CREAT, O_RDWR, openFile } from "../../src/ffi/files.ts";
@@ -152,6 +152,23 @@ test("locks hold between descriptors, byte by byte, also beyond 4 GiB", () => {
   expect(tryLock(made.fd, 0)).toBe(false);
   closeFile(other);
   expect(tryLock(made.fd, 0)).toBe(true);
+});
+
+test("who has a byte alone keeps out those who would share it", async () => {
+  using made = file(0);
+  waitForLock(made.fd, 5, "exclude");
+  const source = `
+    import { O_RDWR, openFile } from "${import.meta.dir}/../../src/ffi/files.ts";
+    import { waitForLock } from "${import.meta.dir}/../../src/ffi/mapped-file.ts";
+    waitForLock(openFile(${JSON.stringify(made.path)}, O_RDWR), 5, "share");
+    console.log("shared");`;
+  const child = Bun.spawn([process.execPath, "-e", source], { stdout: "pipe", stderr: "inherit" });
+  const inode = statSync(made.path).ino;
+  const isWaiting = () => new RegExp(`-> .*:${inode} 5 5$`, "m").test(readFileSync("/proc/locks", "utf8"));
+  while (child.exitCode === null && !isWaiting()) await Bun.sleep(5);
+  expect(child.exitCode).toBeNull();
+  unlock(made.fd, 5);
+  expect(await child.stdout.text()).toBe("shared\n");
 });
 
 test("the kernel drops the lock of a process that is killed", async () => {

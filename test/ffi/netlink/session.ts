@@ -114,4 +114,5 @@ report.removed = [
   getLink(host, "vh") ?? null,
   delLink(host, "br0"),
 ];
+report.notRemoved = told(() => removeLink(host, "lo"));
 console.log(JSON.stringify(report));

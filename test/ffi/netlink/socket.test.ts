@@ -35,6 +35,7 @@ for (const opened of ["libnl", "raw"] as const) {
       absent: [null, null, "absent"],
       despiteForgery: "vh",
       removed: ["deleted", "absent", null, "deleted"],
+      notRemoved: expect.stringMatching(/^RTM_DELLINK lo: operation not supported/),
     });
   });
 }

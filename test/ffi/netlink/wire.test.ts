@@ -63,6 +63,13 @@ test("whatever bytes come, reading ends, within them, or says that they are malf
   }));
 });
 
+test.each([
+  ["longer than what there is", [9, 0, 1, 0, 1, 2, 3, 4]],
+  ["shorter than its own header", [3, 0, 1, 0]],
+])("an attribute %s is malformed", (_, bytes) => {
+  expect(() => eachAttribute(new Uint8Array(bytes), () => {})).toThrow(MalformedMessage);
+});
+
 test("attributes read back as they were written", () => {
   const attribute = fc.tuple(fc.integer({ min: 0, max: 0x3fff }), fc.uint8Array({ maxLength: 40 }));
   fc.assert(fc.property(fc.array(attribute), (attributes) => {
