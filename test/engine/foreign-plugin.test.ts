@@ -53,6 +53,18 @@ test("parameters are set also when they are empty, once each", () => {
   ]);
 });
 
+test("our environment is passed on, without the switches of our own runtime", () => {
+  const module = new URL("../../src/engine/foreign-plugin.ts", import.meta.url).pathname;
+  const program = `
+    const { runForeignPlugin } = require(${JSON.stringify(module)});
+    process.stdout.write(runForeignPlugin(${JSON.stringify(plugin("env"))}, ${JSON.stringify(invocation)}));`;
+  const env = { ...process.env, BUN_CONFIG_FILE: "/nowhere", KEPT: "as it is" };
+  const { stdout } = Bun.spawnSync([process.execPath, "-e", program], { env });
+  const lines = stdout.toString().split("\n");
+  expect(lines).toContain("KEPT=as it is");
+  expect(lines.filter((line) => line.startsWith("BUN_"))).toEqual([]);
+});
+
 const noMessage = "netplugin failed with no error message: exit status 3";
 const failures: [name: string, script: string, expected: { code?: number; message: string; details?: string }][] = [
   ["nothing at all", "exit 3", { message: noMessage }],

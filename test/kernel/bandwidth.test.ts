@@ -181,6 +181,17 @@ test("a container attached twice to a network has two ifbs, and each DEL takes i
   expect(await ifbs(machine)).toEqual([]);
 });
 
+test("an ifb that took the name of ours stays", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  const net = network(machine, { type: "bandwidth", ...LIMITS, prevResult: await pair(machine, container) });
+  await net.add(container);
+  const name = ifbName("netctr-c1");
+  await machine.sh(`ip link del ${name}; ip link add ${name} address 02:00:00:00:00:07 type ifb`);
+  await net.del(container);
+  expect(await ifbs(machine)).toEqual([name]);
+});
+
 test("ADD of what is there already fails and changes nothing", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");

@@ -369,3 +369,22 @@ test("GC reads the list of what is valid by its name of today or the one that 1.
   await net.del(container);
   expect(await leftSince(moment, machine)).toEqual([]);
 });
+
+/** Fails after it has made another link the bridge's port, as another network's ADD may do at that moment. */
+const joining = `#!/bin/sh
+[ $CNI_COMMAND = ADD ] || exit 0
+ip link add p1 type veth peer name p2; ip link set p1 master br0
+echo '{"cniVersion":"1.0.0","code":99,"msg":"on purpose"}'; exit 1
+`;
+
+test("a failed ADD leaves the bridge that it made to who has joined it meanwhile", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  await machine.run(["sh", "-c", "mkdir /run/bin; cat >/run/bin/joining; chmod 755 /run/bin/joining"], {
+    stdin: joining,
+  });
+  const conf = { ...bridge, cniVersion: "1.0.0", ipam: { type: "joining" } };
+  const net = network(machine, conf, undefined, { env: { CNI_PATH: "/run/bin" } });
+  expect((await net.call("ADD", container)).json).toMatchObject({ code: 99 });
+  expect(await machine.sh("ip -br link show master br0")).toStartWith("p1@p2");
+});

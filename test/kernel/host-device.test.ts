@@ -235,6 +235,19 @@ test("a link of the container's with its name and its alias is not brought back 
   expect(await linkOf(machine, "eth0", container)).toEqual(theirs);
 });
 
+test("a device lent to who has the path since stays there", async () => {
+  const { machine, net, container } = await stage();
+  await using _ = machine;
+  const as = (containerId: string) => ({ containerId, conf: noPrevResult });
+  await net.add(container, as("first"));
+  await machine.sh(`ip netns del c1; until ! ip link show far5; do sleep 0.01; done; ip netns add c1; ${plugIn}`);
+  await net.add(container, as("second"));
+  await net.del(container, { ...as("first"), env: noNetns });
+  expect(await linkOf(machine, "eth0", container)).toMatchObject({ address: MAC, flags: ["UP"] });
+  await net.del(container, as("second"));
+  expect(await linkOf(machine, "dev5")).toMatchObject({ address: MAC });
+});
+
 test("GC brings it back", async () => {
   const attachment = await stage();
   const { machine, net, container } = attachment;
