@@ -187,7 +187,17 @@ test("a tap that another program made, as the reference plugin does, is removed"
   const container = await machine.container();
   await machine.sh("ip tuntap add mode tap name eth0 multi_queue user 5; ip link set eth0 up", { in: container });
   await network(machine, { type: "tap" }).del(container);
-  expect(await machine.sh("ls /sys/class/net", { in: container })).not.toContain("eth0");
+  expect(await machine.sh("ip -br link", { in: container })).not.toContain("eth0");
+});
+
+test("a link of another kind that took the tap's name stays", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  const net = network(machine, { type: "tap" });
+  await net.add(container);
+  await machine.sh("ip link del eth0; ip link add eth0 type veth peer name eth1", { in: container });
+  await net.del(container);
+  expect(await machine.sh("ip -br link", { in: container })).toContain("eth0");
 });
 
 test("STATUS: taps can be made", async () => {

@@ -148,6 +148,20 @@ test("another link by the name, and a sysctl that somebody changed since, are le
   expect(await sysctls(machine, container)).not.toContain("87380");
 });
 
+test("a sysctl that another one changed as well gets its value back", async () => {
+  await using machine = await openMachine();
+  const { container, prevResult } = await pair(machine);
+  const forwarding = () =>
+    machine.sh("cd /proc/sys/net/ipv4/conf; cat eth0/forwarding all/forwarding", { in: container });
+  await machine.sh("echo 1 > /proc/sys/net/ipv4/conf/eth0/forwarding", { in: container });
+  const before = await forwarding();
+  const sysctl = { "net.ipv4.conf.IFNAME.forwarding": "0", "net.ipv4.conf.all.forwarding": "1" };
+  const net = network(machine, { type: "tuning", sysctl, prevResult });
+  await net.add(container);
+  await net.del(container);
+  expect(await forwarding()).toBe(before);
+});
+
 test("attachments of the reference plugin: CHECK and DEL, ours and theirs", async () => {
   await using machine = await openMachine();
   const { container, prevResult: newer } = await pair(machine);
