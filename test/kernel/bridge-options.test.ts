@@ -1,6 +1,7 @@
 /** Each option of bridge, looked at in the kernel. What is expected stands in the plugin's documentation. */
 import { expect, test } from "bun:test";
 import { type Feature, lacks } from "../support/kernel-features.ts";
+import { quietMoment } from "../support/leftovers.ts";
 import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { snapshot } from "../support/snapshot.ts";
@@ -208,7 +209,11 @@ for (const { name, conf, args, before, needs, shows = [], hides = [] } of rows) 
     const container = await machine.container("c1");
     if (before !== undefined) await machine.sh(before);
     const net = network(machine, { type: "bridge", bridge: "br0", ...conf });
-    await net.add(container, { args });
+    const { interfaces, ips = [] } = await net.add(container, { args });
+    for (const ip of ips) {
+      expect(interfaces[ip.interface]).toMatchObject({ name: "eth0", sandbox: container.netnsPath });
+    }
+    await quietMoment(machine);
     const { lines } = await snapshot(machine, { macs: [MAC] });
     const begins = (start: string) => lines.some((line) => line.startsWith(start));
     expect({ missing: shows.filter((start) => !begins(start)), surplus: hides.filter(begins) })

@@ -27,9 +27,10 @@ function holder(name: string, take: (directory: string) => string) {
     reader.releaseLock();
     return new TextDecoder().decode(value);
   };
+  const held = next(child.stdout);
   return {
-    held: () => next(child.stdout),
-    waits: () => next(child.stderr),
+    held: () => held,
+    waits: () => Promise.race([next(child.stderr), held]),
     async release() {
       writeFileSync(`${directory}/${name}`, "");
       expect(await child.exited).toBe(0);
