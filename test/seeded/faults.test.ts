@@ -1,0 +1,33 @@
+/** The list of faults fits the sources: a fault whose text has gone would be noticed only when somebody seeds it. */
+import { expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { faults } from "./faults.ts";
+
+const root = resolve(import.meta.dir, "../..");
+
+test("each fault's text stands once in its file, and its tests exist", () => {
+  const wrong = faults.flatMap(({ file, find, replace, tests }) => {
+    const path = join(root, file);
+    const times = existsSync(path) ? readFileSync(path, "utf8").split(find).length - 1 : 0;
+    const missing = tests.filter((test) => !existsSync(join(root, test)));
+    return [
+      ...times === 1 ? [] : [`${file}: "${find}" stands there ${times} times`],
+      ...find === replace || find.includes("\n") ? [`${file}: "${find}" is no change of one line`] : [],
+      ...missing.map((test) => `${file}: ${test} is missing`),
+    ];
+  });
+  expect(wrong).toEqual([]);
+});
+
+test("there are faults in every room", () => {
+  const rooms = readdirSync(join(root, "src"), { withFileTypes: true }).filter((one) => one.isDirectory());
+  const plugins = ["main", "ipam", "meta"].map((kind) => `plugins/${kind}`);
+  const places = [...rooms.map(({ name }) => name), ...plugins, "ffi/iptables", "ffi/netlink"].map((room) =>
+    `src/${room}/`
+  );
+  for (const place of [...places, "compile/"]) {
+    expect({ place, has: faults.some(({ file }) => file.startsWith(place)) }).toEqual({ place, has: true });
+  }
+  expect(faults.length).toBeGreaterThanOrEqual(40);
+});

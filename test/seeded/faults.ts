@@ -1,0 +1,407 @@
+/**
+ * Faults as a maintainer could make them: each changes one line, and the tests beside it must notice. What they are seeded
+ * with is run.ts. `find` is as much of the line as tells it from all others.
+ */
+export interface Fault {
+  file: string;
+  find: string;
+  replace: string;
+  tests: readonly string[];
+  /** Which of their tests, as a regular expression: for files that take long. */
+  named?: string;
+}
+
+const protocol: Fault[] = [
+  {
+    file: "src/cni/versions.ts",
+    find: "compareVersions(configVersion, since) < 0",
+    replace: "compareVersions(configVersion, since) <= 0",
+    tests: ["test/cni/versions.test.ts"],
+  },
+  {
+    file: "src/cni/args.ts",
+    find: "unknown.length > 0 && !ignoreUnknown",
+    replace: "unknown.length > 0 && ignoreUnknown",
+    tests: ["test/cni/args.test.ts"],
+  },
+  {
+    file: "src/cni/invocation.ts",
+    find: ": byteLength(name)) > IF_NAME_LIMIT_BYTES",
+    replace: ": byteLength(name)) > IF_NAME_LIMIT_BYTES + 1",
+    tests: ["test/cni/invocation.test.ts"],
+  },
+  {
+    file: "src/cni/json.ts",
+    find: "found = document[name] ?? found ?? null",
+    replace: "found = document[name]",
+    tests: ["test/cni/json.test.ts"],
+  },
+  {
+    file: "src/cni/repeated-key.ts",
+    find: "if (seen.has(key)) return key;",
+    replace: "",
+    tests: ["test/cni/repeated-key.test.ts"],
+  },
+];
+
+const addresses: Fault[] = [
+  {
+    file: "src/net/address.ts",
+    find: "(part.length > 1 && part[0]",
+    replace: "(part.length > 2 && part[0]",
+    tests: ["test/net/address.test.ts"],
+  },
+  {
+    file: "src/net/address.ts",
+    find: "halves.length === 2 ? given > 7",
+    replace: "halves.length === 2 ? given > 8",
+    tests: ["test/net/address.test.ts"],
+  },
+  {
+    file: "src/ipam/range.ts",
+    find: "compareAddresses(address, range.end) <= 0",
+    replace: "compareAddresses(address, range.end) < 0",
+    tests: ["test/ipam/range.test.ts", "test/ipam/allocator.test.ts"],
+  },
+  {
+    file: "src/ipam/allocator.ts",
+    find: "index === gatewayIndex || isResting(index)",
+    replace: "isResting(index)",
+    tests: ["test/ipam/allocator.test.ts"],
+  },
+  {
+    file: "src/ipam/go-directory.ts",
+    find: "O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW",
+    replace: "O_WRONLY | O_CREAT | O_NOFOLLOW",
+    tests: ["test/ipam/go-directory.test.ts"],
+  },
+  {
+    file: "src/ipam/go-directory.ts",
+    find: "if (found === text) removeFile(",
+    replace: "if (found !== undefined) removeFile(",
+    tests: ["test/ipam/claims.test.ts"],
+  },
+  {
+    file: "src/ipam/go-directory.ts",
+    find: 'retrying("flock", () => libc.flock(fd, LOCK_EX), `${directory}/lock`);',
+    replace: "",
+    tests: ["test/ipam/claims.test.ts"],
+  },
+  {
+    file: "src/ipam/blocks.ts",
+    find: 'if (state === "damaged") setAside(store, name);',
+    replace: "",
+    tests: ["test/ipam/blocks.test.ts"],
+  },
+  {
+    file: "src/ipam/store.ts",
+    find: 'waitForLock(store.locksFd, IN_USE, "exclude");',
+    replace: "",
+    tests: ["test/ipam/processes.test.ts"],
+  },
+  {
+    file: "src/plugins/ipam/host-local/host-local.ts",
+    find: "if (requested.length === 0) return taken;",
+    replace: "return taken;",
+    tests: ["test/plugins/ipam/host-local/host-local.test.ts"],
+  },
+];
+
+const system: Fault[] = [
+  {
+    file: "src/ffi/netns.ts",
+    find: "libc.ioctl(fd, NS_GET_NSTYPE, null) !== CLONE_NEWNET",
+    replace: "false",
+    tests: ["test/kernel/netns-path.test.ts"],
+  },
+  {
+    file: "src/ffi/xtables.ts",
+    find: "if (identity(`${directory}/xtables-legacy-multi`) === program)",
+    replace: "if (identity(`${directory}/xtables-legacy-multi`) !== undefined)",
+    tests: ["test/ffi/xtables.test.ts"],
+  },
+  {
+    file: "src/ffi/mapped-file.ts",
+    find: 'mode === "share" ? F_RDLCK : F_WRLCK',
+    replace: "F_RDLCK",
+    tests: ["test/ffi/mapped-file.test.ts"],
+  },
+  {
+    file: "src/ffi/spawn.ts",
+    find: "(status[0]! >> 8) & 0xff",
+    replace: "status[0]! >> 16",
+    tests: ["test/ffi/spawn.test.ts"],
+  },
+  {
+    file: "src/ffi/netlink/socket.ts",
+    find: "if (senderView.getUint32(4, true) !== 0) continue;",
+    replace: "",
+    tests: ["test/ffi/netlink/socket.test.ts"],
+  },
+  {
+    file: "src/ffi/netlink/wire.ts",
+    find: "while (this.length % 4 !== 0)",
+    replace: "while (this.length % 2 !== 0)",
+    tests: ["test/ffi/netlink/wire.test.ts"],
+  },
+  {
+    file: "src/ffi/netlink/wire.ts",
+    find: "if (length < 4 || at + length > bytes.length)",
+    replace: "if (length < 4)",
+    tests: ["test/ffi/netlink/wire.test.ts"],
+  },
+  {
+    file: "src/ffi/netlink/route/remove-link.ts",
+    find: "if (ended) return delLink(socket, ifName);",
+    replace: 'if (ended) return "deleted";',
+    tests: ["test/ffi/netlink/socket.test.ts"],
+  },
+  {
+    file: "src/ffi/netlink/nftables/batch.ts",
+    find: "commit(socket, plan(), generation);",
+    replace: "commit(socket, plan());",
+    tests: ["test/ffi/netlink/nftables/batch.test.ts"],
+  },
+  {
+    file: "src/ffi/netlink/nftables/comment.ts",
+    find: "if (tag[index] !== list[index]) return false;",
+    replace: "if (false) return false;",
+    tests: ["test/kernel/firewall.test.ts"],
+    named: "late DEL",
+  },
+  {
+    file: "src/ffi/iptables/text-rule.ts",
+    find: '...not ? ["!"] : [], option, formatPrefix(',
+    replace: "option, formatPrefix(",
+    tests: ["test/ffi/iptables/rule.test.ts"],
+  },
+  {
+    file: "src/ffi/iptables/nft-table.ts",
+    find: "if (rule === undefined || jumpTarget(rule.expressions) !== to) break;",
+    replace: "if (rule === undefined) break;",
+    tests: ["test/resources/masquerade.test.ts"],
+    named: "a rule where",
+  },
+];
+
+const resources: Fault[] = [
+  {
+    file: "src/resources/veth.ts",
+    find: '(hostMac === "" || link.mac === hostMac)',
+    replace: "true",
+    tests: ["test/kernel/whose-link.test.ts"],
+    named: "stranger",
+  },
+  {
+    file: "src/resources/ifb.ts",
+    find: 'mac !== "" ? link.mac !== mac :',
+    replace: 'mac !== "" ? false :',
+    tests: ["test/kernel/bandwidth.test.ts"],
+    named: "took the name of ours",
+  },
+  {
+    file: "src/resources/masquerade/nftables.ts",
+    find: "getElement(socket, mapOf(name), key)?.comment === comment",
+    replace: "getElement(socket, mapOf(name), key) !== undefined",
+    tests: ["test/resources/masquerade.test.ts"],
+  },
+  {
+    file: "src/resources/masquerade/iptables.ts",
+    find: "if (named?.network === network && !isValid(named))",
+    replace: "if (named !== undefined && !isValid(named))",
+    tests: ["test/resources/masquerade.test.ts"],
+    named: "GC removes",
+  },
+  {
+    file: "src/resources/lent-link.ts",
+    find: "if (spec.netns !== undefined && netnsCookie(socket.fd) !== spec.netns) return undefined;",
+    replace: "",
+    tests: ["test/kernel/host-device.test.ts"],
+    named: "who has the path",
+  },
+  {
+    file: "src/resources/bridge.ts",
+    find: "ports.every(({ master }) => master !== link.index)",
+    replace: "true",
+    tests: ["test/kernel/bridge-removal.test.ts"],
+    named: "has joined it",
+  },
+  {
+    file: "src/resources/bridge.ts",
+    find: "if (created) removeUnused(spec, host);",
+    replace: "removeUnused(spec, host);",
+    tests: ["test/kernel/bridge-removal.test.ts"],
+    named: "interface name taken",
+  },
+  {
+    file: "src/resources/sysctls.ts",
+    find: "|| !isSameValue(values[key]!, valueOf(key))) continue;",
+    replace: ") continue;",
+    tests: ["test/kernel/tuning.test.ts"],
+  },
+  {
+    file: "src/resources/sysctls.ts",
+    find: "Object.keys(values).reverse()",
+    replace: "Object.keys(values)",
+    tests: ["test/kernel/tuning.test.ts"],
+    named: "another one changed",
+  },
+  {
+    file: "src/resources/source-rule.ts",
+    find: "if (table !== undefined && rule.table !== table) continue;",
+    replace: "",
+    tests: ["test/kernel/sbr.test.ts"],
+    named: "leads elsewhere",
+  },
+  {
+    file: "src/resources/owner-comment.ts",
+    find: "ownerComment(owner) === comment ? owner : undefined",
+    replace: "owner",
+    tests: ["test/resources/owner-comment.test.ts"],
+  },
+  {
+    file: "src/resources/tap.ts",
+    find: 'if (getLink(route, ifName)?.kind !== "tun") return;',
+    replace: "",
+    tests: ["test/kernel/tap.test.ts"],
+    named: "took the tap",
+  },
+  {
+    file: "src/resources/traffic-limit/token-bucket.ts",
+    find: "Math.floor((rate * LATENCY_US) / US_PER_SECOND) + burst",
+    replace: "Math.floor((rate * LATENCY_US) / US_PER_SECOND)",
+    tests: ["test/resources/traffic-limit/token-bucket.test.ts"],
+  },
+];
+
+const plugins: Fault[] = [
+  {
+    file: "src/plugins/main/bridge/bridge.ts",
+    find: "interface: 2, gateway",
+    replace: "interface: 1, gateway",
+    tests: ["test/kernel/bridge-options.test.ts"],
+  },
+  {
+    file: "src/plugins/main/requested-mac.ts",
+    find: "conf.runtimeConfig?.mac || fromArgs || conf.mac",
+    replace: "fromArgs || conf.runtimeConfig?.mac || conf.mac",
+    tests: ["test/kernel/tap.test.ts"],
+    named: "the capability",
+  },
+  {
+    file: "src/plugins/main/host-device/device.ts",
+    find: '|| path.split("/").includes("..")',
+    replace: "",
+    tests: ["test/kernel/host-device.test.ts"],
+    named: "cannot be had",
+  },
+  {
+    file: "src/plugins/meta/tuning/allowlist.ts",
+    find: "if (patterns.some((pattern) => pattern.test(key))) continue;",
+    replace: "if (patterns.length > 0) continue;",
+    tests: ["test/kernel/tuning.test.ts"],
+  },
+  {
+    file: "src/plugins/meta/portmap/conditions.ts",
+    find: "value <= most",
+    replace: "value < most",
+    tests: ["test/plugins/meta/portmap/conditions.test.ts"],
+  },
+  {
+    file: "src/plugins/meta/sbr/source-tables.ts",
+    find: "if (isLinkLocal(dst.bytes)) continue;",
+    replace: "",
+    tests: ["test/kernel/sbr.test.ts"],
+  },
+  {
+    file: "src/plugins/meta/flannel/flannel.ts",
+    find: "document.name !== network",
+    replace: "false",
+    tests: ["test/kernel/flannel.test.ts"],
+  },
+  {
+    file: "src/plugins/meta/firewall/names.ts",
+    find: "if (OTHERS.includes(name))",
+    replace: "if (false)",
+    tests: ["test/kernel/firewall.test.ts"],
+  },
+];
+
+const engine: Fault[] = [
+  {
+    file: "src/engine/verb-gc.ts",
+    find: "if (isValid(header)) continue;",
+    replace: "",
+    tests: ["test/kernel/bridge-removal.test.ts", "test/kernel/whose-link.test.ts"],
+  },
+  {
+    file: "src/engine/host.ts",
+    find: "cookie !== undefined && container.cookie !== cookie",
+    replace: "false",
+    tests: ["test/kernel/whose-link.test.ts"],
+    named: "of two containers",
+  },
+  {
+    file: "src/engine/find-plugin.ts",
+    find: "if ((mode & 0o002) === 0) return;",
+    replace: "return;",
+    tests: ["test/engine/find-plugin.test.ts"],
+  },
+  {
+    file: "src/engine/state-directory.ts",
+    find: "|| (mode & 0o022) !== 0",
+    replace: "",
+    tests: ["test/engine/ledger.test.ts", "test/engine/exec-plugin.test.ts"],
+  },
+  {
+    file: "src/engine/delegate.ts",
+    find: 'foreign().runForeignPlugin(path, { ...call, command: "DEL" });',
+    replace: "",
+    tests: ["test/engine/delegate.test.ts"],
+  },
+  {
+    file: "src/engine/foreign-plugin.ts",
+    find: '&& !name.startsWith("BUN_")',
+    replace: "",
+    tests: ["test/engine/foreign-plugin.test.ts"],
+  },
+  {
+    file: "src/runtime/chain.ts",
+    find: "collecting(plugins.toReversed(), ",
+    replace: "collecting(plugins, ",
+    tests: ["test/runtime/chain.test.ts"],
+  },
+  {
+    file: "src/runtime/chain.ts",
+    find: "wasAttached ? [] : deletePlugins(",
+    replace: "deletePlugins(",
+    tests: ["test/runtime/chain.test.ts"],
+  },
+  {
+    file: "src/runtime/lock.ts",
+    find: "{ start: 0n, length: 0n }",
+    replace: "{ start: 0n, length: 1n }",
+    tests: ["test/runtime/lock.test.ts"],
+  },
+  {
+    file: "src/runtime/cache.ts",
+    find: 'return isSame ? { state: "present", record } : { state: "foreign" };',
+    replace: 'return { state: "present", record };',
+    tests: ["test/runtime/cache.test.ts"],
+  },
+  {
+    file: "compile/align-code.ts",
+    find: "offset >= cut ? offset + padding",
+    replace: "offset > cut ? offset + padding",
+    tests: ["test/compile/align-code.test.ts"],
+  },
+];
+
+export const faults: readonly Fault[] = [
+  ...protocol,
+  ...addresses,
+  ...system,
+  ...resources,
+  ...plugins,
+  ...engine,
+];

@@ -1,0 +1,165 @@
+/**
+ * `npm run test:faults-seeded`: whether the tests notice what they are there for. Puts each fault of faults.ts into a copy
+ * of this checkout, one at a time, builds it and runs the tests beside the fault, until one fails, as one must. On the
+ * unchanged code these tests must pass. Ends with the line `N passed, N failed`.
+ *
+ * An argument takes the faults whose file has it in its path: `npm run test:faults-seeded -- src/ipam`.
+ */
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { type Fault, faults } from "./faults.ts";
+
+const root = resolve(import.meta.dir, "../..");
+/** Ends what a fault makes wait for ever. */
+const RUN_TIMEOUT_MS = 1200_000;
+const flags = ["--timeout=120000"];
+/** What would have the tests run another program than the copy's. */
+const OTHERWISE = { PATCHBAY_TEST_PROGRAM: undefined, PATCHBAY_TEST_PLUGINS: undefined };
+
+interface Run {
+  code: number | null;
+  output: string;
+}
+
+async function run(directory: string, command: string[]): Promise<Run> {
+  const child = Bun.spawn([process.execPath, ...command], {
+    cwd: directory,
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    env: { ...process.env, ...OTHERWISE, FORCE_COLOR: "0" },
+    timeout: RUN_TIMEOUT_MS,
+    killSignal: "SIGKILL",
+  });
+  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  return { code: child.exitCode, output: stdout + stderr };
+}
+
+/** What is committed here or would be, with the packages that are installed. */
+function copyCheckout(directory: string): void {
+  const listed = Bun.spawnSync(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
+    cwd: root,
+  });
+  if (listed.exitCode !== 0) throw new Error(`git ls-files: ${listed.stderr}`);
+  for (const path of listed.stdout.toString().split("\0")) {
+    if (path === "" || !existsSync(join(root, path))) continue;
+    mkdirSync(dirname(join(directory, path)), { recursive: true });
+    cpSync(join(root, path), join(directory, path));
+  }
+  symlinkSync(join(root, "node_modules"), join(directory, "node_modules"));
+}
+
+/** Answers what is wrong, or undefined when it can be built. */
+async function build(directory: string): Promise<string | undefined> {
+  const { code, output } = await run(directory, ["compile/build.ts"]);
+  return code === 0 ? undefined : `it does not build:\n${output.slice(-2000)}`;
+}
+
+/** Whether the fault's tests run the compiled program, and not just its modules. */
+function usesProgram(directory: string, { tests }: Fault): boolean {
+  const runs = /support\/(plugins|network|wire|injection)\.ts|dist\/patchbay/;
+  return tests.some((path) => runs.test(readFileSync(join(directory, path), "utf8")));
+}
+
+async function runTests(directory: string, { tests, named }: Pick<Fault, "tests" | "named">): Promise<Run> {
+  const only = named === undefined ? [] : ["-t", named];
+  return await run(directory, ["test", ...flags, "--bail", ...tests, ...only]);
+}
+
+/** A test that failed, so that the same can be run on the unchanged code. */
+interface Failed {
+  file: string;
+  name: string;
+}
+
+function failedIn(output: string): Failed[] {
+  const failed: Failed[] = [];
+  let file = "";
+  for (const line of output.split("\n")) {
+    file = /^(test\/.*\.test\.ts):$/.exec(line)?.[1] ?? file;
+    const name = /^\(fail\) (.*?)(?: \[[\d.]+ms\])?$/.exec(line)?.[1];
+    if (name !== undefined) failed.push({ file, name });
+  }
+  return failed;
+}
+
+/** Puts the fault in, and answers which test noticed, or what is wrong. */
+async function seed(directory: string, fault: Fault): Promise<Failed | string> {
+  const path = join(directory, fault.file), text = readFileSync(path, "utf8");
+  const pieces = text.split(fault.find);
+  if (pieces.length !== 2) return `stale: its text stands in the file ${pieces.length - 1} times`;
+  writeFileSync(path, pieces.join(fault.replace));
+  try {
+    const broken = usesProgram(directory, fault) ? await build(directory) : undefined;
+    if (broken !== undefined) return broken;
+    const { code, output } = await runTests(directory, fault);
+    if (code === 0) return "no test notices";
+    return failedIn(output)[0] ?? `no test was run to its end:\n${output.slice(-2000)}`;
+  } finally {
+    writeFileSync(path, text);
+  }
+}
+
+/** Runs on the unchanged code what noticed; answers what fails there too. */
+async function spoiled(directory: string, noticed: readonly Failed[]): Promise<Failed[]> {
+  const broken = await build(directory);
+  if (broken !== undefined) throw new Error(broken);
+  const failed: Failed[] = [];
+  for (const file of new Set(noticed.map(({ file }) => file))) {
+    const names = noticed.filter((one) => one.file === file).map(({ name }) => pattern(name));
+    const { code, output } = await run(directory, ["test", ...flags, file, "-t", `^(${names.join("|")})$`]);
+    const found = failedIn(output);
+    if (code !== 0 && found.length === 0) throw new Error(`${file} cannot be run:\n${output.slice(-2000)}`);
+    failed.push(...found);
+  }
+  return failed;
+}
+
+/** Of a test within others, Bun prints all names with " > " between, and looks for them with a space. */
+function pattern(name: string): string {
+  return name.split(" > ").map((part) => part.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("( | > )");
+}
+
+async function main(): Promise<number> {
+  const wanted = process.argv.slice(2);
+  const chosen = faults.filter(({ file }) => wanted.length === 0 || wanted.some((part) => file.includes(part)));
+  const directory = mkdtempSync(join(tmpdir(), "patchbay-faults-"));
+  let failed = 0;
+  const noticed: Failed[] = [];
+  try {
+    chmodSync(directory, 0o755); // some tests run what is in it as nobody
+    copyCheckout(directory);
+    const broken = await build(directory);
+    if (broken !== undefined) throw new Error(broken);
+    for (const fault of chosen) {
+      const since = performance.now();
+      const end = await seed(directory, fault);
+      const seconds = `${Math.round((performance.now() - since) / 1000)} s`.padStart(5);
+      console.log(`${seconds}  ${fault.file}: ${fault.find} → ${fault.replace || "nothing"}`);
+      if (typeof end === "string") failed++;
+      else noticed.push(end);
+      console.log(typeof end === "string" ? `FAILED ${end}` : `       noticed by ${end.file}: ${end.name}`);
+    }
+    for (const { file, name } of await spoiled(directory, noticed)) {
+      failed++;
+      console.log(`FAILED without any fault: ${file}: ${name}`);
+    }
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+  console.log(`${chosen.length - failed} passed, ${failed} failed`);
+  return failed === 0 && chosen.length > 0 ? 0 : 1;
+}
+
+process.exitCode = await main();
