@@ -181,6 +181,7 @@ describe("release()", () => {
     writeFileSync(join(made.path, "10.1.0.2"), "by-go\r\neth0");
     expect(del(made, "c1")).toBe(0);
     expect(made.files()).toEqual({ "10.1.0.2": "by-go\r\neth0" });
+    expect(slots(made)[2]).toBe(tagOf("by-go\r\neth0"));
     expect(del(made, "by-go")).toBe(1);
   });
 

@@ -88,6 +88,12 @@ const addresses: Fault[] = [
     tests: ["test/ipam/claims.test.ts"],
   },
   {
+    file: "src/ipam/claims.ts",
+    find: "isFree ? 0 : tagOf(found!)",
+    replace: "0",
+    tests: ["test/ipam/claims.test.ts"],
+  },
+  {
     file: "src/ipam/blocks.ts",
     find: 'if (state === "damaged") setAside(store, name);',
     replace: "",
