@@ -18,6 +18,13 @@ export function listRivals({ network, containerId, ifName }: Owner): LedgerRecor
   return rivals;
 }
 
+/** Whether the interface of that name, in the namespace with that cookie, is another container's. */
+export function isAnotherContainers({ containerId, ifName }: Owner, netns: string): boolean {
+  return listAllLedgers().some(({ header }) =>
+    header.netns === netns && header.ifName === ifName && header.containerId !== containerId
+  );
+}
+
 /** What the ledgers of all attachments but this one hold of a kind, and have not given up. */
 export function recordedByOthers(kind: string, owner: Owner): unknown[] {
   return specsOf(kind, recordsOfOthers(owner));

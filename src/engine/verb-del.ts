@@ -10,6 +10,7 @@ import { CniError, errorText, INTERNAL } from "../cni/error.ts";
 import { field } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
 import { parsePrevResult } from "../cni/result-versions.ts";
+import { linkIndex } from "../ffi/netlink/route/link.ts";
 import { loadKind } from "../resources/table.ts";
 import { configVersion } from "../cni/versions.ts";
 import { restate } from "./attachment.ts";
@@ -17,7 +18,7 @@ import { confirmedAdd } from "./confirmation.ts";
 import { delegatingKind } from "./delegation.ts";
 import { type Host, isAnothers } from "./host.ts";
 import { type LedgerRecord, readLedger, removeLedger, removing } from "./ledger.ts";
-import { listRivals } from "./ledger-claims.ts";
+import { isAnotherContainers, listRivals } from "./ledger-claims.ts";
 import type { PluginConfig, PluginDefinition } from "./plugin.ts";
 import { hasLinkOf } from "./told-link.ts";
 import type { Owner, Resource } from "./resource.ts";
@@ -145,7 +146,11 @@ export function withDelHost(invocation: Invocation, known: boolean, work: (host:
 
 /** The path that was the container's may be another one's by now, with links of the same names. */
 function asSeenBy(netns: string | undefined, host: Host): Host {
-  return isAnothers(host, netns) ? Object.create(host, { container: { value: undefined } }) : host;
+  return isAnothers(host, netns) ? withoutContainer(host) : host;
+}
+
+function withoutContainer(host: Host): Host {
+  return Object.create(host, { container: { value: undefined } });
 }
 
 /** Removes what the ledger holds, the last first: for GC, of attachments nobody names any more. */
@@ -177,13 +182,25 @@ function restatedThings(
   host: Host,
 ): Thing[] {
   const conf = usableConf(plugin, document);
-  // A namespace that the ledger does not know is the container's when the link is in it that prevResult tells of.
-  const seen = prevResult !== undefined && hasLinkOf(prevResult, owner.ifName, host)
-    ? host
-    : asSeenBy(record?.header.netns, host);
+  const seen = isContainers(record, prevResult, owner, host) ? host : withoutContainer(host);
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host: seen };
   const restated = restate(call, (at) => plugin.add(at), { removing: true });
   return withoutLinksOfRivals(restated, owner).map((one) => ({ ...one, host: seen }));
+}
+
+/** Whether the namespace at CNI_NETNS is the container's, and not that of another one which was given its path. */
+function isContainers(
+  record: LedgerRecord | undefined,
+  prevResult: Result | undefined,
+  owner: Owner,
+  host: Host,
+): boolean {
+  const { container } = host;
+  if (container === undefined || (prevResult !== undefined && hasLinkOf(prevResult, owner.ifName, host))) return true;
+  if (record !== undefined) return !isAnothers(host, record.header.netns);
+  const { cookie, route } = container;
+  const mayBeTaken = cookie !== undefined && linkIndex(route, owner.ifName) !== undefined;
+  return !mayBeTaken || !isAnotherContainers(owner, cookie);
 }
 
 /**

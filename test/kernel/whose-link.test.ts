@@ -36,8 +36,11 @@ test.each(kinds)("of two containers that had one path, DEL of the first leaves t
     const shown = await machine.run([PATCHBAY, "inspect", "net", "first"]);
     expect(shown.stdout).toContain("gone");
     const env = ending === "DEL" ? undefined : { CNI_NETNS: undefined };
-    if (ending !== "GC") await net.del(container, { ...as("first"), env });
-    else {
+    if (ending !== "GC") {
+      await net.del(container, { ...as("first"), env });
+      // There is no ledger any more.
+      await net.del(container, { ...as("first"), env });
+    } else {
       const valid = [{ containerID: "second", ifname: "eth0" }];
       expect((await net.call("GC", undefined, { conf: { "cni.dev/valid-attachments": valid } })).stdout).toBe("");
     }
