@@ -39,8 +39,13 @@ function find(record: LedgerRecord, told: Result, siblings: () => LedgerRecord[]
   return undefined;
 }
 
-function lastToldOf({ adds, header }: LedgerRecord, told: Result): LedgerAdd | undefined {
-  return adds.findLast(({ answer }) => answer !== undefined && tellsOf(told, answer, header.ifName));
+/** Told by its answer, or by what a plugin of a chain was called with. */
+function lastToldOf({ adds, header: { ifName } }: LedgerRecord, told: Result): LedgerAdd | undefined {
+  return adds.findLast((add) => {
+    if (add.answer === undefined || tellsOf(told, add.answer, ifName)) return add.answer !== undefined;
+    const given = givenTo(add);
+    return given !== undefined && tellsOf(told, answerOf(given, ifName), ifName);
+  });
 }
 
 /** A result may have more than the answer: what later plugins made. One of before 0.3 tells of no links. */

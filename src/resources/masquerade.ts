@@ -35,9 +35,9 @@ function verifyBackend(backend: NatBackend, spec: MasqueradeSpec, host: Host): s
   return backend === "nftables" ? nftables().verify(host.netfilter, spec) : iptables().verify(host, spec);
 }
 
-/** On any link of the container. */
-function addressesIn({ container }: Host): Prefix[] {
-  if (container === undefined) return [];
+/** On any link of the container; undefined where it cannot be looked into. */
+function addressesIn({ container }: Host): Prefix[] | undefined {
+  if (container === undefined) return undefined;
   const { listAddresses }: typeof import("../ffi/netlink/route/address.ts") = require(
     "../ffi/netlink/route/address.ts",
   );

@@ -345,7 +345,7 @@ const engine: Fault[] = [
     find: "if (!isWhole) {",
     replace: "if (record === undefined) {",
     tests: ["test/differential/turns.test.ts"],
-    named: "ptp",
+    named: "bridge, portmap",
   },
   {
     file: "src/engine/verb-del.ts",
@@ -362,8 +362,8 @@ const engine: Fault[] = [
   },
   {
     file: "src/resources/masquerade/iptables.ts",
-    find: "const staying = others.filter(",
-    replace: "const staying = others; others.filter(",
+    find: "present === undefined ? others : others.filter(",
+    replace: "present !== null ? others : others.filter(",
     tests: ["test/differential/turns.test.ts"],
     named: "ptp",
   },

@@ -114,12 +114,13 @@ function addMissing(table: TableChange, chain: string, { accepts, masquerade, ju
 
 /**
  * With no addresses, everything of the container in this network goes; else what is for these addresses, and for
- * addresses that the container has on no link: a DEL that did not see the link has left those.
+ * addresses that the container has on no link: a DEL that did not see the link has left those. `listAddresses` answers
+ * nothing where the container cannot be looked into; then what is for other addresses stays.
  */
 export function remove(
   socket: NetlinkSocket | undefined,
   spec: Named & Pick<MasqueradeSpec, "addresses" | "restated">,
-  listAddresses: () => Prefix[],
+  listAddresses: () => Prefix[] | undefined,
 ) {
   const { addresses, restated } = spec, chain = chainName(spec);
   const families: Family[] = addresses.length === 0 ? [4, 6] : familiesOf(addresses);
@@ -128,7 +129,7 @@ export function remove(
     const jumps = table.jumps("POSTROUTING", chain), mine = ofFamily(addresses, table.family);
     const others = addresses.length === 0 ? [] : jumps.filter((jump) => !isFrom(mine, jump));
     const present = others.length === 0 ? [] : listAddresses();
-    const staying = others.filter((jump) => isFrom(present, jump));
+    const staying = present === undefined ? others : others.filter((jump) => isFrom(present, jump));
     for (const jump of jumps) if (!staying.includes(jump)) table.delete(jump);
     if (staying.length === 0) table.deleteChain(chain);
   });
