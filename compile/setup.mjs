@@ -21,6 +21,8 @@ const debianPackages = [
   ["strace", "strace"],
   ["dbus-daemon", "dbus-daemon"],
   ["setcap", "libcap2-bin"],
+  ["zsh", "zsh"],
+  ["fish", "fish"],
   ["/usr/lib/cni/bridge", "containernetworking-plugins"],
   ["libnl-3.so.200", "libnl-3-200"],
 ];

@@ -318,16 +318,24 @@ describe("completion", () => {
     }
   });
 
-  const installed = ["zsh", "fish"].filter((shell) => Bun.which(shell) !== null);
-  for (const shell of ["zsh", "fish"]) {
-    test.skipIf(!installed.includes(shell))(`${shell} reads its script`, () => {
-      const { exitCode, stderr } = Bun.spawnSync([shell, "-n"], {
-        stdin: new TextEncoder().encode(patchbay(["completion", shell]).stdout),
-        stderr: "pipe",
-      });
-      expect({ exitCode, stderr: String(stderr) }).toEqual({ exitCode: 0, stderr: "" });
+  test.each(["zsh", "fish"])("%s reads its script", (shell) => {
+    const { exitCode, stderr } = Bun.spawnSync([shell, "-n"], {
+      stdin: new TextEncoder().encode(patchbay(["completion", shell]).stdout),
+      stderr: "pipe",
     });
-  }
+    expect({ exitCode, stderr: String(stderr) }).toEqual({ exitCode: 0, stderr: "" });
+  });
+
+  test("fish completes by the script", () => {
+    const script = "cnitool completion fish | source; complete -C 'cnitool add '; complete -C 'cnitool ga'; " +
+      "complete -C 'cnitool c'";
+    const { stdout, stderr } = Bun.spawnSync(["fish", "--no-config", "-c", script], {
+      env: { PATH: `${at.directory}:/usr/bin:/bin`, NETCONFPATH: configs, HOME: at.directory },
+      stderr: "pipe",
+    });
+    expect(String(stderr)).toBe("");
+    expect(String(stdout).split("\n").map((line) => line.split("\t")[0])).toEqual(["n", "check", "completion", ""]);
+  });
 
   test("another shell is refused", () => {
     expect(patchbay(["completion", "tcsh"])).toMatchObject({
