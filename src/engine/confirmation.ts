@@ -5,6 +5,7 @@
  * it anew, or an engine may have called ADD again. prevResult names the ADD that counts. Each ADD picks names, MAC
  * addresses and addresses of its own, so it is known by them.
  */
+import { isObject } from "../cni/json.ts";
 import type { Interface, Result } from "../cni/result.ts";
 import { parsePrevResult } from "../cni/result-versions.ts";
 import { canonicalPrefix } from "../net/address.ts";
@@ -16,6 +17,37 @@ export function answerOf({ interfaces = [], ips = [] }: Result, ifName: string):
   for (const { name, sandbox } of interfaces) if (!sandbox) links.push(name);
   for (const { address } of ips) addresses.push(canonicalPrefix(address) ?? address);
   return { links, mac: links.length === 0 ? macInside(interfaces, ifName) : undefined, addresses };
+}
+
+/**
+ * The usual case, decided without decoding the result: some ADD's answer stands in it word for word. `prevResult` is as
+ * it was parsed. Loops, as every DEL runs them (docs/decisions/0005).
+ */
+export function isPlainlyConfirmed({ adds, header }: LedgerRecord, prevResult: unknown): boolean {
+  if (!isObject(prevResult)) return false;
+  const { interfaces, ips = [] } = prevResult;
+  if (!Array.isArray(interfaces) || !Array.isArray(ips)) return false;
+  for (const { answer } of adds) {
+    if (answer !== undefined && standsIn(interfaces, ips, answer, header.ifName)) return true;
+  }
+  return false;
+}
+
+function standsIn(
+  interfaces: unknown[],
+  ips: unknown[],
+  { links, mac, addresses }: AddAnswer,
+  ifName: string,
+): boolean {
+  const left = new Set([...links, ...addresses]);
+  let inside: unknown;
+  for (const ip of ips) if (isObject(ip)) left.delete(String(ip["address"]));
+  for (const link of interfaces) {
+    if (!isObject(link)) continue;
+    if (!link["sandbox"]) left.delete(String(link["name"]));
+    else if (link["name"] === ifName) inside = link["mac"];
+  }
+  return left.size === 0 && (mac === undefined || inside === mac);
 }
 
 /** The ADD of the ledger whose attachment this is, or undefined when others have made it since. */

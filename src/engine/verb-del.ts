@@ -14,7 +14,7 @@ import { linkIndex } from "../ffi/netlink/route/link.ts";
 import { loadKind } from "../resources/table.ts";
 import { configVersion } from "../cni/versions.ts";
 import { restate } from "./attachment.ts";
-import { confirmedAdd } from "./confirmation.ts";
+import { confirmedAdd, isPlainlyConfirmed } from "./confirmation.ts";
 import { delegatingKind } from "./delegation.ts";
 import { type Host, isAnothers } from "./host.ts";
 import { type LedgerRecord, readLedger, removeLedger, removing } from "./ledger.ts";
@@ -44,12 +44,14 @@ export function runDel(call: VerbCall): undefined {
     containerId: invocation.containerId,
     ifName: invocation.ifName,
   };
-  const prevResult = plugin.del === undefined ? prevResultIfReadable(document) : undefined;
-  const record = readLedger(owner, plugin.name) ?? recordUnderAnotherName(owner, plugin.name, prevResult);
+  const own = readLedger(owner, plugin.name);
+  const isWhole = own !== undefined && !own.damaged && isPlainlyConfirmed(own, field(document, "prevResult"));
+  const prevResult = isWhole || plugin.del !== undefined ? undefined : prevResultIfReadable(document);
+  const record = own ?? recordUnderAnotherName(owner, plugin.name, prevResult);
   withDelHost(invocation, record !== undefined, (host) =>
     removing(record, () => {
       const failures = plugin.del === undefined
-        ? removeAttachment(call, record, prevResult, owner, host)
+        ? removeAttachment(call, record, isWhole || isConfirmed(record, prevResult), prevResult, owner, host)
         : removeByPlugin(call, plugin.del, host);
       if (failures.length > 0) throw joined(failures);
       removeLedger(record?.header ?? owner, plugin.name);
@@ -66,17 +68,22 @@ function recordUnderAnotherName(
   return listRivals(owner).find((rival) => rival.header.plugin === plugin && confirmedAdd(rival, prevResult));
 }
 
+function isConfirmed(record: LedgerRecord | undefined, prevResult: Result | undefined): boolean {
+  if (record === undefined || record.damaged || prevResult === undefined) return false;
+  return confirmedAdd(record, prevResult) !== undefined;
+}
+
+/** `isWhole`: the ledger tells of all there is. */
 function removeAttachment(
   call: VerbCall,
   record: LedgerRecord | undefined,
+  isWhole: boolean,
   prevResult: Result | undefined,
   owner: Owner,
   host: Host,
 ): unknown[] {
   const failures: unknown[] = [];
   const recorded = record === undefined ? [] : thingsOf(record, call.invocation, host, failures);
-  const isWhole = record !== undefined && !record.damaged && prevResult !== undefined &&
-    confirmedAdd(record, prevResult) !== undefined;
   let restated: Thing[] = [];
   if (!isWhole) {
     try {
