@@ -355,6 +355,13 @@ const engine: Fault[] = [
     named: "^host-device DEL",
   },
   {
+    file: "src/engine/verb-del.ts",
+    find: "return !mayBeTaken || !isAnotherContainers(owner, cookie);",
+    replace: "return true;",
+    tests: ["test/kernel/whose-link.test.ts"],
+    named: "of two containers",
+  },
+  {
     file: "src/engine/ledger-claims.ts",
     find: ".filter(({ header }) => !isNamespaceGone(header.netnsPath))",
     replace: "",
