@@ -2,7 +2,8 @@
 import { errorText } from "../cni/error.ts";
 import { field, isObject } from "../cni/json.ts";
 import { findPlugin } from "../engine/find-plugin.ts";
-import type { PluginConfig, PluginDefinition, Pool } from "../engine/plugin.ts";
+import type { Pool } from "../engine/plugin.ts";
+import { poolsOf } from "../engine/pools.ts";
 import { runVerb } from "../engine/run.ts";
 import type { Network, NetworkPlugin } from "./conf.ts";
 import { listNetworkFiles, type NetworkFile } from "./network-files.ts";
@@ -62,16 +63,7 @@ function look(network: Network, plugin: NetworkPlugin, path: string): Pick<Netwo
     const parameters = { containerId: "", netnsPath: "", ifName: "", cniArgs: "", path, stdin };
     attempt(() => runVerb(found.own, { ...parameters, command: "STATUS", inEveryVersion: true }));
   }
-  return { pools: ipam !== undefined && "own" in ipam ? poolsOf(ipam.own, stdin) : [], problems };
-}
-
-/** None where the runtime gives the ranges; what is wrong with them STATUS has said. */
-function poolsOf(plugin: PluginDefinition<PluginConfig>, stdin: string): Pool[] {
-  try {
-    return plugin.pools?.(plugin.validate(JSON.parse(stdin))) ?? [];
-  } catch {
-    return [];
-  }
+  return { pools: ipam !== undefined && "own" in ipam ? poolsOf(plugin.type, JSON.parse(stdin)) : [], problems };
 }
 
 function ipamOf(config: Readonly<Record<string, unknown>>): string {
