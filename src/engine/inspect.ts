@@ -56,7 +56,7 @@ export function isNamespaceGone(attachment: KnownAttachment): boolean {
   if (netnsPath === "") return false;
   let host: Host | undefined;
   try {
-    host = openIfThere(netnsPath);
+    host = openAttachment(attachment);
     if (host === undefined) return true;
     // Another program may have made it anew in another namespace under the same path.
     return !isConfirmed(attachment, host) && ledgers.some(({ header }) => isAnothers(host!, header.netns));
@@ -74,7 +74,7 @@ export function withAttachment<Resource>(
   work: (host: Host, parts: KnownPart[]) => InspectedAttachment<Resource>,
 ): InspectedAttachment<Resource> {
   const gone: InspectedAttachment<Resource> = { ...headOf(attachment), state: "gone", plugins: [] };
-  const host = openIfThere(attachment.netnsPath);
+  const host = openAttachment(attachment);
   if (host === undefined) return gone;
   try {
     const parts = partsOf(attachment, host, pluginPath);
@@ -82,6 +82,16 @@ export function withAttachment<Resource>(
   } finally {
     host.close();
   }
+}
+
+/** Another program may have made it anew under another path: that of the cached result, when its link is there. */
+function openAttachment(attachment: KnownAttachment): Host | undefined {
+  const { netnsPath, cached } = attachment;
+  const other = cached === undefined || cached.netnsPath === netnsPath ? undefined : openIfThere(cached.netnsPath);
+  if (other === undefined) return openIfThere(netnsPath);
+  if (isConfirmed(attachment, other)) return other;
+  other.close();
+  return openIfThere(netnsPath);
 }
 
 function openIfThere(netnsPath: string): Host | undefined {

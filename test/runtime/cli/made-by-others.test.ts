@@ -90,6 +90,21 @@ test("a cached result whose link is not there says nothing against the ledger", 
   ]);
 });
 
+test("an attachment that Go's plugins made anew under another path is there, whatever the ledger remembers", async () => {
+  await using stage = await openStage(chain);
+  const { machine } = stage;
+  await stage.happen("ours ADD");
+  await stage.happen("Go DEL");
+  await stage.endContainer();
+  const anew = await machine.container("anew");
+  const run = (...args: string[]) =>
+    machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: "/run/net.d", CNI_PATH: GO_PLUGINS } });
+  expect((await run("add", "net", anew.netnsPath, "--container-id", "ctr")).code).toBe(0);
+  expect(await seen(stage, "inspect")).toEqual(["bridge by others:", "portmap by others:", "firewall by others:"]);
+  expect((await run("gc", "net", "--gone")).stderr).toBe("");
+  expect(await machine.sh("ip -br addr show eth0", { in: anew })).toContain("10.20.0.");
+});
+
 test("uninstalling tells what stays, and refuses where nobody would remove it", async () => {
   await using stage = await openStage(chain);
   const { machine } = stage;
