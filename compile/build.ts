@@ -98,7 +98,7 @@ function flattened(temporary: string): string {
 }
 
 function plugin(names: string[], paths: string[], imports: Imports): Target {
-  const roots = ["src/engine/exec-plugin.ts", "src/engine/verb-add.ts", ...paths];
+  const roots = ["src/engine/exec-plugin.ts", "src/engine/verbs/add.ts", ...paths];
   // Where most networks have their addresses from.
   if (names.includes("bridge")) roots.push("src/plugins/ipam/host-local/host-local.ts");
   return {

@@ -11,43 +11,42 @@ import { pluginNames } from "../src/plugins/table.ts";
 
 const ours = resolve(import.meta.dir, "..");
 
-/** What each part of src may import: folders, single files, packages. Type-only imports count as well. */
-const mayImport: Record<string, string[]> = {
-  "net": ["net"],
-  "cni": ["cni", "net"],
-  "ffi/netlink/wire.ts": [],
-  "ffi/netlink/attrs.ts": ["ffi/netlink/wire.ts"],
-  "ffi/netlink/uapi": ["ffi/netlink/wire.ts", "ffi/netlink/attrs.ts", "ffi/netlink/uapi"],
-  "ffi": ["ffi", "net", "bun:ffi"],
-  "ipam": ["ipam", "ffi", "net", "cni"],
-  "resources": ["resources", "ffi", "ipam", "net", "cni", "engine/resource.ts", "engine/host.ts", "engine/trace.ts"],
-  "plugins": [
-    "plugins",
-    "resources",
-    "ffi",
-    "ipam",
-    "net",
-    "cni",
-    "engine/plugin.ts",
-    "engine/resource.ts",
-    "engine/host.ts",
-    "engine/trace.ts",
-  ],
-  "engine": ["engine", "resources", "ffi", "net", "cni", "plugins/table.ts", "version.ts"],
+/**
+ * The rooms of src from the top of the house down, and what each may import: rooms below it, single files of them,
+ * packages. Type-only imports count as well.
+ */
+const rooms: Record<string, string[]> = {
+  "main.ts": ["runtime", "engine", "plugins/table.ts", "ffi"],
   "runtime": [
-    "runtime",
     "engine",
-    "resources",
-    "ffi",
-    "ipam",
-    "net",
-    "cni",
     "plugins/table.ts",
+    "resources/table.ts",
+    "resources/packets",
+    "contract",
+    "ipam",
+    "ffi",
+    "cni",
+    "net",
     "version.ts",
     "node:util",
   ],
-  "main.ts": ["runtime", "engine", "ffi", "cni", "plugins/table.ts", "version.ts"],
+  "engine": ["plugins/table.ts", "resources/table.ts", "contract", "ffi", "cni", "net", "version.ts"],
+  "plugins": ["resources", "contract", "ipam", "iptables", "ffi", "cni", "net"],
+  "resources": ["contract", "firewalld", "iptables", "ffi", "cni", "net"],
+  "contract": ["ffi", "cni", "net"],
+  "ipam": ["ffi", "cni", "net"],
+  "firewalld": ["ffi"],
+  "iptables": ["ffi"],
+  "ffi": ["net", "bun:ffi"],
+  "cni": ["net"],
+  "net": [],
   "version.ts": ["../package.json"],
+};
+/** Inside `ffi/netlink` the bytes know nothing of the messages. */
+const foundations: Record<string, string[]> = {
+  "ffi/netlink/wire.ts": [],
+  "ffi/netlink/attrs.ts": ["ffi/netlink/wire.ts"],
+  "ffi/netlink/uapi": ["ffi/netlink/wire.ts", "ffi/netlink/attrs.ts"],
 };
 /** Schemas are for the build: they may import zod and one another, and only their types are used. */
 const schemaMayImport = ["zod", "cni", "net"];
@@ -112,15 +111,21 @@ function filesBelow(root: string, folder: string): string[] {
 
 function importDirections(sources: Source[]): string[] {
   const findings: string[] = [];
+  const order = Object.keys(rooms);
+  for (const [room, uses] of Object.entries(rooms)) {
+    const above = uses.filter((used) => order.indexOf(roomOf(used) ?? "") >= 0)
+      .filter((used) => order.indexOf(roomOf(used)!) <= order.indexOf(room));
+    for (const used of above) findings.push(`compile/tidy.ts: ${room} may not be allowed to import ${used} above it`);
+  }
+  const parts = { ...rooms, ...foundations };
   for (const source of sources) {
     const inside = source.path.slice("src/".length);
-    const allowed = inside.endsWith(".schema.ts")
-      ? schemaMayImport
-      : mayImport[longestPrefix(inside, Object.keys(mayImport)) ?? ""];
-    if (allowed === undefined) {
-      findings.push(`${source.path}: no rule in compile/tidy.ts says what this part may import`);
+    const part = longestPrefix(inside, Object.keys(parts));
+    if (part === undefined) {
+      findings.push(`${source.path}: no rule in compile/tidy.ts says what this room may import`);
       continue;
     }
+    const allowed = inside.endsWith(".schema.ts") ? schemaMayImport : [part, ...parts[part]!];
     for (const imported of source.imports) {
       const name = imported.replace(/^src\//, "").replace(/^package\.json$/, "../package.json");
       if (longestPrefix(name, allowed) === undefined) findings.push(`${source.path}: must not import ${imported}`);
@@ -132,6 +137,26 @@ function importDirections(sources: Source[]): string[] {
       findings.push(`${source.path}: only types from bun:ffi; see src/ffi/native.ts`);
     }
   }
+  return findings;
+}
+
+function roomOf(path: string): string | undefined {
+  return longestPrefix(path, Object.keys(rooms));
+}
+
+/** Files that import one another in a ring, types and later loading included: a reader finds no place to begin. */
+function circles(sources: Source[]): string[] {
+  const imports = new Map(sources.map(({ path, imports }) => [path, imports]));
+  const findings: string[] = [], done = new Set<string>();
+  const visit = (path: string, way: string[]) => {
+    if (way.includes(path)) {
+      findings.push(`${[...way.slice(way.indexOf(path)), path].join(" → ")}: import one another in a circle`);
+    }
+    if (done.has(path) || way.includes(path)) return;
+    for (const next of imports.get(path) ?? []) visit(next, [...way, path]);
+    done.add(path);
+  };
+  for (const { path } of sources) visit(path, []);
   return findings;
 }
 
@@ -221,6 +246,7 @@ export function findings(root: string, table: readonly string[]): string[] {
   const everywhere = ["src", "compile", "bench", "demo", "test"].flatMap((folder) => filesBelow(root, folder));
   return [
     ...importDirections(sources),
+    ...circles(sources),
     ...hotPath(new Map(sources.map((source) => [source.path, source]))),
     ...pluginTable(root, table),
     ...calls(sources),

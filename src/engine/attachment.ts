@@ -3,16 +3,17 @@
  */
 import { CniError, errorText, INTERNAL, TRY_AGAIN_LATER } from "../cni/error.ts";
 import type { Result } from "../cni/result.ts";
-import { answerOf } from "./confirmation.ts";
-import { delegate } from "./delegate.ts";
-import { delegationKind } from "./delegation.ts";
-import type { Host } from "./host.ts";
-import { ipamKind } from "./ipam-resource.ts";
-import { type OpenLedger, openLedger } from "./ledger.ts";
-import type { Attachment, PluginConfig } from "./plugin.ts";
-import { leavesSomething, type Resource } from "./resource.ts";
+import { answerOf } from "./ledger/confirmation.ts";
+import { delegate } from "./delegation/delegate.ts";
+import { delegationKind } from "./delegation/delegation-kind.ts";
+import type { Host } from "../contract/host.ts";
+import { ipamKind } from "./delegation/lease-kind.ts";
+import { type OpenLedger, openLedger } from "./ledger/ledger.ts";
+import type { Attachment, PluginConfig } from "../contract/plugin.ts";
+import { type Resource } from "../contract/resource.ts";
+import { leavesSomething } from "../contract/undo.ts";
 import type { Invocation } from "./run.ts";
-import { traced } from "./trace.ts";
+import { traced } from "../contract/trace.ts";
 import { warn } from "../ffi/warn.ts";
 
 // deno-lint-ignore no-explicit-any

@@ -12,7 +12,7 @@ import { environmentBlock } from "../ffi/environment.ts";
 import { readAll, writeAll } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
 import { VERSION } from "../version.ts";
-import type { PluginConfig, PluginDefinition } from "./plugin.ts";
+import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import { runVerb } from "./run.ts";
 import { warn } from "../ffi/warn.ts";
 

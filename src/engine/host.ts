@@ -1,56 +1,12 @@
-/**
- * What resources act on: the host's and the container's network, through sockets opened once.
- *
- * A netlink socket keeps the namespace it was opened in, so nearly all work on the container is done from outside.
- * Only sysctls need the thread inside, through `inside`.
- */
+/** Opening what contract/host.ts describes: sockets, namespaces, the lock on what is shared. */
 import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "../ffi/files.ts";
 import { libc } from "../ffi/libc.ts";
 import { NETLINK_NETFILTER, NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
 import { inNetns, isNetnsGone, isSameNetns, netnsCookie, openNetns, openOwnNetns } from "../ffi/netns.ts";
-import type { Owner } from "./resource.ts";
+import type { Container, Host } from "../contract/host.ts";
 import { stateDirectory } from "./state-directory.ts";
 
 const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8;
-
-export interface Host {
-  /** rtnetlink socket in the namespace this process works in. */
-  readonly route: NetlinkSocket;
-  /** NETLINK_NETFILTER socket in the same namespace. */
-  readonly netfilter: NetlinkSocket;
-  /** The container's side, or undefined when its namespace is gone or was not named. */
-  readonly container: Container | undefined;
-  /**
-   * Holds, until the verb is over, what others need alone in order to undo something shared, such as a bridge they
-   * made: nobody undoes what we are about to use.
-   */
-  useShared(): void;
-  /** Whether nobody else on this host is using shared things now; then nobody begins to until the verb is over. */
-  isAloneWithShared(): boolean;
-  /** The verb is over; what was opened stays open for the next one. */
-  release(): void;
-  /** The specifications of this kind that the ledgers of other attachments hold. Reads every ledger of the host. */
-  recordedByOthers(kind: string, owner: Owner): unknown[];
-  /** Like `recordedByOthers`, for removing what does not say whose it is. Gives up this attachment's own claim first. */
-  claimedByOthers(kind: string, owner: Owner): unknown[];
-  close(): void;
-}
-
-export interface Container {
-  readonly netnsPath: string;
-  readonly netnsFd: number;
-  /** Which namespace it is, whatever its path; undefined where the kernel does not tell. */
-  readonly cookie: string | undefined;
-  /** rtnetlink socket inside the container's namespace. */
-  readonly route: NetlinkSocket;
-  /** Runs `work` with the thread inside the namespace; `work` must be synchronous and short. */
-  inside<T>(work: () => T): T;
-  /**
-   * Runs `work` while nobody else is choosing in this namespace what may be used once: a routing table, a rule's place.
-   * The reference plugin sbr holds the same lock.
-   */
-  alone<T>(work: () => T): T;
-}
 
 /** The container's namespace is the one this process works in. */
 export class SameNetnsError extends Error {}
@@ -82,8 +38,8 @@ export function openHost(netnsPath: string, options: { mayBeGone?: boolean; allo
     release: () => {
       if (lock !== undefined) libc.flock(lock, LOCK_UN);
     },
-    recordedByOthers: (kind, owner) => require("./ledger-claims.ts").recordedByOthers(kind, owner),
-    claimedByOthers: (kind, owner) => require("./ledger-claims.ts").claimedByOthers(kind, owner),
+    recordedByOthers: (kind, owner) => require("./ledger/claims.ts").recordedByOthers(kind, owner),
+    claimedByOthers: (kind, owner) => require("./ledger/claims.ts").claimedByOthers(kind, owner),
     close: () => {
       for (const action of closing.splice(0).reverse()) action();
     },
@@ -121,7 +77,7 @@ export function openHost(netnsPath: string, options: { mayBeGone?: boolean; allo
       netnsPath,
       netnsFd,
       inside,
-      alone: (work) => require("../ffi/locked.ts").whileLocked(netnsFd, netnsPath, work),
+      alone: (work) => require("../ffi/lock.ts").whileLocked(netnsFd, netnsPath, work),
       get route() {
         return inner ??= open(NETLINK_ROUTE, inside);
       },

@@ -9,9 +9,10 @@ import type { Result } from "../cni/result.ts";
 import { checkVersions, configVersion, KNOWN_VERSIONS } from "../cni/versions.ts";
 import { SyscallError } from "../ffi/errno.ts";
 import { isNetnsGone } from "../ffi/netns.ts";
-import { type Host, openHost, SameNetnsError } from "./host.ts";
-import type { PluginConfig, PluginDefinition } from "./plugin.ts";
-import { inScene, isTracing } from "./trace.ts";
+import { openHost, SameNetnsError } from "./host.ts";
+import type { Host } from "../contract/host.ts";
+import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
+import { inScene, isTracing } from "../contract/trace.ts";
 
 export type { Command };
 
@@ -60,15 +61,15 @@ function dispatch(call: VerbCall): Result | undefined {
   const { command } = call.invocation;
   switch (command) {
     case "ADD":
-      return require("./verb-add.ts").runAdd(call);
+      return require("./verbs/add.ts").runAdd(call);
     case "DEL":
-      return require("./verb-del.ts").runDel(call);
+      return require("./verbs/del.ts").runDel(call);
     case "CHECK":
-      return require("./verb-check.ts").runCheck(call);
+      return require("./verbs/check.ts").runCheck(call);
     case "GC":
-      return require("./verb-gc.ts").runGc(call);
+      return require("./verbs/gc.ts").runGc(call);
     case "STATUS":
-      return require("./verb-status.ts").runStatus(call);
+      return require("./verbs/status.ts").runStatus(call);
     default:
       throw new CniError(INVALID_ENVIRONMENT, `unknown CNI_COMMAND: ${command}`);
   }

@@ -2,7 +2,7 @@
  * Every plugin by the name one types to run it. Loading is lazy: a process pays only for the plugin it is.
  * Sorted; a test compares it with the folders.
  */
-import type { PluginConfig, PluginDefinition } from "../engine/plugin.ts";
+import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 
 // deno-lint-ignore no-explicit-any
 type AnyPlugin = PluginDefinition<any>;

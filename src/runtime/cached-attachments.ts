@@ -1,6 +1,6 @@
 /** What the result cache tells of attachments, whoever made them, in the form that `inspect` and `repair` look at. */
 import { isObject, parseDocument } from "../cni/json.ts";
-import type { CachedAttachment } from "../engine/recorded.ts";
+import type { CachedAttachment } from "../engine/operator/known-attachment.ts";
 import { warn } from "../ffi/warn.ts";
 import { errorText } from "../cni/error.ts";
 import { type CacheRecord, listCache } from "./cache.ts";

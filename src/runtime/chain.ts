@@ -17,8 +17,8 @@ import {
   type VersionedResult,
 } from "../cni/result-versions.ts";
 import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
-import { findPlugin } from "../engine/find-plugin.ts";
-import type { Plan } from "../engine/plan.ts";
+import { findPlugin } from "../engine/delegation/find-plugin.ts";
+import type { Plan } from "../engine/operator/plan.ts";
 import { type Command, type KeptHost, runVerb } from "../engine/run.ts";
 import { warn, withoutRepeating } from "../ffi/warn.ts";
 import { type Cached, readCache, removeCache, writeCache } from "./cache.ts";
@@ -167,7 +167,7 @@ export interface PlannedPlugin {
 
 /** What ADD would make, with nothing made. */
 export function planNetwork(runtime: Runtime, network: Network, request: AttachmentRequest): PlannedPlugin[] {
-  const { planAdd }: typeof import("../engine/plan.ts") = require("../engine/plan.ts");
+  const { planAdd }: typeof import("../engine/operator/plan.ts") = require("../engine/operator/plan.ts");
   let result: VersionedResult | undefined;
   return keepingHost((kept) =>
     network.plugins.map((plugin) =>
@@ -254,7 +254,9 @@ export function findRunnable(
       const result = runVerb(found.own, { ...invocation, inEveryVersion: command === "GC" || command === "STATUS" });
       return result && versioned(result, network.cniVersion);
     }
-    const { runForeignPlugin }: typeof import("../engine/foreign-plugin.ts") = require("../engine/foreign-plugin.ts");
+    const { runForeignPlugin }: typeof import("../engine/delegation/foreign-plugin.ts") = require(
+      "../engine/delegation/foreign-plugin.ts",
+    );
     const stdout = runForeignPlugin(found.path, invocation);
     return command === "ADD" ? parsePluginResult(stdout, network.cniVersion) : undefined;
   };

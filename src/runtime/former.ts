@@ -2,7 +2,7 @@
  * Attachments whose network has changed since, or is not configured any more: the result cache has the configuration of
  * then, and ledgers what plugins of ours made.
  */
-import { listLedgersOf } from "../engine/ledger.ts";
+import { listLedgersOf } from "../engine/ledger/ledger.ts";
 import { runVerb } from "../engine/run.ts";
 import { loadPlugin } from "../plugins/table.ts";
 import { type AttachmentKey, type Cached, readCache } from "./cache.ts";

@@ -5,9 +5,9 @@
  * those that another engine keeps in a cache elsewhere.
  */
 import { compareVersions } from "../cni/versions.ts";
-import { findPlugin } from "../engine/find-plugin.ts";
-import { isNamespaceGone } from "../engine/inspect.ts";
-import { type KnownAttachment as Recorded, listAttachments } from "../engine/recorded.ts";
+import { findPlugin } from "../engine/delegation/find-plugin.ts";
+import { isNamespaceGone } from "../engine/operator/inspect.ts";
+import { type KnownAttachment as Recorded, listAttachments } from "../engine/operator/known-attachment.ts";
 import { listCache } from "./cache.ts";
 import { listCachedAttachments } from "./cached-attachments.ts";
 import {

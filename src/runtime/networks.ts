@@ -1,9 +1,9 @@
 /** Every network of a configuration directory, and whether an attachment could be added to it: `patchbay networks`. */
 import { errorText } from "../cni/error.ts";
 import { field, isObject } from "../cni/json.ts";
-import { findPlugin } from "../engine/find-plugin.ts";
-import type { Pool } from "../engine/plugin.ts";
-import { poolsOf } from "../engine/pools.ts";
+import { findPlugin } from "../engine/delegation/find-plugin.ts";
+import type { Pool } from "../contract/plugin.ts";
+import { poolsOf } from "../engine/operator/pools.ts";
 import { runVerb } from "../engine/run.ts";
 import type { Network, NetworkPlugin } from "./conf.ts";
 import { listNetworkFiles, type NetworkFile } from "./network-files.ts";

@@ -4,9 +4,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { make, restate } from "../../src/engine/attachment.ts";
-import { readLedger, removeLedger } from "../../src/engine/ledger.ts";
-import type { Attachment, PluginConfig } from "../../src/engine/plugin.ts";
-import { resource, type ResourceKind } from "../../src/engine/resource.ts";
+import { readLedger, removeLedger } from "../../src/engine/ledger/ledger.ts";
+import type { Attachment, PluginConfig } from "../../src/contract/plugin.ts";
+import { resource, type ResourceKind } from "../../src/contract/resource.ts";
 import type { Result } from "../../src/cni/result.ts";
 
 let directory: string;

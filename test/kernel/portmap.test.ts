@@ -1,6 +1,6 @@
 /** portmap by its verbs: what is written, refused, found and left, for each backend and beside the reference plugin. */
 import { expect, test } from "bun:test";
-import { chainName } from "../../src/resources/port-mappings/iptables.ts";
+import { chainName } from "../../src/resources/packets/port-mappings/iptables.ts";
 import { legacyPath } from "../support/legacy-iptables.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";

@@ -5,7 +5,9 @@ import { kindNames, loadKind } from "../../src/resources/table.ts";
 const folder = `${import.meta.dir}/../../src/resources`;
 
 test("every file with a kind is in the table, under the name its kind has in the ledger", () => {
-  const files = readdirSync(folder).filter((name) => name.endsWith(".ts") && name !== "table.ts");
+  const files = readdirSync(folder, { recursive: true }).map(String).filter((name) =>
+    name.endsWith(".ts") && name !== "table.ts"
+  );
   const inFiles: string[] = [];
   for (const file of files) {
     for (const value of Object.values(require(`${folder}/${file}`))) {

@@ -1,6 +1,6 @@
 /** What `inspect` begins with: a line for each attachment. */
-import type { Gist } from "../../engine/recorded.ts";
-import type { Owner } from "../../engine/resource.ts";
+import type { Gist } from "../../engine/operator/known-attachment.ts";
+import type { Owner } from "../../contract/owner.ts";
 import { table } from "./table.ts";
 
 export function attachmentTable(attachments: readonly (Owner & Gist & { state: string })[]): string {

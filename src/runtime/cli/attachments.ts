@@ -1,6 +1,6 @@
 /** What `inspect` and `repair` have in common: which attachments are meant, and how they are shown. */
-import type { InspectedAttachment } from "../../engine/inspect.ts";
-import { type KnownAttachment, listAttachments } from "../../engine/recorded.ts";
+import type { InspectedAttachment } from "../../engine/operator/inspect.ts";
+import { type KnownAttachment, listAttachments } from "../../engine/operator/known-attachment.ts";
 import type { Given } from "./command.ts";
 import { listCachedAttachments } from "../cached-attachments.ts";
 import { nearest } from "./nearest.ts";

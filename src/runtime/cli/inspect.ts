@@ -1,5 +1,5 @@
 /** `patchbay inspect`. */
-import { inspect } from "../../engine/inspect.ts";
+import { inspect } from "../../engine/operator/inspect.ts";
 import { attachmentTable } from "./attachment-table.ts";
 import { attachmentsOf, show } from "./attachments.ts";
 import type { Command } from "./command.ts";

@@ -1,6 +1,6 @@
 /** How full the pools of addresses are: for people, since STATUS does not count what is leased. */
-import type { Pool } from "../../engine/plugin.ts";
-import { poolsOf } from "../../engine/pools.ts";
+import type { Pool } from "../../contract/plugin.ts";
+import { poolsOf } from "../../engine/operator/pools.ts";
 import type { Network } from "../conf.ts";
 import { pluginConfig } from "../plugin-config.ts";
 import { printLine } from "./print.ts";

@@ -1,5 +1,5 @@
 /** `patchbay repair`. */
-import { repair } from "../../engine/repair.ts";
+import { repair } from "../../engine/operator/repair.ts";
 import { withContainerLocked } from "../lock.ts";
 import { attachmentsOf, show } from "./attachments.ts";
 import type { Command } from "./command.ts";

@@ -2,7 +2,7 @@
  * What is attached when Patchbay is uninstalled, and who removes it then: the plugins that come back know links,
  * addresses, leases and the rules of iptables, but not our own tables.
  */
-import { type LedgerRecord, listAllLedgers } from "../../engine/ledger.ts";
+import { type LedgerRecord, listAllLedgers } from "../../engine/ledger/ledger.ts";
 import { stateDirectory } from "../../engine/state-directory.ts";
 import { loadKind } from "../../resources/table.ts";
 import { printLine } from "./print.ts";

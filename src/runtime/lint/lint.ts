@@ -2,7 +2,7 @@
 import { CniError, errorText } from "../../cni/error.ts";
 import { foldKey, isObject } from "../../cni/json.ts";
 import { compareVersions, CURRENT_VERSION, KNOWN_VERSIONS } from "../../cni/versions.ts";
-import { findPlugin } from "../../engine/find-plugin.ts";
+import { findPlugin } from "../../engine/delegation/find-plugin.ts";
 import { readTextFile } from "../../ffi/files.ts";
 import { loadPlugin, pluginNames } from "../../plugins/table.ts";
 import { folderPaths, networkPaths, readAnyNetwork } from "../conf.ts";

@@ -4,7 +4,7 @@
 import { parseCniArgs } from "../../../cni/args.ts";
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import type { IpConfig, Result } from "../../../cni/result.ts";
-import { type Attachment, definePlugin } from "../../../engine/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { canonicalAddress, canonicalPrefix, contains, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { withAddressTexts } from "./go-address.ts";
 import type { StaticConf } from "./static.schema.ts";

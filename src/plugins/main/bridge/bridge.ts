@@ -6,25 +6,25 @@
  * the gateway address on it and forwarding are shared by the network and stay.
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
-import { definePlugin } from "../../../engine/plugin.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import { formatAddress, networkOf, offsetAddress, parsePrefix } from "../../../net/address.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { canonicalMac } from "../../../net/mac.ts";
-import { addressing } from "../../../resources/addressing.ts";
-import { announcement, announcing } from "../../../resources/announcement.ts";
-import { bridge, bridgeMac } from "../../../resources/bridge.ts";
-import { bridgeGateway } from "../../../resources/bridge-gateway.ts";
-import { carrier } from "../../../resources/carrier.ts";
-import { bridgePort } from "../../../resources/bridge-port.ts";
-import { forwarding } from "../../../resources/forwarding.ts";
-import { freshHostName, veth } from "../../../resources/veth.ts";
-import { applyIpMasq, sweepIpMasq } from "../ip-masq.ts";
-import { dnsOr } from "../dns.ts";
-import { macInArgs } from "../requested-mac.ts";
+import { addressing } from "../../../resources/address/addressing.ts";
+import { announcement, announcing } from "../../../resources/address/announcement.ts";
+import { bridge, bridgeMac } from "../../../resources/link/bridge.ts";
+import { bridgeGateway } from "../../../resources/address/bridge-gateway.ts";
+import { carrier } from "../../../resources/link/carrier.ts";
+import { bridgePort } from "../../../resources/link/bridge-port.ts";
+import { forwarding } from "../../../resources/kernel/forwarding.ts";
+import { freshHostName, veth } from "../../../resources/link/veth.ts";
+import { applyIpMasq, sweepIpMasq } from "../../shared/ip-masq.ts";
+import { dnsOr } from "../../shared/dns.ts";
+import { macInArgs } from "../../shared/requested-mac.ts";
 import { validateBridgeConf } from "./bridge.validate.gen.ts";
 import { portVlans } from "./port-vlans.ts";
-import type { Resource } from "../../../engine/resource.ts";
-import type { Attachment } from "../../../engine/plugin.ts";
+import type { Resource } from "../../../contract/resource.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
 import type { BridgeConf } from "./bridge.schema.ts";
 import type { Interface, IpConfig, Result, Route } from "../../../cni/result.ts";
 
@@ -40,7 +40,7 @@ export default definePlugin<BridgeConf>({
     try {
       sweepIpMasq(conf.name, isValid, host);
     } finally {
-      require("../../../resources/mac-spoof-check.ts").macSpoofCheckKind.sweep!(conf.name, isValid, host);
+      require("../../../resources/packets/mac-spoof-check.ts").macSpoofCheckKind.sweep!(conf.name, isValid, host);
     }
   },
 });
@@ -83,7 +83,7 @@ function add(at: Attachment<BridgeConf>): Result {
     }),
   ]);
   if (at.mayHave(conf.macspoofchk)) {
-    const { macSpoofCheck } = require("../../../resources/mac-spoof-check.ts");
+    const { macSpoofCheck } = require("../../../resources/packets/mac-spoof-check.ts");
     at.apply(macSpoofCheck({ containerId: at.containerId, ifName: at.ifName, hostVeth: hostVeth.name, mac }));
   }
 
@@ -139,7 +139,7 @@ function layer3(at: Attachment<BridgeConf>, lease: Result, gatewayLink: Interfac
 }
 
 function applyVlanGateway(at: Attachment<BridgeConf>): Interface {
-  const { vlanGateway, vlanGatewayName } = require("../../../resources/vlan-gateway.ts");
+  const { vlanGateway, vlanGatewayName } = require("../../../resources/address/vlan-gateway.ts");
   const { bridge, vlan, mtu } = at.conf;
   const spec = { bridge, vlan, mtu: mtu > 0 ? mtu : undefined };
   return { name: vlanGatewayName(spec), mac: at.apply<{ mac: string }>(vlanGateway(spec)).mac };

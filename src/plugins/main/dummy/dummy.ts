@@ -5,13 +5,13 @@
  * the container.
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
-import { definePlugin } from "../../../engine/plugin.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import { randomMac } from "../../../ffi/random.ts";
-import { containerLink } from "../../../resources/container-link.ts";
-import { requireHostFor } from "../../../resources/master-link.ts";
-import { soleInterface } from "../sole-interface.ts";
+import { containerLink } from "../../../resources/link/container-link.ts";
+import { requireHostFor } from "../../../resources/link/master-link.ts";
+import { soleInterface } from "../../shared/container-interface.ts";
 import { validateDummyConf } from "./dummy.validate.gen.ts";
-import type { Attachment } from "../../../engine/plugin.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
 import type { DummyConf } from "./dummy.schema.ts";
 import type { Result } from "../../../cni/result.ts";
 

@@ -7,7 +7,7 @@ import { linkTarget } from "../../../ffi/directory-entries.ts";
 import { identify, listDirectory } from "../../../ffi/files.ts";
 import { getLink, type Link, listLinks } from "../../../ffi/netlink/route/link.ts";
 import { formatMac, parseMac } from "../../../net/mac.ts";
-import type { Host } from "../../../engine/host.ts";
+import type { Host } from "../../../contract/host.ts";
 import type { HostDeviceConf } from "./host-device.schema.ts";
 
 const PCI_DEVICES = "/sys/bus/pci/devices";

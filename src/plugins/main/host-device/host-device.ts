@@ -6,10 +6,10 @@
  * as for this one.
  */
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
-import { definePlugin } from "../../../engine/plugin.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import type { Link } from "../../../ffi/netlink/route/link.ts";
-import { addressing } from "../../../resources/addressing.ts";
-import { asFound, freeIndex, lentLink } from "../../../resources/lent-link.ts";
+import { addressing } from "../../../resources/address/addressing.ts";
+import { asFound, freeIndex, lentLink } from "../../../resources/link/lent-link.ts";
 import {
   chosenDevice,
   configuredDevice,
@@ -19,7 +19,7 @@ import {
   missingHardware,
 } from "./device.ts";
 import { validateHostDeviceConf } from "./host-device.validate.gen.ts";
-import type { Attachment } from "../../../engine/plugin.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
 import type { Interface, Result } from "../../../cni/result.ts";
 import type { HostDeviceConf } from "./host-device.schema.ts";
 

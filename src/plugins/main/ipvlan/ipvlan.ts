@@ -6,14 +6,14 @@
  * in the container.
  */
 import { CniError, INVALID_CONFIG, UNSUPPORTED_FIELD } from "../../../cni/error.ts";
-import { definePlugin } from "../../../engine/plugin.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import { ipvlanModes } from "../../../ffi/netlink/route/kinds/ipvlan.ts";
-import { announcing } from "../../../resources/announcement.ts";
-import { containerLink, freshBirthName } from "../../../resources/container-link.ts";
-import { findMaster, knownMaster, requireHostFor } from "../../../resources/master-link.ts";
-import { soleInterface } from "../sole-interface.ts";
+import { announcing } from "../../../resources/address/announcement.ts";
+import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
+import { findMaster, knownMaster, requireHostFor } from "../../../resources/link/master-link.ts";
+import { soleInterface } from "../../shared/container-interface.ts";
 import { validateIpvlanConf } from "./ipvlan.validate.gen.ts";
-import type { Attachment } from "../../../engine/plugin.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
 import type { IpvlanConf } from "./ipvlan.schema.ts";
 import type { Result } from "../../../cni/result.ts";
 

@@ -5,15 +5,15 @@
  * in the container.
  */
 import { CniError, UNSUPPORTED_FIELD } from "../../../cni/error.ts";
-import { definePlugin } from "../../../engine/plugin.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import { macvlanModes } from "../../../ffi/netlink/route/kinds/macvlan.ts";
-import { announcing } from "../../../resources/announcement.ts";
-import { containerLink, freshBirthName } from "../../../resources/container-link.ts";
-import { findMaster, knownMaster, requireHostFor, requireMtuOf } from "../../../resources/master-link.ts";
-import { requestedMac } from "../requested-mac.ts";
-import { soleInterface } from "../sole-interface.ts";
+import { announcing } from "../../../resources/address/announcement.ts";
+import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
+import { findMaster, knownMaster, requireHostFor, requireMtuOf } from "../../../resources/link/master-link.ts";
+import { requestedMac } from "../../shared/requested-mac.ts";
+import { soleInterface } from "../../shared/container-interface.ts";
 import { validateMacvlanConf } from "./macvlan.validate.gen.ts";
-import type { Attachment } from "../../../engine/plugin.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
 import type { MacvlanConf } from "./macvlan.schema.ts";
 import type { Result } from "../../../cni/result.ts";
 

@@ -7,20 +7,20 @@
  * Forwarding is shared and stays.
  */
 import { CniError, INTERNAL, INVALID_CONFIG } from "../../../cni/error.ts";
-import { definePlugin } from "../../../engine/plugin.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import { randomMac } from "../../../ffi/random.ts";
-import { addressing } from "../../../resources/addressing.ts";
-import { carrier } from "../../../resources/carrier.ts";
-import { forwarding } from "../../../resources/forwarding.ts";
-import { gatewaySide } from "../../../resources/gateway-side.ts";
-import { freshHostName, veth } from "../../../resources/veth.ts";
-import { applyIpMasq, sweepIpMasq } from "../ip-masq.ts";
-import { dnsOr } from "../dns.ts";
+import { addressing } from "../../../resources/address/addressing.ts";
+import { carrier } from "../../../resources/link/carrier.ts";
+import { forwarding } from "../../../resources/kernel/forwarding.ts";
+import { gatewaySide } from "../../../resources/address/gateway-side.ts";
+import { freshHostName, veth } from "../../../resources/link/veth.ts";
+import { applyIpMasq, sweepIpMasq } from "../../shared/ip-masq.ts";
+import { dnsOr } from "../../shared/dns.ts";
 import { validatePtpConf } from "./ptp.validate.gen.ts";
-import type { Attachment } from "../../../engine/plugin.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
 import type { Interface, IpConfig, Result } from "../../../cni/result.ts";
 import type { PtpConf } from "./ptp.schema.ts";
-import type { Resource } from "../../../engine/resource.ts";
+import type { Resource } from "../../../contract/resource.ts";
 
 export default definePlugin<PtpConf>({
   name: "ptp",

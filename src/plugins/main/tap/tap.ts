@@ -5,12 +5,12 @@
  * the container.
  */
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
-import { definePlugin } from "../../../engine/plugin.ts";
-import { tap } from "../../../resources/tap.ts";
-import { requestedMac } from "../requested-mac.ts";
-import { soleInterface } from "../sole-interface.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
+import { tap } from "../../../resources/link/tap.ts";
+import { requestedMac } from "../../shared/requested-mac.ts";
+import { soleInterface } from "../../shared/container-interface.ts";
 import { validateTapConf } from "./tap.validate.gen.ts";
-import type { Attachment } from "../../../engine/plugin.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { TapConf } from "./tap.schema.ts";
 

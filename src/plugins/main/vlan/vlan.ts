@@ -5,12 +5,12 @@
  * the container.
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
-import { definePlugin } from "../../../engine/plugin.ts";
-import { containerLink, freshBirthName } from "../../../resources/container-link.ts";
-import { findMaster, knownMaster, requireHostFor, requireMtuOf } from "../../../resources/master-link.ts";
-import { soleInterface } from "../sole-interface.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
+import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
+import { findMaster, knownMaster, requireHostFor, requireMtuOf } from "../../../resources/link/master-link.ts";
+import { soleInterface } from "../../shared/container-interface.ts";
 import { validateVlanConf } from "./vlan.validate.gen.ts";
-import type { Attachment } from "../../../engine/plugin.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
 import type { Link } from "../../../ffi/netlink/route/link.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { VlanConf } from "./vlan.schema.ts";

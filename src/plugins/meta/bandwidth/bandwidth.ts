@@ -6,18 +6,18 @@
  */
 import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { versionsSince } from "../../../cni/versions.ts";
-import { definePlugin } from "../../../engine/plugin.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import { getLink, type Link, linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { warn } from "../../../ffi/warn.ts";
 import { randomMac } from "../../../ffi/random.ts";
-import { ifb } from "../../../resources/ifb.ts";
-import { redirect } from "../../../resources/redirect.ts";
-import { trafficLimit } from "../../../resources/traffic-limit.ts";
+import { ifb } from "../../../resources/traffic/ifb.ts";
+import { redirect } from "../../../resources/traffic/redirect.ts";
+import { trafficLimit } from "../../../resources/traffic/traffic-limit.ts";
 import { validateBandwidthConf } from "./bandwidth.validate.gen.ts";
 import { type Limits, limitsOf } from "./limits.ts";
-import type { Attachment } from "../../../engine/plugin.ts";
-import type { Host } from "../../../engine/host.ts";
-import type { Resource } from "../../../engine/resource.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
+import type { Host } from "../../../contract/host.ts";
+import type { Resource } from "../../../contract/resource.ts";
 import type { Interface, Result } from "../../../cni/result.ts";
 import type { BandwidthConf } from "./bandwidth.schema.ts";
 
@@ -29,7 +29,7 @@ export default definePlugin<BandwidthConf>({
   add: (at) => limit(at, hostEnd),
   foresee: (at) => limit(at, hostEndToBe),
   status,
-  gc: (conf, isValid, host) => require("../../../resources/ifb.ts").ifbKind.sweep!(conf.name, isValid, host),
+  gc: (conf, isValid, host) => require("../../../resources/traffic/ifb.ts").ifbKind.sweep!(conf.name, isValid, host),
 });
 
 type HostEnd = Pick<Link, "name" | "mac" | "mtu">;

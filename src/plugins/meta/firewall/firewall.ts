@@ -5,10 +5,10 @@
  * kernel, or in firewalld, what stands there for the addresses; chains and rules for bridges are everybody's and stay.
  */
 import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
-import { type Attachment, definePlugin } from "../../../engine/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { formatAddress, parsePrefix } from "../../../net/address.ts";
-import { firewall, firewallKind, type Ingress } from "../../../resources/firewall.ts";
-import { chooseFirewallBackend } from "../../../resources/firewall-backend.ts";
+import { firewall, firewallKind, type Ingress } from "../../../resources/packets/firewall/firewall.ts";
+import { chooseFirewallBackend } from "../../../resources/packets/firewall/backend.ts";
 import { validateFirewallConf } from "./firewall.validate.gen.ts";
 import { checkBridgeName, checkChainName, checkIngressPolicy, checkZone } from "./names.ts";
 import type { IpConfig, Result } from "../../../cni/result.ts";
@@ -23,8 +23,8 @@ export default definePlugin<FirewallConf>({
   validate: validateFirewallConf,
   add,
   status(conf, host) {
-    const { obstacleTo }: typeof import("../../../resources/firewall/obstacle.ts") = require(
-      "../../../resources/firewall/obstacle.ts",
+    const { obstacleTo }: typeof import("../../../resources/packets/firewall/obstacle.ts") = require(
+      "../../../resources/packets/firewall/obstacle.ts",
     );
     checkConf(conf);
     const { backend, why } = chooseFirewallBackend(conf.backend);
@@ -69,7 +69,7 @@ function checkConf(conf: FirewallConf): void {
 
 /** The rules of iptables say no more than an address, so without prevResult the link must tell. */
 function addressesNow({ host, ifName }: Attachment<FirewallConf>): string[] {
-  const { addressesOn }: typeof import("../addresses-on.ts") = require("../addresses-on.ts");
+  const { addressesOn }: typeof import("../../shared/addresses-on.ts") = require("../../shared/addresses-on.ts");
   return [...addressesOn(host, ifName)];
 }
 

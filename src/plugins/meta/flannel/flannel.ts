@@ -7,12 +7,12 @@
  */
 import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { isObject } from "../../../cni/json.ts";
-import { definePlugin } from "../../../engine/plugin.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import { EISDIR, ENOTDIR, isErrno, SyscallError } from "../../../ffi/errno.ts";
 import { listDirectory, readTextFile, removeFile } from "../../../ffi/files.ts";
 import { validateFlannelConf } from "./flannel.validate.gen.ts";
 import { readSubnetEnv, type SubnetEnv } from "./subnet-env.ts";
-import type { Attachment } from "../../../engine/plugin.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { FlannelConf } from "./flannel.schema.ts";
 

@@ -10,9 +10,9 @@
  * Each may stand once. A protocol and a port are no matter of packets: they say which mappings there are.
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
-import { type Protocol, protocolNumbers } from "../../../ffi/iptables/rule.ts";
+import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
 import { canonicalAddress, canonicalPrefix, isV6 } from "../../../net/address.ts";
-import type { Conditions } from "../../../resources/port-mappings.ts";
+import type { Conditions } from "../../../resources/packets/port-mappings/port-mappings.ts";
 
 /** The syntax is told by the first word, as by the reference plugin. */
 export function isIptablesSyntax(conditions: readonly string[]): boolean {

@@ -5,13 +5,18 @@
  * with the last of them on a link, that link's `route_localnet`. The chains that all mappings share under iptables stay.
  */
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
-import { type Attachment, definePlugin } from "../../../engine/plugin.ts";
-import { type Protocol, protocolNumbers } from "../../../ffi/iptables/rule.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
+import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
 import { canonicalAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
-import { chooseNatBackend } from "../../../resources/nat-backend.ts";
-import { type PortMapping, portMappings, type PortMappingsSpec } from "../../../resources/port-mappings.ts";
+import { chooseNatBackend } from "../../../resources/packets/nat-backend.ts";
+import {
+  type PortMapping,
+  portMappings,
+  type PortMappingsSpec,
+} from "../../../resources/packets/port-mappings/port-mappings.ts";
 import { validatePortmapConf } from "./portmap.validate.gen.ts";
-import type { Owner, Resource } from "../../../engine/resource.ts";
+import type { Resource } from "../../../contract/resource.ts";
+import type { Owner } from "../../../contract/owner.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { PortmapConf } from "./portmap.schema.ts";
 
@@ -23,8 +28,8 @@ export default definePlugin<PortmapConf>({
   validate: validatePortmapConf,
   add,
   status(conf, host) {
-    const { obstacleTo }: typeof import("../../../resources/port-mappings/obstacle.ts") = require(
-      "../../../resources/port-mappings/obstacle.ts",
+    const { obstacleTo }: typeof import("../../../resources/packets/port-mappings/obstacle.ts") = require(
+      "../../../resources/packets/port-mappings/obstacle.ts",
     );
     checkOptions(conf);
     const { backend, why } = backendOf(conf);
@@ -34,9 +39,13 @@ export default definePlugin<PortmapConf>({
   gc(conf, isValid, host) {
     // Whatever the configuration says today.
     try {
-      require("../../../resources/port-mappings.ts").portMappingsKind.sweep!(conf.name, isValid, host);
+      require("../../../resources/packets/port-mappings/port-mappings.ts").portMappingsKind.sweep!(
+        conf.name,
+        isValid,
+        host,
+      );
     } finally {
-      require("../../../resources/localhost-access.ts").localhostAccessKind.sweep!(conf.name, isValid, host);
+      require("../../../resources/packets/localhost-access.ts").localhostAccessKind.sweep!(conf.name, isValid, host);
     }
   },
 });
@@ -204,8 +213,8 @@ function accessFromLocalhost(
 ): Resource<unknown>[] {
   const inside = addresses.find((address) => parsePrefix(address)!.bytes.length === 4);
   if (!at.mayHave(inside !== undefined && mappings.some(isForLocalhost))) return [];
-  const { isSetByOthers, localhostAccess }: typeof import("../../../resources/localhost-access.ts") = require(
-    "../../../resources/localhost-access.ts",
+  const { isSetByOthers, localhostAccess }: typeof import("../../../resources/packets/localhost-access.ts") = require(
+    "../../../resources/packets/localhost-access.ts",
   );
   const link = inside === undefined ? undefined : linkTowards(at, inside);
   // Without a way to the container there is no setting that would give 127.0.0.1 one.

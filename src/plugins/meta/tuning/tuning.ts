@@ -7,15 +7,15 @@
 import { parseCniArgs } from "../../../cni/args.ts";
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { goQuote } from "../../../cni/quote.ts";
-import { definePlugin } from "../../../engine/plugin.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import { readTextFile } from "../../../ffi/files.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { parseMac } from "../../../net/mac.ts";
-import { type LinkSettings, linkSettings, settingsOf } from "../../../resources/link-settings.ts";
-import { currentSysctls, sysctls, type SysctlValues } from "../../../resources/sysctls.ts";
+import { type LinkSettings, linkSettings, settingsOf } from "../../../resources/link/link-settings.ts";
+import { currentSysctls, sysctls, type SysctlValues } from "../../../resources/kernel/sysctls.ts";
 import { validateTuningConf } from "./tuning.validate.gen.ts";
-import type { Attachment } from "../../../engine/plugin.ts";
-import type { Resource } from "../../../engine/resource.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
+import type { Resource } from "../../../contract/resource.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { TuningConf } from "./tuning.schema.ts";
 

@@ -1,7 +1,7 @@
 /** Our messages beside those of nft(8) for the same text: test/golden/nftables. */
 import { expect, test } from "bun:test";
 import { from, multicast4, notTo } from "../../../../src/ffi/netlink/nftables/address-match.ts";
-import { ruleExpressions } from "../../../../src/ffi/iptables/nft-rule.ts";
+import { ruleExpressions } from "../../../../src/iptables/nft-rule.ts";
 import { addBaseChain, createChain } from "../../../../src/ffi/netlink/nftables/chain.ts";
 import { comparedValue, equals } from "../../../../src/ffi/netlink/nftables/expr/cmp.ts";
 import { isSameRule } from "../../../../src/ffi/netlink/nftables/expr/expression.ts";

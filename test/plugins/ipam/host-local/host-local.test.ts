@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Result } from "../../../../src/cni/result.ts";
-import type { Attachment } from "../../../../src/engine/plugin.ts";
+import type { Attachment } from "../../../../src/contract/plugin.ts";
 import plugin from "../../../../src/plugins/ipam/host-local/host-local.ts";
 import type { HostLocalConf } from "../../../../src/plugins/ipam/host-local/host-local.schema.ts";
 import { type LeaseDirectory, leaseDirectory } from "../../../support/lease-directory.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Result } from "../../../../src/cni/result.ts";
-import type { Attachment } from "../../../../src/engine/plugin.ts";
+import type { Attachment } from "../../../../src/contract/plugin.ts";
 import plugin from "../../../../src/plugins/ipam/static/static.ts";
 import type { StaticConf } from "../../../../src/plugins/ipam/static/static.schema.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { readConditions } from "../../../../src/plugins/meta/portmap/conditions.ts";
-import { isAllowed } from "../../../../src/resources/port-mappings.ts";
+import { isAllowed } from "../../../../src/resources/packets/port-mappings/port-mappings.ts";
 
 const read4 = (...words: string[]) => readConditions("conditionsV4", words);
 const read6 = (...words: string[]) => readConditions("conditionsV6", words);

@@ -1,0 +1,64 @@
+/**
+ * Which program a plugin type stands for: the first file of that name in CNI_PATH (CNI spec 1.1.0, "Section 4:
+ * Plugin Delegation"). When that file is this very binary, the plugin runs in process instead.
+ */
+import { CniError, INTERNAL } from "../../cni/error.ts";
+import { type FileIdentity, identify } from "../../ffi/files.ts";
+import { loadPlugin } from "../../plugins/table.ts";
+import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
+
+export type FoundPlugin = { own: PluginDefinition<PluginConfig> } | { path: string };
+
+/**
+ * An empty search path means the plugins in this binary and no others. It comes only from our own runtime: a plugin
+ * called without CNI_PATH is refused before it delegates anything.
+ */
+export function findPlugin(type: string, searchPath: string): FoundPlugin {
+  if (type === "") throw new CniError(INTERNAL, "no plugin name provided");
+  if (type.includes("/")) throw new CniError(INTERNAL, `invalid plugin name: ${type}`);
+  if (searchPath === "") {
+    const own = loadPlugin(type);
+    if (own === undefined) throw new CniError(INTERNAL, "no paths provided", `"${type}" is not part of patchbay`);
+    return { own };
+  }
+  const directories = searchPath.split(":");
+  for (const directory of directories) {
+    // An empty entry would be the working directory, which is nobody's plugin directory.
+    if (directory === "") continue;
+    const path = directory.endsWith("/") ? `${directory}${type}` : `${directory}/${type}`;
+    const file = regularFile(path);
+    if (file === undefined) continue;
+    if (!isThisBinary(file)) {
+      refuseWritable(path, file);
+      refuseWritable(directory, identify(directory));
+      return { path };
+    }
+    const own = loadPlugin(type);
+    if (own !== undefined) return { own };
+    throw new CniError(INTERNAL, `invalid plugin name: ${type}`, `${path} is patchbay, which has no such plugin`);
+  }
+  throw new CniError(INTERNAL, `failed to find plugin "${type}" in path [${directories.join(" ")}]`);
+}
+
+/** What everybody may put there, root must not run (SECURITY.md). Owner and group are the administrator's choice. */
+function refuseWritable(path: string, { mode }: FileIdentity): void {
+  if ((mode & 0o002) === 0) return;
+  throw new CniError(INTERNAL, `no plugin is run from ${path}: everybody may write to it`, `chmod o-w ${path}`);
+}
+
+function regularFile(path: string): FileIdentity | undefined {
+  try {
+    const file = identify(path);
+    return (file.mode & 0o170000) === 0o100000 ? file : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+let thisBinary: FileIdentity | undefined;
+
+function isThisBinary(file: FileIdentity): boolean {
+  // Still the file we were started from when an upgrade has put another in its place.
+  thisBinary ??= identify("/proc/self/exe");
+  return file.id === thisBinary.id;
+}

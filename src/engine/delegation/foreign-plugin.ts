@@ -1,0 +1,143 @@
+/**
+ * Running a plugin that is another program: its environment, its stdin, and what its failure means.
+ *
+ * CNI spec 1.1.0, "Section 2: Execution Protocol". Messages are the reference library's, which engines show and
+ * people search for. Finding the program is find-plugin.ts.
+ */
+import { CniError } from "../../cni/error.ts";
+import { foldKey, isObject } from "../../cni/json.ts";
+import { goQuote } from "../../cni/quote.ts";
+import { ETXTBSY, isErrno } from "../../ffi/errno.ts";
+import { environmentBlock } from "../../ffi/environment.ts";
+import { writeAll } from "../../ffi/files.ts";
+import { fromUtf8, utf8 } from "../../ffi/libc.ts";
+import { type Ending, type Finished, runProgram } from "../../ffi/spawn.ts";
+import type { Invocation } from "../run.ts";
+import { timed } from "../../contract/trace.ts";
+
+/** Runs the plugin and answers its stdout. Throws a CniError when it fails. */
+export function runForeignPlugin(path: string, invocation: Invocation): string {
+  const { command: verb, stdin } = invocation;
+  const finished = timed(
+    { operation: "exec", verb, path },
+    () => runWhenNotBusy(path, pluginEnvironment(invocation), utf8(stdin)),
+  );
+  const stdout = fromUtf8(finished.stdout);
+  const status = describeEnding(finished.ending);
+  if (status === undefined) {
+    forwardStderr(finished.stderr);
+    return stdout;
+  }
+  const stderr = fromUtf8(finished.stderr), failure = pluginFailure(stdout, stderr, status);
+  // Where the error tells what was on stderr, that would come twice.
+  if (!failure.message.includes(goQuote(stderr))) forwardStderr(finished.stderr);
+  throw failure;
+}
+
+/** Tries six times, a second apart, while the file is open for writing: an installer is replacing it. */
+function runWhenNotBusy(path: string, environment: Uint8Array[], stdin: Uint8Array): Finished {
+  for (let attempt = 1;; attempt++) {
+    try {
+      return runProgram({ path, argv: [path], environment }, stdin);
+    } catch (error) {
+      if (!isErrno(error, ETXTBSY) || attempt >= 6) throw pluginFailure("", "", (error as Error).message, error);
+      Bun.sleepSync(1000);
+    }
+  }
+}
+
+/**
+ * Our environment byte for byte, with the six parameters set, each also when empty. Not passed on are the switches
+ * of the Bun runtime inside this binary, which would act on a delegate that is built the same way.
+ */
+function pluginEnvironment(invocation: Invocation): Uint8Array[] {
+  const parameters: Record<string, string> = {
+    CNI_COMMAND: invocation.command,
+    CNI_CONTAINERID: invocation.containerId,
+    CNI_NETNS: invocation.netnsPath,
+    CNI_ARGS: invocation.cniArgs,
+    CNI_IFNAME: invocation.ifName,
+    CNI_PATH: invocation.path,
+  };
+  const inherited = ownEnvironment().filter((entry) => {
+    const name = fromUtf8(entry.subarray(0, Math.max(entry.indexOf(0x3d), 0)));
+    return !Object.hasOwn(parameters, name) && !name.startsWith("BUN_");
+  });
+  return [...inherited, ...Object.entries(parameters).map(([name, value]) => utf8(`${name}=${value}`))];
+}
+
+function ownEnvironment(): Uint8Array[] {
+  const block = environmentBlock();
+  const entries: Uint8Array[] = [];
+  for (let start = 0; start < block.length;) {
+    const end = block.indexOf(0, start);
+    const stop = end < 0 ? block.length : end;
+    if (stop > start) entries.push(block.subarray(start, stop));
+    start = stop + 1;
+  }
+  return entries;
+}
+
+/** What a plugin says on stderr is for whoever reads our log, also when it fails. */
+function forwardStderr(bytes: Uint8Array): void {
+  try {
+    writeAll(2, bytes);
+  } catch {
+    // A log that cannot be written is no reason to fail a verb that worked.
+  }
+}
+
+const signalNames: Record<number, string> = {
+  1: "hangup",
+  2: "interrupt",
+  3: "quit",
+  4: "illegal instruction",
+  6: "aborted",
+  7: "bus error",
+  8: "floating point exception",
+  9: "killed",
+  11: "segmentation fault",
+  13: "broken pipe",
+  15: "terminated",
+};
+
+/** Undefined for success. */
+function describeEnding(ending: Ending): string | undefined {
+  if ("signal" in ending) return `signal: ${signalNames[ending.signal] ?? `signal ${ending.signal}`}`;
+  return ending.exitStatus === 0 ? undefined : `exit status ${ending.exitStatus}`;
+}
+
+function pluginFailure(stdout: string, stderr: string, status: string, cause?: unknown): CniError {
+  const withoutMessage = stderr === ""
+    ? `netplugin failed with no error message: ${status}`
+    : `netplugin failed: ${goQuote(stderr)}: ${status}`;
+  if (stdout === "") return new CniError(0, withoutMessage, "", { cause });
+  try {
+    const { code, msg, details } = decodeError(stdout);
+    // The reference reports an empty message here; what else is known is of more use.
+    return new CniError(code, msg === "" ? withoutMessage : msg, details);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return new CniError(
+      0,
+      `netplugin failed but error parsing its diagnostic message ${goQuote(stdout)}: ${reason}`,
+      "",
+      { cause: error },
+    );
+  }
+}
+
+/** The error document of the spec, with keys in any letter case, as Go's decoder takes them. */
+function decodeError(stdout: string): { code: number; msg: string; details: string } {
+  const decoded = { code: 0 as unknown, msg: "" as unknown, details: "" as unknown };
+  const document: unknown = JSON.parse(stdout) ?? {};
+  if (!isObject(document)) throw new Error("it is not a JSON object");
+  for (const [key, value] of Object.entries(document)) {
+    const known = foldKey(key);
+    if (value !== null && (known === "code" || known === "msg" || known === "details")) decoded[known] = value;
+  }
+  const { code, msg, details } = decoded;
+  if (!Number.isInteger(code) || (code as number) < 0) throw new Error(`code ${JSON.stringify(code)} is no number`);
+  if (typeof msg !== "string" || typeof details !== "string") throw new Error("msg and details have to be strings");
+  return { code: code as number, msg, details };
+}

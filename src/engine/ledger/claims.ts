@@ -1,0 +1,80 @@
+/** What the ledgers of other attachments lay claim to: the same link, or something that does not say whose it is. */
+import { ENOENT, isErrno } from "../../ffi/errno.ts";
+import { closeFile, identify, O_APPEND, O_NOFOLLOW, O_WRONLY, openExisting, writeAll } from "../../ffi/files.ts";
+import { utf8 } from "../../ffi/libc.ts";
+import { isSameOwner, type LedgerRecord, listAllLedgers, startOfName } from "./ledger.ts";
+import type { Owner } from "../../contract/owner.ts";
+import { warn } from "../../ffi/warn.ts";
+
+/** The ledgers of the same interface of the same container in other networks. */
+export function listRivals({ network, containerId, ifName }: Owner): LedgerRecord[] {
+  const rivals: LedgerRecord[] = [];
+  for (const record of listAllLedgers(startOfName({ containerId, ifName }))) {
+    const { header } = record;
+    if (header.containerId === containerId && header.ifName === ifName && header.network !== network) {
+      rivals.push(record);
+    }
+  }
+  return rivals;
+}
+
+/** Whether the interface of that name, in the namespace with that cookie, is another container's. */
+export function isAnotherContainers({ containerId, ifName }: Owner, netns: string): boolean {
+  return listAllLedgers().some(({ header }) =>
+    header.netns === netns && header.ifName === ifName && header.containerId !== containerId
+  );
+}
+
+/** What the ledgers of all attachments but this one hold of a kind, and have not given up. */
+export function recordedByOthers(kind: string, owner: Owner): unknown[] {
+  return specsOf(kind, recordsOfOthers(owner));
+}
+
+/**
+ * Like `recordedByOthers`, for the removal of what does not say whose it is. It gives up its own claim before it looks,
+ * so two DELs at once cannot both leave the thing to each other. A container whose namespace is gone needs nothing any
+ * more: its ledger may never see a DEL, because another program has done that.
+ */
+export function claimedByOthers(kind: string, owner: Owner): unknown[] {
+  for (const { path, header, entries } of listAllLedgers(startOfName(owner))) {
+    if (!isSameOwner(header, owner) || !entries.some((entry) => entry.kind === kind && !entry.givenUp)) continue;
+    try {
+      appendTo(path, `\n${JSON.stringify({ givenUp: kind })}\n`);
+    } catch (error) {
+      // On a full disk, say. Removing must go on.
+      warn(`ledger ${path} goes on claiming what is being removed: ${(error as Error).message}`);
+    }
+  }
+  return specsOf(kind, recordsOfOthers(owner).filter(({ header }) => !isNamespaceGone(header.netnsPath)));
+}
+
+function recordsOfOthers(owner: Owner): LedgerRecord[] {
+  return listAllLedgers().filter(({ header }) => !isSameOwner(header, owner));
+}
+
+function specsOf(kind: string, records: readonly LedgerRecord[]): unknown[] {
+  const specs: unknown[] = [];
+  for (const { entries } of records) {
+    for (const entry of entries) if (entry.kind === kind && !entry.givenUp) specs.push(entry.spec);
+  }
+  return specs;
+}
+
+function isNamespaceGone(path: string): boolean {
+  try {
+    identify(path);
+    return false;
+  } catch (error) {
+    return isErrno(error, ENOENT);
+  }
+}
+
+function appendTo(path: string, text: string): void {
+  const fd = openExisting(path, O_WRONLY | O_APPEND | O_NOFOLLOW);
+  if (fd === undefined) return;
+  try {
+    writeAll(fd, utf8(text), path);
+  } finally {
+    closeFile(fd);
+  }
+}

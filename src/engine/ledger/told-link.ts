@@ -1,0 +1,11 @@
+/** Whether what a result tells of the container's link is there: the kernel has the last word. */
+import type { Result } from "../../cni/result.ts";
+import { getLink } from "../../ffi/netlink/route/link.ts";
+import { canonicalMac } from "../../net/mac.ts";
+import type { Host } from "../../contract/host.ts";
+
+export function hasLinkOf({ interfaces = [] }: Result, ifName: string, { container }: Host): boolean {
+  if (container === undefined) return false;
+  const mac = interfaces.findLast(({ name, sandbox }) => name === ifName && sandbox === container.netnsPath)?.mac;
+  return !!mac && getLink(container.route, ifName)?.mac === (canonicalMac(mac) ?? mac);
+}

@@ -1,0 +1,130 @@
+/** Attachments beside what the kernel has now: `patchbay inspect`. */
+import { errorText } from "../../cni/error.ts";
+import { isNetnsGone } from "../../ffi/netns.ts";
+import { isAnothers, openHost, SameNetnsError } from "../host.ts";
+import type { Host } from "../../contract/host.ts";
+import {
+  type Gist,
+  gistOf,
+  isConfirmed,
+  type KnownAttachment,
+  type KnownPart,
+  type KnownResource,
+  partsOf,
+} from "./known-attachment.ts";
+import type { Owner } from "../../contract/owner.ts";
+import { inScene, traced } from "../../contract/trace.ts";
+
+export interface InspectedResource {
+  kind: string;
+  /** One line a person reads. */
+  what: string;
+  /** `unknown`: it could not be looked at. */
+  state: "ok" | "differs" | "unknown";
+  differences: string[];
+}
+
+export interface InspectedAttachment<Resource = InspectedResource> extends Owner {
+  netnsPath: string;
+  /** `gone`: the container's namespace is no more, and nothing was looked at. */
+  state: "ok" | "differs" | "gone";
+  plugins: { plugin: string; madeBy: KnownPart["madeBy"]; resources: Resource[] }[];
+}
+
+export function inspect(attachment: KnownAttachment, pluginPath: string): InspectedAttachment & Gist {
+  let gist: Gist | undefined;
+  const { state, plugins, ...head } = withAttachment(attachment, pluginPath, (host, parts) => {
+    gist = gistOf(attachment, parts);
+    let state: "ok" | "differs" = "ok";
+    const plugins = parts.map(({ plugin, madeBy, resources }) => ({
+      plugin,
+      madeBy,
+      resources: inAttachmentScene("inspect", attachment, plugin, () =>
+        resources.map((resource) => {
+          const inspected = look(resource, host);
+          if (inspected.state !== "ok") state = "differs";
+          return inspected;
+        })),
+    }));
+    return { ...headOf(attachment), state, plugins };
+  });
+  return { ...head, ...gist ?? gistOf(attachment), state, plugins };
+}
+
+/** Whether the container's namespace is no more, as far as can be seen from here. */
+export function isNamespaceGone(attachment: KnownAttachment): boolean {
+  const { netnsPath, ledgers } = attachment;
+  if (netnsPath === "") return false;
+  let host: Host | undefined;
+  try {
+    host = openAttachment(attachment);
+    if (host === undefined) return true;
+    // Another program may have made it anew in another namespace under the same path.
+    return !isConfirmed(attachment, host) && ledgers.some(({ header }) => isAnothers(host!, header.netns));
+  } catch {
+    return false; // Who cannot look does not know.
+  } finally {
+    host?.close();
+  }
+}
+
+/** Runs `work` with the attachment's namespaces open; where the container's is gone, only says what was there. */
+export function withAttachment<Resource>(
+  attachment: KnownAttachment,
+  pluginPath: string,
+  work: (host: Host, parts: KnownPart[]) => InspectedAttachment<Resource>,
+): InspectedAttachment<Resource> {
+  const gone: InspectedAttachment<Resource> = { ...headOf(attachment), state: "gone", plugins: [] };
+  const host = openAttachment(attachment);
+  if (host === undefined) return gone;
+  try {
+    const parts = partsOf(attachment, host, pluginPath);
+    return parts.some(({ netns }) => isAnothers(host, netns)) ? gone : work(host, parts);
+  } finally {
+    host.close();
+  }
+}
+
+/** Another program may have made it anew under another path: that of the cached result, when its link is there. */
+function openAttachment(attachment: KnownAttachment): Host | undefined {
+  const { netnsPath, cached } = attachment;
+  const other = cached === undefined || cached.netnsPath === netnsPath ? undefined : openIfThere(cached.netnsPath);
+  if (other === undefined) return openIfThere(netnsPath);
+  if (isConfirmed(attachment, other)) return other;
+  other.close();
+  return openIfThere(netnsPath);
+}
+
+function openIfThere(netnsPath: string): Host | undefined {
+  try {
+    return openHost(netnsPath);
+  } catch (error) {
+    // The path of what is gone may have come to name the host's own namespace.
+    if (error instanceof SameNetnsError || isNetnsGone(error)) return undefined;
+    throw error;
+  }
+}
+
+export function headOf({ network, containerId, ifName, netnsPath }: KnownAttachment) {
+  return { network, containerId, ifName, netnsPath };
+}
+
+export function inAttachmentScene<T>(verb: string, attachment: KnownAttachment, plugin: string, work: () => T): T {
+  const { network, containerId, ifName } = attachment;
+  return inScene({ verb, plugin, network, containerId, ifName }, work);
+}
+
+export function look({ name, kind, spec }: KnownResource, host: Host): InspectedResource {
+  if (kind === undefined) return unknown(name, name, "this version of patchbay does not know it");
+  const what = kind.describe(spec);
+  try {
+    const differences = traced("verify", kind, spec, () => kind.verify(spec, host));
+    return { kind: name, what, state: differences.length === 0 ? "ok" : "differs", differences };
+  } catch (error) {
+    return unknown(name, what, errorText(error));
+  }
+}
+
+function unknown(kind: string, what: string, reason: string): InspectedResource {
+  return { kind, what, state: "unknown", differences: [reason] };
+}

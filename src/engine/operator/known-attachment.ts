@@ -1,0 +1,190 @@
+/**
+ * Attachments as they are known, for `inspect` and `repair`: by the ledgers, which tell what each plugin made whatever
+ * the network's configuration is today, and by the runtime's cache, which also has what other plugins made.
+ */
+import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
+import { asWritten, isObject, type ParsedObject, parseDocument } from "../../cni/json.ts";
+import { convertResult, parsePrevResult, printResult } from "../../cni/result-versions.ts";
+import type { IpConfig, Result } from "../../cni/result.ts";
+import { configVersion, CURRENT_VERSION } from "../../cni/versions.ts";
+import { loadPlugin } from "../../plugins/table.ts";
+import { loadKind } from "../../resources/table.ts";
+import { restate } from "../attachment.ts";
+import { confirmedAdd } from "../ledger/confirmation.ts";
+import { delegatingKind } from "../delegation/delegation-kind.ts";
+import type { Host } from "../../contract/host.ts";
+import { type LedgerAdd, type LedgerRecord, listAllLedgers } from "../ledger/ledger.ts";
+import { hasLinkOf } from "../ledger/told-link.ts";
+import type { AnyKind } from "../../contract/resource.ts";
+import type { Owner } from "../../contract/owner.ts";
+import type { Invocation } from "../run.ts";
+
+/** An attachment as the runtime's cache has it: with what each plugin would be called with now. */
+export interface CachedAttachment extends Owner {
+  netnsPath: string;
+  cniArgs: string;
+  plugins: { type: string; stdin: string }[];
+}
+
+export interface KnownAttachment extends Owner {
+  netnsPath: string;
+  /** One a plugin; first the one that made the container's link. */
+  ledgers: LedgerRecord[];
+  cached?: CachedAttachment;
+}
+
+/** What one plugin made of an attachment. */
+export interface KnownPart {
+  plugin: string;
+  /** `others`: the plugins of another make, or ours before the ledgers were lost. Told from configuration and result. */
+  madeBy: "patchbay" | "others";
+  record?: LedgerRecord;
+  /** Which namespace the container had (Container.cookie), where a ledger tells. */
+  netns?: string;
+  resources: KnownResource[];
+}
+
+/** No kind where a newer version of this program wrote the ledger. */
+export interface KnownResource {
+  name: string;
+  kind: AnyKind | undefined;
+  spec: unknown;
+}
+
+export interface Gist {
+  addresses: string[];
+  ports: string[];
+}
+
+export function listAttachments(cached: readonly CachedAttachment[] = []): KnownAttachment[] {
+  const found = new Map<string, KnownAttachment>();
+  const keyOf = ({ network, containerId, ifName }: Owner) => `${network} ${containerId} ${ifName}`;
+  const makesLink = ({ entries }: LedgerRecord) => entries.some(({ kind }) => loadKind(kind)?.isContainerLink);
+  const rank = (record: LedgerRecord) => `${makesLink(record) ? 0 : 1} ${record.header.plugin}`;
+  for (const record of listAllLedgers().sort((one, other) => rank(one).localeCompare(rank(other)))) {
+    const { network, containerId, ifName, netnsPath } = record.header;
+    found.getOrInsertComputed(keyOf(record.header), () => ({ network, containerId, ifName, netnsPath, ledgers: [] }))
+      .ledgers.push(record);
+  }
+  for (const one of cached) {
+    const { network, containerId, ifName, netnsPath } = one;
+    found.getOrInsertComputed(keyOf(one), () => ({ network, containerId, ifName, netnsPath, ledgers: [] })).cached =
+      one;
+  }
+  return [...found.values()].sort((one, other) => keyOf(one).localeCompare(keyOf(other)));
+}
+
+/**
+ * What there should be, by the rule of confirmation.ts: the cached result names the ADD that counts. One of an
+ * attachment that is not there any more names none; then the ledger's last ADD counts.
+ */
+export function partsOf({ ledgers, cached }: KnownAttachment, host: Host, pluginPath: string): KnownPart[] {
+  const parts: KnownPart[] = [], told = cached && resultIn(cached);
+  const counts = told !== undefined && (ledgers.length === 0 || hasLinkOf(told, cached!.ifName, host));
+  for (const record of ledgers) {
+    const add = counts
+      ? confirmedAdd(record, told)
+      : record.adds.findLast(({ answer }) => answer) ?? record.adds.at(-1);
+    if (add === undefined) continue;
+    const { plugin, netns } = add.header;
+    parts.push({ plugin, madeBy: "patchbay", record, netns, resources: resourcesOf(add, pluginPath) });
+  }
+  for (const { type, stdin } of counts ? cached!.plugins : []) {
+    if (parts.some(({ plugin }) => plugin === type)) continue;
+    parts.push({
+      plugin: type,
+      madeBy: "others",
+      resources: restatedResources(cached!, type, stdin, host, pluginPath),
+    });
+  }
+  return parts;
+}
+
+/** Whether the link is in the container that the cached result tells of. */
+export function isConfirmed({ cached, ifName }: KnownAttachment, host: Host): boolean {
+  const told = cached && resultIn(cached);
+  return told !== undefined && hasLinkOf(told, ifName, host);
+}
+
+/** What a table of attachments tells of it. Of one whose namespace is gone, `parts` is left out: what was once made. */
+export function gistOf({ ledgers, cached }: KnownAttachment, parts?: readonly KnownPart[]): Gist {
+  const resources = parts?.flatMap((part) => part.resources) ??
+    ledgers.flatMap(({ adds }) => adds.at(-1)!.entries.map(({ kind, spec }) => ({ kind: loadKind(kind), spec })));
+  const gists = resources.map(({ kind, spec }) => kind?.gist?.(spec));
+  const told = resources.length > 0 ? undefined : cached && resultIn(cached);
+  return {
+    addresses: told?.ips?.map(({ address }) => address) ?? gists.flatMap((gist) => gist?.addresses ?? []),
+    ports: gists.flatMap((gist) => gist?.ports ?? []),
+  };
+}
+
+function resultIn({ plugins }: CachedAttachment): Result | undefined {
+  const first = plugins[0];
+  try {
+    return first && parsePrevResult(JSON.parse(first.stdin));
+  } catch {
+    return undefined;
+  }
+}
+
+/** None of a plugin that is not ours. */
+function restatedResources(
+  { plugins: _, ...owner }: CachedAttachment,
+  type: string,
+  stdin: string,
+  host: Host,
+  path: string,
+): KnownResource[] {
+  const plugin = loadPlugin(type);
+  if (plugin === undefined || plugin.del !== undefined) return [];
+  try {
+    const written = checkable(parseDocument(stdin, "cached configuration"));
+    const invocation = { ...owner, command: "CHECK" as const, path, ...written };
+    const conf = plugin.validate(written.document);
+    const call = { plugin: type, conf, invocation, prevResult: () => parsePrevResult(conf), host };
+    return restate(call, (at) => plugin.add(at)).map(({ kind, spec }) => ({ name: kind.kind, kind, spec }));
+  } catch (error) {
+    return [{ name: `what ${type} made cannot be told: ${errorText(error)}`, kind: undefined, spec: undefined }];
+  }
+}
+
+/** The same in a version that knows CHECK: IPAM plugins are asked, too. */
+function checkable(document: unknown): { stdin: string; document: ParsedObject } {
+  if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
+  const cniVersion = "1.0.0", version = configVersion(document);
+  const result = parsePrevResult({ ...document, cniVersion: version });
+  if (result === undefined) return asWritten({ ...document, cniVersion });
+  const newest = { family: "1.0", result: { ...result, cniVersion: CURRENT_VERSION } } as const;
+  return asWritten({
+    ...document,
+    cniVersion,
+    prevResult: JSON.parse(printResult(convertResult(newest, cniVersion))),
+  });
+}
+
+/** `pluginPath` is where the plugins are found that verbs are passed on to. */
+function resourcesOf(add: LedgerAdd, pluginPath: string): KnownResource[] {
+  const invocation = invocationOf(add, pluginPath);
+  return add.entries.map(({ kind, spec }) => ({
+    name: kind,
+    kind: delegatingKind(kind, invocation) ?? loadKind(kind),
+    spec,
+  }));
+}
+
+/**
+ * CHECK, which others do in our stead, asks for a result, and for a version that knows CHECK. Of the result, the ledger
+ * knows what tells it from that of another ADD, and gateways.
+ */
+function invocationOf({ header: { stdin, ...header }, entries, answer }: LedgerAdd, path: string): Invocation {
+  const cniVersion = "1.0.0";
+  const { links = [], mac, addresses = [] } = answer ?? {};
+  const inside = { name: header.ifName, mac, sandbox: header.netnsPath };
+  const given: IpConfig[] = entries.filter(({ kind }) => kind === "addressing")
+    .flatMap(({ spec }) => (spec as { addresses: IpConfig[] }).addresses);
+  const ips: IpConfig[] = given.length > 0
+    ? given.map(({ address, gateway }) => ({ address, gateway }))
+    : addresses.map((address) => ({ address }));
+  const prevResult = { cniVersion, interfaces: [...links.map((name) => ({ name })), inside], ips };
+  return { ...header, command: "CHECK", path, ...asWritten({ ...JSON.parse(stdin), cniVersion, prevResult }) };
+}

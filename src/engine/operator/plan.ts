@@ -1,0 +1,73 @@
+/**
+ * What ADD would make: `patchbay plan`. The plugin's story is told as when it is restated, but with names and MAC
+ * addresses picked as for ADD, and with the addresses that IPAM would give out next.
+ */
+import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
+import { isObject, parseDocument } from "../../cni/json.ts";
+import type { Result } from "../../cni/result.ts";
+import { checkVersions, configVersion, KNOWN_VERSIONS } from "../../cni/versions.ts";
+import { restate } from "../attachment.ts";
+import { findPlugin } from "../delegation/find-plugin.ts";
+import type { Host } from "../../contract/host.ts";
+import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
+import type { Resource } from "../../contract/resource.ts";
+import { type Invocation, ownsNothingInside, runVerb, withHost } from "../run.ts";
+
+export interface Plan {
+  /** In the order in which they would be made, each in one line a person reads. */
+  resources: { kind: string; what: string }[];
+  /** As far as it can be known. */
+  result: Result;
+  /** Why ADD would fail here and now: what is in the way of single resources, and what STATUS answers. */
+  obstacles: string[];
+}
+
+export function planAdd(
+  plugin: PluginDefinition<PluginConfig>,
+  invocation: Invocation,
+  prevResult: Result | undefined,
+): Plan {
+  const plan = withHost(invocation, ownsNothingInside(plugin), (host) => tell(plugin, invocation, prevResult, host));
+  try {
+    runVerb(plugin, { ...invocation, command: "STATUS", inEveryVersion: true });
+  } catch (error) {
+    plan.obstacles.push(errorText(error));
+  }
+  return plan;
+}
+
+function tell(
+  plugin: PluginDefinition<PluginConfig>,
+  invocation: Invocation,
+  prevResult: Result | undefined,
+  host: Host,
+): Plan {
+  const document = parseDocument(invocation.stdin, "error unmarshall network config");
+  if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
+  checkVersions("ADD", configVersion(document), plugin.versions ?? KNOWN_VERSIONS);
+  const conf = plugin.validate(document);
+  const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host };
+  let result: Result = { cniVersion: conf.cniVersion };
+  const list = restate(
+    call,
+    (at) => result = plugin.foresee?.(at) ?? plugin.add(at),
+    { lease: (type) => foreseeLease(type, invocation, host) },
+  );
+  const resources = list.map(({ kind, spec }) => ({ kind: kind.kind, what: kind.describe(spec) }));
+  return { resources, result, obstacles: list.flatMap((one) => obstaclesTo(one, host)) };
+}
+
+function obstaclesTo({ kind, spec }: Resource<unknown>, host: Host): string[] {
+  try {
+    kind.requireRoom?.(spec, host);
+    return [];
+  } catch (error) {
+    return [errorText(error)];
+  }
+}
+
+/** Nobody knows what a plugin of another make would answer: then there are no addresses. */
+function foreseeLease(type: string, invocation: Invocation, host: Host): Result {
+  const found = findPlugin(type, invocation.path);
+  return "own" in found ? tell(found.own, invocation, undefined, host).result : { cniVersion: "", ips: [] };
+}

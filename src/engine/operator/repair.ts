@@ -1,0 +1,86 @@
+/**
+ * Making again what the kernel lost of an attachment: `patchbay repair`. The ledger says what there was, each kind of
+ * resource how it is mended without touching what is right.
+ */
+import { errorText } from "../../cni/error.ts";
+import { linkIndex } from "../../ffi/netlink/route/link.ts";
+import type { Host } from "../../contract/host.ts";
+import {
+  headOf,
+  inAttachmentScene,
+  type InspectedAttachment,
+  type InspectedResource,
+  look,
+  withAttachment,
+} from "./inspect.ts";
+import { type LedgerRecord, repairing } from "../ledger/ledger.ts";
+import type { KnownAttachment, KnownResource } from "./known-attachment.ts";
+import { traced } from "../../contract/trace.ts";
+
+export interface RepairedResource extends Omit<InspectedResource, "state"> {
+  /** `mended`: it differed as told in `differences`, and does not any more. */
+  state: InspectedResource["state"] | "mended";
+  /** Why it could not be mended. */
+  reason?: string;
+}
+
+export type RepairedAttachment = InspectedAttachment<RepairedResource>;
+
+export function repair(attachment: KnownAttachment, pluginPath: string): RepairedAttachment {
+  return withAttachment(attachment, pluginPath, (host, parts) => {
+    const plugins: RepairedAttachment["plugins"] = [];
+    /** What stands in the way of everything that comes after. */
+    let obstacle: string | undefined;
+    for (const { plugin, madeBy, record, resources } of parts) {
+      const repaired: RepairedResource[] = [];
+      // What others made has no ledger to lock.
+      const stays = () => record !== undefined || linkIndex(host.container!.route, attachment.ifName) !== undefined;
+      const free = whileNobodyDeletes(record, () =>
+        inAttachmentScene("repair", attachment, plugin, () => {
+          for (const resource of resources) {
+            const one = mend(resource, host, obstacle, stays);
+            repaired.push(one);
+            if (resource.kind?.isContainerLink && one.state !== "ok" && one.state !== "mended") {
+              obstacle = "its link in the container is not the one that was made";
+            }
+          }
+        }));
+      if (free) plugins.push({ plugin, madeBy, resources: repaired });
+      else obstacle ??= "somebody is adding or deleting the attachment";
+    }
+    const isRight = ({ state }: RepairedResource) => state === "ok" || state === "mended";
+    const state = plugins.every(({ resources }) => resources.every(isRight)) ? "ok" : "differs";
+    return { ...headOf(attachment), state, plugins };
+  });
+}
+
+function whileNobodyDeletes(record: LedgerRecord | undefined, work: () => void): boolean {
+  if (record !== undefined) return repairing(record, work);
+  work();
+  return true;
+}
+
+/** `stays` tells whether the attachment was not deleted meanwhile: then nobody would take away what is made here. */
+function mend(
+  resource: KnownResource,
+  host: Host,
+  obstacle: string | undefined,
+  stays: () => boolean,
+): RepairedResource {
+  const found = look(resource, host);
+  const { kind, spec } = resource;
+  if (found.state === "ok" || kind === undefined) return found;
+  if (obstacle !== undefined) return { ...found, reason: obstacle };
+  if (kind.repair === undefined) return { ...found, reason: "only a DEL and another ADD can" };
+  try {
+    traced("repair", kind, spec, () => kind.repair!(spec, host));
+    if (!stays()) {
+      kind.remove(spec, host);
+      return { ...found, reason: "somebody deleted the attachment meanwhile" };
+    }
+  } catch (error) {
+    return { ...found, reason: errorText(error) };
+  }
+  const after = look(resource, host);
+  return after.state === "ok" ? { ...found, state: "mended" } : after;
+}

@@ -1,0 +1,66 @@
+/**
+ * CHECK (CNI spec 1.1.0, "CHECK: Check container's networking is as expected"): every resource is compared with the
+ * kernel, and all differences are told at once.
+ */
+import { CniError, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
+import type { Result } from "../../cni/result.ts";
+import { parsePrevResult } from "../../cni/result-versions.ts";
+import { getLink } from "../../ffi/netlink/route/link.ts";
+import { canonicalMac } from "../../net/mac.ts";
+import { loadKind } from "../../resources/table.ts";
+import { restate } from "../attachment.ts";
+import { confirmedAdd } from "../ledger/confirmation.ts";
+import { delegatingKind } from "../delegation/delegation-kind.ts";
+import type { Host } from "../../contract/host.ts";
+import { readLedger } from "../ledger/ledger.ts";
+import type { Resource } from "../../contract/resource.ts";
+import { type Invocation, ownsNothingInside, type VerbCall, withHost } from "../run.ts";
+import { traced } from "../../contract/trace.ts";
+
+export function runCheck({ plugin, invocation, document }: VerbCall): undefined {
+  const conf = plugin.validate(document);
+  const prevResult = parsePrevResult(conf);
+  if (prevResult === undefined && !plugin.checksWithoutPrevResult) {
+    throw new CniError(INVALID_CONFIG, "Required prevResult missing");
+  }
+  withHost(invocation, ownsNothingInside(plugin), (host) => {
+    const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host };
+    const differences: string[] = [];
+    const restated = restate(call, (at) => {
+      differences.push(...(plugin.check?.(at) ?? []));
+      return plugin.add(at);
+    });
+    const record = readLedger({ network: conf.name, ...invocation }, plugin.name);
+    // The ledger says what the ADD made that prevResult tells of, whatever the configuration says today. What prevResult
+    // claims is looked at too. An attachment that others made is compared with the configuration.
+    const made = record && prevResult && confirmedAdd(record, prevResult);
+    const recorded = made?.entries.flatMap(({ kind, spec }): Resource[] => {
+      const known = delegatingKind(kind, invocation) ?? loadKind(kind);
+      return known === undefined ? [] : [{ kind: known, spec }];
+    });
+    const claims = recorded === undefined ? restated : restated.filter(isAddressing);
+    if (restated.some(({ kind }) => kind.isContainerLink)) {
+      differences.push(...otherLink(prevResult, invocation, host));
+    }
+    const seen = new Set<string>();
+    for (const { kind, spec } of [...(recorded ?? []), ...claims]) {
+      const key = kind.kind + JSON.stringify(spec);
+      if (seen.has(key)) continue;
+      seen.add(key);
+      differences.push(...traced("verify", kind, spec, () => kind.verify(spec, host)));
+    }
+    if (differences.length > 0) throw new CniError(INTERNAL, [...new Set(differences)].join("; "));
+  });
+}
+
+const isAddressing = ({ kind }: Resource) => kind.kind === "addressing";
+
+/** What prevResult says counts: a later plugin may have given the link another MAC than the one it was made with. */
+function otherLink(prevResult: Result | undefined, { ifName, netnsPath }: Invocation, host: Host): string[] {
+  const inside = prevResult?.interfaces?.findLast(({ name, sandbox }) => name === ifName && sandbox);
+  const sandbox = inside?.sandbox ?? "";
+  if (sandbox !== netnsPath) return [`Sandbox in prevResult ${sandbox} doesn't match configured netns: ${netnsPath}`];
+  const { mac } = inside!, link = getLink(host.container!.route, ifName);
+  if (link === undefined || !mac || (canonicalMac(mac) ?? mac) === link.mac) return [];
+  return [`Interface ${ifName} Mac ${mac} doesn't match container Mac: ${link.mac}`];
+}

@@ -1,0 +1,252 @@
+/**
+ * DEL (CNI spec 1.1.0, "DEL: Remove container from network, or un-apply modifications").
+ *
+ * The ledger says what we made, so DEL needs neither the namespace, nor prevResult, nor a valid configuration. But a
+ * ledger is a memory: unless prevResult is the answer of an ADD in it, another program may have made the attachment since.
+ * Then the list is restated from the configuration and prevResult, and goes as well. Every removal is tried whatever
+ * happened to the one before; DEL fails when one of them failed, and the ledger then stays for the next try.
+ */
+import { CniError, errorText, INTERNAL } from "../../cni/error.ts";
+import { field } from "../../cni/json.ts";
+import type { Result } from "../../cni/result.ts";
+import { parsePrevResult } from "../../cni/result-versions.ts";
+import { linkIndex } from "../../ffi/netlink/route/link.ts";
+import { loadKind } from "../../resources/table.ts";
+import { configVersion } from "../../cni/versions.ts";
+import { restate } from "../attachment.ts";
+import { confirmedAdd, isPlainlyConfirmed } from "../ledger/confirmation.ts";
+import { delegatingKind } from "../delegation/delegation-kind.ts";
+import { isAnothers } from "../host.ts";
+import type { Host } from "../../contract/host.ts";
+import { type LedgerRecord, readLedger, removeLedger, removing } from "../ledger/ledger.ts";
+import { isAnotherContainers, listRivals } from "../ledger/claims.ts";
+import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
+import { hasLinkOf } from "../ledger/told-link.ts";
+import type { Resource } from "../../contract/resource.ts";
+import type { Owner } from "../../contract/owner.ts";
+import { type Invocation, type VerbCall, withHost } from "../run.ts";
+import { traced } from "../../contract/trace.ts";
+import { usableConf } from "../lenient-conf.ts";
+import { warn } from "../../ffi/warn.ts";
+
+// deno-lint-ignore no-explicit-any
+type AnyResource = Resource<any>;
+type Del = NonNullable<PluginDefinition<PluginConfig>["del"]>;
+
+/** A resource, and what DEL may touch of it. */
+interface Thing extends AnyResource {
+  host: Host;
+}
+
+export function runDel(call: VerbCall): undefined {
+  const { plugin, invocation, document } = call;
+  if (plugin.keepsNothing) return;
+  const owner: Owner = {
+    network: String(field(document, "name")),
+    containerId: invocation.containerId,
+    ifName: invocation.ifName,
+  };
+  const own = readLedger(owner, plugin.name);
+  const isWhole = own !== undefined && !own.damaged && isPlainlyConfirmed(own, field(document, "prevResult"));
+  const prevResult = isWhole || plugin.del !== undefined ? undefined : prevResultIfReadable(document);
+  const record = own ?? recordUnderAnotherName(owner, plugin.name, prevResult);
+  withDelHost(invocation, record !== undefined, (host) =>
+    removing(record, () => {
+      const failures = plugin.del === undefined
+        ? removeAttachment(call, record, isWhole || isConfirmed(record, prevResult), prevResult, owner, host)
+        : removeByPlugin(call, plugin.del, host);
+      if (failures.length > 0) throw joined(failures);
+      removeLedger(record?.header ?? owner, plugin.name);
+    }));
+}
+
+/** The network was renamed after ADD: prevResult tells of an ADD that another network's ledger has. */
+function recordUnderAnotherName(
+  owner: Owner,
+  plugin: string,
+  prevResult: Result | undefined,
+): LedgerRecord | undefined {
+  if (prevResult === undefined) return undefined;
+  return listRivals(owner).find((rival) => rival.header.plugin === plugin && confirmedAdd(rival, prevResult));
+}
+
+function isConfirmed(record: LedgerRecord | undefined, prevResult: Result | undefined): boolean {
+  if (record === undefined || record.damaged || prevResult === undefined) return false;
+  return confirmedAdd(record, prevResult) !== undefined;
+}
+
+/** `isWhole`: the ledger tells of all there is. */
+function removeAttachment(
+  call: VerbCall,
+  record: LedgerRecord | undefined,
+  isWhole: boolean,
+  prevResult: Result | undefined,
+  owner: Owner,
+  host: Host,
+): unknown[] {
+  const failures: unknown[] = [];
+  const recorded = record === undefined ? [] : thingsOf(record, call.invocation, host, failures);
+  let restated: Thing[] = [];
+  if (!isWhole) {
+    try {
+      restated = restatedThings(call, record, prevResult, owner, host);
+    } catch (error) {
+      if (record === undefined || record.damaged) failures.push(error);
+      else warn(`DEL goes by the ledger alone: ${errorText(error)}`);
+    }
+  }
+  removeBoth(recorded, restated, failures);
+  return failures;
+}
+
+function nameOf({ kind, spec }: Thing): string {
+  return `${kind.kind} ${JSON.stringify(spec)}`;
+}
+
+/**
+ * What the ledger tells of goes first: it knows best how. Where that fails, the restated list waits for the next DEL.
+ * Leases that come first in their list are given back last: when nothing of either has their addresses any more.
+ */
+function removeBoth(recorded: Thing[], restated: Thing[], failures: unknown[]): void {
+  const isLease = (thing: Thing, index: number) => index === 0 && thing.kind.kind === "ipam";
+  const others = (things: Thing[]) => things.filter((thing, index) => !isLease(thing, index));
+  const before = failures.length;
+  removeAll(others(recorded), failures);
+  const done = new Set(recorded.map(nameOf));
+  if (failures.length === before) removeAll(others(restated).filter((thing) => !done.has(nameOf(thing))), failures);
+  removeAll([...restated.filter(isLease), ...recorded.filter(isLease)], failures);
+}
+
+/** Of plugins that keep a record of their own. */
+function removeByPlugin({ plugin, invocation, document }: VerbCall, del: Del, host: Host): unknown[] {
+  const conf = usableConf(plugin, document), failures: unknown[] = [];
+  const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResultIfReadable(document), host };
+  restate(call, (at): Result => {
+    try {
+      del(at);
+    } catch (error) {
+      failures.push(error);
+    }
+    return { cniVersion: conf.cniVersion };
+  }, { removing: true });
+  return failures;
+}
+
+/**
+ * A path that names our own namespace is a mistake, refused as upstream does. But where the ledger shows that we made
+ * the attachment, the container's namespace is gone and its path was given to somebody else: its links are gone with
+ * it, and the rest must go now.
+ */
+export function withDelHost(invocation: Invocation, known: boolean, work: (host: Host) => void): void {
+  const lost = known ? { ...invocation, netnsPath: "" } : undefined;
+  const isMistaken = (error: unknown) => error instanceof CniError && error.code === 8;
+  let begun = false;
+  try {
+    withHost(invocation, true, (host) => {
+      begun = true;
+      work(host);
+    });
+  } catch (error) {
+    if (begun || lost === undefined || !isMistaken(error)) throw error;
+    warn(`CNI_NETNS "${invocation.netnsPath}" is the host's own namespace now; removing what is left on the host`);
+    withHost(lost, true, work);
+  }
+}
+
+/** The path that was the container's may be another one's by now, with links of the same names. */
+function asSeenBy(netns: string | undefined, host: Host): Host {
+  return isAnothers(host, netns) ? withoutContainer(host) : host;
+}
+
+function withoutContainer(host: Host): Host {
+  return Object.create(host, { container: { value: undefined } });
+}
+
+/** Removes what the ledger holds, the last first: for GC, of attachments nobody names any more. */
+export function removeRecorded(record: LedgerRecord, invocation: Invocation, host: Host): unknown[] {
+  const failures: unknown[] = [];
+  removeAll(thingsOf(record, invocation, host, failures), failures);
+  return failures;
+}
+
+function thingsOf(record: LedgerRecord, invocation: Invocation, host: Host, failures: unknown[]): Thing[] {
+  const things: Thing[] = [];
+  for (const { header: { stdin, cniArgs, netns }, entries } of record.adds) {
+    const original = { ...invocation, stdin, cniArgs, document: undefined };
+    for (const { kind, spec } of entries) {
+      const known = delegatingKind(kind, original) ?? loadKind(kind);
+      if (known !== undefined) things.push({ kind: known, spec, host: asSeenBy(netns, host) });
+      // Left by a newer version of this program, which can still remove it.
+      else failures.push(new CniError(INTERNAL, `ledger ${record.path} holds a resource of unknown kind "${kind}"`));
+    }
+  }
+  return things;
+}
+
+function restatedThings(
+  { plugin, invocation, document }: VerbCall,
+  record: LedgerRecord | undefined,
+  prevResult: Result | undefined,
+  owner: Owner,
+  host: Host,
+): Thing[] {
+  const conf = usableConf(plugin, document);
+  const seen = isContainers(record, prevResult, owner, host) ? host : withoutContainer(host);
+  const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host: seen };
+  const restated = restate(call, (at) => plugin.add(at), { removing: true });
+  return withoutLinksOfRivals(restated, owner).map((one) => ({ ...one, host: seen }));
+}
+
+/** Whether the namespace at CNI_NETNS is the container's, and not that of another one which was given its path. */
+function isContainers(
+  record: LedgerRecord | undefined,
+  prevResult: Result | undefined,
+  owner: Owner,
+  host: Host,
+): boolean {
+  const { container } = host;
+  if (container === undefined || (prevResult !== undefined && hasLinkOf(prevResult, owner.ifName, host))) return true;
+  if (record !== undefined) return !isAnothers(host, record.header.netns);
+  const { cookie, route } = container;
+  const mayBeTaken = cookie !== undefined && linkIndex(route, owner.ifName) !== undefined;
+  return !mayBeTaken || !isAnotherContainers(owner, cookie);
+}
+
+/**
+ * After an ADD that failed because another network has the container's interface already, runtimes call DEL: without a
+ * ledger, and the link, and what goes by its name, is the other network's.
+ */
+function withoutLinksOfRivals(resources: AnyResource[], owner: Owner): AnyResource[] {
+  if (!resources.some(({ kind }) => kind.isContainerLink)) return resources;
+  const rival = listRivals(owner).find(({ entries }) => entries.some(({ kind }) => loadKind(kind)?.isContainerLink));
+  if (rival === undefined) return resources;
+  warn(`${owner.ifName} of container ${owner.containerId} stays: it belongs to network "${rival.header.network}"`);
+  return resources.filter(({ kind }) => !kind.isContainerLink && !kind.isOfInterface);
+}
+
+/** A result that cannot be read must not keep DEL from removing what can be found without it. */
+function prevResultIfReadable(document: Record<string, unknown>): Result | undefined {
+  try {
+    return parsePrevResult({ cniVersion: configVersion(document), prevResult: field(document, "prevResult") });
+  } catch (error) {
+    warn(`DEL goes on without prevResult: ${errorText(error)}`);
+    return undefined;
+  }
+}
+
+function removeAll(things: Thing[], failures: unknown[]): void {
+  for (const { kind, spec, host } of things.toReversed()) {
+    try {
+      traced("remove", kind, spec, () => kind.remove(spec, host));
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+}
+
+/** One failure is reported as it is; of several, the first gives the code and all give the message. */
+export function joined(failures: unknown[]): unknown {
+  if (failures.length === 1) return failures[0];
+  const code = failures.find((failure) => failure instanceof CniError)?.code ?? INTERNAL;
+  return new CniError(code, failures.map(errorText).join("; "), "", { cause: failures[0] });
+}

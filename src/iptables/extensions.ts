@@ -1,0 +1,28 @@
+/** What the kernel has to have for rules in nf_tables, besides nf_tables, and whether it has. */
+import { type Extension, hasExtension } from "../ffi/netlink/nftables/compat.ts";
+import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
+import { ruleExpressions } from "./nft-rule.ts";
+import type { Rule } from "./rule.ts";
+
+/** Answers as many as are missing, in the words of iptables-extensions(8). */
+export function missingExtensions(socket: NetlinkSocket, rules: readonly Rule[]): string[] {
+  const missing: string[] = [];
+  for (const extension of extensionsOf(rules)) {
+    const has = hasExtension(socket, extension);
+    if (has === undefined) return ["nft_compat"];
+    if (!has) missing.push(`the ${extension.kind} ${extension.name} of iptables`);
+  }
+  return missing;
+}
+
+function extensionsOf(rules: readonly Rule[]): Iterable<Extension> {
+  const found = new Map<string, Extension>();
+  for (const rule of rules) {
+    for (const { name: kind, values } of ruleExpressions(rule, 4)) {
+      if (kind !== "match" && kind !== "target") continue;
+      const { name, revision } = values as Omit<Extension, "kind">;
+      found.set(`${kind} ${name}`, { kind, name, revision });
+    }
+  }
+  return found.values();
+}

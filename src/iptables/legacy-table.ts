@@ -1,0 +1,190 @@
+/**
+ * Tables of iptables in the older kernel tables. They can only be replaced as a whole, under a lock that all writers
+ * share, so here iptables-save reads and one iptables-restore writes, once an address family.
+ *
+ * Between the two others may change the table. Those of us wait for each other; a change that others make fails ours
+ * where it matters, because chains are made with -N and rules deleted by what they say, and then the plan runs again.
+ */
+import { environmentBlock } from "../ffi/environment.ts";
+import { closeFile } from "../ffi/files.ts";
+import { fromUtf8, libc, retrying, utf8 } from "../ffi/libc.ts";
+import { openOwnNetns } from "../ffi/netns.ts";
+import { runProgram } from "../ffi/spawn.ts";
+import { findInPath, hasLegacyTable } from "./which-iptables.ts";
+import { parsePrefix } from "../net/address.ts";
+import type { Family, Rule, TableName } from "./rule.ts";
+import type { FoundRule, Plan, Table, TableChange } from "./table.ts";
+import { ruleText, wordAfter, wordsOf } from "./text-rule.ts";
+
+const LOCK_EX = 2;
+const ATTEMPTS = 10;
+
+export function readTable(name: TableName, family: Family): Table {
+  return new LegacyChange(name, family);
+}
+
+/** Answers whether there was anything to be changed. */
+export function changeTable(name: TableName, family: Family, plan: Plan): boolean {
+  // The rules are the namespace's, and so is the lock: its file cannot be written, but locked.
+  const lock = openOwnNetns();
+  try {
+    retrying("flock", () => libc.flock(lock, LOCK_EX));
+    for (let attempt = 1;; attempt++) {
+      const change = new LegacyChange(name, family);
+      plan(change);
+      const lines = change.commands();
+      if (lines.length === 0) return false;
+      try {
+        runTool(family, "restore", ["--wait", "--noflush"], [`*${name}`, ...lines, "COMMIT", ""].join("\n"));
+        return true;
+      } catch (error) {
+        if (attempt === ATTEMPTS || !change.isOutdated()) throw error;
+      }
+    }
+  } finally {
+    closeFile(lock);
+  }
+}
+
+interface FoundInText extends FoundRule {
+  /** Everything behind `-A CHAIN `. */
+  text: string;
+}
+
+class LegacyChange implements TableChange {
+  private saved: string[] | undefined;
+  private readonly changes: string[] = [];
+  private readonly deleted = new Set<FoundRule>();
+  private readonly leaving: string[] = [];
+
+  constructor(private readonly name: TableName, readonly family: Family) {}
+
+  hasChain(name: string): boolean {
+    return this.lines().some((line) => line.startsWith(`:${name} `));
+  }
+
+  rules(chain: string): FoundInText[] {
+    return this.allRules().filter((rule) => rule.chain === chain);
+  }
+
+  freeRules(chain: string): FoundInText[] {
+    return this.rules(chain);
+  }
+
+  allRules(): FoundInText[] {
+    return this.lines().filter((line) => line.startsWith("-A ")).map((line) => found(line));
+  }
+
+  jumps(from: string, to: string): FoundInText[] {
+    return this.rules(from).filter(({ leadsTo }) => leadsTo === to);
+  }
+
+  createChain(name: string): void {
+    this.changes.push(`-N ${name}`);
+  }
+
+  append(chain: string, rule: Rule): void {
+    this.changes.push(`-A ${chain} ${ruleText(rule)}`);
+  }
+
+  insert(chain: string, rule: Rule): void {
+    this.changes.push(`-I ${chain} ${ruleText(rule)}`);
+  }
+
+  delete(rule: FoundRule): void {
+    this.deleted.add(rule);
+    this.changes.push(`-D ${rule.chain} ${(rule as FoundInText).text}`);
+  }
+
+  flush(chain: string): void {
+    for (const rule of this.rules(chain)) this.deleted.add(rule);
+    this.changes.push(`-F ${chain}`);
+  }
+
+  deleteChain(name: string): void {
+    this.leaving.push(name);
+  }
+
+  commands(): string[] {
+    return [
+      ...this.changes,
+      ...this.leaving.map((name) => `-F ${name}`),
+      ...this.leaving.filter((name) => !this.isStillUsed(name)).map((name) => `-X ${name}`),
+    ];
+  }
+
+  isOutdated(): boolean {
+    const before = this.lines();
+    this.saved = undefined;
+    return before.join("\n") !== this.lines().join("\n");
+  }
+
+  private lines(): string[] {
+    if (this.saved !== undefined) return this.saved;
+    if (!hasLegacyTable(this.family, this.name)) return this.saved = [];
+    // Without the counts of packets, which change all the time.
+    return this.saved = runTool(this.family, "save", ["-t", this.name], "").split("\n")
+      .filter((line) => /^[:-]/.test(line)).map((line) => line.replace(/ \[\d+:\d+\]$/, ""));
+  }
+
+  private isStillUsed(name: string): boolean {
+    const left = new Map<string, number>();
+    for (const { text } of this.deleted as Set<FoundInText>) left.set(text, (left.get(text) ?? 0) + 1);
+    return this.allRules().some(({ leadsTo, chain, text }) => {
+      if (leadsTo !== name || this.leaving.includes(chain)) return false;
+      const count = left.get(text) ?? 0;
+      left.set(text, count - 1);
+      return count <= 0;
+    });
+  }
+}
+
+function found(line: string): FoundInText {
+  const [, chain, text] = /^-A (\S+) (.*)$/.exec(line)!;
+  const words = wordsOf(text!);
+  return {
+    chain: chain!,
+    text: text!,
+    leadsTo: wordAfter(words, "-j", "-g"),
+    comment: wordAfter(words, "--comment"),
+    owner: undefined,
+    get source() {
+      const prefix = parsePrefix(wordAfter(words, "-s") ?? "");
+      return prefix && prefix.bytes.subarray(0, Math.ceil(prefix.bits / 8));
+    },
+    is: (rule) => ruleText(rule) === text,
+  };
+}
+
+/** Undefined when they are there. */
+export function whyNoTools(family: Family): string | undefined {
+  try {
+    for (const what of ["save", "restore"] as const) findTool(family, what);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** Prefers the program that is legacy by name: `iptables-restore` may have become the other one since. */
+function findTool(family: Family, what: "save" | "restore"): string {
+  const tool = family === 4 ? "iptables" : "ip6tables";
+  const path = findInPath(`${tool}-legacy-${what}`) ?? findInPath(`${tool}-${what}`);
+  if (path === undefined) throw new Error(`${tool}-${what} is not in PATH, and the tables are iptables-legacy's`);
+  return path;
+}
+
+function runTool(family: Family, what: "save" | "restore", parameters: string[], input: string): string {
+  const path = findTool(family, what);
+  const environment: Uint8Array[] = [];
+  const block = environmentBlock();
+  for (let start = 0, end; (end = block.indexOf(0, start)) >= 0; start = end + 1) {
+    environment.push(block.subarray(start, end));
+  }
+  const { ending, stdout, stderr } = runProgram({ path, argv: [path, ...parameters], environment }, utf8(input));
+  if (!("exitStatus" in ending) || ending.exitStatus !== 0) {
+    const how = "signal" in ending ? `signal ${ending.signal}` : `exit status ${ending.exitStatus}`;
+    throw new Error(`${path}: ${how}: ${fromUtf8(stderr).trim()}`);
+  }
+  return fromUtf8(stdout);
+}

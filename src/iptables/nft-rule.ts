@@ -1,0 +1,79 @@
+/**
+ * Rules as bytes for nf_tables, in the encoding of iptables-nft 1.8.9 (test/golden/nftables/iptables-*.txt is what that
+ * program writes): first what the packet's headers say, then matches, a counter, and the target.
+ */
+import { from, notFrom, notTo, to } from "../ffi/netlink/nftables/address-match.ts";
+import { masked } from "../ffi/netlink/nftables/expr/bitwise.ts";
+import { differs, equals } from "../ffi/netlink/nftables/expr/cmp.ts";
+import { counter } from "../ffi/netlink/nftables/expr/counter.ts";
+import type { Expression } from "../ffi/netlink/nftables/expr/expression.ts";
+import { accept, backToCaller, drop, jump } from "../ffi/netlink/nftables/expr/immediate.ts";
+import {
+  commentMatch,
+  connectionState,
+  destinationPorts,
+  localDestination,
+  sctpDestinationPort,
+} from "../ffi/netlink/nftables/expr/match.ts";
+import { inputLink, outputLink, packetMark, transportProtocol } from "../ffi/netlink/nftables/expr/meta.ts";
+import { destinationPort } from "../ffi/netlink/nftables/expr/payload.ts";
+import { dnatTarget, markTarget, masqueradeTarget } from "../ffi/netlink/nftables/expr/target.ts";
+import { utf8 } from "../ffi/libc.ts";
+import { type Family, type LinkMatch, protocolNumbers, type Rule, stateBits, type Target } from "./rule.ts";
+
+export function ruleExpressions(rule: Rule, family: Family): Expression[] {
+  const { source, destination, inLink, outLink, protocol, comment, states } = rule;
+  const all: Expression[] = [];
+  if (inLink !== undefined) addLink(all, inputLink, inLink);
+  if (outLink !== undefined) addLink(all, outputLink, outLink);
+  if (protocol !== undefined) {
+    all.push(transportProtocol, equals(new Uint8Array([protocolNumbers[protocol]])));
+  }
+  if (source !== undefined) all.push(...source.not ? notFrom(source.prefix) : from(source.prefix));
+  if (destination !== undefined) all.push(...destination.not ? notTo(destination.prefix) : to(destination.prefix));
+  if (comment !== undefined) all.push(commentMatch(comment));
+  if (states !== undefined) {
+    let bits = 0;
+    for (const state of states) bits |= stateBits[state];
+    all.push(connectionState(bits));
+  }
+  if (rule.toLocal) all.push(localDestination);
+  if (rule.destinationPorts !== undefined) all.push(destinationPorts(rule.destinationPorts));
+  if (rule.destinationPort !== undefined) {
+    if (protocol === "sctp") all.push(sctpDestinationPort(rule.destinationPort));
+    else all.push(destinationPort, equals(bigEndian(rule.destinationPort)));
+  }
+  if (rule.mark !== undefined) {
+    const { value, mask, not } = rule.mark;
+    all.push(packetMark);
+    if (mask >>> 0 !== 0xffffffff) all.push(masked(hostOrder(mask)));
+    all.push(not ? differs(hostOrder(value)) : equals(hostOrder(value)));
+  }
+  all.push(counter, targetExpression(rule.target, family));
+  return all;
+}
+
+/** The whole name is compared with its NUL, the beginning of one without. */
+function addLink(all: Expression[], load: Expression, { name, not }: LinkMatch): void {
+  all.push(load);
+  const value = name.endsWith("+") ? utf8(name.slice(0, -1)) : utf8(`${name}\0`);
+  if (value.length > 0) all.push(not ? differs(value) : equals(value));
+}
+
+function targetExpression(target: Target, family: Family): Expression {
+  if (target === "ACCEPT") return accept;
+  if (target === "DROP") return drop;
+  if (target === "RETURN") return backToCaller;
+  if (target === "MASQUERADE") return masqueradeTarget(family === 4 ? 4 : 16);
+  if ("jump" in target) return jump(target.jump);
+  if ("setMark" in target) return markTarget(target.setMark.value, target.setMark.mask);
+  return dnatTarget(target.dnat.address, target.dnat.port);
+}
+
+function bigEndian(port: number): Uint8Array {
+  return new Uint8Array([port >> 8, port & 0xff]);
+}
+
+function hostOrder(value: number): Uint8Array {
+  return new Uint8Array(new Uint32Array([value]).buffer);
+}

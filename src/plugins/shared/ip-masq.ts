@@ -1,0 +1,31 @@
+/** `ipMasq` of bridge and ptp: what the container sends to others than its neighbours leaves with the host's address. */
+import type { Attachment, PluginConfig } from "../../contract/plugin.ts";
+import type { Host } from "../../contract/host.ts";
+import type { NatBackend } from "../../resources/packets/nat-backend.ts";
+
+export interface IpMasqConf extends PluginConfig {
+  ipMasq: boolean;
+  ipMasqBackend?: NatBackend | "";
+}
+
+export function applyIpMasq(at: Attachment<IpMasqConf>, ips: readonly { address: string }[]): void {
+  const { masquerade } = require("../../resources/packets/masquerade/masquerade.ts");
+  const { chooseNatBackend } = require("../../resources/packets/nat-backend.ts");
+  at.apply(masquerade({
+    backend: chooseNatBackend(at.conf.ipMasqBackend).backend,
+    network: at.network,
+    containerId: at.containerId,
+    ifName: at.ifName,
+    addresses: ips.map(({ address }) => address),
+    restated: at.restating || undefined,
+  }));
+}
+
+/** GC, whatever the configuration says today. */
+export function sweepIpMasq(
+  network: string,
+  isValid: (owner: { containerId: string; ifName?: string }) => boolean,
+  host: Host,
+): void {
+  require("../../resources/packets/masquerade/masquerade.ts").masqueradeKind.sweep!(network, isValid, host);
+}

@@ -1,0 +1,79 @@
+/**
+ * The host's end of a link that leads to one container alone (ptp): it has the gateways' addresses, each for itself, and
+ * a route to each of the container's. All of it goes with the link.
+ */
+import { CniError, INTERNAL } from "../../cni/error.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { EEXIST } from "../../ffi/errno.ts";
+import { addAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
+import { linkIndex } from "../../ffi/netlink/route/link.ts";
+import { addRoute, isSameRoute, type KernelRoute, listRoutes } from "../../ffi/netlink/route/route.ts";
+import { isNetlinkError } from "../../ffi/netlink/socket.ts";
+import { AF_UNSPEC, RT_SCOPE_HOST } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { compareAddresses, formatAddress, parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
+import type { Host } from "../../contract/host.ts";
+
+export interface GatewaySideSpec {
+  ifName: string;
+  /** Of the container, in CIDR notation. */
+  addresses: { address: string; gateway: string }[];
+}
+
+export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
+  kind: "gateway-side",
+  unmade: undefined,
+  apply(spec, host) {
+    const { route } = host;
+    const index = indexOf(spec, host);
+    for (const { address, gateway } of spec.addresses) {
+      try {
+        addAddress(route, index, alone(parseAddress(gateway)!), { skipDad: true });
+        addRoute(route, routeTo(address, index));
+      } catch (error) {
+        if (isNetlinkError(error, EEXIST)) continue;
+        const text = `failed to give ${spec.ifName} the gateway ${gateway} of ${address}: ${
+          (error as Error).message
+        }`;
+        throw new CniError(INTERNAL, text, "", { cause: error });
+      }
+    }
+  },
+  undo: () => {},
+  remove: () => {},
+  verify(spec, host) {
+    const index = linkIndex(host.route, spec.ifName);
+    if (index === undefined) return [`link ${spec.ifName} is missing`];
+    const addresses = listAddresses(host.route, index), routes = listRoutes(host.route, AF_UNSPEC);
+    const differences: string[] = [];
+    for (const { address, gateway } of spec.addresses) {
+      const bytes = parseAddress(gateway)!;
+      if (!addresses.some((present) => compareAddresses(present.bytes, bytes) === 0)) {
+        differences.push(`gateway address ${gateway} is missing on ${spec.ifName}`);
+      }
+      const wanted = routeTo(address, index);
+      if (!routes.some((present) => isSameRoute(wanted, present))) {
+        differences.push(`route to ${formatAddress(wanted.dst.bytes)} by ${spec.ifName} is missing`);
+      }
+    }
+    return differences;
+  },
+  repair: (spec, host) => gatewaySideKind.apply(spec, host),
+  describe: ({ ifName, addresses }) =>
+    `${addresses.map(({ address, gateway }) => `gateway ${gateway} of ${address}`).join(", ")} on ${ifName}`,
+};
+
+export const gatewaySide = resource(gatewaySideKind);
+
+function indexOf({ ifName }: GatewaySideSpec, host: Host): number {
+  const index = linkIndex(host.route, ifName);
+  if (index === undefined) throw new CniError(INTERNAL, `link ${ifName} is missing`);
+  return index;
+}
+
+function alone(bytes: Uint8Array): Prefix {
+  return { bytes, bits: bytes.length * 8 };
+}
+
+function routeTo(address: string, oif: number): KernelRoute {
+  return { dst: alone(parsePrefix(address)!.bytes), oif, scope: RT_SCOPE_HOST };
+}

@@ -1,0 +1,61 @@
+/**
+ * Routes out of one link of the container in one routing table, kept word for word (route-image.ts). They go with the
+ * link; taking them out before is for a link that stays.
+ */
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { undoAfter } from "../../contract/undo.ts";
+import { AF_UNSPEC } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { describeRoute, eachHop, isSameRoute, listRoutes } from "../../ffi/netlink/route/route.ts";
+import { addRouteImage, delRouteImage, readImage } from "../../ffi/netlink/route/route-image.ts";
+import type { Host } from "../../contract/host.ts";
+
+export interface LinkRoutesSpec {
+  ifName: string;
+  table: number;
+  /** In hexadecimal. Those without a gateway come first: the others reach theirs by them. */
+  routes: string[];
+}
+
+export const linkRoutesKind: ResourceKind<LinkRoutesSpec> = {
+  kind: "link-routes",
+  unmade: undefined,
+  apply(spec, host) {
+    const added: string[] = [];
+    try {
+      for (const image of spec.routes) {
+        added.push(image); // also when only the kernel's answer is lost
+        if (addRouteImage(host.container!.route, Uint8Array.fromHex(image), spec.table) === "present") added.pop();
+      }
+    } catch (error) {
+      undoAfter(error, () => linkRoutesKind.remove({ ...spec, routes: added }, host));
+      throw error;
+    }
+  },
+  verify(spec, host) {
+    const differences: string[] = [];
+    for (const image of missingRoutes(spec, host)) {
+      differences.push(`route ${textOf(image)} by ${spec.ifName} is missing in table ${spec.table}`);
+    }
+    return differences;
+  },
+  remove({ table, routes }, host) {
+    if (host.container === undefined) return;
+    for (const image of routes.toReversed()) delRouteImage(host.container.route, Uint8Array.fromHex(image), table);
+  },
+  repair: (spec, host) => linkRoutesKind.apply({ ...spec, routes: missingRoutes(spec, host) }, host),
+  describe: ({ ifName, table, routes }) => `table ${table} for ${ifName}: ${routes.map(textOf).join(", ")}`,
+};
+
+export const linkRoutes = resource(linkRoutesKind);
+
+function missingRoutes({ table, routes }: LinkRoutesSpec, host: Host): string[] {
+  const present = listRoutes(host.container!.route, AF_UNSPEC, table);
+  return routes.filter((image) => {
+    const hops = eachHop(readImage(Uint8Array.fromHex(image), table));
+    return !hops.every((wanted) => present.some((route) => isSameRoute(wanted, route)));
+  });
+}
+
+export function textOf(image: string): string {
+  return describeRoute(readImage(Uint8Array.fromHex(image), 0));
+}

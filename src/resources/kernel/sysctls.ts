@@ -1,0 +1,130 @@
+/**
+ * Kernel parameters of the container's network namespace. What they were before is written down with what they are to
+ * be, so that DEL can put them back: only where they still are as ADD left them, for the namespace may live on, and
+ * whoever changed one since meant it.
+ */
+import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { undoAfter } from "../../contract/undo.ts";
+import type { Host } from "../../contract/host.ts";
+import { EACCES, EBUSY, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, ERANGE, isErrno } from "../../ffi/errno.ts";
+import { identify } from "../../ffi/files.ts";
+import { readSysctl, writeSysctl } from "../../ffi/sysctl.ts";
+import { warn } from "../../ffi/warn.ts";
+
+/** By key below /proc/sys, with slashes: `net/core/somaxconn`. */
+export type SysctlValues = Record<string, string>;
+
+export interface SysctlsSpec {
+  values: SysctlValues;
+  /** What they were; those that can only be written are left out. Nothing when ADD was another program's. */
+  before?: SysctlValues;
+}
+
+export const sysctlsKind: ResourceKind<SysctlsSpec> = {
+  kind: "sysctls",
+  unmade: undefined,
+  apply(spec, host) {
+    host.container!.inside(() => {
+      const written: SysctlValues = {};
+      for (const key in spec.values) {
+        const value = spec.values[key]!;
+        written[key] = value;
+        try {
+          writeSysctl(key, value);
+        } catch (error) {
+          undoAfter(error, () => putBack({ ...spec, values: written }));
+          throw refused(key, value, error);
+        }
+      }
+    });
+  },
+  verify: ({ values }, host) =>
+    host.container!.inside(() => {
+      const differences: string[] = [];
+      for (const key in values) {
+        const wanted = values[key]!, is = valueOf(key);
+        if (is !== WRITE_ONLY && !isSameValue(wanted, is)) {
+          const file = `/proc/sys/${key}`;
+          differences.push(
+            `Error: Tuning configured value of ${file} is ${wanted}, current value is ${is ?? "missing"}`,
+          );
+        }
+      }
+      return differences;
+    }),
+  remove(spec, host) {
+    if (spec.before !== undefined) host.container?.inside(() => putBack(spec));
+  },
+  repair({ values }, host) {
+    host.container!.inside(() => {
+      for (const key in values) if (!isSameValue(values[key]!, valueOf(key))) writeSysctl(key, values[key]!);
+    });
+  },
+  describe: ({ values }) => Object.entries(values).map(([key, value]) => `sysctl ${key} = ${value}`).join(", "),
+};
+
+export const sysctls = resource(sysctlsKind);
+
+/** What the keys of `values` are now, in the container. */
+export function currentSysctls(values: SysctlValues, host: Host): SysctlValues {
+  return host.container!.inside(() => {
+    const current: SysctlValues = {};
+    for (const key in values) {
+      const value = valueOf(key);
+      if (value !== undefined && value !== WRITE_ONLY) current[key] = value;
+    }
+    return current;
+  });
+}
+
+/** Not a value any sysctl has: it cannot be read, like net/ipv4/route/flush. */
+const WRITE_ONLY = "\0";
+
+/** Undefined when there is no such key. */
+function valueOf(key: string): string | undefined {
+  try {
+    return readSysctl(key);
+  } catch (error) {
+    if (isErrno(error, EISDIR)) return undefined;
+    if (isErrno(error, EACCES) && (identify(`/proc/sys/${key}`).mode & 0o444) === 0) return WRITE_ONLY;
+    throw error;
+  }
+}
+
+/** The last first, because one may have changed others, as conf/all does. */
+function putBack({ values, before = {} }: SysctlsSpec): void {
+  for (const key of Object.keys(values).reverse()) {
+    const old = before[key];
+    if (old === undefined || isSameValue(old, values[key]) || !isSameValue(values[key]!, valueOf(key))) continue;
+    try {
+      writeSysctl(key, old);
+    } catch (error) {
+      // Gone with its link, or not taken back in the form in which the kernel told it: trying again would not help.
+      if (!isErrno(error, ENOENT, EINVAL, ERANGE, EBUSY, EOPNOTSUPP)) throw error;
+      warn(`sysctl ${key} stays ${values[key]}: ${(error as Error).message}`);
+    }
+  }
+}
+
+/** Several values are written with spaces and read with tabs; numbers may be written in other bases. */
+function isSameValue(wanted: string, is: string | undefined): boolean {
+  if (is === undefined || wanted === is) return wanted === is;
+  const one = wanted.trim().split(/\s+/), other = is.trim().split(/\s+/);
+  if (one.length !== other.length) return false;
+  for (let index = 0; index < one.length; index++) {
+    if (one[index] !== other[index] && Number(one[index]) !== Number(other[index])) return false;
+  }
+  return true;
+}
+
+function refused(key: string, value: string, error: unknown): unknown {
+  if (!isErrno(error, ENOENT, EISDIR, EINVAL, ERANGE)) return error;
+  const reason = isErrno(error, ENOENT, EISDIR) ? "this kernel has no such key" : "the kernel refuses the value";
+  return new CniError(
+    INVALID_CONFIG,
+    `failed to set sysctl "${key}" to "${value}": ${(error as Error).message}`,
+    reason,
+    { cause: error },
+  );
+}

@@ -1,0 +1,67 @@
+/** How a bridge treats one of its ports: hairpin, isolation, VLANs. It goes with the port's link. */
+import type { Host } from "../../contract/host.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { addPortVlans, delPortVlans, listPortVlans, type VlanRange } from "../../ffi/netlink/route/bridge-vlan.ts";
+import { getLink, type Link, linkIndex, setBridgePort } from "../../ffi/netlink/route/link.ts";
+
+export interface BridgePortSpec {
+  ifName: string;
+  hairpin: boolean;
+  isolated: boolean;
+  /** Left out: the port keeps the VLANs the kernel gave it. */
+  vlans?: VlanRange[];
+  /** Whether the VLANs the kernel gave it stay beside those. */
+  keepDefaultVlan?: boolean;
+}
+
+export const bridgePortKind: ResourceKind<BridgePortSpec> = {
+  kind: "bridge-port",
+  unmade: undefined,
+  apply({ ifName, hairpin, isolated, vlans, keepDefaultVlan }, host) {
+    // A new port has both off.
+    if (!hairpin && !isolated && vlans === undefined) return;
+    const port = { index: linkIndex(host.route, ifName)!, name: ifName };
+    if (hairpin || isolated) setBridgePort(host.route, port, { hairpin, isolated });
+    if (vlans === undefined) return;
+    if (!keepDefaultVlan) delPortVlans(host.route, port, listPortVlans(host.route, port));
+    addVlans(vlans, port, host);
+  },
+  repair({ ifName, hairpin, isolated, vlans }, host) {
+    const port = getLink(host.route, ifName);
+    if (port?.master === undefined) throw new Error(`${ifName} is no port of a bridge`);
+    setBridgePort(host.route, port, { hairpin, isolated });
+    // All of them: what is there already may lack the mark for untagged frames.
+    if (vlans !== undefined) addVlans(vlans, port, host);
+  },
+  remove: () => {},
+  verify({ ifName, hairpin, isolated, vlans }, host) {
+    const link = ifName === "" ? undefined : getLink(host.route, ifName);
+    if (link === undefined) return [];
+    const differences: string[] = [];
+    const compare = (what: string, wanted: boolean, is: boolean | undefined) => {
+      if (wanted !== (is ?? false)) differences.push(`${what} of bridge port ${ifName} is ${is ? "on" : "off"}`);
+    };
+    compare("hairpin mode", hairpin, link.port?.hairpin);
+    compare("isolation", isolated, link.port?.isolated);
+    if (vlans !== undefined) {
+      const present = listPortVlans(host.route, link);
+      for (const { first, last, pvid } of vlans) {
+        for (let vid = first; vid <= last; vid++) {
+          const found = present.find((vlan) => vlan.first === vid);
+          if (found === undefined) differences.push(`bridge port ${ifName} lacks VLAN ${vid}`);
+          else if (pvid && !found.pvid) differences.push(`VLAN ${vid} of bridge port ${ifName} is not its PVID`);
+        }
+      }
+    }
+    return differences;
+  },
+  describe: ({ ifName }) => `settings of bridge port ${ifName}`,
+};
+
+export const bridgePort = resource(bridgePortKind);
+
+/** The VLAN for untagged frames goes last: a range that holds it would take the mark away again. */
+function addVlans(vlans: VlanRange[], port: Pick<Link, "index" | "name">, host: Host): void {
+  addPortVlans(host.route, port, vlans.filter(({ pvid }) => !pvid));
+  addPortVlans(host.route, port, vlans.filter(({ pvid }) => pvid));
+}

@@ -1,0 +1,152 @@
+/**
+ * The bridge of a network, shared by its containers: ensured by ADD, left by DEL.
+ *
+ * It keeps the MAC address that it is made with. Otherwise it would take the lowest among its ports, change it as
+ * containers come and go, and cut off everybody who remembers the old one. It is told to keep it once it is up: a bridge
+ * made with an address has no carrier before a port forwards, and without carrier the kernel gives it no link-local
+ * address.
+ */
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { undoAfter } from "../../contract/undo.ts";
+import { EEXIST } from "../../ffi/errno.ts";
+import { isNetlinkError } from "../../ffi/netlink/socket.ts";
+import {
+  addLink,
+  bridgeKind as bridgeLink,
+  delLink,
+  getLink,
+  type Link,
+  linkIndex,
+  linkMac,
+  listLinks,
+  setLink,
+} from "../../ffi/netlink/route/link.ts";
+import { tryWriteSysctl } from "../../ffi/sysctl.ts";
+import { warn } from "../../ffi/warn.ts";
+import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
+import { checkIfName } from "../../cni/invocation.ts";
+import { parseMac } from "../../net/mac.ts";
+import type { Host } from "../../contract/host.ts";
+import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+
+/** The kernel's. */
+const DEFAULT_PRIORITY = 0x8000;
+
+export interface BridgeSpec {
+  name: string;
+  mtu?: number;
+  vlanFiltering: boolean;
+  promiscuous: boolean;
+}
+
+export interface MadeBridge {
+  index: number;
+  mac: string;
+  created: boolean;
+}
+
+/** False when another ADD was faster. */
+function make(spec: BridgeSpec, host: Host): boolean {
+  try {
+    addLink(host.route, {
+      ifName: spec.name,
+      kind: bridgeLink(spec.vlanFiltering ? { vlanFiltering: 1 } : {}),
+      mtu: spec.mtu,
+    });
+    return true;
+  } catch (error) {
+    if (isNetlinkError(error, EEXIST)) return false;
+    undoUnlessRefused(error, () => removeUnused(spec, host));
+    const reason = `could not add "${spec.name}": ${(error as Error).message}`;
+    throw new CniError(INTERNAL, `failed to create bridge "${spec.name}": ${reason}`, "", { cause: error });
+  }
+}
+
+function prepare(link: Link | undefined, created: boolean, spec: BridgeSpec, host: Host): Link {
+  if (link === undefined) throw new CniError(INTERNAL, `bridge "${spec.name}" vanished while it was being made`);
+  if (link.kind !== "bridge") {
+    throw new CniError(
+      INTERNAL,
+      `failed to create bridge "${spec.name}": "${spec.name}" already exists but is not a bridge`,
+      `it is a ${link.kind ?? "physical"} link; name another bridge in the configuration, or remove it`,
+    );
+  }
+  if (spec.vlanFiltering && !link.vlanFiltering) {
+    warn(
+      `bridge ${spec.name} was there before and does not filter VLANs: "vlan" and "vlanTrunk" have no effect on it ` +
+        `before "ip link set ${spec.name} type bridge vlan_filtering 1"`,
+    );
+  }
+  // A container must not reconfigure the host by router advertisements (CVE-2020-10749).
+  tryWriteSysctl(`net/ipv6/conf/${spec.name}/accept_ra`, "0");
+  const promiscuous = spec.promiscuous && link.promiscuity === 0 ? true : undefined;
+  if (!link.up || promiscuous) setLink(host.route, link, { up: true, promiscuous });
+  if (created) setLink(host.route, link, ownAddress(link));
+  return link;
+}
+
+/**
+ * With the address, the bridge is told the priority that it has: it looks for ports that forward, finds none, and has no
+ * carrier until one does, as if it had joined. Without that its state would be UNKNOWN for good.
+ */
+function ownAddress({ mac }: Link) {
+  return { address: parseMac(mac), kind: bridgeLink({ priority: DEFAULT_PRIORITY }) };
+}
+
+/** Unless another link is its port, or somebody else's ADD may be about to use it. */
+function removeUnused({ name }: BridgeSpec, host: Host): void {
+  if (!host.isAloneWithShared()) return;
+  const link = getLink(host.route, name);
+  if (link === undefined) return;
+  const ports = listLinks(host.route, { master: link.index });
+  if (ports.every(({ master }) => master !== link.index)) delLink(host.route, name);
+}
+
+export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
+  kind: "bridge",
+  unmade: { index: 0, mac: "", created: false },
+  requireRoom({ name }, host) {
+    try {
+      checkIfName(name);
+    } catch (error) {
+      // One that is there may have it as an alternative name.
+      if (linkIndex(host.route, name) !== undefined) return;
+      const text = `failed to create bridge "${name}": could not add "${name}": ${errorText(error)}`;
+      throw new CniError(INVALID_CONFIG, text, "", { cause: error });
+    }
+  },
+  apply(spec, host) {
+    host.useShared();
+    const existing = getLink(host.route, spec.name);
+    const created = existing === undefined && make(spec, host);
+    try {
+      const { index, mac } = prepare(existing ?? getLink(host.route, spec.name), created, spec, host);
+      return { index, mac, created };
+    } catch (error) {
+      if (created) undoAfter(error, () => removeUnused(spec, host));
+      throw error;
+    }
+  },
+  undo(spec, { created }, host) {
+    if (created) removeUnused(spec, host);
+  },
+  repair: (spec, host) => void bridgeKind.apply(spec, host),
+  remove: () => {},
+  verify({ name, promiscuous, vlanFiltering }, host) {
+    const link = getLink(host.route, name);
+    if (link === undefined) return [`bridge ${name} is missing`];
+    if (link.kind !== "bridge") return [`link ${name} is a ${link.kind}, not a bridge`];
+    const differences: string[] = [];
+    if (!link.up) differences.push(`bridge ${name} is down`);
+    if (promiscuous && link.promiscuity === 0) differences.push(`bridge ${name} is not promiscuous`);
+    if (vlanFiltering && !link.vlanFiltering) differences.push(`bridge ${name} does not filter VLANs`);
+    return differences;
+  },
+  describe: ({ name }) => `bridge ${name}`,
+};
+
+export const bridge = resource(bridgeKind);
+
+export function bridgeMac(name: string, host: Host): string | undefined {
+  return linkMac(host.route, name);
+}

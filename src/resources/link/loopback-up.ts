@@ -1,0 +1,40 @@
+/** The loopback link of the container: up while attached. It can neither be made nor removed. */
+import { CniError, INTERNAL } from "../../cni/error.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { listAddresses } from "../../ffi/netlink/route/address.ts";
+import { getLink, setLink } from "../../ffi/netlink/route/link.ts";
+import { formatPrefix } from "../../net/address.ts";
+
+const lo = { index: 1, name: "lo" };
+
+interface MadeLoopback {
+  /** In CIDR notation; the kernel gives them when the link comes up. */
+  addresses: string[];
+}
+
+export const loopbackUpKind: ResourceKind<Record<string, never>, MadeLoopback> = {
+  kind: "loopback-up",
+  unmade: { addresses: [] },
+  apply(_spec, host) {
+    const { route } = host.container!;
+    const wasUp = getLink(route, lo.index)?.up;
+    setLink(route, lo, { up: true });
+    const addresses = listAddresses(route, lo.index);
+    const foreign = addresses.find(({ bytes }) => bytes.length === 4 ? bytes[0] !== 127 : !isV6Loopback(bytes));
+    if (foreign === undefined) return { addresses: addresses.map(formatPrefix) };
+    if (!wasUp) setLink(route, lo, { up: false });
+    throw new CniError(INTERNAL, `loopback interface found with non-loopback address "${formatPrefix(foreign)}"`);
+  },
+  repair: (spec, host) => void loopbackUpKind.apply(spec, host),
+  remove(_spec, host) {
+    if (host.container !== undefined) setLink(host.container.route, lo, { up: false });
+  },
+  verify: (_spec, host) => getLink(host.container!.route, lo.index)?.up ? [] : ["loopback interface is down"],
+  describe: () => "loopback link up",
+};
+
+export const loopbackUp = resource(loopbackUpKind);
+
+function isV6Loopback(bytes: Uint8Array): boolean {
+  return bytes.every((byte, index) => byte === (index === 15 ? 1 : 0));
+}

@@ -1,0 +1,41 @@
+/**
+ * A tap that belongs to an SELinux context: the kernel gives it that of the process that makes it. A process changes its
+ * own only by running another program, so ip(8) makes it, as for the reference plugin.
+ */
+import { CniError, INTERNAL } from "../../cni/error.ts";
+import { closeFile, O_WRONLY, openFile, writeAll } from "../../ffi/files.ts";
+import { fromUtf8, utf8 } from "../../ffi/libc.ts";
+import { runProgram } from "../../ffi/spawn.ts";
+import { findInPath } from "../../iptables/which-iptables.ts";
+import type { TapSettings } from "../../ffi/tun.ts";
+
+/** Of the programs that the thread runs next; the empty text stands for what the policy says. */
+const EXEC_CONTEXT = "/proc/thread-self/attr/exec";
+
+export function tapMakerIn(context: string): (name: string, settings: TapSettings) => true {
+  const path = findInPath("ip");
+  if (path === undefined) throw new CniError(INTERNAL, "selinuxContext needs ip(8), and PATH has no such program");
+  return (name, { multiQueue, owner, group }) => {
+    const argv = ["ip", "tuntap", "add", "mode", "tap", "name", name];
+    if (multiQueue) argv.push("multi_queue");
+    if (owner !== undefined) argv.push("user", String(owner));
+    if (group !== undefined) argv.push("group", String(group));
+    setExecContext(context);
+    try {
+      const { ending, stderr } = runProgram({ path, argv, environment: [] }, new Uint8Array());
+      if ("exitStatus" in ending && ending.exitStatus === 0) return true;
+      throw new CniError(INTERNAL, `failed to run command ${fromUtf8(stderr).trim()}: ${JSON.stringify(ending)}`);
+    } finally {
+      setExecContext("");
+    }
+  };
+}
+
+function setExecContext(context: string): void {
+  const fd = openFile(EXEC_CONTEXT, O_WRONLY);
+  try {
+    writeAll(fd, utf8(context + "\0"), EXEC_CONTEXT);
+  } finally {
+    closeFile(fd);
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * A tap in the container: a link whose other end is a program's, made under its final name and staying when no program
+ * has it open.
+ */
+import { CniError, INTERNAL } from "../../cni/error.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { undoAfter } from "../../contract/undo.ts";
+import { getLink, type LinkChange, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
+import { tunSettings } from "../../ffi/netlink/route/kinds/tun.ts";
+import { addTap, type TapSettings } from "../../ffi/tun.ts";
+import { parseMac } from "../../net/mac.ts";
+import type { Host } from "../../contract/host.ts";
+import { nameTaken } from "./name-taken.ts";
+
+export interface TapSpec extends TapSettings {
+  ifName: string;
+  /** "" when it is not known. */
+  mac: string;
+  mtu?: number;
+  /** In the container. */
+  bridge?: string;
+  /** The SELinux context whose tap it is to be. */
+  selinuxContext?: string;
+}
+
+export const tapKind: ResourceKind<TapSpec> = {
+  kind: "tap",
+  isContainerLink: true,
+  unmade: undefined,
+  requireRoom(spec, host) {
+    if (linkIndex(host.container!.route, spec.ifName) !== undefined) throw taken(spec);
+  },
+  apply(spec, host) {
+    const { ifName, mac, mtu, bridge, selinuxContext } = spec;
+    const { route, inside } = host.container!;
+    const master = masterOf(spec, host);
+    if (bridge !== undefined && master === undefined) {
+      throw new CniError(INTERNAL, `failed to get bridge ${bridge}: Link not found`, "it must be in the container");
+    }
+    const make = selinuxContext === undefined
+      ? addTap
+      : require("./tap-by-context.ts").tapMakerIn(selinuxContext) as typeof addTap;
+    if (!inside(() => make(ifName, spec))) throw taken(spec);
+    try {
+      const change: LinkChange = { address: parseMac(mac), mtu, master };
+      setLink(route, { index: linkIndex(route, ifName)!, name: ifName }, change);
+    } catch (error) {
+      undoAfter(error, () => tapKind.remove(spec, host));
+      const text = `failed to set up tap ${ifName}: ${(error as Error).message}`;
+      throw new CniError(INTERNAL, text, "", { cause: error });
+    }
+  },
+  remove({ ifName }, host) {
+    if (host.container === undefined) return;
+    const { route, inside } = host.container;
+    // CNI_IFNAME is this attachment's, whoever made it; a link of another kind is not what this was about.
+    if (getLink(route, ifName)?.kind !== "tun") return;
+    require("../../ffi/netlink/route/remove-link.ts").removeLink(route, ifName, inside);
+  },
+  verify(spec, host) {
+    const { ifName, mtu, bridge } = spec;
+    const link = getLink(host.container!.route, ifName);
+    if (link === undefined) return [`Cannot find container link ${ifName}`];
+    if (link.kind !== "tun") return [`container interface ${ifName} is a ${link.kind ?? "physical link"}, not a tap`];
+    const differences: string[] = [];
+    const is: TapSettings = link.kindData === undefined ? spec : tunSettings(link.kindData);
+    for (const key of ["multiQueue", "owner", "group"] as const) {
+      if (is[key] !== spec[key]) differences.push(`tap ${ifName}: ${key} is ${is[key]} instead of ${spec[key]}`);
+    }
+    if (mtu !== undefined && link.mtu !== mtu) {
+      differences.push(`tap ${ifName}: mtu is ${link.mtu} instead of ${mtu}`);
+    }
+    if (link.master !== masterOf(spec, host)) differences.push(`tap ${ifName} is not on ${bridge ?? "no bridge"}`);
+    return differences;
+  },
+  repair(spec, host) {
+    const link = getLink(host.container!.route, spec.ifName);
+    if (link?.kind !== "tun") throw new Error(`there is no tap ${spec.ifName} any more`);
+    setLink(host.container!.route, link, {
+      address: parseMac(spec.mac),
+      mtu: spec.mtu,
+      master: masterOf(spec, host) ?? 0,
+    });
+  },
+  describe: ({ ifName, bridge }) => `tap ${ifName} in the container${bridge === undefined ? "" : ` on ${bridge}`}`,
+};
+
+export const tap = resource(tapKind);
+
+function masterOf({ bridge }: TapSpec, host: Host): number | undefined {
+  return bridge === undefined ? undefined : linkIndex(host.container!.route, bridge);
+}
+
+function taken({ ifName }: TapSpec): CniError {
+  return nameTaken(`failed to create tap: "${ifName}" already exists in the container`);
+}

@@ -1,0 +1,144 @@
+/**
+ * A veth pair with one end in the container and the other on the host, on a bridge or by itself: made in place by one
+ * request, the container's end under its final name in its final namespace.
+ */
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import type { Host } from "../../contract/host.ts";
+import { CniError, INTERNAL } from "../../cni/error.ts";
+import { EEXIST } from "../../ffi/errno.ts";
+import { isNetlinkError } from "../../ffi/netlink/socket.ts";
+import {
+  addLink,
+  getLink,
+  type Link,
+  linkIndex,
+  setLink,
+  vethKind as vethLink,
+} from "../../ffi/netlink/route/link.ts";
+import { randomBytes } from "../../ffi/random.ts";
+import { tryWriteSysctl } from "../../ffi/sysctl.ts";
+import { parseMac } from "../../net/mac.ts";
+import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+import { nameTaken } from "./name-taken.ts";
+
+export interface VethSpec {
+  /** "" when it is not known: the attachment was made by others and prevResult is missing. */
+  hostName: string;
+  hostMac: string;
+  containerName: string;
+  containerMac: string;
+  mtu?: number;
+  /** Left out: the host's end is no bridge's port. */
+  bridge?: string;
+}
+
+export const vethKind: ResourceKind<VethSpec> = {
+  kind: "veth",
+  isContainerLink: true,
+  unmade: undefined,
+  requireRoom(spec, host) {
+    if (linkIndex(host.container!.route, spec.containerName) !== undefined) throw taken(spec);
+  },
+  apply(spec, host) {
+    const container = host.container!;
+    const master = masterOf(spec, host);
+    try {
+      addLink(host.route, {
+        ifName: spec.hostName,
+        address: parseMac(spec.hostMac),
+        mtu: spec.mtu,
+        master,
+        // Nothing can come in yet: the other end is down until it has its addresses.
+        up: true,
+        txQueueLength: 0,
+        kind: vethLink({
+          peer: {
+            ifName: spec.containerName,
+            address: parseMac(spec.containerMac),
+            mtu: spec.mtu,
+            netnsFd: container.netnsFd,
+          },
+        }),
+      });
+    } catch (error) {
+      if (isNetlinkError(error, EEXIST)) throw taken(spec, error);
+      undoUnlessRefused(error, () => vethKind.remove(spec, host));
+      if (!isNetlinkError(error)) throw error;
+      const details = spec.mtu === undefined ? "" : `its MTU was to be ${spec.mtu}`;
+      throw new CniError(INTERNAL, `failed to make veth pair: ${error.message}`, details, { cause: error });
+    }
+    tryWriteSysctl(`net/ipv6/conf/${spec.hostName}/accept_ra`, "0");
+  },
+  remove({ hostName, hostMac, containerName }, host) {
+    const { removeLink } = require("../../ffi/netlink/route/remove-link.ts");
+    // One end takes the other with it. The container's is the one named in CNI_IFNAME, whoever made it.
+    if (host.container !== undefined) {
+      removeLink(host.container.route, containerName, host.container.inside);
+      return;
+    }
+    // The namespace's path is gone, but something else may still hold the namespace, and with it the pair.
+    if (hostName !== "" && isOurs(hostName, hostMac, host)) removeLink(host.route, hostName);
+  },
+  verify(spec, host) {
+    const { hostName, hostMac, containerName } = spec;
+    const inside = getLink(host.container!.route, containerName);
+    if (inside === undefined) return [`Cannot find container link ${containerName}`];
+    const differences: string[] = [];
+    if (inside.kind !== "veth") {
+      differences.push(`container interface ${containerName} is a ${inside.kind}, not a veth`);
+    }
+    const outside = hostName === "" ? undefined : getLink(host.route, hostName);
+    const whose = spec.bridge === undefined ? containerName : `bridge ${spec.bridge}`;
+    if (!isPair(inside, outside) || outside.master !== masterOf(spec, host)) {
+      differences.push(`CNI veth created for ${whose} was not found${hostName && `: ${hostName}`}`);
+    } else {
+      if (!outside.up) differences.push(`link ${hostName} is down`);
+      if (hostMac !== "" && outside.mac !== hostMac) {
+        differences.push(`Interface ${hostName} Mac ${hostMac} doesn't match host Mac: ${outside.mac}`);
+      }
+    }
+    return differences;
+  },
+  repair(spec, host) {
+    const { hostName, hostMac, containerName } = spec;
+    const inside = getLink(host.container!.route, containerName);
+    const outside = hostName === "" ? undefined : getLink(host.route, hostName);
+    if (inside === undefined || !isPair(inside, outside)) throw new Error("the pair of links is not there any more");
+    const master = masterOf(spec, host);
+    setLink(host.route, outside, {
+      master: outside.master === master ? undefined : master ?? 0,
+      address: outside.mac === hostMac ? undefined : parseMac(hostMac),
+      up: true,
+    });
+  },
+  describe: ({ hostName, containerName, bridge }) =>
+    `veth ${containerName} in the container, ${hostName} on ${bridge ?? "the host"}`,
+};
+
+export const veth = resource(vethKind);
+
+function masterOf({ bridge }: VethSpec, host: Host): number | undefined {
+  return bridge === undefined ? undefined : linkIndex(host.route, bridge);
+}
+
+function isPair(inside: Link, outside: Link | undefined): outside is Link {
+  return outside?.kind === "veth" && outside.link === inside.index && inside.link === outside.index;
+}
+
+/** Names of links are used again; only the MAC address tells that this is the one we made. */
+function isOurs(hostName: string, hostMac: string, host: Host): boolean {
+  const link = getLink(host.route, hostName);
+  return link?.kind === "veth" && (hostMac === "" || link.mac === hostMac);
+}
+
+function taken({ containerName, hostName }: VethSpec, cause?: unknown): CniError {
+  return nameTaken(`container veth name ("${containerName}") peer provided ("${hostName}") already exists`, cause);
+}
+
+/** A name for the host's end that nothing has: `veth` and eight digits, as the reference plugins choose. */
+export function freshHostName(host: Host): string {
+  for (;;) {
+    const name = `veth${randomBytes(4).toHex()}`;
+    if (linkIndex(host.route, name) === undefined) return name;
+  }
+}

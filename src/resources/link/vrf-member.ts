@@ -1,0 +1,119 @@
+/**
+ * A link of the container as a member of a VRF. The kernel takes the link down and up again on the way and forgets its
+ * routes, and of its addresses those of version 6 that were not made to stay; so they are given back, the routes in the
+ * VRF's table. DEL gives nothing back: the link goes next.
+ */
+import { CniError, INTERNAL } from "../../cni/error.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { undoAfter } from "../../contract/undo.ts";
+import { awaitChange } from "../../ffi/netlink/await-change.ts";
+import { addAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
+import { getLink, type Link, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
+import { listRoutes } from "../../ffi/netlink/route/route.ts";
+import { addRouteImage, delRouteImage, listRouteImages, routesOfLink } from "../../ffi/netlink/route/route-image.ts";
+import { IF_OPER_UNKNOWN, IF_OPER_UP } from "../../ffi/netlink/uapi/if-link.ts";
+import { AF_INET6, RT_TABLE_MAIN, RTNLGRP_IPV6_ROUTE, RTPROT_KERNEL } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { formatAddress, formatPrefix, isLinkLocal, parsePrefix } from "../../net/address.ts";
+import { linkRoutesKind } from "../address/link-routes.ts";
+import type { Container } from "../../contract/host.ts";
+
+export interface VrfMemberSpec extends Belongings {
+  ifName: string;
+  vrf: string;
+  /** The VRF's. Unknown when ADD was another program's. */
+  table?: number;
+}
+
+/** What a link had before, as far as it may lose it. */
+export interface Belongings {
+  /** Of version 6, in CIDR notation. */
+  addresses: string[];
+  /** Those of the main table, in hexadecimal; the ones that lead to gateways first. */
+  routes: string[];
+}
+
+/** As long as the reference plugin polls. */
+const PATIENCE_MS = 2550;
+
+export const vrfMemberKind: ResourceKind<VrfMemberSpec> = {
+  kind: "vrf-member",
+  unmade: undefined,
+  apply(spec, host) {
+    const { ifName, vrf, table } = spec;
+    const container = host.container!;
+    const link = getLink(container.route, ifName);
+    if (link === undefined) throw new CniError(INTERNAL, `cmdAdd failed: could not get link by name ${ifName}`);
+    try {
+      setLink(container.route, link, { master: linkIndex(container.route, vrf) });
+      giveBack(spec, table!, link, container);
+      if (link.up && [IF_OPER_UP, IF_OPER_UNKNOWN].includes(link.operstate)) awaitAddresses(spec, container);
+    } catch (error) {
+      undoAfter(error, () => vrfMemberKind.undo!(spec, undefined, host));
+      const text = `cmdAdd failed: could not set vrf ${vrf} as master of ${ifName}: ${(error as Error).message}`;
+      throw new CniError(INTERNAL, text, "", { cause: error });
+    }
+  },
+  undo(spec, _made, host) {
+    vrfMemberKind.remove(spec, host);
+    const link = getLink(host.container!.route, spec.ifName);
+    if (link !== undefined) giveBack(spec, RT_TABLE_MAIN, link, host.container!);
+  },
+  remove({ ifName, vrf }, host) {
+    const route = host.container?.route;
+    const link = route && getLink(route, ifName);
+    if (link?.master !== undefined && link.master === linkIndex(route!, vrf)) setLink(route!, link, { master: 0 });
+  },
+  verify(spec, host) {
+    const { ifName, vrf, table, routes } = spec;
+    const { route } = host.container!;
+    const master = getLink(route, ifName)?.master;
+    if (master === undefined || master !== linkIndex(route, vrf)) {
+      return [`failed to find ${ifName} associated to vrf ${vrf}`];
+    }
+    return table === undefined ? [] : linkRoutesKind.verify({ ifName, table, routes }, host);
+  },
+  repair(spec, host) {
+    const container = host.container!;
+    const link = getLink(container.route, spec.ifName);
+    if (link === undefined) return;
+    const master = linkIndex(container.route, spec.vrf);
+    if (link.master !== master) setLink(container.route, link, { master });
+    giveBack(spec, spec.table!, link, container);
+  },
+  describe: ({ ifName, vrf }) => `${ifName} in VRF ${vrf}`,
+};
+
+export const vrfMember = resource(vrfMemberKind);
+
+export function belongingsOf({ index }: Link, { route }: Container): Belongings {
+  const addresses: string[] = [], routes: string[] = [];
+  for (const address of listAddresses(route, index, AF_INET6)) {
+    if (!isLinkLocal(address.bytes)) addresses.push(formatPrefix(address));
+  }
+  for (const { bytes } of routesOfLink(listRouteImages(route), index, RT_TABLE_MAIN)) routes.push(bytes.toHex());
+  return { addresses, routes };
+}
+
+/** Routes that the kernel made for its addresses and that the link did not have go: another plugin had removed them. */
+function giveBack({ addresses, routes }: Belongings, table: number, { index }: Link, { route: socket }: Container) {
+  const present = listAddresses(socket, index, AF_INET6).map(formatPrefix);
+  for (const address of addresses) {
+    if (!present.includes(address)) addAddress(socket, index, parsePrefix(address)!, { skipDad: true });
+  }
+  for (const { bytes, protocol } of routesOfLink(listRouteImages(socket), index, table)) {
+    if (protocol === RTPROT_KERNEL && !routes.includes(bytes.toHex())) delRouteImage(socket, bytes, table);
+  }
+  for (const image of routes) addRouteImage(socket, Uint8Array.fromHex(image), table);
+}
+
+/** The kernel gives an address its route a moment after the address; before, nothing can be sent to it. */
+function awaitAddresses({ addresses, table }: VrfMemberSpec, { route, inside }: Container): void {
+  const missing = () => {
+    const there = listRoutes(route, AF_INET6, table).map(({ dst }) => formatPrefix(dst));
+    return addresses.find((address) => !there.includes(`${formatAddress(parsePrefix(address)!.bytes)}/128`));
+  };
+  if (addresses.length === 0 || awaitChange(RTNLGRP_IPV6_ROUTE, PATIENCE_MS, () => missing() === undefined, inside)) {
+    return;
+  }
+  throw new Error(`the kernel does not route to ${missing()}`);
+}

@@ -1,0 +1,91 @@
+/**
+ * A VRF of the container: a link whose members route by a table of their own. Attachments of one container may share it;
+ * DEL of the last takes it away, but only one that a CNI plugin made.
+ *
+ * Nobody hears of a VRF's MAC address. Ours follows from the name, so that whoever is last knows whose it was.
+ */
+import { CniError, INTERNAL } from "../../cni/error.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { addLink, getLink, type Link, listLinks, setLink } from "../../ffi/netlink/route/link.ts";
+import { vrf as vrfLink } from "../../ffi/netlink/route/kinds/vrf.ts";
+import { formatMac } from "../../net/mac.ts";
+import { vrfTable } from "../address/routing-tables.ts";
+import type { Host } from "../../contract/host.ts";
+import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+
+export interface VrfSpec {
+  name: string;
+  table?: number;
+  /** Told again from the configuration: it may be the reference plugin's, which nobody can tell from others. */
+  restated?: true;
+}
+
+export const vrfKind: ResourceKind<VrfSpec, { created: boolean }> = {
+  kind: "vrf",
+  unmade: { created: false },
+  apply(spec, host) {
+    const { route } = host.container!;
+    if (getLink(route, spec.name) !== undefined) return { created: false };
+    try {
+      addLink(route, {
+        ifName: spec.name,
+        address: macOf(spec.name),
+        kind: vrfLink.kind({ table: spec.table }),
+        up: true,
+      });
+    } catch (error) {
+      undoUnlessRefused(error, () => removeUnused(spec, host));
+      const text = `cmdAdd failed: could not add VRF ${spec.name}: ${(error as Error).message}`;
+      throw new CniError(INTERNAL, text, "", { cause: error });
+    }
+    return { created: true };
+  },
+  undo(spec, { created }, host) {
+    if (created) removeUnused(spec, host);
+  },
+  remove(spec, host) {
+    if (host.container !== undefined) removeUnused(spec, host);
+  },
+  verify({ name, table }, host) {
+    const link = getLink(host.container!.route, name);
+    if (link === undefined) return [`VRF ${name} is missing`];
+    if (link.kind !== "vrf") return [`Netlink ${name} is not a VRF`];
+    const differences: string[] = [];
+    if (!link.up) differences.push(`VRF ${name} is down`);
+    const is = vrfTable(link);
+    if (table !== undefined && is !== table) {
+      differences.push(`VRF ${name} has routing table ${is} instead of ${table}`);
+    }
+    return differences;
+  },
+  repair(spec, host) {
+    const { route } = host.container!;
+    vrfKind.apply(spec, host);
+    const link = getLink(route, spec.name)!;
+    if (!link.up) setLink(route, link, { up: true });
+  },
+  describe: ({ name, table }) => `VRF ${name}${table === undefined ? "" : ` with routing table ${table}`}`,
+};
+
+export const vrf = resource(vrfKind);
+
+function removeUnused({ name, restated }: VrfSpec, host: Host): void {
+  const { route, inside, alone } = host.container!;
+  alone(() => {
+    const link = getLink(route, name);
+    if (link?.kind !== "vrf" || hasMembers(link, host)) return;
+    if (!restated && link.mac !== formatMac(macOf(name))) return;
+    require("../../ffi/netlink/route/remove-link.ts").removeLink(route, name, inside);
+  });
+}
+
+function hasMembers({ index }: Link, host: Host): boolean {
+  for (const { master } of listLinks(host.container!.route, { master: index })) if (master === index) return true;
+  return false;
+}
+
+/** Locally administered. */
+function macOf(name: string): Uint8Array {
+  const digest = new Bun.CryptoHasher("sha256").update(`patchbay vrf ${name}`).digest();
+  return new Uint8Array([0x02, ...digest.subarray(0, 5)]);
+}

@@ -1,0 +1,51 @@
+/**
+ * What stands in the way of rules on this host, for STATUS: found by showing the kernel what ADD would send, or asking for
+ * what that needs, with nothing made. Answers undefined when nothing does.
+ */
+import type { Host } from "../../contract/host.ts";
+import { EEXIST } from "../../ffi/errno.ts";
+import { missingExtensions } from "../../iptables/extensions.ts";
+import type { Rule } from "../../iptables/rule.ts";
+import { isLegacyHost } from "../../iptables/table.ts";
+import { hasNfTables, rehearse } from "../../ffi/netlink/nftables/batch.ts";
+import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
+import { type Table, tableUse } from "../../ffi/netlink/nftables/table.ts";
+import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
+import { netfilterOf } from "./netfilter-socket.ts";
+
+const NO_NF_TABLES = "this kernel does not have nf_tables";
+
+/** `plan` is what the first container needs. */
+export function obstacleToNftables(
+  host: Host,
+  table: Table,
+  plan: (socket: NetlinkSocket) => NftMessage[],
+): string | undefined {
+  const socket = nfTablesOf(host);
+  if (socket === undefined) return NO_NF_TABLES;
+  // What is there already the kernel can do.
+  if (tableUse(socket, table) !== undefined) return undefined;
+  try {
+    rehearse(socket, plan(socket));
+  } catch (error) {
+    // EEXIST: somebody was first.
+    if (isNetlinkError(error, EEXIST)) return undefined;
+    if (!isNetlinkError(error)) throw error;
+    return `this kernel refuses what it takes: ${error.message}`;
+  }
+  return undefined;
+}
+
+/** The older kernel tables tell what they lack only when they are written to. */
+export function obstacleToIptables(host: Host, rules: readonly Rule[]): string | undefined {
+  if (isLegacyHost()) return require("../../iptables/legacy-table.ts").whyNoTools(4);
+  const socket = nfTablesOf(host);
+  if (socket === undefined) return NO_NF_TABLES;
+  const missing = missingExtensions(socket, rules);
+  return missing.length === 0 ? undefined : `this kernel lacks ${missing.join(" and ")}`;
+}
+
+function nfTablesOf(host: Host): NetlinkSocket | undefined {
+  const socket = netfilterOf(host);
+  return socket !== undefined && hasNfTables(socket) ? socket : undefined;
+}

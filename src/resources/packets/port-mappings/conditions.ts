@@ -1,0 +1,47 @@
+/** Conditions of mappings as each backend writes them. */
+import type { Rule } from "../../../iptables/rule.ts";
+import { utf8 } from "../../../ffi/libc.ts";
+import { from, notFrom, notTo, to } from "../../../ffi/netlink/nftables/address-match.ts";
+import { masked } from "../../../ffi/netlink/nftables/expr/bitwise.ts";
+import { differs, equals } from "../../../ffi/netlink/nftables/expr/cmp.ts";
+import type { Expression } from "../../../ffi/netlink/nftables/expr/expression.ts";
+import { inputLink, outputLink, packetMark } from "../../../ffi/netlink/nftables/expr/meta.ts";
+import { parsePrefix } from "../../../net/address.ts";
+import type { LinkMatch } from "../../../iptables/rule.ts";
+import type { Conditions, PrefixCondition } from "./port-mappings.ts";
+
+const LINK_NAME_BYTES = 16;
+
+/** For a rule of nf_tables. */
+export function conditionExpressions({ source, destination, inLink, outLink, mark }: Conditions): Expression[] {
+  const all: Expression[] = [];
+  if (inLink !== undefined) all.push(inputLink, compareLink(inLink));
+  if (outLink !== undefined) all.push(outputLink, compareLink(outLink));
+  if (source !== undefined) all.push(...(source.not ? notFrom : from)(parsePrefix(source.prefix)!));
+  if (destination !== undefined) all.push(...(destination.not ? notTo : to)(parsePrefix(destination.prefix)!));
+  if (mark !== undefined) {
+    all.push(packetMark);
+    if (mark.mask >>> 0 !== 0xffffffff) all.push(masked(hostOrder(mark.mask)));
+    all.push((mark.not ? differs : equals)(hostOrder(mark.value)));
+  }
+  return all;
+}
+
+/** The whole name is compared in all of its bytes, the beginning of one in its own. */
+function compareLink({ name, not }: LinkMatch): Expression {
+  const isBeginning = name.endsWith("+"), bytes = utf8(isBeginning ? name.slice(0, -1) : name);
+  const value = new Uint8Array(isBeginning ? bytes.length : LINK_NAME_BYTES);
+  value.set(bytes);
+  return (not ? differs : equals)(value);
+}
+
+function hostOrder(value: number): Uint8Array {
+  return new Uint8Array(new Uint32Array([value]).buffer);
+}
+
+/** For a rule of iptables. */
+export function conditionMatches(conditions: Conditions): Omit<Rule, "target"> {
+  const { source, destination, inLink, outLink, mark } = conditions;
+  const match = ({ prefix, not }: PrefixCondition) => ({ prefix: parsePrefix(prefix)!, not });
+  return { source: source && match(source), destination: destination && match(destination), inLink, outLink, mark };
+}

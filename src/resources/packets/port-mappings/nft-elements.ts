@@ -1,0 +1,127 @@
+/**
+ * Which elements of which maps the mappings of a container are; see nftables.ts for the whole. Pure.
+ */
+import { protocolNumbers } from "../../../iptables/rule.ts";
+import type { Key } from "../../../ffi/netlink/nftables/set.ts";
+import { compareAddresses } from "../../../net/address.ts";
+import {
+  addressOf,
+  appliesTo,
+  type Conditions,
+  hostAddress,
+  type PortMapping,
+  type PortMappingsSpec,
+} from "./port-mappings.ts";
+
+export const OWNERS = "owners", PORTS = "ports", PORTS_AT = "ports_at", RANGES = "ranges", RANGES_AT = "ranges_at";
+/** The shortest run of ports that is written as one element. */
+const RANGE_LEAST = 16;
+
+/** The mappings of one family that have the same conditions: they share maps and rules. */
+export interface Scope {
+  /** Of its counter; the end of its maps' names. */
+  name: string;
+  size: 4 | 16;
+  conditions: Conditions | undefined;
+}
+
+export const inScope = (kind: string, scope: Scope) => `${kind}_${scope.name}`;
+
+export function scopeOf(spec: PortMappingsSpec, family: 4 | 6): Scope {
+  const { protocol: _, ports: __, ...ofPackets } = spec.conditions?.[family] ?? {};
+  const conditions = Object.keys(ofPackets).length === 0 ? undefined : ofPackets;
+  const own = conditions &&
+    new Bun.CryptoHasher("sha256").update(JSON.stringify(conditions)).digest("hex").slice(0, 8);
+  return {
+    name: own === undefined ? `ipv${family}` : `ipv${family}_${own}`,
+    size: family === 4 ? 4 : 16,
+    conditions,
+  };
+}
+
+/** An element that is to be, and what it is for. */
+export interface Place extends Key {
+  map: string;
+  data: Uint8Array;
+  mapping: PortMapping;
+}
+
+export function placesOf(spec: PortMappingsSpec, family: 4 | 6, scope: Scope): Place[] {
+  const address = addressOf(spec, family)!.bytes, places: Place[] = [], seen = new Set<string>();
+  for (const { mapping, last } of runsOf(spec, family)) {
+    const { protocol, hostPort, containerPort } = mapping, at = hostAddress(mapping);
+    const key = keyOf(at, protocolNumbers[protocol], hostPort), name = key.toHex();
+    // All addresses may have been said in two ways.
+    if (seen.has(name)) continue;
+    seen.add(name);
+    if (last === hostPort) {
+      const map = inScope(at === undefined ? PORTS : PORTS_AT, scope);
+      places.push({ map, key, data: joined(address, portBytes(containerPort)), mapping });
+    } else {
+      const map = inScope(at === undefined ? RANGES : RANGES_AT, scope);
+      const keyEnd = keyOf(at, protocolNumbers[protocol], last);
+      places.push({ map, key, keyEnd, data: address, mapping });
+    }
+  }
+  return places;
+}
+
+/** The mappings, where a run of them that is worth it is one, from the first to `last`. */
+function runsOf(spec: PortMappingsSpec, family: 4 | 6): { mapping: PortMapping; last: number }[] {
+  const runs: { mapping: PortMapping; last: number }[] = [], straight: PortMapping[] = [];
+  for (const mapping of spec.mappings) {
+    if (!appliesTo(spec, mapping, family)) continue;
+    if (mapping.hostPort === mapping.containerPort) straight.push(mapping);
+    else runs.push({ mapping, last: mapping.hostPort });
+  }
+  const kindOf = ({ protocol, hostIp = "" }: PortMapping) => `${protocol} ${hostIp}`;
+  if (straight.length >= RANGE_LEAST) {
+    straight.sort((a, b) => kindOf(a) < kindOf(b) ? -1 : kindOf(a) > kindOf(b) ? 1 : a.hostPort - b.hostPort);
+  }
+  for (let at = 0, end; at < straight.length; at = end) {
+    const first = straight[at]!;
+    for (end = at + 1; end < straight.length; end++) {
+      const next = straight[end]!;
+      if (next.hostPort !== first.hostPort + end - at || kindOf(next) !== kindOf(first)) break;
+    }
+    if (end - at >= RANGE_LEAST) runs.push({ mapping: first, last: straight[end - 1]!.hostPort });
+    else for (const mapping of straight.slice(at, end)) runs.push({ mapping, last: mapping.hostPort });
+  }
+  return runs;
+}
+
+/** Each part of a key takes whole registers of four bytes. */
+function keyOf(address: Uint8Array | undefined, protocol: number, port: number): Uint8Array {
+  const end = joined(new Uint8Array([protocol, 0, 0, 0]), portBytes(port));
+  return address === undefined ? end : joined(address, end);
+}
+
+function portBytes(port: number): Uint8Array {
+  return new Uint8Array([port >> 8, port & 0xff, 0, 0]);
+}
+
+export function portOf(key: Uint8Array): number {
+  return key[key.length - 4]! << 8 | key[key.length - 3]!;
+}
+
+function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const both = new Uint8Array(a.length + b.length);
+  both.set(a);
+  both.set(b, a.length);
+  return both;
+}
+
+/** The kernel tells an end of every element of an interval map, and takes none for the others. */
+export function keyEndOf(map: string, { keyEnd }: Key): Uint8Array | undefined {
+  return map.startsWith(RANGES) ? keyEnd : undefined;
+}
+
+/** Of two keys the address and the protocol are the same, and the ports overlap. */
+export function overlaps(a: Key, b: Key): boolean {
+  for (let index = 0; index < a.key.length - 4; index++) if (a.key[index] !== b.key[index]) return false;
+  return portOf(a.key) <= portOf(b.keyEnd ?? b.key) && portOf(b.key) <= portOf(a.keyEnd ?? a.key);
+}
+
+export function isSame(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
+  return a === b || (a !== undefined && b !== undefined && compareAddresses(a, b) === 0);
+}

@@ -1,0 +1,103 @@
+/** What comes in through a link of the host goes on to its ifb: `tc filter … u32 … action mirred egress redirect`. */
+import { CniError, INTERNAL } from "../../cni/error.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { undoAfter } from "../../contract/undo.ts";
+import type { Host } from "../../contract/host.ts";
+import { EEXIST } from "../../ffi/errno.ts";
+import { type Link, linkIndex } from "../../ffi/netlink/route/link.ts";
+import { isNetlinkError } from "../../ffi/netlink/socket.ts";
+import { addFilter, delFilters, type Filter, listFilters } from "../../ffi/netlink/tc/filter.ts";
+import { ANY_PACKET, readU32, u32Redirect } from "../../ffi/netlink/tc/kinds/u32.ts";
+import { addQdisc, delQdisc, listQdiscs } from "../../ffi/netlink/tc/qdisc.ts";
+import { tcHandle } from "../../ffi/netlink/tc/tc-header.ts";
+import { ETH_P_ALL } from "../../ffi/netlink/uapi/pkt-cls.ts";
+import { TC_H_INGRESS } from "../../ffi/netlink/uapi/pkt-sched.ts";
+import { findKnownLink, type KnownLink } from "../link/known-link.ts";
+import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+
+export interface RedirectSpec {
+  from: KnownLink;
+  /** The ifb's name. */
+  to: string;
+}
+
+const INGRESS = { parent: TC_H_INGRESS, handle: tcHandle(0xffff) };
+const FIRST = { parent: INGRESS.handle, priority: 1, protocol: ETH_P_ALL };
+const CLASS = tcHandle(1, 1);
+
+export const redirectKind: ResourceKind<RedirectSpec> = {
+  kind: "redirect",
+  unmade: undefined,
+  apply(spec, host) {
+    const { from: { name }, to } = spec;
+    const link = { name, index: linkIndex(host.route, name)! };
+    try {
+      addQdisc(host.route, { link, ...INGRESS }, { name: "ingress" });
+    } catch (error) {
+      undoUnlessRefused(error, () => redirectKind.remove(spec, host));
+      if (!isNetlinkError(error, EEXIST)) throw error;
+      throw new CniError(INTERNAL, "create ingress qdisc: file exists", `${name} has an ingress qdisc already`, {
+        cause: error,
+      });
+    }
+    try {
+      send(link, to, host);
+    } catch (error) {
+      undoAfter(error, () => delQdisc(host.route, { link, ...INGRESS }, "ingress"));
+      throw error;
+    }
+  },
+  remove({ from, to }, host) {
+    const link = from.name === "" ? undefined : findKnownLink(from, host);
+    if (link === undefined) return;
+    const filters = listFilters(host.route, link, INGRESS.handle);
+    // A filter whose ifb is gone sends to link 0.
+    const target = linkIndex(host.route, to) ?? 0;
+    // Without any: ADD was cut off before its filter.
+    if (filters.length > 0 && !filters.some((filter) => isOurs(filter, target))) return;
+    if (filters.every(({ priority }) => priority === FIRST.priority)) {
+      delQdisc(host.route, { link, ...INGRESS }, "ingress");
+    } else delFilters(host.route, { link, ...FIRST });
+  },
+  verify({ from, to }, host) {
+    const link = findKnownLink(from, host);
+    if (link === undefined) return [`link ${from.name} is missing`];
+    const target = linkIndex(host.route, to);
+    const filters = target === undefined ? [] : listFilters(host.route, link, INGRESS.handle);
+    return filters.some((filter) => isOurs(filter, target!)) ? [] : [`${link.name} does not redirect to ${to}`];
+  },
+  repair(spec, host) {
+    const link = findKnownLink(spec.from, host);
+    if (link === undefined) return;
+    try {
+      addQdisc(host.route, { link, ...INGRESS }, { name: "ingress" });
+    } catch (error) {
+      if (!isNetlinkError(error, EEXIST)) throw error;
+      // Left of the ifb that was there before.
+      delFilters(host.route, { link, ...FIRST });
+    }
+    send(link, spec.to, host);
+  },
+  describe: ({ from, to }) => `what comes in through ${from.name} goes on to ${to}`,
+};
+
+export const redirect = resource(redirectKind);
+
+/** The links whose packets go on to the link `target`. For a DEL that has to guess: it looks at every link. */
+export function redirectingLinks(target: number, host: Host): number[] {
+  const found: number[] = [];
+  for (const { kind, linkIndex: index } of listQdiscs(host.route)) {
+    if (kind !== "ingress") continue;
+    const filters = listFilters(host.route, { index, name: `link ${index}` }, INGRESS.handle);
+    if (filters.some((filter) => isOurs(filter, target))) found.push(index);
+  }
+  return found;
+}
+
+function send(link: Pick<Link, "index" | "name">, to: string, host: Host): void {
+  addFilter(host.route, { link, ...FIRST }, u32Redirect(ANY_PACKET, CLASS, linkIndex(host.route, to)!));
+}
+
+function isOurs({ kind, priority, options }: Filter, target: number): boolean {
+  return kind === "u32" && priority === FIRST.priority && (readU32(options)?.redirects.includes(target) ?? false);
+}

@@ -1,0 +1,81 @@
+/** Plugins are looked for where CNI_PATH says, and nowhere else. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { chmodSync, linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { findPlugin } from "../../../src/engine/delegation/find-plugin.ts";
+
+let one: string, two: string;
+beforeEach(() => {
+  one = mkdtempSync(`${tmpdir()}/one-`);
+  two = mkdtempSync(`${tmpdir()}/two-`);
+});
+afterEach(() => [one, two].forEach((directory) => rmSync(directory, { recursive: true })));
+
+test("the first regular file of the name wins; directories and dangling links are passed over", () => {
+  mkdirSync(`${one}/p`);
+  writeFileSync(`${two}/p`, "");
+  expect(findPlugin("p", `${one}:${two}`)).toEqual({ path: `${two}/p` });
+  rmSync(`${one}/p`, { recursive: true });
+  symlinkSync("/nowhere", `${one}/p`);
+  expect(findPlugin("p", `${one}:${two}`)).toEqual({ path: `${two}/p` });
+  rmSync(`${one}/p`);
+  symlinkSync(`${two}/p`, `${one}/p`);
+  expect(findPlugin("p", `${one}/:${two}`)).toEqual({ path: `${one}/p` });
+});
+
+test("a link to the running program is the plugin in it", () => {
+  symlinkSync(process.execPath, `${one}/loopback`);
+  expect(findPlugin("loopback", one)).toMatchObject({ own: { name: "loopback" } });
+  symlinkSync(process.execPath, `${one}/unheard-of`);
+  expect(() => findPlugin("unheard-of", one)).toThrow("invalid plugin name: unheard-of");
+});
+
+test("a hard link to the running program is, too", () => {
+  const linked = `${process.execPath}.${process.pid}`;
+  linkSync(process.execPath, linked);
+  try {
+    symlinkSync(linked, `${one}/loopback`);
+    expect(findPlugin("loopback", one)).toMatchObject({ own: { name: "loopback" } });
+  } finally {
+    rmSync(linked);
+  }
+});
+
+test("a plugin of ours under our name, but another file, is foreign", () => {
+  writeFileSync(`${one}/loopback`, "");
+  expect(findPlugin("loopback", one)).toEqual({ path: `${one}/loopback` });
+});
+
+test("without a search path there are the plugins of this program, and no others", () => {
+  expect(findPlugin("loopback", "")).toMatchObject({ own: { name: "loopback" } });
+  expect(() => findPlugin("calico", "")).toThrow("no paths provided");
+});
+
+const refused: [type: string, path: string, message: string][] = [
+  ["", "/x", "no plugin name provided"],
+  ["a/b", "/x", "invalid plugin name: a/b"],
+  ["../../bin/reboot", "/x", "invalid plugin name: ../../bin/reboot"],
+  ["p", "/x:/y", 'failed to find plugin "p" in path [/x /y]'],
+  ["..", "/usr", 'failed to find plugin ".." in path [/usr]'],
+];
+
+for (const [type, path, message] of refused) {
+  test(`"${type}" in ${path}: ${message}`, () => expect(() => findPlugin(type, path)).toThrow(message));
+}
+
+test("what everybody may write to is not run", () => {
+  writeFileSync(`${one}/p`, "");
+  expect(findPlugin("p", one)).toEqual({ path: `${one}/p` });
+  chmodSync(`${one}/p`, 0o757);
+  expect(() => findPlugin("p", one)).toThrow(`no plugin is run from ${one}/p: everybody may write to it`);
+  chmodSync(`${one}/p`, 0o775);
+  chmodSync(one, 0o1777);
+  expect(() => findPlugin("p", `${two}:${one}`)).toThrow(`no plugin is run from ${one}: everybody may write to it`);
+  // Ours runs in this process, whatever becomes of the file.
+  symlinkSync(process.execPath, `${one}/loopback`);
+  expect(findPlugin("loopback", one)).toMatchObject({ own: { name: "loopback" } });
+});
+
+test("an empty entry is not the working directory", () => {
+  expect(() => findPlugin("package.json", ":")).toThrow('failed to find plugin "package.json" in path [ ]');
+});

@@ -1,0 +1,131 @@
+/** What the end of a foreign plugin means, in the reference library's words. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { CniError } from "../../../src/cni/error.ts";
+import { runForeignPlugin } from "../../../src/engine/delegation/foreign-plugin.ts";
+
+let directory: string;
+beforeEach(() => (directory = mkdtempSync(`${tmpdir()}/foreign-`)));
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const invocation = {
+  command: "ADD" as const,
+  containerId: "ctr",
+  netnsPath: "/run/netns/x",
+  ifName: "eth0",
+  cniArgs: "",
+  path: "/opt/cni/bin",
+  stdin: '{"name":"n"}',
+};
+
+function plugin(script: string): string {
+  const path = `${directory}/plugin`;
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+function failure(path: string): { code: number; message: string; details: string } {
+  try {
+    runForeignPlugin(path, invocation);
+  } catch (error) {
+    expect(error).toBeInstanceOf(CniError);
+    const { code, message, details } = error as CniError;
+    return { code, message, details };
+  }
+  throw new Error("it did not fail");
+}
+
+test("success answers stdout, whatever stderr says", () => {
+  expect(runForeignPlugin(plugin("cat; echo note >&2"), invocation)).toBe(invocation.stdin);
+});
+
+test("parameters are set also when they are empty, once each", () => {
+  const lines = runForeignPlugin(plugin("env | grep ^CNI_"), invocation).trimEnd().split("\n").sort();
+  expect(lines).toEqual([
+    "CNI_ARGS=",
+    "CNI_COMMAND=ADD",
+    "CNI_CONTAINERID=ctr",
+    "CNI_IFNAME=eth0",
+    "CNI_NETNS=/run/netns/x",
+    "CNI_PATH=/opt/cni/bin",
+  ]);
+});
+
+test("our environment is passed on, without the switches of our own runtime", () => {
+  const module = new URL("../../../src/engine/delegation/foreign-plugin.ts", import.meta.url).pathname;
+  const program = `
+    const { runForeignPlugin } = require(${JSON.stringify(module)});
+    process.stdout.write(runForeignPlugin(${JSON.stringify(plugin("env"))}, ${JSON.stringify(invocation)}));`;
+  const env = { ...process.env, BUN_CONFIG_FILE: "/nowhere", KEPT: "as it is" };
+  const { stdout } = Bun.spawnSync([process.execPath, "-e", program], { env });
+  const lines = stdout.toString().split("\n");
+  expect(lines).toContain("KEPT=as it is");
+  expect(lines.filter((line) => line.startsWith("BUN_"))).toEqual([]);
+});
+
+const noMessage = "netplugin failed with no error message: exit status 3";
+const failures: [name: string, script: string, expected: { code?: number; message: string; details?: string }][] = [
+  ["nothing at all", "exit 3", { message: noMessage }],
+  ["a signal", "kill -9 $$", { message: "netplugin failed with no error message: signal: killed" }],
+  ["stderr only", `printf 'a "q"\\nb' >&2; exit 3`, { message: 'netplugin failed: "a \\"q\\"\\nb": exit status 3' }],
+  ["an error document", `echo '{"code":11,"msg":"try","details":"later"}'; exit 3`, {
+    code: 11,
+    message: "try",
+    details: "later",
+  }],
+  ["keys in another case", `echo '{"Code":7,"MSG":"m","cniVersion":"1.0.0"}'; exit 1`, { code: 7, message: "m" }],
+  ["an error document beside stderr", `echo '{"code":5,"msg":"m"}'; echo s >&2; exit 1`, { code: 5, message: "m" }],
+  // The reference library has no message for these.
+  ["{}", "echo {}; exit 3", { message: noMessage }],
+  ["null", "echo null; echo why >&2; exit 3", { message: 'netplugin failed: "why\\n": exit status 3' }],
+  ["a code without a message", `echo '{"code":50}'; exit 3`, { code: 50, message: noMessage }],
+  ["a result", `echo '{"cniVersion":"1.0.0","ips":[]}'; exit 3`, { message: noMessage }],
+];
+
+for (const [name, script, expected] of failures) {
+  test(`failure with ${name}`, () => expect(failure(plugin(script))).toEqual({ code: 0, details: "", ...expected }));
+}
+
+for (const stdout of ["no json", "{}{}", "[]", '{"code":-1}', '{"code":"x"}', '{"code":1.5}', '{"msg":5}']) {
+  test(`failure with ${stdout}, which is no error document`, () => {
+    const { code, message } = failure(plugin(`printf '%s' '${stdout}'; exit 1`));
+    expect(code).toBe(0);
+    const quoted = stdout.replaceAll('"', '\\"');
+    expect(message).toStartWith(`netplugin failed but error parsing its diagnostic message "${quoted}": `);
+  });
+}
+
+test("a file that cannot be executed is the kernel's error", () => {
+  const path = plugin("exit 0");
+  chmodSync(path, 0o644);
+  expect(failure(path).message).toBe(
+    `netplugin failed with no error message: fork/exec ${path}: permission denied`,
+  );
+  writeFileSync(path, "neither script nor program");
+  chmodSync(path, 0o755);
+  expect(failure(path).message).toBe(
+    `netplugin failed with no error message: fork/exec ${path}: exec format error`,
+  );
+});
+
+test("a file that is being written is tried again, and run once it is closed", () => {
+  const path = plugin("echo done");
+  const writer = openSync(path, "r+");
+  // Closes our descriptor's copy in another process after a while: this one is busy trying.
+  const closing = Bun.spawn(["sh", "-c", "sleep 1.5"], { stdio: [writer, "ignore", "ignore"] });
+  closeSync(writer);
+  expect(runForeignPlugin(path, invocation)).toBe("done\n");
+  closing.kill();
+}, 300_000);
+
+test("a file that stays busy is an error in the end, not a success", () => {
+  const path = plugin("echo done");
+  const writer = openSync(path, "r+");
+  try {
+    expect(failure(path).message).toBe(`netplugin failed with no error message: fork/exec ${path}: text file busy`);
+  } finally {
+    closeSync(writer);
+  }
+}, 300_000);

@@ -1,0 +1,253 @@
+/** The ledger on disk: what is announced is on record before it is done, and every torn state is read for what it is. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import fc from "fast-check";
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  listLedgers,
+  openLedger,
+  readLedger,
+  removeLedger,
+  removing,
+  repairing,
+} from "../../../src/engine/ledger/ledger.ts";
+import { confirmedAdd } from "../../../src/engine/ledger/confirmation.ts";
+import { claimedByOthers, recordedByOthers } from "../../../src/engine/ledger/claims.ts";
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "ledger-"));
+  process.env.PATCHBAY_STATE_DIR = directory;
+});
+afterEach(() => {
+  delete process.env.PATCHBAY_STATE_DIR;
+  rmSync(directory, { recursive: true });
+});
+
+const owner = { network: "net", containerId: "ctr", ifName: "eth0" };
+const header = { ...owner, plugin: "bridge", netnsPath: "/run/netns/x", cniArgs: "", stdin: "{}" };
+const path = () => join(directory, "net", "ctr@eth0@bridge");
+const answer = { links: ["veth1"], addresses: ["10.0.0.5/24"] };
+const thing = (name: string) => ({ kind: { kind: "thing" }, spec: { name } });
+const announced = () => readLedger(owner, "bridge")?.entries.map(({ spec }) => (spec as { name: string }).name);
+
+test("what was announced is read back in its order, with the call that announced it", () => {
+  const ledger = openLedger(header);
+  ledger.intend([thing("a")]);
+  ledger.intend([thing("b"), thing("c")]);
+  expect(ledger.finish(answer)).toBe(true);
+  const entries = ["a", "b", "c"].map((name) => ({ kind: "thing", spec: { name } }));
+  const whole = { patchbay: 1 as const, ...header };
+  expect(readLedger(owner, "bridge")).toEqual({
+    path: path(),
+    adds: [{ header: whole, entries, answer }],
+    header: whole,
+    entries,
+    damaged: false,
+  });
+  expect(statSync(path()).mode & 0o777).toBe(0o600);
+  expect(statSync(join(directory, "net")).mode & 0o777).toBe(0o700);
+});
+
+test("an abandoned ledger leaves nothing; one that goes on an earlier ADD's leaves that", () => {
+  openLedger(header).abandon();
+  expect(readdirSync(directory)).toEqual([]);
+  const first = openLedger(header);
+  first.intend([thing("first")]);
+  first.finish(answer);
+  const second = openLedger(header);
+  second.intend([thing("second")]);
+  expect(announced()).toEqual(["first", "second"]);
+  second.abandon();
+  expect(announced()).toEqual(["first"]);
+});
+
+test("of two that give up what both claim, the later finds it unclaimed; an ADD after that claims it again", () => {
+  const add = (who: typeof header, name: string) => {
+    const ledger = openLedger(who);
+    ledger.intend([thing(name), { kind: { kind: "other" }, spec: {} }]);
+    ledger.finish(answer);
+  };
+  const long = { ...header, network: "net2", containerId: "c".repeat(220), netnsPath: "/proc/self/ns/net" };
+  add(header, "a");
+  add(long, "b");
+  expect(claimedByOthers("thing", header)).toEqual([{ name: "b" }]);
+  expect(claimedByOthers("thing", long)).toEqual([]);
+  expect(claimedByOthers("thing", header)).toEqual([]);
+  expect(recordedByOthers("other", header)).toEqual([{}]);
+  const before = readFileSync(path());
+  add(header, "again");
+  expect(recordedByOthers("thing", long)).toEqual([{ name: "again" }]);
+  writeFileSync(path(), before);
+  const { entries, damaged } = readLedger(owner, "bridge")!;
+  expect([entries.map(({ kind }) => kind), damaged]).toEqual([["thing", "other"], false]);
+  // What it would write to is gone, as at the second of two DELs.
+  removeLedger(owner, "bridge");
+  expect(claimedByOthers("thing", header)).toEqual([]);
+  expect(readdirSync(directory)).toEqual(["net2"]);
+});
+
+test("a container whose namespace is gone claims nothing, though its ledger is still there", () => {
+  for (const [containerId, netnsPath] of [["gone", "/run/netns/none"], ["there", "/proc/self/ns/net"]] as const) {
+    const ledger = openLedger({ ...header, containerId, netnsPath });
+    ledger.intend([thing(containerId)]);
+    ledger.finish(answer);
+  }
+  expect(claimedByOthers("thing", header)).toEqual([{ name: "there" }]);
+  expect(recordedByOthers("thing", header)).toHaveLength(2);
+});
+
+test("several ADDs in one ledger are kept apart, each with what it answered", () => {
+  for (const [name, links] of [["a", ["veth1"]], ["b", ["veth2"]]] as const) {
+    const ledger = openLedger(header);
+    ledger.intend([thing(name)]);
+    ledger.finish({ ...answer, links: [...links] });
+  }
+  const killed = openLedger(header);
+  killed.intend([thing("c")]);
+  const record = readLedger(owner, "bridge")!;
+  expect(announced()).toEqual(["a", "b", "c"]);
+  expect(record.adds.map(({ answer }) => answer?.links)).toEqual([["veth1"], ["veth2"], undefined]);
+  const told = (link: string, address: string) =>
+    confirmedAdd(record, { cniVersion: "1.1.0", interfaces: [{ name: link }], ips: [{ address }] })?.entries;
+  expect(told("veth1", "10.0.0.5/24")).toEqual([{ kind: "thing", spec: { name: "a" } }]);
+  expect(told("veth2", "10.0.0.5/24")).toEqual([{ kind: "thing", spec: { name: "b" } }]);
+  expect(told("veth2", "10.0.0.6/24")).toBeUndefined();
+  expect(told("veth3", "10.0.0.5/24")).toBeUndefined();
+});
+
+test("finish() tells that DEL took the ledger away meanwhile", () => {
+  const ledger = openLedger(header);
+  ledger.intend([thing("a")]);
+  removeLedger(owner, "bridge");
+  expect(ledger.finish(answer)).toBe(false);
+});
+
+test("wherever the file is cut off, the whole lines before the cut are what is read", () => {
+  const ledger = openLedger(header);
+  for (const name of ["a", "b", "c"]) ledger.intend([thing(name)]);
+  ledger.finish(answer);
+  const whole = readFileSync(path());
+  const lines = whole.toString().split("\n");
+  for (let length = 0; length <= whole.length; length++) {
+    writeFileSync(path(), whole.subarray(0, length));
+    const complete = whole.subarray(0, length).toString().split("\n").length - 1;
+    expect(announced()).toEqual(complete === 0 ? undefined : ["a", "b", "c"].slice(0, complete - 1));
+    expect(readLedger(owner, "bridge")?.damaged ?? false).toBe(false);
+  }
+  expect(lines).toHaveLength(6);
+});
+
+test("an ADD after a crash does not lose its lines to the one that was cut off", () => {
+  const ledger = openLedger(header);
+  ledger.intend([thing("a")]);
+  ledger.finish(answer);
+  appendFileSync(path(), `{"kind":"thing","spec":{"na`);
+  const next = openLedger(header);
+  next.intend([thing("b")]);
+  next.finish(answer);
+  expect(announced()).toEqual(["a", "b"]);
+  expect(readLedger(owner, "bridge")!.damaged).toBe(true);
+});
+
+test("whatever stands in the file, reading it throws nothing", () => {
+  mkdirSync(join(directory, "net"));
+  fc.assert(fc.property(fc.oneof(fc.string(), fc.json().map((text) => text + "\n")), (text) => {
+    writeFileSync(path(), text);
+    const record = readLedger(owner, "bridge");
+    expect(record === undefined || Array.isArray(record.entries)).toBe(true);
+  }));
+});
+
+test("another attachment's ledger under our name is not ours", () => {
+  const ledger = openLedger(header);
+  ledger.intend([thing("a")]);
+  ledger.finish(answer);
+  writeFileSync(path(), readFileSync(path(), "utf8").replace(`"containerId":"ctr"`, `"containerId":"other"`));
+  expect(readLedger(owner, "bridge")).toBeUndefined();
+});
+
+test("listLedgers() finds one plugin's in one network", () => {
+  for (const [containerId, plugin] of [["c1", "bridge"], ["c2", "bridge"], ["c1", "loopback"]]) {
+    const ledger = openLedger({ ...header, containerId: containerId!, plugin: plugin! });
+    ledger.intend([thing("a")]);
+    ledger.finish(answer);
+  }
+  expect(listLedgers("net", "bridge").map((record) => record.header.containerId)).toEqual(["c1", "c2"]);
+  expect(listLedgers("nonesuch", "bridge")).toEqual([]);
+});
+
+test("names longer than a file name may be keep ledgers apart", () => {
+  const long = "x".repeat(300);
+  for (const last of ["1", "2"]) {
+    const ledger = openLedger({ ...header, network: long + "n", containerId: long + last });
+    ledger.intend([thing(last)]);
+    ledger.finish(answer);
+  }
+  for (const last of ["1", "2"]) {
+    const record = readLedger({ network: long + "n", containerId: long + last, ifName: "eth0" }, "bridge");
+    expect(record?.entries[0]?.spec).toEqual({ name: last });
+  }
+});
+
+test("a directory others can write to, and a symbolic link in the file's place, are refused", () => {
+  mkdirSync(join(directory, "net"));
+  chmodSync(join(directory, "net"), 0o777);
+  expect(() => openLedger(header)).toThrow("writable by nobody else");
+  chmodSync(join(directory, "net"), 0o700);
+  symlinkSync("/etc/hostname", path());
+  expect(() => openLedger(header)).toThrow("too many levels of symbolic links");
+});
+
+test("a repair keeps out of the way of ADD and DEL, and DEL waits for it", () => {
+  const repairs = () => {
+    const record = readLedger(owner, "bridge")!;
+    let ran = false;
+    expect(repairing(record, () => void (ran = true))).toBe(ran);
+    return ran;
+  };
+  const ledger = openLedger(header);
+  ledger.intend([thing("a")]);
+  expect(repairs()).toBe(false);
+  ledger.finish(answer);
+  expect(repairs()).toBe(true);
+  const record = readLedger(owner, "bridge")!;
+  removing(record, () => {
+    expect(repairs()).toBe(false);
+    removing(record, () => {});
+    removeLedger(owner, "bridge");
+  });
+  expect(repairing(record, () => expect.unreachable())).toBe(false);
+
+  openLedger(header).intend([thing("a")]);
+  expect(repairing(readLedger(owner, "bridge")!, () => expect.unreachable())).toBe(false);
+});
+
+test("what waits for a repair goes on when it is over", async () => {
+  const ledger = openLedger(header);
+  ledger.intend([thing("a")]);
+  ledger.finish(answer);
+  const module = join(import.meta.dir, "../../../src/engine/ledger/ledger.ts");
+  const program = `
+    import { readLedger, removing } from ${JSON.stringify(module)};
+    removing(readLedger(${JSON.stringify(owner)}, "bridge"), () => console.log("removed"));`;
+  let waiting: Bun.Subprocess<"ignore", "pipe", "inherit"> | undefined;
+  repairing(readLedger(owner, "bridge")!, () => {
+    waiting = Bun.spawn([process.execPath, "-e", program], { stdin: "ignore", stdout: "pipe", env: process.env });
+    while (!/flock|locks_lock_inode_wait/.test(readFileSync(`/proc/${waiting.pid}/wchan`, "utf8"))) Bun.sleepSync(10);
+    expect(waiting.exitCode).toBe(null);
+  });
+  expect(await waiting!.stdout.text()).toBe("removed\n");
+});

@@ -1,0 +1,79 @@
+import { afterAll, expect, test } from "bun:test";
+import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { findInPath, tablesForm } from "../../src/iptables/which-iptables.ts";
+import { chooseNatBackend } from "../../src/resources/packets/nat-backend.ts";
+
+const root = mkdtempSync(join(tmpdir(), "patchbay-xtables-"));
+afterAll(() => rmSync(root, { recursive: true }));
+
+/** A directory as a distribution lays it out. */
+function directory(name: string, programs: string[], links: Record<string, string> = {}): string {
+  const path = join(root, name);
+  mkdirSync(path);
+  for (const program of programs) writeFileSync(join(path, program), "", { mode: 0o755 });
+  for (const [link, target] of Object.entries(links)) symlinkSync(target, join(path, link));
+  return path;
+}
+
+function withPath<T>(path: string | undefined, work: () => T): T {
+  const before = process.env.PATH;
+  if (path === undefined) delete process.env.PATH;
+  else process.env.PATH = path;
+  try {
+    return work();
+  } finally {
+    process.env.PATH = before;
+  }
+}
+
+const both = ["xtables-nft-multi", "xtables-legacy-multi"];
+const layouts: Record<string, { path: string; form: "nft" | "legacy" }> = {
+  "Debian, nft": {
+    path: directory("debian", both, {
+      "iptables": "alternatives",
+      "alternatives": "iptables-nft",
+      "iptables-nft": "xtables-nft-multi",
+    }),
+    form: "nft",
+  },
+  "Debian, legacy": {
+    path: directory("debian-legacy", both, { "iptables": "alternatives", "alternatives": "xtables-legacy-multi" }),
+    form: "legacy",
+  },
+  "Alpine, nft alone": {
+    path: directory("alpine", ["xtables-nft-multi"], { "iptables": "xtables-nft-multi" }),
+    form: "nft",
+  },
+  "before 1.8": { path: directory("old", ["xtables-multi"], { "iptables": "xtables-multi" }), form: "legacy" },
+  // Nothing of this process's namespace says otherwise.
+  "a wrapper script": { path: directory("wrapper", [...both, "iptables"]), form: "nft" },
+};
+
+for (const [name, { path, form }] of Object.entries(layouts)) {
+  test(`${name}: iptables writes ${form} tables`, () => {
+    expect(withPath(`${root}/nonesuch::${path}`, () => findInPath("iptables"))).toBe(`${path}/iptables`);
+    expect(tablesForm(`${path}/iptables`)).toBe(form);
+  });
+}
+
+test("a hard link is the program it links to", () => {
+  const path = directory("hard", both);
+  linkSync(join(path, "xtables-legacy-multi"), join(path, "iptables"));
+  expect(tablesForm(join(path, "iptables"))).toBe("legacy");
+});
+
+test("the backend is what is configured, else iptables where there is one", () => {
+  const { path } = layouts["Debian, nft"]!;
+  expect(withPath(path, () => chooseNatBackend("nftables")).backend).toBe("nftables");
+  expect(withPath("", () => chooseNatBackend("iptables")).backend).toBe("iptables");
+  expect(withPath(path, () => chooseNatBackend(""))).toEqual({
+    backend: "iptables",
+    why: `found ${path}/iptables`,
+  });
+  expect(withPath(undefined, () => chooseNatBackend())).toEqual({
+    backend: "nftables",
+    why: "no iptables in PATH",
+  });
+});
