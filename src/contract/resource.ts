@@ -22,10 +22,17 @@ export interface ResourceKind<Spec, Made = void> {
   apply(spec: Spec, host: Host): Made;
   /** What `apply` would have answered, as far as it is known, when the list is only being restated. */
   readonly unmade: Made;
-  /** One line for each difference between the specification and what is there; empty when they agree. */
-  verify(spec: Spec, host: Host): string[];
-  /** Takes it away. What is absent, or has become somebody else's, counts as taken away. */
-  remove(spec: Spec, host: Host): void;
+  /**
+   * One line for each difference between the specification and what is there; empty when they agree. `isRestated`: the
+   * specification was told from today's configuration, not read from the ledger. Then the thing may have been made in
+   * another form: by another backend, or by another program.
+   */
+  verify(spec: Spec, host: Host, isRestated?: boolean): string[];
+  /**
+   * Takes it away. What is absent, or has become somebody else's, counts as taken away. With `isRestated`, in whatever
+   * form it may have been made.
+   */
+  remove(spec: Spec, host: Host, isRestated?: boolean): void;
   /**
    * Makes again what `verify` finds missing or altered, and leaves alone what is right (`patchbay repair`). A kind
    * without it cannot be repaired while the container runs, only deleted and added again.

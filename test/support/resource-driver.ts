@@ -7,19 +7,19 @@ import type { Step } from "./resources.ts";
 
 const steps: Step[] = await Bun.stdin.json();
 const host = openHost("");
-const outcomes = steps.map(({ verb, kind, spec, network, valid }): unknown => {
+const outcomes = steps.map(({ verb, kind, spec, isRestated, network, valid }): unknown => {
   const each = loadKind(kind)!;
   try {
     switch (verb) {
       case "apply":
         return each.apply(spec, host) ?? "applied";
       case "verify":
-        return each.verify(spec, host);
+        return each.verify(spec, host, isRestated);
       case "repair":
         each.repair!(spec, host);
         return "repaired";
       case "remove":
-        each.remove(spec, host);
+        each.remove(spec, host, isRestated);
         return "removed";
       case "sweep":
         each.sweep!(network!, ({ containerId }) => valid!.includes(containerId), host);

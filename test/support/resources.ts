@@ -6,6 +6,8 @@ export interface Step {
   verb: "apply" | "verify" | "repair" | "remove" | "sweep";
   kind: string;
   spec?: unknown;
+  /** Told from the configuration, not read from a ledger. */
+  isRestated?: boolean;
   /** For `sweep`: the network, and the containers that stay. */
   network?: string;
   valid?: string[];

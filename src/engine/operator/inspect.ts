@@ -114,11 +114,11 @@ export function inAttachmentScene<T>(verb: string, attachment: KnownAttachment, 
   return inScene({ verb, plugin, network, containerId, ifName }, work);
 }
 
-export function look({ name, kind, spec }: KnownResource, host: Host): InspectedResource {
+export function look({ name, kind, spec, isRestated }: KnownResource, host: Host): InspectedResource {
   if (kind === undefined) return unknown(name, name, "this version of patchbay does not know it");
   const what = kind.describe(spec);
   try {
-    const differences = traced("verify", kind, spec, () => kind.verify(spec, host));
+    const differences = traced("verify", kind, spec, () => kind.verify(spec, host, isRestated));
     return { kind: name, what, state: differences.length === 0 ? "ok" : "differs", differences };
   } catch (error) {
     return unknown(name, what, errorText(error));

@@ -49,6 +49,8 @@ export interface KnownResource {
   name: string;
   kind: AnyKind | undefined;
   spec: unknown;
+  /** Told from configuration and result, not read from a ledger. */
+  isRestated?: true;
 }
 
 export interface Gist {
@@ -142,7 +144,12 @@ function restatedResources(
     const invocation = { ...owner, command: "CHECK" as const, path, ...written };
     const conf = plugin.validate(written.document);
     const call = { plugin: type, conf, invocation, prevResult: () => parsePrevResult(conf), host };
-    return restate(call, (at) => plugin.add(at)).map(({ kind, spec }) => ({ name: kind.kind, kind, spec }));
+    return restate(call, (at) => plugin.add(at)).map(({ kind, spec }) => ({
+      name: kind.kind,
+      kind,
+      spec,
+      isRestated: true,
+    }));
   } catch (error) {
     return [{ name: `what ${type} made cannot be told: ${errorText(error)}`, kind: undefined, spec: undefined }];
   }

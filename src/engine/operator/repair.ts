@@ -75,7 +75,7 @@ function mend(
   try {
     traced("repair", kind, spec, () => kind.repair!(spec, host));
     if (!stays()) {
-      kind.remove(spec, host);
+      kind.remove(spec, host, resource.isRestated);
       return { ...found, reason: "somebody deleted the attachment meanwhile" };
     }
   } catch (error) {

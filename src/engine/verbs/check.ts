@@ -43,12 +43,14 @@ export function runCheck({ plugin, invocation, document }: VerbCall): undefined 
       differences.push(...otherLink(prevResult, invocation, host));
     }
     const seen = new Set<string>();
-    for (const { kind, spec } of [...(recorded ?? []), ...claims]) {
+    const look = (isRestated: boolean) => ({ kind, spec }: Resource) => {
       const key = kind.kind + JSON.stringify(spec);
-      if (seen.has(key)) continue;
+      if (seen.has(key)) return;
       seen.add(key);
-      differences.push(...traced("verify", kind, spec, () => kind.verify(spec, host)));
-    }
+      differences.push(...traced("verify", kind, spec, () => kind.verify(spec, host, isRestated)));
+    };
+    recorded?.forEach(look(false));
+    claims.forEach(look(true));
     if (differences.length > 0) throw new CniError(INTERNAL, [...new Set(differences)].join("; "));
   });
 }

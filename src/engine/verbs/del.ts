@@ -36,6 +36,7 @@ type Del = NonNullable<PluginDefinition<PluginConfig>["del"]>;
 /** A resource, and what DEL may touch of it. */
 interface Thing extends AnyResource {
   host: Host;
+  isRestated: boolean;
 }
 
 export function runDel(call: VerbCall): undefined {
@@ -99,10 +100,6 @@ function removeAttachment(
   return failures;
 }
 
-function nameOf({ kind, spec }: Thing): string {
-  return `${kind.kind} ${JSON.stringify(spec)}`;
-}
-
 /**
  * What the ledger tells of goes first: it knows best how. Where that fails, the restated list waits for the next DEL.
  * Leases that come first in their list are given back last: when nothing of either has their addresses any more.
@@ -112,8 +109,7 @@ function removeBoth(recorded: Thing[], restated: Thing[], failures: unknown[]): 
   const others = (things: Thing[]) => things.filter((thing, index) => !isLease(thing, index));
   const before = failures.length;
   removeAll(others(recorded), failures);
-  const done = new Set(recorded.map(nameOf));
-  if (failures.length === before) removeAll(others(restated).filter((thing) => !done.has(nameOf(thing))), failures);
+  if (failures.length === before) removeAll(others(restated), failures);
   removeAll([...restated.filter(isLease), ...recorded.filter(isLease)], failures);
 }
 
@@ -175,7 +171,7 @@ function thingsOf(record: LedgerRecord, invocation: Invocation, host: Host, fail
     const original = { ...invocation, stdin, cniArgs, document: undefined };
     for (const { kind, spec } of entries) {
       const known = delegatingKind(kind, original) ?? loadKind(kind);
-      if (known !== undefined) things.push({ kind: known, spec, host: asSeenBy(netns, host) });
+      if (known !== undefined) things.push({ kind: known, spec, host: asSeenBy(netns, host), isRestated: false });
       // Left by a newer version of this program, which can still remove it.
       else failures.push(new CniError(INTERNAL, `ledger ${record.path} holds a resource of unknown kind "${kind}"`));
     }
@@ -194,7 +190,7 @@ function restatedThings(
   const seen = isContainers(record, prevResult, owner, host) ? host : withoutContainer(host);
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host: seen };
   const restated = restate(call, (at) => plugin.add(at), { removing: true });
-  return withoutLinksOfRivals(restated, owner).map((one) => ({ ...one, host: seen }));
+  return withoutLinksOfRivals(restated, owner).map((one) => ({ ...one, host: seen, isRestated: true }));
 }
 
 /** Whether the namespace at CNI_NETNS is the container's, and not that of another one which was given its path. */
@@ -235,9 +231,9 @@ function prevResultIfReadable(document: Record<string, unknown>): Result | undef
 }
 
 function removeAll(things: Thing[], failures: unknown[]): void {
-  for (const { kind, spec, host } of things.toReversed()) {
+  for (const { kind, spec, host, isRestated } of things.toReversed()) {
     try {
-      traced("remove", kind, spec, () => kind.remove(spec, host));
+      traced("remove", kind, spec, () => kind.remove(spec, host, isRestated));
     } catch (error) {
       failures.push(error);
     }

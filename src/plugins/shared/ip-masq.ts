@@ -17,7 +17,6 @@ export function applyIpMasq(at: Attachment<IpMasqConf>, ips: readonly { address:
     containerId: at.containerId,
     ifName: at.ifName,
     addresses: ips.map(({ address }) => address),
-    restated: at.restating || undefined,
   }));
 }
 

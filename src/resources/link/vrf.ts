@@ -16,8 +16,6 @@ import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 export interface VrfSpec {
   name: string;
   table?: number;
-  /** Told again from the configuration: it may be the reference plugin's, which nobody can tell from others. */
-  restated?: true;
 }
 
 export const vrfKind: ResourceKind<VrfSpec, { created: boolean }> = {
@@ -43,8 +41,8 @@ export const vrfKind: ResourceKind<VrfSpec, { created: boolean }> = {
   undo(spec, { created }, host) {
     if (created) removeUnused(spec, host);
   },
-  remove(spec, host) {
-    if (host.container !== undefined) removeUnused(spec, host);
+  remove(spec, host, isRestated) {
+    if (host.container !== undefined) removeUnused(spec, host, isRestated);
   },
   verify({ name, table }, host) {
     const link = getLink(host.container!.route, name);
@@ -69,12 +67,13 @@ export const vrfKind: ResourceKind<VrfSpec, { created: boolean }> = {
 
 export const vrf = resource(vrfKind);
 
-function removeUnused({ name, restated }: VrfSpec, host: Host): void {
+/** Restated, it may be the reference plugin's, which nobody can tell from others. */
+function removeUnused({ name }: VrfSpec, host: Host, isRestated = false): void {
   const { route, inside, alone } = host.container!;
   alone(() => {
     const link = getLink(route, name);
     if (link?.kind !== "vrf" || hasMembers(link, host)) return;
-    if (!restated && link.mac !== formatMac(macOf(name))) return;
+    if (!isRestated && link.mac !== formatMac(macOf(name))) return;
     require("../../ffi/netlink/route/remove-link.ts").removeLink(route, name, inside);
   });
 }

@@ -59,7 +59,7 @@ export interface LocalhostAccessSpec {
   /** Somebody else had made the setting before ADD. */
   wasSet?: true;
   /** Told again from the configuration: ADD may have been another program's, which guards nothing. */
-  restated?: true;
+  restated?: boolean;
 }
 
 const table = { family: NFPROTO_IPV4, name: "patchbay_localhost" };
@@ -202,7 +202,8 @@ export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
       throw error;
     }
   },
-  verify(spec, { netfilter }: Host) {
+  verify(told, { netfilter }: Host, isRestated) {
+    const spec = { ...told, restated: isRestated };
     const { link } = spec, differences: string[] = [], of = `of table ip ${table.name}`;
     if (link === "") return [];
     if (readSysctl(setting(link)) !== "1") differences.push(`${setting(link).replaceAll("/", ".")} is not 1`);
@@ -219,7 +220,8 @@ export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
     }
     return differences;
   },
-  remove(spec, host) {
+  remove(told, host, isRestated) {
+    const spec = { ...told, restated: isRestated };
     const socket = netfilterOf(host);
     if (socket === undefined) return;
     removeUsers(socket, () => [ownerKey(spec)]);

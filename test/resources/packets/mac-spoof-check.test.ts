@@ -158,7 +158,7 @@ it("frames with another source MAC do not come through, and others' frames do", 
   // A frame that no program on the container's link would send: a raw socket may claim any source.
   const send = (source: string) =>
     machine.sh(`
-      ip netns exec c1 ${process.execPath} ${import.meta.dir}/../support/send-frame.ts eth0 ${source}`);
+      ip netns exec c1 ${process.execPath} ${import.meta.dir}/../../support/send-frame.ts eth0 ${source}`);
   await machine.sh(`
     nft add table bridge seen
     nft 'add chain bridge seen c { type filter hook prerouting priority 0; }'

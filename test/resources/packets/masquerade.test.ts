@@ -90,15 +90,15 @@ for (const backend of backends) {
 
   test(`${backend}: addresses are not needed to remove it when it is restated`, async () => {
     await using machine = await openMachine();
-    const restated = { addresses: [], restated: true };
+    const restated = (step: Step): Step => ({ ...step, isRestated: true }), unknown = { addresses: [] };
     await drive(machine, [apply(specOf(backend, 1)), apply(specOf(backend, 2))]);
     // Whatever the configuration says today.
     const other = backend === "nftables" ? "iptables" : "nftables";
-    expect(await drive(machine, [remove(specOf(other, 1, restated)), verify(specOf(backend, 2))])).toEqual([
+    expect(await drive(machine, [restated(remove(specOf(other, 1, unknown))), verify(specOf(backend, 2))])).toEqual([
       "removed",
       [],
     ]);
-    await drive(machine, [remove(specOf(other, 2, restated))]);
+    await drive(machine, [restated(remove(specOf(other, 2, unknown)))]);
     expect(await ruleset(machine)).toBe("");
   });
 
@@ -308,9 +308,9 @@ nft -f /run/rules`);
   const left = async () =>
     (await machine.sh("nft list ruleset")).match(/net: \w+, if: eth0, id: [\w-]+/g)!
       .map((owner) => owner.replace(", if: eth0, id:", "").replace("net: ", "").slice(0, 12));
-  const restated = { restated: true, addresses: ["10.88.0.1/16"] };
-  expect(await drive(machine, [verify(specOf("iptables", 1, restated))])).toEqual([[]]);
-  expect(await drive(machine, [remove(specOf("iptables", 1, restated))])).toEqual(["removed"]);
+  const spec = specOf("iptables", 1, { addresses: ["10.88.0.1/16"] });
+  expect(await drive(machine, [{ ...verify(spec), isRestated: true }])).toEqual([[]]);
+  expect(await drive(machine, [{ ...remove(spec), isRestated: true }])).toEqual(["removed"]);
   expect(await left()).toEqual(["mynet ctr-2", "mynet ctr-3", "mynet ffffff", "other ctr-2"]);
   await drive(machine, [{ verb: "sweep", kind: "masquerade", network: "mynet", valid: ["ctr-3"] }]);
   // An owner that the comment had no room for cannot be told from a valid one.
@@ -342,7 +342,7 @@ test("on a host with iptables-legacy its tables are used", async () => {
   );
   expect(await saved()).toBe(before);
   // Restated where iptables has become the other one meanwhile.
-  await drive(machine, [remove(specOf("nftables", 2, { restated: true, addresses: [] }))], {
+  await drive(machine, [{ ...remove(specOf("nftables", 2, { addresses: [] })), isRestated: true }], {
     PATH: process.env.PATH!,
   });
   expect(await saved()).not.toContain("CNI-");

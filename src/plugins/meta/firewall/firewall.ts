@@ -54,7 +54,6 @@ function add(at: Attachment<FirewallConf>): Result {
       adminChain: conf.iptablesAdminChainName || ADMIN_CHAIN,
       zone: conf.firewalldZone || ZONE,
       ingress: ingressOf(at),
-      restated: at.restating || undefined,
     }));
   }
   return prevResult ?? { cniVersion: conf.cniVersion };

@@ -68,7 +68,6 @@ function add(at: Attachment<PortmapConf>): Result {
       mappings,
       ...options,
       conditions,
-      restated: restating || undefined,
     }));
     if (at.mayHave(options.masquerade !== undefined)) {
       resources.push(...accessFromLocalhost(at, owner, addresses, mappings));
@@ -220,7 +219,7 @@ function accessFromLocalhost(
   // Without a way to the container there is no setting that would give 127.0.0.1 one.
   if (link === undefined && !at.restating) return [];
   const spec = { ...owner, link: link ?? "" };
-  if (at.restating) return [localhostAccess({ ...spec, restated: true })];
+  if (at.restating) return [localhostAccess(spec)];
   return [localhostAccess({ ...spec, wasSet: isSetByOthers(spec, at.host) || undefined })];
 }
 

@@ -46,7 +46,7 @@ function add(at: Attachment<VrfConf>): Result {
   if (at.restating) {
     for (const name of namesToRestate(at)) {
       at.applyAll([
-        vrf({ name, table: conf.table || undefined, restated: true }),
+        vrf({ name, table: conf.table || undefined }),
         vrfMember({ ifName, vrf: name, addresses: [], routes: [] }),
       ]);
     }

@@ -86,13 +86,15 @@ export const firewallKind: ResourceKind<FirewallSpec, MadeChains> = {
     }
     return made;
   },
-  verify(spec, host) {
+  verify(told, host, isRestated) {
+    const spec = { ...told, restated: isRestated };
     const differences = verifyBackend(spec, host);
     if (differences.length === 0 || !spec.restated) return differences;
     const others = (["iptables", "nftables"] as const).filter((backend) => backend !== spec.backend);
     return others.some((backend) => verifyBackend({ ...spec, backend }, host).length === 0) ? [] : differences;
   },
-  remove(spec, host) {
+  remove(told, host, isRestated) {
+    const spec = { ...told, restated: isRestated };
     const { backend, restated } = spec, claimed = claimedByOthers(spec, host), socket = netfilterOf(host);
     const steps: (() => void)[] = [];
     if (backend === "iptables" || restated) steps.push(() => iptables().remove(socket, spec, claimed));

@@ -58,7 +58,8 @@ export const masqueradeKind: ResourceKind<MasqueradeSpec> = {
       throw error;
     }
   },
-  verify(spec, host) {
+  verify(told, host, isRestated) {
+    const spec = { ...told, restated: isRestated };
     const differences = verifyBackend(spec.backend, spec, host);
     if (differences.length === 0 || !spec.restated) return differences;
     const other = spec.backend === "nftables" ? "iptables" : "nftables";
@@ -69,7 +70,8 @@ export const masqueradeKind: ResourceKind<MasqueradeSpec> = {
     if (spec.backend === "nftables") nftables().repair(host.netfilter, spec);
     else iptables().apply(host, spec);
   },
-  remove(spec, host) {
+  remove(told, host, isRestated) {
+    const spec = { ...told, restated: isRestated };
     const { backend, restated } = spec;
     const steps: (() => void)[] = [];
     const socket = netfilterOf(host);

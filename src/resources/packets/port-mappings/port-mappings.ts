@@ -57,7 +57,7 @@ export interface PortMappingsSpec {
    * Told again from the configuration, not from what ADD wrote down: the backend may have been another one, or another
    * program's, and addresses and mappings may be unknown.
    */
-  restated?: true;
+  restated?: boolean;
 }
 
 // Loaded when used: a process needs one of them, if any.
@@ -123,14 +123,16 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
       throw error;
     }
   },
-  verify(spec, host) {
+  verify(told, host, isRestated) {
+    const spec = { ...told, restated: isRestated };
     const differences = verifyBackend(spec.backend, spec, host);
     if (differences.length === 0 || !spec.restated) return differences;
     const other = spec.backend === "nftables" ? "iptables" : "nftables";
     const asReference = referenceNft().has(host.netfilter, spec);
     return asReference || verifyBackend(other, spec, host).length === 0 ? [] : differences;
   },
-  remove(spec, host) {
+  remove(told, host, isRestated) {
+    const spec = { ...told, restated: isRestated };
     const { backend, restated } = spec, socket = netfilterOf(host);
     const steps: (() => void)[] = [];
     if (backend === "iptables" || restated) steps.push(() => iptables().remove(socket, spec));
