@@ -188,6 +188,23 @@ function hotPath(sources: Map<string, Source>): string[] {
   return findings;
 }
 
+/** Lazy loading has one form, in which types hold: `require("./x.ts") as typeof import("./x.ts")`. */
+function lazyLoading(sources: Source[]): string[] {
+  const findings: string[] = [];
+  for (const { path, text } of sources) {
+    for (const [call, target] of text.matchAll(/\brequire\("([^"]+)"\)(?!\s+as typeof import\(\s*"\1",?\s*\))/g)) {
+      findings.push(`${path}: ${call} must be followed by: as typeof import("${target}")`);
+    }
+  }
+  return findings;
+}
+
+/** `any` switches the checks off for all that touches it. One place needs it, and says why. */
+function anyTypes(sources: Source[]): string[] {
+  return sources.filter(({ path, text }) => path !== "src/contract/resource.ts" && text.includes("no-explicit-any"))
+    .map(({ path }) => `${path}: must do without "any"`);
+}
+
 function pluginTable(root: string, table: readonly string[]): string[] {
   const folders = filesBelow(root, "src/plugins").filter((path) => basename(dirname(path)) === basename(path, ".ts"))
     .map((path) => basename(path, ".ts")).sort();
@@ -247,6 +264,8 @@ export function findings(root: string, table: readonly string[]): string[] {
   return [
     ...importDirections(sources),
     ...circles(sources),
+    ...lazyLoading(sources),
+    ...anyTypes(sources),
     ...hotPath(new Map(sources.map((source) => [source.path, source]))),
     ...pluginTable(root, table),
     ...calls(sources),

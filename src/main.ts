@@ -8,6 +8,9 @@ const plugin = loadPlugin(calledAs);
 restrictUmask();
 exitNow(
   plugin === undefined
-    ? require("./runtime/cli/command-line.ts").runCommandLine(calledAs, process.argv.slice(2))
-    : require("./engine/exec-plugin.ts").execPlugin(plugin),
+    ? (require("./runtime/cli/command-line.ts") as typeof import("./runtime/cli/command-line.ts")).runCommandLine(
+      calledAs,
+      process.argv.slice(2),
+    )
+    : (require("./engine/exec-plugin.ts") as typeof import("./engine/exec-plugin.ts")).execPlugin(plugin),
 );

@@ -63,6 +63,10 @@ export interface ResourceKind<Spec, Made = void> {
   sweep?(network: string, isValid: (owner: { containerId: string; ifName?: string }) => boolean, host: Host): void;
 }
 
+/**
+ * A kind of which nobody needs to know the specification: it comes from a ledger as text, and goes to its kind again.
+ * The one `any` there is.
+ */
 // deno-lint-ignore no-explicit-any
 export type AnyKind<Made = any> = ResourceKind<any, Made>;
 

@@ -16,8 +16,7 @@ import type { Invocation } from "./run.ts";
 import { traced } from "../contract/trace.ts";
 import { warn } from "../ffi/warn.ts";
 
-// deno-lint-ignore no-explicit-any
-type AnyResource = Resource<any>;
+type AnyResource = Resource<unknown>;
 
 export interface Call<Config extends PluginConfig> {
   plugin: string;

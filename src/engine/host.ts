@@ -38,8 +38,10 @@ export function openHost(netnsPath: string, options: { mayBeGone?: boolean; allo
     release: () => {
       if (lock !== undefined) libc.flock(lock, LOCK_UN);
     },
-    recordedByOthers: (kind, owner) => require("./ledger/claims.ts").recordedByOthers(kind, owner),
-    claimedByOthers: (kind, owner) => require("./ledger/claims.ts").claimedByOthers(kind, owner),
+    recordedByOthers: (kind, owner) =>
+      (require("./ledger/claims.ts") as typeof import("./ledger/claims.ts")).recordedByOthers(kind, owner),
+    claimedByOthers: (kind, owner) =>
+      (require("./ledger/claims.ts") as typeof import("./ledger/claims.ts")).claimedByOthers(kind, owner),
     close: () => {
       for (const action of closing.splice(0).reverse()) action();
     },
@@ -77,7 +79,8 @@ export function openHost(netnsPath: string, options: { mayBeGone?: boolean; allo
       netnsPath,
       netnsFd,
       inside,
-      alone: (work) => require("../ffi/lock.ts").whileLocked(netnsFd, netnsPath, work),
+      alone: (work) =>
+        (require("../ffi/lock.ts") as typeof import("../ffi/lock.ts")).whileLocked(netnsFd, netnsPath, work),
       get route() {
         return inner ??= open(NETLINK_ROUTE, inside);
       },

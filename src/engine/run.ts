@@ -61,15 +61,15 @@ function dispatch(call: VerbCall): Result | undefined {
   const { command } = call.invocation;
   switch (command) {
     case "ADD":
-      return require("./verbs/add.ts").runAdd(call);
+      return (require("./verbs/add.ts") as typeof import("./verbs/add.ts")).runAdd(call);
     case "DEL":
-      return require("./verbs/del.ts").runDel(call);
+      return (require("./verbs/del.ts") as typeof import("./verbs/del.ts")).runDel(call);
     case "CHECK":
-      return require("./verbs/check.ts").runCheck(call);
+      return (require("./verbs/check.ts") as typeof import("./verbs/check.ts")).runCheck(call);
     case "GC":
-      return require("./verbs/gc.ts").runGc(call);
+      return (require("./verbs/gc.ts") as typeof import("./verbs/gc.ts")).runGc(call);
     case "STATUS":
-      return require("./verbs/status.ts").runStatus(call);
+      return (require("./verbs/status.ts") as typeof import("./verbs/status.ts")).runStatus(call);
     default:
       throw new CniError(INVALID_ENVIRONMENT, `unknown CNI_COMMAND: ${command}`);
   }

@@ -65,8 +65,8 @@ export interface NetfilterHost {
 }
 
 // Loaded when used: a process needs one of them.
-const nft = (): typeof import("./nft-table.ts") => require("./nft-table.ts");
-const legacy = (): typeof import("./legacy-table.ts") => require("./legacy-table.ts");
+const nft = () => require("./nft-table.ts") as typeof import("./nft-table.ts");
+const legacy = () => require("./legacy-table.ts") as typeof import("./legacy-table.ts");
 
 /** Whether the host's iptables writes the older kernel tables. */
 export function isLegacyHost(): boolean {

@@ -4,28 +4,28 @@
  */
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 
-// deno-lint-ignore no-explicit-any
-type AnyPlugin = PluginDefinition<any>;
-
-const table: Record<string, () => AnyPlugin> = {
-  "bandwidth": () => require("./meta/bandwidth/bandwidth.ts").default,
-  "bridge": () => require("./main/bridge/bridge.ts").default,
-  "dummy": () => require("./main/dummy/dummy.ts").default,
-  "firewall": () => require("./meta/firewall/firewall.ts").default,
-  "flannel": () => require("./meta/flannel/flannel.ts").default,
-  "host-device": () => require("./main/host-device/host-device.ts").default,
-  "host-local": () => require("./ipam/host-local/host-local.ts").default,
-  "ipvlan": () => require("./main/ipvlan/ipvlan.ts").default,
-  "loopback": () => require("./main/loopback/loopback.ts").default,
-  "macvlan": () => require("./main/macvlan/macvlan.ts").default,
-  "portmap": () => require("./meta/portmap/portmap.ts").default,
-  "ptp": () => require("./main/ptp/ptp.ts").default,
-  "sbr": () => require("./meta/sbr/sbr.ts").default,
-  "static": () => require("./ipam/static/static.ts").default,
-  "tap": () => require("./main/tap/tap.ts").default,
-  "tuning": () => require("./meta/tuning/tuning.ts").default,
-  "vlan": () => require("./main/vlan/vlan.ts").default,
-  "vrf": () => require("./meta/vrf/vrf.ts").default,
+const table: Record<string, () => PluginDefinition<PluginConfig>> = {
+  "bandwidth": () =>
+    (require("./meta/bandwidth/bandwidth.ts") as typeof import("./meta/bandwidth/bandwidth.ts")).default,
+  "bridge": () => (require("./main/bridge/bridge.ts") as typeof import("./main/bridge/bridge.ts")).default,
+  "dummy": () => (require("./main/dummy/dummy.ts") as typeof import("./main/dummy/dummy.ts")).default,
+  "firewall": () => (require("./meta/firewall/firewall.ts") as typeof import("./meta/firewall/firewall.ts")).default,
+  "flannel": () => (require("./meta/flannel/flannel.ts") as typeof import("./meta/flannel/flannel.ts")).default,
+  "host-device": () =>
+    (require("./main/host-device/host-device.ts") as typeof import("./main/host-device/host-device.ts")).default,
+  "host-local": () =>
+    (require("./ipam/host-local/host-local.ts") as typeof import("./ipam/host-local/host-local.ts")).default,
+  "ipvlan": () => (require("./main/ipvlan/ipvlan.ts") as typeof import("./main/ipvlan/ipvlan.ts")).default,
+  "loopback": () => (require("./main/loopback/loopback.ts") as typeof import("./main/loopback/loopback.ts")).default,
+  "macvlan": () => (require("./main/macvlan/macvlan.ts") as typeof import("./main/macvlan/macvlan.ts")).default,
+  "portmap": () => (require("./meta/portmap/portmap.ts") as typeof import("./meta/portmap/portmap.ts")).default,
+  "ptp": () => (require("./main/ptp/ptp.ts") as typeof import("./main/ptp/ptp.ts")).default,
+  "sbr": () => (require("./meta/sbr/sbr.ts") as typeof import("./meta/sbr/sbr.ts")).default,
+  "static": () => (require("./ipam/static/static.ts") as typeof import("./ipam/static/static.ts")).default,
+  "tap": () => (require("./main/tap/tap.ts") as typeof import("./main/tap/tap.ts")).default,
+  "tuning": () => (require("./meta/tuning/tuning.ts") as typeof import("./meta/tuning/tuning.ts")).default,
+  "vlan": () => (require("./main/vlan/vlan.ts") as typeof import("./main/vlan/vlan.ts")).default,
+  "vrf": () => (require("./meta/vrf/vrf.ts") as typeof import("./meta/vrf/vrf.ts")).default,
 };
 
 export const pluginNames: readonly string[] = Object.keys(table);

@@ -5,35 +5,52 @@
 import type { AnyKind } from "../contract/resource.ts";
 
 const table: Record<string, () => AnyKind> = {
-  "addressing": () => require("./address/addressing.ts").addressingKind,
-  "announcement": () => require("./address/announcement.ts").announcementKind,
-  "bridge": () => require("./link/bridge.ts").bridgeKind,
-  "bridge-gateway": () => require("./address/bridge-gateway.ts").bridgeGatewayKind,
-  "bridge-port": () => require("./link/bridge-port.ts").bridgePortKind,
-  "carrier": () => require("./link/carrier.ts").carrierKind,
-  "container-link": () => require("./link/container-link.ts").containerLinkKind,
-  "firewall": () => require("./packets/firewall/firewall.ts").firewallKind,
-  "forwarding": () => require("./kernel/forwarding.ts").forwardingKind,
-  "gateway-side": () => require("./address/gateway-side.ts").gatewaySideKind,
-  "ifb": () => require("./traffic/ifb.ts").ifbKind,
-  "lent-link": () => require("./link/lent-link.ts").lentLinkKind,
-  "link-routes": () => require("./address/link-routes.ts").linkRoutesKind,
-  "link-settings": () => require("./link/link-settings.ts").linkSettingsKind,
-  "localhost-access": () => require("./packets/localhost-access.ts").localhostAccessKind,
-  "loopback-up": () => require("./link/loopback-up.ts").loopbackUpKind,
-  "mac-spoof-check": () => require("./packets/mac-spoof-check.ts").macSpoofCheckKind,
-  "masquerade": () => require("./packets/masquerade/masquerade.ts").masqueradeKind,
-  "port-mappings": () => require("./packets/port-mappings/port-mappings.ts").portMappingsKind,
-  "redirect": () => require("./traffic/redirect.ts").redirectKind,
-  "source-rule": () => require("./address/source-rule.ts").sourceRuleKind,
-  "sysctls": () => require("./kernel/sysctls.ts").sysctlsKind,
-  "tap": () => require("./link/tap.ts").tapKind,
-  "traffic-limit": () => require("./traffic/traffic-limit.ts").trafficLimitKind,
-  "veth": () => require("./link/veth.ts").vethKind,
-  "vlan-gateway": () => require("./address/vlan-gateway.ts").vlanGatewayKind,
-  "vrf": () => require("./link/vrf.ts").vrfKind,
-  "vrf-member": () => require("./link/vrf-member.ts").vrfMemberKind,
-  "withdrawn-routes": () => require("./address/withdrawn-routes.ts").withdrawnRoutesKind,
+  "addressing": () => (require("./address/addressing.ts") as typeof import("./address/addressing.ts")).addressingKind,
+  "announcement": () =>
+    (require("./address/announcement.ts") as typeof import("./address/announcement.ts")).announcementKind,
+  "bridge": () => (require("./link/bridge.ts") as typeof import("./link/bridge.ts")).bridgeKind,
+  "bridge-gateway": () =>
+    (require("./address/bridge-gateway.ts") as typeof import("./address/bridge-gateway.ts")).bridgeGatewayKind,
+  "bridge-port": () => (require("./link/bridge-port.ts") as typeof import("./link/bridge-port.ts")).bridgePortKind,
+  "carrier": () => (require("./link/carrier.ts") as typeof import("./link/carrier.ts")).carrierKind,
+  "container-link": () =>
+    (require("./link/container-link.ts") as typeof import("./link/container-link.ts")).containerLinkKind,
+  "firewall": () =>
+    (require("./packets/firewall/firewall.ts") as typeof import("./packets/firewall/firewall.ts")).firewallKind,
+  "forwarding": () => (require("./kernel/forwarding.ts") as typeof import("./kernel/forwarding.ts")).forwardingKind,
+  "gateway-side": () =>
+    (require("./address/gateway-side.ts") as typeof import("./address/gateway-side.ts")).gatewaySideKind,
+  "ifb": () => (require("./traffic/ifb.ts") as typeof import("./traffic/ifb.ts")).ifbKind,
+  "lent-link": () => (require("./link/lent-link.ts") as typeof import("./link/lent-link.ts")).lentLinkKind,
+  "link-routes": () =>
+    (require("./address/link-routes.ts") as typeof import("./address/link-routes.ts")).linkRoutesKind,
+  "link-settings": () =>
+    (require("./link/link-settings.ts") as typeof import("./link/link-settings.ts")).linkSettingsKind,
+  "localhost-access": () =>
+    (require("./packets/localhost-access.ts") as typeof import("./packets/localhost-access.ts")).localhostAccessKind,
+  "loopback-up": () => (require("./link/loopback-up.ts") as typeof import("./link/loopback-up.ts")).loopbackUpKind,
+  "mac-spoof-check": () =>
+    (require("./packets/mac-spoof-check.ts") as typeof import("./packets/mac-spoof-check.ts")).macSpoofCheckKind,
+  "masquerade": () =>
+    (require("./packets/masquerade/masquerade.ts") as typeof import("./packets/masquerade/masquerade.ts"))
+      .masqueradeKind,
+  "port-mappings": () =>
+    (require("./packets/port-mappings/port-mappings.ts") as typeof import("./packets/port-mappings/port-mappings.ts"))
+      .portMappingsKind,
+  "redirect": () => (require("./traffic/redirect.ts") as typeof import("./traffic/redirect.ts")).redirectKind,
+  "source-rule": () =>
+    (require("./address/source-rule.ts") as typeof import("./address/source-rule.ts")).sourceRuleKind,
+  "sysctls": () => (require("./kernel/sysctls.ts") as typeof import("./kernel/sysctls.ts")).sysctlsKind,
+  "tap": () => (require("./link/tap.ts") as typeof import("./link/tap.ts")).tapKind,
+  "traffic-limit": () =>
+    (require("./traffic/traffic-limit.ts") as typeof import("./traffic/traffic-limit.ts")).trafficLimitKind,
+  "veth": () => (require("./link/veth.ts") as typeof import("./link/veth.ts")).vethKind,
+  "vlan-gateway": () =>
+    (require("./address/vlan-gateway.ts") as typeof import("./address/vlan-gateway.ts")).vlanGatewayKind,
+  "vrf": () => (require("./link/vrf.ts") as typeof import("./link/vrf.ts")).vrfKind,
+  "vrf-member": () => (require("./link/vrf-member.ts") as typeof import("./link/vrf-member.ts")).vrfMemberKind,
+  "withdrawn-routes": () =>
+    (require("./address/withdrawn-routes.ts") as typeof import("./address/withdrawn-routes.ts")).withdrawnRoutesKind,
 };
 
 export function loadKind(name: string): AnyKind | undefined {

@@ -167,7 +167,7 @@ export interface PlannedPlugin {
 
 /** What ADD would make, with nothing made. */
 export function planNetwork(runtime: Runtime, network: Network, request: AttachmentRequest): PlannedPlugin[] {
-  const { planAdd }: typeof import("../engine/operator/plan.ts") = require("../engine/operator/plan.ts");
+  const { planAdd } = require("../engine/operator/plan.ts") as typeof import("../engine/operator/plan.ts");
   let result: VersionedResult | undefined;
   return keepingHost((kept) =>
     network.plugins.map((plugin) =>
@@ -254,9 +254,9 @@ export function findRunnable(
       const result = runVerb(found.own, { ...invocation, inEveryVersion: command === "GC" || command === "STATUS" });
       return result && versioned(result, network.cniVersion);
     }
-    const { runForeignPlugin }: typeof import("../engine/delegation/foreign-plugin.ts") = require(
+    const { runForeignPlugin } = require(
       "../engine/delegation/foreign-plugin.ts",
-    );
+    ) as typeof import("../engine/delegation/foreign-plugin.ts");
     const stdout = runForeignPlugin(found.path, invocation);
     return command === "ADD" ? parsePluginResult(stdout, network.cniVersion) : undefined;
   };

@@ -40,7 +40,7 @@ export function loadNetwork(directory: string, name: string): Network {
     const found = readNetwork(path, name);
     if (found !== undefined) return found;
   }
-  const { hintFor }: typeof import("./network-files.ts") = require("./network-files.ts");
+  const { hintFor } = require("./network-files.ts") as typeof import("./network-files.ts");
   const message = paths.length === 0
     ? `no net configurations found in ${directory}`
     : `no net configuration with name "${name}" in ${directory}`;
@@ -63,7 +63,7 @@ function readNetwork(path: string, name: string): Network | undefined {
     const network = readAnyNetwork(path);
     return network?.name === name ? { ...network, path } : undefined;
   } catch (error) {
-    const { located }: typeof import("./network-files.ts") = require("./network-files.ts");
+    const { located } = require("./network-files.ts") as typeof import("./network-files.ts");
     throw located(path, error, name);
   }
 }

@@ -13,8 +13,8 @@ const sources: Record<string, string> = {
     import { say, said } from "./say.ts";
     import { early } from "./early.ts";
     say("main");
-    if (early("late")) require("./late.ts").late();
-    const other = () => process.argv0 === "none" ? require("./cli.ts").run() : "no cli";
+    if (early("late")) (require("./late.ts") as typeof import("./late.ts")).late();
+    const other = () => process.argv0 === "none" ? (require("./cli.ts") as typeof import("./cli.ts")).run() : "no cli";
     say(other());
     console.log(said.join(", "));
   `,
@@ -25,8 +25,8 @@ const sources: Record<string, string> = {
     export class Early { constructor(readonly name: string) {} }
     export function early(wanted: string) { return process.argv0 === wanted; }
     export const viaWhole = () => {
-      const { late, value } = require("./late.ts");
-      if (value) { const { twin } = require("./twin.ts"); say(twin + typeof late); }
+      const { late, value } = require("./late.ts") as typeof import("./late.ts");
+      if (value) { const { twin } = require("./twin.ts") as typeof import("./twin.ts"); say(twin + typeof late); }
       return (require("./twin.ts") as typeof import("./twin.ts"));
     };
   `,

@@ -10,7 +10,7 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 const sound = {
   "src/main.ts": 'import { loadPlugin } from "./plugins/table.ts";\nloadPlugin("x");\n',
   "src/plugins/table.ts":
-    'export function loadPlugin(name: string) {\n  return name && require("./main/x/x.ts").default;\n}\n',
+    'export function loadPlugin(name: string) {\n  return name && (require("./main/x/x.ts") as typeof import("./main/x/x.ts")).default;\n}\n',
   "src/plugins/main/x/x.ts": 'import type { Y } from "./x.schema.ts";\nexport default {} as Y;\n',
   "src/plugins/main/x/x.schema.ts":
     'import { z } from "zod";\nexport type Y = object;\nexport const y = z.object({});\n',

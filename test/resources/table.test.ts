@@ -10,7 +10,7 @@ test("every file with a kind is in the table, under the name its kind has in the
   );
   const inFiles: string[] = [];
   for (const file of files) {
-    for (const value of Object.values(require(`${folder}/${file}`))) {
+    for (const value of Object.values(require(`${folder}/${file}`) as object)) {
       const kind = (value as { kind?: unknown } | null)?.kind;
       if (typeof kind === "string") inFiles.push(kind);
     }

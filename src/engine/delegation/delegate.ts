@@ -14,7 +14,7 @@ import { warn } from "../../ffi/warn.ts";
 import { type Command, type Invocation, runVerb } from "../run.ts";
 
 // Loaded when used: what our own plugins do starts nothing.
-const foreign = (): typeof import("./foreign-plugin.ts") => require("./foreign-plugin.ts");
+const foreign = () => require("./foreign-plugin.ts") as typeof import("./foreign-plugin.ts");
 
 /** Answers ADD's result in the newest form. Throws the delegate's own error. */
 export function delegate(type: string, command: Command, invocation: Invocation): Result | undefined {

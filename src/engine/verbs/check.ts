@@ -34,7 +34,7 @@ export function runCheck({ plugin, invocation, document }: VerbCall): undefined 
     // The ledger says what the ADD made that prevResult tells of, whatever the configuration says today. What prevResult
     // claims is looked at too. An attachment that others made is compared with the configuration.
     const made = record && prevResult && confirmedAdd(record, prevResult);
-    const recorded = made?.entries.flatMap(({ kind, spec }): Resource[] => {
+    const recorded = made?.entries.flatMap(({ kind, spec }): Resource<unknown>[] => {
       const known = delegatingKind(kind, invocation) ?? loadKind(kind);
       return known === undefined ? [] : [{ kind: known, spec }];
     });
@@ -43,7 +43,7 @@ export function runCheck({ plugin, invocation, document }: VerbCall): undefined 
       differences.push(...otherLink(prevResult, invocation, host));
     }
     const seen = new Set<string>();
-    const look = (isRestated: boolean) => ({ kind, spec }: Resource) => {
+    const look = (isRestated: boolean) => ({ kind, spec }: Resource<unknown>) => {
       const key = kind.kind + JSON.stringify(spec);
       if (seen.has(key)) return;
       seen.add(key);
@@ -55,7 +55,7 @@ export function runCheck({ plugin, invocation, document }: VerbCall): undefined 
   });
 }
 
-const isAddressing = ({ kind }: Resource) => kind.kind === "addressing";
+const isAddressing = ({ kind }: Resource<unknown>) => kind.kind === "addressing";
 
 /** What prevResult says counts: a later plugin may have given the link another MAC than the one it was made with. */
 function otherLink(prevResult: Result | undefined, { ifName, netnsPath }: Invocation, host: Host): string[] {

@@ -29,8 +29,7 @@ import { traced } from "../../contract/trace.ts";
 import { usableConf } from "../lenient-conf.ts";
 import { warn } from "../../ffi/warn.ts";
 
-// deno-lint-ignore no-explicit-any
-type AnyResource = Resource<any>;
+type AnyResource = Resource<unknown>;
 type Del = NonNullable<PluginDefinition<PluginConfig>["del"]>;
 
 /** A resource, and what DEL may touch of it. */

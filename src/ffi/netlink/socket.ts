@@ -298,7 +298,7 @@ export function openNetlink(protocol: number): NetlinkSocket {
     },
     closesSlowly: false,
     close() {
-      if (this.closesSlowly) require("../reaper.ts").closeBehind(fd);
+      if (this.closesSlowly) (require("../reaper.ts") as typeof import("../reaper.ts")).closeBehind(fd);
       else libc.close(fd);
     },
   };

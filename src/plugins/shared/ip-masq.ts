@@ -9,8 +9,12 @@ export interface IpMasqConf extends PluginConfig {
 }
 
 export function applyIpMasq(at: Attachment<IpMasqConf>, ips: readonly { address: string }[]): void {
-  const { masquerade } = require("../../resources/packets/masquerade/masquerade.ts");
-  const { chooseNatBackend } = require("../../resources/packets/nat-backend.ts");
+  const { masquerade } = require(
+    "../../resources/packets/masquerade/masquerade.ts",
+  ) as typeof import("../../resources/packets/masquerade/masquerade.ts");
+  const { chooseNatBackend } = require(
+    "../../resources/packets/nat-backend.ts",
+  ) as typeof import("../../resources/packets/nat-backend.ts");
   at.apply(masquerade({
     backend: chooseNatBackend(at.conf.ipMasqBackend).backend,
     network: at.network,
@@ -26,5 +30,11 @@ export function sweepIpMasq(
   isValid: (owner: { containerId: string; ifName?: string }) => boolean,
   host: Host,
 ): void {
-  require("../../resources/packets/masquerade/masquerade.ts").masqueradeKind.sweep!(network, isValid, host);
+  (require(
+    "../../resources/packets/masquerade/masquerade.ts",
+  ) as typeof import("../../resources/packets/masquerade/masquerade.ts")).masqueradeKind.sweep!(
+    network,
+    isValid,
+    host,
+  );
 }

@@ -124,9 +124,9 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
 export const addressing = resource(addressingKind);
 
 // Loaded when used: most links have more at their other end.
-const pointToPoint = (): typeof import("./point-to-point.ts") => require("./point-to-point.ts");
+const pointToPoint = () => require("./point-to-point.ts") as typeof import("./point-to-point.ts");
 
-const routingTables = (): typeof import("./routing-tables.ts") => require("./routing-tables.ts");
+const routingTables = () => require("./routing-tables.ts") as typeof import("./routing-tables.ts");
 
 function prefixOf(address: string): Prefix {
   const prefix = parsePrefix(address);

@@ -38,10 +38,17 @@ export type LinkType =
   | { kind: "dummy"; settings: Record<string, never> };
 
 const formats: Record<LinkType["kind"], () => LinkFormat<LinkType["settings"]>> = {
-  macvlan: () => require("../../ffi/netlink/route/kinds/macvlan.ts").macvlan,
-  ipvlan: () => require("../../ffi/netlink/route/kinds/ipvlan.ts").ipvlan,
-  vlan: () => require("../../ffi/netlink/route/kinds/vlan.ts").vlan,
-  dummy: () => require("../../ffi/netlink/route/kinds/dummy.ts").dummy,
+  macvlan: () =>
+    (require("../../ffi/netlink/route/kinds/macvlan.ts") as typeof import("../../ffi/netlink/route/kinds/macvlan.ts"))
+      .macvlan,
+  ipvlan: () =>
+    (require("../../ffi/netlink/route/kinds/ipvlan.ts") as typeof import("../../ffi/netlink/route/kinds/ipvlan.ts"))
+      .ipvlan,
+  vlan: () =>
+    (require("../../ffi/netlink/route/kinds/vlan.ts") as typeof import("../../ffi/netlink/route/kinds/vlan.ts")).vlan,
+  dummy: () =>
+    (require("../../ffi/netlink/route/kinds/dummy.ts") as typeof import("../../ffi/netlink/route/kinds/dummy.ts"))
+      .dummy,
 };
 
 export interface ContainerLinkSpec {
@@ -93,7 +100,9 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
   remove({ ifName, birthName, type }, host) {
     if (host.container === undefined) return;
     const { route, inside } = host.container;
-    const { removeLink } = require("../../ffi/netlink/route/remove-link.ts");
+    const { removeLink } = require(
+      "../../ffi/netlink/route/remove-link.ts",
+    ) as typeof import("../../ffi/netlink/route/remove-link.ts");
     // CNI_IFNAME is this attachment's, whoever made it; a link of another kind is not what this was about.
     for (const name of [ifName, birthName]) {
       if (name && getLink(route, name)?.kind === type.kind) removeLink(route, name, inside);
@@ -138,7 +147,7 @@ export const containerLink = resource(containerLinkKind);
 /** For `birthName`: a name nothing has, where the kernel may refuse the final one. */
 export function freshBirthName(ifName: string, host: Host): string {
   if (linkIndex(host.route, ifName) === undefined) return "";
-  const { freshHostName } = require("./veth.ts");
+  const { freshHostName } = require("./veth.ts") as typeof import("./veth.ts");
   return freshHostName(host);
 }
 

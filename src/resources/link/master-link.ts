@@ -58,9 +58,9 @@ export function requireHostFor(
   host: Host,
   requireOf: (master: Link) => void = () => {},
 ): void {
-  const { knowsLinkKind }: typeof import("../../ffi/netlink/route/known-kind.ts") = require(
+  const { knowsLinkKind } = require(
     "../../ffi/netlink/route/known-kind.ts",
-  );
+  ) as typeof import("../../ffi/netlink/route/known-kind.ts");
   if (!knowsLinkKind(host.route, kind)) {
     throw new CniError(PLUGIN_NOT_AVAILABLE, `this kernel has no ${kind} links`);
   }
@@ -75,9 +75,9 @@ export function requireHostFor(
 
 /** In the main table, version 4 before version 6; the first of several next hops. */
 function defaultRouteLink(socket: NetlinkSocket): Link | undefined {
-  const { listRoutes }: typeof import("../../ffi/netlink/route/route.ts") = require(
+  const { listRoutes } = require(
     "../../ffi/netlink/route/route.ts",
-  );
+  ) as typeof import("../../ffi/netlink/route/route.ts");
   for (const family of [AF_INET, AF_INET6]) {
     for (const { dst, oif } of listRoutes(socket, family)) {
       const link = dst.bits === 0 && oif !== 0 ? getLink(socket, oif) : undefined;

@@ -39,7 +39,9 @@ export const tapKind: ResourceKind<TapSpec> = {
     }
     const make = selinuxContext === undefined
       ? addTap
-      : require("./tap-by-context.ts").tapMakerIn(selinuxContext) as typeof addTap;
+      : (require("./tap-by-context.ts") as typeof import("./tap-by-context.ts")).tapMakerIn(
+        selinuxContext,
+      ) as typeof addTap;
     if (!inside(() => make(ifName, spec))) throw taken(spec);
     try {
       const change: LinkChange = { address: parseMac(mac), mtu, master };
@@ -55,7 +57,8 @@ export const tapKind: ResourceKind<TapSpec> = {
     const { route, inside } = host.container;
     // CNI_IFNAME is this attachment's, whoever made it; a link of another kind is not what this was about.
     if (getLink(route, ifName)?.kind !== "tun") return;
-    require("../../ffi/netlink/route/remove-link.ts").removeLink(route, ifName, inside);
+    (require("../../ffi/netlink/route/remove-link.ts") as typeof import("../../ffi/netlink/route/remove-link.ts"))
+      .removeLink(route, ifName, inside);
   },
   verify(spec, host) {
     const { ifName, mtu, bridge } = spec;

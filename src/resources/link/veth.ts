@@ -70,7 +70,9 @@ export const vethKind: ResourceKind<VethSpec> = {
     tryWriteSysctl(`net/ipv6/conf/${spec.hostName}/accept_ra`, "0");
   },
   remove({ hostName, hostMac, containerName }, host) {
-    const { removeLink } = require("../../ffi/netlink/route/remove-link.ts");
+    const { removeLink } = require(
+      "../../ffi/netlink/route/remove-link.ts",
+    ) as typeof import("../../ffi/netlink/route/remove-link.ts");
     // One end takes the other with it. The container's is the one named in CNI_IFNAME, whoever made it.
     if (host.container !== undefined) {
       removeLink(host.container.route, containerName, host.container.inside);

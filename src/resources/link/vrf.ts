@@ -74,7 +74,8 @@ function removeUnused({ name }: VrfSpec, host: Host, isRestated = false): void {
     const link = getLink(route, name);
     if (link?.kind !== "vrf" || hasMembers(link, host)) return;
     if (!isRestated && link.mac !== formatMac(macOf(name))) return;
-    require("../../ffi/netlink/route/remove-link.ts").removeLink(route, name, inside);
+    (require("../../ffi/netlink/route/remove-link.ts") as typeof import("../../ffi/netlink/route/remove-link.ts"))
+      .removeLink(route, name, inside);
   });
 }
 

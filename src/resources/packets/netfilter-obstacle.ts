@@ -38,7 +38,11 @@ export function obstacleToNftables(
 
 /** The older kernel tables tell what they lack only when they are written to. */
 export function obstacleToIptables(host: Host, rules: readonly Rule[]): string | undefined {
-  if (isLegacyHost()) return require("../../iptables/legacy-table.ts").whyNoTools(4);
+  if (isLegacyHost()) {
+    return (require("../../iptables/legacy-table.ts") as typeof import("../../iptables/legacy-table.ts")).whyNoTools(
+      4,
+    );
+  }
   const socket = nfTablesOf(host);
   if (socket === undefined) return NO_NF_TABLES;
   const missing = missingExtensions(socket, rules);

@@ -49,7 +49,8 @@ export const ifbKind: ResourceKind<IfbSpec> = {
     if (link?.kind !== "ifb") return;
     const owner = ownerIn(link.alias ?? "", spec.network);
     if (mac !== "" ? link.mac !== mac : owner === undefined ? isUsedByOthers() : owner.ifName !== spec.ifName) return;
-    require("../../ffi/netlink/route/remove-link.ts").removeLink(host.route, name);
+    (require("../../ffi/netlink/route/remove-link.ts") as typeof import("../../ffi/netlink/route/remove-link.ts"))
+      .removeLink(host.route, name);
 
     /**
      * Of the reference plugin's, the name tells the network and the container, but not the interface, which may be
@@ -58,7 +59,7 @@ export const ifbKind: ResourceKind<IfbSpec> = {
     function isUsedByOthers(): boolean {
       if (host.container === undefined) return false;
       const ours = from === "" ? undefined : linkIndex(host.route, from);
-      const { redirectingLinks }: typeof import("./redirect.ts") = require("./redirect.ts");
+      const { redirectingLinks } = require("./redirect.ts") as typeof import("./redirect.ts");
       return redirectingLinks(link!.index, host).some((index) => index !== ours);
     }
   },
@@ -84,7 +85,7 @@ export const ifbKind: ResourceKind<IfbSpec> = {
       if (owner === undefined || isValid(owner)) continue;
       steps.push(() => {
         // What goes on being sent to an ifb that is gone is dropped.
-        const { redirectingLinks, redirectKind }: typeof import("./redirect.ts") = require("./redirect.ts");
+        const { redirectingLinks, redirectKind } = require("./redirect.ts") as typeof import("./redirect.ts");
         for (const from of redirectingLinks(index, host)) {
           redirectKind.remove({ from: getLink(host.route, from) ?? { name: "", mac: "" }, to: name }, host);
         }

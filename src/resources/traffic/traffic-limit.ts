@@ -24,8 +24,8 @@ export interface TrafficLimitSpec {
 }
 
 // Loaded when used: most networks limit all traffic alike, and DEL needs neither.
-const whole = (): typeof import("./limit-whole-link.ts") => require("./limit-whole-link.ts");
-const bySubnet = (): typeof import("./limit-by-subnet.ts") => require("./limit-by-subnet.ts");
+const whole = () => require("./limit-whole-link.ts") as typeof import("./limit-whole-link.ts");
+const bySubnet = () => require("./limit-by-subnet.ts") as typeof import("./limit-by-subnet.ts");
 
 export const trafficLimitKind: ResourceKind<TrafficLimitSpec> = {
   kind: "traffic-limit",

@@ -21,29 +21,29 @@ import { complain, print } from "./print.ts";
 const COMPLETE = "__complete";
 
 const networkCommands: Record<string, () => Command> = {
-  add: () => require("./add.ts").addCommand,
-  check: () => require("./check.ts").checkCommand,
-  del: () => require("./del.ts").delCommand,
-  gc: () => require("./gc.ts").gcCommand,
-  status: () => require("./status.ts").statusCommand,
-  completion: () => require("./completion.ts").completionCommand,
+  add: () => (require("./add.ts") as typeof import("./add.ts")).addCommand,
+  check: () => (require("./check.ts") as typeof import("./check.ts")).checkCommand,
+  del: () => (require("./del.ts") as typeof import("./del.ts")).delCommand,
+  gc: () => (require("./gc.ts") as typeof import("./gc.ts")).gcCommand,
+  status: () => (require("./status.ts") as typeof import("./status.ts")).statusCommand,
+  completion: () => (require("./completion.ts") as typeof import("./completion.ts")).completionCommand,
 };
 
 const cnitoolCommands: Record<string, () => Command> = {
   ...networkCommands,
-  gc: () => require("./gc.ts").cnitoolGcCommand,
+  gc: () => (require("./gc.ts") as typeof import("./gc.ts")).cnitoolGcCommand,
 };
 
 const ownCommands: Record<string, () => Command> = {
   ...networkCommands,
-  inspect: () => require("./inspect.ts").inspectCommand,
-  install: () => require("./install.ts").installCommand,
-  ipam: () => require("./ipam.ts").ipamCommand,
-  lint: () => require("./lint.ts").lintCommand,
-  networks: () => require("./networks.ts").networksCommand,
-  plan: () => require("./plan.ts").planCommand,
-  repair: () => require("./repair.ts").repairCommand,
-  version: () => require("./version.ts").versionCommand,
+  inspect: () => (require("./inspect.ts") as typeof import("./inspect.ts")).inspectCommand,
+  install: () => (require("./install.ts") as typeof import("./install.ts")).installCommand,
+  ipam: () => (require("./ipam.ts") as typeof import("./ipam.ts")).ipamCommand,
+  lint: () => (require("./lint.ts") as typeof import("./lint.ts")).lintCommand,
+  networks: () => (require("./networks.ts") as typeof import("./networks.ts")).networksCommand,
+  plan: () => (require("./plan.ts") as typeof import("./plan.ts")).planCommand,
+  repair: () => (require("./repair.ts") as typeof import("./repair.ts")).repairCommand,
+  version: () => (require("./version.ts") as typeof import("./version.ts")).versionCommand,
 };
 
 const ownAliases = { ls: "networks" };
@@ -101,7 +101,7 @@ function optionsBehind(program: Program, args: readonly string[]): readonly stri
 }
 
 function complete(program: Program, words: readonly string[]): number {
-  const { candidates }: typeof import("./completion.ts") = require("./completion.ts");
+  const { candidates } = require("./completion.ts") as typeof import("./completion.ts");
   const { commands, aliases } = program;
   print(candidates({ commands, aliases }, words).map((line) => `${line}\n`).join(""));
   return 0;
@@ -135,7 +135,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
 }
 
 function tellUnlessRoot(name: string): void {
-  const { whyNotRoot }: typeof import("./root.ts") = require("./root.ts");
+  const { whyNotRoot } = require("./root.ts") as typeof import("./root.ts");
   const reason = whyNotRoot();
   if (reason !== undefined) complain(`patchbay ${name}: ${reason}`);
 }

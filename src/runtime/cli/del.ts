@@ -13,7 +13,7 @@ export const delCommand: Command = {
   run(given) {
     const runtime = runtimeOf(given);
     const key = () => ({ network: given.operands[0]!, ...requestOf(given) });
-    const former = (): typeof import("../former.ts") => require("../former.ts");
+    const former = () => require("../former.ts") as typeof import("../former.ts");
     let isFormer = false;
     const network = networkOrFormer(given, () => {
       isFormer = true;

@@ -15,8 +15,8 @@ export function tellSlips({ path, plugins, source, cniVersion }: Network, plugin
   let isKnown = (cniVersion === "" || KNOWN_VERSIONS.includes(cniVersion)) && hasKnownKeys(JSON.parse(source));
   for (const { config } of plugins) isKnown &&= hasKnownKeys(config);
   if (isKnown) return;
-  const { lintNetwork }: typeof import("../lint/lint.ts") = require("../lint/lint.ts");
-  const { describeFinding }: typeof import("./lint.ts") = require("./lint.ts");
+  const { lintNetwork } = require("../lint/lint.ts") as typeof import("../lint/lint.ts");
+  const { describeFinding } = require("./lint.ts") as typeof import("./lint.ts");
   try {
     for (const finding of lintNetwork(path, pluginPath)) {
       const isSlip = finding.severity === "warning" && finding.meant !== undefined;

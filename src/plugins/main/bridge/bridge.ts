@@ -40,7 +40,13 @@ export default definePlugin<BridgeConf>({
     try {
       sweepIpMasq(conf.name, isValid, host);
     } finally {
-      require("../../../resources/packets/mac-spoof-check.ts").macSpoofCheckKind.sweep!(conf.name, isValid, host);
+      (require(
+        "../../../resources/packets/mac-spoof-check.ts",
+      ) as typeof import("../../../resources/packets/mac-spoof-check.ts")).macSpoofCheckKind.sweep!(
+        conf.name,
+        isValid,
+        host,
+      );
     }
   },
 });
@@ -83,7 +89,9 @@ function add(at: Attachment<BridgeConf>): Result {
     }),
   ]);
   if (at.mayHave(conf.macspoofchk)) {
-    const { macSpoofCheck } = require("../../../resources/packets/mac-spoof-check.ts");
+    const { macSpoofCheck } = require(
+      "../../../resources/packets/mac-spoof-check.ts",
+    ) as typeof import("../../../resources/packets/mac-spoof-check.ts");
     at.apply(macSpoofCheck({ containerId: at.containerId, ifName: at.ifName, hostVeth: hostVeth.name, mac }));
   }
 
@@ -139,7 +147,9 @@ function layer3(at: Attachment<BridgeConf>, lease: Result, gatewayLink: Interfac
 }
 
 function applyVlanGateway(at: Attachment<BridgeConf>): Interface {
-  const { vlanGateway, vlanGatewayName } = require("../../../resources/address/vlan-gateway.ts");
+  const { vlanGateway, vlanGatewayName } = require(
+    "../../../resources/address/vlan-gateway.ts",
+  ) as typeof import("../../../resources/address/vlan-gateway.ts");
   const { bridge, vlan, mtu } = at.conf;
   const spec = { bridge, vlan, mtu: mtu > 0 ? mtu : undefined };
   return { name: vlanGatewayName(spec), mac: at.apply<{ mac: string }>(vlanGateway(spec)).mac };

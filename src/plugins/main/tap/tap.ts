@@ -19,7 +19,7 @@ export default definePlugin<TapConf>({
   validate: validateTapConf,
   add,
   status() {
-    const { whyNoTaps }: typeof import("../../../ffi/tun.ts") = require("../../../ffi/tun.ts");
+    const { whyNoTaps } = require("../../../ffi/tun.ts") as typeof import("../../../ffi/tun.ts");
     const reason = whyNoTaps();
     if (reason !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, "this host has no taps", reason);
   },

@@ -29,7 +29,9 @@ export default definePlugin<BandwidthConf>({
   add: (at) => limit(at, hostEnd),
   foresee: (at) => limit(at, hostEndToBe),
   status,
-  gc: (conf, isValid, host) => require("../../../resources/traffic/ifb.ts").ifbKind.sweep!(conf.name, isValid, host),
+  gc: (conf, isValid, host) =>
+    (require("../../../resources/traffic/ifb.ts") as typeof import("../../../resources/traffic/ifb.ts")).ifbKind
+      .sweep!(conf.name, isValid, host),
 });
 
 type HostEnd = Pick<Link, "name" | "mac" | "mtu">;
@@ -148,8 +150,12 @@ function warnOfSmallBursts({ ingress, egress }: Limits, { mtu }: HostEnd): void 
 
 /** Its filters, by u32, cannot be asked for without making something. */
 function status(conf: BandwidthConf, { route }: Host): void {
-  const { knowsLinkKind } = require("../../../ffi/netlink/route/known-kind.ts");
-  const { knowsAction, knowsQdisc } = require("../../../ffi/netlink/tc/known-kind.ts");
+  const { knowsLinkKind } = require(
+    "../../../ffi/netlink/route/known-kind.ts",
+  ) as typeof import("../../../ffi/netlink/route/known-kind.ts");
+  const { knowsAction, knowsQdisc } = require(
+    "../../../ffi/netlink/tc/known-kind.ts",
+  ) as typeof import("../../../ffi/netlink/tc/known-kind.ts");
   const lacking: string[] = [];
   if (!knowsLinkKind(route, "ifb")) lacking.push("ifb links");
   for (const kind of ["tbf", "ingress", ...limitsOf(conf).subnets === undefined ? [] : ["htb"]]) {

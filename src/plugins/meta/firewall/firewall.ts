@@ -23,9 +23,9 @@ export default definePlugin<FirewallConf>({
   validate: validateFirewallConf,
   add,
   status(conf, host) {
-    const { obstacleTo }: typeof import("../../../resources/packets/firewall/obstacle.ts") = require(
+    const { obstacleTo } = require(
       "../../../resources/packets/firewall/obstacle.ts",
-    );
+    ) as typeof import("../../../resources/packets/firewall/obstacle.ts");
     checkConf(conf);
     const { backend, why } = chooseFirewallBackend(conf.backend);
     const obstacle = obstacleTo(backend, conf.ingressPolicy, host);
@@ -68,7 +68,7 @@ function checkConf(conf: FirewallConf): void {
 
 /** The rules of iptables say no more than an address, so without prevResult the link must tell. */
 function addressesNow({ host, ifName }: Attachment<FirewallConf>): string[] {
-  const { addressesOn }: typeof import("../../shared/addresses-on.ts") = require("../../shared/addresses-on.ts");
+  const { addressesOn } = require("../../shared/addresses-on.ts") as typeof import("../../shared/addresses-on.ts");
   return [...addressesOn(host, ifName)];
 }
 

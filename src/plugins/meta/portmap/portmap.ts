@@ -28,9 +28,9 @@ export default definePlugin<PortmapConf>({
   validate: validatePortmapConf,
   add,
   status(conf, host) {
-    const { obstacleTo }: typeof import("../../../resources/packets/port-mappings/obstacle.ts") = require(
+    const { obstacleTo } = require(
       "../../../resources/packets/port-mappings/obstacle.ts",
-    );
+    ) as typeof import("../../../resources/packets/port-mappings/obstacle.ts");
     checkOptions(conf);
     const { backend, why } = backendOf(conf);
     const obstacle = obstacleTo({ backend, ...optionsOf(conf), conditions: conditionsOf(conf) }, host);
@@ -39,13 +39,21 @@ export default definePlugin<PortmapConf>({
   gc(conf, isValid, host) {
     // Whatever the configuration says today.
     try {
-      require("../../../resources/packets/port-mappings/port-mappings.ts").portMappingsKind.sweep!(
+      (require(
+        "../../../resources/packets/port-mappings/port-mappings.ts",
+      ) as typeof import("../../../resources/packets/port-mappings/port-mappings.ts")).portMappingsKind.sweep!(
         conf.name,
         isValid,
         host,
       );
     } finally {
-      require("../../../resources/packets/localhost-access.ts").localhostAccessKind.sweep!(conf.name, isValid, host);
+      (require(
+        "../../../resources/packets/localhost-access.ts",
+      ) as typeof import("../../../resources/packets/localhost-access.ts")).localhostAccessKind.sweep!(
+        conf.name,
+        isValid,
+        host,
+      );
     }
   },
 });
@@ -120,7 +128,7 @@ function optionsBySyntax(conf: Pick<PortmapConf, "externalSetMarkChain" | "condi
   for (const key of ["conditionsV4", "conditionsV6"] as const) {
     const conditions = conf[key];
     if (conditions === undefined || conditions.length === 0) continue;
-    const { isIptablesSyntax }: typeof import("./conditions.ts") = require("./conditions.ts");
+    const { isIptablesSyntax } = require("./conditions.ts") as typeof import("./conditions.ts");
     found[isIptablesSyntax(conditions) ? "iptables" : "nftables"].push(key);
   }
   return found;
@@ -196,7 +204,7 @@ function addressesOf({ prevResult, ifName }: Attachment<PortmapConf>): string[] 
 
 function conditionsOf({ conditionsV4 = [], conditionsV6 = [] }: PortmapConf): PortMappingsSpec["conditions"] {
   if (conditionsV4.length === 0 && conditionsV6.length === 0) return undefined;
-  const { readConditions }: typeof import("./conditions.ts") = require("./conditions.ts");
+  const { readConditions } = require("./conditions.ts") as typeof import("./conditions.ts");
   return {
     4: conditionsV4.length === 0 ? undefined : readConditions("conditionsV4", conditionsV4),
     6: conditionsV6.length === 0 ? undefined : readConditions("conditionsV6", conditionsV6),
@@ -212,9 +220,9 @@ function accessFromLocalhost(
 ): Resource<unknown>[] {
   const inside = addresses.find((address) => parsePrefix(address)!.bytes.length === 4);
   if (!at.mayHave(inside !== undefined && mappings.some(isForLocalhost))) return [];
-  const { isSetByOthers, localhostAccess }: typeof import("../../../resources/packets/localhost-access.ts") = require(
+  const { isSetByOthers, localhostAccess } = require(
     "../../../resources/packets/localhost-access.ts",
-  );
+  ) as typeof import("../../../resources/packets/localhost-access.ts");
   const link = inside === undefined ? undefined : linkTowards(at, inside);
   // Without a way to the container there is no setting that would give 127.0.0.1 one.
   if (link === undefined && !at.restating) return [];
@@ -231,9 +239,9 @@ function isForLocalhost({ hostIp }: PortMapping): boolean {
 
 /** The host's link that packets to the container leave by; undefined where the host has no way to it. */
 function linkTowards({ host, restating }: Attachment<PortmapConf>, address: string): string | undefined {
-  const { linkTo }: typeof import("../../../ffi/netlink/route/route-lookup.ts") = require(
+  const { linkTo } = require(
     "../../../ffi/netlink/route/route-lookup.ts",
-  );
+  ) as typeof import("../../../ffi/netlink/route/route-lookup.ts");
   try {
     return linkTo(host.route, parsePrefix(address)!.bytes);
   } catch (error) {

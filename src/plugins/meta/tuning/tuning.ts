@@ -71,7 +71,7 @@ function configuredSysctls({ sysctl, args }: TuningConf): Record<string, string>
 function sysctlValues(at: Attachment<TuningConf>): SysctlValues {
   const configured = configuredSysctls(at.conf);
   const values: SysctlValues = {};
-  const { repeatedKeyIn }: typeof import("../../../cni/repeated-key.ts") = require("../../../cni/repeated-key.ts");
+  const { repeatedKeyIn } = require("../../../cni/repeated-key.ts") as typeof import("../../../cni/repeated-key.ts");
   const repeated = at.conf.sysctl === undefined ? undefined : repeatedKeyIn("sysctl", at.stdin);
   if (repeated !== undefined) throw duplicated(repeated);
   for (const key in configured) {
@@ -103,7 +103,7 @@ function duplicated(key: string): CniError {
 function checkAllowlist(configured: Record<string, string>): void {
   const keys = Object.keys(configured);
   const text = keys.length === 0 ? undefined : readTextFile(ALLOWLIST);
-  if (text !== undefined) require("./allowlist.ts").checkAllowed(keys, text);
+  if (text !== undefined) (require("./allowlist.ts") as typeof import("./allowlist.ts")).checkAllowed(keys, text);
 }
 
 /** Of the MAC's sources the last one wins: the configuration, CNI_ARGS, the capability, `args`. */

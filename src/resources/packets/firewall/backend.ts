@@ -11,7 +11,7 @@ export interface ChosenFirewall {
   why: string;
 }
 
-const firewalld = (): typeof import("./firewalld.ts") => require("./firewalld.ts");
+const firewalld = () => require("./firewalld.ts") as typeof import("./firewalld.ts");
 
 export function chooseFirewallBackend(configured: string): ChosenFirewall {
   const chosen = choose(configured);

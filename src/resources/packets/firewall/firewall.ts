@@ -38,9 +38,9 @@ export interface Ingress {
 export type MadeChains = Partial<Record<4 | 6, string[]>>;
 
 // Loaded when used: a process needs one of them, or two.
-const iptables = (): typeof import("./iptables.ts") => require("./iptables.ts");
-const firewalld = (): typeof import("./firewalld.ts") => require("./firewalld.ts");
-const nftables = (): typeof import("./nftables.ts") => require("./nftables.ts");
+const iptables = () => require("./iptables.ts") as typeof import("./iptables.ts");
+const firewalld = () => require("./firewalld.ts") as typeof import("./firewalld.ts");
+const nftables = () => require("./nftables.ts") as typeof import("./nftables.ts");
 
 function applyBackend(spec: FirewallSpec, host: Host, made: MadeChains): void {
   if (spec.backend === "nftables") return nftables().apply(host.netfilter, spec);

@@ -216,9 +216,9 @@ export function verify(host: Host, spec: FirewallSpec): string[] {
 
 /** For GC: the rules of the network's attachments that are not valid, as far as they say whose they are. */
 export function sweep(socket: NetlinkSocket, network: string, isValid: (owner: Owner) => boolean): void {
-  const { changeTable }: typeof import("../../../iptables/nft-table.ts") = require(
+  const { changeTable } = require(
     "../../../iptables/nft-table.ts",
-  );
+  ) as typeof import("../../../iptables/nft-table.ts");
   changeTable(socket, "filter", [4, 6], (table) => {
     for (const found of table.rules(FORWARD_CHAIN)) {
       const owner = found.owner === undefined ? undefined : ownerIn(found.owner, network);

@@ -26,10 +26,10 @@ export interface MasqueradeSpec {
 }
 
 // Loaded when used: a process needs one of them, if any.
-const nftables = (): typeof import("./nftables.ts") => require("./nftables.ts");
-const iptables = (): typeof import("./iptables.ts") => require("./iptables.ts");
-const referenceNft = (): typeof import("./reference-nft.ts") => require("./reference-nft.ts");
-const ownership = (): typeof import("../owner-comment.ts") => require("../owner-comment.ts");
+const nftables = () => require("./nftables.ts") as typeof import("./nftables.ts");
+const iptables = () => require("./iptables.ts") as typeof import("./iptables.ts");
+const referenceNft = () => require("./reference-nft.ts") as typeof import("./reference-nft.ts");
+const ownership = () => require("../owner-comment.ts") as typeof import("../owner-comment.ts");
 
 function verifyBackend(backend: NatBackend, spec: MasqueradeSpec, host: Host): string[] {
   return backend === "nftables" ? nftables().verify(host.netfilter, spec) : iptables().verify(host, spec);
@@ -38,9 +38,9 @@ function verifyBackend(backend: NatBackend, spec: MasqueradeSpec, host: Host): s
 /** On any link of the container; undefined where it cannot be looked into. */
 function addressesIn({ container }: Host): Prefix[] | undefined {
   if (container === undefined) return undefined;
-  const { listAddresses }: typeof import("../../../ffi/netlink/route/address.ts") = require(
+  const { listAddresses } = require(
     "../../../ffi/netlink/route/address.ts",
-  );
+  ) as typeof import("../../../ffi/netlink/route/address.ts");
   return listAddresses(container.route, 0);
 }
 

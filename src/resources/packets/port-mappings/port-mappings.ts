@@ -61,9 +61,9 @@ export interface PortMappingsSpec {
 }
 
 // Loaded when used: a process needs one of them, if any.
-const nftables = (): typeof import("./nftables.ts") => require("./nftables.ts");
-const iptables = (): typeof import("./iptables.ts") => require("./iptables.ts");
-const referenceNft = (): typeof import("./reference-nft.ts") => require("./reference-nft.ts");
+const nftables = () => require("./nftables.ts") as typeof import("./nftables.ts");
+const iptables = () => require("./iptables.ts") as typeof import("./iptables.ts");
+const referenceNft = () => require("./reference-nft.ts") as typeof import("./reference-nft.ts");
 
 /** The container's address of the family, which mappings lead to. */
 export function addressOf(
@@ -98,7 +98,9 @@ export function hostAddress({ hostIp }: PortMapping): Uint8Array | undefined {
 /** Flows that still go where the port led before would go on to do so. */
 function forgetFlows(spec: PortMappingsSpec, host: Host, isLeaving: boolean): void {
   for (const { protocol } of spec.mappings) {
-    if (protocol !== "tcp") return require("./flows.ts").forgetFlows(host, spec, isLeaving);
+    if (protocol !== "tcp") {
+      return (require("./flows.ts") as typeof import("./flows.ts")).forgetFlows(host, spec, isLeaving);
+    }
   }
 }
 

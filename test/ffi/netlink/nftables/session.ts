@@ -145,6 +145,6 @@ commit(socket, [delTable(table)]);
 report.closesSlowly = [rival.closesSlowly, socket.closesSlowly];
 const { fd } = socket;
 socket.close();
-report.closed = told(() => void require("node:fs").fstatSync(fd)).includes("EBADF");
+report.closed = told(() => void (require("node:fs") as typeof import("node:fs")).fstatSync(fd)).includes("EBADF");
 
 console.log(JSON.stringify(report));
