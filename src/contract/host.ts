@@ -5,6 +5,8 @@
  * Only sysctls need the thread inside, through `inside`.
  */
 import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
+import type { Command } from "../cni/invocation.ts";
+import type { Result } from "../cni/result.ts";
 import type { Owner } from "./owner.ts";
 
 export interface Host {
@@ -15,19 +17,23 @@ export interface Host {
   /** The container's side, or undefined when its namespace is gone or was not named. */
   readonly container: Container | undefined;
   /**
-   * Holds, until the verb is over, what others need alone in order to undo something shared, such as a bridge they
-   * made: nobody undoes what we are about to use.
+   * Keeps others from undoing something shared, such as a bridge they made, until the verb is over: we are about to use
+   * it.
    */
   useShared(): void;
-  /** Whether nobody else on this host is using shared things now; then nobody begins to until the verb is over. */
+  /** Whether nobody else on this host is using shared things. If so, nobody begins to until the verb is over. */
   isAloneWithShared(): boolean;
-  /** The verb is over; what was opened stays open for the next one. */
-  release(): void;
   /** The specifications of this kind that the ledgers of other attachments hold. Reads every ledger of the host. */
   recordedByOthers(kind: string, owner: Owner): unknown[];
   /** Like `recordedByOthers`, for removing what does not say whose it is. Gives up this attachment's own claim first. */
   claimedByOthers(kind: string, owner: Owner): unknown[];
-  close(): void;
+  /**
+   * Runs a verb of another plugin for this attachment (CNI spec 1.1.0, "Section 4: Plugin Delegation"): with this call's
+   * configuration, or with `stdin`, a configuration of its own. Answers the result of ADD.
+   */
+  delegate(type: string, command: Command, stdin?: string): Result | undefined;
+  /** Throws when `delegate` would not find the plugin. */
+  requirePlugin(type: string): void;
 }
 
 export interface Container {

@@ -1,9 +1,9 @@
 /**
- * The contract of a plugin: one function that tells the story of its ADD in resources.
+ * The contract of a plugin: one function, `add`, that tells the story of ADD in resources.
  *
- * The engine runs that function in three ways. For ADD each `at.apply` makes the resource. For DEL and CHECK of an
- * attachment whose ledger is lost, and for `plan`, the same function runs with nothing applied ("restating"):
- * addresses and names then come from prevResult, and the list that comes out is removed, verified or shown.
+ * The engine tells the same story for four purposes. For `make` each `at.apply` makes the resource. For the others it
+ * makes nothing and collects the list: `check` and `undo` take names and addresses from prevResult, for an attachment
+ * without a ledger; `plan` takes the ones that ADD would choose now.
  */
 import type { Result } from "../cni/result.ts";
 import type { Resource } from "./resource.ts";
@@ -34,31 +34,36 @@ export interface Attachment<Config> {
   readonly stdin: string;
   /** Already converted to the newest version. */
   readonly prevResult: Result | undefined;
-  /** True when nothing may be made: the list is restated for DEL, CHECK or `plan`. */
-  readonly restating: boolean;
-  /** Only so that it can be taken away: a DEL without ledger. It judges no configuration. */
-  readonly removing: boolean;
+  readonly purpose: Purpose;
   readonly host: Host;
   /**
-   * Whether something that depends on an option belongs to the story. A DEL without ledger says yes whatever the option
-   * is today: the configuration may have changed since ADD, and removing what is absent does no harm.
+   * Whether something that depends on an option belongs to the story. For `undo` it does, whatever the option is today:
+   * the configuration may have changed since ADD, and removing what is absent does no harm.
    */
   mayHave(option: boolean): boolean;
+  /** What the configuration says, as far as it counts: for `undo` it may not be what ADD was given, and `unknown` does. */
+  configured<Value>(read: () => Value, unknown: Value): Value;
+  /** For `make` alone: what nothing but the moment of ADD shows, or refuses. Undefined for the other purposes. */
+  inAdd<Value>(work: () => Value): Value | undefined;
+  /** A name or address that ADD picks. `make` and `plan` pick one; the others recall what prevResult tells of it. */
+  choose<Value>(pick: () => Value, recall: (told: Result) => Value): Value;
   apply<Made>(resource: Resource<Made>): Made;
   /** Announces all, then makes each: one write to the ledger for several resources. */
   applyAll(resources: readonly Resource<unknown>[]): void;
-  /** The IPAM plugin named by the configuration, or undefined for a layer-2 network. Released when ADD fails. */
+  /** The IPAM plugin that the configuration names, or undefined for a layer-2 network. Its lease is announced. */
   ipam(): Ipam | undefined;
-  /** Lets another plugin do the work. Answers its result; when restating, prevResult. */
-  delegate(delegation: Delegation): Result;
-  /** A name or address picked for this attachment; when restating, what prevResult tells of it, or "". */
-  choose(fresh: () => string, recall: (result: Result) => string | undefined): string;
 }
 
+/** What the story is told for. */
+export type Purpose = "make" | "check" | "undo" | "plan";
+
 export interface Ipam {
-  /** Runs the delegate's ADD; when restating, answers the addresses, routes and DNS of prevResult. */
+  /** Takes the lease. `check` and `undo` answer prevResult's addresses, routes and DNS; `plan` what ADD would get. */
   add(): Result;
 }
+
+/** What `judge` sees of a call. */
+export type JudgedCall = Pick<Attachment<PluginConfig>, "ifName" | "cniArgs" | "stdin" | "prevResult">;
 
 /** Addresses, one of which each ADD takes. */
 export interface Pool {
@@ -69,24 +74,22 @@ export interface Pool {
   capacity: number;
 }
 
-/** A plugin that works in another one's stead. */
-export interface Delegation {
-  type: string;
-  /** The configuration it gets, word for word. */
-  stdin: string;
-  /** The file that says the same, for as long as what it made is there. */
-  keptIn: string;
-}
-
 export interface PluginDefinition<Config extends PluginConfig> {
   readonly name: string;
   /** Versions it speaks; all known ones unless said otherwise. */
   readonly versions?: readonly string[];
-  /** Validates and returns the configuration, or throws a CniError that names key and value. */
+  /** Decodes the configuration, or throws a CniError that names key and value. */
   readonly validate: (config: unknown) => Config;
+  /**
+   * Throws a CniError when the values of the configuration, or the call, are such that ADD refuses them. The engine
+   * asks it before the story is told, except for `undo`, and for STATUS, which has no call (engine/judging.ts).
+   */
+  judge?(conf: Config, call: JudgedCall | undefined): void;
+  /** For a plugin that works on what earlier ones made: the text with which ADD refuses to run without prevResult. */
+  readonly missingPrevResult?: string;
   /** The resources of one attachment in the order they come to be, and the result. */
   add(at: Attachment<Config>): Result;
-  /** What ADD would answer now, with nothing taken, for plugins whose restated `add` has nothing but prevResult. */
+  /** What ADD would answer now, for plugins whose `add` cannot tell that for `plan`. */
   foresee?(at: Attachment<Config>): Result;
   /** Where CHECK looks at more than resources: one line for each difference. */
   check?(at: Attachment<Config>): string[];

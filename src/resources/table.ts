@@ -15,12 +15,15 @@ const table: Record<string, () => AnyKind> = {
   "carrier": () => (require("./link/carrier.ts") as typeof import("./link/carrier.ts")).carrierKind,
   "container-link": () =>
     (require("./link/container-link.ts") as typeof import("./link/container-link.ts")).containerLinkKind,
+  "delegation": () =>
+    (require("./delegated/delegation.ts") as typeof import("./delegated/delegation.ts")).delegationKind,
   "firewall": () =>
     (require("./packets/firewall/firewall.ts") as typeof import("./packets/firewall/firewall.ts")).firewallKind,
   "forwarding": () => (require("./kernel/forwarding.ts") as typeof import("./kernel/forwarding.ts")).forwardingKind,
   "gateway-side": () =>
     (require("./address/gateway-side.ts") as typeof import("./address/gateway-side.ts")).gatewaySideKind,
   "ifb": () => (require("./traffic/ifb.ts") as typeof import("./traffic/ifb.ts")).ifbKind,
+  "ipam": () => (require("./delegated/lease.ts") as typeof import("./delegated/lease.ts")).leaseKind,
   "lent-link": () => (require("./link/lent-link.ts") as typeof import("./link/lent-link.ts")).lentLinkKind,
   "link-routes": () =>
     (require("./address/link-routes.ts") as typeof import("./address/link-routes.ts")).linkRoutesKind,

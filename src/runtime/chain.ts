@@ -7,7 +7,7 @@
  * that fails.
  */
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
-import { checkContainerId, checkIfName, checkNetworkName } from "../cni/invocation.ts";
+import { checkContainerId, checkIfName, checkNetworkName, type Command } from "../cni/invocation.ts";
 import type { Result } from "../cni/result.ts";
 import {
   convertResult,
@@ -19,7 +19,8 @@ import {
 import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import type { Plan } from "../engine/operator/plan.ts";
-import { type Command, type KeptHost, runVerb } from "../engine/run.ts";
+import { openSession } from "../engine/run.ts";
+import type { Session } from "../engine/session.ts";
 import { warn, withoutRepeating } from "../ffi/warn.ts";
 import { type Cached, readCache, removeCache, writeCache } from "./cache.ts";
 import type { Network, NetworkPlugin } from "./conf.ts";
@@ -53,10 +54,10 @@ export function addNetwork(
     const begun: NetworkPlugin[] = [];
     let result: VersionedResult | undefined;
     try {
-      keepingHost((kept) => {
+      inSession((session) => {
         for (const plugin of network.plugins) {
           failing(plugin, "add", () => {
-            const run = findRunnable(runtime, network, plugin, { request, kept });
+            const run = findRunnable(runtime, network, plugin, { request, session });
             begun.push(plugin);
             result = run("ADD", { prevResult: written(result), capabilityArgs: request.capabilityArgs });
           });
@@ -91,9 +92,9 @@ export function checkNetwork(runtime: Runtime, network: Network, request: Attach
       throw wrapped(`failed to get network "${network.name}" cached result`, error);
     }
     const derived = { prevResult: written(prevResult), capabilityArgs: request.capabilityArgs };
-    keepingHost((kept) => {
+    inSession((session) => {
       for (const plugin of network.plugins) {
-        findRunnable(runtime, network, plugin, { request, kept })("CHECK", derived);
+        findRunnable(runtime, network, plugin, { request, session })("CHECK", derived);
       }
     });
   });
@@ -132,9 +133,9 @@ function deletePlugins(
     prevResult: passesPrevResultToDel(network) ? written(prevResult) : undefined,
     capabilityArgs: request.capabilityArgs,
   };
-  return keepingHost((kept) =>
+  return inSession((session) =>
     collecting(plugins.toReversed(), (plugin) => {
-      failing(plugin, "delete", () => findRunnable(runtime, network, plugin, { request, kept })("DEL", derived));
+      failing(plugin, "delete", () => findRunnable(runtime, network, plugin, { request, session })("DEL", derived));
     })
   );
 }
@@ -169,15 +170,15 @@ export interface PlannedPlugin {
 export function planNetwork(runtime: Runtime, network: Network, request: AttachmentRequest): PlannedPlugin[] {
   const { planAdd } = require("../engine/operator/plan.ts") as typeof import("../engine/operator/plan.ts");
   let result: VersionedResult | undefined;
-  return keepingHost((kept) =>
+  return inSession((session) =>
     network.plugins.map((plugin) =>
       failing(plugin, "plan", () => {
         const { type } = plugin;
         const found = findPlugin(type, runtime.pluginPath);
         if (!("own" in found)) return { type, resources: undefined, obstacles: [] };
         const derived = { prevResult: written(result), capabilityArgs: request.capabilityArgs };
-        const call = { ...invocationOf(runtime, network, plugin, derived, request), command: "ADD" as const, kept };
-        const plan = planAdd(found.own, call, result && newestResult(result));
+        const call = { ...invocationOf(runtime, network, plugin, derived, request), command: "ADD" as const };
+        const plan = planAdd(found.own, call, result && newestResult(result), session);
         result = versioned(plan.result, network.cniVersion);
         return { type, resources: plan.resources, obstacles: plan.obstacles };
       })
@@ -227,13 +228,13 @@ function written(result: VersionedResult | undefined): Record<string, unknown> |
 /** Runs one verb; answers ADD's result. */
 type Runnable = (command: Command, derived: Derived) => VersionedResult | undefined;
 
-/** Runs `work` with a place where what the first plugin opens waits for the next ones, and closes it. */
-function keepingHost<T>(work: (kept: KeptHost) => T): T {
-  const kept: KeptHost = {};
+/** Runs `work` with a session in which what the first plugin opens serves the next ones too. */
+function inSession<T>(work: (session: Session) => T): T {
+  const session = openSession({ keepsOpen: true });
   try {
-    return work(kept);
+    return work(session);
   } finally {
-    kept.host?.close();
+    session.close();
   }
 }
 
@@ -242,16 +243,16 @@ export function findRunnable(
   runtime: Runtime,
   network: Network,
   plugin: NetworkPlugin,
-  { request, kept }: { request?: AttachmentRequest; kept?: KeptHost } = {},
+  { request, session }: { request?: AttachmentRequest; session?: Session } = {},
 ): Runnable {
   const found = findPlugin(plugin.type, runtime.pluginPath);
   if (request !== undefined) checkContainerId(request.containerId);
   checkNetworkName(network.name);
   if (request !== undefined) checkIfName(request.ifName);
   return (command, derived) => {
-    const invocation = { ...invocationOf(runtime, network, plugin, derived, request), command, kept };
+    const invocation = { ...invocationOf(runtime, network, plugin, derived, request), command };
     if ("own" in found) {
-      const result = runVerb(found.own, { ...invocation, inEveryVersion: command === "GC" || command === "STATUS" });
+      const result = (session ?? openSession({ inEveryVersion: true })).runVerb(found.own, invocation);
       return result && versioned(result, network.cniVersion);
     }
     const { runForeignPlugin } = require(

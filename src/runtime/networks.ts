@@ -4,7 +4,7 @@ import { field, isObject } from "../cni/json.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import type { Pool } from "../contract/plugin.ts";
 import { poolsOf } from "../engine/operator/pools.ts";
-import { runVerb } from "../engine/run.ts";
+import { openSession } from "../engine/run.ts";
 import type { Network, NetworkPlugin } from "./conf.ts";
 import { listNetworkFiles, type NetworkFile } from "./network-files.ts";
 import { pluginConfig } from "./plugin-config.ts";
@@ -61,7 +61,7 @@ function look(network: Network, plugin: NetworkPlugin, path: string): Pick<Netwo
   const ipam = ipamType === "" ? undefined : attempt(() => findPlugin(ipamType, path));
   if (found !== undefined && "own" in found) {
     const parameters = { containerId: "", netnsPath: "", ifName: "", cniArgs: "", path, stdin };
-    attempt(() => runVerb(found.own, { ...parameters, command: "STATUS", inEveryVersion: true }));
+    attempt(() => openSession({ inEveryVersion: true }).runVerb(found.own, { ...parameters, command: "STATUS" }));
   }
   return { pools: ipam !== undefined && "own" in ipam ? poolsOf(plugin.type, JSON.parse(stdin)) : [], problems };
 }

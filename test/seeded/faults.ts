@@ -289,8 +289,8 @@ const plugins: Fault[] = [
   },
   {
     file: "src/plugins/shared/requested-mac.ts",
-    find: "conf.runtimeConfig?.mac || fromArgs || conf.mac",
-    replace: "fromArgs || conf.runtimeConfig?.mac || conf.mac",
+    find: "runtimeConfig?.mac || fromArgs || mac",
+    replace: "fromArgs || runtimeConfig?.mac || mac",
     tests: ["test/kernel/tap.test.ts"],
     named: "the capability",
   },
@@ -376,7 +376,7 @@ const engine: Fault[] = [
   },
   {
     file: "src/engine/operator/known-attachment.ts",
-    find: "(ledgers.length === 0 || hasLinkOf(told, cached!.ifName, host))",
+    find: "(ledgers.length === 0 || hasLinkOf(told, cached!.ifName, opened))",
     replace: "true",
     tests: ["test/runtime/cli/made-by-others.test.ts"],
   },
@@ -388,7 +388,13 @@ const engine: Fault[] = [
     named: "of two containers",
   },
   {
-    file: "src/engine/host.ts",
+    file: "src/contract/trace.ts",
+    find: "(mode & 0o170022) === 0o100000",
+    replace: "(mode & 0o170000) === 0o100000",
+    tests: ["test/contract/trace.test.ts"],
+  },
+  {
+    file: "src/engine/open-host.ts",
     find: "cookie !== undefined && container.cookie !== cookie",
     replace: "false",
     tests: ["test/kernel/whose-link.test.ts"],

@@ -1,12 +1,15 @@
 /**
  * The program behind resources.ts, run inside a machine: takes resources through their verbs, as the engine would.
  */
-import { openHost } from "../../src/engine/host.ts";
+import { openHost } from "../../src/engine/open-host.ts";
+import { openSession } from "../../src/engine/run.ts";
 import { loadKind } from "../../src/resources/table.ts";
 import type { Step } from "./resources.ts";
 
 const steps: Step[] = await Bun.stdin.json();
-const host = openHost("");
+const opened = openHost("");
+const invocation = { command: "ADD", containerId: "", netnsPath: "", ifName: "", cniArgs: "", path: "", stdin: "{}" };
+const host = openSession().hostOf(opened, { ...invocation, command: "ADD" });
 const outcomes = steps.map(({ verb, kind, spec, isRestated, network, valid }): unknown => {
   const each = loadKind(kind)!;
   try {
@@ -29,5 +32,5 @@ const outcomes = steps.map(({ verb, kind, spec, isRestated, network, valid }): u
     return (error as Error).message;
   }
 });
-host.close();
+opened.close();
 console.log(JSON.stringify(outcomes));

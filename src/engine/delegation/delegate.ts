@@ -11,34 +11,39 @@ import { compareVersions, configVersion } from "../../cni/versions.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import { findPlugin } from "./find-plugin.ts";
 import { warn } from "../../ffi/warn.ts";
-import { type Command, type Invocation, runVerb } from "../run.ts";
+import type { Invocation } from "../../cni/invocation.ts";
+import type { Session } from "../session.ts";
 
-// Loaded when used: what our own plugins do starts nothing.
+// Our own plugins run in process and need nothing of it.
 const foreign = () => require("./foreign-plugin.ts") as typeof import("./foreign-plugin.ts");
 
 /** Answers ADD's result in the newest form. Throws the delegate's own error. */
-export function delegate(type: string, command: Command, invocation: Invocation): Result | undefined {
+export function delegate(type: string, invocation: Invocation, session: Session): Result | undefined {
   const found = findPlugin(type, invocation.path);
-  const call = { ...invocation, command };
-  if ("own" in found) return runVerb(found.own, call);
-  if (command === "ADD") return addForeign(found.path, call);
-  if (call.inEveryVersion && isOlderThan(call, "1.1.0")) return undefined;
-  foreign().runForeignPlugin(found.path, call);
+  if ("own" in found) return session.runVerb(found.own, invocation);
+  if (invocation.command === "ADD") return addForeign(found.path, invocation);
+  if (session.options.inEveryVersion && isOlderThan(invocation, "1.1.0")) return undefined;
+  foreign().runForeignPlugin(found.path, invocation);
 }
 
-/** Of GC and STATUS: they are also for the plugin that works in this one's stead, or else for the one for addresses. */
-export function passOn(plugin: PluginDefinition<PluginConfig>, conf: PluginConfig, invocation: Invocation): void {
-  const { command, document } = invocation;
+/** Passes GC and STATUS on: to the plugin that works in this one's place, or else to the IPAM plugin. */
+export function passOn(
+  plugin: PluginDefinition<PluginConfig>,
+  conf: PluginConfig,
+  invocation: Invocation,
+  session: Session,
+): void {
+  const { document } = invocation;
   if (plugin.passedOn === undefined) {
     const type = conf.ipam?.type;
     // The IPAM plugin itself reads the same configuration.
-    if (type && type !== plugin.name) delegate(type, command, invocation);
+    if (type && type !== plugin.name) delegate(type, invocation, session);
     return;
   }
   const other = plugin.passedOn(conf);
   if (other === undefined) return;
   const stdin = JSON.stringify({ ...other.conf, [VALID_ATTACHMENTS]: document && validAttachmentsIn(document) });
-  delegate(other.type, command, { ...invocation, stdin, document: undefined });
+  delegate(other.type, { ...invocation, stdin, document: undefined }, session);
 }
 
 function isOlderThan({ document, stdin }: Invocation, version: string): boolean {

@@ -12,7 +12,7 @@ import { environmentBlock } from "../../ffi/environment.ts";
 import { writeAll } from "../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import { type Ending, type Finished, runProgram } from "../../ffi/spawn.ts";
-import type { Invocation } from "../run.ts";
+import type { Invocation } from "../../cni/invocation.ts";
 import { timed } from "../../contract/trace.ts";
 
 /** Runs the plugin and answers its stdout. Throws a CniError when it fails. */

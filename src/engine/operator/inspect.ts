@@ -1,7 +1,7 @@
 /** Attachments beside what the kernel has now: `patchbay inspect`. */
 import { errorText } from "../../cni/error.ts";
 import { isNetnsGone } from "../../ffi/netns.ts";
-import { isAnothers, openHost, SameNetnsError } from "../host.ts";
+import { isAnothers, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
 import type { Host } from "../../contract/host.ts";
 import {
   type Gist,
@@ -33,10 +33,10 @@ export interface InspectedAttachment<Resource = InspectedResource> extends Owner
 
 export function inspect(attachment: KnownAttachment, pluginPath: string): InspectedAttachment & Gist {
   let gist: Gist | undefined;
-  const { state, plugins, ...head } = withAttachment(attachment, pluginPath, (host, parts) => {
+  const { state, plugins, ...head } = withAttachment(attachment, pluginPath, (_opened, parts) => {
     gist = gistOf(attachment, parts);
     let state: "ok" | "differs" = "ok";
-    const plugins = parts.map(({ plugin, madeBy, resources }) => ({
+    const plugins = parts.map(({ plugin, madeBy, host, resources }) => ({
       plugin,
       madeBy,
       resources: inAttachmentScene("inspect", attachment, plugin, () =>
@@ -55,7 +55,7 @@ export function inspect(attachment: KnownAttachment, pluginPath: string): Inspec
 export function isNamespaceGone(attachment: KnownAttachment): boolean {
   const { netnsPath, ledgers } = attachment;
   if (netnsPath === "") return false;
-  let host: Host | undefined;
+  let host: OpenHost | undefined;
   try {
     host = openAttachment(attachment);
     if (host === undefined) return true;
@@ -72,7 +72,7 @@ export function isNamespaceGone(attachment: KnownAttachment): boolean {
 export function withAttachment<Resource>(
   attachment: KnownAttachment,
   pluginPath: string,
-  work: (host: Host, parts: KnownPart[]) => InspectedAttachment<Resource>,
+  work: (opened: Opened, parts: KnownPart[]) => InspectedAttachment<Resource>,
 ): InspectedAttachment<Resource> {
   const gone: InspectedAttachment<Resource> = { ...headOf(attachment), state: "gone", plugins: [] };
   const host = openAttachment(attachment);
@@ -86,7 +86,7 @@ export function withAttachment<Resource>(
 }
 
 /** Another program may have made it anew under another path: that of the cached result, when its link is there. */
-function openAttachment(attachment: KnownAttachment): Host | undefined {
+function openAttachment(attachment: KnownAttachment): OpenHost | undefined {
   const { netnsPath, cached } = attachment;
   const other = cached === undefined || cached.netnsPath === netnsPath ? undefined : openIfThere(cached.netnsPath);
   if (other === undefined) return openIfThere(netnsPath);
@@ -95,7 +95,7 @@ function openAttachment(attachment: KnownAttachment): Host | undefined {
   return openIfThere(netnsPath);
 }
 
-function openIfThere(netnsPath: string): Host | undefined {
+function openIfThere(netnsPath: string): OpenHost | undefined {
   try {
     return openHost(netnsPath);
   } catch (error) {

@@ -3,21 +3,24 @@
  * the network's configuration is today, and by the runtime's cache, which also has what other plugins made.
  */
 import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
+import type { Invocation } from "../../cni/invocation.ts";
 import { asWritten, isObject, type ParsedObject, parseDocument } from "../../cni/json.ts";
 import { convertResult, parsePrevResult, printResult } from "../../cni/result-versions.ts";
 import type { IpConfig, Result } from "../../cni/result.ts";
 import { configVersion, CURRENT_VERSION } from "../../cni/versions.ts";
 import { loadPlugin } from "../../plugins/table.ts";
 import { loadKind } from "../../resources/table.ts";
-import { restate } from "../attachment.ts";
+import { judgedCall } from "../attachment.ts";
 import { confirmedAdd } from "../ledger/confirmation.ts";
-import { delegatingKind } from "../delegation/delegation-kind.ts";
 import type { Host } from "../../contract/host.ts";
 import { type LedgerAdd, type LedgerRecord, listAllLedgers } from "../ledger/ledger.ts";
 import { hasLinkOf } from "../ledger/told-link.ts";
 import type { AnyKind } from "../../contract/resource.ts";
 import type { Owner } from "../../contract/owner.ts";
-import type { Invocation } from "../run.ts";
+import { judge } from "../judging.ts";
+import { restate } from "../restating.ts";
+import { openSession } from "../run.ts";
+import type { Opened } from "../open-host.ts";
 
 /** An attachment as the runtime's cache has it: with what each plugin would be called with now. */
 export interface CachedAttachment extends Owner {
@@ -41,6 +44,8 @@ export interface KnownPart {
   record?: LedgerRecord;
   /** Which namespace the container had (Container.cookie), where a ledger tells. */
   netns?: string;
+  /** What the resources are looked at with: other plugins get the configuration of the ADD that made the part. */
+  host: Host;
   resources: KnownResource[];
 }
 
@@ -80,32 +85,30 @@ export function listAttachments(cached: readonly CachedAttachment[] = []): Known
  * What there should be, by the rule of confirmation.ts: the cached result names the ADD that counts. One of an
  * attachment that is not there any more names none; then the ledger's last ADD counts.
  */
-export function partsOf({ ledgers, cached }: KnownAttachment, host: Host, pluginPath: string): KnownPart[] {
+export function partsOf({ ledgers, cached }: KnownAttachment, opened: Opened, pluginPath: string): KnownPart[] {
   const parts: KnownPart[] = [], told = cached && resultIn(cached);
-  const counts = told !== undefined && (ledgers.length === 0 || hasLinkOf(told, cached!.ifName, host));
+  const counts = told !== undefined && (ledgers.length === 0 || hasLinkOf(told, cached!.ifName, opened));
+  const session = openSession();
   for (const record of ledgers) {
     const add = counts
       ? confirmedAdd(record, told)
       : record.adds.findLast(({ answer }) => answer) ?? record.adds.at(-1);
     if (add === undefined) continue;
     const { plugin, netns } = add.header;
-    parts.push({ plugin, madeBy: "patchbay", record, netns, resources: resourcesOf(add, pluginPath) });
+    const host = session.hostOf(opened, invocationOf(add, pluginPath));
+    parts.push({ plugin, madeBy: "patchbay", record, netns, host, resources: resourcesOf(add) });
   }
   for (const { type, stdin } of counts ? cached!.plugins : []) {
     if (parts.some(({ plugin }) => plugin === type)) continue;
-    parts.push({
-      plugin: type,
-      madeBy: "others",
-      resources: restatedResources(cached!, type, stdin, host, pluginPath),
-    });
+    parts.push(restatedPart(cached!, type, stdin, pluginPath, (invocation) => session.hostOf(opened, invocation)));
   }
   return parts;
 }
 
 /** Whether the link is in the container that the cached result tells of. */
-export function isConfirmed({ cached, ifName }: KnownAttachment, host: Host): boolean {
+export function isConfirmed({ cached, ifName }: KnownAttachment, opened: Opened): boolean {
   const told = cached && resultIn(cached);
-  return told !== undefined && hasLinkOf(told, ifName, host);
+  return told !== undefined && hasLinkOf(told, ifName, opened);
 }
 
 /** What a table of attachments tells of it. Of one whose namespace is gone, `parts` is left out: what was once made. */
@@ -129,29 +132,30 @@ function resultIn({ plugins }: CachedAttachment): Result | undefined {
   }
 }
 
-/** None of a plugin that is not ours. */
-function restatedResources(
+/** Without resources when the plugin is not ours. */
+function restatedPart(
   { plugins: _, ...owner }: CachedAttachment,
   type: string,
   stdin: string,
-  host: Host,
   path: string,
-): KnownResource[] {
-  const plugin = loadPlugin(type);
-  if (plugin === undefined || plugin.del !== undefined) return [];
+  hostIn: (invocation: Invocation) => Host,
+): KnownPart {
+  const plugin = loadPlugin(type), written = { stdin, document: undefined };
+  const unchecked: Invocation = { ...owner, command: "CHECK", path, ...written };
+  const part: KnownPart = { plugin: type, madeBy: "others", host: hostIn(unchecked), resources: [] };
+  if (plugin === undefined || plugin.del !== undefined) return part;
   try {
-    const written = checkable(parseDocument(stdin, "cached configuration"));
-    const invocation = { ...owner, command: "CHECK" as const, path, ...written };
-    const conf = plugin.validate(written.document);
-    const call = { plugin: type, conf, invocation, prevResult: () => parsePrevResult(conf), host };
-    return restate(call, (at) => plugin.add(at)).map(({ kind, spec }) => ({
-      name: kind.kind,
-      kind,
-      spec,
-      isRestated: true,
-    }));
+    const invocation = { ...unchecked, ...checkable(parseDocument(stdin, "cached configuration")) };
+    const conf = plugin.validate(invocation.document), judged = judgedCall(conf, invocation);
+    judge(plugin, conf, judged);
+    const host = hostIn(invocation), prevResult = () => judged.prevResult;
+    const list = restate({ plugin: type, conf, invocation, prevResult, host }, "check", (at) => plugin.add(at));
+    const resources: KnownResource[] = [];
+    for (const { kind, spec } of list) resources.push({ name: kind.kind, kind, spec, isRestated: true });
+    return { ...part, host, resources };
   } catch (error) {
-    return [{ name: `what ${type} made cannot be told: ${errorText(error)}`, kind: undefined, spec: undefined }];
+    const name = `what ${type} made cannot be told: ${errorText(error)}`;
+    return { ...part, resources: [{ name, kind: undefined, spec: undefined }] };
   }
 }
 
@@ -169,19 +173,14 @@ function checkable(document: unknown): { stdin: string; document: ParsedObject }
   });
 }
 
-/** `pluginPath` is where the plugins are found that verbs are passed on to. */
-function resourcesOf(add: LedgerAdd, pluginPath: string): KnownResource[] {
-  const invocation = invocationOf(add, pluginPath);
-  return add.entries.map(({ kind, spec }) => ({
-    name: kind,
-    kind: delegatingKind(kind, invocation) ?? loadKind(kind),
-    spec,
-  }));
+function resourcesOf({ entries }: LedgerAdd): KnownResource[] {
+  return entries.map(({ kind, spec }) => ({ name: kind, kind: loadKind(kind), spec }));
 }
 
 /**
- * CHECK, which others do in our stead, asks for a result, and for a version that knows CHECK. Of the result, the ledger
- * knows what tells it from that of another ADD, and gateways.
+ * Plugins that do part of the work are called with CHECK, which needs a result and a version that knows the verb. The
+ * ledger knows the part of the result that tells it from that of another ADD, and gateways. `path` is where plugins are
+ * found.
  */
 function invocationOf({ header: { stdin, ...header }, entries, answer }: LedgerAdd, path: string): Invocation {
   const cniVersion = "1.0.0";

@@ -3,15 +3,20 @@
  * addresses picked as for ADD, and with the addresses that IPAM would give out next.
  */
 import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
+import type { Invocation } from "../../cni/invocation.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
 import type { Result } from "../../cni/result.ts";
 import { checkVersions, configVersion, KNOWN_VERSIONS } from "../../cni/versions.ts";
-import { restate } from "../attachment.ts";
+import { judgedCall } from "../attachment.ts";
 import { findPlugin } from "../delegation/find-plugin.ts";
 import type { Host } from "../../contract/host.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { Resource } from "../../contract/resource.ts";
-import { type Invocation, ownsNothingInside, runVerb, withHost } from "../run.ts";
+import { judge } from "../judging.ts";
+import { restate } from "../restating.ts";
+import { openSession } from "../run.ts";
+import type { Session } from "../session.ts";
+import { ownsNothingInside } from "../verb-call.ts";
 
 export interface Plan {
   /** In the order in which they would be made, each in one line a person reads. */
@@ -26,10 +31,15 @@ export function planAdd(
   plugin: PluginDefinition<PluginConfig>,
   invocation: Invocation,
   prevResult: Result | undefined,
+  session: Session,
 ): Plan {
-  const plan = withHost(invocation, ownsNothingInside(plugin), (host) => tell(plugin, invocation, prevResult, host));
+  const plan = session.withHost(
+    invocation,
+    ownsNothingInside(plugin),
+    (host) => tell(plugin, invocation, prevResult, host),
+  );
   try {
-    runVerb(plugin, { ...invocation, command: "STATUS", inEveryVersion: true });
+    openSession({ inEveryVersion: true }).runVerb(plugin, { ...invocation, command: "STATUS" });
   } catch (error) {
     plan.obstacles.push(errorText(error));
   }
@@ -46,12 +56,14 @@ function tell(
   if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
   checkVersions("ADD", configVersion(document), plugin.versions ?? KNOWN_VERSIONS);
   const conf = plugin.validate(document);
+  judge(plugin, conf, { ...judgedCall(conf, invocation), prevResult });
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host };
   let result: Result = { cniVersion: conf.cniVersion };
   const list = restate(
     call,
+    "plan",
     (at) => result = plugin.foresee?.(at) ?? plugin.add(at),
-    { lease: (type) => foreseeLease(type, invocation, host) },
+    (type) => foreseeLease(type, invocation, host),
   );
   const resources = list.map(({ kind, spec }) => ({ kind: kind.kind, what: kind.describe(spec) }));
   return { resources, result, obstacles: list.flatMap((one) => obstaclesTo(one, host)) };

@@ -27,14 +27,14 @@ export interface RepairedResource extends Omit<InspectedResource, "state"> {
 export type RepairedAttachment = InspectedAttachment<RepairedResource>;
 
 export function repair(attachment: KnownAttachment, pluginPath: string): RepairedAttachment {
-  return withAttachment(attachment, pluginPath, (host, parts) => {
+  return withAttachment(attachment, pluginPath, (opened, parts) => {
     const plugins: RepairedAttachment["plugins"] = [];
     /** What stands in the way of everything that comes after. */
     let obstacle: string | undefined;
-    for (const { plugin, madeBy, record, resources } of parts) {
+    for (const { plugin, madeBy, record, host, resources } of parts) {
       const repaired: RepairedResource[] = [];
       // What others made has no ledger to lock.
-      const stays = () => record !== undefined || linkIndex(host.container!.route, attachment.ifName) !== undefined;
+      const stays = () => record !== undefined || linkIndex(opened.container!.route, attachment.ifName) !== undefined;
       const free = whileNobodyDeletes(record, () =>
         inAttachmentScene("repair", attachment, plugin, () => {
           for (const resource of resources) {

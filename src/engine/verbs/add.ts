@@ -1,13 +1,16 @@
 /** ADD (CNI spec 1.1.0, "ADD: Add container to network, or apply modifications"). */
 import type { Result } from "../../cni/result.ts";
-import { parsePrevResult } from "../../cni/result-versions.ts";
-import { make } from "../attachment.ts";
-import { ownsNothingInside, type VerbCall, withHost } from "../run.ts";
+import { judgedCall } from "../attachment.ts";
+import { judge, requirePrevResult } from "../judging.ts";
+import { make } from "../making.ts";
+import { ownsNothingInside, type VerbCall } from "../verb-call.ts";
 
-export function runAdd({ plugin, invocation, document }: VerbCall): Result {
-  const conf = plugin.validate(document);
-  return withHost(invocation, ownsNothingInside(plugin), (host) => {
-    const prevResult = () => parsePrevResult(conf);
+export function runAdd({ plugin, invocation, document, session }: VerbCall): Result {
+  const conf = plugin.validate(document), judged = judgedCall(conf, invocation);
+  judge(plugin, conf, judged);
+  requirePrevResult(plugin, judged);
+  return session.withHost(invocation, ownsNothingInside(plugin), (host) => {
+    const prevResult = () => judged.prevResult;
     const result = make({ plugin: plugin.name, conf, invocation, prevResult, host }, (at) => plugin.add(at));
     return { ...result, cniVersion: conf.cniVersion };
   });

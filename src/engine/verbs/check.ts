@@ -3,30 +3,33 @@
  * kernel, and all differences are told at once.
  */
 import { CniError, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
+import type { Invocation } from "../../cni/invocation.ts";
 import type { Result } from "../../cni/result.ts";
 import { parsePrevResult } from "../../cni/result-versions.ts";
 import { getLink } from "../../ffi/netlink/route/link.ts";
 import { canonicalMac } from "../../net/mac.ts";
 import { loadKind } from "../../resources/table.ts";
-import { restate } from "../attachment.ts";
+import { judgedCall } from "../attachment.ts";
 import { confirmedAdd } from "../ledger/confirmation.ts";
-import { delegatingKind } from "../delegation/delegation-kind.ts";
 import type { Host } from "../../contract/host.ts";
 import { readLedger } from "../ledger/ledger.ts";
 import type { Resource } from "../../contract/resource.ts";
-import { type Invocation, ownsNothingInside, type VerbCall, withHost } from "../run.ts";
+import { judge } from "../judging.ts";
+import { restate } from "../restating.ts";
+import { ownsNothingInside, type VerbCall } from "../verb-call.ts";
 import { traced } from "../../contract/trace.ts";
 
-export function runCheck({ plugin, invocation, document }: VerbCall): undefined {
+export function runCheck({ plugin, invocation, document, session }: VerbCall): undefined {
   const conf = plugin.validate(document);
   const prevResult = parsePrevResult(conf);
   if (prevResult === undefined && !plugin.checksWithoutPrevResult) {
     throw new CniError(INVALID_CONFIG, "Required prevResult missing");
   }
-  withHost(invocation, ownsNothingInside(plugin), (host) => {
+  judge(plugin, conf, judgedCall(conf, invocation));
+  session.withHost(invocation, ownsNothingInside(plugin), (host) => {
     const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host };
     const differences: string[] = [];
-    const restated = restate(call, (at) => {
+    const restated = restate(call, "check", (at) => {
       differences.push(...(plugin.check?.(at) ?? []));
       return plugin.add(at);
     });
@@ -35,7 +38,7 @@ export function runCheck({ plugin, invocation, document }: VerbCall): undefined 
     // claims is looked at too. An attachment that others made is compared with the configuration.
     const made = record && prevResult && confirmedAdd(record, prevResult);
     const recorded = made?.entries.flatMap(({ kind, spec }): Resource<unknown>[] => {
-      const known = delegatingKind(kind, invocation) ?? loadKind(kind);
+      const known = loadKind(kind);
       return known === undefined ? [] : [{ kind: known, spec }];
     });
     const claims = recorded === undefined ? restated : restated.filter(isAddressing);

@@ -7,16 +7,16 @@
  * happened to the one before; DEL fails when one of them failed, and the ledger then stays for the next try.
  */
 import { CniError, errorText, INTERNAL } from "../../cni/error.ts";
+import type { Invocation } from "../../cni/invocation.ts";
 import { field } from "../../cni/json.ts";
 import type { Result } from "../../cni/result.ts";
 import { parsePrevResult } from "../../cni/result-versions.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { loadKind } from "../../resources/table.ts";
 import { configVersion } from "../../cni/versions.ts";
-import { restate } from "../attachment.ts";
 import { confirmedAdd, isPlainlyConfirmed } from "../ledger/confirmation.ts";
-import { delegatingKind } from "../delegation/delegation-kind.ts";
-import { isAnothers } from "../host.ts";
+import type { CallHost } from "../call-host.ts";
+import { isAnothers } from "../open-host.ts";
 import type { Host } from "../../contract/host.ts";
 import { type LedgerRecord, readLedger, removeLedger, removing } from "../ledger/ledger.ts";
 import { isAnotherContainers, listRivals } from "../ledger/claims.ts";
@@ -24,7 +24,9 @@ import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import { hasLinkOf } from "../ledger/told-link.ts";
 import type { Resource } from "../../contract/resource.ts";
 import type { Owner } from "../../contract/owner.ts";
-import { type Invocation, type VerbCall, withHost } from "../run.ts";
+import { restate } from "../restating.ts";
+import type { Session } from "../session.ts";
+import type { VerbCall } from "../verb-call.ts";
 import { traced } from "../../contract/trace.ts";
 import { usableConf } from "../lenient-conf.ts";
 import { warn } from "../../ffi/warn.ts";
@@ -39,7 +41,7 @@ interface Thing extends AnyResource {
 }
 
 export function runDel(call: VerbCall): undefined {
-  const { plugin, invocation, document } = call;
+  const { plugin, invocation, document, session } = call;
   if (plugin.keepsNothing) return;
   const owner: Owner = {
     network: String(field(document, "name")),
@@ -50,7 +52,7 @@ export function runDel(call: VerbCall): undefined {
   const isWhole = own !== undefined && !own.damaged && isPlainlyConfirmed(own, field(document, "prevResult"));
   const prevResult = isWhole || plugin.del !== undefined ? undefined : prevResultIfReadable(document);
   const record = own ?? recordUnderAnotherName(owner, plugin.name, prevResult);
-  withDelHost(invocation, record !== undefined, (host) =>
+  withDelHost(session, invocation, record !== undefined, (host) =>
     removing(record, () => {
       const failures = plugin.del === undefined
         ? removeAttachment(call, record, isWhole || isConfirmed(record, prevResult), prevResult, owner, host)
@@ -82,7 +84,7 @@ function removeAttachment(
   isWhole: boolean,
   prevResult: Result | undefined,
   owner: Owner,
-  host: Host,
+  host: CallHost,
 ): unknown[] {
   const failures: unknown[] = [];
   const recorded = record === undefined ? [] : thingsOf(record, call.invocation, host, failures);
@@ -116,14 +118,14 @@ function removeBoth(recorded: Thing[], restated: Thing[], failures: unknown[]): 
 function removeByPlugin({ plugin, invocation, document }: VerbCall, del: Del, host: Host): unknown[] {
   const conf = usableConf(plugin, document), failures: unknown[] = [];
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResultIfReadable(document), host };
-  restate(call, (at): Result => {
+  restate(call, "undo", (at): Result => {
     try {
       del(at);
     } catch (error) {
       failures.push(error);
     }
     return { cniVersion: conf.cniVersion };
-  }, { removing: true });
+  });
   return failures;
 }
 
@@ -132,45 +134,43 @@ function removeByPlugin({ plugin, invocation, document }: VerbCall, del: Del, ho
  * the attachment, the container's namespace is gone and its path was given to somebody else: its links are gone with
  * it, and the rest must go now.
  */
-export function withDelHost(invocation: Invocation, known: boolean, work: (host: Host) => void): void {
+export function withDelHost(
+  session: Session,
+  invocation: Invocation,
+  known: boolean,
+  work: (host: CallHost) => void,
+): void {
   const lost = known ? { ...invocation, netnsPath: "" } : undefined;
   const isMistaken = (error: unknown) => error instanceof CniError && error.code === 8;
   let begun = false;
   try {
-    withHost(invocation, true, (host) => {
+    session.withHost(invocation, true, (host) => {
       begun = true;
       work(host);
     });
   } catch (error) {
     if (begun || lost === undefined || !isMistaken(error)) throw error;
     warn(`CNI_NETNS "${invocation.netnsPath}" is the host's own namespace now; removing what is left on the host`);
-    withHost(lost, true, work);
+    session.withHost(lost, true, work);
   }
 }
 
-/** The path that was the container's may be another one's by now, with links of the same names. */
-function asSeenBy(netns: string | undefined, host: Host): Host {
-  return isAnothers(host, netns) ? withoutContainer(host) : host;
-}
-
-function withoutContainer(host: Host): Host {
-  return Object.create(host, { container: { value: undefined } });
-}
-
 /** Removes what the ledger holds, the last first: for GC, of attachments nobody names any more. */
-export function removeRecorded(record: LedgerRecord, invocation: Invocation, host: Host): unknown[] {
+export function removeRecorded(record: LedgerRecord, invocation: Invocation, host: CallHost): unknown[] {
   const failures: unknown[] = [];
   removeAll(thingsOf(record, invocation, host, failures), failures);
   return failures;
 }
 
-function thingsOf(record: LedgerRecord, invocation: Invocation, host: Host, failures: unknown[]): Thing[] {
+function thingsOf(record: LedgerRecord, invocation: Invocation, host: CallHost, failures: unknown[]): Thing[] {
   const things: Thing[] = [];
   for (const { header: { stdin, cniArgs, netns }, entries } of record.adds) {
-    const original = { ...invocation, stdin, cniArgs, document: undefined };
+    const original = host.inCall({ ...invocation, stdin, cniArgs, document: undefined });
+    // The path may be another container's by now, with links of the same names.
+    const seen = isAnothers(host, netns) ? original.withoutContainer() : original;
     for (const { kind, spec } of entries) {
-      const known = delegatingKind(kind, original) ?? loadKind(kind);
-      if (known !== undefined) things.push({ kind: known, spec, host: asSeenBy(netns, host), isRestated: false });
+      const known = loadKind(kind);
+      if (known !== undefined) things.push({ kind: known, spec, host: seen, isRestated: false });
       // Left by a newer version of this program, which can still remove it.
       else failures.push(new CniError(INTERNAL, `ledger ${record.path} holds a resource of unknown kind "${kind}"`));
     }
@@ -183,12 +183,12 @@ function restatedThings(
   record: LedgerRecord | undefined,
   prevResult: Result | undefined,
   owner: Owner,
-  host: Host,
+  host: CallHost,
 ): Thing[] {
   const conf = usableConf(plugin, document);
-  const seen = isContainers(record, prevResult, owner, host) ? host : withoutContainer(host);
+  const seen = isContainers(record, prevResult, owner, host) ? host : host.withoutContainer();
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host: seen };
-  const restated = restate(call, (at) => plugin.add(at), { removing: true });
+  const restated = restate(call, "undo", (at) => plugin.add(at));
   return withoutLinksOfRivals(restated, owner).map((one) => ({ ...one, host: seen, isRestated: true }));
 }
 
@@ -197,7 +197,7 @@ function isContainers(
   record: LedgerRecord | undefined,
   prevResult: Result | undefined,
   owner: Owner,
-  host: Host,
+  host: CallHost,
 ): boolean {
   const { container } = host;
   if (container === undefined || (prevResult !== undefined && hasLinkOf(prevResult, owner.ifName, host))) return true;

@@ -8,14 +8,14 @@ import { field, isObject } from "../../cni/json.ts";
 import { VALID_ATTACHMENTS, validAttachmentsIn } from "../../cni/valid-attachments.ts";
 import { passOn } from "../delegation/delegate.ts";
 import { listLedgers, removeEmptyLedgers, removeLedger, removing } from "../ledger/ledger.ts";
-import { type VerbCall, withHost } from "../run.ts";
+import type { VerbCall } from "../verb-call.ts";
 import { joined, removeRecorded, withDelHost } from "./del.ts";
 
-export function runGc({ plugin, invocation, document }: VerbCall): undefined {
+export function runGc({ plugin, invocation, document, session }: VerbCall): undefined {
   const conf = plugin.validate(document);
   const valid = validAttachments(document);
   // Without a list nothing is known to be stale. The plugins we pass this on to decide for themselves.
-  if (valid === undefined) return void passOn(plugin, conf, invocation);
+  if (valid === undefined) return void passOn(plugin, conf, invocation, session);
   const isValid = ({ containerId, ifName }: { containerId: string; ifName?: string }) =>
     valid.has(ifName === undefined ? containerId : `${containerId}/${ifName}`);
   const failures: unknown[] = [];
@@ -31,7 +31,7 @@ export function runGc({ plugin, invocation, document }: VerbCall): undefined {
     if (isValid(header)) continue;
     attempt(() => {
       const stale = { ...invocation, ...header, command: "DEL" as const };
-      withDelHost(stale, true, (host) =>
+      withDelHost(session, stale, true, (host) =>
         removing(record, () => {
           const left = removeRecorded(record, stale, host);
           if (left.length > 0) throw joined(left);
@@ -40,10 +40,10 @@ export function runGc({ plugin, invocation, document }: VerbCall): undefined {
     });
   }
   attempt(() => removeEmptyLedgers(conf.name));
-  withHost({ ...invocation, netnsPath: "" }, true, (host) => {
+  session.withHost({ ...invocation, netnsPath: "" }, true, (host) => {
     attempt(() => plugin.gc?.(conf, isValid, host));
   });
-  attempt(() => passOn(plugin, conf, invocation));
+  attempt(() => passOn(plugin, conf, invocation, session));
   if (failures.length > 0) throw joined(failures);
 }
 

@@ -3,7 +3,7 @@ import { parseCniArgs } from "../../cni/args.ts";
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
 import { randomMac } from "../../ffi/random.ts";
 import { canonicalMac } from "../../net/mac.ts";
-import type { Attachment, PluginConfig } from "../../contract/plugin.ts";
+import type { Attachment, JudgedCall, PluginConfig } from "../../contract/plugin.ts";
 
 interface MacConf extends PluginConfig {
   mac?: string;
@@ -15,22 +15,30 @@ interface MacConf extends PluginConfig {
  * before the link is made.
  */
 export function requestedMac(at: Attachment<MacConf>): string {
-  const { conf } = at;
-  const fromArgs = macInArgs(at);
-  const wanted = conf.runtimeConfig?.mac || fromArgs || conf.mac;
-  if (!wanted) return at.choose(randomMac, () => undefined);
-  const mac = canonicalMac(wanted);
-  if (mac !== undefined) return mac;
-  if (at.restating) return "";
+  const wanted = configuredMac(at.conf, readableMacInArgs(at));
+  return wanted ? canonicalMac(wanted) ?? "" : at.choose(randomMac, () => "");
+}
+
+/** Throws when the MAC that `requestedMac` is asked for is none. */
+export function judgeMac(conf: MacConf, call: JudgedCall): void {
+  const wanted = configuredMac(conf, macInArgs(call));
+  if (!wanted || canonicalMac(wanted) !== undefined) return;
   throw new CniError(INVALID_CONFIG, `invalid args ${wanted} for MAC addr: address ${wanted}: invalid MAC address`);
 }
 
-/** That of CNI_ARGS. What ADD refuses there is no reason for DEL not to look for what is left. */
-export function macInArgs({ cniArgs, restating }: Attachment<PluginConfig>): string | undefined {
+function configuredMac({ runtimeConfig, mac }: MacConf, fromArgs: string | undefined): string | undefined {
+  return runtimeConfig?.mac || fromArgs || mac;
+}
+
+export function macInArgs({ cniArgs }: Pick<JudgedCall, "cniArgs">): string | undefined {
+  return parseCniArgs(cniArgs, ["MAC"]).MAC;
+}
+
+/** DEL ignores malformed CNI_ARGS. Every other verb has judged them before. */
+export function readableMacInArgs(call: Pick<JudgedCall, "cniArgs">): string | undefined {
   try {
-    return parseCniArgs(cniArgs, ["MAC"]).MAC;
-  } catch (error) {
-    if (restating) return undefined;
-    throw error;
+    return macInArgs(call);
+  } catch {
+    return undefined;
   }
 }

@@ -1,7 +1,11 @@
 /** Delegation to a plugin that is another program: same call, other command; the answer in the newest form. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { delegate } from "../../../src/engine/delegation/delegate.ts";
+import type { Command, Invocation } from "../../../src/cni/invocation.ts";
+import { openSession } from "../../../src/engine/run.ts";
 import { type ScriptPlugins, scriptPlugins } from "../../support/script-plugins.ts";
+
+const delegate = (type: string, command: Command, call: Invocation) =>
+  openSession().delegate(type, { ...call, command });
 
 let at: ScriptPlugins;
 beforeEach(() => (at = scriptPlugins()));

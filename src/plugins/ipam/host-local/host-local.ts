@@ -53,9 +53,12 @@ export default definePlugin<HostLocalConf>({
 });
 
 function add(at: At): Result {
+  return at.inAdd(() => take(at)) ?? at.prevResult ?? { cniVersion: at.conf.cniVersion };
+}
+
+function take(at: At): Result {
   const { conf } = at;
   const { cniVersion } = conf;
-  if (at.restating) return at.prevResult ?? { cniVersion };
   const sets = rangeSetsOf(conf);
   const requested = requestedAddresses(at);
   const { resolvConf, routes } = conf.ipam!;

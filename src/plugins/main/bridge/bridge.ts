@@ -20,7 +20,7 @@ import { forwarding } from "../../../resources/kernel/forwarding.ts";
 import { freshHostName, veth } from "../../../resources/link/veth.ts";
 import { applyIpMasq, sweepIpMasq } from "../../shared/ip-masq.ts";
 import { dnsOr } from "../../shared/dns.ts";
-import { macInArgs } from "../../shared/requested-mac.ts";
+import { macInArgs, readableMacInArgs } from "../../shared/requested-mac.ts";
 import { validateBridgeConf } from "./bridge.validate.gen.ts";
 import { portVlans } from "./port-vlans.ts";
 import type { Resource } from "../../../contract/resource.ts";
@@ -34,6 +34,13 @@ export default definePlugin<BridgeConf>({
     const conf = validateBridgeConf(document);
     portVlans(conf);
     return conf;
+  },
+  judge(conf, call) {
+    checkCombinations(conf);
+    const wanted = call && configuredMac(conf, macInArgs(call));
+    if (wanted && canonicalMac(wanted) === undefined) {
+      throw new CniError(INVALID_CONFIG, `failed to make veth pair: address ${wanted}: invalid MAC address`);
+    }
   },
   add,
   gc(conf, isValid, host) {
@@ -53,8 +60,6 @@ export default definePlugin<BridgeConf>({
 
 function add(at: Attachment<BridgeConf>): Result {
   const { conf, host } = at;
-  // DEL takes away what a configuration that is refused now may once have made.
-  if (!at.restating) checkCombinations(conf);
   const mac = containerMac(at);
   const vlans = portVlans(conf);
   const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
@@ -68,8 +73,8 @@ function add(at: Attachment<BridgeConf>): Result {
   // Before the container's port: undone after it, so that only ports of others count as its users.
   const vlanGateway = ipam !== undefined && isGateway(conf) && conf.vlan !== 0 ? applyVlanGateway(at) : undefined;
   const hostVeth = {
-    name: at.choose(() => freshHostName(host), (result) => hostSide(at, result)?.name),
-    mac: at.choose(randomMac, (result) => hostSide(at, result)?.mac),
+    name: at.choose(() => freshHostName(host), (told) => hostSide(at, told)?.name ?? ""),
+    mac: at.choose(randomMac, (told) => hostSide(at, told)?.mac ?? ""),
   };
   at.applyAll([
     veth({
@@ -113,7 +118,7 @@ function add(at: Attachment<BridgeConf>): Result {
     at.applyAll(result.ips === undefined ? [packetsPass] : [packetsPass, announcement({ ifName: at.ifName, mac })]);
   }
   // Another's bridge may have changed its MAC with the port that joined.
-  if (!onHost.created && !at.restating) interfaces[0]!.mac = bridgeMac(conf.bridge, host) ?? onHost.mac;
+  if (!onHost.created) interfaces[0]!.mac = at.inAdd(() => bridgeMac(conf.bridge, host)) ?? onHost.mac;
   return { ...result, dns: dnsOr(conf, result) };
 }
 
@@ -191,14 +196,13 @@ function firstOf(address: string): string {
 
 /** Capability, then `args`, then CNI_ARGS; else one is picked, so that it is known before the link is made. */
 function containerMac(at: Attachment<BridgeConf>): string {
-  const { conf } = at;
-  const fromArgs = macInArgs(at);
-  const wanted = conf.runtimeConfig?.mac || conf.args?.cni?.mac || fromArgs;
-  if (!wanted) return at.choose(randomMac, (result) => containerSide(at, result)?.mac);
-  const mac = canonicalMac(wanted);
-  if (mac !== undefined) return mac;
-  if (at.restating) return "";
-  throw new CniError(INVALID_CONFIG, `failed to make veth pair: address ${wanted}: invalid MAC address`);
+  const wanted = configuredMac(at.conf, readableMacInArgs(at));
+  if (wanted) return canonicalMac(wanted) ?? "";
+  return at.choose(randomMac, (told) => containerSide(at, told)?.mac ?? "");
+}
+
+function configuredMac({ runtimeConfig, args }: BridgeConf, fromArgs: string | undefined): string | undefined {
+  return runtimeConfig?.mac || args?.cni?.mac || fromArgs;
 }
 
 function containerSide(at: Attachment<BridgeConf>, result: Result): Interface | undefined {

@@ -4,12 +4,12 @@
  * Behaviour follows the reference plugin `plugins/main/dummy` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME in
  * the container.
  */
-import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { containerLink } from "../../../resources/link/container-link.ts";
 import { requireHostFor } from "../../../resources/link/master-link.ts";
 import { soleInterface } from "../../shared/container-interface.ts";
+import { requireIpam } from "../../shared/required-ipam.ts";
 import { validateDummyConf } from "./dummy.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { DummyConf } from "./dummy.schema.ts";
@@ -18,6 +18,7 @@ import type { Result } from "../../../cni/result.ts";
 export default definePlugin<DummyConf>({
   name: "dummy",
   validate: validateDummyConf,
+  judge: (conf) => requireIpam(conf, "dummy interface requires an IPAM configuration"),
   add,
   status: (_conf, host) => requireHostFor("dummy", undefined, host),
 });
@@ -25,10 +26,7 @@ export default definePlugin<DummyConf>({
 function add(at: Attachment<DummyConf>): Result {
   const { ifName } = at;
   const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
-  if (ipam === undefined && !at.restating) {
-    throw new CniError(INVALID_CONFIG, "dummy interface requires an IPAM configuration", `"ipam.type" is missing`);
-  }
-  const mac = at.choose(randomMac, () => undefined);
+  const mac = at.choose(randomMac, () => "");
   at.apply(containerLink({ ifName, type: { kind: "dummy", settings: {} }, mac }));
   const lease = ipam?.add();
   return { ...soleInterface(at, mac, lease), dns: lease?.dns };

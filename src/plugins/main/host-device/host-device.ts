@@ -26,6 +26,8 @@ import type { HostDeviceConf } from "./host-device.schema.ts";
 export default definePlugin<HostDeviceConf>({
   name: "host-device",
   validate: validateHostDeviceConf,
+  // Before ADD nobody knows what the capability `deviceID` will name.
+  judge: (conf, call) => void (call === undefined ? configuredDevice(conf) : chosenDevice(conf)),
   add,
   status(conf) {
     const choice = configuredDevice(conf), path = choice && missingHardware(choice);
@@ -35,11 +37,11 @@ export default definePlugin<HostDeviceConf>({
 
 function add(at: Attachment<HostDeviceConf>): Result {
   const { conf, ifName } = at;
-  const choice = at.restating ? choiceIfAny(conf) : chosenDevice(conf);
-  const moved = !(at.restating ? isForDpdkIfKnown(choice, conf) : isForDpdk(choice!, conf.DPDKMode));
-  const device = moved && !at.restating ? findDevice(choice!, at.host) : undefined;
+  const choice = choiceIfAny(conf);
+  const moved = !(at.inAdd(() => isForDpdk(choice!, conf.DPDKMode)) ?? isForDpdkIfKnown(choice, conf));
+  const device = moved ? at.inAdd(() => findDevice(choice!, at.host)) : undefined;
   const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
-  const mac = device?.mac ?? at.choose(() => "", (result) => insideOf(at, result)?.mac);
+  const mac = device?.mac ?? at.choose(() => "", (told) => insideOf(at, told)?.mac ?? "");
   const inside: Interface = { name: ifName, mac: mac || undefined, sandbox: at.netnsPath };
   if (moved) at.apply(lent(at, device, mac));
 

@@ -20,6 +20,16 @@ import type { Result } from "../../../cni/result.ts";
 export default definePlugin<IpvlanConf>({
   name: "ipvlan",
   validate: validateIpvlanConf,
+  judge(conf, call) {
+    if (!Object.hasOwn(ipvlanModes, modeOf(conf))) {
+      throw new CniError(
+        UNSUPPORTED_FIELD,
+        `unknown ipvlan mode: "${conf.mode}"`,
+        `"mode" is none of the known ones`,
+      );
+    }
+    if (call !== undefined && !conf.ipam?.type) requireAddresses(call.prevResult);
+  },
   add,
   // In a chain nobody knows before ADD which master it will be.
   status: (conf, host) => requireHostFor("ipvlan", conf.master === "" ? undefined : conf, host),
@@ -27,13 +37,11 @@ export default definePlugin<IpvlanConf>({
 
 function add(at: Attachment<IpvlanConf>): Result {
   const { conf, ifName } = at;
-  const mode = conf.mode || "l2";
-  const master = at.restating ? knownMaster(conf) : chooseMaster(at, mode);
+  const master = at.inAdd(() => chooseMaster(at)) ?? knownMaster(conf);
   const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
-  if (ipam === undefined && !at.restating) requireAddresses(at.prevResult);
   const link = at.apply(containerLink({
     ifName,
-    type: { kind: "ipvlan", settings: { mode } },
+    type: { kind: "ipvlan", settings: { mode: modeOf(conf) } },
     mtu: conf.mtu > 0 ? conf.mtu : undefined,
     master,
     birthName: at.choose(() => freshBirthName(ifName, at.host), () => ""),
@@ -41,10 +49,11 @@ function add(at: Attachment<IpvlanConf>): Result {
   return soleInterface(at, link.mac, ipam === undefined ? at.prevResult : ipam.add(), announcing(ifName));
 }
 
-function chooseMaster(at: Attachment<IpvlanConf>, mode: string) {
-  if (!Object.hasOwn(ipvlanModes, mode)) {
-    throw new CniError(UNSUPPORTED_FIELD, `unknown ipvlan mode: "${mode}"`, `"mode" is none of the known ones`);
-  }
+function modeOf({ mode }: IpvlanConf): string {
+  return mode || "l2";
+}
+
+function chooseMaster(at: Attachment<IpvlanConf>) {
   const { linkInContainer } = at.conf;
   const { name } = findMaster({ master: masterName(at), linkInContainer }, at.host);
   return { name, inContainer: linkInContainer };

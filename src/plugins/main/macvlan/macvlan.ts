@@ -10,7 +10,7 @@ import { macvlanModes } from "../../../ffi/netlink/route/kinds/macvlan.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
 import { findMaster, knownMaster, requireHostFor, requireMtuOf } from "../../../resources/link/master-link.ts";
-import { requestedMac } from "../../shared/requested-mac.ts";
+import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
 import { soleInterface } from "../../shared/container-interface.ts";
 import { validateMacvlanConf } from "./macvlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
@@ -20,15 +20,25 @@ import type { Result } from "../../../cni/result.ts";
 export default definePlugin<MacvlanConf>({
   name: "macvlan",
   validate: validateMacvlanConf,
+  judge(conf, call) {
+    if (call !== undefined) judgeMac(conf, call);
+    if (!Object.hasOwn(macvlanModes, modeOf(conf))) {
+      throw new CniError(
+        UNSUPPORTED_FIELD,
+        `unknown macvlan mode: "${conf.mode}"`,
+        `"mode" is none of the known ones`,
+      );
+    }
+  },
   add,
   status: (conf, host) => requireHostFor("macvlan", conf, host),
 });
 
 function add(at: Attachment<MacvlanConf>): Result {
   const { conf, ifName } = at;
-  const mode = conf.mode || "bridge";
+  const mode = modeOf(conf);
   const mac = requestedMac(at);
-  const master = at.restating ? knownMaster(conf) : chooseMaster(at, mode);
+  const master = at.inAdd(() => chooseMaster(at)) ?? knownMaster(conf);
   const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
   const link = at.apply(containerLink({
     ifName,
@@ -42,10 +52,11 @@ function add(at: Attachment<MacvlanConf>): Result {
   return soleInterface(at, link.mac, ipam?.add(), ipam && announcing(ifName));
 }
 
-function chooseMaster({ conf, host }: Attachment<MacvlanConf>, mode: string) {
-  if (!Object.hasOwn(macvlanModes, mode)) {
-    throw new CniError(UNSUPPORTED_FIELD, `unknown macvlan mode: "${mode}"`, `"mode" is none of the known ones`);
-  }
+function modeOf({ mode }: MacvlanConf): string {
+  return mode || "bridge";
+}
+
+function chooseMaster({ conf, host }: Attachment<MacvlanConf>) {
   const master = findMaster(conf, host);
   requireMtuOf(master, conf.mtu);
   return { name: master.name, inContainer: conf.linkInContainer };

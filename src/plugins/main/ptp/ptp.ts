@@ -6,7 +6,7 @@
  * the container, its other end on the host with its address and route, the masquerade entries of the attachment.
  * Forwarding is shared and stays.
  */
-import { CniError, INTERNAL, INVALID_CONFIG } from "../../../cni/error.ts";
+import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { addressing } from "../../../resources/address/addressing.ts";
@@ -16,6 +16,7 @@ import { gatewaySide } from "../../../resources/address/gateway-side.ts";
 import { freshHostName, veth } from "../../../resources/link/veth.ts";
 import { applyIpMasq, sweepIpMasq } from "../../shared/ip-masq.ts";
 import { dnsOr } from "../../shared/dns.ts";
+import { requireIpam } from "../../shared/required-ipam.ts";
 import { validatePtpConf } from "./ptp.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Interface, IpConfig, Result } from "../../../cni/result.ts";
@@ -25,6 +26,7 @@ import type { Resource } from "../../../contract/resource.ts";
 export default definePlugin<PtpConf>({
   name: "ptp",
   validate: validatePtpConf,
+  judge: (conf) => requireIpam(conf),
   add,
   gc: ({ name }, isValid, host) => sweepIpMasq(name, isValid, host),
 });
@@ -32,14 +34,11 @@ export default definePlugin<PtpConf>({
 function add(at: Attachment<PtpConf>): Result {
   const { conf, ifName, host } = at;
   const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
-  if (ipam === undefined && !at.restating) {
-    throw new CniError(INVALID_CONFIG, "no plugin name provided", `"ipam.type" is missing`);
-  }
   const hostEnd = {
-    name: at.choose(() => freshHostName(host), (result) => hostSide(result)?.name),
-    mac: at.choose(randomMac, (result) => hostSide(result)?.mac),
+    name: at.choose(() => freshHostName(host), (told) => hostSide(told)?.name ?? ""),
+    mac: at.choose(randomMac, (told) => hostSide(told)?.mac ?? ""),
   };
-  const mac = at.choose(randomMac, (result) => containerSide(at, result)?.mac);
+  const mac = at.choose(randomMac, (told) => containerSide(at, told)?.mac ?? "");
   at.apply(veth({
     hostName: hostEnd.name,
     hostMac: hostEnd.mac,
@@ -62,12 +61,8 @@ function add(at: Attachment<PtpConf>): Result {
 function connect(at: Attachment<PtpConf>, hostName: string, ips: IpConfig[], lease: Result | undefined): void {
   const { ifName } = at;
   const addresses: { address: string; gateway: string }[] = [];
-  for (const { address, gateway } of ips) {
-    if (gateway !== undefined) addresses.push({ address, gateway });
-    else if (!at.restating) {
-      throw new CniError(INTERNAL, `IPAM gave no gateway for ${address}`, "ptp cannot do without");
-    }
-  }
+  at.inAdd(() => requireGateways(ips));
+  for (const { address, gateway } of ips) if (gateway !== undefined) addresses.push({ address, gateway });
   const wanted: Resource[] = [];
   for (const family of [4, 6] as const) {
     if (ips.some(({ address }) => address.includes(":") === (family === 6))) wanted.push(forwarding({ family }));
@@ -86,6 +81,12 @@ function connect(at: Attachment<PtpConf>, hostName: string, ips: IpConfig[], lea
     carrier({ ifName: hostName }),
   );
   at.applyAll(wanted);
+}
+
+function requireGateways(ips: IpConfig[]): void {
+  const without = ips.find(({ gateway }) => gateway === undefined);
+  if (without === undefined) return;
+  throw new CniError(INTERNAL, `IPAM gave no gateway for ${without.address}`, "ptp cannot do without");
 }
 
 function hostSide(result: Result): Interface | undefined {

@@ -7,7 +7,7 @@
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { tap } from "../../../resources/link/tap.ts";
-import { requestedMac } from "../../shared/requested-mac.ts";
+import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
 import { soleInterface } from "../../shared/container-interface.ts";
 import { validateTapConf } from "./tap.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
@@ -17,6 +17,7 @@ import type { TapConf } from "./tap.schema.ts";
 export default definePlugin<TapConf>({
   name: "tap",
   validate: validateTapConf,
+  judge: (conf, call) => call && judgeMac(conf, call),
   add,
   status() {
     const { whyNoTaps } = require("../../../ffi/tun.ts") as typeof import("../../../ffi/tun.ts");

@@ -9,6 +9,7 @@ import { definePlugin } from "../../../contract/plugin.ts";
 import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
 import { findMaster, knownMaster, requireHostFor, requireMtuOf } from "../../../resources/link/master-link.ts";
 import { soleInterface } from "../../shared/container-interface.ts";
+import { requireIpam } from "../../shared/required-ipam.ts";
 import { validateVlanConf } from "./vlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Link } from "../../../ffi/netlink/route/link.ts";
@@ -18,17 +19,18 @@ import type { VlanConf } from "./vlan.schema.ts";
 export default definePlugin<VlanConf>({
   name: "vlan",
   validate: validateVlanConf,
+  judge(conf) {
+    checkConf(conf);
+    requireIpam(conf);
+  },
   add,
   status: (conf, host) => requireHostFor("vlan", conf, host, requireUp),
 });
 
 function add(at: Attachment<VlanConf>): Result {
   const { conf, ifName } = at;
-  const master = at.restating ? knownMaster(conf) : chooseMaster(at);
+  const master = at.inAdd(() => chooseMaster(at)) ?? knownMaster(conf);
   const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
-  if (ipam === undefined && !at.restating) {
-    throw new CniError(INVALID_CONFIG, "no plugin name provided", `"ipam.type" is missing`);
-  }
   const link = at.apply(containerLink({
     ifName,
     type: { kind: "vlan", settings: { id: conf.vlanId } },
@@ -39,7 +41,7 @@ function add(at: Attachment<VlanConf>): Result {
   return soleInterface(at, link.mac, ipam?.add());
 }
 
-function chooseMaster({ conf, host }: Attachment<VlanConf>) {
+function checkConf(conf: VlanConf): void {
   if (conf.master === "") {
     const text = `"master" field is required. It specifies the host interface name to create the VLAN for`;
     throw new CniError(INVALID_CONFIG, text);
@@ -51,6 +53,9 @@ function chooseMaster({ conf, host }: Attachment<VlanConf>) {
       `"vlanId" is ${conf.vlanId}; 4095 is reserved`,
     );
   }
+}
+
+function chooseMaster({ conf, host }: Attachment<VlanConf>) {
   const master = findMaster(conf, host);
   requireUp(master);
   requireMtuOf(master, conf.mtu);

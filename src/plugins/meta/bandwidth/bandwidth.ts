@@ -26,6 +26,8 @@ export default definePlugin<BandwidthConf>({
   // Older results do not tell of the host's interfaces.
   versions: versionsSince("0.3.0"),
   validate: validateBandwidthConf,
+  judge: (conf) => void limitsOf(conf),
+  missingPrevResult: "must be called as chained plugin",
   add: (at) => limit(at, hostEnd),
   foresee: (at) => limit(at, hostEndToBe),
   status,
@@ -37,25 +39,20 @@ export default definePlugin<BandwidthConf>({
 type HostEnd = Pick<Link, "name" | "mac" | "mtu">;
 
 function limit(at: Attachment<BandwidthConf>, find: (at: Attachment<BandwidthConf>) => HostEnd | undefined): Result {
-  const { removing } = at;
-  // What there was to limit then, the configuration does not tell.
-  const limits: Limits = removing ? {} : limitsOf(at.conf);
-  const { prevResult = { cniVersion: at.conf.cniVersion } } = at;
-  if (at.prevResult === undefined && !at.restating) {
-    throw new CniError(INVALID_CONFIG, "must be called as chained plugin", "there is no prevResult");
-  }
-  if (!removing && limits.ingress === undefined && limits.egress === undefined) return prevResult;
+  const limits: Limits = at.configured(() => limitsOf(at.conf), {});
   const { ingress, egress, subnets } = limits;
+  const { prevResult = { cniVersion: at.conf.cniVersion } } = at;
+  if (!at.mayHave(ingress !== undefined || egress !== undefined)) return prevResult;
   const hostVeth = find(at);
   const from = { name: hostVeth?.name ?? "", mac: hostVeth?.mac ?? "" };
-  if (!at.restating) warnOfSmallBursts(limits, hostVeth!);
+  at.inAdd(() => warnOfSmallBursts(limits, hostVeth!));
 
   const wanted: Resource[] = [];
-  if (removing || ingress !== undefined) {
+  if (at.mayHave(ingress !== undefined)) {
     wanted.push(trafficLimit({ link: from, limit: ingress, subnets: subnets && { ...subnets, side: "source" } }));
   }
   const owner = { network: at.network, containerId: at.containerId, ifName: at.ifName };
-  const ifbs = removing ? ifbsToLookFor(at) : egress === undefined ? [] : [ifbOf(at)];
+  const ifbs = at.purpose === "undo" ? ifbsToLookFor(at) : egress === undefined ? [] : [ifbOf(at)];
   for (const { name, mac = "" } of ifbs) {
     wanted.push(
       ifb({ ...owner, name, mac, mtu: hostVeth?.mtu, from: from.name }),
@@ -73,13 +70,14 @@ function limit(at: Attachment<BandwidthConf>, find: (at: Attachment<BandwidthCon
 }
 
 /** The host's end of the container's veth pair. A DEL that does not find it goes on: limits went with the link. */
-function hostEnd({ host, ifName, prevResult, removing }: Attachment<BandwidthConf>): HostEnd | undefined {
+function hostEnd({ host, ifName, prevResult, purpose }: Attachment<BandwidthConf>): HostEnd | undefined {
+  const mayBeGone = purpose === "undo";
   const missing = (reason: string) => {
-    if (!removing) throw new CniError(INVALID_CONFIG, reason);
+    if (!mayBeGone) throw new CniError(INVALID_CONFIG, reason);
     return undefined;
   };
   const alone = (reason: string) => missing(`container interface ${ifName} has no veth peer: ${reason}`);
-  if (!prevResult?.interfaces?.length && !removing) return missing("no interfaces provided");
+  if (!prevResult?.interfaces?.length && !mayBeGone) return missing("no interfaces provided");
   const inside = host.container && getLink(host.container.route, ifName);
   if (inside === undefined) return alone(`could not look up "${ifName}": Link not found`);
   if (inside.kind !== "veth" || inside.link === undefined) {
@@ -90,7 +88,7 @@ function hostEnd({ host, ifName, prevResult, removing }: Attachment<BandwidthCon
     return missing(`veth peer with index ${inside.link} is not in host ns`);
   }
   for (const { name, sandbox } of prevResult?.interfaces ?? []) if (name === outside.name && !sandbox) return outside;
-  return removing ? outside : missing("no veth peer of container interface found in host ns");
+  return mayBeGone ? outside : missing("no veth peer of container interface found in host ns");
 }
 
 /** Before there is a pair: the host's end that the plugins before would have made last. */

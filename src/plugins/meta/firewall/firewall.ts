@@ -4,7 +4,7 @@
  * Behaviour follows the reference plugin `plugins/meta/firewall`, with a backend of our own beside its two. Owns in the
  * kernel, or in firewalld, what stands there for the addresses; chains and rules for bridges are everybody's and stay.
  */
-import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { formatAddress, parsePrefix } from "../../../net/address.ts";
 import { firewall, firewallKind, type Ingress } from "../../../resources/packets/firewall/firewall.ts";
@@ -21,12 +21,18 @@ export default definePlugin<FirewallConf>({
   name: "firewall",
   versions: ["0.4.0", "1.0.0", "1.1.0"],
   validate: validateFirewallConf,
+  judge(conf, call) {
+    checkIngressPolicy(conf.ingressPolicy);
+    checkChainName("iptablesAdminChainName", conf.iptablesAdminChainName);
+    checkZone("firewalldZone", conf.firewalldZone);
+    if (call?.prevResult !== undefined) ingressOf(conf, call.prevResult, checkBridgeName);
+  },
+  missingPrevResult: "missing prevResult from earlier plugin",
   add,
   status(conf, host) {
     const { obstacleTo } = require(
       "../../../resources/packets/firewall/obstacle.ts",
     ) as typeof import("../../../resources/packets/firewall/obstacle.ts");
-    checkConf(conf);
     const { backend, why } = chooseFirewallBackend(conf.backend);
     const obstacle = obstacleTo(backend, conf.ingressPolicy, host);
     if (obstacle !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `firewall by ${backend}: ${obstacle}`, why);
@@ -38,13 +44,8 @@ export default definePlugin<FirewallConf>({
 
 function add(at: Attachment<FirewallConf>): Result {
   const { conf, prevResult } = at;
-  // DEL takes away what a configuration that is refused now may once have made.
-  if (!at.removing) checkConf(conf);
-  if (!at.restating && prevResult === undefined) {
-    throw new CniError(INVALID_CONFIG, "missing prevResult from earlier plugin");
-  }
   const addresses = prevResult === undefined ? addressesNow(at) : addressesOf(prevResult.ips ?? []);
-  if (addresses.length > 0 || at.removing) {
+  if (at.mayHave(addresses.length > 0)) {
     at.apply(firewall({
       backend: chooseFirewallBackend(conf.backend).backend,
       network: at.network,
@@ -53,17 +54,10 @@ function add(at: Attachment<FirewallConf>): Result {
       addresses,
       adminChain: conf.iptablesAdminChainName || ADMIN_CHAIN,
       zone: conf.firewalldZone || ZONE,
-      ingress: ingressOf(at),
+      ingress: ingressOf(conf, prevResult),
     }));
   }
   return prevResult ?? { cniVersion: conf.cniVersion };
-}
-
-/** Before anything acts: nothing may be changed when one of them is wrong. */
-function checkConf(conf: FirewallConf): void {
-  checkIngressPolicy(conf.ingressPolicy);
-  checkChainName("iptablesAdminChainName", conf.iptablesAdminChainName);
-  checkZone("firewalldZone", conf.firewalldZone);
 }
 
 /** The rules of iptables say no more than an address, so without prevResult the link must tell. */
@@ -83,10 +77,13 @@ function addressesOf(ips: readonly IpConfig[]): string[] {
 }
 
 /** The bridge is the first interface that the plugins before us tell of. */
-function ingressOf({ conf, prevResult, removing }: Attachment<FirewallConf>): Ingress | undefined {
-  const { ingressPolicy: policy } = conf;
+function ingressOf(
+  { ingressPolicy: policy }: FirewallConf,
+  prevResult: Result | undefined,
+  check: typeof checkBridgeName = () => {},
+): Ingress | undefined {
   if (policy !== "same-bridge" && policy !== "isolated") return undefined;
   const bridge = prevResult?.interfaces?.[0]?.name;
-  if (!removing) checkBridgeName(policy, bridge);
+  check(policy, bridge);
   return bridge === undefined ? undefined : { policy, bridge };
 }

@@ -10,6 +10,7 @@ import { isObject } from "../../../cni/json.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { EISDIR, ENOTDIR, isErrno, SyscallError } from "../../../ffi/errno.ts";
 import { listDirectory, readTextFile, removeFile } from "../../../ffi/files.ts";
+import { delegation } from "../../../resources/delegated/delegation.ts";
 import { validateFlannelConf } from "./flannel.validate.gen.ts";
 import { readSubnetEnv, type SubnetEnv } from "./subnet-env.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
@@ -53,12 +54,15 @@ export default definePlugin<FlannelConf>({
 function add(at: Attachment<FlannelConf>): Result {
   const { conf, containerId, network } = at;
   const keptIn = fileOf(conf, containerId);
-  if (!at.restating) {
+  const made = at.inAdd(() => {
     const { type, conf: rendered } = render(conf, readSubnetEnv(conf.subnetFile));
-    return at.delegate({ type, stdin: sorted(rendered), keptIn });
-  }
+    return at.apply(delegation({ type, stdin: sorted(rendered), keptIn }));
+  });
+  if (made !== undefined) return made;
   const kept = keptConf(keptIn, network);
-  return kept === undefined ? { cniVersion: conf.cniVersion } : at.delegate({ ...kept, keptIn });
+  if (kept === undefined) return { cniVersion: conf.cniVersion };
+  at.apply(delegation({ ...kept, keptIn }));
+  return at.prevResult ?? { cniVersion: conf.cniVersion };
 }
 
 function fileOf({ dataDir }: FlannelConf, containerId: string): string {

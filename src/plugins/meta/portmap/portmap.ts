@@ -7,6 +7,7 @@
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
+import { linkTo } from "../../../ffi/netlink/route/route-lookup.ts";
 import { canonicalAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { chooseNatBackend } from "../../../resources/packets/nat-backend.ts";
 import {
@@ -26,12 +27,18 @@ const MOST_PORT = 65535;
 export default definePlugin<PortmapConf>({
   name: "portmap",
   validate: validatePortmapConf,
+  judge(conf) {
+    checkOptions(conf);
+    conditionsOf(conf);
+    const { refusal } = readMappings(conf);
+    if (refusal !== undefined) throw refusal;
+  },
+  missingPrevResult: "must be called as chained plugin",
   add,
   status(conf, host) {
     const { obstacleTo } = require(
       "../../../resources/packets/port-mappings/obstacle.ts",
     ) as typeof import("../../../resources/packets/port-mappings/obstacle.ts");
-    checkOptions(conf);
     const { backend, why } = backendOf(conf);
     const obstacle = obstacleTo({ backend, ...optionsOf(conf), conditions: conditionsOf(conf) }, host);
     if (obstacle !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `portmap by ${backend}: ${obstacle}`, why);
@@ -59,12 +66,9 @@ export default definePlugin<PortmapConf>({
 });
 
 function add(at: Attachment<PortmapConf>): Result {
-  const { conf, prevResult, restating, removing } = at;
-  // DEL takes away what a configuration that is refused now may once have made; it is known by its owner.
-  if (!removing) checkOptions(conf);
-  if (prevResult === undefined && !restating) throw new CniError(INVALID_CONFIG, "must be called as chained plugin");
-  const mappings = mappingsOf(conf, removing), addresses = addressesOf(at);
-  const conditions = removing ? undefined : conditionsOf(conf);
+  const { conf, prevResult } = at;
+  const { mappings } = readMappings(conf), addresses = addressesOf(at);
+  const conditions = at.configured(() => conditionsOf(conf), undefined);
   const owner = { network: at.network, containerId: at.containerId, ifName: at.ifName };
   const resources: Resource<unknown>[] = [];
   if (at.mayHave(mappings.length > 0 && addresses.length > 0)) {
@@ -144,22 +148,26 @@ function backendOf(conf: PortmapConf) {
   );
 }
 
-/** For DEL those that can be meant. */
-function mappingsOf(conf: PortmapConf, removing: boolean): PortMapping[] {
+/** The mappings that can be meant, and why ADD refuses them: the first that cannot, or two for one place. */
+function readMappings(conf: PortmapConf): { mappings: PortMapping[]; refusal: CniError | undefined } {
   const mappings: PortMapping[] = [], taken = new Map<string, number>();
+  let refusal: CniError | undefined;
   for (const { hostPort, containerPort, protocol: written, hostIP } of conf.runtimeConfig?.portMappings ?? []) {
     const protocol = written.toLowerCase() as Protocol;
-    const refusal = refusalOf(hostPort, containerPort, protocol, hostIP);
-    if (refusal !== undefined) {
-      if (removing) continue;
-      throw invalid(refusal);
+    const wrong = refusalOf(hostPort, containerPort, protocol, hostIP);
+    if (wrong !== undefined) {
+      refusal ??= invalid(wrong);
+      continue;
     }
     const hostIp = hostIP === "" ? undefined : canonicalAddress(hostIP);
     let isNew = false;
     for (const place of placesOf(hostIp)) {
       const key = `${protocol} ${hostPort} ${place}`, before = taken.get(key);
-      if (before !== undefined && before !== containerPort && !removing) {
-        throw invalid(`host port ${hostPort}/${protocol} is mapped twice`, `to ${before} and to ${containerPort}`);
+      if (before !== undefined && before !== containerPort) {
+        refusal ??= invalid(
+          `host port ${hostPort}/${protocol} is mapped twice`,
+          `to ${before} and to ${containerPort}`,
+        );
       }
       isNew ||= before === undefined;
       taken.set(key, containerPort);
@@ -167,7 +175,7 @@ function mappingsOf(conf: PortmapConf, removing: boolean): PortMapping[] {
     if (!isNew) continue;
     mappings.push({ protocol, hostPort, containerPort, hostIp });
   }
-  return mappings;
+  return { mappings, refusal };
 }
 
 /** What nobody else may have: an address, or a family's. */
@@ -223,12 +231,14 @@ function accessFromLocalhost(
   const { isSetByOthers, localhostAccess } = require(
     "../../../resources/packets/localhost-access.ts",
   ) as typeof import("../../../resources/packets/localhost-access.ts");
-  const link = inside === undefined ? undefined : linkTowards(at, inside);
-  // Without a way to the container there is no setting that would give 127.0.0.1 one.
-  if (link === undefined && !at.restating) return [];
-  const spec = { ...owner, link: link ?? "" };
-  if (at.restating) return [localhostAccess(spec)];
-  return [localhostAccess({ ...spec, wasSet: isSetByOthers(spec, at.host) || undefined })];
+  const made = at.inAdd(() => {
+    const link = linkTowards(at, inside!);
+    // Without a way to the container there is no setting that would give 127.0.0.1 one.
+    if (link === undefined) return [];
+    const spec = { ...owner, link };
+    return [localhostAccess({ ...spec, wasSet: isSetByOthers(spec, at.host) || undefined })];
+  });
+  return made ?? [localhostAccess({ ...owner, link: linkIfAny(at, inside) ?? "" })];
 }
 
 function isForLocalhost({ hostIp }: PortMapping): boolean {
@@ -238,16 +248,20 @@ function isForLocalhost({ hostIp }: PortMapping): boolean {
 }
 
 /** The host's link that packets to the container leave by; undefined where the host has no way to it. */
-function linkTowards({ host, restating }: Attachment<PortmapConf>, address: string): string | undefined {
-  const { linkTo } = require(
-    "../../../ffi/netlink/route/route-lookup.ts",
-  ) as typeof import("../../../ffi/netlink/route/route-lookup.ts");
+function linkTowards({ host }: Attachment<PortmapConf>, address: string): string | undefined {
   try {
     return linkTo(host.route, parsePrefix(address)!.bytes);
   } catch (error) {
-    if (restating) return undefined;
     throw new CniError(INTERNAL, `unable to enable route_localnet: ${(error as Error).message}`, "", {
       cause: error,
     });
+  }
+}
+
+function linkIfAny(at: Attachment<PortmapConf>, address: string | undefined): string | undefined {
+  try {
+    return address && linkTowards(at, address);
+  } catch {
+    return undefined;
   }
 }

@@ -30,9 +30,10 @@ const MAX_U32 = 0xffffffff;
 export default definePlugin<SbrConf>({
   name: "sbr",
   validate: validateSbrConf,
+  judge: checkConf,
+  missingPrevResult: "This plugin must be called as chained plugin",
   add,
-  status(conf, { route }) {
-    checkConf(conf);
+  status(_conf, { route }) {
     try {
       listRules(route, AF_INET);
     } catch (error) {
@@ -43,20 +44,24 @@ export default definePlugin<SbrConf>({
 });
 
 function add(at: Attachment<SbrConf>): Result {
-  const { conf, host, prevResult, removing } = at;
-  // DEL takes away what a configuration that is refused now may once have made, to whichever table it led.
-  if (!removing) checkConf(conf);
-  if (at.restating) {
-    const table = removing ? undefined : conf.table;
-    for (const source of sourcesToRestate(at)) at.apply(sourceRule({ source, table }));
-    return prevResult ?? { cniVersion: conf.cniVersion };
-  }
-  if (prevResult === undefined) throw new CniError(INVALID_CONFIG, "This plugin must be called as chained plugin");
-  if (!prevResult.ips?.length) {
+  const { prevResult = { cniVersion: at.conf.cniVersion } } = at;
+  const made = at.inAdd(() => {
+    makeRoutes(at);
+    return prevResult;
+  });
+  if (made !== undefined) return made;
+  // To whichever table it led, if it is to go.
+  const table = at.configured(() => at.conf.table, undefined);
+  for (const source of sourcesToRestate(at)) at.apply(sourceRule({ source, table }));
+  return prevResult;
+}
+
+function makeRoutes(at: Attachment<SbrConf>): void {
+  const { conf, host, prevResult } = at;
+  if (!prevResult?.ips?.length) {
     throw new CniError(INVALID_CONFIG, `No IP addresses supplied on interface: ${at.ifName}`);
   }
   host.container!.alone(() => at.applyAll(conf.table === undefined ? ownTables(at) : onlyRules(at, conf.table)));
-  return prevResult;
 }
 
 function checkConf(conf: SbrConf): void {
@@ -129,7 +134,7 @@ function sourcesToRestate(at: Attachment<SbrConf>): Set<string> {
     const source = formatAddress(prefix.bytes);
     if (here.has(source) || !anywhere.has(source)) sources.add(source);
   }
-  if (at.removing) { for (const source of here) sources.add(source); }
+  if (at.purpose === "undo") { for (const source of here) sources.add(source); }
   return sources;
 }
 

@@ -14,7 +14,7 @@ import { parseMac } from "../../../net/mac.ts";
 import { type LinkSettings, linkSettings, settingsOf } from "../../../resources/link/link-settings.ts";
 import { currentSysctls, sysctls, type SysctlValues } from "../../../resources/kernel/sysctls.ts";
 import { validateTuningConf } from "./tuning.validate.gen.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
+import type { Attachment, JudgedCall } from "../../../contract/plugin.ts";
 import type { Resource } from "../../../contract/resource.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { TuningConf } from "./tuning.schema.ts";
@@ -26,13 +26,15 @@ const MAX_U32 = 0xffffffff;
 export default definePlugin<TuningConf>({
   name: "tuning",
   validate: validateTuningConf,
+  judge(conf, call = { ifName: "IFNAME", cniArgs: "", stdin: "{}", prevResult: undefined }) {
+    sysctlValues(conf, call);
+    checkSettings(wantedSettings({ conf, cniArgs: call.cniArgs }));
+  },
+  missingPrevResult: "Required prevResult missing",
   add,
   status(conf) {
-    const configured = configuredSysctls(conf);
-    for (const key in configured) sysctlPath(key, "IFNAME");
-    checkSettings(wantedSettings({ conf, cniArgs: "" }));
     try {
-      checkAllowlist(configured);
+      checkAllowlist(configuredSysctls(conf));
     } catch (error) {
       throw new CniError(PLUGIN_NOT_AVAILABLE, (error as Error).message, "", { cause: error });
     }
@@ -40,24 +42,20 @@ export default definePlugin<TuningConf>({
 });
 
 function add(at: Attachment<TuningConf>): Result {
-  const { conf, host, ifName, removing } = at;
+  const { conf, host, ifName } = at;
+  // The allowlist is for ADD: what it forbids today it may have allowed yesterday.
+  at.inAdd(() => checkAllowlist(configuredSysctls(conf)));
   // Without a ledger only the file tells what to put back, and it says nothing of sysctls.
-  const values = removing ? {} : sysctlValues(at);
-  const settings = removing ? {} : wantedSettings(at);
-  if (!at.restating) {
-    checkAllowlist(configuredSysctls(conf));
-    checkSettings(settings);
-    if (at.prevResult === undefined) throw new CniError(INVALID_CONFIG, "Required prevResult missing");
-  }
+  const values = at.configured(() => sysctlValues(conf, at), {});
+  const settings = at.configured(() => wantedSettings(at), {});
 
   const changes: Resource<unknown>[] = [];
   if (Object.keys(values).length > 0) {
-    changes.push(sysctls({ values, before: at.restating ? undefined : currentSysctls(values, host) }));
+    changes.push(sysctls({ values, before: at.inAdd(() => currentSysctls(values, host)) }));
   }
   if (at.mayHave(Object.keys(settings).length > 0)) {
     const backupFile = `${conf.dataDir || DATA_DIR}/${at.containerId}_${ifName}.json`;
-    const change = { ifName, wanted: settings, backupFile };
-    changes.push(linkSettings(at.restating ? change : { ...change, ...linkNow(at, settings) }));
+    changes.push(linkSettings({ ifName, wanted: settings, backupFile, ...at.inAdd(() => linkNow(at, settings)) }));
   }
   at.applyAll(changes);
   return withMac(at, settings.mac);
@@ -68,14 +66,14 @@ function configuredSysctls({ sysctl, args }: TuningConf): Record<string, string>
   return { ...sysctl, ...args?.cni?.sysctl };
 }
 
-function sysctlValues(at: Attachment<TuningConf>): SysctlValues {
-  const configured = configuredSysctls(at.conf);
+function sysctlValues(conf: TuningConf, { stdin, ifName }: Pick<JudgedCall, "stdin" | "ifName">): SysctlValues {
+  const configured = configuredSysctls(conf);
   const values: SysctlValues = {};
   const { repeatedKeyIn } = require("../../../cni/repeated-key.ts") as typeof import("../../../cni/repeated-key.ts");
-  const repeated = at.conf.sysctl === undefined ? undefined : repeatedKeyIn("sysctl", at.stdin);
+  const repeated = conf.sysctl === undefined ? undefined : repeatedKeyIn("sysctl", stdin);
   if (repeated !== undefined) throw duplicated(repeated);
   for (const key in configured) {
-    const path = sysctlPath(key, at.ifName);
+    const path = sysctlPath(key, ifName);
     if (values[path] !== undefined) throw duplicated(key);
     values[path] = configured[key]!;
   }

@@ -30,9 +30,10 @@ export default definePlugin<VrfConf>({
   name: "vrf",
   versions: versionsSince("0.3.1"),
   validate: validateVrfConf,
+  judge: checkConf,
+  missingPrevResult: "missing prevResult from earlier plugin",
   add,
-  status(conf, { route }) {
-    checkConf(conf);
+  status(_conf, { route }) {
     if (!knowsLinkKind(route, "vrf")) {
       throw new CniError(PLUGIN_NOT_AVAILABLE, "this kernel has no VRFs (CONFIG_NET_VRF)");
     }
@@ -40,20 +41,23 @@ export default definePlugin<VrfConf>({
 });
 
 function add(at: Attachment<VrfConf>): Result {
-  const { conf, ifName, host, prevResult } = at;
-  // DEL takes the link out of the VRF it is in, also when the configuration is refused now.
-  if (!at.removing) checkConf(conf);
-  if (at.restating) {
-    for (const name of namesToRestate(at)) {
-      at.applyAll([
-        vrf({ name, table: conf.table || undefined }),
-        vrfMember({ ifName, vrf: name, addresses: [], routes: [] }),
-      ]);
-    }
-    return prevResult ?? { cniVersion: conf.cniVersion };
+  const { conf, ifName, prevResult = { cniVersion: at.conf.cniVersion } } = at;
+  const made = at.inAdd(() => {
+    join(at);
+    return prevResult;
+  });
+  if (made !== undefined) return made;
+  for (const name of namesToRestate(at)) {
+    at.applyAll([
+      vrf({ name, table: conf.table || undefined }),
+      vrfMember({ ifName, vrf: name, addresses: [], routes: [] }),
+    ]);
   }
-  if (prevResult === undefined) throw new CniError(INVALID_CONFIG, "missing prevResult from earlier plugin");
-  const container = host.container!;
+  return prevResult;
+}
+
+function join(at: Attachment<VrfConf>): void {
+  const { conf, ifName, host } = at, container = host.container!;
   container.alone(() => {
     const link = freeLink(ifName, container);
     const table = tableOf(conf, container);
@@ -62,7 +66,6 @@ function add(at: Attachment<VrfConf>): Result {
       vrfMember({ ifName, vrf: conf.vrfname, table, ...belongingsOf(link, container) }),
     ]);
   });
-  return prevResult;
 }
 
 function checkConf({ vrfname, table }: VrfConf): void {
@@ -76,8 +79,8 @@ function checkConf({ vrfname, table }: VrfConf): void {
 }
 
 /** DEL: also the VRF the link is in, should the configuration name another one today, or none. */
-function namesToRestate({ conf, ifName, host, removing }: Attachment<VrfConf>): Set<string> {
-  if (!removing) return new Set([conf.vrfname]);
+function namesToRestate({ conf, ifName, host, purpose }: Attachment<VrfConf>): Set<string> {
+  if (purpose !== "undo") return new Set([conf.vrfname]);
   const names = new Set<string>(), route = host.container?.route;
   if (route === undefined) return names;
   if (linkIndex(route, conf.vrfname) !== undefined) names.add(conf.vrfname);

@@ -28,9 +28,10 @@ function confOf({ path }: LeaseDirectory, { ipam = { subnet: "10.1.0.0/24" }, re
 
 function at(made: LeaseDirectory, given: Given = {}): Attachment<HostLocalConf> {
   const { containerId = "c1", cniArgs = "", prevResult, restating = false } = given;
+  const inAdd = <Value>(work: () => Value) => restating ? undefined : work();
   const facts = { containerId, ifName: "eth0", netnsPath: "/run/netns/c1", network: "net" };
   // The rest of an attachment is for plugins that make things.
-  return { ...facts, conf: confOf(made, given), cniArgs, prevResult, restating } as Attachment<HostLocalConf>;
+  return { ...facts, conf: confOf(made, given), cniArgs, prevResult, inAdd } as Attachment<HostLocalConf>;
 }
 
 const add = (made: LeaseDirectory, given?: Given) => plugin.add(at(made, given));

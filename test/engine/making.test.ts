@@ -3,7 +3,8 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { make, restate } from "../../src/engine/attachment.ts";
+import { make } from "../../src/engine/making.ts";
+import { restate } from "../../src/engine/restating.ts";
 import { readLedger, removeLedger } from "../../src/engine/ledger/ledger.ts";
 import type { Attachment, PluginConfig } from "../../src/contract/plugin.ts";
 import { resource, type ResourceKind } from "../../src/contract/resource.ts";
@@ -110,10 +111,11 @@ test("restating makes nothing, answers what is known, and takes names from prevR
   const prevResult: Result = { cniVersion: "1.0.0", interfaces: [{ name: "veth1", mac: "02:00:00:00:00:01" }] };
   const list = restate(
     { ...call, prevResult: () => prevResult },
+    "check",
     story((at) => {
-      expect(at.restating).toBe(true);
+      expect(at.purpose).toBe("check");
       expect(at.apply(thing({ name: "a" }))).toBe("unmade");
-      const name = at.choose(() => "fresh", ({ interfaces }) => interfaces?.[0]?.name);
+      const name = at.choose(() => "fresh", ({ interfaces }) => interfaces?.[0]?.name ?? "");
       at.applyAll([thing({ name })]);
       expect([at.mayHave(true), at.mayHave(false)]).toEqual([true, false]);
     }),
@@ -123,5 +125,5 @@ test("restating makes nothing, answers what is known, and takes names from prevR
 });
 
 test("a DEL that restates counts with whatever an option may have made", () => {
-  restate(call, story((at) => void expect(at.mayHave(false)).toBe(true)), { removing: true });
+  restate(call, "undo", story((at) => void expect(at.mayHave(false)).toBe(true)));
 });

@@ -1,0 +1,118 @@
+/** Opens what a verb works on: sockets, namespaces, and the lock on what attachments share. */
+import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "../ffi/files.ts";
+import { libc } from "../ffi/libc.ts";
+import { whileLocked } from "../ffi/lock.ts";
+import { NETLINK_NETFILTER, NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
+import { inNetns, isNetnsGone, isSameNetns, netnsCookie, openNetns, openOwnNetns } from "../ffi/netns.ts";
+import type { Container, Host } from "../contract/host.ts";
+import { stateDirectory } from "./state-directory.ts";
+
+const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8;
+
+/** What of a host does not depend on the call. */
+export type Opened = Pick<Host, "route" | "netfilter" | "container" | "useShared" | "isAloneWithShared">;
+
+export interface OpenHost extends Opened {
+  /** The verb is over; what was opened stays open for the next one. */
+  release(): void;
+  close(): void;
+}
+
+/** The container's namespace is the one this process works in. */
+export class SameNetnsError extends Error {}
+
+export interface OpenOptions {
+  /** A namespace that is no more reads as no container. */
+  mayBeGone?: boolean;
+  /** The container may share our namespace. Otherwise opening it throws SameNetnsError, with nothing changed. */
+  allowOwn?: boolean;
+}
+
+/** Sockets wait for their first use. */
+export function openHost(netnsPath: string, options: OpenOptions = {}): OpenHost {
+  const closing: Closing = [], shared = new SharedLock(closing);
+  let route: NetlinkSocket | undefined, netfilter: NetlinkSocket | undefined;
+  return {
+    get route() {
+      return route ??= openSocket(NETLINK_ROUTE, closing);
+    },
+    get netfilter() {
+      return netfilter ??= openSocket(NETLINK_NETFILTER, closing);
+    },
+    container: netnsPath === "" ? undefined : openContainer(netnsPath, options, closing),
+    useShared: () => void libc.flock(shared.fd, LOCK_SH),
+    isAloneWithShared: () => libc.flock(shared.fd, LOCK_EX | LOCK_NB) === 0,
+    release: () => shared.release(),
+    close: () => closeAll(closing),
+  };
+}
+
+/** What `close` has to do, in the order in which things were opened. */
+type Closing = (() => void)[];
+
+function closeAll(closing: Closing): void {
+  for (const action of closing.splice(0).reverse()) action();
+}
+
+function openSocket(protocol: number, closing: Closing): NetlinkSocket {
+  const socket = openNetlink(protocol);
+  closing.push(() => socket.close());
+  return socket;
+}
+
+/** The state directory itself is locked, so no lock file stays behind. */
+class SharedLock {
+  private opened: number | undefined;
+
+  constructor(private readonly closing: Closing) {}
+
+  get fd(): number {
+    if (this.opened === undefined) {
+      const directory = stateDirectory();
+      makeDirectories(directory, 0o700);
+      const fd = this.opened = openFile(directory, O_RDONLY | O_DIRECTORY);
+      this.closing.push(() => closeFile(fd));
+    }
+    return this.opened;
+  }
+
+  release(): void {
+    if (this.opened !== undefined) libc.flock(this.opened, LOCK_UN);
+  }
+}
+
+function openContainer(netnsPath: string, options: OpenOptions, closing: Closing): Container | undefined {
+  let netnsFd: number;
+  try {
+    netnsFd = openNetns(netnsPath);
+  } catch (error) {
+    if (options.mayBeGone && isNetnsGone(error)) return undefined;
+    throw error;
+  }
+  closing.push(() => closeFile(netnsFd));
+  const home = openOwnNetns();
+  closing.push(() => closeFile(home));
+  if (!options.allowOwn && isSameNetns(netnsFd, home)) {
+    closeAll(closing);
+    throw new SameNetnsError();
+  }
+  let inner: NetlinkSocket | undefined, cookie: string | undefined;
+  const inside = <T>(work: () => T) => inNetns(netnsFd, home, work);
+  return {
+    netnsPath,
+    netnsFd,
+    inside,
+    alone: (work) => whileLocked(netnsFd, netnsPath, work),
+    get route() {
+      return inner ??= inside(() => openSocket(NETLINK_ROUTE, closing));
+    },
+    get cookie() {
+      return cookie ??= netnsCookie(this.route.fd);
+    },
+  };
+}
+
+/** Whether the container's namespace is not the one with this cookie: its path was given to another container. */
+export function isAnothers({ container }: Opened, cookie: string | undefined): boolean {
+  return container !== undefined && cookie !== undefined && container.cookie !== cookie;
+}

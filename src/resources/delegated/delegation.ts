@@ -1,0 +1,74 @@
+/**
+ * What another plugin does in this one's place, with a configuration of its own. Each operation is a verb of that
+ * plugin. Owns on disk: the file that keeps the configuration for as long as what the other plugin made is there.
+ */
+import { errorText } from "../../cni/error.ts";
+import type { Result } from "../../cni/result.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { undoAfter } from "../../contract/undo.ts";
+import {
+  closeFile,
+  makeDirectories,
+  O_CREAT,
+  O_NOFOLLOW,
+  O_TRUNC,
+  O_WRONLY,
+  openFile,
+  readTextFile,
+  removeFile,
+  syncDescriptor,
+  writeAll,
+} from "../../ffi/files.ts";
+import { utf8 } from "../../ffi/libc.ts";
+
+export interface DelegationSpec {
+  /** The other plugin's name. */
+  type: string;
+  /** The configuration it gets, word for word. */
+  stdin: string;
+  /** The file that keeps it. */
+  keptIn: string;
+}
+
+export const delegationKind: ResourceKind<DelegationSpec, Result> = {
+  kind: "delegation",
+  unmade: { cniVersion: "" },
+  // A file that names a plugin nobody has could never be removed by DEL.
+  requireRoom: ({ type }, host) => host.requirePlugin(type),
+  apply({ type, stdin, keptIn }, host) {
+    writeConfiguration(keptIn, stdin);
+    // When ADD fails the file stays: DEL goes by it, and it may be an earlier ADD's.
+    return host.delegate(type, "ADD", stdin)!;
+  },
+  verify({ type, stdin }, host) {
+    try {
+      host.delegate(type, "CHECK", stdin);
+      return [];
+    } catch (error) {
+      return [errorText(error)];
+    }
+  },
+  remove({ type, stdin, keptIn }, host) {
+    host.delegate(type, "DEL", stdin);
+    // Last: until here the next DEL finds it. Another attachment's file may have the name; a crash may have cut ours.
+    const kept = readTextFile(keptIn);
+    if (kept !== undefined && stdin.startsWith(kept)) removeFile(keptIn);
+  },
+  describe: ({ type }) => `what ${type} makes`,
+};
+
+export const delegation = resource(delegationKind);
+
+function writeConfiguration(path: string, text: string): void {
+  makeDirectories(path.slice(0, path.lastIndexOf("/")), 0o700);
+  const fd = openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+  try {
+    writeAll(fd, utf8(text), path);
+    syncDescriptor(fd, path);
+  } catch (error) {
+    undoAfter(error, () => void removeFile(path));
+    throw error;
+  } finally {
+    closeFile(fd);
+  }
+}

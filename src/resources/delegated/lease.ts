@@ -1,0 +1,37 @@
+/**
+ * The addresses that an IPAM plugin leases to the attachment. Each operation is a verb of that plugin, with the network's
+ * configuration; the plugin keeps the record.
+ */
+import { CniError, errorText, INTERNAL } from "../../cni/error.ts";
+import type { Result } from "../../cni/result.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { undoAfter } from "../../contract/undo.ts";
+
+export interface LeaseSpec {
+  /** The IPAM plugin's name. */
+  type: string;
+}
+
+export const leaseKind: ResourceKind<LeaseSpec, Result> = {
+  kind: "ipam",
+  unmade: { cniVersion: "" },
+  apply({ type }, host) {
+    const result = host.delegate(type, "ADD")!;
+    if (result.ips?.length) return result;
+    const error = new CniError(INTERNAL, "IPAM plugin returned missing IP config");
+    undoAfter(error, () => host.delegate(type, "DEL"));
+    throw error;
+  },
+  verify({ type }, host) {
+    try {
+      host.delegate(type, "CHECK");
+      return [];
+    } catch (error) {
+      return [errorText(error)];
+    }
+  },
+  remove: ({ type }, host) => void host.delegate(type, "DEL"),
+  describe: ({ type }) => `addresses leased by ${type}`,
+};
+
+export const lease = resource(leaseKind);
