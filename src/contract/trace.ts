@@ -10,6 +10,7 @@ import { errorText } from "../cni/error.ts";
 import {
   closeFile,
   identify,
+  isRegularFile,
   O_APPEND,
   O_CREAT,
   O_NOFOLLOW,
@@ -109,8 +110,8 @@ function openSink(): number {
 function openTraceFile(path: string): number {
   // Not waiting for the other end of a pipe somebody put there.
   const fd = openFile(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
-  const { mode, uid, links } = identify(fd);
-  if ((mode & 0o170022) === 0o100000 && uid === process.geteuid!() && links === 1) return fd;
+  const file = identify(fd), { mode, uid, links } = file;
+  if (isRegularFile(file) && (mode & 0o022) === 0 && uid === process.geteuid!() && links === 1) return fd;
   closeFile(fd);
   throw new Error(`${path} must be a file of uid ${process.geteuid!()} that nobody else can write`);
 }

@@ -1,13 +1,10 @@
 /** Opens what a verb works on: sockets, namespaces, and the lock on what attachments share. */
 import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "../ffi/files.ts";
-import { libc } from "../ffi/libc.ts";
-import { whileLocked } from "../ffi/lock.ts";
+import { lockShared, tryLockExclusive, unlock, whileLocked } from "../ffi/lock.ts";
 import { NETLINK_NETFILTER, NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
 import { inNetns, isNetnsGone, isSameNetns, netnsCookie, openNetns, openOwnNetns } from "../ffi/netns.ts";
 import type { Container, Host } from "../contract/host.ts";
 import { stateDirectory } from "./state-directory.ts";
-
-const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8;
 
 /** What of a host does not depend on the call. */
 export type Opened = Pick<Host, "route" | "netfilter" | "container" | "useShared" | "isAloneWithShared">;
@@ -40,8 +37,8 @@ export function openHost(netnsPath: string, options: OpenOptions = {}): OpenHost
       return netfilter ??= openSocket(NETLINK_NETFILTER, closing);
     },
     container: netnsPath === "" ? undefined : openContainer(netnsPath, options, closing),
-    useShared: () => void libc.flock(shared.fd, LOCK_SH),
-    isAloneWithShared: () => libc.flock(shared.fd, LOCK_EX | LOCK_NB) === 0,
+    useShared: () => void lockShared(shared.fd),
+    isAloneWithShared: () => tryLockExclusive(shared.fd),
     release: () => shared.release(),
     close: () => closeAll(closing),
   };
@@ -77,7 +74,7 @@ class SharedLock {
   }
 
   release(): void {
-    if (this.opened !== undefined) libc.flock(this.opened, LOCK_UN);
+    if (this.opened !== undefined) unlock(this.opened);
   }
 }
 

@@ -2,8 +2,8 @@
  * Where what lives as long as the machine runs is kept: /run/patchbay, or the user's runtime directory, or
  * PATCHBAY_STATE_DIR. Network namespaces do not survive a reboot, so neither does this.
  */
-import { SyscallError } from "../ffi/errno.ts";
-import { identify, makeDirectories } from "../ffi/files.ts";
+import { ENOTDIR, SyscallError } from "../ffi/errno.ts";
+import { identify, isDirectory, makeDirectories } from "../ffi/files.ts";
 import { CniError, IO_FAILURE } from "../cni/error.ts";
 
 export function stateDirectory(): string {
@@ -19,8 +19,8 @@ export function stateDirectory(): string {
 export function privateDirectory(path: string): void {
   try {
     makeDirectories(path, 0o700);
-    const { uid, mode } = identify(path, false);
-    if ((mode & 0o170000) !== 0o040000) throw new SyscallError("open", 20, path);
+    const directory = identify(path, false), { uid, mode } = directory;
+    if (!isDirectory(directory)) throw new SyscallError("open", ENOTDIR, path);
     if (uid !== process.geteuid!() || (mode & 0o022) !== 0) {
       throw new CniError(
         IO_FAILURE,

@@ -2,7 +2,7 @@
  * Small state files: opened by descriptor, never through a symbolic link, with the modes given here whatever
  * the umask adds. Not for the user's own files, which may well be links: `readTextFile` follows those.
  */
-import { EEXIST, EINTR, ENAMETOOLONG, ENOENT, SyscallError } from "./errno.ts";
+import { EAGAIN, EEXIST, EFBIG, EINTR, ENAMETOOLONG, ENOENT, ENOTDIR, SyscallError } from "./errno.ts";
 import { bind, check, cString, fromUtf8, lastErrno, libc, retrying, utf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
 
@@ -50,7 +50,7 @@ export function readAll(fd: number, limitBytes = 64 * 1024 * 1024, subject?: str
   let length = 0;
   for (;;) {
     if (length === buffer.length) {
-      if (length >= limitBytes) throw new SyscallError("read", 27, subject);
+      if (length >= limitBytes) throw new SyscallError("read", EFBIG, subject);
       const wanted = buffer.length * 4;
       const larger = new Uint8Array(wanted < limitBytes ? wanted : limitBytes);
       larger.set(buffer);
@@ -75,7 +75,7 @@ export function writeAll(fd: number, bytes: Uint8Array, subject?: string): void 
     }
     const errno = lastErrno();
     if (errno === EINTR) continue;
-    if (errno !== 11) throw new SyscallError("write", errno, subject);
+    if (errno !== EAGAIN) throw new SyscallError("write", errno, subject);
     const pollfd = new Uint8Array(8);
     const view = new DataView(pollfd.buffer);
     view.setInt32(0, fd, true);
@@ -112,7 +112,7 @@ export function makeDirectories(path: string, mode = 0o700): void {
 export function removeFile(path: string): boolean {
   if (libc.unlink(cString(path)) === 0) return true;
   const errno = lastErrno();
-  if (errno === ENOENT || errno === ENAMETOOLONG || errno === 20) return false;
+  if (errno === ENOENT || errno === ENAMETOOLONG || errno === ENOTDIR) return false;
   throw new SyscallError("unlink", errno, path);
 }
 
@@ -237,6 +237,16 @@ export function identify(target: number | string, followLinks = true): FileIdent
     // The inode in halves: it may be larger than a number holds.
     id: `${u64(view, 136)}:${view.getUint32(36, true)}:${view.getUint32(32, true)}`,
   };
+}
+
+const S_IFMT = 0o170000, S_IFDIR = 0o040000, S_IFREG = 0o100000;
+
+export function isDirectory({ mode }: FileIdentity): boolean {
+  return (mode & S_IFMT) === S_IFDIR;
+}
+
+export function isRegularFile({ mode }: FileIdentity): boolean {
+  return (mode & S_IFMT) === S_IFREG;
 }
 
 function u64(view: DataView, at: number): number {

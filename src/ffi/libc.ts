@@ -9,7 +9,7 @@
  * on the thread between entering and leaving.
  */
 import type { FFIFunction, Pointer } from "bun:ffi";
-import { EINTR, SyscallError } from "./errno.ts";
+import { EINTR, EINVAL, SyscallError } from "./errno.ts";
 import { dlopen, FFIType, read } from "./native.ts";
 
 export const LIBC = "libc.so.6";
@@ -81,7 +81,7 @@ const decoder = new TextDecoder();
 
 /** A C string: UTF-8 with a terminating NUL. A NUL inside would silently name another file. */
 export function cString(text: string): Uint8Array {
-  if (text.includes("\0")) throw new SyscallError("encode", 22, JSON.stringify(text));
+  if (text.includes("\0")) throw new SyscallError("encode", EINVAL, JSON.stringify(text));
   return encoder.encode(text + "\0");
 }
 

@@ -5,7 +5,7 @@
  */
 import { ENOENT, ENOTDIR, errnoText, isErrno } from "./errno.ts";
 import { warn } from "./warn.ts";
-import { closeFile, identify, O_RDONLY, openFile } from "./files.ts";
+import { closeFile, identify, O_NONBLOCK, O_RDONLY, openFile } from "./files.ts";
 import { bind, check, exitNow, lastErrno, libc } from "./libc.ts";
 
 const NSFS_MAGIC = 0x6e736673;
@@ -24,7 +24,7 @@ export class NotANetnsError extends Error {
 /** Opens the namespace. Throws SyscallError when the path cannot be opened, NotANetnsError when it is another thing. */
 export function openNetns(path: string): number {
   // O_NONBLOCK: opening a FIFO left in the namespace's place must not wait for its writer.
-  const fd = openFile(path, O_RDONLY | 0o4000);
+  const fd = openFile(path, O_RDONLY | O_NONBLOCK);
   try {
     const buffer = new Uint8Array(128);
     check("fstatfs", libc.fstatfs(fd, buffer), path);

@@ -9,7 +9,7 @@
  * The program is run out of a memory file and gets its socket as descriptor 3; its other descriptors are closed, so
  * that an engine reading our output sees its end. Its exit status is the errno of the kernel's answer.
  */
-import { SyscallError } from "./errno.ts";
+import { EINVAL, SyscallError } from "./errno.ts";
 import { closeFile, writeAll } from "./files.ts";
 import { bind, cString, lastErrno } from "./libc.ts";
 import { spawn, waitFor } from "./spawn.ts";
@@ -123,7 +123,7 @@ function start(code: Uint8Array, fd3: number): number | undefined {
   const name = cString("patchbay-reaper");
   let fd = memfd_create(name, MFD_CLOEXEC | MFD_EXEC);
   // Kernels before 6.3 do not know MFD_EXEC and let every memory file be executed.
-  if (fd < 0 && lastErrno() === 22) fd = memfd_create(name, MFD_CLOEXEC);
+  if (fd < 0 && lastErrno() === EINVAL) fd = memfd_create(name, MFD_CLOEXEC);
   if (fd < 0) return undefined;
   try {
     writeAll(fd, image(code));

@@ -2,7 +2,7 @@
  * Kernel parameters under /proc/sys (proc(5)). Keys are written with slashes, so that interface names may hold dots.
  * Network keys belong to the namespace the thread is in.
  */
-import { EACCES, ENOENT, EPERM, EROFS, isErrno, SyscallError } from "./errno.ts";
+import { EACCES, EINVAL, ENOENT, EPERM, EROFS, EXDEV, isErrno, SyscallError } from "./errno.ts";
 import { closeFile, O_NOFOLLOW, O_RDONLY, O_WRONLY, openFile, readAll, writeAll } from "./files.ts";
 import { check, fromUtf8, libc, utf8 } from "./libc.ts";
 
@@ -10,7 +10,9 @@ const PROC_SUPER_MAGIC = 0x9fa0;
 
 function openSysctl(key: string, flags: number): number {
   for (const part of key.split("/")) {
-    if (part === "" || part === "." || part === "..") throw new SyscallError("open sysctl", 22, JSON.stringify(key));
+    if (part === "" || part === "." || part === "..") {
+      throw new SyscallError("open sysctl", EINVAL, JSON.stringify(key));
+    }
   }
   const path = `/proc/sys/${key}`;
   const fd = openFile(path, flags | O_NOFOLLOW);
@@ -19,7 +21,7 @@ function openSysctl(key: string, flags: number): number {
   if (new DataView(buffer.buffer).getUint32(0, true) !== PROC_SUPER_MAGIC) {
     // Something is mounted over /proc: writing there would change nothing, or something else.
     closeFile(fd);
-    throw new SyscallError("open sysctl", 18, path);
+    throw new SyscallError("open sysctl", EXDEV, path);
   }
   return fd;
 }

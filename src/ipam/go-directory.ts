@@ -28,7 +28,8 @@ import {
   syncDirectory,
   writeAll,
 } from "../ffi/files.ts";
-import { fromUtf8, libc, retrying, utf8 } from "../ffi/libc.ts";
+import { fromUtf8, utf8 } from "../ffi/libc.ts";
+import { lockExclusive } from "../ffi/lock.ts";
 import { formatAddress, parseAddress } from "../net/address.ts";
 
 const CURSOR = "last_reserved_ip.";
@@ -118,8 +119,7 @@ function asGo<T>(directory: string, work: () => T): T {
   const fd = openGoLock(directory);
   if (fd === undefined) return work();
   try {
-    const LOCK_EX = 2;
-    retrying("flock", () => libc.flock(fd, LOCK_EX), `${directory}/lock`);
+    lockExclusive(fd, `${directory}/lock`);
     return work();
   } finally {
     closeFile(fd);

@@ -12,7 +12,8 @@
  */
 import { EACCES, EROFS, isErrno } from "../ffi/errno.ts";
 import { closeFile, makeDirectories, O_CREAT, O_NOFOLLOW, O_RDWR, openExisting, openFile } from "../ffi/files.ts";
-import { unlock, unmap, waitForLock } from "../ffi/mapped-file.ts";
+import { lockRangeExclusive, lockRangeShared, unlockRange } from "../ffi/lock.ts";
+import { unmap } from "../ffi/mapped-file.ts";
 import { type LeaseOwner, leaseText } from "./go-directory.ts";
 import type { Block } from "./layout.ts";
 
@@ -61,7 +62,7 @@ export function tagOf(text: string): number {
 }
 
 /** Bytes of the locks file; those between are the owners' tags. */
-const IN_USE = 0, CURSORS = 2 ** 32;
+const IN_USE = { start: 0 }, CURSORS = { start: 2 ** 32 };
 
 /** Works on the store, which is made if need be. `lease` is the one to be added. */
 export function inStore<T>(options: StoreOptions, lease: Lease | undefined, work: (store: Store) => T): T {
@@ -88,8 +89,8 @@ function withLocks<T>(
   const mappings: ArrayBuffer[] = [];
   try {
     // In this order: who waits for an owner must not keep others from having the store alone.
-    if (lease !== undefined) waitForLock(locksFd, lease.tag >>> 0, "exclude");
-    waitForLock(locksFd, IN_USE, "share");
+    if (lease !== undefined) lockRangeExclusive(locksFd, { start: lease.tag >>> 0 });
+    lockRangeShared(locksFd, IN_USE);
     return work({ directory, keep, quarantineSeconds, report, locksFd, alone: false, blocks: new Map(), mappings });
   } finally {
     for (const mapping of mappings) unmap(mapping);
@@ -118,11 +119,11 @@ function openLocks(directory: string, create: boolean): number | undefined {
 
 /** For the moment in which it writes down how far the round robin is, one process keeps the others waiting. */
 export function atCursor(store: Store, work: () => void): void {
-  waitForLock(store.locksFd, CURSORS, "exclude");
+  lockRangeExclusive(store.locksFd, CURSORS);
   try {
     work();
   } finally {
-    unlock(store.locksFd, CURSORS);
+    unlockRange(store.locksFd, CURSORS);
   }
 }
 
@@ -130,14 +131,14 @@ export function atCursor(store: Store, work: () => void): void {
 export function alone<T>(store: Store, work: () => T): T {
   if (store.alone) return work();
   // Two that share the byte and wait to have it alone would wait for each other: hence the moment without it.
-  unlock(store.locksFd, IN_USE);
-  waitForLock(store.locksFd, IN_USE, "exclude");
+  unlockRange(store.locksFd, IN_USE);
+  lockRangeExclusive(store.locksFd, IN_USE);
   store.blocks.clear();
   store.alone = true;
   try {
     return work();
   } finally {
     store.alone = false;
-    waitForLock(store.locksFd, IN_USE, "share");
+    lockRangeShared(store.locksFd, IN_USE);
   }
 }

@@ -7,7 +7,8 @@
  */
 import { environmentBlock } from "../ffi/environment.ts";
 import { closeFile } from "../ffi/files.ts";
-import { fromUtf8, libc, retrying, utf8 } from "../ffi/libc.ts";
+import { fromUtf8, utf8 } from "../ffi/libc.ts";
+import { lockExclusive } from "../ffi/lock.ts";
 import { openOwnNetns } from "../ffi/netns.ts";
 import { runProgram } from "../ffi/spawn.ts";
 import { findInPath, hasLegacyTable } from "./which-iptables.ts";
@@ -16,7 +17,6 @@ import type { Family, Rule, TableName } from "./rule.ts";
 import type { FoundRule, Plan, Table, TableChange } from "./table.ts";
 import { ruleText, wordAfter, wordsOf } from "./text-rule.ts";
 
-const LOCK_EX = 2;
 const ATTEMPTS = 10;
 
 export function readTable(name: TableName, family: Family): Table {
@@ -28,7 +28,7 @@ export function changeTable(name: TableName, family: Family, plan: Plan): boolea
   // The rules are the namespace's, and so is the lock: its file cannot be written, but locked.
   const lock = openOwnNetns();
   try {
-    retrying("flock", () => libc.flock(lock, LOCK_EX));
+    lockExclusive(lock);
     for (let attempt = 1;; attempt++) {
       const change = new LegacyChange(name, family);
       plan(change);

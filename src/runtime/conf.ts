@@ -7,7 +7,7 @@
 import { CniError, errorText, INVALID_CONFIG } from "../cni/error.ts";
 import { field, isObject, parseDocument } from "../cni/json.ts";
 import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
-import { identify, listDirectory, readTextFile } from "../ffi/files.ts";
+import { identify, isDirectory, listDirectory, readTextFile } from "../ffi/files.ts";
 
 type JsonObject = Record<string, unknown>;
 
@@ -82,7 +82,7 @@ function configFiles(directory: string, endings: readonly string[]): string[] {
   for (const name of listDirectory(directory)) {
     if (!endings.includes(name.slice(Math.max(name.lastIndexOf("."), 0)))) continue;
     const path = `${directory}/${name}`;
-    if ((identify(path, false).mode & 0o170000) !== 0o040000) paths.push(path);
+    if (!isDirectory(identify(path, false))) paths.push(path);
   }
   return paths;
 }

@@ -5,29 +5,20 @@
  * One file under the cache directory; each container is one byte of it, far apart, and GC is the whole. The kernel
  * drops the locks of a process that dies (fcntl(2), "Open file description locks"). Other engines know nothing of it.
  */
-import { EACCES, EAGAIN, SyscallError } from "../ffi/errno.ts";
+import { SyscallError } from "../ffi/errno.ts";
 import { closeFile, makeDirectories, O_CREAT, O_NOFOLLOW, O_RDWR, openFile } from "../ffi/files.ts";
-import { bind, lastErrno, retrying } from "../ffi/libc.ts";
+import { type ByteRange, lockRangeExclusive, tryLockRangeExclusive } from "../ffi/lock.ts";
 import { warn } from "../ffi/warn.ts";
 
-const F_OFD_SETLK = 37;
-const F_OFD_SETLKW = 38;
-const F_WRLCK = 1;
-
 export function withContainerLocked<T>(cacheDirectory: string, containerId: string, work: () => T): T {
-  return withLock(
-    cacheDirectory,
-    { start: BigInt(hash(containerId)), length: 1n },
-    `container "${containerId}"`,
-    work,
-  );
+  return withLock(cacheDirectory, { start: hash(containerId) }, `container "${containerId}"`, work);
 }
 
 export function withAllLocked<T>(cacheDirectory: string, work: () => T): T {
-  return withLock(cacheDirectory, { start: 0n, length: 0n }, "the containers of this host", work);
+  return withLock(cacheDirectory, { start: 0, length: 0 }, "the containers of this host", work);
 }
 
-function withLock<T>(directory: string, range: { start: bigint; length: bigint }, what: string, work: () => T): T {
+function withLock<T>(directory: string, range: ByteRange, what: string, work: () => T): T {
   const path = `${directory}/.patchbay.lock`;
   let fd: number;
   try {
@@ -39,25 +30,22 @@ function withLock<T>(directory: string, range: { start: bigint; length: bigint }
     return work();
   }
   try {
-    lock(fd, range, what, path);
+    lock(fd, range, what);
     return work();
   } finally {
     closeFile(fd);
   }
 }
 
-function lock(fd: number, range: { start: bigint; length: bigint }, what: string, path: string): void {
-  const { fcntl } = bind({ fcntl: { args: ["i32", "i32", "ptr"], returns: "i32" } });
-  const flock = new DataView(new ArrayBuffer(32)); // struct flock; a length of 0 reaches to the end of every file
-  flock.setInt16(0, F_WRLCK, true);
-  flock.setBigInt64(8, range.start, true);
-  flock.setBigInt64(16, range.length, true);
-  const bytes = new Uint8Array(flock.buffer);
-  if (fcntl(fd, F_OFD_SETLK, bytes) === 0) return;
-  const errno = lastErrno();
-  if (errno !== EAGAIN && errno !== EACCES) return; // a file system without locks
+function lock(fd: number, range: ByteRange, what: string): void {
+  try {
+    if (tryLockRangeExclusive(fd, range)) return;
+  } catch (error) {
+    if (error instanceof SyscallError) return; // a file system without locks
+    throw error;
+  }
   warn(`waiting for another operation on ${what} to end`);
-  retrying("lock", () => fcntl(fd, F_OFD_SETLKW, bytes), path);
+  lockRangeExclusive(fd, range);
 }
 
 /** FNV-1a. Two containers with the same value only wait for one another. */

@@ -1,14 +1,14 @@
 /**
- * What the lease store leans on: atomic operations and locks between processes that map one file. JavaScript promises
+ * What the lease store relies on: atomic operations between processes that map one file. JavaScript promises
  * atomicity for SharedArrayBuffer only, so this is the proof for the buffers that mmap(2) gives us; see
  * docs/lease-store.md, "Memory model".
  */
 import { expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { closeFile, fileSize, O_CREAT, O_RDWR, openFile } from "../../src/ffi/files.ts";
-import { allocateOnDisk, mapShared, tryLock, unlock, unmap, waitForLock } from "../../src/ffi/mapped-file.ts";
+import { allocateOnDisk, mapShared, unmap } from "../../src/ffi/mapped-file.ts";
 
 const PROCESSES = 4;
 
@@ -16,7 +16,7 @@ function file(sizeBytes: number): { path: string; fd: number } & Disposable {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-mapped-"));
   const path = join(directory, "file");
   const fd = openFile(path, O_RDWR | O_CREAT);
-  if (sizeBytes > 0) allocateOnDisk(fd, sizeBytes, path);
+  allocateOnDisk(fd, sizeBytes, path);
   return {
     path,
     fd,
@@ -133,56 +133,4 @@ test("allocateOnDisk() gives the file its length at once, and mapShared() shares
 
 test("mapShared() says why it cannot", () => {
   expect(() => mapShared(-1, 4096, "/some/path")).toThrow("mmap /some/path: bad file descriptor");
-});
-
-test("locks hold between descriptors, byte by byte, also beyond 4 GiB", () => {
-  using made = file(0);
-  const other = openFile(made.path, O_RDWR);
-  for (const offset of [0, 7, 2 ** 32 - 1, 2 ** 32]) {
-    expect(tryLock(made.fd, offset)).toBe(true);
-    expect(tryLock(other, offset)).toBe(false);
-    expect(tryLock(other, offset + 1)).toBe(true);
-    unlock(other, offset + 1);
-    unlock(made.fd, offset);
-    expect(tryLock(other, offset)).toBe(true);
-    unlock(other, offset);
-  }
-  waitForLock(made.fd, 0, "share");
-  waitForLock(other, 0, "share");
-  expect(tryLock(made.fd, 0)).toBe(false);
-  closeFile(other);
-  expect(tryLock(made.fd, 0)).toBe(true);
-});
-
-test("who has a byte alone keeps out those who would share it", async () => {
-  using made = file(0);
-  waitForLock(made.fd, 5, "exclude");
-  const source = `
-    import { O_RDWR, openFile } from "${import.meta.dir}/../../src/ffi/files.ts";
-    import { waitForLock } from "${import.meta.dir}/../../src/ffi/mapped-file.ts";
-    waitForLock(openFile(${JSON.stringify(made.path)}, O_RDWR), 5, "share");
-    console.log("shared");`;
-  const child = Bun.spawn([process.execPath, "-e", source], { stdout: "pipe", stderr: "inherit" });
-  const inode = statSync(made.path).ino;
-  const isWaiting = () => new RegExp(`-> .*:${inode} 5 5$`, "m").test(readFileSync("/proc/locks", "utf8"));
-  while (child.exitCode === null && !isWaiting()) await Bun.sleep(5);
-  expect(child.exitCode).toBeNull();
-  unlock(made.fd, 5);
-  expect(await child.stdout.text()).toBe("shared\n");
-});
-
-test("the kernel drops the lock of a process that is killed", async () => {
-  using made = file(0);
-  const source = `
-    import { O_RDWR, openFile } from "${import.meta.dir}/../../src/ffi/files.ts";
-    import { waitForLock } from "${import.meta.dir}/../../src/ffi/mapped-file.ts";
-    waitForLock(openFile(${JSON.stringify(made.path)}, O_RDWR), 5, "exclude");
-    console.log("locked");
-    setInterval(() => {}, 1000);`;
-  const child = Bun.spawn([process.execPath, "-e", source], { stdout: "pipe", stderr: "inherit" });
-  await child.stdout.getReader().read();
-  expect(tryLock(made.fd, 5)).toBe(false);
-  child.kill("SIGKILL");
-  await child.exited;
-  waitForLock(made.fd, 5, "exclude");
 });

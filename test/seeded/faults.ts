@@ -83,7 +83,7 @@ const addresses: Fault[] = [
   },
   {
     file: "src/ipam/go-directory.ts",
-    find: 'retrying("flock", () => libc.flock(fd, LOCK_EX), `${directory}/lock`);',
+    find: "lockExclusive(fd, `${directory}/lock`);",
     replace: "",
     tests: ["test/ipam/claims.test.ts"],
   },
@@ -101,7 +101,7 @@ const addresses: Fault[] = [
   },
   {
     file: "src/ipam/store.ts",
-    find: 'waitForLock(store.locksFd, IN_USE, "exclude");',
+    find: "lockRangeExclusive(store.locksFd, IN_USE);",
     replace: "",
     tests: ["test/ipam/processes.test.ts"],
   },
@@ -127,10 +127,10 @@ const system: Fault[] = [
     tests: ["test/iptables/which-iptables.test.ts"],
   },
   {
-    file: "src/ffi/mapped-file.ts",
-    find: 'mode === "share" ? F_RDLCK : F_WRLCK',
-    replace: "F_RDLCK",
-    tests: ["test/ffi/mapped-file.test.ts"],
+    file: "src/ffi/lock.ts",
+    find: "F_OFD_SETLKW, F_WRLCK",
+    replace: "F_OFD_SETLKW, F_RDLCK",
+    tests: ["test/ffi/lock.test.ts"],
   },
   {
     file: "src/ffi/spawn.ts",
@@ -438,8 +438,8 @@ const engine: Fault[] = [
   },
   {
     file: "src/runtime/lock.ts",
-    find: "{ start: 0n, length: 0n }",
-    replace: "{ start: 0n, length: 1n }",
+    find: "{ start: 0, length: 0 }",
+    replace: "{ start: 0, length: 1 }",
     tests: ["test/runtime/lock.test.ts"],
   },
   {

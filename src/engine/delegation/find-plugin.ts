@@ -3,7 +3,7 @@
  * Plugin Delegation"). When that file is this very binary, the plugin runs in process instead.
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
-import { type FileIdentity, identify } from "../../ffi/files.ts";
+import { type FileIdentity, identify, isRegularFile } from "../../ffi/files.ts";
 import { loadPlugin } from "../../plugins/table.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 
@@ -49,7 +49,7 @@ function refuseWritable(path: string, { mode }: FileIdentity): void {
 function regularFile(path: string): FileIdentity | undefined {
   try {
     const file = identify(path);
-    return (file.mode & 0o170000) === 0o100000 ? file : undefined;
+    return isRegularFile(file) ? file : undefined;
   } catch {
     return undefined;
   }

@@ -10,6 +10,7 @@ import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import {
   closeFile,
   identify,
+  isDirectory,
   listDirectory,
   O_APPEND,
   O_CREAT,
@@ -23,13 +24,13 @@ import {
   removeFile,
   writeAll,
 } from "../../ffi/files.ts";
-import { bind, check, libc, utf8 } from "../../ffi/libc.ts";
+import { bind, check, utf8 } from "../../ffi/libc.ts";
+import { lockShared, tryLockExclusive } from "../../ffi/lock.ts";
 import { privateDirectory, stateDirectory } from "../state-directory.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { warn } from "../../ffi/warn.ts";
 
 const FORMAT = 1;
-const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4;
 
 export interface LedgerHeader extends Owner {
   patchbay: typeof FORMAT;
@@ -112,7 +113,7 @@ export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
   const path = ledgerPath(header, header.plugin);
   privateDirectory(networkDirectory(header.network));
   const fd = openFile(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
-  libc.flock(fd, LOCK_SH); // see repairing()
+  lockShared(fd); // see repairing()
   const earlierBytes = identify(fd).size;
   // A line cut off by a crash must not swallow the ones to come.
   let pending = (earlierBytes > 0 ? "\n" : "") + JSON.stringify({ patchbay: FORMAT, ...header }) + "\n";
@@ -228,7 +229,7 @@ export function listAllLedgers(start = ""): LedgerRecord[] {
   const records: LedgerRecord[] = [];
   for (const network of listDirectory(stateDirectory())) {
     const directory = `${stateDirectory()}/${network}`;
-    if ((identify(directory, false).mode & 0o170000) !== 0o040000) continue;
+    if (!isDirectory(identify(directory, false))) continue;
     records.push(...recordsIn(directory, start));
   }
   return records;
@@ -253,7 +254,7 @@ export function listLedgersOf(owner: Owner): LedgerRecord[] {
 export function removing<T>(record: LedgerRecord | undefined, work: () => T): T {
   const fd = record && openToLock(record.path);
   try {
-    if (fd !== undefined) libc.flock(fd, LOCK_SH);
+    if (fd !== undefined) lockShared(fd);
     return work();
   } finally {
     if (fd !== undefined) closeFile(fd);
@@ -274,7 +275,7 @@ export function repairing({ path }: LedgerRecord, work: () => void): boolean {
   const fd = openExisting(path, O_RDONLY | O_NOFOLLOW);
   if (fd === undefined) return false;
   try {
-    if (libc.flock(fd, LOCK_EX | LOCK_NB) !== 0 || identify(fd).links === 0) return false;
+    if (!tryLockExclusive(fd) || identify(fd).links === 0) return false;
     work();
     return true;
   } finally {

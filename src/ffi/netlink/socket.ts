@@ -8,7 +8,7 @@
  * Sockets are opened through libnl-3 where the host has it and through plain socket(2) where not;
  * PATCHBAY_NETLINK=libnl|raw forces one.
  */
-import { EMSGSIZE, ENOBUFS, errnoText, isErrno, SyscallError } from "../errno.ts";
+import { EAGAIN, EINTR, EMSGSIZE, ENOBUFS, errnoText, isErrno, SyscallError } from "../errno.ts";
 import { bind, check, lastErrno, libc, retrying } from "../libc.ts";
 import { type AnyTable, attributeAt } from "./attrs.ts";
 import {
@@ -177,8 +177,8 @@ export function openNetlink(protocol: number): NetlinkSocket {
       );
       if (length < 0) {
         const errno = lastErrno();
-        if (errno === 4) continue;
-        if (errno === 11) return undefined;
+        if (errno === EINTR) continue;
+        if (errno === EAGAIN) return undefined;
         throw new SyscallError("recvfrom AF_NETLINK", errno);
       }
       // Anyone with a socket in the namespace can send to ours; only port 0 is the kernel.

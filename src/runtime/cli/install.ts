@@ -14,6 +14,7 @@ import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import {
   type FileIdentity,
   identify,
+  isDirectory,
   listDirectory,
   makeDirectories,
   removeFile,
@@ -122,8 +123,4 @@ function identifyEntry(path: string): FileIdentity | undefined {
     if (isErrno(error, ENOENT)) return undefined;
     throw error;
   }
-}
-
-function isDirectory(file: FileIdentity): boolean {
-  return (file.mode & 0o170000) === 0o040000;
 }

@@ -1,5 +1,5 @@
 /** `patchbay ipam`: the leases of host-local, for people; and the way in from Go's plugin and back. */
-import { identify, namesIn } from "../../ffi/files.ts";
+import { identify, isDirectory, namesIn } from "../../ffi/files.ts";
 import { releaseAddress } from "../../ipam/claims.ts";
 import type { StoreOptions } from "../../ipam/store.ts";
 import { exportLeases, importLeases, type LeaseFile, listLeases } from "../../ipam/take-over.ts";
@@ -55,7 +55,7 @@ function named(given: Given, network: string | undefined): StoreOptions {
 }
 
 function list(given: Given, network: string | undefined): number {
-  const isNetwork = (name: string) => (identify(`${dataDir(given)}/${name}`).mode & 0o170000) === 0o040000;
+  const isNetwork = (name: string) => isDirectory(identify(`${dataDir(given)}/${name}`));
   const networks = network === undefined ? namesIn(dataDir(given)).filter(isNetwork).sort() : [network];
   // 10.0.0.9 before 10.0.0.10.
   const { compare } = new Intl.Collator("en", { numeric: true });

@@ -1,5 +1,5 @@
 /** `patchbay lint`. */
-import { identify } from "../../ffi/files.ts";
+import { identify, isDirectory } from "../../ffi/files.ts";
 import { type Finding, lintDirectory, lintNetwork } from "../lint/lint.ts";
 import type { Command } from "./command.ts";
 import { configDirectoryOf, runtimeOf, runtimeOptions } from "./network-call.ts";
@@ -21,7 +21,7 @@ export const lintCommand: Command = {
     const { pluginPath } = runtimeOf(given);
     const files = given.operands.length > 0 ? given.operands : [configDirectoryOf(given)];
     const findings = files.flatMap((file) =>
-      isDirectory(file) ? lintDirectory(file, pluginPath) : lintNetwork(file, pluginPath)
+      isDirectory(identify(file)) ? lintDirectory(file, pluginPath) : lintNetwork(file, pluginPath)
     );
     if (given.has("json")) printLine(JSON.stringify(findings, null, 2));
     else print(findings.map((finding) => `${describeFinding(finding)}\n`).join(""));
@@ -34,8 +34,4 @@ export function describeFinding({ file, line, column, severity, key, message, me
   const subject = key === "" ? "" : `"${key}" `;
   const hint = meant === undefined ? "" : `; did you mean "${meant}"?`;
   return `${file}:${line}:${column}: ${severity}: ${subject}${message}${hint}`;
-}
-
-function isDirectory(path: string): boolean {
-  return (identify(path).mode & 0o170000) === 0o040000;
 }

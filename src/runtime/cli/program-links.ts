@@ -4,7 +4,7 @@
  */
 import { linkTarget, rename, replaceWithHardLink, replaceWithLink } from "../../ffi/directory-entries.ts";
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
-import { identify, makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
+import { identify, isDirectory, makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
 import { UsageError } from "./command.ts";
 import { absolutePath } from "./network-call.ts";
 import { printLine } from "./print.ts";
@@ -60,8 +60,7 @@ function programIn(directory: string): string {
 
 function exists(path: string): boolean {
   try {
-    const { mode } = identify(path, false);
-    if ((mode & 0o170000) === 0o040000) throw new Error(`${path} is a directory`);
+    if (isDirectory(identify(path, false))) throw new Error(`${path} is a directory`);
     return true;
   } catch (error) {
     if (isErrno(error, ENOENT)) return false;

@@ -18,7 +18,7 @@ import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
 import { type Attachment, definePlugin, type Pool } from "../../../contract/plugin.ts";
 import { warn } from "../../../ffi/warn.ts";
 import { ENOENT, isErrno, SyscallError } from "../../../ffi/errno.ts";
-import { identify, readTextFile } from "../../../ffi/files.ts";
+import { identify, isDirectory, readTextFile } from "../../../ffi/files.ts";
 import { allocate, type Allocated, countFree, countLeased, likelyNext } from "../../../ipam/allocator.ts";
 import { blockPrefix, indexIn } from "../../../ipam/layout.ts";
 import {
@@ -160,7 +160,7 @@ function status(conf: HostLocalConf): void {
 
 function canBeDirectory(path: string): boolean {
   try {
-    return (identify(path).mode & 0o170000) === 0o040000;
+    return isDirectory(identify(path));
   } catch (error) {
     return isErrno(error, ENOENT);
   }
