@@ -1,4 +1,5 @@
 /** Taps: `ip tuntap add mode tap` (linux/if_tun.h, Documentation/networking/tuntap.rst). */
+import type { Pointer } from "bun:ffi";
 import { EBUSY, isErrno } from "./errno.ts";
 import { closeFile, O_RDWR, openFile } from "./files.ts";
 import { check, libc, utf8 } from "./libc.ts";
@@ -36,10 +37,9 @@ export function addTap(name: string, { multiQueue, owner, group }: TapSettings):
   }
 }
 
-/** These take the value itself, not its address. */
+/** These requests take the value itself where others take an address. */
 function setTo(fd: number, request: number, value: number): number {
-  // deno-lint-ignore no-explicit-any
-  return libc.ioctl(fd, request, value as any);
+  return libc.ioctl(fd, request, value as Pointer);
 }
 
 /** Why no tap can be made on this host, or undefined. */

@@ -23,8 +23,7 @@ export interface Row<T> {
   readonly codec: Codec<T>;
 }
 
-// deno-lint-ignore no-explicit-any
-export type Rows = Record<string, Row<any>>;
+export type Rows = Record<string, Row<unknown>>;
 export type AttrsOf<R extends Rows> = { -readonly [K in keyof R]?: R[K] extends Row<infer T> ? T : never };
 
 export interface AttrTable<R extends Rows> {
@@ -34,8 +33,8 @@ export interface AttrTable<R extends Rows> {
   decode(bytes: Uint8Array): AttrsOf<R>;
 }
 
-// deno-lint-ignore no-explicit-any
-export type AnyTable = AttrTable<any>;
+/** A table whose rows do not matter. */
+export type AnyTable = AttrTable<Rows>;
 
 export function attrTable<R extends Rows>(name: string, rows: R): AttrTable<R> {
   // Index by number, made when the first message is decoded: many tables only ever encode.
@@ -145,7 +144,7 @@ export function attributeAt(table: AnyTable, bytes: Uint8Array, offset: number):
   eachAttribute(bytes, (type, payload) => {
     const end = at + 4 + payload.length;
     if (offset >= at && offset < end) {
-      const key = Object.keys(table.rows).find((name) => table.rows[name].type === type) ?? `attribute ${type}`;
+      const key = Object.keys(table.rows).find((name) => table.rows[name]!.type === type) ?? `attribute ${type}`;
       const { table: inner, nameAt = inner && attributeAt.bind(null, inner) } = table.rows[key]?.codec ?? {};
       const deeper = offset > at ? nameAt?.(payload, offset - at - 4) : undefined;
       found = deeper === undefined ? key : `${key}.${deeper}`;
