@@ -8,7 +8,7 @@ import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Container } from "../../contract/host.ts";
 import { errnoText } from "../../ffi/errno.ts";
-import { awaitChange } from "../../ffi/netlink/await-change.ts";
+import { awaitChange } from "../../ffi/netlink/events.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { addAddress, delAddress, familyOf, listAddresses } from "../../ffi/netlink/route/address.ts";
 import { getLink, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";

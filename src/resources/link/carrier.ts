@@ -4,7 +4,7 @@
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { awaitChange } from "../../ffi/netlink/await-change.ts";
+import { awaitChange } from "../../ffi/netlink/events.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { getLink } from "../../ffi/netlink/route/link.ts";
 import { IF_OPER_UP, operstateNames } from "../../ffi/netlink/uapi/if-link.ts";

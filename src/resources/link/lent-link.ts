@@ -16,6 +16,7 @@ import type { Host } from "../../contract/host.ts";
 import { closeFile, identify } from "../../ffi/files.ts";
 import { getLink, type Link, type LinkChange, linkIndex, listLinks, setLink } from "../../ffi/netlink/route/link.ts";
 import { RTNLGRP_LINK } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { awaitChange } from "../../ffi/netlink/events.ts";
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../../ffi/netlink/socket.ts";
 import { inNetns, isNetnsGone, netnsCookie, openNetns, openOwnNetns } from "../../ffi/netns.ts";
 import { readSysctl } from "../../ffi/sysctl.ts";
@@ -271,24 +272,14 @@ function awaitReturn(spec: LentLinkSpec, device: Device, host: Host): void {
     warn(`"${name}" went back to the machine's first network namespace, which is not this one`);
     return;
   }
-  const events = openNetlink(NETLINK_ROUTE);
-  try {
-    events.join(RTNLGRP_LINK);
-    const deadline = Date.now() + RETURN_WAIT_MS;
-    while (!restore(spec, host) && !atHome(device, host)) {
-      const leftMs = deadline - Date.now();
-      if (leftMs <= 0) {
-        throw new CniError(
-          TRY_AGAIN_LATER,
-          `"${name}" is still in the container's network namespace`,
-          `${spec.netnsPath} is gone, but something holds the namespace; the device comes back when it ends`,
-        );
-      }
-      events.receive(leftMs, () => {});
-    }
-  } finally {
-    events.close();
+  if (awaitChange(RTNLGRP_LINK, RETURN_WAIT_MS, () => restore(spec, host) || atHome(device, host) !== undefined)) {
+    return;
   }
+  throw new CniError(
+    TRY_AGAIN_LATER,
+    `"${name}" is still in the container's network namespace`,
+    `${spec.netnsPath} is gone, but something holds the namespace; the device comes back when it ends`,
+  );
 }
 
 function isPlugged(parent: string): boolean {

@@ -6,7 +6,7 @@
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
-import { awaitChange } from "../../ffi/netlink/await-change.ts";
+import { awaitChange } from "../../ffi/netlink/events.ts";
 import { addAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
 import { getLink, type Link, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
 import { listRoutes } from "../../ffi/netlink/route/route.ts";
