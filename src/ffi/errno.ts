@@ -33,6 +33,7 @@ export const ENOSYS = 38;
 export const ENOTEMPTY = 39;
 export const ELOOP = 40;
 export const ENODATA = 61;
+export const ERESTART = 85;
 export const EMSGSIZE = 90;
 export const EPROTONOSUPPORT = 93;
 export const EOPNOTSUPP = 95;
@@ -86,7 +87,7 @@ const known: Record<number, [name: string, text: string]> = {
   [ENODATA]: ["ENODATA", "no data available"],
   71: ["EPROTO", "protocol error"],
   75: ["EOVERFLOW", "value too large for defined data type"],
-  85: ["ERESTART", "interrupted system call should be restarted"],
+  [ERESTART]: ["ERESTART", "interrupted system call should be restarted"],
   [EMSGSIZE]: ["EMSGSIZE", "message too long"],
   [EPROTONOSUPPORT]: ["EPROTONOSUPPORT", "protocol not supported"],
   [EOPNOTSUPP]: ["EOPNOTSUPP", "operation not supported"],

@@ -139,10 +139,22 @@ const system: Fault[] = [
     tests: ["test/ffi/spawn.test.ts"],
   },
   {
-    file: "src/ffi/netlink/socket.ts",
-    find: "if (senderView.getUint32(4, true) !== 0) continue;",
+    file: "src/ffi/netlink/transport.ts",
+    find: "if (sender !== 0) continue;",
     replace: "",
-    tests: ["test/ffi/netlink/socket.test.ts"],
+    tests: ["test/ffi/netlink/exchange.test.ts"],
+  },
+  {
+    file: "src/ffi/netlink/exchange.ts",
+    find: "if (message.sequence !== ours || finished) return;",
+    replace: "if (finished) return;",
+    tests: ["test/ffi/netlink/exchange.test.ts"],
+  },
+  {
+    file: "src/ffi/netlink/batch.ts",
+    find: "if (!isErrno(error, ENOBUFS) || overrun) throw error;",
+    replace: "throw error;",
+    tests: ["test/ffi/netlink/batch.test.ts"],
   },
   {
     file: "src/ffi/netlink/wire.ts",

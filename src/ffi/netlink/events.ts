@@ -1,5 +1,13 @@
-/** Waiting until something is so, told by the kernel's notifications that it may be. */
-import { NETLINK_ROUTE, openNetlink } from "./socket.ts";
+/** Waiting until something is so. The kernel's notifications say when to look again. */
+import { ENOBUFS, isErrno } from "../errno.ts";
+import { check, libc } from "../libc.ts";
+import { type KernelTransport, NETLINK_ROUTE, openTransport, type Transport } from "./transport.ts";
+
+const SOL_NETLINK = 270;
+const NETLINK_ADD_MEMBERSHIP = 1;
+const SOL_SOCKET = 1;
+const SO_RCVBUF = 8;
+const QUEUE_BYTES = 1 << 20;
 
 /**
  * Asks `isSo` now and after every notification of the group. False when it is not so in time. `inside` runs its
@@ -11,17 +19,34 @@ export function awaitChange(
   isSo: () => boolean,
   inside = <T>(work: () => T): T => work(),
 ): boolean {
-  const events = inside(() => openNetlink(NETLINK_ROUTE));
+  const events = inside(() => openTransport(NETLINK_ROUTE));
   try {
-    events.join(group);
-    const deadline = Date.now() + patienceMs;
-    while (!isSo()) {
-      const leftMs = deadline - Date.now();
-      if (leftMs <= 0) return false;
-      events.receive(leftMs, () => {});
-    }
-    return true;
+    join(events, group);
+    return lookUntil(events, patienceMs, isSo);
   } finally {
-    events.close();
+    libc.close(events.fd);
   }
+}
+
+/** Nothing is read out of a notification, so it does not matter whether it is forged or one of many that were lost. */
+export function lookUntil(events: Transport, patienceMs: number, isSo: () => boolean): boolean {
+  const deadline = Date.now() + patienceMs;
+  while (!isSo()) {
+    const leftMs = deadline - Date.now();
+    if (leftMs <= 0) return false;
+    try {
+      events.receive(leftMs);
+    } catch (error) {
+      if (!isErrno(error, ENOBUFS)) throw error;
+    }
+  }
+  return true;
+}
+
+function join({ fd }: KernelTransport, group: number): void {
+  const value = new Uint8Array(4), view = new DataView(value.buffer);
+  view.setUint32(0, group, true);
+  check("setsockopt NETLINK_ADD_MEMBERSHIP", libc.setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, value, 4));
+  view.setUint32(0, QUEUE_BYTES, true);
+  libc.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, value, 4);
 }

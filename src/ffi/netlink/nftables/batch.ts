@@ -6,8 +6,8 @@
  *
  * With a generation the kernel refuses, at no cost, when the rule set is not the one the caller looked at.
  */
-import { attrTable, u32be } from "../attrs.ts";
-import { attributeAt } from "../attrs.ts";
+import { ERESTART } from "../../errno.ts";
+import { attributeAt, attrTable, u32be } from "../attrs.ts";
 import { isNetlinkError, NetlinkError, type NetlinkSocket } from "../socket.ts";
 import { HEADER_BYTES as NETLINK_HEADER_BYTES, NLM_F_ACK, NLM_F_REQUEST, type Writer } from "../wire.ts";
 import {
@@ -26,8 +26,6 @@ import {
 } from "../uapi/nf-tables.ts";
 import { get, HEADER_BYTES, messageType, type NftMessage, writeBody } from "./message.ts";
 import { newAndDormant } from "./table.ts";
-
-const ERESTART = 85;
 
 /** What the kernel takes apart behind the transaction. */
 const DELETIONS = [NFT_MSG_DELTABLE, NFT_MSG_DELCHAIN, NFT_MSG_DELRULE, NFT_MSG_DELSET, NFT_MSG_DELSETELEM];

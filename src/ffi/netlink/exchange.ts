@@ -1,0 +1,103 @@
+/**
+ * One request and the kernel's whole answer (netlink(7)).
+ *
+ * A reply counts only if the kernel sent it and it carries our sequence number. A dump that the kernel calls
+ * interrupted is asked for again. An overrun is an error, never a shorter answer.
+ */
+import { EINTR } from "../errno.ts";
+import { type AnyTable, attributeAt } from "./attrs.ts";
+import { extendedAck, NetlinkError, statusOf } from "./netlink-error.ts";
+import { nextSequence, writer } from "./request-buffer.ts";
+import { receiveFromKernel, type Transport } from "./transport.ts";
+import {
+  eachMessage,
+  HEADER_BYTES,
+  type Message,
+  NLM_F_ACK,
+  NLM_F_DUMP,
+  NLM_F_DUMP_INTR,
+  NLM_F_REQUEST,
+  NLMSG_DONE,
+  NLMSG_ERROR,
+  type Writer,
+} from "./wire.ts";
+
+const DUMP_ATTEMPTS = 5;
+
+export interface Request {
+  /** How the request is called in errors: `RTM_NEWLINK eth0`. */
+  what: string;
+  type: number;
+  flags?: number;
+  /** Writes fixed header and attributes. */
+  body: (writer: Writer) => void;
+  /** For naming the attribute the kernel objects to: its table, and the size of the fixed header before it. */
+  table?: AnyTable;
+  fixedBytes?: number;
+}
+
+/** Sends one request and waits for its ACK; `onReply` gets the messages that come before it. */
+export function sendRequest(transport: Transport, request: Request, onReply?: (message: Message) => void): void {
+  exchange(transport, request, NLM_F_ACK, onReply);
+}
+
+/** Asks for all objects. When the kernel was interrupted, calls `onRestart`, and `onReply` again from the start. */
+export function dumpAll(
+  transport: Transport,
+  request: Request,
+  onReply: (message: Message) => void,
+  onRestart?: () => void,
+): void {
+  for (let attempt = 1; exchange(transport, request, NLM_F_DUMP, onReply); attempt++) {
+    if (attempt === DUMP_ATTEMPTS) {
+      throw new NetlinkError(request.what, EINTR, "the dump was interrupted every time");
+    }
+    onRestart?.();
+  }
+}
+
+/** Sends, and reads until the ACK or the end of the dump. Answers whether the kernel called it interrupted. */
+function exchange(
+  transport: Transport,
+  request: Request,
+  flags: number,
+  onReply?: (message: Message) => void,
+): boolean {
+  const ours = nextSequence();
+  writer.reset().start(request.type, NLM_F_REQUEST | flags | (request.flags ?? 0), ours);
+  request.body(writer);
+  writer.finish();
+  transport.send(writer.bytes.subarray(0, writer.length), request.what);
+  let finished = false, interrupted = false;
+  while (!finished) {
+    eachMessage(receiveFromKernel(transport)!, (message) => {
+      if (message.sequence !== ours || finished) return;
+      if ((message.flags & NLM_F_DUMP_INTR) !== 0) interrupted = true;
+      if (message.type === NLMSG_ERROR || message.type === NLMSG_DONE) {
+        finished = true;
+        throwRefusal(request, message);
+      } else {
+        onReply?.(message);
+      }
+    });
+  }
+  return interrupted;
+}
+
+/** Does nothing when the message says that all went well. */
+function throwRefusal(request: Request, message: Message): void {
+  const errno = -statusOf(message);
+  if (message.type === NLMSG_DONE) {
+    if (errno > 0) throw new NetlinkError(request.what, errno);
+  } else if (errno !== 0) {
+    const { text, offset } = extendedAck(message);
+    throw new NetlinkError(request.what, errno, text, attributeOf(request, offset));
+  }
+}
+
+/** The name of the attribute `offset` bytes into the request that was sent last. */
+function attributeOf({ table, fixedBytes = 0 }: Request, offset: number): string | undefined {
+  if (offset === 0 || table === undefined) return undefined;
+  const start = HEADER_BYTES + fixedBytes;
+  return attributeAt(table, writer.bytes.subarray(start, writer.length), offset - start);
+}

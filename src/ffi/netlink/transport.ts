@@ -1,0 +1,166 @@
+/**
+ * A netlink socket as two functions: one sends a datagram, one receives a datagram. What requests and answers mean is
+ * above it (exchange.ts, batch.ts, events.ts), so that tests can put bytes of their own in the kernel's place.
+ *
+ * Sockets are opened through libnl-3 where the host has it and through socket(2) where not;
+ * PATCHBAY_NETLINK=libnl|raw forces one.
+ */
+import { EAGAIN, EINTR, EMSGSIZE, SyscallError } from "../errno.ts";
+import { bind, check, lastErrno, libc, retrying } from "../libc.ts";
+
+export const NETLINK_ROUTE = 0;
+export const NETLINK_NETFILTER = 12;
+
+export interface Datagram {
+  bytes: Uint8Array;
+  /** The length it was sent with; larger than `bytes` when it did not fit. */
+  sentBytes: number;
+  /** Port of the sender: 0 is the kernel. */
+  sender: number;
+}
+
+export interface Transport {
+  /** `what` names the request in errors. */
+  send(bytes: Uint8Array, what: string): void;
+  /**
+   * The next datagram, whoever sent it; valid until the next call. Waits without end unless `timeoutMs` is given, and
+   * then answers undefined when none came in time. Throws ENOBUFS after an overrun.
+   */
+  receive(timeoutMs?: number): Datagram | undefined;
+}
+
+/** The next datagram of the kernel's. Answers undefined when `wait` is false and there is none. */
+export function receiveFromKernel(transport: Transport, wait = true): Uint8Array | undefined {
+  for (;;) {
+    const datagram = transport.receive(wait ? undefined : 0);
+    if (datagram === undefined) return undefined;
+    const { bytes, sentBytes, sender } = datagram;
+    // Every process with a socket in the namespace can send to ours.
+    if (sender !== 0) continue;
+    if (sentBytes > bytes.length) throw new SyscallError("recvfrom AF_NETLINK", EMSGSIZE, `${sentBytes} bytes`);
+    return bytes;
+  }
+}
+
+export interface KernelTransport extends Transport {
+  readonly fd: number;
+  readonly opened: "libnl" | "raw";
+}
+
+const AF_NETLINK = 16;
+const SOCK_RAW = 3;
+const SOCK_CLOEXEC = 0o2000000;
+const SOL_NETLINK = 270;
+const NETLINK_CAP_ACK = 10;
+const NETLINK_EXT_ACK = 11;
+const NETLINK_GET_STRICT_CHK = 12;
+const SOL_SOCKET = 1;
+const SO_SNDBUF = 7;
+const SO_SNDBUFFORCE = 32;
+const MSG_TRUNC = 0x20;
+const MSG_DONTWAIT = 0x40;
+const POLLIN = 0x1;
+/** Twice what the kernel puts into one datagram of a dump. A longer one is an error, never a shorter answer. */
+const RECEIVE_BYTES = 64 * 1024;
+/** What fits into the send buffer that libnl asks for, which is smaller than the kernel's default. */
+const SEND_BYTES = 32 * 1024;
+
+/** Shared by all sockets: requests are strictly one after another. */
+let receiveBuffer: Uint8Array | undefined;
+
+/** Opens a socket in the namespace the thread is in. It keeps that namespace when the thread leaves. */
+export function openTransport(protocol: number): KernelTransport {
+  const { fd, opened } = openDescriptor(protocol);
+  const on = new Uint8Array([1, 0, 0, 0]);
+  // Old kernels lack these options, which only make answers shorter and errors clearer.
+  libc.setsockopt(fd, SOL_NETLINK, NETLINK_EXT_ACK, on, 4);
+  libc.setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, on, 4);
+  if (protocol === NETLINK_ROUTE) libc.setsockopt(fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, on, 4);
+  const address = new Uint8Array(12), addressView = new DataView(address.buffer); // struct sockaddr_nl
+  const addressLength = new Uint8Array(4);
+  return {
+    fd,
+    opened,
+    send(bytes, what) {
+      if (bytes.length > SEND_BYTES) raiseSendBuffer(fd, bytes.length);
+      retrying("sendto AF_NETLINK", () => Number(libc.sendto(fd, bytes, bytes.length, 0, null, 0)), what);
+    },
+    receive(timeoutMs) {
+      if (timeoutMs !== undefined && timeoutMs > 0 && !awaitDatagram(fd, timeoutMs)) return undefined;
+      const flags = timeoutMs === undefined ? MSG_TRUNC : MSG_TRUNC | MSG_DONTWAIT;
+      receiveBuffer ??= new Uint8Array(RECEIVE_BYTES);
+      for (;;) {
+        addressLength[0] = address.length;
+        const sentBytes = Number(
+          libc.recvfrom(fd, receiveBuffer, receiveBuffer.length, flags, address, addressLength),
+        );
+        if (sentBytes >= 0) {
+          return { bytes: receiveBuffer.subarray(0, sentBytes), sentBytes, sender: addressView.getUint32(4, true) };
+        }
+        const errno = lastErrno();
+        if (errno === EAGAIN) return undefined;
+        if (errno !== EINTR) throw new SyscallError("recvfrom AF_NETLINK", errno);
+      }
+    },
+  };
+}
+
+function awaitDatagram(fd: number, timeoutMs: number): boolean {
+  const pollfd = new Uint8Array(8);
+  const view = new DataView(pollfd.buffer);
+  view.setInt32(0, fd, true);
+  view.setInt16(4, POLLIN, true);
+  return retrying("poll", () => libc.poll(pollfd, 1, timeoutMs)) > 0;
+}
+
+/** A datagram may not be larger than the socket's send buffer, of which the kernel counts twice what was asked for. */
+function raiseSendBuffer(fd: number, bytes: number): void {
+  const value = new Uint8Array(4);
+  new DataView(value.buffer).setUint32(0, bytes, true);
+  if (libc.setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, value, 4) < 0) {
+    libc.setsockopt(fd, SOL_SOCKET, SO_SNDBUF, value, 4);
+  }
+}
+
+function openDescriptor(protocol: number): { fd: number; opened: "libnl" | "raw" } {
+  const forced = process.env.PATCHBAY_NETLINK;
+  if (forced !== "raw") {
+    const fd = openThroughLibnl(protocol);
+    if (fd !== undefined) return { fd, opened: "libnl" };
+    if (forced === "libnl") throw new Error("PATCHBAY_NETLINK=libnl, but libnl-3.so.200 cannot be loaded");
+  }
+  const fd = check("socket AF_NETLINK", libc.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol));
+  const address = new Uint8Array(12); // struct sockaddr_nl: family u16, pad u16, port u32, groups u32
+  address[0] = AF_NETLINK;
+  check("bind AF_NETLINK", libc.bind(fd, address, address.length));
+  return { fd, opened: "raw" };
+}
+
+let libnl: ReturnType<typeof bindLibnl> | null | undefined;
+
+function bindLibnl() {
+  return bind({
+    nl_socket_alloc: { args: [], returns: "ptr" },
+    nl_connect: { args: ["ptr", "i32"], returns: "i32" },
+    nl_socket_get_fd: { args: ["ptr"], returns: "i32" },
+    nl_socket_free: { args: ["ptr"], returns: "void" },
+  }, "libnl-3.so.200");
+}
+
+function openThroughLibnl(protocol: number): number | undefined {
+  if (libnl === undefined) {
+    try {
+      libnl = bindLibnl();
+    } catch {
+      libnl = null;
+    }
+  }
+  if (libnl === null) return undefined;
+  const handle = libnl.nl_socket_alloc();
+  if (handle === null) return undefined;
+  if (libnl.nl_connect(handle, protocol) < 0) {
+    libnl.nl_socket_free(handle);
+    return undefined;
+  }
+  return libnl.nl_socket_get_fd(handle);
+}
