@@ -5,20 +5,13 @@
  * those that another engine keeps in a cache elsewhere.
  */
 import { compareVersions } from "../cni/versions.ts";
+import { collectFailures, throwJoined } from "../contract/failures.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { isNamespaceGone } from "../engine/operator/inspect.ts";
 import { type KnownAttachment as Recorded, listAttachments } from "../engine/operator/known-attachment.ts";
 import { listCache } from "./cache.ts";
 import { listCachedAttachments } from "./cached-attachments.ts";
-import {
-  type AttachmentRequest,
-  collecting,
-  deleteUnlocked,
-  findRunnable,
-  joined,
-  type Runtime,
-  wrapped,
-} from "./chain.ts";
+import { type AttachmentRequest, deleteUnlocked, findRunnable, type Runtime, wrapped } from "./chain.ts";
 import type { Network } from "./conf.ts";
 import { deleteFormer, formerNetwork } from "./former.ts";
 import { withAllLocked } from "./lock.ts";
@@ -65,7 +58,7 @@ export function collectGarbage(
   withAllLocked(runtime.cacheDirectory, () => {
     const stale = staleAttachments(runtime, network, staying);
     announce(stale);
-    const failures = collecting(stale, (attachment) => {
+    const failures = collectFailures(stale, (attachment) => {
       try {
         const isFormer = network.plugins.length === 0;
         deleteUnlocked(runtime, isFormer ? formerNetwork(runtime, attachment) ?? network : network, attachment);
@@ -76,7 +69,7 @@ export function collectGarbage(
       }
     });
     if (staying !== "live") failures.push(...askPlugins(runtime, network, staying));
-    if (failures.length > 0) throw joined(failures);
+    throwJoined(failures, "\n");
   });
 }
 
@@ -86,7 +79,7 @@ function askPlugins(runtime: Runtime, network: Network, staying: Staying) {
     ? undefined
     : staying.valid.map(({ containerId, ifName }) => ({ containerID: containerId, ifname: ifName }));
   const hasVerb = compareVersions(network.cniVersion, "1.1.0") >= 0;
-  return collecting(network.plugins, (plugin) => {
+  return collectFailures(network.plugins, (plugin) => {
     try {
       if (!hasVerb && !("own" in findPlugin(plugin.type, runtime.pluginPath))) return;
       findRunnable(runtime, network, plugin)("GC", { validAttachments });

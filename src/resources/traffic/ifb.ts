@@ -11,7 +11,7 @@ import { EEXIST } from "../../ffi/errno.ts";
 import { addLink, getLink, ifbKind as ifbLink, linkIndex, listLinks, setLink } from "../../ffi/netlink/route/link.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { parseMac } from "../../net/mac.ts";
-import { attemptAll } from "../../contract/attempt-all.ts";
+import { attemptAll } from "../../contract/failures.ts";
 import { ownerComment, ownerIn } from "../packets/owner-comment.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 

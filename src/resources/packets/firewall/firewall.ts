@@ -8,7 +8,7 @@ import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { undoAfter } from "../../../contract/undo.ts";
 import type { Host } from "../../../contract/host.ts";
 import { isNetlinkError } from "../../../ffi/netlink/socket.ts";
-import { attemptAll } from "../../../contract/attempt-all.ts";
+import { attemptAll } from "../../../contract/failures.ts";
 import type { FirewallBackend } from "./backend.ts";
 import { netfilterOf } from "../netfilter-socket.ts";
 

@@ -6,7 +6,7 @@
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import type { Host } from "../../../contract/host.ts";
 import type { Prefix } from "../../../net/address.ts";
-import { attemptAll } from "../../../contract/attempt-all.ts";
+import { attemptAll } from "../../../contract/failures.ts";
 import type { NatBackend } from "../nat-backend.ts";
 import { netfilterOf } from "../netfilter-socket.ts";
 import { undoUnlessRefused } from "../../../contract/undo-unless-refused.ts";

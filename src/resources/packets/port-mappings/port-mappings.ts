@@ -9,7 +9,7 @@ import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import type { Host } from "../../../contract/host.ts";
 import type { LinkMatch, Mark, Protocol } from "../../../iptables/rule.ts";
 import { parseAddress, parsePrefix } from "../../../net/address.ts";
-import { attemptAll } from "../../../contract/attempt-all.ts";
+import { attemptAll } from "../../../contract/failures.ts";
 import { netfilterOf } from "../netfilter-socket.ts";
 import { undoUnlessRefused } from "../../../contract/undo-unless-refused.ts";
 

@@ -1,0 +1,69 @@
+/** Collecting failures: everything is tried, and one error says all that failed. */
+import { describe, expect, test } from "bun:test";
+import { CniError, errorText } from "../../src/cni/error.ts";
+import { attempt, attemptAll, collectFailures, throwJoined } from "../../src/contract/failures.ts";
+
+function thrown(work: () => void): unknown {
+  try {
+    work();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
+describe("trying", () => {
+  test("every item is tried, and what failed comes back in order", () => {
+    const tried: number[] = [];
+    const failures = collectFailures([1, 2, 3], (item) => {
+      tried.push(item);
+      if (item !== 2) throw new Error(`no ${item}`);
+    });
+    expect(tried).toEqual([1, 2, 3]);
+    expect(failures.map(errorText)).toEqual(["no 1", "no 3"]);
+  });
+
+  test("attempt adds to the failures that are there", () => {
+    const failures: unknown[] = ["earlier"];
+    attempt(failures, () => {});
+    attempt(failures, () => {
+      throw "later";
+    });
+    expect(failures).toEqual(["earlier", "later"]);
+  });
+
+  test("attemptAll runs the steps after one that fails, and throws", () => {
+    const failure = new Error("first");
+    let ran = false;
+    const steps = [() => {
+      throw failure;
+    }, () => void (ran = true)];
+    expect(thrown(() => attemptAll(steps))).toBe(failure);
+    expect(ran).toBe(true);
+  });
+});
+
+describe("joining", () => {
+  test("nothing failed: nothing is thrown", () => {
+    expect(thrown(() => throwJoined([]))).toBeUndefined();
+  });
+
+  test("a single failure is thrown as it is", () => {
+    const failure = new CniError(11, "busy", "try again");
+    expect(thrown(() => throwJoined([failure]))).toBe(failure);
+  });
+
+  test("of several, the first CniError gives the code and all give the text, details included", () => {
+    const failures = [new Error("one"), new CniError(11, "two", "why"), new CniError(7, "three")];
+    const error = thrown(() => throwJoined(failures)) as CniError;
+    expect(error).toBeInstanceOf(CniError);
+    expect([error.code, error.message, error.details]).toEqual([11, "one; two; why; three", ""]);
+    expect(error.cause).toBe(failures[0]);
+  });
+
+  test("errors without a code stay without one", () => {
+    const error = thrown(() => throwJoined([new Error("one"), new Error("two")], "\n")) as AggregateError;
+    expect(error).toBeInstanceOf(AggregateError);
+    expect(error.message).toBe("one\ntwo");
+  });
+});
