@@ -45,7 +45,7 @@ const rooms: Record<string, string[]> = {
   "contract": ["ffi", "cni", "net"],
   "ipam": ["ffi", "cni", "net"],
   "firewalld": ["ffi"],
-  "iptables": ["ffi"],
+  "iptables": ["ffi", "net"],
   "ffi": ["net", "bun:ffi"],
   "cni": ["net"],
   "net": [],

@@ -1,10 +1,10 @@
-/** What the kernel has to have for rules in nf_tables, besides nf_tables, and whether it has. */
+/** Which matches and targets of iptables the kernel has: rules in nf_tables need them besides nf_tables itself. */
 import { type Extension, hasExtension } from "../ffi/netlink/nftables/compat.ts";
 import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
 import { ruleExpressions } from "./nft-rule.ts";
 import type { Rule } from "./rule.ts";
 
-/** Answers as many as are missing, in the words of iptables-extensions(8). */
+/** What the rules need and the kernel lacks, in the words of iptables-extensions(8). */
 export function missingExtensions(socket: NetlinkSocket, rules: readonly Rule[]): string[] {
   const missing: string[] = [];
   for (const extension of extensionsOf(rules)) {

@@ -1,17 +1,19 @@
 /**
- * Tables of iptables in the older kernel tables. They can only be replaced as a whole, under a lock that all writers
- * share, so here iptables-save reads and one iptables-restore writes, once an address family.
+ * Tables of iptables in the older kernel tables. The kernel only replaces them as a whole, and all writers share a lock
+ * for that. So iptables-save reads a table and one iptables-restore writes it, for each address family.
  *
- * Between the two others may change the table. Those of us wait for each other; a change that others make fails ours
- * where it matters, because chains are made with -N and rules deleted by what they say, and then the plan runs again.
+ * Other programs may change the table between the two; processes of ours wait for each other. A change by others makes
+ * our iptables-restore fail where it matters, because it makes chains with -N and deletes rules by their text. Then the
+ * plan runs again.
  */
 import { environmentBlock } from "../ffi/environment.ts";
 import { closeFile } from "../ffi/files.ts";
+import { findInPath } from "../ffi/find-in-path.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
 import { lockExclusive } from "../ffi/lock.ts";
 import { openOwnNetns } from "../ffi/netns.ts";
 import { runProgram } from "../ffi/spawn.ts";
-import { findInPath, hasLegacyTable } from "./which-iptables.ts";
+import { hasLegacyTable } from "./which-iptables.ts";
 import { parsePrefix } from "../net/address.ts";
 import type { Family, Rule, TableName } from "./rule.ts";
 import type { FoundRule, Plan, Table, TableChange } from "./table.ts";
@@ -23,9 +25,9 @@ export function readTable(name: TableName, family: Family): Table {
   return new LegacyChange(name, family);
 }
 
-/** Answers whether there was anything to be changed. */
+/** Returns whether there was anything to change. */
 export function changeTable(name: TableName, family: Family, plan: Plan): boolean {
-  // The rules are the namespace's, and so is the lock: its file cannot be written, but locked.
+  // Rules belong to a network namespace, and so does the lock.
   const lock = openOwnNetns();
   try {
     lockExclusive(lock);
@@ -47,15 +49,15 @@ export function changeTable(name: TableName, family: Family, plan: Plan): boolea
 }
 
 interface FoundInText extends FoundRule {
-  /** Everything behind `-A CHAIN `. */
+  /** Everything after `-A CHAIN `. */
   text: string;
 }
 
 class LegacyChange implements TableChange {
   private saved: string[] | undefined;
   private readonly changes: string[] = [];
-  private readonly deleted = new Set<FoundRule>();
-  private readonly leaving: string[] = [];
+  private readonly deletedRules = new Set<FoundRule>();
+  private readonly deletedChains: string[] = [];
 
   constructor(private readonly name: TableName, readonly family: Family) {}
 
@@ -92,24 +94,24 @@ class LegacyChange implements TableChange {
   }
 
   delete(rule: FoundRule): void {
-    this.deleted.add(rule);
+    this.deletedRules.add(rule);
     this.changes.push(`-D ${rule.chain} ${(rule as FoundInText).text}`);
   }
 
   flush(chain: string): void {
-    for (const rule of this.rules(chain)) this.deleted.add(rule);
+    for (const rule of this.rules(chain)) this.deletedRules.add(rule);
     this.changes.push(`-F ${chain}`);
   }
 
   deleteChain(name: string): void {
-    this.leaving.push(name);
+    this.deletedChains.push(name);
   }
 
   commands(): string[] {
     return [
       ...this.changes,
-      ...this.leaving.map((name) => `-F ${name}`),
-      ...this.leaving.filter((name) => !this.isStillUsed(name)).map((name) => `-X ${name}`),
+      ...this.deletedChains.map((name) => `-F ${name}`),
+      ...this.deletedChains.filter((name) => !this.isStillUsed(name)).map((name) => `-X ${name}`),
     ];
   }
 
@@ -122,18 +124,18 @@ class LegacyChange implements TableChange {
   private lines(): string[] {
     if (this.saved !== undefined) return this.saved;
     if (!hasLegacyTable(this.family, this.name)) return this.saved = [];
-    // Without the counts of packets, which change all the time.
+    // The packet counts change all the time; leave them out.
     return this.saved = runTool(this.family, "save", ["-t", this.name], "").split("\n")
       .filter((line) => /^[:-]/.test(line)).map((line) => line.replace(/ \[\d+:\d+\]$/, ""));
   }
 
   private isStillUsed(name: string): boolean {
-    const left = new Map<string, number>();
-    for (const { text } of this.deleted as Set<FoundInText>) left.set(text, (left.get(text) ?? 0) + 1);
+    const deletions = new Map<string, number>();
+    for (const { text } of this.deletedRules as Set<FoundInText>) deletions.set(text, (deletions.get(text) ?? 0) + 1);
     return this.allRules().some(({ leadsTo, chain, text }) => {
-      if (leadsTo !== name || this.leaving.includes(chain)) return false;
-      const count = left.get(text) ?? 0;
-      left.set(text, count - 1);
+      if (leadsTo !== name || this.deletedChains.includes(chain)) return false;
+      const count = deletions.get(text) ?? 0;
+      deletions.set(text, count - 1);
       return count <= 0;
     });
   }
@@ -156,7 +158,7 @@ function found(line: string): FoundInText {
   };
 }
 
-/** Undefined when they are there. */
+/** Why iptables-save and iptables-restore cannot be used; undefined when both are there. */
 export function whyNoTools(family: Family): string | undefined {
   try {
     for (const what of ["save", "restore"] as const) findTool(family, what);
@@ -166,7 +168,7 @@ export function whyNoTools(family: Family): string | undefined {
   }
 }
 
-/** Prefers the program that is legacy by name: `iptables-restore` may have become the other one since. */
+/** Prefers the program with "legacy" in its name: `iptables-restore` may write nf_tables by now. */
 function findTool(family: Family, what: "save" | "restore"): string {
   const tool = family === 4 ? "iptables" : "ip6tables";
   const path = findInPath(`${tool}-legacy-${what}`) ?? findInPath(`${tool}-${what}`);

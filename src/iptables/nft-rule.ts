@@ -1,6 +1,6 @@
 /**
- * Rules as bytes for nf_tables, in the encoding of iptables-nft 1.8.9 (test/golden/nftables/iptables-*.txt is what that
- * program writes): first what the packet's headers say, then matches, a counter, and the target.
+ * Rules as bytes for nf_tables, encoded as by iptables-nft 1.8.9 (test/golden/nftables/iptables-*.txt is what that program
+ * sends): conditions on the packet's headers first, then matches, a counter, and the target.
  */
 import { from, notFrom, notTo, to } from "../ffi/netlink/nftables/address-match.ts";
 import { masked } from "../ffi/netlink/nftables/expr/bitwise.ts";
@@ -53,7 +53,7 @@ export function ruleExpressions(rule: Rule, family: Family): Expression[] {
   return all;
 }
 
-/** The whole name is compared with its NUL, the beginning of one without. */
+/** A full name is compared with its NUL, a prefix (`eth+`) without. */
 function addLink(all: Expression[], load: Expression, { name, not }: LinkMatch): void {
   all.push(load);
   const value = name.endsWith("+") ? utf8(name.slice(0, -1)) : utf8(`${name}\0`);

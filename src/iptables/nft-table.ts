@@ -1,9 +1,9 @@
 /**
- * Tables of iptables in nf_tables, as iptables-nft keeps them. All families' changes are one transaction.
+ * Tables of iptables in nf_tables, as iptables-nft keeps them. The changes of all families are one transaction.
  *
- * Nothing here takes longer when there are more rules, unless a plan asks for the rules of a chain. A jump is found
- * without a look at its neighbours, because a transaction numbers its rules one after another: where a plan appends the
- * jumps right behind the rules of the chain they go to, they have the next numbers.
+ * No call takes longer when there are more rules, unless a plan lists the rules of a chain. A jump is found without
+ * listing its chain, because a transaction gives its rules consecutive handles: a plan appends the jumps right after the
+ * rules of the chain they lead to, so they have the next handles.
  */
 import { commitUnchanged } from "../ffi/netlink/nftables/batch.ts";
 import { addBaseChain, type Chain, chainUse, createChain, delChain } from "../ffi/netlink/nftables/chain.ts";
@@ -34,7 +34,7 @@ interface FoundInNft extends FoundRule {
   handle: bigint;
 }
 
-/** Answers false when the kernel has no nf_tables. `onChange` is called when there is something to be changed. */
+/** Returns false when the kernel has no nf_tables. Calls `onChange` when there is something to change. */
 export function changeTable(
   socket: NetlinkSocket,
   name: TableName,
@@ -62,11 +62,11 @@ class NftChange implements TableChange {
   private readonly table: { family: number; name: string };
   private readonly uses = new Map<string, number | undefined>();
   private readonly listed = new Map<string, FoundInNft[]>();
-  /** Of the table and the kernel's chains, which come first. */
-  private readonly frame: NftMessage[] = [];
+  /** Makes the kernel's own chains. */
+  private readonly builtIns: NftMessage[] = [];
   private readonly changes: NftMessage[] = [];
-  private readonly deleted: FoundInNft[] = [];
-  private readonly leaving: string[] = [];
+  private readonly deletedRules: FoundInNft[] = [];
+  private readonly deletedChains: string[] = [];
 
   constructor(private readonly socket: NetlinkSocket, private readonly name: TableName, readonly family: Family) {
     this.table = { family: family === 4 ? NFPROTO_IPV4 : NFPROTO_IPV6, name };
@@ -100,7 +100,7 @@ class NftChange implements TableChange {
     return rules;
   }
 
-  /** Without a chain all rules of the table come. */
+  /** Without the name of a chain, the kernel lists all rules of the table. */
   allRules(): FoundInNft[] {
     return this.rules("");
   }
@@ -136,24 +136,24 @@ class NftChange implements TableChange {
 
   delete(rule: FoundRule): void {
     const { handle } = rule as FoundInNft;
-    this.deleted.push(rule as FoundInNft);
+    this.deletedRules.push(rule as FoundInNft);
     this.changes.push(delRule(this.chain(rule.chain), handle));
   }
 
   flush(chain: string): void {
-    for (const rule of this.rules(chain)) this.deleted.push(rule);
+    for (const rule of this.rules(chain)) this.deletedRules.push(rule);
     this.changes.push(flushChain(this.chain(chain)));
   }
 
   deleteChain(name: string): void {
-    this.leaving.push(name);
+    this.deletedChains.push(name);
   }
 
   messages(): NftMessage[] {
-    const messages = [...this.frame, ...this.changes];
+    const messages = [...this.builtIns, ...this.changes];
     if (messages.length > 0 && !this.tableExists()) messages.unshift(addTable(this.table));
-    for (const name of this.leaving) messages.push(flushChain(this.chain(name)));
-    for (const name of this.leaving) if (!this.isStillUsed(name)) messages.push(delChain(this.chain(name)));
+    for (const name of this.deletedChains) messages.push(flushChain(this.chain(name)));
+    for (const name of this.deletedChains) if (!this.isStillUsed(name)) messages.push(delChain(this.chain(name)));
     return messages;
   }
 
@@ -161,7 +161,7 @@ class NftChange implements TableChange {
     return { table: this.table, name };
   }
 
-  /** How many rules are in the chain and lead to it. */
+  /** The number of rules in the chain plus the number of jumps to it. */
   private use(chain: string): number | undefined {
     if (!this.uses.has(chain)) this.uses.set(chain, chainUse(this.socket, this.chain(chain)));
     return this.uses.get(chain);
@@ -172,19 +172,23 @@ class NftChange implements TableChange {
     return tableUse(this.socket, this.table) !== undefined;
   }
 
-  /** By a rule that is neither deleted nor in a chain that is. */
+  /** Whether a rule leads to the chain that is neither deleted nor in a deleted chain. */
   private isStillUsed(name: string): boolean {
-    let left = (this.use(name) ?? 0) - this.rules(name).length;
-    for (const { leadsTo, chain } of this.deleted) if (leadsTo === name && !this.leaving.includes(chain)) left--;
-    for (const chain of this.leaving) for (const { leadsTo } of this.rules(chain)) if (leadsTo === name) left--;
-    return left > 0;
+    let jumps = (this.use(name) ?? 0) - this.rules(name).length;
+    for (const { leadsTo, chain } of this.deletedRules) {
+      if (leadsTo === name && !this.deletedChains.includes(chain)) jumps--;
+    }
+    for (const chain of this.deletedChains) {
+      for (const { leadsTo } of this.rules(chain)) if (leadsTo === name) jumps--;
+    }
+    return jumps > 0;
   }
 
-  /** As iptables makes them on its first use. */
+  /** Makes a chain of the kernel's as iptables does when it first uses it. */
   private ensureBuiltIn(chain: string): void {
     const place = builtInChains[this.name][chain];
     if (place === undefined || this.use(chain) !== undefined) return;
-    this.frame.push(addBaseChain(this.chain(chain), { type: this.name, ...place }));
+    this.builtIns.push(addBaseChain(this.chain(chain), { type: this.name, ...place }));
   }
 
   private options({ protocol }: Rule, owner?: string) {
@@ -217,7 +221,7 @@ function found(rule: NftRule, family: Family): FoundInNft {
 
 let compared: { rule: Rule; family: Family; expressions: Expression[] } | undefined;
 
-/** One rule is compared with many, one after the other. */
+/** Keeps the last encoding: one rule is usually compared with many. */
 function expressionsOf(rule: Rule, family: Family): Expression[] {
   if (compared?.rule !== rule || compared.family !== family) {
     compared = { rule, family, expressions: ruleExpressions(rule, family) };
@@ -225,7 +229,7 @@ function expressionsOf(rule: Rule, family: Family): Expression[] {
   return compared.expressions;
 }
 
-/** Loading and comparing stand one behind the other, with a mask between them in some. */
+/** The rule loads the address and compares it next, in some rules with a mask in between. */
 function comparedSource({ expressions }: NftRule, family: Family): Uint8Array | undefined {
   const at = expressions.findIndex((each) => loadsSource(each, family === 4 ? 4 : 16));
   return at < 0 ? undefined : comparedValue(expressions.slice(at));

@@ -1,9 +1,9 @@
 /**
- * A rule as iptables(8) has it: what it matches and what becomes of the packet, as data. Written to nf_tables by
- * nft-rule.ts and as text by text-rule.ts, so that iptables lists, checks and deletes it in either form. Pure.
+ * A rule of iptables(8) as data: what it matches and what happens to the packet. nft-rule.ts encodes it for nf_tables and
+ * text-rule.ts writes it as text, in forms that iptables lists, checks and deletes. Pure.
  *
- * Matches stand in the order of the fields here, whatever order they are given in: iptables compares rules match by
- * match, and the reference plugins put theirs in this order.
+ * Matches are written in the order of the fields here: iptables compares rules match by match, and the reference plugins
+ * use this order.
  */
 import type { Prefix } from "../net/address.ts";
 
@@ -20,7 +20,7 @@ export interface Rule {
   states?: readonly ConnectionState[];
   /** `-m addrtype --dst-type LOCAL` */
   toLocal?: true;
-  /** `-m multiport --dports`: at most fifteen. Needs a protocol. */
+  /** `-m multiport --dports`: at most 15 ports. Needs a protocol. */
   destinationPorts?: readonly number[];
   /** `--dport`. Needs a protocol. */
   destinationPort?: number;
@@ -34,7 +34,7 @@ export interface AddressMatch {
   not?: true;
 }
 
-/** A name that ends in `+` means every link whose name begins so. */
+/** A name that ends in `+` means every link whose name starts with the rest. */
 export interface LinkMatch {
   name: string;
   not?: true;
@@ -63,7 +63,7 @@ export type Target =
   /** `-j DNAT --to-destination` */
   | { dnat: { address: Uint8Array; port: number } };
 
-/** Chains the kernel sends packets to, by table: hook (linux/netfilter.h) and priority (linux/netfilter_ipv4.h). */
+/** The chains with a hook, by table: hook (linux/netfilter.h) and priority (linux/netfilter_ipv4.h). */
 export const builtInChains: Record<TableName, Record<string, { hook: number; priority: number }>> = {
   filter: {
     INPUT: { hook: 1, priority: 0 },

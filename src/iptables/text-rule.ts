@@ -5,7 +5,7 @@
 import { formatAddress, formatPrefix, networkOf } from "../net/address.ts";
 import { type AddressMatch, type LinkMatch, type Mark, type Rule, stateBits, type Target } from "./rule.ts";
 
-/** Everything behind `-A CHAIN `. */
+/** Everything after `-A CHAIN `. */
 export function ruleText(rule: Rule): string {
   const { source, destination, inLink, outLink, protocol, comment, states } = rule;
   const { toLocal, destinationPorts, destinationPort, mark } = rule;
@@ -37,7 +37,7 @@ function addressWords(option: string, match: AddressMatch | undefined): string[]
 
 function linkWords(option: string, match: LinkMatch | undefined): string[] {
   if (match === undefined) return [];
-  // iptables-save does not quote them, so it has to be one word as it is.
+  // iptables-save does not quote link names, so a name must be one word as it is.
   if (/[\s\p{Cc}"'\\]/u.test(match.name)) throw new Error(`iptables cannot take ${JSON.stringify(match.name)}`);
   return [...match.not ? ["!"] : [], option, match.name];
 }
@@ -62,7 +62,7 @@ function hex(value: number): string {
   return `0x${(value >>> 0).toString(16)}`;
 }
 
-/** As iptables-save quotes: a text of anything but letters, digits, `_` and `-`. A line's end ends the rule, quoted or not. */
+/** Quotes as iptables-save does: unless there are only letters, digits, `_` and `-`. A line break would end the rule. */
 export function quoted(text: string): string {
   if (/\p{Cc}/u.test(text)) throw new Error(`iptables cannot take control characters: ${JSON.stringify(text)}`);
   return /^[\w-]+$/.test(text) ? text : `"${text.replace(/["'\\]/g, "\\$&")}"`;
@@ -77,7 +77,7 @@ export function wordsOf(line: string): string[] {
   return words;
 }
 
-/** The word behind the first of these options; `words` have no other place where one may stand. */
+/** The word after the first of these options that is not itself the text of a comment. */
 export function wordAfter(words: readonly string[], ...options: string[]): string | undefined {
   const at = words.findIndex((word, index) => options.includes(word) && words[index - 1] !== "--comment");
   return at < 0 ? undefined : words[at + 1];

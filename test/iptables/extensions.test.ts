@@ -2,11 +2,11 @@ import { expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { openMachine } from "../support/machine.ts";
 
-const ffi = resolve(import.meta.dir, "../../../src/ffi");
+const src = resolve(import.meta.dir, "../../src");
 const ask = `
-  import { missingExtensions } from "${ffi}/iptables/extensions.ts";
-  import { hasExtension } from "${ffi}/netlink/nftables/compat.ts";
-  import { NETLINK_NETFILTER, openNetlink } from "${ffi}/netlink/socket.ts";
+  import { missingExtensions } from "${src}/iptables/extensions.ts";
+  import { hasExtension } from "${src}/ffi/netlink/nftables/compat.ts";
+  import { NETLINK_NETFILTER, openNetlink } from "${src}/ffi/netlink/socket.ts";
   const socket = openNetlink(NETLINK_NETFILTER);
   const has = (kind, name, revision) => hasExtension(socket, { kind, name, revision });
   console.log(JSON.stringify({

@@ -2,7 +2,8 @@ import { afterAll, expect, test } from "bun:test";
 import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findInPath, tablesForm } from "../../src/iptables/which-iptables.ts";
+import { findInPath } from "../../src/ffi/find-in-path.ts";
+import { tablesForm } from "../../src/iptables/which-iptables.ts";
 import { chooseNatBackend } from "../../src/resources/packets/nat-backend.ts";
 
 const root = mkdtempSync(join(tmpdir(), "patchbay-xtables-"));

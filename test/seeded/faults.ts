@@ -122,8 +122,8 @@ const system: Fault[] = [
   },
   {
     file: "src/iptables/which-iptables.ts",
-    find: "if (identity(`${directory}/xtables-legacy-multi`) === program)",
-    replace: "if (identity(`${directory}/xtables-legacy-multi`) !== undefined)",
+    find: "if (fileId(`${directory}/xtables-legacy-multi`) === program)",
+    replace: "if (fileId(`${directory}/xtables-legacy-multi`) !== undefined)",
     tests: ["test/iptables/which-iptables.test.ts"],
   },
   {

@@ -6,7 +6,7 @@ import { CniError, INTERNAL } from "../../cni/error.ts";
 import { closeFile, O_WRONLY, openFile, writeAll } from "../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import { runProgram } from "../../ffi/spawn.ts";
-import { findInPath } from "../../iptables/which-iptables.ts";
+import { findInPath } from "../../ffi/find-in-path.ts";
 import type { TapSettings } from "../../ffi/tun.ts";
 
 /** Of the programs that the thread runs next; the empty text stands for what the policy says. */

@@ -5,7 +5,7 @@
  * "ipmasq-backend-detection").
  */
 import { note } from "../../contract/trace.ts";
-import { findInPath } from "../../iptables/which-iptables.ts";
+import { findInPath } from "../../ffi/find-in-path.ts";
 
 export type NatBackend = "nftables" | "iptables";
 

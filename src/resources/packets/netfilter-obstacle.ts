@@ -6,7 +6,7 @@ import type { Host } from "../../contract/host.ts";
 import { EEXIST } from "../../ffi/errno.ts";
 import { missingExtensions } from "../../iptables/extensions.ts";
 import type { Rule } from "../../iptables/rule.ts";
-import { isLegacyHost } from "../../iptables/table.ts";
+import { isLegacyHost } from "../../iptables/which-iptables.ts";
 import { hasNfTables, rehearse } from "../../ffi/netlink/nftables/batch.ts";
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
 import { type Table, tableUse } from "../../ffi/netlink/nftables/table.ts";

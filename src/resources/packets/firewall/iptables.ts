@@ -22,7 +22,8 @@
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { ENOENT } from "../../../ffi/errno.ts";
 import type { Family, Rule } from "../../../iptables/rule.ts";
-import { changeEveryTable, changeTable, isAmong, readTable, type TableChange } from "../../../iptables/table.ts";
+import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
+import { isAmong, type TableChange } from "../../../iptables/table.ts";
 import { ruleText } from "../../../iptables/text-rule.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { formatAddress, parseAddress } from "../../../net/address.ts";

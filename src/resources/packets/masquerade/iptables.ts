@@ -11,15 +11,8 @@
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { ENOENT } from "../../../ffi/errno.ts";
 import type { Family, Rule } from "../../../iptables/rule.ts";
-import {
-  changeEveryTable,
-  changeTable,
-  type FoundRule,
-  isAmong,
-  type NetfilterHost,
-  readTable,
-  type TableChange,
-} from "../../../iptables/table.ts";
+import { changeEveryTable, changeTable, type NetfilterHost, readTable } from "../../../iptables/host-tables.ts";
+import { type FoundRule, isAmong, type TableChange } from "../../../iptables/table.ts";
 import { multicast4, multicast6 } from "../../../ffi/netlink/nftables/address-match.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { formatAddress, formatPrefix, networkOf, parsePrefix, type Prefix } from "../../../net/address.ts";

@@ -17,17 +17,8 @@
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { ENOENT } from "../../../ffi/errno.ts";
 import type { Family, Protocol, Rule } from "../../../iptables/rule.ts";
-import {
-  changeEveryTable,
-  changeTable,
-  type FoundRule,
-  isAmong,
-  missingAmong,
-  type NetfilterHost,
-  readTable,
-  type Table,
-  type TableChange,
-} from "../../../iptables/table.ts";
+import { changeEveryTable, changeTable, type NetfilterHost, readTable } from "../../../iptables/host-tables.ts";
+import { type FoundRule, isAmong, missingAmong, type Table, type TableChange } from "../../../iptables/table.ts";
 import { ruleText } from "../../../iptables/text-rule.ts";
 import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
 import { MULTIPORT_LIMIT } from "../../../ffi/netlink/nftables/expr/match.ts";

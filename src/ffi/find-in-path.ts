@@ -1,0 +1,30 @@
+/** Programs in PATH. Found with statx(2) alone: a plugin looks for one in most calls, and does not run it. */
+import { EACCES, ELOOP, ENOENT, ENOTDIR, SyscallError } from "./errno.ts";
+import { cString, lastErrno, libc } from "./libc.ts";
+
+/** The first file of that name in PATH, or undefined. */
+export function findInPath(name: string): string | undefined {
+  for (const directory of (process.env.PATH ?? "").split(":")) {
+    // An empty entry means the working directory, which a plugin does not choose.
+    if (directory === "") continue;
+    const path = `${directory}/${name}`;
+    if (fileId(path) !== undefined) return path;
+  }
+  return undefined;
+}
+
+/**
+ * Device and inode of the file that the path leads to, links followed; undefined when there is none. Unlike `identify`
+ * it does not throw then: exceptions are slow, and most directories of PATH lack the file.
+ */
+export function fileId(path: string): string | undefined {
+  const AT_FDCWD = -100, STATX_INO = 0x100;
+  const buffer = new Uint8Array(256);
+  if (libc.statx(AT_FDCWD, cString(path), 0, STATX_INO, buffer) < 0) {
+    const errno = lastErrno();
+    if (errno === ENOENT || errno === ENOTDIR || errno === EACCES || errno === ELOOP) return undefined;
+    throw new SyscallError("statx", errno, path);
+  }
+  const view = new DataView(buffer.buffer); // struct statx, linux/stat.h
+  return `${view.getUint32(136, true)}:${view.getUint32(140, true)} ${view.getBigUint64(32, true)}`;
+}
