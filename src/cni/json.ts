@@ -16,8 +16,8 @@ export const DOCUMENT_LIMIT_DEPTH = 100;
 declare const parsed: unique symbol;
 
 /**
- * What stood in a text. Nothing else is one, so that a plugin sees the same document in process and on stdin: a member
- * that is `undefined` would be there in the one and not in the other.
+ * What stood in a text, or what a text would say (`asRead`). Nothing else is one, so that a plugin sees the same
+ * document in process and on stdin: a member that is `undefined` would be there in the one and not in the other.
  */
 export type ParsedObject = Record<string, unknown> & { readonly [parsed]: true };
 export type Parsed = ParsedObject | unknown[] | string | number | boolean | null;
@@ -52,8 +52,29 @@ export function parseDocument(source: Uint8Array | string, subject: string): Par
 
 /** An object of ours as it goes to stdin, and as whoever reads it there finds it. */
 export function asWritten(document: Record<string, unknown>): { stdin: string; document: ParsedObject } {
-  const stdin = JSON.stringify(document);
-  return { stdin, document: JSON.parse(stdin) };
+  return { stdin: JSON.stringify(document), document: asRead(document) };
+}
+
+/**
+ * The object as a reader of its JSON text finds it, without writing and parsing: a copy in which what JSON does not have
+ * is left out, or is null in a list.
+ */
+export function asRead(value: Record<string, unknown>): ParsedObject {
+  const read: Record<string, unknown> = {};
+  for (const key of Object.keys(value)) {
+    const part = readPart(value[key]);
+    if (part === undefined) continue;
+    if (key !== "__proto__") read[key] = part;
+    else Object.defineProperty(read, key, { value: part, enumerable: true, configurable: true, writable: true });
+  }
+  return read as ParsedObject;
+}
+
+function readPart(value: unknown): unknown {
+  if (typeof value === "number") return Number.isFinite(value) ? value + 0 : null; // JSON has no -0
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((part) => readPart(part) ?? null);
+  return asRead(value as Record<string, unknown>);
 }
 
 function failure(subject: string, reason: string, cause?: unknown): CniError {

@@ -7,7 +7,7 @@
  */
 import { CniError, DECODING_FAILURE, INCOMPATIBLE_VERSION } from "./error.ts";
 import { decoding } from "./decode.ts";
-import { field, isObject, parseDocument } from "./json.ts";
+import { asRead, field, isObject, type ParsedObject, parseDocument } from "./json.ts";
 import { goQuote } from "./quote.ts";
 import { decodeResult01, decodeResult03, decodeResult10 } from "./result.validate.gen.ts";
 import { CURRENT_VERSION, KNOWN_VERSIONS, resultFamily, UNSTATED_VERSION } from "./versions.ts";
@@ -40,6 +40,11 @@ export function parsePluginResult(stdout: Uint8Array | string, configVersion: st
   if (!isObject(document)) {
     throw new CniError(DECODING_FAILURE, `${subject}: the result must be an object`);
   }
+  return readPluginResult(document, configVersion);
+}
+
+/** The same of what has been parsed. */
+export function readPluginResult(document: Record<string, unknown>, configVersion: string): VersionedResult {
   const version = document.cniVersion;
   if (typeof version === "string" && version !== "") return readResult(document, version);
   const assumed = configVersion || UNSTATED_VERSION;
@@ -159,7 +164,12 @@ export function printResult(from: VersionedResult): string {
   return JSON.stringify(printable(from), null, 4);
 }
 
-function printable({ family, result }: VersionedResult): unknown {
+/** What `printResult` writes, as a document. */
+export function resultDocument(from: VersionedResult): ParsedObject {
+  return asRead(printable(from));
+}
+
+function printable({ family, result }: VersionedResult): Record<string, unknown> {
   const { cniVersion } = result;
   const dns = printableDns(result.dns);
   switch (family) {

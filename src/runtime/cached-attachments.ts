@@ -17,7 +17,7 @@ export function listCachedAttachments(cacheDirectory: string): CachedAttachment[
       const configured = cachedNetwork(record);
       const plugins = configured.plugins.map((plugin) => ({
         type: plugin.type,
-        stdin: pluginConfig(configured, plugin, { prevResult: result, capabilityArgs }),
+        document: pluginConfig(configured, plugin, { prevResult: result, capabilityArgs }),
       }));
       return [{ network, containerId, ifName, netnsPath, cniArgs: joinArgs(cniArgs ?? []), plugins }];
     } catch (error) {

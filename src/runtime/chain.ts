@@ -7,13 +7,15 @@
  * that fails.
  */
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
+import { asWritten } from "../cni/json.ts";
 import { checkContainerId, checkIfName, checkNetworkName, type Command } from "../cni/invocation.ts";
 import type { Result } from "../cni/result.ts";
 import {
   convertResult,
   newestResult,
   parsePluginResult,
-  printResult,
+  readPluginResult,
+  resultDocument,
   type VersionedResult,
 } from "../cni/result-versions.ts";
 import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
@@ -206,13 +208,11 @@ function keyOf(network: Network, { containerId, ifName }: AttachmentRequest) {
 
 /** What ADD answered, in the network's version of today. Throws when it cannot be read as a result. */
 function cachedResult(cached: Cached, version: string): VersionedResult | undefined {
-  const text = cached.state === "present"
-    ? cached.record.result && JSON.stringify(cached.record.result)
-    : cached.state === "legacy"
-    ? cached.text
-    : undefined;
-  if (text === undefined) return undefined;
-  const result = parsePluginResult(text, "");
+  let result: VersionedResult;
+  if (cached.state === "legacy") result = parsePluginResult(cached.text, "");
+  else if (cached.state === "present" && cached.record.result !== undefined) {
+    result = readPluginResult(cached.record.result, "");
+  } else return undefined;
   try {
     return convertResult(result, version);
   } catch (error) {
@@ -222,7 +222,7 @@ function cachedResult(cached: Cached, version: string): VersionedResult | undefi
 
 /** The result as it is written down, for other plugins and for the cache. */
 function written(result: VersionedResult | undefined): Record<string, unknown> | undefined {
-  return result && JSON.parse(printResult(result));
+  return result && resultDocument(result);
 }
 
 /** Runs one verb; answers ADD's result. */
@@ -276,7 +276,7 @@ function invocationOf(
     ifName: request?.ifName ?? "",
     cniArgs: joinArgs(request?.cniArgs ?? []),
     path: runtime.pluginPath,
-    stdin: pluginConfig(network, plugin, derived),
+    ...asWritten(pluginConfig(network, plugin, derived)),
   };
 }
 

@@ -1,6 +1,6 @@
 /** Every network of a configuration directory, and whether an attachment could be added to it: `patchbay networks`. */
 import { errorText } from "../cni/error.ts";
-import { field, isObject } from "../cni/json.ts";
+import { asWritten, field, isObject } from "../cni/json.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import type { Pool } from "../contract/plugin.ts";
 import { poolsOf } from "../engine/operator/pools.ts";
@@ -56,14 +56,14 @@ function look(network: Network, plugin: NetworkPlugin, path: string): Pick<Netwo
     }
   };
   const found = attempt(() => findPlugin(plugin.type, path));
-  const stdin = pluginConfig(network, plugin, {});
+  const written = asWritten(pluginConfig(network, plugin, {}));
   const ipamType = ipamOf(plugin.config);
   const ipam = ipamType === "" ? undefined : attempt(() => findPlugin(ipamType, path));
   if (found !== undefined && "own" in found) {
-    const parameters = { containerId: "", netnsPath: "", ifName: "", cniArgs: "", path, stdin };
+    const parameters = { containerId: "", netnsPath: "", ifName: "", cniArgs: "", path, ...written };
     attempt(() => openSession({ inEveryVersion: true }).runVerb(found.own, { ...parameters, command: "STATUS" }));
   }
-  return { pools: ipam !== undefined && "own" in ipam ? poolsOf(plugin.type, JSON.parse(stdin)) : [], problems };
+  return { pools: ipam !== undefined && "own" in ipam ? poolsOf(plugin.type, written.document) : [], problems };
 }
 
 function ipamOf(config: Readonly<Record<string, unknown>>): string {

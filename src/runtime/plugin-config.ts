@@ -1,5 +1,5 @@
 /**
- * The configuration one plugin of a network gets on stdin (CNI spec 1.1.0, "Deriving execution configuration from
+ * The configuration that one plugin of a network gets (CNI spec 1.1.0, "Deriving execution configuration from
  * plugin configuration").
  *
  * `capabilities` stays in it, against the letter of the specification: the reference library never took it out, so
@@ -16,7 +16,11 @@ export interface Derived {
   validAttachments?: readonly { containerID: string; ifname: string }[];
 }
 
-export function pluginConfig(network: Network, plugin: NetworkPlugin, derived: Derived): string {
+export function pluginConfig(
+  network: Network,
+  plugin: NetworkPlugin,
+  derived: Derived,
+): Record<string, unknown> {
   const { prevResult, capabilityArgs = {}, validAttachments } = derived;
   // Ours come last, where they win over the same key in another letter case.
   const { name: _name, cniVersion: _version, ...config } = plugin.config;
@@ -26,7 +30,7 @@ export function pluginConfig(network: Network, plugin: NetworkPlugin, derived: D
     runtimeConfig ??= Object.create(null) as Record<string, unknown>;
     runtimeConfig[name] = capabilityArgs[name];
   }
-  return JSON.stringify({
+  return {
     ...config,
     ...(runtimeConfig && { runtimeConfig }),
     ...(validAttachments && {
@@ -37,5 +41,5 @@ export function pluginConfig(network: Network, plugin: NetworkPlugin, derived: D
     name: network.name,
     cniVersion: network.cniVersion,
     ...(prevResult && { prevResult }),
-  });
+  };
 }

@@ -1,5 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { DOCUMENT_LIMIT_BYTES, DOCUMENT_LIMIT_DEPTH, field, foldKey, parseDocument } from "../../src/cni/json.ts";
+import fc from "fast-check";
+import {
+  asRead,
+  DOCUMENT_LIMIT_BYTES,
+  DOCUMENT_LIMIT_DEPTH,
+  field,
+  foldKey,
+  parseDocument,
+} from "../../src/cni/json.ts";
 import { CniError } from "../../src/cni/error.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -75,4 +83,17 @@ test("field() takes the last spelling of a key that is not null", () => {
   expect(field({ NAME: 2, name: 1, Name: null }, "name")).toBe(1);
   expect(field({ name: null }, "name")).toBeNull();
   expect(field({}, "constructor")).toBeUndefined();
+});
+
+test("asRead() answers what a reader of the printed document finds", () => {
+  const scalar = fc.oneof(fc.string(), fc.double(), fc.boolean(), fc.constantFrom(null, undefined, -0, Infinity));
+  const { value } = fc.letrec((tie) => ({
+    value: fc.oneof({ depthSize: "small" }, scalar, fc.array(tie("value")), tie("object")),
+    object: fc.dictionary(fc.oneof(fc.string(), fc.constantFrom("__proto__", "1", "constructor")), tie("value")),
+  }));
+  fc.assert(fc.property(fc.dictionary(fc.string(), value), (document) => {
+    const read = asRead(document), text = JSON.stringify(document);
+    expect(JSON.stringify(read)).toBe(text);
+    expect(read).toStrictEqual(JSON.parse(text));
+  }));
 });

@@ -2,10 +2,10 @@
  * Attachments as they are known, for `inspect` and `repair`: by the ledgers, which tell what each plugin made whatever
  * the network's configuration is today, and by the runtime's cache, which also has what other plugins made.
  */
-import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
+import { errorText } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
-import { asWritten, isObject, type ParsedObject, parseDocument } from "../../cni/json.ts";
-import { convertResult, parsePrevResult, printResult } from "../../cni/result-versions.ts";
+import { asWritten, type ParsedObject } from "../../cni/json.ts";
+import { convertResult, parsePrevResult, resultDocument } from "../../cni/result-versions.ts";
 import type { IpConfig, Result } from "../../cni/result.ts";
 import { configVersion, CURRENT_VERSION } from "../../cni/versions.ts";
 import { loadPlugin } from "../../plugins/table.ts";
@@ -26,7 +26,7 @@ import type { Opened } from "../open-host.ts";
 export interface CachedAttachment extends Owner {
   netnsPath: string;
   cniArgs: string;
-  plugins: { type: string; stdin: string }[];
+  plugins: { type: string; document: Record<string, unknown> }[];
 }
 
 export interface KnownAttachment extends Owner {
@@ -98,9 +98,9 @@ export function partsOf({ ledgers, cached }: KnownAttachment, opened: Opened, pl
     const host = session.hostOf(opened, invocationOf(add, pluginPath));
     parts.push({ plugin, madeBy: "patchbay", record, netns, host, resources: resourcesOf(add) });
   }
-  for (const { type, stdin } of counts ? cached!.plugins : []) {
+  for (const { type, document } of counts ? cached!.plugins : []) {
     if (parts.some(({ plugin }) => plugin === type)) continue;
-    parts.push(restatedPart(cached!, type, stdin, pluginPath, (invocation) => session.hostOf(opened, invocation)));
+    parts.push(restatedPart(cached!, type, document, pluginPath, (invocation) => session.hostOf(opened, invocation)));
   }
   return parts;
 }
@@ -126,7 +126,7 @@ export function gistOf({ ledgers, cached }: KnownAttachment, parts?: readonly Kn
 function resultIn({ plugins }: CachedAttachment): Result | undefined {
   const first = plugins[0];
   try {
-    return first && parsePrevResult(JSON.parse(first.stdin));
+    return first && parsePrevResult({ ...first.document, cniVersion: configVersion(first.document) });
   } catch {
     return undefined;
   }
@@ -136,16 +136,16 @@ function resultIn({ plugins }: CachedAttachment): Result | undefined {
 function restatedPart(
   { plugins: _, ...owner }: CachedAttachment,
   type: string,
-  stdin: string,
+  document: Record<string, unknown>,
   path: string,
   hostIn: (invocation: Invocation) => Host,
 ): KnownPart {
-  const plugin = loadPlugin(type), written = { stdin, document: undefined };
-  const unchecked: Invocation = { ...owner, command: "CHECK", path, ...written };
+  const plugin = loadPlugin(type);
+  const unchecked: Invocation = { ...owner, command: "CHECK", path, ...asWritten(document) };
   const part: KnownPart = { plugin: type, madeBy: "others", host: hostIn(unchecked), resources: [] };
   if (plugin === undefined || plugin.del !== undefined) return part;
   try {
-    const invocation = { ...unchecked, ...checkable(parseDocument(stdin, "cached configuration")) };
+    const invocation = { ...unchecked, ...checkable(document) };
     const conf = plugin.validate(invocation.document), judged = judgedCall(conf, invocation);
     judge(plugin, conf, judged);
     const host = hostIn(invocation), prevResult = () => judged.prevResult;
@@ -160,8 +160,7 @@ function restatedPart(
 }
 
 /** The same in a version that knows CHECK: IPAM plugins are asked, too. */
-function checkable(document: unknown): { stdin: string; document: ParsedObject } {
-  if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
+function checkable(document: Record<string, unknown>): { stdin: string; document: ParsedObject } {
   const cniVersion = "1.0.0", version = configVersion(document);
   const result = parsePrevResult({ ...document, cniVersion: version });
   if (result === undefined) return asWritten({ ...document, cniVersion });
@@ -169,7 +168,7 @@ function checkable(document: unknown): { stdin: string; document: ParsedObject }
   return asWritten({
     ...document,
     cniVersion,
-    prevResult: JSON.parse(printResult(convertResult(newest, cniVersion))),
+    prevResult: resultDocument(convertResult(newest, cniVersion)),
   });
 }
 

@@ -1,4 +1,5 @@
 /** How full the pools of addresses are: for people, since STATUS does not count what is leased. */
+import { asRead } from "../../cni/json.ts";
 import type { Pool } from "../../contract/plugin.ts";
 import { poolsOf } from "../../engine/operator/pools.ts";
 import type { Network } from "../conf.ts";
@@ -8,7 +9,7 @@ import { printLine } from "./print.ts";
 /** A line for each pool that the network's configuration names. */
 export function printPools(network: Network): void {
   for (const plugin of network.plugins) {
-    const document = JSON.parse(pluginConfig(network, plugin, {}));
+    const document = asRead(pluginConfig(network, plugin, {}));
     for (const pool of poolsOf(plugin.type, document)) printLine(describePool(pool));
   }
 }
