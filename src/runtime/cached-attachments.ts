@@ -5,7 +5,7 @@ import { warn } from "../ffi/warn.ts";
 import { errorText } from "../cni/error.ts";
 import { type CacheRecord, listCache } from "./cache.ts";
 import { joinArgs } from "./chain.ts";
-import { type Network, networkOfOnePlugin, parseNetwork } from "./conf.ts";
+import { type Network, networkOfOnePlugin, parseNetwork } from "./conf/network.ts";
 import { pluginConfig } from "./plugin-config.ts";
 
 /** Without those that have no result: it is not known what they are. */

@@ -1,5 +1,5 @@
 /**
- * Whole networks: ADD, CHECK, DEL and STATUS (GC: garbage.ts) of every plugin in a list (CNI spec 1.1.0, "Section 3: Execution of
+ * Whole networks: ADD, CHECK, DEL and STATUS (GC: gc.ts) of every plugin in a list (CNI spec 1.1.0, "Section 3: Execution of
  * Network Configurations").
  *
  * A plugin found to be this same binary runs in this process, any other by exec. Order, texts and what the cache is
@@ -25,7 +25,7 @@ import { openSession } from "../engine/run.ts";
 import type { Session } from "../engine/session.ts";
 import { warn, withoutRepeating } from "../ffi/warn.ts";
 import { type Cached, readCache, removeCache, writeCache } from "./cache.ts";
-import type { Network, NetworkPlugin } from "./conf.ts";
+import type { Network, NetworkPlugin } from "./conf/network.ts";
 import { withContainerLocked } from "./lock.ts";
 import { type Derived, pluginConfig } from "./plugin-config.ts";
 

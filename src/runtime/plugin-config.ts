@@ -5,7 +5,7 @@
  * `capabilities` stays in it, against the letter of the specification: the reference library never took it out, so
  * every plugin has always seen it.
  */
-import type { Network, NetworkPlugin } from "./conf.ts";
+import type { Network, NetworkPlugin } from "./conf/network.ts";
 
 export interface Derived {
   /** A result in its written form, of whichever version. */

@@ -10,7 +10,7 @@ import {
   deleteNetwork,
   networkStatus,
 } from "../../src/runtime/chain.ts";
-import { collectGarbage } from "../../src/runtime/garbage.ts";
+import { collectGarbage } from "../../src/runtime/gc.ts";
 import { type ScriptPlugins, scriptPlugins } from "../support/script-plugins.ts";
 
 let at: ScriptPlugins;

@@ -5,7 +5,7 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import type { Runtime } from "../../src/runtime/chain.ts";
-import { type Network, parseNetwork } from "../../src/runtime/conf.ts";
+import { type Network, parseNetwork } from "../../src/runtime/conf/network.ts";
 
 const script = `#!/bin/sh
 name=\${0##*/}; state=\${0%/*}/../state

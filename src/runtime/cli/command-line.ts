@@ -1,6 +1,4 @@
-/**
- * `patchbay COMMAND …`, and `cnitool COMMAND …` with that program's forms of help and errors.
- */
+/** `patchbay COMMAND …`, and `cnitool COMMAND …` with cnitool's texts for help and errors. */
 import { errorText } from "../../cni/error.ts";
 import { pluginNames } from "../../plugins/table.ts";
 import { VERSION } from "../../version.ts";
@@ -14,36 +12,38 @@ import {
   parseArguments,
   UsageError,
 } from "./command.ts";
-import { nearest } from "./nearest.ts";
-import { complain, print } from "./print.ts";
+import { closestName } from "../spelling.ts";
+import { print, printToStderr } from "./output.ts";
+import { missingPrivileges } from "./privileges.ts";
 
-/** What completion scripts call, with the words so far. */
+/** Completion scripts call this hidden command with the words typed so far. */
 const COMPLETE = "__complete";
 
 const networkCommands: Record<string, () => Command> = {
-  add: () => (require("./add.ts") as typeof import("./add.ts")).addCommand,
-  check: () => (require("./check.ts") as typeof import("./check.ts")).checkCommand,
-  del: () => (require("./del.ts") as typeof import("./del.ts")).delCommand,
-  gc: () => (require("./gc.ts") as typeof import("./gc.ts")).gcCommand,
-  status: () => (require("./status.ts") as typeof import("./status.ts")).statusCommand,
-  completion: () => (require("./completion.ts") as typeof import("./completion.ts")).completionCommand,
+  add: () => (require("./commands/add.ts") as typeof import("./commands/add.ts")).addCommand,
+  check: () => (require("./commands/check.ts") as typeof import("./commands/check.ts")).checkCommand,
+  del: () => (require("./commands/del.ts") as typeof import("./commands/del.ts")).delCommand,
+  gc: () => (require("./commands/gc.ts") as typeof import("./commands/gc.ts")).gcCommand,
+  status: () => (require("./commands/status.ts") as typeof import("./commands/status.ts")).statusCommand,
+  completion: () =>
+    (require("./commands/completion.ts") as typeof import("./commands/completion.ts")).completionCommand,
 };
 
 const cnitoolCommands: Record<string, () => Command> = {
   ...networkCommands,
-  gc: () => (require("./gc.ts") as typeof import("./gc.ts")).cnitoolGcCommand,
+  gc: () => (require("./commands/gc.ts") as typeof import("./commands/gc.ts")).cnitoolGcCommand,
 };
 
 const ownCommands: Record<string, () => Command> = {
   ...networkCommands,
-  inspect: () => (require("./inspect.ts") as typeof import("./inspect.ts")).inspectCommand,
-  install: () => (require("./install.ts") as typeof import("./install.ts")).installCommand,
-  ipam: () => (require("./ipam.ts") as typeof import("./ipam.ts")).ipamCommand,
-  lint: () => (require("./lint.ts") as typeof import("./lint.ts")).lintCommand,
-  networks: () => (require("./networks.ts") as typeof import("./networks.ts")).networksCommand,
-  plan: () => (require("./plan.ts") as typeof import("./plan.ts")).planCommand,
-  repair: () => (require("./repair.ts") as typeof import("./repair.ts")).repairCommand,
-  version: () => (require("./version.ts") as typeof import("./version.ts")).versionCommand,
+  inspect: () => (require("./commands/inspect.ts") as typeof import("./commands/inspect.ts")).inspectCommand,
+  install: () => (require("./commands/install.ts") as typeof import("./commands/install.ts")).installCommand,
+  ipam: () => (require("./commands/ipam.ts") as typeof import("./commands/ipam.ts")).ipamCommand,
+  lint: () => (require("./commands/lint.ts") as typeof import("./commands/lint.ts")).lintCommand,
+  networks: () => (require("./commands/networks.ts") as typeof import("./commands/networks.ts")).networksCommand,
+  plan: () => (require("./commands/plan.ts") as typeof import("./commands/plan.ts")).planCommand,
+  repair: () => (require("./commands/repair.ts") as typeof import("./commands/repair.ts")).repairCommand,
+  version: () => (require("./commands/version.ts") as typeof import("./commands/version.ts")).versionCommand,
 };
 
 const ownAliases = { ls: "networks" };
@@ -53,11 +53,11 @@ interface Program {
   commands: Record<string, () => Command>;
   /** Other names that people try. */
   aliases: Record<string, string>;
-  /** Called as cnitool: errors and exit statuses are that program's. */
+  /** Errors and exit statuses are cnitool's. */
   isCnitool: boolean;
 }
 
-/** Answers the exit status: 0, 1 when the command failed, 2 when it was not understood. */
+/** Returns the exit status: 0, 1 when the command failed, 2 when the arguments are wrong. */
 export function runCommandLine(calledAs: string, args: readonly string[]): number {
   const isCnitool = calledAs === "cnitool";
   const program = isCnitool
@@ -66,19 +66,19 @@ export function runCommandLine(calledAs: string, args: readonly string[]): numbe
   try {
     return dispatch(program, args);
   } catch (error) {
-    complain(`${program.name}: ${errorText(error)}`);
+    printToStderr(`${program.name}: ${errorText(error)}`);
     return 1;
   }
 }
 
 function dispatch(program: Program, args: readonly string[]): number {
-  const [name, ...rest] = optionsBehind(program, args);
+  const [name, ...rest] = optionsAfterCommand(program, args);
   if (name === undefined || isHelp(name)) return printHelp(program);
   if (name === "help") return rest[0] === undefined ? printHelp(program) : dispatch(program, [rest[0], "--help"]);
   if (name === "--version") return dispatch(program, ["version"]);
   if (name === COMPLETE) return complete(program, rest);
   const load = commandOf(program, name);
-  return load === undefined ? refuseUnknown(program, name) : run(program, name, load(), rest);
+  return load === undefined ? reportUnknownCommand(program, name) : run(program, name, load(), rest);
 }
 
 const isHelp = (arg: string | undefined) => arg === "--help" || arg === "-h";
@@ -89,7 +89,7 @@ function commandOf({ commands, aliases }: Program, name: string): (() => Command
 }
 
 /** `-i net1 add …` is `add -i net1 …`, as with cnitool. */
-function optionsBehind(program: Program, args: readonly string[]): readonly string[] {
+function optionsAfterCommand(program: Program, args: readonly string[]): readonly string[] {
   if (!args[0]?.startsWith("-")) return args;
   const options: Options = Object.assign({}, ...Object.values(program.commands).map((load) => load().options));
   let at = 0;
@@ -101,7 +101,7 @@ function optionsBehind(program: Program, args: readonly string[]): readonly stri
 }
 
 function complete(program: Program, words: readonly string[]): number {
-  const { candidates } = require("./completion.ts") as typeof import("./completion.ts");
+  const { candidates } = require("./commands/completion.ts") as typeof import("./commands/completion.ts");
   const { commands, aliases } = program;
   print(candidates({ commands, aliases }, words).map((line) => `${line}\n`).join(""));
   return 0;
@@ -117,27 +117,26 @@ function run(program: Program, name: string, command: Command, args: readonly st
       return 0;
     }
     checkOperands(program, command, given);
-    if (command.needsRoot && !program.isCnitool) tellUnlessRoot(name);
+    if (command.needsRoot && !program.isCnitool) warnUnlessRoot(name);
     return command.run(given, program.name);
   } catch (error) {
     const text = errorText(error);
     if (program.isCnitool) {
-      complain(`Error: ${text}\n${usage(program, name, command)}${details(command)}\n${text}`);
+      printToStderr(`Error: ${text}\n${usage(program, name, command)}${details(command)}\n${text}`);
       return 1;
     }
     if (!(error instanceof UsageError)) {
-      complain(`patchbay ${name}: ${text}`);
+      printToStderr(`patchbay ${name}: ${text}`);
       return 1;
     }
-    complain(`patchbay ${name}: ${text}\n${usage(program, name, command)}See 'patchbay help ${name}'.`);
+    printToStderr(`patchbay ${name}: ${text}\n${usage(program, name, command)}See 'patchbay help ${name}'.`);
     return 2;
   }
 }
 
-function tellUnlessRoot(name: string): void {
-  const { whyNotRoot } = require("./root.ts") as typeof import("./root.ts");
-  const reason = whyNotRoot();
-  if (reason !== undefined) complain(`patchbay ${name}: ${reason}`);
+function warnUnlessRoot(name: string): void {
+  const reason = missingPrivileges();
+  if (reason !== undefined) printToStderr(`patchbay ${name}: ${reason}`);
 }
 
 function checkOperands(program: Program, command: Command, { operands }: Given): void {
@@ -149,18 +148,18 @@ function checkOperands(program: Program, command: Command, { operands }: Given):
         : `${command.operands} expected`,
     );
   }
-  // cnitool takes no notice of what is too much.
+  // cnitool ignores extra arguments.
   if (operands.length > most && !program.isCnitool) throw new UsageError(`"${operands[most]}" is one too many`);
 }
 
-function refuseUnknown(program: Program, name: string): number {
+function reportUnknownCommand(program: Program, name: string): number {
   if (program.isCnitool) {
     const text = `unknown command "${name}" for "cnitool"`;
-    complain(`Error: ${text}\nRun 'cnitool --help' for usage.\n${text}`);
+    printToStderr(`Error: ${text}\nRun 'cnitool --help' for usage.\n${text}`);
     return 1;
   }
-  const meant = nearest(name, ["help", ...Object.keys(program.commands)]);
-  complain(
+  const meant = closestName(name, ["help", ...Object.keys(program.commands)]);
+  printToStderr(
     `patchbay: unknown command "${name}"${meant === undefined ? "" : `; did you mean "${meant}"?`}\n` +
       "See 'patchbay help'.",
   );
@@ -184,11 +183,11 @@ function printHelp(program: Program): number {
   const head = `Usage: ${program.name} COMMAND [ARGUMENTS]\n\nCommands:\n${commands}\n`;
   print(
     program.isCnitool
-      ? `${head}'cnitool help COMMAND' tells more.\n`
+      ? `${head}'cnitool help COMMAND' describes a command.\n`
       : `patchbay ${VERSION}: CNI runtime and plugins in one program\n\n${head}` +
-        `'patchbay help COMMAND' tells more.\n\n` +
-        `Called by one of these names it is that plugin: ${pluginNames.join(", ")}.\n` +
-        `'patchbay install DIR' makes the names. Without CNI_PATH, networks use the plugins in this program.\n`,
+        `'patchbay help COMMAND' describes a command.\n\n` +
+        `Called by one of these names, patchbay is that plugin: ${pluginNames.join(", ")}.\n` +
+        `'patchbay install DIR' makes links with these names. Without CNI_PATH, networks use the plugins in patchbay.\n`,
   );
   return 0;
 }

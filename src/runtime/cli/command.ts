@@ -1,23 +1,18 @@
-/**
- * The contract of a subcommand, and its arguments.
- *
- * A parser of its own because loading node:util for parseArgs costs a millisecond, a third of the time in which
- * `patchbay add` attaches a container; and because the same table prints the help.
- */
+/** What a command consists of, and parsing its arguments (docs/decisions/0004 says why not with node:util). */
 
 export interface Command {
   /** One line for the list of commands. */
   readonly summary: string;
   /** What follows the name: `NETWORK NETNS`. */
   readonly operands: string;
-  /** How many operands there have to be, at least and at most. */
+  /** How many operands the command takes. */
   readonly operandCount: readonly [least: number, most: number];
   readonly options: Options;
-  /** It cannot do its work without the capabilities of root, and says so first. */
+  /** Without the capabilities of root the command prints a warning first. */
   readonly needsRoot?: true;
-  /** What the help says besides, in full lines. */
+  /** Ends the help, in full lines. */
   readonly notes?: string;
-  /** Prints to stdout and stderr; answers the exit status. What it throws is printed, with exit status 1. */
+  /** Returns the exit status. The message of an error it throws is printed, with exit status 1. */
   run(given: Given, program: string): number;
 }
 
@@ -25,7 +20,7 @@ export type Options = Readonly<Record<string, Option>>;
 
 export interface Option {
   readonly short?: string;
-  /** What the value is called in the help; an option without it takes none. */
+  /** The value's name in the help. An option without it takes no value. */
   readonly value?: string;
   readonly help: string;
 }
@@ -33,13 +28,13 @@ export interface Option {
 export interface Given {
   readonly operands: readonly string[];
   has(option: string): boolean;
-  /** The last value given. */
+  /** The last value when the option is repeated. */
   value(option: string): string | undefined;
-  /** Every value given, in order. */
+  /** All values, in order. */
   values(option: string): readonly string[];
 }
 
-/** The arguments are not what the command takes; exit status 2. */
+/** The command does not take these arguments: exit status 2. */
 export class UsageError extends Error {}
 
 /** Options and operands in any order; after `--` everything is an operand. */
@@ -86,7 +81,7 @@ export function awaitsValue(arg: string, options: Options): boolean {
   return option?.value !== undefined && attached === undefined;
 }
 
-/** Two columns, the second aligned. */
+/** Indented lines of two aligned columns. */
 export function columns(rows: readonly (readonly [string, string])[]): string {
   const width = Math.max(...rows.map(([first]) => first.length));
   return rows.map(([first, second]) => `  ${first.padEnd(width)}  ${second}\n`).join("");

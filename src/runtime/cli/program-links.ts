@@ -1,22 +1,21 @@
 /**
- * `install --bin DIR`: the runtime under its own names where a shell finds it. The plugin directory remembers in which
- * directories it has such links, so that `--uninstall` finds them.
+ * `install --bin DIR`: links to the runtime where a shell finds them. A file in the plugin directory lists the
+ * directories with such links, for `--uninstall`.
  */
 import { linkTarget, rename, replaceWithHardLink, replaceWithLink } from "../../ffi/directory-entries.ts";
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import { identify, isDirectory, makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
 import { UsageError } from "./command.ts";
-import { absolutePath } from "./network-call.ts";
-import { printLine } from "./print.ts";
+import { absolutePath } from "./network-arguments.ts";
+import { printLine } from "./output.ts";
 
 const NAMES = ["patchbay", "cnitool"];
 const RECORD = ".patchbay-bin";
 const BACKUP = ".patchbay-backup";
 
-/** Refuses before anything is changed. */
-export function requireAnother(bin: string, directory: string): void {
+export function requireOtherDirectory(bin: string, directory: string): void {
   if (absolutePath(bin) === absolutePath(directory)) {
-    throw new UsageError(`--bin ${bin} is the plugin directory, which must not have the name ${NAMES[1]}`);
+    throw new UsageError(`--bin ${bin} is the plugin directory, which must not contain ${NAMES[1]}`);
   }
 }
 
@@ -24,7 +23,7 @@ export function linkPrograms(bin: string, directory: string): void {
   const record = `${directory}/${RECORD}`, own = absolutePath(bin);
   makeDirectories(own, 0o755);
   const known = readTextFile(record)?.split("\n").filter(Boolean) ?? [];
-  // Written first: a link that is not remembered would stay.
+  // Written first: --uninstall does not find links that are not listed.
   if (!known.includes(own)) replaceFile(record, [...known, own, ""].join("\n"));
   for (const name of NAMES) linkProgram(`${own}/${name}`, programIn(directory));
 }

@@ -1,14 +1,22 @@
-/** `patchbay lint`: configuration files by the schemas, and by what the plugins themselves refuse. */
+/** `patchbay lint`: checks configuration files against the schemas, and by what plugins and loader themselves reject. */
 import { CniError, errorText } from "../../cni/error.ts";
 import { foldKey, isObject } from "../../cni/json.ts";
 import { compareVersions, CURRENT_VERSION, KNOWN_VERSIONS } from "../../cni/versions.ts";
 import { findPlugin } from "../../engine/delegation/find-plugin.ts";
 import { readTextFile } from "../../ffi/files.ts";
 import { loadPlugin, pluginNames } from "../../plugins/table.ts";
-import { folderPaths, networkPaths, readAnyNetwork } from "../conf.ts";
-import { listNetworkFiles } from "../network-files.ts";
-import { type Entry, lineAndColumn, type Node, parse, SyntaxProblem } from "./document.ts";
-import { judge, meantBy, type Remark, type Report, type Severity } from "./judge.ts";
+import { listNetworkFiles } from "../conf/directory.ts";
+import { networkPaths, pluginFolderPaths, readNetwork } from "../conf/network-file.ts";
+import {
+  type JsonEntry,
+  type JsonNode,
+  JsonSyntaxError,
+  lineAndColumn,
+  parseWithPositions,
+} from "../conf/positioned-json.ts";
+import { closestKey } from "../spelling.ts";
+import { keyPath, type Remark, remark, type Report, type Severity } from "./remark.ts";
+import { checkSchema } from "./schema-check.ts";
 import { delegates, ipamSchema, listSchema, pluginSchema, type Schema, wellKnownCapabilities } from "./schema.ts";
 
 export interface Finding {
@@ -21,7 +29,13 @@ export interface Finding {
   readonly meant?: string;
 }
 
-/** Everything that is configured in the directory. */
+/** In the form of a compiler's messages, so that editors find the position. */
+export function describeFinding({ file, line, column, severity, key, message, meant }: Finding): string {
+  const subject = key === "" ? "" : `"${key}" `;
+  const hint = meant === undefined ? "" : `; did you mean "${meant}"?`;
+  return `${file}:${line}:${column}: ${severity}: ${subject}${message}${hint}`;
+}
+
 export function lintDirectory(directory: string, pluginPath: string): Finding[] {
   const findings = networkPaths(directory).flatMap((path) => lintNetwork(path, pluginPath));
   for (const { path, network, hiddenBy } of listNetworkFiles(directory)) {
@@ -35,23 +49,23 @@ export function lintDirectory(directory: string, pluginPath: string): Finding[] 
   return findings;
 }
 
-/** A network's file, and those of its plugins in a folder of its name. */
+/** A network's file, and those in its plugin folder. */
 export function lintNetwork(path: string, pluginPath: string): Finding[] {
-  return [path, ...folderPaths(path)].flatMap((file) => lintFile(file, pluginPath));
+  return [path, ...pluginFolderPaths(path)].flatMap((file) => lintFile(file, pluginPath));
 }
 
-export function lintFile(file: string, pluginPath: string): Finding[] {
+function lintFile(file: string, pluginPath: string): Finding[] {
   const text = readTextFile(file);
   if (text === undefined) throw new Error(`${file}: no such file`);
   const remarks: Remark[] = [];
   const report: Report = (remark) => remarks.push(remark);
   try {
-    const document = parse(text);
-    judgeDocument(document, pluginPath, report);
-    if (!remarks.some(({ severity }) => severity === "error")) askLoader(file, document, report);
+    const document = parseWithPositions(text);
+    checkDocument(document, pluginPath, report);
+    if (!remarks.some(({ severity }) => severity === "error")) checkByLoading(file, document, report);
   } catch (error) {
-    if (!(error instanceof SyntaxProblem)) throw error;
-    report({ start: error.offset, end: error.offset, severity: "error", key: "", message: error.message });
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    report(remark({ start: error.offset, end: error.offset }, "error", "", error.message));
   }
   return remarks.sort((one, other) => one.start - other.start).map(({ start, end: _, ...remark }) => ({
     file,
@@ -60,145 +74,150 @@ export function lintFile(file: string, pluginPath: string): Finding[] {
   }));
 }
 
-function judgeDocument(document: Node, pluginPath: string, report: Report): void {
+function checkDocument(document: JsonNode, pluginPath: string, report: Report): void {
   if (!isObject(document.value)) {
-    report({ ...document, severity: "error", key: "", message: "must be an object" });
+    report(remark(document, "error", "", "must be an object"));
     return;
   }
-  judgeVersion(document, report);
+  checkVersion(document, report);
   const plugins = entryOf(document, "plugins");
   if (plugins === undefined && entryOf(document, "type") !== undefined) {
-    judgePlugin(document, { path: "", pluginPath, report });
+    checkPlugin(document, { path: "", pluginPath, report });
     return;
   }
-  judge(document, withPlugins(listSchema()), "", report);
+  checkSchema(document, withAnyPlugins(listSchema()), "", report);
   plugins?.value.items?.forEach((plugin, index) =>
-    judgePlugin(plugin, { path: `plugins[${index}]`, pluginPath, report, network: document.value })
+    checkPlugin(plugin, { path: `plugins[${index}]`, pluginPath, report, network: document.value })
   );
 }
 
-/** The plugins are judged one by one, each by its own schema. */
-function withPlugins(schema: Schema): Schema {
+/** Each plugin is checked by its own schema. */
+function withAnyPlugins(schema: Schema): Schema {
   const plugins: Schema = { type: "array", items: { type: "object" } };
   return { ...schema, properties: { ...schema.properties, plugins }, required: ["name"] };
 }
 
-interface PluginPlace {
-  path: string;
-  pluginPath: string;
-  report: Report;
-  /** The list it stands in. */
-  network?: unknown;
-}
-
-function judgePlugin(node: Node, at: PluginPlace): void {
-  if (!isObject(node.value)) return;
-  const { path, report, network } = at;
-  const type = textOf(node, "type"), ipam = entryOf(node, "ipam")?.value;
-  const ipamType = (ipam && textOf(ipam, "type")) ?? "";
-  if (type === undefined) {
-    report({ ...node, severity: "error", key: inside(path, "type"), message: "is missing" });
-    return;
-  }
-  const isOurs = judgeType(node, type, { ...at, path: inside(path, "type") });
-  const isIpamOurs = ipam !== undefined && ipamType !== "" &&
-    judgeType(ipam, ipamType, { ...at, path: inside(path, "ipam.type") });
-  const schema = isOurs ? pluginSchema(type, isIpamOurs || ipamType === "" ? ipamType : "?") : undefined;
-  if (schema === undefined) {
-    const ofIpam = isIpamOurs ? ipamSchema(ipamType) : undefined;
-    if (ofIpam !== undefined) judge(ipam!, ofIpam, inside(path, "ipam"), report);
-    return;
-  }
-  const before: Remark[] = [];
-  judge(node, schema, path, (remark) => before.push(remark));
-  before.forEach(report);
-  judgeCapabilities(node, schema, type, at);
-  const whole = { name: "network", ...isObject(network) ? pick(network) : {}, ...node.value };
-  for (const name of isIpamOurs ? [type, ipamType] : [type]) {
-    askPlugin(name, whole, node, path, (remark) => {
-      if (!before.some(({ key, severity }) => key === remark.key && severity === "error")) report(remark);
-    });
-  }
-}
-
-/** Whether the plugin's keys are known here: it is in this program, and no program of another make has its name. */
-function judgeType(node: Node, type: string, { path, pluginPath, report }: PluginPlace): boolean {
-  try {
-    return "own" in findPlugin(type, pluginPath);
-  } catch (error) {
-    if (pluginPath !== "" && pluginNames.includes(type)) return true;
-    const meant = meantBy(type, pluginNames), { at } = entryOf(node, "type")!;
-    const severity = pluginPath !== "" ? "error" : meant !== undefined ? "warning" : "note";
-    const message = pluginPath === "" ? `${JSON.stringify(type)} is no plugin of this program` : errorText(error);
-    report({ ...at, severity, key: path, message, ...meant !== undefined && { meant } });
-    return false;
-  }
-}
-
-function judgeCapabilities(node: Node, schema: Schema, type: string, { path, report }: PluginPlace): void {
-  const used = schema.properties?.["runtimeConfig"];
-  if (used?.additionalProperties === true || delegates(schema)) return;
-  const known = Object.keys(used?.properties ?? {});
-  for (const { key, at, value } of entryOf(node, "capabilities")?.value.entries ?? []) {
-    if (value.value !== true || known.includes(key)) continue;
-    const isOthers = wellKnownCapabilities().includes(key);
-    const meant = isOthers ? undefined : meantBy(key, [...known, ...wellKnownCapabilities()]);
-    const message = `is no capability that ${type} uses`;
-    const about = { ...at, key: inside(path, `capabilities.${key}`), message };
-    report({ ...about, severity: "warning", ...meant !== undefined && { meant } });
-  }
-}
-
-/** What a plugin refuses beyond the schemas: addresses that are none, for example. */
-function askPlugin(type: string, config: Record<string, unknown>, node: Node, path: string, report: Report): void {
-  try {
-    loadPlugin(type)?.validate(config);
-  } catch (error) {
-    if (!(error instanceof CniError)) throw error;
-    const [, key = "", message] = /^[^"]*"([^"]*)":? ([^]*)$/.exec(error.message) ?? [];
-    if (message === undefined) report({ ...node, severity: "error", key: path, message: errorText(error) });
-    else report({ ...nodeAt(node, key), severity: "error", key: inside(path, key), message });
-  }
-}
-
-function judgeVersion(document: Node, report: Report): void {
-  const version = textOf(document, "cniVersion"), key = "cniVersion";
+function checkVersion(document: JsonNode, report: Report): void {
+  const version = stringAt(document, "cniVersion"), key = "cniVersion";
   if (version === undefined && entryOf(document, "plugins") !== undefined) {
-    report({ ...document, severity: "warning", key, message: "is missing, and 0.1.0 is meant" });
+    report(remark(document, "warning", key, "is missing, and 0.1.0 is meant"));
   }
   if (version === undefined || version === "" || KNOWN_VERSIONS.includes(version)) return;
   let isNewer = false;
   try {
     isNewer = compareVersions(version, CURRENT_VERSION) > 0;
   } catch {
-    // No version at all.
+    // Not a version at all.
   }
   const message = isNewer
     ? `${version} is newer than ${CURRENT_VERSION}, the newest this program speaks`
     : `"${version}" is none of the versions there are: ${KNOWN_VERSIONS.join(", ")}`;
-  report({ ...entryOf(document, key)!.value, severity: "error", key, message });
+  report(remark(entryOf(document, key)!.value, "error", key, message));
 }
 
-/** What the keys do not show: a list without plugins, for example. */
-function askLoader(file: string, document: Node, report: Report): void {
+/** Finds what the keys do not show, for example a list without plugins. */
+function checkByLoading(file: string, document: JsonNode, report: Report): void {
   try {
-    if (/\.(conflist|conf|json)$/.test(file)) readAnyNetwork(file);
+    if (/\.(conflist|conf|json)$/.test(file)) readNetwork(file);
   } catch (error) {
-    report({ ...document, severity: "error", key: "", message: errorText(error) });
+    report(remark(document, "error", "", errorText(error)));
   }
 }
 
-function entryOf(node: Node, key: string): Entry | undefined {
+interface PluginContext {
+  /** The plugin's path in the document. */
+  path: string;
+  pluginPath: string;
+  report: Report;
+  /** The list that has the plugin. */
+  network?: unknown;
+}
+
+function checkPlugin(node: JsonNode, context: PluginContext): void {
+  if (!isObject(node.value)) return;
+  const { path, report, network } = context;
+  const type = stringAt(node, "type"), ipam = entryOf(node, "ipam")?.value;
+  const ipamType = (ipam && stringAt(ipam, "type")) ?? "";
+  if (type === undefined) {
+    report(remark(node, "error", keyPath(path, "type"), "is missing"));
+    return;
+  }
+  const isOurs = checkType(node, type, { ...context, path: keyPath(path, "type") });
+  const isIpamOurs = ipam !== undefined && ipamType !== "" &&
+    checkType(ipam, ipamType, { ...context, path: keyPath(path, "ipam.type") });
+  const schema = isOurs ? pluginSchema(type, isIpamOurs || ipamType === "" ? ipamType : "?") : undefined;
+  if (schema === undefined) {
+    const ipamOnly = isIpamOurs ? ipamSchema(ipamType) : undefined;
+    if (ipamOnly !== undefined) checkSchema(ipam!, ipamOnly, keyPath(path, "ipam"), report);
+    return;
+  }
+  const bySchema: Remark[] = [];
+  checkSchema(node, schema, path, (remark) => bySchema.push(remark));
+  bySchema.forEach(report);
+  checkCapabilities(node, schema, type, context);
+  const config = { name: "network", ...isObject(network) ? nameAndVersion(network) : {}, ...node.value };
+  for (const plugin of isIpamOurs ? [type, ipamType] : [type]) {
+    checkByPlugin(plugin, config, node, path, (remark) => {
+      if (!bySchema.some(({ key, severity }) => key === remark.key && severity === "error")) report(remark);
+    });
+  }
+}
+
+/** Returns whether the plugin is ours: then its keys are known. */
+function checkType(node: JsonNode, type: string, { path, pluginPath, report }: PluginContext): boolean {
+  try {
+    return "own" in findPlugin(type, pluginPath);
+  } catch (error) {
+    if (pluginPath !== "" && pluginNames.includes(type)) return true;
+    const meant = closestKey(type, pluginNames);
+    const severity = pluginPath !== "" ? "error" : meant !== undefined ? "warning" : "note";
+    const message = pluginPath === "" ? `${JSON.stringify(type)} is no plugin of this program` : errorText(error);
+    report(remark(entryOf(node, "type")!.at, severity, path, message, meant));
+    return false;
+  }
+}
+
+function checkCapabilities(node: JsonNode, schema: Schema, type: string, { path, report }: PluginContext): void {
+  const used = schema.properties?.["runtimeConfig"];
+  if (used?.additionalProperties === true || delegates(schema)) return;
+  const known = Object.keys(used?.properties ?? {}), wellKnown = wellKnownCapabilities();
+  for (const { key, at, value } of entryOf(node, "capabilities")?.value.entries ?? []) {
+    if (value.value !== true || known.includes(key)) continue;
+    const meant = wellKnown.includes(key) ? undefined : closestKey(key, [...known, ...wellKnown]);
+    const message = `is no capability that ${type} uses`;
+    report(remark(at, "warning", keyPath(path, `capabilities.${key}`), message, meant));
+  }
+}
+
+/** Finds what the schemas do not, for example addresses that cannot be parsed. */
+function checkByPlugin(
+  type: string,
+  config: Record<string, unknown>,
+  node: JsonNode,
+  path: string,
+  report: Report,
+): void {
+  try {
+    loadPlugin(type)?.validate(config);
+  } catch (error) {
+    if (!(error instanceof CniError)) throw error;
+    const [, key = "", message] = /^[^"]*"([^"]*)":? ([^]*)$/.exec(error.message) ?? [];
+    if (message === undefined) report(remark(node, "error", path, errorText(error)));
+    else report(remark(nodeAt(node, key), "error", keyPath(path, key), message));
+  }
+}
+
+function entryOf(node: JsonNode, key: string): JsonEntry | undefined {
   return node.entries?.findLast((entry) => foldKey(entry.key) === foldKey(key));
 }
 
-function textOf(node: Node, key: string): string | undefined {
+function stringAt(node: JsonNode, key: string): string | undefined {
   const value = entryOf(node, key)?.value.value;
   return typeof value === "string" ? value : undefined;
 }
 
-/** By a path as messages have it, `ipam.ranges[0][0].subnet`; what is around it when it is not there. */
-function nodeAt(node: Node, path: string): Node {
+/** The node at a path such as `ipam.ranges[0][0].subnet`, or the innermost node around it. */
+function nodeAt(node: JsonNode, path: string): JsonNode {
   let found = node;
   for (const [, name, index] of path.matchAll(/([^.[\]]+)|\[([0-9]+)\]/g)) {
     const next = index === undefined ? entryOf(found, name!)?.value : found.items?.[Number(index)];
@@ -208,11 +227,6 @@ function nodeAt(node: Node, path: string): Node {
   return found;
 }
 
-function inside(path: string, key: string): string {
-  return path === "" ? key : `${path}.${key}`;
-}
-
-function pick(network: Record<string, unknown>): Record<string, unknown> {
-  const { name, cniVersion } = network;
+function nameAndVersion({ name, cniVersion }: Record<string, unknown>): Record<string, unknown> {
   return { ...typeof name === "string" && { name }, ...typeof cniVersion === "string" && { cniVersion } };
 }

@@ -1,11 +1,11 @@
-/** What the JSON Schemas (schemas/) say of a plugin's configuration, put together for a plugin and its IPAM plugin. */
+/** The schema of a plugin together with its IPAM plugin, from the JSON Schemas in schemas/. */
 import { capabilities, common, list, plugins } from "./schemas.gen.ts";
 
-/** The part of JSON Schema that ours use. */
+/** The subset of JSON Schema that our schemas use. */
 export interface Schema {
   readonly type?: "object" | "array" | "string" | "integer" | "boolean";
   readonly properties?: Readonly<Record<string, Schema>>;
-  /** Of values under other keys; `true` where others may have theirs too, and a slip of ours is one nevertheless. */
+  /** The schema of other keys' values. `true`: unknown keys are fine, unless they look like a known key misspelt. */
   readonly additionalProperties?: Schema | true;
   readonly required?: readonly string[];
   readonly items?: Schema;
@@ -28,18 +28,18 @@ export function wellKnownCapabilities(): string[] {
   return Object.keys(read(capabilities).properties!);
 }
 
-/** Undefined for a plugin that is none of ours. */
+/** Undefined when the plugin is not ours. `ipamType`: "" without an IPAM plugin. */
 export function pluginSchema(type: string, ipamType: string): Schema | undefined {
   const own = schemaOf(type);
   if (own === undefined) return undefined;
-  const schema = merged(withoutSay(read(common)), own), ipam = schemaOf(ipamType);
-  // What another plugin is to know, nobody can tell: of flannel's delegate, or of an IPAM plugin of another make.
+  const schema = merged(openForRuntime(read(common)), own), ipam = schemaOf(ipamType);
+  // Nothing is known of the keys for flannel's delegate, or for an IPAM plugin that is not ours.
   if (delegates(schema)) return merged(schema, { properties: { runtimeConfig: anything, ipam: anything } });
   if (ipam !== undefined) return merged(schema, ipam);
   return ipamType === "" ? schema : merged(schema, { properties: { runtimeConfig: anything, ipam: anything } });
 }
 
-/** Of the key `ipam` alone. */
+/** The schema of the key `ipam` alone. */
 export function ipamSchema(type: string): Schema | undefined {
   return schemaOf(type)?.properties?.["ipam"];
 }
@@ -50,12 +50,12 @@ export function delegates({ properties }: Schema): boolean {
 
 const anything: Schema = { additionalProperties: true };
 
-/** By conventions, `args` has keys of everybody's. */
-function withoutSay(schema: Schema): Schema {
+/** Before the runtime adds its part, no key is required; and the conventions let anybody add keys to `args`. */
+function openForRuntime(schema: Schema): Schema {
   const args: Schema = { type: "object", additionalProperties: {}, properties: { cni: anything } };
-  // The runtime adds the name.
-  const free = { ...schema, required: [] };
-  return merged(free, { properties: { args, runtimeConfig: { type: "object", properties: {} } } });
+  return merged({ ...schema, required: [] }, {
+    properties: { args, runtimeConfig: { type: "object", properties: {} } },
+  });
 }
 
 function schemaOf(type: string): Schema | undefined {
@@ -66,14 +66,13 @@ function read(text: string): Schema {
   return JSON.parse(text);
 }
 
-/** Objects have the keys of both; of anything else the second counts. */
+/** The second wins, except that objects have the keys of both. */
 function merged(one: Schema, other: Schema): Schema {
   const properties: Record<string, Schema> = { ...one.properties };
   for (const [key, schema] of Object.entries(other.properties ?? {})) {
     const known = properties[key];
-    properties[key] = known?.type === "object" || known?.additionalProperties === true
-      ? merged(known, schema)
-      : schema;
+    const isObject = known?.type === "object" || known?.additionalProperties === true;
+    properties[key] = isObject ? merged(known, schema) : schema;
   }
   return { ...one, ...other, properties };
 }

@@ -1,0 +1,126 @@
+/**
+ * `patchbay install DIR`: one copy of this program in a CNI plugin directory, and a symbolic link to it for every
+ * plugin name. At every moment each name leads to a plugin. Files that had one of the names before are kept.
+ */
+import {
+  hasFileCapabilities,
+  linkTarget,
+  rename,
+  replaceWithCopy,
+  replaceWithHardLink,
+  replaceWithLink,
+} from "../../../ffi/directory-entries.ts";
+import { ENOENT, isErrno } from "../../../ffi/errno.ts";
+import {
+  type FileIdentity,
+  identify,
+  isDirectory,
+  listDirectory,
+  makeDirectories,
+  removeFile,
+  syncDirectory,
+} from "../../../ffi/files.ts";
+import { libc } from "../../../ffi/libc.ts";
+import { pluginNames } from "../../../plugins/table.ts";
+import type { Command, Given } from "../command.ts";
+import { printLine } from "../output.ts";
+import { linkPrograms, requireOtherDirectory, unlinkPrograms } from "../program-links.ts";
+import { checkUninstall } from "../uninstall-check.ts";
+
+const PROGRAM = "patchbay";
+const BACKUP = ".patchbay-backup";
+
+export const installCommand: Command = {
+  summary: "install this program in a CNI plugin directory under every plugin name",
+  operands: "DIR",
+  operandCount: [1, 1],
+  options: {
+    bin: { value: "DIR", help: "also link patchbay and cnitool into DIR, for the command line" },
+    uninstall: { help: "remove the plugins and put back what they replaced" },
+    force: { help: "with --uninstall: even when something is attached that only this program can remove" },
+  },
+  notes: `A file that has one of the names is kept as NAME${BACKUP}, and put back by --uninstall.\n`,
+  run(given: Given) {
+    const directory = given.operands[0]!;
+    const bin = given.value("bin");
+    if (bin !== undefined) requireOtherDirectory(bin, directory);
+    if (given.has("uninstall")) {
+      checkWhatStays(directory, given.has("force"));
+      unlinkPrograms(directory);
+      uninstall(directory);
+    } else {
+      install(directory);
+      if (bin !== undefined) linkPrograms(bin, directory);
+    }
+    return 0;
+  },
+};
+
+function install(directory: string): void {
+  const own = identify("/proc/self/exe");
+  refuseElevated("/proc/self/exe", own);
+  libc.umask(0o022); // everybody may read a plugin directory
+  makeDirectories(directory, 0o755);
+  const program = `${directory}/${PROGRAM}`;
+  const present = identifyEntry(program);
+  if (present !== undefined) refuseElevated(program, present);
+  if (present?.id !== own.id) {
+    replaceWithCopy(program, "/proc/self/exe", 0o755);
+    printLine(`${program}: ${present === undefined ? "installed" : "replaced"}`);
+  }
+  for (const name of pluginNames) installName(directory, name);
+  syncDirectory(directory);
+}
+
+function installName(directory: string, name: string): void {
+  const path = `${directory}/${name}`;
+  if (linkTarget(path) === PROGRAM) return;
+  const present = identifyEntry(path);
+  if (present !== undefined) {
+    if (isDirectory(present)) throw new Error(`${path} is a directory`);
+    replaceWithHardLink(path + BACKUP, path);
+  }
+  replaceWithLink(path, PROGRAM);
+  printLine(`${path}: installed${present === undefined ? "" : `; what was there is now ${name}${BACKUP}`}`);
+}
+
+/** The plugins that are back after uninstalling must be able to remove what is attached now, unless `force`. */
+function checkWhatStays(directory: string, force: boolean): void {
+  const names = listDirectory(directory);
+  const isOurs = (name: string) => linkTarget(`${directory}/${name}`) === PROGRAM;
+  if (names.some(isOurs)) checkUninstall((name) => names.includes(isOurs(name) ? name + BACKUP : name), force);
+}
+
+/** Goes by the links that are there, not by our list of names: an older version may have installed others. */
+function uninstall(directory: string): void {
+  const names = listDirectory(directory);
+  for (const name of names) {
+    const path = `${directory}/${name}`;
+    if (name === PROGRAM || linkTarget(path) !== PROGRAM) continue;
+    if (names.includes(name + BACKUP)) {
+      rename(path + BACKUP, path);
+      printLine(`${path}: put back what was there before`);
+    } else {
+      removeFile(path);
+      printLine(`${path}: removed`);
+    }
+  }
+  const program = `${directory}/${PROGRAM}`;
+  if (removeFile(program)) printLine(`${program}: removed`);
+}
+
+/** The runtime obeys the caller's environment, so a privileged copy would give every user its privileges. */
+function refuseElevated(path: string, file: FileIdentity): void {
+  const shown = path === "/proc/self/exe" ? "this program" : path;
+  if ((file.mode & 0o6000) !== 0) throw new Error(`${shown} is setuid or setgid; it must be neither`);
+  if (hasFileCapabilities(path)) throw new Error(`${shown} has file capabilities; remove them with setcap -r`);
+}
+
+function identifyEntry(path: string): FileIdentity | undefined {
+  try {
+    return identify(path, false);
+  } catch (error) {
+    if (isErrno(error, ENOENT)) return undefined;
+    throw error;
+  }
+}

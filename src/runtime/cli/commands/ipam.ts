@@ -1,0 +1,113 @@
+/** `patchbay ipam`: host-local's leases; taking them over from Go's plugin, and handing them back. */
+import { identify, isDirectory, namesIn } from "../../../ffi/files.ts";
+import { releaseAddress } from "../../../ipam/claims.ts";
+import type { StoreOptions } from "../../../ipam/store.ts";
+import { exportLeases, importLeases, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
+import { parseAddress } from "../../../net/address.ts";
+import { type Command, type Given, UsageError } from "../command.ts";
+import { print, printLine, printToStderr } from "../output.ts";
+import { textTable } from "../text-table.ts";
+
+const DATA_DIR = "/var/lib/cni/networks";
+
+export const ipamCommand: Command = {
+  summary: "list and release host-local's leases, import them from Go's plugin, export them to it",
+  operands: "list|release|import|export [NETWORK] [ADDRESS…]",
+  operandCount: [1, Infinity],
+  options: {
+    "data-dir": { value: "DIR", help: `directory with a folder of leases for each network (${DATA_DIR})` },
+    container: { value: "ID", help: "release: all addresses of this container" },
+    ifname: { value: "NAME", help: "release: only the addresses of its interface NAME" },
+    json: { help: "list: print JSON" },
+  },
+  notes: [
+    "list [NETWORK]              print who has which address",
+    "release NETWORK ADDRESS…    release these addresses, as DEL would",
+    "import NETWORK              take the directory over from Go's host-local now; otherwise the first ADD does",
+    "export NETWORK              remove from the directory what Go's host-local does not know",
+    "",
+  ].map((line) => (line === "" ? "" : `  ${line}\n`)).join(""),
+  run(given) {
+    const [action, network, ...addresses] = given.operands;
+    switch (action) {
+      case "list":
+        return list(given, network);
+      case "release":
+        return release(given, named(given, network), addresses);
+      case "import":
+        return takeOver(importLeases, "indexed", named(given, network));
+      case "export":
+        return takeOver(exportLeases, "left to Go's host-local", named(given, network));
+    }
+    throw new UsageError(`ipam knows list, release, import and export, not ${action}`);
+  },
+};
+
+function dataDir(given: Given): string {
+  return given.value("data-dir") ?? DATA_DIR;
+}
+
+function named(given: Given, network: string | undefined): StoreOptions {
+  if (network === undefined) throw new UsageError(`ipam ${given.operands[0]} needs the NETWORK's name`);
+  const directory = `${dataDir(given)}/${network}`;
+  identify(directory);
+  // For leases of an earlier boot, the index has what the network's configuration said.
+  return { directory, keep: false, quarantineSeconds: 0, report: printToStderr };
+}
+
+function list(given: Given, network: string | undefined): number {
+  const isNetwork = (name: string) => isDirectory(identify(`${dataDir(given)}/${name}`));
+  const networks = network === undefined ? namesIn(dataDir(given)).filter(isNetwork).sort() : [network];
+  const { compare } = new Intl.Collator("en", { numeric: true }); // 10.0.0.9 before 10.0.0.10
+  const leases = networks.flatMap((name) => {
+    const inOrder = listLeases(`${dataDir(given)}/${name}`).sort((a, b) => compare(a.address, b.address));
+    return inOrder.map(({ address, owner }) => ({ network: name, address, ...owner }));
+  });
+  if (given.has("json")) {
+    printLine(JSON.stringify(leases));
+    return 0;
+  }
+  print(
+    textTable(
+      leases.map((
+        { network, address, containerId, ifName },
+      ) => [network, address, containerId ?? "(not an attachment)", ifName ?? ""]),
+    ),
+  );
+  return 0;
+}
+
+function release(given: Given, options: StoreOptions, addresses: string[]): number {
+  const containerId = given.value("container");
+  if ((containerId === undefined) === (addresses.length === 0)) {
+    throw new UsageError("ipam release needs either addresses or --container");
+  }
+  const ifName = given.value("ifname");
+  const ofContainer = ({ owner }: LeaseFile) =>
+    owner?.containerId === containerId && (ifName === undefined || owner?.ifName === ifName);
+  const texts = containerId === undefined
+    ? addresses
+    : listLeases(options.directory).filter(ofContainer).map(({ address }) => address);
+  const wrong = texts.find((text) => parseAddress(text) === undefined);
+  if (wrong !== undefined) throw new UsageError(`${wrong} is not an address`);
+  if (texts.length === 0) printToStderr(`container ${containerId} has no address in ${options.directory}`);
+  let status = texts.length === 0 ? 1 : 0;
+  for (const text of texts) {
+    const holder = releaseAddress(options, parseAddress(text)!);
+    if (holder === undefined) status = 1;
+    printLine(`${text}: ${holder === undefined ? "not leased" : `released, was ${holder.replace("\r\n", "/")}`}`);
+  }
+  return status;
+}
+
+function takeOver(work: (options: StoreOptions) => void, done: string, options: StoreOptions): number {
+  work(options);
+  const leases = listLeases(options.directory);
+  printLine(`${options.directory}: ${leases.length} leases ${done}`);
+  for (const { address, owner } of leases) {
+    if (owner === undefined) {
+      printToStderr(`${options.directory}/${address} does not name an attachment; it stays reserved`);
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,30 @@
+/** `patchbay lint`. */
+import { identify, isDirectory } from "../../../ffi/files.ts";
+import { describeFinding, lintDirectory, lintNetwork } from "../../lint/lint.ts";
+import type { Command } from "../command.ts";
+import { configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { print, printLine } from "../output.ts";
+
+export const lintCommand: Command = {
+  summary: "check configuration files: misspelt keys, wrong values, networks that cannot be reached",
+  operands: "[FILE…]",
+  operandCount: [0, Infinity],
+  options: {
+    json: { help: "print JSON" },
+    "config-dir": runtimeOptions["config-dir"]!,
+    "plugin-path": runtimeOptions["plugin-path"]!,
+  },
+  notes:
+    "Without FILE, lint checks the configuration directory; a FILE may be a directory, too. It does not check the\n" +
+    "keys of plugins that are not part of patchbay. Exit status: 1 when it finds an error or a warning.\n",
+  run(given) {
+    const { pluginPath } = runtimeOf(given);
+    const files = given.operands.length > 0 ? given.operands : [configDirectoryOf(given)];
+    const findings = files.flatMap((file) =>
+      isDirectory(identify(file)) ? lintDirectory(file, pluginPath) : lintNetwork(file, pluginPath)
+    );
+    if (given.has("json")) printLine(JSON.stringify(findings, null, 2));
+    else print(findings.map((finding) => `${describeFinding(finding)}\n`).join(""));
+    return findings.every(({ severity }) => severity === "note") ? 0 : 1;
+  },
+};

@@ -1,0 +1,41 @@
+/** `patchbay plan NETWORK [NETNS]`. */
+import { withScratchNetns } from "../../../ffi/netns.ts";
+import { type PlannedPlugin, planNetwork } from "../../chain.ts";
+import type { Command, Given } from "../command.ts";
+import { attachmentNotes, attachmentOptions, networkOf, requestOf, runtimeOf } from "../network-arguments.ts";
+import { printLine, printToStderr } from "../output.ts";
+import { warnOfMisspellings } from "../misspelling-warnings.ts";
+
+export const planCommand: Command = {
+  summary: "list what 'add' would make and why it would fail; change nothing",
+  operands: "NETWORK [NETNS]",
+  operandCount: [1, 2],
+  needsRoot: true,
+  options: { json: { help: "print JSON" }, ...attachmentOptions },
+  notes:
+    `${attachmentNotes}Names and addresses are examples: 'add' chooses its own. Without NETNS, an empty namespace is assumed.\n` +
+    "Exit status: 1 when 'add' would fail.\n",
+  run(given) {
+    const { pluginPath } = runtimeOf(given), network = networkOf(given);
+    warnOfMisspellings(network, pluginPath);
+    const plan = (netnsPath: string) =>
+      planNetwork(runtimeOf(given), network, requestOf(withNetns(given, netnsPath)));
+    const netnsPath = given.operands[1];
+    const planned = netnsPath === undefined ? withScratchNetns(plan) : plan(netnsPath);
+    if (given.has("json")) printLine(JSON.stringify(planned, null, 2));
+    else planned.forEach(describe);
+    const obstacles = planned.flatMap(({ obstacles }) => obstacles);
+    for (const obstacle of obstacles) printToStderr(`patchbay plan: 'add' would fail: ${obstacle}`);
+    return obstacles.length === 0 ? 0 : 1;
+  },
+};
+
+function withNetns(given: Given, netnsPath: string): Given {
+  return { ...given, operands: [given.operands[0]!, netnsPath] };
+}
+
+function describe({ type, resources }: PlannedPlugin): void {
+  printLine(type);
+  const lines = resources?.map(({ what }) => what) ?? ["what a program of another make does"];
+  for (const line of lines) printLine(`  ${line}`);
+}

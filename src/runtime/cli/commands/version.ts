@@ -1,0 +1,16 @@
+/** `patchbay version`. */
+import { KNOWN_VERSIONS } from "../../../cni/versions.ts";
+import { VERSION } from "../../../version.ts";
+import type { Command } from "../command.ts";
+import { printLine } from "../output.ts";
+
+export const versionCommand: Command = {
+  summary: "print the versions of this program and of Bun, and the CNI versions it supports",
+  operands: "",
+  operandCount: [0, 0],
+  options: {},
+  run() {
+    printLine(`patchbay ${VERSION}\nCNI ${KNOWN_VERSIONS.join(", ")}\nBun ${Bun.version}`);
+    return 0;
+  },
+};

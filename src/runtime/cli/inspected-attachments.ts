@@ -1,0 +1,87 @@
+/** What `inspect` and `repair` share: choosing attachments by operands, and showing them. */
+import type { Owner } from "../../contract/owner.ts";
+import type { InspectedAttachment } from "../../engine/operator/inspect.ts";
+import { type Gist, type KnownAttachment, listAttachments } from "../../engine/operator/known-attachment.ts";
+import { listCachedAttachments } from "../cached-attachments.ts";
+import { closestName } from "../spelling.ts";
+import type { Given } from "./command.ts";
+import { runtimeOf } from "./network-arguments.ts";
+import { print, printLine } from "./output.ts";
+import { textTable } from "./text-table.ts";
+
+/** The attachments of the network and container named as operands, or all. Throws when there are none by that name. */
+export function attachmentsOf(given: Given): KnownAttachment[] {
+  const [network, containerId] = given.operands;
+  const all = listAttachments(listCachedAttachments(runtimeOf(given).cacheDirectory));
+  const ofNetwork = withName(all, "network", network);
+  return withName(ofNetwork, "containerId", containerId, ` to network "${network}"`);
+}
+
+function withName(
+  attachments: KnownAttachment[],
+  key: "network" | "containerId",
+  wanted: string | undefined,
+  where = "",
+): KnownAttachment[] {
+  if (wanted === undefined) return attachments;
+  const found = attachments.filter((attachment) => attachment[key] === wanted);
+  if (found.length > 0) return found;
+  const meant = closestName(wanted, [...new Set(attachments.map((attachment) => attachment[key]))]);
+  const hint = meant === undefined ? "" : `; did you mean "${meant}"?`;
+  const what = key === "network"
+    ? `nothing is attached to network "${wanted}"`
+    : `"${wanted}" is not attached${where}`;
+  throw new Error(`${what}; neither a ledger nor a cached result tells of it${hint}`);
+}
+
+interface ShownResource {
+  what: string;
+  state: string;
+  differences: string[];
+  /** Why it was not repaired. */
+  reason?: string;
+}
+
+/** Prints the attachments below `head` and returns the exit status: 0 when all are as they were made. */
+export function showAttachments(
+  given: Given,
+  attachments: readonly InspectedAttachment<ShownResource & { kind: string }>[],
+  head = "",
+): number {
+  if (given.has("json")) printLine(JSON.stringify(attachments, null, 2));
+  else if (attachments.length === 0) printLine("nothing is attached");
+  else print(head + attachments.map(describe).join("\n"));
+  return attachments.every(({ state }) => state === "ok") ? 0 : 1;
+}
+
+function describe(attachment: InspectedAttachment<ShownResource>): string {
+  const { network, containerId, ifName, netnsPath, state, plugins } = attachment;
+  const head = `network ${network}, container ${containerId}, ${ifName} in ${netnsPath}`;
+  if (state === "gone") {
+    return `${head}: the namespace is gone\n  'patchbay del' or 'gc --gone' removes what it left behind\n`;
+  }
+  const lines = plugins.flatMap(({ plugin, madeBy, resources }) => [
+    `  ${plugin}${madeBy === "others" ? " (made by another program)" : ""}`,
+    ...resources.flatMap(describeResource),
+  ]);
+  return `${[head, ...lines].join("\n")}\n`;
+}
+
+function describeResource({ what, state, differences, reason }: ShownResource): string[] {
+  const below = [...differences, ...reason === undefined ? [] : [`not mended: ${reason}`]];
+  return [`    ${state.padEnd(8)} ${what}`, ...below.map((line) => `             ${line}`)];
+}
+
+/** A line for each attachment, and an empty line; "" when there are none. */
+export function attachmentTable(attachments: readonly (Owner & Gist & { state: string })[]): string {
+  if (attachments.length === 0) return "";
+  const rows = attachments.map(({ network, containerId, ifName, addresses, ports, state }) => [
+    network,
+    containerId,
+    ifName,
+    addresses.join(" ") || "-",
+    ports.join(" ") || "-",
+    state,
+  ]);
+  return `${textTable([["network", "container", "interface", "addresses", "ports", "state"], ...rows])}\n`;
+}

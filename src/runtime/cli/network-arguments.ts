@@ -1,0 +1,115 @@
+/** The arguments that the commands on networks share: options, and cnitool's environment variables in their stead. */
+import { CniError, INVALID_ENVIRONMENT } from "../../cni/error.ts";
+import { isObject, parseDocument } from "../../cni/json.ts";
+import { closeFile } from "../../ffi/files.ts";
+import { openNetns } from "../../ffi/netns.ts";
+import { DEFAULT_CACHE_DIRECTORY, readCache } from "../cache.ts";
+import type { AttachmentRequest, Runtime } from "../chain.ts";
+import { loadNetwork, UnknownNetworkError } from "../conf/load.ts";
+import type { Network } from "../conf/network.ts";
+import type { Given, Options } from "./command.ts";
+import { printToStderr } from "./output.ts";
+
+export const runtimeOptions: Options = {
+  "config-dir": { value: "DIR", help: "directory of network configurations ($NETCONFPATH, /etc/cni/net.d)" },
+  "plugin-path": {
+    value: "DIRS",
+    help: "plugin directories, joined by ':' ($CNI_PATH; without it, the plugins in patchbay)",
+  },
+  "cache-dir": { value: "DIR", help: `directory of cached results (${DEFAULT_CACHE_DIRECTORY})` },
+};
+
+export const attachmentOptions: Options = {
+  ifname: { short: "i", value: "NAME", help: "the interface's name in the container ($CNI_IFNAME, eth0)" },
+  "container-id": { value: "ID", help: "the container's ID (a hash of NETNS, the same as cnitool's)" },
+  ...runtimeOptions,
+};
+
+export const attachmentNotes =
+  `$CAP_ARGS is a JSON object of capability arguments, $CNI_ARGS has the form K=V;K=V.\n`;
+
+export function runtimeOf(given: Given): Runtime {
+  return {
+    pluginPath: given.value("plugin-path") ?? process.env.CNI_PATH ?? "",
+    cacheDirectory: given.value("cache-dir") ?? DEFAULT_CACHE_DIRECTORY,
+  };
+}
+
+export function configDirectoryOf(given: Given | undefined): string {
+  return given?.value("config-dir") ?? (process.env.NETCONFPATH || "/etc/cni/net.d");
+}
+
+export function networkOf(given: Given): Network {
+  return loadNetwork(configDirectoryOf(given), given.operands[0]!);
+}
+
+/** For clean-up: `recorded` supplies a network that is no longer configured. */
+export function networkOrRecorded(given: Given, recorded: () => Network | undefined): Network {
+  try {
+    return networkOf(given);
+  } catch (error) {
+    const network = error instanceof UnknownNetworkError ? recorded() : undefined;
+    if (network === undefined) throw error;
+    printToStderr(`network ${network.name} is not configured any more; what is recorded of it is undone`);
+    return network;
+  }
+}
+
+export function requestOf(given: Given): AttachmentRequest {
+  const { CAP_ARGS, CNI_ARGS, CNI_IFNAME } = process.env;
+  // cnitool reads "null" as no arguments.
+  const capabilityArgs = (CAP_ARGS ? parseDocument(CAP_ARGS, "CAP_ARGS") : undefined) ?? {};
+  if (!isObject(capabilityArgs)) throw new CniError(INVALID_ENVIRONMENT, "CAP_ARGS: it must be a JSON object");
+  const cniArgs = CNI_ARGS ? CNI_ARGS.split(";").map(parsePair) : [];
+  const ifName = given.value("ifname") || CNI_IFNAME || "eth0";
+  const idOf = (path: string) => given.value("container-id") || containerIdOf(path);
+  const netnsPath = netnsPathOf(given.operands[1]!, (path) => {
+    const key = { network: given.operands[0]!, containerId: idOf(path), ifName };
+    return readCache(runtimeOf(given).cacheDirectory, key).state === "present";
+  });
+  return { containerId: idOf(netnsPath), netnsPath, ifName, cniArgs, capabilityArgs };
+}
+
+/** Where `ip netns` keeps namespaces. */
+export const NETNS_DIRECTORY = "/run/netns";
+
+/**
+ * A bare name is a path when there is a namespace at it, or when the container was attached by that path. Otherwise it
+ * names a namespace of `ip netns`.
+ */
+function netnsPathOf(text: string, isAttached: (path: string) => boolean): string {
+  const path = absolutePath(text);
+  return text.includes("/") || isNetns(path) || isAttached(path) ? path : `${NETNS_DIRECTORY}/${text}`;
+}
+
+function isNetns(path: string): boolean {
+  try {
+    closeFile(openNetns(path));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function parsePair(pair: string): [string, string] {
+  const parts = pair.split("=");
+  if (parts.length !== 2 || parts.includes("")) {
+    throw new CniError(INVALID_ENVIRONMENT, `invalid CNI_ARGS pair "${pair}"`);
+  }
+  return parts as [string, string];
+}
+
+/** Does not follow links, like Go's filepath.Abs. */
+export function absolutePath(path: string): string {
+  const parts: string[] = [];
+  for (const part of `${path.startsWith("/") ? "" : process.cwd()}/${path}`.split("/")) {
+    if (part === "..") parts.pop();
+    else if (part !== "" && part !== ".") parts.push(part);
+  }
+  return `/${parts.join("/")}`;
+}
+
+/** Derived as cnitool does it, so that each of the two programs can delete what the other added. */
+function containerIdOf(netnsPath: string): string {
+  return `cnitool-${new Bun.CryptoHasher("sha512").update(netnsPath).digest("hex").slice(0, 20)}`;
+}

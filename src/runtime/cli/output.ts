@@ -1,0 +1,20 @@
+/** What the command line prints: results and lists on stdout, everything else on stderr. */
+import { writeAll } from "../../ffi/files.ts";
+import { utf8 } from "../../ffi/libc.ts";
+
+export function print(text: string): void {
+  writeAll(1, utf8(text), "stdout");
+}
+
+export function printLine(text: string): void {
+  print(text + "\n");
+}
+
+/** Never fails: the exit status also reports errors. */
+export function printToStderr(line: string): void {
+  try {
+    writeAll(2, utf8(line + "\n"));
+  } catch {
+    // stderr is closed or full.
+  }
+}

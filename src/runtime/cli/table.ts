@@ -1,7 +1,0 @@
-/** Rows of cells as aligned lines; the first row is the head. */
-export function table(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  const line = (row: readonly string[]) =>
-    row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd();
-  return rows.map((row) => `${line(row)}\n`).join("");
-}

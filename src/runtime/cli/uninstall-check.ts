@@ -1,0 +1,44 @@
+/**
+ * What is attached when Patchbay is uninstalled, and who removes it afterwards. The plugins that were there before can
+ * remove links, addresses, leases and iptables rules, but not entries in our own nftables tables.
+ */
+import { type LedgerRecord, listAllLedgers } from "../../engine/ledger/ledger.ts";
+import { stateDirectory } from "../../engine/state-directory.ts";
+import { loadKind } from "../../resources/table.ts";
+import { printLine } from "./output.ts";
+
+/**
+ * Prints what stays attached. Throws when no other plugin would remove part of it, unless `force`. `willExist`: whether
+ * there will be a plugin of that name.
+ */
+export function checkUninstall(willExist: (plugin: string) => boolean, force: boolean): void {
+  const records = listAllLedgers();
+  if (records.length === 0) return;
+  const attachments = new Map<string, Set<string>>();
+  for (const record of records) {
+    const { network, containerId, ifName, plugin } = record.header;
+    const orphans = attachments.getOrInsertComputed(
+      `${ifName} of container ${containerId} in network ${network}`,
+      () => new Set(),
+    );
+    for (const table of tablesOf(record)) orphans.add(`its entries in table ${table}`);
+    if (!willExist(plugin)) orphans.add(`what ${plugin} made, as no other ${plugin} comes back`);
+  }
+  const withOrphans = [...attachments].filter(([, orphans]) => orphans.size > 0);
+  const lines = withOrphans.map(([name, orphans]) => `  ${name}: ${[...orphans].join(", ")}`);
+  if (withOrphans.length > 0 && !force) {
+    throw new Error(
+      `nothing was changed: ${withOrphans.length} of ${attachments.size} attachments have what no other plugin ` +
+        `removes\n${lines.join("\n")}\n` +
+        `Delete these attachments first (stop the containers, or 'patchbay del' and 'patchbay gc'), or use --force to ` +
+        "leave it behind.",
+    );
+  }
+  printLine(`${attachments.size} attachments stay; the plugins that come back remove them, with their addresses`);
+  if (withOrphans.length > 0) printLine(`nothing removes this before the next boot:\n${lines.join("\n")}`);
+  printLine(`their ledgers stay in ${stateDirectory()}, for when this program is installed again`);
+}
+
+function tablesOf({ entries }: LedgerRecord): string[] {
+  return entries.map(({ kind, spec }) => loadKind(kind)?.ownTable?.(spec)).filter((table) => table !== undefined);
+}

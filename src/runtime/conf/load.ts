@@ -1,0 +1,33 @@
+/** Finding a network by its name, by the rules of the reference library. */
+import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
+import type { Network } from "./network.ts";
+import { networkPaths, readNetwork } from "./network-file.ts";
+
+/** Lists come before single plugins. A file that cannot be read ends the lookup. */
+export function loadNetwork(directory: string, name: string): Network {
+  const paths = networkPaths(directory);
+  for (const path of paths) {
+    const network = readOrExplain(path, name);
+    if (network?.name === name) return { ...network, path };
+  }
+  const message = paths.length === 0
+    ? `no net configurations found in ${directory}`
+    : `no net configuration with name "${name}" in ${directory}`;
+  throw new UnknownNetworkError(INVALID_CONFIG, message, explanations().knownNetworksHint(directory, name));
+}
+
+/** No file has a network of the name. */
+export class UnknownNetworkError extends CniError {}
+
+function readOrExplain(path: string, name: string): Network | undefined {
+  try {
+    return readNetwork(path);
+  } catch (error) {
+    throw explanations().lookupError(path, error, name);
+  }
+}
+
+/** Loaded when a lookup fails; every ADD loads the file you are reading. */
+function explanations() {
+  return require("./directory.ts") as typeof import("./directory.ts");
+}

@@ -1,0 +1,122 @@
+/**
+ * GC of a whole network: finding its stale attachments and deleting them.
+ *
+ * Two records name attachments: libcni's result cache, which engines share, and our ledgers, which also have those that
+ * another engine caches elsewhere.
+ */
+import { compareVersions } from "../cni/versions.ts";
+import { collectFailures, throwJoined } from "../contract/failures.ts";
+import { findPlugin } from "../engine/delegation/find-plugin.ts";
+import { isNamespaceGone } from "../engine/operator/inspect.ts";
+import { type KnownAttachment, listAttachments } from "../engine/operator/known-attachment.ts";
+import { listCache } from "./cache.ts";
+import { listCachedAttachments } from "./cached-attachments.ts";
+import { type AttachmentRequest, deleteUnlocked, findRunnable, type Runtime, wrapped } from "./chain.ts";
+import type { Network } from "./conf/network.ts";
+import { withAllLocked } from "./lock.ts";
+import { deleteByLedgers, networkWithoutPlugins, recordedNetwork } from "./recorded-network.ts";
+
+/** An attachment that GC may delete. */
+export interface GcCandidate extends AttachmentRequest {
+  readonly network: string;
+  readonly isCached: boolean;
+  /** Without ledgers when other programs made the attachment. */
+  readonly recorded: KnownAttachment;
+}
+
+export interface AttachmentName {
+  readonly containerId: string;
+  readonly ifName: string;
+}
+
+/** Which attachments to keep: those named, those whose namespace exists, or those that the cache does not have. */
+export type Keep = { valid: readonly AttachmentName[] } | "live" | "uncached";
+
+/** For a network that is not configured; undefined when no record names it. */
+export function unconfiguredNetwork(runtime: Runtime, name: string): Network | undefined {
+  return candidates(runtime, name).length > 0 ? networkWithoutPlugins(name) : undefined;
+}
+
+export function staleAttachments(runtime: Runtime, network: Network, keep: Keep): GcCandidate[] {
+  const all = candidates(runtime, network.name);
+  if (keep === "live") return all.filter(isGone);
+  if (keep === "uncached") return all.filter(({ isCached }) => isCached);
+  const valid = new Set(keep.valid.map(nameOf));
+  return all.filter((attachment) => !valid.has(nameOf(attachment)));
+}
+
+export function isGone({ recorded }: GcCandidate): boolean {
+  return isNamespaceGone(recorded);
+}
+
+/**
+ * Announces all stale attachments, then deletes them. Then the plugins collect their own garbage: with the list of valid
+ * attachments, or without a list for "uncached", as libcni does. For "live" they are not called.
+ */
+export function collectGarbage(
+  runtime: Runtime,
+  network: Network,
+  keep: Keep,
+  announce: (stale: readonly GcCandidate[]) => void = () => {},
+): void {
+  if (network.disableGC) return;
+  withAllLocked(runtime.cacheDirectory, () => {
+    const stale = staleAttachments(runtime, network, keep);
+    announce(stale);
+    const failures = collectFailures(stale, (attachment) => deleteStale(runtime, network, attachment));
+    if (keep !== "live") failures.push(...callPlugins(runtime, network, keep));
+    throwJoined(failures, "\n");
+  });
+}
+
+function deleteStale(runtime: Runtime, network: Network, attachment: GcCandidate): void {
+  try {
+    const isConfigured = network.plugins.length > 0;
+    const addedTo = isConfigured ? network : recordedNetwork(runtime, attachment) ?? network;
+    deleteUnlocked(runtime, addedTo, attachment);
+    deleteByLedgers(runtime, attachment);
+  } catch (error) {
+    const { containerId, ifName } = attachment;
+    throw wrapped(`failed to delete stale attachment ${containerId} ${ifName}`, error);
+  }
+}
+
+/** CNI has GC from 1.1.0 on. Our plugins are called in every version, because they always keep ledgers and leases. */
+function callPlugins(runtime: Runtime, network: Network, keep: Keep): unknown[] {
+  const validAttachments = typeof keep === "string"
+    ? undefined
+    : keep.valid.map(({ containerId, ifName }) => ({ containerID: containerId, ifname: ifName }));
+  const hasVerb = compareVersions(network.cniVersion, "1.1.0") >= 0;
+  return collectFailures(network.plugins, (plugin) => {
+    try {
+      if (!hasVerb && !("own" in findPlugin(plugin.type, runtime.pluginPath))) return;
+      findRunnable(runtime, network, plugin)("GC", { validAttachments });
+    } catch (error) {
+      throw wrapped(`failed to GC plugin ${plugin.type}`, error);
+    }
+  });
+}
+
+function candidates(runtime: Runtime, network: string): GcCandidate[] {
+  const all = listAttachments(listCachedAttachments(runtime.cacheDirectory));
+  const ofNetwork = all.filter((attachment) => attachment.network === network);
+  const uncached = new Map(ofNetwork.map((attachment) => [nameOf(attachment), attachment]));
+  const records = listCache(runtime.cacheDirectory).filter((record) => record.network === network);
+  const found: GcCandidate[] = records.map((record) => {
+    const { containerId, ifName, netnsPath, cniArgs = [], capabilityArgs = {} } = record;
+    const key = { network, containerId, ifName, netnsPath };
+    const recorded = uncached.get(nameOf(record)) ?? { ...key, ledgers: [] };
+    uncached.delete(nameOf(record));
+    return { ...key, cniArgs, capabilityArgs, isCached: true, recorded };
+  });
+  for (const recorded of uncached.values()) {
+    const { containerId, ifName, netnsPath } = recorded;
+    const key = { network, containerId, ifName, netnsPath };
+    found.push({ ...key, cniArgs: [], capabilityArgs: {}, isCached: false, recorded });
+  }
+  return found;
+}
+
+function nameOf({ containerId, ifName }: AttachmentName): string {
+  return `${containerId}/${ifName}`;
+}

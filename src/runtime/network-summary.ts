@@ -1,0 +1,75 @@
+/** All networks of a configuration directory, and what would keep an ADD to each from working: `patchbay networks`. */
+import { errorText } from "../cni/error.ts";
+import { asWritten, field, isObject } from "../cni/json.ts";
+import type { Pool } from "../contract/plugin.ts";
+import { findPlugin } from "../engine/delegation/find-plugin.ts";
+import { poolsOf } from "../engine/operator/pools.ts";
+import { openSession } from "../engine/run.ts";
+import { listNetworkFiles, type NetworkFile } from "./conf/directory.ts";
+import type { Network, NetworkPlugin } from "./conf/network.ts";
+import { pluginConfig } from "./plugin-config.ts";
+
+export interface NetworkSummary {
+  file: string;
+  /** Undefined for a file that cannot be read. */
+  name?: string;
+  cniVersion?: string;
+  /** Types; a plugin with an IPAM plugin as `bridge+host-local`. */
+  plugins: string[];
+  pools: Pool[];
+  /** What is broken or missing. */
+  problems: string[];
+}
+
+export function summarizeNetworks(directory: string, pluginPath: string): NetworkSummary[] {
+  return listNetworkFiles(directory).map((file) => summarize(file, pluginPath));
+}
+
+function summarize({ path, network, problem, hiddenBy }: NetworkFile, pluginPath: string): NetworkSummary {
+  if (network === undefined) {
+    const hides = `${problem}; networks in files after it are not found`;
+    return { file: path, plugins: [], pools: [], problems: [hides] };
+  }
+  const { name, cniVersion } = network;
+  const hidden = hiddenBy === undefined ? [] : [`not found by its name: ${hiddenBy} is in the way`];
+  const examined = network.plugins.map((plugin) => examinePlugin(network, plugin, pluginPath));
+  return {
+    file: path,
+    name,
+    cniVersion,
+    plugins: network.plugins.map(({ type, config }) => ipamType(config) ? `${type}+${ipamType(config)}` : type),
+    pools: examined.flatMap(({ pools }) => pools),
+    problems: [...hidden, ...examined.flatMap(({ problems }) => problems)],
+  };
+}
+
+type Examined = Pick<NetworkSummary, "pools" | "problems">;
+
+/** Runs STATUS of our plugins. Of other plugins it only checks that they exist. */
+function examinePlugin(network: Network, plugin: NetworkPlugin, path: string): Examined {
+  const problems: string[] = [];
+  const attempt = <T>(work: () => T): T | undefined => {
+    try {
+      return work();
+    } catch (error) {
+      const text = errorText(error);
+      if (!problems.includes(text)) problems.push(text);
+      return undefined;
+    }
+  };
+  const found = attempt(() => findPlugin(plugin.type, path));
+  const written = asWritten(pluginConfig(network, plugin, {}));
+  const type = ipamType(plugin.config);
+  const ipam = type === "" ? undefined : attempt(() => findPlugin(type, path));
+  if (found !== undefined && "own" in found) {
+    const parameters = { containerId: "", netnsPath: "", ifName: "", cniArgs: "", path, ...written };
+    attempt(() => openSession({ inEveryVersion: true }).runVerb(found.own, { ...parameters, command: "STATUS" }));
+  }
+  return { pools: ipam !== undefined && "own" in ipam ? poolsOf(plugin.type, written.document) : [], problems };
+}
+
+/** "" without an IPAM plugin. */
+function ipamType(config: Readonly<Record<string, unknown>>): string {
+  const ipam = field(config, "ipam"), type = isObject(ipam) ? field(ipam, "type") : undefined;
+  return typeof type === "string" ? type : "";
+}

@@ -1,0 +1,44 @@
+/**
+ * Attachments whose network has changed or is no longer configured. The result cache has the network's configuration at
+ * the time of ADD; ledgers have what our plugins made.
+ */
+import { listLedgersOf } from "../engine/ledger/ledger.ts";
+import { runVerb } from "../engine/run.ts";
+import { loadPlugin } from "../plugins/table.ts";
+import { type AttachmentKey, type CacheRecord, readCache } from "./cache.ts";
+import { cachedNetwork } from "./cached-attachments.ts";
+import type { Runtime } from "./chain.ts";
+import type { Network } from "./conf/network.ts";
+
+/** The network as it was when the attachment was added; undefined when neither record has the attachment. */
+export function recordedNetwork(runtime: Runtime, key: AttachmentKey): Network | undefined {
+  const cached = readCache(runtime.cacheDirectory, key);
+  if (cached.state === "present") return readableNetwork(cached.record);
+  return ledgersOf(key).length > 0 ? networkWithoutPlugins(key.network) : undefined;
+}
+
+/** Stands for a network of which only ledgers are left. */
+export function networkWithoutPlugins(name: string): Network {
+  const flags = { disableCheck: false, disableGC: false, loadOnlyInlinedPlugins: false };
+  return { name, cniVersion: "1.1.0", plugins: [], source: "", ...flags };
+}
+
+/** DEL of every plugin of ours that still has a ledger: the network's configuration no longer names it. */
+export function deleteByLedgers({ pluginPath }: Runtime, key: AttachmentKey): void {
+  for (const { header } of ledgersOf(key).toReversed()) {
+    const plugin = loadPlugin(header.plugin);
+    if (plugin !== undefined) runVerb(plugin, { ...header, command: "DEL", path: pluginPath });
+  }
+}
+
+function ledgersOf({ network, containerId, ifName }: AttachmentKey) {
+  return listLedgersOf({ network, containerId, ifName });
+}
+
+function readableNetwork(record: CacheRecord): Network {
+  try {
+    return cachedNetwork(record);
+  } catch {
+    return networkWithoutPlugins(record.network);
+  }
+}

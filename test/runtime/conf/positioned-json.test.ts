@@ -1,0 +1,47 @@
+/** Documents are read as JSON.parse reads them, with comments and trailing commas besides; errors have their place. */
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { JsonSyntaxError, lineAndColumn, parseWithPositions } from "../../../src/runtime/conf/positioned-json.ts";
+
+test("JSON means what it means to JSON.parse", () => {
+  fc.assert(fc.property(fc.json(), (text) => expect(parseWithPositions(text).value).toEqual(JSON.parse(text))));
+});
+
+test("comments and trailing commas are no part of it", () => {
+  expect(parseWithPositions('// head\n{"a": [1, /* two */ 2,], "b": "//",}').value).toEqual({ a: [1, 2], b: "//" });
+});
+
+test("keys and values have their place", () => {
+  const text = '{\n  "a": {"b": 1}\n}';
+  const [a] = parseWithPositions(text).entries!;
+  expect(text.slice(a!.at.start, a!.at.end)).toBe('"a"');
+  const [b] = a!.value.entries!;
+  expect(text.slice(b!.value.start, b!.value.end)).toBe("1");
+  expect(lineAndColumn(text, b!.at.start)).toEqual({ line: 2, column: 9 });
+});
+
+const refused: [text: string, at: string, message: string][] = [
+  ["", "1:1", "a value expected, found the end of the file"],
+  ['{"a" 1}', "1:6", '":" expected, found "1"'],
+  ['{"a": 1\n "b": 2}', "2:2", '"," or "}" expected, found "b"'],
+  ['{"a": nul}', "1:7", 'a value expected, found "nul"'],
+  ["{a: 1}", "1:2", 'a key or "}" expected, found "a"'],
+  ['{"a": "x\n"}', "1:7", "this text has no end"],
+  ['{"a": "x\\q"}', "1:7", "this text cannot be read"],
+  ['{"a": 01}', "1:8", '"," or "}" expected, found "1"'],
+  ["{} x", "1:4", 'the end of the file expected, found "x"'],
+  ["[".repeat(1000), "1:102", "the document nests deeper than 100"],
+];
+
+for (const [text, at, message] of refused) {
+  test(`${JSON.stringify(text.slice(0, 20))}: ${message}`, () => {
+    try {
+      parseWithPositions(text);
+    } catch (error) {
+      const { line, column } = lineAndColumn(text, (error as JsonSyntaxError).offset);
+      expect([`${line}:${column}`, (error as Error).message]).toEqual([at, message]);
+      return;
+    }
+    throw new Error("was accepted");
+  });
+}

@@ -1,0 +1,31 @@
+/** A slip is recognised; another word is not taken for one. */
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { closestName, editDistance } from "../../src/runtime/spelling.ts";
+
+const names = ["add", "check", "del", "gc", "status", "install", "version"];
+
+const meant: [string, string | undefined][] = [
+  ["ad", "add"],
+  ["delete", "del"],
+  ["chekc", "check"],
+  ["instal", "install"],
+  ["g", "gc"],
+  ["statsu", "status"],
+  ["frobnicate", undefined],
+  ["xyz", undefined],
+];
+
+for (const [typed, name] of meant) {
+  test(`"${typed}" is ${name ?? "nothing we know"}`, () => expect(closestName(typed, names)).toBe(name));
+}
+
+test("the distance is a metric", () => {
+  const word = fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 6 });
+  fc.assert(fc.property(word, word, word, (a, b, c) => {
+    expect(editDistance(a, b)).toBe(editDistance(b, a));
+    expect(editDistance(a, b) === 0).toBe(a === b);
+    expect(editDistance(a, c)).toBeLessThanOrEqual(editDistance(a, b) + editDistance(b, c));
+    expect(editDistance(a, `${a}x`)).toBe(1);
+  }));
+});
