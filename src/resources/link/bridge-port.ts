@@ -2,7 +2,8 @@
 import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { addPortVlans, delPortVlans, listPortVlans, type VlanRange } from "../../ffi/netlink/route/bridge-vlan.ts";
-import { getLink, type Link, linkIndex, setBridgePort } from "../../ffi/netlink/route/link.ts";
+import { getLink, type Link, linkIndex } from "../../ffi/netlink/route/link.ts";
+import { setBridgePort } from "../../ffi/netlink/route/bridge-port.ts";
 
 export interface BridgePortSpec {
   ifName: string;

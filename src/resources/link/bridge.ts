@@ -12,7 +12,6 @@ import { EEXIST } from "../../ffi/errno.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import {
   addLink,
-  bridgeKind as bridgeLink,
   delLink,
   getLink,
   type Link,
@@ -21,6 +20,7 @@ import {
   listLinks,
   setLink,
 } from "../../ffi/netlink/route/link.ts";
+import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/kinds/bridge.ts";
 import { tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { warn } from "../../ffi/warn.ts";
 import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";

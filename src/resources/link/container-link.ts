@@ -12,15 +12,8 @@ import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import type { Host } from "../../contract/host.ts";
 import { EBUSY, EEXIST, EINVAL } from "../../ffi/errno.ts";
-import {
-  addLink,
-  getLink,
-  type LinkFormat,
-  linkIndex,
-  linkMac,
-  type NewLink,
-  setLink,
-} from "../../ffi/netlink/route/link.ts";
+import { addLink, getLink, linkIndex, linkMac, type NewLink, setLink } from "../../ffi/netlink/route/link.ts";
+import type { LinkFormat } from "../../ffi/netlink/route/link-kind.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { parseMac } from "../../net/mac.ts";
 import type { IpvlanSettings } from "../../ffi/netlink/route/kinds/ipvlan.ts";

@@ -7,14 +7,8 @@ import type { Host } from "../../contract/host.ts";
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { EEXIST } from "../../ffi/errno.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
-import {
-  addLink,
-  getLink,
-  type Link,
-  linkIndex,
-  setLink,
-  vethKind as vethLink,
-} from "../../ffi/netlink/route/link.ts";
+import { addLink, getLink, type Link, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
+import { vethKind as vethLink } from "../../ffi/netlink/route/kinds/veth.ts";
 import { randomBytes } from "../../ffi/random.ts";
 import { tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { parseMac } from "../../net/mac.ts";

@@ -4,17 +4,10 @@
  */
 import { NETLINK_ROUTE, openNetlink } from "../../../src/ffi/netlink/socket.ts";
 import { addAddress, delAddress, listAddresses } from "../../../src/ffi/netlink/route/address.ts";
-import {
-  addLink,
-  bridgeKind,
-  delLink,
-  getLink,
-  linkIndex,
-  listLinks,
-  setBridgePort,
-  setLink,
-  vethKind,
-} from "../../../src/ffi/netlink/route/link.ts";
+import { addLink, delLink, getLink, linkIndex, listLinks, setLink } from "../../../src/ffi/netlink/route/link.ts";
+import { bridgeKind } from "../../../src/ffi/netlink/route/kinds/bridge.ts";
+import { setBridgePort } from "../../../src/ffi/netlink/route/bridge-port.ts";
+import { vethKind } from "../../../src/ffi/netlink/route/kinds/veth.ts";
 import { delNeighbour, listNeighbours, setNeighbour } from "../../../src/ffi/netlink/route/neighbour.ts";
 import { removeLink } from "../../../src/ffi/netlink/route/remove-link.ts";
 import { addRoute, delRoute, listRoutes } from "../../../src/ffi/netlink/route/route.ts";

@@ -1,5 +1,6 @@
 /** Encoding the largest request of an attach: a veth pair, made in place. */
-import { addLink, vethKind } from "../../../../src/ffi/netlink/route/link.ts";
+import { addLink } from "../../../../src/ffi/netlink/route/link.ts";
+import { vethKind } from "../../../../src/ffi/netlink/route/kinds/veth.ts";
 import type { NetlinkSocket, Request } from "../../../../src/ffi/netlink/socket.ts";
 import { NLM_F_REQUEST, Writer } from "../../../../src/ffi/netlink/wire.ts";
 

@@ -7,9 +7,9 @@
 import { formatMac } from "../../../net/mac.ts";
 import { EINVAL, ENODEV, SyscallError } from "../../errno.ts";
 import { lastErrno, libc, utf8 } from "../../libc.ts";
-import { type AttrsOf, attrTable, binary, custom, nest, text, u32, u8 } from "../attrs.ts";
+import { attrTable, binary, custom, nest, text, u32 } from "../attrs.ts";
 import { isNetlinkError, NetlinkError, type NetlinkSocket } from "../socket.ts";
-import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
+import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
 import {
   IFF_ALLMULTI,
   IFF_PROMISC,
@@ -21,48 +21,21 @@ import {
   IFLA_IFNAME,
   IFLA_INFO_DATA,
   IFLA_INFO_KIND,
-  IFLA_INFO_SLAVE_DATA,
-  IFLA_INFO_SLAVE_KIND,
   IFLA_LINK,
-  IFLA_LINK_NETNSID,
   IFLA_LINKINFO,
   IFLA_MASTER,
   IFLA_MTU,
   IFLA_NET_NS_FD,
   IFLA_NEW_IFINDEX,
-  IFLA_OPERSTATE,
-  IFLA_PARENT_DEV_BUS_NAME,
-  IFLA_PARENT_DEV_NAME,
-  IFLA_PERM_ADDRESS,
-  IFLA_PROMISCUITY,
-  IFLA_PROTINFO,
   IFLA_TXQLEN,
   RTEXT_FILTER_SKIP_STATS,
 } from "../uapi/if-link.ts";
-import { AF_BRIDGE, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK } from "../uapi/rtnetlink.ts";
-import { bridgeData, bridgePortData } from "./kinds/bridge.ts";
-import { vethData } from "./kinds/veth.ts";
+import { RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK } from "../uapi/rtnetlink.ts";
 import { linkHeader } from "./link-header.ts";
+import type { LinkKind } from "./link-kind.ts";
+import { decodeLink, type Link } from "./link-reading.ts";
 
-/** What a kind of link adds to the request: its name and its table's values, already paired. */
-export interface LinkKind {
-  name: string;
-  write?: (writer: Writer) => void;
-}
-
-/** How a kind's own settings are told to the kernel and read from it; in a file of its own under kinds/. */
-export interface LinkFormat<Settings> {
-  kind(settings: Settings): LinkKind;
-  settings(data: Uint8Array): Settings;
-}
-
-export function vethKind(values: AttrsOf<typeof vethData.rows>): LinkKind {
-  return { name: "veth", write: (writer) => vethData.encode(writer, values) };
-}
-
-export function bridgeKind(values: AttrsOf<typeof bridgeData.rows>): LinkKind {
-  return { name: "bridge", write: (writer) => bridgeData.encode(writer, values) };
-}
+export type { Link } from "./link-reading.ts";
 
 const linkInfoAttrs = attrTable("IFLA_LINKINFO", {
   kind: text(IFLA_INFO_KIND),
@@ -90,9 +63,6 @@ const linkAttrs = attrTable("IFLA", {
 
 /** Longer ones can only be alternative names. */
 const LONGEST_NAME = 15;
-
-/** An ifb has no settings of its own. */
-export const ifbKind: LinkKind = { name: "ifb" };
 
 export interface NewLink {
   ifName: string;
@@ -166,29 +136,6 @@ export function setLink(socket: NetlinkSocket, link: { index: number; name: stri
   });
 }
 
-const portAttrs = attrTable("IFLA(AF_BRIDGE)", { port: nest(IFLA_PROTINFO, bridgePortData) });
-
-/** `bridge link set dev … hairpin … isolated …`. */
-export function setBridgePort(
-  socket: NetlinkSocket,
-  link: { index: number; name: string },
-  settings: { hairpin?: boolean; isolated?: boolean },
-): void {
-  const port: AttrsOf<typeof bridgePortData.rows> = {};
-  if (settings.hairpin !== undefined) port.hairpin = Number(settings.hairpin);
-  if (settings.isolated !== undefined) port.isolated = Number(settings.isolated);
-  socket.request({
-    what: `RTM_SETLINK bridge port ${link.name}`,
-    type: RTM_SETLINK,
-    table: portAttrs,
-    fixedBytes: linkHeader.bytes,
-    body: (writer) => {
-      linkHeader.write(writer, { family: AF_BRIDGE, index: link.index });
-      portAttrs.encode(writer, { port });
-    },
-  });
-}
-
 /** `ip link del`. The kernel answers only when it has forgotten the device everywhere: 15 ms and more. */
 export function delLink(socket: NetlinkSocket, ifName: string): "deleted" | "absent" {
   try {
@@ -208,105 +155,6 @@ export function delLink(socket: NetlinkSocket, ifName: string): "deleted" | "abs
 export function linkMessage(writer: Writer, ifName: string): void {
   linkHeader.write(writer, {});
   linkAttrs.encode(writer, { ifName });
-}
-
-/** A link as the kernel describes it. */
-export interface Link {
-  index: number;
-  name: string;
-  flags: number;
-  up: boolean;
-  mac: string;
-  mtu: number;
-  txQueueLength: number;
-  master: number | undefined;
-  /** The other end of a veth, the parent of a macvlan. */
-  link: number | undefined;
-  /** Set when `link` lies in another namespace. */
-  linkNetnsId: number | undefined;
-  operstate: number;
-  promiscuity: number;
-  alias: string | undefined;
-  /** The address a device was made with; what software made has none. */
-  permanentMac: string | undefined;
-  /** What a device is part of: its directory below /sys/bus (Linux 5.14). */
-  parent: string | undefined;
-  /** Undefined for what is no link of software's making. */
-  kind: string | undefined;
-  /** What its kind tells of it, for its LinkFormat to read. A bridge's is read already. */
-  kindData: Uint8Array | undefined;
-  vlanFiltering: boolean;
-  port: { hairpin: boolean; isolated: boolean } | undefined;
-}
-
-const linkInfoReading = attrTable("IFLA_LINKINFO", {
-  kind: text(IFLA_INFO_KIND),
-  data: nest(IFLA_INFO_DATA, bridgeData),
-  slaveKind: text(IFLA_INFO_SLAVE_KIND),
-  slaveData: nest(IFLA_INFO_SLAVE_DATA, bridgePortData),
-});
-
-const linkReading = attrTable("IFLA", {
-  ifName: text(IFLA_IFNAME),
-  address: binary(IFLA_ADDRESS),
-  mtu: u32(IFLA_MTU),
-  txQueueLength: u32(IFLA_TXQLEN),
-  link: u32(IFLA_LINK),
-  linkNetnsId: u32(IFLA_LINK_NETNSID),
-  master: u32(IFLA_MASTER),
-  operstate: u8(IFLA_OPERSTATE),
-  promiscuity: u32(IFLA_PROMISCUITY),
-  alias: text(IFLA_IFALIAS),
-  permanentMac: binary(IFLA_PERM_ADDRESS),
-  parentName: text(IFLA_PARENT_DEV_NAME),
-  parentBus: text(IFLA_PARENT_DEV_BUS_NAME),
-  linkInfo: custom(IFLA_LINKINFO, { write: () => {}, read: readLinkInfo }),
-});
-
-/** The data of a kind this file has no table for would be read as a bridge's, so the kind is looked at first. */
-function readLinkInfo(payload: Uint8Array): Pick<Link, "kind" | "kindData" | "vlanFiltering" | "port"> {
-  let kind = "", slaveKind = "";
-  let data: Uint8Array | undefined, slaveData: Uint8Array | undefined;
-  eachAttribute(payload, (type, value) => {
-    const { rows } = linkInfoReading;
-    if (type === IFLA_INFO_KIND) kind = rows.kind.codec.read(value);
-    else if (type === IFLA_INFO_SLAVE_KIND) slaveKind = rows.slaveKind.codec.read(value);
-    else if (type === IFLA_INFO_DATA) data = value;
-    else if (type === IFLA_INFO_SLAVE_DATA) slaveData = value;
-  });
-  const port = slaveKind === "bridge" && slaveData ? bridgePortData.decode(slaveData) : undefined;
-  return {
-    kind: kind === "" ? undefined : kind,
-    kindData: kind === "bridge" ? undefined : data?.slice(),
-    vlanFiltering: kind === "bridge" && data !== undefined && bridgeData.decode(data).vlanFiltering === 1,
-    port: port && { hairpin: port.hairpin === 1, isolated: port.isolated === 1 },
-  };
-}
-
-export function decodeLink(payload: Uint8Array): Link {
-  const header = linkHeader.read(payload);
-  const attributes = linkReading.decode(payload.subarray(linkHeader.bytes));
-  return {
-    index: header.index,
-    name: attributes.ifName ?? "",
-    flags: header.flags,
-    up: (header.flags & IFF_UP) !== 0,
-    mac: attributes.address === undefined ? "" : formatMac(attributes.address),
-    mtu: attributes.mtu ?? 0,
-    txQueueLength: attributes.txQueueLength ?? 0,
-    master: attributes.master,
-    link: attributes.link,
-    linkNetnsId: attributes.linkNetnsId,
-    operstate: attributes.operstate ?? 0,
-    promiscuity: attributes.promiscuity ?? 0,
-    alias: attributes.alias,
-    permanentMac: attributes.permanentMac && formatMac(attributes.permanentMac),
-    parent: attributes.parentBus && `${attributes.parentBus}/devices/${attributes.parentName}`,
-    kind: attributes.linkInfo?.kind,
-    kindData: attributes.linkInfo?.kindData,
-    vlanFiltering: attributes.linkInfo?.vlanFiltering ?? false,
-    port: attributes.linkInfo?.port,
-  };
 }
 
 /** `ip link show`, by name, alternative name or index. */

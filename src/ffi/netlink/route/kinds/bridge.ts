@@ -1,5 +1,5 @@
 /** bridge: a link that joins others (linux/if_link.h IFLA_BR_*), and what it knows of each port (IFLA_BRPORT_*). */
-import { attrTable, u16, u8 } from "../../attrs.ts";
+import { type AttrsOf, attrTable, u16, u8 } from "../../attrs.ts";
 import {
   IFLA_BR_PRIORITY,
   IFLA_BR_VLAN_FILTERING,
@@ -7,11 +7,16 @@ import {
   IFLA_BRPORT_MODE,
   IFLA_BRPORT_STATE,
 } from "../../uapi/if-link.ts";
+import type { LinkKind } from "../link-kind.ts";
 
 export const bridgeData = attrTable("IFLA_INFO_DATA(bridge)", {
   priority: u16(IFLA_BR_PRIORITY),
   vlanFiltering: u8(IFLA_BR_VLAN_FILTERING),
 });
+
+export function bridgeKind(values: AttrsOf<typeof bridgeData.rows>): LinkKind {
+  return { name: "bridge", write: (writer) => bridgeData.encode(writer, values) };
+}
 
 export const bridgePortData = attrTable("IFLA_BRPORT", {
   state: u8(IFLA_BRPORT_STATE),

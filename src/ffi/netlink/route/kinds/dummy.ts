@@ -1,5 +1,5 @@
 /** dummy: a link that leads nowhere. It has no settings (drivers/net/dummy.c). */
-import type { LinkFormat } from "../link.ts";
+import type { LinkFormat } from "../link-kind.ts";
 
 export const dummy: LinkFormat<Record<string, never>> = {
   kind: () => ({ name: "dummy" }),

@@ -7,7 +7,7 @@ import {
   IPVLAN_MODE_L3,
   IPVLAN_MODE_L3S,
 } from "../../uapi/if-link.ts";
-import type { LinkFormat } from "../link.ts";
+import type { LinkFormat } from "../link-kind.ts";
 
 export const ipvlanModes: Record<string, number> = { l2: IPVLAN_MODE_L2, l3: IPVLAN_MODE_L3, l3s: IPVLAN_MODE_L3S };
 

@@ -8,7 +8,7 @@ import {
   MACVLAN_MODE_PRIVATE,
   MACVLAN_MODE_VEPA,
 } from "../../uapi/if-link.ts";
-import type { LinkFormat } from "../link.ts";
+import type { LinkFormat } from "../link-kind.ts";
 
 export const macvlanModes: Record<string, number> = {
   bridge: MACVLAN_MODE_BRIDGE,

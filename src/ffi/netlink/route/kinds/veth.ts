@@ -1,5 +1,5 @@
 /** veth: a pair of links, the second end described inside the first (linux/veth.h). */
-import { type AttrsOf, attrTable, custom, type Row } from "../../attrs.ts";
+import { type AttrsOf, attrTable, binary, custom, type Row, text, u32 } from "../../attrs.ts";
 import {
   IFLA_ADDRESS,
   IFLA_IFNAME,
@@ -8,8 +8,8 @@ import {
   IFLA_TXQLEN,
   VETH_INFO_PEER,
 } from "../../uapi/if-link.ts";
-import { binary, text, u32 } from "../../attrs.ts";
 import { linkHeader } from "../link-header.ts";
+import type { LinkKind } from "../link-kind.ts";
 
 const peerAttrs = attrTable("IFLA", {
   ifName: text(IFLA_IFNAME),
@@ -28,4 +28,8 @@ const peer: Row<AttrsOf<typeof peerAttrs.rows>> = custom(VETH_INFO_PEER, {
   read: (payload) => peerAttrs.decode(payload.subarray(linkHeader.bytes)),
 });
 
-export const vethData = attrTable("IFLA_INFO_DATA(veth)", { peer });
+const vethData = attrTable("IFLA_INFO_DATA(veth)", { peer });
+
+export function vethKind(values: AttrsOf<typeof vethData.rows>): LinkKind {
+  return { name: "veth", write: (writer) => vethData.encode(writer, values) };
+}

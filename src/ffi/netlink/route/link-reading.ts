@@ -1,0 +1,115 @@
+/** A link as the kernel describes it in answers and notifications (rtnetlink(7)). */
+import { formatMac } from "../../../net/mac.ts";
+import { attrTable, binary, custom, text, u32, u8 } from "../attrs.ts";
+import {
+  IFF_UP,
+  IFLA_ADDRESS,
+  IFLA_IFALIAS,
+  IFLA_IFNAME,
+  IFLA_INFO_DATA,
+  IFLA_INFO_KIND,
+  IFLA_INFO_SLAVE_DATA,
+  IFLA_INFO_SLAVE_KIND,
+  IFLA_LINK,
+  IFLA_LINK_NETNSID,
+  IFLA_LINKINFO,
+  IFLA_MASTER,
+  IFLA_MTU,
+  IFLA_OPERSTATE,
+  IFLA_PARENT_DEV_BUS_NAME,
+  IFLA_PARENT_DEV_NAME,
+  IFLA_PERM_ADDRESS,
+  IFLA_PROMISCUITY,
+  IFLA_TXQLEN,
+} from "../uapi/if-link.ts";
+import { bridgeData, bridgePortData } from "./kinds/bridge.ts";
+import { linkHeader } from "./link-header.ts";
+
+export interface Link {
+  index: number;
+  name: string;
+  flags: number;
+  up: boolean;
+  mac: string;
+  mtu: number;
+  txQueueLength: number;
+  master: number | undefined;
+  /** The other end of a veth, the parent of a macvlan. */
+  link: number | undefined;
+  /** Set when `link` lies in another namespace. */
+  linkNetnsId: number | undefined;
+  operstate: number;
+  promiscuity: number;
+  alias: string | undefined;
+  /** The address a device was made with; what software made has none. */
+  permanentMac: string | undefined;
+  /** What a device is part of: its directory below /sys/bus (Linux 5.14). */
+  parent: string | undefined;
+  /** Undefined for what is no link of software's making. */
+  kind: string | undefined;
+  /** What its kind tells of it, for its LinkFormat to read. A bridge's is read already. */
+  kindData: Uint8Array | undefined;
+  vlanFiltering: boolean;
+  port: { hairpin: boolean; isolated: boolean } | undefined;
+}
+
+const linkAttrs = attrTable("IFLA", {
+  ifName: text(IFLA_IFNAME),
+  address: binary(IFLA_ADDRESS),
+  mtu: u32(IFLA_MTU),
+  txQueueLength: u32(IFLA_TXQLEN),
+  link: u32(IFLA_LINK),
+  linkNetnsId: u32(IFLA_LINK_NETNSID),
+  master: u32(IFLA_MASTER),
+  operstate: u8(IFLA_OPERSTATE),
+  promiscuity: u32(IFLA_PROMISCUITY),
+  alias: text(IFLA_IFALIAS),
+  permanentMac: binary(IFLA_PERM_ADDRESS),
+  parentName: text(IFLA_PARENT_DEV_NAME),
+  parentBus: text(IFLA_PARENT_DEV_BUS_NAME),
+  linkInfo: custom(IFLA_LINKINFO, { write: () => {}, read: readLinkInfo }),
+});
+
+const linkInfoAttrs = attrTable("IFLA_LINKINFO", {
+  kind: text(IFLA_INFO_KIND),
+  data: binary(IFLA_INFO_DATA),
+  slaveKind: text(IFLA_INFO_SLAVE_KIND),
+  slaveData: binary(IFLA_INFO_SLAVE_DATA),
+});
+
+function readLinkInfo(payload: Uint8Array): Pick<Link, "kind" | "kindData" | "vlanFiltering" | "port"> {
+  const { kind, data, slaveKind, slaveData } = linkInfoAttrs.decode(payload);
+  const port = slaveKind === "bridge" && slaveData ? bridgePortData.decode(slaveData) : undefined;
+  return {
+    kind,
+    kindData: kind === "bridge" ? undefined : data,
+    vlanFiltering: kind === "bridge" && data !== undefined && bridgeData.decode(data).vlanFiltering === 1,
+    port: port && { hairpin: port.hairpin === 1, isolated: port.isolated === 1 },
+  };
+}
+
+export function decodeLink(payload: Uint8Array): Link {
+  const header = linkHeader.read(payload);
+  const attributes = linkAttrs.decode(payload.subarray(linkHeader.bytes));
+  return {
+    index: header.index,
+    name: attributes.ifName ?? "",
+    flags: header.flags,
+    up: (header.flags & IFF_UP) !== 0,
+    mac: attributes.address === undefined ? "" : formatMac(attributes.address),
+    mtu: attributes.mtu ?? 0,
+    txQueueLength: attributes.txQueueLength ?? 0,
+    master: attributes.master,
+    link: attributes.link,
+    linkNetnsId: attributes.linkNetnsId,
+    operstate: attributes.operstate ?? 0,
+    promiscuity: attributes.promiscuity ?? 0,
+    alias: attributes.alias,
+    permanentMac: attributes.permanentMac && formatMac(attributes.permanentMac),
+    parent: attributes.parentBus && `${attributes.parentBus}/devices/${attributes.parentName}`,
+    kind: attributes.linkInfo?.kind,
+    kindData: attributes.linkInfo?.kindData,
+    vlanFiltering: attributes.linkInfo?.vlanFiltering ?? false,
+    port: attributes.linkInfo?.port,
+  };
+}
