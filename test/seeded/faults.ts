@@ -401,8 +401,8 @@ const engine: Fault[] = [
   },
   {
     file: "src/contract/trace.ts",
-    find: "(mode & 0o170022) === 0o100000",
-    replace: "(mode & 0o170000) === 0o100000",
+    find: "isRegularFile(file) && (mode & 0o022) === 0",
+    replace: "isRegularFile(file)",
     tests: ["test/contract/trace.test.ts"],
   },
   {
