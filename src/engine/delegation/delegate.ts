@@ -24,6 +24,7 @@ export function delegate(type: string, invocation: Invocation, session: Session)
   if (invocation.command === "ADD") return addForeign(found.path, invocation);
   if (session.options.inEveryVersion && isOlderThan(invocation, "1.1.0")) return undefined;
   foreign().runForeignPlugin(found.path, invocation);
+  return undefined;
 }
 
 /** Passes GC and STATUS on: to the plugin that works in this one's place, or else to the IPAM plugin. */

@@ -78,13 +78,13 @@ function bridgeConfVlanTrunkItem(document: unknown, at: string): BridgeConfVlanT
     if (value === null) continue;
     switch (foldKey(key)) {
       case "minid":
-        out.minID = integerBetween(value, inside(at, "minID"), 1, 4094, (got) => `incorrect trunk minID parameter`);
+        out.minID = integerBetween(value, inside(at, "minID"), 1, 4094, () => `incorrect trunk minID parameter`);
         break;
       case "maxid":
-        out.maxID = integerBetween(value, inside(at, "maxID"), 1, 4094, (got) => `incorrect trunk maxID parameter`);
+        out.maxID = integerBetween(value, inside(at, "maxID"), 1, 4094, () => `incorrect trunk maxID parameter`);
         break;
       case "id":
-        out.id = integerBetween(value, inside(at, "id"), 1, 4094, (got) => `incorrect trunk id parameter`);
+        out.id = integerBetween(value, inside(at, "id"), 1, 4094, () => `incorrect trunk id parameter`);
         break;
     }
   }

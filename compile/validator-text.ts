@@ -1,0 +1,53 @@
+/** The files of validators: what they import, and the functions they export, around those of validator-file.ts. */
+import { join, relative } from "node:path";
+import type { z } from "zod";
+import { groups, pascalCase, shared, typeName, ValidatorFile } from "./validator-file.ts";
+
+const root = join(import.meta.dir, "..");
+export const SHARED_FILE = "src/cni/config.validate.gen.ts";
+
+/** A public function of a generated file. `subject` starts the messages of what it refuses. */
+interface Entry {
+  name: string;
+  schemaName: string;
+  schema: z.ZodObject;
+  subject?: string;
+}
+
+export function validatorText(schemaFile: string, entries: Entry[], fromFolder: string): string {
+  const file = new ValidatorFile(shared);
+  const exported = entries.map(({ name, schemaName, schema, subject }) => {
+    const decode = `${file.object(schema, schemaName)}(document ?? {}, "")`;
+    if (subject !== undefined) file.pieces.add("decoding");
+    const body = subject === undefined ? decode : `decoding(${JSON.stringify(subject)}, () => ${decode})`;
+    return `export function ${name}(document: unknown): ${pascalCase(schemaName)} {\n  return ${body};\n}`;
+  });
+  const types = entries.map((entry) => pascalCase(entry.schemaName)).join(", ");
+  const own = `import type { ${types} } from "./${schemaFile}";`;
+  return [...headOf(schemaFile, file, fromFolder), own, ``, exported.join("\n\n"), ``, textOf(file)].join("\n");
+}
+
+export function sharedText(): string {
+  const file = new ValidatorFile(new Map());
+  for (const [schema, name] of shared) file.object(schema as z.ZodObject, name);
+  for (const [name, keys] of groups) file.group(keys, name);
+  const text = textOf(file).replace(/^(type|function) /gm, "export $1 ");
+  return [...headOf("config.schema.ts", file, join(root, SHARED_FILE, "..")), ``, text].join("\n");
+}
+
+function headOf(schemaFile: string, file: ValidatorFile, fromFolder: string): string[] {
+  const from = (path: string) => {
+    const way = relative(fromFolder, join(root, path));
+    return `from "${way.startsWith(".") ? "" : "./"}${way}";`;
+  };
+  const names = [...file.sharedNames].sort(), types = names.map((name) => `type ${typeName(name)}`);
+  return [
+    `// Generated from ${schemaFile} by compile/validators.ts; change those.`,
+    `import { ${[...file.pieces].sort().join(", ")} } ${from("src/cni/decode.ts")}`,
+    ...names.length > 0 ? [`import { ${[...types, ...names].join(", ")} } ${from(SHARED_FILE)}`] : [],
+  ];
+}
+
+function textOf(file: ValidatorFile): string {
+  return `${file.functions.join("\n\n")}\n`;
+}
