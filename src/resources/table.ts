@@ -1,11 +1,15 @@
 /**
- * Every kind of resource by the name it has in the ledger, loaded when a ledger names it. A test compares it with the
- * files.
+ * Every kind of resource by its name in the ledger, loaded when a ledger names it.
+ *
+ * A folder is a theme, and a kind has a file of its name in it. A kind of several files has a folder of its name. What
+ * several kinds use is in the theme's `shared/`. A test compares this table with the files.
  */
 import type { AnyKind } from "../contract/resource.ts";
 
 const table: Record<string, () => AnyKind> = {
-  "addressing": () => (require("./address/addressing.ts") as typeof import("./address/addressing.ts")).addressingKind,
+  "addressing": () =>
+    (require("./address/addressing/addressing.ts") as typeof import("./address/addressing/addressing.ts"))
+      .addressingKind,
   "announcement": () =>
     (require("./address/announcement.ts") as typeof import("./address/announcement.ts")).announcementKind,
   "bridge": () => (require("./link/bridge.ts") as typeof import("./link/bridge.ts")).bridgeKind,
@@ -24,7 +28,8 @@ const table: Record<string, () => AnyKind> = {
     (require("./address/gateway-side.ts") as typeof import("./address/gateway-side.ts")).gatewaySideKind,
   "ifb": () => (require("./traffic/ifb.ts") as typeof import("./traffic/ifb.ts")).ifbKind,
   "ipam": () => (require("./delegated/lease.ts") as typeof import("./delegated/lease.ts")).leaseKind,
-  "lent-link": () => (require("./link/lent-link.ts") as typeof import("./link/lent-link.ts")).lentLinkKind,
+  "lent-link": () =>
+    (require("./link/lent-link/lent-link.ts") as typeof import("./link/lent-link/lent-link.ts")).lentLinkKind,
   "link-routes": () =>
     (require("./address/link-routes.ts") as typeof import("./address/link-routes.ts")).linkRoutesKind,
   "link-settings": () =>
@@ -44,9 +49,10 @@ const table: Record<string, () => AnyKind> = {
   "source-rule": () =>
     (require("./address/source-rule.ts") as typeof import("./address/source-rule.ts")).sourceRuleKind,
   "sysctls": () => (require("./kernel/sysctls.ts") as typeof import("./kernel/sysctls.ts")).sysctlsKind,
-  "tap": () => (require("./link/tap.ts") as typeof import("./link/tap.ts")).tapKind,
+  "tap": () => (require("./link/tap/tap.ts") as typeof import("./link/tap/tap.ts")).tapKind,
   "traffic-limit": () =>
-    (require("./traffic/traffic-limit.ts") as typeof import("./traffic/traffic-limit.ts")).trafficLimitKind,
+    (require("./traffic/traffic-limit/traffic-limit.ts") as typeof import("./traffic/traffic-limit/traffic-limit.ts"))
+      .trafficLimitKind,
   "veth": () => (require("./link/veth.ts") as typeof import("./link/veth.ts")).vethKind,
   "vlan-gateway": () =>
     (require("./address/vlan-gateway.ts") as typeof import("./address/vlan-gateway.ts")).vlanGatewayKind,

@@ -231,7 +231,7 @@ const resources: Fault[] = [
     named: "GC removes",
   },
   {
-    file: "src/resources/link/lent-link.ts",
+    file: "src/resources/link/lent-link/lent-link.ts",
     find: "if (spec.netns !== undefined && netnsCookie(socket.fd) !== spec.netns) return undefined;",
     replace: "",
     tests: ["test/kernel/host-device.test.ts"],
@@ -278,17 +278,17 @@ const resources: Fault[] = [
     tests: ["test/resources/packets/owner-comment.test.ts"],
   },
   {
-    file: "src/resources/link/tap.ts",
+    file: "src/resources/link/tap/tap.ts",
     find: 'if (getLink(route, ifName)?.kind !== "tun") return;',
     replace: "",
     tests: ["test/kernel/tap.test.ts"],
     named: "took the tap",
   },
   {
-    file: "src/resources/traffic/token-bucket.ts",
+    file: "src/resources/traffic/traffic-limit/token-bucket.ts",
     find: "Math.floor((rate * LATENCY_US) / US_PER_SECOND) + burst",
     replace: "Math.floor((rate * LATENCY_US) / US_PER_SECOND)",
-    tests: ["test/resources/traffic/token-bucket.test.ts"],
+    tests: ["test/resources/traffic/traffic-limit/token-bucket.test.ts"],
   },
 ];
 

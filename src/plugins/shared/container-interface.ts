@@ -2,7 +2,7 @@
  * How the story of plugins ends whose only interface is the container's: the lease's addresses on it, and a result in
  * which that interface is number 0. `dns` is the configuration's, whatever IPAM says.
  */
-import { addressing } from "../../resources/address/addressing.ts";
+import { addressing } from "../../resources/address/addressing/addressing.ts";
 import type { Attachment, PluginConfig } from "../../contract/plugin.ts";
 import type { IpConfig, Result } from "../../cni/result.ts";
 

@@ -1,10 +1,11 @@
 /**
- * Telling the neighbours who has an address now: gratuitous ARP and unsolicited neighbour advertisements (RFC 5944, 4.6;
- * RFC 4861, 7.2.6). Otherwise they go on sending to the MAC of the container that had the address before.
+ * Announces a container's addresses to its neighbours: gratuitous ARP and unsolicited neighbour advertisements (RFC 5944,
+ * 4.6; RFC 4861, 7.2.6). Otherwise they keep sending to the MAC of the container that had the address before. Owns
+ * nothing in the kernel, so DEL does nothing.
  *
- * With `announcing` among its sysctls the kernel tells them on its own when the link comes up with its addresses, and
- * again whenever its MAC is set. The second is this resource: a bridge drops what comes from a port until it has
- * noticed that the port is up, the first telling included. Nothing is made, so nothing is removed.
+ * With the sysctls of `announcing` the kernel sends announcements when the link comes up, and whenever its MAC is set.
+ * This resource sets the MAC again: a bridge drops packets from a port until it has noticed that the port is up, so the
+ * first announcement may be lost.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
@@ -12,11 +13,11 @@ import { parseMac } from "../../net/mac.ts";
 
 export interface AnnouncementSpec {
   ifName: string;
-  /** Which it has already. */
+  /** The MAC that the link has already. */
   mac: string;
 }
 
-/** For `AddressingSpec.sysctls`. */
+/** Sysctls for `AddressingSpec`. */
 export function announcing(ifName: string): Record<string, string> {
   return { [`ipv4/conf/${ifName}/arp_notify`]: "1", [`ipv6/conf/${ifName}/ndisc_notify`]: "1" };
 }

@@ -1,4 +1,7 @@
-/** The gateway's address on the bridge (or on its VLAN gateway link): shared by the network's containers. */
+/**
+ * The gateway's address on the bridge, or on its VLAN gateway link. The network's containers share it, so DEL leaves it,
+ * present or not. Only a failed ADD removes the address it has just added.
+ */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
@@ -14,11 +17,11 @@ export interface BridgeGatewaySpec {
   address: string;
   /** Replace an address that conflicts instead of failing. */
   force: boolean;
-  /** What the link had before the container's port joined it: "" when it is not known, zero when it had no port. */
+  /** The link's MAC before the container's port joined: "" when it is not known, `NO_MAC` when it had no port. */
   mac: string;
 }
 
-/** Of a bridge whose last port has left, unless it was given another. The kernel accepts it from nobody. */
+/** The MAC of a bridge without ports, unless somebody has set one. The kernel does not accept it in a request. */
 const NO_MAC = "00:00:00:00:00:00";
 
 interface MadeGateway {
@@ -48,10 +51,10 @@ export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
       }
       delAddress(host.route, link.index, other);
     }
-    let added = true; // also when only the kernel's answer is lost
+    let added = true; // even if only the kernel's answer is lost
     try {
       added = addAddress(host.route, link.index, wanted, { skipDad: true }) === "added";
-      // A bridge that others made takes the lowest MAC of its ports until it is given one: the one it had.
+      // A bridge without a MAC of its own takes the lowest MAC of its ports: set the one it had.
       setLink(host.route, link, { address: parseMac(mac === "" || mac === NO_MAC ? link.mac : mac) });
       return { added };
     } catch (error) {

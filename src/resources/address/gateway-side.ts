@@ -1,6 +1,6 @@
 /**
- * The host's end of a link that leads to one container alone (ptp): it has the gateways' addresses, each for itself, and
- * a route to each of the container's. All of it goes with the link.
+ * The addresses and routes of the host's end of a point-to-point link (ptp): each gateway's address as a single address,
+ * and a route to each address of the container. DEL does nothing: the kernel drops them with the link.
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
@@ -15,7 +15,7 @@ import type { Host } from "../../contract/host.ts";
 
 export interface GatewaySideSpec {
   ifName: string;
-  /** Of the container, in CIDR notation. */
+  /** The container's addresses in CIDR notation. */
   addresses: { address: string; gateway: string }[];
 }
 
@@ -27,7 +27,7 @@ export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
     const index = indexOf(spec, host);
     for (const { address, gateway } of spec.addresses) {
       try {
-        addAddress(route, index, alone(parseAddress(gateway)!), { skipDad: true });
+        addAddress(route, index, singleAddress(parseAddress(gateway)!), { skipDad: true });
         addRoute(route, routeTo(address, index));
       } catch (error) {
         if (isNetlinkError(error, EEXIST)) continue;
@@ -70,10 +70,10 @@ function indexOf({ ifName }: GatewaySideSpec, host: Host): number {
   return index;
 }
 
-function alone(bytes: Uint8Array): Prefix {
+function singleAddress(bytes: Uint8Array): Prefix {
   return { bytes, bits: bytes.length * 8 };
 }
 
 function routeTo(address: string, oif: number): KernelRoute {
-  return { dst: alone(parsePrefix(address)!.bytes), oif, scope: RT_SCOPE_HOST };
+  return { dst: singleAddress(parsePrefix(address)!.bytes), oif, scope: RT_SCOPE_HOST };
 }

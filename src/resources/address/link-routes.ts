@@ -1,6 +1,7 @@
 /**
- * Routes out of one link of the container in one routing table, kept word for word (route-image.ts). They go with the
- * link; taking them out before is for a link that stays.
+ * Routes through one link of the container in one routing table, recorded as images (route-image.ts). The kernel drops
+ * them with the link; DEL removes them first, in case the link stays. Absent routes, or a namespace that is gone, count
+ * as removed.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
@@ -12,7 +13,7 @@ import type { Host } from "../../contract/host.ts";
 export interface LinkRoutesSpec {
   ifName: string;
   table: number;
-  /** In hexadecimal. Those without a gateway come first: the others reach theirs by them. */
+  /** Images in hexadecimal. Routes without a gateway come first: the kernel resolves gateways by them. */
   routes: string[];
 }
 
@@ -23,7 +24,7 @@ export const linkRoutesKind: ResourceKind<LinkRoutesSpec> = {
     const added: string[] = [];
     try {
       for (const image of spec.routes) {
-        added.push(image); // also when only the kernel's answer is lost
+        added.push(image); // even if only the kernel's answer is lost
         if (addRouteImage(host.container!.route, Uint8Array.fromHex(image), spec.table) === "present") added.pop();
       }
     } catch (error) {

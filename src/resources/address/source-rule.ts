@@ -1,8 +1,9 @@
 /**
- * A routing policy rule of the container: packets from one of its addresses are looked up in a table of their own.
+ * A routing policy rule of the container: packets from one of its addresses use a routing table of their own. DEL removes
+ * it; a rule that is absent, or a namespace that is gone, counts as removed.
  *
- * Its place among the rules is chosen before it is made, so that the rule that is removed is the one that was made:
- * rules outlive links, and a later link may have the address.
+ * Rules outlive links, and a later link may have the same address. The rule's priority is therefore chosen before it is
+ * made and recorded, so that DEL removes the same rule.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Host } from "../../contract/host.ts";
@@ -12,9 +13,9 @@ import { compareAddresses, parseAddress } from "../../net/address.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
 export interface SourceRuleSpec {
-  /** Without prefix length. */
+  /** An address without prefix length. */
   source: string;
-  /** These two are unknown when ADD was another program's. */
+  /** This and `priority` are undefined when another program did ADD. */
   table?: number;
   priority?: number;
 }

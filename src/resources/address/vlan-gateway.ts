@@ -1,6 +1,7 @@
 /**
- * Where the gateway address of a tagged network lives: a veth pair within the host, one end named after bridge and
- * VLAN, the other an untagged port of that VLAN. Shared by the network's containers; DEL leaves it.
+ * The link that carries the gateway address of a tagged network: a veth pair on the host, one end named `BRIDGE.VLAN`, the
+ * other an untagged bridge port of that VLAN. The network's containers share it, so DEL leaves it, present or not. Only a
+ * failed ADD removes the pair it has just created, and only if no other port is in the VLAN.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
@@ -12,13 +13,16 @@ import { vethKind } from "../../ffi/netlink/route/kinds/veth.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { CniError, INTERNAL } from "../../cni/error.ts";
-import { freshHostName } from "../link/veth.ts";
+import { freshHostName } from "../link/shared/free-name.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+
+// linux/if.h: IFNAMSIZ without the terminating zero.
+const LONGEST_NAME = 15;
 
 export interface VlanGatewaySpec {
   bridge: string;
   vlan: number;
-  /** Of the port that is about to join the bridge, which takes the smallest of its ports'. */
+  /** The MTU of the port that is about to join. The bridge takes the smallest MTU of its ports. */
   mtu?: number;
 }
 
@@ -37,15 +41,15 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
   unmade: { name: "", mac: "", created: false },
   apply(spec, host) {
     const name = vlanGatewayName(spec);
-    if (name.length > 15) {
+    if (name.length > LONGEST_NAME) {
       throw new CniError(INTERNAL, `interface name "${name}" is too long`, "choose a shorter name for the bridge");
     }
     const bridge = getLink(host.route, spec.bridge)!;
-    const created = getLink(host.route, name) === undefined &&
-      make(spec, bridge, host);
+    const created = getLink(host.route, name) === undefined && create(spec, bridge, host);
     try {
       const link = getLink(host.route, name)!;
-      // Up comes last: down, its maker died or is still at it, and doing the rest twice changes nothing.
+      // `finish` sets the link up last. If it is down, the ADD that created it died or is still running, and finishing
+      // twice does no harm.
       if (!link.up) finish(link, bridge, spec.vlan, host);
       return { name, mac: link.mac, created };
     } catch (error) {
@@ -66,8 +70,8 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
   describe: (spec) => `VLAN gateway ${vlanGatewayName(spec)}`,
 };
 
-/** False when another ADD was faster. */
-function make(spec: VlanGatewaySpec, bridge: Link, host: Host): boolean {
+/** Returns false when a concurrent ADD created it first. */
+function create(spec: VlanGatewaySpec, bridge: Link, host: Host): boolean {
   const name = vlanGatewayName(spec), mtu = Math.min(spec.mtu ?? bridge.mtu, bridge.mtu);
   try {
     addLink(host.route, {
@@ -96,7 +100,7 @@ function finish(link: Link, bridge: Link, vlan: number, host: Host): void {
   setLink(host.route, link, { up: true });
 }
 
-/** Unless another ADD may be about to use it, or another port is in its VLAN. */
+/** Leaves the pair while another port is in its VLAN, or while another ADD may be about to use it. */
 function removeUnused(spec: VlanGatewaySpec, host: Host): void {
   if (!host.isAloneWithShared()) return;
   const link = getLink(host.route, vlanGatewayName(spec));

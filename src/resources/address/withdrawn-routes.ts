@@ -1,7 +1,9 @@
 /**
- * Routes out of one link of the container that are taken out of the main table, where they would compete with those of
- * other links. DEL does not put them back: the link goes next, and until then they would compete again.
+ * Routes through one link of the container that must not be in the main table, where they would compete with the routes
+ * of other links. ADD deletes them there. DEL does not add them again, because the link is removed next; only a failed
+ * ADD does.
  */
+import { attemptAll } from "../../contract/failures.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import { RT_TABLE_MAIN } from "../../ffi/netlink/uapi/rtnetlink.ts";
@@ -39,22 +41,16 @@ export const withdrawnRoutesKind: ResourceKind<WithdrawnRoutesSpec> = {
 
 export const withdrawnRoutes = resource(withdrawnRoutesKind);
 
-/** The last first: those that go through a gateway before those that reach it. */
+/** Deletes in reverse: routes through a gateway before the routes by which the gateway is reached. */
 function takeOut(routes: string[], host: Host): void {
   for (const image of routes.toReversed()) {
     delRouteImage(host.container!.route, Uint8Array.fromHex(image), RT_TABLE_MAIN);
   }
 }
 
-/** As many as can be. */
+/** Tries every route, whichever fail. */
 function putBack(routes: string[], host: Host): void {
-  let failure: unknown;
-  for (const image of routes) {
-    try {
-      addRouteImage(host.container!.route, Uint8Array.fromHex(image), RT_TABLE_MAIN);
-    } catch (error) {
-      failure ??= error;
-    }
-  }
-  if (failure !== undefined) throw failure;
+  attemptAll(routes.map((image) => () => {
+    addRouteImage(host.container!.route, Uint8Array.fromHex(image), RT_TABLE_MAIN);
+  }));
 }

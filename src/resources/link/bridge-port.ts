@@ -1,4 +1,7 @@
-/** How a bridge treats one of its ports: hairpin, isolation, VLANs. It goes with the port's link. */
+/**
+ * The settings of one bridge port: hairpin mode, isolation, VLANs. They belong to the port's link, so DEL does nothing:
+ * the kernel drops them with the link.
+ */
 import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { addPortVlans, delPortVlans, listPortVlans, type VlanRange } from "../../ffi/netlink/route/bridge-vlan.ts";
@@ -9,9 +12,9 @@ export interface BridgePortSpec {
   ifName: string;
   hairpin: boolean;
   isolated: boolean;
-  /** Left out: the port keeps the VLANs the kernel gave it. */
+  /** Undefined: the port keeps the VLANs the kernel gave it. */
   vlans?: VlanRange[];
-  /** Whether the VLANs the kernel gave it stay beside those. */
+  /** Keep the VLANs the kernel gave it, besides `vlans`. */
   keepDefaultVlan?: boolean;
 }
 
@@ -19,7 +22,7 @@ export const bridgePortKind: ResourceKind<BridgePortSpec> = {
   kind: "bridge-port",
   unmade: undefined,
   apply({ ifName, hairpin, isolated, vlans, keepDefaultVlan }, host) {
-    // A new port has both off.
+    // A new port has hairpin mode and isolation off.
     if (!hairpin && !isolated && vlans === undefined) return;
     const port = { index: linkIndex(host.route, ifName)!, name: ifName };
     if (hairpin || isolated) setBridgePort(host.route, port, { hairpin, isolated });
@@ -29,9 +32,9 @@ export const bridgePortKind: ResourceKind<BridgePortSpec> = {
   },
   repair({ ifName, hairpin, isolated, vlans }, host) {
     const port = getLink(host.route, ifName);
-    if (port?.master === undefined) throw new Error(`${ifName} is no port of a bridge`);
+    if (port?.master === undefined) throw new Error(`${ifName} is not a bridge port`);
     setBridgePort(host.route, port, { hairpin, isolated });
-    // All of them: what is there already may lack the mark for untagged frames.
+    // Set all of them: a VLAN that is present may lack the flags for untagged frames.
     if (vlans !== undefined) addVlans(vlans, port, host);
   },
   remove: () => {},
@@ -39,8 +42,8 @@ export const bridgePortKind: ResourceKind<BridgePortSpec> = {
     const link = ifName === "" ? undefined : getLink(host.route, ifName);
     if (link === undefined) return [];
     const differences: string[] = [];
-    const compare = (what: string, wanted: boolean, is: boolean | undefined) => {
-      if (wanted !== (is ?? false)) differences.push(`${what} of bridge port ${ifName} is ${is ? "on" : "off"}`);
+    const compare = (what: string, wanted: boolean, current = false) => {
+      if (wanted !== current) differences.push(`${what} of bridge port ${ifName} is ${current ? "on" : "off"}`);
     };
     compare("hairpin mode", hairpin, link.port?.hairpin);
     compare("isolation", isolated, link.port?.isolated);
@@ -61,7 +64,7 @@ export const bridgePortKind: ResourceKind<BridgePortSpec> = {
 
 export const bridgePort = resource(bridgePortKind);
 
-/** The VLAN for untagged frames goes last: a range that holds it would take the mark away again. */
+/** Adds the PVID last: a range that includes it would clear its PVID flag. */
 function addVlans(vlans: VlanRange[], port: Pick<Link, "index" | "name">, host: Host): void {
   addPortVlans(host.route, port, vlans.filter(({ pvid }) => !pvid));
   addPortVlans(host.route, port, vlans.filter(({ pvid }) => pvid));

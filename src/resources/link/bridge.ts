@@ -1,10 +1,11 @@
 /**
- * The bridge of a network, shared by its containers: ensured by ADD, left by DEL.
+ * The bridge of a network, shared by its containers. ADD creates it when it is absent. DEL leaves it, present or not; only
+ * a failed ADD removes the bridge it has just created, and only if no other link has become its port.
  *
- * It keeps the MAC address that it is made with. Otherwise it would take the lowest among its ports, change it as
- * containers come and go, and cut off everybody who remembers the old one. It is told to keep it once it is up: a bridge
- * made with an address has no carrier before a port forwards, and without carrier the kernel gives it no link-local
- * address.
+ * The bridge keeps the MAC address it was created with. Otherwise it would take the lowest MAC among its ports, change it
+ * as containers come and go, and lose every neighbour that has cached the old one. We set the address after the bridge is
+ * up: a bridge created with an address has no carrier until a port forwards, and without carrier the kernel gives it no
+ * link-local address.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
@@ -29,7 +30,7 @@ import { parseMac } from "../../net/mac.ts";
 import type { Host } from "../../contract/host.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
-/** The kernel's. */
+/** The kernel's default. */
 const DEFAULT_PRIORITY = 0x8000;
 
 export interface BridgeSpec {
@@ -45,8 +46,8 @@ export interface MadeBridge {
   created: boolean;
 }
 
-/** False when another ADD was faster. */
-function make(spec: BridgeSpec, host: Host): boolean {
+/** Returns false when a concurrent ADD created it first. */
+function create(spec: BridgeSpec, host: Host): boolean {
   try {
     addLink(host.route, {
       ifName: spec.name,
@@ -63,7 +64,7 @@ function make(spec: BridgeSpec, host: Host): boolean {
 }
 
 function prepare(link: Link | undefined, created: boolean, spec: BridgeSpec, host: Host): Link {
-  if (link === undefined) throw new CniError(INTERNAL, `bridge "${spec.name}" vanished while it was being made`);
+  if (link === undefined) throw new CniError(INTERNAL, `bridge "${spec.name}" vanished while it was being created`);
   if (link.kind !== "bridge") {
     throw new CniError(
       INTERNAL,
@@ -73,11 +74,11 @@ function prepare(link: Link | undefined, created: boolean, spec: BridgeSpec, hos
   }
   if (spec.vlanFiltering && !link.vlanFiltering) {
     warn(
-      `bridge ${spec.name} was there before and does not filter VLANs: "vlan" and "vlanTrunk" have no effect on it ` +
-        `before "ip link set ${spec.name} type bridge vlan_filtering 1"`,
+      `bridge ${spec.name} existed before and does not filter VLANs: "vlan" and "vlanTrunk" have no effect ` +
+        `until "ip link set ${spec.name} type bridge vlan_filtering 1"`,
     );
   }
-  // A container must not reconfigure the host by router advertisements (CVE-2020-10749).
+  // Containers must not reconfigure the host with router advertisements (CVE-2020-10749).
   tryWriteSysctl(`net/ipv6/conf/${spec.name}/accept_ra`, "0");
   const promiscuous = spec.promiscuous && link.promiscuity === 0 ? true : undefined;
   if (!link.up || promiscuous) setLink(host.route, link, { up: true, promiscuous });
@@ -86,14 +87,14 @@ function prepare(link: Link | undefined, created: boolean, spec: BridgeSpec, hos
 }
 
 /**
- * With the address, the bridge is told the priority that it has: it looks for ports that forward, finds none, and has no
- * carrier until one does, as if it had joined. Without that its state would be UNKNOWN for good.
+ * Sets the address, and the priority to its present value. Setting a priority makes the bridge look for a forwarding port
+ * and drop its carrier until there is one. Otherwise its operational state would stay UNKNOWN.
  */
 function ownAddress({ mac }: Link) {
   return { address: parseMac(mac), kind: bridgeLink({ priority: DEFAULT_PRIORITY }) };
 }
 
-/** Unless another link is its port, or somebody else's ADD may be about to use it. */
+/** Leaves the bridge while another link is its port, or while another ADD may be about to use it. */
 function removeUnused({ name }: BridgeSpec, host: Host): void {
   if (!host.isAloneWithShared()) return;
   const link = getLink(host.route, name);
@@ -109,7 +110,7 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
     try {
       checkIfName(name);
     } catch (error) {
-      // One that is there may have it as an alternative name.
+      // The name may be an existing bridge's alternative name, which may be longer.
       if (linkIndex(host.route, name) !== undefined) return;
       const text = `failed to create bridge "${name}": could not add "${name}": ${errorText(error)}`;
       throw new CniError(INVALID_CONFIG, text, "", { cause: error });
@@ -118,7 +119,7 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
   apply(spec, host) {
     host.useShared();
     const existing = getLink(host.route, spec.name);
-    const created = existing === undefined && make(spec, host);
+    const created = existing === undefined && create(spec, host);
     try {
       const { index, mac } = prepare(existing ?? getLink(host.route, spec.name), created, spec, host);
       return { index, mac, created };

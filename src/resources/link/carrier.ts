@@ -1,6 +1,6 @@
 /**
- * The host's end of a container's link carries packets: ADD waits for it, told by the kernel's notifications. Nothing is
- * made, so nothing is removed.
+ * The host's end of a container's link has carrier. ADD waits for the kernel's notification. Owns nothing in the kernel,
+ * so DEL does nothing.
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
@@ -10,15 +10,15 @@ import { getLink } from "../../ffi/netlink/route/link.ts";
 import { IF_OPER_UP, operstateNames } from "../../ffi/netlink/uapi/if-link.ts";
 import { RTNLGRP_LINK } from "../../ffi/netlink/uapi/rtnetlink.ts";
 
-/** As long as the reference plugin polls. */
+/** The reference plugin polls for the same time. */
 const PATIENCE_MS = 2550;
 
 export const carrierKind: ResourceKind<{ ifName: string }> = {
   kind: "carrier",
   unmade: undefined,
   apply({ ifName }, { route }) {
-    // Not SIOCGIFFLAGS: until the kernel gets round to it, a port counts there as running, whatever its other end is. The
-    // answer to this request comes, from Linux 6.8 on, after it got round to it.
+    // Not SIOCGIFFLAGS: it reports a new port as running, whatever its peer's state, until the kernel has processed the
+    // link event. From Linux 6.8 on, the kernel processes pending link events before it answers this request.
     if (stateOf(route, ifName) === IF_OPER_UP) return;
     const state = waitUntilUp(route, ifName);
     if (state === IF_OPER_UP) return;
@@ -28,7 +28,7 @@ export const carrierKind: ResourceKind<{ ifName: string }> = {
       `the host's end ${ifName} of the container's link has no carrier`,
     );
   },
-  /** Another repair may just have brought the link up. */
+  /** Repairing another resource may have just brought the link up. */
   repair: (spec, host) => carrierKind.apply(spec, host),
   remove: () => {},
   verify({ ifName }, { route }) {

@@ -1,11 +1,11 @@
 /**
- * A link that is born in the container, under its final name, with its MAC and MTU, by one request: macvlan, ipvlan,
- * vlan, dummy. It stands on a master on the host, on one in the container, or on none, and goes with the container's
- * namespace.
+ * A macvlan, ipvlan, vlan or dummy link in the container, created there by one request with its name, MAC and MTU. Its
+ * master is on the host, in the container, or there is none (dummy). DEL removes the link CNI_IFNAME if it has the same
+ * kind; an absent link, or a namespace that is gone, counts as removed.
  *
- * A master on the host is found by the socket the request is sent through, so that socket is the host's, and the
- * request names the container's namespace. Before Linux 6.15 the kernel then refuses a name that a link of the host
- * has: there, and only there, the link is born under another name and renamed.
+ * The kernel looks for the master in the namespace of the socket that sends the request. For a master on the host we
+ * therefore use the host's socket and name the container's namespace in the request. Before Linux 6.15 the kernel then
+ * refuses a name that a link of the host has; only in that case is the link created under a temporary name and renamed.
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
@@ -14,46 +14,42 @@ import type { Host } from "../../contract/host.ts";
 import { EBUSY, EEXIST, EINVAL } from "../../ffi/errno.ts";
 import { addLink, getLink, linkIndex, linkMac, type NewLink, setLink } from "../../ffi/netlink/route/link.ts";
 import type { LinkFormat } from "../../ffi/netlink/route/link-kind.ts";
+import { dummy } from "../../ffi/netlink/route/kinds/dummy.ts";
+import { ipvlan, type IpvlanSettings } from "../../ffi/netlink/route/kinds/ipvlan.ts";
+import { macvlan, type MacvlanSettings } from "../../ffi/netlink/route/kinds/macvlan.ts";
+import { vlan, type VlanSettings } from "../../ffi/netlink/route/kinds/vlan.ts";
+import { removeLink } from "../../ffi/netlink/route/remove-link.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { parseMac } from "../../net/mac.ts";
-import type { IpvlanSettings } from "../../ffi/netlink/route/kinds/ipvlan.ts";
-import type { MacvlanSettings } from "../../ffi/netlink/route/kinds/macvlan.ts";
-import type { VlanSettings } from "../../ffi/netlink/route/kinds/vlan.ts";
-import type { Master } from "./master-link.ts";
+import type { Master } from "./shared/master-link.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
-import { nameTaken } from "./name-taken.ts";
+import { freshHostName } from "./shared/free-name.ts";
+import { nameTakenError } from "./shared/name-taken.ts";
 
-/** What it is, in the words of ip-link(8). */
+/** The kind of link and its settings, as ip-link(8) calls them. */
 export type LinkType =
   | { kind: "macvlan"; settings: MacvlanSettings }
   | { kind: "ipvlan"; settings: IpvlanSettings }
   | { kind: "vlan"; settings: VlanSettings }
   | { kind: "dummy"; settings: Record<string, never> };
 
-const formats: Record<LinkType["kind"], () => LinkFormat<LinkType["settings"]>> = {
-  macvlan: () =>
-    (require("../../ffi/netlink/route/kinds/macvlan.ts") as typeof import("../../ffi/netlink/route/kinds/macvlan.ts"))
-      .macvlan,
-  ipvlan: () =>
-    (require("../../ffi/netlink/route/kinds/ipvlan.ts") as typeof import("../../ffi/netlink/route/kinds/ipvlan.ts"))
-      .ipvlan,
-  vlan: () =>
-    (require("../../ffi/netlink/route/kinds/vlan.ts") as typeof import("../../ffi/netlink/route/kinds/vlan.ts")).vlan,
-  dummy: () =>
-    (require("../../ffi/netlink/route/kinds/dummy.ts") as typeof import("../../ffi/netlink/route/kinds/dummy.ts"))
-      .dummy,
+const formats: Record<LinkType["kind"], LinkFormat<LinkType["settings"]>> = {
+  macvlan,
+  ipvlan,
+  vlan,
+  dummy,
 };
 
 export interface ContainerLinkSpec {
   ifName: string;
   type: LinkType;
-  /** Left out: the kernel picks one, or gives it the master's. */
+  /** Undefined: the kernel picks one, or takes the master's. */
   mac?: string;
-  /** Left out: the master's, or the kernel's choice. */
+  /** Undefined: the master's, or the kernel's default. */
   mtu?: number;
-  /** Left out: it needs none; or, when restated, nobody can tell which it was. */
+  /** Undefined: it has none, or the specification was restated and the master is not known. */
   master?: Master;
-  /** What it is called until it is renamed. Only where a link of the host has its name, else "" or left out. */
+  /** Its temporary name, if a link of the host has the name it is to have; else "" or undefined. */
   birthName?: string;
 }
 
@@ -69,19 +65,19 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
     const container = host.container!;
     const socket = socketOf(spec, host);
     const link = master && linkIndex(socket, master.name);
-    if (master !== undefined && link === undefined) throw refused(spec, "Link not found");
+    if (master !== undefined && link === undefined) throw creationFailed(spec, "Link not found");
     const netnsFd = socket === container.route ? undefined : container.netnsFd;
     const address = mac === undefined ? undefined : parseMac(mac);
-    const kind = formats[type.kind]().kind(type.settings);
+    const kind = formats[type.kind].kind(type.settings);
     const request: NewLink = { ifName, kind, address, mtu, link, netnsFd };
     try {
       addLink(socket, request);
     } catch (error) {
       undoUnlessRefused(error, () => containerLinkKind.remove(spec, host));
-      const namesake = isNetlinkError(error, EEXIST);
-      if (namesake && linkIndex(container.route, ifName) !== undefined) throw taken(spec, error);
-      if (!namesake || !spec.birthName) throw refused(spec, (error as Error).message, error);
-      bearAndRename(spec, socket, request, host);
+      const nameExists = isNetlinkError(error, EEXIST);
+      if (nameExists && linkIndex(container.route, ifName) !== undefined) throw taken(spec, error);
+      if (!nameExists || !spec.birthName) throw creationFailed(spec, (error as Error).message, error);
+      addAndRename(spec, socket, request, host);
     }
     try {
       return { mac: mac ?? linkMac(container.route, ifName)! };
@@ -93,10 +89,7 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
   remove({ ifName, birthName, type }, host) {
     if (host.container === undefined) return;
     const { route, inside } = host.container;
-    const { removeLink } = require(
-      "../../ffi/netlink/route/remove-link.ts",
-    ) as typeof import("../../ffi/netlink/route/remove-link.ts");
-    // CNI_IFNAME is this attachment's, whoever made it; a link of another kind is not what this was about.
+    // CNI_IFNAME belongs to this attachment, whoever made the link. A link of another kind is not this resource.
     for (const name of [ifName, birthName]) {
       if (name && getLink(route, name)?.kind === type.kind) removeLink(route, name, inside);
     }
@@ -112,14 +105,14 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
     if (master !== undefined && getLink(socketOf(spec, host), master.name) === undefined) {
       differences.push(`failed to lookup master "${master.name}": Link not found`);
     }
-    const told: Record<string, unknown> = link.kindData ? { ...formats[type.kind]().settings(link.kindData) } : {};
+    const settings: Record<string, unknown> = link.kindData ? { ...formats[type.kind].settings(link.kindData) } : {};
     for (const [key, wanted] of Object.entries(type.settings)) {
-      const is = told[key];
-      // Not everything is asked for, and old kernels do not tell everything.
-      if (wanted === undefined || is === undefined || is === wanted) continue;
-      differences.push(`container ${type.kind} ${key} ${is} does not match expected value: ${wanted}`);
+      const current = settings[key];
+      // Settings may be left to the kernel, and old kernels do not report all of them.
+      if (wanted === undefined || current === undefined || current === wanted) continue;
+      differences.push(`container ${type.kind} ${key} ${current} does not match expected value: ${wanted}`);
     }
-    // Of the others, as with the reference plugins, it may be what a later plugin wants.
+    // A later plugin may change the MTU of the other kinds; the reference plugins do not check it either.
     if (type.kind === "vlan" && mtu !== undefined && link.mtu !== mtu) {
       differences.push(`configured MTU of ${ifName} is ${mtu}, current value is ${link.mtu}`);
     }
@@ -129,7 +122,7 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
     const { route } = host.container!;
     const link = getLink(route, ifName);
     if (link?.kind !== type.kind) throw new Error(`the ${type.kind} ${ifName} is not there any more`);
-    setLink(route, link, { mtu, kind: formats[type.kind]().kind(type.settings) });
+    setLink(route, link, { mtu, kind: formats[type.kind].kind(type.settings) });
   },
   describe: ({ ifName, type, master }) =>
     `${type.kind} ${ifName} in the container${master === undefined ? "" : ` on ${master.name}`}`,
@@ -137,25 +130,23 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
 
 export const containerLink = resource(containerLinkKind);
 
-/** For `birthName`: a name nothing has, where the kernel may refuse the final one. */
+/** A `birthName`: an unused name if the kernel may refuse the final one, else "". */
 export function freshBirthName(ifName: string, host: Host): string {
-  if (linkIndex(host.route, ifName) === undefined) return "";
-  const { freshHostName } = require("./veth.ts") as typeof import("./veth.ts");
-  return freshHostName(host);
+  return linkIndex(host.route, ifName) === undefined ? "" : freshHostName(host);
 }
 
 function socketOf({ master }: ContainerLinkSpec, host: Host): NetlinkSocket {
   return master === undefined || master.inContainer ? host.container!.route : host.route;
 }
 
-function bearAndRename(spec: ContainerLinkSpec, socket: NetlinkSocket, request: NewLink, host: Host) {
+function addAndRename(spec: ContainerLinkSpec, socket: NetlinkSocket, request: NewLink, host: Host) {
   const name = spec.birthName!;
   const { route } = host.container!;
   try {
     addLink(socket, { ...request, ifName: name });
   } catch (error) {
     undoUnlessRefused(error, () => containerLinkKind.remove(spec, host));
-    throw refused(spec, (error as Error).message, error);
+    throw creationFailed(spec, (error as Error).message, error);
   }
   try {
     setLink(route, { index: linkIndex(route, name)!, name }, { ifName: spec.ifName });
@@ -167,16 +158,16 @@ function bearAndRename(spec: ContainerLinkSpec, socket: NetlinkSocket, request: 
 }
 
 function taken({ ifName, type }: ContainerLinkSpec, cause?: unknown): CniError {
-  return nameTaken(`failed to create ${type.kind}: "${ifName}" already exists in the container`, cause);
+  return nameTakenError(`failed to create ${type.kind}: "${ifName}" already exists in the container`, cause);
 }
 
-/** What the kernel has no words for. */
+/** Explanations where the kernel gives none. */
 const hints: Record<number, string> = {
-  [EBUSY]: "the master belongs to a bridge or bond, or carries links of a kind that excludes this one",
-  [EINVAL]: "the master is no Ethernet link, or one in mode passthru is there or is to be its only one",
+  [EBUSY]: "the master belongs to a bridge or bond, or has links of a kind that excludes this one",
+  [EINVAL]: "the master is not an Ethernet link, or a link in mode passthru would not be the only one on it",
 };
 
-function refused({ type, master }: ContainerLinkSpec, reason: string, cause?: unknown): CniError {
+function creationFailed({ type, master }: ContainerLinkSpec, reason: string, cause?: unknown): CniError {
   const on = master === undefined ? "" : ` on "${master.name}"`;
   const hint = master !== undefined && isNetlinkError(cause) && cause.text === "" ? hints[cause.errno] : "";
   return new CniError(INTERNAL, `failed to create ${type.kind}${on}: ${reason}`, hint, { cause });

@@ -1,10 +1,10 @@
 /**
- * Settings of the container's link that others made: its MAC, MTU, queue length and modes. What they were is kept in a
- * file in the form and the place of the reference plugin `tuning`, so that its DEL can put back what our ADD changed,
- * and ours what its ADD did.
+ * Settings of a link that another plugin made: MAC, MTU, queue length, promiscuous and all-multicast mode. Owns a backup
+ * file with the earlier values. DEL restores those values and removes the file; if the link is gone, or another link has
+ * its name, DEL only removes the file.
  *
- * The file is as old as the first ADD: what it says stays when ADD is repeated, and is what DEL goes by. The ledger
- * serves for what it does not say.
+ * The file has the format and the path of the reference plugin `tuning`, so its DEL can undo our ADD, and our DEL its ADD.
+ * The first ADD writes the values, and a repeated ADD keeps them. DEL takes values that the file lacks from the ledger.
  */
 import { CniError, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
@@ -31,7 +31,7 @@ import { IFF_ALLMULTI, IFF_PROMISC } from "../../ffi/netlink/uapi/if-link.ts";
 import { warn } from "../../ffi/warn.ts";
 import { parseMac } from "../../net/mac.ts";
 
-/** The keys are those of the reference plugin's file; the order, too. */
+/** Keys and their order are those of the reference plugin's file. */
 export interface LinkSettings {
   mac?: string;
   promisc?: boolean;
@@ -44,7 +44,7 @@ export interface LinkSettingsSpec {
   ifName: string;
   wanted: LinkSettings;
   backupFile: string;
-  /** Of the link ADD found. Nothing of the two when ADD was another program's. */
+  /** The link's index. This and `before` are undefined when another program did ADD. */
   index?: number;
   before?: LinkSettings;
 }
@@ -55,7 +55,7 @@ export const linkSettingsKind: ResourceKind<LinkSettingsSpec, Backup> = {
   unmade: {},
   apply(spec, host) {
     const { ifName, wanted } = spec;
-    const backup = keepBackup(spec);
+    const backup = writeBackup(spec);
     try {
       setLink(host.container!.route, { index: spec.index!, name: ifName }, changeTo(wanted));
     } catch (error) {
@@ -76,19 +76,21 @@ export const linkSettingsKind: ResourceKind<LinkSettingsSpec, Backup> = {
   verify({ ifName, wanted }, host) {
     const link = getLink(host.container!.route, ifName);
     if (link === undefined) return [`Cannot find container link ${ifName}`];
-    const is = settingsOf(link, wanted);
+    const current = settingsOf(link, wanted);
     const differences: string[] = [];
-    const differ = (what: string, configured: unknown, current: unknown) =>
-      differences.push(`Error: Tuning ${what} is ${configured}, current value is ${current}`);
+    const differ = (what: string, configured: unknown, value: unknown) =>
+      differences.push(`Error: Tuning ${what} is ${configured}, current value is ${value}`);
     if (wanted.mac !== undefined && !isSameMac(wanted.mac, link.mac)) {
       differ(`configured Ethernet of ${ifName}`, wanted.mac, link.mac);
     }
-    if (wanted.promisc !== is.promisc) differ(`link ${ifName} configured promisc`, wanted.promisc, is.promisc);
-    if (wanted.mtu !== is.mtu) differ(`configured MTU of ${ifName}`, wanted.mtu, is.mtu);
-    if (wanted.allmulti !== is.allmulti) {
-      differ(`configured all-multicast mode of ${ifName}`, wanted.allmulti, is.allmulti);
+    if (wanted.promisc !== current.promisc) {
+      differ(`link ${ifName} configured promisc`, wanted.promisc, current.promisc);
     }
-    if (wanted.txQLen !== is.txQLen) differ(`configured txQLen of ${ifName}`, wanted.txQLen, is.txQLen);
+    if (wanted.mtu !== current.mtu) differ(`configured MTU of ${ifName}`, wanted.mtu, current.mtu);
+    if (wanted.allmulti !== current.allmulti) {
+      differ(`configured all-multicast mode of ${ifName}`, wanted.allmulti, current.allmulti);
+    }
+    if (wanted.txQLen !== current.txQLen) differ(`configured txQLen of ${ifName}`, wanted.txQLen, current.txQLen);
     return differences;
   },
   remove(spec, host) {
@@ -104,15 +106,15 @@ export const linkSettingsKind: ResourceKind<LinkSettingsSpec, Backup> = {
 
 export const linkSettings = resource(linkSettingsKind);
 
-/** What the link has in place of each of the wanted settings. */
+/** The link's current value of each setting in `wanted`. */
 export function settingsOf(link: Link, wanted: LinkSettings): LinkSettings {
-  const is: LinkSettings = {};
-  if (wanted.mac !== undefined) is.mac = link.mac;
-  if (wanted.promisc !== undefined) is.promisc = (link.flags & IFF_PROMISC) !== 0;
-  if (wanted.mtu !== undefined) is.mtu = link.mtu;
-  if (wanted.allmulti !== undefined) is.allmulti = (link.flags & IFF_ALLMULTI) !== 0;
-  if (wanted.txQLen !== undefined) is.txQLen = link.txQueueLength;
-  return is;
+  const current: LinkSettings = {};
+  if (wanted.mac !== undefined) current.mac = link.mac;
+  if (wanted.promisc !== undefined) current.promisc = (link.flags & IFF_PROMISC) !== 0;
+  if (wanted.mtu !== undefined) current.mtu = link.mtu;
+  if (wanted.allmulti !== undefined) current.allmulti = (link.flags & IFF_ALLMULTI) !== 0;
+  if (wanted.txQLen !== undefined) current.txQLen = link.txQueueLength;
+  return current;
 }
 
 function changeTo({ mac, promisc, mtu, allmulti, txQLen }: LinkSettings): LinkChange {
@@ -120,7 +122,7 @@ function changeTo({ mac, promisc, mtu, allmulti, txQLen }: LinkSettings): LinkCh
   return { address, promiscuous: promisc, mtu, allMulticast: allmulti, txQueueLength: txQLen };
 }
 
-/** The name alone may be another link's by now. What the kernel refuses is told and left: DEL must come to an end. */
+/** Skips another link that has the name by now. Only warns about what the kernel refuses, so that DEL can finish. */
 function putBack({ ifName, index }: LinkSettingsSpec, before: LinkSettings, host: Host): void {
   if (host.container === undefined || Object.keys(before).length === 0) return;
   const { route } = host.container;
@@ -130,7 +132,7 @@ function putBack({ ifName, index }: LinkSettingsSpec, before: LinkSettings, host
     setLink(route, link, changeTo(before));
   } catch (error) {
     if (!isNetlinkError(error)) throw error;
-    // One of them stops the others, so each by itself.
+    // One refused setting stops the others, so set each by itself.
     for (const [key, value] of Object.entries(before)) {
       try {
         setLink(route, link, changeTo({ [key]: value }));
@@ -142,17 +144,17 @@ function putBack({ ifName, index }: LinkSettingsSpec, before: LinkSettings, host
   }
 }
 
-/** What stood in the file before this ADD wrote it, if it was there. */
+/** The text of the backup file before this ADD, if there was one. */
 interface Backup {
   earlier?: string;
 }
 
-/** An earlier ADD's stays, and gets what that one did not change. One that a crash cut off counts as none. */
-function keepBackup({ backupFile, before }: LinkSettingsSpec): Backup {
+/** Keeps the values of an earlier ADD and adds those it lacks. Replaces a file that a crash cut off. */
+function writeBackup({ backupFile, before }: LinkSettingsSpec): Backup {
   const earlier = readTextFile(backupFile);
-  const kept = parseBackup(earlier);
-  if (kept !== undefined) {
-    replaceText(backupFile, textOf({ ...before, ...kept }));
+  const earlierValues = parseBackup(earlier);
+  if (earlierValues !== undefined) {
+    replaceText(backupFile, textOf({ ...before, ...earlierValues }));
     return { earlier };
   }
   if (earlier !== undefined) removeFile(backupFile);
@@ -169,7 +171,7 @@ function keepBackup({ backupFile, before }: LinkSettingsSpec): Backup {
   return {};
 }
 
-/** As the reference plugin formats it. */
+/** The reference plugin's format. */
 function textOf({ mac, promisc, mtu, allmulti, txQLen }: LinkSettings): string {
   return JSON.stringify({ mac, promisc, mtu, allmulti, txQLen }, null, 1);
 }

@@ -1,4 +1,7 @@
-/** The loopback link of the container: up while attached. It can neither be made nor removed. */
+/**
+ * The loopback link of the container, up. Owns only that state: the link itself comes and goes with the namespace. DEL
+ * takes it down, and does nothing when the namespace is gone.
+ */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { listAddresses } from "../../ffi/netlink/route/address.ts";
@@ -8,7 +11,7 @@ import { formatPrefix } from "../../net/address.ts";
 const lo = { index: 1, name: "lo" };
 
 interface MadeLoopback {
-  /** In CIDR notation; the kernel gives them when the link comes up. */
+  /** In CIDR notation. The kernel assigns them when the link comes up. */
   addresses: string[];
 }
 

@@ -1,6 +1,7 @@
 /**
- * A veth pair with one end in the container and the other on the host, on a bridge or by itself: made in place by one
- * request, the container's end under its final name in its final namespace.
+ * A veth pair: one end in the container, the other on the host, alone or as a bridge port. One request creates both ends
+ * in place. DEL removes the container's end by its name, and the kernel removes the host's with it. If the namespace is
+ * gone, DEL removes the host's end if it still has its MAC. A pair that is absent counts as removed.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Host } from "../../contract/host.ts";
@@ -9,20 +10,19 @@ import { EEXIST } from "../../ffi/errno.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { addLink, getLink, type Link, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
 import { vethKind as vethLink } from "../../ffi/netlink/route/kinds/veth.ts";
-import { randomBytes } from "../../ffi/random.ts";
 import { tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { parseMac } from "../../net/mac.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
-import { nameTaken } from "./name-taken.ts";
+import { nameTakenError } from "./shared/name-taken.ts";
 
 export interface VethSpec {
-  /** "" when it is not known: the attachment was made by others and prevResult is missing. */
+  /** "" when it is not known: another program made the attachment, and there is no prevResult. */
   hostName: string;
   hostMac: string;
   containerName: string;
   containerMac: string;
   mtu?: number;
-  /** Left out: the host's end is no bridge's port. */
+  /** Undefined: the host's end is not a bridge port. */
   bridge?: string;
 }
 
@@ -42,7 +42,7 @@ export const vethKind: ResourceKind<VethSpec> = {
         address: parseMac(spec.hostMac),
         mtu: spec.mtu,
         master,
-        // Nothing can come in yet: the other end is down until it has its addresses.
+        // Up already: no packet comes in while the container's end is down, until it has its addresses.
         up: true,
         txQueueLength: 0,
         kind: vethLink({
@@ -64,15 +64,16 @@ export const vethKind: ResourceKind<VethSpec> = {
     tryWriteSysctl(`net/ipv6/conf/${spec.hostName}/accept_ra`, "0");
   },
   remove({ hostName, hostMac, containerName }, host) {
+    // Loaded here: it brings the code that starts child processes, which ADD by `bridge` does not need.
     const { removeLink } = require(
       "../../ffi/netlink/route/remove-link.ts",
     ) as typeof import("../../ffi/netlink/route/remove-link.ts");
-    // One end takes the other with it. The container's is the one named in CNI_IFNAME, whoever made it.
+    // The link CNI_IFNAME belongs to this attachment, whoever made it.
     if (host.container !== undefined) {
       removeLink(host.container.route, containerName, host.container.inside);
       return;
     }
-    // The namespace's path is gone, but something else may still hold the namespace, and with it the pair.
+    // The namespace's path is gone, but a process may still hold the namespace, and with it the pair.
     if (hostName !== "" && isOurs(hostName, hostMac, host)) removeLink(host.route, hostName);
   },
   verify(spec, host) {
@@ -121,20 +122,15 @@ function isPair(inside: Link, outside: Link | undefined): outside is Link {
   return outside?.kind === "veth" && outside.link === inside.index && inside.link === outside.index;
 }
 
-/** Names of links are used again; only the MAC address tells that this is the one we made. */
+/** Names of links are reused: the MAC address tells whether this is the link that ADD made. */
 function isOurs(hostName: string, hostMac: string, host: Host): boolean {
   const link = getLink(host.route, hostName);
   return link?.kind === "veth" && (hostMac === "" || link.mac === hostMac);
 }
 
 function taken({ containerName, hostName }: VethSpec, cause?: unknown): CniError {
-  return nameTaken(`container veth name ("${containerName}") peer provided ("${hostName}") already exists`, cause);
-}
-
-/** A name for the host's end that nothing has: `veth` and eight digits, as the reference plugins choose. */
-export function freshHostName(host: Host): string {
-  for (;;) {
-    const name = `veth${randomBytes(4).toHex()}`;
-    if (linkIndex(host.route, name) === undefined) return name;
-  }
+  return nameTakenError(
+    `container veth name ("${containerName}") peer provided ("${hostName}") already exists`,
+    cause,
+  );
 }

@@ -1,7 +1,9 @@
 /**
- * A link of the container as a member of a VRF. The kernel takes the link down and up again on the way and forgets its
- * routes, and of its addresses those of version 6 that were not made to stay; so they are given back, the routes in the
- * VRF's table. DEL gives nothing back: the link goes next.
+ * Membership of a container's link in a VRF. DEL ends it, and does nothing when the link or the namespace is gone, or the
+ * link is in another VRF. DEL restores no routes, because the link is removed next.
+ *
+ * When a link joins a VRF, the kernel takes it down and up again. It loses its routes, and its IPv6 addresses unless
+ * `keep_addr_on_down` is set. ADD restores both, the routes in the VRF's table.
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
@@ -17,22 +19,22 @@ import { formatAddress, formatPrefix, isLinkLocal, parsePrefix } from "../../net
 import { linkRoutesKind } from "../address/link-routes.ts";
 import type { Container } from "../../contract/host.ts";
 
-export interface VrfMemberSpec extends Belongings {
+export interface VrfMemberSpec extends AddressesAndRoutes {
   ifName: string;
   vrf: string;
-  /** The VRF's. Unknown when ADD was another program's. */
+  /** The VRF's table. Undefined when another program did ADD. */
   table?: number;
 }
 
-/** What a link had before, as far as it may lose it. */
-export interface Belongings {
-  /** Of version 6, in CIDR notation. */
+/** What the link had before and may lose. */
+export interface AddressesAndRoutes {
+  /** Its IPv6 addresses in CIDR notation. */
   addresses: string[];
-  /** Those of the main table, in hexadecimal; the ones that lead to gateways first. */
+  /** Its routes in the main table as hexadecimal images (route-image.ts), routes to gateways first. */
   routes: string[];
 }
 
-/** As long as the reference plugin polls. */
+/** The reference plugin polls for the same time. */
 const PATIENCE_MS = 2550;
 
 export const vrfMemberKind: ResourceKind<VrfMemberSpec> = {
@@ -45,7 +47,7 @@ export const vrfMemberKind: ResourceKind<VrfMemberSpec> = {
     if (link === undefined) throw new CniError(INTERNAL, `cmdAdd failed: could not get link by name ${ifName}`);
     try {
       setLink(container.route, link, { master: linkIndex(container.route, vrf) });
-      giveBack(spec, table!, link, container);
+      restore(spec, table!, link, container);
       if (link.up && [IF_OPER_UP, IF_OPER_UNKNOWN].includes(link.operstate)) awaitAddresses(spec, container);
     } catch (error) {
       undoAfter(error, () => vrfMemberKind.undo!(spec, undefined, host));
@@ -56,7 +58,7 @@ export const vrfMemberKind: ResourceKind<VrfMemberSpec> = {
   undo(spec, _made, host) {
     vrfMemberKind.remove(spec, host);
     const link = getLink(host.container!.route, spec.ifName);
-    if (link !== undefined) giveBack(spec, RT_TABLE_MAIN, link, host.container!);
+    if (link !== undefined) restore(spec, RT_TABLE_MAIN, link, host.container!);
   },
   remove({ ifName, vrf }, host) {
     const route = host.container?.route;
@@ -78,14 +80,14 @@ export const vrfMemberKind: ResourceKind<VrfMemberSpec> = {
     if (link === undefined) return;
     const master = linkIndex(container.route, spec.vrf);
     if (link.master !== master) setLink(container.route, link, { master });
-    giveBack(spec, spec.table!, link, container);
+    restore(spec, spec.table!, link, container);
   },
   describe: ({ ifName, vrf }) => `${ifName} in VRF ${vrf}`,
 };
 
 export const vrfMember = resource(vrfMemberKind);
 
-export function belongingsOf({ index }: Link, { route }: Container): Belongings {
+export function addressesAndRoutesOf({ index }: Link, { route }: Container): AddressesAndRoutes {
   const addresses: string[] = [], routes: string[] = [];
   for (const address of listAddresses(route, index, AF_INET6)) {
     if (!isLinkLocal(address.bytes)) addresses.push(formatPrefix(address));
@@ -94,8 +96,13 @@ export function belongingsOf({ index }: Link, { route }: Container): Belongings 
   return { addresses, routes };
 }
 
-/** Routes that the kernel made for its addresses and that the link did not have go: another plugin had removed them. */
-function giveBack({ addresses, routes }: Belongings, table: number, { index }: Link, { route: socket }: Container) {
+/** Deletes routes that the kernel made for an address and that the link did not have: another plugin had removed them. */
+function restore(
+  { addresses, routes }: AddressesAndRoutes,
+  table: number,
+  { index }: Link,
+  { route: socket }: Container,
+): void {
   const present = listAddresses(socket, index, AF_INET6).map(formatPrefix);
   for (const address of addresses) {
     if (!present.includes(address)) addAddress(socket, index, parsePrefix(address)!, { skipDad: true });
@@ -106,11 +113,11 @@ function giveBack({ addresses, routes }: Belongings, table: number, { index }: L
   for (const image of routes) addRouteImage(socket, Uint8Array.fromHex(image), table);
 }
 
-/** The kernel gives an address its route a moment after the address; before, nothing can be sent to it. */
+/** The kernel adds the local route of an address shortly after the address. Until then the address is unreachable. */
 function awaitAddresses({ addresses, table }: VrfMemberSpec, { route, inside }: Container): void {
   const missing = () => {
-    const there = listRoutes(route, AF_INET6, table).map(({ dst }) => formatPrefix(dst));
-    return addresses.find((address) => !there.includes(`${formatAddress(parsePrefix(address)!.bytes)}/128`));
+    const present = listRoutes(route, AF_INET6, table).map(({ dst }) => formatPrefix(dst));
+    return addresses.find((address) => !present.includes(`${formatAddress(parsePrefix(address)!.bytes)}/128`));
   };
   if (addresses.length === 0 || awaitChange(RTNLGRP_IPV6_ROUTE, PATIENCE_MS, () => missing() === undefined, inside)) {
     return;

@@ -1,15 +1,16 @@
 /**
- * A VRF of the container: a link whose members route by a table of their own. Attachments of one container may share it;
- * DEL of the last takes it away, but only one that a CNI plugin made.
+ * A VRF of the container: a link whose members use a routing table of their own. Attachments of one container may share
+ * it. DEL removes it when it has no members and a CNI plugin made it; a VRF that is absent counts as removed.
  *
- * Nobody hears of a VRF's MAC address. Ours follows from the name, so that whoever is last knows whose it was.
+ * We derive the VRF's MAC address, which appears on no wire, from its name. So the last DEL recognises a VRF of ours.
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { addLink, getLink, type Link, listLinks, setLink } from "../../ffi/netlink/route/link.ts";
 import { vrf as vrfLink } from "../../ffi/netlink/route/kinds/vrf.ts";
 import { formatMac } from "../../net/mac.ts";
-import { vrfTable } from "../address/routing-tables.ts";
+import { removeLink } from "../../ffi/netlink/route/remove-link.ts";
+import { vrfTable } from "../address/shared/routing-tables.ts";
 import type { Host } from "../../contract/host.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
@@ -50,9 +51,9 @@ export const vrfKind: ResourceKind<VrfSpec, { created: boolean }> = {
     if (link.kind !== "vrf") return [`Netlink ${name} is not a VRF`];
     const differences: string[] = [];
     if (!link.up) differences.push(`VRF ${name} is down`);
-    const is = vrfTable(link);
-    if (table !== undefined && is !== table) {
-      differences.push(`VRF ${name} has routing table ${is} instead of ${table}`);
+    const current = vrfTable(link);
+    if (table !== undefined && current !== table) {
+      differences.push(`VRF ${name} has routing table ${current} instead of ${table}`);
     }
     return differences;
   },
@@ -67,15 +68,14 @@ export const vrfKind: ResourceKind<VrfSpec, { created: boolean }> = {
 
 export const vrf = resource(vrfKind);
 
-/** Restated, it may be the reference plugin's, which nobody can tell from others. */
+/** When restated, the reference plugin may have made it, and its VRFs look like any other. */
 function removeUnused({ name }: VrfSpec, host: Host, isRestated = false): void {
   const { route, inside, alone } = host.container!;
   alone(() => {
     const link = getLink(route, name);
     if (link?.kind !== "vrf" || hasMembers(link, host)) return;
     if (!isRestated && link.mac !== formatMac(macOf(name))) return;
-    (require("../../ffi/netlink/route/remove-link.ts") as typeof import("../../ffi/netlink/route/remove-link.ts"))
-      .removeLink(route, name, inside);
+    removeLink(route, name, inside);
   });
 }
 
@@ -84,7 +84,7 @@ function hasMembers({ index }: Link, host: Host): boolean {
   return false;
 }
 
-/** Locally administered. */
+/** A locally administered address. */
 function macOf(name: string): Uint8Array {
   const digest = new Bun.CryptoHasher("sha256").update(`patchbay vrf ${name}`).digest();
   return new Uint8Array([0x02, ...digest.subarray(0, 5)]);

@@ -1,7 +1,7 @@
 /**
- * An ifb: a link that packets are sent on to so that they can wait there. Only what a link sends can be limited; what
- * comes in from a container becomes something that its ifb sends. Whose it is stands in its alias, because its name is a
- * hash.
+ * The ifb link of an attachment, on the host. The kernel can shape only what a link sends; packets that a container sends
+ * are redirected to its ifb, which sends them on. The ifb's alias names its owner, because its name is a hash. DEL removes
+ * the ifb if its MAC or its alias shows that it is ours; an absent ifb counts as removed.
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
@@ -10,18 +10,20 @@ import { undoAfter } from "../../contract/undo.ts";
 import { EEXIST } from "../../ffi/errno.ts";
 import { addLink, getLink, linkIndex, listLinks, setLink } from "../../ffi/netlink/route/link.ts";
 import { ifbKind as ifbLink } from "../../ffi/netlink/route/kinds/ifb.ts";
+import { removeLink } from "../../ffi/netlink/route/remove-link.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { parseMac } from "../../net/mac.ts";
 import { attemptAll } from "../../contract/failures.ts";
 import { ownerComment, ownerIn } from "../packets/owner-comment.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+import { redirectingLinks, redirectKind } from "./redirect.ts";
 
 export interface IfbSpec extends Owner {
   name: string;
-  /** "" when it is not known: others made it, and prevResult does not tell of it. */
+  /** "" when it is not known: another program made it, and prevResult does not list it. */
   mac: string;
   mtu?: number;
-  /** The link whose packets go there. */
+  /** The link whose incoming packets are redirected to the ifb. */
   from: string;
 }
 
@@ -38,7 +40,7 @@ export const ifbKind: ResourceKind<IfbSpec> = {
       throw new CniError(INTERNAL, "adding link: file exists", `the host has a link named ${name}`, { cause: error });
     }
     try {
-      // The kernel takes no alias with a new link.
+      // The kernel accepts no alias in the request that creates a link.
       setLink(host.route, { name, index: linkIndex(host.route, name)! }, { alias: ownerComment(spec) });
     } catch (error) {
       undoAfter(error, () => ifbKind.remove(spec, host));
@@ -50,17 +52,15 @@ export const ifbKind: ResourceKind<IfbSpec> = {
     if (link?.kind !== "ifb") return;
     const owner = ownerIn(link.alias ?? "", spec.network);
     if (mac !== "" ? link.mac !== mac : owner === undefined ? isUsedByOthers() : owner.ifName !== spec.ifName) return;
-    (require("../../ffi/netlink/route/remove-link.ts") as typeof import("../../ffi/netlink/route/remove-link.ts"))
-      .removeLink(host.route, name);
+    removeLink(host.route, name);
 
     /**
-     * Of the reference plugin's, the name tells the network and the container, but not the interface, which may be
-     * another one of the container. When the container is gone, all of its interfaces are.
+     * The name of the reference plugin's ifb tells the network and the container, but not the interface: it may belong to
+     * another interface of the container. When the container is gone, so are all its interfaces.
      */
     function isUsedByOthers(): boolean {
       if (host.container === undefined) return false;
       const ours = from === "" ? undefined : linkIndex(host.route, from);
-      const { redirectingLinks } = require("./redirect.ts") as typeof import("./redirect.ts");
       return redirectingLinks(link!.index, host).some((index) => index !== ours);
     }
   },
@@ -85,8 +85,7 @@ export const ifbKind: ResourceKind<IfbSpec> = {
       const owner = kind === "ifb" && alias ? ownerIn(alias, network) : undefined;
       if (owner === undefined || isValid(owner)) continue;
       steps.push(() => {
-        // What goes on being sent to an ifb that is gone is dropped.
-        const { redirectingLinks, redirectKind } = require("./redirect.ts") as typeof import("./redirect.ts");
+        // Remove the redirects first: packets redirected to an ifb that is gone are dropped.
         for (const from of redirectingLinks(index, host)) {
           redirectKind.remove({ from: getLink(host.route, from) ?? { name: "", mac: "" }, to: name }, host);
         }

@@ -1,4 +1,8 @@
-/** What comes in through a link of the host goes on to its ifb: `tc filter … u32 … action mirred egress redirect`. */
+/**
+ * Redirects what comes in through a link of the host to its ifb (`tc filter … u32 … action mirred egress redirect`). Owns
+ * the link's ingress qdisc and the filter in it. DEL removes both, but leaves the qdisc if it has other filters; a link or
+ * a filter that is absent counts as removed.
+ */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
@@ -12,11 +16,11 @@ import { addQdisc, delQdisc, listQdiscs } from "../../ffi/netlink/tc/qdisc.ts";
 import { tcHandle } from "../../ffi/netlink/tc/tc-header.ts";
 import { ETH_P_ALL } from "../../ffi/netlink/uapi/pkt-cls.ts";
 import { TC_H_INGRESS } from "../../ffi/netlink/uapi/pkt-sched.ts";
-import { findKnownLink, type KnownLink } from "../link/known-link.ts";
+import { findHostLink, type HostLink } from "../link/shared/host-link.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
 export interface RedirectSpec {
-  from: KnownLink;
+  from: HostLink;
   /** The ifb's name. */
   to: string;
 }
@@ -41,49 +45,49 @@ export const redirectKind: ResourceKind<RedirectSpec> = {
       });
     }
     try {
-      send(link, to, host);
+      addRedirect(link, to, host);
     } catch (error) {
       undoAfter(error, () => delQdisc(host.route, { link, ...INGRESS }, "ingress"));
       throw error;
     }
   },
   remove({ from, to }, host) {
-    const link = from.name === "" ? undefined : findKnownLink(from, host);
+    const link = from.name === "" ? undefined : findHostLink(from, host);
     if (link === undefined) return;
     const filters = listFilters(host.route, link, INGRESS.handle);
-    // A filter whose ifb is gone sends to link 0.
+    // The kernel reports link 0 as the target of a filter whose ifb is gone.
     const target = linkIndex(host.route, to) ?? 0;
-    // Without any: ADD was cut off before its filter.
+    // If there is no filter, ADD was cut off before it added one.
     if (filters.length > 0 && !filters.some((filter) => isOurs(filter, target))) return;
     if (filters.every(({ priority }) => priority === FIRST.priority)) {
       delQdisc(host.route, { link, ...INGRESS }, "ingress");
     } else delFilters(host.route, { link, ...FIRST });
   },
   verify({ from, to }, host) {
-    const link = findKnownLink(from, host);
+    const link = findHostLink(from, host);
     if (link === undefined) return [`link ${from.name} is missing`];
     const target = linkIndex(host.route, to);
     const filters = target === undefined ? [] : listFilters(host.route, link, INGRESS.handle);
     return filters.some((filter) => isOurs(filter, target!)) ? [] : [`${link.name} does not redirect to ${to}`];
   },
   repair(spec, host) {
-    const link = findKnownLink(spec.from, host);
+    const link = findHostLink(spec.from, host);
     if (link === undefined) return;
     try {
       addQdisc(host.route, { link, ...INGRESS }, { name: "ingress" });
     } catch (error) {
       if (!isNetlinkError(error, EEXIST)) throw error;
-      // Left of the ifb that was there before.
+      // The qdisc of the ifb that was there before.
       delFilters(host.route, { link, ...FIRST });
     }
-    send(link, spec.to, host);
+    addRedirect(link, spec.to, host);
   },
   describe: ({ from, to }) => `what comes in through ${from.name} goes on to ${to}`,
 };
 
 export const redirect = resource(redirectKind);
 
-/** The links whose packets go on to the link `target`. For a DEL that has to guess: it looks at every link. */
+/** Every link that redirects to the link with index `target`. Looks at all links of the host. */
 export function redirectingLinks(target: number, host: Host): number[] {
   const found: number[] = [];
   for (const { kind, linkIndex: index } of listQdiscs(host.route)) {
@@ -94,7 +98,7 @@ export function redirectingLinks(target: number, host: Host): number[] {
   return found;
 }
 
-function send(link: Pick<Link, "index" | "name">, to: string, host: Host): void {
+function addRedirect(link: Pick<Link, "index" | "name">, to: string, host: Host): void {
   addFilter(host.route, { link, ...FIRST }, u32Redirect(ANY_PACKET, CLASS, linkIndex(host.route, to)!));
 }
 

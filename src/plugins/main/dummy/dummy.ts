@@ -7,7 +7,7 @@
 import { definePlugin } from "../../../contract/plugin.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { containerLink } from "../../../resources/link/container-link.ts";
-import { requireHostFor } from "../../../resources/link/master-link.ts";
+import { requireHostFor } from "../../../resources/link/shared/master-link.ts";
 import { soleInterface } from "../../shared/container-interface.ts";
 import { requireIpam } from "../../shared/required-ipam.ts";
 import { validateDummyConf } from "./dummy.validate.gen.ts";

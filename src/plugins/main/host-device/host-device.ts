@@ -8,8 +8,9 @@
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import type { Link } from "../../../ffi/netlink/route/link.ts";
-import { addressing } from "../../../resources/address/addressing.ts";
-import { asFound, freeIndex, lentLink } from "../../../resources/link/lent-link.ts";
+import { addressing } from "../../../resources/address/addressing/addressing.ts";
+import { freeIndex, lentLink } from "../../../resources/link/lent-link/lent-link.ts";
+import { asFound } from "../../../resources/link/lent-link/spec.ts";
 import {
   chosenDevice,
   configuredDevice,

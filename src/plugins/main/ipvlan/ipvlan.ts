@@ -10,7 +10,7 @@ import { definePlugin } from "../../../contract/plugin.ts";
 import { ipvlanModes } from "../../../ffi/netlink/route/kinds/ipvlan.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
-import { findMaster, knownMaster, requireHostFor } from "../../../resources/link/master-link.ts";
+import { configuredMaster, findMaster, requireHostFor } from "../../../resources/link/shared/master-link.ts";
 import { soleInterface } from "../../shared/container-interface.ts";
 import { validateIpvlanConf } from "./ipvlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
@@ -37,7 +37,7 @@ export default definePlugin<IpvlanConf>({
 
 function add(at: Attachment<IpvlanConf>): Result {
   const { conf, ifName } = at;
-  const master = at.inAdd(() => chooseMaster(at)) ?? knownMaster(conf);
+  const master = at.inAdd(() => chooseMaster(at)) ?? configuredMaster(conf);
   const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
   const link = at.apply(containerLink({
     ifName,

@@ -9,7 +9,12 @@ import { definePlugin } from "../../../contract/plugin.ts";
 import { macvlanModes } from "../../../ffi/netlink/route/kinds/macvlan.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
-import { findMaster, knownMaster, requireHostFor, requireMtuOf } from "../../../resources/link/master-link.ts";
+import {
+  configuredMaster,
+  findMaster,
+  requireHostFor,
+  requireMtuOf,
+} from "../../../resources/link/shared/master-link.ts";
 import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
 import { soleInterface } from "../../shared/container-interface.ts";
 import { validateMacvlanConf } from "./macvlan.validate.gen.ts";
@@ -38,7 +43,7 @@ function add(at: Attachment<MacvlanConf>): Result {
   const { conf, ifName } = at;
   const mode = modeOf(conf);
   const mac = requestedMac(at);
-  const master = at.inAdd(() => chooseMaster(at)) ?? knownMaster(conf);
+  const master = at.inAdd(() => chooseMaster(at)) ?? configuredMaster(conf);
   const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
   const link = at.apply(containerLink({
     ifName,

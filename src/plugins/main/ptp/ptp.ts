@@ -9,11 +9,12 @@
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { randomMac } from "../../../ffi/random.ts";
-import { addressing } from "../../../resources/address/addressing.ts";
+import { addressing } from "../../../resources/address/addressing/addressing.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
 import { forwarding } from "../../../resources/kernel/forwarding.ts";
 import { gatewaySide } from "../../../resources/address/gateway-side.ts";
-import { freshHostName, veth } from "../../../resources/link/veth.ts";
+import { freshHostName } from "../../../resources/link/shared/free-name.ts";
+import { veth } from "../../../resources/link/veth.ts";
 import { applyIpMasq, sweepIpMasq } from "../../shared/ip-masq.ts";
 import { dnsOr } from "../../shared/dns.ts";
 import { requireIpam } from "../../shared/required-ipam.ts";

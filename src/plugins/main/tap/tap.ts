@@ -6,7 +6,7 @@
  */
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
-import { tap } from "../../../resources/link/tap.ts";
+import { tap } from "../../../resources/link/tap/tap.ts";
 import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
 import { soleInterface } from "../../shared/container-interface.ts";
 import { validateTapConf } from "./tap.validate.gen.ts";

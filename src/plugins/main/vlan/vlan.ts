@@ -7,7 +7,12 @@
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
-import { findMaster, knownMaster, requireHostFor, requireMtuOf } from "../../../resources/link/master-link.ts";
+import {
+  configuredMaster,
+  findMaster,
+  requireHostFor,
+  requireMtuOf,
+} from "../../../resources/link/shared/master-link.ts";
 import { soleInterface } from "../../shared/container-interface.ts";
 import { requireIpam } from "../../shared/required-ipam.ts";
 import { validateVlanConf } from "./vlan.validate.gen.ts";
@@ -29,7 +34,7 @@ export default definePlugin<VlanConf>({
 
 function add(at: Attachment<VlanConf>): Result {
   const { conf, ifName } = at;
-  const master = at.inAdd(() => chooseMaster(at)) ?? knownMaster(conf);
+  const master = at.inAdd(() => chooseMaster(at)) ?? configuredMaster(conf);
   const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
   const link = at.apply(containerLink({
     ifName,

@@ -12,7 +12,7 @@ import { warn } from "../../../ffi/warn.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { ifb } from "../../../resources/traffic/ifb.ts";
 import { redirect } from "../../../resources/traffic/redirect.ts";
-import { trafficLimit } from "../../../resources/traffic/traffic-limit.ts";
+import { trafficLimit } from "../../../resources/traffic/traffic-limit/traffic-limit.ts";
 import { validateBandwidthConf } from "./bandwidth.validate.gen.ts";
 import { type Limits, limitsOf } from "./limits.ts";
 import type { Attachment } from "../../../contract/plugin.ts";

@@ -2,7 +2,7 @@
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { goQuote } from "../../../cni/quote.ts";
 import { parsePrefix } from "../../../net/address.ts";
-import type { Limit } from "../../../resources/traffic/token-bucket.ts";
+import type { Limit } from "../../../resources/traffic/traffic-limit/token-bucket.ts";
 import type { BandwidthConf } from "./bandwidth.schema.ts";
 
 export interface Limits {

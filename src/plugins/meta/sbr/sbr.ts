@@ -13,7 +13,7 @@ import { type ListedRule, listRules } from "../../../ffi/netlink/route/rule.ts";
 import { AF_INET, AF_INET6, AF_UNSPEC, RT_TABLE_MAIN } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 import { formatAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { linkRoutes } from "../../../resources/address/link-routes.ts";
-import { tablesInUse, takeFreeTable } from "../../../resources/address/routing-tables.ts";
+import { tablesInUse, takeFreeTable } from "../../../resources/address/shared/routing-tables.ts";
 import { sourceRule } from "../../../resources/address/source-rule.ts";
 import { withdrawnRoutes } from "../../../resources/address/withdrawn-routes.ts";
 import { mainTable, type OwnAddress, routesFor } from "./source-tables.ts";

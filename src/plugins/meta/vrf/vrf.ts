@@ -13,9 +13,9 @@ import { knowsLinkKind } from "../../../ffi/netlink/route/known-kind.ts";
 import { listRouteImages } from "../../../ffi/netlink/route/route-image.ts";
 import { listRules } from "../../../ffi/netlink/route/rule.ts";
 import { AF_UNSPEC } from "../../../ffi/netlink/uapi/rtnetlink.ts";
-import { tablesInUse, takeFreeTable, vrfTable } from "../../../resources/address/routing-tables.ts";
+import { tablesInUse, takeFreeTable, vrfTable } from "../../../resources/address/shared/routing-tables.ts";
 import { vrf } from "../../../resources/link/vrf.ts";
-import { belongingsOf, vrfMember } from "../../../resources/link/vrf-member.ts";
+import { addressesAndRoutesOf, vrfMember } from "../../../resources/link/vrf-member.ts";
 import { validateVrfConf } from "./vrf.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Container } from "../../../contract/host.ts";
@@ -63,7 +63,7 @@ function join(at: Attachment<VrfConf>): void {
     const table = tableOf(conf, container);
     at.applyAll([
       vrf({ name: conf.vrfname, table }),
-      vrfMember({ ifName, vrf: conf.vrfname, table, ...belongingsOf(link, container) }),
+      vrfMember({ ifName, vrf: conf.vrfname, table, ...addressesAndRoutesOf(link, container) }),
     ]);
   });
 }

@@ -1,31 +1,29 @@
 /**
- * How fast a link of the host may send: all of it, or what is exchanged with some subnets. Sending on the host's end of a
- * container's link is what the container receives.
+ * A rate limit on what a link of the host sends: on everything, or on the traffic with some subnets. On the host's end of
+ * a container's link this limits what the container receives. Owns the link's root qdisc, and DEL removes it. DEL does
+ * nothing when the link is gone, has another root qdisc, or is itself removed by DEL (`goesWithLink`).
  */
-import { CniError, INTERNAL } from "../../cni/error.ts";
-import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { undoAfter } from "../../contract/undo.ts";
-import { EEXIST } from "../../ffi/errno.ts";
-import { linkIndex } from "../../ffi/netlink/route/link.ts";
-import { isNetlinkError } from "../../ffi/netlink/socket.ts";
-import { delQdisc, getQdisc } from "../../ffi/netlink/tc/qdisc.ts";
-import { findKnownLink, type KnownLink } from "../link/known-link.ts";
-import { ROOT } from "./root.ts";
+import { CniError, INTERNAL } from "../../../cni/error.ts";
+import { resource, type ResourceKind } from "../../../contract/resource.ts";
+import { undoAfter } from "../../../contract/undo.ts";
+import { EEXIST } from "../../../ffi/errno.ts";
+import { linkIndex } from "../../../ffi/netlink/route/link.ts";
+import { isNetlinkError } from "../../../ffi/netlink/socket.ts";
+import { delQdisc, getQdisc } from "../../../ffi/netlink/tc/qdisc.ts";
+import { findHostLink, type HostLink } from "../../link/shared/host-link.ts";
+import { limitAllTraffic, verifyAllTraffic } from "./all-traffic.ts";
+import { limitBySubnet, type Subnets, verifyBySubnet } from "./by-subnet.ts";
+import { ROOT } from "./root-qdisc.ts";
 import type { Limit } from "./token-bucket.ts";
-import type { Subnets } from "./limit-by-subnet.ts";
 
 export interface TrafficLimitSpec {
-  link: KnownLink;
-  /** Nothing when it is not known: a DEL that has only a configuration of today. */
+  link: HostLink;
+  /** Undefined when it is not known: DEL without a ledger. */
   limit?: Limit;
   subnets?: Subnets;
-  /** The link is ours too, and takes the limit with it. */
+  /** DEL removes the link, too, and the limit with it. */
   goesWithLink?: true;
 }
-
-// Loaded when used: most networks limit all traffic alike, and DEL needs neither.
-const whole = () => require("./limit-whole-link.ts") as typeof import("./limit-whole-link.ts");
-const bySubnet = () => require("./limit-by-subnet.ts") as typeof import("./limit-by-subnet.ts");
 
 export const trafficLimitKind: ResourceKind<TrafficLimitSpec> = {
   kind: "traffic-limit",
@@ -34,10 +32,10 @@ export const trafficLimitKind: ResourceKind<TrafficLimitSpec> = {
     const { link: { name }, limit, subnets } = spec;
     const link = { name, index: linkIndex(host.route, name)! };
     try {
-      if (subnets === undefined) whole().apply(host.route, link, limit!);
-      else bySubnet().apply(host.route, link, limit!, subnets);
+      if (subnets === undefined) limitAllTraffic(host.route, link, limit!);
+      else limitBySubnet(host.route, link, limit!, subnets);
     } catch (error) {
-      // Somebody else's stays.
+      // Leave another program's qdisc.
       if (isNetlinkError(error, EEXIST)) {
         throw new CniError(INTERNAL, "create qdisc: file exists", `${name} has a queueing discipline already`, {
           cause: error,
@@ -49,20 +47,20 @@ export const trafficLimitKind: ResourceKind<TrafficLimitSpec> = {
   },
   remove({ link, goesWithLink }, host) {
     if (goesWithLink || link.name === "") return;
-    const found = findKnownLink(link, host);
+    const found = findHostLink(link, host);
     const root = found && getQdisc(host.route, found, ROOT.parent);
     if (root?.kind === "tbf" || root?.kind === "htb") delQdisc(host.route, { link: found!, ...ROOT }, root.kind);
   },
   verify({ link, limit, subnets }, host) {
-    const found = findKnownLink(link, host);
+    const found = findHostLink(link, host);
     if (found === undefined) return [`link ${link.name} is missing`];
     const root = getQdisc(host.route, found, ROOT.parent);
     if (root === undefined || root.handle !== ROOT.handle) {
       return [`Failed to find qdisc: ${found.name} has ${root?.kind ?? "nothing"} at its root`];
     }
     return subnets === undefined
-      ? whole().verify(found, limit!, root)
-      : bySubnet().verify(host.route, found, limit!, subnets, root);
+      ? verifyAllTraffic(found, limit!, root)
+      : verifyBySubnet(host.route, found, limit!, subnets, root);
   },
   repair(spec, host) {
     trafficLimitKind.remove({ ...spec, goesWithLink: undefined }, host);

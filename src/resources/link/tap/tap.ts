@@ -1,25 +1,27 @@
 /**
- * A tap in the container: a link whose other end is a program's, made under its final name and staying when no program
- * has it open.
+ * A persistent tap in the container: a link whose other end a program opens. DEL removes the link CNI_IFNAME if it is a
+ * tap; an absent link, or a namespace that is gone, counts as removed.
  */
-import { CniError, INTERNAL } from "../../cni/error.ts";
-import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { undoAfter } from "../../contract/undo.ts";
-import { getLink, type LinkChange, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
-import { tunSettings } from "../../ffi/netlink/route/kinds/tun.ts";
-import { addTap, type TapSettings } from "../../ffi/tun.ts";
-import { parseMac } from "../../net/mac.ts";
-import type { Host } from "../../contract/host.ts";
-import { nameTaken } from "./name-taken.ts";
+import { CniError, INTERNAL } from "../../../cni/error.ts";
+import { resource, type ResourceKind } from "../../../contract/resource.ts";
+import { undoAfter } from "../../../contract/undo.ts";
+import { getLink, type LinkChange, linkIndex, setLink } from "../../../ffi/netlink/route/link.ts";
+import { tunSettings } from "../../../ffi/netlink/route/kinds/tun.ts";
+import { addTap, type TapSettings } from "../../../ffi/tun.ts";
+import { parseMac } from "../../../net/mac.ts";
+import type { Host } from "../../../contract/host.ts";
+import { removeLink } from "../../../ffi/netlink/route/remove-link.ts";
+import { nameTakenError } from "../shared/name-taken.ts";
+import { addTapWithContext } from "./selinux-tap.ts";
 
 export interface TapSpec extends TapSettings {
   ifName: string;
   /** "" when it is not known. */
   mac: string;
   mtu?: number;
-  /** In the container. */
+  /** A bridge in the container. */
   bridge?: string;
-  /** The SELinux context whose tap it is to be. */
+  /** The SELinux context of the tap. */
   selinuxContext?: string;
 }
 
@@ -37,12 +39,8 @@ export const tapKind: ResourceKind<TapSpec> = {
     if (bridge !== undefined && master === undefined) {
       throw new CniError(INTERNAL, `failed to get bridge ${bridge}: Link not found`, "it must be in the container");
     }
-    const make = selinuxContext === undefined
-      ? addTap
-      : (require("./tap-by-context.ts") as typeof import("./tap-by-context.ts")).tapMakerIn(
-        selinuxContext,
-      ) as typeof addTap;
-    if (!inside(() => make(ifName, spec))) throw taken(spec);
+    const add = selinuxContext === undefined ? addTap : addTapWithContext(selinuxContext);
+    if (!inside(() => add(ifName, spec))) throw taken(spec);
     try {
       const change: LinkChange = { address: parseMac(mac), mtu, master };
       setLink(route, { index: linkIndex(route, ifName)!, name: ifName }, change);
@@ -55,10 +53,9 @@ export const tapKind: ResourceKind<TapSpec> = {
   remove({ ifName }, host) {
     if (host.container === undefined) return;
     const { route, inside } = host.container;
-    // CNI_IFNAME is this attachment's, whoever made it; a link of another kind is not what this was about.
+    // CNI_IFNAME belongs to this attachment, whoever made the link. A link of another kind is not this resource.
     if (getLink(route, ifName)?.kind !== "tun") return;
-    (require("../../ffi/netlink/route/remove-link.ts") as typeof import("../../ffi/netlink/route/remove-link.ts"))
-      .removeLink(route, ifName, inside);
+    removeLink(route, ifName, inside);
   },
   verify(spec, host) {
     const { ifName, mtu, bridge } = spec;
@@ -66,9 +63,10 @@ export const tapKind: ResourceKind<TapSpec> = {
     if (link === undefined) return [`Cannot find container link ${ifName}`];
     if (link.kind !== "tun") return [`container interface ${ifName} is a ${link.kind ?? "physical link"}, not a tap`];
     const differences: string[] = [];
-    const is: TapSettings = link.kindData === undefined ? spec : tunSettings(link.kindData);
+    const current: TapSettings = link.kindData === undefined ? spec : tunSettings(link.kindData);
     for (const key of ["multiQueue", "owner", "group"] as const) {
-      if (is[key] !== spec[key]) differences.push(`tap ${ifName}: ${key} is ${is[key]} instead of ${spec[key]}`);
+      if (current[key] === spec[key]) continue;
+      differences.push(`tap ${ifName}: ${key} is ${current[key]} instead of ${spec[key]}`);
     }
     if (mtu !== undefined && link.mtu !== mtu) {
       differences.push(`tap ${ifName}: mtu is ${link.mtu} instead of ${mtu}`);
@@ -95,5 +93,5 @@ function masterOf({ bridge }: TapSpec, host: Host): number | undefined {
 }
 
 function taken({ ifName }: TapSpec): CniError {
-  return nameTaken(`failed to create tap: "${ifName}" already exists in the container`);
+  return nameTakenError(`failed to create tap: "${ifName}" already exists in the container`);
 }

@@ -1,5 +1,10 @@
 import { expect, test } from "bun:test";
-import { bufferTicks, isBufferOf, isQueueOf, queueBytes } from "../../../src/resources/traffic/token-bucket.ts";
+import {
+  bufferTicks,
+  isBufferOf,
+  isQueueOf,
+  queueBytes,
+} from "../../../../src/resources/traffic/traffic-limit/token-bucket.ts";
 
 const MAX = 2 ** 32 - 1;
 

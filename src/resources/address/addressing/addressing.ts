@@ -1,33 +1,41 @@
 /**
- * What makes a link in the container usable: its sysctls, addresses, the link up, its routes. All of it goes with the
- * link, so there is nothing to remove.
+ * What makes a container's link usable: its sysctls, its addresses, the link up, its routes. DEL does nothing: the kernel
+ * drops all of them with the link.
  *
- * Addresses come before the link is up: the kernel then announces them on its own (arp_notify, ndisc_notify).
+ * ADD adds the addresses before it sets the link up: the kernel then announces them itself (arp_notify, ndisc_notify).
  */
-import { CniError, INTERNAL } from "../../cni/error.ts";
-import { resource, type ResourceKind } from "../../contract/resource.ts";
-import type { Container } from "../../contract/host.ts";
-import { errnoText } from "../../ffi/errno.ts";
-import { awaitChange } from "../../ffi/netlink/events.ts";
-import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
-import { addAddress, delAddress, familyOf, listAddresses } from "../../ffi/netlink/route/address.ts";
-import { getLink, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
-import { addRoute, describeRoute, isSameRoute, type KernelRoute, listRoutes } from "../../ffi/netlink/route/route.ts";
-import { AF_INET6, RT_TABLE_UNSPEC, RTNLGRP_IPV6_IFADDR } from "../../ffi/netlink/uapi/rtnetlink.ts";
-import { IF_OPER_UP } from "../../ffi/netlink/uapi/if-link.ts";
-import { readSysctl, tryWriteSysctl, writeSysctl } from "../../ffi/sysctl.ts";
-import { formatAddress, formatPrefix, parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
-import type { Route } from "../../cni/result.ts";
+import { CniError, INTERNAL } from "../../../cni/error.ts";
+import { resource, type ResourceKind } from "../../../contract/resource.ts";
+import type { Container } from "../../../contract/host.ts";
+import { errnoText } from "../../../ffi/errno.ts";
+import { awaitChange } from "../../../ffi/netlink/events.ts";
+import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
+import { addAddress, delAddress, familyOf, listAddresses } from "../../../ffi/netlink/route/address.ts";
+import { getLink, linkIndex, setLink } from "../../../ffi/netlink/route/link.ts";
+import {
+  addRoute,
+  describeRoute,
+  isSameRoute,
+  type KernelRoute,
+  listRoutes,
+} from "../../../ffi/netlink/route/route.ts";
+import { AF_INET6, RT_TABLE_UNSPEC, RTNLGRP_IPV6_IFADDR } from "../../../ffi/netlink/uapi/rtnetlink.ts";
+import { IF_OPER_UP } from "../../../ffi/netlink/uapi/if-link.ts";
+import { readSysctl, tryWriteSysctl, writeSysctl } from "../../../ffi/sysctl.ts";
+import { formatAddress, formatPrefix, parseAddress, parsePrefix, type Prefix } from "../../../net/address.ts";
+import type { Route } from "../../../cni/result.ts";
+import { vrfTable } from "../shared/routing-tables.ts";
+import { dropConnectedRoutes, pointToPointRoutes } from "./point-to-point.ts";
 
 export interface AddressingSpec {
   ifName: string;
   addresses: { address: string; gateway?: string }[];
   routes: Route[];
-  /** Sysctls below net/ipv4/conf/IFNAME/ or net/ipv6/conf/IFNAME/ that help where the kernel has them. */
+  /** Sysctls by key below `net/`, such as `ipv4/conf/eth0/arp_notify`. ADD skips those that the kernel lacks. */
   sysctls: Record<string, string>;
-  /** Ask whether another machine has an IPv6 address before it is used, which takes a second or two. */
+  /** Run IPv6 duplicate address detection, which takes a second or two. */
   detectDuplicates: boolean;
-  /** The gateways are all there is at the link's other end, so everything goes through them. */
+  /** Only the gateways are at the link's other end, so all packets go through them. */
   pointToPoint?: true;
 }
 
@@ -41,7 +49,7 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
     const { ifName } = spec;
     const index = linkIndex(container.route, ifName);
     if (index === undefined) throw new CniError(INTERNAL, `failed to lookup "${ifName}": Link not found`);
-    // Loops, not array methods: each of those costs a process its compilation, up to 0.07 ms.
+    // Loops instead of array methods: the first call of each costs a process up to 0.07 ms.
     const prefixes: Prefix[] = [];
     let hasV6 = false;
     for (const { address } of spec.addresses) {
@@ -64,8 +72,8 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
     }
     setLink(container.route, { index, name: ifName }, { up: true });
     if (hasV6 && spec.detectDuplicates) settle(container, index, ifName);
-    for (const route of kernelRoutes(spec, index)) addRouteTold(container, ifName, route);
-    if (spec.pointToPoint) pointToPoint().dropConnectedRoutes(spec, index, container.route);
+    for (const route of kernelRoutes(spec, index)) addRouteOrExplain(container, ifName, route);
+    if (spec.pointToPoint) dropConnectedRoutes(spec.addresses, index, container.route);
   },
   remove: () => {},
   verify(spec, host) {
@@ -99,21 +107,23 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
     try {
       addRoutes(missingRoutes(spec, link.index, socket));
     } catch {
-      // They were flushed together with those of the kernel, which come with the addresses.
+      // The kernel's own routes are missing, too. It adds them with the addresses.
       for (const { address } of spec.addresses) delAddress(socket, link.index, prefixOf(address));
       for (const { address } of spec.addresses) give(address);
       addRoutes(missingRoutes(spec, link.index, socket));
     }
-    if (spec.pointToPoint) pointToPoint().dropConnectedRoutes(spec, link.index, socket);
+    if (spec.pointToPoint) dropConnectedRoutes(spec.addresses, link.index, socket);
 
     function give(address: string): void {
       addAddress(socket, link!.index, prefixOf(address), { skipDad: !spec.detectDuplicates });
     }
     function addRoutes(routes: KernelRoute[]): void {
       const master = link!.master === undefined ? undefined : getLink(socket, link!.master);
-      // The link of a VRF has its routes in that one's table.
-      const table = master && routingTables().vrfTable(master);
-      for (const route of routes) addRouteTold(host.container!, ifName, { ...route, table: route.table ?? table });
+      // The routes of a VRF's member are in the VRF's table.
+      const table = master && vrfTable(master);
+      for (const route of routes) {
+        addRouteOrExplain(host.container!, ifName, { ...route, table: route.table ?? table });
+      }
     }
   },
   gist: ({ addresses }) => ({ addresses: addresses.map(({ address }) => address) }),
@@ -122,11 +132,6 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
 };
 
 export const addressing = resource(addressingKind);
-
-// Loaded when used: most links have more at their other end.
-const pointToPoint = () => require("./point-to-point.ts") as typeof import("./point-to-point.ts");
-
-const routingTables = () => require("./routing-tables.ts") as typeof import("./routing-tables.ts");
 
 function prefixOf(address: string): Prefix {
   const prefix = parsePrefix(address);
@@ -141,7 +146,7 @@ function missingAddresses({ addresses }: AddressingSpec, present: readonly Prefi
   );
 }
 
-/** A later plugin may have moved them: sbr into tables of their own, vrf into that of its device. */
+/** Looks in all tables: sbr and vrf, called later in the chain, move routes to other tables. */
 function missingRoutes(spec: AddressingSpec, oif: number, socket: NetlinkSocket): KernelRoute[] {
   const routes: Record<number, KernelRoute[]> = {};
   return kernelRoutes(spec, oif).filter((wanted) => {
@@ -168,7 +173,7 @@ function enableV6(ifName: string): void {
   }
 }
 
-/** Waits until the kernel has asked for every address; an answer from elsewhere fails. */
+/** Waits for duplicate address detection. Throws when another machine has one of the addresses. */
 function settle(container: Container, index: number, ifName: string): void {
   const failed = `failed to settle addresses for "${ifName}": link ${ifName}`;
   const isSettled = () => {
@@ -185,7 +190,7 @@ function settle(container: Container, index: number, ifName: string): void {
   throw new CniError(INTERNAL, `${failed} still has tentative addresses after ${DUPLICATE_WAIT_MS / 1000} seconds`);
 }
 
-/** A route without a gateway goes through the first one its family was given. */
+/** Gives routes without a gateway the first gateway of their family. */
 function kernelRoutes(spec: AddressingSpec, oif: number): KernelRoute[] {
   const firstGateway: Record<number, Uint8Array> = {};
   for (const { gateway } of spec.addresses) {
@@ -199,11 +204,11 @@ function kernelRoutes(spec: AddressingSpec, oif: number): KernelRoute[] {
     routes.push({ dst, oif, gateway, priority, table, scope, mtu, advmss });
   }
   if (!spec.pointToPoint) return routes;
-  const { direct, subnets } = pointToPoint().pointToPointRoutes(spec, oif);
+  const { direct, subnets } = pointToPointRoutes(spec.addresses, oif);
   return [...direct, ...routes, ...subnets];
 }
 
-function addRouteTold(container: Container, ifName: string, route: KernelRoute): void {
+function addRouteOrExplain(container: Container, ifName: string, route: KernelRoute): void {
   try {
     addRoute(container.route, route);
   } catch (error) {

@@ -1,18 +1,19 @@
 /**
- * A tap that belongs to an SELinux context: the kernel gives it that of the process that makes it. A process changes its
- * own only by running another program, so ip(8) makes it, as for the reference plugin.
+ * Creates a tap with an SELinux context. A tap gets the context of the process that creates it, and a process changes its
+ * context only when it executes a program. So ip(8) creates the tap, as with the reference plugin.
  */
-import { CniError, INTERNAL } from "../../cni/error.ts";
-import { closeFile, O_WRONLY, openFile, writeAll } from "../../ffi/files.ts";
-import { fromUtf8, utf8 } from "../../ffi/libc.ts";
-import { runProgram } from "../../ffi/spawn.ts";
-import { findInPath } from "../../ffi/find-in-path.ts";
-import type { TapSettings } from "../../ffi/tun.ts";
+import { CniError, INTERNAL } from "../../../cni/error.ts";
+import { closeFile, O_WRONLY, openFile, writeAll } from "../../../ffi/files.ts";
+import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
+import { runProgram } from "../../../ffi/spawn.ts";
+import { findInPath } from "../../../ffi/find-in-path.ts";
+import type { TapSettings } from "../../../ffi/tun.ts";
 
-/** Of the programs that the thread runs next; the empty text stands for what the policy says. */
+/** The context of programs that this thread executes from now on. An empty text stands for the policy's choice. */
 const EXEC_CONTEXT = "/proc/thread-self/attr/exec";
 
-export function tapMakerIn(context: string): (name: string, settings: TapSettings) => true {
+/** Returns a substitute for `addTap`. */
+export function addTapWithContext(context: string): (name: string, settings: TapSettings) => true {
   const path = findInPath("ip");
   if (path === undefined) throw new CniError(INTERNAL, "selinuxContext needs ip(8), and PATH has no such program");
   return (name, { multiQueue, owner, group }) => {

@@ -1,13 +1,13 @@
 /**
- * Which routing tables of a namespace are in use: looked up by a rule, holding routes, or a VRF's. Asked for while
- * nobody else chooses (`Container.alone`).
+ * Choosing a free routing table in a namespace. A table is in use if a rule refers to it, it has routes, or it is a VRF's.
+ * Callers hold the lock of `Container.alone`.
  */
-import { type Link, listLinks } from "../../ffi/netlink/route/link.ts";
-import { vrf } from "../../ffi/netlink/route/kinds/vrf.ts";
-import type { RouteImage } from "../../ffi/netlink/route/route-image.ts";
-import type { Rule } from "../../ffi/netlink/route/rule.ts";
-import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
-import { RT_TABLE_DEFAULT, RT_TABLE_LOCAL, RT_TABLE_MAIN } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { type Link, listLinks } from "../../../ffi/netlink/route/link.ts";
+import { vrf } from "../../../ffi/netlink/route/kinds/vrf.ts";
+import type { RouteImage } from "../../../ffi/netlink/route/route-image.ts";
+import type { Rule } from "../../../ffi/netlink/route/rule.ts";
+import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
+import { RT_TABLE_DEFAULT, RT_TABLE_LOCAL, RT_TABLE_MAIN } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 
 export function tablesInUse(
   socket: NetlinkSocket,
@@ -21,12 +21,12 @@ export function tablesInUse(
   return used;
 }
 
-/** The table of a VRF; undefined for any other link. */
+/** The table of a VRF. Undefined for any other link. */
 export function vrfTable({ kind, kindData }: Link): number | undefined {
   return kind === "vrf" && kindData !== undefined ? vrf.settings(kindData).table : undefined;
 }
 
-/** The first one from `lowest` on that is free; from now on it is not. */
+/** Returns the first free table from `lowest` on, and adds it to `used`. */
 export function takeFreeTable(used: Set<number>, lowest: number): number {
   let table = lowest;
   while (used.has(table)) table++;

@@ -1,42 +1,41 @@
 /**
- * A limit for some of what leaves through a link, told apart by the address of the other side. Two classes, in the
- * numbers of the reference plugin's releases that could do this (1.5): 1:30 has the limit, 1:1 has none, and filters send
- * the subnets that are named to the one they are meant for.
+ * A limit for some of what a link sends, selected by the remote address: an htb qdisc with two classes. Class 1:30 has the
+ * limit, 1:1 has none, and u32 filters put the configured subnets into one of them. Handles and numbers are those of the
+ * reference plugin 1.5, the first release that supports this.
  *
- * Each class has a queue of its own: what htb would give it holds as many packets as the link's queue length says, and
- * for a veth that is none.
+ * We give each class a queue. The default queue holds as many packets as the link's queue length, which is 0 for a veth.
  */
-import type { Link } from "../../ffi/netlink/route/link.ts";
-import { addClass, listClasses } from "../../ffi/netlink/tc/class.ts";
-import { addFilter, listFilters } from "../../ffi/netlink/tc/filter.ts";
-import { bfifo, pfifo } from "../../ffi/netlink/tc/kinds/fifo.ts";
-import { htb, type HtbClass, htbClass, readHtb, readHtbClass } from "../../ffi/netlink/tc/kinds/htb.ts";
-import { ANY_PACKET, readU32, u32Class, type U32Key } from "../../ffi/netlink/tc/kinds/u32.ts";
-import { addQdisc } from "../../ffi/netlink/tc/qdisc.ts";
-import { tcHandle, type TcObject } from "../../ffi/netlink/tc/tc-header.ts";
-import { ETH_P_IP, ETH_P_IPV6 } from "../../ffi/netlink/uapi/pkt-cls.ts";
-import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
-import { networkOf, parsePrefix } from "../../net/address.ts";
-import { ROOT } from "./root.ts";
+import type { Link } from "../../../ffi/netlink/route/link.ts";
+import { addClass, listClasses } from "../../../ffi/netlink/tc/class.ts";
+import { addFilter, listFilters } from "../../../ffi/netlink/tc/filter.ts";
+import { bfifo, pfifo } from "../../../ffi/netlink/tc/kinds/fifo.ts";
+import { htb, type HtbClass, htbClass, readHtb, readHtbClass } from "../../../ffi/netlink/tc/kinds/htb.ts";
+import { ANY_PACKET, readU32, u32Class, type U32Key } from "../../../ffi/netlink/tc/kinds/u32.ts";
+import { addQdisc } from "../../../ffi/netlink/tc/qdisc.ts";
+import { tcHandle, type TcObject } from "../../../ffi/netlink/tc/tc-header.ts";
+import { ETH_P_IP, ETH_P_IPV6 } from "../../../ffi/netlink/uapi/pkt-cls.ts";
+import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
+import { networkOf, parsePrefix } from "../../../net/address.ts";
+import { ROOT } from "./root-qdisc.ts";
 import { bufferTicks, isBufferOf, type Limit, queueBytes } from "./token-bucket.ts";
 
 export interface Subnets {
   /** In CIDR notation. */
   cidrs: string[];
-  /** Whether the limit is for them, or for all others. */
+  /** True: the limit is for these subnets. False: for everything else. */
   limited: boolean;
-  /** Which address of a packet is the other side's. */
+  /** Which address of a packet is the remote one. */
   side: "source" | "destination";
 }
 
 const LIMITED = 0x30, FREE = 0x1;
-/** As fast as the reference plugin calls free. With a burst of 10 ms: without any, each packet would wait for its turn. */
+/** The reference plugin's rate for "no limit", with a burst of 10 ms. Without a burst each packet would be delayed. */
 const FREE_LIMIT: Limit = { rate: 100_000_000_000, burst: 1_000_000_000 };
 const FREE_QUEUE_PACKETS = 1000;
-/** Of linux/ip.h and linux/ipv6.h: where the addresses stand in the header. */
+/** Where the addresses are in the header (linux/ip.h, linux/ipv6.h). */
 const OFFSETS = { 4: { source: 12, destination: 16 }, 6: { source: 8, destination: 24 } };
 
-export function apply(
+export function limitBySubnet(
   socket: NetlinkSocket,
   link: Pick<Link, "index" | "name">,
   limit: Limit,
@@ -44,8 +43,8 @@ export function apply(
 ): void {
   addQdisc(socket, { link, ...ROOT }, htb({ defaultClass: defaultOf(subnets) }));
   const limited = tcHandle(1, LIMITED), free = tcHandle(1, FREE);
-  addClass(socket, { link, parent: ROOT.handle, handle: limited }, htbClass(classOf(limit)));
-  addClass(socket, { link, parent: ROOT.handle, handle: free }, htbClass(classOf(FREE_LIMIT)));
+  addClass(socket, { link, parent: ROOT.handle, handle: limited }, htbClass(classFor(limit)));
+  addClass(socket, { link, parent: ROOT.handle, handle: free }, htbClass(classFor(FREE_LIMIT)));
   addQdisc(socket, { link, parent: limited, handle: 0 }, bfifo(queueBytes(limit)));
   addQdisc(socket, { link, parent: free, handle: 0 }, pfifo(FREE_QUEUE_PACKETS));
   for (const cidr of subnets.cidrs) {
@@ -54,7 +53,7 @@ export function apply(
   }
 }
 
-export function verify(
+export function verifyBySubnet(
   socket: NetlinkSocket,
   link: Link,
   limit: Limit,
@@ -69,17 +68,17 @@ export function verify(
   const classes = listClasses(socket, link);
   for (const [minor, wanted] of [[LIMITED, limit], [FREE, FREE_LIMIT]] as const) {
     const found = classes.find(({ handle }) => handle === tcHandle(1, minor));
-    const what = `class 1:${minor.toString(16)}`;
+    const name = `class 1:${minor.toString(16)}`;
     if (found === undefined) {
-      differences.push(`${what} is missing on ${link.name}`);
+      differences.push(`${name} is missing on ${link.name}`);
       continue;
     }
     const { rate, buffer } = readHtbClass(found.options);
     if (rate !== wanted.rate) {
-      differences.push(`Rate doesn't match: ${rate} in ${what} of ${link.name}, not ${wanted.rate}`);
+      differences.push(`Rate doesn't match: ${rate} in ${name} of ${link.name}, not ${wanted.rate}`);
     }
     if (minor === LIMITED && !isBufferOf(limit, buffer)) {
-      differences.push(`Buffer doesn't match: ${buffer} in ${what} of ${link.name}, not ${bufferTicks(limit)}`);
+      differences.push(`Buffer doesn't match: ${buffer} in ${name} of ${link.name}, not ${bufferTicks(limit)}`);
     }
   }
   const present = new Set<string>();
@@ -95,7 +94,7 @@ export function verify(
   return differences;
 }
 
-function classOf(limit: Limit): HtbClass {
+function classFor(limit: Limit): HtbClass {
   return { rate: limit.rate, buffer: bufferTicks(limit) };
 }
 
@@ -110,7 +109,7 @@ interface WantedFilter {
   classId: number;
 }
 
-/** Filters of one priority are all of one protocol. */
+/** IPv4 and IPv6 need different priorities: all filters of one priority have the same protocol. */
 function filterOf(cidr: string, { limited, side }: Subnets): WantedFilter {
   const prefix = parsePrefix(cidr)!;
   const v4 = prefix.bytes.length === 4;
