@@ -1,4 +1,4 @@
-/** One attachment of one container to one network: the key of all that the engine writes down. */
+/** The attachment of one container's interface to one network. Ledgers, leases and rules are keyed by it. */
 export interface Owner {
   network: string;
   containerId: string;

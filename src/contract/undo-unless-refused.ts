@@ -1,10 +1,11 @@
-/** For an `apply` of one request that failed. */
+/** Undoing after a failed `apply` that consists of a single request. */
 import { undoAfter } from "./undo.ts";
 import { isNetlinkError } from "../ffi/netlink/socket.ts";
 
 /**
- * What the kernel refuses it refuses as a whole. After any other error its answer was lost, and it may have done what it
- * was asked; or it was the second of two programs that failed.
+ * Runs `undo` unless the kernel refused the request. The kernel refuses a request as a whole, so nothing was made. After
+ * any other error its answer may be lost and the request carried out, or a second program that `apply` runs failed after
+ * the first had made something.
  */
 export function undoUnlessRefused(error: unknown, undo: () => void): void {
   if (!isNetlinkError(error)) undoAfter(error, undo);

@@ -1,8 +1,8 @@
-/** Taking back what a failed `apply` made. */
+/** Undoing what a failed `apply` made. */
 
 /**
- * For an `apply` that failed and may have made something. If that cannot be taken back either, the engine hears of it
- * and keeps the ledger, so that DEL tries again.
+ * Runs `undo` after `apply` failed with `cause`. If `undo` fails too, throws an error with both messages. The engine then
+ * keeps the ledger, so DEL tries again.
  */
 export function undoAfter(cause: unknown, undo: () => void): void {
   try {
@@ -13,7 +13,7 @@ export function undoAfter(cause: unknown, undo: () => void): void {
   }
 }
 
-/** What `undoAfter` throws: `cause` made `apply` fail, `leftBy` kept what was made from being taken back. */
+/** Recognises the error of `undoAfter`: `cause` made `apply` fail, `leftBy` made the undo fail. */
 export function leavesSomething(error: unknown): error is { cause: unknown; leftBy: unknown } {
   return (error as { leftBy?: unknown }).leftBy !== undefined;
 }

@@ -1,4 +1,7 @@
-/** The host forwards packets of a family: a gateway is useless otherwise. Never turned off again: others may need it. */
+/**
+ * IP forwarding on the host, for one address family. A gateway needs it. DEL leaves it on, because other programs may need
+ * it, too.
+ */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { readSysctl, writeSysctl } from "../../ffi/sysctl.ts";
 

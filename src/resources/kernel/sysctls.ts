@@ -1,7 +1,7 @@
 /**
- * Kernel parameters of the container's network namespace. What they were before is written down with what they are to
- * be, so that DEL can put them back: only where they still are as ADD left them, for the namespace may live on, and
- * whoever changed one since meant it.
+ * Sysctls of the container's network namespace. The ledger has the earlier values, and DEL restores them, because the
+ * namespace may live on. DEL leaves a sysctl that somebody has changed since ADD, and does nothing when the namespace is
+ * gone.
  */
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
@@ -17,7 +17,7 @@ export type SysctlValues = Record<string, string>;
 
 export interface SysctlsSpec {
   values: SysctlValues;
-  /** What they were; those that can only be written are left out. Nothing when ADD was another program's. */
+  /** The earlier values, without write-only sysctls. Undefined when another program did ADD. */
   before?: SysctlValues;
 }
 
@@ -34,7 +34,7 @@ export const sysctlsKind: ResourceKind<SysctlsSpec> = {
           writeSysctl(key, value);
         } catch (error) {
           undoAfter(error, () => putBack({ ...spec, values: written }));
-          throw refused(key, value, error);
+          throw writeFailed(key, value, error);
         }
       }
     });
@@ -43,11 +43,11 @@ export const sysctlsKind: ResourceKind<SysctlsSpec> = {
     host.container!.inside(() => {
       const differences: string[] = [];
       for (const key in values) {
-        const wanted = values[key]!, is = valueOf(key);
-        if (is !== WRITE_ONLY && !isSameValue(wanted, is)) {
+        const wanted = values[key]!, current = valueOf(key);
+        if (current !== WRITE_ONLY && !isSameValue(wanted, current)) {
           const file = `/proc/sys/${key}`;
           differences.push(
-            `Error: Tuning configured value of ${file} is ${wanted}, current value is ${is ?? "missing"}`,
+            `Error: Tuning configured value of ${file} is ${wanted}, current value is ${current ?? "missing"}`,
           );
         }
       }
@@ -66,7 +66,7 @@ export const sysctlsKind: ResourceKind<SysctlsSpec> = {
 
 export const sysctls = resource(sysctlsKind);
 
-/** What the keys of `values` are now, in the container. */
+/** The container's current values of the keys of `values`. */
 export function currentSysctls(values: SysctlValues, host: Host): SysctlValues {
   return host.container!.inside(() => {
     const current: SysctlValues = {};
@@ -78,10 +78,10 @@ export function currentSysctls(values: SysctlValues, host: Host): SysctlValues {
   });
 }
 
-/** Not a value any sysctl has: it cannot be read, like net/ipv4/route/flush. */
+/** Stands for the value of a sysctl that cannot be read, like net/ipv4/route/flush. No sysctl has this value. */
 const WRITE_ONLY = "\0";
 
-/** Undefined when there is no such key. */
+/** Undefined when the kernel has no such key. */
 function valueOf(key: string): string | undefined {
   try {
     return readSysctl(key);
@@ -92,7 +92,7 @@ function valueOf(key: string): string | undefined {
   }
 }
 
-/** The last first, because one may have changed others, as conf/all does. */
+/** Restores in reverse order, because one sysctl may change others, as conf/all does. */
 function putBack({ values, before = {} }: SysctlsSpec): void {
   for (const key of Object.keys(values).reverse()) {
     const old = before[key];
@@ -100,17 +100,17 @@ function putBack({ values, before = {} }: SysctlsSpec): void {
     try {
       writeSysctl(key, old);
     } catch (error) {
-      // Gone with its link, or not taken back in the form in which the kernel told it: trying again would not help.
+      // Gone with its link, or the kernel does not accept the text that it reported. Trying again would not help.
       if (!isErrno(error, ENOENT, EINVAL, ERANGE, EBUSY, EOPNOTSUPP)) throw error;
       warn(`sysctl ${key} stays ${values[key]}: ${(error as Error).message}`);
     }
   }
 }
 
-/** Several values are written with spaces and read with tabs; numbers may be written in other bases. */
-function isSameValue(wanted: string, is: string | undefined): boolean {
-  if (is === undefined || wanted === is) return wanted === is;
-  const one = wanted.trim().split(/\s+/), other = is.trim().split(/\s+/);
+/** The kernel reads several values with spaces between them and reports them with tabs. Numbers may have other bases. */
+function isSameValue(wanted: string, current: string | undefined): boolean {
+  if (current === undefined || wanted === current) return wanted === current;
+  const one = wanted.trim().split(/\s+/), other = current.trim().split(/\s+/);
   if (one.length !== other.length) return false;
   for (let index = 0; index < one.length; index++) {
     if (one[index] !== other[index] && Number(one[index]) !== Number(other[index])) return false;
@@ -118,7 +118,7 @@ function isSameValue(wanted: string, is: string | undefined): boolean {
   return true;
 }
 
-function refused(key: string, value: string, error: unknown): unknown {
+function writeFailed(key: string, value: string, error: unknown): unknown {
   if (!isErrno(error, ENOENT, EISDIR, EINVAL, ERANGE)) return error;
   const reason = isErrno(error, ENOENT, EISDIR) ? "this kernel has no such key" : "the kernel refuses the value";
   return new CniError(
