@@ -9,7 +9,7 @@ import { warn } from "../ffi/warn.ts";
 import { lease } from "../resources/delegated/lease.ts";
 import { type Call, facts, goesByTheLink, type Tell } from "./attachment.ts";
 import { answerOf } from "./ledger/confirmation.ts";
-import { type OpenLedger, openLedger } from "./ledger/ledger.ts";
+import { type OpenLedger, openLedger } from "./ledger/open-ledger.ts";
 
 export function make<Config extends PluginConfig>(call: Call<Config>, tell: Tell<Config>): Result {
   const making = new Making(call);

@@ -159,10 +159,14 @@ export function overwriteFile(path: string, text: string, oldLength: number): vo
   const fd = openFile(path, O_WRONLY | O_CREAT | O_NOFOLLOW);
   try {
     writeAll(fd, bytes, path);
-    if (bytes.length < oldLength) check("ftruncate", rare().ftruncate(fd, bytes.length), path);
+    if (bytes.length < oldLength) truncateFile(fd, bytes.length, path);
   } finally {
     closeFile(fd);
   }
+}
+
+export function truncateFile(fd: number, length: number, subject?: string): void {
+  check("ftruncate", rare().ftruncate(fd, length), subject);
 }
 
 export function syncDescriptor(fd: number, subject?: string): void {

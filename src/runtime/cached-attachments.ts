@@ -4,7 +4,7 @@ import type { CachedAttachment } from "../engine/operator/known-attachment.ts";
 import { warn } from "../ffi/warn.ts";
 import { errorText } from "../cni/error.ts";
 import { type CacheRecord, listCache } from "./cache.ts";
-import { joinArgs } from "./chain.ts";
+import { joinArgs } from "./plugin-call.ts";
 import { type Network, networkOfOnePlugin, parseNetwork } from "./conf/network.ts";
 import { pluginConfig } from "./plugin-config.ts";
 

@@ -11,7 +11,8 @@ import { isNamespaceGone } from "../engine/operator/inspect.ts";
 import { type KnownAttachment, listAttachments } from "../engine/operator/known-attachment.ts";
 import { listCache } from "./cache.ts";
 import { listCachedAttachments } from "./cached-attachments.ts";
-import { type AttachmentRequest, deleteUnlocked, findRunnable, type Runtime, wrapped } from "./chain.ts";
+import { deleteUnlocked } from "./chain.ts";
+import { type AttachmentRequest, prepareCall, type Runtime, wrapped } from "./plugin-call.ts";
 import type { Network } from "./conf/network.ts";
 import { withAllLocked } from "./lock.ts";
 import { deleteByLedgers, networkWithoutPlugins, recordedNetwork } from "./recorded-network.ts";
@@ -90,7 +91,7 @@ function callPlugins(runtime: Runtime, network: Network, keep: Keep): unknown[] 
   return collectFailures(network.plugins, (plugin) => {
     try {
       if (!hasVerb && !("own" in findPlugin(plugin.type, runtime.pluginPath))) return;
-      findRunnable(runtime, network, plugin)("GC", { validAttachments });
+      prepareCall(runtime, network, plugin)("GC", { validAttachments });
     } catch (error) {
       throw wrapped(`failed to GC plugin ${plugin.type}`, error);
     }

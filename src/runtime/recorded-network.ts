@@ -7,7 +7,7 @@ import { runVerb } from "../engine/run.ts";
 import { loadPlugin } from "../plugins/table.ts";
 import { type AttachmentKey, type CacheRecord, readCache } from "./cache.ts";
 import { cachedNetwork } from "./cached-attachments.ts";
-import type { Runtime } from "./chain.ts";
+import type { Runtime } from "./plugin-call.ts";
 import type { Network } from "./conf/network.ts";
 
 /** The network as it was when the attachment was added; undefined when neither record has the attachment. */

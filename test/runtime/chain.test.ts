@@ -3,13 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { CniError } from "../../src/cni/error.ts";
 import { cachePath } from "../../src/runtime/cache.ts";
-import {
-  addNetwork,
-  type AttachmentRequest,
-  checkNetwork,
-  deleteNetwork,
-  networkStatus,
-} from "../../src/runtime/chain.ts";
+import { addNetwork, checkNetwork, deleteNetwork, networkStatus } from "../../src/runtime/chain.ts";
+import type { AttachmentRequest } from "../../src/runtime/plugin-call.ts";
 import { collectGarbage } from "../../src/runtime/gc.ts";
 import { type ScriptPlugins, scriptPlugins } from "../support/script-plugins.ts";
 

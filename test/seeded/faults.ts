@@ -394,7 +394,7 @@ const engine: Fault[] = [
   },
   {
     file: "src/engine/verbs/gc.ts",
-    find: "if (isValid(header)) continue;",
+    find: ".filter(({ header }) => !isValid(header))",
     replace: "",
     tests: ["test/kernel/whose-link.test.ts"],
     named: "of two containers",
@@ -438,8 +438,8 @@ const engine: Fault[] = [
   },
   {
     file: "src/runtime/chain.ts",
-    find: "collecting(plugins.toReversed(), ",
-    replace: "collecting(plugins, ",
+    find: "collectFailures(plugins.toReversed(), ",
+    replace: "collectFailures(plugins, ",
     tests: ["test/runtime/chain.test.ts"],
   },
   {

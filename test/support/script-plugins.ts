@@ -4,7 +4,7 @@
  */
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import type { Runtime } from "../../src/runtime/chain.ts";
+import type { Runtime } from "../../src/runtime/plugin-call.ts";
 import { type Network, parseNetwork } from "../../src/runtime/conf/network.ts";
 
 const script = `#!/bin/sh

@@ -2,7 +2,9 @@
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import { closeFile, identify, O_APPEND, O_NOFOLLOW, O_WRONLY, openExisting, writeAll } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
-import { isSameOwner, type LedgerRecord, listAllLedgers, startOfName } from "./ledger.ts";
+import { listAllLedgers } from "./ledger.ts";
+import { startOfName } from "./paths.ts";
+import { isSameOwner, type LedgerRecord } from "./record.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { warn } from "../../ffi/warn.ts";
 

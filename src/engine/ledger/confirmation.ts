@@ -10,7 +10,8 @@ import type { Interface, Result } from "../../cni/result.ts";
 import { parsePrevResult } from "../../cni/result-versions.ts";
 import { canonicalPrefix } from "../../net/address.ts";
 import { canonicalMac } from "../../net/mac.ts";
-import { type AddAnswer, type LedgerAdd, type LedgerRecord, listLedgersOf } from "./ledger.ts";
+import { listLedgersOf } from "./ledger.ts";
+import type { AddAnswer, LedgerAdd, LedgerRecord } from "./record.ts";
 
 export function answerOf({ interfaces = [], ips = [] }: Result, ifName: string): AddAnswer {
   const links: string[] = [], addresses: string[] = [];

@@ -56,7 +56,7 @@ function tell(
   if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
   checkVersions("ADD", configVersion(document), plugin.versions ?? KNOWN_VERSIONS);
   const conf = plugin.validate(document);
-  judge(plugin, conf, { ...judgedCall(conf, invocation), prevResult });
+  const refusals = refusalsOf(() => judge(plugin, conf, { ...judgedCall(conf, invocation), prevResult }));
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host };
   let result: Result = { cniVersion: conf.cniVersion };
   const list = restate(
@@ -66,12 +66,16 @@ function tell(
     (type) => foreseeLease(type, invocation, host),
   );
   const resources = list.map(({ kind, spec }) => ({ kind: kind.kind, what: kind.describe(spec) }));
-  return { resources, result, obstacles: list.flatMap((one) => obstaclesTo(one, host)) };
+  return { resources, result, obstacles: [...refusals, ...list.flatMap((one) => obstaclesTo(one, host))] };
 }
 
 function obstaclesTo({ kind, spec }: Resource<unknown>, host: Host): string[] {
+  return refusalsOf(() => kind.requireRoom?.(spec, host));
+}
+
+function refusalsOf(work: () => void): string[] {
   try {
-    kind.requireRoom?.(spec, host);
+    work();
     return [];
   } catch (error) {
     return [errorText(error)];

@@ -13,7 +13,8 @@ import {
   look,
   withAttachment,
 } from "./inspect.ts";
-import { type LedgerRecord, repairing } from "../ledger/ledger.ts";
+import { repairing } from "../ledger/ledger.ts";
+import type { LedgerRecord } from "../ledger/record.ts";
 import type { KnownAttachment, KnownResource } from "./known-attachment.ts";
 import { traced } from "../../contract/trace.ts";
 

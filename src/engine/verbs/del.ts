@@ -1,10 +1,10 @@
 /**
  * DEL (CNI spec 1.1.0, "DEL: Remove container from network, or un-apply modifications").
  *
- * The ledger says what we made, so DEL needs neither the namespace, nor prevResult, nor a valid configuration. But a
- * ledger is a memory: unless prevResult is the answer of an ADD in it, another program may have made the attachment since.
- * Then the list is restated from the configuration and prevResult, and goes as well. Every removal is tried whatever
- * happened to the one before; DEL fails when one of them failed, and the ledger then stays for the next try.
+ * The ledger says what ADD made, so DEL needs neither the namespace, nor prevResult, nor a valid configuration. When
+ * prevResult is not the answer of an ADD in the ledger, another program may have made the attachment since. Then DEL also
+ * restates the list from the configuration and prevResult, and removes that. A removal that fails does not keep the
+ * others from being tried; it makes DEL fail, and the ledger stays for the next DEL.
  */
 import { CniError, errorText, INTERNAL } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
@@ -17,8 +17,10 @@ import { configVersion } from "../../cni/versions.ts";
 import { confirmedAdd, isPlainlyConfirmed } from "../ledger/confirmation.ts";
 import type { CallHost } from "../call-host.ts";
 import { isAnothers } from "../open-host.ts";
+import { attempt, throwJoined } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
-import { type LedgerRecord, readLedger, removeLedger, removing } from "../ledger/ledger.ts";
+import { readLedger, removeLedger, removing } from "../ledger/ledger.ts";
+import type { LedgerRecord } from "../ledger/record.ts";
 import { isAnotherContainers, listRivals } from "../ledger/claims.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import { hasLinkOf } from "../ledger/told-link.ts";
@@ -34,7 +36,7 @@ import { warn } from "../../ffi/warn.ts";
 type AnyResource = Resource<unknown>;
 type Del = NonNullable<PluginDefinition<PluginConfig>["del"]>;
 
-/** A resource, and what DEL may touch of it. */
+/** A resource, and the host as far as DEL may touch it for this one. */
 interface Thing extends AnyResource {
   host: Host;
   isRestated: boolean;
@@ -57,12 +59,12 @@ export function runDel(call: VerbCall): undefined {
       const failures = plugin.del === undefined
         ? removeAttachment(call, record, isWhole || isConfirmed(record, prevResult), prevResult, owner, host)
         : removeByPlugin(call, plugin.del, host);
-      if (failures.length > 0) throw joined(failures);
+      throwJoined(failures);
       removeLedger(record?.header ?? owner, plugin.name);
     }));
 }
 
-/** The network was renamed after ADD: prevResult tells of an ADD that another network's ledger has. */
+/** For a network that was renamed after ADD: prevResult is the answer of an ADD in another network's ledger. */
 function recordUnderAnotherName(
   owner: Owner,
   plugin: string,
@@ -77,7 +79,7 @@ function isConfirmed(record: LedgerRecord | undefined, prevResult: Result | unde
   return confirmedAdd(record, prevResult) !== undefined;
 }
 
-/** `isWhole`: the ledger tells of all there is. */
+/** `isWhole`: the ledger tells of everything there is. */
 function removeAttachment(
   call: VerbCall,
   record: LedgerRecord | undefined,
@@ -102,8 +104,8 @@ function removeAttachment(
 }
 
 /**
- * What the ledger tells of goes first: it knows best how. Where that fails, the restated list waits for the next DEL.
- * Leases that come first in their list are given back last: when nothing of either has their addresses any more.
+ * Removes what the ledger tells of first: it knows the form it was made in. When that fails, the restated list waits for
+ * the next DEL. Leases that come first in their list are released last: when nothing has their addresses any more.
  */
 function removeBoth(recorded: Thing[], restated: Thing[], failures: unknown[]): void {
   const isLease = (thing: Thing, index: number) => index === 0 && thing.kind.kind === "ipam";
@@ -114,25 +116,21 @@ function removeBoth(recorded: Thing[], restated: Thing[], failures: unknown[]): 
   removeAll([...restated.filter(isLease), ...recorded.filter(isLease)], failures);
 }
 
-/** Of plugins that keep a record of their own. */
+/** For plugins that keep a record of their own. */
 function removeByPlugin({ plugin, invocation, document }: VerbCall, del: Del, host: Host): unknown[] {
   const conf = usableConf(plugin, document), failures: unknown[] = [];
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResultIfReadable(document), host };
   restate(call, "undo", (at): Result => {
-    try {
-      del(at);
-    } catch (error) {
-      failures.push(error);
-    }
+    attempt(failures, () => del(at));
     return { cniVersion: conf.cniVersion };
   });
   return failures;
 }
 
 /**
- * A path that names our own namespace is a mistake, refused as upstream does. But where the ledger shows that we made
- * the attachment, the container's namespace is gone and its path was given to somebody else: its links are gone with
- * it, and the rest must go now.
+ * Refuses a path that names our own namespace, as the reference plugins do. When a ledger shows that we made the
+ * attachment, the container's namespace is gone and its path means another one now: then only what is on the host is
+ * removed.
  */
 export function withDelHost(
   session: Session,
@@ -155,7 +153,7 @@ export function withDelHost(
   }
 }
 
-/** Removes what the ledger holds, the last first: for GC, of attachments nobody names any more. */
+/** Removes what the ledger holds, the last first: for GC, of attachments that are not valid. */
 export function removeRecorded(record: LedgerRecord, invocation: Invocation, host: CallHost): unknown[] {
   const failures: unknown[] = [];
   removeAll(thingsOf(record, invocation, host, failures), failures);
@@ -171,7 +169,7 @@ function thingsOf(record: LedgerRecord, invocation: Invocation, host: CallHost, 
     for (const { kind, spec } of entries) {
       const known = loadKind(kind);
       if (known !== undefined) things.push({ kind: known, spec, host: seen, isRestated: false });
-      // Left by a newer version of this program, which can still remove it.
+      // A newer version of this program wrote it, and can still remove it.
       else failures.push(new CniError(INTERNAL, `ledger ${record.path} holds a resource of unknown kind "${kind}"`));
     }
   }
@@ -192,7 +190,7 @@ function restatedThings(
   return withoutLinksOfRivals(restated, owner).map((one) => ({ ...one, host: seen, isRestated: true }));
 }
 
-/** Whether the namespace at CNI_NETNS is the container's, and not that of another one which was given its path. */
+/** Whether the namespace at CNI_NETNS is the container's, not that of another container which got its path. */
 function isContainers(
   record: LedgerRecord | undefined,
   prevResult: Result | undefined,
@@ -208,8 +206,8 @@ function isContainers(
 }
 
 /**
- * After an ADD that failed because another network has the container's interface already, runtimes call DEL: without a
- * ledger, and the link, and what goes by its name, is the other network's.
+ * Leaves out the container's link, and what is known by its name, when another network's ledger has it: runtimes call DEL
+ * also after an ADD that failed because the container's interface was there.
  */
 function withoutLinksOfRivals(resources: AnyResource[], owner: Owner): AnyResource[] {
   if (!resources.some(({ kind }) => kind.isContainerLink)) return resources;
@@ -219,7 +217,7 @@ function withoutLinksOfRivals(resources: AnyResource[], owner: Owner): AnyResour
   return resources.filter(({ kind }) => !kind.isContainerLink && !kind.isOfInterface);
 }
 
-/** A result that cannot be read must not keep DEL from removing what can be found without it. */
+/** DEL ignores a result that it cannot read, and removes what it finds without. */
 function prevResultIfReadable(document: Record<string, unknown>): Result | undefined {
   try {
     return parsePrevResult({ cniVersion: configVersion(document), prevResult: field(document, "prevResult") });
@@ -231,17 +229,6 @@ function prevResultIfReadable(document: Record<string, unknown>): Result | undef
 
 function removeAll(things: Thing[], failures: unknown[]): void {
   for (const { kind, spec, host, isRestated } of things.toReversed()) {
-    try {
-      traced("remove", kind, spec, () => kind.remove(spec, host, isRestated));
-    } catch (error) {
-      failures.push(error);
-    }
+    attempt(failures, () => traced("remove", kind, spec, () => kind.remove(spec, host, isRestated)));
   }
-}
-
-/** One failure is reported as it is; of several, the first gives the code and all give the message. */
-export function joined(failures: unknown[]): unknown {
-  if (failures.length === 1) return failures[0];
-  const code = failures.find((failure) => failure instanceof CniError)?.code ?? INTERNAL;
-  return new CniError(code, failures.map(errorText).join("; "), "", { cause: failures[0] });
 }

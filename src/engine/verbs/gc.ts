@@ -1,50 +1,45 @@
 /**
- * GC (CNI spec 1.1.0, "GC: Clean up any stale resources"): DEL for every ledger of the network whose attachment is not
- * in the valid list, then what the plugin can find without a ledger, then the same for its IPAM delegate. All are
- * tried; the failures are reported together.
+ * GC (CNI spec 1.1.0, "GC: Clean up any stale resources"): removes what the ledgers of attachments that are not valid
+ * hold, then what the plugin finds without a ledger, then asks the plugins that this one delegates to. It tries
+ * everything and reports all failures together.
  */
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
 import { field, isObject } from "../../cni/json.ts";
 import { VALID_ATTACHMENTS, validAttachmentsIn } from "../../cni/valid-attachments.ts";
+import type { Invocation } from "../../cni/invocation.ts";
+import { attemptAll, throwJoined } from "../../contract/failures.ts";
 import { passOn } from "../delegation/delegate.ts";
 import { listLedgers, removeEmptyLedgers, removeLedger, removing } from "../ledger/ledger.ts";
+import type { LedgerRecord } from "../ledger/record.ts";
+import type { Session } from "../session.ts";
 import type { VerbCall } from "../verb-call.ts";
-import { joined, removeRecorded, withDelHost } from "./del.ts";
+import { removeRecorded, withDelHost } from "./del.ts";
 
 export function runGc({ plugin, invocation, document, session }: VerbCall): undefined {
   const conf = plugin.validate(document);
   const valid = validAttachments(document);
-  // Without a list nothing is known to be stale. The plugins we pass this on to decide for themselves.
+  // Without a list nothing is known to be stale. The plugins it is passed on to decide for themselves.
   if (valid === undefined) return void passOn(plugin, conf, invocation, session);
   const isValid = ({ containerId, ifName }: { containerId: string; ifName?: string }) =>
     valid.has(ifName === undefined ? containerId : `${containerId}/${ifName}`);
-  const failures: unknown[] = [];
-  const attempt = (work: () => void) => {
-    try {
-      work();
-    } catch (error) {
-      failures.push(error);
-    }
-  };
-  for (const record of listLedgers(conf.name, plugin.name)) {
-    const { header } = record;
-    if (isValid(header)) continue;
-    attempt(() => {
-      const stale = { ...invocation, ...header, command: "DEL" as const };
-      withDelHost(session, stale, true, (host) =>
-        removing(record, () => {
-          const left = removeRecorded(record, stale, host);
-          if (left.length > 0) throw joined(left);
-          removeLedger(header, plugin.name);
-        }));
-    });
-  }
-  attempt(() => removeEmptyLedgers(conf.name));
-  session.withHost({ ...invocation, netnsPath: "" }, true, (host) => {
-    attempt(() => plugin.gc?.(conf, isValid, host));
-  });
-  attempt(() => passOn(plugin, conf, invocation, session));
-  if (failures.length > 0) throw joined(failures);
+  const stale = listLedgers(conf.name, plugin.name).filter(({ header }) => !isValid(header));
+  attemptAll([
+    ...stale.map((record) => () => removeStale(record, invocation, session)),
+    () => removeEmptyLedgers(conf.name),
+    () => {
+      session.withHost({ ...invocation, netnsPath: "" }, true, (host) => plugin.gc?.(conf, isValid, host));
+    },
+    () => passOn(plugin, conf, invocation, session),
+  ]);
+}
+
+function removeStale(record: LedgerRecord, invocation: Invocation, session: Session): void {
+  const { header } = record, stale = { ...invocation, ...header, command: "DEL" as const };
+  withDelHost(session, stale, true, (host) =>
+    removing(record, () => {
+      throwJoined(removeRecorded(record, stale, host));
+      removeLedger(header, header.plugin);
+    }));
 }
 
 /**

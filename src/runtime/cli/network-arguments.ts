@@ -4,7 +4,7 @@ import { isObject, parseDocument } from "../../cni/json.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
 import { DEFAULT_CACHE_DIRECTORY, readCache } from "../cache.ts";
-import type { AttachmentRequest, Runtime } from "../chain.ts";
+import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
 import { loadNetwork, UnknownNetworkError } from "../conf/load.ts";
 import type { Network } from "../conf/network.ts";
 import type { Given, Options } from "./command.ts";

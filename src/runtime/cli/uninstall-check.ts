@@ -2,7 +2,8 @@
  * What is attached when Patchbay is uninstalled, and who removes it afterwards. The plugins that were there before can
  * remove links, addresses, leases and iptables rules, but not entries in our own nftables tables.
  */
-import { type LedgerRecord, listAllLedgers } from "../../engine/ledger/ledger.ts";
+import { listAllLedgers } from "../../engine/ledger/ledger.ts";
+import type { LedgerRecord } from "../../engine/ledger/record.ts";
 import { stateDirectory } from "../../engine/state-directory.ts";
 import { loadKind } from "../../resources/table.ts";
 import { printLine } from "./output.ts";

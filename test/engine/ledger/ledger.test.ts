@@ -15,14 +15,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  listLedgers,
-  openLedger,
-  readLedger,
-  removeLedger,
-  removing,
-  repairing,
-} from "../../../src/engine/ledger/ledger.ts";
+import { listLedgers, readLedger, removeLedger, removing, repairing } from "../../../src/engine/ledger/ledger.ts";
+import { openLedger } from "../../../src/engine/ledger/open-ledger.ts";
 import { confirmedAdd } from "../../../src/engine/ledger/confirmation.ts";
 import { claimedByOthers, recordedByOthers } from "../../../src/engine/ledger/claims.ts";
 

@@ -1,6 +1,6 @@
 /** `patchbay plan NETWORK [NETNS]`. */
 import { withScratchNetns } from "../../../ffi/netns.ts";
-import { type PlannedPlugin, planNetwork } from "../../chain.ts";
+import { type PlannedPlugin, planNetwork } from "../../plan.ts";
 import type { Command, Given } from "../command.ts";
 import { attachmentNotes, attachmentOptions, networkOf, requestOf, runtimeOf } from "../network-arguments.ts";
 import { printLine, printToStderr } from "../output.ts";

@@ -1,0 +1,41 @@
+/** What ADD of a whole network would make: `patchbay plan`. */
+import { newestResult, type VersionedResult } from "../cni/result-versions.ts";
+import { findPlugin } from "../engine/delegation/find-plugin.ts";
+import { type Plan, planAdd } from "../engine/operator/plan.ts";
+import type { Network } from "./conf/network.ts";
+import {
+  type AttachmentRequest,
+  documentOf,
+  inSession,
+  inVersion,
+  invocationOf,
+  namingPlugin,
+  type Runtime,
+} from "./plugin-call.ts";
+
+export interface PlannedPlugin {
+  type: string;
+  /** Undefined for a plugin of another make, of which nobody knows what it would do. */
+  resources: Plan["resources"] | undefined;
+  /** Why ADD would fail here and now. */
+  obstacles: Plan["obstacles"];
+}
+
+/** What ADD would make, with nothing made. */
+export function planNetwork(runtime: Runtime, network: Network, request: AttachmentRequest): PlannedPlugin[] {
+  let result: VersionedResult | undefined;
+  return inSession((session) =>
+    network.plugins.map((plugin) =>
+      namingPlugin(plugin, "plan", () => {
+        const { type } = plugin;
+        const found = findPlugin(type, runtime.pluginPath);
+        if (!("own" in found)) return { type, resources: undefined, obstacles: [] };
+        const derived = { prevResult: documentOf(result), capabilityArgs: request.capabilityArgs };
+        const call = { ...invocationOf(runtime, network, plugin, derived, request), command: "ADD" as const };
+        const plan = planAdd(found.own, call, result && newestResult(result), session);
+        result = inVersion(plan.result, network.cniVersion);
+        return { type, resources: plan.resources, obstacles: plan.obstacles };
+      })
+    )
+  );
+}
