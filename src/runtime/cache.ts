@@ -1,9 +1,9 @@
 /**
- * The result cache: what was attached, kept so that DEL, CHECK and GC know it later.
+ * The result cache: a record of every attachment for later DEL, CHECK and GC.
  *
- * Path, record and modes are libcni's ("cniCacheV1"), because container engines read each other's and ours. What is
- * different: a record is replaced in one step, and one that belongs to another attachment is no record (names and
- * ids may contain the "-" that joins them in the file's name, so two attachments can share one).
+ * Paths, format and modes are libcni's ("cniCacheV1"), because container engines read each other's records, and ours.
+ * Two things differ: records are replaced atomically, and a record of another attachment is ignored. Names and IDs may
+ * contain the "-" that joins them in the file's name, so two attachments can have the same file.
  */
 import { CniError, INTERNAL, IO_FAILURE } from "../cni/error.ts";
 import { foldKey, isObject } from "../cni/json.ts";
@@ -64,8 +64,8 @@ export function writeCache(cacheDirectory: string, record: CacheRecord): void {
     result: record.result,
   });
   makeDirectories(`${cacheDirectory}/results`);
-  // Not beside the file: everything in results/ is taken for a record. Not synced either: what it describes does not
-  // outlive the boot, and an empty record is one that every DEL of ours gets by without.
+  // The temporary file is elsewhere because every file in results/ counts as a record. It is not synced: attachments do
+  // not survive a reboot, and our DEL works without a record.
   replaceFile(path, text, { temporary: `${cacheDirectory}/.patchbay-${process.pid}.tmp` });
 }
 
@@ -74,7 +74,7 @@ export function readCache(cacheDirectory: string, key: AttachmentKey): Cached {
   try {
     text = readTextFile(cachePath(cacheDirectory, key));
   } catch {
-    // No reason to refuse a DEL.
+    // DEL must work without a record.
     return { state: "absent" };
   }
   if (text === undefined) return { state: "absent" };
@@ -85,13 +85,13 @@ export function readCache(cacheDirectory: string, key: AttachmentKey): Cached {
   return isSame ? { state: "present", record } : { state: "foreign" };
 }
 
-/** Removes the attachment's record, but not one of another attachment in its place. Never fails. */
+/** Removes the attachment's record, but not another attachment's in the same file. Never fails. */
 export function removeCache(cacheDirectory: string, key: AttachmentKey): void {
   if (readCache(cacheDirectory, key).state === "foreign") return;
   try {
     removeFile(cachePath(cacheDirectory, key));
   } catch {
-    // Nothing that is left attached depends on it.
+    // A record that stays does no harm: DEL of what is gone succeeds.
   }
 }
 
@@ -124,7 +124,7 @@ function parseOrUndefined(text: string): unknown {
   }
 }
 
-/** Undefined for what is not a record of this kind, or a torn one. */
+/** Undefined when the document is not a complete record of this format. */
 function decodeRecord(document: unknown): CacheRecord | undefined {
   if (!isObject(document)) return undefined;
   const fields: Record<string, unknown> = {};

@@ -1,4 +1,4 @@
-/** What the result cache tells of attachments, whoever made them, in the form that `inspect` and `repair` look at. */
+/** The attachments in the result cache, whoever made them, in the form that `inspect` and `repair` need. */
 import { isObject, parseDocument } from "../cni/json.ts";
 import type { CachedAttachment } from "../engine/operator/known-attachment.ts";
 import { warn } from "../ffi/warn.ts";
@@ -8,7 +8,7 @@ import { joinArgs } from "./plugin-call.ts";
 import { type Network, networkOfOnePlugin, parseNetwork } from "./conf/network.ts";
 import { pluginConfig } from "./plugin-config.ts";
 
-/** Without those that have no result: it is not known what they are. */
+/** Leaves out records without a result: nobody can tell what such an attachment consists of. */
 export function listCachedAttachments(cacheDirectory: string): CachedAttachment[] {
   return listCache(cacheDirectory).flatMap((record) => {
     const { network, containerId, ifName, netnsPath, cniArgs, capabilityArgs, result } = record;
@@ -27,7 +27,7 @@ export function listCachedAttachments(cacheDirectory: string): CachedAttachment[
   });
 }
 
-/** Engines cache the list or, of a network of one plugin, that plugin's configuration. */
+/** Engines cache the list or, for a network of one plugin, that plugin's configuration. */
 export function cachedNetwork({ config, network }: CacheRecord): Network {
   const document = parseDocument(config, "cached configuration");
   const isPlugin = isObject(document) && !("plugins" in document) && typeof document["type"] === "string";

@@ -1,9 +1,10 @@
 /**
- * Which operations may overlap (CNI spec 1.1.0, "Lifecycle & Ordering"): never two on one container, and none at all
- * while a network is garbage-collected.
+ * Locks between operations (CNI spec 1.1.0, "Lifecycle & Ordering"): two operations on one container never overlap, and
+ * GC overlaps with nothing.
  *
- * One file under the cache directory; each container is one byte of it, far apart, and GC is the whole. The kernel
- * drops the locks of a process that dies (fcntl(2), "Open file description locks"). Other engines know nothing of it.
+ * They are record locks on a file in the cache directory: a container's lock is one byte, at an offset made from its ID;
+ * GC's lock is the whole file. The kernel drops the locks of a process that dies (fcntl(2), "Open file description
+ * locks"). Other engines do not take them.
  */
 import { SyscallError } from "../ffi/errno.ts";
 import { closeFile, makeDirectories, O_CREAT, O_NOFOLLOW, O_RDWR, openFile } from "../ffi/files.ts";
@@ -26,7 +27,7 @@ function withLock<T>(directory: string, range: ByteRange, what: string, work: ()
     fd = openFile(path, O_RDWR | O_CREAT | O_NOFOLLOW);
   } catch (error) {
     if (!(error instanceof SyscallError)) throw error;
-    // A directory that cannot be written is ADD's error to report, and no reason not to delete.
+    // In a directory that cannot be written, ADD will fail when it writes the cache, and DEL must still work.
     return work();
   }
   try {
@@ -41,14 +42,14 @@ function lock(fd: number, range: ByteRange, what: string): void {
   try {
     if (tryLockRangeExclusive(fd, range)) return;
   } catch (error) {
-    if (error instanceof SyscallError) return; // a file system without locks
+    if (error instanceof SyscallError) return; // This file system has no locks.
     throw error;
   }
   warn(`waiting for another operation on ${what} to end`);
   lockRangeExclusive(fd, range);
 }
 
-/** FNV-1a. Two containers with the same value only wait for one another. */
+/** FNV-1a. Two containers with the same hash wait for each other, which does no harm. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let index = 0; index < text.length; index++) value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);

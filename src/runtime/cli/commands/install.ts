@@ -2,19 +2,10 @@
  * `patchbay install DIR`: one copy of this program in a CNI plugin directory, and a symbolic link to it for every
  * plugin name. At every moment each name leads to a plugin. Files that had one of the names before are kept.
  */
-import {
-  hasFileCapabilities,
-  linkTarget,
-  rename,
-  replaceWithCopy,
-  replaceWithHardLink,
-  replaceWithLink,
-} from "../../../ffi/directory-entries.ts";
-import { ENOENT, isErrno } from "../../../ffi/errno.ts";
+import { hasFileCapabilities, linkTarget, replaceWithCopy } from "../../../ffi/directory-entries.ts";
 import {
   type FileIdentity,
   identify,
-  isDirectory,
   listDirectory,
   makeDirectories,
   removeFile,
@@ -23,12 +14,12 @@ import {
 import { libc } from "../../../ffi/libc.ts";
 import { pluginNames } from "../../../plugins/table.ts";
 import type { Command, Given } from "../command.ts";
+import { BACKUP, identifyEntry, linkWithBackup, unlinkAndRestore } from "../link-with-backup.ts";
 import { printLine } from "../output.ts";
 import { linkPrograms, requireOtherDirectory, unlinkPrograms } from "../program-links.ts";
 import { checkUninstall } from "../uninstall-check.ts";
 
 const PROGRAM = "patchbay";
-const BACKUP = ".patchbay-backup";
 
 export const installCommand: Command = {
   summary: "install this program in a CNI plugin directory under every plugin name",
@@ -68,20 +59,8 @@ function install(directory: string): void {
     replaceWithCopy(program, "/proc/self/exe", 0o755);
     printLine(`${program}: ${present === undefined ? "installed" : "replaced"}`);
   }
-  for (const name of pluginNames) installName(directory, name);
+  for (const name of pluginNames) linkWithBackup(`${directory}/${name}`, PROGRAM);
   syncDirectory(directory);
-}
-
-function installName(directory: string, name: string): void {
-  const path = `${directory}/${name}`;
-  if (linkTarget(path) === PROGRAM) return;
-  const present = identifyEntry(path);
-  if (present !== undefined) {
-    if (isDirectory(present)) throw new Error(`${path} is a directory`);
-    replaceWithHardLink(path + BACKUP, path);
-  }
-  replaceWithLink(path, PROGRAM);
-  printLine(`${path}: installed${present === undefined ? "" : `; what was there is now ${name}${BACKUP}`}`);
 }
 
 /** The plugins that are back after uninstalling must be able to remove what is attached now, unless `force`. */
@@ -93,17 +72,8 @@ function checkWhatStays(directory: string, force: boolean): void {
 
 /** Goes by the links that are there, not by our list of names: an older version may have installed others. */
 function uninstall(directory: string): void {
-  const names = listDirectory(directory);
-  for (const name of names) {
-    const path = `${directory}/${name}`;
-    if (name === PROGRAM || linkTarget(path) !== PROGRAM) continue;
-    if (names.includes(name + BACKUP)) {
-      rename(path + BACKUP, path);
-      printLine(`${path}: put back what was there before`);
-    } else {
-      removeFile(path);
-      printLine(`${path}: removed`);
-    }
+  for (const name of listDirectory(directory)) {
+    if (name !== PROGRAM) unlinkAndRestore(`${directory}/${name}`, PROGRAM);
   }
   const program = `${directory}/${PROGRAM}`;
   if (removeFile(program)) printLine(`${program}: removed`);
@@ -114,13 +84,4 @@ function refuseElevated(path: string, file: FileIdentity): void {
   const shown = path === "/proc/self/exe" ? "this program" : path;
   if ((file.mode & 0o6000) !== 0) throw new Error(`${shown} is setuid or setgid; it must be neither`);
   if (hasFileCapabilities(path)) throw new Error(`${shown} has file capabilities; remove them with setcap -r`);
-}
-
-function identifyEntry(path: string): FileIdentity | undefined {
-  try {
-    return identify(path, false);
-  } catch (error) {
-    if (isErrno(error, ENOENT)) return undefined;
-    throw error;
-  }
 }

@@ -67,13 +67,10 @@ function list(given: Given, network: string | undefined): number {
     printLine(JSON.stringify(leases));
     return 0;
   }
-  print(
-    textTable(
-      leases.map((
-        { network, address, containerId, ifName },
-      ) => [network, address, containerId ?? "(not an attachment)", ifName ?? ""]),
-    ),
-  );
+  const rows = leases.map(({ network, address, containerId = "(not an attachment)", ifName = "" }) => {
+    return [network, address, containerId, ifName];
+  });
+  print(textTable(rows));
   return 0;
 }
 
