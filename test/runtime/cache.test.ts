@@ -41,7 +41,7 @@ test("the record is libcni's, byte for byte", () => {
   );
 });
 
-test("what is empty is left out", () => {
+test("empty members are left out", () => {
   writeCache(directory, record({ netnsPath: "", cniArgs: [], capabilityArgs: {}, result: undefined }));
   expect(Object.keys(JSON.parse(readFileSync(`${directory}/results/net-ctr-eth0`, "utf8"))))
     .toEqual(["kind", "containerId", "config", "ifName", "networkName"]);
@@ -71,7 +71,7 @@ test("a record without the optional members is read, as older libraries write it
   expect(readCache(directory, record())).toEqual({ state: "present", record: record(bare) });
 });
 
-test("an attachment that shares the file's name is no record, and is not removed", () => {
+test("the record of another attachment with the same file name is ignored, and not removed", () => {
   const one = record({ network: "a", containerId: "b-c" }), other = record({ network: "a-b", containerId: "c" });
   expect(cachePath(directory, one)).toBe(cachePath(directory, other));
   writeCache(directory, one);
@@ -82,7 +82,7 @@ test("an attachment that shares the file's name is no record, and is not removed
   expect(readCache(directory, one)).toEqual({ state: "absent" });
 });
 
-test("torn, empty and bare files are given as they are, and can be removed", () => {
+test("torn files, empty files and bare results are returned as text, and can be removed", () => {
   for (const text of ["", '{"kind":"cniCacheV1","cont', '{"cniVersion":"0.4.0"}', "null", "[]"]) {
     put("net-ctr-eth0", text);
     expect(readCache(directory, record())).toEqual({ state: "legacy", text });
@@ -107,7 +107,7 @@ test("a record needs all three parts of its name", () => {
   );
 });
 
-test("the list passes over what is no record, and is empty without a directory", () => {
+test("the list skips files that are not records, and is empty without a directory", () => {
   expect(listCache(directory)).toEqual([]);
   writeCache(directory, record({ containerId: "two" }));
   writeCache(directory, record({ containerId: "one" }));

@@ -58,7 +58,7 @@ describe("ADD", () => {
     expect(atob(cached().config)).toBe(network.source);
   });
 
-  test("plugins get the six parameters, our environment, and nothing of the Bun runtime's", () => {
+  test("plugins get the six parameters and our environment, without Bun's variables", () => {
     at.plugin("one", { ADD: { stdout: result } });
     addNetwork(at.runtime, at.network(["one"]), request);
     const environment = at.environment("ADD one");
@@ -127,7 +127,7 @@ describe("ADD", () => {
     expect(at.stdin("CHECK one").prevResult).toEqual(result);
   });
 
-  test("a failure is told with the plugin's code, and what was begun is deleted again with what is known", () => {
+  test("a failure has the plugin's code, and the plugins that ran get DEL", () => {
     at.plugin("one", { ADD: { stdout: result } });
     at.plugin("two", tryLater);
     at.plugin("three");
@@ -139,7 +139,7 @@ describe("ADD", () => {
     expect(existsSync(cacheFile())).toBe(false);
   });
 
-  test("a second ADD that fails leaves the attachment of the first alone", () => {
+  test("a second ADD that fails leaves the first attachment alone", () => {
     at.plugin("one", { ADD: { stdout: result } });
     const network = at.network(["one"]);
     addNetwork(at.runtime, network, request);
@@ -174,7 +174,7 @@ describe("ADD", () => {
     expect(at.calls()).toEqual([]);
   });
 
-  test("a plugin that is not there is said with where it was looked for", () => {
+  test("the error for a missing plugin has the directories that were searched", () => {
     const runtime = { ...at.runtime, pluginPath: `/nowhere:${at.runtime.pluginPath}` };
     expect(failure(() => addNetwork(runtime, at.network(["none"]), request)).message)
       .toBe(
@@ -201,7 +201,7 @@ describe("DEL", () => {
     expect(readdirSync(`${at.runtime.cacheDirectory}/results`)).toEqual([]);
   });
 
-  test("goes on past plugins that fail, tells all errors, and keeps the record for the next try", () => {
+  test("goes on past plugins that fail, reports all errors, and keeps the record for the next try", () => {
     const network = add(["one", "two", "three"]);
     at.plugin("one", { DEL: { stderr: "broken", exit: 1 } });
     at.plugin("three", { DEL: { stdout: { code: 11, msg: "try", details: "later" }, exit: 3 } });
@@ -270,7 +270,7 @@ describe("DEL", () => {
 });
 
 describe("CHECK", () => {
-  test("runs the plugins in order with the final result; the first error is told as it is", () => {
+  test("runs the plugins in order with the final result; the first error is reported unchanged", () => {
     at.plugin("one", { ADD: { stdout: result } });
     at.plugin("two", { ADD: { stdout: result } });
     const network = at.network(["one", "two"]);
@@ -327,7 +327,7 @@ describe("GC", () => {
     at.plugin("two", { ADD: { stdout: result } });
   });
 
-  test("deletes what is not valid, with what the cache knows of it, then tells the plugins what is", () => {
+  test("deletes what is not valid, with the arguments in the cache, then sends the plugins the valid list", () => {
     add("eth0");
     add("eth1");
     add("eth0", at.network(["one"], { name: "other" }));
@@ -371,7 +371,7 @@ describe("GC", () => {
       ]);
   });
 
-  test("before 1.1.0 plugins are not asked", () => {
+  test("before 1.1.0 plugins do not get GC", () => {
     add("eth0", at.network(["one"], { cniVersion: "1.0.0" }));
     collectGarbage(at.runtime, at.network(["one"], { cniVersion: "1.0.0" }), { valid: [] });
     expect(at.calls().slice(1)).toEqual(["DEL one"]);
@@ -393,7 +393,7 @@ describe("GC", () => {
 });
 
 describe("STATUS", () => {
-  test("asks the plugins in order, and the first error keeps its code", () => {
+  test("runs the plugins in order, and the first error keeps its code", () => {
     at.plugin("one");
     at.plugin("two", { any: { stdout: { code: 50, msg: "not now" }, exit: 1 } });
     at.plugin("three");

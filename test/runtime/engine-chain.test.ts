@@ -79,7 +79,7 @@ for (const backend of ["iptables", "nftables"]) {
       expect(await sockets("del")).toEqual(once);
     });
 
-    test("CHECK bears what later plugins changed, repair mends what others flushed", async () => {
+    test("CHECK accepts what later plugins changed, repair restores what others flushed", async () => {
       const { code, stdout } = await patchbay("add");
       expect(code).toBe(0);
       expect(JSON.parse(stdout).interfaces.at(-1)).toMatchObject({ name: "eth0", mac: "02:00:00:00:60:01" });

@@ -10,7 +10,7 @@ afterEach(() => rmSync(directory, { recursive: true }));
 
 const module = JSON.stringify(new URL("../../src/runtime/lock.ts", import.meta.url).pathname);
 
-/** Another process that takes the lock, says so, and keeps it until the file of its name appears. */
+/** Another process that takes the lock, reports it, and keeps it until the file of its name appears. */
 function holder(name: string, take: (directory: string) => string) {
   const work = `() => {
     fs.writeSync(1, "held");

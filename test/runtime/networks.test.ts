@@ -39,7 +39,7 @@ const addresses = (container: Container) => machine.sh("ip -o addr show dev eth0
 const silent = { code: 0, stdout: "", stderr: "" };
 
 describe("every plugin is found in this program when CNI_PATH is not set", () => {
-  test("a whole life: add, check, status, del, in one process each", async () => {
+  test("add, check, status and del, each in one process", async () => {
     network("one", [{ type: "loopback" }, bridge]);
     const container = await newContainer();
     const trace = `${directory}/trace`;
@@ -61,7 +61,7 @@ describe("every plugin is found in this program when CNI_PATH is not set", () =>
     expect((await machine.run(["ip", "link", "show", "eth0"], { in: container })).code).not.toBe(0);
   });
 
-  test("a plugin that is not in it is said to be nowhere", async () => {
+  test("a plugin that is not ours is not found", async () => {
     network("foreign", [{ type: "calico" }]);
     const container = await newContainer();
     expect(await patchbay(["add", "foreign", container.netnsPath])).toEqual({
@@ -73,7 +73,7 @@ describe("every plugin is found in this program when CNI_PATH is not set", () =>
   });
 });
 
-describe("nothing is left", () => {
+describe("nothing is left behind", () => {
   let before: Moment;
   beforeAll(async () => {
     network("one", [bridge]);
@@ -84,7 +84,7 @@ describe("nothing is left", () => {
     before = await quietMoment(machine);
   });
 
-  test("by an ADD that fails in a later plugin", async () => {
+  test("after an ADD that fails in a later plugin", async () => {
     const bin = `${directory}/bin`;
     mkdirSync(bin);
     for (const name of ["bridge", "host-local"]) symlinkSync(PATCHBAY, `${bin}/${name}`);
@@ -105,7 +105,7 @@ describe("nothing is left", () => {
     expect(await leftSince(before, machine)).toEqual([]);
   });
 
-  test("by a DEL after the namespace is gone and the cache is lost", async () => {
+  test("after a DEL when the namespace is gone and the cache is lost", async () => {
     const container = await newContainer();
     await patchbay(["add", "one", container.netnsPath]);
     await machine.removeContainer(container);
@@ -114,7 +114,7 @@ describe("nothing is left", () => {
     expect(await leftSince(before, machine)).toEqual([]);
   });
 
-  test("by a GC of attachments nobody names", async () => {
+  test("after a GC of attachments that are not valid", async () => {
     const containers = await Promise.all([newContainer(), newContainer()]);
     for (const { netnsPath } of containers) await patchbay(["add", "one", netnsPath]);
     const { code, stderr } = await patchbay(["gc", "one", "--all"]);
@@ -133,7 +133,7 @@ describe("gc", () => {
   const whole = [{ ...bridge, ipMasq: true, ipMasqBackend: "nftables" }, portmap];
 
   for (const version of ["0.4.0", "1.0.0", "1.1.0"]) {
-    test(`a network of version ${version} is cleaned of what no cache knows`, async () => {
+    test(`a network of version ${version}: attachments that are not in the cache are deleted`, async () => {
       network("old", whole, version);
       const first = await newContainer();
       expect(await patchbay(["add", "old", first.netnsPath], env)).toMatchObject({ code: 0 });
@@ -165,7 +165,7 @@ describe("gc", () => {
       expect(await leftSince(before, machine)).toEqual([]);
     });
 
-    test(`and in version ${version} of what only a lease tells of`, async () => {
+    test(`a network of version ${version}: leases without any other record are released`, async () => {
       network("old", whole, version);
       const container = await newContainer();
       await patchbay(["add", "old", container.netnsPath, "--container-id", "lost"], env);
@@ -177,7 +177,7 @@ describe("gc", () => {
     });
   }
 
-  test("what plugins made that the configuration names no more goes too", async () => {
+  test("what plugins made that are no longer configured is deleted, too", async () => {
     network("former", whole);
     const first = await newContainer();
     await patchbay(["add", "former", first.netnsPath], env);
@@ -192,7 +192,7 @@ describe("gc", () => {
   });
 
   for (const records of ["with", "without"]) {
-    test(`del and gc undo a network that is not configured any more, ${records} a cached result`, async () => {
+    test(`del and gc work for a network that is no longer configured, ${records} a cached result`, async () => {
       network("once", whole);
       const first = await newContainer();
       await patchbay(["add", "once", first.netnsPath], env);
@@ -216,7 +216,7 @@ describe("gc", () => {
     });
   }
 
-  test("a host-local of another make is not asked before 1.1.0", async () => {
+  test("Go's host-local does not get GC before 1.1.0", async () => {
     const bin = mkdtempSync(`${directory}/older-`);
     symlinkSync(`${patchbayPlugins()}/bridge`, `${bin}/bridge`);
     symlinkSync(`${GO_PLUGINS}/host-local`, `${bin}/host-local`);
@@ -224,7 +224,7 @@ describe("gc", () => {
     expect(await patchbay(["gc", "older", "--all"], { CNI_PATH: bin })).toEqual(silent);
   });
 
-  test("without a choice nothing goes: it lists, and tells the choices", async () => {
+  test("without a choice it only lists the attachments, and names the choices", async () => {
     network("one", [bridge]);
     const container = await newContainer();
     await patchbay(["add", "one", container.netnsPath, "--container-id", "live"]);
@@ -255,7 +255,7 @@ describe("gc", () => {
     expect((await machine.run(["ip", "link", "show", "eth0"], { in: container })).code).not.toBe(0);
   });
 
-  test("it says what goes before anything goes", async () => {
+  test("it announces all deletions before the first", async () => {
     network("one", [bridge]);
     const containers = await Promise.all([newContainer(), newContainer()]);
     for (const { netnsPath } of containers) await patchbay(["add", "one", netnsPath]);
@@ -268,7 +268,7 @@ describe("gc", () => {
   });
 });
 
-describe("plugins of both makes in one network", () => {
+describe("Go's plugins and ours in one network", () => {
   const mixed: [name: string, paths: string[]][] = [
     ["our bridge with Go's host-local", ["bridge=ours", "host-local=go"]],
     ["Go's bridge with our host-local", ["bridge=go", "host-local=ours"]],
@@ -296,7 +296,7 @@ describe("plugins of both makes in one network", () => {
   }
 });
 
-test("a second ADD of what is attached fails, and leaves the first alone", async () => {
+test("a second ADD fails and leaves the first attachment alone", async () => {
   network("one", [bridge]);
   const container = await newContainer();
   const first = await patchbay(["add", "one", container.netnsPath]);

@@ -43,7 +43,7 @@ const must = async (...args: string[]) => {
 };
 // deno-lint-ignore no-explicit-any
 const json = async (...args: string[]): Promise<any> => JSON.parse((await patchbay([...args, "--json"])).stdout);
-/** What is not as it was made: `kind state`. */
+/** The resources that are not ok: `kind state`. */
 const wrong = async (command: string): Promise<string[]> =>
   (await json(command)).flatMap(({ plugins }: { plugins: { resources: { kind: string; state: string }[] }[] }) =>
     plugins.flatMap(({ resources }) =>
@@ -96,7 +96,7 @@ for (const backend of ["iptables", "nftables"]) {
     ];
 
     for (const { how, mends } of breakages) {
-      test(`repair mends ${how}`, async () => {
+      test(`repair restores what is lost by ${how}`, async () => {
         await machine.sh(how);
         const differing = await wrong("inspect");
         for (const kind of mends) expect(differing).toContain(`${kind} differs`);
@@ -111,7 +111,7 @@ for (const backend of ["iptables", "nftables"]) {
       });
     }
 
-    test("a bridge that is gone is made again, with all that went with it", async () => {
+    test("a bridge that is gone is made again, with everything that was on it", async () => {
       await machine.sh("ip link del br-n");
       expect(await patchbay(["repair"])).toMatchObject({ code: 0, stderr: "" });
       await must("check", "n", container.netnsPath, "--container-id", "ctr");
@@ -119,7 +119,7 @@ for (const backend of ["iptables", "nftables"]) {
       expect(await ping(machine, container, "fd30::1")).toBe(true);
     });
 
-    test("what is right is not touched", async () => {
+    test("what is as it was made is not touched", async () => {
       const { code, stderr } = await patchbay(["repair"], { PATCHBAY_TRACE: "1" });
       expect(code).toBe(0);
       const operations = stderr.trim().split("\n").map((line) => JSON.parse(line).operation);
@@ -129,7 +129,7 @@ for (const backend of ["iptables", "nftables"]) {
   });
 }
 
-describe("what repair keeps its hands off", () => {
+describe("what repair does not touch", () => {
   beforeEach(async () => {
     machine = await openMachine();
     configure("n", [bridge("n", "nftables"), tuning]);
@@ -152,7 +152,7 @@ describe("what repair keeps its hands off", () => {
     await must("del", "n", container.netnsPath, "--container-id", "ctr");
   });
 
-  test("another container in the namespace's place stays as it is", async () => {
+  test("another container's namespace at the same path", async () => {
     await machine.sh("ip netns del c1; ip netns add c1; ip -n c1 link add eth0 type veth peer name other");
     await machine.sh("ip -n c1 address add 10.99.0.1/24 dev eth0");
     const there = await machine.sh("ip -n c1 -j address; ip -n c1 -j route");
@@ -160,7 +160,7 @@ describe("what repair keeps its hands off", () => {
     expect(await machine.sh("ip -n c1 -j address; ip -n c1 -j route")).toBe(there);
   });
 
-  test("an address that is another container's by now", async () => {
+  test("an address that another container has now", async () => {
     const other = await machine.container("c2");
     await machine.sh("rm /var/lib/cni/networks/n/10.30.0.2");
     const args = ["add", "n", other.netnsPath, "--container-id", "other"];
@@ -173,7 +173,7 @@ describe("what repair keeps its hands off", () => {
     expect(await machine.sh("nft list ruleset")).toBe(rules);
   });
 
-  test("a namespace that is gone is said to be gone, and DEL takes the rest away", async () => {
+  test("a namespace that is gone is reported, and DEL removes the rest", async () => {
     await machine.removeContainer(container);
     for (const command of ["inspect", "repair"]) {
       const table = command === "repair"
@@ -191,7 +191,7 @@ describe("what repair keeps its hands off", () => {
     expect(await patchbay(["inspect"])).toEqual({ code: 0, stdout: "nothing is attached\n", stderr: "" });
   });
 
-  test("a name that is none is answered with what was meant", async () => {
+  test("an unknown name gets a hint", async () => {
     expect(await patchbay(["inspect", "m"])).toEqual({
       code: 1,
       stdout: "",
@@ -203,8 +203,8 @@ describe("what repair keeps its hands off", () => {
   });
 });
 
-describe("inspect begins with a table", () => {
-  test("of networks, containers, interfaces, addresses, ports and states; JSON has the same", async () => {
+describe("inspect prints a table first", () => {
+  test("with networks, containers, interfaces, addresses, ports and states; JSON has the same", async () => {
     await using own = await openMachine();
     machine = own;
     const portmap = { type: "portmap", backend: "nftables", capabilities: { portMappings: true } };
@@ -245,7 +245,7 @@ describe("plan", () => {
   });
   afterAll(() => machine[Symbol.asyncDispose]());
 
-  test("tells what ADD then makes, and makes nothing", async () => {
+  test("lists what ADD then makes, and makes nothing", async () => {
     configure("n", [bridge("n", "iptables"), tuning]);
     const kernel = await quietMoment(machine);
     const planned = await json("plan", "n", container.netnsPath);
@@ -263,7 +263,7 @@ describe("plan", () => {
     await must("del", "n", container.netnsPath);
   });
 
-  test("needs no namespace, and leaves nothing", async () => {
+  test("needs no namespace, and leaves nothing behind", async () => {
     configure("n", [bridge("n", "iptables"), tuning]);
     const kernel = await quietMoment(machine);
     const alone = await patchbay(["plan", "n"]);
@@ -295,7 +295,7 @@ describe("plan", () => {
       : [],
   ];
   for (const [name, plugin, says] of obstacles) {
-    test(`tells what ADD would refuse: ${name}`, async () => {
+    test(`reports why ADD would fail: ${name}`, async () => {
       configure("n", [plugin]);
       const kernel = await quietMoment(machine);
       for (const where of [[], [container.netnsPath]]) {
@@ -307,14 +307,14 @@ describe("plan", () => {
     });
   }
 
-  test("tells that the container has the interface already", async () => {
+  test("reports that the container already has the interface", async () => {
     configure("n", [{ type: "bridge", bridge: "br-n" }]);
     await machine.sh("ip -n c1 link add eth0 type veth peer name other");
     expect((await patchbay(["plan", "n", container.netnsPath])).stderr).toMatch(/"eth0".* already exists/);
     await machine.sh("ip -n c1 link del eth0");
   });
 
-  test("of a version to come it says that it is newer, and which are known", async () => {
+  test("reports a version that is too new, and the known ones", async () => {
     const file = `${directory}/configs/future.conflist`;
     writeFileSync(file, JSON.stringify({ cniVersion: "1.2.0", name: "future", plugins: [{ type: "loopback" }] }));
     for (const args of [["plan", "future"], ["add", "future", "c1"], ["status", "future"]]) {
@@ -326,7 +326,7 @@ describe("plan", () => {
     rmSync(file);
   });
 
-  test("of a plugin of another make it only says that", async () => {
+  test("does not know what plugins that are not ours make", async () => {
     configure("m", [{ type: "bridge", bridge: "br-m" }, { type: "other" }]);
     const bin = `${directory}/bin`;
     mkdirSync(bin);
@@ -337,7 +337,7 @@ describe("plan", () => {
     );
   });
 
-  test("names what is wrong with a configuration", async () => {
+  test("reports what is wrong with a configuration", async () => {
     configure("n", [{ type: "bridge", bridge: "br0", mtu: "big" }]);
     const { code, stderr } = await patchbay(["plan", "n", container.netnsPath]);
     expect({ code, stderr }).toEqual({

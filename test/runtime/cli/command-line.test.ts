@@ -28,7 +28,7 @@ function run(args: string[], env: Record<string, string> = {}, program = PATCHBA
 
 const patchbay = run;
 const cnitool = (args: string[], env = {}) => run(args, env, `${at.directory}/cnitool`);
-/** Options of our own, so that the machine's directories are not touched. */
+/** Options that keep the tests away from the machine's directories. */
 const here =
   () => ["--config-dir", configs, "--plugin-path", at.runtime.pluginPath, "--cache-dir", at.runtime.cacheDirectory];
 
@@ -56,7 +56,7 @@ describe("without a network", () => {
     expect(patchbay(["version"])).toEqual(patchbay(["--version"]));
   });
 
-  test("a slip is answered with what was meant, and exit status 2", () => {
+  test("a misspelt command gets a hint, and exit status 2", () => {
     expect(patchbay(["ad"])).toEqual({
       code: 2,
       stdout: "",
@@ -67,7 +67,7 @@ describe("without a network", () => {
     expect(patchbay(["help", "ad"]).code).toBe(2);
   });
 
-  test("arguments that do not fit are refused with the usage", () => {
+  test("wrong arguments are rejected with the usage", () => {
     expect(patchbay(["add", "n"])).toEqual({
       code: 2,
       stdout: "",
@@ -79,7 +79,7 @@ describe("without a network", () => {
     expect(patchbay(["gc", "n", "--nope"]).stderr).toStartWith("patchbay gc: unknown option --nope\n");
   });
 
-  test("help is meant, wherever it stands", () => {
+  test("--help works anywhere, and a misspelt help gets a hint", () => {
     expect(patchbay(["hlep"]).stderr).toStartWith('patchbay: unknown command "hlep"; did you mean "help"?\n');
     const help = patchbay(["help", "add"]);
     for (const args of [["add", "n", "-h"], ["add", "--help", "x"], ["--help", "add"]].slice(0, 2)) {
@@ -87,7 +87,7 @@ describe("without a network", () => {
     }
   });
 
-  test("another name than a plugin's is the runtime", () => {
+  test("under any name that is not a plugin's, it is the runtime", () => {
     symlinkSync(PATCHBAY, `${at.directory}/something`);
     expect(run(["version"], {}, `${at.directory}/something`)).toEqual(patchbay(["version"]));
   });
@@ -107,7 +107,7 @@ describe("on networks", () => {
     expect(at.calls()).toEqual(["ADD one", "CHECK one", "STATUS one", "DEL one"]);
   });
 
-  test("what a failing add has to say it says once", () => {
+  test("a failing add prints each error once", () => {
     const add = () => patchbay(["add", "n", "/run/netns/x", ...here()]);
     const refusal = { stdout: { code: 7, msg: "no", details: "never" }, exit: 1 };
     const begin = 'patchbay add: plugin type="one" failed (add): ';
@@ -130,7 +130,7 @@ describe("on networks", () => {
     expect(add().stderr).toBe('a note\npatchbay add: plugin type="two" failed (add): no\n');
   });
 
-  test("what a plugin of ours refuses on add it does not repeat on the del after it", () => {
+  test("what our plugin rejects on add it does not repeat on the del that follows", () => {
     const network = at.network([{ type: "bandwidth", ingressRate: -1 }], { name: "n" });
     writeFileSync(`${configs}/n.conflist`, network.source);
     const options = ["--config-dir", configs, "--plugin-path", "", "--cache-dir", at.runtime.cacheDirectory];
@@ -193,7 +193,7 @@ describe("on networks", () => {
     expect(at.stdin("ADD one").runtimeConfig).toBeUndefined();
   });
 
-  test("the id is made of the absolute path, by its text", () => {
+  test("the container ID is a hash of the absolute path's text", () => {
     const id = (netns: string, cwd = "/") => {
       run(["add", "n", netns, ...here()], {}, PATCHBAY, cwd);
       return at.environment("ADD one").filter((entry) => /^CNI_(CONTAINERID|NETNS)=/.test(entry)).sort();
@@ -228,7 +228,7 @@ describe("on networks", () => {
     });
   }
 
-  test("a failure is told on stderr in full, with exit status 1", () => {
+  test("a failure is printed on stderr in full, with exit status 1", () => {
     at.plugin("one", { any: { stdout: { code: 11, msg: "try", details: "later" }, exit: 3 } });
     expect(patchbay(["check", "n", "/x", ...here()]))
       .toEqual({ code: 1, stdout: "", stderr: "patchbay check: try; later\n" });
@@ -236,14 +236,14 @@ describe("on networks", () => {
       .toBe(`patchbay add: no net configuration with name "unknown" in ${configs}; there is n\n`);
   });
 
-  test("a network that is none is answered with what was meant, and what there is", () => {
+  test("an unknown network gets a hint and the list of networks", () => {
     writeFileSync(`${configs}/first.conflist`, at.network(["one"], { name: "first" }).source);
     expect(patchbay(["add", "frist", "/x", ...here()]).stderr).toBe(
       `patchbay add: no net configuration with name "frist" in ${configs}; did you mean "first"? there are first, n\n`,
     );
   });
 
-  test("a broken file says where it is broken, and what it hides", () => {
+  test("the error of a broken file has the position, and the network that the file hides", () => {
     const path = `${configs}/a.conflist`;
     writeFileSync(path, '{\n  "cniVersion": "1.1.0",\n  "name": "a"\n  "plugins": []\n}\n');
     expect(patchbay(["add", "n", "/x", ...here()])).toEqual({
@@ -260,7 +260,7 @@ describe("on networks", () => {
     expect(at.calls()).toEqual([]);
   });
 
-  test("gc keeps what is valid, and says what it deletes", () => {
+  test("gc keeps what is valid, and prints what it deletes", () => {
     for (const id of ["a", "b"]) patchbay(["add", "n", "/x", "--container-id", id, ...here()]);
     const { code, stderr } = patchbay(["gc", "n", "--valid", "a/eth0", ...here()]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "deleting eth0 of container b from network n\n" });
@@ -268,7 +268,7 @@ describe("on networks", () => {
     expect(at.stdin("GC one")["cni.dev/valid-attachments"]).toEqual([{ containerID: "a", ifname: "eth0" }]);
   });
 
-  test("a result that cannot be written is taken back", () => {
+  test("an attachment whose result cannot be printed is deleted", () => {
     const script = `exec ${PATCHBAY} add n /x ${here().join(" ")} >/dev/full`;
     const { exitCode, stderr } = Bun.spawnSync(["sh", "-c", script], { env: {}, stderr: "pipe" });
     expect(exitCode).toBe(1);

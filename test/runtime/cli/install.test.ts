@@ -55,7 +55,7 @@ test("a second time changes nothing but the copy, and from the copy itself nothi
   expect(statSync(`${bin}/patchbay`).ino).toBe(copy);
 });
 
-test("what was there is kept, said, and put back", () => {
+test("replaced files are kept, reported, and put back", () => {
   mkdirSync(bin);
   writeFileSync(`${bin}/bridge`, "go bridge");
   chmodSync(`${bin}/bridge`, 0o755);
@@ -74,7 +74,7 @@ test("what was there is kept, said, and put back", () => {
   expect(readlinkSync(`${bin}/loopback`)).toBe("/usr/lib/cni/loopback");
 });
 
-test("a plugin that an upgrade put over ours is the one that is kept next", () => {
+test("a plugin that an upgrade put over our link is the one that is kept next time", () => {
   mkdirSync(bin);
   writeFileSync(`${bin}/bridge`, "old");
   install();
@@ -102,7 +102,7 @@ test("a directory under a plugin's name is refused, and stays", () => {
   expect(lstatSync(`${bin}/bridge`).isDirectory()).toBe(true);
 });
 
-test("a program with privileges of its own is not installed, nor installed over", () => {
+test("a setuid or setgid program is not installed, nor replaced", () => {
   install();
   chmodSync(`${bin}/patchbay`, 0o4755);
   expect(install()).toMatchObject({
@@ -125,7 +125,7 @@ describe("with --bin", () => {
   const links = () => `${directory}/sbin`;
   const installBin = () => patchbay(["install", "--bin", links(), bin]);
 
-  test("the runtime is linked under both its names, and uninstalling takes the links away", () => {
+  test("the runtime is linked under both its names, and uninstalling removes the links", () => {
     expect(installBin().code).toBe(0);
     expect(readdirSync(links()).sort()).toEqual(["cnitool", "patchbay"]);
     for (const name of ["cnitool", "patchbay"]) expect(readlinkSync(`${links()}/${name}`)).toBe(`${bin}/patchbay`);
@@ -141,7 +141,7 @@ describe("with --bin", () => {
     expect(readdirSync(bin)).toEqual([]);
   });
 
-  test("what was there is kept, said, and put back; what came since stays", () => {
+  test("replaced files are kept, reported, and put back; files that replaced our links stay", () => {
     mkdirSync(links());
     writeFileSync(`${links()}/cnitool`, "go cnitool");
     expect(installBin().stdout).toContain(
@@ -156,7 +156,7 @@ describe("with --bin", () => {
     expect(readFileSync(`${links()}/patchbay`, "utf8")).toBe("somebody's");
   });
 
-  test("the plugin directory itself is refused, and a directory under one of the names", () => {
+  test("the plugin directory itself is rejected, and so is a directory under one of the names", () => {
     expect(patchbay(["install", "--bin", `${directory}/x/../bin`, bin]).code).toBe(2);
     expect(() => readdirSync(bin)).toThrow();
     mkdirSync(`${links()}/cnitool`, { recursive: true });

@@ -24,7 +24,7 @@ function filled(): LeaseDirectory {
 }
 
 describe("list", () => {
-  test("tells who has which address, in the order of addresses", () => {
+  test("prints who has which address, sorted by address", () => {
     using made = filled();
     writeFileSync(join(made.path, "10.1.0.9"), "printer in room 5");
     expect(ipam(made, "list", "net")).toEqual({
@@ -51,7 +51,7 @@ describe("list", () => {
 });
 
 describe("release", () => {
-  test("gives up addresses, and says who had them", () => {
+  test("releases addresses, and prints who had them", () => {
     using made = filled();
     expect(ipam(made, "release", "net", "10.1.0.2", "10.1.0.77")).toEqual({
       code: 1,
@@ -61,7 +61,7 @@ describe("release", () => {
     expect(Object.keys(made.files())).toEqual(["10.1.0.10", "10.1.0.3"]);
   });
 
-  test("gives up what a container has, or one of its interfaces", () => {
+  test("releases the addresses of a container, or of one of its interfaces", () => {
     using made = filled();
     expect(ipam(made, "release", "net", "--container", "c1", "--ifname", "eth1").stdout).toStartWith("10.1.0.10:");
     expect(ipam(made, "release", "net", "--container", "c1").code).toBe(0);
@@ -70,7 +70,7 @@ describe("release", () => {
     expect(again).toEqual({ code: 1, stdout: "", stderr: `container c1 has no address in ${made.path}\n` });
   });
 
-  test("wants to know what", () => {
+  test("rejects incomplete and wrong arguments", () => {
     using made = filled();
     expect(ipam(made, "release", "net")).toMatchObject({ code: 2, stdout: "" });
     expect(ipam(made, "release")).toMatchObject({ code: 2, stdout: "" });
@@ -79,7 +79,7 @@ describe("release", () => {
   });
 });
 
-test("import takes over what Go's plugin left, export leaves what it knows, and both tell what is no lease", () => {
+test("import takes over from Go's plugin, export hands back, and both report files that are not leases", () => {
   using made = leaseDirectory();
   mkdirSync(made.path);
   writeFileSync(join(made.path, "10.1.0.2"), "c1\r\neth0");

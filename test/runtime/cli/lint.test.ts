@@ -23,7 +23,7 @@ function run(args: string[], env: Record<string, string> = {}, program = PATCHBA
   return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
 }
 
-/** Writes the file; answers what lint says of it, without its name. */
+/** Writes the file and returns its findings, without its name. */
 function lint(text: string, env: Record<string, string> = {}, name = "n.conflist"): string[] {
   writeFileSync(`${configs}/${name}`, text);
   const { stdout, stderr } = run(["lint", `${configs}/${name}`], env);
@@ -32,7 +32,7 @@ function lint(text: string, env: Record<string, string> = {}, name = "n.conflist
 }
 
 const list = (...plugins: unknown[]) => JSON.stringify({ cniVersion: "1.1.0", name: "n", plugins });
-/** Of one plugin in a list, without the place. */
+/** The findings for one plugin in a list, without the position. */
 const ofPlugin = (plugin: unknown, env?: Record<string, string>) =>
   lint(list(plugin), env).map((line) => line.replace(/^[0-9:]+ /, "").replaceAll("plugins[0].", ""));
 
@@ -111,7 +111,7 @@ describe("what is found", () => {
     test(JSON.stringify(plugin), () => expect(ofPlugin(plugin)).toEqual(findings));
   }
 
-  test("plugins of another make are not judged, but IPAM plugins of ours with them", () => {
+  test("plugins that are not ours are not checked, but our IPAM plugins in them are", () => {
     at.plugin("bridge");
     const env = { CNI_PATH: `${at.runtime.pluginPath}:${patchbayPlugins()}` };
     const ipam = { type: "host-local", subent: "10.0.0.0/24" };
@@ -159,7 +159,7 @@ describe("what is found", () => {
   });
 });
 
-test("what hides networks is named, and what they hide behind", () => {
+test("hidden networks are found, with the file that hides them", () => {
   writeFileSync(`${configs}/10.conflist`, '{\n "name": "a",\n "plugins" [] }');
   writeFileSync(`${configs}/20.conflist`, list({ type: "loopback" }));
   expect(run(["lint"])).toEqual({
@@ -183,7 +183,7 @@ test("the examples have no findings", () => {
   expect(run(["lint", ...files])).toEqual({ code: 0, stdout: "", stderr: "" });
 });
 
-test("add, plan and status tell slips on stderr, and cnitool does not", () => {
+test("add, plan and status warn of misspellings on stderr, cnitool does not", () => {
   writeFileSync(`${configs}/n.conflist`, list({ type: "loopback", capabilties: {} }, { type: "tuning", other: 1 }));
   const slip = `${configs}/n.conflist:1:64: warning: "plugins[0].capabilties" is not known, and ignored; ` +
     'did you mean "capabilities"?\n';

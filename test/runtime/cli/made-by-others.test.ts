@@ -54,7 +54,7 @@ test.each(["ours DEL", "Go DEL"] as const)(
   },
 );
 
-test("a configuration of one plugin in the cache is understood, and one of another make is left alone", async () => {
+test("a cached configuration may be a single plugin's; plugins that are not ours are left alone", async () => {
   await using stage = await openStage({ name: "one", plugins: [bridge] });
   const { machine } = stage;
   await stage.happen("Go ADD");
@@ -75,7 +75,7 @@ test("a configuration of one plugin in the cache is understood, and one of anoth
   expect((await machine.run([PATCHBAY, "inspect"])).stderr).toContain("of container ctr cannot be read");
 });
 
-test("a cached result whose link is not there says nothing against the ledger", async () => {
+test("a cached result whose link is gone does not override the ledger", async () => {
   await using stage = await openStage(chain);
   await stage.happen("ours ADD");
   const path = "/var/lib/cni/results/net-ctr-eth0";
@@ -90,7 +90,7 @@ test("a cached result whose link is not there says nothing against the ledger", 
   ]);
 });
 
-test("an attachment that Go's plugins made anew under another path is there, whatever the ledger remembers", async () => {
+test("an attachment that Go's plugins made again under another path counts, whatever the ledger says", async () => {
   await using stage = await openStage(chain);
   const { machine } = stage;
   await stage.happen("ours ADD");
@@ -105,7 +105,7 @@ test("an attachment that Go's plugins made anew under another path is there, wha
   expect(await machine.sh("ip -br addr show eth0", { in: anew })).toContain("10.20.0.");
 });
 
-test("uninstalling tells what stays, and refuses where nobody would remove it", async () => {
+test("uninstalling prints what stays attached, and refuses when no plugin could remove it", async () => {
   await using stage = await openStage(chain);
   const { machine } = stage;
   const bin = "/run/bin";
@@ -138,7 +138,7 @@ test("uninstalling tells what stays, and refuses where nobody would remove it", 
   expect(left).toEqual([expect.stringContaining("id: ctr, if: eth0, net: net")]);
 });
 
-test("uninstalling goes on where the plugins that come back remove all", async () => {
+test("uninstalling works when the plugins that come back can remove everything", async () => {
   await using stage = await openStage({ name: "bridge", plugins: [bridge, { type: "firewall" }] });
   const { machine } = stage;
   await machine.sh(`mkdir /run/bin; cp ${GO_PLUGINS}/* /run/bin; ${PATCHBAY} install /run/bin`);
@@ -151,7 +151,7 @@ test("uninstalling goes on where the plugins that come back remove all", async (
   expect(left.filter((line) => !line.includes("/run/patchbay/"))).toEqual([]);
 });
 
-test("a second ADD without DEL is what CHECK, inspect and repair go by", async () => {
+test("after a second ADD without DEL, CHECK, inspect and repair go by the second", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");
   const moment = await quietMoment(machine);
@@ -177,7 +177,7 @@ test("a second ADD without DEL is what CHECK, inspect and repair go by", async (
   expect(await leftSince(moment, machine)).toEqual([]);
 });
 
-test("the ledger of an attachment that Go's plugins deleted keeps nobody's rules", async () => {
+test("the ledger of an attachment that Go's plugins deleted does not keep rules from being removed", async () => {
   await using stage = await openStage(chain);
   const { machine } = stage;
   await stage.happen("ours ADD");

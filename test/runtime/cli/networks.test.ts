@@ -98,7 +98,7 @@ describe("networks", () => {
     expect([one.name, broken.name, hidden.name]).toEqual(["one", undefined, "hidden"]);
   });
 
-  test("plugins of another make are looked for in CNI_PATH, and not started", async () => {
+  test("plugins that are not ours are looked up in CNI_PATH, and not run", async () => {
     const bin = mkdtempSync(`${directory}/bin-`);
     symlinkSync(`${patchbayPlugins()}/loopback`, `${bin}/loopback`);
     writeFileSync(`${bin}/calico`, `#!/bin/sh\ntouch ${bin}/started\n`, { mode: 0o755 });
@@ -122,7 +122,7 @@ describe("networks", () => {
 describe("a bare name of a namespace", () => {
   beforeAll(() => configure({ "1.conflist": list("n", bridge([[{ subnet: "10.71.0.0/24" }]])) }));
 
-  test("is one of ip-netns(8)'s, also when it is gone", async () => {
+  test("means a namespace of ip netns, even when it is gone", async () => {
     const container = await machine.container("web");
     await must("add", "n", "web");
     expect(await machine.sh("ip -o address show dev eth0", { in: container })).toContain("10.71.0.2/24");
@@ -133,7 +133,7 @@ describe("a bare name of a namespace", () => {
     expect(await must("ipam", "list", "n")).toMatchObject({ stdout: "" });
   });
 
-  test("that leads to a namespace from here is that one", async () => {
+  test("means a path when there is a namespace at it", async () => {
     const container = await machine.container("here");
     mkdirSync(`${directory}/cwd`);
     const at = (command: string) => machine.sh(`cd /run/netns; NETCONFPATH=${configs} ${PATCHBAY} ${command} n here`);
@@ -145,7 +145,7 @@ describe("a bare name of a namespace", () => {
     expect(await must("ipam", "list", "n")).toMatchObject({ stdout: "" });
   });
 
-  test("by which something was attached from here stays that path when it is gone", async () => {
+  test("means the path by which something was attached, even when the namespace is gone", async () => {
     await machine.sh(`mkdir /run/mine; touch /run/mine/own; unshare --net=/run/mine/own true`);
     const at = (command: string) => machine.sh(`cd /run/mine; NETCONFPATH=${configs} ${PATCHBAY} ${command} n own`);
     await at("add");
@@ -164,13 +164,13 @@ describe("without root", () => {
       "networks",
     ]]
   ) {
-    test(`the first line of ${args[0]} says so`, async () => {
+    test(`${args[0]} prints a warning first`, async () => {
       const powerless = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
       expect((await patchbay(args, {}, powerless)).stderr).toMatch(reason);
     });
   }
 
-  test("commands that read files do not, and who made a user namespace is root there", async () => {
+  test("no warning from commands that only read files, nor for the owner of the user namespace", async () => {
     const powerless = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
     for (const args of [["lint"], ["version"], ["ipam", "list"], ["help"]]) {
       expect(await patchbay(args, {}, powerless)).toMatchObject({ code: 0, stderr: "" });

@@ -28,7 +28,7 @@ function lease(...addresses: string[]): void {
   for (const address of addresses) writeFileSync(`${at.directory}/leases/n/${address}`, "c1\r\neth0");
 }
 
-test("a line for each pool; a full one is no failure", () => {
+test("a line for each pool; a full one is not a failure", () => {
   at.plugin("one");
   at.plugin("two");
   lease("10.1.0.2", "10.2.0.2", "fd00::2");
@@ -42,7 +42,7 @@ test("a line for each pool; a full one is no failure", () => {
   });
 });
 
-test("the same beside an error, and for networks that are older than STATUS", () => {
+test("the same when STATUS fails, and for networks older than STATUS", () => {
   at.plugin("one", { STATUS: { stdout: { cniVersion: "1.1.0", code: 50, msg: "not now" }, exit: 1 } });
   lease("10.2.0.2");
   const plugin = { type: "one", ipam: hostLocal("10.2.0.0/30") };
@@ -51,7 +51,7 @@ test("the same beside an error, and for networks that are older than STATUS", ()
   expect(status([plugin], { cniVersion: "1.0.0" })).toEqual({ code: 0, stdout, stderr: "" });
 });
 
-test("the pools of the plugin that flannel has work for it", () => {
+test("the pools of the plugin that flannel delegates to", () => {
   at.plugin("flannel");
   lease("10.9.1.2");
   const subnetFile = `${at.directory}/subnet.env`, flannel = { type: "flannel", subnetFile, ipam: hostLocal() };
@@ -63,7 +63,7 @@ test("the pools of the plugin that flannel has work for it", () => {
   expect(status([flannel]).stdout).toBe("addresses 10.9.1.1-10.9.1.254: 252 of 253 free\n");
 });
 
-test("what cannot be read tells nothing: ranges by capability, ranges that are wrong", () => {
+test("nothing is printed for ranges from capabilities, nor for wrong ranges", () => {
   at.plugin("one");
   for (const ipam of [hostLocal(), hostLocal("nonsense"), null]) {
     expect(status([{ type: "one", ipam }])).toEqual({ code: 0, stdout: "", stderr: "" });

@@ -51,7 +51,7 @@ test("a .json file is a single plugin, too", () => {
   expect(loadNetwork(directory, "n")).toMatchObject({ cniVersion: "", plugins: [{ type: "dummy" }] });
 });
 
-test("comments and trailing commas are taken, and the cached source is plain JSON", () => {
+test("comments and trailing commas are accepted, and the source for the cache is plain JSON", () => {
   put(
     "n.conflist",
     '{ // why\n "name": "n//*", "cniVersion": "1.0.0", /* "x": 1, */ "plugins": [{"type": "a\\"//",},],\n}',
@@ -67,7 +67,7 @@ test("plain JSON stays in the cache byte for byte", () => {
   expect(loadNetwork(directory, "n").source).toBe(source);
 });
 
-test("nothing found says where, and whether there was anything", () => {
+test("the error for an unknown network has the directory, and says whether it is empty", () => {
   expect(text(() => loadNetwork(`${directory}/none`, "n"))).toBe(`no net configurations found in ${directory}/none`);
   mkdirSync(`${directory}/sub.conflist`);
   expect(text(() => loadNetwork(directory, "n"))).toBe(`no net configurations found in ${directory}`);

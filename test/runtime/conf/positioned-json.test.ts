@@ -3,15 +3,15 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { JsonSyntaxError, lineAndColumn, parseWithPositions } from "../../../src/runtime/conf/positioned-json.ts";
 
-test("JSON means what it means to JSON.parse", () => {
+test("JSON is parsed as by JSON.parse", () => {
   fc.assert(fc.property(fc.json(), (text) => expect(parseWithPositions(text).value).toEqual(JSON.parse(text))));
 });
 
-test("comments and trailing commas are no part of it", () => {
+test("comments and trailing commas are ignored", () => {
   expect(parseWithPositions('// head\n{"a": [1, /* two */ 2,], "b": "//",}').value).toEqual({ a: [1, 2], b: "//" });
 });
 
-test("keys and values have their place", () => {
+test("keys and values have positions", () => {
   const text = '{\n  "a": {"b": 1}\n}';
   const [a] = parseWithPositions(text).entries!;
   expect(text.slice(a!.at.start, a!.at.end)).toBe('"a"');
