@@ -62,7 +62,7 @@ export const linkSettingsKind: ResourceKind<LinkSettingsSpec, Backup> = {
       undoAfter(error, () => linkSettingsKind.undo!(spec, backup, host));
       if (!isNetlinkError(error)) throw error;
       const code = isNetlinkError(error, EINVAL, ERANGE, EADDRNOTAVAIL) ? INVALID_CONFIG : INTERNAL;
-      throw new CniError(code, `failed to set ${words(wanted)} of "${ifName}": ${error.message}`, "", {
+      throw new CniError(code, `failed to set ${describeSettings(wanted)} of "${ifName}": ${error.message}`, "", {
         cause: error,
       });
     }
@@ -101,7 +101,7 @@ export const linkSettingsKind: ResourceKind<LinkSettingsSpec, Backup> = {
     const link = getLink(host.container!.route, ifName);
     if (link !== undefined) setLink(host.container!.route, link, changeTo(wanted));
   },
-  describe: ({ ifName, wanted }) => `${words(wanted) || "settings"} of ${ifName}`,
+  describe: ({ ifName, wanted }) => `${describeSettings(wanted) || "settings"} of ${ifName}`,
 };
 
 export const linkSettings = resource(linkSettingsKind);
@@ -203,6 +203,6 @@ function isSameMac(one: string, other: string): boolean {
   return parseMac(one)?.toHex() === parseMac(other)?.toHex();
 }
 
-function words(settings: LinkSettings): string {
+function describeSettings(settings: LinkSettings): string {
   return Object.entries(settings).map(([key, value]) => `${key} ${value}`).join(", ");
 }

@@ -1,6 +1,6 @@
 /**
  * A VRF of the container: a link whose members use a routing table of their own. Attachments of one container may share
- * it. DEL removes it when it has no members and a CNI plugin made it; a VRF that is absent counts as removed.
+ * it. DEL removes it when it has no members and a CNI plugin may have made it; an absent VRF counts as removed.
  *
  * We derive the VRF's MAC address, which appears on no wire, from its name. So the last DEL recognises a VRF of ours.
  */

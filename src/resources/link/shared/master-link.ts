@@ -77,7 +77,7 @@ function defaultRouteLink(socket: NetlinkSocket): Link | undefined {
   for (const family of [AF_INET, AF_INET6]) {
     for (const { dst, oif } of listRoutes(socket, family)) {
       const link = dst.bits === 0 && oif !== 0 ? getLink(socket, oif) : undefined;
-      // IPv6 has unreachable routes by way of the loopback link.
+      // The kernel reports IPv6 routes that lead nowhere on the loopback link.
       if (link !== undefined && (link.flags & IFF_LOOPBACK) === 0) return link;
     }
   }

@@ -1,7 +1,7 @@
 /**
  * A limit for some of what a link sends, selected by the remote address: an htb qdisc with two classes. Class 1:30 has the
  * limit, 1:1 has none, and u32 filters put the configured subnets into one of them. Handles and numbers are those of the
- * reference plugin 1.5, the first release that supports this.
+ * reference plugin's 1.5 releases, which supported this.
  *
  * We give each class a queue. The default queue holds as many packets as the link's queue length, which is 0 for a veth.
  */

@@ -1,7 +1,7 @@
 /**
  * A rate limit on what a link of the host sends: on everything, or on the traffic with some subnets. On the host's end of
  * a container's link this limits what the container receives. Owns the link's root qdisc, and DEL removes it. DEL does
- * nothing when the link is gone, has another root qdisc, or is itself removed by DEL (`goesWithLink`).
+ * nothing when the link is gone, has a root qdisc of another kind, or is itself removed by DEL (`goesWithLink`).
  */
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
