@@ -1,40 +1,44 @@
 /**
- * Makes a fresh Debian machine ready: npm packages, Debian packages, the built binary. Runs on plain Node.js, because
- * nothing else is there yet, and does only what is missing, so that it takes a moment and no network the second time.
+ * Prepares a fresh Debian machine: npm packages, Debian packages, the built program. Runs on plain Node.js, because a
+ * fresh machine has nothing else. Does only what is missing, so the second time it takes a moment and no network.
  *
- * `node compile/setup.mjs [packages|tools|all]`: `packages` stops after the npm packages, `tools` before the build.
+ *     node compile/setup.mjs            all three; builds only what is not built from these sources
+ *     node compile/setup.mjs packages   npm packages
+ *     node compile/setup.mjs tools      npm and Debian packages
+ *     node compile/setup.mjs build      npm packages, and always builds
  */
 import { spawn, spawnSync } from "node:child_process";
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 export const bun = join(root, "node_modules/.bin/bun");
-
-/** Where the tests, the demo and the benchmark need something of Debian's: what shows that it is there, its package. */
-const debianPackages = [
-  ["ip", "iproute2"],
-  ["ping", "iputils-ping"],
-  ["nft", "nftables"],
-  ["iptables-save", "iptables"],
-  ["strace", "strace"],
-  ["dbus-daemon", "dbus-daemon"],
-  ["setcap", "libcap2-bin"],
-  ["zsh", "zsh"],
-  ["fish", "fish"],
-  ["/usr/lib/cni/bridge", "containernetworking-plugins"],
-  ["libnl-3.so.200", "libnl-3-200"],
-];
+const program = join(root, "dist/patchbay");
+/** The digest of the sources that `program` was built from. */
+const builtFrom = join(root, "dist/built-from");
 
 class Missing extends Error {}
 
 export async function setUp(upTo = "all") {
   await installNpmPackages();
   if (upTo === "packages") return;
+  if (upTo === "build") return build(digestOfSources());
   await installDebianPackages();
   if (upTo === "tools") return;
-  buildIfOutdated();
+  const digest = digestOfSources();
+  if (!existsSync(program) || !existsSync(builtFrom) || readFileSync(builtFrom, "utf8") !== digest) build(digest);
 }
 
 async function installNpmPackages() {
@@ -45,7 +49,7 @@ async function installNpmPackages() {
       throw new Missing("npm ci failed: the npm packages of package-lock.json are not here and could not be fetched");
     }
   }
-  // npm may be told not to run install scripts, and from version 11 asks first; these two put programs in place.
+  // npm may have been told not to run install scripts, and asks first from version 11 on. These two install programs.
   finishInstall("bun", "bin/bun.exe", "install.js");
   finishInstall("deno", "deno", "install.cjs");
   const answer = spawnSync(bun, ["--version"], { encoding: "utf8" });
@@ -86,7 +90,9 @@ function isElf(path) {
 async function installDebianPackages() {
   if (process.platform !== "linux") throw new Missing("Linux is needed");
   if (process.getuid() !== 0) throw new Missing("root is needed: network namespaces are made and entered");
-  const missing = debianPackages.filter(([sign]) => !isInstalled(sign)).map(([, name]) => name);
+  const missing = readJson("compile/debian-packages.json").filter((one) => !isInstalled(one.has)).map((one) =>
+    one.name
+  );
   if (missing.length === 0) return;
   const names = missing.join(" ");
   if (!isInstalled("apt-get")) throw new Missing(`missing programs, and no apt-get to install them: ${names}`);
@@ -98,33 +104,40 @@ async function installDebianPackages() {
   if (code !== 0) throw new Missing(`could not install the Debian packages: ${names}`);
 }
 
-function isInstalled(sign) {
-  if (sign.startsWith("/")) return existsSync(sign);
-  const folders = sign.includes(".so.")
+function isInstalled(thing) {
+  if (thing.startsWith("/")) return existsSync(thing);
+  const folders = thing.includes(".so.")
     ? ["/lib", "/usr/lib", `/usr/lib/${process.arch === "arm64" ? "aarch64" : "x86_64"}-linux-gnu`, "/usr/lib64"]
     : ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-  return folders.some((folder) => existsSync(join(folder, sign)));
+  return folders.some((folder) => existsSync(join(folder, thing)));
 }
 
-function buildIfOutdated() {
-  const built = join(root, "dist/patchbay");
-  const builtAt = existsSync(built) ? statSync(built).mtimeMs : 0;
-  const inputs = ["src", "compile", "package.json", "package-lock.json", "node_modules/bun/package.json"];
-  if (inputs.every((path) => newestChange(join(root, path)) < builtAt)) return;
-  say("building dist/patchbay");
+/** Takes the digest before the build: sources that change meanwhile are built again the next time. */
+function build(digest) {
+  rmSync(builtFrom, { force: true });
   const finished = spawnSync(bun, ["compile/build.ts"], { cwd: root, encoding: "utf8" });
-  if (finished.status !== 0) throw new Missing(`the build failed\n${finished.stderr}`);
+  if (finished.status !== 0) throw new Missing(`the build failed\n${finished.stdout}${finished.stderr}`);
+  say(finished.stdout.trim());
+  writeFileSync(builtFrom, digest);
 }
 
-/** Of the file, or of a folder and all in it; a folder changes when something in it comes or goes. */
-function newestChange(path) {
-  const found = statSync(path);
-  if (!found.isDirectory()) return found.mtimeMs;
-  return Math.max(found.mtimeMs, ...readdirSync(path).map((name) => newestChange(join(path, name))));
+/** Of all that a build reads. */
+function digestOfSources() {
+  const hash = createHash("sha256");
+  for (const path of ["src", "compile", "types", "package.json", "package-lock.json", "tsconfig.json"]) add(path);
+  return hash.digest("hex");
+
+  function add(path) {
+    if (statSync(join(root, path)).isDirectory()) {
+      for (const name of readdirSync(join(root, path)).sort()) add(join(path, name));
+    } else {
+      hash.update(`${path}\0`).update(readFileSync(join(root, path))).update("\0");
+    }
+  }
 }
 
-/** Runs it with its output shown only when it fails, and a sign of life when it takes long. Answers its status. */
-export function run(command, args, environment = process.env) {
+/** Runs a command and answers its status. Shows its output only when it fails, and a sign of life when it takes long. */
+function run(command, args, environment = process.env) {
   return new Promise((done) => {
     const child = spawn(command, args, { cwd: root, env: environment, stdio: ["ignore", "pipe", "pipe"] });
     let output = "";
@@ -148,7 +161,7 @@ export function say(text) {
   console.log(`[patchbay] ${text}`);
 }
 
-/** Runs `work`; what is missing is said in one line, without a stack. Answers the exit status. */
+/** Runs `work` and answers the exit status. A `Missing` becomes one line without a stack. */
 export async function orSay(work) {
   try {
     return (await work()) ?? 0;

@@ -3,6 +3,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Row } from "../../bench/bench.ts";
+import { needs } from "../support/needs.ts";
+
+needs("root");
 
 const root = resolve(import.meta.dir, "../..");
 const out = mkdtempSync(join(tmpdir(), "patchbay-bench-test-"));

@@ -2,6 +2,9 @@ import { afterAll, expect, test } from "bun:test";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { needs } from "../support/needs.ts";
+
+needs("root");
 
 const root = resolve(import.meta.dir, "../..");
 const directory = mkdtempSync(join(tmpdir(), "patchbay-build-"));

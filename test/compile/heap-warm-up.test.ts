@@ -4,6 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { flags } from "../../compile/build.ts";
 import { leaveHeapCold } from "../../compile/heap-warm-up.ts";
+import { needs } from "../support/needs.ts";
+
+needs("strace");
 
 const directory = mkdtempSync(join(tmpdir(), "patchbay-heap-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

@@ -4,6 +4,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Steps } from "../support/lease-worker.ts";
+import { needs } from "../support/needs.ts";
+
+needs("root");
 
 const WORKER = join(import.meta.dir, "../support/lease-worker.ts");
 const TOP = mkdtempSync(join(tmpdir(), "patchbay-disk-"));

@@ -21,10 +21,17 @@ export function patchbayPlugins(): string {
   if (!existsSync(PATCHBAY)) throw new Error("dist/patchbay is missing: run `npm run build` first");
   const directory = resolve(PATCHBAY, "../test-plugins");
   mkdirSync(directory, { recursive: true });
-  for (const name of pluginNames) {
-    if (!existsSync(join(directory, name))) symlinkSync(PATCHBAY, join(directory, name));
-  }
+  for (const name of pluginNames) link(join(directory, name));
   return linked = directory;
+}
+
+/** Test files run side by side, so another one may have made the link. */
+function link(path: string): void {
+  try {
+    symlinkSync(PATCHBAY, path);
+  } catch (error) {
+    if ((error as { code?: string }).code !== "EEXIST") throw error;
+  }
 }
 
 export interface Call {

@@ -1,33 +1,37 @@
 /**
- * `npm run test:vm`: runs tests in a virtual machine on Debian's kernel, for what the kernel of this machine lacks.
- * Without arguments those of test/vm/suites, else the files named.
+ * `npm run test:vm`: runs tests in a virtual machine on Debian's kernel, for features that this machine's kernel lacks.
+ * Without arguments it runs test/vm/suites, else the files named.
  *
- * `--fetch` only fetches what that takes, so that later runs need no network.
+ *     --fetch         only fetches the kernel and qemu, so that later runs need no network
+ *     --skipped=FILE  runs the tests that this JUnit report lists as skipped; may be given several times
+ *     --report=FILE   writes a JUnit report of the tests that ran in the machine
  *
- * `--skipped=FILE` names the JUnit report of a run on this machine's kernel, and asks for every test skipped there,
- * whichever file it is in. The last line is `N passed, N failed, N skipped`; skipped are those that ran on neither.
+ * The last line is `N passed, N failed, N skipped`. With `--skipped`, tests count as skipped that ran on neither kernel.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { readJUnit, type TestCase } from "./junit.ts";
+import { readJUnit, type TestCase } from "../runner/junit.ts";
 import { fetchKernel, findKernel } from "./kernel.ts";
 import { boot, QEMU, SHARE } from "./machine.ts";
 
 const root = resolve(import.meta.dir, "../..");
 const cache = join(root, ".cache/vm");
-/** These only end what hangs: emulated, everything takes ten times as long, and more on a busy machine. */
-const LIMIT_MS = process.env.PATCHBAY_TEST_FULL_SWEEP === "1" ? 24 * 3600_000 : 20 * 60_000;
-const TEST_TIMEOUT_MS = 180_000;
+/** The limits only end what hangs: emulated, everything takes ten times as long, and more on a busy machine. */
+const LIMIT_MS = process.env.PATCHBAY_TEST_FULL_SWEEP === "1" ? 24 * 3600_000 : 3600_000;
+const TEST_TIMEOUT_MS = 600_000;
 const REPORT = "report.xml";
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
-  options: { fetch: { type: "boolean" }, skipped: { type: "string" } },
+  options: {
+    fetch: { type: "boolean" },
+    skipped: { type: "string", multiple: true, default: [] },
+    report: { type: "string" },
+  },
 });
 
-const skippedHere = options.skipped === undefined
-  ? []
-  : readJUnit(readFileSync(options.skipped, "utf8")).filter(({ outcome }) => outcome === "skipped");
+const skippedHere = options.skipped.flatMap((path) => readJUnit(readFileSync(path, "utf8")))
+  .filter(({ outcome }) => outcome === "skipped");
 
 try {
   process.exitCode = await main();
@@ -39,14 +43,14 @@ try {
 async function main(): Promise<number> {
   installQemu();
   mkdirSync(cache, { recursive: true });
-  removeWhatKilledRunsLeft();
+  removeTracesOfKilledRuns();
   const kernel = findKernel(cache) ?? (say("fetching Debian's kernel (70 MB)"), fetchKernel(cache));
   if (options.fetch) return 0;
 
   const suites = positionals.length > 0 ? positionals : [...new Bun.Glob("test/vm/suites/*.test.ts").scanSync(root)];
-  const files = options.skipped === undefined ? suites : [...new Set(skippedHere.map(({ file }) => file))];
+  const files = options.skipped.length === 0 ? suites : [...new Set(skippedHere.map(({ file }) => file))];
   // Without a file's name `bun test` would run everything.
-  if (files.length === 0) throw new Error(`${options.skipped ?? "test/vm/suites"} names no test to run`);
+  if (files.length === 0) throw new Error("there is no test to run");
   const thisRelease = Bun.spawnSync(["uname", "-r"]).stdout.toString().trim();
   say(`booting Linux ${kernel.release} (this machine runs ${thisRelease}) for ${files.length} test files`);
 
@@ -54,7 +58,9 @@ async function main(): Promise<number> {
   const { status, files: left, processorSeconds } = await boot(kernel, cache, script(files.sort()), LIMIT_MS);
   const seconds = Math.round((Date.now() - started) / 1000);
   say(`took ${seconds} s, ${Math.round(processorSeconds)} s of one processor`);
-  const there = readJUnit(left.get(REPORT) ?? "");
+  const report = left.get(REPORT) ?? "";
+  if (options.report !== undefined) writeFileSync(options.report, report);
+  const there = readJUnit(report);
 
   const count = (outcome: TestCase["outcome"]) => there.filter((one) => one.outcome === outcome).length;
   const key = ({ file, name }: TestCase) => `${file}: ${name}`;
@@ -72,7 +78,7 @@ function conclude(passed: number, failed: number, skipped: number): number {
   return failed === 0 ? 0 : 1;
 }
 
-/** What runs inside. */
+/** The shell script that runs in the machine. */
 function script(files: string[]): string {
   const names = skippedHere.map(({ name }) => name.replace(/[^\w ]/g, "\\$&"));
   const command = [
@@ -104,7 +110,7 @@ function installQemu(): void {
   if (exitCode !== 0) throw new Error(`${install.join(" ")}: exit ${exitCode}\n${stderr}`);
 }
 
-function removeWhatKilledRunsLeft(): void {
+function removeTracesOfKilledRuns(): void {
   for (const name of readdirSync(cache)) {
     const pid = name.match(/^(?:run|download)\.(\d+)$/)?.[1];
     if (pid !== undefined && !existsSync(`/proc/${pid}`)) rmSync(join(cache, name), { recursive: true });

@@ -5,6 +5,7 @@ export interface TestCase {
   /** With the names of the describes around it, as `bun test -t` matches it. */
   name: string;
   outcome: "passed" | "failed" | "skipped";
+  seconds: number;
   /** What a failed one said. */
   failure?: string;
 }
@@ -16,7 +17,8 @@ export function readJUnit(xml: string): TestCase[] {
     const describes = attribute("classname").split(" > ").reverse();
     const name = [...describes, attribute("name")].filter(Boolean).join(" ");
     const failure = content.match(/<(?:failure|error)\b[^>]*>([^<]*)/)?.[1];
-    const found: TestCase = { file: attribute("file"), name, outcome: outcomeOf(content) };
+    const seconds = Number(attribute("time"));
+    const found: TestCase = { file: attribute("file"), name, outcome: outcomeOf(content), seconds };
     return failure === undefined ? found : { ...found, failure: unescape(failure) };
   });
 }

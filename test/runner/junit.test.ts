@@ -24,13 +24,20 @@ test("names and outcomes", () => {
       Bun.spawnSync(command, { cwd: directory });
       return readJUnit(readFileSync(report, "utf8"));
     };
+    const seconds = expect.any(Number);
     const outer = `a <b> & "c"`;
     expect(run()).toEqual([
-      { file: "a.test.ts", name: `${outer} passes`, outcome: "passed" },
-      { file: "a.test.ts", name: `${outer} inner is (skipped)`, outcome: "skipped" },
-      { file: "a.test.ts", name: `${outer} is 1`, outcome: "passed" },
-      { file: "a.test.ts", name: `${outer} is 2`, outcome: "failed", failure: expect.stringContaining("<1>\n") },
-      { file: "a.test.ts", name: "later", outcome: "skipped" },
+      { file: "a.test.ts", name: `${outer} passes`, outcome: "passed", seconds },
+      { file: "a.test.ts", name: `${outer} inner is (skipped)`, outcome: "skipped", seconds },
+      { file: "a.test.ts", name: `${outer} is 1`, outcome: "passed", seconds },
+      {
+        file: "a.test.ts",
+        name: `${outer} is 2`,
+        outcome: "failed",
+        seconds,
+        failure: expect.stringContaining("<1>\n"),
+      },
+      { file: "a.test.ts", name: "later", outcome: "skipped", seconds },
     ]);
     const picked = run("-t", `^(${outer} is 1|${outer} is 2)$`).filter(({ outcome }) => outcome !== "skipped");
     expect(picked.map(({ name }) => name)).toEqual([`${outer} is 1`, `${outer} is 2`]);

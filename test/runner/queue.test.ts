@@ -1,0 +1,56 @@
+/** The order of a run: long files first, and the virtual machine when it is worth starting, with all that was skipped. */
+import { expect, test } from "bun:test";
+import { type Durations, Queue, type Step } from "./queue.ts";
+
+/** Steps in the order in which they start, when each takes as long as recorded, and when all is done. */
+function play(durations: Durations, workers: number, usesVm = true) {
+  const queue = new Queue(Object.keys(durations), durations, usesVm);
+  const order: string[] = [];
+  let running: { step: Step; end: number }[] = [];
+  let now = 0;
+  for (;;) {
+    for (let step = queue.next(); step !== undefined && step !== "wait"; step = queue.next()) {
+      const { files, on } = step;
+      order.push(on === "vm" ? `vm: ${files.join(", ")}` : files[0]!);
+      const seconds = files.reduce((sum, file) => sum + (durations[file]![on] ?? 0), on === "vm" ? 10 : 0);
+      running.push({ step, end: now + seconds });
+      if (running.length === workers) break;
+    }
+    if (running.length === 0) return { order, end: now };
+    const [first] = running.toSorted((a, b) => a.end - b.end);
+    now = first!.end;
+    running = running.filter((one) => one !== first);
+    queue.done(first!.step, durations[first!.step.files[0]!]!.vm === undefined ? 0 : 1);
+  }
+}
+
+test("long files first, the time in the virtual machine included", () => {
+  const durations = { a: { here: 5 }, b: { here: 20 }, c: { here: 1, vm: 30 }, d: { here: 9 } };
+  expect(play(durations, 1).order).toEqual(["c", "vm: c", "b", "d", "a"]);
+});
+
+test("tests for the virtual machine wait for each other while something longer is to be done", () => {
+  const durations = { a: { here: 100 }, b: { here: 2, vm: 40 }, c: { here: 2, vm: 45 }, d: { here: 50 } };
+  expect(play(durations, 1).order).toEqual(["a", "d", "c", "vm: c", "b", "vm: b"]);
+  expect(play(durations, 2).order).toEqual(["a", "d", "c", "vm: c", "b", "vm: b"]);
+  const short = { a: { here: 100 }, b: { here: 2, vm: 4 }, c: { here: 2, vm: 5 }, d: { here: 20 } };
+  expect(play(short, 1).order).toEqual(["a", "d", "c", "vm: c", "b", "vm: b"]);
+});
+
+test("without the virtual machine, what is skipped is only skipped", () => {
+  expect(play({ a: { here: 5, vm: 10 }, b: { here: 2 } }, 2, false).order).toEqual(["a", "b"]);
+});
+
+test("every file runs once, and two processors take little more than half the time", () => {
+  const durations: Durations = {};
+  for (let index = 0; index < 40; index++) {
+    durations[`f${index}`] = { here: 1 + index, vm: index % 5 ? undefined : 7 };
+  }
+  const one = play(durations, 1), two = play(durations, 2);
+  for (const { order } of [one, two]) {
+    expect(order.filter((step) => !step.startsWith("vm")).sort()).toEqual(Object.keys(durations).sort());
+    const inVm = order.filter((step) => step.startsWith("vm: ")).flatMap((step) => step.slice(4).split(", "));
+    expect(inVm.sort()).toEqual(Object.keys(durations).filter((file) => durations[file]!.vm !== undefined).sort());
+  }
+  expect(two.end).toBeLessThan(one.end * 0.6);
+});

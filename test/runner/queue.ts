@@ -1,0 +1,77 @@
+/**
+ * The order of a run. Files whose tests take long start first, so that none is alone at the end; what is skipped here
+ * and runs in the virtual machine counts as part of a file's time, because it can only follow.
+ */
+
+/** Seconds that files took when they were last recorded: on this kernel, and their skipped tests in the machine. */
+export type Durations = Record<string, { here?: number; vm?: number }>;
+
+/** What files take that are not recorded, which are new or short. */
+const UNRECORDED_SECONDS = 1;
+
+/** What starting the machine costs. */
+const BOOT_SECONDS = 10;
+
+export type Step = { files: string[]; on: "here" | "vm" };
+
+export class Queue {
+  readonly #waiting: string[];
+  readonly #durations: Durations;
+  readonly #usesVm: boolean;
+  /** Files with skipped tests, which the machine has not run yet. */
+  #skipped: string[] = [];
+  #isVmRunning = false;
+  #running = 0;
+
+  constructor(files: readonly string[], durations: Durations, usesVm: boolean) {
+    this.#durations = durations;
+    this.#usesVm = usesVm;
+    this.#waiting = files.toSorted((a, b) => this.#seconds(b) - this.#seconds(a));
+  }
+
+  #here(file: string): number {
+    return this.#durations[file]?.here ?? UNRECORDED_SECONDS;
+  }
+
+  #inVm(file: string): number {
+    return this.#durations[file]?.vm ?? 0;
+  }
+
+  #seconds(file: string): number {
+    return this.#here(file) + this.#inVm(file);
+  }
+
+  /** What to do next; "wait" when that depends on what is running, undefined when all is done. */
+  next(): Step | "wait" | undefined {
+    if (this.#isVmDue()) {
+      this.#isVmRunning = true;
+      return this.#start({ files: this.#skipped.splice(0).sort(), on: "vm" });
+    }
+    const file = this.#waiting.shift();
+    if (file !== undefined) return this.#start({ files: [file], on: "here" });
+    return this.#running > 0 ? "wait" : undefined;
+  }
+
+  #start(step: Step): Step {
+    this.#running++;
+    return step;
+  }
+
+  done(step: Step, skipped: number): void {
+    this.#running--;
+    if (step.on === "vm") this.#isVmRunning = false;
+    else if (skipped > 0 && this.#usesVm) this.#skipped.push(...step.files);
+  }
+
+  /**
+   * One machine at a time. It starts when its tests take at least as long as any file that waits, or when they are all
+   * that is left. Earlier would mean to start it more often.
+   */
+  #isVmDue(): boolean {
+    if (this.#isVmRunning || this.#skipped.length === 0) return false;
+    const seconds = this.#skipped.reduce((sum, file) => sum + this.#inVm(file), BOOT_SECONDS);
+    const [longest] = this.#waiting;
+    if (longest !== undefined) return seconds >= this.#seconds(longest);
+    return true;
+  }
+}

@@ -1,0 +1,228 @@
+/**
+ * Runs test files, as many at a time as there are processors, and prints what each said when it ends. Tests that this
+ * kernel lacks the features for run on another (test/vm/vm.ts). `npm test` and `npm run test:unit` end up here.
+ *
+ *     bun test/runner/run.ts [--unit] [--jobs=N] [--record] [PATH…] [FLAG OF bun test…]
+ *
+ * With PATHs, only the files whose path contains one of them run; with PATHs or flags, the virtual machine stays off.
+ * `--unit` takes the unit tests alone, `--record` writes down how long each file took (durations.json).
+ *
+ * The last line is `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import { readJUnit, type TestCase } from "./junit.ts";
+import { type Durations, Queue, type Step } from "./queue.ts";
+import { matching, root, testFiles, unitTests } from "./test-files.ts";
+import { type Counts, type FileResult, killRunning, runFile, runToEnd } from "./test-process.ts";
+
+interface Options {
+  /** The directory with `test/`. */
+  top: string;
+  isUnit: boolean;
+  isRecorded: boolean;
+  jobs: number;
+  filters: string[];
+  /** Of `bun test`. */
+  flags: string[];
+}
+
+const recorded = join(import.meta.dir, "durations.json");
+const STILL_RUNNING_EVERY_MS = 60_000;
+
+function parse(words: readonly string[]): Options {
+  const own = words.filter((word) => /^--(unit|record|jobs=\d+|top=.+)$/.test(word));
+  const value = (name: string) => own.find((word) => word.startsWith(`--${name}=`))?.split("=")[1];
+  const rest = words.filter((word) => !own.includes(word));
+  // A flag may have its value in the next word, so everything from the first flag on is for `bun test`.
+  const firstFlag = rest.findIndex((word) => word.startsWith("-"));
+  const end = firstFlag < 0 ? rest.length : firstFlag;
+  return {
+    top: value("top") ?? root,
+    isUnit: own.includes("--unit"),
+    isRecorded: own.includes("--record"),
+    jobs: Number(value("jobs") ?? availableParallelism()),
+    filters: rest.slice(0, end),
+    flags: rest.slice(end),
+  };
+}
+
+interface VmResult extends Counts {
+  seconds: number;
+  output: string;
+  cases: TestCase[];
+}
+
+class Run {
+  readonly #options: Options;
+  readonly #directory: string;
+  readonly results: FileResult[] = [];
+  readonly vmResults: VmResult[] = [];
+  readonly #current = new Map<Step, number>();
+
+  constructor(options: Options, directory: string) {
+    this.#options = options;
+    this.#directory = directory;
+  }
+
+  async all(files: readonly string[], usesVm: boolean): Promise<void> {
+    const queue = new Queue(files, JSON.parse(readFileSync(recorded, "utf8")) as Durations, usesVm);
+    const alive = setInterval(() => this.#sayWhatRuns(), STILL_RUNNING_EVERY_MS);
+    let somethingEnded = Promise.withResolvers<void>();
+    const worker = async () => {
+      for (let step = queue.next(); step !== undefined; step = queue.next()) {
+        if (step === "wait") {
+          await somethingEnded.promise;
+          continue;
+        }
+        this.#current.set(step, performance.now());
+        const skipped = step.on === "vm" ? await this.#inVm(step.files) : await this.#here(step.files[0]!);
+        this.#current.delete(step);
+        queue.done(step, skipped);
+        somethingEnded.resolve();
+        somethingEnded = Promise.withResolvers();
+      }
+    };
+    await Promise.all(Array.from({ length: this.#options.jobs }, worker));
+    clearInterval(alive);
+  }
+
+  async #here(file: string): Promise<number> {
+    const { top: cwd, flags } = this.#options;
+    const result = await runFile(file, { cwd, flags, report: this.#reportOf(file) });
+    this.results.push(result);
+    const { trouble, seconds, output, skipped } = result;
+    console.log(
+      `\n${file}: ${describe(result)}, ${seconds.toFixed(1)} s${trouble === undefined ? "" : `; ${trouble}`}`,
+    );
+    if (output !== "") console.log(output);
+    return skipped;
+  }
+
+  /** Runs there what these files skipped here. */
+  async #inVm(files: readonly string[]): Promise<number> {
+    const report = join(this.#directory, `vm-${this.vmResults.length}.xml`);
+    const skipped = files.map((file) => `--skipped=${this.#reportOf(file)}`);
+    const command = [process.execPath, "test/vm/vm.ts", ...skipped, `--report=${report}`];
+    const { ending, output, seconds } = await runToEnd(command, root);
+    console.log(`\n${output.trim()}`);
+    const counts = output.match(/^(\d+) passed, (\d+) failed, (\d+) skipped$/m)?.slice(1).map(Number) ?? [0, 1, 0];
+    const [passed, failed, stillSkipped] = counts as [number, number, number];
+    const atLeastOne = ending === 0 ? 0 : 1;
+    const cases = readReport(report);
+    const result = { passed, failed: Math.max(failed, atLeastOne), skipped: stillSkipped, seconds, output, cases };
+    this.vmResults.push(result);
+    return 0;
+  }
+
+  #reportOf(file: string): string {
+    return join(this.#directory, `${file.replaceAll("/", "-")}.xml`);
+  }
+
+  #sayWhatRuns(): void {
+    for (const [{ files, on }, since] of this.#current) {
+      const what = on === "vm" ? `${files.length} files in the virtual machine` : files[0];
+      say(`still running: ${what} (${Math.round((performance.now() - since) / 1000)} s)`);
+    }
+  }
+}
+
+function readReport(path: string): TestCase[] {
+  try {
+    return readJUnit(readFileSync(path, "utf8"));
+  } catch {
+    return [];
+  }
+}
+
+function describe({ passed, failed, skipped }: Counts): string {
+  return `${passed} passed, ${failed} failed, ${skipped} skipped`;
+}
+
+/** Says again what failed and why; it stood somewhere in thousands of lines. */
+function repeatFailures({ results, vmResults }: Run): void {
+  const tell = (title: string, text = "") => console.log(`\nFAILED ${title}\n${text.trim().replace(/^/gm, "    ")}`);
+  for (const { file, cases, trouble, output } of results) {
+    tellCases(file, cases);
+    if (trouble !== undefined) tell(`${file}: ${trouble}`, output.split("\n").slice(-30).join("\n"));
+  }
+  for (const { cases, failed, output } of vmResults) {
+    for (const file of new Set(cases.map((one) => one.file))) {
+      tellCases(`${file} (virtual machine)`, cases.filter((one) => one.file === file));
+    }
+    if (failed > 0 && !cases.some(({ outcome }) => outcome === "failed")) {
+      tell("in the virtual machine", output.split("\n").filter((line) => line.startsWith("[vm]")).join("\n"));
+    }
+  }
+
+  function tellCases(place: string, cases: readonly TestCase[]) {
+    for (const { name, outcome, failure } of cases) if (outcome === "failed") tell(`${place}: ${name}`, failure);
+  }
+}
+
+/** Where the machine ran what was skipped here, only what it skipped as well counts. */
+function total({ results, vmResults }: Run, usesVm: boolean): Counts {
+  const sum = (of: readonly Counts[], key: keyof Counts) => of.reduce((total, one) => total + one[key], 0);
+  return {
+    passed: sum(results, "passed") + sum(vmResults, "passed"),
+    failed: sum(results, "failed") + sum(vmResults, "failed"),
+    skipped: sum(usesVm ? vmResults : results, "skipped"),
+  };
+}
+
+function record({ results, vmResults }: Run): void {
+  const round = (seconds: number) => seconds >= 1 ? Math.round(seconds) : undefined;
+  const inVm = new Map<string, number>();
+  for (const { file, seconds } of vmResults.flatMap(({ cases }) => cases)) {
+    inVm.set(file, (inVm.get(file) ?? 0) + seconds);
+  }
+  const rows = results.toSorted((a, b) => b.seconds - a.seconds).flatMap(({ file, seconds }) => {
+    const row = { here: round(seconds), vm: round(inVm.get(file) ?? 0) };
+    return row.here === undefined && row.vm === undefined ? [] : [[file, row] as const];
+  });
+  const lines = rows.map(([file, row]) =>
+    `  ${JSON.stringify(file)}: ${
+      JSON.stringify(row).replace(/([:,{])(?=")/g, "$1 ").replace(/:(?=\d)/g, ": ").replace("}", " }")
+    }`
+  );
+  writeFileSync(recorded, `{\n${lines.join(",\n")}\n}\n`);
+}
+
+function say(text: string): void {
+  console.log(`[patchbay] ${text}`);
+}
+
+async function main(words: readonly string[]): Promise<number> {
+  const options = parse(words);
+  const files = matching(options.isUnit ? unitTests(options.top) : testFiles(options.top), options.filters);
+  if (files.length === 0) {
+    console.error(`[patchbay] no test file has ${options.filters.join(" or ")} in its path`);
+    return 1;
+  }
+  const usesVm = !options.isUnit && options.filters.length === 0 && options.flags.length === 0;
+  const directory = mkdtempSync(join(tmpdir(), "patchbay-test-"));
+  for (const [signal, number] of [["SIGINT", 2], ["SIGTERM", 15], ["SIGHUP", 1]] as const) {
+    process.once(signal, () => {
+      killRunning();
+      rmSync(directory, { recursive: true, force: true });
+      process.exit(128 + number);
+    });
+  }
+  const started = performance.now();
+  const run = new Run(options, directory);
+  try {
+    say(`running ${files.length} test files, ${options.jobs} at a time`);
+    await run.all(files, usesVm);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+  const counts = total(run, usesVm);
+  repeatFailures(run);
+  if (options.isRecorded) record(run);
+  say(`took ${Math.round((performance.now() - started) / 1000)} s`);
+  console.log(describe(counts));
+  return counts.failed === 0 ? 0 : 1;
+}
+
+process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,133 @@
+/** One run of `bun test` on one file, as a process of its own: one that dies hides nothing of the others. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readJUnit, type TestCase } from "./junit.ts";
+
+export interface Counts {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+export interface FileResult extends Counts {
+  file: string;
+  seconds: number;
+  output: string;
+  /** By name, as far as the process wrote a report. */
+  cases: TestCase[];
+  /** What is wrong with the run as a whole: it died, did not load, or ran no test. */
+  trouble?: string;
+}
+
+/** No test asserts a time, and a machine may be slow: the limits only end what hangs. */
+const TEST_TIMEOUT_MS = 300_000;
+const FILE_TIMEOUT_MS = process.env.PATCHBAY_TEST_FULL_SWEEP === "1" ? 24 * 3600_000 : 3600_000;
+const GRACE_MS = 2000;
+
+interface RunOptions {
+  cwd: string;
+  /** Where the process writes its JUnit report. */
+  report: string;
+  /** Further flags of `bun test`, such as `-t`. */
+  flags: readonly string[];
+}
+
+const running = new Set<number>();
+
+/** Runs a command to its end with both outputs in one text. It ends with this process, however that ends. */
+export async function runToEnd(command: readonly string[], cwd: string) {
+  const started = performance.now();
+  const child = Bun.spawn(["setpriv", "--pdeathsig", "KILL", ...command], {
+    cwd,
+    env: { ...process.env, FORCE_COLOR: "0" },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    timeout: FILE_TIMEOUT_MS,
+    killSignal: "SIGKILL",
+  });
+  running.add(child.pid);
+  const chunks: string[] = [];
+  const collect = async (stream: ReadableStream<Uint8Array>) => {
+    const decoder = new TextDecoder();
+    for await (const chunk of stream) chunks.push(decoder.decode(chunk, { stream: true }));
+  };
+  const collected = Promise.all([collect(child.stdout), collect(child.stderr)]);
+  await child.exited;
+  // A process that it left behind may hold the pipes open.
+  const { promise: late, resolve: giveUp } = Promise.withResolvers<void>();
+  const timer = setTimeout(giveUp, GRACE_MS);
+  await Promise.race([collected, late]);
+  clearTimeout(timer);
+  running.delete(child.pid);
+  const ending = child.signalCode ?? child.exitCode!;
+  return { ending, output: chunks.join(""), seconds: (performance.now() - started) / 1000 };
+}
+
+export async function runFile(file: string, { cwd, report, flags }: RunOptions): Promise<FileResult> {
+  const options = [`--timeout=${TEST_TIMEOUT_MS}`, "--reporter=junit", `--reporter-outfile=${report}`];
+  const command = [process.execPath, "test", ...options, ...flags, `./${file}`];
+  const { ending, output, seconds } = await runToEnd(command, cwd);
+  const cases = existsSync(report) ? readJUnit(readFileSync(report, "utf8")) : [];
+  const found: FileResult = { file, seconds, output: withoutFrame(output, file), cases, ...countsIn(output) };
+  const trouble = troubleOf(ending, output, found);
+  return trouble === undefined ? found : { ...found, failed: Math.max(1, found.failed), trouble };
+}
+
+/** The totals stand at the end of Bun's output, one a line: " 12 pass", " 1 skip", " 0 fail". */
+function countsIn(output: string): Counts {
+  const total = (word: string) =>
+    Number([...output.matchAll(new RegExp(`^ *(\\d+) ${word}$`, "gm"))].at(-1)?.[1] ?? 0);
+  return { passed: total("pass"), failed: total("fail"), skipped: total("skip") + total("todo") };
+}
+
+function troubleOf(ending: string | number, output: string, found: FileResult): string | undefined {
+  const { passed, failed, skipped, cases } = found;
+  if (/^error: regex .* matched 0 tests/m.test(output)) return undefined;
+  if (!/^Ran \d+ tests? across 1 file\./m.test(output)) {
+    return `ended before its tests did: ${describeEnding(ending)}`;
+  }
+  if (passed + failed + skipped === 0) return "ran no test";
+  if (ending === 0 || cases.some(({ outcome }) => outcome === "failed")) return undefined;
+  return `failed outside of its tests: ${describeEnding(ending)}`;
+}
+
+function describeEnding(ending: string | number): string {
+  return typeof ending === "string" ? `killed by ${ending}` : `exit status ${ending}`;
+}
+
+/** Without the lines that Bun prints around each run: its version, the file's name, the totals. */
+function withoutFrame(output: string, file: string): string {
+  const lines = output.split("\n").filter((line) => !line.startsWith("bun test v") && line !== `${file}:`);
+  const end = lines.findLastIndex((line) => /^Ran \d+ tests? across/.test(line));
+  return lines.filter((line, index) =>
+    index !== end && !(index < end && index > end - 8 && /^ *\d+ (pass|fail|skip|todo|expect\(\) calls)$/.test(line))
+  ).join("\n").trim();
+}
+
+/** Ends the processes that `runToEnd` started and all that they started. */
+export function killRunning(): void {
+  const parents = parentsByPid();
+  const isOurs = (pid: number | undefined): boolean =>
+    pid !== undefined && (running.has(pid) || isOurs(parents.get(pid)));
+  for (const pid of [...parents.keys()].filter(isOurs)) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It has ended since.
+    }
+  }
+}
+
+function parentsByPid(): Map<number, number> {
+  const found = new Map<number, number>();
+  for (const entry of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      // The name of the program is in brackets and may have any character in it.
+      const [, parent] = readFileSync(`/proc/${entry}/stat`, "utf8").split(") ").at(-1)!.split(" ");
+      found.set(Number(entry), Number(parent));
+    } catch {
+      // It has ended since.
+    }
+  }
+  return found;
+}

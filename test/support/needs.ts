@@ -1,0 +1,15 @@
+/**
+ * What a test file needs beyond Bun and the npm packages, if it opens no machine and runs no plugin. A file that imports
+ * this module is not a unit test; see test/README.md.
+ */
+const checks = {
+  root: () => process.getuid!() === 0,
+  strace: () => Bun.which("strace") !== null,
+};
+
+/** Fails the file at once when something is missing. */
+export function needs(...things: (keyof typeof checks)[]): void {
+  for (const thing of things) {
+    if (!checks[thing]()) throw new Error(`this test file needs ${thing}; \`npm test\` sets up what tests need`);
+  }
+}
