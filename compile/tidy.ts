@@ -249,6 +249,13 @@ function namesAndLengths(root: string, paths: string[]): string[] {
   return findings;
 }
 
+/** A test file says in its first lines what it shows. */
+function testHeads(root: string, paths: string[]): string[] {
+  const head = (path: string) => readFileSync(join(root, path), "utf8").match(/^\/\*\*([^]*?)\*\//)?.[1] ?? "";
+  return paths.filter((path) => path.endsWith(".test.ts") && head(path).replace(/[\s*]/g, "").length < 20)
+    .map((path) => `${path}: does not say at its head what it shows`);
+}
+
 /** Texts that tie the tree to the machine it was written on. Put together here so that this file passes. */
 const foreignTexts = new RegExp(
   ["/work", "/home/[a-z]+"].map((path) => `(?<![\\w.])${path}/`).join("|") +
@@ -279,6 +286,7 @@ export function findings(root: string, table: readonly string[]): string[] {
     ...pluginTable(root, table),
     ...calls(sources),
     ...namesAndLengths(root, everywhere),
+    ...testHeads(root, everywhere),
     ...machineTexts(root),
   ];
 }

@@ -1,3 +1,4 @@
+/** `npm run bench` runs every benchmark and writes its reports. A smoke mode shows that; no times are asserted. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

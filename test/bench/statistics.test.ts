@@ -1,3 +1,4 @@
+/** The benchmark's median, tenths and shuffling. */
 import { expect, test } from "bun:test";
 import { shuffled, summarise } from "../../bench/statistics.ts";
 

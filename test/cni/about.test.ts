@@ -1,3 +1,4 @@
+/** What a plugin prints when called without CNI_COMMAND, and its answer to VERSION. */
 import { expect, test } from "bun:test";
 import { aboutText, versionDocument } from "../../src/cni/about.ts";
 import { KNOWN_VERSIONS, versionsSince } from "../../src/cni/versions.ts";

@@ -1,3 +1,4 @@
+/** CNI_ARGS: pairs are read as the reference library reads them, and refused by name. */
 import { describe, expect, test } from "bun:test";
 import { CniError } from "../../src/cni/error.ts";
 import { invalidArg, parseCniArgs } from "../../src/cni/args.ts";

@@ -1,3 +1,4 @@
+/** The error document of the specification, and our one-line form of it. */
 import { expect, test } from "bun:test";
 import { CniError, errorText, formatError } from "../../src/cni/error.ts";
 

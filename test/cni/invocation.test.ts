@@ -1,3 +1,6 @@
+/**
+ * The CNI_ variables and stdin of a call: all are read word for word, and bad ones are refused with the right code.
+ */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { CniError } from "../../src/cni/error.ts";

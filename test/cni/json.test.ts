@@ -1,3 +1,4 @@
+/** JSON documents are read as Go's encoding/json reads them, within limits on size and depth. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import {

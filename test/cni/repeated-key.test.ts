@@ -1,3 +1,4 @@
+/** A key that occurs twice in one object is found, whatever the spelling and the nesting. */
 import { expect, test } from "bun:test";
 import { repeatedKeyIn } from "../../src/cni/repeated-key.ts";
 

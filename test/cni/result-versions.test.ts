@@ -1,3 +1,4 @@
+/** Results in every version of the specification: written, read, and converted from one to the other. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { CniError } from "../../src/cni/error.ts";

@@ -1,3 +1,7 @@
+/**
+ * Version numbers: read, compared and listed; a version that a plugin does not support is refused as the
+ * specification says.
+ */
 import { describe, expect, test } from "bun:test";
 import { CniError } from "../../src/cni/error.ts";
 import {

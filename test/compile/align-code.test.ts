@@ -1,3 +1,4 @@
+/** The build moves the program's code within the file, and the program still runs. */
 import { afterAll, expect, test } from "bun:test";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,3 +1,4 @@
+/** The build is reproducible: the same sources give the same bytes in any directory and environment. */
 import { afterAll, expect, test } from "bun:test";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,3 +1,4 @@
+/** `npm run check` passes: types, lint, format, generated files, structure. */
 import { expect, test } from "bun:test";
 import { check, checks } from "../../compile/check.ts";
 

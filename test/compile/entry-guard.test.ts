@@ -1,3 +1,4 @@
+/** The code at the program's entry hides the variables that the embedded runtime would obey, and nothing else. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

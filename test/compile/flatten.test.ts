@@ -1,3 +1,4 @@
+/** The bundle without its wrappers does the same as before, and each name gets a program of its own. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,8 +1,7 @@
 /**
- * The runtime inside the program must not do what its environment, its working directory or its arguments tell it to.
- * Each case has a canary: a file that exists afterwards if somebody else's code ran, or an answer that is not ours.
- * The same switches are put to an unguarded build first, which shows that they are still alive in this version of Bun
- * and that the canaries sing.
+ * The runtime inside the program must not obey its environment, its working directory or its arguments. Each case has
+ * a canary: a file that exists afterwards if somebody else's code ran, or an answer that is not ours. An unguarded
+ * build gets the same switches first. That shows that this version of Bun still has them, and that the canaries work.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, copyFileSync, existsSync, linkSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -1,3 +1,4 @@
+/** The build turns a thread of JavaScriptCore off, and fails when it does not find the place. */
 import { afterAll, expect, test } from "bun:test";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

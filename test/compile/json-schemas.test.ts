@@ -1,6 +1,6 @@
 /**
- * The published JSON Schemas beside the two that the CNI project publishes (fixtures/), which they are to agree with
- * except where the specification says otherwise. Each difference stands in docs/quirks.md, "JSON Schemas".
+ * Our published JSON Schemas agree with the two that the CNI project publishes (fixtures/), except where the
+ * specification says otherwise. docs/quirks.md, "JSON Schemas", lists each difference.
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";

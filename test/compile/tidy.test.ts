@@ -1,3 +1,4 @@
+/** The structure check finds each kind of fault in a small tree, and nothing in a sound one. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -74,6 +75,12 @@ const faults: [fault: string, path: string, text: string, finding: string][] = [
   ["a drawer", "src/net/utils.ts", "export {};", "src/net/utils.ts: is a drawer"],
   ["a name in another case", "test/someTest.ts", "export {};", "test/someTest.ts: is not in kebab-case"],
   ["a long file", "test/long.ts", "\n".repeat(701), "test/long.ts: has 701 lines"],
+  [
+    "a test file that says nothing",
+    "test/a.test.ts",
+    "/** */\nexport {};",
+    "test/a.test.ts: does not say at its head",
+  ],
   ["a plugin that is not in the table", "src/plugins/meta/y/y.ts", "export {};", "table.ts: lacks y"],
   ["a path of one machine", "docs/a.md", `see ${["", "home", "me", "notes"].join("/")}`, "docs/a.md:1: names a path"],
 ];

@@ -1,3 +1,4 @@
+/** The compiled validators accept and refuse what their zod schemas do, with the texts that people see. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { z } from "zod";

@@ -1,4 +1,4 @@
-/** The trace: what a verb did, in lines of JSON, wherever PATCHBAY_TRACE says; and nothing where it must not go. */
+/** PATCHBAY_TRACE: what a verb did, as lines of JSON, in the named file and only in files that are safe to write. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import {
   chmodSync,

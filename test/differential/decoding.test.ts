@@ -1,9 +1,9 @@
 /**
- * Generated configurations, right and nearly right ones, put to Go's `static` and to our validator for it: both take
- * them or both refuse them, and addresses and routes come out alike. `static` touches nothing, so no machine is needed.
+ * Go's `static` and our validator for it read generated configurations, valid ones and nearly valid ones: both accept
+ * or both refuse, and addresses and routes come out alike. `static` touches nothing, so no machine is needed.
  *
- * Left out is what docs/quirks.md, "Reading configurations and results", lists, and keys that Debian's release of the
- * Go plugins does not know yet.
+ * Left out are the differences in docs/quirks.md, "Reading configurations and results", and keys that Debian's
+ * release of the Go plugins does not know yet.
  */
 import { expect, test } from "bun:test";
 import fc from "fast-check";

@@ -1,9 +1,9 @@
 /**
- * Our plugins beside Debian's build of the Go plugins: each case is done on two fresh machines in step, and after
- * every verb the exit code, stdout and everything the kernel holds must agree. What differs on purpose stands in
- * `known-differences.ts` and in docs/quirks.md.
+ * Our plugins beside Debian's build of the Go plugins: each case runs on two fresh machines in step. After every verb
+ * the exit code, stdout and everything the kernel holds must agree. `known-differences.ts` and docs/quirks.md list
+ * what differs on purpose.
  *
- * `PATCHBAY_TEST_PLUGINS=/usr/lib/cni` sets the Go plugins beside themselves: the comparison must then find nothing.
+ * `PATCHBAY_TEST_PLUGINS=/usr/lib/cni` compares the Go plugins with themselves; that must find nothing.
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";

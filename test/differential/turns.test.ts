@@ -1,8 +1,8 @@
 /**
- * Ours and Go's plugins in turns on one attachment: every sequence of four events. Whatever came before, an attachment
- * that is as its ADD made it passes CHECK, and after DEL nothing is left.
+ * Our plugins and Go's take turns on one attachment, in every sequence of four events. Whatever came before, an
+ * attachment that is as its ADD made it passes CHECK, and DEL leaves nothing.
  *
- * Two sequences that end in the same picture have the same future, so of those only one is walked on.
+ * Two sequences that end in the same state have the same future, so only one of them goes on.
  */
 import { expect, test } from "bun:test";
 import { type Event, EVENTS, openStage, type Stage, type Topology } from "../support/turns.ts";

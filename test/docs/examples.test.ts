@@ -1,6 +1,6 @@
 /**
- * The networks in examples/, each on a machine that has what it takes: attached, checked and detached by `patchbay`,
- * and then nothing is left. README.md names them all.
+ * Each network in examples/, on a machine that has what it needs: `patchbay` attaches, checks and detaches it and
+ * leaves nothing. README.md names them all.
  */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** What README.md tells people to type works as it stands there, in this order, on a machine that has nothing yet. */
+/** The commands in README.md work as they stand there, in this order, on an empty machine. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";

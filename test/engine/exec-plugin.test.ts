@@ -1,4 +1,4 @@
-/** The program as one plugin: what is on stdout, what on stderr, and which exit status, for every kind of call. */
+/** The program as a plugin: stdout, stderr and exit status for every kind of call. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { version } from "../../package.json";

@@ -1,3 +1,4 @@
+/** DEL of every plugin ignores optional parts of its configuration that are malformed. */
 import { expect, test } from "bun:test";
 import { CniError } from "../../src/cni/error.ts";
 import { usableConf } from "../../src/engine/lenient-conf.ts";

@@ -1,4 +1,4 @@
-/** Making and undoing: a failed ADD takes back what it made, the last first, and no more than that. */
+/** A failed ADD takes back what it made, the last first, and nothing else. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * Disks that are full, read-only or out of inodes, under the ledger or under the leases: ADD fails with a clear
- * error and leaves nothing, DEL takes away what it can reach, and both work again when the disk does.
+ * Disks that are full, read-only or out of inodes, under the ledger or the leases: ADD fails with a clear error and
+ * leaves nothing, DEL removes what it can, and both work again when the disk does.
  */
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";

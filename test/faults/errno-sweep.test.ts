@@ -1,9 +1,8 @@
 /**
- * Every system call of the plugins in subjects.ts fails once, from reading the configuration to the end. ADD then either
- * succeeds all the same or answers one error document; DEL may fail, and succeeds when called again; and in the end
- * nothing is left.
+ * Every system call of the plugins in subjects.ts fails once, after the configuration is read. ADD then succeeds or
+ * answers one error document. DEL may fail, and succeeds when called again. In the end nothing is left.
  *
- * Some also fail from then on, so that what is made cannot be taken back either: then the ledger must stay.
+ * Some calls also fail from then on, so that ADD cannot undo what it made. Then the ledger must stay.
  */
 import { afterAll, expect, test } from "bun:test";
 import { failAt, pointsOf } from "../support/injection.ts";

@@ -1,9 +1,9 @@
 /**
- * ADD and DEL of the plugins in subjects.ts, killed at every system call between reading the configuration and the end.
+ * ADD and DEL of the plugins in subjects.ts are killed at every system call after the configuration is read.
  *
- * After each kill another container is added while the wreck still lies there, and must get addresses nobody has.
- * Then DEL or, every other time, GC clears up, and nothing may be left: no link, address, rule, lease or file.
- * PATCHBAY_TEST_FULL_SWEEP=1 does each point twice, once with each.
+ * After each kill another container is added before anything is cleaned up. It must get addresses that nobody has.
+ * Then DEL cleans up, or GC every other time, and no link, address, rule, lease or file may be left.
+ * PATCHBAY_TEST_FULL_SWEEP=1 tries each point with both.
  */
 import { afterAll, expect, test } from "bun:test";
 import { killAt, type Point, pointsOf } from "../support/injection.ts";

@@ -1,4 +1,4 @@
-/** Sixteen processes at once over a range too small for them: no address twice, none lost, and all come back. */
+/** Sixteen processes at once share a range that is too small for them: no address is given twice, none is lost. */
 import { expect, test } from "bun:test";
 import { lacks } from "../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";

@@ -1,6 +1,6 @@
 /**
- * An ADD whose requests to the kernel fail, one after the other, takes back what it made, without any DEL. Other than in
- * errno-sweep.test.ts the machine has nothing yet that is shared, or the kernel is asked what it made.
+ * An ADD undoes what it made when one of its requests to the kernel fails, without any DEL. Unlike in
+ * errno-sweep.test.ts, the machine has no shared things yet, or the kernel's state is compared.
  */
 import { expect, test } from "bun:test";
 import { failAt } from "../support/injection.ts";

@@ -1,3 +1,6 @@
+/**
+ * The environment block is what execve(2) was given, byte for byte, also with names that repeat and without values.
+ */
 import { expect, test } from "bun:test";
 import { spawn, waitFor } from "../../src/ffi/spawn.ts";
 import { utf8 } from "../../src/ffi/libc.ts";

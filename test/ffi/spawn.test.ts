@@ -1,4 +1,7 @@
-/** Child processes are given what they should have, and nothing of theirs is lost or waited for in vain. */
+/**
+ * Child processes get the descriptors and environment they should have, and their output and exit status are not
+ * lost.
+ */
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { ENOENT, isErrno } from "../../src/ffi/errno.ts";

@@ -1,3 +1,4 @@
+/** The order in which addresses are given out; requested addresses, quarantine, exhausted and large ranges. */
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

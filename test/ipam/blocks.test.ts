@@ -1,3 +1,4 @@
+/** The index of leases: after a reboot, damaged, missing, or for a subnet that changed. */
 import { describe, expect, test } from "bun:test";
 import {
   existsSync,

@@ -1,3 +1,7 @@
+/**
+ * Processes that died at any step of ADD or DEL: their leftovers are removed and cost no address. Also release and
+ * GC.
+ */
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

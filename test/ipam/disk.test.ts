@@ -1,4 +1,4 @@
-/** Disks that take no more, each on a tmpfs in a mount namespace of its own. */
+/** The lease store on disks that are full, out of inodes or read-only, each a tmpfs in its own mount namespace. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

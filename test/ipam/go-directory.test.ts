@@ -1,3 +1,4 @@
+/** Lease files have the names and bytes of Go's host-local, and are read and removed as it does. */
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

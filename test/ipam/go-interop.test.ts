@@ -1,4 +1,4 @@
-/** One directory, two programs: Go's host-local and ours, one after the other and at the same time. */
+/** Go's host-local and ours share one lease directory, in turns and at the same time. */
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";

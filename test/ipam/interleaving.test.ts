@@ -1,10 +1,10 @@
 /**
- * The protocol of claims.ts and blocks.ts, step by step, in every order in which processes can take the steps, with a
- * crash possible before each. Two of ours and Go's plugin share two addresses; what is checked in each state is that
- * nobody's address is taken from him, and after each DEL that nothing of the owner is left.
+ * A model of claims.ts and blocks.ts: every order in which processes can take the steps, with a crash possible before
+ * each. Two of our processes and Go's plugin share two addresses. In each state nobody's address has been taken away,
+ * and after each DEL nothing of the owner is left.
  *
- * This is a model: it shows that the order of steps is right, not that the code takes them. Steps are numbered as in
- * docs/lease-store.md. To show that the model can find a mistake, it is also run with mistakes.
+ * The model shows that the order of steps is right, not that the code takes them. Steps have the numbers of
+ * docs/lease-store.md. The model also runs with mistakes in it, to show that it finds them.
  */
 import { describe, expect, test } from "bun:test";
 

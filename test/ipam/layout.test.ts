@@ -1,3 +1,4 @@
+/** The index file's layout: which block an address is in, and every damaged header is refused. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import {

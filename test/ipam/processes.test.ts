@@ -1,4 +1,4 @@
-/** Several processes at one directory, also when they are killed. */
+/** Several processes use one lease directory at once, and some are killed. */
 import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,3 +1,4 @@
+/** Ranges from configuration: defaults, and refusals in the reference plugin's words. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { formatRangeSet, isInRange, planRangeSets, rangeCapacity, type RangeConf } from "../../src/ipam/range.ts";

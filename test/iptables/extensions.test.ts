@@ -1,3 +1,4 @@
+/** The kernel is asked which matches and targets of iptables it has, without writing a rule. */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { openMachine } from "../support/machine.ts";

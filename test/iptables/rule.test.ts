@@ -1,6 +1,6 @@
 /**
- * Rules of iptables in both their forms: as bytes beside those that iptables-nft sends for the same text
- * (test/golden/nftables), and as the line that the iptables-save of the older tables prints for it.
+ * iptables rules in both forms: as the bytes that iptables-nft sends for the same text (test/golden/nftables), and as
+ * the line that iptables-save prints for the older tables.
  */
 import { expect, test } from "bun:test";
 import { ruleExpressions } from "../../src/iptables/nft-rule.ts";

@@ -1,3 +1,4 @@
+/** Missing rules are found in any order, with few comparisons when the order is the same. */
 import { expect, test } from "bun:test";
 import type { Rule } from "../../src/iptables/rule.ts";
 import { type FoundRule, missingAmong } from "../../src/iptables/table.ts";

@@ -1,3 +1,4 @@
+/** Whether the host's iptables writes nftables or the older tables, by how distributions install it. */
 import { afterAll, expect, test } from "bun:test";
 import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

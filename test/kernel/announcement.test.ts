@@ -1,6 +1,6 @@
 /**
- * An address that had another container before is reached by the first packet: the neighbours, whose caches hold the
- * old MAC as confirmed, have been told.
+ * The first packet reaches an address that another container had before: neighbours whose caches hold the old MAC are
+ * told.
  */
 import { expect, test } from "bun:test";
 import { type Feature, lacks } from "../support/kernel-features.ts";

@@ -1,6 +1,6 @@
 /**
- * The rates that bandwidth is configured with, measured: in each direction, by IPv4 and IPv6, for all traffic, for all but
- * some subnets, and for some subnets alone.
+ * The configured rates of bandwidth, measured: in each direction, over IPv4 and IPv6, for all traffic, for all but
+ * some subnets, and for some subnets only.
  */
 import { expect, test } from "bun:test";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";

@@ -1,4 +1,4 @@
-/** What bandwidth makes in the kernel, and that it takes away that and nothing else. */
+/** What bandwidth creates in the kernel; DEL removes that and nothing else. */
 import { expect, test } from "bun:test";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";

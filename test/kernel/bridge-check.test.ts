@@ -1,4 +1,4 @@
-/** CHECK finds each thing that is broken and names it; STATUS says whether ADD could work. */
+/** CHECK of bridge finds and names everything that is broken; STATUS says whether ADD could work. */
 import { expect, test } from "bun:test";
 import { lacks } from "../support/kernel-features.ts";
 import { openMachine } from "../support/machine.ts";

@@ -1,6 +1,6 @@
 /**
- * ipMasq across programs: rules that the reference plugin's DEL takes away after our ADD, and ours after its ADD,
- * with and without what ADD answered.
+ * ipMasq when programs change: the reference plugin's DEL removes the rules of our ADD, and our DEL those of its ADD,
+ * with and without prevResult.
  */
 import { expect, test } from "bun:test";
 import { type Machine, openMachine } from "../support/machine.ts";

@@ -1,4 +1,4 @@
-/** Each option of bridge, looked at in the kernel. What is expected stands in the plugin's documentation. */
+/** Each option of bridge, seen in the kernel. The plugin's documentation says what to expect. */
 import { expect, test } from "bun:test";
 import { type Feature, lacks } from "../support/kernel-features.ts";
 import { quietMoment } from "../support/leftovers.ts";

@@ -1,4 +1,4 @@
-/** Packets through what bridge made: who reaches whom, and under which address. */
+/** Packets through bridge: who reaches whom, and from which source address. */
 import { expect, test } from "bun:test";
 import { lacks } from "../support/kernel-features.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";

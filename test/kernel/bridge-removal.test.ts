@@ -1,8 +1,9 @@
 /**
- * DEL leaves nothing, whatever became of the namespace, the ledger, the cache and the configuration since ADD.
+ * DEL of bridge leaves nothing, whatever happened to the namespace, the ledger, the cache and the configuration since
+ * ADD.
  *
  * Every row adds an attachment with all that bridge can make (addresses of both families, masquerading, the spoof
- * guard), spoils something, and runs DEL. The machine must then be as it was, and the addresses free.
+ * check), breaks something, and calls DEL. The machine must then be as it was, and the addresses free.
  */
 import { expect, test } from "bun:test";
 import { lacks } from "../support/kernel-features.ts";

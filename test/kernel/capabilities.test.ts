@@ -1,3 +1,4 @@
+/** A plugin needs CAP_NET_ADMIN and CAP_SYS_ADMIN and no other capability, as SECURITY.md says. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { openMachine } from "../support/machine.ts";

@@ -1,4 +1,4 @@
-/** dummy where the kernel has none: what it then says. The rest stands in test/vm/suites/dummy.test.ts. */
+/** What dummy says on a kernel without dummy links. test/vm/suites/dummy.test.ts has the rest. */
 import { expect, test } from "bun:test";
 import { lacks } from "../support/kernel-features.ts";
 import { openMachine } from "../support/machine.ts";

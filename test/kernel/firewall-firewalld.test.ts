@@ -1,4 +1,4 @@
-/** firewall by firewalld: a real message bus, and a service on it that keeps what it is told. */
+/** The firewall plugin with firewalld: a real message bus, and a service on it that records the calls. */
 import { expect, test } from "bun:test";
 import { lateWith } from "../support/injection.ts";
 import { startBus, startFirewalld, startHungBus } from "../support/firewalld.ts";

@@ -1,8 +1,8 @@
 /**
- * Who reaches whom under each backend, each ingress policy, and another program's FORWARD policy: two containers on one
- * bridge in subnets of their own, so that what goes between them is routed, one beside the first in its subnet, one on
- * another bridge, the host and the outside. Ports of the host lead to the first container. All of it in both families,
- * by TCP, UDP and SCTP.
+ * Who reaches whom under each firewall backend, each ingress policy, and another program's FORWARD policy: two
+ * containers on one bridge in subnets of their own, so that packets between them are routed, one in the first one's
+ * subnet, one on another bridge, the host and the outside. Host ports lead to the first container. All in both
+ * families, over TCP, UDP and SCTP.
  */
 import { existsSync } from "node:fs";
 import { isIP } from "node:net";

@@ -1,6 +1,6 @@
 /**
- * firewall: whose rules are whose, what stays and what goes, take-over from and to the reference plugin, and what is
- * refused. Packets are in firewall-packets.test.ts.
+ * The firewall plugin's rules: which are whose, which stay and which go, take-over from and to the reference plugin,
+ * and refusals. firewall-packets.test.ts sends the packets.
  */
 import { expect, test } from "bun:test";
 import { lateWith } from "../support/injection.ts";

@@ -1,6 +1,6 @@
 /**
- * flannel: another plugin does the work. What it is given follows from subnet.env and the configuration, stands in a
- * file for as long as the attachment, and is what DEL gives it again.
+ * flannel delegates to another plugin, with a configuration made of subnet.env and its own. That configuration is
+ * kept in a file while the attachment lasts, and DEL passes it on.
  */
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";

@@ -1,9 +1,9 @@
 /**
- * host-device never loses its device: whatever happens to the container, the ledger and the device itself, DEL brings
- * it back with name, MTU, MAC and alias as they were.
+ * host-device never loses its device: whatever happens to the container, the ledger and the device, DEL brings it
+ * back with its name, MTU, MAC and alias.
  *
- * The device is one end of a veth pair whose other end stays on the host. What only a physical one does is tested in
- * the virtual machine: test/vm/suites/physical-device.test.ts.
+ * The device is one end of a veth pair whose other end stays on the host. Behaviour that only physical devices have
+ * is tested in the virtual machine: test/vm/suites/physical-device.test.ts.
  */
 import { expect, test } from "bun:test";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";

@@ -1,4 +1,4 @@
-/** loopback: `lo` goes up and down, and nothing else changes. */
+/** loopback sets `lo` up and down and changes nothing else. */
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { openMachine } from "../support/machine.ts";

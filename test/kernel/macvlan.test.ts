@@ -1,6 +1,6 @@
 /**
- * macvlan: attached, looked at in the kernel, pinged across, checked, broken, and deleted however the world changed
- * since. What it shares with ipvlan and vlan is looked at here, where every kernel has it.
+ * macvlan: attached, seen in the kernel, pinged through, checked, broken, and deleted whatever changed since. The
+ * code that ipvlan and vlan share with it is tested here, because every kernel has macvlan.
  */
 import { expect, test } from "bun:test";
 import { lacks } from "../support/kernel-features.ts";

@@ -1,6 +1,6 @@
 /**
- * What macvlan, ipvlan and vlan find out about their master and their configuration before they ask the kernel for a
- * link. It needs no kernel that has them.
+ * macvlan, ipvlan and vlan check their master and their configuration before they ask the kernel for a link, so these
+ * tests need no kernel that has such links.
  */
 import { expect, test } from "bun:test";
 import { type Feature, lacks } from "../support/kernel-features.ts";

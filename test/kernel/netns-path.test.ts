@@ -1,7 +1,4 @@
-/**
- * What stands at CNI_NETNS. Only a network namespace is a container's; anything else is what is left of one that ended, and
- * DEL clears up without it.
- */
+/** CNI_NETNS that is no network namespace: the container is gone, and DEL cleans up without it. */
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { openMachine } from "../support/machine.ts";

@@ -1,6 +1,6 @@
 /**
- * Who reaches a mapped port, from where, and under which address: packets between namespaces, for each backend. What is
- * said here of the host's firewall is said without the firewall plugin.
+ * Who reaches a mapped port, from where, and from which source address: packets between namespaces, for each backend,
+ * without the firewall plugin.
  */
 import { expect, test } from "bun:test";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";

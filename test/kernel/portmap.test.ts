@@ -1,4 +1,6 @@
-/** portmap by its verbs: what is written, refused, found and left, for each backend and beside the reference plugin. */
+/**
+ * The rules of portmap for each backend: written, refused, checked and removed, also beside the reference plugin's.
+ */
 import { expect, test } from "bun:test";
 import { chainName } from "../../src/resources/packets/port-mappings/iptables.ts";
 import { legacyPath } from "../support/legacy-iptables.ts";

@@ -1,4 +1,4 @@
-/** ptp: where packets go, what both ends then have, and that nothing of it stays or is lost. */
+/** ptp: where packets go, what both ends have, and that nothing is left or lost. */
 import { expect, test } from "bun:test";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";

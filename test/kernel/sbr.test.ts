@@ -1,7 +1,7 @@
 /**
- * sbr: which way packets go, what the container's rules and tables then hold, and that nothing of it stays or is lost.
+ * sbr: which way packets go, the container's rules and tables, and that nothing is left or lost.
  *
- * The container has a link `eth0` with the default route, and a link `net1` that the calls are about. At their other
+ * The container has a link `eth0` with the default route, and a link `net1` that the calls are about. Their other
  * ends are two neighbours, `left` and `right`.
  */
 import { expect, test } from "bun:test";

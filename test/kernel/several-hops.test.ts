@@ -1,6 +1,6 @@
 /**
- * Routes to one destination by several gateways. Of version 6 the kernel makes one route with several next hops, also
- * of two links'; of version 4 they stay apart unless somebody joins them.
+ * Routes to one destination through several gateways. The kernel joins IPv6 routes into one with several next hops,
+ * also across links; IPv4 routes stay apart unless somebody joins them.
  */
 import { expect, test } from "bun:test";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";

@@ -1,4 +1,4 @@
-/** STATUS as runtimes ask it: with the configuration alone, and nothing of what an ADD gets beside it. */
+/** STATUS as runtimes call it: with the configuration alone, without the parameters of an ADD. */
 import { expect, test } from "bun:test";
 import { pluginNames } from "../../src/plugins/table.ts";
 import { type Machine, openMachine } from "../support/machine.ts";

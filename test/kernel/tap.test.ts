@@ -1,4 +1,4 @@
-/** tap: what a program finds at the link's other end, what the link is like, and that nothing of it stays or is lost. */
+/** tap: what a program finds at the other end, the link's properties, and that nothing is left or lost. */
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";

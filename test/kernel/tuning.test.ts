@@ -1,4 +1,4 @@
-/** What tuning changes in a container, and that DEL puts it back. */
+/** What tuning changes in a container, and that DEL restores it. */
 import { expect, test } from "bun:test";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";

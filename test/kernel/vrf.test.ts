@@ -1,4 +1,4 @@
-/** vrf where the kernel has no VRFs: what it then says. The rest stands in test/vm/suites/vrf.test.ts. */
+/** What vrf says on a kernel without VRFs. test/vm/suites/vrf.test.ts has the rest. */
 import { expect, test } from "bun:test";
 import { lacks } from "../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";

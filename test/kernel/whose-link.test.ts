@@ -1,6 +1,6 @@
 /**
- * Whose link CNI_IFNAME is: DEL takes away its own attachment's, not what has the same name since or had it before.
- * The path of a namespace that ended is given to the next one, and with it the names of links.
+ * DEL removes the link of its own attachment, not one that got the same name since or had it before. The path of a
+ * namespace that ended is given to the next one, and link names repeat.
  */
 import { expect, test } from "bun:test";
 import { killAt } from "../support/injection.ts";

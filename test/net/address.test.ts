@@ -1,3 +1,4 @@
+/** Addresses and prefixes as text and bytes, beside the platform's own parser and RFC 5952. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { isIPv4, isIPv6 } from "node:net";

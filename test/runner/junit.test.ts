@@ -1,4 +1,4 @@
-/** The report that Bun writes is read as Bun means it: the names found in it are those that `bun test -t` takes. */
+/** Bun's JUnit reports are read correctly: names in it are those that `bun test -t` takes. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** The order of a run: long files first, and the virtual machine when it is worth starting, with all that was skipped. */
+/** The order of a run: long files first, and the virtual machine when enough tests wait for it. */
 import { expect, test } from "bun:test";
 import { type Durations, Queue, type Step } from "./queue.ts";
 

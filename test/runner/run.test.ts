@@ -1,4 +1,4 @@
-/** A run of test files counts every test, and fails when anything does: a test, a whole file, a process. */
+/** A run counts every test and fails when a test, a file or a process does. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** What a test file imports decides whether it is a unit test, and paths decide which files run. */
+/** Imports decide whether a file is a unit test; paths decide which files run. */
 import { afterAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** The cache is libcni's on disk, and never a reason for DEL to fail. */
+/** The result cache has libcni's files, and a broken one never makes DEL fail. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** Whole networks of plugins that are other programs; what is asserted is what the reference library was seen to do. */
+/** Networks whose plugins are other programs: calls, environment and errors are those of the reference library. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { CniError } from "../../src/cni/error.ts";

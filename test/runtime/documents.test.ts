@@ -1,7 +1,7 @@
 /**
- * A plugin of ours that is called in process sees the document that it would find on stdin, were it a program of its
- * own. The same commands run twice, in two machines that are alike: with the plugins in process, and with each of them
- * behind a script that notes what is on its stdin.
+ * A plugin of ours that runs in process sees the document that it would read from stdin as a program. The same
+ * commands run in two identical machines: with the plugins in process, and with each behind a script that records its
+ * stdin.
  */
 import { afterAll, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

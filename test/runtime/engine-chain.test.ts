@@ -1,6 +1,6 @@
 /**
- * The chain that engines run, in one process: bridge with masquerading, portmap, firewall, tuning. No program is
- * started but the one that removes links, nothing is opened twice, and nothing is left.
+ * The chain that engines run, in one process: bridge with masquerading, portmap, firewall, tuning. It starts no
+ * program but the one that removes links, opens nothing twice and leaves nothing.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

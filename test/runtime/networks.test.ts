@@ -1,4 +1,4 @@
-/** `patchbay add` and its sisters on real networks: in one process, and beside plugins of another make. */
+/** `patchbay add`, `check`, `del`, `gc` and `status` on real networks: in one process, and beside other plugins. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

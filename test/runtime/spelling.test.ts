@@ -1,4 +1,4 @@
-/** A slip is recognised; another word is not taken for one. */
+/** A misspelt word is recognised, and a different word is not taken for a misspelt one. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { closestName, editDistance } from "../../src/runtime/spelling.ts";

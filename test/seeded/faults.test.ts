@@ -1,4 +1,4 @@
-/** The list of faults fits the sources: a fault whose text has gone would be noticed only when somebody seeds it. */
+/** The list of seeded faults matches the sources: each text occurs exactly once in its file. */
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -1,4 +1,4 @@
-/** A quiet moment has everything that follows from what was done, however late the kernel does it. */
+/** A quiet moment includes everything that follows from what was done, however late the kernel does it. */
 import { expect, test } from "bun:test";
 import { quietMoment } from "./leftovers.ts";
 import { openMachine } from "./machine.ts";

@@ -1,4 +1,4 @@
-/** The sandbox keeps its promises: nothing gets out of it, and nothing is left of it unnoticed. */
+/** A machine isolates: nothing gets out of it, and leftover processes are reported. */
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { openMachine } from "./machine.ts";

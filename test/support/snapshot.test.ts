@@ -1,6 +1,4 @@
-/**
- * The comparison everything else rests on must see each kind of change, and must not see what is chosen at random.
- */
+/** A snapshot shows each kind of change, and hides what is chosen at random. */
 import { expect, test } from "bun:test";
 import { type Machine, openMachine } from "./machine.ts";
 import { difference, settled, snapshot } from "./snapshot.ts";

@@ -1,4 +1,7 @@
-/** Delegation to a plugin that is another program: same call, other command; the answer in the newest form. */
+/**
+ * Delegation to a plugin that is another program: the same call with another command, the answer in the newest
+ * version.
+ */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Command, Invocation } from "../../../src/cni/invocation.ts";
 import { openSession } from "../../../src/engine/run.ts";

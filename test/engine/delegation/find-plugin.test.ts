@@ -1,4 +1,4 @@
-/** Plugins are looked for where CNI_PATH says, and nowhere else. */
+/** Plugins are looked for in CNI_PATH and nowhere else. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

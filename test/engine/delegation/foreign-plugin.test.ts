@@ -1,4 +1,4 @@
-/** What the end of a foreign plugin means, in the reference library's words. */
+/** How the exit of another plugin is reported, in the reference library's words. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,6 @@
-/** The ledger on disk: what is announced is on record before it is done, and every torn state is read for what it is. */
+/**
+ * The ledger on disk: a resource is on record before it is made, and a file that a crash cut off is read correctly.
+ */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import fc from "fast-check";
 import {

@@ -1,3 +1,4 @@
+/** Attribute tables: what a table encodes it decodes, unknown attributes are skipped, short ones are refused. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import {

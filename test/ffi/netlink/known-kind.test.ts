@@ -1,3 +1,4 @@
+/** Asking the kernel whether it knows a kind of link, queueing discipline or action creates nothing. */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { openMachine } from "../../support/machine.ts";

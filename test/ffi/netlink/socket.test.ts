@@ -1,3 +1,4 @@
+/** Every rtnetlink verb on a real kernel, through a socket opened by libnl and by socket(2). */
 import { expect, test } from "bun:test";
 import { openMachine } from "../../support/machine.ts";
 

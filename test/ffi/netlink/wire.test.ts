@@ -1,3 +1,4 @@
+/** Netlink messages as bytes: padding, growing buffers, and reading that stays within whatever bytes arrive. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import {

@@ -1,4 +1,4 @@
-/** The source MAC check: its elements and their owners, frames that really are sent, and the reference plugin's form. */
+/** The source MAC check: its elements and their owners, real frames, and the reference plugin's rules. */
 import { expect, test } from "bun:test";
 import { lacks } from "../../support/kernel-features.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";

@@ -1,4 +1,4 @@
-/** What masquerade writes and takes away again, beside what iptables and the reference plugins write. */
+/** What masquerade writes and removes, compared with what iptables and the reference plugins write. */
 import { expect, test } from "bun:test";
 import { chainName } from "../../../src/resources/packets/masquerade/iptables.ts";
 import { legacyPath } from "../../support/legacy-iptables.ts";

@@ -1,3 +1,4 @@
+/** An nftables comment names its owner, fits, differs from every other owner's, and is read back correctly. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { comment, commentIn } from "../../../src/ffi/netlink/nftables/comment.ts";

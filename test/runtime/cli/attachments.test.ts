@@ -1,4 +1,7 @@
-/** `patchbay inspect`, `repair` and `plan` on real attachments: what others break is named, and mended if it can be. */
+/**
+ * `patchbay inspect`, `repair` and `plan` on real attachments: they name what others broke, and mend what can be
+ * mended.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

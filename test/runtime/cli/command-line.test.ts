@@ -1,4 +1,4 @@
-/** The command line as a user meets it: help, slips, exit statuses, and cnitool's forms under that name. */
+/** The command line: help, typing errors, exit statuses, completion, and cnitool's forms under that name. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { version } from "../../../package.json";

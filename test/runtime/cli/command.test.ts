@@ -1,4 +1,4 @@
-/** Arguments are understood in every usual form, and refused by name. */
+/** Arguments are accepted in every usual form, and unknown ones are refused by name. */
 import { expect, test } from "bun:test";
 import { describeOptions, parseArguments } from "../../../src/runtime/cli/command.ts";
 

@@ -1,4 +1,4 @@
-/** Installing leaves no name without a plugin, loses no file of anybody, and can be undone. */
+/** `patchbay install` links every plugin name, loses nobody's file, and can be undone. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
   chmodSync,

@@ -1,4 +1,4 @@
-/** `patchbay ipam` as a person calls it. */
+/** `patchbay ipam` lists, frees, imports and exports leases. */
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,4 +1,6 @@
-/** `patchbay lint`, and what `add`, `plan` and `status` say of misspelt keys: each with its place and what was meant. */
+/**
+ * `patchbay lint`, and what `add`, `plan` and `status` say about misspelt keys: where they are and what was meant.
+ */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";

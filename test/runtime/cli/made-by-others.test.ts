@@ -1,4 +1,4 @@
-/** The day of the upgrade, and the day of going back: attachments of Go's plugins and ours on one host. */
+/** Upgrade from Go's plugins and back: attachments of both on one host. */
 import { expect, test } from "bun:test";
 import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";

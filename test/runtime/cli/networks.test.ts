@@ -1,4 +1,4 @@
-/** `patchbay networks`, and what stands in for an exact answer: bare names of namespaces, and the reason without root. */
+/** `patchbay networks`, namespaces given by name, and the explanation when root is missing. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** `patchbay status` tells how full the pools are, whatever STATUS answers. */
+/** `patchbay status` says how full the pools are, whatever STATUS answers. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { PATCHBAY } from "../../support/plugins.ts";

@@ -1,4 +1,4 @@
-/** Documents are read as JSON.parse reads them, with comments and trailing commas besides; errors have their place. */
+/** Documents are read like JSON.parse, with comments and trailing commas; errors have a line and a column. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { JsonSyntaxError, lineAndColumn, parseWithPositions } from "../../../src/runtime/conf/positioned-json.ts";

@@ -1,6 +1,6 @@
 /**
- * Networks of bridge that share one bridge and are kept apart by VLANs: what the kernel then holds, where packets go,
- * and what stays when the containers are gone. The options one by one stand in test/kernel/bridge-options.test.ts.
+ * Networks of bridge that share one bridge and are separated by VLANs: what the kernel holds, where packets go, and
+ * what stays after the containers. test/kernel/bridge-options.test.ts has the options one by one.
  */
 import { expect, test } from "bun:test";
 import { lacks } from "../../support/kernel-features.ts";

@@ -1,4 +1,4 @@
-/** dummy, in few tests because everything takes long here: attached, asked, checked, broken and deleted. */
+/** dummy attached, checked, broken and deleted, in few tests because everything is slow in the virtual machine. */
 import { expect, test } from "bun:test";
 import { lacks } from "../../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";

@@ -1,6 +1,7 @@
 /**
- * ipvlan and vlan, each in one test, because everything takes long here: attached, pinged across, checked, broken and
- * deleted. What they share with macvlan stands in test/kernel/macvlan.test.ts, what they refuse in master.test.ts.
+ * ipvlan and vlan, one test each because everything is slow in the virtual machine: attached, pinged through,
+ * checked, broken and deleted. test/kernel/macvlan.test.ts has what they share with macvlan, master.test.ts their
+ * refusals.
  */
 import { expect, test } from "bun:test";
 import { type Feature, lacks } from "../../support/kernel-features.ts";

@@ -1,4 +1,4 @@
-/** What the virtual machine is for: a kernel that has what others lack. */
+/** The virtual machine's kernel has the features that others lack. */
 import { expect, test } from "bun:test";
 import { lacks } from "../../support/kernel-features.ts";
 import { openMachine } from "../../support/machine.ts";

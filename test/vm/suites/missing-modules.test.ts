@@ -1,6 +1,6 @@
 /**
- * STATUS on a kernel that lacks something: modules are unloaded, and no others may be loaded. Only the virtual machine's
- * kernel is there to be treated so.
+ * STATUS on a kernel that lacks a module: the test unloads modules and forbids loading others, which only the virtual
+ * machine's kernel is there for.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { $ } from "bun";

@@ -1,8 +1,8 @@
 /**
- * host-device with network cards on a PCI bus. Unlike what software made they outlive a namespace: the kernel puts them
- * back into the machine's first one, under whatever name they had, and DEL finds them there.
+ * host-device with PCI network cards. Unlike software links they outlive a namespace: the kernel moves them to the
+ * initial namespace, under whatever name they had, and DEL finds them there.
  *
- * The plugins work in that first namespace, with the files of a machine of their own.
+ * The plugins work in the initial namespace, with the files of a machine.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { lacks } from "../../support/kernel-features.ts";

@@ -1,4 +1,4 @@
-/** vrf: where packets go, what a link keeps, who may share a VRF, and that nothing of it stays or is lost. */
+/** vrf: where packets go, what a link keeps, who may share a VRF, and that nothing is left or lost. */
 import { expect, test } from "bun:test";
 import { lacks } from "../../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";

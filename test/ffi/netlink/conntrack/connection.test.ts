@@ -1,3 +1,4 @@
+/** Conntrack entries are deleted by port, address and answering side, on kernels with and without filtered dumps. */
 import { expect, test } from "bun:test";
 import { openMachine } from "../../../support/machine.ts";
 

@@ -1,3 +1,4 @@
+/** nftables transactions on a real kernel: all or nothing, with the kernel's reason for what it refused. */
 import { expect, test } from "bun:test";
 import { openMachine } from "../../../support/machine.ts";
 

@@ -1,4 +1,4 @@
-/** Our messages beside those of nft(8) for the same text: test/golden/nftables. */
+/** Our nftables messages equal those that nft(8) sends for the same text (test/golden/nftables). */
 import { expect, test } from "bun:test";
 import { from, multicast4, notTo } from "../../../../src/ffi/netlink/nftables/address-match.ts";
 import { ruleExpressions } from "../../../../src/iptables/nft-rule.ts";

@@ -1,3 +1,4 @@
+/** host-local without a kernel: answers, requested addresses, refusals, and what is released when ADD fails. */
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

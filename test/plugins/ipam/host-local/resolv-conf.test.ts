@@ -1,3 +1,4 @@
+/** resolv.conf is read as the reference plugin reads it. */
 import { expect, test } from "bun:test";
 import { parseResolvConf } from "../../../../src/plugins/ipam/host-local/resolv-conf.ts";
 

@@ -1,3 +1,4 @@
+/** The static plugin without a kernel: where addresses come from, refusals, and CHECK. */
 import { describe, expect, test } from "bun:test";
 import type { Result } from "../../../../src/cni/result.ts";
 import type { Attachment } from "../../../../src/contract/plugin.ts";

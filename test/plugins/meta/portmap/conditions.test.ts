@@ -1,3 +1,4 @@
+/** portmap's conditions: words of iptables and of nft mean the same, and unknown ones are refused. */
 import { expect, test } from "bun:test";
 import { readConditions } from "../../../../src/plugins/meta/portmap/conditions.ts";
 import { isAllowed } from "../../../../src/resources/packets/port-mappings/port-mappings.ts";

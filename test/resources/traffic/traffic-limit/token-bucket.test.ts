@@ -1,3 +1,4 @@
+/** Bucket and queue sizes of bandwidth, as the reference plugin computes them, and where 32 bits overflow. */
 import { expect, test } from "bun:test";
 import {
   bufferTicks,
