@@ -1,6 +1,6 @@
 /**
- * The plugins that the sweeps put through faults, one entry each: kill-sweep.test.ts kills them at every system call,
- * errno-sweep.test.ts lets each call fail once.
+ * The plugins that the sweeps test, one entry each: kill-sweep.test.ts kills them at every system call, errno-sweep.test.ts
+ * makes each call fail once.
  */
 import { type Feature, lacks } from "../support/kernel-features.ts";
 import type { Point } from "../support/injection.ts";
@@ -13,21 +13,21 @@ export interface Subject {
   /** In the names of tests. */
   name: string;
   conf: Record<string, unknown> & { type: string };
-  /** What differs from container to container; for a plugin that is chained, prevResult of the ones before it. */
+  /** What differs from container to container; for a chained plugin, prevResult of the plugins before it. */
   own?: (container: Container) => Record<string, unknown>;
-  /** What those before it made, as a shell script on the machine. */
+  /** A shell script that makes what the plugins before it would have made. */
   prepare?: (container: Container) => string;
-  /** What DEL leaves to those before it, which would take the link away: done in their place, whatever is there. */
+  /** A shell script that undoes what DEL leaves to the plugins before it, which would remove the link. */
   again?: (container: Container) => string;
-  /** Nothing of what it makes is shared or stays: to it, no machine is fresh. */
+  /** It makes nothing that is shared or stays, so fresh and used machines are the same to it. */
   sharesNothing?: true;
   /** Beside the CNI_ variables. */
   env?: Record<string, string>;
-  /** The sweeps take every nth point only, where others go through the same code. */
+  /** The sweeps take every nth point only, because other subjects go through the same code. */
   every?: number;
   /**
-   * Where everything takes long: so many points only, of the calls that change something. Killed between two of those,
-   * a plugin leaves the same wreck.
+   * For slow subjects: only so many points, all at calls that change something. A plugin that is killed anywhere between
+   * two of those leaves the same state.
    */
   few?: number;
   needs?: Feature;
@@ -35,7 +35,7 @@ export interface Subject {
 
 const EFFECTS = /^(sendto|p?write(64)?|rename|link(at)?|unlink|mkdir|rmdir|ftruncate|fallocate|vfork|clone)$/;
 
-/** The points that a sweep takes: all of them with PATCHBAY_TEST_FULL_SWEEP=1. */
+/** The points that a sweep takes; all of them with PATCHBAY_TEST_FULL_SWEEP=1. */
 export function taken<P extends Point>(points: readonly P[], { every = 1, few }: Subject): P[] {
   if (isFullSweep) return [...points];
   if (few === undefined) return points.filter((_, index) => index % every === 0);
@@ -44,15 +44,15 @@ export function taken<P extends Point>(points: readonly P[], { every = 1, few }:
   return effects.filter((_, index) => nth(index) !== nth(index + 1));
 }
 
-/** Machines that a sweep works with at a time. Where everything takes long, each more costs more than it saves. */
+/** Machines that a sweep uses at a time. Under emulation, more than one costs more than it saves. */
 export const LANES = process.env.PATCHBAY_TEST_VM ? 1 : 3;
 
 export const isFullSweep = process.env.PATCHBAY_TEST_FULL_SWEEP === "1";
 
-/** Ends what hangs. All points of one plugin, emulated, take hours. */
+/** Only ends what hangs. All points of one plugin take hours under emulation. */
 export const SWEEP_TIMEOUT_MS = isFullSweep ? 6 * 3600_000 : 3600_000;
 
-// Three addresses a family: one for each container of the kill sweep. A lost one is missed at once.
+// Three addresses a family, one for each container of the kill sweep, so that a lost one is missed at once.
 const ipam = {
   type: "host-local",
   ranges: [

@@ -171,21 +171,19 @@ function total({ results, vmResults }: Run, usesVm: boolean): Counts {
   };
 }
 
-function record({ results, vmResults }: Run): void {
-  const round = (seconds: number) => seconds >= 1 ? Math.round(seconds) : undefined;
-  const inVm = new Map<string, number>();
-  for (const { file, seconds } of vmResults.flatMap(({ cases }) => cases)) {
-    inVm.set(file, (inVm.get(file) ?? 0) + seconds);
+/** Keeps what is known of files that did not run, and forgets files that are gone. */
+function record({ results, vmResults }: Run, top: string): void {
+  const known = JSON.parse(readFileSync(recorded, "utf8")) as Durations;
+  const inVm = vmResults.flatMap(({ cases }) => cases);
+  for (const { file, seconds } of results) {
+    const vm = inVm.filter((one) => one.file === file).reduce((sum, one) => sum + one.seconds, 0);
+    known[file] = { here: Math.round(seconds), vm: vmResults.length > 0 ? Math.round(vm) : known[file]?.vm };
   }
-  const rows = results.toSorted((a, b) => b.seconds - a.seconds).flatMap(({ file, seconds }) => {
-    const row = { here: round(seconds), vm: round(inVm.get(file) ?? 0) };
-    return row.here === undefined && row.vm === undefined ? [] : [[file, row] as const];
+  const all = testFiles(top).filter((file) => known[file]?.here || known[file]?.vm);
+  const lines = all.map((file) => {
+    const { here = 0, vm = 0 } = known[file]!;
+    return `  ${JSON.stringify(file)}: { "here": ${here}${vm === 0 ? "" : `, "vm": ${vm}`} }`;
   });
-  const lines = rows.map(([file, row]) =>
-    `  ${JSON.stringify(file)}: ${
-      JSON.stringify(row).replace(/([:,{])(?=")/g, "$1 ").replace(/:(?=\d)/g, ": ").replace("}", " }")
-    }`
-  );
   writeFileSync(recorded, `{\n${lines.join(",\n")}\n}\n`);
 }
 
@@ -219,7 +217,7 @@ async function main(words: readonly string[]): Promise<number> {
   }
   const counts = total(run, usesVm);
   repeatFailures(run);
-  if (options.isRecorded) record(run);
+  if (options.isRecorded) record(run, options.top);
   say(`took ${Math.round((performance.now() - started) / 1000)} s`);
   console.log(describe(counts));
   return counts.failed === 0 ? 0 : 1;

@@ -1,12 +1,12 @@
 /**
- * `patchbay` from its sources, which notes the document that each of our plugins is called with in this process: a line
- * `<plugin> <document>` in the file that NOTES names. Runs the commands of a JSON list, one after the other.
+ * `patchbay` from its sources. It records the document that each of our plugins gets in this process, as a line
+ * `<plugin> <document>` in the file $NOTES. Runs the commands of a JSON list, one after the other.
  */
 import { appendFileSync } from "node:fs";
 import { loadPlugin, pluginNames } from "../../src/plugins/table.ts";
 import { runCommandLine } from "../../src/runtime/cli/command-line.ts";
 
-/** JSON alone would leave it out. */
+/** JSON leaves undefined out. */
 const telling = (_key: string, value: unknown) => value === undefined ? "(undefined)" : value;
 
 for (const name of pluginNames) {

@@ -1,6 +1,6 @@
 /**
- * The program behind firewalld.ts, run inside a machine: a service on its message bus under firewalld's name, that keeps
- * sources of zones and nothing else. Prints "ready" when it has its name, and after each change what it keeps.
+ * The program behind firewalld.ts, run inside a machine: a service on its message bus under firewalld's name. It stores
+ * the sources of zones and nothing else. Prints "ready" when it has the name, and all sources after each change.
  */
 import { connect } from "node:net";
 
@@ -14,7 +14,7 @@ let pending = Buffer.alloc(0);
 type Field = [code: number, type: "s" | "o" | "g" | "u", value: string | number];
 type Value = string | boolean | number;
 
-/** Values one behind the other, each at a multiple of its size. */
+/** Values in sequence, each aligned to its size. */
 class Body {
   bytes: number[] = [];
   align(size: number) {

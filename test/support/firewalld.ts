@@ -1,4 +1,4 @@
-/** A message bus for a machine, by dbus-daemon(1), and on it a service that answers as firewalld does. */
+/** A message bus for a machine (dbus-daemon(1)), and a service on it that answers like firewalld. */
 import { resolve } from "node:path";
 import type { Machine } from "./machine.ts";
 
@@ -26,7 +26,7 @@ export async function startBus(machine: Machine): Promise<AsyncDisposable> {
   };
 }
 
-/** A bus that does not answer: those who call it wait, or, when it is full, those who connect. */
+/** A bus that does not answer. When it is silent, callers wait for the answer; when it is full, for the connection. */
 export async function startHungBus(machine: Machine, state: "silent" | "full"): Promise<AsyncDisposable> {
   await machine.sh("mkdir -p /run/dbus; rm -f /run/dbus/system_bus_socket");
   const bus = machine.start([process.execPath, resolve(import.meta.dir, "hung-bus.ts"), state]);
@@ -41,7 +41,7 @@ export async function startHungBus(machine: Machine, state: "silent" | "full"): 
 }
 
 export interface Firewalld extends AsyncDisposable {
-  /** `[source, zone]` of all it was told, after its last change. */
+  /** All sources as `[source, zone]`, after the last change. */
   sources(): [string, string][];
 }
 

@@ -1,15 +1,15 @@
 /**
- * The program behind throughput.ts, run inside a namespace: TCP as fast as it goes, and how fast that was.
+ * The program behind throughput.ts, run inside a namespace: sends TCP as fast as possible and measures the rate.
  *
  * `serve` prints its port and serves until its stdin ends. `receive|send ADDRESS PORT SKIP WINDOW_MS` prints the bytes a
- * second that came through: from the time when SKIP bytes have come, for WINDOW_MS. Whoever receives measures.
+ * second that arrived within WINDOW_MS, after the first SKIP bytes. The receiver measures.
  */
 import type { Socket } from "bun";
 
 export {};
 
 interface Side {
-  /** Undefined until the client's first line has come. */
+  /** Undefined until the client's first line has arrived. */
   meter?: Meter;
   sending: boolean;
   told: string;
@@ -28,7 +28,7 @@ class Meter {
 
   constructor(readonly skip: number, readonly windowMs: number) {}
 
-  /** Answers bytes a second when the window is over. */
+  /** Returns bytes a second when the window is over. */
   count(bytes: number): number | undefined {
     this.#bytes += bytes;
     const ms = performance.now();

@@ -1,4 +1,4 @@
-/** Bytes from a file under test/golden: four a row in hexadecimal, `*N` for a row that comes N times, `#` for notes. */
+/** Bytes from a file under test/golden: rows of four in hexadecimal, `*N` repeats a row, `#` starts a comment. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 
@@ -14,7 +14,7 @@ export function golden(name: string): Uint8Array {
   return Uint8Array.fromHex(rows.join(""));
 }
 
-/** Four bytes a row, so that a difference is seen where it is. */
+/** Four bytes a row, so that a comparison shows where the difference is. */
 export function inRows(bytes: Uint8Array): string[] {
   return bytes.toHex().match(/.{1,8}/g) ?? [];
 }

@@ -1,6 +1,6 @@
 /**
- * The program behind startHungBus() in firewalld.ts, run inside a machine: a message bus that nobody is behind. Those who
- * connect get no answer; with "full", the queue has no room for them. Prints "ready" when it listens.
+ * The program behind startHungBus() in firewalld.ts, run inside a machine: a message bus that never answers. With "full",
+ * its queue of connections is full, too. Prints "ready" when it listens.
  */
 import { bind, check, libc, utf8 } from "../../src/ffi/libc.ts";
 
@@ -15,7 +15,7 @@ const open = () => check("socket", libc.socket(AF_UNIX, SOCK_STREAM, 0));
 const server = open();
 check("bind", libc.bind(server, address, address.length));
 check("listen", listen(server, full ? NO_ROOM : SOME_ROOM));
-// The one that has always room.
+// The kernel always accepts one connection more than the queue's length.
 if (full) check("connect", connect(open(), address, address.length));
 console.log("ready");
 for await (const _ of Bun.stdin.stream()) { /* until it ends */ }

@@ -1,12 +1,12 @@
 /**
- * Faults at chosen system calls of a plugin, by strace(1): a kill, or an error in the call's place.
+ * Injects faults at chosen system calls of a plugin, with strace(1): a kill, or an error instead of the call.
  *
- * A plugin does nothing before it has read its configuration. So it is started with an open stdin, strace attaches
- * while it waits there, and only then the configuration is written: the runtime's own start is neither slowed down
- * nor counted, and everything after it is.
+ * A plugin does nothing before it has read its configuration. So it starts with an open stdin, strace attaches while it
+ * waits there, and only then the configuration is written. The runtime's own start is neither slowed down nor counted;
+ * everything after it is.
  *
- * Each thread and each child process has counters of its own, so `nth` is reached by the main thread or by another
- * one. strace's `--seccomp-bpf` is not used: with it, kills were silently left out.
+ * Each thread and each child process has counters of its own, so any of them can reach `nth`. strace's `--seccomp-bpf` is
+ * not used, because it silently skipped kills.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ export interface Point {
 }
 
 export interface Injected {
-  /** Undefined when a signal ended it. */
+  /** Undefined when a signal ended the plugin. */
   code: number | undefined;
   stdout: string;
   /** Whether the fault was really injected. */
@@ -31,7 +31,7 @@ export interface Injected {
 
 /** Only ends what hangs. */
 const LIMIT_MS = 120_000;
-/** Emulated, looking takes the time that the plugin needs. */
+/** Under emulation, polling takes processor time from the plugin. */
 const POLL_MS = process.env.PATCHBAY_TEST_VM ? 20 : 1;
 const LATE_US = 2_000_000;
 
@@ -40,7 +40,7 @@ async function traced(machine: Machine, bin: string, call: Call, strace: string[
   const environment = Object.entries(environmentOf(bin, call)).map(([name, value]) => `${name}=${value}`);
   const plugin = machine.start(["env", "-i", ...environment, join(bin, call.plugin)]);
   await waitingForStdin(plugin.pid);
-  // Written to a program, each line begins with the process it is of.
+  // strace writes the process id before each line only when it writes to a program.
   const tracer = Bun.spawn(["strace", "-f", "-o", "|cat >&2", "-p", String(plugin.pid), ...strace], {
     stdout: "ignore",
     stderr: "pipe",
@@ -56,7 +56,7 @@ async function traced(machine: Machine, bin: string, call: Call, strace: string[
     resolve();
   })();
   await attached;
-  // One that is killed as it reads leaves a broken pipe.
+  // A plugin that is killed while it reads leaves a broken pipe.
   await (async () => (plugin.stdin.write(stdinOf(call)), await plugin.stdin.end()))().catch(() => {});
   let hung = false;
   const limit = setTimeout(() => {
@@ -73,14 +73,14 @@ async function traced(machine: Machine, bin: string, call: Call, strace: string[
   return { code: plugin.signalCode === null ? plugin.exitCode! : undefined, stdout: stdout!, trace };
 }
 
-/** Ends the plugin by SIGKILL as it enters the call, or a program that it runs and that comes so far first. */
+/** Kills the plugin with SIGKILL as it enters the call, or a child process that gets there first. */
 export async function killAt(machine: Machine, bin: string, call: Call, { syscall, nth }: Point): Promise<Injected> {
   const inject = ["-e", `trace=${syscall}`, "-e", `inject=${syscall}:signal=KILL:when=${nth}`];
   const run = await traced(machine, bin, call, inject);
   return { ...run, hit: run.trace.includes("killed by SIGKILL") };
 }
 
-/** Lets the call fail with the error instead of doing it; `lasting`, all that follow too. */
+/** Makes the call fail with the error; with `lasting`, all that follow as well. */
 export async function failAt(
   machine: Machine,
   bin: string,
@@ -95,7 +95,7 @@ export async function failAt(
   return { ...run, hit: run.trace.includes("(INJECTED)") };
 }
 
-/** Lets every one of these calls wait before it is done, so that what another process does comes before it. */
+/** Delays every one of these calls, so that another process can act before it. */
 export async function lateWith(machine: Machine, bin: string, call: Call, syscall: string): Promise<Injected> {
   const inject = ["-e", `trace=${syscall}`, "-e", `inject=${syscall}:delay_enter=${LATE_US}`];
   const run = await traced(machine, bin, call, inject);
@@ -103,12 +103,12 @@ export async function lateWith(machine: Machine, bin: string, call: Call, syscal
 }
 
 /**
- * A call that the kernel starts again by itself, as often as it takes: writing a sysctl, while another process holds the
- * lock on the network's configuration. strace's `nth` counts each start, so a fault may come at an earlier call.
+ * A call that the kernel restarts by itself: writing a sysctl while another process holds the lock on the network's
+ * configuration. strace's `nth` counts each restart, so a fault may hit an earlier call.
  */
 const RESTARTED = /= \? ERESTART/;
 
-/** Every system call the main thread makes, in order, and the line strace wrote for it. */
+/** Every system call of the main thread, in order, with strace's line for it. */
 export async function pointsOf(machine: Machine, bin: string, call: Call): Promise<(Point & { line: string })[]> {
   const { trace, code } = await traced(machine, bin, call, ["-e", "trace=all"]);
   if (code !== 0) throw new Error(`the traced ${call.plugin} ${call.command} failed:\n${trace}`);

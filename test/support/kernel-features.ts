@@ -1,6 +1,6 @@
 /**
- * What a test may ask of the kernel beyond the ordinary, probed once a run. A test skipped for it says so by name:
- * `test.skipIf(lacks("bridge VLAN filtering"))`.
+ * Kernel features that not every kernel has, probed once per test file. Tests that need one skip without it:
+ * `test.skipIf(lacks("bridge VLAN filtering"))`. They then run in the virtual machine.
  */
 import { openMachine } from "./machine.ts";
 
@@ -14,7 +14,7 @@ const probes = {
   "VLAN links": "ip link add p0 type veth peer name p1; ip link add link p0 name probe type vlan id 5",
   "macvlan links": "ip link add p0 type veth peer name p1; ip link add link p0 name probe type macvlan",
   "ipvlan links": "ip link add p0 type veth peer name p1; ip link add link p0 name probe type ipvlan",
-  // Only the virtual machine of the tests has cards that nobody else needs; see test/vm/machine.ts.
+  // Only the tests' virtual machine has network cards to give away; see test/vm/machine.ts.
   "network cards to spare": "grep -q ' tree=' /proc/cmdline",
   "VRF links": "ip link add probe type vrf table 10",
 };

@@ -1,4 +1,4 @@
-/** A network's lease directory of its own for a test, with its store, and what one sees there without the store. */
+/** A lease directory for one test, with its store, and the files in it as seen without the store. */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,13 +11,13 @@ import { formatAddress, parseAddress } from "../../src/net/address.ts";
 export interface LeaseDirectory extends Disposable {
   readonly path: string;
   readonly options: StoreOptions;
-  /** What the store told the operator. */
+  /** The store's messages to the operator. */
   readonly reports: string[];
   /** Lease files: address → content. */
   files(): Record<string, string>;
 }
 
-/** A new one, which goes with its disposal, or the one named in the options, which stays. */
+/** Makes a directory and removes it when disposed. A directory named in the options is used and stays. */
 export function leaseDirectory(options: Partial<StoreOptions> = {}): LeaseDirectory {
   const top = options.directory === undefined ? mkdtempSync(join(tmpdir(), "patchbay-leases-")) : undefined;
   const path = options.directory ?? join(top!, "net");
@@ -39,7 +39,7 @@ export function leaseFiles(path: string): Record<string, string> {
     try {
       files[name] = readFileSync(join(path, name), "utf8");
     } catch (error) {
-      // Other processes may be at work.
+      // Another process may have removed the file.
       if ((error as { code?: string }).code !== "ENOENT") throw error;
     }
   }
@@ -55,7 +55,7 @@ export function rangeSet(...ranges: (RangeConf | string)[]): RangeSet {
   return planRangeSets([ranges.map((range) => (typeof range === "string" ? { subnet: range } : range))], "1.0.0")[0]!;
 }
 
-/** ADD of one range set for the container's eth0: the address. */
+/** ADD of one range set for the container's eth0. Returns the address. */
 export function add(
   { options }: LeaseDirectory,
   set: RangeSet,
@@ -69,7 +69,7 @@ export function add(
   return formatAddress(address);
 }
 
-/** DEL of the container's eth0: how many leases there were. */
+/** DEL of the container's eth0. Returns how many leases it released. */
 export function del({ options }: LeaseDirectory, containerId: string, hints: string[] = [], ifName = "eth0"): number {
   return release(options, { containerId, ifName }, hints.map((hint) => parseAddress(hint)!));
 }

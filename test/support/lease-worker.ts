@@ -1,11 +1,11 @@
 /**
- * A process that works on a lease directory, for tests of several at once: `bun lease-worker.ts MODE JSON`.
+ * A process that uses a lease directory, for tests with several at once: `bun lease-worker.ts MODE JSON`.
  *
- *     steps   runs the steps one after the other and prints the list of what they answered
- *     churn   adds and deletes under names of its own until it has done so `rounds` times, or is killed
+ *     steps   runs the steps one after the other and prints the list of their results
+ *     churn   adds and deletes under names of its own `rounds` times, or until it is killed
  *
- * While churning, each address it was given is also claimed by making `held/<address>`, which fails if some other
- * process still has it: then it has been given twice, and the worker says so and ends with status 1.
+ * In `churn`, the worker creates `held/<address>` for each address it gets. If that file exists, another process has the
+ * same address: the worker says so and exits with status 1.
  */
 import { closeSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";

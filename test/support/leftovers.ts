@@ -1,8 +1,8 @@
 /**
- * What is left of an attachment: everything the kernel and the state directories hold beyond a moment before it.
+ * What is left of an attachment: everything in the kernel and the state directories that was not there before it.
  *
- * Bridges, their gateway addresses, forwarding and empty base chains are shared and stay behind the first
- * attachment; so the moment to compare with is taken after one that came and went.
+ * Bridges, their gateway addresses, forwarding and empty base chains are shared and stay after the first attachment. So
+ * compare with a moment after one attachment was added and deleted.
  */
 import type { Machine } from "./machine.ts";
 import { difference, settled, snapshot } from "./snapshot.ts";
@@ -30,18 +30,18 @@ async function look(machine: Machine): Promise<Look> {
   return { moment, unfinished: kernel.unfinished };
 }
 
-/** The kernel tells carrier changes up to a second late: what hangs on them is no difference between two moments. */
+/** The kernel reports carrier changes up to a second late, so what depends on them does not count as a difference. */
 function steady(line: string): string[] {
   if (/ link \S+ operstate=/.test(line)) return [];
   return [line.replace(/"NO-CARRIER",|,"LOWER_UP"/g, "").replace(/"(dead|linkdown)",?/g, "")];
 }
 
-/** Waits for what passes by itself, and answers what does not; lines that match `except` do not count. */
+/** Waits until differences disappear, and returns those that do not. Lines that match `except` do not count. */
 export function leftSince(moment: Moment, machine: Machine, except?: RegExp): Promise<string[]> {
   return settled(async () => difference(moment, await momentOf(machine)).filter((line) => !except?.test(line)));
 }
 
-/** The moment when nothing changes any more: two looks agree, and the kernel has nothing more to do by itself. */
+/** Waits until nothing changes any more: two snapshots agree, and the kernel has no work left to do. */
 export async function quietMoment(machine: Machine): Promise<Moment> {
   let last = await look(machine);
   const restless = await settled(async () => {

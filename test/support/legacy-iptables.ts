@@ -1,4 +1,4 @@
-/** A PATH in which `iptables` is the program that writes the older kernel tables, as on hosts that have only that one. */
+/** A PATH whose `iptables` writes the older kernel tables, as on hosts without iptables-nft. */
 import { mkdirSync, readlinkSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { PATCHBAY } from "./plugins.ts";

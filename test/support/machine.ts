@@ -1,9 +1,9 @@
 /**
- * A machine to break: a network and a mount namespace of its own, with private /run, /var/lib and /sys. Containers
- * are named network namespaces made inside. Nothing a test does here reaches the machine it runs on.
+ * A machine for one test: a network and a mount namespace, with private /run, /var/lib and /sys. Its containers are named
+ * network namespaces. Nothing that a test does in it reaches the host.
  *
- * A holder process keeps the namespaces alive for as long as its stdin is open, so they also end with a test
- * process that dies. Every command enters them through nsenter(1), which becomes the command without a fork.
+ * A holder process keeps the namespaces alive while its stdin is open, so they also end when the test process dies. Every
+ * command enters them through nsenter(1), which executes the command without a fork.
  *
  *     await using machine = await openMachine();
  *     const container = await machine.container("c1");
@@ -37,22 +37,22 @@ export interface Container {
 }
 
 export interface Machine extends AsyncDisposable {
-  /** A process inside; for namespaces by `/proc/<pid>/ns/net`. */
+  /** A process inside, for paths such as `/proc/<pid>/ns/net`. */
   readonly pid: number;
   run(command: readonly string[], options?: RunOptions): Promise<Outcome>;
-  /** Starts it with open pipes; whoever calls waits for its end. Its environment is PATH alone. */
+  /** Starts a command with open pipes and only PATH in its environment. The caller waits for its end. */
   start(command: readonly string[]): Subprocess<"pipe", "pipe", "pipe">;
-  /** Runs a shell script that must succeed, and answers its output. */
+  /** Runs a shell script that must succeed, and returns its output. */
   sh(script: string, options?: RunOptions): Promise<string>;
   /** Makes a container with its loopback down, as engines do. */
   container(name?: string): Promise<Container>;
-  /** Also when its namespace went before, and whatever stands in its place. */
+  /** Works also when the namespace is gone, or something else is at its path. */
   removeContainer(container: Container): Promise<void>;
   readonly containers: readonly Container[];
 }
 
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/** Only ends what hangs. */
+/** Only ends commands that hang. */
 const COMMAND_TIMEOUT_MS = 180_000;
 
 const setUp = `
@@ -65,13 +65,6 @@ ip link set lo up
 echo ready
 exec cat
 `;
-
-/** Machines opened and not closed: what a suite that is done must have none of. */
-const open = new Set<Machine>();
-
-export function openMachines(): number {
-  return open.size;
-}
 
 export async function openMachine(): Promise<Machine> {
   const holder = Bun.spawn(["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", setUp], {
@@ -116,11 +109,9 @@ export async function openMachine(): Promise<Machine> {
       for (const { pid } of left) process.kill(pid, "SIGKILL");
       await holder.stdin.end();
       await holder.exited;
-      open.delete(machine);
       if (left.length > 0) throw new Error(`processes left behind: ${left.map(({ what }) => what).join(", ")}`);
     },
   };
-  open.add(machine);
   return machine;
 }
 
@@ -150,7 +141,7 @@ function statusOf(child: Subprocess): number {
   return 128 + (numbers[child.signalCode] ?? 0);
 }
 
-/** Processes of the machine besides its holder. A teardown that finishes behind DEL gets a moment to end. */
+/** Processes in the machine other than its holder. A child that DEL leaves to finish gets a moment to end. */
 async function processesLeft(holder: Subprocess) {
   const deadline = performance.now() + 2 * patienceMs();
   for (;;) {
@@ -169,7 +160,7 @@ function processesIn(mountNamespace: string): { pid: number; what: string }[] {
       if (readlinkSync(`/proc/${entry}/ns/mnt`) !== mountNamespace) continue;
       found.push({ pid: Number(entry), what: `${entry} ${readlinkSync(`/proc/${entry}/exe`)}` });
     } catch {
-      // Ended while we looked, or a zombie.
+      // It ended meanwhile, or is a zombie.
     }
   }
   return found;

@@ -1,5 +1,5 @@
 /**
- * A network as an engine sees it: one configuration, whose ADD results are kept and given back as prevResult.
+ * A network as an engine uses it: one configuration. ADD results are kept and passed to later calls as prevResult.
  */
 import type { Container, Machine } from "./machine.ts";
 import { type Answer, type Call, cni, patchbayPlugins } from "./plugins.ts";
@@ -8,9 +8,9 @@ type Conf = Record<string, unknown> & { type: string };
 type Change = Partial<Pick<Call, "args" | "env" | "ifName" | "containerId">> & { conf?: Record<string, unknown> };
 
 export interface Network {
-  /** Answers whatever came out. */
+  /** Returns the outcome, also of a call that fails. */
   call(command: string, container: Container | undefined, change?: Change): Promise<Answer>;
-  /** These must succeed. ADD answers its result. */
+  /** The following throw when the plugin fails. ADD returns its result. */
   // deno-lint-ignore no-explicit-any
   add(container: Container, change?: Change): Promise<any>;
   check(container: Container, change?: Change): Promise<void>;
@@ -20,7 +20,7 @@ export interface Network {
 }
 
 export interface NetworkOptions {
-  /** What differs from container to container: prevResult for a plugin that is chained, runtimeConfig. */
+  /** What differs from container to container: prevResult of a chained plugin, runtimeConfig. */
   own?: (container: Container) => Record<string, unknown>;
   /** In every call's environment. */
   env?: Record<string, string>;

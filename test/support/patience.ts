@@ -1,8 +1,8 @@
-/** How long to wait for what may never come, such as the answer to a packet that a firewall drops. */
+/** How long to wait for something that may never happen, such as the answer to a packet that a firewall drops. */
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
-/** A second of an idle machine: as many seconds as there are processes to each processor. */
+/** One second on an idle machine, and one per runnable process and processor on a busy one. */
 export function patienceMs(): number {
   const runnable = Number(readFileSync("/proc/loadavg", "utf8").match(/(\d+)\/\d+/)![1]);
   return 1000 * Math.max(1, runnable / availableParallelism());

@@ -1,7 +1,7 @@
 /**
- * Calling plugins as an engine does: by path, with CNI_* in the environment and the configuration on stdin.
+ * Calls plugins as an engine does: by path, with CNI_* in the environment and the configuration on stdin.
  *
- * Two sets of binaries: ours, links to `dist/patchbay` by plugin name, and Debian's build of the Go plugins.
+ * There are two sets of plugins: ours, links to `dist/patchbay` by plugin name, and Debian's build of the Go plugins.
  */
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -9,7 +9,7 @@ import { pluginNames } from "../../src/plugins/table.ts";
 import type { Container, Machine, Outcome, RunOptions } from "./machine.ts";
 
 export const GO_PLUGINS = "/usr/lib/cni";
-/** PATCHBAY_TEST_PROGRAM names another build, which nobody builds anew while the tests run. */
+/** PATCHBAY_TEST_PROGRAM names another build, so that dist/ may be built again while the tests run. */
 export const PATCHBAY = process.env.PATCHBAY_TEST_PROGRAM ?? resolve(import.meta.dir, "../../dist/patchbay");
 
 let linked: string | undefined;
@@ -49,7 +49,7 @@ export interface Call {
 }
 
 export interface Answer extends Outcome {
-  /** stdout as JSON, or undefined when it is none. */
+  /** stdout as JSON, or undefined when it is not JSON. */
   // deno-lint-ignore no-explicit-any
   json: any;
 }

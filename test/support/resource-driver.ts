@@ -1,5 +1,5 @@
 /**
- * The program behind resources.ts, run inside a machine: takes resources through their verbs, as the engine would.
+ * The program behind resources.ts, run inside a machine: calls the verbs of resources as the engine does.
  */
 import { openHost } from "../../src/engine/open-host.ts";
 import { openSession } from "../../src/engine/run.ts";

@@ -1,4 +1,4 @@
-/** Resources by themselves, without a plugin, inside a machine. */
+/** Calls the verbs of resources inside a machine, without a plugin. */
 import { resolve } from "node:path";
 import type { Machine } from "./machine.ts";
 
@@ -6,16 +6,16 @@ export interface Step {
   verb: "apply" | "verify" | "repair" | "remove" | "sweep";
   kind: string;
   spec?: unknown;
-  /** Told from the configuration, not read from a ledger. */
+  /** The specification comes from the configuration, not from a ledger. */
   isRestated?: boolean;
-  /** For `sweep`: the network, and the containers that stay. */
+  /** For `sweep`: the network, and the containers that are still valid. */
   network?: string;
   valid?: string[];
 }
 
 /**
- * Runs the steps in one process. Answers for each "applied", the differences, "repaired", "removed", "swept", or the
- * error's text.
+ * Runs the steps in one process. Returns for each "applied", the differences, "repaired", "removed", "swept", or the text
+ * of the error.
  */
 export async function drive(machine: Machine, steps: Step[], env: Record<string, string> = {}): Promise<unknown[]> {
   const command = [process.execPath, resolve(import.meta.dir, "resource-driver.ts")];

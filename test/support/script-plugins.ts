@@ -1,6 +1,6 @@
 /**
- * Plugins that are shell scripts: each writes down that it was called, with what on stdin and in which environment,
- * and answers what the test put down for it.
+ * Plugins that are shell scripts: each records its call, its stdin and its environment, and prints the answer that the
+ * test prepared.
  */
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,7 +33,7 @@ export interface ScriptPlugins extends Disposable {
   plugin(type: string, answers?: Record<string, Answer>): void;
   /** What was called so far, in order: `ADD bridge`. */
   calls(): string[];
-  /** The configuration the last such call got. */
+  /** The configuration of the last such call. */
   stdin(call: string): Record<string, unknown>;
   environment(call: string): string[];
   network(plugins: (string | Record<string, unknown>)[], changes?: Record<string, unknown>): Network;

@@ -1,6 +1,6 @@
 /**
- * As much of SCTP as shows that its packets get through (RFC 9260): an INIT, and the INIT ACK that answers it, whose
- * cookie is a text. Over raw sockets (raw(7)), so that a kernel will do that does not speak the protocol itself.
+ * Enough of SCTP to show that its packets get through (RFC 9260): an INIT, and an INIT ACK whose cookie is a text. Uses
+ * raw sockets (raw(7)), so the kernel need not support the protocol.
  *
  * Connection tracking takes only packets whose checksum and tag are right, and so does whoever receives them here.
  */

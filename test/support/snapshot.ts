@@ -7,14 +7,14 @@ import type { Container, Machine } from "./machine.ts";
 
 export interface Snapshot {
   lines: string[];
-  /** What the kernel has begun and will finish by itself: lines that will change, or come, though nobody does anything. */
+  /** Lines that will still change or appear without anybody's doing, because the kernel has not finished. */
   unfinished: string[];
-  /** Replaces the random names of this moment in another text, such as a result. */
+  /** Replaces this moment's random names in another text, such as a result. */
   name(text: string): string;
 }
 
 export interface SnapshotOptions {
-  /** MACs that were asked for, to be compared as they are. */
+  /** MACs that the test asked for. They are compared as they are. */
   macs?: readonly string[];
 }
 
@@ -23,8 +23,8 @@ type Json = any;
 
 const section = "%%%";
 /**
- * Every process counts: this is done thousands of times, some of them under emulation. Reading a stable_secret that is
- * not set fails, which grep tries thousands of times.
+ * Runs thousands of times, sometimes under emulation, so every process counts. stable_secret is left out because reading
+ * it fails when it is not set.
  */
 const scan = `
 links=$(ip -j -d -batch - <<END
@@ -91,7 +91,7 @@ function read(label: string, text: string): Scope {
   const [json, iptables, legacy, ip6tables, legacy6, sysctls, trafficControl, assignTypes = ""] = text.split(
     `${section}\n`,
   );
-  // A namespace without IPv6 rules or bridges answers with an empty line, or with nothing.
+  // A namespace without IPv6 rules or bridges prints an empty line or nothing.
   const documents: Json[] = json!.split("\n").filter((line) => line.trim() !== "").map((line) => JSON.parse(line));
   const nft = documents.pop().nftables;
   const [links, addresses, routes, neighbours, rules4, rules6, vlans = []] = documents;
@@ -118,7 +118,7 @@ function read(label: string, text: string): Scope {
 }
 
 const RANDOM_LINK = /\bveth[0-9a-f]{8}\b/g;
-/** Handles of queues that were made without one, and counters. */
+/** Counters, and handles that the kernel chose. */
 const CHOSEN_BY_KERNEL = / 8[0-9a-f]{3}:(?= )| refcnt \d+| direct_packets_stat \d+| ref \d+ bind \d+$/g;
 const MAC = /\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b/g;
 /** None, broadcast and multicast. */
@@ -135,14 +135,14 @@ function namer(scopes: Scope[], keptMacs: Set<string>): (text: string) => string
         .filter((peer) => peer.link_index === link.ifindex && link.link_index === peer.ifindex)
         .map((peer) => `${scope.label}/${peer.ifname}`)
     );
-    // Two containers may number their links alike; then both are named.
+    // Links of two containers may have the same index; then both are named.
     links.set(link.ifname, `veth>${link.link ?? peers.join("|")}`);
   }
   const nameLinks = (text: string) => text.replace(RANDOM_LINK, (found) => links.get(found) ?? "veth>gone");
 
   const macs = new Map<string, string>();
   const linkLocals = new Map<string, string>();
-  // Containers first and bridges last: a bridge that took over a port's MAC is then seen to have that port's.
+  // Containers first and bridges last: a bridge with a port's MAC is then shown with that port's name.
   for (const scope of [...containers, host]) {
     const bridgesLast = [...scope.links.filter((link) => !isBridge(link)), ...scope.links.filter(isBridge)];
     for (const { address: mac, ifname } of bridgesLast) {
@@ -171,7 +171,7 @@ function linkLocalOf(mac: string): string {
   bytes.splice(3, 0, 0xff, 0xfe);
   const groups = [];
   for (let index = 0; index < 8; index += 2) groups.push(((bytes[index]! << 8) | bytes[index + 1]!).toString(16));
-  // Only a MAC of zeros could shorten more than the four groups already gone.
+  // Only a MAC of zeros would shorten it further.
   return `fe80::${groups.join(":")}`;
 }
 
@@ -180,7 +180,7 @@ const PASSING = /^(ifindex|link_index|link_netnsid|link|.*_timer|bridge_id|root_
 function linesOf(scope: Scope): string[] {
   const lines: string[] = [];
   const say = (line: string) => lines.push(`${scope.label} ${line}`);
-  // A bridge takes the lowest MAC of its ports: which port's that is, is chance when it has several.
+  // A bridge takes the lowest MAC of its ports, which is random when it has several.
   const macs = new Map<string, string>(scope.links.filter(isBridge).map((link) => [link.ifname, link.address]));
   for (const link of scope.links) {
     const { ifname } = link;
@@ -195,7 +195,7 @@ function linesOf(scope: Scope): string[] {
   }
   for (const { ifname, addr_info } of scope.addresses) {
     for (const { local, prefixlen, tentative, ...rest } of addr_info) {
-      // A link-local address is tentative for as long as the kernel's own detection takes.
+      // A link-local address is tentative while the kernel detects duplicates.
       const still = tentative && !local.startsWith("fe80") ? { tentative } : {};
       const own = macs.has(ifname) && local === linkLocalOf(macs.get(ifname)!);
       say(
@@ -224,8 +224,8 @@ function linesOf(scope: Scope): string[] {
 }
 
 /**
- * The kernel handles carrier changes in a queue, on a busy machine seconds later: only then come the link's state, its
- * link-local address and the routes to it. Duplicate detection of other addresses ends later still.
+ * The kernel handles carrier changes in a queue, on a busy machine seconds later. The link's state, its link-local address
+ * and its routes appear only then. Duplicate detection of other addresses ends even later.
  */
 function unfinishedIn({ label, links, addresses }: Scope): string[] {
   const waiting = links.filter(isStateLate).map(({ ifname, operstate }) => `${label} link ${ifname} is ${operstate}`);
@@ -238,7 +238,7 @@ function unfinishedIn({ label, links, addresses }: Scope): string[] {
   return [...waiting, ...detecting];
 }
 
-/** Whether the state does not follow from the carrier yet. A veth's is unknown for a moment; other kinds' may stay so. */
+/** Whether the link's state does not match its carrier yet. A veth's is unknown for a moment; for other kinds it may stay. */
 function isStateLate({ flags, operstate, linkinfo }: Json): boolean {
   if (!flags.includes("UP")) return false;
   if (operstate === "UNKNOWN") return linkinfo?.info_kind === "veth";
@@ -252,7 +252,7 @@ function flatten(value: Json, path: string, say: (path: string, value: string) =
   }
 }
 
-/** Tables that iptables-save shows are compared as it shows them: nft sees its extensions only as opaque ones. */
+/** Tables of iptables are compared as iptables-save prints them, because nft shows their extensions only as opaque. */
 const XTABLES = /^(ip|ip6) (raw|mangle|nat|filter|security)$/;
 
 function nftLines(objects: Json[], say: (line: string) => void): void {
@@ -283,7 +283,7 @@ function iptablesLines(program: string, saved: string[], say: (line: string) => 
   }
 }
 
-/** What stands in one and not in the other, `-` for the first and `+` for the second. */
+/** Lines that only one has: `-` for the first, `+` for the second. */
 export function difference(before: readonly string[], after: readonly string[]): string[] {
   return [...without(before, after).map((line) => `- ${line}`), ...without(after, before).map((line) => `+ ${line}`)];
 }
@@ -298,12 +298,12 @@ function without(lines: readonly string[], others: readonly string[]): string[] 
   });
 }
 
-/** No limit for the kernel, which needs milliseconds: on a busy machine its work has to wait for a processor. */
+/** The kernel needs milliseconds, but its work waits for a processor on a busy machine. */
 const SETTLING_MS = 30_000;
 
 /**
- * Asks again until `differences` answers none, for as long as links take to come up and routes to follow them;
- * then answers what still differs.
+ * Calls `differences` until it returns none, for as long as links may take to come up with their routes. Returns what
+ * still differs then.
  */
 export async function settled(differences: () => Promise<string[]>): Promise<string[]> {
   const deadline = performance.now() + SETTLING_MS;

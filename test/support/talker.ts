@@ -9,7 +9,7 @@ import type { Question } from "./traffic.ts";
 const [mode, what, wantedPort] = process.argv.slice(2) as [string, string, string];
 const plain = (address: string) => address.replace(/^::ffff:/, "");
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-/** Loaded by who needs it: most tests have no SCTP. */
+/** Loaded on demand: most tests do not use SCTP. */
 const sctp = () => import("./sctp.ts");
 
 if (mode === "serve") {
@@ -56,7 +56,7 @@ async function serve(protocols: string[], wanted: number): Promise<number> {
   return port;
 }
 
-/** Tells the answer, or undefined when there will be none. One that comes from elsewhere is no answer. */
+/** Calls back with the answer, or undefined when there will be none. Packets from elsewhere do not count. */
 function ask({ protocol, address, port, sourcePort = 0 }: Question, tell: (answer?: string) => void): void {
   if (protocol === "sctp") return void sctp().then(({ askSctp }) => askSctp(address, port, sourcePort, tell));
   if (protocol === "tcp") {

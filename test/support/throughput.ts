@@ -1,21 +1,21 @@
-/** How fast TCP gets through between a container and its machine, measured by who receives. */
+/** TCP throughput between a container and its machine, measured by the receiver. */
 import { resolve } from "node:path";
 import type { Container, Machine } from "./machine.ts";
 
 const FLOOD = [process.execPath, resolve(import.meta.dir, "flood.ts")];
 
 export interface Measurement {
-  /** What the container does. */
+  /** The container's part. */
   verb: "receive" | "send";
-  /** Of the machine. */
+  /** The machine's address. */
   address: string;
-  /** Bytes that do not count: what a bucket and the queues hold at first. */
+  /** First bytes that do not count: a bucket and the queues let them pass. */
   skip: number;
   windowMs: number;
 }
 
 export interface FloodServer extends AsyncDisposable {
-  /** Bytes of payload a second. */
+  /** Returns bytes of payload a second. */
   measure(from: Container, measurement: Measurement): Promise<number>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Packets between namespaces of one machine. A server answers each caller with the address it sees it under, which
- * is how masquerading shows.
+ * Packets between namespaces of one machine. A server answers each client with the client's address as the server sees
+ * it, which shows masquerading.
  */
 import { resolve } from "node:path";
 import { patienceMs } from "./patience.ts";
@@ -12,7 +12,7 @@ export async function ping(machine: Machine, from: Container | undefined, addres
   return (await machine.run(["ping", "-nc1", ...patiently(), address], { in: from })).code === 0;
 }
 
-/** Options of ping(8): until when it waits for an answer. */
+/** Options of ping(8): how long to wait for an answer. */
 export function patiently(): string[] {
   return ["-W", String(Math.ceil(patienceMs() / 1000))];
 }
@@ -20,24 +20,24 @@ export function patiently(): string[] {
 const allProtocols = ["tcp", "udp", "sctp"] as const;
 type Protocol = typeof allProtocols[number];
 
-/** Of the talker. */
+/** A question for talker.ts to ask. */
 export interface Question {
   protocol: Protocol;
   address: string;
   port: number;
-  /** Of UDP and SCTP. */
+  /** Only for UDP and SCTP. */
   sourcePort?: number;
 }
 
 export interface Server extends AsyncDisposable {
   readonly port: number;
-  /** The address the server saw, or undefined when no answer came. Another port may lead to it. */
+  /** Returns the address that the server saw, or undefined without an answer. `port` may be another one that leads to it. */
   ask(from: Container | undefined, address: string, port?: number, sourcePort?: number): Promise<string | undefined>;
-  /** The same of several places at once. Where protocols have different answers, each one's is told. */
+  /** The same for several places at once. Lists each protocol's answer when they differ. */
   askAll(from: Container | undefined, places: readonly Place[]): Promise<(string | undefined)[]>;
 }
 
-/** An address and a port; without one the server's. */
+/** An address and a port, by default the server's. */
 export type Place = readonly [address: string, port?: number];
 
 export async function serve(

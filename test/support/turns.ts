@@ -1,8 +1,8 @@
 /**
- * One container and one network whose plugins are ours and Go's in turns, as on a host where somebody changes from one
- * to the other and back: what is done to them, and everything they then hold, as text.
+ * One container and one network whose plugins are ours and Go's in turns, as on a host where somebody changes from one to
+ * the other and back. The events, and the state after them as text.
  *
- * Both are executed by our runtime with one result cache, as an engine would do it.
+ * Our runtime executes both, with one result cache, as an engine does.
  */
 import { type Container, type Machine, openMachine, type Outcome } from "./machine.ts";
 import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "./plugins.ts";
@@ -27,14 +27,14 @@ const mapped = { portMappings: [{ hostPort: 8080, containerPort: 80, protocol: "
 
 export interface Stage extends AsyncDisposable {
   readonly machine: Machine;
-  /** Answers whether it succeeded; our DEL must. */
+  /** Returns whether it succeeded; our DEL must succeed. */
   happen(event: Event): Promise<boolean>;
   patchbay(command: "check" | "del"): Promise<Outcome>;
-  /** `repair` mends nothing when all is right. */
+  /** `repair` changes nothing when nothing is wrong. */
   look(command: "inspect" | "repair"): Promise<Outcome>;
-  /** All there is, with what was chosen at random numbered in the order of its appearance. */
+  /** The whole state as text, with random values numbered in the order of their appearance. */
   picture(): Promise<string>;
-  /** The same of the host alone, in lines: what stays when the container has gone. */
+  /** The lines of the host alone, which remain when the container is gone. */
   host(): Promise<string[]>;
   endContainer(): Promise<void>;
 }
@@ -91,7 +91,7 @@ export async function openStage({ plugins }: Topology): Promise<Stage> {
 }
 
 const veths = "veths() { ip -br link show type veth | grep -v ^m || true; };";
-/** Without counters, handles and indexes, and without what a link's carrier decides, which comes and goes by itself. */
+/** Without counters, handles and indexes, and without what depends on a link's carrier, which changes by itself. */
 const links = `ip -br addr | sed "s/@[^ ]*//; s/^\\([^ ]* *\\)[A-Z]*/\\1/; s/fe80:[^ ]*//g; s/  */ /g; s/ $//"
 ip route | sed "s/ linkdown//; s/ *$//"`;
 const ofNamespace = `
@@ -99,7 +99,7 @@ ${links}
 for family in ip ip6; do \${family}tables-save 2>/dev/null | grep -v "^#" | sed "s/\\[[0-9:]*\\]//" || true; done
 nft list ruleset | grep -q patchbay_ && nft -s list ruleset | sed -n "/patchbay_/,/^}/p" || true
 tc qdisc show | grep -v noqueue || true`;
-/** What a plugin keeps to itself, such as the address given out last, is no trace of an attachment. */
+/** A plugin's own files, such as the address given out last, are not left over from an attachment. */
 const files =
   "find /run/patchbay /run/cni /var/lib/cni -type f 2>/dev/null | grep -v -e last_reserved -e /lock -e '/\\.' | sort || true";
 const texts = `for file in $(${files}); do echo "== $file"; cat $file; echo; done`;

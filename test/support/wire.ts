@@ -1,6 +1,6 @@
 /**
- * A machine whose link `m0` leads to another, the container `out`: what macvlan, ipvlan and vlan stand on. There the
- * address 10.20.0.254 answers, and fd20::fe, also for frames with the tag 7.
+ * A machine whose link `m0` leads to the container `out`, as a master for macvlan, ipvlan and vlan. In `out` the addresses
+ * 10.20.0.254 and fd20::fe answer, with `tagged` for frames with the VLAN tag 7.
  */
 import { type Container, type Machine, openMachine } from "./machine.ts";
 
@@ -24,7 +24,7 @@ export async function openWire(tagged = false): Promise<Wire> {
   return { machine, out, [Symbol.asyncDispose]: () => machine[Symbol.asyncDispose]() };
 }
 
-/** The subnets of the wire, as IPAM's. */
+/** An IPAM configuration with the wire's subnets. */
 export const wireIpam = {
   type: "host-local",
   ranges: [
@@ -34,7 +34,7 @@ export const wireIpam = {
   routes: [{ dst: "192.168.0.0/16" }],
 };
 
-/** As ip(8) describes a link in the container. */
+/** A link in the container, as `ip -j -d link` prints it. */
 // deno-lint-ignore no-explicit-any
 export async function linkIn(machine: Machine, container: Container, name = "eth0"): Promise<any> {
   const { code, stdout } = await machine.run(["ip", "-j", "-d", "link", "show", name], { in: container });

@@ -1,7 +1,6 @@
 /**
- * The kernel the tests' virtual machine boots: Debian's `linux-image-amd64`, unpacked into a directory of its own and
- * never installed, so that nothing of the machine that runs the tests is touched. Fetched once; after that it is
- * found without a network.
+ * The kernel of the tests' virtual machine: Debian's `linux-image-amd64`, unpacked into a directory of its own and never
+ * installed. Fetched once; later runs need no network.
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -15,11 +14,11 @@ export interface Kernel {
   busybox: string;
 }
 
-/** Most of the package is drivers for hardware that this machine will never have. */
+/** Most of the package is drivers for hardware that the virtual machine does not have. */
 const WANTED = ["net", "drivers/net", "drivers/virtio", "drivers/char", "fs", "crypto", "lib", "arch"];
 const UNWANTED = ["drivers/net/ethernet", "drivers/net/wireless"];
 
-/** Answers the newest kernel under `cache`, or fetches one. */
+/** Returns the newest kernel under `cache`. */
 export function findKernel(cache: string): Kernel | undefined {
   const found = existsSync(cache) ? readdirSync(cache).filter((name) => /^linux-\d/.test(name)) : [];
   const newest = found.toSorted(Intl.Collator("en", { numeric: true }).compare).at(-1);
@@ -57,7 +56,7 @@ export function fetchKernel(cache: string): Kernel {
   }
 }
 
-/** The package that `linux-image-amd64` stands for today. */
+/** The package that `linux-image-amd64` depends on. */
 function kernelPackageName(): string {
   for (const update of [false, true]) {
     if (update) run(["apt-get", "-qq", "update"], "/");

@@ -1,7 +1,6 @@
 /**
- * One boot of the virtual machine: qemu in software emulation (a /dev/kvm that exists may still hang), Debian's kernel, and
- * the host's files as they are, writes kept in memory. A script runs inside, its output streams out, and its exit
- * status comes back.
+ * One boot of the virtual machine: qemu in software emulation (/dev/kvm may exist and hang), Debian's kernel, and the
+ * host's files, with writes kept in memory. Runs a script inside, streams its output, and returns its exit status.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
@@ -10,22 +9,21 @@ import type { Kernel } from "./kernel.ts";
 
 export interface Outcome {
   status: number;
-  /** What the script left in `SHARE`, by name. */
+  /** Files that the script left in `SHARE`, by name. */
   files: Map<string, string>;
-  /** What the emulation cost, in seconds of one processor: beside other work it takes longer, and costs the same. */
+  /** Processor time of the emulation. Unlike the time it takes, that does not depend on other load. */
   processorSeconds: number;
 }
 
-/** The directory that both sides write, as the script sees it. */
+/** The path inside of a directory that both sides can write. */
 export const SHARE = "/run/vm/share";
 export const QEMU = "qemu-system-x86_64";
 
 const BOOT_MODULES = ["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay"];
 const MEMORY_MIB = 2048;
 /**
- * What the kernel does not know goes to init, words as arguments and assignments as its environment. Programs stand at
- * the same addresses each time they are started (norandmaps), so that qemu need not translate them anew: that makes
- * the tests several times faster.
+ * Options that the kernel does not know go to init, as arguments or environment. With norandmaps programs have the same
+ * addresses each time, so qemu need not translate them again: that makes the tests several times faster.
  */
 const KERNEL_OPTIONS = "console=ttyS0 panic=-1 mitigations=off init_on_alloc=0 norandmaps quiet";
 const LINES_SHOWN_OF_CONSOLE = 40;
@@ -37,17 +35,17 @@ export async function boot(kernel: Kernel, cache: string, script: string, limitM
   try {
     writeFileSync(path("command"), script);
     writeFileSync(path("initrd"), initramfs(bootFiles(kernel)));
-    // Should this process be killed, its virtual machine must not run on.
+    // The virtual machine must end with this process, also when this process is killed.
     const command = ["setpriv", "--pdeathsig", "KILL", QEMU, ...qemuArguments(kernel, share)];
     const qemu = Bun.spawn(command, {
-      // Open and silent: at its end qemu would hang up the port that carries the output.
+      // Stays open and empty: when stdin ends, qemu closes the port that carries the output.
       stdin: "pipe",
       stdout: "inherit",
       stderr: "inherit",
       timeout: limitMs,
       killSignal: "SIGKILL",
     });
-    // Interrupted, it ends without a result, and what is left of it is removed as ever.
+    // An interrupted machine ends without a result, and its files are removed as usual.
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => qemu.kill("SIGKILL"));
     await qemu.exited;
     const files = new Map(readdirSync(share).map((name) => [name, readFileSync(path(name), "utf8")]));
@@ -86,7 +84,7 @@ function qemuArguments(kernel: Kernel, share: string): string[] {
     ...["-serial", `file:${join(share, "console.log")}`],
     ...["-device", "virtio-serial-pci", "-chardev", "stdio,id=output,signal=off"],
     ...["-device", "virtserialport,chardev=output,nr=1"],
-    // For host-device to lend: two network cards on one hub, by which they reach each other and nothing else.
+    // For the tests of host-device: two network cards on one hub, which reach only each other.
     ...card("52:54:00:00:00:10"),
     ...card("52:54:00:00:00:11"),
     ...shared("host", "/", ",readonly=on"),
