@@ -1,6 +1,6 @@
 /**
- * The order of a run. Files whose tests take long start first, so that none is alone at the end; what is skipped here
- * and runs in the virtual machine counts as part of a file's time, because it can only follow.
+ * The order of a run. Files that have tests for the virtual machine start first, so that the machine starts rarely and
+ * with many tests. The others follow, the longest first, so that none is alone at the end.
  */
 
 /** Seconds that files took when they were last recorded: on this kernel, and their skipped tests in the machine. */
@@ -26,7 +26,8 @@ export class Queue {
   constructor(files: readonly string[], durations: Durations, usesVm: boolean) {
     this.#durations = durations;
     this.#usesVm = usesVm;
-    this.#waiting = files.toSorted((a, b) => this.#seconds(b) - this.#seconds(a));
+    const isForVm = (file: string) => Number(this.#isForVm(file));
+    this.#waiting = files.toSorted((a, b) => isForVm(b) - isForVm(a) || this.#seconds(b) - this.#seconds(a));
   }
 
   #here(file: string): number {
@@ -35,6 +36,10 @@ export class Queue {
 
   #inVm(file: string): number {
     return this.#durations[file]?.vm ?? 0;
+  }
+
+  #isForVm(file: string): boolean {
+    return this.#usesVm && this.#inVm(file) > 0;
   }
 
   #seconds(file: string): number {
@@ -64,14 +69,14 @@ export class Queue {
   }
 
   /**
-   * One machine at a time. It starts when its tests take at least as long as any file that waits, or when they are all
-   * that is left. Earlier would mean to start it more often.
+   * One machine at a time. It starts when no more files with tests for it wait, and when these take at least as long as
+   * any file that waits.
    */
   #isVmDue(): boolean {
     if (this.#isVmRunning || this.#skipped.length === 0) return false;
-    const seconds = this.#skipped.reduce((sum, file) => sum + this.#inVm(file), BOOT_SECONDS);
     const [longest] = this.#waiting;
-    if (longest !== undefined) return seconds >= this.#seconds(longest);
-    return true;
+    if (longest === undefined) return true;
+    const seconds = this.#skipped.reduce((sum, file) => sum + this.#inVm(file), BOOT_SECONDS);
+    return !this.#isForVm(longest) && seconds >= this.#seconds(longest);
   }
 }

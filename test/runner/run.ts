@@ -49,7 +49,7 @@ function parse(words: readonly string[]): Options {
 }
 
 interface VmResult extends Counts {
-  seconds: number;
+  processorSeconds: number;
   output: string;
   cases: TestCase[];
 }
@@ -105,13 +105,20 @@ class Run {
     const report = join(this.#directory, `vm-${this.vmResults.length}.xml`);
     const skipped = files.map((file) => `--skipped=${this.#reportOf(file)}`);
     const command = [process.execPath, "test/vm/vm.ts", ...skipped, `--report=${report}`];
-    const { ending, output, seconds } = await runToEnd(command, root);
+    const { ending, output, processorSeconds } = await runToEnd(command, root);
     console.log(`\n${output.trim()}`);
     const counts = output.match(/^(\d+) passed, (\d+) failed, (\d+) skipped$/m)?.slice(1).map(Number) ?? [0, 1, 0];
     const [passed, failed, stillSkipped] = counts as [number, number, number];
     const atLeastOne = ending === 0 ? 0 : 1;
     const cases = readReport(report);
-    const result = { passed, failed: Math.max(failed, atLeastOne), skipped: stillSkipped, seconds, output, cases };
+    const result = {
+      passed,
+      failed: Math.max(failed, atLeastOne),
+      skipped: stillSkipped,
+      processorSeconds,
+      output,
+      cases,
+    };
     this.vmResults.push(result);
     return 0;
   }
@@ -218,7 +225,8 @@ async function main(words: readonly string[]): Promise<number> {
   const counts = total(run, usesVm);
   repeatFailures(run);
   if (options.isRecorded) record(run, options.top);
-  say(`took ${Math.round((performance.now() - started) / 1000)} s`);
+  const used = [...run.results, ...run.vmResults].reduce((sum, { processorSeconds }) => sum + processorSeconds, 0);
+  say(`took ${Math.round((performance.now() - started) / 1000)} s, ${Math.round(used)} s of processor time`);
   console.log(describe(counts));
   return counts.failed === 0 ? 0 : 1;
 }

@@ -11,6 +11,8 @@ export interface Counts {
 export interface FileResult extends Counts {
   file: string;
   seconds: number;
+  /** Of the process and all that it started and waited for; the kernel's own work is not in it. */
+  processorSeconds: number;
   output: string;
   /** By name, as far as the process wrote a report. */
   cases: TestCase[];
@@ -60,15 +62,16 @@ export async function runToEnd(command: readonly string[], cwd: string) {
   clearTimeout(timer);
   running.delete(child.pid);
   const ending = child.signalCode ?? child.exitCode!;
-  return { ending, output: chunks.join(""), seconds: (performance.now() - started) / 1000 };
+  const processorSeconds = Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1e6;
+  return { ending, output: chunks.join(""), seconds: (performance.now() - started) / 1000, processorSeconds };
 }
 
 export async function runFile(file: string, { cwd, report, flags }: RunOptions): Promise<FileResult> {
   const options = [`--timeout=${TEST_TIMEOUT_MS}`, "--reporter=junit", `--reporter-outfile=${report}`];
   const command = [process.execPath, "test", ...options, ...flags, `./${file}`];
-  const { ending, output, seconds } = await runToEnd(command, cwd);
+  const { ending, output, ...times } = await runToEnd(command, cwd);
   const cases = existsSync(report) ? readJUnit(readFileSync(report, "utf8")) : [];
-  const found: FileResult = { file, seconds, output: withoutFrame(output, file), cases, ...countsIn(output) };
+  const found: FileResult = { file, ...times, output: withoutFrame(output, file), cases, ...countsIn(output) };
   const trouble = troubleOf(ending, output, found);
   return trouble === undefined ? found : { ...found, failed: Math.max(1, found.failed), trouble };
 }
