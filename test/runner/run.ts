@@ -208,7 +208,7 @@ async function main(words: readonly string[]): Promise<number> {
   const usesVm = !options.isUnit && options.filters.length === 0 && options.flags.length === 0;
   const directory = mkdtempSync(join(tmpdir(), "patchbay-test-"));
   for (const [signal, number] of [["SIGINT", 2], ["SIGTERM", 15], ["SIGHUP", 1]] as const) {
-    process.once(signal, () => {
+    process.on(signal, () => {
       killRunning();
       rmSync(directory, { recursive: true, force: true });
       process.exit(128 + number);
