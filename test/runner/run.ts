@@ -9,13 +9,14 @@
  *
  * The last line is `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { readJUnit, type TestCase } from "./junit.ts";
-import { type Durations, Queue, type Step } from "./queue.ts";
+import { readJUnit } from "./junit.ts";
+import { Queue, type Step } from "./queue.ts";
+import { describe, readDurations, record, repeatFailures, type Results, say, total } from "./report.ts";
 import { matching, root, testFiles, unitTests } from "./test-files.ts";
-import { type Counts, type FileResult, killRunning, runFile, runToEnd } from "./test-process.ts";
+import { killRunning, runFile, runToEnd } from "./test-process.ts";
 
 interface Options {
   /** The directory with `test/`. */
@@ -28,7 +29,6 @@ interface Options {
   flags: string[];
 }
 
-const recorded = join(import.meta.dir, "durations.json");
 const STILL_RUNNING_EVERY_MS = 60_000;
 
 function parse(words: readonly string[]): Options {
@@ -48,17 +48,10 @@ function parse(words: readonly string[]): Options {
   };
 }
 
-interface VmResult extends Counts {
-  processorSeconds: number;
-  output: string;
-  cases: TestCase[];
-}
-
 class Run {
   readonly #options: Options;
   readonly #directory: string;
-  readonly results: FileResult[] = [];
-  readonly vmResults: VmResult[] = [];
+  readonly results: Results = { files: [], vm: [] };
   readonly #current = new Map<Step, number>();
 
   constructor(options: Options, directory: string) {
@@ -67,7 +60,7 @@ class Run {
   }
 
   async all(files: readonly string[], usesVm: boolean): Promise<void> {
-    const queue = new Queue(files, JSON.parse(readFileSync(recorded, "utf8")) as Durations, usesVm);
+    const queue = new Queue(files, readDurations(), usesVm);
     const alive = setInterval(() => this.#sayWhatRuns(), STILL_RUNNING_EVERY_MS);
     let somethingEnded = Promise.withResolvers<void>();
     const worker = async () => {
@@ -91,7 +84,7 @@ class Run {
   async #here(file: string): Promise<number> {
     const { top: cwd, flags } = this.#options;
     const result = await runFile(file, { cwd, flags, report: this.#reportOf(file) });
-    this.results.push(result);
+    this.results.files.push(result);
     const { trouble, seconds, output, skipped } = result;
     console.log(
       `\n${file}: ${describe(result)}, ${seconds.toFixed(1)} s${trouble === undefined ? "" : `; ${trouble}`}`,
@@ -102,24 +95,24 @@ class Run {
 
   /** Runs there what these files skipped here. */
   async #inVm(files: readonly string[]): Promise<number> {
-    const report = join(this.#directory, `vm-${this.vmResults.length}.xml`);
+    const report = join(this.#directory, `vm-${this.results.vm.length}.xml`);
     const skipped = files.map((file) => `--skipped=${this.#reportOf(file)}`);
     const command = [process.execPath, "test/vm/vm.ts", ...skipped, `--report=${report}`];
     const { ending, output, processorSeconds } = await runToEnd(command, root);
     console.log(`\n${output.trim()}`);
-    const counts = output.match(/^(\d+) passed, (\d+) failed, (\d+) skipped$/m)?.slice(1).map(Number) ?? [0, 1, 0];
-    const [passed, failed, stillSkipped] = counts as [number, number, number];
-    const atLeastOne = ending === 0 ? 0 : 1;
-    const cases = readReport(report);
+    const counts = output.match(/^(\d+) passed, (\d+) failed, (\d+) skipped$/m)?.slice(1).map(Number);
+    const [passed = 0, failed = 1, skippedThere = 0] = counts ?? [];
+    const atLeast = ending === 0 ? 0 : 1;
+    const cases = existsSync(report) ? readJUnit(readFileSync(report, "utf8")) : [];
     const result = {
       passed,
-      failed: Math.max(failed, atLeastOne),
-      skipped: stillSkipped,
+      failed: Math.max(failed, atLeast),
+      skipped: skippedThere,
       processorSeconds,
       output,
       cases,
     };
-    this.vmResults.push(result);
+    this.results.vm.push(result);
     return 0;
   }
 
@@ -133,69 +126,6 @@ class Run {
       say(`still running: ${what} (${Math.round((performance.now() - since) / 1000)} s)`);
     }
   }
-}
-
-function readReport(path: string): TestCase[] {
-  try {
-    return readJUnit(readFileSync(path, "utf8"));
-  } catch {
-    return [];
-  }
-}
-
-function describe({ passed, failed, skipped }: Counts): string {
-  return `${passed} passed, ${failed} failed, ${skipped} skipped`;
-}
-
-/** Says again what failed and why; it stood somewhere in thousands of lines. */
-function repeatFailures({ results, vmResults }: Run): void {
-  const tell = (title: string, text = "") => console.log(`\nFAILED ${title}\n${text.trim().replace(/^/gm, "    ")}`);
-  for (const { file, cases, trouble, output } of results) {
-    tellCases(file, cases);
-    if (trouble !== undefined) tell(`${file}: ${trouble}`, output.split("\n").slice(-30).join("\n"));
-  }
-  for (const { cases, failed, output } of vmResults) {
-    for (const file of new Set(cases.map((one) => one.file))) {
-      tellCases(`${file} (virtual machine)`, cases.filter((one) => one.file === file));
-    }
-    if (failed > 0 && !cases.some(({ outcome }) => outcome === "failed")) {
-      tell("in the virtual machine", output.split("\n").filter((line) => line.startsWith("[vm]")).join("\n"));
-    }
-  }
-
-  function tellCases(place: string, cases: readonly TestCase[]) {
-    for (const { name, outcome, failure } of cases) if (outcome === "failed") tell(`${place}: ${name}`, failure);
-  }
-}
-
-/** Where the machine ran what was skipped here, only what it skipped as well counts. */
-function total({ results, vmResults }: Run, usesVm: boolean): Counts {
-  const sum = (of: readonly Counts[], key: keyof Counts) => of.reduce((total, one) => total + one[key], 0);
-  return {
-    passed: sum(results, "passed") + sum(vmResults, "passed"),
-    failed: sum(results, "failed") + sum(vmResults, "failed"),
-    skipped: sum(usesVm ? vmResults : results, "skipped"),
-  };
-}
-
-/** Keeps what is known of files that did not run, and forgets files that are gone. */
-function record({ results, vmResults }: Run, top: string): void {
-  const known = JSON.parse(readFileSync(recorded, "utf8")) as Durations;
-  const inVm = vmResults.flatMap(({ cases }) => cases);
-  for (const { file, seconds } of results) {
-    const vm = inVm.filter((one) => one.file === file).reduce((sum, one) => sum + one.seconds, 0);
-    known[file] = { here: Math.round(seconds), vm: vmResults.length > 0 ? Math.round(vm) : known[file]?.vm };
-  }
-  const all = testFiles(top).filter((file) => known[file]?.here || known[file]?.vm);
-  const lines = all.map((file) => {
-    const { here = 0, vm = 0 } = known[file]!;
-    return `  ${JSON.stringify(file)}: { "here": ${here}${vm === 0 ? "" : `, "vm": ${vm}`} }`;
-  });
-  writeFileSync(recorded, `{\n${lines.join(",\n")}\n}\n`);
-}
-
-function say(text: string): void {
-  console.log(`[patchbay] ${text}`);
 }
 
 async function main(words: readonly string[]): Promise<number> {
@@ -222,11 +152,16 @@ async function main(words: readonly string[]): Promise<number> {
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
-  const counts = total(run, usesVm);
-  repeatFailures(run);
-  if (options.isRecorded) record(run, options.top);
-  const used = [...run.results, ...run.vmResults].reduce((sum, { processorSeconds }) => sum + processorSeconds, 0);
-  say(`took ${Math.round((performance.now() - started) / 1000)} s, ${Math.round(used)} s of processor time`);
+  const counts = total(run.results, usesVm);
+  repeatFailures(run.results);
+  if (options.isRecorded) record(run.results, options.top);
+  if (counts.skipped > 0) say("the virtual machine runs what is skipped here: npm test, npm run test:vm");
+  const processorSeconds = [...run.results.files, ...run.results.vm].reduce(
+    (sum, one) => sum + one.processorSeconds,
+    0,
+  );
+  const seconds = (performance.now() - started) / 1000;
+  say(`took ${Math.round(seconds)} s, ${Math.round(processorSeconds)} s of processor time`);
   console.log(describe(counts));
   return counts.failed === 0 ? 0 : 1;
 }
