@@ -26,7 +26,7 @@ import { fileURLToPath } from "node:url";
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 export const bun = join(root, "node_modules/.bin/bun");
 const program = join(root, "dist/patchbay");
-/** The digest of the sources that `program` was built from. */
+/** Says which sources `program` was built from, and when. */
 const builtFrom = join(root, "dist/built-from");
 
 class Missing extends Error {}
@@ -38,7 +38,7 @@ export async function setUp(upTo = "all") {
   await installDebianPackages();
   if (upTo === "tools") return;
   const digest = digestOfSources();
-  if (!existsSync(program) || !existsSync(builtFrom) || readFileSync(builtFrom, "utf8") !== digest) build(digest);
+  if (!existsSync(builtFrom) || readFileSync(builtFrom, "utf8") !== buildRecord(digest)) build(digest);
 }
 
 async function installNpmPackages() {
@@ -118,7 +118,12 @@ function build(digest) {
   const finished = spawnSync(bun, ["compile/build.ts"], { cwd: root, encoding: "utf8" });
   if (finished.status !== 0) throw new Missing(`the build failed\n${finished.stdout}${finished.stderr}`);
   say(finished.stdout.trim());
-  writeFileSync(builtFrom, digest);
+  writeFileSync(builtFrom, buildRecord(digest));
+}
+
+/** With the program's own time, so that one that was built without this script is built again. */
+function buildRecord(digest) {
+  return `${digest} ${existsSync(program) ? statSync(program).mtimeMs : "missing"}`;
 }
 
 /** Of all that a build reads. */
