@@ -1,6 +1,6 @@
 /**
  * Our published JSON Schemas agree with the two that the CNI project publishes (fixtures/), except where the
- * specification says otherwise. docs/quirks.md, "JSON Schemas", lists each difference.
+ * specification says otherwise. docs/quirks/general.md, "JSON Schemas", lists each difference.
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";

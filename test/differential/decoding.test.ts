@@ -2,7 +2,7 @@
  * Go's `static` and our validator for it read generated configurations, valid ones and nearly valid ones: both accept
  * or both refuse, and addresses and routes come out alike. `static` touches nothing, so no machine is needed.
  *
- * Left out are the differences in docs/quirks.md, "Reading configurations and results", and keys that Debian's
+ * Left out are the differences in docs/quirks/general.md, "Reading configurations and results", and keys that Debian's
  * release of the Go plugins does not know yet.
  */
 import { expect, test } from "bun:test";

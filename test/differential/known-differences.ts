@@ -1,5 +1,5 @@
 /**
- * Where we differ from Debian's build of the Go plugins (1.1.1) on purpose. Each has its reason in docs/quirks.md
+ * Where we differ from Debian's build of the Go plugins (1.1.1) on purpose. Each has its reason in docs/quirks/
  * under the same name, and must occur in every case it lists.
  */
 export interface KnownDifference {

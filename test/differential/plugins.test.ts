@@ -1,16 +1,15 @@
 /**
  * Our plugins beside Debian's build of the Go plugins: each case runs on two fresh machines in step. After every verb
- * the exit code, stdout and everything the kernel holds must agree. `known-differences.ts` and docs/quirks.md list
+ * the exit code, stdout and everything the kernel holds must agree. `known-differences.ts` and docs/quirks/ list
  * what differs on purpose.
  *
  * `PATCHBAY_TEST_PLUGINS=/usr/lib/cni` compares the Go plugins with themselves; that must find nothing.
  */
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
 import { lacks } from "../support/kernel-features.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { cni, GO_PLUGINS, patchbayPlugins } from "../support/plugins.ts";
+import { readQuirks } from "../support/quirks.ts";
 import { difference, settled, type Snapshot, snapshot } from "../support/snapshot.ts";
 import { type Case, cases, type Step } from "./cases.ts";
 import { knownDifferences } from "./known-differences.ts";
@@ -44,10 +43,10 @@ for (const one of cases) {
   });
 }
 
-test.skipIf(selfTest)("every known difference still occurs, and stands in docs/quirks.md", () => {
-  const quirks = readFileSync(resolve(import.meta.dir, "../../docs/quirks.md"), "utf8");
+test.skipIf(selfTest)("every known difference still occurs, and stands in docs/quirks/", () => {
+  const quirks = new Set(readQuirks().map(({ name }) => name));
   const names = Object.keys(knownDifferences);
-  expect(names.filter((name) => !quirks.includes(`\`${name}\``))).toEqual([]);
+  expect(names.filter((name) => !quirks.has(name))).toEqual([]);
   const known = new Set(cases.map(({ name }) => name));
   const listed = Object.values(knownDifferences).flatMap(({ cases }) => (cases === "everywhere" ? [] : cases));
   expect(listed.filter((name) => !known.has(name))).toEqual([]);

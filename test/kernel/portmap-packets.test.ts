@@ -93,7 +93,7 @@ for (const backend of backends) {
     const reached = {
       outside: ["192.0.2.2", "fd99::2"],
       host: ["192.0.2.1", "fd99::1"],
-      localhost: ["10.20.0.1", undefined], // as docs/quirks.md says
+      localhost: ["10.20.0.1", undefined], // docs/quirks/portmap.md, "no-mapped-ports-on-the-ipv6-loopback"
       beside: ["10.20.0.1", "fd20::1"],
       elsewhere: ["10.20.0.1", "fd20::1"],
       itself: ["10.20.0.1", "fd20::1"],

@@ -44,7 +44,7 @@ function removeStale(record: LedgerRecord, invocation: Invocation, session: Sess
 
 /**
  * `id/interface` of each, and its `id` alone. `null` is how Go writes an empty list. Undefined without the key: libcni
- * leaves it out when its caller named no attachments, as `cnitool gc` does (docs/quirks.md, "Running plugins").
+ * leaves it out when its caller named no attachments, as `cnitool gc` does (docs/quirks/runtime.md, "gc-without-a-list").
  */
 function validAttachments(document: Record<string, unknown>): Set<string> | undefined {
   const list = validAttachmentsIn(document);

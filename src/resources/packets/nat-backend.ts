@@ -1,8 +1,8 @@
 /**
  * Where address translation (masquerading, port mappings) is written: nftables, or the tables of iptables. The reference
  * plugins' rule: what is configured, else iptables unless it cannot be used. They try it out by running it three times;
- * here it counts as usable when there is a program of that name in PATH (see docs/quirks.md,
- * "ipmasq-backend-detection").
+ * here it counts as usable when there is a program of that name in PATH (see
+ * docs/quirks/masquerade.md, "ipmasq-backend-detection").
  */
 import { note } from "../../contract/trace.ts";
 import { findInPath } from "../../ffi/find-in-path.ts";
