@@ -5,7 +5,7 @@
  * Where the page cache holds the file in 2 MiB pieces (file systems with large folios, after a large write or a
  * sequential read), the kernel maps a whole piece at once, provided that address and file offset agree modulo 2 MiB.
  * The linker lets them agree modulo 4 KiB only. Padding between two segments mends that; no address changes. Measured:
- * 3.3 ms from start to end becomes 2.7 (docs/decisions/0006-what-the-build-changes.md).
+ * 3.3 ms from start to end becomes 2.6 (docs/decisions/0006-what-the-build-changes.md).
  */
 
 const PT_LOAD = 1;

@@ -29,12 +29,12 @@ const networkCommands: Record<string, () => Command> = {
     (require("./commands/completion.ts") as typeof import("./commands/completion.ts")).completionCommand,
 };
 
-const cnitoolCommands: Record<string, () => Command> = {
+export const cnitoolCommands: Record<string, () => Command> = {
   ...networkCommands,
   gc: () => (require("./commands/gc.ts") as typeof import("./commands/gc.ts")).cnitoolGcCommand,
 };
 
-const ownCommands: Record<string, () => Command> = {
+export const ownCommands: Record<string, () => Command> = {
   ...networkCommands,
   inspect: () => (require("./commands/inspect.ts") as typeof import("./commands/inspect.ts")).inspectCommand,
   install: () => (require("./commands/install.ts") as typeof import("./commands/install.ts")).installCommand,
@@ -46,7 +46,7 @@ const ownCommands: Record<string, () => Command> = {
   version: () => (require("./commands/version.ts") as typeof import("./commands/version.ts")).versionCommand,
 };
 
-const ownAliases = { ls: "networks" };
+export const ownAliases = { ls: "networks" };
 
 interface Program {
   name: string;

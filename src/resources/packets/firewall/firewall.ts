@@ -2,7 +2,7 @@
  * Forwarding for a container's addresses: what it sends may leave, what answers it may come back, whatever becomes of
  * other forwarded packets; and which bridges may reach it (`ingressPolicy`).
  *
- * Written by one of three backends, see firewall-backend.ts; the files in firewall/ are what each of them writes.
+ * Written by one of three backends, see backend.ts.
  */
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { undoAfter } from "../../../contract/undo.ts";

@@ -1,0 +1,48 @@
+/** What the repository says to its readers: every page, and the comments of every source file. */
+import { readdirSync, readFileSync } from "node:fs";
+import { extname, join, resolve } from "node:path";
+
+export interface Document {
+  /** From the root of the repository. */
+  path: string;
+  /** The page, or the comments alone, without their leaders; line numbers as in the file. */
+  text: string;
+  isPage: boolean;
+}
+
+export const root = resolve(import.meta.dir, "../..");
+const folders = [".ci", "bench", "compile", "demo", "docs", "examples", "schemas", "src", "test", "types"];
+const commented = [".ts", ".mjs", ".c", ".h", ".S"];
+
+/** Every file of the repository, without what is installed or built. */
+export function repositoryFiles(): string[] {
+  const below = folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
+  );
+  const top = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isFile()).map(({ name }) => name);
+  return [...top, ...below].sort();
+}
+
+export function readDocuments(files: readonly string[]): Document[] {
+  return files.flatMap((path) => {
+    const isPage = extname(path) === ".md";
+    if (!isPage && (!commented.includes(extname(path)) || path.endsWith(".gen.ts"))) return [];
+    const text = readFileSync(join(root, path), "utf8");
+    return [{ path, isPage, text: isPage ? text : commentsOf(text) }];
+  });
+}
+
+/** A comment begins a line or follows a blank, which no text in these sources does with `//` or a slash and a star. */
+function commentsOf(source: string): string {
+  let text = "", from = 0;
+  for (const match of source.matchAll(/(?<=^|[\s;{(])(?:\/\*[^]*?\*\/|\/\/.*$)/gm)) {
+    text += newlines(source.slice(from, match.index)) + match[0].replace(/^[ \t]*\/?\*+\/? ?|^\/\/ ?|\*\/$/gm, "");
+    from = match.index + match[0].length;
+  }
+  return text;
+}
+
+function newlines(text: string): string {
+  return text.replace(/[^\n]+/g, "");
+}
