@@ -33,5 +33,5 @@ test("the chains of iptables", () => {
 
 test("the kinds of resources", () => {
   const table = page.split("## Every kind of resource")[1]!.split("\n## ")[0]!;
-  expect(namesIn(table, /^\| `([\w-]+)`/gm)).toEqual([...kindNames, "delegation", "ipam"].sort());
+  expect(namesIn(table, /^\| `([\w-]+)`/gm)).toEqual([...kindNames].sort());
 });

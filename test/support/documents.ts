@@ -5,7 +5,7 @@ import { extname, join, resolve } from "node:path";
 export interface Document {
   /** From the root of the repository. */
   path: string;
-  /** The page, or the comments alone, without their leaders; line numbers as in the file. */
+  /** The page, or the comments alone, without their leaders; lines as in the file, alternatives in braces apart. */
   text: string;
   isPage: boolean;
 }
@@ -29,7 +29,7 @@ export function readDocuments(files: readonly string[]): Document[] {
     const isPage = extname(path) === ".md";
     if (!isPage && (!commented.includes(extname(path)) || path.endsWith(".gen.ts"))) return [];
     const text = readFileSync(join(root, path), "utf8");
-    return [{ path, isPage, text: isPage ? text : commentsOf(text) }];
+    return [{ path, isPage, text: expanded(isPage ? text : commentsOf(text)) }];
   });
 }
 
@@ -41,6 +41,14 @@ function commentsOf(source: string): string {
     from = match.index + match[0].length;
   }
   return text;
+}
+
+/** `lock.{ts,test.ts}` as "lock.ts lock.test.ts". */
+function expanded(text: string): string {
+  return text.replace(
+    /([\w./*-]+)\{([\w.,-]+)\}([\w./*-]*)/g,
+    (_, start, parts, end) => parts.split(",").map((part: string) => `${start}${part}${end}`).join(" "),
+  );
 }
 
 function newlines(text: string): string {
