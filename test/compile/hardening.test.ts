@@ -21,7 +21,7 @@ beforeAll(() => {
   chmodSync(directory, 0o755);
   canary = join(directory, "canary");
   script = join(directory, "canary.js");
-  writeFileSync(script, `(require("fs") as typeof import("fs")).writeFileSync(${JSON.stringify(canary)}, "sang");`);
+  writeFileSync(script, `require("fs").writeFileSync(${JSON.stringify(canary)}, "sang");`);
   writeFileSync(join(directory, "preload.toml"), `preload = [${JSON.stringify(script)}]\n`);
   writeFileSync(join(directory, "overrides.txt"), "function f() {}");
 });
