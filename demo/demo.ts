@@ -1,9 +1,9 @@
 /**
- * `npm run demo`: two containers on a network, made by the built binary in namespaces of their own; what was made, a
- * ping from one to the other and out to the gateway, what each step took, and the proof that nothing is left.
+ * `npm run demo`: attaches two containers to a network with the built binary, in namespaces of their own. Shows what was
+ * made, pings between them and to the gateway, prints how long each step took, and shows that nothing is left.
  *
- * The first half runs on the machine and only looks: before and after. The second half, `--inside`, runs in a network
- * and mount namespace that end with it, however it ends.
+ * The first half runs on the machine and only compares its state before and after. The second half, `--inside`, runs in
+ * a network and mount namespace that end with it, however it ends.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -112,11 +112,11 @@ function inside() {
   ].filter((line) => line !== "");
   if (left.length > 0) throw new Error(`left after DEL: ${left.join("; ")}`);
   console.log(
-    "After DEL: no link, address, rule, lease or record of the two is left; the bridge stays for the next.",
+    "After DEL: no link, address, rule, lease or record of the two is left. The bridge stays for the next container.",
   );
 }
 
-/** One command of the runtime, timed as a process. Throws what it says when it fails. */
+/** Runs one command of the runtime and measures the whole process. Throws its output when it fails. */
 function timed(verb: "add" | "del", name: string): { ms: number; answer: string } {
   const options = ["--config-dir", "/run/demo/net.d", "--cache-dir", "/run/demo/cache"];
   const started = performance.now();

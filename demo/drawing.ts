@@ -1,4 +1,4 @@
-/** Text that is worth looking at, at most 100 columns wide. */
+/** Diagrams and tables as text, at most 100 columns wide. */
 
 export interface Attached {
   name: string;

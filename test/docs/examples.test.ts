@@ -1,6 +1,6 @@
 /**
- * Each network in examples/, on a machine that has what it needs: `patchbay` attaches, checks and detaches it and
- * leaves nothing. README.md names them all.
+ * Attaches, checks and detaches each network in examples/ with `patchbay`, on a machine that has what it needs. Nothing
+ * is left afterwards. README.md names them all.
  */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -37,7 +37,7 @@ const machineFor: Record<string, string> = {
     printf 'FLANNEL_MTU=1450\\nFLANNEL_IPMASQ=true\\n' >>/run/flannel/subnet.env`,
 };
 
-/** What an engine would ask for beside. */
+/** What an engine would pass as capability arguments. */
 const capabilityArgs = {
   portMappings: [{ hostPort: 8080, containerPort: 80, protocol: "tcp" }],
   mac: "02:00:00:00:00:07",
@@ -113,7 +113,7 @@ async function judge(path: string): Promise<(document: unknown) => boolean> {
   return (document) => schema.safeParse(JSON.parse(JSON.stringify(document))).success;
 }
 
-/** Taken, but not for people to use. */
+/** Accepted, but not meant for people. */
 const unlisted: Record<string, string[]> = {
   "bridge": ["disableContainerInterface"],
   "host-device": ["DPDKMode"],

@@ -1,4 +1,4 @@
-/** The commands in README.md work as they stand there, in this order, on an empty machine. */
+/** The commands in README.md work as printed, in this order, on a fresh machine. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";

@@ -1,4 +1,4 @@
-/** docs/spec-map.md names only files that exist. */
+/** docs/spec-map.md names files that exist. */
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
