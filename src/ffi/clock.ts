@@ -1,4 +1,4 @@
-/** The clock that all processes of one boot share, and nobody sets (clock_gettime(2)). */
+/** Seconds since boot: a clock that all processes share and nobody can set (clock_gettime(2)). */
 import { bind, check } from "./libc.ts";
 
 const CLOCK_BOOTTIME = 7;
@@ -6,7 +6,7 @@ const CLOCK_BOOTTIME = 7;
 const bindClock = () => bind({ clock_gettime: { args: ["i32", "ptr"], returns: "i32" } });
 let symbols: ReturnType<typeof bindClock> | undefined;
 
-/** Whole seconds since the machine started, those it slept included. */
+/** Whole seconds, including the time the machine was suspended. */
 export function secondsSinceBoot(): number {
   symbols ??= bindClock();
   const timespec = new Uint8Array(16);

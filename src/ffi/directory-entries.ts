@@ -1,5 +1,5 @@
 /**
- * Names in a directory and what they point at: links, renames, copies. For installing; state files are in files.ts.
+ * Links, renames, copies and file capabilities, for `patchbay install`. State files are in files.ts.
  */
 import { FFIType } from "./native.ts";
 import { ENODATA, EOPNOTSUPP, SyscallError } from "./errno.ts";
@@ -34,7 +34,7 @@ export function rename(from: string, to: string): void {
   check("rename", libc.rename(cString(from), cString(to)), to);
 }
 
-/** Makes `path` a symbolic link to `target` in one step, whatever it was before. */
+/** Makes `path` a symbolic link to `target` atomically, whatever it was before. */
 export function replaceWithLink(path: string, target: string): void {
   const temporary = `${path}.${process.pid}.tmp`;
   removeFile(temporary);
@@ -42,7 +42,7 @@ export function replaceWithLink(path: string, target: string): void {
   rename(temporary, path);
 }
 
-/** Gives the file (or the symbolic link itself) a second name, in place of whatever had that name. */
+/** Makes `path` a hard link to the file (or to the symbolic link itself), replacing what had that name. */
 export function replaceWithHardLink(path: string, existing: string): void {
   const temporary = `${path}.${process.pid}.tmp`;
   removeFile(temporary);
@@ -50,14 +50,14 @@ export function replaceWithHardLink(path: string, existing: string): void {
   rename(temporary, path);
 }
 
-/** What a symbolic link says; undefined for anything else. */
+/** The target of a symbolic link; undefined for anything else. */
 export function linkTarget(path: string): string | undefined {
   const buffer = new Uint8Array(4096);
   const length = Number(c().readlink(cString(path), buffer, buffer.length));
   return length < 0 ? undefined : fromUtf8(buffer.subarray(0, length));
 }
 
-/** Copies in one step: `path` is the old file or the whole new one, also after a power cut. */
+/** Copies atomically: `path` is the old file or the complete new one, even after a power cut. */
 export function replaceWithCopy(path: string, source: string, mode: number): void {
   const temporary = `${path}.${process.pid}.tmp`;
   removeFile(temporary);
@@ -65,7 +65,7 @@ export function replaceWithCopy(path: string, source: string, mode: number): voi
   try {
     const to = openFile(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
     try {
-      // In one large write, which leaves the file in the page cache in large pieces: compile/align-code.ts.
+      // One large write puts the file into the page cache in large folios (compile/align-code.ts).
       writeAll(to, readAll(from, identify(from).size + 1, source), temporary);
       check("chmod", c().fchmod(to, mode), path);
       syncDescriptor(to, temporary);

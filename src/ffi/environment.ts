@@ -1,18 +1,18 @@
-/** The environment this process was started with, as the bytes it is: `NAME=value` entries, each ended by a NUL. */
+/** The environment this process was started with, as bytes: `NAME=value` entries, each with a terminating NUL. */
 import type { Pointer } from "bun:ffi";
 import { closeFile, O_RDONLY, openFile, readAll } from "./files.ts";
 import { cString, libc } from "./libc.ts";
 import { read, toArrayBuffer } from "./native.ts";
 
 /**
- * Not process.env, which loses entries that are no UTF-8 and merges those that occur twice; and not the file in /proc,
- * which takes ten times as long to open as any other (0.1 ms), but for a program that moved its environment elsewhere.
+ * Not process.env, which loses entries that are not UTF-8 and merges repeated names. /proc/self/environ is the fallback
+ * for a process that moved its environment: opening it takes 0.1 ms, ten times as long as any other file.
  */
 export function environmentBlock(): Uint8Array {
   return blockOnTheStack() ?? blockInProc();
 }
 
-/** environ(7): the kernel lays the entries out one behind the other, in the order of their pointers. */
+/** environ(7): the kernel places the entries one after another, in the order of their pointers. */
 function blockOnTheStack(): Uint8Array | undefined {
   const environ = libc.dlsym(null, cString("environ"));
   const entries = environ === null ? 0 : read.ptr(environ, 0);
@@ -30,7 +30,7 @@ function blockOnTheStack(): Uint8Array | undefined {
   let end = last;
   while (read.u8(end as Pointer, 0) !== 0) end++;
   const block = new Uint8Array(toArrayBuffer(first as Pointer, 0, end + 1 - first));
-  // Entries that lie elsewhere leave a gap, or a hole where one was taken out.
+  // Fewer or more entries than pointers: some were removed, or lie elsewhere.
   let count = 0;
   for (let at = 0; at < block.length; at = block.indexOf(0, at) + 1) count++;
   return read.ptr(entries as Pointer, count * 8) === 0 ? block : undefined;

@@ -1,11 +1,11 @@
 /**
- * Failed system calls as values: which call, on what, and the kernel's reason.
+ * Failed system calls: which call, on what, and the kernel's reason.
  *
  * Texts follow errno(3) as the C library words them, in lower case, because container engines match on
  * phrases such as "no such file or directory".
  */
 
-/** The errno values the code branches on. The full list is asm-generic/errno.h. */
+/** The errno values that the code names. The full list is in asm-generic/errno.h. */
 export const EPERM = 1;
 export const ENOENT = 2;
 export const ESRCH = 3;

@@ -1,6 +1,6 @@
 /**
- * Small state files: opened by descriptor, never through a symbolic link, with the modes given here whatever
- * the umask adds. Not for the user's own files, which may well be links: `readTextFile` follows those.
+ * Small files: opening, reading, writing, replacing, listing. State files are opened with O_NOFOLLOW, so that nobody
+ * can redirect them; `readTextFile` follows symbolic links, because users' own files may be links.
  */
 import { EAGAIN, EEXIST, EFBIG, EINTR, ENAMETOOLONG, ENOENT, ENOTDIR, SyscallError } from "./errno.ts";
 import { bind, check, cString, fromUtf8, lastErrno, libc, retrying, utf8 } from "./libc.ts";
@@ -26,8 +26,8 @@ export function openFile(path: string, flags: number, mode = 0o600): number {
 }
 
 /**
- * Like `openFile`, but undefined when there is no such file: an exception would cost ten times the call. Where the name
- * is longer than names are, there is none.
+ * Like `openFile`, but answers undefined when the file does not exist (or its name is too long to exist): an exception
+ * would cost ten times as much as the call.
  */
 export function openExisting(path: string, flags: number): number | undefined {
   const cPath = cString(path);
@@ -44,7 +44,7 @@ export function closeFile(fd: number): void {
   libc.close(fd);
 }
 
-/** Everything from the descriptor's position to its end. `limitBytes` guards against endless input. */
+/** Reads from the descriptor's position to the end. `limitBytes` guards against endless input. */
 export function readAll(fd: number, limitBytes = 64 * 1024 * 1024, subject?: string): Uint8Array {
   let buffer = new Uint8Array(8192);
   let length = 0;
@@ -63,7 +63,7 @@ export function readAll(fd: number, limitBytes = 64 * 1024 * 1024, subject?: str
   }
 }
 
-/** Writes every byte, waiting where a non-blocking descriptor is full. */
+/** Writes every byte; waits while a non-blocking descriptor is full. */
 export function writeAll(fd: number, bytes: Uint8Array, subject?: string): void {
   let written = 0;
   while (written < bytes.length) {
@@ -95,7 +95,7 @@ export function readTextFile(path: string): string | undefined {
   }
 }
 
-/** Makes the directory and its parents, each with `mode`. Existing ones are left as they are. */
+/** Makes the directory and its missing parents, each with `mode`. */
 export function makeDirectories(path: string, mode = 0o700): void {
   if (libc.mkdir(cString(path), mode) === 0) return;
   const errno = lastErrno();
@@ -108,7 +108,7 @@ export function makeDirectories(path: string, mode = 0o700): void {
   }
 }
 
-/** Answers whether there was anything to remove. */
+/** Answers whether the file existed. */
 export function removeFile(path: string): boolean {
   if (libc.unlink(cString(path)) === 0) return true;
   const errno = lastErrno();
@@ -117,8 +117,8 @@ export function removeFile(path: string): boolean {
 }
 
 /**
- * Replaces the file's content in one step: readers see the old text or the new, also after a crash of this
- * process. `durable` adds the fsync of file and directory that a power cut asks for.
+ * Replaces the file's content atomically: readers see the old text or the new, even after a crash of this process.
+ * With `durable`, also after a power cut.
  */
 export function replaceFile(
   path: string,
@@ -151,8 +151,8 @@ let rareSymbols: ReturnType<typeof bindRare> | undefined;
 const rare = () => (rareSymbols ??= bindRare());
 
 /**
- * Puts `text` in the place of content that was `oldLength` bytes long. Cheaper than `replaceFile`, and for what may
- * be wrong after a crash: but a reader never finds the file empty.
+ * Overwrites content of `oldLength` bytes with `text`. Cheaper than `replaceFile`, but not atomic: after a crash the
+ * content may be wrong. A reader never finds the file empty.
  */
 export function overwriteFile(path: string, text: string, oldLength: number): void {
   const bytes = utf8(text);
@@ -192,7 +192,7 @@ export function listDirectory(path: string): string[] {
   return namesIn(path).sort();
 }
 
-/** The same, unsorted. */
+/** Like `listDirectory`, but unsorted. */
 export function namesIn(path: string): string[] {
   const names: string[] = [];
   const fd = openExisting(path, O_RDONLY | O_DIRECTORY);
@@ -225,12 +225,11 @@ export interface FileIdentity {
   uid: number;
 }
 
-/** How long the open file is. */
 export function fileSize(fd: number): number {
   return u64(statx(fd, true), 40);
 }
 
-/** stat(2) of an open descriptor, or of a path when one is given (relative to nothing: pass it absolute). */
+/** stat(2) of an open descriptor or an absolute path. */
 export function identify(target: number | string, followLinks = true): FileIdentity {
   const view = statx(target, followLinks);
   return {
@@ -238,7 +237,7 @@ export function identify(target: number | string, followLinks = true): FileIdent
     uid: view.getUint32(20, true),
     mode: view.getUint16(28, true),
     size: u64(view, 40),
-    // The inode in halves: it may be larger than a number holds.
+    // The inode as two halves: it may exceed 2^53.
     id: `${u64(view, 136)}:${view.getUint32(36, true)}:${view.getUint32(32, true)}`,
   };
 }

@@ -1,9 +1,9 @@
 /**
- * The one table of C library functions this program calls, and the rule for calling them.
+ * The C library functions this program calls, and the rules for calling them.
  *
- * Each row is a function of section 2 or 3 of the manual pages, under its own name. Only rows used on the
- * path of a plain ADD or DEL belong here, because every row is bound when the table is loaded (about 3 µs
- * each); rarer functions are bound where they are used, through `bind`.
+ * Each row is a function of section 2 or 3 of the manual pages, under its own name. Only functions that
+ * a plain ADD or DEL calls belong here, because every row is bound when the table is loaded (about 3 µs each);
+ * rarer functions are bound where they are used, through `bind`.
  *
  * Everything is synchronous. Code that enters another network namespace relies on it: nothing else may run
  * on the thread between entering and leaving.
@@ -50,18 +50,18 @@ export const libc = symbols;
 // errno(3) is one address for the life of a thread, and everything here runs on the main thread.
 const errnoAddress = symbols.__errno_location() as Pointer;
 
-/** The reason the call before this one failed. Ask at once: the next call may overwrite it. */
+/** Why the last call failed. Read it at once: the next call may overwrite it. */
 export function lastErrno(): number {
   return read.i32(errnoAddress, 0);
 }
 
-/** Returns what the call returned, or throws its errno. `subject` is what it was about: a path, a name. */
+/** Returns what the call returned, or throws its errno. `subject` names what the call worked on: a path, a name. */
 export function check(call: string, returned: number, subject?: string): number {
   if (returned < 0) throw new SyscallError(call, lastErrno(), subject);
   return returned;
 }
 
-/** Like `check`, for calls that a signal may interrupt before they did anything. */
+/** Like `check`, but repeats the call when a signal interrupted it before it did anything. */
 export function retrying(call: string, attempt: () => number, subject?: string): number {
   for (;;) {
     const returned = attempt();
@@ -79,7 +79,7 @@ export function bind<T extends Record<string, FFIFunction>>(table: T, library = 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** A C string: UTF-8 with a terminating NUL. A NUL inside would silently name another file. */
+/** A C string: UTF-8 with a terminating NUL. Throws when the text contains NUL, which would name another file. */
 export function cString(text: string): Uint8Array {
   if (text.includes("\0")) throw new SyscallError("encode", EINVAL, JSON.stringify(text));
   return encoder.encode(text + "\0");
@@ -93,7 +93,7 @@ export function fromUtf8(bytes: Uint8Array): string {
   return decoder.decode(bytes);
 }
 
-/** Ends the process now, without running the runtime's own exit work. */
+/** Ends the process without the exit work of the JavaScript runtime. */
 export function exitNow(status: number): never {
   symbols._exit(status);
   throw new Error("unreachable");

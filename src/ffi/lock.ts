@@ -9,7 +9,7 @@ import { bind, check, lastErrno, libc, retrying } from "./libc.ts";
 // sys/file.h
 const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8;
 
-/** Waits for a lock that others may share. Answers false where there is none to have: a file system without locks. */
+/** Waits for a lock that others may share. Answers false on file systems without locks. */
 export function lockShared(fd: number): boolean {
   return libc.flock(fd, LOCK_SH) === 0;
 }
@@ -31,7 +31,7 @@ export function unlock(fd: number): void {
 const PATIENCE_MS = 10_000;
 const FIRST_PAUSE_US = 100, LONGEST_PAUSE_US = 10_000;
 
-/** Runs `work` with the file locked exclusively. Gives up after 10 s: whoever may open the file may hold it for ever. */
+/** Runs `work` with the file locked exclusively. Gives up after 10 s: any process that can open the file can lock it. */
 export function whileLocked<T>(fd: number, subject: string, work: () => T): T {
   const deadline = Date.now() + PATIENCE_MS;
   for (let pauseUs = FIRST_PAUSE_US; !tryLockExclusive(fd);) {

@@ -1,25 +1,25 @@
 /**
- * Files that several processes work on at once: mapped shared into memory (mmap(2)).
+ * Files that several processes work on at once, mapped shared into memory (mmap(2)).
  *
- * A store into a page the file system cannot back is a SIGBUS, which no program survives: the whole length is
- * therefore allocated on disk before it is mapped, and a mapped file is never made shorter.
+ * A store into a page that the file system cannot back raises SIGBUS and kills the process. Callers therefore allocate
+ * the whole length on disk before they map it, and never shorten a mapped file.
  */
 import type { Pointer } from "bun:ffi";
 import { SyscallError } from "./errno.ts";
 import { bind, check, lastErrno, libc } from "./libc.ts";
 import { FFIType, ptr, toArrayBuffer } from "./native.ts";
 
-/** Makes sure that the file's first `sizeBytes` exist on disk, so that no store into them can fail. */
+/** Allocates the file's first `sizeBytes` on disk, so that no store into them can fail. */
 export function allocateOnDisk(fd: number, sizeBytes: number, subject: string): void {
   const { posix_fallocate } = bind({
     posix_fallocate: { args: ["i32", FFIType.i64_fast, FFIType.i64_fast], returns: "i32" },
   });
-  // It answers the errno instead of setting it.
+  // It returns the errno instead of setting it.
   const errno = posix_fallocate(fd, 0, sizeBytes);
   if (errno !== 0) throw new SyscallError("posix_fallocate", errno, subject);
 }
 
-/** Maps the first `sizeBytes` of the file, to be read and written until `unmap`. */
+/** Maps the first `sizeBytes` of the file for reading and writing. */
 export function mapShared(fd: number, sizeBytes: number, subject: string): ArrayBuffer {
   const PROT_READ = 1, PROT_WRITE = 2, MAP_SHARED = 1;
   const address = libc.mmap(null, sizeBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -30,7 +30,7 @@ export function mapShared(fd: number, sizeBytes: number, subject: string): Array
   return toArrayBuffer(address as Pointer, 0, sizeBytes);
 }
 
-/** Ends the mapping. The buffer, and every view of it, must not be touched any more: that would be a SIGSEGV. */
+/** Ends the mapping. Touching the buffer or a view of it afterwards raises SIGSEGV. */
 export function unmap(buffer: ArrayBuffer): void {
   check("munmap", libc.munmap(ptr(buffer), buffer.byteLength));
 }

@@ -1,7 +1,5 @@
 /**
- * Network namespaces by descriptor: opening a path as one, comparing two, and working inside one.
- *
- * See network_namespaces(7) and ioctl_nsfs(2).
+ * Network namespaces by descriptor: opening, comparing, working inside (network_namespaces(7), ioctl_nsfs(2)).
  */
 import { ENOENT, ENOTDIR, errnoText, isErrno } from "./errno.ts";
 import { warn } from "./warn.ts";
@@ -13,7 +11,7 @@ const PROC_SUPER_MAGIC = 0x9fa0;
 const NS_GET_NSTYPE = 0xb703;
 const CLONE_NEWNET = 0x40000000;
 
-/** The path exists and is something other than a network namespace. */
+/** The path exists, but is not a network namespace. */
 export class NotANetnsError extends Error {
   constructor(what: string) {
     super(what);
@@ -21,9 +19,9 @@ export class NotANetnsError extends Error {
   }
 }
 
-/** Opens the namespace. Throws SyscallError when the path cannot be opened, NotANetnsError when it is another thing. */
+/** Throws SyscallError when the path cannot be opened, NotANetnsError when it is not a network namespace. */
 export function openNetns(path: string): number {
-  // O_NONBLOCK: opening a FIFO left in the namespace's place must not wait for its writer.
+  // O_NONBLOCK: opening a FIFO in the namespace's place must not wait for a writer.
   const fd = openFile(path, O_RDONLY | O_NONBLOCK);
   try {
     const buffer = new Uint8Array(128);
@@ -42,13 +40,13 @@ export function openNetns(path: string): number {
   }
 }
 
-/** Whether an error of `openNetns` means that the container's namespace is no more. */
+/** Whether an error of `openNetns` means that the namespace no longer exists. */
 export function isNetnsGone(error: unknown): boolean {
-  // A plain file is what is left when the bind mount of a namespace was undone (for example by a reboot).
+  // Unmounting a namespace's bind mount, or a reboot, leaves a plain file.
   return error instanceof NotANetnsError || isErrno(error, ENOENT, ENOTDIR);
 }
 
-/** The namespace this process works in. */
+/** The namespace of this thread. */
 export function openOwnNetns(): number {
   return openFile("/proc/thread-self/ns/net", O_RDONLY);
 }
@@ -58,8 +56,8 @@ export function isSameNetns(one: number, other: number): boolean {
 }
 
 /**
- * A number that no other namespace has or had since the machine started, asked of a socket in it (Linux 5.14,
- * SO_NETNS_COOKIE): paths and inode numbers are given to the next one. Undefined where the kernel does not tell.
+ * A number that identifies the namespace of the socket until the next boot (SO_NETNS_COOKIE, Linux 5.14), unlike paths
+ * and inode numbers, which are reused. Undefined on older kernels.
  */
 export function netnsCookie(socketFd: number): string | undefined {
   const SOL_SOCKET = 1, SO_NETNS_COOKIE = 71;
@@ -67,7 +65,7 @@ export function netnsCookie(socketFd: number): string | undefined {
   return libc.getsockopt(socketFd, SOL_SOCKET, SO_NETNS_COOKIE, cookie, length) === 0 ? cookie.toHex() : undefined;
 }
 
-/** Runs `work` with the path of a new network namespace, which ends with it. */
+/** Runs `work` with the path of a new network namespace that is removed afterwards. */
 export function withScratchNetns<T>(work: (path: string) => T): T {
   const { unshare } = bind({ unshare: { args: ["i32"], returns: "i32" } });
   const home = openOwnNetns();
@@ -86,15 +84,15 @@ export function withScratchNetns<T>(work: (path: string) => T): T {
   }
 }
 
-/** Runs `work` with the thread inside `netns`, and comes back to `home` whatever happens. `work` must not yield. */
+/** Runs `work` with the thread inside `netns`, then returns to `home`. `work` must be synchronous. */
 export function inNetns<T>(netns: number, home: number, work: () => T): T {
   check("setns", libc.setns(netns, CLONE_NEWNET));
   try {
     return work();
   } finally {
-    // Once more: what is refused the first time may be let through the second, and there is no other way on.
+    // Try twice: the failure may be temporary, and there is no alternative.
     if (libc.setns(home, CLONE_NEWNET) !== 0 && libc.setns(home, CLONE_NEWNET) !== 0) {
-      // Anything done from here on, undoing included, would be done to the container instead of the host.
+      // Everything after this, undoing included, would happen in the container instead of on the host.
       warn(`cannot return from a container's namespace: ${errnoText(lastErrno())}; giving up, DEL will clean up`);
       exitNow(1);
     }

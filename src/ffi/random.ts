@@ -1,8 +1,8 @@
-/** What is picked at random, by getrandom(2): to use `Math` at all costs a process more than this call. */
+/** Random values from getrandom(2): the first use of `Math` costs a process more than this call. */
 import { formatMac } from "../net/mac.ts";
 import { libc, retrying } from "./libc.ts";
 
-/** At most 256, which come all at once. */
+/** At most 256, which getrandom(2) never delivers in parts. */
 export function randomBytes(count: number): Uint8Array {
   const bytes = new Uint8Array(count);
   retrying("getrandom", () => Number(libc.getrandom(bytes, count, 0)));

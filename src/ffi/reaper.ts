@@ -1,27 +1,26 @@
 /**
- * Programs of a few hundred bytes that wait in our place, for what the kernel takes its time with after the effect is
- * there.
+ * Programs of a few hundred bytes that wait in our place, where the kernel answers long after the effect is visible.
  *
- * Removing a veth makes the kernel wait 15 to 55 ms until every processor has forgotten the device, long after it has
- * become invisible in both namespaces. Whoever sent the request waits with it. So a child sends it, and we go on as
- * soon as the device is gone. fork(2) cannot make that child: a Bun process loses its compiled code in it.
+ * Removing a veth makes the kernel wait 15 to 55 ms until every processor has forgotten the device, long after the
+ * device has become invisible in both namespaces. The sender of the request waits as well. So a child sends it, and we
+ * go on as soon as the device is gone. fork(2) cannot make that child: a Bun process loses its compiled code in it.
  *
- * The program is run out of a memory file and gets its socket as descriptor 3; its other descriptors are closed, so
- * that an engine reading our output sees its end. Its exit status is the errno of the kernel's answer.
+ * The program runs from a memory file and gets its socket as descriptor 3. It closes all other descriptors, so that an
+ * engine that reads our output sees the end of it. Its exit status is the errno of the kernel's answer.
  */
 import { EINVAL, SyscallError } from "./errno.ts";
 import { closeFile, writeAll } from "./files.ts";
 import { bind, cString, lastErrno } from "./libc.ts";
 import { spawn, waitFor } from "./spawn.ts";
 
-/** x86-64, in hexadecimal, as all code here. */
+/** Machine code for x86-64 in hexadecimal, like the rest below. */
 const CLOSE_ALL_BUT_3 = "bf04000000" + // mov  edi, 4  close_range(4, ~0, 0): whatever the engine left open
   "beffffffff" + // mov  esi, 0xffffffff
   "31d2" + // xor  edx, edx
   "b8b4010000" + // mov  eax, 436
   "0f05"; // syscall
 
-/** The four bytes at MESSAGE_LENGTH_AT are replaced. */
+/** The four bytes at MESSAGE_LENGTH_AT are replaced by the length of the message. */
 const SEND = CLOSE_ALL_BUT_3 +
   "bf03000000" + // mov  edi, 3  sendto(3, message, length, 0, NULL, 0)
   "488d3547000000" + // lea  rsi, [message]
@@ -66,7 +65,7 @@ const ELF_HEADER_BYTES = 64;
 const PROGRAM_HEADER_BYTES = 56;
 const LOAD_ADDRESS = 0x400000;
 
-/** The whole program: one header, one segment, the code. See elf(5). */
+/** The program: one header, one segment, the code. See elf(5). */
 function image(code: Uint8Array): Uint8Array {
   const codeAt = ELF_HEADER_BYTES + PROGRAM_HEADER_BYTES;
   const size = codeAt + code.length;
@@ -93,8 +92,8 @@ function image(code: Uint8Array): Uint8Array {
 }
 
 /**
- * Sends the message from a child. Answers its process id, or undefined where that cannot be done here (another
- * processor, or a host that does not execute memory files): then the caller has to send the request itself.
+ * Sends the message from a child and answers its process id. Answers undefined on processors other than x86-64 and on
+ * hosts that do not execute memory files: there the caller has to send the request itself.
  */
 export function sendFromChild(socketFd: number, message: Uint8Array): number | undefined {
   const send = Uint8Array.fromHex(SEND);
@@ -106,9 +105,9 @@ export function sendFromChild(socketFd: number, message: Uint8Array): number | u
 }
 
 /**
- * Lets a child close the descriptor last: for a socket of which the kernel makes the last to close it wait. The child
- * hands it to a child of its own, which nobody has to wait for, and which closes it when there is nothing left to wait
- * for, 50 ms later.
+ * Closes the descriptor of a socket whose last close the kernel delays, and lets a child do that last close. The child
+ * passes it on to a child of its own, which nobody has to wait for, and which closes it 50 ms later, when the kernel has
+ * nothing left to wait for.
  */
 export function closeBehind(fd: number): void {
   const child = start(Uint8Array.fromHex(HOLD), fd);
@@ -122,12 +121,12 @@ function start(code: Uint8Array, fd3: number): number | undefined {
   const { memfd_create } = bind({ memfd_create: { args: ["ptr", "u32"], returns: "i32" } });
   const name = cString("patchbay-reaper");
   let fd = memfd_create(name, MFD_CLOEXEC | MFD_EXEC);
-  // Kernels before 6.3 do not know MFD_EXEC and let every memory file be executed.
+  // Kernels before 6.3 do not know MFD_EXEC; all their memory files are executable.
   if (fd < 0 && lastErrno() === EINVAL) fd = memfd_create(name, MFD_CLOEXEC);
   if (fd < 0) return undefined;
   try {
     writeAll(fd, image(code));
-    // Through our own table: in the child, descriptor 3 has become the socket.
+    // By our own process id: in the child, descriptor 3 is the socket.
     return spawn({
       path: `/proc/${process.pid}/fd/${fd}`,
       argv: ["patchbay-reaper"],

@@ -1,8 +1,8 @@
 /**
  * Child processes: posix_spawn(3), pipes, poll(2), waitpid(2), all synchronous.
  *
- * Not Bun.spawnSync: that hands out sockets where shell plugins expect pipes (`echo >/dev/stderr` fails on a socket),
- * passes the environment through strings, and starts threads.
+ * Not Bun.spawnSync, which gives the child sockets where shell plugins expect pipes (`echo >/dev/stderr` fails on a
+ * socket), passes the environment through strings, and starts threads.
  */
 import { EINTR, EPIPE, SyscallError } from "./errno.ts";
 import { closeFile, O_CLOEXEC } from "./files.ts";
@@ -29,7 +29,7 @@ let spawnSymbols: ReturnType<typeof bindSpawn> | undefined;
 const c = () => (spawnSymbols ??= bindSpawn());
 
 const SIGCHLD = 17;
-// Bun ignores SIGPIPE (13) and SIGXFSZ (25), and what is ignored stays so across exec.
+// Bun ignores SIGPIPE (13) and SIGXFSZ (25), and ignored signals stay ignored across exec.
 const IGNORED_BY_BUN = (1n << 12n) | (1n << 24n);
 const POSIX_SPAWN_SETSIGDEF = 0x04;
 const SYS_pidfd_open = 434; // the same number on every architecture
@@ -39,11 +39,11 @@ export interface Program {
   argv: readonly string[];
   /** `NAME=value` entries as bytes, without the final NUL. */
   environment: readonly Uint8Array[];
-  /** By the child's descriptor number: which of ours it gets, or undefined to have it closed. */
+  /** Index: the child's descriptor. Value: our descriptor, or undefined to close it. */
   descriptors: readonly (number | undefined)[];
 }
 
-/** Starts the program and answers its process id. Our close-on-exec descriptors do not reach it. */
+/** Starts the program and answers its process id. The child does not get our close-on-exec descriptors. */
 export function spawn(program: Program): number {
   const symbols = c();
   const keep: Uint8Array[] = [];
@@ -51,13 +51,13 @@ export function spawn(program: Program): number {
     keep.push(...strings);
     return new BigUint64Array([...strings.map((bytes) => BigInt(ptr(bytes))), 0n]);
   };
-  // Both structures are opaque; glibc's take 80 and 336 bytes.
+  // Both structures are opaque; in glibc they take 80 and 336 bytes.
   const actions = new Uint8Array(512), attributes = new Uint8Array(512);
   const pid = new Int32Array(1);
   const succeed = (errno: number) => {
     if (errno !== 0) throw new SyscallError("fork/exec", errno, program.path);
   };
-  // A caller that ignores SIGCHLD would have the kernel throw our children's exit statuses away.
+  // If our caller ignored SIGCHLD, the kernel would discard our children's exit statuses.
   symbols.signal(SIGCHLD, null);
   succeed(symbols.posix_spawn_file_actions_init(actions));
   try {
@@ -75,7 +75,7 @@ export function spawn(program: Program): number {
     const environment = pointers(program.environment.map(withNul));
     const path = cString(program.path);
     succeed(withInheritedUmask(() => symbols.posix_spawn(pid, path, actions, attributes, argv, environment)));
-    // Only pointers to them are in the arrays above, so this use is what keeps them from being collected.
+    // The arrays above hold only pointers; this use keeps the strings from being collected until here.
     keep.length = 0;
     return pid[0]!;
   } finally {
@@ -89,7 +89,6 @@ function withNul(bytes: Uint8Array): Uint8Array {
   return terminated;
 }
 
-/** How a child ended: by itself with a status, or by a signal. */
 export type Ending = { exitStatus: number } | { signal: number };
 
 export function waitFor(pid: number): Ending {
@@ -115,10 +114,10 @@ export interface Finished {
   stderr: Uint8Array;
 }
 
-/** What is kept of each of a child's outputs; the rest is read and dropped, so that the child never blocks. */
+/** The limit for each of a child's outputs; the rest is read and dropped, so that the child never blocks. */
 const OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024;
 
-/** Runs the program with `stdin`, until it ends. A grandchild that keeps the pipes open is not waited for. */
+/** Runs the program with `stdin` until it ends. Does not wait for grandchildren that keep the pipes open. */
 export function runProgram(program: Omit<Program, "descriptors">, stdin: Uint8Array): Finished {
   const open = new Set<number>();
   const pipe = (): [readEnd: number, writeEnd: number] => {
@@ -134,7 +133,7 @@ export function runProgram(program: Omit<Program, "descriptors">, stdin: Uint8Ar
     const [theirIn, ourIn] = pipe(), [ourOut, theirOut] = pipe(), [ourErr, theirErr] = pipe();
     const pid = spawn({ ...program, descriptors: [theirIn, theirOut, theirErr] });
     [theirIn, theirOut, theirErr].forEach(close);
-    // Without it (kernels before 5.3) the answer is negative, which poll ignores: then the pipes' ends end the loop.
+    // Before Linux 5.3 this is negative, which poll ignores: then the loop ends when the pipes are closed.
     const pidfd = Number(c().syscall(SYS_pidfd_open, pid, 0));
     if (pidfd >= 0) open.add(pidfd);
     const outputs = new Map([[ourOut, new Collected()], [ourErr, new Collected()]]);
@@ -149,7 +148,7 @@ export function runProgram(program: Omit<Program, "descriptors">, stdin: Uint8Ar
           fd: ended ? -1 : pidfd,
           events: POLLIN,
         }],
-        // Once the child has ended, only what is already in the pipes counts.
+        // Once the child has ended, read only what is already in the pipes.
         ended ? 0 : -1,
       );
       if (ended && !reading.some((fd) => ready.has(fd))) break;
@@ -159,7 +158,7 @@ export function runProgram(program: Omit<Program, "descriptors">, stdin: Uint8Ar
         const written = Number(libc.write(ourIn, unwritten, Math.min(unwritten.length, 4096)));
         if (written >= 0) unwritten = unwritten.subarray(written);
         else if (lastErrno() !== EINTR) {
-          // Half of its input must not pass for all of it. EPIPE: it did not want more.
+          // The child must not take half of its input for all of it. EPIPE: it closed its stdin.
           if (lastErrno() !== EPIPE) failure = new SyscallError("write", lastErrno(), `stdin of ${program.path}`);
           close(ourIn);
         }
@@ -179,7 +178,7 @@ export function runProgram(program: Omit<Program, "descriptors">, stdin: Uint8Ar
 const POLLIN = 0x1;
 const POLLOUT = 0x4;
 
-/** The descriptors that are ready, or whose other end is gone. */
+/** The descriptors that are ready, or whose other end is closed. */
 function poll(wanted: readonly { fd: number; events: number }[], timeoutMs: number): Set<number> {
   const table = new DataView(new ArrayBuffer(wanted.length * 8)); // struct pollfd
   wanted.forEach(({ fd, events }, index) => {
@@ -193,19 +192,19 @@ function poll(wanted: readonly { fd: number; events: number }[], timeoutMs: numb
   );
 }
 
-/** What came out of one pipe. */
+/** The output read from one pipe. */
 class Collected {
   private chunks: Uint8Array[] = [];
   private size = 0;
 
-  /** Takes what is there; answers false at the end. */
+  /** Reads what is there; answers false at the end of the output. */
   readFrom(fd: number): boolean {
     const chunk = new Uint8Array(65536);
     const count = Number(libc.read(fd, chunk, chunk.length));
     if (count < 0) return lastErrno() === EINTR;
-    const kept = chunk.subarray(0, Math.min(count, OUTPUT_LIMIT_BYTES - this.size));
-    this.size += kept.length;
-    if (kept.length > 0) this.chunks.push(kept);
+    const part = chunk.subarray(0, Math.min(count, OUTPUT_LIMIT_BYTES - this.size));
+    this.size += part.length;
+    if (part.length > 0) this.chunks.push(part);
     return count > 0;
   }
 

@@ -1,6 +1,6 @@
 /**
- * Kernel parameters under /proc/sys (proc(5)). Keys are written with slashes, so that interface names may hold dots.
- * Network keys belong to the namespace the thread is in.
+ * Kernel parameters under /proc/sys (proc(5)). Keys have slashes, because interface names may contain dots. Network
+ * keys belong to the namespace of the thread.
  */
 import { EACCES, EINVAL, ENOENT, EPERM, EROFS, EXDEV, isErrno, SyscallError } from "./errno.ts";
 import { closeFile, O_NOFOLLOW, O_RDONLY, O_WRONLY, openFile, readAll, writeAll } from "./files.ts";
@@ -19,14 +19,14 @@ function openSysctl(key: string, flags: number): number {
   const buffer = new Uint8Array(128);
   check("fstatfs", libc.fstatfs(fd, buffer), path);
   if (new DataView(buffer.buffer).getUint32(0, true) !== PROC_SUPER_MAGIC) {
-    // Something is mounted over /proc: writing there would change nothing, or something else.
+    // Something else is mounted over /proc.
     closeFile(fd);
     throw new SyscallError("open sysctl", EXDEV, path);
   }
   return fd;
 }
 
-/** The value without its newline; undefined when this kernel has no such key. */
+/** The value without its newline; undefined when the kernel has no such key. */
 export function readSysctl(key: string): string | undefined {
   let fd: number;
   try {
@@ -51,7 +51,7 @@ export function writeSysctl(key: string, value: string): void {
   }
 }
 
-/** Writes where the kernel has the key and lets us; for settings that help but are not needed. */
+/** For optional settings: does nothing when the kernel lacks the key or refuses the write. */
 export function tryWriteSysctl(key: string, value: string): void {
   try {
     writeSysctl(key, value);

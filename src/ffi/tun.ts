@@ -10,18 +10,18 @@ const IFF_TAP = 0x0002, IFF_MULTI_QUEUE = 0x0100, IFF_NO_PI = 0x1000, IFF_VNET_H
 
 export interface TapSettings {
   multiQueue: boolean;
-  /** Who may open it beside root; anybody unless given. */
+  /** User that may open it besides root; without one, anybody may. */
   owner?: number;
   group?: number;
 }
 
-/** Makes a tap that stays, in the namespace the thread is in. False when the name is taken. */
+/** Makes a persistent tap in the namespace of the thread. Answers false when the name is taken. */
 export function addTap(name: string, { multiQueue, owner, group }: TapSettings): boolean {
   const fd = openFile(DEVICE, O_RDWR);
   try {
     const request = new Uint8Array(40); // struct ifreq: name of 16 bytes, then flags u16
     request.set(utf8(name).subarray(0, 15));
-    // Whoever opens it says anew which headers it wants, but not whether there are several queues.
+    // A program that opens the tap chooses headers anew, but not whether it has several queues.
     const queues = multiQueue ? IFF_MULTI_QUEUE : 0;
     new DataView(request.buffer).setUint16(16, IFF_TAP | IFF_NO_PI | IFF_VNET_HDR | IFF_TUN_EXCL | queues, true);
     check("ioctl TUNSETIFF", libc.ioctl(fd, TUNSETIFF, request), name);
@@ -42,7 +42,7 @@ function setTo(fd: number, request: number, value: number): number {
   return libc.ioctl(fd, request, value as Pointer);
 }
 
-/** Why no tap can be made on this host, or undefined. */
+/** Why this host cannot make taps; undefined when it can. */
 export function whyNoTaps(): string | undefined {
   try {
     closeFile(openFile(DEVICE, O_RDWR));

@@ -1,14 +1,14 @@
-/** The file mode creation mask, umask(2): ours is strict, that of programs we start is the one we were given. */
+/** The umask(2): ours is strict; programs that we start get the one we inherited. */
 import { libc } from "./libc.ts";
 
 let inherited: number | undefined;
 
-/** Whatever this process creates from here on is its owner's alone, unless its mode is set afterwards. */
+/** From here on, files that this process creates are accessible to their owner only, unless their mode is set later. */
 export function restrictUmask(): void {
   inherited ??= libc.umask(0o077);
 }
 
-/** For starting other programs, whose files are none of our business. */
+/** For starting other programs. */
 export function withInheritedUmask<T>(work: () => T): T {
   if (inherited === undefined) return work();
   libc.umask(inherited);

@@ -1,25 +1,25 @@
-/** Notes for the operator. Engines show a plugin's stderr or write it to their log; stdout belongs to the result. */
+/** Warnings for the operator. Engines show a plugin's stderr or log it; stdout belongs to the result. */
 import { writeAll } from "./files.ts";
 import { utf8 } from "./libc.ts";
 
-let toBeTold = "";
+let reportedLater = "";
 
-/** Runs `work` without the warnings that end in `reason`: an error that is thrown afterwards tells it. */
+/** Runs `work` and drops warnings that end in `reason`: an error thrown afterwards reports the same. */
 export function withoutRepeating<Value>(reason: string, work: () => Value): Value {
-  const before = toBeTold;
-  toBeTold = reason;
+  const before = reportedLater;
+  reportedLater = reason;
   try {
     return work();
   } finally {
-    toBeTold = before;
+    reportedLater = before;
   }
 }
 
 export function warn(message: string): void {
-  if (toBeTold !== "" && message.endsWith(toBeTold)) return;
+  if (reportedLater !== "" && message.endsWith(reportedLater)) return;
   try {
     writeAll(2, utf8(`patchbay: ${message}\n`));
   } catch {
-    // A closed stderr must not stop the clean-up it was to report on.
+    // A closed stderr must not stop the clean-up that it reports on.
   }
 }

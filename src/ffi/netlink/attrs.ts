@@ -1,18 +1,18 @@
 /**
- * Netlink attributes as tables: one row says an attribute's name, number and wire form, and serves encoding,
- * decoding and naming the attribute the kernel complains about. Pure.
+ * Netlink attributes as tables. A row gives an attribute's name, number and wire form; it serves encoding, decoding and
+ * naming the attribute that the kernel objects to. Pure.
  *
- * A table can be checked line by line against the kernel header it cites. Row order is emission order; a field left
- * out is an attribute not sent. Attributes without a row are skipped when decoding.
+ * A table can be checked line by line against the kernel header it cites. Attributes are sent in the order of the rows;
+ * fields that are undefined are not sent. Decoding skips attributes without a row.
  */
 import { eachAttribute, MalformedMessage, NLA_TYPE_MASK, type Writer } from "./wire.ts";
 
 /** How one attribute's payload is written and read. */
 export interface Codec<T> {
   readonly nested?: boolean;
-  /** The table inside a nest, for naming attributes from an offset. */
+  /** The table inside a nest, for `attributeAt`. */
   readonly table?: AnyTable;
-  /** The same for a nest that has none. */
+  /** Names the attribute at the offset inside a nest that has no table. */
   nameAt?(payload: Uint8Array, offset: number): string | undefined;
   write(writer: Writer, value: T): void;
   read(payload: Uint8Array): T;
@@ -37,7 +37,7 @@ export interface AttrTable<R extends Rows> {
 export type AnyTable = AttrTable<Rows>;
 
 export function attrTable<R extends Rows>(name: string, rows: R): AttrTable<R> {
-  // Index by number, made when the first message is decoded: many tables only ever encode.
+  // By number; made when the first message is decoded, because many tables only encode.
   let byType: (string | undefined)[] | undefined;
   return {
     name,
@@ -59,7 +59,7 @@ export function attrTable<R extends Rows>(name: string, rows: R): AttrTable<R> {
       }
       const values: Record<string, unknown> = {};
       const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-      // `eachAttribute` without its call for each: a link has sixty attributes, of which ten have a row.
+      // `eachAttribute` without its callback: a link has sixty attributes, of which ten have a row.
       let at = 0;
       while (at + 4 <= bytes.length) {
         const length = view.getUint16(at, true);
@@ -95,7 +95,7 @@ export const u64be = row<bigint>({
   write: (w, v) => void w.u64be(v),
   read: (p) => view(p, 8).getBigUint64(0, false),
 });
-/** An attribute that says something by being there. */
+/** An attribute without a payload: its presence is the value. */
 export const flag = row<true>({ write: () => {}, read: () => true });
 export const binary = row<Uint8Array>({ write: (w, v) => void w.raw(v), read: (p) => p.slice() });
 export const text = row<string>({
@@ -113,7 +113,7 @@ export function nest<R extends Rows>(type: number, table: AttrTable<R>): Row<Att
   };
 }
 
-/** A nest that holds the same element over and over, each in an attribute of number `elementType`. */
+/** A nest of elements, each in an attribute of number `elementType`. */
 export function list<R extends Rows>(type: number, elementType: number, table: AttrTable<R>): Row<AttrsOf<R>[]> {
   return {
     type,
@@ -132,7 +132,7 @@ export function list<R extends Rows>(type: number, elementType: number, table: A
   };
 }
 
-/** For payloads that are no attributes: a struct, or something whose shape depends on another field. */
+/** For other payloads: a struct, or one whose shape depends on another field. */
 export function custom<T>(type: number, codec: Codec<T>): Row<T> {
   return { type, codec };
 }

@@ -1,8 +1,9 @@
 /**
- * The bytes of netlink: the message header, attributes and their alignment. Pure; see netlink(7) and
- * linux/netlink.h. What the numbers mean is said elsewhere.
+ * The bytes of netlink: message header, attributes, alignment (netlink(7), linux/netlink.h). Pure. The numbers of
+ * messages and attributes are in uapi/.
  *
- * Netlink is host byte order, and every machine this runs on is little-endian; network order is spelled out.
+ * Netlink uses host byte order, and every machine this runs on is little-endian. Functions for network order end in
+ * "be".
  */
 
 /** linux/netlink.h: struct nlmsghdr is length u32, type u16, flags u16, sequence u32, port u32. */
@@ -18,8 +19,9 @@ export const NLM_F_REPLACE = 0x100;
 export const NLM_F_EXCL = 0x200;
 export const NLM_F_CREATE = 0x400;
 export const NLM_F_APPEND = 0x800;
-/** On an ACK: the kernel cut the request off its answer; extended attributes follow. */
+/** On an ACK: the answer contains only the header of the request. */
 export const NLM_F_CAPPED = 0x100;
+/** On an ACK: attributes of the extended acknowledgement follow. */
 export const NLM_F_ACK_TLVS = 0x200;
 
 export const NLMSG_ERROR = 2;
@@ -30,12 +32,12 @@ export const NLA_TYPE_MASK = 0x3fff;
 
 const encoder = new TextEncoder();
 
-/** What one attribute's fields may take without asking for room; `raw` asks for its own. */
+/** What one attribute's fields may take without asking for room; `raw` makes its own. */
 const HEADROOM_BYTES = 1024;
 
 /**
- * Writes messages one after another into a buffer that is used again for every request: `start`, fields and
- * attributes in order, `finish`. Lengths of messages and attributes are patched when they close.
+ * Writes messages one after another into a buffer that is reused: `start`, fields and attributes in order, `finish`.
+ * Lengths of messages and attributes are patched when they are closed.
  */
 export class Writer {
   bytes = new Uint8Array(8192);
@@ -121,13 +123,13 @@ export class Writer {
     return this;
   }
 
-  /** Zero bytes up to the next multiple of four; the buffer is reused, so they must be written. */
+  /** Writes zeros up to the next multiple of four: the buffer is reused and may contain anything. */
   align(): this {
     while (this.length % 4 !== 0) this.u8(0);
     return this;
   }
 
-  /** Begins an attribute; what is written until `close` of the answer is its payload. */
+  /** Begins an attribute and answers its position for `close`; what is written in between is its payload. */
   open(type: number): number {
     this.makeRoom(HEADROOM_BYTES);
     const at = this.length;
@@ -156,13 +158,13 @@ export class Writer {
     return this.attribute(type | NLA_F_NESTED, write);
   }
 
-  /** Text with the terminating NUL that the kernel's NLA_NUL_STRING asks for. */
+  /** Text with a terminating NUL (the kernel's NLA_NUL_STRING). */
   text(value: string): this {
     return this.raw(encoder.encode(value)).u8(0);
   }
 }
 
-/** A message as it came in. The payload is a view into the receive buffer: take what you keep out of it. */
+/** A received message. The payload is a view into the receive buffer, which the next datagram overwrites. */
 export interface Message {
   type: number;
   flags: number;
@@ -196,7 +198,7 @@ export function eachMessage(datagram: Uint8Array, visit: (message: Message) => v
   }
 }
 
-/** Calls `visit` for every attribute in `bytes` (a message's payload behind its fixed header, or a nest). */
+/** Calls `visit` for every attribute in `bytes` (a message's payload after its fixed header, or a nest). */
 export function eachAttribute(bytes: Uint8Array, visit: (type: number, payload: Uint8Array) => void): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let at = 0;

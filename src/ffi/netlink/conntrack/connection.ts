@@ -1,8 +1,8 @@
 /**
  * Tracked connections: `conntrack -D` (linux/netfilter/nfnetlink_conntrack.h, enum ctattr_type).
  *
- * Since Linux 6.8 the kernel deletes all that fit a filter. Before, it takes the filter for a connection described in
- * part, and refuses (it never deletes more than was asked): then all are listed, and those that fit deleted one by one.
+ * Since Linux 6.8 the kernel deletes all connections that match a filter. Older kernels reject such a request and delete
+ * nothing; then we list all connections and delete the matching ones one by one.
  */
 import { EINVAL, ENOENT } from "../../errno.ts";
 import { type AttrsOf, attrTable, binary, type Codec, custom, nest, u16be, u32, u32be, u8 } from "../attrs.ts";
@@ -67,16 +67,16 @@ const requestAttrs = attrTable("CTA", {
   statusMask: u32be(CTA_STATUS_MASK),
 });
 
-/** A connection as it came in a listing, to be named by the same bytes. */
-const wordForWord: Codec<Uint8Array> = {
+/** A tuple as the bytes that the kernel listed, for naming the connection by them. */
+const verbatim: Codec<Uint8Array> = {
   nested: true,
   write: (writer, bytes) => void writer.raw(bytes),
   read: (payload) => payload.slice(),
 };
 
 const foundAttrs = attrTable("CTA", {
-  original: custom(CTA_TUPLE_ORIG, wordForWord),
-  reply: custom(CTA_TUPLE_REPLY, wordForWord),
+  original: custom(CTA_TUPLE_ORIG, verbatim),
+  reply: custom(CTA_TUPLE_REPLY, verbatim),
   status: u32be(CTA_STATUS),
   zone: binary(CTA_ZONE),
   id: u32be(CTA_ID),
@@ -84,17 +84,17 @@ const foundAttrs = attrTable("CTA", {
 
 /** struct nfgenmsg: family u8, version u8, resource id u16be. */
 const HEADER_BYTES = 4;
-/** With any version but 0 the kernel looks at the family. */
+/** The kernel considers the family only when the version is not 0. */
 const LOOK_AT_FAMILY = 1;
 
-/** Connections to a port: where they were sent to, and, if it matters, who answers them. */
+/** Connections to a port, optionally to one destination, or answered by one host. */
 export interface ConnectionFilter {
   family: 4 | 6;
   protocol: number;
   destinationPort: number;
   destination?: Uint8Array;
   answeredBy?: Uint8Array;
-  /** Only those that are not established, as far as the protocol knows that. */
+  /** Only connections that the kernel does not consider established (IPS_ASSURED). */
   isUnassured?: boolean;
 }
 
@@ -124,7 +124,7 @@ function filterValues(
   };
 }
 
-/** Deletes all that fit. */
+/** Deletes all that match. */
 export function deleteConnections(socket: NetlinkSocket, filter: ConnectionFilter): void {
   try {
     socket.request({
@@ -150,13 +150,13 @@ export interface Connection {
   status: number;
 }
 
-/** Lists the connections of the family, and deletes those that are leaving. */
+/** Lists the connections of the family, and deletes those for which `isDoomed` answers true. */
 export function deleteOneByOne(
   socket: NetlinkSocket,
   family: 4 | 6,
-  isLeaving: (connection: Connection) => boolean,
+  isDoomed: (connection: Connection) => boolean,
 ): void {
-  let leaving: AttrsOf<typeof foundAttrs.rows>[] = [];
+  let doomed: AttrsOf<typeof foundAttrs.rows>[] = [];
   socket.dump(
     {
       what: "list connections",
@@ -171,11 +171,11 @@ export function deleteOneByOne(
         reply: tupleAttrs.decode(found.reply),
         status: found.status ?? 0,
       };
-      if (isLeaving(connection)) leaving.push({ ...found, reply: undefined, status: undefined });
+      if (isDoomed(connection)) doomed.push({ ...found, reply: undefined, status: undefined });
     },
-    () => void (leaving = []),
+    () => void (doomed = []),
   );
-  for (const connection of leaving) {
+  for (const connection of doomed) {
     try {
       socket.request({
         what: "delete connection",
@@ -188,7 +188,7 @@ export function deleteOneByOne(
         },
       });
     } catch (error) {
-      // It ended, or another one has its place.
+      // It ended, or was replaced by another one.
       if (!isNetlinkError(error, ENOENT)) throw error;
     }
   }

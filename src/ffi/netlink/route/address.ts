@@ -37,7 +37,7 @@ export function familyOf(address: Uint8Array): number {
   return address.length === 4 ? AF_INET : AF_INET6;
 }
 
-/** `ip address add`. Answers "present" when the link has this address already. */
+/** `ip address add`. Answers "present" when the link already has the address. */
 export function addAddress(
   socket: NetlinkSocket,
   linkIndex: number,
@@ -58,7 +58,7 @@ export function addAddress(
         addressAttrs.encode(writer, {
           local: prefix.bytes,
           address: prefix.bytes,
-          // Networks of one or two addresses have none (RFC 3021).
+          // Networks of one or two addresses have no broadcast address (RFC 3021).
           broadcast: v4 && prefix.bits <= 30 ? lastOf(prefix) : undefined,
         });
       },
@@ -96,7 +96,7 @@ export interface LinkAddress extends Prefix {
   duplicate: boolean;
 }
 
-/** `ip address show dev …`, of every link for 0; the kernel picks the link where it checks requests strictly (5.0). */
+/** `ip address show dev …`; 0 means every link. Kernels before 5.0 list every link anyway. */
 export function listAddresses(socket: NetlinkSocket, linkIndex: number, family = 0): LinkAddress[] {
   let addresses: LinkAddress[] = [];
   socket.dump(

@@ -1,4 +1,4 @@
-/** VLANs of a bridge port: `bridge vlan` (linux/if_bridge.h). A range is one request, whatever its width. */
+/** VLANs of a bridge port: `bridge vlan` (linux/if_bridge.h). */
 import { attrTable, u32 } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
 import { eachAttribute, type Writer } from "../wire.ts";
@@ -20,15 +20,15 @@ import { linkHeader } from "./link-header.ts";
 export interface VlanRange {
   first: number;
   last: number;
-  /** The VLAN of frames that come in without a tag. */
+  /** The VLAN of frames that arrive without a tag. */
   pvid?: boolean;
-  /** Frames of this VLAN go out without a tag. */
+  /** Frames of this VLAN leave without a tag. */
   untagged?: boolean;
 }
 
 const requestAttrs = attrTable("IFLA(AF_BRIDGE)", { extMask: u32(IFLA_EXT_MASK) });
 
-/** struct bridge_vlan_info: flags u16, vid u16. One attribute a VLAN, two for a range. */
+/** struct bridge_vlan_info: flags u16, vid u16. One attribute a VLAN, two a range. */
 function writeVlans(writer: Writer, ranges: VlanRange[]): void {
   const info = (flags: number, vid: number) =>
     writer.attribute(IFLA_BRIDGE_VLAN_INFO, () => void writer.u16(flags).u16(vid));
@@ -70,7 +70,7 @@ export function delPortVlans(socket: NetlinkSocket, link: PortLink, ranges: Vlan
   changeVlans(socket, RTM_DELLINK, link, ranges.map(({ first, last }) => ({ first, last })));
 }
 
-/** `bridge vlan show dev …`: every VLAN of the port, one by one. */
+/** `bridge vlan show dev …`: every VLAN of the port, ranges taken apart. */
 export function listPortVlans(socket: NetlinkSocket, link: PortLink): VlanRange[] {
   let vlans: VlanRange[] = [];
   socket.dump(

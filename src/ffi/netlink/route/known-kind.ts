@@ -3,7 +3,7 @@ import { EINVAL, EOPNOTSUPP } from "../../errno.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { addLink } from "./link.ts";
 
-/** The kernel looks for the kind, and loads its module, before it refuses the name. */
+/** The kernel looks for the kind, and loads its module, before it rejects the name. */
 export function knowsLinkKind(socket: NetlinkSocket, kind: string): boolean {
   const IMPOSSIBLE = "/";
   try {

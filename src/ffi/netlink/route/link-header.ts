@@ -5,7 +5,7 @@ export interface LinkHeader {
   family?: number;
   index?: number;
   flags?: number;
-  /** The flags that are meant; the others keep their state. */
+  /** Mask of the flags to change. */
   change?: number;
 }
 

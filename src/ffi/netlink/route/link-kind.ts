@@ -1,13 +1,13 @@
-/** What the kinds under kinds/ have in common: how one is written into a request, and read from an answer. */
+/** The form of the files in kinds/: how a kind of link is written into a request and read from an answer. */
 import type { Writer } from "../wire.ts";
 
-/** What a kind of link adds to the request: its name and its table's values, already paired. */
+/** A kind of link with its settings, ready to be written into a request. */
 export interface LinkKind {
   name: string;
   write?: (writer: Writer) => void;
 }
 
-/** How a kind's own settings are told to the kernel and read from it; in a file of its own under kinds/. */
+/** How the settings of a kind are sent to the kernel and read from it. */
 export interface LinkFormat<Settings> {
   kind(settings: Settings): LinkKind;
   settings(data: Uint8Array): Settings;

@@ -34,20 +34,20 @@ export interface Link {
   mtu: number;
   txQueueLength: number;
   master: number | undefined;
-  /** The other end of a veth, the parent of a macvlan. */
+  /** The index of the other end of a veth, or of the parent of a macvlan. */
   link: number | undefined;
-  /** Set when `link` lies in another namespace. */
+  /** Set when `link` is in another namespace. */
   linkNetnsId: number | undefined;
   operstate: number;
   promiscuity: number;
   alias: string | undefined;
-  /** The address a device was made with; what software made has none. */
+  /** The factory address of a device; virtual links have none. */
   permanentMac: string | undefined;
-  /** What a device is part of: its directory below /sys/bus (Linux 5.14). */
+  /** The directory below /sys/bus of the hardware that the link is part of (Linux 5.14). */
   parent: string | undefined;
-  /** Undefined for what is no link of software's making. */
+  /** Undefined for links that are not virtual. */
   kind: string | undefined;
-  /** What its kind tells of it, for its LinkFormat to read. A bridge's is read already. */
+  /** The settings of its kind, for its LinkFormat to decode; a bridge's are decoded already. */
   kindData: Uint8Array | undefined;
   vlanFiltering: boolean;
   port: { hairpin: boolean; isolated: boolean } | undefined;

@@ -1,8 +1,8 @@
 /**
- * Links: the verbs of `ip link` and `bridge link`, one request each (rtnetlink(7)).
+ * Links: the verbs of `ip link`, one request each (rtnetlink(7)).
  *
- * Links are made in place: under their final name, in their final namespace. Moving or renaming one lets the kernel
- * wait for every processor to forget the old place, tens of milliseconds: that is for devices that cannot be made.
+ * We make links under their final name in their final namespace. Moving or renaming a link makes the kernel wait tens
+ * of milliseconds for every processor to forget the old place; we do that only to devices that cannot be made.
  */
 import { formatMac } from "../../../net/mac.ts";
 import { EINVAL, ENODEV, SyscallError } from "../../errno.ts";
@@ -61,7 +61,7 @@ const linkAttrs = attrTable("IFLA", {
   linkInfo: nest(IFLA_LINKINFO, linkInfoAttrs),
 });
 
-/** Longer ones can only be alternative names. */
+/** Longer names can only be alternative names. */
 const LONGEST_NAME = 15;
 
 export interface NewLink {
@@ -69,7 +69,7 @@ export interface NewLink {
   kind: LinkKind;
   address?: Uint8Array;
   mtu?: number;
-  /** The link it stands on, in the socket's namespace. */
+  /** The parent link, in the socket's namespace. */
   link?: number;
   master?: number;
   txQueueLength?: number;
@@ -78,8 +78,8 @@ export interface NewLink {
 }
 
 /**
- * `ip link add`. Fails with EEXIST when the name is taken; before Linux 6.15 also when it is taken in the socket's
- * namespace and the link is to be born in another.
+ * `ip link add`. Fails with EEXIST when the name is taken. Before Linux 6.15 the name must also be free in the socket's
+ * namespace when the link is made in another.
  */
 export function addLink(socket: NetlinkSocket, { kind, up, ...attributes }: NewLink): void {
   const what = `RTM_NEWLINK ${attributes.ifName}`;
@@ -99,12 +99,12 @@ export function addLink(socket: NetlinkSocket, { kind, up, ...attributes }: NewL
 }
 
 export interface LinkChange {
-  /** The namespace it goes to, where it comes out down. Name, alias and the rest are then set there. */
+  /** The namespace to move it to. The kernel sets it down, and applies the other changes there. */
   netnsFd?: number;
-  /** Its index there (Linux 5.13); otherwise the one it has, when that is free. */
+  /** Its index there (Linux 5.13); without one it keeps its index when that is free. */
   newIndex?: number;
   alias?: string;
-  /** Another name. The kernel makes everybody forget the old one first, and the link has to be down. */
+  /** The new name. The link has to be down, and the kernel waits for every processor to forget the old name. */
   ifName?: string;
   address?: Uint8Array;
   mtu?: number;
@@ -113,7 +113,7 @@ export interface LinkChange {
   up?: boolean;
   promiscuous?: boolean;
   allMulticast?: boolean;
-  /** Of the kind it is, with other settings. */
+  /** The kind it has already, with other settings. */
   kind?: LinkKind;
 }
 
@@ -136,7 +136,7 @@ export function setLink(socket: NetlinkSocket, link: { index: number; name: stri
   });
 }
 
-/** `ip link del`. The kernel answers only when it has forgotten the device everywhere: 15 ms and more. */
+/** `ip link del`. The kernel answers when every processor has forgotten the device, after 15 ms or more. */
 export function delLink(socket: NetlinkSocket, ifName: string): "deleted" | "absent" {
   try {
     socket.request({
@@ -151,7 +151,7 @@ export function delLink(socket: NetlinkSocket, ifName: string): "deleted" | "abs
   }
 }
 
-/** Header and name: what a request on an existing link begins with. */
+/** Header and name, which begin a request on an existing link. */
 export function linkMessage(writer: Writer, ifName: string): void {
   linkHeader.write(writer, {});
   linkAttrs.encode(writer, { ifName });
@@ -182,7 +182,7 @@ export function getLink(socket: NetlinkSocket, which: string | number): Link | u
   return found;
 }
 
-/** All links of the socket's namespace. `master` lets the kernel pick a bridge's ports. */
+/** All links of the socket's namespace, or with `master` the ports of that bridge. */
 export function listLinks(socket: NetlinkSocket, filter: { master?: number } = {}): Link[] {
   let links: Link[] = [];
   socket.dump(
@@ -201,8 +201,8 @@ export function listLinks(socket: NetlinkSocket, filter: { master?: number } = {
 }
 
 /**
- * The link's index, asked for without waiting for the kernel's configuration lock (netdevice(7), SIOCGIFINDEX): also
- * while another process has the kernel take a link apart.
+ * The link's index by ioctl (netdevice(7), SIOCGIFINDEX). Unlike a netlink request, it does not wait for the kernel's
+ * configuration lock, which removing a link holds for long.
  */
 export function linkIndex(socket: NetlinkSocket, ifName: string): number | undefined {
   if (ifName.length > LONGEST_NAME) return getLink(socket, ifName)?.index;
@@ -210,7 +210,7 @@ export function linkIndex(socket: NetlinkSocket, ifName: string): number | undef
   return askAbout(socket, ifName, SIOCGIFINDEX)?.getInt32(16, true);
 }
 
-/** The MAC address of an Ethernet link, asked for in the same way (SIOCGIFHWADDR). */
+/** The MAC address of an Ethernet link by ioctl (SIOCGIFHWADDR). */
 export function linkMac(socket: NetlinkSocket, ifName: string): string | undefined {
   const SIOCGIFHWADDR = 0x8927;
   const answer = askAbout(socket, ifName, SIOCGIFHWADDR);

@@ -1,4 +1,4 @@
-/** Neighbours: `ip neighbour`, which address is at which MAC (linux/neighbour.h). */
+/** Neighbours: `ip neighbour` (linux/neighbour.h). */
 import { ENOENT } from "../../errno.ts";
 import { attrTable, binary } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";

@@ -1,6 +1,6 @@
 /**
- * Removing a link without waiting for the kernel to have forgotten it (see ffi/reaper.ts): done when nobody can see it
- * any more and its name is free.
+ * Removing a link without waiting until every processor has forgotten it (see ffi/reaper.ts): done when the link is
+ * invisible and its name is free.
  */
 import { bind } from "../../libc.ts";
 import { sendFromChild } from "../../reaper.ts";
@@ -10,12 +10,12 @@ import { NLM_F_ACK, NLM_F_REQUEST, Writer } from "../wire.ts";
 import { RTM_DELLINK } from "../uapi/rtnetlink.ts";
 import { delLink, linkIndex, linkMessage } from "./link.ts";
 
-/** Between two looks. One removal takes one to two milliseconds; of many at once, each waits for those before it. */
+/** Between two looks. One removal takes one to two milliseconds; the kernel does several one after another. */
 const FIRST_PAUSE_US = 50, LONGEST_PAUSE_US = 2000;
 
 /**
- * `ip link del`, as far as anybody can tell. `socket` is one in the link's namespace, and `inside` runs its argument
- * there. Throws the kernel's reason when it refuses.
+ * `ip link del`. `socket` is in the link's namespace, and `inside` runs its argument there. Throws the kernel's reason
+ * when it refuses.
  */
 export function removeLink(
   socket: NetlinkSocket,
@@ -34,10 +34,10 @@ export function removeLink(
     // Not Bun.sleepSync, which does not sleep at all for less than a millisecond.
     const { usleep } = bind({ usleep: { args: ["u32"], returns: "i32" } });
     for (let pauseUs = FIRST_PAUSE_US;; pauseUs = Math.min(Math.ceil(pauseUs * 1.3), LONGEST_PAUSE_US)) {
-      // Asked in this order: the child may end between the two.
+      // In this order, because the child may end between the two.
       const ended = endingSoFar(child) !== undefined;
       if (linkIndex(socket, ifName) === undefined) return "deleted";
-      // Refused, or killed before the kernel answered: what it left undone is ours, and so is the kernel's reason.
+      // Refused, or killed before the kernel answered: try it ourselves, and throw the kernel's reason.
       if (ended) return delLink(socket, ifName);
       usleep(pauseUs);
     }

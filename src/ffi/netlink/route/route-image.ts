@@ -1,6 +1,6 @@
 /**
- * Routes word for word: as the kernel told them, to be written into another table, taken out of one, and put back with
- * everything they had, also what no table of attributes here knows (rtnetlink(7)).
+ * Routes as the bytes that the kernel listed, for copying them to another table, deleting them and restoring them with
+ * every attribute, including those that no table here decodes (rtnetlink(7)).
  */
 import { EEXIST, ENODEV, ESRCH } from "../../errno.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
@@ -33,13 +33,13 @@ import {
 
 export interface RouteImage {
   route: KernelRoute & { table: number };
-  /** Who made it: RTPROT_KERNEL for those that come with an address. */
+  /** RTPROT_*: who made it. RTPROT_KERNEL for routes that come with an address. */
   protocol: number;
-  /** A message's body, without the table. */
+  /** The body of a message, without the table. */
   bytes: Uint8Array;
 }
 
-/** The routes of every table and family. One with several next hops in version 6 is as many routes. */
+/** The routes of every table and family. An IPv6 route with several next hops becomes one image a hop. */
 export function listRouteImages(socket: NetlinkSocket): RouteImage[] {
   let images: RouteImage[] = [];
   eachRoute(socket, AF_UNSPEC, RT_TABLE_UNSPEC, (body) => {
@@ -52,8 +52,8 @@ export function listRouteImages(socket: NetlinkSocket): RouteImage[] {
 }
 
 /**
- * Those of one table that lead out of one link and no other; first those without a gateway, by which the others reach
- * theirs.
+ * The routes of one table whose next hops all leave by the link. Those without a gateway come first: the others need
+ * them to reach their gateways.
  */
 export function routesOfLink(images: readonly RouteImage[], linkIndex: number, table: number): RouteImage[] {
   const direct: RouteImage[] = [], indirect: RouteImage[] = [];
@@ -67,7 +67,7 @@ export function routesOfLink(images: readonly RouteImage[], linkIndex: number, t
   return [...direct, ...indirect];
 }
 
-/** The image of a route that nobody has made yet. */
+/** The image of a route that does not exist yet. */
 export function imageOf(route: KernelRoute): Uint8Array {
   const writer = new Writer();
   routeBody(route, { protocol: RTPROT_BOOT, scope: route.scope ?? RT_SCOPE_UNIVERSE, type: RTN_UNICAST })(writer);
@@ -80,7 +80,7 @@ export function readImage(bytes: Uint8Array, table: number): KernelRoute & { tab
   return route;
 }
 
-/** Puts it behind those to the same destination that are there already. */
+/** Adds the route after existing routes to the same destination. */
 export function addRouteImage(socket: NetlinkSocket, bytes: Uint8Array, table: number): "added" | "present" {
   const request = { type: RTM_NEWROUTE, flags: NLM_F_CREATE | NLM_F_APPEND };
   return send(socket, request, bytes, table, EEXIST) ? "added" : "present";
@@ -90,7 +90,7 @@ export function delRouteImage(socket: NetlinkSocket, bytes: Uint8Array, table: n
   return send(socket, { type: RTM_DELROUTE }, bytes, table, ESRCH, ENODEV) ? "deleted" : "absent";
 }
 
-/** False when the kernel refuses it for one of these reasons. */
+/** Answers false when the kernel refuses the request for one of the reasons. */
 function send(
   socket: NetlinkSocket,
   request: { type: number; flags?: number },
@@ -112,7 +112,7 @@ function send(
   }
 }
 
-/** Next hops that may be written: the kernel refuses those that it called dead itself (struct rtnexthop). */
+/** Clears state flags such as RTNH_F_DEAD in next hops, which the kernel lists but rejects (struct rtnexthop). */
 function withoutState(payload: Uint8Array): Uint8Array {
   const hops = payload.slice(), view = new DataView(hops.buffer);
   for (let at = 0; at + 8 <= hops.length;) {
@@ -124,7 +124,7 @@ function withoutState(payload: Uint8Array): Uint8Array {
 
 let scratch: Writer | undefined;
 
-/** What the kernel counts (its table, ages, whether the link is up) is left out; of several next hops, one is named. */
+/** Leaves out the table and the kernel's state (ages, whether the link is up). `hop` selects one of several. */
 function copyOf(body: Uint8Array, hop?: Hop): Uint8Array {
   const writer = (scratch ??= new Writer()).reset();
   const flags = (body[8]! | (hop?.flags ?? 0)) & RTNH_F_ONLINK;
@@ -134,7 +134,7 @@ function copyOf(body: Uint8Array, hop?: Hop): Uint8Array {
     if (type === RTA_TABLE || type === RTA_CACHEINFO) return;
     if (type !== RTA_MULTIPATH) return copy(type, payload);
     if (hop === undefined) return copy(type, withoutState(payload));
-    // In the order of a route that has but this hop, whose image this becomes when the others go.
+    // In the order of attributes of a route with this hop only.
     eachAttribute(hop.attributes, copy);
     writer.attribute(RTA_OIF, () => writer.u32(hop.oif));
   });

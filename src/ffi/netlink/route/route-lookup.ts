@@ -1,4 +1,4 @@
-/** The way to an address: `ip route get` (rtnetlink(7)). */
+/** `ip route get` (rtnetlink(7)). */
 import { formatAddress } from "../../../net/address.ts";
 import { EACCES, EAGAIN, EHOSTUNREACH, EINVAL, ENETUNREACH } from "../../errno.ts";
 import { attrTable, binary } from "../attrs.ts";
@@ -8,13 +8,13 @@ import { familyOf } from "./address.ts";
 import { getLink } from "./link.ts";
 import { readRoute, ROUTE_HEADER_BYTES } from "./route.ts";
 
-/** Nothing else is asked with: the kernel refuses what it does not look at. */
+/** No other attribute: the kernel rejects those it does not use. */
 const questionAttrs = attrTable("RTA", { dst: binary(RTA_DST) });
 
-/** What routes and rules of each type that lead nowhere answer: none, unreachable, prohibit, blackhole, throw. */
-const noWay = [ENETUNREACH, EHOSTUNREACH, EACCES, EINVAL, EAGAIN];
+/** No route, and routes of type unreachable, prohibit, blackhole, throw. */
+const noRoute = [ENETUNREACH, EHOSTUNREACH, EACCES, EINVAL, EAGAIN];
 
-/** The name of the link that packets to the address leave by; undefined where there is no way. */
+/** The name of the link by which packets to the address leave; undefined when there is no route. */
 export function linkTo(socket: NetlinkSocket, address: Uint8Array): string | undefined {
   let oif = 0;
   try {
@@ -30,7 +30,7 @@ export function linkTo(socket: NetlinkSocket, address: Uint8Array): string | und
       },
     }, ({ payload }) => oif = readRoute(payload).oif);
   } catch (error) {
-    if (isNetlinkError(error, ...noWay)) return undefined;
+    if (isNetlinkError(error, ...noRoute)) return undefined;
     throw error;
   }
   return getLink(socket, oif)?.name;

@@ -49,11 +49,11 @@ export interface Hop {
   oif: number;
   gateway?: Uint8Array;
   flags: number;
-  /** Of the route, as the kernel told them for this hop. */
+  /** The hop's own attributes, undecoded. */
   attributes: Uint8Array;
 }
 
-/** struct rtnexthop: length u16, flags u8, hops u8, index s32, then its attributes; and so on. */
+/** A sequence of struct rtnexthop: length u16, flags u8, hops u8, index s32, then attributes. */
 function readHops(payload: Uint8Array): Hop[] {
   const hops: Hop[] = [];
   const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
@@ -76,16 +76,16 @@ function writeHeader(
   writer: Writer,
   header: { family: number; bits: number; protocol?: number; scope?: number; type?: number },
 ): void {
-  // The table travels as an attribute, which holds more than 255.
+  // The table is sent as an attribute, which can exceed 255.
   writer.u8(header.family).u8(header.bits).u8(0).u8(0).u8(0);
   writer.u8(header.protocol ?? 0).u8(header.scope ?? 0).u8(header.type ?? 0).u32(0);
 }
 
 export interface KernelRoute {
   dst: Prefix;
-  /** 0 where there are `hops`. */
+  /** 0 when there are `hops`. */
   oif: number;
-  /** Where the kernel tells of several. It makes one route of several to one destination in version 6. */
+  /** Set for several next hops. For IPv6 the kernel joins routes to one destination into one with several hops. */
   hops?: Hop[];
   gateway?: Uint8Array;
   priority?: number;
@@ -96,12 +96,12 @@ export interface KernelRoute {
   advmss?: number;
 }
 
-/** What a request on the route consists of behind its header. */
+/** The body of a request on the route: struct rtmsg and attributes. */
 export function routeBody(route: KernelRoute, header: { protocol?: number; scope: number; type?: number }) {
   return (writer: Writer) => {
     writeHeader(writer, { family: familyOf(route.dst.bytes), bits: route.dst.bits, ...header });
     routeAttrs.encode(writer, {
-      // Version 4 refuses host bits; version 6 masks them silently. They are sent as they are.
+      // Host bits are sent as they are: the kernel rejects them for IPv4, and masks them for IPv6.
       dst: route.dst.bits === 0 ? undefined : route.dst.bytes,
       preferredSource: route.preferredSource,
       gateway: route.gateway,
@@ -117,7 +117,7 @@ export function routeName(route: KernelRoute): string {
   return `${route.dst.bytes.join(".")}/${route.dst.bits}`;
 }
 
-/** `ip route add`, without EXCL: as the reference plugins do, so that a second gateway joins the first. */
+/** `ip route add`, but without NLM_F_EXCL, like the reference plugins: a second gateway joins the first. */
 export function addRoute(socket: NetlinkSocket, route: KernelRoute): void {
   socket.request({
     what: `RTM_NEWROUTE ${routeName(route)}`,
@@ -146,7 +146,7 @@ export function delRoute(socket: NetlinkSocket, route: KernelRoute): "deleted" |
   }
 }
 
-/** The route that the body of a message tells of. */
+/** Decodes the body of a message. */
 export function readRoute(body: Uint8Array): KernelRoute & { table: number } {
   const values = routeAttrs.decode(body.subarray(ROUTE_HEADER_BYTES));
   return {
@@ -163,7 +163,7 @@ export function readRoute(body: Uint8Array): KernelRoute & { table: number } {
   };
 }
 
-/** Calls `visit` with the body of every route's message, the ones in the cache aside. No table means all of them. */
+/** Calls `visit` with the body of every route's message, except for cached routes. RT_TABLE_UNSPEC means every table. */
 export function eachRoute(
   socket: NetlinkSocket,
   family: number,
@@ -189,7 +189,7 @@ export function eachRoute(
   );
 }
 
-/** A route with several next hops as that many routes, as they are when each is made by itself. */
+/** Splits a route with several next hops into one route a hop. */
 export function eachHop<Route extends KernelRoute>(route: Route): Route[] {
   if (route.hops === undefined) return [route];
   const routes: Route[] = [];
@@ -197,23 +197,23 @@ export function eachHop<Route extends KernelRoute>(route: Route): Route[] {
   return routes;
 }
 
-/** `ip route show table …` for one family, next hop by next hop. */
+/** `ip route show table …` for one family, one route a next hop. */
 export function listRoutes(socket: NetlinkSocket, family: number, table = RT_TABLE_MAIN): KernelRoute[] {
   let routes: KernelRoute[] = [];
   eachRoute(socket, family, table, (body) => {
     const route = readRoute(body);
-    // Kernels before strict checking send every table.
+    // Kernels before 5.0 send every table.
     if (table === RT_TABLE_UNSPEC || route.table === table) routes.push(...eachHop(route));
   }, () => void (routes = []));
   return routes;
 }
 
-/** Whether the destination is written with host bits, which version 4 does not take. */
+/** Whether the prefix has host bits set, which the kernel rejects for IPv4. */
 export function hasHostBits(prefix: Prefix): boolean {
   return networkOf(prefix).some((byte, index) => byte !== prefix.bytes[index]);
 }
 
-/** As a person writes it. */
+/** For messages: `10.0.0.0/8 via 10.1.0.1 metric 5`. */
 export function describeRoute({ dst, priority, table, ...route }: KernelRoute): string {
   let via = "";
   for (const { gateway } of route.hops ?? [route]) {
@@ -223,8 +223,8 @@ export function describeRoute({ dst, priority, table, ...route }: KernelRoute): 
 }
 
 /**
- * Whether it is the wanted one, as far as that says. The kernel's list has the network where the configuration may have
- * host bits (version 6).
+ * Whether the kernel's route is the wanted one; fields that `wanted` leaves out match anything. The kernel lists the
+ * network where an IPv6 configuration may have host bits.
  */
 export function isSameRoute(wanted: KernelRoute, route: KernelRoute): boolean {
   if (wanted.dst.bits !== route.dst.bits || wanted.oif !== route.oif) return false;

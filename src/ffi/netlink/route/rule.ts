@@ -35,7 +35,7 @@ export interface Rule {
   source?: Prefix;
   destination?: Prefix;
   table: number;
-  /** Left out: the kernel takes the place before the first rule it finds. */
+  /** Without one, the kernel takes the priority before that of its first rule. */
   priority?: number;
   inputLink?: string;
 }
@@ -54,7 +54,7 @@ function body(rule: Rule) {
   };
 }
 
-/** The rule for packets from one source: `from SOURCE lookup TABLE`. */
+/** `from SOURCE lookup TABLE`. */
 export function sourceRule(source: Prefix, table: number): Rule {
   return { family: familyOf(source.bytes), source, table };
 }
@@ -90,11 +90,11 @@ export function delRule(socket: NetlinkSocket, rule: Rule): "deleted" | "absent"
 
 export interface ListedRule extends Rule {
   priority: number;
-  /** Whether it asks for nothing but the source, and does nothing but look into the table. */
+  /** Whether it matches the source only, and only looks up the table. */
   bySourceAlone: boolean;
 }
 
-/** `ip rule show`; no family means both. */
+/** `ip rule show`; family 0 means both. */
 export function listRules(socket: NetlinkSocket, family: number): ListedRule[] {
   let rules: ListedRule[] = [];
   socket.dump(

@@ -1,4 +1,4 @@
-/** Filters: `tc filter`. A link has a list for each priority, and each list is of one protocol and one kind. */
+/** Filters: `tc filter`. A link has a list of filters for each priority; a list has one protocol and one kind. */
 import { EINVAL, ENODEV, ENOENT } from "../../errno.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { RTM_DELTFILTER, RTM_GETTFILTER, RTM_NEWTFILTER } from "../uapi/rtnetlink.ts";
@@ -19,12 +19,12 @@ export function addFilter(socket: NetlinkSocket, { link, parent, ...list }: Filt
   addTcObject(socket, ["RTM_NEWTFILTER", RTM_NEWTFILTER], { link, parent, info: infoOf(list) }, kind);
 }
 
-/** `tc filter del` of a whole list. */
+/** `tc filter del` of a list. */
 export function delFilters(socket: NetlinkSocket, { link, parent, ...list }: FilterList): "deleted" | "absent" {
   return delTcObject(socket, ["RTM_DELTFILTER", RTM_DELTFILTER], { link, parent, info: infoOf(list) });
 }
 
-/** A filter as the kernel tells of it. Each list begins with one that has no handle: the list itself. */
+/** A filter as the kernel lists it. Each list begins with an entry without a handle, which stands for the list. */
 export interface Filter extends TcObject {
   priority: number;
   protocol: number;

@@ -1,7 +1,7 @@
 /**
- * Whether the kernel has a queueing discipline or an action, asked without making one: it looks for the kind, and loads
- * its module, before it refuses the rest of the request. Filters cannot be asked for so: where there is no queueing
- * discipline to put it on, the kernel refuses a filter of any kind.
+ * Whether the kernel has a queueing discipline or an action, asked without making one: the kernel looks for the kind,
+ * and loads its module, before it rejects the rest of the request. This does not work for filters, which the kernel
+ * rejects whatever their kind where there is no queueing discipline for them.
  */
 import { EEXIST, EINVAL, ENOENT } from "../../errno.ts";
 import { attrTable, custom, list, text } from "../attrs.ts";
@@ -14,7 +14,7 @@ import { tcHandle, tcHeader } from "./tc-header.ts";
 
 const qdiscAttrs = attrTable("TCA", {
   kind: text(TCA_KIND),
-  /** A table of sizes with nothing in it, which no kernel accepts. */
+  /** An empty table of sizes, which every kernel rejects. */
   noSizes: custom<true>(TCA_STAB, { nested: true, write: () => {}, read: () => true }),
 });
 
@@ -25,7 +25,7 @@ const actionsAttrs = attrTable("TCA_ROOT", {
 export function knowsQdisc(socket: NetlinkSocket, kind: string): boolean {
   const ingress = kind === "ingress";
   const place = ingress ? { parent: TC_H_INGRESS, handle: tcHandle(0xffff) } : { parent: TC_H_ROOT };
-  return isRefusedForTheRest(socket, {
+  return isKindKnown(socket, {
     what: `RTM_NEWQDISC ${kind} on lo`,
     type: RTM_NEWQDISC,
     body(writer) {
@@ -35,9 +35,9 @@ export function knowsQdisc(socket: NetlinkSocket, kind: string): boolean {
   });
 }
 
-/** For actions that cannot be without options, as mirred. */
+/** For actions that require options, such as mirred. */
 export function knowsAction(socket: NetlinkSocket, kind: string): boolean {
-  return isRefusedForTheRest(socket, {
+  return isKindKnown(socket, {
     what: `RTM_NEWACTION ${kind}`,
     type: RTM_NEWACTION,
     body(writer) {
@@ -47,11 +47,12 @@ export function knowsAction(socket: NetlinkSocket, kind: string): boolean {
   });
 }
 
-function isRefusedForTheRest(socket: NetlinkSocket, request: Request): boolean {
+/** `request` must be one that the kernel rejects. */
+function isKindKnown(socket: NetlinkSocket, request: Request): boolean {
   try {
     socket.request({ ...request, flags: NLM_F_CREATE | NLM_F_EXCL });
   } catch (error) {
-    // EEXIST: lo has one.
+    // EEXIST: lo has one already.
     if (isNetlinkError(error, EINVAL, EEXIST)) return true;
     if (isNetlinkError(error, ENOENT)) return false;
     throw error;

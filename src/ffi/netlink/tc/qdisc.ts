@@ -13,17 +13,17 @@ export interface Qdisc {
   handle: number;
 }
 
-/** `tc qdisc add`. Fails with EEXIST when there is one that somebody put there. */
+/** `tc qdisc add`. Fails with EEXIST when there is one other than the kernel's default. */
 export function addQdisc(socket: NetlinkSocket, place: Qdisc, kind: TcKind): void {
   addTcObject(socket, ["RTM_NEWQDISC", RTM_NEWQDISC], place, kind);
 }
 
-/** `tc qdisc del`, if the one in this place has the handle and the kind; the kernel compares them. */
+/** `tc qdisc del`. The kernel compares handle and kind, and deletes nothing else. */
 export function delQdisc(socket: NetlinkSocket, place: Qdisc, kind: string): "deleted" | "absent" {
   return delTcObject(socket, ["RTM_DELQDISC", RTM_DELQDISC], place, kind);
 }
 
-/** The one in this place of the link, whoever put it there. */
+/** The queueing discipline in this place of the link. */
 export function getQdisc(
   socket: NetlinkSocket,
   link: { index: number; name: string },
@@ -34,7 +34,7 @@ export function getQdisc(
     socket.request({
       what: `RTM_GETQDISC ${link.name}`,
       type: RTM_GETQDISC,
-      // The kernel answers as it notifies others of changes: to whoever asks only with this.
+      // Without NLM_F_ECHO the kernel sends the answer to listeners only.
       flags: NLM_F_ECHO,
       body: (writer) => tcHeader.write(writer, { linkIndex: link.index, parent }),
     }, (message) => {
@@ -48,7 +48,7 @@ export function getQdisc(
 
 const ALL_LINKS = { index: 0, name: "dump" };
 
-/** Those of all links. */
+/** The queueing disciplines of all links. */
 export function listQdiscs(socket: NetlinkSocket): TcObject[] {
   return listTcObjects(socket, ["RTM_GETQDISC", RTM_GETQDISC], { link: ALL_LINKS }, RTM_NEWQDISC);
 }

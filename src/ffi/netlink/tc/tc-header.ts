@@ -1,7 +1,6 @@
 /**
- * struct tcmsg of linux/rtnetlink.h: family u8, pads u8 u16, link's index s32, handle u32, parent u32, info u32. And what
- * stands behind it in messages about queueing disciplines, classes and filters alike: a kind, and options that the
- * kind's own file can read.
+ * Messages about queueing disciplines, classes and filters: struct tcmsg of linux/rtnetlink.h (family u8, pads u8 u16,
+ * link's index s32, handle u32, parent u32, info u32), then a kind, and options that the file of the kind decodes.
  */
 import { attrTable, binary, custom, text } from "../attrs.ts";
 import type { Writer } from "../wire.ts";
@@ -31,7 +30,7 @@ export const tcHeader = {
   },
 };
 
-/** A kind and how its options are written: what the files in kinds/ answer. */
+/** A kind with its options, ready to be written; the files in kinds/ make these. */
 export interface TcKind {
   name: string;
   write?: (writer: Writer) => void;
@@ -47,7 +46,7 @@ export const tcAttrs = attrTable("TCA", {
 
 const reading = attrTable("TCA", { kind: text(TCA_KIND), options: binary(TCA_OPTIONS) });
 
-/** A queueing discipline, class or filter as the kernel tells of it. */
+/** A queueing discipline, class or filter as the kernel lists it. */
 export interface TcObject extends Required<TcHeader> {
   kind: string;
   /** For the kind's file to decode. */

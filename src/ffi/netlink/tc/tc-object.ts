@@ -1,4 +1,4 @@
-/** What requests about queueing disciplines, classes and filters have in common; their own files name the place. */
+/** Requests that queueing disciplines, classes and filters have in common. */
 import { EINVAL, ENODEV, ENOENT } from "../../errno.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
@@ -12,7 +12,7 @@ function writeHeader(writer: Writer, { link, handle, parent, info }: TcPlace): v
   tcHeader.write(writer, { linkIndex: link.index, handle, parent, info });
 }
 
-/** Fails with EEXIST when there is one in this place. The type of the message comes with its name, for errors. */
+/** Fails with EEXIST when the place is taken. The type of the message comes with its name, for errors. */
 export function addTcObject(
   socket: NetlinkSocket,
   [name, type]: readonly [string, number],
@@ -32,7 +32,7 @@ export function addTcObject(
   });
 }
 
-/** With a kind, only one of that kind: the kernel compares them. */
+/** With `kind`, the kernel deletes only an object of that kind. */
 export function delTcObject(
   socket: NetlinkSocket,
   [name, type]: readonly [string, number],

@@ -1,4 +1,4 @@
-/** bridge: a link that joins others (linux/if_link.h IFLA_BR_*), and what it knows of each port (IFLA_BRPORT_*). */
+/** bridge (linux/if_link.h IFLA_BR_*) and the settings of its ports (IFLA_BRPORT_*). */
 import { type AttrsOf, attrTable, u16, u8 } from "../../attrs.ts";
 import {
   IFLA_BR_PRIORITY,

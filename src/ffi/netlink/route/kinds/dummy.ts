@@ -1,4 +1,4 @@
-/** dummy: a link that leads nowhere. It has no settings (drivers/net/dummy.c). */
+/** dummy: a link that drops every packet. It has no settings (drivers/net/dummy.c). */
 import type { LinkFormat } from "../link-kind.ts";
 
 export const dummy: LinkFormat<Record<string, never>> = {

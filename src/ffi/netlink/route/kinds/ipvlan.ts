@@ -12,7 +12,7 @@ import type { LinkFormat } from "../link-kind.ts";
 export const ipvlanModes: Record<string, number> = { l2: IPVLAN_MODE_L2, l3: IPVLAN_MODE_L3, l3s: IPVLAN_MODE_L3S };
 
 export interface IpvlanSettings {
-  /** One of `ipvlanModes`. All ipvlans of a master are in the mode of the last that was made. */
+  /** One of `ipvlanModes`. The newest ipvlan of a master sets the mode of all. */
   mode?: string;
 }
 
@@ -23,7 +23,7 @@ const ipvlanData = attrTable("IFLA_INFO_DATA(ipvlan)", {
 
 export const ipvlan: LinkFormat<IpvlanSettings> = {
   kind({ mode }) {
-    // Neither private nor vepa: those of one master reach one another.
+    // Neither private nor vepa: the ipvlans of one master reach one another.
     const values = { mode: ipvlanModes[mode!], flags: 0 };
     return { name: "ipvlan", write: (writer) => ipvlanData.encode(writer, values) };
   },

@@ -1,4 +1,4 @@
-/** macvlan: a link with a MAC address of its own on another's wire (linux/if_link.h IFLA_MACVLAN_*, ip-link(8)). */
+/** macvlan: a link with its own MAC address on a master (linux/if_link.h IFLA_MACVLAN_*, ip-link(8)). */
 import { attrTable, u32 } from "../../attrs.ts";
 import {
   IFLA_MACVLAN_BC_QUEUE_LEN,
@@ -20,7 +20,7 @@ export const macvlanModes: Record<string, number> = {
 export interface MacvlanSettings {
   /** One of `macvlanModes`. */
   mode?: string;
-  /** How many broadcasts wait for the other macvlans of the master. */
+  /** Length of the queue for broadcasts to the other macvlans of the master. */
   bcqueuelen?: number;
 }
 

@@ -1,4 +1,4 @@
-/** tun: a link whose other end is a program (linux/if_link.h IFLA_TUN_*). The kernel makes them by ioctl alone: ffi/tun.ts. */
+/** tun: a link whose other end is a program (linux/if_link.h IFLA_TUN_*). Made by ioctl only: ffi/tun.ts. */
 import { attrTable, u32, u8 } from "../../attrs.ts";
 import { IFLA_TUN_GROUP, IFLA_TUN_MULTI_QUEUE, IFLA_TUN_OWNER } from "../../uapi/if-link.ts";
 

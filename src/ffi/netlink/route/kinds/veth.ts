@@ -19,7 +19,7 @@ const peerAttrs = attrTable("IFLA", {
   netnsFd: u32(IFLA_NET_NS_FD),
 });
 
-/** A peer is a whole link message: header, then attributes. */
+/** A peer is a complete link message: header, then attributes. */
 const peer: Row<AttrsOf<typeof peerAttrs.rows>> = custom(VETH_INFO_PEER, {
   write(writer, value) {
     linkHeader.write(writer, {});

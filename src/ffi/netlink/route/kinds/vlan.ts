@@ -1,4 +1,4 @@
-/** vlan: a link for the frames of another that carry one 802.1Q tag (linux/if_link.h IFLA_VLAN_*, ip-link(8)). */
+/** vlan: the frames of a master that carry one 802.1Q tag (linux/if_link.h IFLA_VLAN_*, ip-link(8)). */
 import { attrTable, u16 } from "../../attrs.ts";
 import { IFLA_VLAN_ID } from "../../uapi/if-link.ts";
 import type { LinkFormat } from "../link-kind.ts";

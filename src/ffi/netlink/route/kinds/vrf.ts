@@ -1,4 +1,4 @@
-/** vrf: a link whose members route by a table of their own (linux/if_link.h IFLA_VRF_*, ip-link(8)). */
+/** vrf: a master whose members route by a table of their own (linux/if_link.h IFLA_VRF_*, ip-link(8)). */
 import { attrTable, u32 } from "../../attrs.ts";
 import { IFLA_VRF_TABLE } from "../../uapi/if-link.ts";
 import type { LinkFormat } from "../link-kind.ts";

@@ -1,4 +1,4 @@
-/** pfifo and bfifo: plain queues that hold so many packets, or bytes (tc-fifo(8)). struct tc_fifo_qopt: limit u32. */
+/** pfifo and bfifo: queues with a limit in packets or bytes (tc-fifo(8)). struct tc_fifo_qopt: limit u32. */
 import type { TcKind } from "../tc-header.ts";
 
 export function bfifo(limitBytes: number): TcKind {

@@ -4,9 +4,9 @@ import { HTB_VERSION, TCA_HTB_CEIL64, TCA_HTB_INIT, TCA_HTB_PARMS, TCA_HTB_RATE6
 import { rate64, RATE_BYTES, readRate, writeRate } from "../rate.ts";
 import type { TcKind } from "../tc-header.ts";
 
-/** What a class gets by default from its rate, for classes that say nothing of their share: tc's own figure. */
+/** The default quantum of a class is its rate divided by this; tc(8) sends the same number. */
 const RATE_TO_QUANTUM = 10;
-/** How much a class may send before it is another's turn, in bytes; said, because the kernel warns of what it derives. */
+/** Bytes that a class may send before the next class. The kernel logs a warning when it derives this from the rate. */
 const QUANTUM = 200_000;
 
 /** struct tc_htb_glob: version u32, rate2quantum u32, default class u32, debug u32, direct packets u32. */
@@ -18,7 +18,7 @@ const init = custom<{ defaultClass: number }>(TCA_HTB_INIT, {
 
 const qdiscAttrs = attrTable("TCA_OPTIONS(htb)", { init });
 
-/** Traffic that no filter assigns goes to the class with this minor number. */
+/** `defaultClass` is the minor number of the class for traffic that no filter assigns. */
 export function htb(values: { defaultClass: number }): TcKind {
   return { name: "htb", write: (writer) => qdiscAttrs.encode(writer, { init: values }) };
 }
@@ -28,9 +28,9 @@ export function readHtb(options: Uint8Array): { defaultClass: number } | undefin
 }
 
 export interface HtbClass {
-  /** In bytes a second, never exceeded. */
+  /** In bytes a second; also the ceiling. */
   rate: number;
-  /** The bucket, as the time it takes to fill: in ticks. */
+  /** The size of the bucket as the time that filling it takes, in ticks. */
   buffer: number;
 }
 

@@ -7,9 +7,9 @@ import type { TcKind } from "../tc-header.ts";
 export interface Tbf {
   /** In bytes a second. */
   rate: number;
-  /** What the queue holds, in bytes. */
+  /** The length of the queue in bytes. */
   limit: number;
-  /** The bucket, as the time it takes to fill: in ticks. */
+  /** The size of the bucket as the time that filling it takes, in ticks. */
   buffer: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * u32: a filter that compares words of the packet, from its network header on (tc-u32(8), linux/pkt_cls.h TCA_U32_*),
- * and the one action used with it, mirred: on to another link (tc-mirred(8), linux/tc_act/tc_mirred.h).
+ * u32: a filter that compares words of the packet, starting at its network header (tc-u32(8), linux/pkt_cls.h
+ * TCA_U32_*), and mirred, the action that redirects packets to another link (tc-mirred(8), linux/tc_act/tc_mirred.h).
  */
 import { type AttrsOf, attrTable, custom, list, nest, text, u32 } from "../../attrs.ts";
 import {
@@ -16,14 +16,14 @@ import {
 } from "../../uapi/pkt-cls.ts";
 import type { TcKind } from "../tc-header.ts";
 
-/** The word at `offset` must have `value` in the bits of `mask`. */
+/** Matches when the word at `offset` has `value` in the bits of `mask`. */
 export interface U32Key {
   offset: number;
   value: number;
   mask: number;
 }
 
-/** Every packet of the list's protocol. */
+/** Matches every packet of the list's protocol. */
 export const ANY_PACKET: readonly U32Key[] = [{ offset: 0, value: 0, mask: 0 }];
 
 const SELECTOR_BYTES = 16, KEY_BYTES = 16, MIRRED_BYTES = 28;
@@ -57,10 +57,10 @@ const mirredParams = custom<{ linkIndex: number }>(TCA_MIRRED_PARMS, {
   write: (writer, { linkIndex }) =>
     void writer.u32(0).u32(0).u32(TC_ACT_STOLEN).u32(0).u32(0).u32(TCA_EGRESS_REDIR).u32(linkIndex),
   read(payload) {
-    // Other actions have other things under the same number.
+    // Other actions use the same attribute number for other things.
     if (payload.length < MIRRED_BYTES) return { linkIndex: NO_REDIRECT };
     const view = new DataView(payload.buffer, payload.byteOffset, MIRRED_BYTES);
-    // To mirror is not to redirect: the packet would go on here as well.
+    // Mirroring is not redirecting: the packet also continues here.
     return { linkIndex: view.getInt32(20, true) === TCA_EGRESS_REDIR ? view.getUint32(24, true) : NO_REDIRECT };
   },
 });
@@ -71,16 +71,16 @@ const actionAttrs = attrTable("TCA_ACT", { kind: text(TCA_ACT_KIND), options: ne
 const u32Attrs = attrTable("TCA_OPTIONS(u32)", {
   classId: u32(TCA_U32_CLASSID),
   selector,
-  // One action after another, numbered from 1; there is one.
+  // A list of actions, numbered from 1; we use one.
   actions: list(TCA_U32_ACT, 1, actionAttrs),
 });
 
-/** Packets that match belong to the class. */
+/** Assigns matching packets to the class. */
 export function u32Class(keys: readonly U32Key[], classId: number): TcKind {
   return { name: "u32", write: (writer) => u32Attrs.encode(writer, { classId, selector: keys }) };
 }
 
-/** Packets that match leave through another link, as if they had never come here. */
+/** Redirects matching packets to another link. */
 export function u32Redirect(keys: readonly U32Key[], classId: number, linkIndex: number): TcKind {
   const action = { kind: "mirred", options: { params: { linkIndex } } };
   return { name: "u32", write: (writer) => u32Attrs.encode(writer, { classId, selector: keys, actions: [action] }) };
@@ -89,11 +89,11 @@ export function u32Redirect(keys: readonly U32Key[], classId: number, linkIndex:
 export interface U32Filter {
   keys: readonly U32Key[];
   classId: number;
-  /** Of the links that packets are sent on to; 0 for one that is gone. */
+  /** Indexes of the links that packets are redirected to; 0 for a link that no longer exists. */
   redirects: number[];
 }
 
-/** Undefined for what is no filter but a table of them: the kernel tells those in the same list. */
+/** Undefined for hash tables of filters, which the kernel lists together with the filters. */
 export function readU32(options: Uint8Array): U32Filter | undefined {
   const { selector: keys, classId = 0, actions = [] } = u32Attrs.decode(options);
   if (keys === undefined) return undefined;
