@@ -1,0 +1,76 @@
+/** Who imports whom: downward, without circles, and nothing that a plugin's verb must not load. */
+import { foundations, roomOf, rooms, schemaMayImport } from "./rooms.ts";
+import type { Source } from "./sources.ts";
+
+export function importDirections(sources: readonly Source[]): string[] {
+  const findings: string[] = [...upwardRules()];
+  const parts = new Map([...rooms, ...foundations].map(({ name, mayImport }) => [name, mayImport]));
+  for (const { path, imports, loads } of sources) {
+    const inside = path.slice("src/".length), room = roomOf(inside, [...parts.keys()]);
+    if (room === undefined) {
+      findings.push(`${path}: no rule in compile/structure/rooms.ts says what this room may import`);
+      continue;
+    }
+    const allowed = inside.endsWith(".schema.ts") ? schemaMayImport : [room, ...parts.get(room)!];
+    for (const imported of imports) {
+      const name = imported.replace(/^src\//, "").replace(/^package\.json$/, "../package.json");
+      if (roomOf(name, allowed) === undefined) findings.push(`${path}: must not import ${imported}`);
+      if (name.endsWith(".schema.ts") && !inside.endsWith(".schema.ts") && loads.includes(imported)) {
+        findings.push(`${path}: may only import types from ${imported}`);
+      }
+    }
+    if (loads.includes("bun:ffi")) findings.push(`${path}: only types from bun:ffi; see src/ffi/native.ts`);
+  }
+  return findings;
+}
+
+/** Rules that allow a room to import one that does not stand below it. */
+function upwardRules(): string[] {
+  const order = rooms.map(({ name }) => name);
+  return rooms.flatMap(({ name, mayImport }, index) =>
+    mayImport.filter((used) => {
+      const below = roomOf(used, order);
+      return below !== undefined && order.indexOf(below) <= index;
+    }).map((used) => `compile/structure/rooms.ts: ${name} must not be allowed to import ${used} above it`)
+  );
+}
+
+/** Files that import one another in a circle, types and later loading included: a reader finds no place to begin. */
+export function circles(sources: readonly Source[]): string[] {
+  const imports = new Map(sources.map(({ path, imports }) => [path, imports]));
+  const findings: string[] = [], done = new Set<string>();
+  const visit = (path: string, way: string[]) => {
+    if (way.includes(path)) {
+      findings.push(`${[...way.slice(way.indexOf(path)), path].join(" → ")}: import one another in a circle`);
+    }
+    if (done.has(path) || way.includes(path)) return;
+    for (const next of imports.get(path) ?? []) visit(next, [...way, path]);
+    done.add(path);
+  };
+  for (const { path } of sources) visit(path, []);
+  return findings;
+}
+
+/**
+ * What a plugin verb can come to load: all that main.ts loads, and all that is loaded later on the way, except the
+ * runtime's part, which a plugin never enters. Nothing outside our sources may be among it.
+ */
+export function hotPath(all: readonly Source[]): string[] {
+  const sources = new Map(all.map((source) => [source.path, source]));
+  const findings: string[] = [];
+  const seen = new Set<string>();
+  const visit = (path: string, way: string[]) => {
+    if (seen.has(path)) return;
+    seen.add(path);
+    const source = sources.get(path);
+    if (source === undefined) {
+      if (path !== "package.json") findings.push(`${[...way, path].join(" → ")}: loaded on the way of a plugin verb`);
+      return;
+    }
+    const later = source.loadsLater.filter((one) => !one.startsWith("src/runtime/"));
+    for (const next of [...source.loads, ...later]) visit(next, [...way, path]);
+  };
+  if (!sources.has("src/main.ts")) return ["src/main.ts is missing"];
+  visit("src/main.ts", []);
+  return findings;
+}

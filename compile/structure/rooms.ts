@@ -1,0 +1,107 @@
+/**
+ * The rooms of src, from the top of the house to the ground, and what each may import: rooms below it, single files of
+ * them, packages. ARCHITECTURE.md shows them as `picture` draws them.
+ */
+
+export interface Room {
+  /** A folder or a file of src. */
+  name: string;
+  what: string;
+  /** Types count as well, and what is loaded later. */
+  mayImport: readonly string[];
+}
+
+export const rooms: readonly Room[] = [
+  {
+    name: "main.ts",
+    what: "the name that this process was called by: a plugin's, or the runtime's",
+    mayImport: ["runtime", "engine", "plugins/table.ts", "ffi"],
+  },
+  {
+    name: "runtime",
+    what: "whole networks: their files, chains of plugins, the result cache, GC, the command line",
+    mayImport: [
+      "engine",
+      "plugins/table.ts",
+      "resources/table.ts",
+      "resources/packets",
+      "contract",
+      "ipam",
+      "ffi",
+      "cni",
+      "net",
+      "version.ts",
+      "node:util",
+    ],
+  },
+  {
+    name: "engine",
+    what: "one verb of one plugin: telling its story, the ledger, judging, delegation, plan, inspect, repair",
+    mayImport: [
+      "plugins/table.ts",
+      "resources/table.ts",
+      "resources/delegated/lease.ts",
+      "contract",
+      "ffi",
+      "cni",
+      "net",
+      "version.ts",
+    ],
+  },
+  {
+    name: "plugins",
+    what: "a folder a plugin, each the story of its ADD in resources; their table",
+    mayImport: ["resources", "contract", "ipam", "iptables", "ffi", "cni", "net"],
+  },
+  {
+    name: "resources",
+    what: "what plugins make, by theme: a kind a file; their table",
+    mayImport: ["contract", "firewalld", "iptables", "ffi", "cni", "net"],
+  },
+  {
+    name: "contract",
+    what: "what engine, plugins and resources agree on: plugin, resource, host, trace, undo, failures",
+    mayImport: ["ffi", "cni", "net"],
+  },
+  { name: "ipam", what: "address ranges and the lease store of host-local", mayImport: ["ffi", "cni", "net"] },
+  { name: "firewalld", what: "the message bus, and firewalld's part on it", mayImport: ["ffi"] },
+  {
+    name: "iptables",
+    what: "iptables' rules as data, written to nf_tables or to the older tables",
+    mayImport: ["ffi", "net"],
+  },
+  {
+    name: "ffi",
+    what: "the C library and the kernel's interfaces: files, namespaces, processes, netlink",
+    mayImport: ["net", "bun:ffi"],
+  },
+  { name: "cni", what: "the protocol as data: versions, configurations, results, errors", mayImport: ["net"] },
+  { name: "net", what: "addresses, prefixes, MAC addresses", mayImport: [] },
+  { name: "version.ts", what: "the version of this program", mayImport: ["../package.json"] },
+];
+
+/** Inside ffi/netlink the bytes know nothing of the messages. */
+export const foundations: readonly Room[] = [
+  { name: "ffi/netlink/wire.ts", what: "bytes", mayImport: [] },
+  { name: "ffi/netlink/attrs.ts", what: "attributes", mayImport: ["ffi/netlink/wire.ts"] },
+  { name: "ffi/netlink/uapi", what: "numbers", mayImport: ["ffi/netlink/wire.ts", "ffi/netlink/attrs.ts"] },
+];
+
+/** Schemas are for the build: they may import zod and one another, and only their types are used. */
+export const schemaMayImport = ["zod", "cni", "net"];
+
+/** For ARCHITECTURE.md: a room, what it is, and the rooms that it imports. */
+export function picture(): string {
+  const names = rooms.map(({ name }) => name);
+  const lines = rooms.flatMap(({ name, what, mayImport }) => {
+    const used = mayImport.filter((each) => names.includes(each.split("/")[0]!) || each === "version.ts");
+    const title = name.endsWith(".ts") ? name : `${name}/`;
+    return [`${title.padEnd(12)}${what}`, ...used.length > 0 ? [`${" ".repeat(10)}→ ${used.join(", ")}`] : []];
+  });
+  return ["```", ...lines, "```"].join("\n");
+}
+
+/** The longest of the `names` that stands for the path. */
+export function roomOf(path: string, names: readonly string[]): string | undefined {
+  return names.filter((name) => path === name || path.startsWith(`${name}/`)).sort((a, b) => b.length - a.length)[0];
+}

@@ -1,0 +1,46 @@
+/** The sources as the structure check reads them: text, code, imports. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+
+export interface Source {
+  path: string;
+  text: string;
+  /** Without types and comments. */
+  code: string;
+  /** Everything it names in an import, types included; resolved to `src/…` where it is ours. */
+  imports: string[];
+  /** What is loaded with it. */
+  loads: string[];
+  /** What is loaded when a function of it asks. */
+  loadsLater: string[];
+}
+
+const transpiler = new Bun.Transpiler({ loader: "ts", target: "bun" });
+
+export function readSource(root: string, path: string): Source {
+  const text = readFileSync(join(root, path), "utf8");
+  const target = (specifier: string) =>
+    specifier.startsWith(".") ? relative(root, resolve(root, dirname(path), specifier)) : specifier;
+  const scanned = transpiler.scanImports(text);
+  const loads = scanned.filter((one) => one.kind === "import-statement").map((one) => target(one.path));
+  const loadsLater = scanned.filter((one) => one.kind !== "import-statement").map((one) => target(one.path));
+  // Statements start a line, which texts within templates do not in these sources.
+  const statements = [...text.matchAll(/^(?:import|export)\b[^;]*?\bfrom\s+"([^"]+)"/gm)].map((match) =>
+    target(match[1]!)
+  );
+  return {
+    path,
+    text,
+    code: transpiler.transformSync(text),
+    imports: [...new Set([...statements, ...loads, ...loadsLater])],
+    loads,
+    loadsLater,
+  };
+}
+
+export function filesBelow(root: string, folder: string): string[] {
+  if (!existsSync(join(root, folder))) return [];
+  return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name))).sort();
+}
