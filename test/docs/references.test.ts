@@ -28,7 +28,7 @@ const looks: Record<string, (document: Document, report: Report) => void> = {
     const folder = String.raw`(?:src|docs|test|compile|bench|demo|examples|schemas)\/[\w./*-]*[\w*]`;
     const file = String.raw`(?:\.{1,2}\/)*(?:[\w.-]+\/)*[\w.*-]+\.(?:ts|mjs|md|conflist)\b`;
     for (const { 0: name, index } of text.matchAll(new RegExp(`${start}(?:${file}|${folder})${end}`, "g"))) {
-      if (!isExample(name) && !isThere(dirname(path), name)) report(index, name);
+      if (!isThere(dirname(path), name)) report(index, name);
     }
     for (const { 1: name, index } of text.matchAll(/`((?:[\w.-]+\/)+)`/g)) {
       if (!isThere(dirname(path), name!.slice(0, -1))) report(index, name!);
@@ -42,7 +42,7 @@ const looks: Record<string, (document: Document, report: Report) => void> = {
       const [name, anchor] = target!.split("#") as [string, string?];
       const file = name === "" ? path : normalize(join(dirname(path), name)).replace(/\/$/, "");
       const leadsNowhere = anchor === undefined
-        ? !files.includes(file) && !folders.has(file) && !planned.includes(file)
+        ? !files.includes(file) && !folders.has(file)
         : !headings(file).map(slug).includes(anchor);
       if (leadsNowhere) report(index, target!);
     }
@@ -59,7 +59,7 @@ const looks: Record<string, (document: Document, report: Report) => void> = {
 
   "npm scripts"({ text }, report) {
     for (const { 0: call, 1: script, 2: check, index } of text.matchAll(/npm run (?:-s )?([\w:-]+)(?: -- (\w+))?/g)) {
-      const isKnown = (Object.hasOwn(scripts, script!) || planned.includes(script!)) &&
+      const isKnown = Object.hasOwn(scripts, script!) &&
         (script !== "check" || check === undefined || Object.hasOwn(checks, check));
       if (!isKnown) report(index, call);
     }
@@ -123,17 +123,16 @@ function findings(look: (document: Document, report: Report) => void, document: 
   return found;
 }
 
-const isExample = (name: string) => name === "./x.ts";
-/** Pages name them already. To be emptied as they come. */
-const planned = ["test/README.md", "src/plugins/skeleton", "test:unit", "test:watch"];
+/** Not files of the repository: an example, what the build leaves, and what pages name already and somebody is making. */
+const others = ["./x.ts", "dist", "src/plugins/skeleton"];
 
 function isThere(folder: string, name: string): boolean {
-  if (planned.some((one) => name.endsWith(one))) return true;
-  const places = [name, normalize(join(folder, name)), `src/${name}`];
-  if (places.some((place) => files.includes(place) || folders.has(place))) return true;
+  const places = [name, `${name}.test.ts`, normalize(join(folder, name)), `src/${name}`];
+  if (others.includes(name) || places.some((place) => files.includes(place) || folders.has(place))) return true;
   // "docs/decisions/0005" is a decision by its number, "chain.ts" a file wherever it is.
-  const end = RegExp.escape(name).replaceAll(String.raw`\*`, "[^/]*") + (/\/\d{4}$/.test(name) ? "-.*" : "");
-  const ending = new RegExp(`${name.startsWith(".") ? "" : "(^|/)"}${end}$`);
+  const bare = name.replace(/^(\.\.?\/)+/, "");
+  const end = RegExp.escape(bare).replaceAll(String.raw`\*`, "[^/]*") + (/\/\d{4}$/.test(bare) ? "-.*" : "");
+  const ending = new RegExp(`${bare.startsWith(".") ? "" : "(^|/)"}${end}$`);
   return files.some((file) => ending.test(file)) || [...folders].some((folder) => ending.test(folder));
 }
 
