@@ -102,7 +102,9 @@ export interface PluginDefinition<Config extends PluginConfig> {
   status?(conf: Config, host: Host): void;
   /** How full is what ADD gives out; a full pool is no failure of STATUS. */
   pools?(conf: Config): Pool[];
-  /** What GC does besides removing the resources of attachments that are not valid. */
+  /** Kinds of resources that GC sweeps, whatever the configuration says today (`sweep` in contract/resource.ts). */
+  readonly sweeps?: readonly string[];
+  /** What else GC does besides removing the resources of attachments that are not valid. */
   gc?(conf: Config, isValid: (owner: { containerId: string; ifName?: string }) => boolean, host: Host): void;
   /** The plugin in this one's stead, for GC and STATUS: they reach it too. IPAM plugins they reach without. */
   passedOn?(conf: Config): { type: string; conf: Record<string, unknown> } | undefined;

@@ -403,6 +403,13 @@ export const knownDifferences: Record<string, KnownDifference> = {
       "tuning, sysctl from args too",
     ],
   },
+  "check-judges-as-add": {
+    lines: [
+      /^- answer\.msg = "Error: Tuning configured Ethernet of eth0 is hello, /,
+      /^\+ answer\.msg = "invalid args hello /,
+    ],
+    cases: ["tuning, invalid mac"],
+  },
   "check-knows-ifname": {
     lines: [/^- (exit 1|answer\.code = 999)$/, /^- answer\.msg = "open .*IFNAME.*/, /^\+ (exit 0|stdout "")$/],
     cases: ["tuning, sysctl with IFNAME"],

@@ -8,6 +8,7 @@ import { field, isObject } from "../../cni/json.ts";
 import { VALID_ATTACHMENTS, validAttachmentsIn } from "../../cni/valid-attachments.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import { attemptAll, throwJoined } from "../../contract/failures.ts";
+import { loadKind } from "../../resources/table.ts";
 import { passOn } from "../delegation/delegate.ts";
 import { listLedgers, removeEmptyLedgers, removeLedger, removing } from "../ledger/ledger.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
@@ -26,9 +27,11 @@ export function runGc({ plugin, invocation, document, session }: VerbCall): unde
   attemptAll([
     ...stale.map((record) => () => removeStale(record, invocation, session)),
     () => removeEmptyLedgers(conf.name),
-    () => {
-      session.withHost({ ...invocation, netnsPath: "" }, true, (host) => plugin.gc?.(conf, isValid, host));
-    },
+    () =>
+      session.withHost({ ...invocation, netnsPath: "" }, true, (host) => {
+        const sweeps = (plugin.sweeps ?? []).map((kind) => () => loadKind(kind)!.sweep!(conf.name, isValid, host));
+        attemptAll([...sweeps, () => plugin.gc?.(conf, isValid, host)]);
+      }),
     () => passOn(plugin, conf, invocation, session),
   ]);
 }

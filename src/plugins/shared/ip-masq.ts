@@ -1,6 +1,5 @@
 /** `ipMasq` of bridge and ptp: what the container sends to others than its neighbours leaves with the host's address. */
 import type { Attachment, PluginConfig } from "../../contract/plugin.ts";
-import type { Host } from "../../contract/host.ts";
 import type { NatBackend } from "../../resources/packets/nat-backend.ts";
 
 export interface IpMasqConf extends PluginConfig {
@@ -22,19 +21,4 @@ export function applyIpMasq(at: Attachment<IpMasqConf>, ips: readonly { address:
     ifName: at.ifName,
     addresses: ips.map(({ address }) => address),
   }));
-}
-
-/** GC, whatever the configuration says today. */
-export function sweepIpMasq(
-  network: string,
-  isValid: (owner: { containerId: string; ifName?: string }) => boolean,
-  host: Host,
-): void {
-  (require(
-    "../../resources/packets/masquerade/masquerade.ts",
-  ) as typeof import("../../resources/packets/masquerade/masquerade.ts")).masqueradeKind.sweep!(
-    network,
-    isValid,
-    host,
-  );
 }

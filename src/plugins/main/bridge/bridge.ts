@@ -19,24 +19,22 @@ import { bridgePort } from "../../../resources/link/bridge-port.ts";
 import { forwarding } from "../../../resources/kernel/forwarding.ts";
 import { freshHostName } from "../../../resources/link/shared/free-name.ts";
 import { veth } from "../../../resources/link/veth.ts";
-import { applyIpMasq, sweepIpMasq } from "../../shared/ip-masq.ts";
+import { applyIpMasq } from "../../shared/ip-masq.ts";
 import { dnsOr } from "../../shared/dns.ts";
 import { macInArgs, readableMacInArgs } from "../../shared/requested-mac.ts";
 import { validateBridgeConf } from "./bridge.validate.gen.ts";
 import { portVlans } from "./port-vlans.ts";
 import type { Resource } from "../../../contract/resource.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
+import type { VlanRange } from "../../../ffi/netlink/route/bridge-vlan.ts";
 import type { BridgeConf } from "./bridge.schema.ts";
 import type { Interface, IpConfig, Result, Route } from "../../../cni/result.ts";
 
 export default definePlugin<BridgeConf>({
   name: "bridge",
-  validate(document) {
-    const conf = validateBridgeConf(document);
-    portVlans(conf);
-    return conf;
-  },
+  validate: validateBridgeConf,
   judge(conf, call) {
+    portVlans(conf);
     checkCombinations(conf);
     const wanted = call && configuredMac(conf, macInArgs(call));
     if (wanted && canonicalMac(wanted) === undefined) {
@@ -44,25 +42,13 @@ export default definePlugin<BridgeConf>({
     }
   },
   add,
-  gc(conf, isValid, host) {
-    try {
-      sweepIpMasq(conf.name, isValid, host);
-    } finally {
-      (require(
-        "../../../resources/packets/mac-spoof-check.ts",
-      ) as typeof import("../../../resources/packets/mac-spoof-check.ts")).macSpoofCheckKind.sweep!(
-        conf.name,
-        isValid,
-        host,
-      );
-    }
-  },
+  sweeps: ["masquerade", "mac-spoof-check"],
 });
 
 function add(at: Attachment<BridgeConf>): Result {
   const { conf, host } = at;
   const mac = containerMac(at);
-  const vlans = portVlans(conf);
+  const vlans = at.configured(() => portVlans(conf), undefined);
   const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
 
   const onHost = at.apply(bridge({
@@ -77,23 +63,7 @@ function add(at: Attachment<BridgeConf>): Result {
     name: at.choose(() => freshHostName(host), (told) => hostSide(at, told)?.name ?? ""),
     mac: at.choose(randomMac, (told) => hostSide(at, told)?.mac ?? ""),
   };
-  at.applyAll([
-    veth({
-      hostName: hostVeth.name,
-      hostMac: hostVeth.mac,
-      containerName: at.ifName,
-      containerMac: mac,
-      mtu: conf.mtu > 0 ? conf.mtu : undefined,
-      bridge: conf.bridge,
-    }),
-    bridgePort({
-      ifName: hostVeth.name,
-      hairpin: conf.hairpinMode,
-      isolated: conf.portIsolation,
-      vlans: vlans?.length ? vlans : undefined,
-      keepDefaultVlan: conf.preserveDefaultVlan,
-    }),
-  ]);
+  at.applyAll(portPair(at, hostVeth, mac, vlans));
   if (at.mayHave(conf.macspoofchk)) {
     const { macSpoofCheck } = require(
       "../../../resources/packets/mac-spoof-check.ts",
@@ -121,6 +91,32 @@ function add(at: Attachment<BridgeConf>): Result {
   // Another's bridge may have changed its MAC with the port that joined.
   if (!onHost.created) interfaces[0]!.mac = at.inAdd(() => bridgeMac(conf.bridge, host)) ?? onHost.mac;
   return { ...result, dns: dnsOr(conf, result) };
+}
+
+/** The veth pair, and what its host end is as a port of the bridge. */
+function portPair(
+  { conf, ifName }: Attachment<BridgeConf>,
+  hostVeth: { name: string; mac: string },
+  mac: string,
+  vlans: VlanRange[] | undefined,
+): Resource<unknown>[] {
+  return [
+    veth({
+      hostName: hostVeth.name,
+      hostMac: hostVeth.mac,
+      containerName: ifName,
+      containerMac: mac,
+      mtu: conf.mtu > 0 ? conf.mtu : undefined,
+      bridge: conf.bridge,
+    }),
+    bridgePort({
+      ifName: hostVeth.name,
+      hairpin: conf.hairpinMode,
+      isolated: conf.portIsolation,
+      vlans: vlans?.length ? vlans : undefined,
+      keepDefaultVlan: conf.preserveDefaultVlan,
+    }),
+  ];
 }
 
 const plainLink = { addresses: [], routes: [], sysctls: {}, detectDuplicates: false };

@@ -15,7 +15,7 @@ import { forwarding } from "../../../resources/kernel/forwarding.ts";
 import { gatewaySide } from "../../../resources/address/gateway-side.ts";
 import { freshHostName } from "../../../resources/link/shared/free-name.ts";
 import { veth } from "../../../resources/link/veth.ts";
-import { applyIpMasq, sweepIpMasq } from "../../shared/ip-masq.ts";
+import { applyIpMasq } from "../../shared/ip-masq.ts";
 import { dnsOr } from "../../shared/dns.ts";
 import { requireIpam } from "../../shared/required-ipam.ts";
 import { validatePtpConf } from "./ptp.validate.gen.ts";
@@ -29,7 +29,7 @@ export default definePlugin<PtpConf>({
   validate: validatePtpConf,
   judge: (conf) => requireIpam(conf),
   add,
-  gc: ({ name }, isValid, host) => sweepIpMasq(name, isValid, host),
+  sweeps: ["masquerade"],
 });
 
 function add(at: Attachment<PtpConf>): Result {

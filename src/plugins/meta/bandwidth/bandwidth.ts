@@ -31,9 +31,7 @@ export default definePlugin<BandwidthConf>({
   add: (at) => limit(at, hostEnd),
   foresee: (at) => limit(at, hostEndToBe),
   status,
-  gc: (conf, isValid, host) =>
-    (require("../../../resources/traffic/ifb.ts") as typeof import("../../../resources/traffic/ifb.ts")).ifbKind
-      .sweep!(conf.name, isValid, host),
+  sweeps: ["ifb"],
 });
 
 type HostEnd = Pick<Link, "name" | "mac" | "mtu">;

@@ -7,7 +7,7 @@
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { formatAddress, parsePrefix } from "../../../net/address.ts";
-import { firewall, firewallKind, type Ingress } from "../../../resources/packets/firewall/firewall.ts";
+import { firewall, type Ingress } from "../../../resources/packets/firewall/firewall.ts";
 import { chooseFirewallBackend } from "../../../resources/packets/firewall/backend.ts";
 import { validateFirewallConf } from "./firewall.validate.gen.ts";
 import { checkBridgeName, checkChainName, checkIngressPolicy, checkZone } from "./names.ts";
@@ -37,9 +37,7 @@ export default definePlugin<FirewallConf>({
     const obstacle = obstacleTo(backend, conf.ingressPolicy, host);
     if (obstacle !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `firewall by ${backend}: ${obstacle}`, why);
   },
-  gc(conf, isValid, host) {
-    firewallKind.sweep!(conf.name, isValid, host);
-  },
+  sweeps: ["firewall"],
 });
 
 function add(at: Attachment<FirewallConf>): Result {

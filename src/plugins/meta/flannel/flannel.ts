@@ -22,6 +22,7 @@ type Json = Record<string, unknown>;
 export default definePlugin<FlannelConf>({
   name: "flannel",
   validate: validateFlannelConf,
+  judge: checkDelegate,
   add,
   check(at) {
     const file = fileOf(at.conf, at.containerId);
@@ -86,22 +87,27 @@ function keptConf(file: string, network: string): { type: string; stdin: string 
   return { type: document.type, stdin };
 }
 
-/** The other plugin's configuration: what is configured for it stands before what flannel would say. */
-function render(conf: FlannelConf, env: SubnetEnv): { type: string; conf: Json } {
-  const { delegate = {}, ipam = {}, runtimeConfig, name, cniVersion } = conf;
+function checkDelegate({ delegate = {}, ipam = {} }: FlannelConf): void {
   for (const key of ["name", "ipam"]) {
     if (!Object.hasOwn(delegate, key)) continue;
     throw refused(`'delegate' dictionary must not have '${key}' field, it'll be set by flannel`);
   }
-  const { type = "bridge" } = delegate;
-  if (typeof type !== "string") throw refused("'delegate' dictionary, if present, must have (string) 'type' field");
+  const { type } = delegate;
+  if (type !== undefined && typeof type !== "string") {
+    throw refused("'delegate' dictionary, if present, must have (string) 'type' field");
+  }
   if (type === "flannel") throw refused("'delegate' cannot be flannel itself");
-  const { routes: configured = [] } = ipam;
-  if (!Array.isArray(configured)) throw refused(`"ipam.routes" must be a list, got ${JSON.stringify(configured)}`);
+  const { routes = [] } = ipam;
+  if (!Array.isArray(routes)) throw refused(`"ipam.routes" must be a list, got ${JSON.stringify(routes)}`);
+}
 
+/** The other plugin's configuration: what is configured for it stands before what flannel would say. */
+function render(conf: FlannelConf, env: SubnetEnv): { type: string; conf: Json } {
+  const { delegate = {}, ipam = {}, runtimeConfig, name, cniVersion } = conf;
+  const type = String(delegate["type"] ?? "bridge");
   const ranges: { subnet: string }[][] = [];
   for (const subnet of env.subnets) ranges.push([{ subnet }]);
-  const routes: unknown[] = [...configured];
+  const routes: unknown[] = [...(ipam["routes"] as unknown[] | undefined) ?? []];
   for (const dst of env.networks) routes.push({ dst });
   const rendered: Json = { ipMasq: !env.ipMasq, mtu: env.mtu };
   if (type === "bridge") rendered.isGateway = true;

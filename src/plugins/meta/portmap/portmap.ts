@@ -43,26 +43,7 @@ export default definePlugin<PortmapConf>({
     const obstacle = obstacleTo({ backend, ...optionsOf(conf), conditions: conditionsOf(conf) }, host);
     if (obstacle !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `portmap by ${backend}: ${obstacle}`, why);
   },
-  gc(conf, isValid, host) {
-    // Whatever the configuration says today.
-    try {
-      (require(
-        "../../../resources/packets/port-mappings/port-mappings.ts",
-      ) as typeof import("../../../resources/packets/port-mappings/port-mappings.ts")).portMappingsKind.sweep!(
-        conf.name,
-        isValid,
-        host,
-      );
-    } finally {
-      (require(
-        "../../../resources/packets/localhost-access.ts",
-      ) as typeof import("../../../resources/packets/localhost-access.ts")).localhostAccessKind.sweep!(
-        conf.name,
-        isValid,
-        host,
-      );
-    }
-  },
+  sweeps: ["port-mappings", "localhost-access"],
 });
 
 function add(at: Attachment<PortmapConf>): Result {
