@@ -17,7 +17,9 @@ import { filesBelow, readSource } from "./structure/sources.ts";
 const ours = resolve(import.meta.dir, "..");
 
 function pluginTable(root: string, table: readonly string[]): string[] {
-  const folders = filesBelow(root, "src/plugins").filter((path) => basename(dirname(path)) === basename(path, ".ts"))
+  const folders = ["main", "ipam", "meta"].flatMap((kind) => filesBelow(root, `src/plugins/${kind}`)).filter((path) =>
+    basename(dirname(path)) === basename(path, ".ts")
+  )
     .map((path) => basename(path, ".ts")).sort();
   const findings: string[] = [];
   if (table.join() !== table.toSorted().join()) findings.push("src/plugins/table.ts: is not sorted");

@@ -48,6 +48,8 @@ export async function generate(): Promise<Map<string, string>> {
     if (schema === undefined) throw new Error(`${path} does not export ${schemaName}`);
     const entry = { name: `validate${pluginPascal}Conf`, schemaName, schema, subject: "failed to load netconf" };
     files.set(path.replace(".schema.ts", ".validate.gen.ts"), validatorText(schemaFile, [entry], folder));
+    // A skeleton is to be copied, and published under its own name then.
+    if (path.startsWith("src/plugins/skeleton/")) continue;
     files.set(`schemas/${plugin}.json`, jsonSchemaText(schema));
     confs.set(plugin, schema);
   }

@@ -124,7 +124,7 @@ function findings(look: (document: Document, report: Report) => void, document: 
 }
 
 /** Not files of the repository: an example, what the build leaves, and what pages name already and somebody is making. */
-const others = ["./x.ts", "dist", "src/plugins/skeleton"];
+const others = ["./x.ts", "dist"];
 
 function isThere(folder: string, name: string): boolean {
   const places = [name, `${name}.test.ts`, normalize(join(folder, name)), `src/${name}`];
