@@ -1,19 +1,19 @@
 /**
- * What a plugin says of itself: to VERSION, and when it is run bare. Both are read by programs: container engines
- * probe VERSION, and nerdctl takes the version of the firewall plugin from the bare run to know what it can do.
+ * What a plugin says about itself: in answer to VERSION, and when it runs without CNI_COMMAND. Programs read both:
+ * container engines probe VERSION, and nerdctl reads the firewall plugin's version from the run without a command.
  */
 import { CURRENT_VERSION } from "./versions.ts";
 
-/** The release of the reference plugins that ours stand in for. */
+/** The release of the reference plugins that ours replace. */
 const REFERENCE_RELEASE = "v1.9.1";
 
-/** For stderr, with exit status 0. The version is semantic: that of the reference, and ours behind the plus sign. */
+/** For stderr, with exit status 0. A semantic version: the reference's, and ours as build metadata. */
 export function aboutText(plugin: string, programVersion: string, supported: readonly string[]): string {
   return `CNI ${plugin} plugin ${REFERENCE_RELEASE}+patchbay.${programVersion}\n` +
     `CNI protocol versions supported: ${supported.join(", ")}\n`;
 }
 
-/** For stdout. The reference library states its own newest version, whatever it was asked in; so do we. */
+/** For stdout. Like the reference library, states our newest version whatever the version of the call. */
 export function versionDocument(supported: readonly string[]): string {
   return `${JSON.stringify({ cniVersion: CURRENT_VERSION, supportedVersions: supported })}\n`;
 }

@@ -1,13 +1,13 @@
 /**
  * CNI_ARGS: `KEY=value;KEY=value`, the legacy channel for per-attachment data (CNI conventions, "CNI_ARGS").
  *
- * Keys are case-sensitive, and a key the plugin does not know is an error unless `IgnoreUnknown=1` stands among them:
- * engines that pass their own keys to every plugin always add it.
+ * Keys are case-sensitive. An unknown key is an error unless `IgnoreUnknown=1` is among the pairs; engines that pass keys
+ * of their own to every plugin always add that.
  */
 import { CniError, INVALID_ENVIRONMENT } from "./error.ts";
 import { goQuote } from "./quote.ts";
 
-/** The pairs whose key is among `knownKeys`; the last of several wins. Throws a CniError of code 4. */
+/** The pairs whose key is among `knownKeys`; the last of repeated keys wins. Throws a CniError of code 4. */
 export function parseCniArgs<Key extends string>(
   text: string,
   knownKeys: readonly Key[],
@@ -28,7 +28,7 @@ export function parseCniArgs<Key extends string>(
   return found;
 }
 
-/** For plugins: the value of a known key is not what it has to be. */
+/** For plugins: the error for an invalid value of a known key. */
 export function invalidArg(key: string, value: string, reason: string): CniError {
   return invalid(`error parsing value of pair ${goQuote(`${key}=${value}`)}: ${reason}`);
 }

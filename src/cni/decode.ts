@@ -1,8 +1,8 @@
 /**
- * What the generated validators are made of: one function a JSON type, each answering the value or refusing it with
- * the path of its key. Compiled from zod schemas by compile/validators.ts; zod itself stays out of the program,
- * because loading it costs more than a whole attachment. Loops stand where `map` and the like could: the engine
- * compiles those from source in every process that uses them, for as much time as all the rest takes.
+ * What generated validators call: one function a JSON type, which answers the value or rejects it with the path of its
+ * key. compile/validators.ts compiles validators from zod schemas; zod itself is not in the program, because loading it
+ * takes longer than an attachment. Loops replace `map` and the like: JavaScriptCore compiles those from source in every
+ * process that uses them, which takes as long as all of the decoding.
  */
 import { canonicalAddress, canonicalPrefix, isMappedPrefix } from "../net/address.ts";
 import { CniError, INVALID_CONFIG, UNSUPPORTED_FIELD } from "./error.ts";
@@ -30,7 +30,7 @@ export function boolean(value: unknown, at: string): boolean {
   throw wrongType(at, "true or false", value);
 }
 
-/** Beyond 2^53 a JSON number is no longer the one that was written. */
+/** Rejects numbers beyond 2^53, which JSON.parse may have rounded. */
 export function integer(value: unknown, at: string): number {
   if (Number.isSafeInteger(value)) return value as number;
   throw wrongType(at, "an integer", value);
@@ -43,7 +43,7 @@ export function list<Item>(value: unknown, at: string, item: (value: unknown, at
   return items;
 }
 
-/** An object whose keys are data. It has no prototype, so that only keys that were written can be read from it. */
+/** An object whose keys are data. The copy has no prototype, so that it has no other keys. */
 export function map<Item>(
   value: unknown,
   at: string,
@@ -73,7 +73,7 @@ export function integerBetween(
   throw invalid(at, refusal(number));
 }
 
-/** A value of a closed list. The specification gives its own code to a field that is not supported. */
+/** One of several strings. The specification has an error code of its own for unsupported values. */
 export function choice<Choice extends string>(
   value: unknown,
   at: string,
@@ -92,13 +92,13 @@ export function prefix(value: unknown, at: string, refusal: (value: string) => s
   return canonical;
 }
 
-/** A prefix that still says in which family's form it was written. */
+/** Like `prefix`, but keeps the text of an IPv4-mapped prefix. */
 export function subnet(value: unknown, at: string, refusal: (value: string) => string): string {
   const canonical = prefix(value, at, refusal);
   return isMappedPrefix(value as string) ? value as string : canonical;
 }
 
-/** undefined for the empty text, which means that there is none. */
+/** Undefined for the empty text, which means none. */
 export function address(value: unknown, at: string, refusal: (value: string) => string): string | undefined {
   const text = string(value, at);
   if (text === "") return undefined;
@@ -129,7 +129,7 @@ function wrongType(at: string, expected: string, value: unknown): CniError {
   return new CniError(INVALID_CONFIG, `${what} must be ${expected}, got ${got}`);
 }
 
-/** Runs a decoder, putting `subject` before what it refuses; `code` instead of the decoder's own, when given. */
+/** Runs a decoder, and prefixes its errors with `subject`. `code` replaces the code of the decoder. */
 export function decoding<Value>(subject: string, decode: () => Value, code?: number): Value {
   try {
     return decode();

@@ -1,6 +1,4 @@
-/**
- * The one error that reaches stdout (CNI spec 1.1.0, "Error"), and the spec's codes.
- */
+/** The error that is written to stdout (CNI spec 1.1.0, "Error"), and its codes. */
 
 export const INCOMPATIBLE_VERSION = 1;
 export const UNSUPPORTED_FIELD = 2;
@@ -14,7 +12,7 @@ export const INVALID_NETNS = 8;
 export const TRY_AGAIN_LATER = 11;
 export const PLUGIN_NOT_AVAILABLE = 50;
 export const LIMITED_CONNECTIVITY = 51;
-/** Not in the spec's table: what the reference library gives to errors without a code. */
+/** Not in the spec's table: the reference library's code for errors without a code. */
 export const INTERNAL = 999;
 
 export class CniError extends Error {
@@ -24,13 +22,13 @@ export class CniError extends Error {
   }
 }
 
-/** The text that wraps into another message: `msg` or `msg; details`. */
+/** The error as part of another message: `msg` or `msg; details`. */
 export function errorText(error: unknown): string {
   if (error instanceof CniError && error.details !== "") return `${error.message}; ${error.details}`;
   return error instanceof Error ? error.message : String(error);
 }
 
-/** What a plugin that fails writes to stdout. `cniVersion` is the configuration's, where that is known. */
+/** What a failing plugin writes to stdout. `cniVersion` is the configuration's, if known. */
 export function formatError(error: CniError, cniVersion?: string): string {
   return JSON.stringify(
     {

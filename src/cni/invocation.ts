@@ -1,8 +1,8 @@
 /**
- * One call of a plugin, as the runtime makes it: the CNI_* environment and the configuration on stdin (CNI spec 1.1.0,
- * "Section 2: Execution Protocol"). What is checked, in which order and in which words is the reference skeleton's.
+ * A plugin call: the CNI_* environment and the configuration on stdin (CNI spec 1.1.0, "Section 2: Execution Protocol").
+ * The checks, their order and their texts are those of the reference skeleton.
  *
- * Versions are checked behind this, because they differ from plugin to plugin: `checkVersions` in versions.ts.
+ * `checkVersions` in versions.ts checks versions later, because they differ from plugin to plugin.
  */
 import {
   CniError,
@@ -19,18 +19,18 @@ export type Command = "ADD" | "DEL" | "CHECK" | "GC" | "STATUS" | "VERSION";
 export interface Invocation {
   command: Command;
   containerId: string;
-  /** CNI_NETNS word for word; "" when it was not given. */
+  /** CNI_NETNS verbatim; "" when it is not set. */
   netnsPath: string;
   ifName: string;
-  /** CNI_ARGS word for word. */
+  /** CNI_ARGS verbatim. */
   cniArgs: string;
-  /** CNI_PATH word for word. */
+  /** CNI_PATH verbatim. */
   path: string;
   /** The network configuration, JSON text. */
   stdin: string;
-  /** The same as it was parsed, where that has been done: keys as written, nothing but the name checked. */
+  /** `stdin` parsed, if that has been done: keys as written, only the name checked. */
   document?: ParsedObject;
-  /** CNI_NETNS_OVERRIDE: the container may share the namespace this process works in. */
+  /** CNI_NETNS_OVERRIDE: the container may have the network namespace of this process. */
   allowOwnNetns?: boolean;
 }
 
@@ -38,8 +38,8 @@ export interface Invocation {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads an environment block as in /proc/self/environ. `process.env` will not do: it takes the last of two variables
- * of one name where Go takes the first, and repairs bad UTF-8 in silence. Both are refused here.
+ * Reads an environment block as in /proc/self/environ. Rejects repeated variables and invalid UTF-8; `process.env` takes
+ * the last of repeated variables where Go takes the first, and replaces invalid UTF-8.
  */
 export function readEnvironment(block: Uint8Array): Environment {
   const found: Record<string, string | undefined> = Object.create(null);
@@ -55,7 +55,7 @@ export function readEnvironment(block: Uint8Array): Environment {
   return found;
 }
 
-/** Decoding puts U+FFFD in the place of bytes that are no UTF-8; encoded again they are not what stands in the block. */
+/** Decoding replaces invalid UTF-8 with U+FFFD, which encodes to other bytes than those in the block. */
 function contains(block: Uint8Array, entry: string): boolean {
   return Buffer.from(block).includes(entry);
 }
@@ -66,7 +66,7 @@ interface Parameter {
   readonly check?: (value: string) => void;
 }
 
-/** In the order in which they are looked at, and named when they are missing. */
+/** In the order in which they are checked, and listed when they are missing. */
 const parameters: readonly Parameter[] = [
   { name: "CNI_CONTAINERID", requiredBy: ["ADD", "DEL", "CHECK"], check: checkContainerId },
   { name: "CNI_NETNS", requiredBy: ["ADD", "CHECK"] },
@@ -75,8 +75,8 @@ const parameters: readonly Parameter[] = [
 ];
 
 /**
- * Throws a CniError of code 4 for the environment, 5 for a stdin that cannot be read, 6 or 7 for a configuration
- * without a usable name. VERSION does not read stdin. Without a command a plugin introduces itself instead: about.ts.
+ * Throws a CniError of code 4 for the environment, 5 for an unreadable stdin, 6 or 7 for a configuration without a valid
+ * name. VERSION does not read stdin. For a call without a command see about.ts.
  */
 export function parseInvocation(environment: Environment, readStdin: () => Uint8Array): Invocation {
   const value = (name: string) => environment[name] ?? "";
@@ -84,13 +84,13 @@ export function parseInvocation(environment: Environment, readStdin: () => Uint8
   const missing = command === "" ? ["CNI_COMMAND"] : [];
   for (const { name, requiredBy, check } of parameters) {
     if (!requiredBy.includes(command)) continue;
-    // What is there and wrong is reported before what is missing.
+    // Invalid variables are reported before missing ones.
     if (value(name) === "") missing.push(name);
     else check?.(value(name));
   }
   if (missing.length > 0) throw invalidEnvironment(`required env variables [${missing.join(",")}] missing`);
   const config = command === "VERSION" ? undefined : readConfig(readStdin);
-  // Only now: the reference skeleton finds out when it dispatches, and runtimes look for the text.
+  // Checked last, like in the reference skeleton; runtimes match the text.
   if (!isCommand(command)) throw invalidEnvironment(`unknown CNI_COMMAND: ${command}`);
   const invocation: Invocation = {
     command,
@@ -117,7 +117,7 @@ function readConfig(readStdin: () => Uint8Array): { text: string; document: Pars
   } catch (cause) {
     throw new CniError(IO_FAILURE, `error reading from stdin: ${(cause as Error).message}`, "", { cause });
   }
-  const subject = "error unmarshall network config"; // The reference's words, and its spelling.
+  const subject = "error unmarshall network config"; // The text of the reference.
   const text = decodeText(bytes);
   const document = parseDocument(text, subject);
   if (document === null) throw new CniError(INVALID_CONFIG, "missing network name");
@@ -141,7 +141,7 @@ export function checkNetworkName(name: string): void {
   if (!isName(name)) throw new CniError(INVALID_CONFIG, "invalid characters found in network name", name);
 }
 
-/** A letter or digit of ASCII, then any of those, `_`, `.` and `-`. */
+/** An ASCII letter or digit, then any of those, `_`, `.` and `-`. */
 function isName(text: string): boolean {
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index), letter = code | 0x20;
@@ -170,14 +170,14 @@ export function checkIfName(name: string): void {
   }
 }
 
-// Two functions of their own: a process that does not call them does not pay for what they mention, which is more
-// than for the rest of this file.
+// Functions of their own: a process that does not call them does not pay for `Buffer` and the regular expression, which
+// cost more than the rest of this file.
 
 function byteLength(text: string): number {
   return Buffer.byteLength(text);
 }
 
-/** `/`, `:` or any of Unicode's White_Space, which is not what \s stands for. */
+/** `/`, `:` or Unicode's White_Space, which differs from \s. */
 function hasSeparator(name: string): boolean {
   return /[/:\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/.test(name);
 }

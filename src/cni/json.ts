@@ -1,30 +1,29 @@
 /**
- * JSON documents from outside: the configuration on stdin, a delegate's result, files. One document, within limits.
+ * JSON documents from outside: the configuration on stdin, a delegate's result, files. Adds limits to `JSON.parse`.
  *
- * `JSON.parse` itself refuses trailing bytes, control characters and everything else RFC 8259 does not have, keeps the
- * last of repeated keys as Go does, and makes `__proto__` an ordinary property. What it lacks are limits: it reads
- * nesting so deep that nothing else could handle the value afterwards.
+ * `JSON.parse` follows RFC 8259 strictly, keeps the last of repeated keys like Go, and makes `__proto__` an ordinary
+ * property. But it accepts nesting so deep that other functions overflow the stack on the value.
  */
 import { CniError, DECODING_FAILURE } from "./error.ts";
 
-/** GC for a full node is about 7 MB. */
+/** The configuration of GC on a full node has about 7 MB. */
 export const DOCUMENT_LIMIT_BYTES = 16 * 1024 * 1024;
 
-/** No configuration or result nests deeper than a dozen. */
+/** Real configurations and results nest at most a dozen levels deep. */
 export const DOCUMENT_LIMIT_DEPTH = 100;
 
 declare const parsed: unique symbol;
 
 /**
- * What stood in a text, or what a text would say (`asRead`). Nothing else is one, so that a plugin sees the same
- * document in process and on stdin: a member that is `undefined` would be there in the one and not in the other.
+ * An object parsed from a text, or equal to one (`asRead`). The brand ensures that a plugin sees the same document in
+ * process and on stdin: a member with value `undefined` would exist only in process.
  */
 export type ParsedObject = Record<string, unknown> & { readonly [parsed]: true };
 export type Parsed = ParsedObject | unknown[] | string | number | boolean | null;
 
 const decoder = new TextDecoder();
 
-/** Bad UTF-8 becomes U+FFFD, as Go has it. A byte order mark stays what it is: not JSON. */
+/** Replaces invalid UTF-8 with U+FFFD, like Go. Keeps a byte order mark, which is not valid JSON. */
 export function decodeText(bytes: Uint8Array): string {
   const text = decoder.decode(bytes);
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? `\ufeff${text}` : text;
@@ -43,21 +42,21 @@ export function parseDocument(source: Uint8Array | string, subject: string): Par
     const reason = text.trim() === "" ? "unexpected end of JSON input" : (error as Error).message;
     throw failure(subject, reason, error);
   }
-  // Without that many brackets it cannot be that deep, and counting them costs next to nothing.
+  // Counting brackets is cheap and rules out deep nesting for nearly every document.
   if (mayNestDeeper(text) && nestsDeeper(value, DOCUMENT_LIMIT_DEPTH)) {
     throw failure(subject, `the document nests deeper than ${DOCUMENT_LIMIT_DEPTH}`);
   }
   return value;
 }
 
-/** An object of ours as it goes to stdin, and as whoever reads it there finds it. */
+/** Our own document as text for stdin, and as a plugin would parse it from there. */
 export function asWritten(document: Record<string, unknown>): { stdin: string; document: ParsedObject } {
   return { stdin: JSON.stringify(document), document: asRead(document) };
 }
 
 /**
- * The object as a reader of its JSON text finds it, without writing and parsing: a copy in which what JSON does not have
- * is left out, or is null in a list.
+ * The object as it would come out of printing and parsing: a copy that omits what JSON cannot express, or has null for it
+ * in lists.
  */
 export function asRead(value: Record<string, unknown>): ParsedObject {
   const read: Record<string, unknown> = {};
@@ -85,7 +84,7 @@ function mayNestDeeper(text: string): boolean {
   return count(text, "{") + count(text, "[") > DOCUMENT_LIMIT_DEPTH;
 }
 
-/** How often the character occurs; stops where it no longer matters. */
+/** How often the character occurs, up to one more than the limit. */
 function count(text: string, character: string): number {
   let found = 0;
   for (let at = text.indexOf(character); at >= 0; at = text.indexOf(character, at + 1)) {
@@ -101,14 +100,14 @@ function nestsDeeper(value: unknown, allowed: number): boolean {
 }
 
 /**
- * The form in which keys are compared. Go's decoder, and so everybody who writes configurations for it, takes
- * `HostPort` for `hostPort`; its folding knows two letters outside ASCII that stand for ASCII ones.
+ * Keys are compared in this form: Go's decoder ignores the case of keys, so configurations may have `HostPort` for
+ * `hostPort`. Two letters outside ASCII fold to ASCII ones.
  */
 export function foldKey(key: string): string {
-  return key.toLowerCase().replaceAll("ſ", "s"); // The other one, the Kelvin sign, becomes k by itself.
+  return key.toLowerCase().replaceAll("ſ", "s"); // toLowerCase turns the other one, the Kelvin sign, into k.
 }
 
-/** The value of a key as Go finds it: in any case; of several the last, but null leaves what an earlier one said. */
+/** The value of a key as Go decodes it: in any case; the last of several counts, except that null changes nothing. */
 export function field(document: Record<string, unknown>, key: string): unknown {
   const folded = foldKey(key);
   let found: unknown;

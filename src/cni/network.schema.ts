@@ -1,6 +1,6 @@
 /**
- * The two documents people write, for publication only: a plugin's configuration whatever the plugin, and the list that
- * makes a network. Keys follow CNI spec 1.1.0, section 1, and the conventions.
+ * Documents that people write, for published JSON Schemas only: the configuration of any plugin, and a network
+ * configuration list (CNI spec 1.1.0, section 1, and the conventions).
  */
 import { z } from "zod";
 import { addressRange, capability, commonKeys, ipamRouting } from "./config.schema.ts";
@@ -19,7 +19,7 @@ const wellKnownKeys = {
     ranges: z.array(z.array(addressRange)).optional(),
   }).optional().meta({
     required: ["type"],
-    description: "Which IPAM plugin gives addresses, and what it is to know.",
+    description: "Which IPAM plugin allocates addresses, with its configuration.",
   }),
   dns,
   capabilities,

@@ -1,6 +1,4 @@
-/**
- * Text quoted as Go's %q does, because messages of the reference library carry it and tools read them.
- */
+/** Quotes text like Go's %q, which messages of the reference library contain and tools parse. */
 
 const short: Record<string, string> = {
   '"': '\\"',
@@ -14,7 +12,7 @@ const short: Record<string, string> = {
   "\v": "\\v",
 };
 
-/** Keeps what Go counts as printable: letters, marks, numbers, punctuation, symbols and the plain space. */
+/** Escapes all but Go's printable characters: letters, marks, numbers, punctuation, symbols and the space. */
 export function goQuote(text: string): string {
   const quoted = text.replace(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, (character) => {
     const code = character.codePointAt(0)!;

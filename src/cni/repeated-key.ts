@@ -1,6 +1,6 @@
 /**
- * Keys that stand twice in one object of a JSON text. `JSON.parse` keeps the last and says nothing, which is right for
- * nearly everything here (json.ts); where it is not, the text itself has to be read.
+ * Repeated keys in a JSON text. `JSON.parse` silently keeps the last, which is right nearly everywhere (json.ts); where
+ * it is not, this reads the text.
  */
 import { foldKey } from "./json.ts";
 
@@ -36,7 +36,7 @@ function closingQuote(text: string, opening: number): number {
   return at;
 }
 
-/** Of the strings within an object, only keys have a colon behind them. */
+/** Among the strings of an object, only keys are followed by a colon. */
 function isKey(text: string, after: number): boolean {
   let at = after;
   while (text[at] === " " || text[at] === "\t" || text[at] === "\n" || text[at] === "\r") at++;

@@ -1,9 +1,9 @@
 /**
- * Results of every version of the specification: reading them, converting between them, printing them (CNI spec
- * 0.2.0, 0.4.0 and 1.1.0, "Result"). Inside the program there is only the newest form, result.ts.
+ * Reading, converting and printing results of every version of the specification (CNI spec 0.2.0, 0.4.0 and 1.1.0,
+ * "Result"). The rest of the program knows only the newest form (result.ts).
  *
- * The forms are three (`ResultFamily` in versions.ts), and conversion goes from neighbour to neighbour. What a step
- * loses or keeps is what the reference library loses and keeps, also where the specification would have it otherwise.
+ * There are three forms (`ResultFamily` in versions.ts), and conversion goes from neighbour to neighbour. A step loses
+ * and keeps what the reference library does, even where the specification differs.
  */
 import { CniError, DECODING_FAILURE, INCOMPATIBLE_VERSION } from "./error.ts";
 import { decoding } from "./decode.ts";
@@ -15,25 +15,25 @@ import { isV6 } from "../net/address.ts";
 import type { Dns, Result, Route } from "./result.ts";
 import type { Result01, Result03 } from "./result.schema.ts";
 
-/** A result in the form of the version it is written in. */
+/** A result in the form of its version. */
 export type VersionedResult =
   | { readonly family: "0.1"; readonly result: Result01 }
   | { readonly family: "0.3"; readonly result: Result03 }
   | { readonly family: "1.0"; readonly result: Result };
 
-/** The result so far, as the runtime hands it to a plugin of a chain; undefined for the first one. */
+/** The result of the plugins before this one in the chain; undefined for the first. */
 export function parsePrevResult(conf: { cniVersion: string; prevResult?: unknown }): Result | undefined {
   const { prevResult } = conf;
   if (prevResult === undefined || prevResult === null) return undefined;
   return decoding("could not parse prevResult", () => {
-    // A version of its own counts in whatever case its key is written, also when it is empty.
+    // Its own version counts in any spelling of the key, and even when it is empty.
     const unstated = isObject(prevResult) && (field(prevResult, "cniVersion") ?? null) === null;
     const document = unstated ? { ...prevResult, cniVersion: conf.cniVersion } : prevResult;
     return newestResult(readResult(document, conf.cniVersion));
   }, DECODING_FAILURE);
 }
 
-/** What a plugin printed on success. Without a version it counts as written in the configuration's. */
+/** Reads what a plugin printed on success. Without a version, the configuration's applies. */
 export function parsePluginResult(stdout: Uint8Array | string, configVersion: string): VersionedResult {
   const subject = "failed to unmarshal raw result";
   const document = parseDocument(stdout, subject) ?? {};
@@ -51,7 +51,7 @@ export function readPluginResult(document: Record<string, unknown>, configVersio
   return readResult({ ...document, cniVersion: assumed }, assumed);
 }
 
-/** Reads the document as a result of this version. The version it states itself must have the same form. */
+/** Reads the document as a result of this version. The version in the document must have the same form. */
 export function readResult(document: unknown, version: string): VersionedResult {
   const family = resultFamily(version);
   if (family === undefined) {
@@ -60,7 +60,7 @@ export function readResult(document: unknown, version: string): VersionedResult 
   const read = decodeAs(family, document);
   const stated = read.result.cniVersion;
   if (resultFamily(stated) !== family || (stated === "" && family !== "0.1")) {
-    // The first family counts the empty version among its own, and so the reference library lists it.
+    // The reference library lists the empty version with the first family.
     const versions = KNOWN_VERSIONS.filter((known) => resultFamily(known) === family);
     const list = (family === "0.1" ? ["", ...versions] : versions).join(" ");
     throw new CniError(
@@ -122,8 +122,8 @@ function joinFamilies({ ip4, ip6, dns, cniVersion }: Result01): Result03 {
 }
 
 /**
- * 0.4.0 to 0.2.0: the first address of each family stays, by what its `version` says and whatever the address is.
- * Routes keep destination and gateway; interfaces are lost.
+ * 0.4.0 to 0.2.0: keeps the first address of each family according to `version`, whatever the address itself is. Routes
+ * keep destination and gateway; interfaces are lost.
  */
 function splitFamilies({ ips = [], routes = [], dns, cniVersion }: Result03): Result01 {
   const first = (version: "4" | "6") => {
@@ -142,7 +142,7 @@ function dropVersions({ interfaces, ips, routes, dns, cniVersion }: Result03): R
   return { cniVersion, interfaces, ips: ips && mapped(ips, ({ version: _, ...ip }) => ip), routes, dns };
 }
 
-/** 1.0.0 to 0.4.0: addresses get their `version` back; interfaces lose what 1.1.0 brought. */
+/** 1.0.0 to 0.4.0: addresses get a `version`; interfaces lose what 1.1.0 added. */
 function listVersions({ interfaces, ips, routes, dns, cniVersion }: Result): Result03 {
   return {
     cniVersion,
@@ -153,13 +153,13 @@ function listVersions({ interfaces, ips, routes, dns, cniVersion }: Result): Res
   };
 }
 
-/** What a plugin writes to stdout: the result in the version that the configuration is written in. */
+/** What a plugin writes to stdout: the result in the version of the configuration. */
 export function formatResult(result: Result, version: string): string {
   const newest = { family: "1.0", result: { ...result, cniVersion: CURRENT_VERSION } } as const;
   return printResult(convertResult(newest, version));
 }
 
-/** Keys stand in the order that the reference library prints, and what is empty is left out where it leaves it out. */
+/** Keys are in the order of the reference library, and empty values are omitted where it omits them. */
 export function printResult(from: VersionedResult): string {
   return JSON.stringify(printable(from), null, 4);
 }
@@ -227,7 +227,7 @@ function printableAddressing(side: Result01["ip4"]): unknown {
   return { ip: side.ip, gateway: side.gateway || undefined, routes: printables(side.routes, printableRoute) };
 }
 
-/** A metric of 0 is no metric; table 0 and scope 0 are values. */
+/** Omits a metric of 0, but not table 0 and scope 0. */
 function printableRoute({ dst, gw, mtu, advmss, priority, table, scope }: Route): Route {
   return {
     dst,
@@ -240,7 +240,7 @@ function printableRoute({ dst, gw, mtu, advmss, priority, table, scope }: Route)
   };
 }
 
-/** undefined when nothing is in it. */
+/** Undefined when it is empty. */
 function printableDns(dns: Dns | undefined): Dns | undefined {
   if (dns === undefined) return undefined;
   const nameservers = filled(dns.nameservers), search = filled(dns.search), options = filled(dns.options);
@@ -257,7 +257,7 @@ function filled<Item>(items: Item[] | undefined): Item[] | undefined {
   return items?.length ? items : undefined;
 }
 
-/** Array.prototype.map, which the engine would compile from source in every process (see decode.ts). */
+/** Array.prototype.map, which JavaScriptCore would compile from source in every process (see decode.ts). */
 function mapped<Item, Made>(items: Item[], make: (item: Item) => Made): Made[] {
   const made: Made[] = [];
   for (const item of items) made.push(make(item));

@@ -1,9 +1,8 @@
 /**
- * The result of ADD in each of its three shapes (CNI spec 0.2.0, 0.4.0 and 1.1.0, "Result"), as decoded from other
- * programs' output. What each version's name stands for is in versions.ts; conversions are in result-versions.ts.
+ * The result of ADD in its three forms (CNI spec 0.2.0, 0.4.0 and 1.1.0, "Result"), for decoding other programs' output.
+ * versions.ts maps versions to forms; result-versions.ts converts.
  *
- * Strictness as in config.schema.ts: zod tolerates what the reference library tolerates, `meta` says what the
- * specification wants of a document.
+ * As in config.schema.ts, zod is as tolerant as the reference library, and `meta` says what the specification demands.
  */
 import { z } from "zod";
 import { address, cidr, dns, macAddress, route, versionText } from "./config.schema.ts";

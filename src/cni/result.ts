@@ -1,6 +1,5 @@
 /**
- * The result of ADD in its newest form (CNI spec 1.1.0, "Success"). Older forms exist only at the edges, in
- * result-versions.ts: everything inside works on this one.
+ * The result of ADD in its newest form (CNI spec 1.1.0, "Success"). Only result-versions.ts knows older forms.
  */
 
 export interface Result {
@@ -15,16 +14,16 @@ export interface Interface {
   name: string;
   mac?: string;
   mtu?: number;
-  /** CNI_NETNS word for word on container-side interfaces; absent on the host's side. */
+  /** CNI_NETNS verbatim for interfaces in the container; absent for those on the host. */
   sandbox?: string;
   socketPath?: string;
   pciID?: string;
 }
 
 export interface IpConfig {
-  /** Index into `interfaces`; some plugins leave it out or give -1. */
+  /** Index into `interfaces`; some plugins omit it or give -1. */
   interface?: number;
-  /** In CIDR notation, host bits kept: `10.88.0.5/16`. */
+  /** In CIDR notation with host bits: `10.88.0.5/16`. */
   address: string;
   gateway?: string;
 }

@@ -1,6 +1,6 @@
 /**
- * The list that GC gets, as it was written (CNI spec 1.1.0, "GC: Clean up any stale resources"). In the text that was
- * tagged 1.1.0 it is called `cni.dev/attachments`; libcni writes both.
+ * The list of valid attachments for GC, undecoded (CNI spec 1.1.0, "GC: Clean up any stale resources"). The tagged text of
+ * 1.1.0 calls it `cni.dev/attachments`; libcni writes both keys.
  */
 import { field } from "./json.ts";
 

@@ -1,8 +1,8 @@
 /**
- * The versions of the CNI specification this program speaks, how they order, and which results look alike.
+ * The supported versions of the CNI specification, their order, and the form of their results.
  *
- * "Is it supported" asks for the exact string; "is it newer" compares the parsed numbers (so "1.1" is no older than
- * 1.1.0 and yet supported nowhere). Both are the reference library's rules.
+ * A version is supported when its exact string is listed; order compares the parsed numbers (so "1.1" equals 1.1.0 and
+ * still is unsupported). Both are the reference library's rules.
  */
 import { CniError, DECODING_FAILURE, INCOMPATIBLE_VERSION } from "./error.ts";
 import { field } from "./json.ts";
@@ -12,21 +12,21 @@ export const KNOWN_VERSIONS: readonly string[] = ["0.1.0", "0.2.0", "0.3.0", "0.
 
 export const CURRENT_VERSION = "1.1.0";
 
-/** What a configuration or a result without `cniVersion` is written in. */
+/** The version of a configuration or result without `cniVersion`. */
 export const UNSTATED_VERSION = "0.1.0";
 
-/** The known versions from `first` on, for plugins that came late. */
+/** The known versions from `first` on, for plugins that do not support older ones. */
 export function versionsSince(first: string): readonly string[] {
   return KNOWN_VERSIONS.slice(KNOWN_VERSIONS.indexOf(first));
 }
 
 /**
- * The three shapes a result has had, each named by the version that brought it: `ip4`/`ip6`; a list of `ips` with a
- * version each; the same list without.
+ * The three forms of results, named by the version that introduced them: `ip4`/`ip6`; a list of `ips`, each with a
+ * `version`; the same list without.
  */
 export type ResultFamily = "0.1" | "0.3" | "1.0";
 
-/** undefined for versions nobody knows. The empty string belongs to the first family, as in the reference library. */
+/** Undefined for unknown versions. Like in the reference library, the empty string belongs to the first family. */
 export function resultFamily(version: string): ResultFamily | undefined {
   switch (version) {
     case "":
@@ -46,7 +46,7 @@ export function resultFamily(version: string): ResultFamily | undefined {
 
 export type VersionNumbers = readonly [major: number, minor: number, micro: number];
 
-/** One to three numbers; missing ones are 0, and no text at all means 0.1.0. Throws a decoding failure. */
+/** One to three numbers; missing ones are 0, and the empty text means 0.1.0. Throws a decoding failure. */
 export function parseVersion(text: string): VersionNumbers {
   const parts = (text === "" ? UNSTATED_VERSION : text).split(".");
   if (parts.length > 3) {
@@ -67,7 +67,7 @@ export function compareVersions(one: string, other: string): number {
   return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
 }
 
-/** The version a configuration is written in; "" when it does not say. Throws a decoding failure. */
+/** The version of a configuration; "" when it has none. Throws a decoding failure. */
 export function configVersion(document: Record<string, unknown>): string {
   const version = field(document, "cniVersion") ?? "";
   if (typeof version === "string") return version;
@@ -75,12 +75,12 @@ export function configVersion(document: Record<string, unknown>): string {
   throw new CniError(DECODING_FAILURE, `decoding version from network config: ${problem}`);
 }
 
-/** The specification version that brought a verb. Verbs that are not here are as old as the version negotiation. */
+/** The version of the specification that introduced a verb. Other verbs exist in every version. */
 const verbSince: Record<string, string | undefined> = { CHECK: "0.4.0", GC: "1.1.0", STATUS: "1.1.0" };
 
 /**
- * Refuses a call whose configuration is in a version that this plugin does not speak, or that does not have the verb
- * yet. To be asked before anything is done. `supported` is in ascending order.
+ * Rejects a call whose configuration has a version that the plugin does not support, or that does not have the verb yet.
+ * `supported` is in ascending order.
  */
 export function checkVersions(command: string, configVersion: string, supported: readonly string[]): void {
   const since = verbSince[command];

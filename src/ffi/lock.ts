@@ -31,7 +31,7 @@ export function unlock(fd: number): void {
 const PATIENCE_MS = 10_000;
 const FIRST_PAUSE_US = 100, LONGEST_PAUSE_US = 10_000;
 
-/** Runs `work` with the file locked exclusively. Gives up after 10 s: any process that can open the file can lock it. */
+/** Runs `work` with the file locked exclusively. Gives up after 10 s: whoever can open the file can lock it. */
 export function whileLocked<T>(fd: number, subject: string, work: () => T): T {
   const deadline = Date.now() + PATIENCE_MS;
   for (let pauseUs = FIRST_PAUSE_US; !tryLockExclusive(fd);) {

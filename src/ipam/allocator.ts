@@ -1,6 +1,6 @@
 /**
- * Which address an owner gets: the requested one, or the next free one behind the address given out last, round and
- * round through the ranges of the set. The order is that of the reference host-local plugin, and so are the refusals.
+ * Which address an owner gets: the requested one, or round robin through the ranges of the set, the next free one after
+ * the address allocated last. Order and error texts are those of the reference host-local plugin.
  */
 import { CniError, INTERNAL, TRY_AGAIN_LATER } from "../cni/error.ts";
 import { secondsSinceBoot } from "../ffi/clock.ts";
@@ -11,11 +11,11 @@ import { addressAt, type Block, blockPrefix, indexIn, setKeepsLeases } from "./l
 import { formatRangeSet, isInRange, type Range, rangeCapacity, rangeOf, type RangeSet } from "./range.ts";
 import { blockAt, existingBlocks, settle, settleAll } from "./blocks.ts";
 import { claim, unclaim } from "./claims.ts";
-import { alone, atCursor, type Lease, leaseOf, type Store } from "./store.ts";
+import { atCursor, exclusively, type Lease, leaseOf, type Store } from "./store.ts";
 
 export interface Wanted {
   set: RangeSet;
-  /** The set's number in the configuration: names the file that says where its round robin stands. */
+  /** The number of the set in the configuration, which is part of the name of its `last_reserved_ip` file. */
   rangeId: string;
   lease: Lease;
   containerId: string;
@@ -28,7 +28,7 @@ export interface Allocated {
   range: Range;
 }
 
-/** Takes an address. Throws in the reference plugin's words when there is none, with nothing taken. */
+/** Claims an address. Throws the reference plugin's error when there is none. */
 export function allocate(store: Store, wanted: Wanted): Allocated {
   return wanted.requested === undefined
     ? allocateNext(store, wanted)
@@ -47,7 +47,7 @@ function allocateRequested(store: Store, wanted: Wanted, address: Uint8Array): A
     if (isSettled) settle(store, block, index);
     return claim(store, block, index, lease);
   };
-  if (!attempt(false) && !alone(store, () => attempt(true))) {
+  if (!attempt(false) && !exclusively(store, () => attempt(true))) {
     throw refusal(`requested IP address ${text} is not available in range set ${formatRangeSet(set)}`);
   }
   const allocated = { address, range };
@@ -57,9 +57,9 @@ function allocateRequested(store: Store, wanted: Wanted, address: Uint8Array): A
 
 function allocateNext(store: Store, wanted: Wanted): Allocated {
   const { rangeId } = wanted;
-  refuseSecond(store, wanted);
+  rejectSecond(store, wanted);
   const last = readCursor(store.directory, rangeId);
-  const found = search(store, wanted, last) ?? alone(store, () => {
+  const found = search(store, wanted, last) ?? exclusively(store, () => {
     settleAll(store, existingBlocks(store));
     return search(store, wanted, last);
   });
@@ -68,24 +68,24 @@ function allocateNext(store: Store, wanted: Wanted): Allocated {
   return found;
 }
 
-/** One attachment has one address of each set (CNI spec 1.1.0, "ADD": not twice without DEL between). */
-function refuseSecond(store: Store, { set, lease, containerId }: Wanted): void {
-  // Very old lease files name the container alone.
+/** An attachment has one address of each set (CNI spec 1.1.0, "ADD": not twice without DEL in between). */
+function rejectSecond(store: Store, { set, lease, containerId }: Wanted): void {
+  // Very old lease files name only the container.
   const old = leaseOf({ containerId });
   for (const range of set) {
     for (const block of blocksOf(store, range)) {
-      refuseHeld(store, block, range, lease, containerId);
-      refuseHeld(store, block, range, old, containerId);
+      rejectHeld(store, block, range, lease, containerId);
+      rejectHeld(store, block, range, old, containerId);
     }
   }
 }
 
-function refuseHeld(store: Store, block: Block, range: Range, lease: Lease, containerId: string): void {
+function rejectHeld(store: Store, block: Block, range: Range, lease: Lease, containerId: string): void {
   for (let index = -1; (index = block.slots.indexOf(lease.tag, index + 1)) >= 0;) {
     const address = addressAt(block.prefix, index);
     if (!isInRange(range, address)) continue;
     const text = readLease(store.directory, address);
-    // Removed by hand, or never finished.
+    // The file was removed by hand, or never written.
     if (text === undefined) unclaim(store, block, index, lease);
     if (text !== lease.text) continue;
     throw refusal(
@@ -94,20 +94,20 @@ function refuseHeld(store: Store, block: Block, range: Range, lease: Lease, cont
   }
 }
 
-/** The range's block, or those of a larger range that have leases in them. */
+/** The range's block; for a larger range, the blocks that exist. */
 function blocksOf(store: Store, { subnet, start }: Range): Block[] {
   const prefix = blockPrefix(subnet, start);
   if (prefix.bits === subnet.bits) return [blockAt(store, prefix, true)];
   const blocks = existingBlocks(store, subnet);
   if (blocks.length > 0) return blocks;
-  // The range is new to us, but not to Go's plugin perhaps.
+  // The range is new to the index, but Go's plugin may have leases in it.
   for (const address of leasedAddresses(store.directory)) {
     if (contains(subnet, address)) blockAt(store, blockPrefix(subnet, address), true);
   }
   return existingBlocks(store, subnet);
 }
 
-/** Tries the set's addresses in their order: once round, starting behind `last`. */
+/** Tries every address of the set once, in order, starting after `last`. */
 function search(store: Store, wanted: Wanted, last: string | undefined): Allocated | undefined {
   const { set } = wanted;
   const cursor = last === undefined ? undefined : parseAddress(last);
@@ -145,7 +145,7 @@ function searchBetween(
   return undefined;
 }
 
-/** Claims the first free address, found by a native search: a loop over 65,536 words would cost more than all else. */
+/** Claims the first free address. `indexOf` is native: a loop over 65,536 words would take longer than all the rest. */
 function claimBetween(store: Store, block: Block, from: number, to: number, range: Range, lease: Lease): number {
   const { slots, prefix } = block;
   const isResting = restingIn(store, block);
@@ -159,7 +159,7 @@ function claimBetween(store: Store, block: Block, from: number, to: number, rang
   return -1;
 }
 
-/** Whether an address is to be left alone so soon after its release. */
+/** Answers whether an address was released less than `quarantineSeconds` ago. */
 function restingIn({ quarantineSeconds }: Store, { times }: Block): (index: number) => boolean {
   if (quarantineSeconds <= 0) return () => false;
   const since = secondsSinceBoot() - quarantineSeconds;
@@ -167,8 +167,8 @@ function restingIn({ quarantineSeconds }: Store, { times }: Block): (index: numb
 }
 
 /**
- * Writes down where the next search begins, unless a process that claimed a later address was quicker: going back would
- * give out again what was only just released.
+ * Records where the next search begins, unless another process has already recorded a later address: going back would
+ * allocate addresses that were only just released.
  */
 function noteCursor(
   store: Store,
@@ -183,7 +183,7 @@ function noteCursor(
       const otherRange = other && rangeOf(set, other);
       if (other !== undefined && otherRange !== undefined) {
         const from = last === undefined ? undefined : parseAddress(last);
-        const [ours, theirs] = [stretchOf(set, from, address, range), stretchOf(set, from, other, otherRange)];
+        const [ours, theirs] = [rangesUntil(set, from, address, range), rangesUntil(set, from, other, otherRange)];
         if (ours < theirs || (ours === theirs && compareAddresses(address, other) < 0)) return;
       }
       writeCursor(store.directory, rangeId, address, now);
@@ -196,8 +196,8 @@ function noteCursor(
   }
 }
 
-/** How many ranges later than `from` a search comes by the address. */
-function stretchOf(set: RangeSet, from: Uint8Array | undefined, address: Uint8Array, range: Range): number {
+/** After how many ranges a search that starts at `from` reaches the address. */
+function rangesUntil(set: RangeSet, from: Uint8Array | undefined, address: Uint8Array, range: Range): number {
   const start = from && rangeOf(set, from);
   const steps = set.indexOf(range) - (start === undefined ? 0 : set.indexOf(start));
   const isPast = range === start && compareAddresses(address, from!) <= 0;
@@ -225,12 +225,12 @@ function exhausted(store: Store, set: RangeSet): CniError {
   return new CniError(TRY_AGAIN_LATER, message, details);
 }
 
-/** How many addresses of the set are free by the lease files. Changes nothing. */
+/** The number of free addresses of the set, according to the lease files. */
 export function countFree(directory: string, set: RangeSet): number {
   return set.reduce((sum, range) => sum + rangeCapacity(range), 0) - countLeased(directory, set);
 }
 
-/** How many are leased. */
+/** The number of leased addresses of the set, according to the lease files. */
 export function countLeased(directory: string, set: RangeSet): number {
   const leased = leasedAddresses(directory);
   return set.reduce((sum, range) => {
@@ -240,7 +240,7 @@ export function countLeased(directory: string, set: RangeSet): number {
   }, 0);
 }
 
-/** The address that would be given out next, by the lease files; undefined when none is free. Changes nothing. */
+/** The address that `allocate` would take next, according to the lease files; undefined when none is free. */
 export function likelyNext(directory: string, set: RangeSet, rangeId: string): Uint8Array | undefined {
   const leased = new Set(leasedAddresses(directory).map(formatAddress));
   const last = readCursor(directory, rangeId), cursor = last === undefined ? undefined : parseAddress(last);

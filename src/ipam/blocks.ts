@@ -1,6 +1,6 @@
 /**
- * The blocks of a store's index: opened, made from the lease files, and brought back in line with them after a crash,
- * a reboot, damage, or a lease file removed by hand.
+ * The blocks of a store's index: opening them, making them from the lease files, and bringing them back in line with the
+ * lease files after a crash, a reboot, damage, or the removal of a lease file by hand.
  */
 import { EISDIR, ELOOP, isErrno } from "../ffi/errno.ts";
 import {
@@ -35,9 +35,9 @@ import {
   setKeepsLeases,
   viewBlock,
 } from "./layout.ts";
-import { alone, indexDirectory, type Store, tagOf } from "./store.ts";
+import { exclusively, indexDirectory, type Store, tagOf } from "./store.ts";
 
-/** The block, if it exists; or in any case, with `create`. Old and damaged ones are dealt with on the way. */
+/** The block, if it exists; with `create`, makes it if not. Replaces outdated and damaged blocks. */
 export function blockAt(store: Store, prefix: Prefix, create: true): Block;
 export function blockAt(store: Store, prefix: Prefix, create: boolean): Block | undefined;
 export function blockAt(store: Store, prefix: Prefix, create: boolean): Block | undefined {
@@ -47,7 +47,7 @@ export function blockAt(store: Store, prefix: Prefix, create: boolean): Block | 
   const opened = openBlock(store, prefix, name);
   if (opened.state === "current") return opened.block;
   if (opened.state === "missing" && !create) return undefined;
-  return alone(store, () => {
+  return exclusively(store, () => {
     // Another process may have done the work while this one waited.
     const { state, block } = openBlock(store, prefix, name);
     if (state === "current") return block;
@@ -58,10 +58,10 @@ export function blockAt(store: Store, prefix: Prefix, create: boolean): Block | 
   });
 }
 
-/** The blocks that exist, or those of them inside `subnet`. */
+/** The existing blocks, or those inside `subnet`. */
 export function existingBlocks(store: Store, subnet?: Prefix): Block[] {
   const prefixes = blockPrefixes(store, subnet);
-  // The first round replaces what is old or damaged, which puts blocks opened before out of date.
+  // In two rounds: replacing a block makes blocks that were opened before outdated.
   for (const prefix of prefixes) blockAt(store, prefix, false);
   const blocks: Block[] = [];
   for (const prefix of prefixes) {
@@ -122,7 +122,7 @@ function bootId(): Uint8Array {
   );
 }
 
-/** Makes the block from the lease files. Only while alone; no process sees it half-made. */
+/** Makes the block from the lease files, and renames it into place. Only under the exclusive lock. */
 function makeBlock(store: Store, prefix: Prefix, name: string, keep: boolean): void {
   const block = emptyBlock(prefix, bootId());
   setKeepsLeases(block, keep);
@@ -142,10 +142,10 @@ function makeBlock(store: Store, prefix: Prefix, name: string, keep: boolean): v
   } finally {
     closeFile(fd);
   }
-  dropEmptyBlocks(store, name);
+  removeEmptyBlocks(store, name);
 }
 
-/** Makes every block again. Only while alone. */
+/** Makes every block again. Only under the exclusive lock. */
 export function remakeBlocks(store: Store): void {
   for (const block of existingBlocks(store)) {
     makeBlock(store, block.prefix, blockName(block.prefix), keepsLeases(block));
@@ -153,11 +153,11 @@ export function remakeBlocks(store: Store): void {
   store.blocks.clear();
 }
 
-/** How many blocks there may be before empty ones are removed. */
+/** With more blocks than this, empty ones are removed. */
 const SPARE_BLOCKS = 16;
 
-/** A large range wanders from one block to the next, and configurations change. */
-function dropEmptyBlocks(store: Store, exceptFor: string): void {
+/** The round robin of a large range moves from block to block, and configurations change. */
+function removeEmptyBlocks(store: Store, exceptFor: string): void {
   const prefixes = blockPrefixes(store);
   if (prefixes.length <= SPARE_BLOCKS) return;
   for (const prefix of prefixes) {
@@ -177,20 +177,20 @@ function setAside(store: Store, name: string): void {
 }
 
 /**
- * Ends blocks that another boot left, and with them their leases, unless those are kept. Done before any block is made,
- * so that no lease of this boot is among them; but Go's plugin may have been here first, and where it has, files that
- * the index did not know of stay.
+ * Removes the blocks of earlier boots with their leases, unless leases outlive a reboot. Done before any block is made, so
+ * that no lease of this boot is among them. Go's plugin may have made leases in this boot already; where it has been,
+ * lease files that the index does not know stay.
  */
 export function endEarlierBoot(store: Store): void {
-  const left: Block[] = [];
+  const outdated: Block[] = [];
   for (const prefix of blockPrefixes(store)) {
     const { state, block } = openBlock(store, prefix, blockName(prefix));
-    if (state === "earlier boot") left.push(block);
+    if (state === "earlier boot") outdated.push(block);
   }
-  if (left.length === 0) return;
+  if (outdated.length === 0) return;
   const addresses = leasedAddresses(store.directory);
   const onlyOurs = !hasGoLock(store.directory);
-  for (const block of left) {
+  for (const block of outdated) {
     const { prefix, slots } = block;
     if (store.keep || keepsLeases(block)) {
       makeBlock(store, prefix, blockName(prefix), true);
@@ -199,7 +199,7 @@ export function endEarlierBoot(store: Store): void {
     for (const address of addresses) {
       if (!contains(prefix, address)) continue;
       const text = readLease(store.directory, address);
-      // A file that does not name an attachment was not made by ADD: somebody reserved the address by hand.
+      // A file that names no attachment was not made by ADD: somebody reserved the address by hand.
       if (text === undefined || ownerOf(text)?.ifName === undefined) continue;
       if (onlyOurs || slots[indexIn(prefix, address)] === tagOf(text)) removeLease(store.directory, address, text);
     }
@@ -208,8 +208,8 @@ export function endEarlierBoot(store: Store): void {
 }
 
 /**
- * Brings the index of one address in line with its file. Only while alone: then an empty file is not one that somebody
- * is just writing, but what a process left that died over it, and goes.
+ * Brings the index of one address in line with its lease file. Only under the exclusive lock: then no process of ours is
+ * writing an empty file, so it was left by a process that died, and is removed.
  */
 export function settle(store: Store, block: Block, index: number): void {
   const address = addressAt(block.prefix, index);
@@ -219,7 +219,7 @@ export function settle(store: Store, block: Block, index: number): void {
   if (block.times[index] === CLAIMING) block.times[index] = 0;
 }
 
-/** Answers what the file says after all, when it was Go's plugin that was writing it. */
+/** Removes an empty lease file. Answers its content if Go's plugin was just writing it. */
 export function removeEmpty(store: Store, address: Uint8Array): string | undefined {
   const text = removeLease(store.directory, address, "");
   if (text !== "") return text;
@@ -228,8 +228,8 @@ export function removeEmpty(store: Store, address: Uint8Array): string | undefin
 }
 
 /**
- * Frees what is taken in the index alone: addresses whose file was removed by hand, claims of processes that died.
- * Only while alone.
+ * Settles every address whose slot and lease file disagree: the file was removed by hand, or a process died. Only under
+ * the exclusive lock.
  */
 export function settleAll(store: Store, blocks: readonly Block[]): void {
   const addresses = leasedAddresses(store.directory);

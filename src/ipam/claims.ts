@@ -1,6 +1,6 @@
 /**
- * Taking addresses and giving them back: the lease file and its place in the index, in an order that leaves nothing
- * doubtful when the process dies between any two steps (docs/lease-store.md, "Crash table").
+ * Claiming and releasing addresses: lease file and index slot change in an order that is recoverable when the process dies
+ * between any two steps (docs/lease-store.md, "Crash table").
  */
 import { secondsSinceBoot } from "../ffi/clock.ts";
 import { syncDirectory } from "../ffi/files.ts";
@@ -19,11 +19,11 @@ import {
   removeLease,
 } from "./go-directory.ts";
 import { addressAt, type Block, CLAIMING, indexIn, keepsLeases } from "./layout.ts";
-import { alone, inExistingStore, type Lease, leaseOf, type Store, type StoreOptions, tagOf } from "./store.ts";
+import { exclusively, inExistingStore, type Lease, leaseOf, type Store, type StoreOptions, tagOf } from "./store.ts";
 
 /**
- * Takes the address for the lease, or answers false: somebody has it. Of two processes one wins the exchange, and of
- * two programs one makes the file. Throws with nothing left behind.
+ * Claims the address for the lease; answers false when it is taken. Of two processes, one wins the exchange; of two
+ * programs, one makes the file. Undoes everything before it throws.
  */
 export function claim(store: Store, block: Block, index: number, lease: Lease): boolean {
   const { slots, times, prefix } = block;
@@ -42,17 +42,17 @@ export function claim(store: Store, block: Block, index: number, lease: Lease): 
     Atomics.store(slots, index, 0);
     throw error;
   }
-  // The file is of Go's plugin, of a person, or of a time when the network was divided differently.
+  // The file was made by Go's plugin or by hand, or when the network had other blocks.
   Atomics.store(times, index, 0);
   Atomics.store(slots, index, holder === undefined ? 0 : tagOf(holder));
   return false;
 }
 
-/** Frees the address if it is the lease's. The file goes first: without it, the rest is for anybody to finish. */
+/** Frees the address if the lease has it. Removes the file first: then any process can finish the rest. */
 export function unclaim(store: Store, block: Block, index: number, lease: Lease): boolean {
   const address = addressAt(block.prefix, index);
   let found = removeLease(store.directory, address, lease.text);
-  if (found === "") found = alone(store, () => removeEmpty(store, address));
+  if (found === "") found = exclusively(store, () => removeEmpty(store, address));
   if (found === lease.text && keepsLeases(block)) syncDirectory(store.directory);
   const isFree = found === undefined || found === lease.text;
   const restsFrom = isFree && store.quarantineSeconds > 0 ? secondsSinceBoot() : 0;
@@ -62,9 +62,9 @@ export function unclaim(store: Store, block: Block, index: number, lease: Lease)
 }
 
 /**
- * Releases every lease of the owner, and answers how many there were. `hints` are the addresses it should have. In the
- * end the lease files decide: when the index knows nothing of the owner, or Go's plugin has been here and there are no
- * hints, they are looked through, as Go does each time.
+ * Releases every lease of the owner and answers their number. `hints` are the addresses it should have. Like Go's plugin,
+ * searches all lease files, but only when the index does not know the owner, or when Go's plugin has been here and there
+ * are no hints.
  */
 export function release(options: StoreOptions, owner: LeaseOwner, hints: readonly Uint8Array[]): number {
   const lease = leaseOf(owner);
@@ -73,7 +73,7 @@ export function release(options: StoreOptions, owner: LeaseOwner, hints: readonl
     const goWasHere = hasGoLock(options.directory);
     const released = releaseKnown(options, store, blocks, lease, hints);
     if (released > 0 && (!goWasHere || hints.length > 0)) return released;
-    // Very old lease files name the container alone. They are its leases when none names the interface as well.
+    // Very old lease files name only the container. They count when no file names the interface as well.
     const old = leaseOf({ containerId: owner.containerId });
     const known = released > 0 ? released : releaseKnown(options, store, blocks, old, hints);
     if (known > 0 && !goWasHere) return known;
@@ -98,7 +98,7 @@ function releaseKnown(
   return released;
 }
 
-/** By the lease files alone; those that `blocks` know to be others' are not read. */
+/** Searches the lease files; does not read those that belong to others according to `blocks`. */
 function releaseUnknown(directory: string, blocks: readonly Block[], leases: readonly Lease[]): number {
   const isOthers = (address: Uint8Array) => {
     const block = blocks.find(({ prefix }) => contains(prefix, address));
@@ -113,14 +113,14 @@ function releaseUnknown(directory: string, blocks: readonly Block[], leases: rea
   return 0;
 }
 
-/** Whether the owner has a lease. Looks where `release` would, and changes nothing. */
+/** Whether the owner has a lease that `release` would find. */
 export function holdsLease({ directory }: StoreOptions, owner: LeaseOwner, hints: readonly Uint8Array[]): boolean {
   const texts = [leaseText(owner), owner.containerId];
   const isOwners = (address: Uint8Array) => texts.includes(readLease(directory, address) ?? "");
   return hints.some(isOwners) || findEverywhere(directory, texts, () => false).length > 0;
 }
 
-/** Releases the leases of attachments that are not valid; leases that name no interface are left alone. */
+/** Releases the leases of attachments that are not valid, except for leases that name no interface. */
 export function releaseInvalid(
   options: StoreOptions,
   isValid: (owner: { containerId: string; ifName: string }) => boolean,
@@ -136,7 +136,7 @@ export function releaseInvalid(
   };
   inExistingStore(options, undefined, (store) => {
     if (store === undefined) return collect(undefined, []);
-    alone(store, () => {
+    exclusively(store, () => {
       const blocks = existingBlocks(store);
       collect(store, blocks);
       settleAll(store, blocks);
@@ -144,7 +144,7 @@ export function releaseInvalid(
   });
 }
 
-/** Releases one address, whoever has it, and answers what its file said. */
+/** Releases one address, whoever has it, and answers the content of its file. */
 export function releaseAddress(options: StoreOptions, address: Uint8Array): string | undefined {
   const { directory } = options;
   const text = readLease(directory, address);

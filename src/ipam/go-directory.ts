@@ -1,13 +1,13 @@
 /**
- * The lease files: `<dataDir>/<network>/<address>`, in the format and under the rules of the Go host-local plugin.
+ * The lease files: `<dataDir>/<network>/<address>`, in the format and by the rules of the Go host-local plugin.
  *
- * They are the truth about leases. An address is leased when its file exists, to whom the file says; making the file
- * is what takes the address, and only one process can. So people and programs that list, read or remove these files
- * see and do the right thing, and Go's plugin can take the directory over, or work on it at the same time.
+ * They are the source of truth. An address is leased when its file exists, to the owner that the file names; a process
+ * claims it by creating the file exclusively. So people and programs may list, read and remove these files, and Go's
+ * plugin can take over the directory or work in it at the same time.
  *
- *     10.88.0.2             `<containerID>\r\n<ifName>`, no line end behind it; very old files have no second line
- *     last_reserved_ip.0    the address given out last by the first range set
- *     lock                  Go's: held by flock(2) while it works. Here only where Go's plugin has been
+ *     10.88.0.2             `<containerID>\r\n<ifName>` without a line end; very old files have no second line
+ *     last_reserved_ip.0    the address that the first range set allocated last
+ *     lock                  held by Go's plugin with flock(2) while it works; exists only if that has run here
  *     .patchbay/            our index (store.ts)
  */
 import { EEXIST, EISDIR, ELOOP, isErrno } from "../ffi/errno.ts";
@@ -36,22 +36,22 @@ const CURSOR = "last_reserved_ip.";
 
 export interface LeaseOwner {
   containerId: string;
-  /** Absent in files of very old versions: the lease is the container's, for whichever interface. */
+  /** Absent in files of very old versions: then any interface of the container. */
   ifName?: string;
 }
 
-/** What the owner's lease files hold. */
+/** The content of the owner's lease files. */
 export function leaseText({ containerId, ifName }: LeaseOwner): string {
   return ifName === undefined ? containerId : `${containerId}\r\n${ifName}`;
 }
 
-/** Whom a lease file names; undefined when it was written by a person for a purpose of his own, or is empty. */
+/** The owner that a lease file names; undefined for empty files and those that people wrote. */
 export function ownerOf(text: string): LeaseOwner | undefined {
   const [, containerId, ifName] = /^([a-zA-Z0-9][a-zA-Z0-9_.-]*)(?:\r\n(\S+))?$/.exec(text) ?? [];
   return containerId === undefined ? undefined : { containerId, ifName };
 }
 
-/** Takes the address: false when somebody has it. Throws with nothing left behind. */
+/** Creates the lease file; answers false when it exists. Removes it again before it throws. */
 export function createLease(directory: string, address: Uint8Array, text: string, durable: boolean): boolean {
   const path = leasePath(directory, address);
   let fd: number;
@@ -76,7 +76,7 @@ export function createLease(directory: string, address: Uint8Array, text: string
   return true;
 }
 
-/** What the address's file says, trimmed as Go does it: "" for an empty file, undefined when there is none. */
+/** The content of the lease file, trimmed like Go does: "" for an empty file, undefined when there is none. */
 export function readLease(directory: string, address: Uint8Array): string | undefined {
   return readState(leasePath(directory, address))?.trim();
 }
@@ -85,7 +85,7 @@ function leasePath(directory: string, address: Uint8Array): string {
   return `${directory}/${formatAddress(address)}`;
 }
 
-/** What these seem to say: nothing that an owner could be called. */
+/** In place of content; no owner can have these names. */
 const DIRECTORY = "?directory", LINK = "?link";
 
 function readState(path: string): string | undefined {
@@ -102,9 +102,9 @@ function readState(path: string): string | undefined {
   }
 }
 
-/** Removes the address's file if it says `text`. Answers what it said, undefined when there is none. */
+/** Removes the lease file if it contains `text`. Answers its content; undefined when there is none. */
 export function removeLease(directory: string, address: Uint8Array, text: string): string | undefined {
-  return asGo(directory, () => {
+  return underGoLock(directory, () => {
     const found = readLease(directory, address);
     if (found === text) removeFile(leasePath(directory, address));
     return found;
@@ -112,10 +112,10 @@ export function removeLease(directory: string, address: Uint8Array, text: string
 }
 
 /**
- * Looks at a file and removes it with nobody between. Our own processes are kept apart by the locks of store.ts; where
- * Go's plugin may be running, its lock keeps it from giving the address to somebody else at that moment.
+ * Runs `work`, which reads and removes a file, under the lock of Go's plugin, if that has run here. Our own processes are
+ * kept apart by the locks of store.ts.
  */
-function asGo<T>(directory: string, work: () => T): T {
+function underGoLock<T>(directory: string, work: () => T): T {
   const fd = openGoLock(directory);
   if (fd === undefined) return work();
   try {
@@ -130,33 +130,33 @@ function openGoLock(directory: string): number | undefined {
   return openExisting(`${directory}/lock`, O_RDONLY | O_NOFOLLOW);
 }
 
-/** Whether Go's plugin has worked here. */
+/** Whether Go's plugin has run here. */
 export function hasGoLock(directory: string): boolean {
   const fd = openGoLock(directory);
   if (fd !== undefined) closeFile(fd);
   return fd !== undefined;
 }
 
-/** The addresses that have files. */
+/** The addresses that have lease files. */
 export function leasedAddresses(directory: string): Uint8Array[] {
   return namesIn(directory).map(addressOfName).filter((address) => address !== undefined);
 }
 
-/** The address whose lease file has this name. Go uses one spelling, and so does taking an address. */
+/** The address whose lease file has this name. Go and we use only the canonical spelling. */
 function addressOfName(name: string): Uint8Array | undefined {
   const address = parseAddress(name);
   return address !== undefined && formatAddress(address) === name ? address : undefined;
 }
 
-/** A file somewhere in the directory, and what it says. */
+/** A file somewhere below the directory, with its content. */
 export interface Found {
   path: string;
   text: string;
 }
 
 /**
- * Every file that says one of `texts`, whatever its name, in the directories below too: what Go's plugin looks for in
- * each DEL. Files of addresses that are known to be others' are not read.
+ * Every file that contains one of `texts`, whatever its name, also in subdirectories: Go's plugin searches the same in
+ * each DEL. Does not read the files of addresses for which `isOthers` answers true.
  */
 export function findEverywhere(
   directory: string,
@@ -175,17 +175,17 @@ export function findEverywhere(
   return found;
 }
 
-/** Removes the file if it still says so. */
+/** Removes the file if its content is still the same. */
 export function removeFound(directory: string, { path, text }: Found): boolean {
-  return asGo(directory, () => readState(path)?.trim() === text && removeFile(path));
+  return underGoLock(directory, () => readState(path)?.trim() === text && removeFile(path));
 }
 
-/** The address the range set gave out last, as text; undefined when that is not known. */
+/** The address that the range set allocated last, as text; undefined when unknown. */
 export function readCursor(directory: string, rangeId: string): string | undefined {
   return readState(cursorPath(directory, rangeId));
 }
 
-/** Notes where the round robin stands. Nothing depends on it but the order in which addresses are used. */
+/** Records the address allocated last. Only the order in which addresses are allocated depends on it. */
 export function writeCursor(directory: string, rangeId: string, address: Uint8Array, before = ""): void {
   overwriteFile(cursorPath(directory, rangeId), formatAddress(address), before.length);
 }

@@ -15,9 +15,9 @@
  *     64      4 × n    slots: 0 for a free address, else the tag of its owner      compare-and-swap
  *     64+4n   4 × n    second of release on the monotonic clock; 0 never; −1 while being claimed
  *
- * Numbers are in the machine's byte order, which the magic betrays: the file serves one machine for one boot. It is an
- * index of the lease files beside it (go-directory.ts) and can be made again from them at any time, so a file that is
- * not exactly as expected is replaced and never interpreted. See docs/lease-store.md.
+ * Numbers are in host byte order, which the magic shows: the file serves one machine for one boot. It is an index of the
+ * lease files beside it (go-directory.ts) and can be made again from them at any time, so a file that is not exactly as
+ * expected is replaced, never interpreted. See docs/lease-store.md.
  */
 import { compareAddresses, formatAddress, networkOf, parsePrefix, type Prefix } from "../net/address.ts";
 
@@ -31,10 +31,10 @@ const BOOT_ID_AT = 48;
 /** A subnet of at most this many address bits is one block. */
 const WHOLE_SUBNET_BITS = 16;
 
-/** A larger one has blocks of this size, where there are leases: one file in a /64 can be for a single address. */
+/** A larger subnet has blocks of this size, only where there are leases. */
 const PART_BITS = 12;
 
-/** In place of a time of release: a process was about to claim the address. */
+/** In place of a time of release: a process is claiming the address, or died over it. */
 export const CLAIMING = -1;
 
 export interface Block {
@@ -44,18 +44,18 @@ export interface Block {
   readonly times: Int32Array;
 }
 
-/** The part of the subnet whose block has the address. */
+/** The prefix of the block that contains the address. */
 export function blockPrefix(subnet: Prefix, address: Uint8Array): Prefix {
   const bits = addressBits(subnet) <= WHOLE_SUBNET_BITS ? subnet.bits : address.length * 8 - PART_BITS;
   return { bytes: networkOf({ bytes: address, bits }), bits };
 }
 
-/** `10.88.0.0-16`; a slash cannot stand in a file name. */
+/** `10.88.0.0-16`, because file names cannot contain a slash. */
 export function blockName(prefix: Prefix): string {
   return `${formatAddress(prefix.bytes)}-${prefix.bits}`;
 }
 
-/** The prefix a file name stands for; undefined for files that are no blocks. */
+/** The prefix of the block with this file name; undefined for other files. */
 export function blockPrefixOf(name: string): Prefix | undefined {
   const dash = name.lastIndexOf("-");
   const prefix = parsePrefix(`${name.slice(0, dash)}/${name.slice(dash + 1)}`);
@@ -75,7 +75,7 @@ export function blockSizeBytes(prefix: Prefix): number {
   return HEADER_BYTES + 8 * blockCount(prefix);
 }
 
-/** Where in its block the address stands. */
+/** The index of the address in its block. */
 export function indexIn(prefix: Prefix, address: Uint8Array): number {
   const { length } = address;
   return ((address[length - 2]! << 8) | address[length - 1]!) & (blockCount(prefix) - 1);
@@ -116,7 +116,7 @@ export function viewBlock(prefix: Prefix, buffer: ArrayBuffer): Block {
   };
 }
 
-/** Whether the header is what a block of this prefix has in this boot, in another boot, or never. */
+/** Whether the header is that of a block of this prefix, and of which boot. */
 export function judgeHeader(block: Block, bootId: Uint8Array): "current" | "earlier boot" | "damaged" {
   const found = new Int32Array(block.buffer, 0, HEADER_BYTES / 4);
   const expected = new Int32Array(header(block.prefix, bootId).buffer);
@@ -127,7 +127,7 @@ export function judgeHeader(block: Block, bootId: Uint8Array): "current" | "earl
   return "current";
 }
 
-/** Whether leases of the block outlive a reboot, as the configuration of the last ADD had it. */
+/** Whether leases of the block outlive a reboot, according to the configuration of the last ADD. */
 export function keepsLeases({ buffer }: Block): boolean {
   return new Int32Array(buffer, 0, HEADER_BYTES / 4)[KEEP_WORD] === 1;
 }

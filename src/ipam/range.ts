@@ -1,9 +1,9 @@
 /**
- * Ranges of addresses as network configurations describe them: defaults filled in, mistakes refused in the words of
- * the reference host-local plugin, which people search for and engines match. Pure.
+ * Ranges of addresses in network configurations: fills in defaults, and rejects mistakes with the texts of the reference
+ * host-local plugin, which people search for and engines match. Pure.
  *
- * Here and in the rest of this folder, what every ADD runs has loops in place of callbacks, generators and regular
- * expressions: in a process this short, the first use of each costs 10 to 100 µs.
+ * In this folder, code that every ADD runs has loops instead of callbacks, generators and regular expressions: in a
+ * short-lived process the first use of each costs 10 to 100 µs.
  */
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
 import {
@@ -21,7 +21,7 @@ import {
   toBigInt,
 } from "../net/address.ts";
 
-/** As written in the configuration, in texts the validator has let through. */
+/** As written in the configuration; the validator has checked the addresses. */
 export interface RangeConf {
   subnet?: string;
   rangeStart?: string;
@@ -29,7 +29,7 @@ export interface RangeConf {
   gateway?: string;
 }
 
-/** Addresses from `start` to `end`, both included, without the gateway. */
+/** Addresses from `start` to `end` inclusive, without the gateway. */
 export interface Range {
   subnet: Prefix;
   start: Uint8Array;
@@ -37,7 +37,7 @@ export interface Range {
   gateway: Uint8Array;
 }
 
-/** Ranges of one family that do not overlap; one address of them is handed out. */
+/** Ranges of one family that do not overlap; an attachment gets one address of the set. */
 export type RangeSet = readonly Range[];
 
 export function isInRange(range: Range, address: Uint8Array): boolean {
@@ -59,20 +59,20 @@ function formatRange({ start, end }: Range): string {
   return `${formatAddress(start)}-${formatAddress(end)}`;
 }
 
-/** How many addresses the range can hand out; beyond 2^53 an approximation. */
+/** The number of addresses that the range can allocate; approximate beyond 2^53. */
 export function rangeCapacity(range: Range): number {
   const count = Number(toBigInt(range.end) - toBigInt(range.start)) + 1;
   return Math.max(0, count - (isInRange(range, range.gateway) ? 1 : 0));
 }
 
-/** How many addresses the set can hand out. */
+/** The number of addresses that the set can allocate. */
 export function capacityOf(set: RangeSet): number {
   let capacity = 0;
   for (const range of set) capacity += rangeCapacity(range);
   return capacity;
 }
 
-/** Every set with its defaults. Throws a CniError of code 7 when a range, a set or their combination is wrong. */
+/** Every set with defaults. Throws a CniError of code 7 when a range, a set or their combination is invalid. */
 export function planRangeSets(sets: readonly (readonly RangeConf[])[], cniVersion: string): RangeSet[] {
   if (sets.length === 0) throw invalid("no IP ranges specified");
   const planned: RangeSet[] = [];
@@ -83,7 +83,7 @@ export function planRangeSets(sets: readonly (readonly RangeConf[])[], cniVersio
       throw invalid(`invalid range set ${planned.length}: ${(error as Error).message}`);
     }
   }
-  if (planned.length > 1) refuseCombination(planned, cniVersion);
+  if (planned.length > 1) checkCombination(planned, cniVersion);
   return planned;
 }
 
@@ -103,7 +103,7 @@ function planRangeSet(set: readonly RangeConf[]): RangeSet {
   return ranges;
 }
 
-function refuseCombination(sets: readonly RangeSet[], cniVersion: string): void {
+function checkCombination(sets: readonly RangeSet[], cniVersion: string): void {
   const ofFamily = (length: number) => sets.filter(([range]) => range!.start.length === length).length;
   if ((ofFamily(4) > 1 || ofFamily(16) > 1) && /^0\.[12]\./.test(cniVersion)) {
     throw invalid(`CNI version ${cniVersion} does not support more than 1 address per family`);
@@ -120,7 +120,7 @@ function planRange(conf: RangeConf): Range {
   if (!conf.subnet) throw invalid("IP <nil> not v4 nor v6");
   const subnet = parsePrefix(conf.subnet);
   if (subnet === undefined) throw invalid(`invalid CIDR address: ${conf.subnet}`);
-  // 10.0.0.0/24 as ::ffff:10.0.0.0/120: of a mask of version 6 the reference does not take an address of version 4.
+  // The reference rejects IPv4-mapped prefixes (::ffff:10.0.0.0/120): an IPv4 address with an IPv6 mask.
   if (isMappedPrefix(conf.subnet)) throw invalid("IPNet IP and Mask version mismatch");
   const text = formatPrefix(subnet);
   const network = networkOf(subnet);
@@ -140,7 +140,7 @@ function planRange(conf: RangeConf): Range {
   if (end !== undefined && !(contains(subnet, end) && compareAddresses(start, end) <= 0)) {
     throw invalid(`RangeEnd ${formatAddress(end)} not in network ${text}`);
   }
-  // The IPv4 broadcast address is not handed out unless asked for; IPv6 has none.
+  // Exclude the IPv4 broadcast address unless rangeEnd includes it; IPv6 has none.
   if (last.length === 4) last[3]! &= 0xfe;
   return { subnet, start, end: end ?? last, gateway: conf.gateway ? addressOf(conf.gateway) : first };
 }

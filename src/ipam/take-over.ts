@@ -1,20 +1,20 @@
 /**
- * The way in from the Go host-local plugin, and the way back. The leases are files in its format all the while: what
- * changes is whether there is an index beside them, and whether it knows of all.
+ * Taking over a network from the Go host-local plugin, and giving it back. The lease files are the same for both; only
+ * the index beside them is made or removed.
  */
 import { namesIn, removeEmptyDirectory, removeFile } from "../ffi/files.ts";
 import { formatAddress } from "../net/address.ts";
 import { endEarlierBoot, remakeBlocks, removeEmpty } from "./blocks.ts";
 import { leasedAddresses, type LeaseOwner, ownerOf, readLease } from "./go-directory.ts";
-import { alone, indexDirectory, inStore, type Store, type StoreOptions } from "./store.ts";
+import { exclusively, indexDirectory, inStore, type Store, type StoreOptions } from "./store.ts";
 
 export interface LeaseFile {
   address: string;
-  /** Undefined when the file is not one that ADD makes. */
+  /** Undefined when ADD did not make the file. */
   owner: LeaseOwner | undefined;
 }
 
-/** What the lease files say. Changes nothing. */
+/** The leases according to the lease files. */
 export function listLeases(directory: string): LeaseFile[] {
   const leases: LeaseFile[] = [];
   for (const address of leasedAddresses(directory)) {
@@ -24,20 +24,20 @@ export function listLeases(directory: string): LeaseFile[] {
   return leases;
 }
 
-/** Brings the index in line with the files, and removes empty ones; the first ADD or DEL does as much for its range. */
+/** Brings the index in line with the lease files, and removes empty files. ADD and DEL do the same for their range. */
 export function importLeases(options: StoreOptions): void {
   inStore(options, undefined, (store) =>
-    alone(store, () => {
+    exclusively(store, () => {
       removeEmptyFiles(store);
       remakeBlocks(store);
     }));
 }
 
-/** Leaves the directory as Go's plugin would: leases that are none are removed, and then the index. */
+/** Leaves the directory as Go's plugin would: removes leases of earlier boots, empty files, and the index. */
 export function exportLeases(options: StoreOptions): void {
   const index = indexDirectory(options.directory);
   inStore(options, undefined, (store) =>
-    alone(store, () => {
+    exclusively(store, () => {
       endEarlierBoot(store);
       removeEmptyFiles(store);
       for (const name of namesIn(index)) removeFile(`${index}/${name}`);

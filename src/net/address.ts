@@ -1,15 +1,15 @@
 /**
- * IP addresses and prefixes as text and bytes. Pure; texts are what Go's net package accepts and prints, because
- * results and lease files are compared with its output.
+ * IP addresses and prefixes as text and bytes. Pure. Accepts and prints the texts of Go's net package, because results
+ * and lease files must equal the reference's.
  */
 
 export interface Prefix {
-  /** 4 or 16 bytes, host bits kept. */
+  /** 4 or 16 bytes, with host bits. */
   bytes: Uint8Array;
   bits: number;
 }
 
-/** 4 bytes, 16 bytes, or undefined when the text is no address. A v4-mapped address counts as version 4. */
+/** 4 or 16 bytes; undefined when the text is not an address. An IPv4-mapped address has 4 bytes. */
 export function parseAddress(text: string): Uint8Array | undefined {
   return text.includes(":") ? parseV6(text) : parseV4(text);
 }
@@ -21,7 +21,7 @@ function parseV4(text: string): Uint8Array | undefined {
   for (let index = 0; index < 4; index++) {
     const part = parts[index]!;
     const value = parseDecimal(part);
-    // Leading zeros are refused, as Go does: some programs read them as octal.
+    // Like Go, reject leading zeros, which some programs read as octal.
     if (value === undefined || value > 255 || (part.length > 1 && part[0] === "0")) return undefined;
     bytes[index] = value;
   }
@@ -55,7 +55,7 @@ function parseV6(text: string): Uint8Array | undefined {
   return isV4Mapped(bytes) ? bytes.slice(12) : bytes;
 }
 
-/** Digits alone. A loop: compiling a regular expression costs a short-lived process more than all of this file. */
+/** Digits only. Not a regular expression: compiling one takes longer than all of this file. */
 function parseDecimal(text: string): number | undefined {
   let value = 0;
   for (let index = 0; index < text.length; index++) {
@@ -90,7 +90,7 @@ function isV4Mapped(bytes: Uint8Array): boolean {
   return bytes[10] === 0xff && bytes[11] === 0xff;
 }
 
-/** Dotted for 4 bytes; RFC 5952 for 16. */
+/** Dotted decimal for 4 bytes; RFC 5952 for 16. */
 export function formatAddress(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join(".");
   let zerosAt = -1, zerosLength = 1;
@@ -131,19 +131,19 @@ export function formatPrefix(prefix: Prefix): string {
   return `${formatAddress(prefix.bytes)}/${prefix.bits}`;
 }
 
-/** The text Go prints for the address that this text means; undefined when it means none. */
+/** The text that Go prints for this address; undefined when it is not an address. */
 export function canonicalAddress(text: string): string | undefined {
   const bytes = parseAddress(text);
   return bytes && formatAddress(bytes);
 }
 
-/** The same for addresses in CIDR notation. */
+/** Like `canonicalAddress`, in CIDR notation. */
 export function canonicalPrefix(text: string): string | undefined {
   const prefix = parsePrefix(text);
   return prefix && formatPrefix(prefix);
 }
 
-/** Of version 4, written as if it were of version 6: ::ffff:10.0.0.0/120. */
+/** Whether it is an IPv4 prefix in IPv6 notation: ::ffff:10.0.0.0/120. */
 export function isMappedPrefix(text: string): boolean {
   return text.includes(":") && parsePrefix(text)?.bytes.length === 4;
 }
@@ -155,7 +155,7 @@ export function networkOf(prefix: Prefix): Uint8Array {
   return bytes;
 }
 
-/** The address with its host bits set: for version 4 the broadcast address. */
+/** The address with its host bits set: for IPv4 the broadcast address. */
 export function lastOf(prefix: Prefix): Uint8Array {
   const bytes = new Uint8Array(prefix.bytes);
   for (let index = 0; index < bytes.length; index++) bytes[index]! |= ~maskByte(prefix.bits, index) & 0xff;
@@ -175,7 +175,7 @@ export function contains(prefix: Prefix, address: Uint8Array): boolean {
   return true;
 }
 
-/** Numeric order; addresses of different length never compare equal. */
+/** Numeric order; shorter addresses come first. */
 export function compareAddresses(a: Uint8Array, b: Uint8Array): number {
   if (a.length !== b.length) return a.length - b.length;
   for (let index = 0; index < a.length; index++) {
@@ -184,14 +184,14 @@ export function compareAddresses(a: Uint8Array, b: Uint8Array): number {
   return 0;
 }
 
-/** The address `distance` further on (or back); undefined when it runs out of the address space. */
+/** The address plus `distance`; undefined when that leaves the address space. */
 export function offsetAddress(address: Uint8Array, distance: bigint): Uint8Array | undefined {
   const value = toBigInt(address) + distance;
   if (value < 0n || value >= 1n << BigInt(address.length * 8)) return undefined;
   return fromBigInt(value, address.length);
 }
 
-/** The following address, without the cost of BigInt; after the last comes the first. */
+/** The next address, without the cost of BigInt; wraps around at the end of the address space. */
 export function nextAddress(address: Uint8Array): Uint8Array {
   const next = address.slice();
   for (let index = next.length - 1; index >= 0; index--) {
@@ -217,7 +217,7 @@ export function isV6(text: string): boolean {
   return parseAddress(text.split("/")[0]!)?.length === 16;
 }
 
-/** fe80::/10: meaningful on one link alone. */
+/** fe80::/10. */
 export function isLinkLocal(address: Uint8Array): boolean {
   return address.length === 16 && address[0] === 0xfe && (address[1]! & 0xc0) === 0x80;
 }

@@ -1,8 +1,8 @@
 /** Ethernet addresses as text and bytes. Pure. */
 
 /**
- * Six bytes from `aa:bb:cc:dd:ee:ff`, `aa-bb-…` or `aabb.ccdd.eeff`, as Go's net.ParseMAC takes them; or the eight and
- * twenty that other links than Ethernet have.
+ * Six bytes from `aa:bb:cc:dd:ee:ff`, `aa-bb-…` or `aabb.ccdd.eeff`, like Go's net.ParseMAC; or eight or twenty, for
+ * links other than Ethernet.
  */
 export function parseMac(text: string, bytes: 6 | 8 | 20 = 6): Uint8Array | undefined {
   const separator = text[2] === "-" ? "-" : text[4] === "." ? "." : ":";
@@ -24,7 +24,7 @@ export function formatMac(bytes: Uint8Array): string {
   return text;
 }
 
-/** As the kernel and results write it; undefined when the text is no Ethernet address. */
+/** The form that the kernel and results use; undefined when the text is not an Ethernet address. */
 export function canonicalMac(text: string): string | undefined {
   const bytes = parseMac(text);
   return bytes && formatMac(bytes);

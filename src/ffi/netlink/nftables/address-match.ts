@@ -1,5 +1,5 @@
 /**
- * Conditions on a packet's addresses, in the expressions that nft(8) and iptables-nft both write for them.
+ * Matches of a packet's addresses, in the expressions that both nft(8) and iptables-nft write.
  *
  *     ip daddr 10.88.0.0/16         [ payload load 2b @ network header + 16 => reg 1 ]
  *                                   [ cmp eq reg 1 0x0000580a ]
@@ -19,22 +19,22 @@ export const multicast6: Prefix = {
   bits: 8,
 };
 
-/** Every packet when the prefix has no bits. */
+/** A prefix of 0 bits matches every packet. */
 export function from(prefix: Prefix): Expression[] {
   return prefix.bits === 0 ? [] : compare(sourceAddress, prefix, equals);
 }
 
-/** `prefix` has at least one bit. */
+/** `prefix` must have at least one bit. */
 export function notFrom(prefix: Prefix): Expression[] {
   return compare(sourceAddress, prefix, differs);
 }
 
-/** Every packet when the prefix has no bits. */
+/** A prefix of 0 bits matches every packet. */
 export function to(prefix: Prefix): Expression[] {
   return prefix.bits === 0 ? [] : compare(destinationAddress, prefix, equals);
 }
 
-/** `prefix` has at least one bit. */
+/** `prefix` must have at least one bit. */
 export function notTo(prefix: Prefix): Expression[] {
   return compare(destinationAddress, prefix, differs);
 }

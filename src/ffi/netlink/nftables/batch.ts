@@ -1,10 +1,10 @@
 /**
  * Transactions: several messages that take effect together or not at all (linux/netfilter/nfnetlink.h).
  *
- * A transaction that the kernel refuses costs 8 ms and more, because it waits for RCU before it lets go of what it had
- * prepared (measured, Linux 6.18), where one that works takes 5 µs. So callers ask first and do not try.
+ * A transaction that the kernel refuses takes 8 ms or more, because the kernel waits for RCU before it frees what it had
+ * prepared (measured, Linux 6.18); a successful one takes 5 µs. So callers look first and do not try.
  *
- * With a generation the kernel refuses, at no cost, when the rule set is not the one the caller looked at.
+ * With a generation the kernel refuses a transaction, at no cost, when the rule set has changed since that generation.
  */
 import { ERESTART } from "../../errno.ts";
 import { attributeAt, attrTable, u32be } from "../attrs.ts";
@@ -27,16 +27,16 @@ import {
 import { get, HEADER_BYTES, messageType, type NftMessage, writeBody } from "./message.ts";
 import { newAndDormant } from "./table.ts";
 
-/** What the kernel takes apart behind the transaction. */
+/** Messages after which the kernel frees objects later (`NetlinkSocket.closesSlowly`). */
 const DELETIONS = [NFT_MSG_DELTABLE, NFT_MSG_DELCHAIN, NFT_MSG_DELRULE, NFT_MSG_DELSET, NFT_MSG_DELSETELEM];
 
-/** How often a transaction is tried while others keep changing the rule set: each try takes some 50 µs. */
+/** Limit of attempts while others keep changing the rule set. An attempt takes some 50 µs. */
 const ATTEMPTS = 1000;
 
 const batchAttrs = attrTable("NFNL_BATCH", { generation: u32be(NFNL_BATCH_GENID) });
 const generationAttrs = attrTable("NFTA_GEN", { id: u32be(NFTA_GEN_ID) });
 
-/** Sends the messages as one transaction. Throws what the kernel said about the first it refused. */
+/** Sends the messages as one transaction. Throws the kernel's reason for the first message it refused. */
 export function commit(socket: NetlinkSocket, messages: readonly NftMessage[], generation?: number): void {
   if (messages.length === 0) return;
   transact(socket, messages, { generation });
@@ -44,13 +44,13 @@ export function commit(socket: NetlinkSocket, messages: readonly NftMessage[], g
 }
 
 /**
- * Lets the kernel check the messages and do nothing: a transaction without its end is taken back, which is how
- * `nft --check` works. Tables are to be made asleep, so that no packet meets their chains meanwhile. Throws as `commit`.
+ * Lets the kernel check the messages without effect: it undoes a transaction without an end, which is how `nft --check`
+ * works. Makes tables dormant, so that no packet meets their chains meanwhile. Throws like `commit`.
  */
 export function rehearse(socket: NetlinkSocket, messages: readonly NftMessage[]): void {
-  const asleep: NftMessage[] = [];
-  for (const message of messages) asleep.push(message.type === NFT_MSG_NEWTABLE ? newAndDormant(message) : message);
-  transact(socket, asleep, { endless: true });
+  const dormant: NftMessage[] = [];
+  for (const message of messages) dormant.push(message.type === NFT_MSG_NEWTABLE ? newAndDormant(message) : message);
+  transact(socket, dormant, { endless: true });
 }
 
 function transact(
@@ -71,7 +71,7 @@ function transact(
     fence(NFNL_MSG_BATCH_BEGIN);
     messages.forEach((message, index) => {
       starts.push(writer.length);
-      // The kernel acknowledges none on its own, and the end of the batch not at all before Linux 6.10.
+      // The kernel acknowledges on request only, and before Linux 6.10 never the end of the batch.
       const ack = index === messages.length - 1 ? NLM_F_ACK : 0;
       number = next();
       writer.start(messageType(message.type), NLM_F_REQUEST | message.flags | ack, number);
@@ -86,7 +86,7 @@ function transact(
   if (first === undefined) return;
   const { index, errno, text, offset } = first;
   const message = messages[index - 1];
-  // About the beginning of the batch the kernel says what is wrong with all of it.
+  // An error of the beginning is one of the batch as a whole.
   if (message === undefined) throw new NetlinkError(`nftables transaction (${messages[0]!.what} …)`, errno, text);
   const bodyAt = NETLINK_HEADER_BYTES + HEADER_BYTES;
   const attribute = offset > bodyAt
@@ -100,7 +100,7 @@ function messageBytes({ writer, starts }: { writer: Writer; starts: number[] }, 
   return writer.bytes.subarray(starts[index], starts[index + 1] ?? writer.length);
 }
 
-/** The number of the rule set as it is now; every transaction of anybody in the namespace gives it a new one. */
+/** The generation of the rule set, which every transaction in the namespace increments. */
 function currentGeneration(socket: NetlinkSocket): number | undefined {
   const question = {
     what: "get ruleset generation",
@@ -117,8 +117,8 @@ export function hasNfTables(socket: NetlinkSocket): boolean {
 }
 
 /**
- * Looks at the rule set and changes it, as if nobody else could in between: `plan` says what to send after looking, and
- * looks again when the rule set has changed meanwhile. Answers false when the kernel has no nf_tables.
+ * Reads and changes the rule set atomically: `plan` looks and answers what to send, and is called again when the rule set
+ * has changed since it looked. Answers false when the kernel has no nf_tables.
  */
 export function commitUnchanged(socket: NetlinkSocket, plan: () => readonly NftMessage[]): boolean {
   for (let attempt = 1;; attempt++) {

@@ -24,7 +24,7 @@ export interface Chain {
   name: string;
 }
 
-/** Where packets enter a base chain: `type nat hook postrouting priority 100; policy accept;`. */
+/** The hook of a base chain: `type nat hook postrouting priority 100; policy accept;`. */
 export interface Hook {
   type: "nat" | "filter";
   hook: number;
@@ -61,7 +61,7 @@ export function createChain(chain: Chain): NftMessage {
   return message("create", NFT_MSG_NEWCHAIN, NLM_F_CREATE | NLM_F_EXCL, chain);
 }
 
-/** `add chain`; one that exists with the same hook is left as it is. */
+/** `add chain`: does nothing when it exists with the same hook. */
 export function addBaseChain(chain: Chain, { type, hook, priority }: Hook): NftMessage {
   return message("add", NFT_MSG_NEWCHAIN, NLM_F_CREATE, chain, {
     hook: { number: hook, priority },
@@ -75,10 +75,10 @@ export function delChain(chain: Chain): NftMessage {
   return message("delete", NFT_MSG_DELCHAIN, 0, chain);
 }
 
-/** NFT_CHAIN_MAXNAMELEN of linux/netfilter/nf_tables.h, less the terminating zero. Longer names belong to no chain. */
+/** NFT_CHAIN_MAXNAMELEN of linux/netfilter/nf_tables.h, without the terminating zero. */
 const LONGEST_NAME = 255;
 
-/** How many rules are in the chain and how many jump to it, together; undefined when there is no such chain. */
+/** The number of rules in the chain plus the number of jumps to it; undefined when there is no such chain. */
 export function chainUse(socket: NetlinkSocket, chain: Chain): number | undefined {
   if (chain.name.length > LONGEST_NAME) return undefined;
   return get(socket, message("get", NFT_MSG_GETCHAIN, 0, chain), chainAttrs)?.use;

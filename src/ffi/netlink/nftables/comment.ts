@@ -1,10 +1,10 @@
 /**
- * Comments, as nft(8) keeps them: a type-length-value list in an object's user data, which the kernel stores unread
- * (libnftnl, struct nftnl_udata; the comment is type 0 of tables, rules and elements alike). At most 127 bytes, or nft
- * cannot read its own listing.
+ * Comments as nft(8) stores them: a type-length-value list in an object's user data, which the kernel does not read
+ * (libnftnl, struct nftnl_udata; type 0 is the comment of tables, rules and elements). nft cannot list more than 127
+ * bytes.
  *
- * Rules of iptables-nft have no comment there but as one of their matches, which the rule is known by. Whose such a rule
- * is stands under a type of ours, which both programs skip.
+ * A rule of iptables-nft has its comment in a match instead, which is part of the rule's identity. We tag its owner
+ * under a type of our own, which nft and iptables skip.
  */
 const COMMENT = 0;
 const OWNER = 0x50;
@@ -14,7 +14,7 @@ export function comment(text: string): Uint8Array {
   return userdata(COMMENT, text);
 }
 
-/** For a rule that iptables is to take for its own. */
+/** User data for a rule that iptables also lists. */
 export function ownerTag(text: string): Uint8Array {
   return userdata(OWNER, text);
 }
@@ -37,7 +37,7 @@ export function ownerTagIn(list: Uint8Array | undefined): string | undefined {
   return textIn(list, OWNER);
 }
 
-/** Whether an object with this user data belongs to nobody, or to the one with this tag. */
+/** Whether an object with this user data has no owner, or the owner with this tag. */
 export function isFreeFor(tag: Uint8Array, list: Uint8Array | undefined): boolean {
   if (list === undefined || list[0] !== OWNER) return true;
   if (tag.length !== list.length) return false;

@@ -1,6 +1,6 @@
 /**
- * Which matches and targets of xtables nf_tables can use: iptables-nft asks the same way (linux/netfilter/nf_tables_compat.h,
- * NFNL_MSG_COMPAT_GET). The kernel loads the module of what it is asked for, as it would for a rule.
+ * Which xtables matches and targets nf_tables can use (linux/netfilter/nf_tables_compat.h, NFNL_MSG_COMPAT_GET).
+ * iptables-nft asks in the same way. The kernel loads the module, as it would for a rule.
  */
 import { attrTable, text, u32be } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
@@ -26,7 +26,7 @@ const compatAttrs = attrTable("NFTA_COMPAT", {
   type: u32be(NFTA_COMPAT_TYPE),
 });
 
-/** Undefined when the kernel cannot tell: it has no nft_compat, and so none that nf_tables could use. */
+/** Undefined when the kernel has no nft_compat: then nf_tables can use none of them. */
 export function hasExtension(socket: NetlinkSocket, { kind, name, revision }: Extension): boolean | undefined {
   try {
     socket.request({

@@ -1,6 +1,6 @@
 /**
- * One message to nf_tables as a value: rule sets are lists of these, made by pure functions, and only batch.ts sends
- * them. Also the questions that are not part of a transaction. See linux/netfilter/nfnetlink.h.
+ * Messages to nf_tables as values (linux/netfilter/nfnetlink.h). Pure functions make them; batch.ts sends changes as
+ * transactions, `get` and `dump` here send questions.
  */
 import type { AnyTable, AttrsOf, AttrTable, Codec, Rows } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
@@ -36,7 +36,7 @@ export function messageType(type: number): number {
   return (NFNL_SUBSYS_NFTABLES << 8) | type;
 }
 
-/** nf_tables does not check header fields that a message does not use; the resource id matters only to a batch. */
+/** nf_tables ignores the header's version, and its resource id except at the beginning and end of a batch. */
 export function writeBody(writer: Writer, { family, table, values }: NftMessage): void {
   writer.u8(family).u8(0).u16be(0);
   table.encode(writer, values);
@@ -53,7 +53,7 @@ function request(message: NftMessage) {
   };
 }
 
-/** Asks for one object; undefined when it, or anything it would be in, does not exist. */
+/** Asks for one object; undefined when it, or something that would contain it, does not exist. */
 export function get<R extends Rows>(
   socket: NetlinkSocket,
   message: NftMessage,
@@ -68,7 +68,7 @@ export function get<R extends Rows>(
   return found;
 }
 
-/** Calls `visit` with the payload of every object; none when what they would be in does not exist. */
+/** Calls `visit` with the payload of every object; not at all when what would contain them does not exist. */
 export function dump(
   socket: NetlinkSocket,
   message: NftMessage,
@@ -82,7 +82,7 @@ export function dump(
   }
 }
 
-/** Not there, or not there because the kernel has no nf_tables at all, or not for this family. */
+/** Whether the object does not exist, maybe because the kernel lacks nf_tables, or lacks it for the family. */
 export function isAbsent(error: unknown): boolean {
   return isNetlinkError(error, ENOENT, EOPNOTSUPP, EINVAL, EAFNOSUPPORT);
 }

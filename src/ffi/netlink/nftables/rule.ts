@@ -35,7 +35,7 @@ const ruleAttrs = attrTable("NFTA_RULE", {
   userdata: binary(NFTA_RULE_USERDATA),
 });
 
-/** The same as they come in a listing, of which most rules are only looked at from outside. */
+/** For listings; expressions stay bytes, because callers look into few rules. */
 const foundAttrs = attrTable("NFTA_RULE", {
   chain: text(NFTA_RULE_CHAIN),
   handle: u64be(NFTA_RULE_HANDLE),
@@ -43,13 +43,13 @@ const foundAttrs = attrTable("NFTA_RULE", {
   userdata: binary(NFTA_RULE_USERDATA),
 });
 
-/** A rule the kernel has. */
+/** A rule of the kernel's. */
 export interface FoundRule {
   chain: string;
   handle: bigint;
-  /** As they came in; expr/expression.ts compares them with ours. */
+  /** Undecoded; expr/expression.ts compares them with ours. */
   readonly expressions: FoundExpression[];
-  /** nft's, not that of the comment match of iptables. */
+  /** The comment of nft, not of an iptables comment match. */
   readonly comment: string;
   readonly userdata: Uint8Array | undefined;
 }
@@ -66,9 +66,9 @@ function message(verb: string, type: number, flags: number, { table, name }: Cha
 }
 
 export interface RuleOptions {
-  /** In a table of iptables-nft, whose matches and targets of xtables want to know the protocol; 0 for any. */
+  /** For rules with xtables matches or targets, which need to know the protocol; 0 means any. */
   compat?: { protocol: number };
-  /** Kept by the kernel beside the rule; see comment.ts. */
+  /** See comment.ts. */
   userdata?: Uint8Array;
 }
 
@@ -102,27 +102,27 @@ export function flushChain(chain: Chain): NftMessage {
 }
 
 /**
- * The rules of one chain, in order; of the whole table when the chain's name is "". Of a long chain, `keep` picks those
- * that are worth a closer look by their user data.
+ * The rules of one chain in order, or of the table when the chain's name is "". `isWanted` selects rules of long chains
+ * by their user data, before they are decoded.
  */
 export function listRules(
   socket: NetlinkSocket,
   chain: Chain,
-  keep?: (userdata: Uint8Array | undefined) => boolean,
+  isWanted?: (userdata: Uint8Array | undefined) => boolean,
 ): FoundRule[] {
   let rules: FoundRule[] = [];
   dump(
     socket,
     message("list", NFT_MSG_GETRULE, 0, chain),
     (payload) => {
-      if (keep === undefined || keep(userdataIn(payload))) rules.push(found(foundAttrs.decode(payload)));
+      if (isWanted === undefined || isWanted(userdataIn(payload))) rules.push(found(foundAttrs.decode(payload)));
     },
     () => void (rules = []),
   );
   return rules;
 }
 
-/** A step an attribute: a chain may have thousands of rules. */
+/** Without `eachAttribute` and its callbacks: a chain may have thousands of rules. */
 function userdataIn(payload: Uint8Array): Uint8Array | undefined {
   for (let at = 0; at + 4 <= payload.length;) {
     const length = payload[at]! | (payload[at + 1]! << 8), type = payload[at + 2]! | (payload[at + 3]! << 8);

@@ -50,13 +50,13 @@ export interface NftSet {
   name: string;
 }
 
-/** What nft(8) calls the type of a key or value. The numbers are nft's own; the kernel only stores them for its listings. */
+/** A data type of nft(8). The numbers are nft's own; the kernel only stores them for nft's listings. */
 export interface KeyType {
   number: number;
   length: number;
-  /** The lengths of its parts, where the key of a map of intervals has several. */
+  /** The lengths of the parts of a concatenation, for maps of intervals. */
   parts?: readonly number[];
-  /** In the byte order of the machine, which nft has to be told. */
+  /** Whether it is in host byte order, which nft has to be told. */
   hostOrder?: boolean;
 }
 
@@ -71,7 +71,7 @@ export const ipv4ProtocolAndPortKey: KeyType = { number: (7 << 12) | (12 << 6) |
 export const ipv6ProtocolAndPortKey: KeyType = { number: (8 << 12) | (12 << 6) | 13, length: 24, parts: [16, 1, 2] };
 export const ipv4AndPort: KeyType = { number: (7 << 6) | 13, length: 8 };
 export const ipv6AndPort: KeyType = { number: (8 << 6) | 13, length: 20 };
-/** `ifname . ether_addr`: six bits a type, and each part takes whole registers of four bytes. */
+/** `ifname . ether_addr`: six bits a type; each part takes a multiple of four bytes. */
 export const linkNameAndMacKey: KeyType = { number: (41 << 6) | 9, length: 24 };
 
 const partAttrs = attrTable("NFTA_SET_FIELD", { length: u32be(NFTA_SET_FIELD_LEN) });
@@ -108,15 +108,15 @@ const elementListAttrs = attrTable("NFTA_SET_ELEM_LIST", {
 
 export interface Key {
   key: Uint8Array;
-  /** The last of an interval, in a map of intervals. */
+  /** The end of the interval, in a map of intervals. */
   keyEnd?: Uint8Array;
 }
 
 export interface Element extends Key {
   comment: string;
-  /** In a map of values. */
+  /** The value, in a map of values. */
   data?: Uint8Array;
-  /** In a map of counters: the counter. */
+  /** The name of the counter, in a map of counters. */
   counter?: string;
 }
 
@@ -135,7 +135,7 @@ function setMessage(verb: string, type: number, flags: number, set: NftSet, valu
 /** libnftnl's NFTNL_UDATA_SET_KEYBYTEORDER with nft's BYTEORDER_HOST_ENDIAN. */
 const HOST_ORDER = new Uint8Array([0, 4, 1, 0, 0, 0]);
 
-/** Names sets inside one transaction; nothing here refers to a set other than by its name. */
+/** The kernel wants an id for each set of a transaction; we refer to sets by name only. */
 let setId = 0;
 
 function create(set: NftSet, key: KeyType, flags: number, rest: object = {}): NftMessage {
@@ -164,7 +164,7 @@ export function createMap(set: NftSet, key: KeyType, value: KeyType): NftMessage
   return create(set, key, NFT_SET_MAP, { dataType: value.number, dataLength: value.length });
 }
 
-/** `create map … { type … : …; flags interval; }` of a key with parts: fails when it exists. */
+/** `create map … { type … : …; flags interval; }` for a concatenated key: fails when it exists. */
 export function createIntervalMap(set: NftSet, key: KeyType, value: KeyType): NftMessage {
   const parts: { length: number }[] = [];
   for (const length of key.parts!) parts.push({ length });
@@ -203,21 +203,21 @@ function elementMessage(verb: string, type: number, flags: number, set: NftSet, 
   };
 }
 
-/** `create element`: fails when there is one with this key, or an interval that overlaps. */
+/** `create element`: fails when the key exists, or an interval overlaps. */
 export function createElement(set: NftSet, { comment: text, data, counter, ...key }: Element): NftMessage {
   const userdata = text === "" ? undefined : comment(text);
   const element = { ...keyValues(key), data: data && { value: data }, userdata, object: counter };
   return elementMessage("create", NFT_MSG_NEWSETELEM, NLM_F_CREATE | NLM_F_EXCL, set, [element]);
 }
 
-/** `delete element`. Fails when there is none with this key. */
+/** `delete element`: fails when the key does not exist. */
 export function delElement(set: NftSet, key: Uint8Array, keyEnd?: Uint8Array): NftMessage {
   return elementMessage("delete", NFT_MSG_DELSETELEM, 0, set, [keyValues({ key, keyEnd })]);
 }
 
 /**
- * `get element`: undefined when there is none with this key, or no such set. In a map of intervals, the one that holds
- * the key.
+ * `get element`: undefined when the key or the set does not exist. In a map of intervals, the interval that contains the
+ * key.
  */
 export function getElement(socket: NetlinkSocket, set: NftSet, key: Uint8Array): Element | undefined {
   const question = elementMessage("get", NFT_MSG_GETSETELEM, 0, set, [keyValues({ key })]);
@@ -229,7 +229,7 @@ function keyValues({ key, keyEnd }: Key) {
   return { key: { value: key }, keyEnd: keyEnd && { value: keyEnd } };
 }
 
-/** Every element; none when there is no such set. */
+/** Every element; none when the set does not exist. */
 export function listElements(socket: NetlinkSocket, set: NftSet): Element[] {
   let elements: Element[] = [];
   dump(

@@ -44,12 +44,12 @@ function message(verb: string, type: number, table: Table, values: object = {}):
   };
 }
 
-/** `add table`; one that exists is left as it is. Kernels before 5.10 drop the comment. */
+/** `add table`: does nothing when it exists. Kernels before 5.10 drop the comment. */
 export function addTable(table: Table, text?: string): NftMessage {
   return message("add", NFT_MSG_NEWTABLE, table, text === undefined ? {} : { userdata: comment(text) });
 }
 
-/** The same as `create table`, with chains that no packet goes through. */
+/** Turns the message into `create table` of a dormant table, whose chains see no packets. */
 export function newAndDormant(added: NftMessage): NftMessage {
   return {
     ...added,

@@ -163,7 +163,7 @@ export function readRoute(body: Uint8Array): KernelRoute & { table: number } {
   };
 }
 
-/** Calls `visit` with the body of every route's message, except for cached routes. RT_TABLE_UNSPEC means every table. */
+/** Calls `visit` with the message body of every route that is not a cache entry. RT_TABLE_UNSPEC means every table. */
 export function eachRoute(
   socket: NetlinkSocket,
   family: number,

@@ -1,5 +1,5 @@
 /**
- * A register through a mask (enum nft_bitwise_attributes).
+ * Masks a register (enum nft_bitwise_attributes).
  *
  *     & 240.0.0.0    [ bitwise reg 1 = ( reg 1 & 0x000000f0 ) ^ 0x00000000 ]
  */

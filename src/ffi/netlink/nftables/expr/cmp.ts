@@ -1,5 +1,5 @@
 /**
- * Goes on only if a register compares with a value (enum nft_cmp_attributes).
+ * Compares a register with a value; the rule ends unless it holds (enum nft_cmp_attributes).
  *
  *     == 10.88.0.5    [ cmp eq reg 1 0x0500580a ]
  */
@@ -37,7 +37,7 @@ export function comparedValue(rule: readonly FoundExpression[]): Uint8Array | un
   return first && cmpAttrs.decode(first.data).data?.value;
 }
 
-/** Whether the expression compares with this value. */
+/** Whether the expression compares with the value. */
 export function compares({ name, data }: FoundExpression, value: Uint8Array): boolean {
   if (name !== "cmp") return false;
   const compared = cmpAttrs.decode(data).data?.value;

@@ -1,6 +1,6 @@
 /**
- * What the expressions of a rule have in common: a name, and attributes from the table of that name. Each is declared in
- * its own file, under the nft text it stands for.
+ * What the expressions of rules have in common: a name, and a table of attributes. Each expression has its own file, with
+ * the nft text that it stands for.
  */
 import type { AnyTable, AttrsOf, AttrTable, Codec, Rows } from "../../attrs.ts";
 import { eachAttribute } from "../../wire.ts";
@@ -12,18 +12,18 @@ export interface Expression {
   values: Record<string, unknown>;
 }
 
-/** An expression the kernel has, with its attributes as they came in. */
+/** An expression of the kernel's, with undecoded attributes. */
 export interface FoundExpression {
   name: string;
   data: Uint8Array;
 }
 
-/** Makes the function that rules call: `payload({ … })`. */
+/** Makes the function that rules are written with: `payload({ … })`. */
 export function expression<R extends Rows>(name: string, table: AttrTable<R>) {
   return (values: AttrsOf<R>): Expression => ({ name, table, values });
 }
 
-/** NFTA_RULE_EXPRESSIONS. Ours are written; what is read comes out as found. */
+/** NFTA_RULE_EXPRESSIONS: writes Expressions, reads FoundExpressions. */
 export const expressionList: Codec<(Expression | FoundExpression)[]> = {
   nested: true,
   write(writer, list) {
@@ -60,8 +60,8 @@ function readExpression(element: Uint8Array): FoundExpression {
 }
 
 /**
- * Whether the kernel's rule is the one we would write. The kernel adds attributes of its own, which do not count, nor
- * do the numbers a counter has reached.
+ * Whether the kernel's rule is the wanted one. Ignores attributes that the kernel adds, and the numbers that counters
+ * have reached.
  */
 export function isSameRule(wanted: Expression[], found: FoundExpression[]): boolean {
   return wanted.length === found.length &&

@@ -1,5 +1,5 @@
 /**
- * What the routing tables say of the packet (enum nft_fib_attributes).
+ * Loads the result of a route lookup for the packet into a register (enum nft_fib_attributes).
  *
  *     fib daddr type    [ fib daddr type => reg 1 ]
  */
@@ -24,7 +24,7 @@ const fib = expression(
   }),
 );
 
-/** linux/rtnetlink.h, enum rtn_type; in the order of the machine. */
+/** linux/rtnetlink.h, enum rtn_type; in host byte order. */
 const RTN_LOCAL = new Uint8Array([2, 0, 0, 0]);
 
 /** `fib daddr type local`: the packet is for this host. */

@@ -1,5 +1,5 @@
 /**
- * The rule's verdict (enum nft_immediate_attributes).
+ * Loads a constant or a verdict into a register (enum nft_immediate_attributes).
  *
  *     jump CNI-…    [ immediate reg 0 jump -> CNI-… ]
  */
@@ -35,13 +35,13 @@ export function jump(chain: string): Expression {
   return verdict(NFT_JUMP, chain);
 }
 
-/** The chain the rule jumps or goes to, or undefined. */
+/** The target chain of the rule's jump or goto, or undefined. */
 export function jumpTarget(rule: readonly FoundExpression[]): string | undefined {
   const last = rule[rule.length - 1];
   return last?.name === "immediate" ? immediateAttrs.decode(last.data).data?.verdict?.chain : undefined;
 }
 
-/** Whether the expression puts this value into a register. */
+/** Whether the expression loads this value. */
 export function puts({ name, data }: FoundExpression, value: Uint8Array): boolean {
   if (name !== "immediate") return false;
   const put = immediateAttrs.decode(data).data?.value;

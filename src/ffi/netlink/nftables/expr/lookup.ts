@@ -1,6 +1,6 @@
 /**
- * Goes on only if a register's value is, or is not, in a set (enum nft_lookup_attributes). A map puts what it has for the
- * value in its place.
+ * Looks a register up in a set; the rule ends unless the value is, or is not, in it. A map loads its value into a register
+ * (enum nft_lookup_attributes).
  *
  *     … @allowed       [ lookup reg 1 set allowed ]
  *     … != @allowed    [ lookup reg 1 set allowed 0x1 ]
@@ -38,7 +38,7 @@ export function valueIn(map: string): Expression {
   return lookup({ register: NFT_REG_1, into: NFT_REG_1, set: map });
 }
 
-/** The first set or map the rule looks into, or undefined. */
+/** The first set or map that the rule looks up, or undefined. */
 export function looksInto(rule: readonly FoundExpression[]): string | undefined {
   const found = rule.find(({ name }) => name === "lookup");
   return found && lookupAttrs.decode(found.data).set;

@@ -1,6 +1,5 @@
 /**
- * The packet's source becomes the address of the link it leaves by (linux/netfilter/nf_tables.h, enum
- * nft_masq_attributes, none of them used).
+ * Translates the source address into an address of the outgoing link (enum nft_masq_attributes, none of them used).
  *
  *     masquerade    [ masq ]
  */

@@ -1,5 +1,5 @@
 /**
- * A match of xtables inside a rule, as iptables-nft writes it (linux/netfilter/nf_tables_compat.h).
+ * An xtables match in a rule, as iptables-nft writes it (linux/netfilter/nf_tables_compat.h).
  *
  *     -m comment --comment …    [ match name comment rev 0 ]
  */
@@ -15,7 +15,7 @@ const matchAttrs = attrTable("NFTA_MATCH", {
 
 const match = expression("match", matchAttrs);
 
-/** struct xt_comment_info: the text with its NUL in 256 bytes. iptables refuses what does not fit, and so do we. */
+/** struct xt_comment_info: the text with its NUL in 256 bytes. Like iptables, rejects longer texts. */
 const COMMENT_BYTES = 256;
 
 export function commentMatch(text: string): Expression {
@@ -29,8 +29,8 @@ export function commentMatch(text: string): Expression {
 }
 
 /**
- * struct xt_conntrack_mtinfo3 (linux/netfilter/xt_conntrack.h): addresses and ports that are not looked at, and which
- * states match. `bits` are XT_CONNTRACK_STATE_BIT of them.
+ * struct xt_conntrack_mtinfo3 (linux/netfilter/xt_conntrack.h): unused addresses and ports, and the states that match.
+ * `bits` are XT_CONNTRACK_STATE_BIT of the states.
  */
 export function connectionState(bits: number): Expression {
   const XT_CONNTRACK_STATE = 1, FLAGS_AT = 146, STATES_AT = 150;
@@ -62,8 +62,8 @@ export function destinationPorts(ports: readonly number[]): Expression {
 }
 
 /**
- * struct xt_sctp_info (linux/netfilter/xt_sctp.h): ranges of destination and source ports, a map of chunks, flags of
- * four kinds of chunks (none of them, 255), and what of all this matters.
+ * struct xt_sctp_info (linux/netfilter/xt_sctp.h): ranges of destination and source ports, a bitmap of chunks, flags of
+ * four chunk types (255: none), and which of these fields are checked.
  */
 export function sctpDestinationPort(port: number): Expression {
   const XT_SCTP_DEST_PORTS = 2, CHUNK_FLAGS_AT = 268, FLAGS_AT = 284;

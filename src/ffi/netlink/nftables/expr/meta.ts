@@ -1,5 +1,5 @@
 /**
- * A fact about the packet that is not in it, into a register (enum nft_meta_attributes).
+ * Loads metadata of the packet into a register (enum nft_meta_attributes).
  *
  *     meta nfproto    [ meta load nfproto => reg 1 ]
  *     iifname         [ meta load iifname => reg 1 ]
@@ -31,7 +31,7 @@ const meta = expression(
 
 export const protocolFamily = meta({ key: NFT_META_NFPROTO, into: NFT_REG_1 });
 export const inputLink = meta({ key: NFT_META_IIFNAME, into: NFT_REG_1 });
-/** For a key of both: their registers follow each other. */
+/** For a concatenated key: the registers are adjacent. */
 export const inputAndOutputLink = [inputLink, meta({ key: NFT_META_OIFNAME, into: NFT_REG_2 })];
 export const outputLink = meta({ key: NFT_META_OIFNAME, into: NFT_REG_1 });
 export const packetMark = meta({ key: NFT_META_MARK, into: NFT_REG_1 });

@@ -1,6 +1,6 @@
 /**
- * The packet, and the rest of its connection, goes to another destination (enum nft_nat_attributes). The address is in
- * register 1; behind it stands the port, where it is to change.
+ * Translates the destination of the packet's connection (enum nft_nat_attributes). The address is in register 1, followed
+ * by the port if that changes.
  *
  *     dnat ip to …    [ nat dnat ip addr_min reg 1 proto_min reg 9 ]
  */

@@ -1,5 +1,5 @@
 /**
- * Goes on only if a register's value is in a map of counters, and counts (enum nft_objref_attributes).
+ * Looks a register up in a map of counters and counts; the rule ends if it has none (enum nft_objref_attributes).
  *
  *     counter name … map @guarded    [ objref sreg 1 set guarded ]
  */
@@ -19,7 +19,7 @@ export function countIn(map: string): Expression {
   return objref({ register: NFT_REG_1, map });
 }
 
-/** The map of counters the rule looks into, or undefined. */
+/** The map of counters that the rule looks up, or undefined. */
 export function countsIn(rule: readonly FoundExpression[]): string | undefined {
   const found = rule.find(({ name }) => name === "objref");
   return found && objrefAttrs.decode(found.data).map;

@@ -1,5 +1,5 @@
 /**
- * Bytes of the packet into a register (enum nft_payload_attributes).
+ * Loads bytes of the packet into a register (enum nft_payload_attributes).
  *
  *     ip saddr    [ payload load 4b @ network header + 12 => reg 1 ]
  */
@@ -25,7 +25,7 @@ const payloadAttrs = attrTable("NFTA_PAYLOAD", {
 
 export const payload = expression("payload", payloadAttrs);
 
-/** `ip saddr` or `ip6 saddr`, or the first bytes of it. */
+/** `ip saddr` or `ip6 saddr`, or its first bytes. */
 export function sourceAddress(addressLength: number, length = addressLength) {
   return payload({
     into: NFT_REG_1,
@@ -35,14 +35,14 @@ export function sourceAddress(addressLength: number, length = addressLength) {
   });
 }
 
-/** Whether it is the source address, or its first bytes, that the expression loads. */
+/** Whether the expression loads the source address or its first bytes. */
 export function loadsSource({ name, data }: FoundExpression, addressLength: number): boolean {
   if (name !== "payload") return false;
   const { base, offset } = payloadAttrs.decode(data);
   return base === NFT_PAYLOAD_NETWORK_HEADER && offset === (addressLength === 4 ? 12 : 8);
 }
 
-/** `ip daddr` or `ip6 daddr`, or the first bytes of it. */
+/** `ip daddr` or `ip6 daddr`, or its first bytes. */
 export function destinationAddress(addressLength: number, length = addressLength) {
   return payload({
     into: NFT_REG_1,
@@ -57,7 +57,7 @@ export function sourceMac(into: number) {
   return payload({ into, base: NFT_PAYLOAD_LL_HEADER, offset: 6, length: 6 });
 }
 
-/** `tcp dport`, `udp dport` and the like: all have it in the same place. */
+/** `tcp dport`, `udp dport` and so on: the offset is the same. */
 export function destinationPortInto(into: number) {
   return payload({ into, base: NFT_PAYLOAD_TRANSPORT_HEADER, offset: 2, length: 2 });
 }

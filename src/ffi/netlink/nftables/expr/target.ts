@@ -1,5 +1,5 @@
 /**
- * A target of xtables inside a rule, as iptables-nft writes it (linux/netfilter/nf_tables_compat.h).
+ * An xtables target in a rule, as iptables-nft writes it (linux/netfilter/nf_tables_compat.h).
  *
  *     -j MASQUERADE    [ target name MASQUERADE rev 0 ]
  */
@@ -17,8 +17,8 @@ const target = expression(
 );
 
 /**
- * For version 4 struct nf_nat_ipv4_multi_range_compat with one range and no flags, for version 6 struct nf_nat_range:
- * nothing but zeros; both with the padding of XT_ALIGN.
+ * For IPv4 struct nf_nat_ipv4_multi_range_compat with one range and no flags; for IPv6 struct nf_nat_range of zeros. Both
+ * with the padding of XT_ALIGN.
  */
 export function masqueradeTarget(addressLength: number): Expression {
   const info = new Uint8Array(addressLength === 4 ? 24 : 40);
@@ -26,7 +26,7 @@ export function masqueradeTarget(addressLength: number): Expression {
   return target({ name: "MASQUERADE", revision: 0, info });
 }
 
-/** struct xt_mark_tginfo2 (linux/netfilter/xt_mark.h): the bits of the mask become those of the value. */
+/** struct xt_mark_tginfo2 (linux/netfilter/xt_mark.h): sets the bits of the mask to those of the value. */
 export function markTarget(value: number, mask: number): Expression {
   const info = new Uint8Array(8), view = new DataView(info.buffer);
   view.setUint32(0, value >>> 0, true);
