@@ -1,8 +1,8 @@
 /**
  * Builds `dist/patchbay`: bundle, flatten, compile, place the code, guard the entry. Run with Bun: `npm run build`.
  *
- * The same sources and the same Bun give the same bytes wherever and whenever they are built; the name of the output
- * file is part of the result, so it is fixed. Needs no network. `--out DIR` builds somewhere else than `dist`.
+ * The build is reproducible: the same sources and the same Bun give the same bytes. The name of the output file is part
+ * of the result, so it is fixed. Needs no network. `--out DIR` replaces `dist`.
  */
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
@@ -21,28 +21,28 @@ export const flags = [
   "--minify",
   "--bytecode",
   "--reject-unresolved",
-  // Compiling what ran a few hundred times pays in a server; here it starts a thread that the process does not outlive.
-  // Measured: 0.5 ms of VERSION, 9 % of an ADD by portmap, and still a compiler for loops that do take long.
+  // The default compiles what ran a few hundred times, in a thread; our processes end before that pays. Measured: 0.5 ms
+  // of VERSION, 9 % of an ADD by portmap. Long loops are still compiled.
   "--compile-jit-policy=100",
-  // A program that root runs must not read files of whatever directory it is started in.
+  // A program that root runs must not read files of its working directory.
   "--no-compile-autoload-dotenv",
   "--no-compile-autoload-bunfig",
   "--no-compile-autoload-tsconfig",
   "--no-compile-autoload-package-json",
 ];
 
-/** Builds the binary, or with `entry` a program of another kind in the same way (the benchmarks' cold starts). */
+/** Builds the binary, or with `entry` another program in the same way (for the benchmarks of cold starts). */
 export function build(outDirectory: string, entry?: string): string {
   const temporary = join(outDirectory, `.build-${process.pid}`);
   mkdirSync(temporary, { recursive: true });
   try {
     const compiled = join(temporary, NAME);
     const main = entry ?? flattened(temporary);
-    // In its folder and by its bare name: where it stands would become part of what comes out.
+    // In its folder and by its bare name, because the path would become part of the result.
     bun([...flags, `--outfile=${compiled}`, basename(main)], dirname(main), temporary);
     const program = readFileSync(compiled);
     leaveHeapCold(program);
-    // One large write, and into a new file: the page cache then holds the program in large pieces (align-code.ts).
+    // One large write into a new file: the page cache then holds the program in large folios (align-code.ts).
     const finished = join(temporary, `${NAME}.finished`);
     writeFileSync(finished, guardEntry(alignCode(program)));
     chmodSync(finished, 0o755);
@@ -57,7 +57,7 @@ export function build(outDirectory: string, entry?: string): string {
 function bun(words: string[], cwd: string, home: string): void {
   const built = Bun.spawnSync([process.execPath, "build", ...words], {
     cwd,
-    // What the caller's environment says to Bun must not decide what comes out.
+    // Variables for Bun in the caller's environment must not change the result.
     env: { PATH: process.env.PATH ?? "", HOME: home },
     stdout: "pipe",
     stderr: "pipe",
@@ -65,16 +65,16 @@ function bun(words: string[], cwd: string, home: string): void {
   if (built.exitCode !== 0) throw new Error(`bun build failed:\n${built.stderr}${built.stdout}`);
 }
 
-/** What each module imports at once, by paths from the root. */
+/** The imports of each module, without those loaded later; paths from the root. */
 type Imports = Map<string, string[]>;
 
 /**
- * Called for every container, by an engine or by other people's plugins. Each has a program of its own, for which the
- * binary is 0.9 MB larger and it 0.25 ms faster.
+ * Plugins that are called for every container, by an engine or by other plugins. Each has a program of its own, which
+ * makes it 0.25 ms faster and the binary 0.9 MB larger.
  */
 const often = ["bridge", "firewall", "host-local", "loopback", "portmap"];
 
-/** A file with all programs that the binary may be called as. */
+/** Writes a file with the programs for all names of the binary, and answers its path. */
 function flattened(temporary: string): string {
   const bundle = join(temporary, "bundle.js"),
     metafile = join(temporary, "bundle.json"),
@@ -99,7 +99,7 @@ function flattened(temporary: string): string {
 
 function plugin(names: string[], paths: string[], imports: Imports): Target {
   const roots = ["src/engine/exec-plugin.ts", "src/engine/verbs/add.ts", ...paths];
-  // Where most networks have their addresses from.
+  // Most networks of bridge get their addresses from host-local.
   if (names.includes("bridge")) roots.push("src/plugins/ipam/host-local/host-local.ts");
   return {
     names,
@@ -119,7 +119,7 @@ function readImports(metafile: string): Imports {
   return imports;
 }
 
-/** The roots and all that they import, each behind what it imports itself. */
+/** The roots and all that they import, each module after its own imports. */
 function loadingOrder(roots: readonly string[], imports: Imports): string[] {
   const seen = new Set<string>(), order: string[] = [];
   const load = (path: string) => {

@@ -1,16 +1,16 @@
-/** A bundle as Bun's bundler writes it (ESM, identifiers as they were), taken apart into its modules. */
+/** Takes a bundle of Bun's bundler (ESM, identifiers unchanged) apart into its modules. */
 import { type AnyNode, type FunctionDeclaration, parse } from "acorn";
 
 export interface Module {
   path: string;
-  /** The function that loads it; none for the entry, and where loading it does nothing. */
+  /** The function that loads it; undefined for the entry, and when loading does nothing. */
   loader: string | undefined;
   functions: FunctionDeclaration[];
   variables: { name: string; value: AnyNode | null | undefined }[];
   body: AnyNode[];
-  /** What a `require` of it answers: the module's own name by exported name. */
+  /** The result of a `require` of it: local name by exported name. */
   exported: Map<string, string>;
-  /** Every identifier in its text, whatever it stands for: names of modules' own scopes differ from one another. */
+  /** Every identifier in its text. The bundler has made top-level names unique. */
   mentions: Set<string>;
 }
 
@@ -22,7 +22,7 @@ export function readModules(bundle: string): Module[] {
     sourceType: "module",
     onComment(_isBlock, comment, start) {
       const path = comment.trim();
-      // The bundler writes it above each module; comments of the sources are gone.
+      // The bundler writes the path above each module, and removes the comments of the sources.
       if (!/\.(ts|json)$/.test(path)) return;
       starts.push(start);
       const named = { functions: [], variables: [], exported: new Map(), mentions: new Set<string>() };
@@ -54,7 +54,7 @@ function readStatement(module: Module, statement: AnyNode, isEntry: boolean): vo
   else throw unknown(module, statement);
 }
 
-/** Of `__esm(() => { … })`, or of `() => {}` where there is nothing to do. */
+/** The statements of `__esm(() => { … })`, or of `() => {}` when loading does nothing. */
 function loaderBody(module: Module, loader: AnyNode): AnyNode[] {
   const arrow = loader.type === "CallExpression" ? loader.arguments[0] : loader;
   if (arrow?.type !== "ArrowFunctionExpression" || arrow.body.type !== "BlockStatement") {
@@ -80,7 +80,7 @@ export function loaderCalled(node: AnyNode | undefined): string | undefined {
   return name.startsWith("init_") ? name : undefined;
 }
 
-/** The loader in `init_x(), __toCommonJS(exports_x)`, which is what becomes of a `require`. */
+/** The loader in `init_x(), __toCommonJS(exports_x)`, which the bundler writes for a `require`. */
 export function loaderRequired(node: AnyNode): string | undefined {
   if (node.type !== "SequenceExpression" || node.expressions.length !== 2) return undefined;
   const [load, answer] = node.expressions as [AnyNode, AnyNode];

@@ -1,8 +1,8 @@
 /**
- * What can be said of the sources without running them: types, lint, format, generated files, structure.
- * `npm run check` prints one line for each; test/compile/check.test.ts runs them with the tests.
+ * Checks of the sources: types, lint, format, generated files, structure. `npm run check` prints a line for each;
+ * test/compile/check.test.ts runs them with the tests.
  *
- * A name as argument runs that one alone: `npm run check -- types`.
+ * Names as arguments select checks: `npm run check -- types`.
  */
 import { join, resolve } from "node:path";
 

@@ -1,22 +1,21 @@
 /**
- * Code that runs before the embedded runtime's first instruction, and the ELF surgery that puts it there.
+ * Code that runs before the first instruction of the embedded runtime, and the changes to the ELF file for it.
  *
  * The runtime inside `dist/patchbay` obeys environment variables: BUN_OPTIONS=--preload=F executes F, BUN_BE_BUN turns
  * the program into a JavaScript interpreter, BUN_INSPECT listens on a socket, BUN_JSC_* can stop it from working. No
- * build flag turns them off. So the program's entry point is moved to a few instructions of our own that
+ * build flag turns them off. So the entry point of the program becomes a few instructions of our own, which
  *
- * - take every variable with one of the prefixes below out of the environment block, whatever its letter case (the
- *   allocator compares without regard to it), before anything in the program can read it; /proc/self/environ still
- *   tells them;
- * - refuse to go on when the kernel says that the file gave its user more rights than he had (AT_SECURE in getauxval(3):
- *   setuid, setgid, file capabilities), unless that user is root already;
- * - jump to the runtime's own entry point with registers and stack as they were.
+ * - remove every variable with one of the prefixes below from the environment block before anything in the program can
+ *   read it, whatever its letter case (the allocator ignores case); /proc/self/environ still shows them;
+ * - exit with an error when the kernel says that the file gave its user more rights (AT_SECURE in getauxval(3): setuid,
+ *   setgid, file capabilities), unless that user is root already;
+ * - jump to the runtime's own entry point with registers and stack unchanged.
  *
- * See elf(5), and the System V ABI for what stands on the stack at entry. The code stands at the end of the file and
- * is mapped by the program header that described the build notes, which nothing needs.
+ * See elf(5), and the System V ABI for the stack at entry. The code is at the end of the file, mapped by the program
+ * header that described the build notes, which nothing needs.
  */
 
-/** Up to eight characters each: that is what the code compares. */
+/** The code compares up to eight characters. */
 export const hiddenPrefixes = [
   "BUN_",
   "JSC_",
@@ -29,7 +28,7 @@ export const hiddenPrefixes = [
   "SIMDUTF_",
   "GLIBCXX_",
   "HYPERFINE_",
-  // Not all of NODE_: NODE_NAME and its like are for other people's plugins.
+  // Not all of NODE_: NODE_NAME and others are for other plugins.
   "NODE_CHANNEL_",
   "NODE_OPTIONS",
   "NODE_PATH",
@@ -46,7 +45,7 @@ const PF_X = 1, PF_R = 4;
 const EM_X86_64 = 62;
 const PAGE = 4096;
 
-/** The program with the guard at its entry. Throws when the file is not laid out as this code expects. */
+/** The program with the guard at its entry. Throws when the file does not have the expected layout. */
 export function guardEntry(program: Uint8Array): Uint8Array {
   const view = new DataView(program.buffer, program.byteOffset, program.byteLength);
   if (view.getUint32(0) !== 0x7f454c46 || view.getUint16(18, true) !== EM_X86_64) {
@@ -62,11 +61,11 @@ export function guardEntry(program: Uint8Array): Uint8Array {
     const type = view.getUint32(at, true);
     if (type === PT_NOTE) note = at;
     if (type !== PT_LOAD) continue;
-    // Loadable segments stand in ascending order, so the new one may only take a place behind them.
-    if (note !== undefined) throw new Error("a loadable segment stands behind the note segment");
+    // Loadable segments must be in ascending order, and the new one has the highest address.
+    if (note !== undefined) throw new Error("a loadable segment follows the note segment");
     memoryEnd = Number(view.getBigUint64(at + 16, true) + view.getBigUint64(at + 40, true));
   }
-  if (note === undefined) throw new Error("no note segment to take the place of");
+  if (note === undefined) throw new Error("no note segment to replace");
 
   const code = guardCode(Number(start));
   const fileOffset = roundUp(program.length, PAGE);
@@ -91,7 +90,7 @@ function roundUp(value: number, unit: number): number {
   return Math.ceil(value / unit) * unit;
 }
 
-/** x86-64. May use rax, rcx, rsi, rdi and r8 to r11; rdx and rsp belong to the dynamic loader. */
+/** For x86-64. Uses rax, rcx, rsi, rdi and r8 to r11; the dynamic loader needs rdx and rsp. */
 function guardCode(start: number): Uint8Array {
   if (start > 0x7fffffff) throw new Error("the entry point does not fit the guard's jump");
   const message = new TextEncoder().encode(refusal);
@@ -151,7 +150,7 @@ function guardCode(start: number): Uint8Array {
   return new Uint8Array([...instructions, ...prefixTable, ...message]);
 }
 
-/** Mask and value for each prefix, in the folded form of the code above; a zero mask ends it. */
+/** Mask and value for each prefix, in lower case like in the code above; ends with a zero mask. */
 const prefixTable: Uint8Array = (() => {
   const table = new Uint8Array((hiddenPrefixes.length + 1) * 16);
   hiddenPrefixes.forEach((prefix, index) => {

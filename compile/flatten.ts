@@ -2,13 +2,12 @@
  * Takes the bundler's wrappers off the modules that a process always loads.
  *
  * As soon as one module is loaded by a `require` within a function, Bun wraps it and all it imports: each body becomes a
- * function to be called once, while the functions of all modules stand beside one another and are made at the start of
- * every process, used or not. A plugin lives for a few milliseconds and paid one of them for that, more with every new
- * plugin (docs/decisions/0009-programs-by-name.md).
+ * function to be called once, and every process makes the functions of all modules at its start, used or not. That cost
+ * a plugin one of its few milliseconds, and more with every new plugin (docs/decisions/0009-programs-by-name.md).
  *
- * Here the binary becomes several programs, for certain names each. What such a program always loads runs straight
- * through; everything else, functions included, goes into one function that is called when the first of it is needed.
- * Stops at anything in the bundle that it does not know.
+ * This splits the binary into several programs by the name it is called by. Modules that such a program always loads run
+ * straight through; all others, functions included, go into one function that is called when the first of them is
+ * needed. Throws at anything in the bundle that it does not know.
  */
 import type { AnyNode } from "acorn";
 import { loaderCalled, loaderRequired, type Module, readModules, unknown, visit } from "./bundle.ts";
@@ -23,7 +22,7 @@ export interface Target {
   mayLoad(path: string): boolean;
 }
 
-/** A program that is what the targets are, by the name it is called by. */
+/** The text of a program that runs the target of the name it is called by. */
 export function flatten(bundle: string, targets: readonly Target[]): string {
   const modules = readModules(bundle);
   const cases = targets.map(({ names }, index) => {
@@ -64,7 +63,7 @@ class Program {
     this.#bundle = bundle;
     const modules = all.filter(({ path }) => mayLoad(path));
     const byPath = new Map(modules.map((module) => [module.path, module]));
-    // Modules of nothing but constants and types have left no trace in the bundle.
+    // Modules of constants and types only leave no trace in the bundle.
     this.#straight = eager.map((path) => byPath.get(path)).filter((module) => module !== undefined);
     this.#later = modules.filter((module) => !this.#isStraight(module));
     this.#byLoader = new Map(modules.map((module) => [module.loader, module]));
@@ -150,7 +149,7 @@ class Program {
     return `function ${answerOf(module)}() { ${load}return { ${values} }; }`;
   }
 
-  /** A piece of a module's text, with what loads other modules put in its new form. */
+  /** The text of a node, with new text for what loads other modules. */
   #write(node: AnyNode, within: Module): string {
     const edits: Edit[] = [];
     visit(node, (inner, parent) => {
@@ -168,7 +167,7 @@ class Program {
     return text + this.#bundle.slice(at, node.end);
   }
 
-  /** Of `init_x()`: gone when the module has run by then. */
+  /** New text for `init_x()`: none when the module has run already. */
   #editOfCall(loader: string, call: AnyNode, parent: AnyNode | undefined, within: Module): Edit {
     const module = this.#byLoader.get(loader);
     if (module === undefined) throw unknown(within, call);
@@ -179,10 +178,10 @@ class Program {
     return { start: parent.start, end: parent.end, text: "" };
   }
 
-  /** Of a `require`, and of the member that is taken of its answer. */
+  /** New text for a `require`, with the member that is read from its result. */
   #editOfRequire(loader: string, sequence: AnyNode, parent: AnyNode | undefined, within: Module): Edit {
     const module = this.#byLoader.get(loader);
-    // A sequence stands in parentheses, which are no node.
+    // The sequence is in parentheses, which are not part of the node.
     const isBare = this.#bundle[sequence.start - 1] !== "(" || this.#bundle[sequence.end] !== ")";
     const start = isBare ? sequence.start : sequence.start - 1, end = isBare ? sequence.end : sequence.end + 1;
     const member = parent?.type === "MemberExpression" && parent.object === sequence ? parent : undefined;
@@ -194,7 +193,7 @@ class Program {
     return { start, end, text: `${this.#reach(module, within)}${answerOf(module)}()` };
   }
 
-  /** How code of one module gets at what is inside `__all`. */
+  /** The prefix by which code of `within` reaches functions inside `__all`. */
   #reach(module: Module, within: Module): string {
     return this.#isStraight(within) && !this.#isStraight(module) ? "__rest()." : "";
   }

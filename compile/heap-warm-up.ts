@@ -1,23 +1,23 @@
 /**
- * Keeps JavaScriptCore from starting a thread that makes heap memory ready ahead of its use.
+ * Keeps JavaScriptCore from starting a thread that prepares heap memory before its use.
  *
- * From 64 blocks of heap on (1 MiB, which a plugin passes while it loads), JavaScriptCore touches 32 more in a thread of
- * its own, and the allocator then starts a second thread to look after the first. A server gains by it; a process that
- * ends in a few milliseconds pays 130 page faults and 0.4 ms of processor time for memory it never uses.
+ * From 64 blocks of heap on (1 MiB, which a plugin exceeds while it loads), JavaScriptCore touches 32 more in another
+ * thread, and the allocator then starts a second thread because of the first. That helps servers; a process that ends
+ * after a few milliseconds pays 130 page faults and 0.4 ms of processor time for memory that it never uses.
  *
- * The option is JavaScriptCore's `warmUpMarkedBlockStartAfterBlocks`. Nothing but `BUN_JSC_*` in the environment sets it,
- * and that is shut (entry-guard.ts). So its default is changed where it stands: three options beside one another are
- * stored by two instructions of Options::initialize().
+ * The option is JavaScriptCore's `warmUpMarkedBlockStartAfterBlocks`. Only `BUN_JSC_*` in the environment sets it, which
+ * entry-guard.ts removes. So this changes the default in the machine code: two instructions of Options::initialize()
+ * store three adjacent options.
  */
 
 /** movabs rax, 64 << 32 | 32 (blocks to start after, blocks to warm up) … movabs rax, 10.0 (idle timeout, a double). */
 const before = [0x48, 0xb8, 32, 0, 0, 0, 64, 0, 0, 0, 0x48, 0x89, 0x05];
-const between = 4; // where the first store goes, relative to the instruction
+const between = 4; // the address of the first store, relative to the instruction
 const after = [0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0x24, 0x40];
 const START_AFTER_AT = 6;
 const NEVER = [0xff, 0xff, 0xff, 0x7f];
 
-/** Changes the option in place. Throws when this is another JavaScriptCore than the one it was written for. */
+/** Changes the option in place. Throws when JavaScriptCore is not the one it was written for. */
 export function leaveHeapCold(program: Uint8Array): void {
   const bytes = Buffer.from(program.buffer, program.byteOffset, program.byteLength);
   const first = Buffer.from(before), last = Buffer.from(after);
@@ -27,7 +27,7 @@ export function leaveHeapCold(program: Uint8Array): void {
   }
   if (found.length !== 1) {
     throw new Error(
-      `the defaults of JavaScriptCore's warmUpMarkedBlock options stand in ${found.length} places, not 1`,
+      `found the defaults of JavaScriptCore's warmUpMarkedBlock options in ${found.length} places instead of 1`,
     );
   }
   bytes.set(NEVER, found[0]! + START_AFTER_AT);

@@ -1,10 +1,10 @@
-/** JSON Schemas of the zod schemas: with words for people and editors, without words for `patchbay lint`. */
+/** JSON Schemas of the zod schemas: with descriptions for people and editors, without for `patchbay lint`. */
 import { z } from "zod";
 import { foldKey } from "../src/cni/json.ts";
 import * as common from "../src/cni/config.schema.ts";
 import { networkConfigList } from "../src/cni/network.schema.ts";
 
-/** What zod writes and no reader needs is left out; what `meta` says has been laid over it by zod. */
+/** Removes what zod adds and no reader needs. zod has merged `meta` already. */
 export function jsonSchemaText(schema: z.ZodType): string {
   const document = z.toJSONSchema(schema, {
     io: "input",
@@ -16,7 +16,7 @@ export function jsonSchemaText(schema: z.ZodType): string {
       if (written.minimum === Number.MIN_SAFE_INTEGER) delete written.minimum;
       if (written.maximum === Number.MAX_SAFE_INTEGER) delete written.maximum;
       delete written.propertyNames;
-      delete written.format; // Ours are not among the standard's, and validators stop at formats they do not know.
+      delete written.format; // Our formats are not standard, and some validators reject unknown formats.
       for (const key of Object.keys(written)) if (written[key] === undefined) delete written[key];
       if (written.type === "object" && JSON.stringify(written.additionalProperties) === "{}") {
         delete written.additionalProperties;
@@ -28,28 +28,32 @@ export function jsonSchemaText(schema: z.ZodType): string {
 
 type Json = Record<string, unknown>;
 
-/** Keywords that judge nothing. */
+/** Keywords that do not affect validation. */
 const words = ["$schema", "title", "description", "examples", "default"];
 
 function withoutWords(value: unknown, isKeys = false): unknown {
   if (Array.isArray(value)) return value.map((part) => withoutWords(part));
   if (typeof value !== "object" || value === null) return value;
-  const kept = Object.entries(value).filter(([key]) => isKeys || !words.includes(key));
-  return Object.fromEntries(kept.map(([key, part]) => [key, withoutWords(part, key === "properties" && !isKeys)]));
+  const remaining = Object.entries(value).filter(([key]) => isKeys || !words.includes(key));
+  return Object.fromEntries(
+    remaining.map(([key, part]) => [key, withoutWords(part, key === "properties" && !isKeys)]),
+  );
 }
 
-/** As texts, which cost a process nothing that does not read them. Plugins without the keys that all have. */
+/** As texts, so that processes that do not use them need not build objects. Plugins without the common keys. */
 export function lintText(plugins: ReadonlyMap<string, z.ZodType>): string {
   const bare = (schema: z.ZodType) => withoutWords(JSON.parse(jsonSchemaText(schema))) as { properties: Json };
   const shared = bare(z.object(common.commonKeys));
   const list = bare(networkConfigList);
-  delete list.properties.plugins; // They are judged one by one.
+  delete list.properties.plugins; // They are validated one by one.
   const capabilities = bare(z.object(common.capability));
   const line = (name: string, schema: unknown) => `  ${JSON.stringify(name)}: ${quoted(JSON.stringify(schema))},`;
   const own = [...plugins].map(([name, schema]) => {
     const { properties } = bare(schema);
-    const kept = Object.entries(properties).filter(([key, part]) => !Bun.deepEquals(part, shared.properties[key]));
-    return line(name, { type: "object", properties: Object.fromEntries(kept) });
+    const remaining = Object.entries(properties).filter(([key, part]) =>
+      !Bun.deepEquals(part, shared.properties[key])
+    );
+    return line(name, { type: "object", properties: Object.fromEntries(remaining) });
   });
   return [
     ...lintHead,
@@ -70,7 +74,7 @@ const lintHead = [
   "",
 ];
 
-/** Every key that any schema has, folded, between spaces: who uses no other need not read the schemas. */
+/** Every folded key of every schema, between spaces: a document without other keys needs no schema read. */
 export function knownKeysText(schemas: Iterable<z.ZodType>): string {
   const keys = new Set<string>();
   const collect = (part: unknown): void => {

@@ -1,10 +1,10 @@
-/** Plain functions, as text, that decide as a zod schema does: what zod knows of it, turned into calls of src/cni/decode.ts. */
+/** Turns zod schemas into the text of plain functions that call src/cni/decode.ts and decide like zod. */
 import { z } from "zod";
 import { foldKey } from "../src/cni/json.ts";
 import * as common from "../src/cni/config.schema.ts";
 import { type Definition, definition } from "./zod-definition.ts";
 
-/** Text of an arrow function that makes the schema's own message for a value. The message is asked for a placeholder. */
+/** Text of an arrow function that makes the schema's own message for a value. We ask zod about a placeholder. */
 function refusal(error: Definition["error"], fallback: string): string {
   const message = error?.({ input: "\u0000" }) ?? fallback;
   const text = message.replace(/[`\\$]/g, "\\$&").replaceAll("\u0000", "${got}");
@@ -18,20 +18,20 @@ const formats: Record<string, string | undefined> = {
   "ip-or-cidr": "addressOrPrefix",
 };
 
-/** Objects that several configurations have a part of: their functions stand in a file of their own. */
+/** Objects that several configurations contain; their functions are in SHARED_FILE. */
 export const shared = new Map<z.ZodType, string>(
   Object.entries(common).filter(([, schema]) => schema instanceof z.ZodObject)
     .map(([name, schema]) => [schema as z.ZodObject, name]),
 );
 export type Keys = Record<string, z.ZodType>;
 
-/** Keys that objects have beside their own, likewise. An object may have its own idea of some of them. */
+/** Keys that several objects have beside their own; their functions are in SHARED_FILE. An object may override keys. */
 export const groups: [name: string, keys: Keys][] = [
   ["commonKeys", common.commonKeys],
   ["ipamPluginKeys", common.ipamPluginKeys],
 ];
 
-/** One generated file: its functions, and what they use of decode.ts and of the shared ones. */
+/** One generated file: its functions, and which functions of decode.ts and SHARED_FILE they use. */
 export class ValidatorFile {
   readonly functions: string[] = [];
   readonly pieces = new Set<string>();
@@ -49,7 +49,7 @@ export class ValidatorFile {
     return name;
   }
 
-  /** The expression that decodes the expression `value`, found at the path that the expression `at` tells. */
+  /** The text of an expression that decodes `value` at the path `at`, which are texts of expressions themselves. */
   decode(schema: z.ZodType, value: string, at: string, name: string): string {
     const inner = definition(schema);
     switch (inner.type) {
@@ -80,7 +80,7 @@ export class ValidatorFile {
     throw new Error(`${name}: the generator does not know zod's ${inner.type}`);
   }
 
-  /** The same as a function of (value, at). */
+  /** Like `decode`, as a function of (value, at). */
   #decoder(schema: z.ZodType, name: string): string {
     if (definition(schema).type === "unknown") return this.#piece("anything");
     const call = this.decode(schema, "value", "at", name);
@@ -91,7 +91,7 @@ export class ValidatorFile {
   #string(schema: z.ZodType, value: string, at: string): string {
     const checks = definition(schema).checks ?? [];
     if (checks.length === 0) return `${this.#piece("string")}(${value}, ${at})`;
-    const format = schema.meta()?.["format"] ?? "ip"; // The inner half of a pipe does not carry the pipe's meta.
+    const format = schema.meta()?.["format"] ?? "ip"; // The inner half of a pipe lacks the pipe's meta.
     const piece = formats[String(format)];
     if (piece === undefined) throw new Error(`the generator does not know the format ${format}`);
     const { error } = checks[0]!._zod.def;
@@ -154,7 +154,7 @@ export class ValidatorFile {
     return name;
   }
 
-  /** Writes the function that takes one key of the group, which came folded; others it leaves. */
+  /** Writes the function that decodes one folded key of the group, and ignores other keys. */
   group(shared: Keys, name: string): void {
     const keys = Object.entries(shared), type = typeName(name);
     const cases = this.#cases(keys, name);
@@ -180,7 +180,7 @@ export class ValidatorFile {
     });
   }
 
-  /** The TypeScript type of what comes out; nested objects by the name of the type that stands with their function. */
+  /** The TypeScript type of the decoded value; nested objects by the name of their type. */
   #type(schema: z.ZodType, name: string): string {
     const inner = definition(schema);
     switch (inner.type) {
@@ -212,7 +212,7 @@ export class ValidatorFile {
   }
 }
 
-/** The type of the group's keys that the object has no idea of its own about. */
+/** The type of the group's keys without those that the object overrides. */
 function remainder([name, shared]: [string, Keys], own: [string, z.ZodType][]): string {
   const replaced = own.map(([key]) => key).filter((key) => key in shared);
   if (replaced.length === 0) return typeName(name);

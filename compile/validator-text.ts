@@ -1,4 +1,4 @@
-/** The files of validators: what they import, and the functions they export, around those of validator-file.ts. */
+/** The text of generated validator files: imports, exported functions, and the functions of validator-file.ts. */
 import { join, relative } from "node:path";
 import type { z } from "zod";
 import { groups, pascalCase, shared, typeName, ValidatorFile } from "./validator-file.ts";
@@ -6,7 +6,7 @@ import { groups, pascalCase, shared, typeName, ValidatorFile } from "./validator
 const root = join(import.meta.dir, "..");
 export const SHARED_FILE = "src/cni/config.validate.gen.ts";
 
-/** A public function of a generated file. `subject` starts the messages of what it refuses. */
+/** An exported function of a generated file. Its error messages start with `subject`. */
 interface Entry {
   name: string;
   schemaName: string;

@@ -1,16 +1,16 @@
 /**
- * Compiles zod schemas into what runs and what is published, with both checked in:
+ * Compiles zod schemas into validators and JSON Schemas, which are checked in:
  *
- * - `<name>.validate.gen.ts` beside each plugin's schema and the results': plain functions over src/cni/decode.ts, with
- *   one file for what they have in common;
+ * - `<name>.validate.gen.ts` beside each schema of a plugin and of results: plain functions that call src/cni/decode.ts,
+ *   with one file for what they share;
  * - `schemas/*.json`: JSON Schemas for people and editors;
- * - `src/runtime/lint/*.gen.ts`: the same without words, for `patchbay lint`.
+ * - `src/runtime/lint/*.gen.ts`: JSON Schemas without descriptions, for `patchbay lint`.
  *
  *     bun compile/validators.ts           writes what changed
  *     bun compile/validators.ts --check   exits with status 1 when something would change
  *
- * Why a generator of our own: docs/decisions/0002-validators.md. It knows the part of zod that the schemas use, and
- * stops at anything else.
+ * docs/decisions/0002-validators.md says why we have a generator of our own. It knows the part of zod that the schemas
+ * use, and throws at anything else.
  */
 import { join } from "node:path";
 import { z } from "zod";
@@ -62,7 +62,7 @@ export async function generate(): Promise<Map<string, string>> {
   return files;
 }
 
-/** The paths, from the root, of generated files that do not say what the schemas say. */
+/** The paths, from the root, of generated files that are not up to date. */
 export async function outdated(): Promise<string[]> {
   const stale: string[] = [];
   for (const [path, text] of await generate()) {
