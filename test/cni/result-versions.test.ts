@@ -1,4 +1,8 @@
-/** Results in every version of the specification: written, read, and converted from one to the other. */
+/**
+ * Results in every version of the specification: printed, read, and converted to other versions.
+ *
+ * Longer than 300 lines: each version has an example in full, as the reference library prints it.
+ */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { CniError } from "../../src/cni/error.ts";

@@ -5,6 +5,8 @@
  *
  * The model shows that the order of steps is right, not that the code takes them. Steps have the numbers of
  * docs/lease-store.md. The model also runs with mistakes in it, to show that it finds them.
+ *
+ * Longer than 300 lines: the state, the steps and the checks are one model.
  */
 import { describe, expect, test } from "bun:test";
 
