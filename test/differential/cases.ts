@@ -1,6 +1,6 @@
 /**
- * What is put to both implementations: configurations of loopback, bridge, host-local and static, and what is done
- * with them. Nothing here says what is expected: the Go plugins do.
+ * Cases for both implementations: configurations of loopback, bridge, host-local and static, and the calls made with them.
+ * The Go plugins define what is expected.
  */
 import type { Feature } from "../support/kernel-features.ts";
 import { firewalls } from "./firewall-cases.ts";

@@ -1,4 +1,4 @@
-/** Configurations of tuning and bandwidth, and what is done with them on a veth pair that stands for earlier plugins. */
+/** Cases for both implementations of tuning and bandwidth, on a veth pair that stands in for earlier plugins. */
 import type { Case } from "./cases.ts";
 
 const withoutV6 = "sysctl -qw net.ipv6.conf.default.disable_ipv6=1";

@@ -21,7 +21,7 @@ type Json = Record<string, unknown>;
 
 const leftOut = ["type", "prevresult", "cni.dev/valid-attachments", "mtu", "advmss", "priority", "table", "scope"];
 
-/** The document without what the two are known to read differently. */
+/** The document without the parts that the two are known to read differently. */
 function comparable(value: unknown): unknown {
   if (Array.isArray(value)) return value.filter((item) => item !== null).map(comparable);
   if (typeof value !== "object" || value === null) return value;

@@ -1,4 +1,4 @@
-/** What is put to both implementations of firewall, which knows no more of a container than prevResult tells. */
+/** Cases for both implementations of firewall, which knows a container only from prevResult. */
 import type { Case } from "./cases.ts";
 
 const prevResult = {

@@ -1,10 +1,10 @@
-/** What is put to both implementations of host-device: one end of a veth pair stands for a network card. */
+/** Cases for both implementations of host-device. One end of a veth pair stands in for a network card. */
 import type { Case, StepText } from "./cases.ts";
 
 const v4 = { type: "host-local", subnet: "10.20.0.0/24" };
 const dual = { type: "host-local", ranges: [[{ subnet: "10.20.0.0/24" }], [{ subnet: "fd20::/64" }]] };
 const MAC = "0a:00:00:00:00:05";
-/** The other end stays down: the kernel tells of carriers late. */
+/** The other end stays down, because the kernel reports carriers late. */
 const cable = `
   ip link add far5 type veth peer name dev5
   ip link set dev5 address ${MAC} mtu 1400`;

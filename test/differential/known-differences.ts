@@ -3,7 +3,7 @@
  * under the same name, and must occur in every case it lists.
  */
 export interface KnownDifference {
-  /** Lines that stand on one side only: `- ` is Go's, `+ ` is ours. */
+  /** Lines that only one side has: `- ` is Go's, `+ ` is ours. */
   lines?: RegExp[];
   /** Turns Go's line into ours. */
   rewrites?: [RegExp, string][];

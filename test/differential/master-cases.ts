@@ -1,4 +1,4 @@
-/** What is put to both implementations of macvlan, ipvlan and vlan. */
+/** Cases for both implementations of macvlan, ipvlan and vlan. */
 import type { Case, StepText } from "./cases.ts";
 import type { Feature } from "../support/kernel-features.ts";
 
@@ -81,7 +81,7 @@ export const masterLinks: Case[] = [
     steps: ["ADD c1", "! ip -n c1 link del eth0", "CHECK c1", "DEL c1"],
   }),
 
-  // Few: they run where everything takes long.
+  // Only a few, because they run under emulation.
   onMaster("ipvlan", "dual stack", { ipam: dual }),
   onMaster("ipvlan", "in a chain", { master: undefined, prevResult: chained }, twoSteps),
   onMaster("ipvlan", "DEL without a master to be found", { master: undefined, ipam: v4 }, {

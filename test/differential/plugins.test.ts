@@ -93,7 +93,7 @@ async function openSide(machine: Machine, bin: string, one: Case) {
   const results = new Map<string, unknown>();
 
   return {
-    /** Does the step and answers what came back, as lines. */
+    /** Does the step and returns the outcome as lines. */
     async act(what: string, change: Omit<Step, "step">): Promise<string[]> {
       if (what.startsWith("! ")) {
         await machine.sh(what.slice(2));
@@ -120,7 +120,7 @@ async function openSide(machine: Machine, bin: string, one: Case) {
       const output = answer.json === undefined
         ? [`stdout ${JSON.stringify(answer.stdout)}`]
         : flat(answer.json, "answer");
-      // The directory our links stand in is nobody's business.
+      // The directory of our links differs from Go's.
       return [`exit ${answer.code}`, ...output.map((line) => line.replaceAll(bin, "BIN"))];
     },
     kernel: () => snapshot(machine, { macs: one.macs }),

@@ -1,4 +1,4 @@
-/** What is put to both implementations of portmap, which knows no more of a container than prevResult tells. */
+/** Cases for both implementations of portmap, which knows a container only from prevResult. */
 import type { Case } from "./cases.ts";
 
 const ips = [{ interface: 2, address: "10.20.0.5/24" }, { interface: 2, address: "fd20::5/64" }];

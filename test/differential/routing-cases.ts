@@ -1,4 +1,4 @@
-/** What is put to both implementations of ptp, sbr and vrf. */
+/** Cases for both implementations of ptp, sbr and vrf. */
 import type { Case, StepText } from "./cases.ts";
 
 const v4 = { type: "host-local", subnet: "10.20.0.0/24" };
@@ -37,7 +37,7 @@ export const ptps: Case[] = [
   ptp("CNI_ARGS of any kind", { ipam: v4 }, { args: "IgnoreUnknown=1;K=V", ...twoSteps }),
 ];
 
-/** Link-local addresses would come by themselves. */
+/** Without link-local addresses, which appear by themselves. */
 const pair = `
   ip link add host1 type veth peer name eth0 netns c1
   ip link set host1 addrgenmode none; ip -n c1 link set eth0 addrgenmode none

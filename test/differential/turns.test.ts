@@ -20,7 +20,7 @@ const topologies: Topology[] = [
   { name: "macvlan", plugins: [{ type: "macvlan", master: "m0", ipam: fixed }] },
 ];
 
-/** Each with whether it succeeded. */
+/** Events, each with whether it succeeded. */
 type Events = readonly (readonly [Event, boolean])[];
 
 /** Whether the attachment is as its ADD made it, as far as events tell. A failed ADD of Go's takes things away. */
@@ -55,7 +55,7 @@ function areRulesOrphaned(events: Events): boolean {
   return orphaned;
 }
 
-/** What may be there: a first attachment of either leaves what is shared. */
+/** What may be left: a first attachment of either leaves shared things. */
 async function sharedThings(topology: Topology): Promise<string[]> {
   await using stage = await openStage(topology);
   for (const event of ["ours ADD", "ours DEL", "Go ADD", "Go DEL"] as const) await stage.happen(event);

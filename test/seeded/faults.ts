@@ -1,13 +1,13 @@
 /**
- * Faults as a maintainer could make them: each changes one line, and the tests beside it must notice. What they are seeded
- * with is run.ts. `find` is as much of the line as tells it from all others.
+ * Faults as a maintainer could make them: each changes one line, and the tests listed with it must notice. run.ts puts them
+ * in. `find` is a part of the line that occurs nowhere else in the file.
  */
 export interface Fault {
   file: string;
   find: string;
   replace: string;
   tests: readonly string[];
-  /** Which of their tests, as a regular expression: for files that take long. */
+  /** A regular expression for the names of tests, for files that take long. */
   named?: string;
 }
 

@@ -1,9 +1,9 @@
 /**
- * `npm run test:faults-seeded`: whether the tests notice what they are there for. Puts each fault of faults.ts into a copy
- * of this checkout, one at a time, builds it and runs the tests beside the fault, until one fails, as one must. On the
- * unchanged code these tests must pass. Ends with the line `N passed, N failed`.
+ * `npm run test:faults-seeded`: shows that the tests notice faults. Puts each fault of faults.ts into a copy of this
+ * checkout, one at a time, builds it, and runs the tests listed for it. One of them must fail, and must pass on the
+ * unchanged code. Ends with the line `N passed, N failed`.
  *
- * An argument takes the faults whose file has it in its path: `npm run test:faults-seeded -- src/ipam`.
+ * With arguments, only faults whose file has one of them in its path: `npm run test:faults-seeded -- src/ipam`.
  */
 import {
   chmodSync,
@@ -21,10 +21,10 @@ import { dirname, join, resolve } from "node:path";
 import { type Fault, faults } from "./faults.ts";
 
 const root = resolve(import.meta.dir, "../..");
-/** Ends what a fault makes wait for ever. */
+/** Ends tests that hang because of a fault. */
 const RUN_TIMEOUT_MS = 1200_000;
 const flags = ["--timeout=120000"];
-/** What would have the tests run another program than the copy's. */
+/** These variables would make the tests run another program than the copy's. */
 const OTHERWISE = { PATCHBAY_TEST_PROGRAM: undefined, PATCHBAY_TEST_PLUGINS: undefined };
 
 interface Run {
@@ -46,7 +46,7 @@ async function run(directory: string, command: string[]): Promise<Run> {
   return { code: child.exitCode, output: stdout + stderr };
 }
 
-/** What is committed here or would be, with the packages that are installed. */
+/** Copies the files that are committed or could be, and links the npm packages. */
 function copyCheckout(directory: string): void {
   const listed = Bun.spawnSync(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
     cwd: root,
@@ -60,7 +60,7 @@ function copyCheckout(directory: string): void {
   symlinkSync(join(root, "node_modules"), join(directory, "node_modules"));
 }
 
-/** Answers what is wrong, or undefined when it can be built. */
+/** Returns what is wrong, or undefined when the copy builds. */
 async function build(directory: string): Promise<string | undefined> {
   const { code, output } = await run(directory, ["compile/build.ts"]);
   return code === 0 ? undefined : `it does not build:\n${output.slice(-2000)}`;
@@ -77,7 +77,7 @@ async function runTests(directory: string, { tests, named }: Pick<Fault, "tests"
   return await run(directory, ["test", ...flags, "--bail", ...tests, ...only]);
 }
 
-/** A test that failed, so that the same can be run on the unchanged code. */
+/** A test that failed. It is run again on the unchanged code. */
 interface Failed {
   file: string;
   name: string;
@@ -94,7 +94,7 @@ function failedIn(output: string): Failed[] {
   return failed;
 }
 
-/** Puts the fault in, and answers which test noticed, or what is wrong. */
+/** Puts the fault in, and returns the test that noticed it, or what is wrong. */
 async function seed(directory: string, fault: Fault): Promise<Failed | string> {
   const path = join(directory, fault.file), text = readFileSync(path, "utf8");
   const pieces = text.split(fault.find);
@@ -111,7 +111,7 @@ async function seed(directory: string, fault: Fault): Promise<Failed | string> {
   }
 }
 
-/** Runs on the unchanged code what noticed; answers what fails there too. */
+/** Runs the tests that noticed faults on the unchanged code. Returns those that fail there, too. */
 async function spoiled(directory: string, noticed: readonly Failed[]): Promise<Failed[]> {
   const broken = await build(directory);
   if (broken !== undefined) throw new Error(broken);
@@ -126,7 +126,7 @@ async function spoiled(directory: string, noticed: readonly Failed[]): Promise<F
   return failed;
 }
 
-/** Of a test within others, Bun prints all names with " > " between, and looks for them with a space. */
+/** Bun prints the names of nested tests with " > " between, and matches them with a space. */
 function pattern(name: string): string {
   return name.split(" > ").map((part) => part.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("( | > )");
 }

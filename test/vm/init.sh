@@ -1,7 +1,7 @@
 #!/bin/busybox sh
-# First program of the tests' virtual machine, run twice: in the initramfs by busybox, where it makes the root, and in
-# that root with the argument "run". The root is the host's, read-only over 9p, under a tmpfs that takes every write.
-# Whatever goes wrong ends the machine; what it said last is then in console.log.
+# The init of the tests' virtual machine. It runs twice: in the initramfs by busybox, where it mounts the root, and in that
+# root with the argument "run". The root is the host's, read-only over 9p, with a tmpfs above it that takes all writes.
+# Any error ends the machine; its last messages are in console.log.
 set -e
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
@@ -36,7 +36,7 @@ mkdir -p /dev/pts /dev/shm /run/lock
 mount -t devpts devpts /dev/pts
 mount -t tmpfs tmpfs /dev/shm
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
-# Modules that no request loads: the device file of the first is missing until it is there, nobody looks for hardware.
+# Modules that nothing loads on demand: tun has no device file before it is loaded, and nobody looks for hardware.
 /run/vm/modprobe tun
 /run/vm/modprobe virtio_net
 ip link set lo up
