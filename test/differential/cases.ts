@@ -1,6 +1,8 @@
 /**
  * Cases for both implementations: configurations of loopback, bridge, host-local and static, and the calls made with them.
  * The Go plugins define what is expected.
+ *
+ * Longer than 300 lines: a table, one row a case.
  */
 import type { Feature } from "../support/kernel-features.ts";
 import { firewalls } from "./firewall-cases.ts";

@@ -1,6 +1,8 @@
 /**
  * The plugins that the sweeps test, one entry each: kill-sweep.test.ts kills them at every system call, errno-sweep.test.ts
  * makes each call fail once.
+ *
+ * Longer than 300 lines: a table, one entry a plugin, and the machines that the entries need.
  */
 import { type Feature, lacks } from "../support/kernel-features.ts";
 import type { Point } from "../support/injection.ts";

@@ -1,4 +1,8 @@
-/** What bandwidth creates in the kernel; DEL removes that and nothing else. */
+/**
+ * What bandwidth creates in the kernel; DEL removes that and nothing else.
+ *
+ * Longer than 300 lines: all tests compare what tc shows of one link, with the same helpers.
+ */
 import { expect, test } from "bun:test";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";

@@ -4,6 +4,8 @@
  *
  * Every row adds an attachment with all that bridge can make (addresses of both families, masquerading, the spoof
  * check), breaks something, and calls DEL. The machine must then be as it was, and the addresses free.
+ *
+ * Longer than 300 lines: a table of what can happen between ADD and DEL, one row each.
  */
 import { expect, test } from "bun:test";
 import { lacks } from "../support/kernel-features.ts";

@@ -1,6 +1,8 @@
 /**
  * The firewall plugin's rules: which are whose, which stay and which go, take-over from and to the reference plugin,
  * and refusals. firewall-packets.test.ts sends the packets.
+ *
+ * Longer than 300 lines: the same tests run for each backend, on one set-up.
  */
 import { expect, test } from "bun:test";
 import { lateWith } from "../support/injection.ts";

@@ -1,6 +1,8 @@
 /**
  * flannel delegates to another plugin, with a configuration made of subnet.env and its own. That configuration is
  * kept in a file while the attachment lasts, and DEL passes it on.
+ *
+ * Longer than 300 lines: tables of files, configurations and refusals, one row each.
  */
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";

@@ -4,6 +4,8 @@
  *
  * The device is one end of a veth pair whose other end stays on the host. Behaviour that only physical devices have
  * is tested in the virtual machine: test/vm/suites/physical-device.test.ts.
+ *
+ * Longer than 300 lines: a table of what can happen to a device, the container and the ledger, one row each.
  */
 import { expect, test } from "bun:test";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";

@@ -1,6 +1,8 @@
 /**
  * macvlan: attached, seen in the kernel, pinged through, checked, broken, and deleted whatever changed since. The
  * code that ipvlan and vlan share with it is tested here, because every kernel has macvlan.
+ *
+ * Longer than 300 lines: one master and its container serve all tests.
  */
 import { expect, test } from "bun:test";
 import { lacks } from "../support/kernel-features.ts";

@@ -1,5 +1,7 @@
 /**
  * The rules of portmap for each backend: written, refused, checked and removed, also beside the reference plugin's.
+ *
+ * Longer than 300 lines: the same tests run for each backend, on one set-up.
  */
 import { expect, test } from "bun:test";
 import { chainName } from "../../src/resources/packets/port-mappings/iptables.ts";

@@ -1,4 +1,8 @@
-/** ptp: where packets go, what both ends have, and that nothing is left or lost. */
+/**
+ * ptp: where packets go, what both ends have, and that nothing is left or lost.
+ *
+ * Longer than 300 lines: tables of options, damage and removals, one row each.
+ */
 import { expect, test } from "bun:test";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";

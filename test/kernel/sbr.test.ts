@@ -3,6 +3,8 @@
  *
  * The container has a link `eth0` with the default route, and a link `net1` that the calls are about. Their other
  * ends are two neighbours, `left` and `right`.
+ *
+ * Longer than 300 lines: all tests start from the same two neighbours and routes.
  */
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";

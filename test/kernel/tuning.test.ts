@@ -1,4 +1,8 @@
-/** What tuning changes in a container, and that DEL restores it. */
+/**
+ * What tuning changes in a container, and that DEL restores it.
+ *
+ * Longer than 300 lines: all tests change and compare one link and its sysctls, with the same helpers.
+ */
 import { expect, test } from "bun:test";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";

@@ -1,4 +1,8 @@
-/** Networks whose plugins are other programs: calls, environment and errors are those of the reference library. */
+/**
+ * Networks whose plugins are other programs: calls, environment and errors are those of the reference library.
+ *
+ * Longer than 300 lines: each verb's rules need the same script plugins.
+ */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { CniError } from "../../src/cni/error.ts";

@@ -1,4 +1,8 @@
-/** `patchbay add`, `check`, `del`, `gc` and `status` on real networks: in one process, and beside other plugins. */
+/**
+ * `patchbay add`, `check`, `del`, `gc` and `status` on real networks: in one process, and beside other plugins.
+ *
+ * Longer than 300 lines: all commands run on the same networks.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -2,6 +2,8 @@
  * What the kernel holds for a machine and its containers, as text lines that two machines, or two moments of one,
  * can be compared by. Names, MACs and link-local addresses that were chosen at random are replaced by the part
  * they play (`veth>c1/eth0`); indexes, handles, counters, timers and packet statistics are left out.
+ *
+ * Longer than 300 lines: one list of everything the kernel holds, and the same names for all of it.
  */
 import type { Container, Machine } from "./machine.ts";
 

@@ -1,4 +1,8 @@
-/** What masquerade writes and removes, compared with what iptables and the reference plugins write. */
+/**
+ * What masquerade writes and removes, compared with what iptables and the reference plugins write.
+ *
+ * Longer than 300 lines: the same steps run for each backend, beside the rules of other programs.
+ */
 import { expect, test } from "bun:test";
 import { chainName } from "../../../src/resources/packets/masquerade/iptables.ts";
 import { legacyPath } from "../../support/legacy-iptables.ts";

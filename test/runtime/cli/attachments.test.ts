@@ -1,6 +1,8 @@
 /**
  * `patchbay inspect`, `repair` and `plan` on real attachments: they name what others broke, and mend what can be
  * mended.
+ *
+ * Longer than 300 lines: three commands look at the same attachments.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,8 @@
-/** The command line: help, typing errors, exit statuses, completion, and cnitool's forms under that name. */
+/**
+ * The command line: help, typing errors, exit statuses, completion, and cnitool's forms under that name.
+ *
+ * Longer than 300 lines: each command and option has a test, all on the same script plugins.
+ */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { version } from "../../../package.json";

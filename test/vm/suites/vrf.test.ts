@@ -1,4 +1,8 @@
-/** vrf: where packets go, what a link keeps, who may share a VRF, and that nothing is left or lost. */
+/**
+ * vrf: where packets go, what a link keeps, who may share a VRF, and that nothing is left or lost.
+ *
+ * Longer than 300 lines: under emulation each file more costs a second.
+ */
 import { expect, test } from "bun:test";
 import { lacks } from "../../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";
