@@ -89,7 +89,9 @@ function isElf(path) {
 
 async function installDebianPackages() {
   if (process.platform !== "linux") throw new Missing("Linux is needed");
-  if (process.getuid() !== 0) throw new Missing("root is needed to make network namespaces; npm run test:unit does without");
+  if (process.getuid() !== 0) {
+    throw new Missing("root is needed to make network namespaces; npm run test:unit does without");
+  }
   const missing = readJson("compile/debian-packages.json").filter((one) => !isInstalled(one.has)).map((one) =>
     one.name
   );

@@ -44,7 +44,7 @@ function machineState(): string {
   return looks.map((look) => Bun.spawnSync(["sh", "-c", `${look} 2>&1`]).stdout.toString()).join("\n");
 }
 
-function inside() {
+function writeNetwork(): void {
   const config = {
     cniVersion: "1.1.0",
     name: NETWORK,
@@ -63,6 +63,10 @@ function inside() {
   };
   mkdirSync("/run/demo/net.d", { recursive: true });
   writeFileSync("/run/demo/net.d/demo.conflist", JSON.stringify(config));
+}
+
+function inside(): void {
+  writeNetwork();
   const version = output([patchbay, "--version"]).split("\n")[0];
   console.log(`\n${version}: two containers on one bridge, IPv4 and IPv6, masqueraded\n`);
 
@@ -101,7 +105,16 @@ function inside() {
   }
   console.log(table("Time of each command, start to end", steps.map(([step, ms]) => [step, `${ms.toFixed(1)} ms`])));
 
-  const left = [
+  const left = leftOf(containers);
+  if (left.length > 0) throw new Error(`left after DEL: ${left.join("; ")}`);
+  console.log(
+    "After DEL: no link, address, rule, lease or record of the two is left. The bridge stays for the next container.",
+  );
+}
+
+/** What is there of the containers. */
+function leftOf(containers: readonly string[]): string[] {
+  return [
     ...containers.flatMap((name) => linksOf(["ip", "-n", name]).map((link) => `${link} in ${name}`)),
     ...linksOf(["ip"]).filter((link) => link !== "demo0"),
     ...output(["sh", "-c", "nft list ruleset | grep -E '10\\.88\\.0\\.[0-9]+[^/0-9]|fd00:88::[2-9]' || true"]).split(
@@ -110,10 +123,6 @@ function inside() {
     ...output(["sh", "-c", "find /run/patchbay /run/demo/leases -type f -name '*[.:]88*' ! -path '*/.patchbay/*'"])
       .split("\n"),
   ].filter((line) => line !== "");
-  if (left.length > 0) throw new Error(`left after DEL: ${left.join("; ")}`);
-  console.log(
-    "After DEL: no link, address, rule, lease or record of the two is left. The bridge stays for the next container.",
-  );
 }
 
 /** Runs one command of the runtime and measures the whole process. Throws its output when it fails. */
