@@ -15,7 +15,7 @@ import { openOwnNetns } from "../ffi/netns.ts";
 import { runProgram } from "../ffi/spawn.ts";
 import { hasLegacyTable } from "./which-iptables.ts";
 import { parsePrefix } from "../net/address.ts";
-import type { Family, Rule, TableName } from "./rule.ts";
+import { type Family, type Rule, type TableName, toolOf } from "./rule.ts";
 import type { FoundRule, Plan, Table, TableChange } from "./table.ts";
 import { ruleText, wordAfter, wordsOf } from "./text-rule.ts";
 
@@ -170,7 +170,7 @@ export function whyNoTools(family: Family): string | undefined {
 
 /** Prefers the program with "legacy" in its name: `iptables-restore` may write nf_tables by now. */
 function findTool(family: Family, what: "save" | "restore"): string {
-  const tool = family === 4 ? "iptables" : "ip6tables";
+  const tool = toolOf(family);
   const path = findInPath(`${tool}-legacy-${what}`) ?? findInPath(`${tool}-${what}`);
   if (path === undefined) throw new Error(`${tool}-${what} is not in PATH, and the tables are iptables-legacy's`);
   return path;

@@ -8,6 +8,11 @@
 import type { Prefix } from "../net/address.ts";
 
 export type Family = 4 | 6;
+export const FAMILIES: readonly Family[] = [4, 6];
+
+export function toolOf(family: Family): "iptables" | "ip6tables" {
+  return family === 4 ? "iptables" : "ip6tables";
+}
 
 export interface Rule {
   source?: AddressMatch;

@@ -202,6 +202,13 @@ const system: Fault[] = [
     tests: ["test/resources/packets/masquerade.test.ts"],
     named: "a rule where",
   },
+  {
+    file: "src/firewalld/client.ts",
+    find: "if (!(error instanceof DbusError) || !error.message.includes(reason)) throw error;",
+    replace: "if (!(error instanceof DbusError)) throw error;",
+    tests: ["test/kernel/firewall-firewalld.test.ts"],
+    named: "a zone that firewalld refuses",
+  },
 ];
 
 const resources: Fault[] = [
@@ -220,9 +227,9 @@ const resources: Fault[] = [
     named: "took the name of ours",
   },
   {
-    file: "src/resources/packets/masquerade/nftables.ts",
-    find: "getElement(socket, mapOf(name), key)?.comment === comment",
-    replace: "getElement(socket, mapOf(name), key) !== undefined",
+    file: "src/resources/packets/owned-table.ts",
+    find: "if (element?.comment === owner) held.push(",
+    replace: "if (element !== undefined) held.push(",
     tests: ["test/resources/packets/masquerade.test.ts"],
   },
   {

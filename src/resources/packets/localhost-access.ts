@@ -1,7 +1,7 @@
 /**
- * The host's own 127.0.0.1 reaches what is behind a link (`route_localnet`): a port mapping's container, say. With the
- * setting alone everybody behind that link could send to, and from, 127.0.0.0/8 of this host. So it is only there together
- * with a rule that drops such packets before anything else sees them.
+ * The host's own 127.0.0.1 reaches what is behind a link, such as the container of a port mapping (`route_localnet`). With
+ * the setting alone, everybody behind that link could send to and from 127.0.0.0/8 of this host. So the setting is only made
+ * together with a rule that drops such packets before anything else sees them, in a table of our own (owned-table.ts).
  *
  *     table ip patchbay_localhost {
  *       counter br0 { }
@@ -14,70 +14,73 @@
  *       }
  *     }
  *
- * The last user of a link takes the setting back, unless somebody else had made it, and then the rule. Counters know who
- * is the last: the kernel keeps how many elements refer to them. When somebody flushed the table the ledgers know.
+ * The last user of a link takes the setting back, unless somebody else had made it before, and then removes the link's
+ * element. When somebody flushed the table, the ledgers tell who is the last.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
+import type { Owner } from "../../contract/owner.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import type { Host } from "../../contract/host.ts";
 import { from, to } from "../../ffi/netlink/nftables/address-match.ts";
 import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
-import { addBaseChain, type Chain } from "../../ffi/netlink/nftables/chain.ts";
-import { type Expression, isSameRule } from "../../ffi/netlink/nftables/expr/expression.ts";
+import type { Chain } from "../../ffi/netlink/nftables/chain.ts";
 import { drop } from "../../ffi/netlink/nftables/expr/immediate.ts";
 import { inputLink } from "../../ffi/netlink/nftables/expr/meta.ts";
 import { countIn } from "../../ffi/netlink/nftables/expr/objref.ts";
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
-import { counterUse, createCounter, delCounter } from "../../ffi/netlink/nftables/object.ts";
-import { addRule, listRules } from "../../ffi/netlink/nftables/rule.ts";
-import {
-  createCounterMap,
-  createElement,
-  delElement,
-  getElement,
-  linkNameKey,
-  listElements,
-  markPairKey,
-  type NftSet,
-} from "../../ffi/netlink/nftables/set.ts";
-import { addTable, delTable, tableUse } from "../../ffi/netlink/nftables/table.ts";
+import { createCounter } from "../../ffi/netlink/nftables/object.ts";
+import { createElement, getElement, linkNameKey, markPairKey, type NftSet } from "../../ffi/netlink/nftables/set.ts";
+import { nameOf } from "../../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
-import { NF_INET_PRE_ROUTING, NFPROTO_IPV4 } from "../../ffi/netlink/uapi/nf-tables.ts";
+import { NF_INET_PRE_ROUTING } from "../../ffi/netlink/uapi/nf-tables.ts";
 import { utf8 } from "../../ffi/libc.ts";
 import { readSysctl, writeSysctl } from "../../ffi/sysctl.ts";
 import { warn } from "../../ffi/warn.ts";
 import type { Prefix } from "../../net/address.ts";
 import { netfilterOf } from "./netfilter-socket.ts";
-import { ownerComment, ownerIn, ownerKey } from "./owner-comment.ts";
+import { ownTables } from "./own-tables.ts";
+import { type Held, OwnedTable } from "./owned-table.ts";
+import { isLost, ownerComment, ownerKey } from "./owner-comment.ts";
 
-export interface LocalhostAccessSpec {
-  network: string;
-  containerId: string;
-  ifName: string;
+export interface LocalhostAccessSpec extends Owner {
   /** Of the host; "" when it is not known. */
   link: string;
   /** Somebody else had made the setting before ADD. */
   wasSet?: true;
-  /** Told again from the configuration: ADD may have been another program's, which guards nothing. */
-  restated?: boolean;
 }
 
-const table = { family: NFPROTO_IPV4, name: "patchbay_localhost" };
+const table = ownTables["localhost-access"];
 const users: NftSet = { table, name: "users" };
 const links: NftSet = { table, name: "links" };
 const prerouting: Chain = { table, name: "prerouting" };
 /** Before connection tracking: the answers to the host's own packets still have the host's other address. */
 const RAW = -300;
-/** In the table besides the counters: the chain and both maps. */
-const TABLE_USE = 3;
-/** On a link's element: whether the setting is ours. */
+/** The comment of a link's element: whether the setting is ours. */
 const SET = "set by patchbay", FOUND = "was set before";
 
 const loopback: Prefix = { bytes: new Uint8Array([127, 0, 0, 0]), bits: 8 };
-const rules: Expression[][] = [
-  [...to(loopback), inputLink, countIn(links.name), drop],
-  [...from(loopback), inputLink, countIn(links.name), drop],
-];
+
+const owned = new OwnedTable({
+  table,
+  chains: [{
+    chain: prerouting,
+    hook: { type: "filter", hook: NF_INET_PRE_ROUTING, priority: RAW },
+    rules: {
+      chain: prerouting,
+      rules: [
+        [...to(loopback), inputLink, countIn(links.name), drop],
+        [...from(loopback), inputLink, countIn(links.name), drop],
+      ],
+      replaces: () => true,
+    },
+  }],
+  sets: [
+    { set: users, key: markPairKey, holds: "counters" },
+    { set: links, key: linkNameKey, holds: "counters" },
+  ],
+  // The counter of a link has the link's name.
+  groups: { elements: (link) => [{ set: links, key: linkKey(link), refers: true }] },
+});
 
 function linkKey(link: string): Uint8Array {
   const key = new Uint8Array(linkNameKey.length);
@@ -87,30 +90,19 @@ function linkKey(link: string): Uint8Array {
 
 const setting = (link: string) => `net/ipv4/conf/${link}/route_localnet`;
 
-/** What the first link needs. */
-function frame(): NftMessage[] {
-  return [
-    addTable(table, "Patchbay: links over which 127.0.0.1 of the host reaches containers, and nobody reaches it"),
-    addBaseChain(prerouting, { type: "filter", hook: NF_INET_PRE_ROUTING, priority: RAW }),
-    createCounterMap(users, markPairKey),
-    createCounterMap(links, linkNameKey),
-    ...rules.map((rule) => addRule(prerouting, rule)),
-  ];
-}
-
-/** `lost`: the link's element was removed by others, and with it the note whose the setting is. */
+/** `lost`: others removed the link's element, and with it the note whether the setting is ours. */
 function planApply(socket: NetlinkSocket, spec: LocalhostAccessSpec, lost = false): NftMessage[] {
   const { link } = spec, comment = ownerComment(spec), key = ownerKey(spec);
-  let isNew = tableUse(socket, table) === undefined;
+  let isNew = !owned.exists(socket);
   const before = isNew ? undefined : getElement(socket, users, key)?.counter;
   if (before !== undefined && before !== link) {
-    // An earlier ADD reached the container by another link; it may have been the last user.
-    removeUsers(socket, () => [key]);
-    isNew = tableUse(socket, table) === undefined;
+    // An earlier ADD reached the container by another link. It may have been that link's last user.
+    removeUsers(socket, () => findUser(socket, spec));
+    isNew = !owned.exists(socket);
   }
-  const messages = isNew ? frame() : [];
-  if (isNew || counterUse(socket, table, link) === undefined) {
-    // Better to take back too much than to leave it behind without the rule.
+  const messages = isNew ? owned.frame() : [];
+  if (isNew || owned.counterUse(socket, link) === undefined) {
+    // Taking back a setting of others is better than leaving ours behind without the rule.
     const note = !lost && spec.wasSet && readSysctl(setting(link)) === "1" ? FOUND : SET;
     messages.push(
       createCounter(table, link),
@@ -121,51 +113,36 @@ function planApply(socket: NetlinkSocket, spec: LocalhostAccessSpec, lost = fals
   return [...messages, createElement(users, { key, comment, counter: link })];
 }
 
-/** The users go; `takenBack` are links whose setting is to be taken back before that. */
-function planRemoval(socket: NetlinkSocket, keys: readonly Uint8Array[], takenBack: Set<string>): NftMessage[] {
-  const messages: NftMessage[] = [], leaving = new Map<string, number>();
-  for (const key of keys) {
-    const link = getElement(socket, users, key)?.counter;
-    if (link === undefined) continue;
-    leaving.set(link, (leaving.get(link) ?? 0) + 1);
-    messages.push(delElement(users, key));
-  }
-  let use = TABLE_USE;
-  takenBack.clear();
-  for (const [link, count] of leaving) {
-    // The link's own element refers to the counter too.
-    if (counterUse(socket, table, link) !== count + 1) continue;
-    if (getElement(socket, links, linkKey(link))?.comment === SET) takenBack.add(link);
-    messages.push(delElement(links, linkKey(link)), delCounter(table, link));
-    use++;
-  }
-  return use > TABLE_USE && tableUse(socket, table) === use ? [delTable(table)] : messages;
-}
-
-/** Without the setting no packet has to be dropped, so it goes first. Who needs it again meanwhile gets it again. */
-function removeUsers(socket: NetlinkSocket, find: () => Uint8Array[]): void {
-  const takenBack = new Set<string>(), switchedOff = new Set<string>();
-  commitUnchanged(socket, () => {
-    const messages = planRemoval(socket, find(), takenBack);
-    for (const link of switchedOff) if (!takenBack.has(link)) switchTo(link, "1");
-    for (const link of takenBack) {
-      switchTo(link, "0");
-      switchedOff.add(link);
-    }
-    return messages;
-  });
+function findUser(socket: NetlinkSocket, spec: LocalhostAccessSpec): Held[] {
+  return owned.find(socket, [{ set: users, key: ownerKey(spec) }], ownerComment(spec));
 }
 
 /**
- * Of a table that somebody flushed nothing is left to go by: then the last one whose ledger has the link takes the
- * setting back.
+ * Takes back the setting of links that lose their last user before it removes them: without the setting, no packet has to
+ * be dropped. When the plan runs again because somebody has come to use the link meanwhile, the setting is made again.
  */
-function takeBackWhatIsLost(socket: NetlinkSocket, spec: LocalhostAccessSpec, host: Host): void {
-  const { link, wasSet, restated } = spec;
-  if (link === "" || wasSet || restated || counterUse(socket, table, link) !== undefined) return;
+function removeUsers(socket: NetlinkSocket, find: () => readonly Held[]): void {
+  const switchedOff = new Set<string>();
+  commitUnchanged(socket, () => {
+    const removed = find(), unused = owned.unusedWithout(socket, removed);
+    const ours = unused.filter((link) => getElement(socket, links, linkKey(link))?.comment === SET);
+    for (const link of switchedOff) if (!ours.includes(link)) switchTo(link, "1");
+    for (const link of ours) {
+      switchTo(link, "0");
+      switchedOff.add(link);
+    }
+    return owned.planRemoval(socket, removed, unused);
+  });
+}
+
+/** When somebody flushed the table, the last attachment whose ledger has the link takes the setting back. */
+function takeBackByLedgers(socket: NetlinkSocket, spec: LocalhostAccessSpec, host: Host): void {
+  const { link, wasSet } = spec;
+  if (link === "" || wasSet || owned.counterUse(socket, link) !== undefined) return;
   if (readSysctl(setting(link)) !== "1" || isUsedByOthers(spec, host)) return;
   switchTo(link, "0");
-  if (counterUse(socket, table, link) !== undefined) switchTo(link, "1");
+  // Somebody may have come to use the link meanwhile.
+  if (owned.counterUse(socket, link) !== undefined) switchTo(link, "1");
 }
 
 function isUsedByOthers({ link, ...owner }: LocalhostAccessSpec, host: Host): boolean {
@@ -175,7 +152,7 @@ function isUsedByOthers({ link, ...owner }: LocalhostAccessSpec, host: Host): bo
   return false;
 }
 
-/** Asked before ADD: whether somebody else has made the setting. The link's element is there before the setting is. */
+/** Whether somebody else has made the setting; for ADD. Our own is only made after the link's element. */
 export function isSetByOthers(spec: LocalhostAccessSpec, host: Host): boolean {
   const socket = netfilterOf(host), key = linkKey(spec.link);
   const noted = socket && getElement(socket, links, key)?.comment;
@@ -202,52 +179,40 @@ export const localhostAccessKind: ResourceKind<LocalhostAccessSpec> = {
       throw error;
     }
   },
-  verify(told, { netfilter }: Host, isRestated) {
-    const spec = { ...told, restated: isRestated };
-    const { link } = spec, differences: string[] = [], of = `of table ip ${table.name}`;
+  verify(spec, { netfilter }, isRestated) {
+    const { link } = spec;
     if (link === "") return [];
+    const differences: string[] = [];
     if (readSysctl(setting(link)) !== "1") differences.push(`${setting(link).replaceAll("/", ".")} is not 1`);
-    if (spec.restated) return differences;
+    // Restated, the ADD may have been the reference plugin's, which drops no packets.
+    if (isRestated) return differences;
     if (getElement(netfilter, links, linkKey(link)) === undefined) {
-      differences.push(`${link} is not in map links ${of}`);
+      differences.push(`${link} is not in map links of table ${owned.name}`);
     }
     if (getElement(netfilter, users, ownerKey(spec))?.counter !== link) {
-      differences.push(`${link} is not used by the container in map users ${of}`);
+      differences.push(`${link} is not used by the container in map users of table ${owned.name}`);
     }
-    const present = listRules(netfilter, prerouting);
-    if (!rules.every((rule, index) => present[index] && isSameRule(rule, present[index].expressions))) {
-      differences.push(`chain ${prerouting.name} ${of} has other rules than it should`);
-    }
-    return differences;
+    return [...differences, ...owned.verifyRules(netfilter)];
   },
-  remove(told, host, isRestated) {
-    const spec = { ...told, restated: isRestated };
+  remove(spec, host, isRestated) {
     const socket = netfilterOf(host);
     if (socket === undefined) return;
-    removeUsers(socket, () => [ownerKey(spec)]);
-    takeBackWhatIsLost(socket, spec, host);
+    removeUsers(socket, () => findUser(socket, spec));
+    if (!isRestated) takeBackByLedgers(socket, spec, host);
   },
   repair(spec, host) {
     if (localhostAccessKind.verify(spec, host).length === 0) return;
     const { netfilter } = host;
     commitUnchanged(netfilter, () => planApply(netfilter, spec, true));
     switchTo(spec.link, "1");
-    commitUnchanged(netfilter, () => {
-      const present = listRules(netfilter, prerouting);
-      return rules.filter((rule) => !present.some(({ expressions }) => isSameRule(rule, expressions)))
-        .map((rule) => addRule(prerouting, rule));
-    });
+    commitUnchanged(netfilter, () => owned.mend(netfilter));
   },
   sweep(network, isValid, host) {
     const socket = netfilterOf(host);
     if (socket === undefined) return;
-    removeUsers(socket, () =>
-      listElements(socket, users).filter(({ comment }) => {
-        const owner = ownerIn(comment, network);
-        return owner !== undefined && !isValid(owner);
-      }).map(({ key }) => key));
+    removeUsers(socket, () => owned.findWhere(socket, [users], (comment) => isLost(comment, network, isValid)));
   },
-  ownTable: () => "ip patchbay_localhost",
+  ownTable: () => nameOf(table),
   describe: ({ link }) => `127.0.0.1 of the host over ${link || "the link that leads to the container, if one does"}`,
 };
 

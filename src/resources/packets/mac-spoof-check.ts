@@ -1,7 +1,6 @@
 /**
- * Frames from a container pass only with the MAC address it was given (`macspoofchk` of bridge). One rule drops for all
- * containers; each adds an element to a map and to a set, and neither a frame nor a verb takes longer when there are
- * more of them.
+ * Frames from a container pass only with the MAC address it was given (`macspoofchk` of bridge), in a table of our own, see
+ * owned-table.ts. One rule drops for all containers; each adds an element to a map and one to a set.
  *
  *     table bridge patchbay_macspoofchk {
  *       counter spoofed { }
@@ -14,28 +13,21 @@
  *       }
  *     }
  *
- * The kernel keeps how many elements refer to the counter: the last one to go takes the table with it.
- *
  * The reference plugin writes two chains a container into `table bridge nat`. They are removed here, never written.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { undoAfter } from "../../contract/undo.ts";
-import type { Host } from "../../contract/host.ts";
-import { addBaseChain, type Chain, chainUse, delChain } from "../../ffi/netlink/nftables/chain.ts";
+import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+import { type Chain, chainUse, delChain } from "../../ffi/netlink/nftables/chain.ts";
 import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
-import { isSameRule } from "../../ffi/netlink/nftables/expr/expression.ts";
 import { accept, drop } from "../../ffi/netlink/nftables/expr/immediate.ts";
 import { isIn } from "../../ffi/netlink/nftables/expr/lookup.ts";
 import { inputLink } from "../../ffi/netlink/nftables/expr/meta.ts";
 import { countIn } from "../../ffi/netlink/nftables/expr/objref.ts";
 import { sourceMac } from "../../ffi/netlink/nftables/expr/payload.ts";
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
-import { counterUse, createCounter } from "../../ffi/netlink/nftables/object.ts";
-import { addRule, delRule, flushChain, listRules } from "../../ffi/netlink/nftables/rule.ts";
+import { delRule, flushChain, listRules } from "../../ffi/netlink/nftables/rule.ts";
 import {
-  createCounterMap,
   createElement,
-  createSet,
   delElement,
   getElement,
   linkNameAndMacKey,
@@ -43,14 +35,15 @@ import {
   listElements,
   type NftSet,
 } from "../../ffi/netlink/nftables/set.ts";
-import { addTable, delTable } from "../../ffi/netlink/nftables/table.ts";
+import { nameOf } from "../../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { NF_BR_PRE_ROUTING, NFPROTO_BRIDGE, NFT_REG_2 } from "../../ffi/netlink/uapi/nf-tables.ts";
-import { SyscallError } from "../../ffi/errno.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { parseMac } from "../../net/mac.ts";
-import { netfilterOf } from "./netfilter-socket.ts";
+import { lacksNfTables, netfilterOf } from "./netfilter-socket.ts";
+import { ownTables } from "./own-tables.ts";
+import { type Held, OwnedTable } from "./owned-table.ts";
 import { ownerComment } from "./owner-comment.ts";
 
 export interface MacSpoofCheckSpec {
@@ -61,43 +54,39 @@ export interface MacSpoofCheckSpec {
   mac: string;
 }
 
-const table = { family: NFPROTO_BRIDGE, name: "patchbay_macspoofchk" };
+const table = ownTables["mac-spoof-check"];
 const prerouting: Chain = { table, name: "prerouting" };
 const guarded: NftSet = { table, name: "guarded" };
 const allowed: NftSet = { table, name: "allowed" };
 const SPOOFED = "spoofed";
 
-const rules = [
-  [inputLink, sourceMac(NFT_REG_2), isIn(allowed.name), accept],
-  [inputLink, countIn(guarded.name), drop],
-];
+const owned = new OwnedTable({
+  table,
+  chains: [{
+    chain: prerouting,
+    hook: { type: "filter", hook: NF_BR_PRE_ROUTING, priority: -300 },
+    rules: {
+      chain: prerouting,
+      rules: [
+        [inputLink, sourceMac(NFT_REG_2), isIn(allowed.name), accept],
+        [inputLink, countIn(guarded.name), drop],
+      ],
+      replaces: () => true,
+    },
+  }],
+  sets: [
+    { set: guarded, key: linkNameKey, holds: "counters" },
+    { set: allowed, key: linkNameAndMacKey, holds: "keys" },
+  ],
+  counter: SPOOFED,
+});
 
-/** What the first container needs. */
-function frame(): NftMessage[] {
-  return [
-    addTable(table, "Patchbay: containers whose source MAC is checked"),
-    chain(),
-    createCounter(table, SPOOFED),
-    createCounterMap(guarded, linkNameKey),
-    createSet(allowed, linkNameAndMacKey),
-    ...ruleMessages(),
-  ];
-}
-
-function chain(): NftMessage {
-  return addBaseChain(prerouting, { type: "filter", hook: NF_BR_PRE_ROUTING, priority: -300 });
-}
-
-function ruleMessages(): NftMessage[] {
-  return rules.map((rule) => addRule(prerouting, rule));
-}
-
-/** A container's interface is on one network, so its name is left out. */
+/** Without the network: an interface of a container is on one. */
 function commentOf({ containerId, ifName }: MacSpoofCheckSpec): string {
   return ownerComment({ containerId, ifName });
 }
 
-/** The link's name in 16 bytes, and its address in the eight that six of them take. */
+/** The link's name in 16 bytes; the same with the MAC address in the next eight. */
 function keysOf({ hostVeth, mac }: MacSpoofCheckSpec): { link: Uint8Array; linkAndMac: Uint8Array } {
   const linkAndMac = new Uint8Array(24);
   linkAndMac.set(utf8(hostVeth));
@@ -115,22 +104,21 @@ function elementsOf(spec: MacSpoofCheckSpec): NftMessage[] {
 
 function planApply(socket: NetlinkSocket, spec: MacSpoofCheckSpec): NftMessage[] {
   const { link } = keysOf(spec);
-  const use = counterUse(socket, table, SPOOFED);
+  const use = owned.counterUse(socket, SPOOFED);
   const isStale = use && getElement(socket, guarded, link) !== undefined;
   return [
-    ...use === undefined ? frame() : [],
+    ...use === undefined ? owned.frame() : [],
     ...isStale ? planStale(socket, link) : [],
     ...elementsOf(spec),
   ];
 }
 
 function planRepair(socket: NetlinkSocket, spec: MacSpoofCheckSpec): NftMessage[] {
-  if (counterUse(socket, table, SPOOFED) === undefined) return [...frame(), ...elementsOf(spec)];
-  const mended = hasRules(socket) ? [] : [chain(), flushChain(prerouting), ...ruleMessages()];
-  return [...mended, ...planStale(socket, keysOf(spec).link), ...elementsOf(spec)];
+  if (owned.counterUse(socket, SPOOFED) === undefined) return [...owned.frame(), ...elementsOf(spec)];
+  return [...owned.mend(socket), ...planStale(socket, keysOf(spec).link), ...elementsOf(spec)];
 }
 
-/** What is there for a link of this name, which is another one now. */
+/** Removes the elements of a former link of this name. */
 function planStale(socket: NetlinkSocket, link: Uint8Array): NftMessage[] {
   const macs = listElements(socket, allowed).filter(({ key }) => startsWith(key, link));
   return [
@@ -139,42 +127,33 @@ function planStale(socket: NetlinkSocket, link: Uint8Array): NftMessage[] {
   ];
 }
 
-function hasRules(socket: NetlinkSocket): boolean {
-  const present = listRules(socket, prerouting);
-  return rules.every((rule, index) => present[index] && isSameRule(rule, present[index].expressions));
-}
-
-/** The elements of these links and owners go, and with the last of them the table. */
-function planElements(socket: NetlinkSocket, links: Uint8Array[], macs: () => Uint8Array[]): NftMessage[] {
+/** With the last of the links goes the table, and then `macs` are not looked for. */
+function planRemovalOf(socket: NetlinkSocket, links: readonly Held[], macs: () => readonly Held[]): NftMessage[] {
   if (links.length === 0) return [];
-  if (counterUse(socket, table, SPOOFED) === links.length) return [delTable(table)];
-  return [...links.map((key) => delElement(guarded, key)), ...macs().map((key) => delElement(allowed, key))];
+  const unused = owned.unusedWithout(socket, links);
+  return owned.planRemoval(socket, unused.length > 0 ? links : [...links, ...macs()], unused);
 }
 
 function planRemoval(socket: NetlinkSocket, spec: MacSpoofCheckSpec): NftMessage[] {
-  const comment = commentOf(spec), { link, linkAndMac } = keysOf(spec);
-  const isOurs = (element: { comment: string } | undefined) => element?.comment === comment;
-  const listed = (set: NftSet) => listElements(socket, set).filter(isOurs).map(({ key }) => key);
-  const links = spec.hostVeth === "" ? listed(guarded) : isOurs(getElement(socket, guarded, link)) ? [link] : [];
-  return planElements(
-    socket,
-    links,
-    () => isOurs(getElement(socket, allowed, linkAndMac)) ? [linkAndMac] : listed(allowed),
-  );
+  const owner = commentOf(spec), { link, linkAndMac } = keysOf(spec);
+  const listed = (set: NftSet) => owned.findWhere(socket, [set], (comment) => comment === owner);
+  const at = (set: NftSet, key: Uint8Array) => owned.find(socket, [{ set, key }], owner);
+  return planRemovalOf(socket, spec.hostVeth === "" ? listed(guarded) : at(guarded, link), () => {
+    const found = at(allowed, linkAndMac);
+    return found.length > 0 ? found : listed(allowed);
+  });
 }
 
-/** A link is there before it is guarded, so what guards no link is left over, whoever's it was. */
+/** For GC: removes the elements of links that are gone, of any network. A link is made before its elements. */
 function planSweep(netfilter: NetlinkSocket, route: NetlinkSocket): NftMessage[] {
-  const gone = listElements(netfilter, guarded).map(({ key }) => key).filter((key) =>
-    linkIndex(route, fromUtf8(key).replace(/\0+$/, "")) === undefined
-  );
-  return planElements(
+  const gone = owned.findWhere(netfilter, [guarded], () => true)
+    .filter(({ key }) => linkIndex(route, fromUtf8(key).replace(/\0+$/, "")) === undefined);
+  return planRemovalOf(
     netfilter,
     gone,
     () =>
-      listElements(netfilter, allowed).map(({ key }) => key).filter((key) =>
-        gone.some((link) => startsWith(key, link))
-      ),
+      owned.findWhere(netfilter, [allowed], () => true)
+        .filter(({ key }) => gone.some((link) => startsWith(key, link.key))),
   );
 }
 
@@ -214,26 +193,22 @@ export const macSpoofCheckKind: ResourceKind<MacSpoofCheckSpec> = {
     try {
       if (commitUnchanged(host.netfilter, () => planApply(host.netfilter, spec))) return;
     } catch (error) {
-      // Not the kernel's refusal: its answer was lost, and it may have done what it was asked.
-      if (error instanceof SyscallError) undoAfter(error, () => macSpoofCheckKind.remove(spec, host));
+      undoUnlessRefused(error, () => macSpoofCheckKind.remove(spec, host));
       throw error;
     }
-    throw new Error("macspoofchk needs nf_tables, which this kernel does not have");
+    throw lacksNfTables("macspoofchk needs");
   },
-  verify(spec, { netfilter }: Host) {
+  verify(spec, { netfilter }) {
     if (chainUse(netfilter, referenceOf(spec).macChain) !== undefined) return [];
     const { link, linkAndMac } = keysOf(spec), comment = commentOf(spec);
     const differences: string[] = [];
     if (getElement(netfilter, guarded, link)?.comment !== comment) {
-      differences.push(`${spec.hostVeth} is not in map guarded of table bridge ${table.name}`);
+      differences.push(`${spec.hostVeth} is not in map guarded of table ${owned.name}`);
     }
     if (getElement(netfilter, allowed, linkAndMac)?.comment !== comment) {
-      differences.push(`${spec.hostVeth} with ${spec.mac} is not in set allowed of table bridge ${table.name}`);
+      differences.push(`${spec.hostVeth} with ${spec.mac} is not in set allowed of table ${owned.name}`);
     }
-    if (!hasRules(netfilter)) {
-      differences.push(`chain prerouting of table bridge ${table.name} has other rules than it should`);
-    }
-    return differences;
+    return [...differences, ...owned.verifyRules(netfilter)];
   },
   repair(spec, { netfilter }) {
     commitUnchanged(netfilter, () => planRepair(netfilter, spec));
@@ -248,7 +223,7 @@ export const macSpoofCheckKind: ResourceKind<MacSpoofCheckSpec> = {
     const netfilter = netfilterOf(host);
     if (netfilter !== undefined) commitUnchanged(netfilter, () => planSweep(netfilter, host.route));
   },
-  ownTable: () => "bridge patchbay_macspoofchk",
+  ownTable: () => nameOf(table),
   describe: ({ hostVeth, mac }) => `only frames from ${mac} through ${hostVeth}`,
 };
 

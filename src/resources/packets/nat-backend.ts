@@ -1,8 +1,8 @@
 /**
- * Where address translation (masquerading, port mappings) is written: nftables, or the tables of iptables. The reference
- * plugins' rule: what is configured, else iptables unless it cannot be used. They try it out by running it three times;
- * here it counts as usable when there is a program of that name in PATH (see
- * docs/quirks/masquerade.md, "ipmasq-backend-detection").
+ * Where address translation (masquerading, port mappings) is written: in nftables, or in the tables of iptables. As the
+ * reference plugins choose: what is configured, else iptables unless it cannot be used. They find out by running it three
+ * times; here it can be used when PATH has a program of that name (docs/quirks/masquerade.md,
+ * "ipmasq-backend-detection").
  */
 import { note } from "../../contract/trace.ts";
 import { findInPath } from "../../ffi/find-in-path.ts";
@@ -14,7 +14,7 @@ export interface ChosenBackend {
   why: string;
 }
 
-/** `configured` has been validated; "" is the same as nothing. */
+/** `configured` is valid; "" counts as nothing configured. */
 export function chooseNatBackend(configured?: NatBackend | "", what = "masquerade"): ChosenBackend {
   const chosen = choose(configured);
   note(`${what} backend`, { ...chosen });

@@ -1,6 +1,6 @@
 /**
- * What stands in the way of rules on this host, for STATUS: found by showing the kernel what ADD would send, or asking for
- * what that needs, with nothing made. Answers undefined when nothing does.
+ * Why rules cannot be made on this host, for STATUS; undefined when they can. Found without making anything: the kernel
+ * checks what ADD would send, or is asked for what that needs.
  */
 import type { Host } from "../../contract/host.ts";
 import { EEXIST } from "../../ffi/errno.ts";
@@ -15,7 +15,7 @@ import { netfilterOf } from "./netfilter-socket.ts";
 
 const NO_NF_TABLES = "this kernel does not have nf_tables";
 
-/** `plan` is what the first container needs. */
+/** `plan` returns what ADD would send for the first container. */
 export function obstacleToNftables(
   host: Host,
   table: Table,
@@ -23,12 +23,12 @@ export function obstacleToNftables(
 ): string | undefined {
   const socket = nfTablesOf(host);
   if (socket === undefined) return NO_NF_TABLES;
-  // What is there already the kernel can do.
+  // The kernel supports what is already there.
   if (tableUse(socket, table) !== undefined) return undefined;
   try {
     rehearse(socket, plan(socket));
   } catch (error) {
-    // EEXIST: somebody was first.
+    // EEXIST: another process has just made the table.
     if (isNetlinkError(error, EEXIST)) return undefined;
     if (!isNetlinkError(error)) throw error;
     return `this kernel refuses what it takes: ${error.message}`;
@@ -36,7 +36,7 @@ export function obstacleToNftables(
   return undefined;
 }
 
-/** The older kernel tables tell what they lack only when they are written to. */
+/** What the older kernel tables lack shows only when they are written to. */
 export function obstacleToIptables(host: Host, rules: readonly Rule[]): string | undefined {
   if (isLegacyHost()) {
     return (require("../../iptables/legacy-table.ts") as typeof import("../../iptables/legacy-table.ts")).whyNoTools(

@@ -1,9 +1,9 @@
-/** The host's netfilter socket for removals, which must also work where there is nothing to remove from. */
+/** Kernels without netfilter or nf_tables. */
 import type { Host } from "../../contract/host.ts";
 import { EPROTONOSUPPORT, isErrno } from "../../ffi/errno.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 
-/** Undefined where the kernel has no netfilter to talk to: then nothing of ours can be there. */
+/** The host's netfilter socket, or undefined where the kernel has no netfilter: then there is nothing to remove. */
 export function netfilterOf(host: Host): NetlinkSocket | undefined {
   try {
     return host.netfilter;
@@ -11,4 +11,9 @@ export function netfilterOf(host: Host): NetlinkSocket | undefined {
     if (isErrno(error, EPROTONOSUPPORT)) return undefined;
     throw error;
   }
+}
+
+/** `what` begins the text: "ipMasq needs". */
+export function lacksNfTables(what: string): Error {
+  return new Error(`${what} nf_tables, which this kernel does not have`);
 }

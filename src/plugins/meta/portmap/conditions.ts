@@ -12,7 +12,7 @@
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
 import { canonicalAddress, canonicalPrefix, isV6 } from "../../../net/address.ts";
-import type { Conditions } from "../../../resources/packets/port-mappings/port-mappings.ts";
+import type { Conditions } from "../../../resources/packets/port-mappings/spec.ts";
 
 /** The syntax is told by the first word, as by the reference plugin. */
 export function isIptablesSyntax(conditions: readonly string[]): boolean {

@@ -10,11 +10,8 @@ import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
 import { linkTo } from "../../../ffi/netlink/route/route-lookup.ts";
 import { canonicalAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { chooseNatBackend } from "../../../resources/packets/nat-backend.ts";
-import {
-  type PortMapping,
-  portMappings,
-  type PortMappingsSpec,
-} from "../../../resources/packets/port-mappings/port-mappings.ts";
+import { portMappings } from "../../../resources/packets/port-mappings/port-mappings.ts";
+import type { PortMapping, PortMappingsSpec } from "../../../resources/packets/port-mappings/spec.ts";
 import { validatePortmapConf } from "./portmap.validate.gen.ts";
 import type { Resource } from "../../../contract/resource.ts";
 import type { Owner } from "../../../contract/owner.ts";

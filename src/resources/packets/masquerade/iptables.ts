@@ -5,38 +5,28 @@
  *     -A CNI-<24hex> -d 10.88.0.0/16 -m comment --comment "name: \"N\" id: \"C\"" -j ACCEPT
  *     -A CNI-<24hex> ! -d 224.0.0.0/4 -m comment --comment "name: \"N\" id: \"C\"" -j MASQUERADE
  *
- * The interface is not part of it: a container attached twice to one network has one chain, and the first of the two
- * to go leaves it to the other.
+ * The interface is not part of the chain's name: a container attached twice to one network has one chain, and the first
+ * attachment that is removed leaves it to the other.
  */
-import { CniError, INTERNAL } from "../../../cni/error.ts";
-import { ENOENT } from "../../../ffi/errno.ts";
-import type { Family, Rule } from "../../../iptables/rule.ts";
-import { changeEveryTable, changeTable, type NetfilterHost, readTable } from "../../../iptables/host-tables.ts";
-import { type FoundRule, isAmong, type TableChange } from "../../../iptables/table.ts";
+import { FAMILIES, type Family, type Rule, toolOf } from "../../../iptables/rule.ts";
+import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
+import { type FoundRule, isAmong, missingAmong, type TableChange } from "../../../iptables/table.ts";
 import { multicast4, multicast6 } from "../../../ffi/netlink/nftables/address-match.ts";
-import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { formatAddress, formatPrefix, networkOf, parsePrefix, type Prefix } from "../../../net/address.ts";
-import type { MasqueradeSpec } from "./masquerade.ts";
+import type { Host } from "../../../contract/host.ts";
+import type { Backend } from "../backend.ts";
+import { containerChain, containerComment, type Named, namedIn } from "../container-chain.ts";
+import { explainingEnoent } from "../missing-extensions.ts";
+import { netfilterOf } from "../netfilter-socket.ts";
+import type { MasqueradeSpec } from "./spec.ts";
 
-export interface Named {
-  network: string;
-  containerId: string;
+const CHAIN = "CNI-";
+
+export function chainName(named: Named): string {
+  return containerChain(CHAIN, named);
 }
 
-/** Network and container in SHA-512, as the reference plugins cut it. */
-export function chainName({ network, containerId }: Named): string {
-  return `CNI-${new Bun.CryptoHasher("sha512").update(network + containerId).digest("hex").slice(0, 24)}`;
-}
-
-/** Who the rule belongs to, which stands in `chain` or leads there; undefined when it is none of these rules. */
-function namedIn(comment: string | undefined, chain: string | undefined): Named | undefined {
-  const parts = /^name: "([^"]*)" id: "([^"]*)"$/.exec(comment ?? "");
-  if (parts === null) return undefined;
-  const named = { network: parts[1]!, containerId: parts[2]! };
-  return chainName(named) === chain ? named : undefined;
-}
-
-/** What one family's `nat` table is to hold for a container. */
+/** The rules for a container in the `nat` table of one family. */
 interface Wanted {
   accepts: Rule[];
   masquerade: Rule;
@@ -44,12 +34,11 @@ interface Wanted {
 }
 
 function wantedOf(spec: MasqueradeSpec, family: Family): Wanted {
-  // Go's %q of both; CNI allows nothing in them that it would escape.
-  const comment = `name: "${spec.network}" id: "${spec.containerId}"`;
+  const comment = containerComment(spec), chain = chainName(spec);
   const accepts: Rule[] = [], jumps: Rule[] = [], seen = new Set<string>();
   for (const address of ofFamily(spec.addresses, family)) {
     const { bytes, bits } = address, prefix = { bytes: networkOf(address), bits };
-    jumps.push({ source: { prefix: { bytes, bits: bytes.length * 8 } }, comment, target: { jump: chainName(spec) } });
+    jumps.push({ source: { prefix: { bytes, bits: bytes.length * 8 } }, comment, target: { jump: chain } });
     const name = formatPrefix(prefix);
     if (!seen.has(name)) accepts.push({ destination: { prefix }, comment, target: "ACCEPT" });
     seen.add(name);
@@ -68,25 +57,7 @@ function ofFamily(addresses: readonly string[], family: Family): Prefix[] {
 }
 
 function familiesOf(addresses: readonly string[]): Family[] {
-  const families: Family[] = [];
-  for (const family of [4, 6] as const) if (ofFamily(addresses, family).length > 0) families.push(family);
-  return families;
-}
-
-/** Answers false when the kernel has no nf_tables. */
-export function apply(host: NetfilterHost, spec: MasqueradeSpec): boolean {
-  try {
-    return changeTable(host, "nat", familiesOf(spec.addresses), (table) => {
-      const wanted = wantedOf(spec, table.family), chain = chainName(spec);
-      if (table.hasChain(chain)) addMissing(table, chain, wanted);
-      else addAll(table, chain, wanted);
-    });
-  } catch (error) {
-    if (!isNetlinkError(error, ENOENT)) throw error;
-    // What the tables need is made by the same transaction, so it is the extensions that are not there.
-    const hint = 'the kernel lacks xt_comment or xt_MASQUERADE; "ipMasqBackend": "nftables" does without';
-    throw new CniError(INTERNAL, `ipMasq by iptables: ${error.message}`, hint, { cause: error });
-  }
+  return FAMILIES.filter((family) => ofFamily(addresses, family).length > 0);
 }
 
 function addAll(table: TableChange, chain: string, { accepts, masquerade, jumps }: Wanted): void {
@@ -96,7 +67,7 @@ function addAll(table: TableChange, chain: string, { accepts, masquerade, jumps 
   for (const rule of jumps) table.append("POSTROUTING", rule);
 }
 
-/** To a chain that was left over, or that the container's other interface has. */
+/** For a chain that was left behind, or that belongs to the container's other interface. */
 function addMissing(table: TableChange, chain: string, { accepts, masquerade, jumps }: Wanted): void {
   const present = table.rules(chain), presentJumps = table.jumps("POSTROUTING", chain);
   // Before the rule that masquerades.
@@ -106,29 +77,31 @@ function addMissing(table: TableChange, chain: string, { accepts, masquerade, ju
 }
 
 /**
- * With no addresses, everything of the container in this network goes; else what is for these addresses, and for
- * addresses that the container has on no link: a DEL that did not see the link has left those. `listAddresses` answers
- * nothing where the container cannot be looked into; then what is for other addresses stays.
+ * Without addresses, removes everything of the container in this network. Else removes what is for these addresses, and
+ * for addresses that no link of the container has: a DEL that could not see the link left those behind. Where the
+ * container cannot be looked into, what is for other addresses stays.
  */
-export function remove(
-  socket: NetlinkSocket | undefined,
-  spec: Named & Pick<MasqueradeSpec, "addresses" | "restated">,
-  listAddresses: () => Prefix[] | undefined,
-) {
-  const { addresses, restated } = spec, chain = chainName(spec);
-  const families: Family[] = addresses.length === 0 ? [4, 6] : familiesOf(addresses);
-  changeEveryTable(socket, "nat", families, restated === true, (table) => {
-    if (!table.hasChain(chain)) return;
-    const jumps = table.jumps("POSTROUTING", chain), mine = ofFamily(addresses, table.family);
-    const others = addresses.length === 0 ? [] : jumps.filter((jump) => !isFrom(mine, jump));
-    const present = others.length === 0 ? [] : listAddresses();
-    const staying = present === undefined ? others : others.filter((jump) => isFrom(present, jump));
-    for (const jump of jumps) if (!staying.includes(jump)) table.delete(jump);
-    if (staying.length === 0) table.deleteChain(chain);
-  });
+function removeFrom(table: TableChange, spec: MasqueradeSpec, host: Host): void {
+  const { addresses } = spec, chain = chainName(spec);
+  if (!table.hasChain(chain)) return;
+  const jumps = table.jumps("POSTROUTING", chain), mine = ofFamily(addresses, table.family);
+  const others = addresses.length === 0 ? [] : jumps.filter((jump) => !isFrom(mine, jump));
+  const present = others.length === 0 ? [] : addressesIn(host);
+  const staying = present === undefined ? others : others.filter((jump) => isFrom(present, jump));
+  for (const jump of jumps) if (!staying.includes(jump)) table.delete(jump);
+  if (staying.length === 0) table.deleteChain(chain);
 }
 
-/** Before 0.8.0 the reference plugins wrote the whole subnet as the source. */
+/** On all links of the container; undefined where it cannot be looked into. */
+function addressesIn({ container }: Host): Prefix[] | undefined {
+  if (container === undefined) return undefined;
+  const { listAddresses } = require(
+    "../../../ffi/netlink/route/address.ts",
+  ) as typeof import("../../../ffi/netlink/route/address.ts");
+  return listAddresses(container.route, 0);
+}
+
+/** Before 0.8.0 the reference plugins wrote the subnet as the source. */
 function isFrom(addresses: Prefix[], { source }: FoundRule): boolean {
   return source !== undefined &&
     addresses.some((address) => startsWith(address.bytes, source) || startsWith(networkOf(address), source));
@@ -138,41 +111,53 @@ function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
   return start.every((byte, index) => byte === bytes[index]);
 }
 
-/** One line for each rule that is missing. */
-export function verify(host: NetfilterHost, spec: MasqueradeSpec): string[] {
-  const differences: string[] = [], chain = chainName(spec);
-  for (const family of familiesOf(spec.addresses)) {
-    const tool = family === 4 ? "iptables" : "ip6tables", table = readTable(host, "nat", family);
-    const { accepts, masquerade, jumps } = wantedOf(spec, family);
-    const present = table.rules(chain), presentJumps = table.jumps("POSTROUTING", chain);
-    if (![...accepts, masquerade].every((rule) => isAmong(rule, present))) {
-      differences.push(`a rule of the ${tool} nat chain ${chain} is missing or altered`);
-    }
-    for (const rule of jumps) {
-      if (isAmong(rule, presentJumps)) continue;
-      const from = formatAddress(rule.source!.prefix.bytes);
-      differences.push(`the jump from POSTROUTING to the ${tool} nat chain ${chain} for ${from} is missing`);
-    }
+function verifyFamily(spec: MasqueradeSpec, host: Host, family: Family): string[] {
+  const differences: string[] = [], chain = chainName(spec), where = `${toolOf(family)} nat chain ${chain}`;
+  const { accepts, masquerade, jumps } = wantedOf(spec, family);
+  const table = readTable(host, "nat", family), present = table.rules(chain);
+  if (![...accepts, masquerade].every((rule) => isAmong(rule, present))) {
+    differences.push(`a rule of the ${where} is missing or altered`);
+  }
+  for (const rule of missingAmong(table.jumps("POSTROUTING", chain), jumps)) {
+    const from = formatAddress(rule.source!.prefix.bytes);
+    differences.push(`the jump from POSTROUTING to the ${where} for ${from} is missing`);
   }
   return differences;
 }
 
-/** For GC: the rules of every container of the network that is not valid. */
-export function sweep(
-  socket: NetlinkSocket | undefined,
-  network: string,
-  isValid: (owner: { containerId: string }) => boolean,
-): void {
-  changeEveryTable(socket, "nat", [4, 6], true, (table) => {
-    const lost = new Map<string, boolean>();
-    for (const { chain, comment, leadsTo } of table.allRules()) {
-      // One that lost its jumps is found by what is in it.
-      const named = namedIn(comment, leadsTo ?? chain) ?? namedIn(comment, chain);
-      if (named?.network === network && !isValid(named)) lost.set(chainName(named), true);
-    }
-    for (const rule of table.allRules()) {
-      if (rule.leadsTo !== undefined && lost.has(rule.leadsTo) && !lost.has(rule.chain)) table.delete(rule);
-    }
-    for (const chain of lost.keys()) if (table.hasChain(chain)) table.deleteChain(chain);
-  });
-}
+export const backend: Backend<MasqueradeSpec> = {
+  apply(spec, host) {
+    const chain = chainName(spec);
+    const change = () =>
+      changeTable(host, "nat", familiesOf(spec.addresses), (table) => {
+        const wanted = wantedOf(spec, table.family);
+        if (table.hasChain(chain)) addMissing(table, chain, wanted);
+        else addAll(table, chain, wanted);
+      });
+    return explainingEnoent(
+      "ipMasq by iptables",
+      "xt_comment or xt_MASQUERADE",
+      '"ipMasqBackend": "nftables"',
+      change,
+    );
+  },
+  verify: (spec, host) => familiesOf(spec.addresses).flatMap((family) => verifyFamily(spec, host, family)),
+  remove(spec, host, isRestated) {
+    const families = spec.addresses.length === 0 ? FAMILIES : familiesOf(spec.addresses);
+    changeEveryTable(netfilterOf(host), "nat", families, isRestated, (table) => removeFrom(table, spec, host));
+  },
+  sweep(network, isValid, host) {
+    changeEveryTable(netfilterOf(host), "nat", FAMILIES, true, (table) => {
+      const lost = new Set<string>();
+      for (const { chain, comment, leadsTo } of table.allRules()) {
+        // A chain that lost its jumps is found by the rules in it.
+        const named = namedIn(CHAIN, comment, leadsTo ?? chain) ?? namedIn(CHAIN, comment, chain);
+        if (named?.network === network && !isValid(named)) lost.add(chainName(named));
+      }
+      for (const rule of table.allRules()) {
+        if (rule.leadsTo !== undefined && lost.has(rule.leadsTo) && !lost.has(rule.chain)) table.delete(rule);
+      }
+      for (const chain of lost) if (table.hasChain(chain)) table.deleteChain(chain);
+    });
+  },
+};

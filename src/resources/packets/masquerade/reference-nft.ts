@@ -1,13 +1,14 @@
 /**
- * What the reference plugins' nftables backend leaves, taken over: one rule an address in the chain `masq_checks` of
- * `table inet cni_plugins_masquerade`, known by a comment that begins with the hashes of network and attachment.
- * Removed and recognised here, never written.
+ * What the reference plugins' nftables backend writes: one rule for each address in the chain `masq_checks` of `table inet
+ * cni_plugins_masquerade`. Its comment begins with hashes of the network and the attachment.
  */
 import { commitUnchanged } from "../../../ffi/netlink/nftables/batch.ts";
 import { delRule, type FoundRule, listRules } from "../../../ffi/netlink/nftables/rule.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { NFPROTO_INET } from "../../../ffi/netlink/uapi/nf-tables.ts";
 import type { Owner } from "../../../contract/owner.ts";
+import type { ForeignBackend } from "../backend.ts";
+import type { MasqueradeSpec } from "./spec.ts";
 
 const checks = { table: { family: NFPROTO_INET, name: "cni_plugins_masquerade" }, name: "masq_checks" };
 
@@ -20,28 +21,35 @@ function isOf({ network, containerId, ifName }: Owner): (rule: FoundRule) => boo
   return ({ comment }) => comment.startsWith(start);
 }
 
-function removeRules(socket: NetlinkSocket, isRemoved: (rule: FoundRule) => boolean): void {
+/** The comment may have been cut off within the container's id; then the owner is not known. */
+function ownerOf(rule: FoundRule, network: string): Owner | undefined {
+  const parts = /, net: [^,]*, if: ([^,]*), id: (.*)$/.exec(rule.comment);
+  if (parts === null) return undefined;
+  const owner = { network, ifName: parts[1]!, containerId: parts[2]! };
+  return isOf(owner)(rule) ? owner : undefined;
+}
+
+function removeRules(socket: NetlinkSocket, isMeant: (rule: FoundRule) => boolean): void {
   commitUnchanged(
     socket,
-    () => listRules(socket, checks).filter(isRemoved).map(({ handle }) => delRule(checks, handle)),
+    () => listRules(socket, checks).filter(isMeant).map(({ handle }) => delRule(checks, handle)),
   );
 }
 
-export function remove(socket: NetlinkSocket, owner: Owner): void {
-  removeRules(socket, isOf(owner));
-}
-
-/** How many addresses of the attachment are masqueraded. */
-export function count(socket: NetlinkSocket, owner: Owner): number {
-  return listRules(socket, checks).filter(isOf(owner)).length;
-}
-
-/** For GC. A comment that was cut off before the end of the container's id says too little, and its rule stays. */
-export function sweep(socket: NetlinkSocket, network: string, isValid: (owner: Owner) => boolean): void {
-  removeRules(socket, (rule) => {
-    const parts = /, net: [^,]*, if: ([^,]*), id: (.*)$/.exec(rule.comment);
-    if (parts === null) return false;
-    const owner = { network, ifName: parts[1]!, containerId: parts[2]! };
-    return isOf(owner)(rule) && !isValid(owner);
-  });
-}
+export const backend: ForeignBackend<MasqueradeSpec> = {
+  onlyNfTables: true,
+  /** Which of several addresses a rule is for does not matter here. */
+  verify(spec, { netfilter }) {
+    const count = listRules(netfilter, checks).filter(isOf(spec)).length;
+    return count >= spec.addresses.length ? [] : ["rules of the reference plugins are missing"];
+  },
+  remove(spec, { netfilter }) {
+    removeRules(netfilter, isOf(spec));
+  },
+  sweep(network, isValid, { netfilter }) {
+    removeRules(netfilter, (rule) => {
+      const owner = ownerOf(rule, network);
+      return owner !== undefined && !isValid(owner);
+    });
+  },
+};

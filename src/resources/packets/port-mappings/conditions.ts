@@ -1,4 +1,4 @@
-/** Conditions of mappings as each backend writes them. */
+/** The conditions of mappings, as each backend writes them. */
 import type { Rule } from "../../../iptables/rule.ts";
 import { utf8 } from "../../../ffi/libc.ts";
 import { from, notFrom, notTo, to } from "../../../ffi/netlink/nftables/address-match.ts";
@@ -8,7 +8,7 @@ import type { Expression } from "../../../ffi/netlink/nftables/expr/expression.t
 import { inputLink, outputLink, packetMark } from "../../../ffi/netlink/nftables/expr/meta.ts";
 import { parsePrefix } from "../../../net/address.ts";
 import type { LinkMatch } from "../../../iptables/rule.ts";
-import type { Conditions, PrefixCondition } from "./port-mappings.ts";
+import type { Conditions, PrefixCondition } from "./spec.ts";
 
 const LINK_NAME_BYTES = 16;
 
@@ -27,7 +27,7 @@ export function conditionExpressions({ source, destination, inLink, outLink, mar
   return all;
 }
 
-/** The whole name is compared in all of its bytes, the beginning of one in its own. */
+/** A full name is compared in 16 bytes, padded with NUL; a prefix (`eth+`) in its own length. */
 function compareLink({ name, not }: LinkMatch): Expression {
   const isBeginning = name.endsWith("+"), bytes = utf8(isBeginning ? name.slice(0, -1) : name);
   const value = new Uint8Array(isBeginning ? bytes.length : LINK_NAME_BYTES);

@@ -1,13 +1,13 @@
 /**
- * Flows that connection tracking remembers. A client that keeps sending from one port keeps its entry, and with it the
- * destination from before: after ADD the mapping would not be looked up, after DEL packets would still go to the
- * container's address. Clients of UDP do so, and many of SCTP; who opens a TCP connection takes another port.
+ * Flows that connection tracking remembers. A client that keeps sending from one port keeps its entry, and with it the old
+ * destination: after ADD the mapping would not be looked up, after DEL packets would still go to the container's address.
+ * Clients of UDP do this, and many of SCTP. A new TCP connection takes another port.
  *
- * On ADD every UDP flow to the mapped ports is forgotten, whoever answered it, as by the reference plugin, and every SCTP
- * association that is not established; on DEL those that the container answered. A mapping or two are looked for by the
- * kernel; for many, all flows are listed.
+ * ADD forgets every UDP flow to the mapped ports, whoever answered it, as the reference plugin does, and every SCTP
+ * association that is not established. DEL forgets those that the container answered. The kernel searches for a few
+ * mappings; for many, all flows are listed.
  */
-import { protocolNumbers } from "../../../iptables/rule.ts";
+import { FAMILIES, type Family, protocolNumbers } from "../../../iptables/rule.ts";
 import {
   type ConnectionFilter,
   deleteConnections,
@@ -16,15 +16,15 @@ import {
 } from "../../../ffi/netlink/conntrack/connection.ts";
 import { warn } from "../../../ffi/warn.ts";
 import type { Host } from "../../../contract/host.ts";
-import { addressOf, appliesTo, hostAddress, type PortMappingsSpec } from "./port-mappings.ts";
+import { addressOf, appliesTo, hostAddress, type PortMappingsSpec } from "./spec.ts";
 
-/** The kernel looks at every connection for each filter. */
+/** The kernel compares every connection with each filter. */
 const FEW = 4;
 
-/** A flow that stays is no reason to fail: it ends when its client is silent for a while. */
-export function forgetFlows(host: Host, spec: PortMappingsSpec, isLeaving: boolean): void {
-  for (const family of [4, 6] as const) {
-    const filters = filtersOf(spec, family, isLeaving ? addressOf(spec, family)?.bytes : undefined);
+/** Only warns when it fails: a flow ends anyway when its client is silent for a while. */
+export function forgetFlows(host: Host, spec: PortMappingsSpec, of: "everybody" | "container"): void {
+  for (const family of FAMILIES) {
+    const filters = filtersOf(spec, family, of === "container" ? addressOf(spec, family)?.bytes : undefined);
     try {
       if (filters.size <= FEW) { for (const [, filter] of filters) deleteConnections(host.netfilter, filter); }
       else {
@@ -44,10 +44,10 @@ function keyOf(protocol: number, port: number): number {
   return protocol << 16 | port;
 }
 
-/** By protocol and port: two mappings of one port, for two addresses, are looked for as one for all. */
+/** By protocol and port. Two mappings of one port, for two addresses of the host, become one filter for all addresses. */
 function filtersOf(
   spec: PortMappingsSpec,
-  family: 4 | 6,
+  family: Family,
   answeredBy: Uint8Array | undefined,
 ): Map<number, ConnectionFilter> {
   const filters = new Map<number, ConnectionFilter>();

@@ -10,69 +10,57 @@
  *     -A CNI-DN-… -s 127.0.0.1/32 -p tcp -m tcp --dport 8080 -j CNI-HOSTPORT-SETMARK
  *     -A CNI-DN-… -p tcp -m tcp --dport 8080 -j DNAT --to-destination 10.88.0.5:80
  *
- * The chains of everybody stay, as the reference plugin leaves them. The interface is not in a name: a container attached
- * twice to one network has one chain. Whose a rule in it is stands beside it where iptables does not look, so the first
- * of the two to go leaves the other its rules; in the older kernel tables, which have no such place, both go.
+ * The chains that all containers share stay, as the reference plugin leaves them. The container's chain is not named after
+ * the interface: a container attached twice to one network has one chain. The owner of a rule is stored with it where
+ * iptables does not show it, so the first attachment that is removed leaves the other its rules. The older kernel tables
+ * have no room for owners: there the rules of both are removed.
  */
 import { CniError, INTERNAL } from "../../../cni/error.ts";
-import { ENOENT } from "../../../ffi/errno.ts";
-import type { Family, Protocol, Rule } from "../../../iptables/rule.ts";
-import { changeEveryTable, changeTable, type NetfilterHost, readTable } from "../../../iptables/host-tables.ts";
+import type { Host } from "../../../contract/host.ts";
+import { FAMILIES, type Family, type Protocol, type Rule, toolOf } from "../../../iptables/rule.ts";
+import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
 import { type FoundRule, isAmong, missingAmong, type Table, type TableChange } from "../../../iptables/table.ts";
 import { ruleText } from "../../../iptables/text-rule.ts";
 import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
 import { MULTIPORT_LIMIT } from "../../../ffi/netlink/nftables/expr/match.ts";
-import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import type { Prefix } from "../../../net/address.ts";
+import type { Backend } from "../backend.ts";
+import { containerChain, containerComment, type Named, namedIn } from "../container-chain.ts";
+import { explainingEnoent } from "../missing-extensions.ts";
+import { netfilterOf } from "../netfilter-socket.ts";
 import { ownerComment } from "../owner-comment.ts";
-import {
-  addressOf,
-  appliesTo,
-  type Conditions,
-  hostAddress,
-  isAllowed,
-  type PortMappingsSpec,
-} from "./port-mappings.ts";
+import { addShared, type SharedRule } from "../shared-rules.ts";
+import { addressOf, appliesTo, type Conditions, hostAddress, isAllowed, type PortMappingsSpec } from "./spec.ts";
 import { conditionMatches } from "./conditions.ts";
 
+const CHAIN = "CNI-DN-";
 const DNAT = "CNI-HOSTPORT-DNAT", MASQ = "CNI-HOSTPORT-MASQ", SETMARK = "CNI-HOSTPORT-SETMARK";
 /** Of the reference plugin before 0.7.0. */
 const SNAT = "CNI-HOSTPORT-SNAT";
 const COMMENT_LIMIT_BYTES = 255;
 
-interface Named {
-  network: string;
-  containerId: string;
+export function chainName(named: Named, start = CHAIN): string {
+  return containerChain(start, named);
 }
 
-/** Network and container in SHA-512, as the reference plugin cuts it: 28 characters in all. */
-export function chainName({ network, containerId }: Named, start = "CNI-DN-"): string {
-  return start +
-    new Bun.CryptoHasher("sha512").update(network + containerId).digest("hex").slice(0, 28 - start.length);
-}
-
-function commentOf({ network, containerId }: Named): string {
-  // Go's %q of both; CNI allows nothing in them that it would escape.
-  const whole = utf8(`dnat name: "${network}" id: "${containerId}"`);
-  if (whole.length <= COMMENT_LIMIT_BYTES) return fromUtf8(whole);
-  return `${fromUtf8(whole.subarray(0, COMMENT_LIMIT_BYTES - 3))}...`;
+function commentOf(spec: Named): string {
+  const full = utf8(`dnat ${containerComment(spec)}`);
+  if (full.length <= COMMENT_LIMIT_BYTES) return fromUtf8(full);
+  return `${fromUtf8(full.subarray(0, COMMENT_LIMIT_BYTES - 3))}...`;
 }
 
 const toLocal: Rule = { toLocal: true, target: { jump: DNAT } };
 const toMasquerade: Rule = { comment: "CNI portfwd requiring masquerade", target: { jump: MASQ } };
 const localhost: Prefix = { bytes: new Uint8Array([127, 0, 0, 1]), bits: 32 };
 
-/** What everybody uses, with the chain the rule is in, and whether it comes first there. */
-function sharedOf(
-  { masquerade, setMarkChain, markBit }: PortMappingsSpec,
-): { chain: string; rule: Rule; first?: true }[] {
+function sharedOf({ masquerade, setMarkChain, markBit }: PortMappingsSpec): SharedRule[] {
   const lookup = [{ chain: "PREROUTING", rule: toLocal }, { chain: "OUTPUT", rule: toLocal }];
   if (masquerade === undefined || setMarkChain !== undefined) return lookup;
   const bit = (1 << markBit) >>> 0, mark = { value: bit, mask: bit };
   return [
     { chain: SETMARK, rule: { comment: "CNI portfwd masquerade mark", target: { setMark: mark } } },
     { chain: MASQ, rule: { mark, target: "MASQUERADE" } },
-    // Chains that masquerade for bridges accept some packets before they come to the end.
+    // Chains that masquerade for bridges accept some packets before they reach the end of POSTROUTING.
     { chain: "POSTROUTING", rule: toMasquerade, first: true },
     ...lookup,
   ];
@@ -102,7 +90,7 @@ function rulesOf(spec: PortMappingsSpec, family: Family): Rule[] {
   return rules;
 }
 
-/** The rules that lead to the container's chain; iptables takes so many ports in one. */
+/** The rules that lead to the container's chain. One rule takes up to MULTIPORT_LIMIT ports. */
 function entriesOf(spec: PortMappingsSpec, family: Family): Rule[] {
   const conditions = spec.conditions?.[family], entries: Rule[] = [];
   for (const protocol of ["sctp", "tcp", "udp"] as const) {
@@ -120,7 +108,7 @@ function entriesOf(spec: PortMappingsSpec, family: Family): Rule[] {
   return entries;
 }
 
-/** All of them, also those of the other family, as by the reference plugin. */
+/** The ports of both families, as by the reference plugin. */
 function portsOf({ mappings }: PortMappingsSpec, protocol: Protocol, conditions: Conditions | undefined): number[] {
   const ports: number[] = [];
   for (const mapping of mappings) {
@@ -129,63 +117,21 @@ function portsOf({ mappings }: PortMappingsSpec, protocol: Protocol, conditions:
   return ports;
 }
 
-/** Which rules there are for a container, wherever they stand. */
-export function everyRule(spec: PortMappingsSpec, family: Family): Rule[] {
+/** All rules for a container, in whatever chain. */
+function everyRule(spec: PortMappingsSpec, family: Family): Rule[] {
   return [...sharedOf(spec).map(({ rule }) => rule), ...rulesOf(spec, family), ...entriesOf(spec, family)];
 }
 
 function familiesOf(spec: PortMappingsSpec): Family[] {
-  const families: Family[] = [];
-  for (const family of [4, 6] as const) if (addressOf(spec, family) !== undefined) families.push(family);
-  return families;
+  return FAMILIES.filter((family) => addressOf(spec, family) !== undefined);
 }
 
-/** Answers false when the kernel has no nf_tables. */
-export function apply(host: NetfilterHost, spec: PortMappingsSpec): boolean {
-  const families = familiesOf(spec), external = spec.masquerade && spec.setMarkChain;
-  // In every family before one is changed: in the older form they are changed one after the other.
-  const lacking = external ? lacksChain(host, external, families) : undefined;
-  if (lacking !== undefined) throw missingChain(external!, lacking);
-  try {
-    return changeTable(host, "nat", families, (table) => {
-      addShared(table, spec);
-      addOwn(table, spec);
-    });
-  } catch (error) {
-    if (!isNetlinkError(error, ENOENT)) throw error;
-    // What the tables need is made by the same transaction, so it is the extensions that are not there.
-    const hint =
-      'the kernel lacks xt_comment, xt_addrtype, xt_multiport, xt_mark, xt_nat or xt_MASQUERADE; "backend": ' +
-      '"nftables" does without';
-    throw new CniError(INTERNAL, `portmap by iptables: ${error.message}`, hint, { cause: error });
-  }
+/** POSTROUTING may be long where bridges masquerade: the jump in it is found without listing the chain. */
+function sharedIn(table: Table, chain: string): readonly FoundRule[] {
+  return chain === "POSTROUTING" ? table.jumps(chain, MASQ) : table.rules(chain);
 }
 
-function addShared(table: TableChange, spec: PortMappingsSpec): void {
-  const shared = sharedOf(spec), fresh: string[] = [];
-  for (const chain of shared.length > 2 ? [DNAT, SETMARK, MASQ] : [DNAT]) {
-    if (table.hasChain(chain)) continue;
-    table.createChain(chain);
-    fresh.push(chain);
-  }
-  for (const { chain, rule, first } of shared) {
-    if (!fresh.includes(chain) && isThere(table, chain, rule)) continue;
-    if (first) table.insert(chain, rule);
-    else table.append(chain, rule);
-  }
-}
-
-export function missingChain(chain: string, family: Family): CniError {
-  const tool = family === 4 ? "iptables" : "ip6tables";
-  return new CniError(INTERNAL, `externalSetMarkChain "${chain}" is not in the table nat of ${tool}`);
-}
-
-/** POSTROUTING may be long, where bridges masquerade; one jump in it is found without a look at the others. */
-function isThere(table: Table, chain: string, rule: Rule): boolean {
-  return isAmong(rule, chain === "POSTROUTING" ? table.jumps(chain, MASQ) : table.rules(chain));
-}
-
-/** In one order, which decides what a packet meets first: where anything is not as it should be, all is put in anew. */
+/** The order decides which rule a packet meets first: if anything differs, all rules are written again. */
 function addOwn(table: TableChange, spec: PortMappingsSpec): void {
   const chain = chainName(spec), owner = ownerComment(spec);
   const rules = rulesOf(spec, table.family), entries = entriesOf(spec, table.family);
@@ -204,23 +150,13 @@ function addOwn(table: TableChange, spec: PortMappingsSpec): void {
   for (const rule of entries) table.append(DNAT, rule, owner);
 }
 
-/** What does not say whose it is may be ours: the reference plugin's, or restored from a text. */
+/** A rule without an owner may be ours: written by the reference plugin, or restored from a file. */
 function isOf(owner: string): (rule: FoundRule) => boolean {
   return (rule) => rule.owner === undefined || rule.owner === owner;
 }
 
 function areSame(wanted: readonly Rule[], found: readonly FoundRule[]): boolean {
   return wanted.length === found.length && wanted.every((rule, index) => found[index]!.is(rule));
-}
-
-/** The container's chain goes, with everything that is not another interface's. */
-export function remove(socket: NetlinkSocket | undefined, spec: PortMappingsSpec): void {
-  const owner = ownerComment(spec), restated = spec.restated === true;
-  const families: readonly Family[] = restated ? [4, 6] : familiesOf(spec);
-  changeEveryTable(socket, "nat", families, restated, (table) => {
-    removeChain(table, DNAT, chainName(spec), owner);
-    if (restated) removeChain(table, SNAT, chainName(spec, "CNI-SN-"), owner);
-  });
 }
 
 function removeChain(table: TableChange, entrance: string, chain: string, owner: string): void {
@@ -231,49 +167,70 @@ function removeChain(table: TableChange, entrance: string, chain: string, owner:
   else for (const rule of own) table.delete(rule);
 }
 
-/** One line for each rule that is missing. */
-export function verify(host: NetfilterHost, spec: PortMappingsSpec): string[] {
+function verifyFamily(spec: PortMappingsSpec, host: Host, family: Family): string[] {
   const differences: string[] = [], chain = chainName(spec);
-  for (const family of familiesOf(spec)) {
-    const table = readTable(host, "nat", family), tool = family === 4 ? "iptables" : "ip6tables";
-    if (!table.hasChain(chain)) {
-      differences.push(`chain ${chain} not found in ${tool} table nat`);
-      continue;
-    }
-    const missing = (where: string, rule: Rule) =>
-      differences.push(`${tool} rule -A ${where} ${ruleText(rule)} not found in table nat`);
-    const rules = table.rules(chain), jumps = table.jumps(DNAT, chain);
-    const wanted = rulesOf(spec, family), entries = entriesOf(spec, family);
-    for (const rule of missingAmong(rules, wanted)) missing(chain, rule);
-    for (const rule of missingAmong(jumps, entries)) missing(DNAT, rule);
-    for (const { chain: where, rule } of sharedOf(spec)) {
-      if (!table.hasChain(where) || !isThere(table, where, rule)) missing(where, rule);
-    }
+  const table = readTable(host, "nat", family), tool = toolOf(family);
+  if (!table.hasChain(chain)) return [`chain ${chain} not found in ${tool} table nat`];
+  const missing = (where: string, rule: Rule) =>
+    differences.push(`${tool} rule -A ${where} ${ruleText(rule)} not found in table nat`);
+  for (const rule of missingAmong(table.rules(chain), rulesOf(spec, family))) missing(chain, rule);
+  for (const rule of missingAmong(table.jumps(DNAT, chain), entriesOf(spec, family))) missing(DNAT, rule);
+  for (const { chain: where, rule } of sharedOf(spec)) {
+    if (!table.hasChain(where) || !isAmong(rule, sharedIn(table, where))) missing(where, rule);
   }
   return differences;
 }
 
-/** For GC: the rules of every container of the network that is not valid, known by the entrance's comments. */
-export function sweep(
-  socket: NetlinkSocket | undefined,
-  network: string,
-  isValid: (owner: { containerId: string }) => boolean,
-): void {
-  changeEveryTable(socket, "nat", [4, 6], true, (table) => {
-    const lost = new Set<string>();
-    for (const { comment, leadsTo } of table.rules(DNAT)) {
-      const parts = /^dnat name: "([^"]*)" id: "([^"]*)"$/.exec(comment ?? "");
-      if (parts === null || leadsTo === undefined) continue;
-      const named = { network: parts[1]!, containerId: parts[2]! };
-      if (named.network === network && chainName(named) === leadsTo && !isValid(named)) lost.add(leadsTo);
-    }
-    for (const rule of table.rules(DNAT)) if (lost.has(rule.leadsTo ?? "")) table.delete(rule);
-    for (const chain of lost) if (table.hasChain(chain)) table.deleteChain(chain);
-  });
-}
-
-/** The first of the families in which the chain of others is missing. */
-export function lacksChain(host: NetfilterHost, chain: string, families: readonly Family[]): Family | undefined {
+/** The first of the families in which the chain that others are to make is missing. */
+function lacksChain(host: Host, chain: string, families: readonly Family[]): Family | undefined {
   for (const family of families) if (!readTable(host, "nat", family).hasChain(chain)) return family;
   return undefined;
 }
+
+function missingChain(chain: string, family: Family): CniError {
+  return new CniError(INTERNAL, `externalSetMarkChain "${chain}" is not in the table nat of ${toolOf(family)}`);
+}
+
+const MODULES = "xt_comment, xt_addrtype, xt_multiport, xt_mark, xt_nat or xt_MASQUERADE";
+
+export const backend: Backend<PortMappingsSpec> = {
+  apply(spec, host) {
+    const families = familiesOf(spec), external = spec.masquerade && spec.setMarkChain;
+    // Before any family is changed: the older tables are changed one family after the other.
+    const lacking = external ? lacksChain(host, external, families) : undefined;
+    if (lacking !== undefined) throw missingChain(external!, lacking);
+    const shared = sharedOf(spec), chains = shared.length > 2 ? [DNAT, SETMARK, MASQ] : [DNAT];
+    const change = () =>
+      changeTable(host, "nat", families, (table) => {
+        addShared(table, chains, shared, (chain) => sharedIn(table, chain));
+        addOwn(table, spec);
+      });
+    return explainingEnoent("portmap by iptables", MODULES, '"backend": "nftables"', change);
+  },
+  verify: (spec, host) => familiesOf(spec).flatMap((family) => verifyFamily(spec, host, family)),
+  remove(spec, host, isRestated) {
+    const owner = ownerComment(spec), families = isRestated ? FAMILIES : familiesOf(spec);
+    changeEveryTable(netfilterOf(host), "nat", families, isRestated, (table) => {
+      removeChain(table, DNAT, chainName(spec), owner);
+      if (isRestated) removeChain(table, SNAT, chainName(spec, "CNI-SN-"), owner);
+    });
+  },
+  sweep(network, isValid, host) {
+    changeEveryTable(netfilterOf(host), "nat", FAMILIES, true, (table) => {
+      const lost = new Set<string>();
+      for (const rule of table.rules(DNAT)) {
+        const named = namedIn(CHAIN, rule.comment, rule.leadsTo);
+        if (named?.network === network && !isValid(named)) lost.add(rule.leadsTo!);
+      }
+      for (const rule of table.rules(DNAT)) if (lost.has(rule.leadsTo ?? "")) table.delete(rule);
+      for (const chain of lost) if (table.hasChain(chain)) table.deleteChain(chain);
+    });
+  },
+  obstacle(spec, host) {
+    const { obstacleToIptables } = require("../netfilter-obstacle.ts") as typeof import("../netfilter-obstacle.ts");
+    const { setMarkChain } = spec, obstacle = obstacleToIptables(host, everyRule(spec, 4));
+    if (obstacle !== undefined || !setMarkChain) return obstacle;
+    const family = lacksChain(host, setMarkChain, FAMILIES);
+    return family && missingChain(setMarkChain, family).message;
+  },
+};

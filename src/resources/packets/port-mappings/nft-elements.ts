@@ -1,7 +1,5 @@
-/**
- * Which elements of which maps the mappings of a container are; see nftables.ts for the whole. Pure.
- */
-import { protocolNumbers } from "../../../iptables/rule.ts";
+/** Which elements of which maps the mappings of a container become; nftables.ts shows the table. Pure. */
+import { type Family, protocolNumbers } from "../../../iptables/rule.ts";
 import type { Key } from "../../../ffi/netlink/nftables/set.ts";
 import { compareAddresses } from "../../../net/address.ts";
 import {
@@ -11,15 +9,17 @@ import {
   hostAddress,
   type PortMapping,
   type PortMappingsSpec,
-} from "./port-mappings.ts";
+} from "./spec.ts";
 
 export const OWNERS = "owners", PORTS = "ports", PORTS_AT = "ports_at", RANGES = "ranges", RANGES_AT = "ranges_at";
-/** The shortest run of ports that is written as one element. */
-const RANGE_LEAST = 16;
+/** The maps of a scope. */
+export const KINDS = [OWNERS, PORTS, PORTS_AT, RANGES, RANGES_AT];
+/** The shortest run of ports that becomes one element. */
+const SHORTEST_RUN = 16;
 
-/** The mappings of one family that have the same conditions: they share maps and rules. */
+/** The mappings of one family with the same conditions. They share maps and rules. */
 export interface Scope {
-  /** Of its counter; the end of its maps' names. */
+  /** The name of its counter, with which the names of its maps end. */
   name: string;
   size: 4 | 16;
   conditions: Conditions | undefined;
@@ -27,7 +27,7 @@ export interface Scope {
 
 export const inScope = (kind: string, scope: Scope) => `${kind}_${scope.name}`;
 
-export function scopeOf(spec: PortMappingsSpec, family: 4 | 6): Scope {
+export function scopeOf(spec: PortMappingsSpec, family: Family): Scope {
   const { protocol: _, ports: __, ...ofPackets } = spec.conditions?.[family] ?? {};
   const conditions = Object.keys(ofPackets).length === 0 ? undefined : ofPackets;
   const own = conditions &&
@@ -39,19 +39,19 @@ export function scopeOf(spec: PortMappingsSpec, family: 4 | 6): Scope {
   };
 }
 
-/** An element that is to be, and what it is for. */
+/** An element to be made, and the mapping it is for. */
 export interface Place extends Key {
   map: string;
   data: Uint8Array;
   mapping: PortMapping;
 }
 
-export function placesOf(spec: PortMappingsSpec, family: 4 | 6, scope: Scope): Place[] {
+export function placesOf(spec: PortMappingsSpec, family: Family, scope: Scope): Place[] {
   const address = addressOf(spec, family)!.bytes, places: Place[] = [], seen = new Set<string>();
   for (const { mapping, last } of runsOf(spec, family)) {
     const { protocol, hostPort, containerPort } = mapping, at = hostAddress(mapping);
     const key = keyOf(at, protocolNumbers[protocol], hostPort), name = key.toHex();
-    // All addresses may have been said in two ways.
+    // "All addresses" may have been written in two ways.
     if (seen.has(name)) continue;
     seen.add(name);
     if (last === hostPort) {
@@ -66,31 +66,31 @@ export function placesOf(spec: PortMappingsSpec, family: 4 | 6, scope: Scope): P
   return places;
 }
 
-/** The mappings, where a run of them that is worth it is one, from the first to `last`. */
-function runsOf(spec: PortMappingsSpec, family: 4 | 6): { mapping: PortMapping; last: number }[] {
-  const runs: { mapping: PortMapping; last: number }[] = [], straight: PortMapping[] = [];
+/** The mappings. A long run of ports that keep their number becomes one, from the first port to `last`. */
+function runsOf(spec: PortMappingsSpec, family: Family): { mapping: PortMapping; last: number }[] {
+  const runs: { mapping: PortMapping; last: number }[] = [], unchanged: PortMapping[] = [];
   for (const mapping of spec.mappings) {
     if (!appliesTo(spec, mapping, family)) continue;
-    if (mapping.hostPort === mapping.containerPort) straight.push(mapping);
+    if (mapping.hostPort === mapping.containerPort) unchanged.push(mapping);
     else runs.push({ mapping, last: mapping.hostPort });
   }
   const kindOf = ({ protocol, hostIp = "" }: PortMapping) => `${protocol} ${hostIp}`;
-  if (straight.length >= RANGE_LEAST) {
-    straight.sort((a, b) => kindOf(a) < kindOf(b) ? -1 : kindOf(a) > kindOf(b) ? 1 : a.hostPort - b.hostPort);
+  if (unchanged.length >= SHORTEST_RUN) {
+    unchanged.sort((a, b) => kindOf(a) < kindOf(b) ? -1 : kindOf(a) > kindOf(b) ? 1 : a.hostPort - b.hostPort);
   }
-  for (let at = 0, end; at < straight.length; at = end) {
-    const first = straight[at]!;
-    for (end = at + 1; end < straight.length; end++) {
-      const next = straight[end]!;
+  for (let at = 0, end; at < unchanged.length; at = end) {
+    const first = unchanged[at]!;
+    for (end = at + 1; end < unchanged.length; end++) {
+      const next = unchanged[end]!;
       if (next.hostPort !== first.hostPort + end - at || kindOf(next) !== kindOf(first)) break;
     }
-    if (end - at >= RANGE_LEAST) runs.push({ mapping: first, last: straight[end - 1]!.hostPort });
-    else for (const mapping of straight.slice(at, end)) runs.push({ mapping, last: mapping.hostPort });
+    if (end - at >= SHORTEST_RUN) runs.push({ mapping: first, last: unchanged[end - 1]!.hostPort });
+    else for (const mapping of unchanged.slice(at, end)) runs.push({ mapping, last: mapping.hostPort });
   }
   return runs;
 }
 
-/** Each part of a key takes whole registers of four bytes. */
+/** Each part of a key is padded to registers of four bytes. */
 function keyOf(address: Uint8Array | undefined, protocol: number, port: number): Uint8Array {
   const end = joined(new Uint8Array([protocol, 0, 0, 0]), portBytes(port));
   return address === undefined ? end : joined(address, end);
@@ -111,12 +111,7 @@ function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
   return both;
 }
 
-/** The kernel tells an end of every element of an interval map, and takes none for the others. */
-export function keyEndOf(map: string, { keyEnd }: Key): Uint8Array | undefined {
-  return map.startsWith(RANGES) ? keyEnd : undefined;
-}
-
-/** Of two keys the address and the protocol are the same, and the ports overlap. */
+/** Whether address and protocol are the same and the ports overlap. */
 export function overlaps(a: Key, b: Key): boolean {
   for (let index = 0; index < a.key.length - 4; index++) if (a.key[index] !== b.key[index]) return false;
   return portOf(a.key) <= portOf(b.keyEnd ?? b.key) && portOf(b.key) <= portOf(a.keyEnd ?? a.key);
@@ -124,4 +119,8 @@ export function overlaps(a: Key, b: Key): boolean {
 
 export function isSame(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
   return a === b || (a !== undefined && b !== undefined && compareAddresses(a, b) === 0);
+}
+
+export function isV6Map(map: string): boolean {
+  return map.endsWith("ipv6") || map.includes("ipv6_");
 }

@@ -1,7 +1,7 @@
 /** portmap's conditions: words of iptables and of nft mean the same, and unknown ones are refused. */
 import { expect, test } from "bun:test";
 import { readConditions } from "../../../../src/plugins/meta/portmap/conditions.ts";
-import { isAllowed } from "../../../../src/resources/packets/port-mappings/port-mappings.ts";
+import { isAllowed } from "../../../../src/resources/packets/port-mappings/spec.ts";
 
 const read4 = (...words: string[]) => readConditions("conditionsV4", words);
 const read6 = (...words: string[]) => readConditions("conditionsV6", words);

@@ -1,17 +1,14 @@
 /**
- * Where forwarding is allowed: the tables of iptables, a zone of firewalld, or a table of our own. The reference
- * plugin's rule: what is configured, else firewalld where it runs, else iptables.
+ * Where forwarding is allowed: in the tables of iptables, a zone of firewalld, or a table of our own. As the reference
+ * plugin chooses: what is configured, else firewalld where it runs, else iptables.
  */
 import { note } from "../../../contract/trace.ts";
-
-export type FirewallBackend = "iptables" | "firewalld" | "nftables";
+import type { FirewallBackend } from "./spec.ts";
 
 export interface ChosenFirewall {
   backend: FirewallBackend;
   why: string;
 }
-
-const firewalld = () => require("./firewalld.ts") as typeof import("./firewalld.ts");
 
 export function chooseFirewallBackend(configured: string): ChosenFirewall {
   const chosen = choose(configured);
@@ -19,11 +16,12 @@ export function chooseFirewallBackend(configured: string): ChosenFirewall {
   return chosen;
 }
 
-/** Anything else than the name of a backend is as good as none. */
+/** A text that names no backend counts as nothing configured. */
 function choose(configured: string): ChosenFirewall {
   if (configured === "iptables" || configured === "firewalld" || configured === "nftables") {
     return { backend: configured, why: "configured" };
   }
-  const why = firewalld().whyNotRunning();
+  const { whyNotRunning } = require("../../../firewalld/client.ts") as typeof import("../../../firewalld/client.ts");
+  const why = whyNotRunning();
   return why === undefined ? { backend: "firewalld", why: "firewalld runs" } : { backend: "iptables", why };
 }

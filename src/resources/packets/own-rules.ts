@@ -1,0 +1,45 @@
+/** Rules of ours in a chain: whether they are there as we wrote them, and what to send when they are not. */
+import type { Chain } from "../../ffi/netlink/nftables/chain.ts";
+import { type Expression, type FoundExpression, isSameRule } from "../../ffi/netlink/nftables/expr/expression.ts";
+import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
+import { addRule, delRule, type FoundRule, insertRule, listRules } from "../../ffi/netlink/nftables/rule.ts";
+import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
+
+export interface OwnRules {
+  chain: Chain;
+  /** In order. */
+  rules: readonly Expression[][];
+  /** They stand before the other rules of the chain. */
+  first?: boolean;
+  /** Which rules of the chain take the place of ours. Without it, those that are the same as one of ours. */
+  replaces?(rule: readonly FoundExpression[]): boolean;
+}
+
+export function addRules({ chain, rules, first }: OwnRules): NftMessage[] {
+  const messages: NftMessage[] = [];
+  for (const rule of rules) {
+    if (first) messages.unshift(insertRule(chain, rule));
+    else messages.push(addRule(chain, rule));
+  }
+  return messages;
+}
+
+export function hasRules(socket: NetlinkSocket, own: OwnRules): boolean {
+  return areComplete(own, listPresent(socket, own));
+}
+
+/** Nothing when the rules are right; else what is there in their place is deleted and all are written again. */
+export function mendRules(socket: NetlinkSocket, own: OwnRules): NftMessage[] {
+  const present = listPresent(socket, own);
+  if (areComplete(own, present)) return [];
+  return [...present.map(({ handle }) => delRule(own.chain, handle)), ...addRules(own)];
+}
+
+function listPresent(socket: NetlinkSocket, { chain, rules, replaces }: OwnRules): FoundRule[] {
+  const isOurs = replaces ?? ((found) => rules.some((rule) => isSameRule(rule, found as FoundExpression[])));
+  return listRules(socket, chain).filter(({ expressions }) => isOurs(expressions));
+}
+
+function areComplete({ rules }: OwnRules, present: readonly FoundRule[]): boolean {
+  return rules.every((rule, index) => present[index] && isSameRule(rule, present[index].expressions));
+}

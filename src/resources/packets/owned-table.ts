@@ -1,0 +1,300 @@
+/**
+ * What all our nftables tables have in common; own-tables.ts lists them. A kind of resource describes its table as
+ * `TableFacts`, and adds what is special about its elements.
+ *
+ * - A container has elements in sets and maps, keyed by its address, port or link, with its owner as their comment. Neither
+ *   a packet nor a verb takes longer when there are more containers: elements are looked up by key.
+ * - Some elements refer to a counter. The kernel keeps how many do, so the last one to go is known without listing the
+ *   others.
+ * - With a counter come the maps and rules that only its elements need (`Group`). They go with its last element, and the
+ *   table goes with its last group.
+ */
+import { EBUSY } from "../../ffi/errno.ts";
+import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
+import { addBaseChain, type Chain, createChain, type Hook } from "../../ffi/netlink/nftables/chain.ts";
+import type { FoundExpression } from "../../ffi/netlink/nftables/expr/expression.ts";
+import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
+import { counterUse, createCounter, delCounter } from "../../ffi/netlink/nftables/object.ts";
+import { delRule, listRules } from "../../ffi/netlink/nftables/rule.ts";
+import {
+  createCounterMap,
+  createElement,
+  createIntervalMap,
+  createMap,
+  createSet,
+  delElement,
+  delSet,
+  type Element,
+  getElement,
+  type KeyType,
+  listElements,
+  type NftSet,
+} from "../../ffi/netlink/nftables/set.ts";
+import { addTable, delTable, nameOf, tableUse } from "../../ffi/netlink/nftables/table.ts";
+import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
+import type { Owner } from "../../contract/owner.ts";
+import type { Backend } from "./backend.ts";
+import type { OwnTable } from "./own-tables.ts";
+import { isLost, ownerComment } from "./owner-comment.ts";
+import { addRules, hasRules, mendRules, type OwnRules } from "./own-rules.ts";
+
+export interface TableFacts {
+  table: OwnTable;
+  /** The chains that are there as long as the table is, with the rules that do not depend on a group. */
+  chains: readonly OwnChain[];
+  /** The sets and maps that are there as long as the table is. */
+  sets?: readonly OwnSet[];
+  /** The only counter, of a table without groups: the table goes with its last element. */
+  counter?: string;
+  /** What the last element of a counter takes along. */
+  groups?: GroupFacts;
+}
+
+export interface OwnChain {
+  chain: Chain;
+  hook?: Hook;
+  rules?: OwnRules;
+}
+
+export interface OwnSet {
+  set: NftSet;
+  key: KeyType;
+  holds: "keys" | "counters" | KeyType;
+  intervals?: true;
+}
+
+/** A counter with its maps and rules. */
+export interface Group {
+  counter: string;
+  maps: readonly OwnSet[];
+  rules: OwnRules;
+}
+
+/** As `Group`, as far as the counter's name tells: nothing else is known when its last element goes. */
+export interface GroupFacts {
+  maps?(counter: string): string[];
+  /** Where the groups' rules are, and which map such a rule is for. */
+  ruleChains?: readonly Chain[];
+  mapOfRule?(rule: readonly FoundExpression[]): string | undefined;
+  /** Elements that go with the counter, in sets that stay; `refers` if they refer to it themselves. */
+  elements?(counter: string): (Place & { refers?: true })[];
+}
+
+/** Where an element is. */
+export interface Place {
+  set: NftSet;
+  key: Uint8Array;
+}
+
+export type Held = Element & Place;
+
+export class OwnedTable {
+  readonly table: OwnTable;
+  /** `inet patchbay_masquerade` */
+  readonly name: string;
+
+  constructor(private readonly facts: TableFacts) {
+    this.table = facts.table;
+    this.name = nameOf(facts.table);
+  }
+
+  /** What the first element needs. The chains with a hook may be there, nothing else of it. */
+  frame(): NftMessage[] {
+    const { chains, sets = [], counter } = this.facts, messages = this.base();
+    for (const { chain, hook } of chains) if (hook === undefined) messages.push(createChain(chain));
+    if (counter !== undefined) messages.push(createCounter(this.table, counter));
+    for (const set of sets) messages.push(created(set));
+    for (const { rules } of chains) if (rules !== undefined) messages.push(...addRules(rules));
+    return messages;
+  }
+
+  /** The table and its chains with a hook, which may be there. */
+  private base(): NftMessage[] {
+    const messages = [addTable(this.table, this.table.comment)];
+    for (const { chain, hook } of this.facts.chains) if (hook !== undefined) messages.push(addBaseChain(chain, hook));
+    return messages;
+  }
+
+  create({ counter, maps, rules }: Group): NftMessage[] {
+    return [createCounter(this.table, counter), ...maps.map(created), ...addRules(rules)];
+  }
+
+  counterUse(socket: NetlinkSocket, counter: string): number | undefined {
+    return counterUse(socket, this.table, counter);
+  }
+
+  exists(socket: NetlinkSocket): boolean {
+    return tableUse(socket, this.table) !== undefined;
+  }
+
+  /** Writes the rules again that others removed or altered, of the chains and of these groups. */
+  mend(socket: NetlinkSocket, groups: readonly Group[] = []): NftMessage[] {
+    const messages: NftMessage[] = [];
+    for (const { rules } of this.facts.chains) if (rules !== undefined) messages.push(...mendRules(socket, rules));
+    for (const { rules } of groups) messages.push(...mendRules(socket, rules));
+    return messages.length === 0 ? [] : [...this.base(), ...messages];
+  }
+
+  /** One line for each chain, and each of these groups, whose rules others removed or altered. */
+  verifyRules(socket: NetlinkSocket, groups: readonly Group[] = []): string[] {
+    const differences: string[] = [];
+    for (const { chain, rules } of this.facts.chains) {
+      if (rules === undefined || hasRules(socket, rules)) continue;
+      const where = `chain ${chain.name} of table ${this.name}`;
+      differences.push(
+        rules.replaces ? `${where} has other rules than it should` : `a rule in ${where} is missing or altered`,
+      );
+    }
+    for (const { counter, rules } of groups) {
+      if (!hasRules(socket, rules)) {
+        differences.push(`a rule for counter ${counter} of table ${this.name} is missing or altered`);
+      }
+    }
+    return differences;
+  }
+
+  /** Makes the element, in place of one that has its key. */
+  put(socket: NetlinkSocket, set: NftSet, element: Element): NftMessage[] {
+    const found = getElement(socket, set, element.key);
+    if (found === undefined) return [createElement(set, element)];
+    if (found.comment === element.comment && found.counter === element.counter) return [];
+    return [delElement(set, element.key), createElement(set, element)];
+  }
+
+  /** A line when the element is missing, another owner's, or under another counter. `what` names it. */
+  verifyElement(socket: NetlinkSocket, set: NftSet, { key, comment, counter }: Element, what: string): string[] {
+    const found = getElement(socket, set, key);
+    if (found === undefined) return [`${what} is missing`];
+    if (found.comment !== comment) return [`${what} belongs to "${found.comment}"`];
+    return found.counter === counter ? [] : [`${what} is under "${found.counter}"`];
+  }
+
+  /** The elements of the owner with these keys. */
+  find(socket: NetlinkSocket, places: Iterable<Place>, owner: string): Held[] {
+    const held: Held[] = [];
+    for (const { set, key } of places) {
+      const element = getElement(socket, set, key);
+      if (element?.comment === owner) held.push({ ...element, set });
+    }
+    return held;
+  }
+
+  /** Lists the sets, for owners whose keys are not known. */
+  findWhere(socket: NetlinkSocket, sets: Iterable<NftSet>, isMeant: (comment: string) => boolean): Held[] {
+    const held: Held[] = [];
+    for (const set of sets) {
+      for (const element of listElements(socket, set)) if (isMeant(element.comment)) held.push({ ...element, set });
+    }
+    return held;
+  }
+
+  /** The counters that only these elements refer to. */
+  unusedWithout(socket: NetlinkSocket, removed: readonly Held[]): string[] {
+    const counts = new Map<string, number>(), unused: string[] = [];
+    for (const { counter } of removed) {
+      if (counter !== undefined) counts.set(counter, (counts.get(counter) ?? 0) + 1);
+    }
+    for (const [counter, count] of counts) {
+      const own = this.facts.groups?.elements?.(counter).filter(({ refers }) => refers).length ?? 0;
+      if (this.counterUse(socket, counter) === count + own) unused.push(counter);
+    }
+    return unused;
+  }
+
+  /** Removes the elements that `find` returns, with the groups and the table that only they needed. */
+  remove(socket: NetlinkSocket, find: () => readonly Held[]): void {
+    try {
+      commitUnchanged(socket, () => this.planRemoval(socket, find()));
+    } catch (error) {
+      // A rule of another program uses a map of ours; the group stays.
+      if (!isNetlinkError(error, EBUSY)) throw error;
+      commitUnchanged(socket, () => deletions(find()));
+    }
+  }
+
+  /**
+   * `remove` and `sweep` of a backend. `places` are the elements that a specification describes; `sets` are all sets with
+   * elements of owners, which are listed when the elements are not known.
+   */
+  removal<Spec extends Owner>(
+    places: (spec: Spec) => Iterable<Place>,
+    sets: (socket: NetlinkSocket) => Iterable<NftSet>,
+  ): Required<Pick<Backend<Spec>, "remove" | "sweep">> {
+    const removeWhere = (socket: NetlinkSocket, isMeant: (comment: string) => boolean) =>
+      this.remove(socket, () => this.findWhere(socket, sets(socket), isMeant));
+    return {
+      remove: (spec, { netfilter }, isRestated) => {
+        const owner = ownerComment(spec);
+        if (isRestated) removeWhere(netfilter, (comment) => comment === owner);
+        else this.remove(netfilter, () => this.find(netfilter, places(spec), owner));
+      },
+      sweep: (network, isValid, { netfilter }) =>
+        removeWhere(netfilter, (comment) => isLost(comment, network, isValid)),
+    };
+  }
+
+  planRemoval(
+    socket: NetlinkSocket,
+    removed: readonly Held[],
+    unused: readonly string[] = this.unusedWithout(socket, removed),
+  ): NftMessage[] {
+    if (unused.length > 0 && this.holdsNothingBut(socket, unused)) return [delTable(this.table)];
+    return this.planGroups(socket, removed, unused);
+  }
+
+  /** The elements and these counters' groups go; the table stays. */
+  planGroups(socket: NetlinkSocket, removed: readonly Held[], unused: readonly string[]): NftMessage[] {
+    if (unused.length === 0) return deletions(removed);
+    const maps = this.mapsOf(unused);
+    return [
+      ...this.deleteRulesFor(socket, maps),
+      // An element with a counter releases it only when it is deleted itself; the others go with their map.
+      ...deletions(removed.filter(({ set, counter }) => counter !== undefined || !maps.has(set.name))),
+      ...this.deleteGroupElements(socket, unused),
+      ...[...maps].map((name) => delSet({ table: this.table, name })),
+      ...unused.map((counter) => delCounter(this.table, counter)),
+    ];
+  }
+
+  /** Whether the table has nothing but these counters' groups. Other programs may have put something of theirs there. */
+  private holdsNothingBut(socket: NetlinkSocket, counters: readonly string[]): boolean {
+    const { chains, sets = [], counter } = this.facts;
+    if (counter !== undefined) return true;
+    const ours = chains.length + sets.length + this.mapsOf(counters).size + counters.length;
+    return tableUse(socket, this.table) === ours;
+  }
+
+  private mapsOf(counters: readonly string[]): Set<string> {
+    return new Set(counters.flatMap((counter) => this.facts.groups?.maps?.(counter) ?? []));
+  }
+
+  private deleteRulesFor(socket: NetlinkSocket, maps: ReadonlySet<string>): NftMessage[] {
+    const { ruleChains = [], mapOfRule } = this.facts.groups ?? {}, messages: NftMessage[] = [];
+    for (const chain of ruleChains) {
+      for (const { handle, expressions } of listRules(socket, chain)) {
+        if (maps.has(mapOfRule?.(expressions) ?? "")) messages.push(delRule(chain, handle));
+      }
+    }
+    return messages;
+  }
+
+  private deleteGroupElements(socket: NetlinkSocket, counters: readonly string[]): NftMessage[] {
+    const messages: NftMessage[] = [];
+    for (const counter of counters) {
+      for (const { set, key, refers } of this.facts.groups?.elements?.(counter) ?? []) {
+        if (refers || getElement(socket, set, key) !== undefined) messages.push(delElement(set, key));
+      }
+    }
+    return messages;
+  }
+}
+
+function created({ set, key, holds, intervals }: OwnSet): NftMessage {
+  if (holds === "keys") return createSet(set, key);
+  if (holds === "counters") return createCounterMap(set, key);
+  return intervals ? createIntervalMap(set, key, holds) : createMap(set, key, holds);
+}
+
+function deletions(elements: readonly Held[]): NftMessage[] {
+  return elements.map(({ set, key, keyEnd }) => delElement(set, key, keyEnd));
+}

@@ -1,0 +1,74 @@
+/** What port mappings are, and what of them is for which address family. Pure. */
+import type { Owner } from "../../../contract/owner.ts";
+import type { Family, LinkMatch, Mark, Protocol } from "../../../iptables/rule.ts";
+import { parseAddress, parsePrefix } from "../../../net/address.ts";
+import type { NatBackend } from "../nat-backend.ts";
+
+export interface PortMapping {
+  protocol: Protocol;
+  hostPort: number;
+  containerPort: number;
+  /** The host's address that the mapping is for. Without it, all addresses; with zeros, all addresses of that family. */
+  hostIp?: string;
+}
+
+/** What else must be true for the mappings to apply. */
+export interface Conditions {
+  /** Conditions on a mapping: other mappings are left out. */
+  protocol?: { value: Protocol; not?: true };
+  ports?: { first: number; last: number; not?: true };
+  /** Conditions on each packet. */
+  source?: PrefixCondition;
+  destination?: PrefixCondition;
+  inLink?: LinkMatch;
+  outLink?: LinkMatch;
+  mark?: Mark & { not?: true };
+}
+
+export interface PrefixCondition {
+  prefix: string;
+  not?: true;
+}
+
+export interface PortMappingsSpec extends Owner {
+  backend: NatBackend;
+  /** Of the container, with prefix; at most one of each family. */
+  addresses: string[];
+  mappings: PortMapping[];
+  /** Whose connections get the host's address as source: "own", the container's subnet and the host's loopback; or all. */
+  masquerade?: "own" | "all";
+  /** For iptables: the mark that asks for it is this bit, or is set by a chain of others. */
+  markBit: number;
+  setMarkChain?: string;
+  conditions?: { 4?: Conditions; 6?: Conditions };
+}
+
+/** The container's address of the family, which mappings lead to. */
+export function addressOf(
+  { addresses }: PortMappingsSpec,
+  family: Family,
+): { bytes: Uint8Array; bits: number } | undefined {
+  for (const text of addresses) {
+    const address = parsePrefix(text);
+    if (address?.bytes.length === (family === 4 ? 4 : 16)) return address;
+  }
+  return undefined;
+}
+
+/** Whether it is one of the family's mappings. */
+export function appliesTo({ conditions }: PortMappingsSpec, mapping: PortMapping, family: Family): boolean {
+  return isAllowed(conditions?.[family], mapping) &&
+    (mapping.hostIp === undefined || parseAddress(mapping.hostIp)!.length === (family === 4 ? 4 : 16));
+}
+
+export function isAllowed(conditions: Conditions | undefined, { protocol, hostPort }: PortMapping): boolean {
+  const { protocol: wanted, ports } = conditions ?? {};
+  if (wanted !== undefined && (wanted.value === protocol) === (wanted.not === true)) return false;
+  return ports === undefined || (hostPort >= ports.first && hostPort <= ports.last) !== (ports.not === true);
+}
+
+/** The one address of the host that the mapping is for, or undefined. */
+export function hostAddress({ hostIp }: PortMapping): Uint8Array | undefined {
+  const bytes = hostIp === undefined ? undefined : parseAddress(hostIp);
+  return bytes?.some((byte) => byte !== 0) ? bytes : undefined;
+}
