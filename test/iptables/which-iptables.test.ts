@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findInPath } from "../../src/ffi/find-in-path.ts";
 import { tablesForm } from "../../src/iptables/which-iptables.ts";
-import { chooseNatBackend } from "../../src/resources/packets/nat-backend.ts";
+import { chooseNatBackend } from "../../src/resources/packets/shared/nat-backend.ts";
 
 const root = mkdtempSync(join(tmpdir(), "patchbay-xtables-"));
 afterAll(() => rmSync(root, { recursive: true }));

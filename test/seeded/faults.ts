@@ -227,7 +227,7 @@ const resources: Fault[] = [
     named: "took the name of ours",
   },
   {
-    file: "src/resources/packets/owned-table.ts",
+    file: "src/resources/packets/shared/owned-table.ts",
     find: "if (element?.comment === owner) held.push(",
     replace: "if (element !== undefined) held.push(",
     tests: ["test/resources/packets/masquerade.test.ts"],
@@ -281,10 +281,10 @@ const resources: Fault[] = [
     named: "leads elsewhere",
   },
   {
-    file: "src/resources/packets/owner-comment.ts",
+    file: "src/resources/packets/shared/owner-comment.ts",
     find: "ownerComment(owner) === comment ? owner : undefined",
     replace: "owner",
-    tests: ["test/resources/packets/owner-comment.test.ts"],
+    tests: ["test/resources/packets/shared/owner-comment.test.ts"],
   },
   {
     file: "src/resources/link/tap/tap.ts",

@@ -1,6 +1,6 @@
 /** `ipMasq` of bridge and ptp: what the container sends to others than its neighbours leaves with the host's address. */
 import type { Attachment, PluginConfig } from "../../contract/plugin.ts";
-import type { NatBackend } from "../../resources/packets/nat-backend.ts";
+import type { NatBackend } from "../../resources/packets/shared/nat-backend.ts";
 
 export interface IpMasqConf extends PluginConfig {
   ipMasq: boolean;
@@ -12,8 +12,8 @@ export function applyIpMasq(at: Attachment<IpMasqConf>, ips: readonly { address:
     "../../resources/packets/masquerade/masquerade.ts",
   ) as typeof import("../../resources/packets/masquerade/masquerade.ts");
   const { chooseNatBackend } = require(
-    "../../resources/packets/nat-backend.ts",
-  ) as typeof import("../../resources/packets/nat-backend.ts");
+    "../../resources/packets/shared/nat-backend.ts",
+  ) as typeof import("../../resources/packets/shared/nat-backend.ts");
   at.apply(masquerade({
     backend: chooseNatBackend(at.conf.ipMasqBackend).backend,
     network: at.network,

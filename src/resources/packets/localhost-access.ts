@@ -37,10 +37,10 @@ import { utf8 } from "../../ffi/libc.ts";
 import { readSysctl, writeSysctl } from "../../ffi/sysctl.ts";
 import { warn } from "../../ffi/warn.ts";
 import type { Prefix } from "../../net/address.ts";
-import { netfilterOf } from "./netfilter-socket.ts";
-import { ownTables } from "./own-tables.ts";
-import { type Held, OwnedTable } from "./owned-table.ts";
-import { isLost, ownerComment, ownerKey } from "./owner-comment.ts";
+import { netfilterOf } from "./shared/netfilter-socket.ts";
+import { ownTables } from "./shared/own-tables.ts";
+import { type Held, OwnedTable } from "./shared/owned-table.ts";
+import { isLost, ownerComment, ownerKey } from "./shared/owner-comment.ts";
 
 export interface LocalhostAccessSpec extends Owner {
   /** Of the host; "" when it is not known. */

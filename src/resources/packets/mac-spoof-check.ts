@@ -41,10 +41,10 @@ import { NF_BR_PRE_ROUTING, NFPROTO_BRIDGE, NFT_REG_2 } from "../../ffi/netlink/
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { parseMac } from "../../net/mac.ts";
-import { lacksNfTables, netfilterOf } from "./netfilter-socket.ts";
-import { ownTables } from "./own-tables.ts";
-import { type Held, OwnedTable } from "./owned-table.ts";
-import { ownerComment } from "./owner-comment.ts";
+import { lacksNfTables, netfilterOf } from "./shared/netfilter-socket.ts";
+import { ownTables } from "./shared/own-tables.ts";
+import { type Held, OwnedTable } from "./shared/owned-table.ts";
+import { ownerComment } from "./shared/owner-comment.ts";
 
 export interface MacSpoofCheckSpec {
   containerId: string;

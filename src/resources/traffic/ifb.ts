@@ -14,7 +14,7 @@ import { removeLink } from "../../ffi/netlink/route/remove-link.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { parseMac } from "../../net/mac.ts";
 import { attemptAll } from "../../contract/failures.ts";
-import { ownerComment, ownerIn } from "../packets/owner-comment.ts";
+import { ownerComment, ownerIn } from "../packets/shared/owner-comment.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { redirectingLinks, redirectKind } from "./redirect.ts";
 

@@ -9,7 +9,7 @@ import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
 import { linkTo } from "../../../ffi/netlink/route/route-lookup.ts";
 import { canonicalAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
-import { chooseNatBackend } from "../../../resources/packets/nat-backend.ts";
+import { chooseNatBackend } from "../../../resources/packets/shared/nat-backend.ts";
 import { portMappings } from "../../../resources/packets/port-mappings/port-mappings.ts";
 import type { PortMapping, PortMappingsSpec } from "../../../resources/packets/port-mappings/spec.ts";
 import { validatePortmapConf } from "./portmap.validate.gen.ts";

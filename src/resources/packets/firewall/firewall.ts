@@ -4,8 +4,8 @@
  */
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { nameOf } from "../../../ffi/netlink/nftables/table.ts";
-import { Backends } from "../backend.ts";
-import { ownTables } from "../own-tables.ts";
+import { Backends } from "../shared/backend.ts";
+import { ownTables } from "../shared/own-tables.ts";
 import { type FirewallSpec, KIND, type MadeChains } from "./spec.ts";
 
 const iptables = () => require("./iptables.ts") as typeof import("./iptables.ts");

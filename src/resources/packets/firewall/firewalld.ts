@@ -2,7 +2,7 @@
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import type { Host } from "../../../contract/host.ts";
 import { whyNotRunning, withZone, type Zone } from "../../../firewalld/client.ts";
-import type { Backend } from "../backend.ts";
+import type { Backend } from "../shared/backend.ts";
 import { claimedAddresses } from "./claimed.ts";
 import { isolation } from "./iptables.ts";
 import type { FirewallSpec, MadeChains } from "./spec.ts";

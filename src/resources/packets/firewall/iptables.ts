@@ -25,12 +25,12 @@ import { isAmong, type TableChange } from "../../../iptables/table.ts";
 import { ruleText } from "../../../iptables/text-rule.ts";
 import { formatAddress, parseAddress } from "../../../net/address.ts";
 import type { Host } from "../../../contract/host.ts";
-import type { Backend } from "../backend.ts";
-import { explainingEnoent } from "../missing-extensions.ts";
-import { netfilterOf } from "../netfilter-socket.ts";
-import { isLost, ownerComment } from "../owner-comment.ts";
+import type { Backend } from "../shared/backend.ts";
+import { explainingEnoent } from "../shared/missing-extensions.ts";
+import { netfilterOf } from "../shared/netfilter-socket.ts";
+import { isLost, ownerComment } from "../shared/owner-comment.ts";
 import { FORWARD_CHAIN, STAGE_1, STAGE_2 } from "./chain-names.ts";
-import { addShared, type SharedRule } from "../shared-rules.ts";
+import { addShared, type SharedRule } from "../shared/shared-rules.ts";
 import { claimedAddresses } from "./claimed.ts";
 import type { FirewallSpec, Ingress, MadeChains } from "./spec.ts";
 
@@ -181,7 +181,9 @@ function writing(part: Part): Pick<Backend<FirewallSpec, MadeChains>, "apply" | 
     },
     verify: (spec, host) => familiesOf(spec).flatMap((family) => verifyFamily(spec, host, family, part)),
     obstacle(spec, host) {
-      const { obstacleToIptables } = require("../netfilter-obstacle.ts") as typeof import("../netfilter-obstacle.ts");
+      const { obstacleToIptables } = require(
+        "../shared/netfilter-obstacle.ts",
+      ) as typeof import("../shared/netfilter-obstacle.ts");
       const rules = everyRule(spec, part);
       return rules.length === 0 ? undefined : obstacleToIptables(host, rules);
     },

@@ -54,10 +54,10 @@ import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { NF_INET_FORWARD, NFPROTO_IPV4, NFPROTO_IPV6 } from "../../../ffi/netlink/uapi/nf-tables.ts";
 import { utf8 } from "../../../ffi/libc.ts";
 import { parseAddress } from "../../../net/address.ts";
-import type { Backend } from "../backend.ts";
-import { ownTables } from "../own-tables.ts";
-import { type Held, OwnedTable, type Place } from "../owned-table.ts";
-import { ownerComment } from "../owner-comment.ts";
+import type { Backend } from "../shared/backend.ts";
+import { ownTables } from "../shared/own-tables.ts";
+import { type Held, OwnedTable, type Place } from "../shared/owned-table.ts";
+import { ownerComment } from "../shared/owner-comment.ts";
 import type { FirewallSpec, MadeChains } from "./spec.ts";
 
 const table = ownTables.firewall;
@@ -192,7 +192,9 @@ export const backend: Backend<FirewallSpec, MadeChains> = {
   },
   ...owned.removal(placesOf, () => [addresses4, addresses6]),
   obstacle(spec, host) {
-    const { obstacleToNftables } = require("../netfilter-obstacle.ts") as typeof import("../netfilter-obstacle.ts");
+    const { obstacleToNftables } = require(
+      "../shared/netfilter-obstacle.ts",
+    ) as typeof import("../shared/netfilter-obstacle.ts");
     return obstacleToNftables(host, table, (socket) => planApply(socket, spec));
   },
 };

@@ -14,10 +14,10 @@ import { type FoundRule, isAmong, missingAmong, type TableChange } from "../../.
 import { multicast4, multicast6 } from "../../../ffi/netlink/nftables/address-match.ts";
 import { formatAddress, formatPrefix, networkOf, parsePrefix, type Prefix } from "../../../net/address.ts";
 import type { Host } from "../../../contract/host.ts";
-import type { Backend } from "../backend.ts";
-import { containerChain, containerComment, type Named, namedIn } from "../container-chain.ts";
-import { explainingEnoent } from "../missing-extensions.ts";
-import { netfilterOf } from "../netfilter-socket.ts";
+import type { Backend } from "../shared/backend.ts";
+import { containerChain, containerComment, type Named, namedIn } from "../shared/container-chain.ts";
+import { explainingEnoent } from "../shared/missing-extensions.ts";
+import { netfilterOf } from "../shared/netfilter-socket.ts";
 import type { MasqueradeSpec } from "./spec.ts";
 
 const CHAIN = "CNI-";

@@ -1,8 +1,8 @@
 /** Masquerading: what a container sends to outside its subnet gets the host's address (`ipMasq` of bridge and ptp). */
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { nameOf } from "../../../ffi/netlink/nftables/table.ts";
-import { Backends } from "../backend.ts";
-import { ownTables } from "../own-tables.ts";
+import { Backends } from "../shared/backend.ts";
+import { ownTables } from "../shared/own-tables.ts";
 import type { MasqueradeSpec } from "./spec.ts";
 
 const backends = new Backends<MasqueradeSpec>("ipMasq needs", {

@@ -37,10 +37,10 @@ import { EEXIST } from "../../../ffi/errno.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { NF_INET_POST_ROUTING, NFPROTO_IPV4, NFPROTO_IPV6 } from "../../../ffi/netlink/uapi/nf-tables.ts";
 import { formatAddress, formatPrefix, networkOf, parsePrefix, type Prefix } from "../../../net/address.ts";
-import type { Backend } from "../backend.ts";
-import { ownTables } from "../own-tables.ts";
-import { type Group, OwnedTable } from "../owned-table.ts";
-import { ownerComment } from "../owner-comment.ts";
+import type { Backend } from "../shared/backend.ts";
+import { ownTables } from "../shared/own-tables.ts";
+import { type Group, OwnedTable } from "../shared/owned-table.ts";
+import { ownerComment } from "../shared/owner-comment.ts";
 import type { MasqueradeSpec } from "./spec.ts";
 
 const table = ownTables.masquerade;

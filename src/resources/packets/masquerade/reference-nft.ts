@@ -7,7 +7,7 @@ import { delRule, type FoundRule, listRules } from "../../../ffi/netlink/nftable
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { NFPROTO_INET } from "../../../ffi/netlink/uapi/nf-tables.ts";
 import type { Owner } from "../../../contract/owner.ts";
-import type { ForeignBackend } from "../backend.ts";
+import type { ForeignBackend } from "../shared/backend.ts";
 import type { MasqueradeSpec } from "./spec.ts";
 
 const checks = { table: { family: NFPROTO_INET, name: "cni_plugins_masquerade" }, name: "masq_checks" };

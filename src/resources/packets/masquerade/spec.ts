@@ -1,5 +1,5 @@
 import type { Owner } from "../../../contract/owner.ts";
-import type { NatBackend } from "../nat-backend.ts";
+import type { NatBackend } from "../shared/nat-backend.ts";
 
 export interface MasqueradeSpec extends Owner {
   backend: NatBackend;

@@ -24,12 +24,12 @@ import { ruleText } from "../../../iptables/text-rule.ts";
 import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
 import { MULTIPORT_LIMIT } from "../../../ffi/netlink/nftables/expr/match.ts";
 import type { Prefix } from "../../../net/address.ts";
-import type { Backend } from "../backend.ts";
-import { containerChain, containerComment, type Named, namedIn } from "../container-chain.ts";
-import { explainingEnoent } from "../missing-extensions.ts";
-import { netfilterOf } from "../netfilter-socket.ts";
-import { ownerComment } from "../owner-comment.ts";
-import { addShared, type SharedRule } from "../shared-rules.ts";
+import type { Backend } from "../shared/backend.ts";
+import { containerChain, containerComment, type Named, namedIn } from "../shared/container-chain.ts";
+import { explainingEnoent } from "../shared/missing-extensions.ts";
+import { netfilterOf } from "../shared/netfilter-socket.ts";
+import { ownerComment } from "../shared/owner-comment.ts";
+import { addShared, type SharedRule } from "../shared/shared-rules.ts";
 import { addressOf, appliesTo, type Conditions, hostAddress, isAllowed, type PortMappingsSpec } from "./spec.ts";
 import { conditionMatches } from "./conditions.ts";
 
@@ -227,7 +227,9 @@ export const backend: Backend<PortMappingsSpec> = {
     });
   },
   obstacle(spec, host) {
-    const { obstacleToIptables } = require("../netfilter-obstacle.ts") as typeof import("../netfilter-obstacle.ts");
+    const { obstacleToIptables } = require(
+      "../shared/netfilter-obstacle.ts",
+    ) as typeof import("../shared/netfilter-obstacle.ts");
     const { setMarkChain } = spec, obstacle = obstacleToIptables(host, everyRule(spec, 4));
     if (obstacle !== undefined || !setMarkChain) return obstacle;
     const family = lacksChain(host, setMarkChain, FAMILIES);

@@ -32,8 +32,8 @@ import {
 } from "../../../ffi/netlink/uapi/nf-tables.ts";
 import { formatPrefix, networkOf, type Prefix } from "../../../net/address.ts";
 import type { Family } from "../../../iptables/rule.ts";
-import { ownTables } from "../own-tables.ts";
-import { type Group, OwnedTable } from "../owned-table.ts";
+import { ownTables } from "../shared/own-tables.ts";
+import { type Group, OwnedTable } from "../shared/owned-table.ts";
 import { addressOf, type PortMappingsSpec } from "./spec.ts";
 import { conditionExpressions } from "./conditions.ts";
 import { inScope, KINDS, OWNERS, PORTS, PORTS_AT, RANGES, RANGES_AT, type Scope } from "./nft-elements.ts";

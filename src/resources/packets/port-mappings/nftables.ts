@@ -49,9 +49,9 @@ import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { FAMILIES, type Family } from "../../../iptables/rule.ts";
 import { formatAddress } from "../../../net/address.ts";
 import type { Owner } from "../../../contract/owner.ts";
-import type { Backend } from "../backend.ts";
-import type { Group, Held } from "../owned-table.ts";
-import { isOfContainer, ownerComment, ownerIn, ownerKey, ownerText } from "../owner-comment.ts";
+import type { Backend } from "../shared/backend.ts";
+import type { Group, Held } from "../shared/owned-table.ts";
+import { isOfContainer, ownerComment, ownerIn, ownerKey, ownerText } from "../shared/owner-comment.ts";
 import { Contents } from "./nft-contents.ts";
 import {
   inScope,
@@ -254,7 +254,9 @@ export const backend: Backend<PortMappingsSpec> = {
       }));
   },
   obstacle(spec, host) {
-    const { obstacleToNftables } = require("../netfilter-obstacle.ts") as typeof import("../netfilter-obstacle.ts");
+    const { obstacleToNftables } = require(
+      "../shared/netfilter-obstacle.ts",
+    ) as typeof import("../shared/netfilter-obstacle.ts");
     return obstacleToNftables(host, table, (socket) => planApply(socket, spec));
   },
 };

@@ -6,8 +6,8 @@ import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { attemptAll } from "../../../contract/failures.ts";
 import type { Host } from "../../../contract/host.ts";
 import { nameOf } from "../../../ffi/netlink/nftables/table.ts";
-import { Backends } from "../backend.ts";
-import { ownTables } from "../own-tables.ts";
+import { Backends } from "../shared/backend.ts";
+import { ownTables } from "../shared/own-tables.ts";
 import type { PortMappingsSpec } from "./spec.ts";
 
 export const backends = new Backends<PortMappingsSpec>("port mappings need", {

@@ -14,7 +14,7 @@ import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { NFPROTO_IPV4, NFPROTO_IPV6 } from "../../../ffi/netlink/uapi/nf-tables.ts";
 import { FAMILIES, type Family } from "../../../iptables/rule.ts";
-import type { ForeignBackend } from "../backend.ts";
+import type { ForeignBackend } from "../shared/backend.ts";
 import { addressOf, appliesTo, type PortMappingsSpec } from "./spec.ts";
 
 /** Before 1.9.0 mappings of one address of the host had a chain of their own. */

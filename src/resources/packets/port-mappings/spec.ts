@@ -2,7 +2,7 @@
 import type { Owner } from "../../../contract/owner.ts";
 import type { Family, LinkMatch, Mark, Protocol } from "../../../iptables/rule.ts";
 import { parseAddress, parsePrefix } from "../../../net/address.ts";
-import type { NatBackend } from "../nat-backend.ts";
+import type { NatBackend } from "../shared/nat-backend.ts";
 
 export interface PortMapping {
   protocol: Protocol;

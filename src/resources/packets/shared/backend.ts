@@ -5,12 +5,12 @@
  * A specification names the backend that ADD used. When it is restated from the configuration (see ResourceKind), any
  * backend may have been used, or the reference plugins' own nftables backend: then all of them are asked.
  */
-import { CniError } from "../../cni/error.ts";
-import { attemptAll } from "../../contract/failures.ts";
-import type { Host } from "../../contract/host.ts";
-import type { ResourceKind } from "../../contract/resource.ts";
-import { undoAfter } from "../../contract/undo.ts";
-import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+import { CniError } from "../../../cni/error.ts";
+import { attemptAll } from "../../../contract/failures.ts";
+import type { Host } from "../../../contract/host.ts";
+import type { ResourceKind } from "../../../contract/resource.ts";
+import { undoAfter } from "../../../contract/undo.ts";
+import { undoUnlessRefused } from "../../../contract/undo-unless-refused.ts";
 import type { IsValid } from "./owner-comment.ts";
 import { lacksNfTables, netfilterOf } from "./netfilter-socket.ts";
 

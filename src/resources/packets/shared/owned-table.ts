@@ -9,13 +9,13 @@
  * - With a counter come the maps and rules that only its elements need (`Group`). They go with its last element, and the
  *   table goes with its last group.
  */
-import { EBUSY } from "../../ffi/errno.ts";
-import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
-import { addBaseChain, type Chain, createChain, type Hook } from "../../ffi/netlink/nftables/chain.ts";
-import type { FoundExpression } from "../../ffi/netlink/nftables/expr/expression.ts";
-import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
-import { counterUse, createCounter, delCounter } from "../../ffi/netlink/nftables/object.ts";
-import { delRule, listRules } from "../../ffi/netlink/nftables/rule.ts";
+import { EBUSY } from "../../../ffi/errno.ts";
+import { commitUnchanged } from "../../../ffi/netlink/nftables/batch.ts";
+import { addBaseChain, type Chain, createChain, type Hook } from "../../../ffi/netlink/nftables/chain.ts";
+import type { FoundExpression } from "../../../ffi/netlink/nftables/expr/expression.ts";
+import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
+import { counterUse, createCounter, delCounter } from "../../../ffi/netlink/nftables/object.ts";
+import { delRule, listRules } from "../../../ffi/netlink/nftables/rule.ts";
 import {
   createCounterMap,
   createElement,
@@ -29,10 +29,10 @@ import {
   type KeyType,
   listElements,
   type NftSet,
-} from "../../ffi/netlink/nftables/set.ts";
-import { addTable, delTable, nameOf, tableUse } from "../../ffi/netlink/nftables/table.ts";
-import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
-import type { Owner } from "../../contract/owner.ts";
+} from "../../../ffi/netlink/nftables/set.ts";
+import { addTable, delTable, nameOf, tableUse } from "../../../ffi/netlink/nftables/table.ts";
+import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
+import type { Owner } from "../../../contract/owner.ts";
 import type { Backend } from "./backend.ts";
 import type { OwnTable } from "./own-tables.ts";
 import { isLost, ownerComment } from "./owner-comment.ts";

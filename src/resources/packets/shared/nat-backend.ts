@@ -4,8 +4,8 @@
  * times; here it can be used when PATH has a program of that name (docs/quirks/masquerade.md,
  * "ipmasq-backend-detection").
  */
-import { note } from "../../contract/trace.ts";
-import { findInPath } from "../../ffi/find-in-path.ts";
+import { note } from "../../../contract/trace.ts";
+import { findInPath } from "../../../ffi/find-in-path.ts";
 
 export type NatBackend = "nftables" | "iptables";
 

@@ -1,7 +1,7 @@
 /** Rules of iptables that the kernel refuses because it lacks one of their matches or targets. */
-import { CniError, INTERNAL } from "../../cni/error.ts";
-import { ENOENT } from "../../ffi/errno.ts";
-import { isNetlinkError } from "../../ffi/netlink/socket.ts";
+import { CniError, INTERNAL } from "../../../cni/error.ts";
+import { ENOENT } from "../../../ffi/errno.ts";
+import { isNetlinkError } from "../../../ffi/netlink/socket.ts";
 
 /**
  * Runs `change`. Tables and chains are made by the same transaction, so ENOENT means that one of the kernel modules is

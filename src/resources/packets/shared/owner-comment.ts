@@ -6,9 +6,9 @@
  *
  * A text that is too long for a comment is cut off, and begins with its hash.
  */
-import { COMMENT_LIMIT_BYTES } from "../../ffi/netlink/nftables/comment.ts";
-import { utf8 } from "../../ffi/libc.ts";
-import type { Owner } from "../../contract/owner.ts";
+import { COMMENT_LIMIT_BYTES } from "../../../ffi/netlink/nftables/comment.ts";
+import { utf8 } from "../../../ffi/libc.ts";
+import type { Owner } from "../../../contract/owner.ts";
 
 const HASH_CHARACTERS = 16;
 

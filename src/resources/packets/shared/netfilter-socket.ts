@@ -1,7 +1,7 @@
 /** Kernels without netfilter or nf_tables. */
-import type { Host } from "../../contract/host.ts";
-import { EPROTONOSUPPORT, isErrno } from "../../ffi/errno.ts";
-import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
+import type { Host } from "../../../contract/host.ts";
+import { EPROTONOSUPPORT, isErrno } from "../../../ffi/errno.ts";
+import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 
 /** The host's netfilter socket, or undefined where the kernel has no netfilter: then there is nothing to remove. */
 export function netfilterOf(host: Host): NetlinkSocket | undefined {

@@ -2,15 +2,15 @@
  * Why rules cannot be made on this host, for STATUS; undefined when they can. Found without making anything: the kernel
  * checks what ADD would send, or is asked for what that needs.
  */
-import type { Host } from "../../contract/host.ts";
-import { EEXIST } from "../../ffi/errno.ts";
-import { missingExtensions } from "../../iptables/extensions.ts";
-import type { Rule } from "../../iptables/rule.ts";
-import { isLegacyHost } from "../../iptables/which-iptables.ts";
-import { hasNfTables, rehearse } from "../../ffi/netlink/nftables/batch.ts";
-import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
-import { type Table, tableUse } from "../../ffi/netlink/nftables/table.ts";
-import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
+import type { Host } from "../../../contract/host.ts";
+import { EEXIST } from "../../../ffi/errno.ts";
+import { missingExtensions } from "../../../iptables/extensions.ts";
+import type { Rule } from "../../../iptables/rule.ts";
+import { isLegacyHost } from "../../../iptables/which-iptables.ts";
+import { hasNfTables, rehearse } from "../../../ffi/netlink/nftables/batch.ts";
+import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
+import { type Table, tableUse } from "../../../ffi/netlink/nftables/table.ts";
+import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { netfilterOf } from "./netfilter-socket.ts";
 
 const NO_NF_TABLES = "this kernel does not have nf_tables";
@@ -39,9 +39,10 @@ export function obstacleToNftables(
 /** What the older kernel tables lack shows only when they are written to. */
 export function obstacleToIptables(host: Host, rules: readonly Rule[]): string | undefined {
   if (isLegacyHost()) {
-    return (require("../../iptables/legacy-table.ts") as typeof import("../../iptables/legacy-table.ts")).whyNoTools(
-      4,
-    );
+    return (require("../../../iptables/legacy-table.ts") as typeof import("../../../iptables/legacy-table.ts"))
+      .whyNoTools(
+        4,
+      );
   }
   const socket = nfTablesOf(host);
   if (socket === undefined) return NO_NF_TABLES;

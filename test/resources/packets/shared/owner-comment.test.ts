@@ -1,8 +1,8 @@
 /** An nftables comment names its owner, fits, differs from every other owner's, and is read back correctly. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { comment, commentIn } from "../../../src/ffi/netlink/nftables/comment.ts";
-import { isOfContainer, ownerComment, ownerIn } from "../../../src/resources/packets/owner-comment.ts";
+import { comment, commentIn } from "../../../../src/ffi/netlink/nftables/comment.ts";
+import { isOfContainer, ownerComment, ownerIn } from "../../../../src/resources/packets/shared/owner-comment.ts";
 
 const name = fc.stringMatching(/^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,200}$/);
 const owner = fc.record({ network: name, containerId: name, ifName: fc.stringMatching(/^[a-z0-9.@-]{1,15}$/) });
