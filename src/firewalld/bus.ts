@@ -1,6 +1,6 @@
 /**
- * Calls on the system's message bus: as much of D-Bus as asking one service for something takes (D-Bus specification
- * 0.42, "Message Protocol", "Authentication Protocol"). Arguments are strings, answers a string, a truth value or none.
+ * Calls on the system's message bus: the part of D-Bus that a call of one service needs (D-Bus specification 0.42, "Message
+ * Protocol", "Authentication Protocol"). Arguments are strings; an answer is a string, a boolean or nothing.
  */
 import { EAGAIN, ECONNREFUSED, ENOENT, EPIPE, SyscallError } from "../ffi/errno.ts";
 import { closeFile, writeAll } from "../ffi/files.ts";
@@ -32,7 +32,7 @@ export type Answer = string | boolean | undefined;
 const AF_UNIX = 1, SOCK_STREAM = 1, SOCK_CLOEXEC = 0o2000000;
 const DEFAULT_ADDRESS = "unix:path=/var/run/dbus/system_bus_socket";
 const SOL_SOCKET = 1, SO_SNDTIMEO = 21;
-/** What D-Bus libraries wait for an answer. */
+/** As long as D-Bus libraries wait for an answer. */
 const PATIENCE_MS = 25_000;
 const MESSAGE_LIMIT_BYTES = 1024 * 1024;
 const METHOD_CALL = 1, METHOD_RETURN = 2, ERROR = 3;
@@ -46,14 +46,14 @@ export const nameHasOwner: Method = {
   member: "NameHasOwner",
 };
 
-/** Undefined where there is no bus. From its opening to its last answer nobody waits longer than `patienceMs`. */
+/** Returns undefined where there is no bus. Opening it and all calls together wait no longer than `patienceMs`. */
 export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
   const fd = connect(process.env.DBUS_SYSTEM_BUS_ADDRESS || DEFAULT_ADDRESS, patienceMs);
   if (fd === undefined) return undefined;
   const incoming = new Incoming(fd, patienceMs);
   let serial = 0;
   try {
-    // All at once, as the bus allows: who we are, and the greeting that it wants first.
+    // The bus allows sending everything at once: who we are, and the greeting that must come first.
     const uid = utf8(String(process.geteuid!())).toHex();
     const greeting = { ...nameHasOwner, member: "Hello" };
     writeAll(fd, utf8(`\0AUTH EXTERNAL ${uid}\r\nBEGIN\r\n`), "D-Bus");
@@ -98,13 +98,13 @@ function connect(addresses: string, patienceMs: number): number | undefined {
   return undefined;
 }
 
-/** Connecting waits, too, for a bus that does not take up what it is called for. */
+/** Also limits how long connecting waits for a bus that accepts no connections. */
 function limitSending(fd: number, patienceMs: number): void {
   const timeval = new BigInt64Array([BigInt(Math.floor(patienceMs / 1000)), BigInt((patienceMs % 1000) * 1000)]);
   check("setsockopt SO_SNDTIMEO", libc.setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, timeval, 16));
 }
 
-/** struct sockaddr_un of `unix:path=…` or `unix:abstract=…`; undefined for other ways to a bus. */
+/** struct sockaddr_un of `unix:path=…` or `unix:abstract=…`; undefined for other kinds of addresses. */
 function socketAddress(address: string): Uint8Array | undefined {
   const parts = /^unix:(?:.*,)?(path|abstract)=([^,]*)/.exec(address);
   if (parts === null) return undefined;
@@ -115,7 +115,7 @@ function socketAddress(address: string): Uint8Array | undefined {
   return bytes;
 }
 
-/** Little-endian; every value begins at a multiple of its size, counted from the beginning of the message. */
+/** Little-endian. Every value is aligned to its size, counted from the start of the message. */
 class Encoder {
   private bytes: number[] = [];
 
@@ -223,7 +223,7 @@ function decode(bytes: Uint8Array): Decoded {
   return decoded;
 }
 
-/** What comes from the bus, a line or a message at a time. */
+/** Reads from the bus, a line or a message at a time. */
 class Incoming {
   private bytes = new Uint8Array(0);
   private readonly deadline: number;
