@@ -39,7 +39,7 @@ import { warn } from "../../ffi/warn.ts";
 import type { Prefix } from "../../net/address.ts";
 import { netfilterOf } from "./shared/netfilter-socket.ts";
 import { ownTables } from "./shared/own-tables.ts";
-import { type Held, OwnedTable } from "./shared/owned-table.ts";
+import { type FoundElement, OwnedTable } from "./shared/owned-table.ts";
 import { isLost, ownerComment, ownerKey } from "./shared/owner-comment.ts";
 
 export interface LocalhostAccessSpec extends Owner {
@@ -113,7 +113,7 @@ function planApply(socket: NetlinkSocket, spec: LocalhostAccessSpec, lost = fals
   return [...messages, createElement(users, { key, comment, counter: link })];
 }
 
-function findUser(socket: NetlinkSocket, spec: LocalhostAccessSpec): Held[] {
+function findUser(socket: NetlinkSocket, spec: LocalhostAccessSpec): FoundElement[] {
   return owned.find(socket, [{ set: users, key: ownerKey(spec) }], ownerComment(spec));
 }
 
@@ -121,7 +121,7 @@ function findUser(socket: NetlinkSocket, spec: LocalhostAccessSpec): Held[] {
  * Takes back the setting of links that lose their last user before it removes them: without the setting, no packet has to
  * be dropped. When the plan runs again because somebody has come to use the link meanwhile, the setting is made again.
  */
-function removeUsers(socket: NetlinkSocket, find: () => readonly Held[]): void {
+function removeUsers(socket: NetlinkSocket, find: () => readonly FoundElement[]): void {
   const switchedOff = new Set<string>();
   commitUnchanged(socket, () => {
     const removed = find(), unused = owned.unusedWithout(socket, removed);

@@ -43,7 +43,7 @@ import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { parseMac } from "../../net/mac.ts";
 import { lacksNfTables, netfilterOf } from "./shared/netfilter-socket.ts";
 import { ownTables } from "./shared/own-tables.ts";
-import { type Held, OwnedTable } from "./shared/owned-table.ts";
+import { type FoundElement, OwnedTable } from "./shared/owned-table.ts";
 import { ownerComment } from "./shared/owner-comment.ts";
 
 export interface MacSpoofCheckSpec {
@@ -128,7 +128,11 @@ function planStale(socket: NetlinkSocket, link: Uint8Array): NftMessage[] {
 }
 
 /** With the last of the links goes the table, and then `macs` are not looked for. */
-function planRemovalOf(socket: NetlinkSocket, links: readonly Held[], macs: () => readonly Held[]): NftMessage[] {
+function planRemovalOf(
+  socket: NetlinkSocket,
+  links: readonly FoundElement[],
+  macs: () => readonly FoundElement[],
+): NftMessage[] {
   if (links.length === 0) return [];
   const unused = owned.unusedWithout(socket, links);
   return owned.planRemoval(socket, unused.length > 0 ? links : [...links, ...macs()], unused);

@@ -12,8 +12,8 @@ const iptables = () => require("./iptables.ts") as typeof import("./iptables.ts"
 
 export const backends = new Backends<FirewallSpec, MadeChains>("firewall needs", {
   iptables: () => iptables().backend,
-  firewalld: () => (require("./firewalld.ts") as typeof import("./firewalld.ts")).backend,
   nftables: () => (require("./nftables.ts") as typeof import("./nftables.ts")).backend,
+  firewalld: () => (require("./firewalld.ts") as typeof import("./firewalld.ts")).backend,
 });
 
 export const firewallKind: ResourceKind<FirewallSpec, MadeChains> = {

@@ -56,7 +56,7 @@ import { utf8 } from "../../../ffi/libc.ts";
 import { parseAddress } from "../../../net/address.ts";
 import type { Backend } from "../shared/backend.ts";
 import { ownTables } from "../shared/own-tables.ts";
-import { type Held, OwnedTable, type Place } from "../shared/owned-table.ts";
+import { type FoundElement, OwnedTable, type Place } from "../shared/owned-table.ts";
 import { ownerComment } from "../shared/owner-comment.ts";
 import type { FirewallSpec, MadeChains } from "./spec.ts";
 
@@ -161,7 +161,7 @@ function planGroup(socket: NetlinkSocket, spec: FirewallSpec): NftMessage[] {
 
 function planApply(socket: NetlinkSocket, spec: FirewallSpec): NftMessage[] {
   const comment = ownerComment(spec), counter = counterOf(spec);
-  const group = planGroup(socket, spec), before: Held[] = [], elements: NftMessage[] = [];
+  const group = planGroup(socket, spec), before: FoundElement[] = [], elements: NftMessage[] = [];
   for (const { set, key } of placesOf(spec)) {
     const found = getElement(socket, set, key);
     if (found?.comment === comment && found.counter === counter) continue;

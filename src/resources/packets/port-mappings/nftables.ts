@@ -50,7 +50,7 @@ import { FAMILIES, type Family } from "../../../iptables/rule.ts";
 import { formatAddress } from "../../../net/address.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { Backend } from "../shared/backend.ts";
-import type { Group, Held } from "../shared/owned-table.ts";
+import type { FoundElement, Group } from "../shared/owned-table.ts";
 import { isOfContainer, ownerComment, ownerIn, ownerKey, ownerText } from "../shared/owner-comment.ts";
 import { Contents } from "./nft-contents.ts";
 import {
@@ -179,8 +179,8 @@ function taken({ map, key, mapping }: Place, holder: Element): CniError {
 }
 
 /** The elements that the specification describes, and no others. */
-function listDescribed(socket: NetlinkSocket, spec: PortMappingsSpec): Held[] {
-  const owner = ownerComment(spec), held: Held[] = [];
+function listDescribed(socket: NetlinkSocket, spec: PortMappingsSpec): FoundElement[] {
+  const owner = ownerComment(spec), held: FoundElement[] = [];
   if (!owned.exists(socket)) return held;
   for (const { address, scope, places, sources } of partsOf(spec)) {
     const contents = new Contents(socket, places.length);
@@ -198,7 +198,7 @@ function listDescribed(socket: NetlinkSocket, spec: PortMappingsSpec): Held[] {
 }
 
 /** All elements of the owners, known by their comments. Most owners have none, and then the maps are not listed. */
-function listOwned(socket: NetlinkSocket, find: (ownerMaps: readonly string[]) => Owner[]): Held[] {
+function listOwned(socket: NetlinkSocket, find: (ownerMaps: readonly string[]) => Owner[]): FoundElement[] {
   const maps = listSets(socket, table), comments = new Set<string>();
   const ownerMaps = maps.filter((map) => map.startsWith(`${OWNERS}_`));
   for (const owner of find(ownerMaps)) {

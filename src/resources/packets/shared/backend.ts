@@ -1,9 +1,9 @@
 /**
  * Kinds of resources that can be written in more than one way: in a table of ours, in the tables of iptables, by
- * firewalld. A `Backend` is one way; `Backends` has all of a kind's and picks.
+ * firewalld. A `Backend` is one way. `Backends` has all ways of a kind, and chooses between them.
  *
- * A specification names the backend that ADD used. When it is restated from the configuration (see ResourceKind), any
- * backend may have been used, or the reference plugins' own nftables backend: then all of them are asked.
+ * A specification names the backend that ADD used. A restated specification (see ResourceKind) names what is configured
+ * today: ADD may have used another backend, or may have been the reference plugin's. Then all backends are asked.
  */
 import { CniError } from "../../../cni/error.ts";
 import { attemptAll } from "../../../contract/failures.ts";
@@ -47,7 +47,7 @@ export class Backends<Spec extends { backend: string }, Made = void> {
     private readonly foreign?: () => ForeignBackend<Spec>,
   ) {}
 
-  /** `undo` runs when something may have been made in spite of the error. */
+  /** Runs `undo` when something may have been made in spite of the error. */
   apply(spec: Spec, host: Host, undo: () => void, made?: Made): void {
     const backend = this.chosen(spec);
     try {
@@ -59,7 +59,7 @@ export class Backends<Spec extends { backend: string }, Made = void> {
     }
   }
 
-  /** What a kind does with these, besides `apply`. */
+  /** The methods of the kind besides `apply`. */
   readonly verbs: Required<Pick<ResourceKind<Spec>, "verify" | "repair" | "remove" | "sweep">> = {
     verify: (spec, host, isRestated) => {
       const differences = this.chosen(spec).verify(spec, host);
@@ -95,7 +95,7 @@ export class Backends<Spec extends { backend: string }, Made = void> {
   }
 }
 
-/** Every backend is tried, whatever becomes of the others. */
+/** Tries every backend, even if another one fails. */
 function forEach<Spec>(
   loaders: readonly (() => ForeignBackend<Spec>)[],
   host: Host,

@@ -1,4 +1,4 @@
-/** Rules of ours in a chain: whether they are there as we wrote them, and what to send when they are not. */
+/** Rules of ours in a chain: whether they are still as we wrote them, and what to send when they are not. */
 import type { Chain } from "../../../ffi/netlink/nftables/chain.ts";
 import { type Expression, type FoundExpression, isSameRule } from "../../../ffi/netlink/nftables/expr/expression.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
@@ -11,7 +11,7 @@ export interface OwnRules {
   rules: readonly Expression[][];
   /** They stand before the other rules of the chain. */
   first?: boolean;
-  /** Which rules of the chain take the place of ours. Without it, those that are the same as one of ours. */
+  /** Which rules of the chain are in the place of ours. Without it, those that are the same as one of ours. */
   replaces?(rule: readonly FoundExpression[]): boolean;
 }
 
@@ -28,7 +28,7 @@ export function hasRules(socket: NetlinkSocket, own: OwnRules): boolean {
   return areComplete(own, listPresent(socket, own));
 }
 
-/** Nothing when the rules are right; else what is there in their place is deleted and all are written again. */
+/** Nothing if the rules are right; else deletes what is in their place and writes all of them again. */
 export function mendRules(socket: NetlinkSocket, own: OwnRules): NftMessage[] {
   const present = listPresent(socket, own);
   if (areComplete(own, present)) return [];

@@ -1,13 +1,12 @@
 /**
- * What all our nftables tables have in common; own-tables.ts lists them. A kind of resource describes its table as
+ * What all nftables tables of ours have in common; own-tables.ts lists them. A kind of resource describes its table by
  * `TableFacts`, and adds what is special about its elements.
  *
- * - A container has elements in sets and maps, keyed by its address, port or link, with its owner as their comment. Neither
- *   a packet nor a verb takes longer when there are more containers: elements are looked up by key.
- * - Some elements refer to a counter. The kernel keeps how many do, so the last one to go is known without listing the
- *   others.
- * - With a counter come the maps and rules that only its elements need (`Group`). They go with its last element, and the
- *   table goes with its last group.
+ * - A container has elements in sets and maps. Their keys are its addresses, ports or links, and their comment is its owner.
+ *   Elements are looked up by key, so neither a packet nor a verb takes longer when there are more containers.
+ * - Some elements refer to a counter. The kernel keeps how many do, so the last one is known without listing the others.
+ * - A counter may have maps and rules that only its elements need (`Group`). They are removed with its last element, and
+ *   the table with its last group.
  */
 import { EBUSY } from "../../../ffi/errno.ts";
 import { commitUnchanged } from "../../../ffi/netlink/nftables/batch.ts";
@@ -40,13 +39,12 @@ import { addRules, hasRules, mendRules, type OwnRules } from "./own-rules.ts";
 
 export interface TableFacts {
   table: OwnTable;
-  /** The chains that are there as long as the table is, with the rules that do not depend on a group. */
+  /** The chains that exist as long as the table, with the rules that belong to no group. */
   chains: readonly OwnChain[];
-  /** The sets and maps that are there as long as the table is. */
+  /** The sets and maps that exist as long as the table. */
   sets?: readonly OwnSet[];
-  /** The only counter, of a table without groups: the table goes with its last element. */
+  /** The only counter of a table without groups: the table is removed with its last element. */
   counter?: string;
-  /** What the last element of a counter takes along. */
   groups?: GroupFacts;
 }
 
@@ -70,13 +68,13 @@ export interface Group {
   rules: OwnRules;
 }
 
-/** As `Group`, as far as the counter's name tells: nothing else is known when its last element goes. */
+/** What to remove with a counter's last element. Then nothing is known of the group but the counter's name. */
 export interface GroupFacts {
   maps?(counter: string): string[];
-  /** Where the groups' rules are, and which map such a rule is for. */
+  /** The chains with the groups' rules, and the map that such a rule is for. */
   ruleChains?: readonly Chain[];
   mapOfRule?(rule: readonly FoundExpression[]): string | undefined;
-  /** Elements that go with the counter, in sets that stay; `refers` if they refer to it themselves. */
+  /** Elements in sets that stay. `refers`: the element refers to the counter itself. */
   elements?(counter: string): (Place & { refers?: true })[];
 }
 
@@ -86,7 +84,8 @@ export interface Place {
   key: Uint8Array;
 }
 
-export type Held = Element & Place;
+/** An element, and where it is. */
+export type FoundElement = Element & Place;
 
 export class OwnedTable {
   readonly table: OwnTable;
@@ -98,7 +97,7 @@ export class OwnedTable {
     this.name = nameOf(facts.table);
   }
 
-  /** What the first element needs. The chains with a hook may be there, nothing else of it. */
+  /** The table with all that `TableFacts` names. The table and its chains with a hook may exist already, nothing else. */
   frame(): NftMessage[] {
     const { chains, sets = [], counter } = this.facts, messages = this.base();
     for (const { chain, hook } of chains) if (hook === undefined) messages.push(createChain(chain));
@@ -108,7 +107,7 @@ export class OwnedTable {
     return messages;
   }
 
-  /** The table and its chains with a hook, which may be there. */
+  /** The table and its chains with a hook, unless they exist. */
   private base(): NftMessage[] {
     const messages = [addTable(this.table, this.table.comment)];
     for (const { chain, hook } of this.facts.chains) if (hook !== undefined) messages.push(addBaseChain(chain, hook));
@@ -127,7 +126,7 @@ export class OwnedTable {
     return tableUse(socket, this.table) !== undefined;
   }
 
-  /** Writes the rules again that others removed or altered, of the chains and of these groups. */
+  /** Writes rules of the chains and of these groups again that others removed or altered. */
   mend(socket: NetlinkSocket, groups: readonly Group[] = []): NftMessage[] {
     const messages: NftMessage[] = [];
     for (const { rules } of this.facts.chains) if (rules !== undefined) messages.push(...mendRules(socket, rules));
@@ -135,7 +134,7 @@ export class OwnedTable {
     return messages.length === 0 ? [] : [...this.base(), ...messages];
   }
 
-  /** One line for each chain, and each of these groups, whose rules others removed or altered. */
+  /** One line for each chain and each of these groups whose rules others removed or altered. */
   verifyRules(socket: NetlinkSocket, groups: readonly Group[] = []): string[] {
     const differences: string[] = [];
     for (const { chain, rules } of this.facts.chains) {
@@ -153,7 +152,7 @@ export class OwnedTable {
     return differences;
   }
 
-  /** Makes the element, in place of one that has its key. */
+  /** Makes the element, or replaces the one with its key. */
   put(socket: NetlinkSocket, set: NftSet, element: Element): NftMessage[] {
     const found = getElement(socket, set, element.key);
     if (found === undefined) return [createElement(set, element)];
@@ -161,7 +160,7 @@ export class OwnedTable {
     return [delElement(set, element.key), createElement(set, element)];
   }
 
-  /** A line when the element is missing, another owner's, or under another counter. `what` names it. */
+  /** One line if the element is missing, another owner's, or under another counter. `what` names it. */
   verifyElement(socket: NetlinkSocket, set: NftSet, { key, comment, counter }: Element, what: string): string[] {
     const found = getElement(socket, set, key);
     if (found === undefined) return [`${what} is missing`];
@@ -169,9 +168,9 @@ export class OwnedTable {
     return found.counter === counter ? [] : [`${what} is under "${found.counter}"`];
   }
 
-  /** The elements of the owner with these keys. */
-  find(socket: NetlinkSocket, places: Iterable<Place>, owner: string): Held[] {
-    const held: Held[] = [];
+  /** The elements at these places that are the owner's. */
+  find(socket: NetlinkSocket, places: Iterable<Place>, owner: string): FoundElement[] {
+    const held: FoundElement[] = [];
     for (const { set, key } of places) {
       const element = getElement(socket, set, key);
       if (element?.comment === owner) held.push({ ...element, set });
@@ -179,17 +178,17 @@ export class OwnedTable {
     return held;
   }
 
-  /** Lists the sets, for owners whose keys are not known. */
-  findWhere(socket: NetlinkSocket, sets: Iterable<NftSet>, isMeant: (comment: string) => boolean): Held[] {
-    const held: Held[] = [];
+  /** Lists the sets, for elements whose keys are not known. */
+  findWhere(socket: NetlinkSocket, sets: Iterable<NftSet>, isMeant: (comment: string) => boolean): FoundElement[] {
+    const held: FoundElement[] = [];
     for (const set of sets) {
       for (const element of listElements(socket, set)) if (isMeant(element.comment)) held.push({ ...element, set });
     }
     return held;
   }
 
-  /** The counters that only these elements refer to. */
-  unusedWithout(socket: NetlinkSocket, removed: readonly Held[]): string[] {
+  /** The counters to which only these elements refer. */
+  unusedWithout(socket: NetlinkSocket, removed: readonly FoundElement[]): string[] {
     const counts = new Map<string, number>(), unused: string[] = [];
     for (const { counter } of removed) {
       if (counter !== undefined) counts.set(counter, (counts.get(counter) ?? 0) + 1);
@@ -201,20 +200,20 @@ export class OwnedTable {
     return unused;
   }
 
-  /** Removes the elements that `find` returns, with the groups and the table that only they needed. */
-  remove(socket: NetlinkSocket, find: () => readonly Held[]): void {
+  /** Removes the elements that `find` returns, and the groups and the table that only they needed. */
+  remove(socket: NetlinkSocket, find: () => readonly FoundElement[]): void {
     try {
       commitUnchanged(socket, () => this.planRemoval(socket, find()));
     } catch (error) {
-      // A rule of another program uses a map of ours; the group stays.
+      // A rule of another program uses a map of ours: its group has to stay.
       if (!isNetlinkError(error, EBUSY)) throw error;
       commitUnchanged(socket, () => deletions(find()));
     }
   }
 
   /**
-   * `remove` and `sweep` of a backend. `places` are the elements that a specification describes; `sets` are all sets with
-   * elements of owners, which are listed when the elements are not known.
+   * `remove` and `sweep` of a backend. `places` are where the elements of a specification are. `sets` are all sets in which
+   * owners have elements; they are listed when the places are not known.
    */
   removal<Spec extends Owner>(
     places: (spec: Spec) => Iterable<Place>,
@@ -235,20 +234,20 @@ export class OwnedTable {
 
   planRemoval(
     socket: NetlinkSocket,
-    removed: readonly Held[],
+    removed: readonly FoundElement[],
     unused: readonly string[] = this.unusedWithout(socket, removed),
   ): NftMessage[] {
     if (unused.length > 0 && this.holdsNothingBut(socket, unused)) return [delTable(this.table)];
     return this.planGroups(socket, removed, unused);
   }
 
-  /** The elements and these counters' groups go; the table stays. */
-  planGroups(socket: NetlinkSocket, removed: readonly Held[], unused: readonly string[]): NftMessage[] {
+  /** Removes the elements and these counters' groups, but not the table. */
+  planGroups(socket: NetlinkSocket, removed: readonly FoundElement[], unused: readonly string[]): NftMessage[] {
     if (unused.length === 0) return deletions(removed);
     const maps = this.mapsOf(unused);
     return [
       ...this.deleteRulesFor(socket, maps),
-      // An element with a counter releases it only when it is deleted itself; the others go with their map.
+      // Deleting a counter takes that no element refers to it. Elements without one are deleted with their map.
       ...deletions(removed.filter(({ set, counter }) => counter !== undefined || !maps.has(set.name))),
       ...this.deleteGroupElements(socket, unused),
       ...[...maps].map((name) => delSet({ table: this.table, name })),
@@ -256,7 +255,7 @@ export class OwnedTable {
     ];
   }
 
-  /** Whether the table has nothing but these counters' groups. Other programs may have put something of theirs there. */
+  /** Whether these counters' groups are all that the table has. Other programs may have added something of theirs. */
   private holdsNothingBut(socket: NetlinkSocket, counters: readonly string[]): boolean {
     const { chains, sets = [], counter } = this.facts;
     if (counter !== undefined) return true;
@@ -295,6 +294,6 @@ function created({ set, key, holds, intervals }: OwnSet): NftMessage {
   return intervals ? createIntervalMap(set, key, holds) : createMap(set, key, holds);
 }
 
-function deletions(elements: readonly Held[]): NftMessage[] {
+function deletions(elements: readonly FoundElement[]): NftMessage[] {
   return elements.map(({ set, key, keyEnd }) => delElement(set, key, keyEnd));
 }
