@@ -233,6 +233,12 @@ const resources: Fault[] = [
     tests: ["test/resources/packets/masquerade.test.ts"],
   },
   {
+    file: "src/resources/packets/shared/backend.ts",
+    find: "...isRestated ? this.others(spec) : []",
+    replace: "...isRestated ? [] : []",
+    tests: ["test/resources/packets/shared/backend.test.ts"],
+  },
+  {
     file: "src/resources/packets/masquerade/iptables.ts",
     find: "if (named?.network === network && !isValid(named))",
     replace: "if (named !== undefined && !isValid(named))",
