@@ -1,4 +1,4 @@
-/** Which program this is depends on the name it is called by: a plugin, or the runtime. */
+/** The program is a plugin or the runtime, depending on the name it is called by. */
 import { exitNow } from "./ffi/libc.ts";
 import { restrictUmask } from "./ffi/umask.ts";
 import { loadPlugin } from "./plugins/table.ts";

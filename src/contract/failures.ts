@@ -1,10 +1,7 @@
-/**
- * Collecting failures: one step that fails does not keep the others from being tried, and all failures are reported
- * together.
- */
+/** Collecting failures: every step is tried even when an earlier one fails, and all failures are reported together. */
 import { CniError, errorText } from "../cni/error.ts";
 
-/** Runs every step, then throws what failed. */
+/** Runs every step, then throws the failures. */
 export function attemptAll(steps: Iterable<() => void>): void {
   throwJoined(collectFailures(steps, (step) => step()));
 }
@@ -26,8 +23,8 @@ export function attempt(failures: unknown[], work: () => void): void {
 }
 
 /**
- * Throws unless there are no failures: a single failure as it is, several as one error with all their texts. It has the
- * code of the first CniError among them.
+ * Throws if there are failures: a single one unchanged, several as one error that joins their texts and has the code of
+ * the first CniError among them.
  */
 export function throwJoined(failures: readonly unknown[], separator = "; "): void {
   if (failures.length === 0) return;

@@ -1,9 +1,9 @@
 /**
- * The trace: where PATCHBAY_TRACE asks for it, a line of JSON for every verb, for every operation on a resource, and for
- * every decision worth telling. `1` sends it to stderr, the absolute path of a file adds it to that file.
+ * The trace: a line of JSON for every verb, every operation on a resource and every important decision.
+ * PATCHBAY_TRACE=1 writes it to stderr, PATCHBAY_TRACE=<absolute path> appends it to that file.
  *
- * The file is for root's eyes: it is made with mode 0600, and one that is a link, belongs to somebody else, can be
- * written by others or has another name somewhere is refused, so that nobody turns the trace into a way to write to a
+ * Only its owner may read the file, so it is created with mode 0600. A file that is a symbolic link, belongs to another
+ * user, is writable by others or has a second name is rejected. Otherwise somebody could use the trace to write to a
  * file of root's. A trace that cannot be written never fails a verb.
  */
 import { errorText } from "../cni/error.ts";
@@ -24,7 +24,7 @@ import { warn } from "../ffi/warn.ts";
 import type { AnyKind } from "./resource.ts";
 import type { Owner } from "./owner.ts";
 
-/** What the lines between have in common: the verb they belong to. */
+/** The verb that a line of the trace belongs to. */
 export interface Scene extends Owner {
   verb: string;
   plugin: string;
@@ -41,12 +41,12 @@ export function isTracing(): boolean {
   return sink !== OFF;
 }
 
-/** Tells a decision and what it rests on: `note("masquerade backend", { backend, why })`. */
+/** Writes a decision and its reasons: `note("masquerade backend", { backend, why })`. */
 export function note(what: string, facts: Facts): void {
-  if (isTracing()) tell({ ...scene, note: what, ...facts });
+  if (isTracing()) writeLine({ ...scene, note: what, ...facts });
 }
 
-/** Runs a verb; the lines that are told meanwhile name it, and one tells how it ended. */
+/** Runs a verb: its trace lines carry `here`, and a last line shows how it ended. */
 export function inScene<T>(here: Scene, work: () => T): T {
   const outer = scene;
   scene = here;
@@ -68,25 +68,25 @@ export function traced<T>(
   return timed({ operation, kind: kind.kind, resource: kind.describe(spec) }, work);
 }
 
-/** Runs what is no resource's, such as a plugin of another make. */
+/** Runs an operation that is not on a resource, such as a foreign plugin. */
 export function timed<T>(facts: Facts, work: () => T): T {
   if (!isTracing()) return work();
   const started = Bun.nanoseconds();
   const end = (outcome: Facts) => {
     const ms = Math.round((Bun.nanoseconds() - started) / 1e3) / 1e3;
-    tell({ ...scene, ...facts, ms, ...outcome });
+    writeLine({ ...scene, ...facts, ms, ...outcome });
   };
   try {
-    const answer = work();
-    end(Array.isArray(answer) && answer.length > 0 ? { differences: answer } : {});
-    return answer;
+    const value = work();
+    end(Array.isArray(value) && value.length > 0 ? { differences: value } : {});
+    return value;
   } catch (error) {
     end({ error: errorText(error) });
     throw error;
   }
 }
 
-function tell(line: Facts): void {
+function writeLine(line: Facts): void {
   try {
     writeAll(sink!, utf8(JSON.stringify({ time: new Date().toISOString(), ...line }) + "\n"));
   } catch {
@@ -108,7 +108,7 @@ function openSink(): number {
 }
 
 function openTraceFile(path: string): number {
-  // Not waiting for the other end of a pipe somebody put there.
+  // O_NONBLOCK: if somebody put a pipe there, do not wait for its other end.
   const fd = openFile(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
   const file = identify(fd), { mode, uid, links } = file;
   if (isRegularFile(file) && (mode & 0o022) === 0 && uid === process.geteuid!() && links === 1) return fd;

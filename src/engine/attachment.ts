@@ -1,4 +1,4 @@
-/** What a plugin sees of an attachment, whatever its story is told for. The rest is in making.ts and restating.ts. */
+/** The parts of an attachment that are the same for every purpose. The rest is in making.ts and restating.ts. */
 import type { Invocation } from "../cni/invocation.ts";
 import { parsePrevResult } from "../cni/result-versions.ts";
 import type { Result } from "../cni/result.ts";
@@ -9,12 +9,12 @@ export interface Call<Config extends PluginConfig> {
   plugin: string;
   conf: Config;
   invocation: Invocation;
-  /** Most plugins ignore prevResult on ADD, where it may be in any shape: only those who need it decode it. */
+  /** Decoded on demand: on ADD most plugins ignore prevResult, which may then be malformed. */
   prevResult: () => Result | undefined;
   host: Host;
 }
 
-/** Tells the story: `add` of a plugin, or what stands for it. */
+/** Tells the story: a plugin's `add`, or what replaces it. */
 export type Tell<Config extends PluginConfig> = (at: Attachment<Config>) => Result;
 
 export function facts<Config extends PluginConfig>({ conf, invocation, host }: Call<Config>) {
@@ -22,7 +22,7 @@ export function facts<Config extends PluginConfig>({ conf, invocation, host }: C
   return { conf, network: conf.name, containerId, ifName, netnsPath, cniArgs, stdin, host };
 }
 
-/** What is judged of the call. */
+/** The part of the call that is judged. */
 export function judgedCall(conf: PluginConfig, { ifName, cniArgs, stdin }: Invocation): JudgedCall {
   let prevResult: Result | undefined, isRead = false;
   return {
@@ -38,9 +38,9 @@ export function judgedCall(conf: PluginConfig, { ifName, cniArgs, stdin }: Invoc
 }
 
 /**
- * A lease is announced first, and so given back last: when nothing has its address any more. That of a DHCP server is
- * given back by a packet through the link, so it is announced when the link is there.
+ * A lease is announced first, so it is released last, when nothing uses its address any more. A DHCP lease is released
+ * by a packet through the link, so it is announced after the link.
  */
-export function goesByTheLink(ipamType: string): boolean {
+export function isReleasedThroughLink(ipamType: string): boolean {
   return ipamType === "dhcp";
 }

@@ -1,5 +1,5 @@
 /**
- * The host as one call sees it: what is open, what other attachments' ledgers say, and the way to other plugins with
+ * The host as one call sees it: the open sockets and namespaces, the ledgers of other attachments, and delegation with
  * this call's configuration.
  */
 import { field, isObject } from "../cni/json.ts";
@@ -11,11 +11,11 @@ import { findPlugin } from "./delegation/find-plugin.ts";
 import { claimedByOthers, recordedByOthers } from "./ledger/claims.ts";
 import type { Opened } from "./open-host.ts";
 
-/** Carries out a call of another plugin, on what `from` has open. */
+/** Calls another plugin, which uses the sockets and namespaces that `from` has open. */
 export type Delegate = (type: string, invocation: Invocation, from: Opened) => Result | undefined;
 
 export class CallHost implements Host {
-  /** `container` is left out when the one that is open is not the call's. */
+  /** `container` is undefined when the open one does not belong to this call. */
   constructor(
     private readonly opened: Opened,
     private readonly invocation: Invocation,
@@ -57,17 +57,17 @@ export class CallHost implements Host {
     findPlugin(type, this.invocation.path);
   }
 
-  /** The same without the container: its path may be another one's by now, with links of the same names. */
+  /** A copy without the container, for when its path belongs to another container with links of the same names. */
   withoutContainer(): CallHost {
     return new CallHost(this.opened, this.invocation, this.delegateFrom, undefined);
   }
 
-  /** The same for another call, such as the ADD that a ledger tells of. */
+  /** A copy for another call, such as an ADD recorded in a ledger. */
   inCall(invocation: Invocation): CallHost {
     return new CallHost(this.opened, invocation, this.delegateFrom, this.container);
   }
 
-  /** A configuration that was kept is as old as ADD; the result of ADD comes with each call after it. */
+  /** A stored configuration dates from ADD and lacks its result. Later calls bring prevResult, so it is added here. */
   private withPrevResult(stdin: string, command: Command): string {
     const { document } = this.invocation, prevResult = document && field(document, "prevResult");
     if (command === "ADD" || !isObject(prevResult)) return stdin;

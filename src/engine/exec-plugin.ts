@@ -1,6 +1,6 @@
 /**
- * This process as one plugin, called by a runtime (CNI spec 1.1.0, "Section 2: Execution Protocol"): one call, at
- * most one JSON document on stdout, and an exit status that tells the truth about both.
+ * This process as one plugin, called by a runtime (CNI spec 1.1.0, "Section 2: Execution Protocol"): one call, at most
+ * one JSON document on stdout, and an exit status.
  */
 import { aboutText, versionDocument } from "../cni/about.ts";
 import { CniError, errorText, formatError, INTERNAL } from "../cni/error.ts";
@@ -18,7 +18,7 @@ import { warn } from "../ffi/warn.ts";
 
 type Plugin = PluginDefinition<PluginConfig>;
 
-/** Runs the call that environment and stdin describe, and answers the exit status. */
+/** Runs the call that environment and stdin describe. Returns the exit status. */
 export function execPlugin(plugin: Plugin): number {
   const supported = plugin.versions ?? KNOWN_VERSIONS;
   let invocation: Invocation | undefined;
@@ -31,7 +31,7 @@ export function execPlugin(plugin: Plugin): number {
     invocation = parseInvocation(environment, () => readAll(0, undefined, "stdin"));
     switch (invocation.command) {
       case "VERSION":
-        answer(versionDocument(supported));
+        print(versionDocument(supported));
         break;
       case "ADD":
         add(plugin, invocation);
@@ -41,28 +41,30 @@ export function execPlugin(plugin: Plugin): number {
     }
     return 0;
   } catch (error) {
-    if (error instanceof LostAnswer) warn(error.message);
+    if (error instanceof OutputFailure) warn(error.message);
     else report(error, invocation);
     return 1;
   }
 }
 
-/** The answer did not reach whoever asked: stdout is full, or closed. Nothing more may be written to it. */
-class LostAnswer extends Error {}
+/** stdout is full or closed. Nothing more may be written to it. */
+class OutputFailure extends Error {}
 
-function answer(text: string): void {
+function print(text: string): void {
   try {
     writeAll(1, utf8(text), "stdout");
   } catch (error) {
-    throw new LostAnswer(`cannot answer: ${errorText(error)}`, { cause: error });
+    throw new OutputFailure(`cannot answer: ${errorText(error)}`, { cause: error });
   }
 }
 
-/** A runtime that got no result, or none that it can read, thinks that nothing is attached; so nothing must be. */
+/**
+ * A runtime without a readable result assumes that nothing is attached. So if the result cannot be written, DEL runs.
+ */
 function add(plugin: Plugin, invocation: Invocation): void {
   const result = runVerb(plugin, invocation)!;
   try {
-    answer(formatResult(result, result.cniVersion));
+    print(formatResult(result, result.cniVersion));
   } catch (error) {
     try {
       runVerb(plugin, { ...invocation, command: "DEL" });
@@ -76,9 +78,9 @@ function add(plugin: Plugin, invocation: Invocation): void {
 function report(error: unknown, invocation: Invocation | undefined): void {
   const known = error instanceof CniError ? error : new CniError(INTERNAL, errorText(error));
   try {
-    answer(formatError(known, configuredVersion(invocation)));
-  } catch (lost) {
-    warn(`${errorText(known)} (${errorText(lost)})`);
+    print(formatError(known, configuredVersion(invocation)));
+  } catch (failure) {
+    warn(`${errorText(known)} (${errorText(failure)})`);
   }
 }
 

@@ -1,12 +1,12 @@
 /**
- * Who is judged when: ADD, CHECK, STATUS and plan refuse a configuration that ADD refuses, and so does `inspect` of what
- * others made. DEL and GC judge nothing: whoever was refused by ADD calls DEL with the same configuration, and a
- * configuration that is refused today may have been another one at ADD.
+ * When a configuration is judged: ADD, CHECK, STATUS and plan reject what ADD rejects, and so does `inspect` of
+ * attachments that others made. DEL and GC judge nothing: after a rejected ADD the runtime calls DEL with the same
+ * configuration, and the configuration may have changed since ADD.
  */
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
 import type { JudgedCall, PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 
-/** STATUS has no call. */
+/** `call` is undefined for STATUS. */
 export function judge<Config extends PluginConfig>(
   plugin: PluginDefinition<Config>,
   conf: Config,
@@ -15,7 +15,7 @@ export function judge<Config extends PluginConfig>(
   plugin.judge?.(conf, call);
 }
 
-/** For ADD: a plugin that works on what earlier ones made cannot be the first. */
+/** For ADD: a plugin that needs earlier ones cannot be the first of its chain. */
 export function requirePrevResult({ missingPrevResult }: PluginDefinition<PluginConfig>, call: JudgedCall): void {
   if (missingPrevResult === undefined || call.prevResult !== undefined) return;
   throw new CniError(INVALID_CONFIG, missingPrevResult, "there is no prevResult");

@@ -1,14 +1,15 @@
 /**
- * The configuration as far as DEL can use it. ADD refuses a wrong one; but whoever is refused calls DEL with the same
- * configuration, and a DEL that fails, fails for good, and with it those of the plugins before it in the chain.
+ * The configuration for DEL, without its malformed keys. ADD rejects a malformed configuration, and then the runtime
+ * calls DEL with the same one. If that DEL failed, every retry would fail, and the earlier plugins of the chain would
+ * never get their DEL.
  */
 import { errorText } from "../cni/error.ts";
 import { field } from "../cni/json.ts";
 import { warn } from "../ffi/warn.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 
-/** Leaves out the keys that are wrong by themselves. Without a readable `ipam` nobody would give back the address. */
-export function usableConf<Config extends PluginConfig>(
+/** Omits malformed keys. A malformed `ipam` still throws, because without it nobody would release the address. */
+export function lenientConf<Config extends PluginConfig>(
   plugin: PluginDefinition<Config>,
   document: Record<string, unknown>,
 ): Config {
@@ -21,7 +22,7 @@ export function usableConf<Config extends PluginConfig>(
       else if (key.toLowerCase() === "ipam") throw error;
     }
     const conf = plugin.validate(usable);
-    warn(`DEL goes on in spite of the configuration: ${errorText(error)}`);
+    warn(`DEL ignores malformed keys of the configuration: ${errorText(error)}`);
     return conf;
   }
 }

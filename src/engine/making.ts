@@ -1,13 +1,13 @@
-/** ADD: a plugin's story with every resource made, or, when something fails, with nothing left. */
+/** ADD: tells a plugin's story and makes every resource. On failure nothing is left. */
 import { CniError, errorText, TRY_AGAIN_LATER } from "../cni/error.ts";
 import type { Result } from "../cni/result.ts";
 import type { Attachment, PluginConfig } from "../contract/plugin.ts";
 import type { Resource } from "../contract/resource.ts";
 import { traced } from "../contract/trace.ts";
-import { leavesSomething } from "../contract/undo.ts";
+import { isIncompleteUndo } from "../contract/undo.ts";
 import { warn } from "../ffi/warn.ts";
 import { lease } from "../resources/delegated/lease.ts";
-import { type Call, facts, goesByTheLink, type Tell } from "./attachment.ts";
+import { type Call, facts, isReleasedThroughLink, type Tell } from "./attachment.ts";
 import { answerOf } from "./ledger/confirmation.ts";
 import { type OpenLedger, openLedger } from "./ledger/open-ledger.ts";
 
@@ -44,29 +44,29 @@ function attachmentOf<Config extends PluginConfig>(call: Call<Config>, making: M
     ipam() {
       const type = call.conf.ipam?.type;
       if (!type) return undefined;
-      if (goesByTheLink(type)) return { add: () => this.apply(lease({ type })) };
+      if (isReleasedThroughLink(type)) return { add: () => this.apply(lease({ type })) };
       const [announced] = making.announce([lease({ type })]);
       return { add: () => making.apply(announced!) as Result };
     },
   };
 }
 
-/** A resource that stands in the ledger. */
+/** A resource that is recorded in the ledger. */
 interface Announced {
   readonly resource: Resource<unknown>;
   isMade: boolean;
-  /** What `apply` answered. */
-  outcome: unknown;
+  /** What `apply` returned. */
+  made: unknown;
 }
 
 class Making {
   private readonly announced: Announced[] = [];
   private ledger: OpenLedger | undefined;
-  private leavesSomething = false;
+  private isIncomplete = false;
 
   constructor(private readonly call: Call<PluginConfig>) {}
 
-  /** Writes the resources to the ledger. They are made after it, in this order or later. */
+  /** Writes the resources to the ledger. They are made afterwards. */
   announce(resources: readonly Resource<unknown>[]): Announced[] {
     if (resources.length === 0) return [];
     const { plugin, invocation, conf, host } = this.call;
@@ -83,7 +83,7 @@ class Making {
       stdin,
     });
     this.ledger.intend(resources);
-    const added = resources.map((resource) => ({ resource, isMade: false, outcome: undefined }));
+    const added = resources.map((resource) => ({ resource, isMade: false, made: undefined }));
     this.announced.push(...added);
     return added;
   }
@@ -91,40 +91,40 @@ class Making {
   apply(announced: Announced): unknown {
     const { resource } = announced, { kind, spec } = resource;
     try {
-      announced.outcome = traced("apply", kind, spec, () => kind.apply(spec, this.call.host));
+      announced.made = traced("apply", kind, spec, () => kind.apply(spec, this.call.host));
       announced.isMade = true;
-      return announced.outcome;
+      return announced.made;
     } catch (error) {
-      if (!leavesSomething(error)) throw error;
-      this.leave(resource, error.leftBy);
+      if (!isIncompleteUndo(error)) throw error;
+      this.leaveToDel(resource, error.undoError);
       throw error.cause;
     }
   }
 
-  /** ADD succeeded. Throws when a DEL took the ledger away meanwhile: then what was made must go. */
+  /** ADD succeeded. Throws when a DEL removed the ledger meanwhile: then everything made must be undone. */
   finish(result: Result): void {
-    const stands = this.ledger?.finish(answerOf(result, this.call.invocation.ifName)) ?? true;
-    if (!stands) throw new CniError(TRY_AGAIN_LATER, "the attachment was deleted while it was being added");
+    const isRecorded = this.ledger?.finish(answerOf(result, this.call.invocation.ifName)) ?? true;
+    if (!isRecorded) throw new CniError(TRY_AGAIN_LATER, "the attachment was deleted while it was being added");
   }
 
-  /** ADD failed: takes back what was made, the last first. What cannot be taken back stays in the ledger for DEL. */
+  /** ADD failed: undoes what was made, in reverse. What cannot be undone remains in the ledger for DEL. */
   undo(): void {
     const { host } = this.call;
-    for (const { resource, outcome, isMade } of this.announced.reverse()) {
+    for (const { resource, made, isMade } of this.announced.reverse()) {
       if (!isMade) continue;
       const { kind, spec } = resource;
       try {
-        traced("undo", kind, spec, () => kind.undo ? kind.undo(spec, outcome, host) : kind.remove(spec, host));
+        traced("undo", kind, spec, () => kind.undo ? kind.undo(spec, made, host) : kind.remove(spec, host));
       } catch (error) {
-        this.leave(resource, error);
+        this.leaveToDel(resource, error);
       }
     }
-    if (this.leavesSomething) this.ledger?.keep();
+    if (this.isIncomplete) this.ledger?.keep();
     else this.ledger?.abandon();
   }
 
-  private leave({ kind, spec }: Resource<unknown>, reason: unknown): void {
-    this.leavesSomething = true;
+  private leaveToDel({ kind, spec }: Resource<unknown>, reason: unknown): void {
+    this.isIncomplete = true;
     warn(`ADD failed and could not undo ${kind.describe(spec)}: ${errorText(reason)}; DEL will try again`);
   }
 }

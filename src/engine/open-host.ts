@@ -6,26 +6,26 @@ import { inNetns, isNetnsGone, isSameNetns, netnsCookie, openNetns, openOwnNetns
 import type { Container, Host } from "../contract/host.ts";
 import { stateDirectory } from "./state-directory.ts";
 
-/** What of a host does not depend on the call. */
+/** The part of a host that does not depend on the call. */
 export type Opened = Pick<Host, "route" | "netfilter" | "container" | "useShared" | "isAloneWithShared">;
 
 export interface OpenHost extends Opened {
-  /** The verb is over; what was opened stays open for the next one. */
+  /** Ends the verb; sockets and namespaces stay open for the next one. */
   release(): void;
   close(): void;
 }
 
-/** The container's namespace is the one this process works in. */
+/** The container's namespace is the one this process runs in. */
 export class SameNetnsError extends Error {}
 
 export interface OpenOptions {
-  /** A namespace that is no more reads as no container. */
+  /** A missing namespace means no container, not an error. */
   mayBeGone?: boolean;
-  /** The container may share our namespace. Otherwise opening it throws SameNetnsError, with nothing changed. */
+  /** The container may share our namespace. Otherwise opening it throws SameNetnsError and changes nothing. */
   allowOwn?: boolean;
 }
 
-/** Sockets wait for their first use. */
+/** Sockets are opened on first use. */
 export function openHost(netnsPath: string, options: OpenOptions = {}): OpenHost {
   const closing: Closing = [], shared = new SharedLock(closing);
   let route: NetlinkSocket | undefined, netfilter: NetlinkSocket | undefined;
@@ -44,7 +44,7 @@ export function openHost(netnsPath: string, options: OpenOptions = {}): OpenHost
   };
 }
 
-/** What `close` has to do, in the order in which things were opened. */
+/** The steps of `close`, in the order of opening. */
 type Closing = (() => void)[];
 
 function closeAll(closing: Closing): void {
@@ -57,7 +57,7 @@ function openSocket(protocol: number, closing: Closing): NetlinkSocket {
   return socket;
 }
 
-/** The state directory itself is locked, so no lock file stays behind. */
+/** Locks the state directory itself, so no lock file is left behind. */
 class SharedLock {
   private opened: number | undefined;
 
@@ -109,7 +109,7 @@ function openContainer(netnsPath: string, options: OpenOptions, closing: Closing
   };
 }
 
-/** Whether the container's namespace is not the one with this cookie: its path was given to another container. */
-export function isAnothers({ container }: Opened, cookie: string | undefined): boolean {
+/** Whether the container's namespace has another cookie: then its path belongs to another container now. */
+export function isOtherNamespace({ container }: Opened, cookie: string | undefined): boolean {
   return container !== undefined && cookie !== undefined && container.cookie !== cookie;
 }

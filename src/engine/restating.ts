@@ -1,19 +1,19 @@
 /**
- * The list of resources as ADD would make it, with nothing made: for an attachment without a ledger, or one that others
- * made, with the names and addresses of prevResult; for `plan` with those that ADD would choose now.
+ * Collects the resources that ADD would make, and makes none. For an attachment without a ledger, or one that others
+ * made, names and addresses come from prevResult; for `plan` they are the ones that ADD would choose now.
  */
 import type { Result } from "../cni/result.ts";
 import type { PluginConfig, Purpose } from "../contract/plugin.ts";
 import type { Resource } from "../contract/resource.ts";
 import { lease } from "../resources/delegated/lease.ts";
-import { type Call, facts, goesByTheLink, type Tell } from "./attachment.ts";
+import { type Call, facts, isReleasedThroughLink, type Tell } from "./attachment.ts";
 
-/** What prevResult tells to a plugin that asks its IPAM plugin for a lease. */
+/** The lease of the IPAM plugin, taken from prevResult. */
 function recalledLease({ cniVersion, ips, routes, dns }: Result): Result {
   return { cniVersion, ips: ips ?? [], routes, dns };
 }
 
-/** `foresee` answers what the IPAM plugin of that name would lease; it is only asked for `plan`. */
+/** `foresee` returns what the IPAM plugin of that name would lease; it is only called for `plan`. */
 export function restate<Config extends PluginConfig>(
   call: Call<Config>,
   purpose: Exclude<Purpose, "make">,
@@ -41,10 +41,10 @@ export function restate<Config extends PluginConfig>(
       const type = conf.ipam?.type;
       if (!type) return undefined;
       const announce = () => void list.push(lease({ type }));
-      if (!goesByTheLink(type)) announce();
+      if (!isReleasedThroughLink(type)) announce();
       return {
         add() {
-          if (goesByTheLink(type)) announce();
+          if (isReleasedThroughLink(type)) announce();
           return foresee === undefined ? recalledLease(recalled) : foresee(type);
         },
       };

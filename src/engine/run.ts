@@ -1,6 +1,6 @@
 /**
- * One verb of one plugin, in process. The exec'd plugin, delegation and the runtime's chains all come through here, and
- * here alone other errors become the one that reaches the user.
+ * One verb of one plugin, in process. The exec'd plugin, delegation and the runtime's chains all call it. Only here do
+ * other errors become the CniError that the user gets.
  */
 import { CniError, INTERNAL, INVALID_CONFIG, INVALID_ENVIRONMENT, IO_FAILURE } from "../cni/error.ts";
 import type { Invocation } from "../cni/invocation.ts";
@@ -19,8 +19,8 @@ export function openSession(options: SessionOptions = {}): Session {
 }
 
 /**
- * Answers ADD's result (newest form, `cniVersion` as configured), nothing for other verbs. Throws CniError. Without a
- * session of the caller's, what is opened is closed.
+ * Returns the result of ADD (newest form, `cniVersion` as configured), undefined for other verbs. Throws CniError. The
+ * default session keeps nothing open.
  */
 export function runVerb(
   plugin: PluginDefinition<PluginConfig>,

@@ -1,8 +1,8 @@
 /**
- * What is alive while calls are carried out, apart from what a call says (cni/invocation.ts): the sockets and namespaces
- * that are open, and the way to other plugins.
+ * The live objects of a call, as opposed to its parameters (cni/invocation.ts): open sockets and namespaces, and
+ * delegation to other plugins.
  *
- * One session serves one verb, or all plugins of a chain: then what the first plugin opens serves the next ones too.
+ * One session serves one verb, or all plugins of a chain, which then share the sockets and namespaces.
  */
 import { CniError, INVALID_ENVIRONMENT, INVALID_NETNS } from "../cni/error.ts";
 import type { Invocation } from "../cni/invocation.ts";
@@ -14,75 +14,75 @@ import { CallHost, type Delegate } from "./call-host.ts";
 import { type Opened, type OpenHost, openHost, SameNetnsError } from "./open-host.ts";
 
 export interface SessionOptions {
-  /** What one call opens serves the next ones, until `close`. */
+  /** Later calls reuse what the first one opened, until `close`. */
   keepsOpen?: boolean;
-  /** Our own plugins answer GC and STATUS also where a network's version is older than those verbs. */
+  /** Our own plugins also run GC and STATUS when the network's version is older than those verbs. */
   inEveryVersion?: boolean;
 }
 
-/** How calls are carried out: engine/run.ts and delegation/delegate.ts, which call one another by way of the session. */
-export interface Carriers {
+/** engine/run.ts and delegation/delegate.ts, which call each other through the session. */
+export interface Callees {
   runVerb(plugin: PluginDefinition<PluginConfig>, invocation: Invocation, session: Session): Result | undefined;
   delegate(type: string, invocation: Invocation, session: Session): Result | undefined;
 }
 
 export class Session {
-  private kept: { netnsPath: string; host: OpenHost } | undefined;
+  private reused: { netnsPath: string; host: OpenHost } | undefined;
 
   constructor(
-    private readonly carriers: Carriers,
+    private readonly callees: Callees,
     readonly options: SessionOptions = {},
     private readonly given?: Opened,
   ) {}
 
   runVerb(plugin: PluginDefinition<PluginConfig>, invocation: Invocation): Result | undefined {
-    return this.carriers.runVerb(plugin, invocation, this);
+    return this.callees.runVerb(plugin, invocation, this);
   }
 
-  /** The verb of another plugin, whoever made it. */
+  /** Runs a verb of another plugin, ours or foreign. */
   delegate(type: string, invocation: Invocation): Result | undefined {
-    return this.carriers.delegate(type, invocation, this);
+    return this.callees.delegate(type, invocation, this);
   }
 
-  /** For calls that are part of another one: they work on what that one has open. */
+  /** A session for calls that are part of another one and use its sockets and namespaces. */
   within(opened: Opened): Session {
-    return new Session(this.carriers, this.options, opened);
+    return new Session(this.callees, this.options, opened);
   }
 
-  /** Runs `work` with the attachment's namespaces open. With `mayBeGone` the container's need not be there any more. */
+  /** Runs `work` with the attachment's namespaces open. With `mayBeGone` the container's may be missing. */
   withHost<T>(invocation: Invocation, mayBeGone: boolean, work: (host: CallHost) => T): T {
-    const look = (opened: Opened) => work(this.hostOf(opened, invocation));
-    if (this.given !== undefined) return look(this.given);
-    const kept = this.keptFor(invocation, mayBeGone), host = kept ?? openFor(invocation, mayBeGone);
-    const stays = kept !== undefined || this.keep(invocation, host);
+    const run = (opened: Opened) => work(this.hostOf(opened, invocation));
+    if (this.given !== undefined) return run(this.given);
+    const reused = this.reusedFor(invocation, mayBeGone), host = reused ?? openFor(invocation, mayBeGone);
+    const staysOpen = reused !== undefined || this.keep(invocation, host);
     try {
-      return look(host);
+      return run(host);
     } finally {
-      if (stays) host.release();
+      if (staysOpen) host.release();
       else host.close();
     }
   }
 
-  /** What is open, as the call sees it. */
+  /** `opened` as the call sees it. */
   hostOf(opened: Opened, invocation: Invocation): CallHost {
     const delegateFrom: Delegate = (type, call, from) => this.within(from).delegate(type, call);
     return new CallHost(opened, invocation, delegateFrom, opened.container);
   }
 
   close(): void {
-    this.kept?.host.close();
-    this.kept = undefined;
+    this.reused?.host.close();
+    this.reused = undefined;
   }
 
-  private keptFor({ netnsPath }: Invocation, mayBeGone: boolean): OpenHost | undefined {
-    const { kept } = this;
-    const fits = kept?.netnsPath === netnsPath && (mayBeGone || kept.host.container !== undefined);
-    return fits ? kept.host : undefined;
+  private reusedFor({ netnsPath }: Invocation, mayBeGone: boolean): OpenHost | undefined {
+    const { reused } = this;
+    const fits = reused?.netnsPath === netnsPath && (mayBeGone || reused.host.container !== undefined);
+    return fits ? reused.host : undefined;
   }
 
   private keep({ netnsPath }: Invocation, host: OpenHost): boolean {
-    if (!this.options.keepsOpen || this.kept !== undefined) return false;
-    this.kept = { netnsPath, host };
+    if (!this.options.keepsOpen || this.reused !== undefined) return false;
+    this.reused = { netnsPath, host };
     return true;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Where what lives as long as the machine runs is kept: /run/patchbay, or the user's runtime directory, or
- * PATCHBAY_STATE_DIR. Network namespaces do not survive a reboot, so neither does this.
+ * The directory of the ledgers: /run/patchbay, or the user's runtime directory, or PATCHBAY_STATE_DIR. A reboot empties
+ * it, and ends the network namespaces too.
  */
 import { ENOTDIR, SyscallError } from "../ffi/errno.ts";
 import { identify, isDirectory, makeDirectories } from "../ffi/files.ts";
@@ -13,8 +13,8 @@ export function stateDirectory(): string {
 }
 
 /**
- * Makes a directory below the state directory, and refuses it when somebody else could put files there: DEL does
- * what the files in it say.
+ * Makes a directory below the state directory. Rejects it when somebody else could write to it, because DEL executes
+ * what its files say.
  */
 export function privateDirectory(path: string): void {
   try {

@@ -1,7 +1,7 @@
 /** DEL of every plugin ignores optional parts of its configuration that are malformed. */
 import { expect, test } from "bun:test";
 import { CniError } from "../../src/cni/error.ts";
-import { usableConf } from "../../src/engine/lenient-conf.ts";
+import { lenientConf } from "../../src/engine/lenient-conf.ts";
 import { loadPlugin, pluginNames } from "../../src/plugins/table.ts";
 
 test.each([...pluginNames])("DEL of %s does without what is wrong, and with what is not", (name) => {
@@ -9,6 +9,6 @@ test.each([...pluginNames])("DEL of %s does without what is wrong, and with what
   const right = { cniVersion: "1.0.0", Name: "net", type: name };
   const wrong = { args: 7, runtimeConfig: "x", dns: [], prevResult: "none", capabilities: 1 };
   expect(() => plugin.validate({ ...right, ...wrong })).toThrow(CniError);
-  expect(usableConf(plugin, { ...wrong, ...right, unknown: {} })).toEqual(plugin.validate(right));
-  expect(() => usableConf(plugin, { ...right, IPAM: "host-local" })).toThrow(/"ipam" must be an object/);
+  expect(lenientConf(plugin, { ...wrong, ...right, unknown: {} })).toEqual(plugin.validate(right));
+  expect(() => lenientConf(plugin, { ...right, IPAM: "host-local" })).toThrow(/"ipam" must be an object/);
 });

@@ -1,6 +1,6 @@
 /**
- * Faults as a maintainer could make them: each changes one line, and the tests listed with it must notice. run.ts puts them
- * in. `find` is a part of the line that occurs nowhere else in the file.
+ * Faults as a maintainer could make them: each changes one line, and the tests listed with it must notice. run.ts puts
+ * them in. `find` is a part of the line that occurs nowhere else in the file.
  *
  * Longer than 300 lines: a table, one entry a fault.
  */
@@ -363,13 +363,13 @@ const plugins: Fault[] = [
 const engine: Fault[] = [
   {
     file: "src/engine/ledger/confirmation.ts",
-    find: "if (!told.includes(address)) return false;",
+    find: "if (!given.includes(address)) return false;",
     replace: "void address;",
     tests: ["test/engine/ledger/ledger.test.ts"],
   },
   {
     file: "src/engine/verbs/del.ts",
-    find: "if (!isWhole) {",
+    find: "if (!isComplete) {",
     replace: "if (record === undefined) {",
     tests: ["test/differential/turns.test.ts"],
     named: "bridge, portmap",
@@ -403,7 +403,7 @@ const engine: Fault[] = [
   },
   {
     file: "src/engine/operator/known-attachment.ts",
-    find: "(ledgers.length === 0 || hasLinkOf(told, cached!.ifName, opened))",
+    find: "(ledgers.length === 0 || hasLinkOf(result, cached!.ifName, opened))",
     replace: "true",
     tests: ["test/runtime/cli/made-by-others.test.ts"],
   },

@@ -1,6 +1,6 @@
 /**
- * A plugin calling another one, as all do for addresses (CNI spec 1.1.0, "Section 4: Plugin Delegation"): same
- * parameters, same configuration, another command. In process when the plugin found is this same binary.
+ * A plugin calls another one, such as its IPAM plugin (CNI spec 1.1.0, "Section 4: Plugin Delegation"), with the same
+ * parameters and configuration. Runs in process when the plugin found is this same binary.
  */
 import { errorText } from "../../cni/error.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
@@ -14,10 +14,10 @@ import { warn } from "../../ffi/warn.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import type { Session } from "../session.ts";
 
-// Our own plugins run in process and need nothing of it.
+// Loaded only for foreign plugins: our own run in process.
 const foreign = () => require("./foreign-plugin.ts") as typeof import("./foreign-plugin.ts");
 
-/** Answers ADD's result in the newest form. Throws the delegate's own error. */
+/** Returns the result of ADD in the newest form. Throws the delegate's own error. */
 export function delegate(type: string, invocation: Invocation, session: Session): Result | undefined {
   const found = findPlugin(type, invocation.path);
   if ("own" in found) return session.runVerb(found.own, invocation);
@@ -27,7 +27,7 @@ export function delegate(type: string, invocation: Invocation, session: Session)
   return undefined;
 }
 
-/** Passes GC and STATUS on: to the plugin that works in this one's place, or else to the IPAM plugin. */
+/** Runs GC or STATUS of the plugin that this one delegates to, or else of its IPAM plugin. */
 export function passOn(
   plugin: PluginDefinition<PluginConfig>,
   conf: PluginConfig,
@@ -52,7 +52,10 @@ function isOlderThan({ document, stdin }: Invocation, version: string): boolean 
   return isObject(config) && compareVersions(configVersion(config), version) < 0;
 }
 
-/** "the upper plugin should execute again with DEL before returning failure": part of an address may be taken. */
+/**
+ * Runs DEL after a failed ADD: "the upper plugin should execute again with DEL before returning failure". The delegate
+ * may have taken an address.
+ */
 function addForeign(path: string, call: Invocation): Result {
   try {
     const stdout = foreign().runForeignPlugin(path, call);
@@ -62,8 +65,8 @@ function addForeign(path: string, call: Invocation): Result {
     try {
       foreign().runForeignPlugin(path, { ...call, command: "DEL" });
     } catch (failure) {
-      const told = errorText(failure), isSame = told === errorText(error);
-      warn(`${path} failed ADD, and the DEL after it ${isSame ? "for the same reason" : `too: ${told}`}`);
+      const reason = errorText(failure), isSame = reason === errorText(error);
+      warn(`${path} failed ADD, and the DEL after it ${isSame ? "for the same reason" : `too: ${reason}`}`);
     }
     throw error;
   }

@@ -1,6 +1,6 @@
 /**
- * Which program a plugin type stands for: the first file of that name in CNI_PATH (CNI spec 1.1.0, "Section 4:
- * Plugin Delegation"). When that file is this very binary, the plugin runs in process instead.
+ * Finds the program of a plugin type: the first file of that name in CNI_PATH (CNI spec 1.1.0, "Section 4: Plugin
+ * Delegation"). When that file is this same binary, the plugin runs in process.
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { type FileIdentity, identify, isRegularFile } from "../../ffi/files.ts";
@@ -10,8 +10,8 @@ import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 export type FoundPlugin = { own: PluginDefinition<PluginConfig> } | { path: string };
 
 /**
- * An empty search path means the plugins in this binary and no others. It comes only from our own runtime: a plugin
- * called without CNI_PATH is refused before it delegates anything.
+ * An empty search path means the plugins in this binary and no others. Only our own runtime passes one: a plugin called
+ * without CNI_PATH is rejected before it delegates.
  */
 export function findPlugin(type: string, searchPath: string): FoundPlugin {
   if (type === "") throw new CniError(INTERNAL, "no plugin name provided");
@@ -23,7 +23,7 @@ export function findPlugin(type: string, searchPath: string): FoundPlugin {
   }
   const directories = searchPath.split(":");
   for (const directory of directories) {
-    // An empty entry would be the working directory, which is nobody's plugin directory.
+    // An empty entry would mean the working directory, which is not a plugin directory.
     if (directory === "") continue;
     const path = directory.endsWith("/") ? `${directory}${type}` : `${directory}/${type}`;
     const file = regularFile(path);
@@ -40,7 +40,7 @@ export function findPlugin(type: string, searchPath: string): FoundPlugin {
   throw new CniError(INTERNAL, `failed to find plugin "${type}" in path [${directories.join(" ")}]`);
 }
 
-/** What everybody may put there, root must not run (SECURITY.md). Owner and group are the administrator's choice. */
+/** Root must not run a file that everybody can write (SECURITY.md). Owner and group are the administrator's choice. */
 function refuseWritable(path: string, { mode }: FileIdentity): void {
   if ((mode & 0o002) === 0) return;
   throw new CniError(INTERNAL, `no plugin is run from ${path}: everybody may write to it`, `chmod o-w ${path}`);
@@ -58,7 +58,7 @@ function regularFile(path: string): FileIdentity | undefined {
 let thisBinary: FileIdentity | undefined;
 
 function isThisBinary(file: FileIdentity): boolean {
-  // Still the file we were started from when an upgrade has put another in its place.
+  // /proc/self/exe stays the file that we were started from, even after an upgrade replaced it.
   thisBinary ??= identify("/proc/self/exe");
   return file.id === thisBinary.id;
 }

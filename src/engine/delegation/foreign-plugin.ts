@@ -1,8 +1,8 @@
 /**
- * Running a plugin that is another program: its environment, its stdin, and what its failure means.
+ * Runs a plugin that is another program: its environment, its stdin, its errors (CNI spec 1.1.0, "Section 2: Execution
+ * Protocol").
  *
- * CNI spec 1.1.0, "Section 2: Execution Protocol". Messages are the reference library's, which engines show and
- * people search for. Finding the program is find-plugin.ts.
+ * The error texts are the reference library's, because engines show them and people search for them.
  */
 import { CniError } from "../../cni/error.ts";
 import { foldKey, isObject } from "../../cni/json.ts";
@@ -15,7 +15,7 @@ import { type Ending, type Finished, runProgram } from "../../ffi/spawn.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import { timed } from "../../contract/trace.ts";
 
-/** Runs the plugin and answers its stdout. Throws a CniError when it fails. */
+/** Runs the plugin and returns its stdout. Throws a CniError when it fails. */
 export function runForeignPlugin(path: string, invocation: Invocation): string {
   const { command: verb, stdin } = invocation;
   const finished = timed(
@@ -29,12 +29,12 @@ export function runForeignPlugin(path: string, invocation: Invocation): string {
     return stdout;
   }
   const stderr = fromUtf8(finished.stderr), failure = pluginFailure(stdout, stderr, status);
-  // Where the error tells what was on stderr, that would come twice.
+  // Do not forward stderr when the error already contains it.
   if (!failure.message.includes(goQuote(stderr))) forwardStderr(finished.stderr);
   throw failure;
 }
 
-/** Tries six times, a second apart, while the file is open for writing: an installer is replacing it. */
+/** Tries six times, a second apart, while the file is open for writing because an installer replaces it. */
 function runWhenNotBusy(path: string, environment: Uint8Array[], stdin: Uint8Array): Finished {
   for (let attempt = 1;; attempt++) {
     try {
@@ -47,8 +47,8 @@ function runWhenNotBusy(path: string, environment: Uint8Array[], stdin: Uint8Arr
 }
 
 /**
- * Our environment byte for byte, with the six parameters set, each also when empty. Not passed on are the switches
- * of the Bun runtime inside this binary, which would act on a delegate that is built the same way.
+ * Our environment byte for byte, with the six parameters set even when empty. The variables of the Bun runtime in this
+ * binary are removed, because they would affect a delegate that is also built with Bun.
  */
 function pluginEnvironment(invocation: Invocation): Uint8Array[] {
   const parameters: Record<string, string> = {
@@ -78,12 +78,12 @@ function ownEnvironment(): Uint8Array[] {
   return entries;
 }
 
-/** What a plugin says on stderr is for whoever reads our log, also when it fails. */
+/** A plugin's stderr goes to our log, also when the plugin fails. */
 function forwardStderr(bytes: Uint8Array): void {
   try {
     writeAll(2, bytes);
   } catch {
-    // A log that cannot be written is no reason to fail a verb that worked.
+    // A log that cannot be written must not fail a verb that succeeded.
   }
 }
 
@@ -114,7 +114,7 @@ function pluginFailure(stdout: string, stderr: string, status: string, cause?: u
   if (stdout === "") return new CniError(0, withoutMessage, "", { cause });
   try {
     const { code, msg, details } = decodeError(stdout);
-    // The reference reports an empty message here; what else is known is of more use.
+    // The reference reports an empty message here, which helps nobody.
     return new CniError(code, msg === "" ? withoutMessage : msg, details);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -127,7 +127,7 @@ function pluginFailure(stdout: string, stderr: string, status: string, cause?: u
   }
 }
 
-/** The error document of the spec, with keys in any letter case, as Go's decoder takes them. */
+/** The error document of the spec, with keys in any letter case, as Go's decoder accepts them. */
 function decodeError(stdout: string): { code: number; msg: string; details: string } {
   const decoded = { code: 0 as unknown, msg: "" as unknown, details: "" as unknown };
   const document: unknown = JSON.parse(stdout) ?? {};

@@ -1,4 +1,4 @@
-/** What the ledgers of other attachments lay claim to: the same link, or something that does not say whose it is. */
+/** What the ledgers of other attachments claim: the same link, or a thing without an owner. */
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import { closeFile, identify, O_APPEND, O_NOFOLLOW, O_WRONLY, openExisting, writeAll } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
@@ -20,22 +20,22 @@ export function listRivals({ network, containerId, ifName }: Owner): LedgerRecor
   return rivals;
 }
 
-/** Whether the interface of that name, in the namespace with that cookie, is another container's. */
+/** Whether the interface of that name in the namespace with that cookie belongs to another container. */
 export function isAnotherContainers({ containerId, ifName }: Owner, netns: string): boolean {
   return listAllLedgers().some(({ header }) =>
     header.netns === netns && header.ifName === ifName && header.containerId !== containerId
   );
 }
 
-/** What the ledgers of all attachments but this one hold of a kind, and have not given up. */
+/** The specifications of a kind that the ledgers of other attachments contain and have not given up. */
 export function recordedByOthers(kind: string, owner: Owner): unknown[] {
   return specsOf(kind, recordsOfOthers(owner));
 }
 
 /**
- * Like `recordedByOthers`, for the removal of what does not say whose it is. It gives up its own claim before it looks,
- * so two DELs at once cannot both leave the thing to each other. A container whose namespace is gone needs nothing any
- * more: its ledger may never see a DEL, because another program has done that.
+ * Like `recordedByOthers`, for removing things without an owner. First writes `givenUp` to our own ledger, so two
+ * concurrent DELs cannot both leave the thing to each other. A container whose namespace is gone claims nothing: its
+ * ledger may never see a DEL, because another program ran it.
  */
 export function claimedByOthers(kind: string, owner: Owner): unknown[] {
   for (const { path, header, entries } of listAllLedgers(startOfName(owner))) {
@@ -43,8 +43,8 @@ export function claimedByOthers(kind: string, owner: Owner): unknown[] {
     try {
       appendTo(path, `\n${JSON.stringify({ givenUp: kind })}\n`);
     } catch (error) {
-      // On a full disk, say. Removing must go on.
-      warn(`ledger ${path} goes on claiming what is being removed: ${(error as Error).message}`);
+      // For example a full disk. The removal must continue.
+      warn(`ledger ${path} still claims what is being removed: ${(error as Error).message}`);
     }
   }
   return specsOf(kind, recordsOfOthers(owner).filter(({ header }) => !isNamespaceGone(header.netnsPath)));

@@ -1,9 +1,9 @@
 /**
- * Which ADD of a ledger the runtime's result tells of.
+ * Which ADD of a ledger prevResult belongs to.
  *
- * A ledger is a memory, not the truth: after it was written, another program may have deleted the attachment and made
- * it anew, or an engine may have called ADD again. prevResult names the ADD that counts. Each ADD picks names, MAC
- * addresses and addresses of its own, so it is known by them.
+ * A ledger is our memory, not the truth: another program may have deleted the attachment and made it again since, or an
+ * engine may have called ADD again. prevResult decides which ADD counts: each ADD picks its own names, MAC addresses
+ * and IP addresses, and prevResult contains them.
  */
 import { isObject } from "../../cni/json.ts";
 import type { Interface, Result } from "../../cni/result.ts";
@@ -21,71 +21,71 @@ export function answerOf({ interfaces = [], ips = [] }: Result, ifName: string):
 }
 
 /**
- * The usual case, decided without decoding the result: some ADD's answer stands in it word for word. `prevResult` is as
- * it was parsed. Loops, as every DEL runs them (docs/decisions/0005).
+ * The usual case, decided without decoding the result: it contains some ADD's answer literally. `prevResult` is parsed
+ * but not validated. Written as loops because every DEL runs them (docs/decisions/0005).
  */
 export function isPlainlyConfirmed({ adds, header }: LedgerRecord, prevResult: unknown): boolean {
   if (!isObject(prevResult)) return false;
   const { interfaces, ips = [] } = prevResult;
   if (!Array.isArray(interfaces) || !Array.isArray(ips)) return false;
   for (const { answer } of adds) {
-    if (answer !== undefined && standsIn(interfaces, ips, answer, header.ifName)) return true;
+    if (answer !== undefined && isContainedIn(interfaces, ips, answer, header.ifName)) return true;
   }
   return false;
 }
 
-function standsIn(
+function isContainedIn(
   interfaces: unknown[],
   ips: unknown[],
   { links, mac, addresses }: AddAnswer,
   ifName: string,
 ): boolean {
-  const left = new Set([...links, ...addresses]);
+  const missing = new Set([...links, ...addresses]);
   let inside: unknown;
-  for (const ip of ips) if (isObject(ip)) left.delete(String(ip["address"]));
+  for (const ip of ips) if (isObject(ip)) missing.delete(String(ip["address"]));
   for (const link of interfaces) {
     if (!isObject(link)) continue;
-    if (!link["sandbox"]) left.delete(String(link["name"]));
+    if (!link["sandbox"]) missing.delete(String(link["name"]));
     else if (link["name"] === ifName) inside = link["mac"];
   }
-  return left.size === 0 && (mac === undefined || inside === mac);
+  return missing.size === 0 && (mac === undefined || inside === mac);
 }
 
-/** The ADD of the ledger whose attachment this is, or undefined when others have made it since. */
+/** The ADD that prevResult belongs to, or undefined when others have made the attachment since. */
 export function confirmedAdd(record: LedgerRecord, prevResult: Result): LedgerAdd | undefined {
   return find(record, prevResult, () => listLedgersOf(record.header));
 }
 
 /**
- * Later plugins of a chain may alter what earlier ones answered, such as the MAC: then their own ledgers say what it was
- * before.
+ * Later plugins of a chain may alter an earlier plugin's result, such as the MAC. Then their own ledgers contain the
+ * result from before.
  */
-function find(record: LedgerRecord, told: Result, siblings: () => LedgerRecord[]): LedgerAdd | undefined {
-  const direct = lastToldOf(record, told);
+function find(record: LedgerRecord, result: Result, siblings: () => LedgerRecord[]): LedgerAdd | undefined {
+  const direct = lastAddIn(record, result);
   if (direct !== undefined) return direct;
   const others = siblings().filter(({ path }) => path !== record.path);
   for (const other of others) {
-    const add = lastToldOf(other, told), before = add && givenTo(add);
+    const add = lastAddIn(other, result), before = add && givenTo(add);
     const found = before && find(record, before, () => others.filter(({ path }) => path !== other.path));
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
-/** Told by its answer, or by what a plugin of a chain was called with. */
-function lastToldOf({ adds, header: { ifName } }: LedgerRecord, told: Result): LedgerAdd | undefined {
+/** The last ADD whose answer, or whose own prevResult, is contained in `result`. */
+function lastAddIn({ adds, header: { ifName } }: LedgerRecord, result: Result): LedgerAdd | undefined {
   return adds.findLast((add) => {
-    if (add.answer === undefined || tellsOf(told, add.answer, ifName)) return add.answer !== undefined;
+    if (add.answer === undefined || contains(result, add.answer, ifName)) return add.answer !== undefined;
     const given = givenTo(add);
-    return given !== undefined && tellsOf(told, answerOf(given, ifName), ifName);
+    return given !== undefined && contains(result, answerOf(given, ifName), ifName);
   });
 }
 
-/** A result may have more than the answer: what later plugins made. One of before 0.3 tells of no links. */
-function tellsOf({ interfaces, ips = [] }: Result, { links, mac, addresses }: AddAnswer, ifName: string): boolean {
-  // Engines may write addresses in another way.
-  const told = ips.map(({ address }) => canonicalPrefix(address) ?? address);
-  for (const address of addresses) if (!told.includes(address)) return false;
+/** A result may contain more than the answer: what later plugins made. Results before 0.3 contain no links. */
+function contains({ interfaces, ips = [] }: Result, { links, mac, addresses }: AddAnswer, ifName: string): boolean {
+  // Engines may write addresses in another form.
+  const given = ips.map(({ address }) => canonicalPrefix(address) ?? address);
+  for (const address of addresses) if (!given.includes(address)) return false;
   if (interfaces === undefined) return true;
   for (const link of links) if (!interfaces.some(({ name, sandbox }) => name === link && !sandbox)) return false;
   const inside = macInside(interfaces, ifName);
@@ -97,7 +97,7 @@ function macInside(interfaces: readonly Interface[], ifName: string): string | u
   return mac && (canonicalMac(mac) ?? mac);
 }
 
-/** The result that this ADD, a later one of a chain, was called with. */
+/** The prevResult that this ADD was called with. */
 function givenTo({ header }: LedgerAdd): Result | undefined {
   try {
     return parsePrevResult(JSON.parse(header.stdin));

@@ -1,4 +1,4 @@
-/** Reading ledgers, locking them against repairs, removing them. What one says is in record.ts. */
+/** Reads, locks and removes ledgers. Their format is in record.ts. */
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import {
   closeFile,
@@ -24,15 +24,15 @@ function readLedgerFile(path: string, lastAttempt = false): LedgerRecord | undef
     const text = readTextFile(path);
     return text === undefined ? undefined : parseLedger(path, text);
   } catch (error) {
-    // Too many open files, say: it holds what nothing else tells.
+    // Try twice, for example after too many open files: nothing else records what ADD made.
     if (!lastAttempt) return readLedgerFile(path, true);
-    // An unreadable ledger is a lost ledger: DEL then restates from the configuration.
+    // An unreadable ledger counts as lost: DEL restates from the configuration.
     warn(`ledger ${path} cannot be read: ${(error as Error).message}`);
     return undefined;
   }
 }
 
-/** What ADD wrote down for this attachment, or undefined when there is nothing that can be read. */
+/** The ledger of this attachment, or undefined when there is no readable one. */
 export function readLedger(owner: Owner, plugin: string): LedgerRecord | undefined {
   const record = readLedgerFile(ledgerPath(owner, plugin));
   return record !== undefined && isSameOwner(record.header, owner) ? record : undefined;
@@ -45,7 +45,7 @@ export function listLedgers(network: string, plugin: string): LedgerRecord[] {
   );
 }
 
-/** Those that can be read. With `start`, those whose file name begins so. */
+/** The readable ledgers whose file name begins with `start`. */
 function recordsIn(directory: string, start = ""): LedgerRecord[] {
   const records: LedgerRecord[] = [];
   for (const name of listDirectory(directory)) {
@@ -55,7 +55,7 @@ function recordsIn(directory: string, start = ""): LedgerRecord[] {
   return records;
 }
 
-/** Every ledger that can be read, of all networks. With `start`, those whose file name begins so. */
+/** The readable ledgers of all networks whose file name begins with `start`. */
 export function listAllLedgers(start = ""): LedgerRecord[] {
   const records: LedgerRecord[] = [];
   for (const network of listDirectory(stateDirectory())) {
@@ -66,7 +66,7 @@ export function listAllLedgers(start = ""): LedgerRecord[] {
   return records;
 }
 
-/** The ledgers of one attachment, one a plugin. */
+/** The ledgers of one attachment, one for each plugin. */
 export function listLedgersOf(owner: Owner): LedgerRecord[] {
   return recordsIn(networkDirectory(owner.network), startOfName(owner)).filter(({ header }) =>
     isSameOwner(header, owner)
@@ -74,8 +74,8 @@ export function listLedgersOf(owner: Owner): LedgerRecord[] {
 }
 
 /**
- * Runs `work`, which takes away what the ledger holds and then the ledger, while nobody makes any of it again: what a
- * repair brings back in between would have no ledger.
+ * Runs `work`, which removes the ledger's resources and then the ledger, under the shared lock. The lock excludes a
+ * repair, which would otherwise make a resource again that no ledger records.
  */
 export function removing<T>(record: LedgerRecord | undefined, work: () => T): T {
   const fd = record && openToLock(record.path);
@@ -87,7 +87,7 @@ export function removing<T>(record: LedgerRecord | undefined, work: () => T): T 
   }
 }
 
-/** A repair at the same time is unlikely; what keeps the file from being opened is no reason not to remove. */
+/** If the file cannot be opened, the removal continues without the lock: a concurrent repair is unlikely. */
 function openToLock(path: string): number | undefined {
   try {
     return openExisting(path, O_RDONLY | O_NOFOLLOW);
@@ -96,7 +96,7 @@ function openToLock(path: string): number | undefined {
   }
 }
 
-/** Runs `work` while nobody adds or deletes what the ledger holds; answers false, without it, when somebody does. */
+/** Runs `work` under the exclusive lock. Returns false, without running it, while an ADD or DEL holds the lock. */
 export function repairing({ path }: LedgerRecord, work: () => void): boolean {
   const fd = openExisting(path, O_RDONLY | O_NOFOLLOW);
   if (fd === undefined) return false;
@@ -109,7 +109,7 @@ export function repairing({ path }: LedgerRecord, work: () => void): boolean {
   }
 }
 
-/** GC's part in what was never begun: an ADD that was killed before it wrote its first line leaves an empty file. */
+/** For GC: an ADD that was killed before it wrote its first line leaves an empty file. */
 export function removeEmptyLedgers(network: string): void {
   const directory = networkDirectory(network);
   for (const name of listDirectory(directory)) {
@@ -118,7 +118,7 @@ export function removeEmptyLedgers(network: string): void {
   removeEmptyDirectory(directory);
 }
 
-/** The last act of DEL. A file that cannot be read as a ledger goes too. */
+/** The last step of DEL. Removes an unreadable file too. */
 export function removeLedger(owner: Owner, plugin: string): void {
   try {
     if (removeFile(ledgerPath(owner, plugin))) removeEmptyDirectory(networkDirectory(owner.network));

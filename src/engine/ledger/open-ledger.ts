@@ -1,4 +1,4 @@
-/** The ledger while ADD writes it: each resource before it is made. Lines are appended with one write(2). */
+/** Writes the ledger during ADD: each resource before it is made. Lines are appended with one write(2). */
 import {
   closeFile,
   identify,
@@ -19,29 +19,28 @@ import { privateDirectory } from "../state-directory.ts";
 import { ledgerPath, networkDirectory } from "./paths.ts";
 import { type AddAnswer, FORMAT, type LedgerHeader } from "./record.ts";
 
-/** A ledger that is being written by ADD. */
 export interface OpenLedger {
-  /** Announces resources; they are made only after this returned. */
+  /** Announces resources. They are made only after this returns. */
   intend(resources: readonly { kind: { kind: string }; spec: unknown }[]): void;
-  /** ADD is over. Answers false when DEL took the ledger away meanwhile: what was made must go. */
+  /** ADD succeeded. Returns false when a DEL removed the ledger meanwhile: then everything made must be undone. */
   finish(answer: AddAnswer): boolean;
-  /** ADD failed and all was undone: forgets what it announced. An earlier ADD's entries stay. */
+  /** ADD failed and everything was undone: removes what this ADD wrote. Entries of earlier ADDs stay. */
   abandon(): void;
   /** ADD failed and something could not be undone: the file stays for DEL. */
   keep(): void;
 }
 
-/** Starts, or goes on with, the ledger of an ADD. */
+/** Creates the ledger, or appends to the one of earlier ADDs. */
 export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
   const path = ledgerPath(header, header.plugin);
   privateDirectory(networkDirectory(header.network));
   const fd = openFile(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
   lockShared(fd); // see repairing()
   const earlierBytes = identify(fd).size;
-  // A line cut off by a crash must not swallow the ones to come.
+  // Start a new line: a crash may have cut off the last one.
   let pending = (earlierBytes > 0 ? "\n" : "") + JSON.stringify({ patchbay: FORMAT, ...header }) + "\n";
-  /** What helps, and what a full disk must not make an ADD fail for. */
-  const note = (line: unknown) => {
+  /** For a line that ADD can do without: a full disk must not fail it. */
+  const tryToWrite = (line: unknown) => {
     try {
       writeAll(fd, utf8(JSON.stringify(line) + "\n"), path);
     } catch (error) {
@@ -56,7 +55,7 @@ export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
       pending = "";
     },
     finish(answer) {
-      note({ answer });
+      tryToWrite({ answer });
       const { links } = identify(fd);
       closeFile(fd);
       return links > 0;

@@ -1,25 +1,25 @@
-/** Where ledgers are: a directory a network, a file an attachment and plugin. */
+/** The paths of ledgers: a directory for each network, a file for each attachment and plugin. */
 import type { Owner } from "../../contract/owner.ts";
 import { stateDirectory } from "../state-directory.ts";
 
-const KEPT_OF_LONG_NAMES = 100;
+const LONG_NAME_PREFIX = 100;
 
-/** Names longer than a file name may be are kept by their hash. */
+/** Shortens a name that is too long for a file name: its beginning and a hash. */
 function fileName(text: string): string {
   if (text.length <= 200) return text;
-  return `${text.slice(0, KEPT_OF_LONG_NAMES)}~${new Bun.CryptoHasher("sha256").update(text).digest("hex")}`;
+  return `${text.slice(0, LONG_NAME_PREFIX)}~${new Bun.CryptoHasher("sha256").update(text).digest("hex")}`;
 }
 
 export function networkDirectory(network: string): string {
   return `${stateDirectory()}/${fileName(network)}`;
 }
 
-// "@" occurs in no network name and in no container id, so the parts cannot run into one another.
+// Network names and container ids contain no "@", so the parts stay distinct.
 export function ledgerPath({ network, containerId, ifName }: Owner, plugin: string): string {
   return `${networkDirectory(network)}/${fileName(`${containerId}@${ifName}@${plugin}`)}`;
 }
 
-/** How the names of the ledgers of one interface of one container begin. */
+/** The beginning of the file names of the ledgers of one interface of one container. */
 export function startOfName({ containerId, ifName }: Omit<Owner, "network">): string {
-  return `${containerId}@${ifName}@`.slice(0, KEPT_OF_LONG_NAMES);
+  return `${containerId}@${ifName}@`.slice(0, LONG_NAME_PREFIX);
 }

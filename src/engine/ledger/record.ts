@@ -1,8 +1,8 @@
 /**
- * The text of a ledger: one JSON document a line (docs/ledger.md). First the header (whose attachment it is, and the
- * configuration that ADD was called with), then each resource in the order of its making, at the end what ADD answered;
- * and what DEL gives up where others may claim it too. A line without its newline was cut off by a crash, and what it
- * announces was never begun.
+ * The format of a ledger: one JSON document on each line (docs/ledger.md). First the header (the attachment, and the
+ * configuration of ADD), then each resource in order, at the end ADD's answer. DEL appends the kinds that it gives up
+ * because others may claim the same thing. A line without its newline was cut off by a crash, and what it announces was
+ * never begun.
  */
 import type { Owner } from "../../contract/owner.ts";
 
@@ -12,46 +12,46 @@ export interface LedgerHeader extends Owner {
   patchbay: typeof FORMAT;
   plugin: string;
   netnsPath: string;
-  /** Which namespace that was (Container.cookie). */
+  /** Container.cookie at the time of ADD. */
   netns?: string;
   cniArgs: string;
-  /** The network configuration ADD was given: delegates are undone with it, whatever it says today. */
+  /** The network configuration of ADD. Delegates are undone with it, even if the configuration has changed since. */
   stdin: string;
 }
 
 export interface LedgerEntry {
   kind: string;
   spec: unknown;
-  /** Its removal has begun, and it claims nothing any more that others claim too. */
+  /** DEL has begun to remove it, so it no longer claims things that others claim too. */
   givenUp?: true;
 }
 
-/** What of an ADD's answer tells it from another ADD of the same attachment. */
+/** The part of an ADD's result that distinguishes it from other ADDs of the same attachment. */
 export interface AddAnswer {
   /** The links on the host. */
   links: string[];
-  /** The container's link, where nothing on the host tells. */
+  /** The MAC of the container's link, when there is no link on the host. */
   mac?: string;
   addresses: string[];
 }
 
-/** One ADD, as far as the ledger tells. There are several when an engine calls ADD again without DEL. */
+/** One recorded ADD. There are several when an engine calls ADD again without DEL. */
 export interface LedgerAdd {
   header: LedgerHeader;
   entries: LedgerEntry[];
-  /** Missing: it did not come to its end. */
+  /** Undefined when ADD did not finish. */
   answer?: AddAnswer;
 }
 
 export interface LedgerRecord {
   path: string;
-  /** In the order of time. */
+  /** Oldest first. */
   adds: LedgerAdd[];
   /** Of the last ADD. */
   header: LedgerHeader;
-  /** Of all of them. */
+  /** Of all ADDs. */
   entries: LedgerEntry[];
-  /** Something in the file cannot be read: DEL must not rely on it alone. */
+  /** A line is malformed, so DEL must not rely on the ledger alone. */
   damaged: boolean;
 }
 

@@ -1,7 +1,7 @@
-/** Attachments beside what the kernel has now: `patchbay inspect`. */
+/** Compares attachments with the kernel: `patchbay inspect`. */
 import { errorText } from "../../cni/error.ts";
 import { isNetnsGone } from "../../ffi/netns.ts";
-import { isAnothers, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
+import { isOtherNamespace, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
 import type { Host } from "../../contract/host.ts";
 import {
   type Gist,
@@ -17,16 +17,16 @@ import { inScene, traced } from "../../contract/trace.ts";
 
 export interface InspectedResource {
   kind: string;
-  /** One line a person reads. */
+  /** One line for people. */
   what: string;
-  /** `unknown`: it could not be looked at. */
+  /** `unknown`: it could not be verified. */
   state: "ok" | "differs" | "unknown";
   differences: string[];
 }
 
 export interface InspectedAttachment<Resource = InspectedResource> extends Owner {
   netnsPath: string;
-  /** `gone`: the container's namespace is no more, and nothing was looked at. */
+  /** `gone`: the container's namespace is gone, and nothing was verified. */
   state: "ok" | "differs" | "gone";
   plugins: { plugin: string; madeBy: KnownPart["madeBy"]; resources: Resource[] }[];
 }
@@ -51,7 +51,7 @@ export function inspect(attachment: KnownAttachment, pluginPath: string): Inspec
   return { ...head, ...gist ?? gistOf(attachment), state, plugins };
 }
 
-/** Whether the container's namespace is no more, as far as can be seen from here. */
+/** Whether the container's namespace is gone. False when that cannot be determined. */
 export function isNamespaceGone(attachment: KnownAttachment): boolean {
   const { netnsPath, ledgers } = attachment;
   if (netnsPath === "") return false;
@@ -59,16 +59,16 @@ export function isNamespaceGone(attachment: KnownAttachment): boolean {
   try {
     host = openAttachment(attachment);
     if (host === undefined) return true;
-    // Another program may have made it anew in another namespace under the same path.
-    return !isConfirmed(attachment, host) && ledgers.some(({ header }) => isAnothers(host!, header.netns));
+    // Another program may have made the attachment again in another namespace under the same path.
+    return !isConfirmed(attachment, host) && ledgers.some(({ header }) => isOtherNamespace(host!, header.netns));
   } catch {
-    return false; // Who cannot look does not know.
+    return false;
   } finally {
     host?.close();
   }
 }
 
-/** Runs `work` with the attachment's namespaces open; where the container's is gone, only says what was there. */
+/** Runs `work` with the attachment's namespaces open. Returns state `gone` when the container's is gone. */
 export function withAttachment<Resource>(
   attachment: KnownAttachment,
   pluginPath: string,
@@ -79,13 +79,16 @@ export function withAttachment<Resource>(
   if (host === undefined) return gone;
   try {
     const parts = partsOf(attachment, host, pluginPath);
-    return parts.some(({ netns }) => isAnothers(host, netns)) ? gone : work(host, parts);
+    return parts.some(({ netns }) => isOtherNamespace(host, netns)) ? gone : work(host, parts);
   } finally {
     host.close();
   }
 }
 
-/** Another program may have made it anew under another path: that of the cached result, when its link is there. */
+/**
+ * Another program may have made the attachment again under another path. Uses the path of the cached result when that
+ * result's link is there.
+ */
 function openAttachment(attachment: KnownAttachment): OpenHost | undefined {
   const { netnsPath, cached } = attachment;
   const other = cached === undefined || cached.netnsPath === netnsPath ? undefined : openIfThere(cached.netnsPath);
@@ -99,7 +102,7 @@ function openIfThere(netnsPath: string): OpenHost | undefined {
   try {
     return openHost(netnsPath);
   } catch (error) {
-    // The path of what is gone may have come to name the host's own namespace.
+    // The path of a namespace that is gone may now lead to the host's own.
     if (error instanceof SameNetnsError || isNetnsGone(error)) return undefined;
     throw error;
   }

@@ -1,6 +1,6 @@
 /**
- * Attachments as they are known, for `inspect` and `repair`: by the ledgers, which tell what each plugin made whatever
- * the network's configuration is today, and by the runtime's cache, which also has what other plugins made.
+ * The known attachments, for `inspect` and `repair`. Ledgers record what each of our plugins made, independent of the
+ * current configuration; the runtime's cache also has what foreign plugins made.
  */
 import { errorText } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
@@ -15,7 +15,7 @@ import { confirmedAdd } from "../ledger/confirmation.ts";
 import type { Host } from "../../contract/host.ts";
 import { listAllLedgers } from "../ledger/ledger.ts";
 import type { LedgerAdd, LedgerRecord } from "../ledger/record.ts";
-import { hasLinkOf } from "../ledger/told-link.ts";
+import { hasLinkOf } from "../ledger/link-of-result.ts";
 import type { AnyKind } from "../../contract/resource.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { judge } from "../judging.ts";
@@ -23,7 +23,7 @@ import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
 import type { Opened } from "../open-host.ts";
 
-/** An attachment as the runtime's cache has it: with what each plugin would be called with now. */
+/** An attachment in the runtime's cache, with the configuration that each plugin would get now. */
 export interface CachedAttachment extends Owner {
   netnsPath: string;
   cniArgs: string;
@@ -32,30 +32,30 @@ export interface CachedAttachment extends Owner {
 
 export interface KnownAttachment extends Owner {
   netnsPath: string;
-  /** One a plugin; first the one that made the container's link. */
+  /** One for each plugin; the one with the container's link comes first. */
   ledgers: LedgerRecord[];
   cached?: CachedAttachment;
 }
 
-/** What one plugin made of an attachment. */
+/** The part of an attachment that one plugin made. */
 export interface KnownPart {
   plugin: string;
-  /** `others`: the plugins of another make, or ours before the ledgers were lost. Told from configuration and result. */
+  /** `others`: foreign plugins, or ours before the ledgers were lost. Restated from configuration and result. */
   madeBy: "patchbay" | "others";
   record?: LedgerRecord;
-  /** Which namespace the container had (Container.cookie), where a ledger tells. */
+  /** Container.cookie at the time of ADD, when a ledger records it. */
   netns?: string;
-  /** What the resources are looked at with: other plugins get the configuration of the ADD that made the part. */
+  /** The host for verifying the resources: delegates get the configuration of the ADD that made the part. */
   host: Host;
   resources: KnownResource[];
 }
 
-/** No kind where a newer version of this program wrote the ledger. */
+/** `kind` is undefined when a newer version of this program wrote the ledger. */
 export interface KnownResource {
   name: string;
   kind: AnyKind | undefined;
   spec: unknown;
-  /** Told from configuration and result, not read from a ledger. */
+  /** Restated from configuration and result, not read from a ledger. */
   isRestated?: true;
 }
 
@@ -83,43 +83,43 @@ export function listAttachments(cached: readonly CachedAttachment[] = []): Known
 }
 
 /**
- * What there should be, by the rule of confirmation.ts: the cached result names the ADD that counts. One of an
- * attachment that is not there any more names none; then the ledger's last ADD counts.
+ * The parts that should exist, by the rule of confirmation.ts: the cached result decides which ADD counts. When that
+ * result's link is not there any more, the ledger's last ADD counts.
  */
 export function partsOf({ ledgers, cached }: KnownAttachment, opened: Opened, pluginPath: string): KnownPart[] {
-  const parts: KnownPart[] = [], told = cached && resultIn(cached);
-  const counts = told !== undefined && (ledgers.length === 0 || hasLinkOf(told, cached!.ifName, opened));
+  const parts: KnownPart[] = [], result = cached && resultIn(cached);
+  const cacheCounts = result !== undefined && (ledgers.length === 0 || hasLinkOf(result, cached!.ifName, opened));
   const session = openSession();
   for (const record of ledgers) {
-    const add = counts
-      ? confirmedAdd(record, told)
+    const add = cacheCounts
+      ? confirmedAdd(record, result)
       : record.adds.findLast(({ answer }) => answer) ?? record.adds.at(-1);
     if (add === undefined) continue;
     const { plugin, netns } = add.header;
     const host = session.hostOf(opened, invocationOf(add, pluginPath));
     parts.push({ plugin, madeBy: "patchbay", record, netns, host, resources: resourcesOf(add) });
   }
-  for (const { type, document } of counts ? cached!.plugins : []) {
+  for (const { type, document } of cacheCounts ? cached!.plugins : []) {
     if (parts.some(({ plugin }) => plugin === type)) continue;
     parts.push(restatedPart(cached!, type, document, pluginPath, (invocation) => session.hostOf(opened, invocation)));
   }
   return parts;
 }
 
-/** Whether the link is in the container that the cached result tells of. */
+/** Whether the container has the link that the cached result names. */
 export function isConfirmed({ cached, ifName }: KnownAttachment, opened: Opened): boolean {
-  const told = cached && resultIn(cached);
-  return told !== undefined && hasLinkOf(told, ifName, opened);
+  const result = cached && resultIn(cached);
+  return result !== undefined && hasLinkOf(result, ifName, opened);
 }
 
-/** What a table of attachments tells of it. Of one whose namespace is gone, `parts` is left out: what was once made. */
+/** What a table of attachments shows. Without `parts`, when the namespace is gone, it is what was once made. */
 export function gistOf({ ledgers, cached }: KnownAttachment, parts?: readonly KnownPart[]): Gist {
   const resources = parts?.flatMap((part) => part.resources) ??
     ledgers.flatMap(({ adds }) => adds.at(-1)!.entries.map(({ kind, spec }) => ({ kind: loadKind(kind), spec })));
   const gists = resources.map(({ kind, spec }) => kind?.gist?.(spec));
-  const told = resources.length > 0 ? undefined : cached && resultIn(cached);
+  const result = resources.length > 0 ? undefined : cached && resultIn(cached);
   return {
-    addresses: told?.ips?.map(({ address }) => address) ?? gists.flatMap((gist) => gist?.addresses ?? []),
+    addresses: result?.ips?.map(({ address }) => address) ?? gists.flatMap((gist) => gist?.addresses ?? []),
     ports: gists.flatMap((gist) => gist?.ports ?? []),
   };
 }
@@ -133,7 +133,7 @@ function resultIn({ plugins }: CachedAttachment): Result | undefined {
   }
 }
 
-/** Without resources when the plugin is not ours. */
+/** The part of a foreign plugin has no resources. */
 function restatedPart(
   { plugins: _, ...owner }: CachedAttachment,
   type: string,
@@ -160,7 +160,7 @@ function restatedPart(
   }
 }
 
-/** The same in a version that knows CHECK: IPAM plugins are asked, too. */
+/** The document in a version that has CHECK, because IPAM plugins are called too. */
 function checkable(document: Record<string, unknown>): { stdin: string; document: ParsedObject } {
   const cniVersion = "1.0.0", version = configVersion(document);
   const result = parsePrevResult({ ...document, cniVersion: version });
@@ -178,9 +178,8 @@ function resourcesOf({ entries }: LedgerAdd): KnownResource[] {
 }
 
 /**
- * Plugins that do part of the work are called with CHECK, which needs a result and a version that knows the verb. The
- * ledger knows the part of the result that tells it from that of another ADD, and gateways. `path` is where plugins are
- * found.
+ * A call of CHECK for delegates. It needs a version that has the verb, and a result: the ledger records its links and
+ * addresses, and the gateways. `path` is CNI_PATH.
  */
 function invocationOf({ header: { stdin, ...header }, entries, answer }: LedgerAdd, path: string): Invocation {
   const cniVersion = "1.0.0";

@@ -1,6 +1,6 @@
 /**
- * What ADD would make: `patchbay plan`. The plugin's story is told as when it is restated, but with names and MAC
- * addresses picked as for ADD, and with the addresses that IPAM would give out next.
+ * What ADD would make: `patchbay plan`. Restates the plugin's story with names and MAC addresses picked as for ADD, and
+ * with the addresses that IPAM would lease next.
  */
 import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
@@ -19,11 +19,10 @@ import type { Session } from "../session.ts";
 import { ownsNothingInside } from "../verb-call.ts";
 
 export interface Plan {
-  /** In the order in which they would be made, each in one line a person reads. */
+  /** In the order in which ADD would make them, each as one line for people. */
   resources: { kind: string; what: string }[];
-  /** As far as it can be known. */
   result: Result;
-  /** Why ADD would fail here and now: what is in the way of single resources, and what STATUS answers. */
+  /** Why ADD would fail here and now: errors of `judge`, `requireRoom` and STATUS. */
   obstacles: string[];
 }
 
@@ -36,7 +35,7 @@ export function planAdd(
   const plan = session.withHost(
     invocation,
     ownsNothingInside(plugin),
-    (host) => tell(plugin, invocation, prevResult, host),
+    (host) => planStory(plugin, invocation, prevResult, host),
   );
   try {
     openSession({ inEveryVersion: true }).runVerb(plugin, { ...invocation, command: "STATUS" });
@@ -46,7 +45,7 @@ export function planAdd(
   return plan;
 }
 
-function tell(
+function planStory(
   plugin: PluginDefinition<PluginConfig>,
   invocation: Invocation,
   prevResult: Result | undefined,
@@ -82,8 +81,8 @@ function refusalsOf(work: () => void): string[] {
   }
 }
 
-/** Nobody knows what a plugin of another make would answer: then there are no addresses. */
+/** A foreign plugin's result cannot be known, so it has no addresses. */
 function foreseeLease(type: string, invocation: Invocation, host: Host): Result {
   const found = findPlugin(type, invocation.path);
-  return "own" in found ? tell(found.own, invocation, undefined, host).result : { cniVersion: "", ips: [] };
+  return "own" in found ? planStory(found.own, invocation, undefined, host).result : { cniVersion: "", ips: [] };
 }

@@ -1,9 +1,9 @@
-/** How full the pools are that a plugin's ADD takes addresses from, by itself or by the plugins it delegates to. */
+/** How full the address pools of a plugin are, its own and those of its delegates. */
 import { field, isObject } from "../../cni/json.ts";
 import { loadPlugin } from "../../plugins/table.ts";
 import type { Pool } from "../../contract/plugin.ts";
 
-/** Nothing of plugins that are not ours, nor of a configuration that STATUS refuses. */
+/** Empty for foreign plugins and for a configuration that STATUS rejects. */
 export function poolsOf(type: string, document: unknown): Pool[] {
   try {
     const plugin = loadPlugin(type), conf = plugin?.validate(document);

@@ -1,6 +1,6 @@
 /**
- * Making again what the kernel lost of an attachment: `patchbay repair`. The ledger says what there was, each kind of
- * resource how it is mended without touching what is right.
+ * Restores the resources of an attachment that the kernel lost: `patchbay repair`. The ledger lists them, and each kind
+ * repairs what differs without touching the rest.
  */
 import { errorText } from "../../cni/error.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
@@ -19,9 +19,9 @@ import type { KnownAttachment, KnownResource } from "./known-attachment.ts";
 import { traced } from "../../contract/trace.ts";
 
 export interface RepairedResource extends Omit<InspectedResource, "state"> {
-  /** `mended`: it differed as told in `differences`, and does not any more. */
+  /** `mended`: it differed as `differences` says, and was repaired. */
   state: InspectedResource["state"] | "mended";
-  /** Why it could not be mended. */
+  /** Why it could not be repaired. */
   reason?: string;
 }
 
@@ -30,16 +30,17 @@ export type RepairedAttachment = InspectedAttachment<RepairedResource>;
 export function repair(attachment: KnownAttachment, pluginPath: string): RepairedAttachment {
   return withAttachment(attachment, pluginPath, (opened, parts) => {
     const plugins: RepairedAttachment["plugins"] = [];
-    /** What stands in the way of everything that comes after. */
+    /** Why nothing after this point can be repaired. */
     let obstacle: string | undefined;
     for (const { plugin, madeBy, record, host, resources } of parts) {
       const repaired: RepairedResource[] = [];
       // What others made has no ledger to lock.
-      const stays = () => record !== undefined || linkIndex(opened.container!.route, attachment.ifName) !== undefined;
+      const isAttached = () =>
+        record !== undefined || linkIndex(opened.container!.route, attachment.ifName) !== undefined;
       const free = whileNobodyDeletes(record, () =>
         inAttachmentScene("repair", attachment, plugin, () => {
           for (const resource of resources) {
-            const one = mend(resource, host, obstacle, stays);
+            const one = mend(resource, host, obstacle, isAttached);
             repaired.push(one);
             if (resource.kind?.isContainerLink && one.state !== "ok" && one.state !== "mended") {
               obstacle = "its link in the container is not the one that was made";
@@ -61,12 +62,12 @@ function whileNobodyDeletes(record: LedgerRecord | undefined, work: () => void):
   return true;
 }
 
-/** `stays` tells whether the attachment was not deleted meanwhile: then nobody would take away what is made here. */
+/** `isAttached`: the attachment was not deleted meanwhile. Otherwise nobody would remove what is made here. */
 function mend(
   resource: KnownResource,
   host: Host,
   obstacle: string | undefined,
-  stays: () => boolean,
+  isAttached: () => boolean,
 ): RepairedResource {
   const found = look(resource, host);
   const { kind, spec } = resource;
@@ -75,7 +76,7 @@ function mend(
   if (kind.repair === undefined) return { ...found, reason: "only a DEL and another ADD can" };
   try {
     traced("repair", kind, spec, () => kind.repair!(spec, host));
-    if (!stays()) {
+    if (!isAttached()) {
       kind.remove(spec, host, resource.isRestated);
       return { ...found, reason: "somebody deleted the attachment meanwhile" };
     }

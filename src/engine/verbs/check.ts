@@ -1,6 +1,6 @@
 /**
- * CHECK (CNI spec 1.1.0, "CHECK: Check container's networking is as expected"): every resource is compared with the
- * kernel, and all differences are told at once.
+ * CHECK (CNI spec 1.1.0, "CHECK: Check container's networking is as expected"): compares every resource with the kernel
+ * and reports all differences together.
  */
 import { CniError, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
@@ -34,8 +34,8 @@ export function runCheck({ plugin, invocation, document, session }: VerbCall): u
       return plugin.add(at);
     });
     const record = readLedger({ network: conf.name, ...invocation }, plugin.name);
-    // The ledger says what the ADD made that prevResult tells of, whatever the configuration says today. What prevResult
-    // claims is looked at too. An attachment that others made is compared with the configuration.
+    // The ledger records what the ADD of prevResult made, independent of the current configuration. The addresses and
+    // routes of prevResult are verified too. An attachment that others made is compared with the configuration.
     const made = record && prevResult && confirmedAdd(record, prevResult);
     const recorded = made?.entries.flatMap(({ kind, spec }): Resource<unknown>[] => {
       const known = loadKind(kind);
@@ -46,21 +46,21 @@ export function runCheck({ plugin, invocation, document, session }: VerbCall): u
       differences.push(...otherLink(prevResult, invocation, host));
     }
     const seen = new Set<string>();
-    const look = (isRestated: boolean) => ({ kind, spec }: Resource<unknown>) => {
+    const verify = (isRestated: boolean) => ({ kind, spec }: Resource<unknown>) => {
       const key = kind.kind + JSON.stringify(spec);
       if (seen.has(key)) return;
       seen.add(key);
       differences.push(...traced("verify", kind, spec, () => kind.verify(spec, host, isRestated)));
     };
-    recorded?.forEach(look(false));
-    claims.forEach(look(true));
+    recorded?.forEach(verify(false));
+    claims.forEach(verify(true));
     if (differences.length > 0) throw new CniError(INTERNAL, [...new Set(differences)].join("; "));
   });
 }
 
 const isAddressing = ({ kind }: Resource<unknown>) => kind.kind === "addressing";
 
-/** What prevResult says counts: a later plugin may have given the link another MAC than the one it was made with. */
+/** Compares with prevResult, not with the ledger: a later plugin may have changed the link's MAC. */
 function otherLink(prevResult: Result | undefined, { ifName, netnsPath }: Invocation, host: Host): string[] {
   const inside = prevResult?.interfaces?.findLast(({ name, sandbox }) => name === ifName && sandbox);
   const sandbox = inside?.sandbox ?? "";

@@ -1,10 +1,10 @@
 /**
  * DEL (CNI spec 1.1.0, "DEL: Remove container from network, or un-apply modifications").
  *
- * The ledger says what ADD made, so DEL needs neither the namespace, nor prevResult, nor a valid configuration. When
- * prevResult is not the answer of an ADD in the ledger, another program may have made the attachment since. Then DEL also
- * restates the list from the configuration and prevResult, and removes that. A removal that fails does not keep the
- * others from being tried; it makes DEL fail, and the ledger stays for the next DEL.
+ * The ledger records what ADD made, so DEL needs neither the namespace, nor prevResult, nor a valid configuration. When
+ * prevResult does not belong to an ADD in the ledger, another program may have made the attachment since. Then DEL also
+ * restates the list from the configuration and prevResult, and removes that. If one removal fails, DEL still tries the
+ * others; then it fails, and the ledger stays for the next DEL.
  */
 import { CniError, errorText, INTERNAL } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
@@ -16,27 +16,27 @@ import { loadKind } from "../../resources/table.ts";
 import { configVersion } from "../../cni/versions.ts";
 import { confirmedAdd, isPlainlyConfirmed } from "../ledger/confirmation.ts";
 import type { CallHost } from "../call-host.ts";
-import { isAnothers } from "../open-host.ts";
+import { isOtherNamespace } from "../open-host.ts";
 import { attempt, throwJoined } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
 import { readLedger, removeLedger, removing } from "../ledger/ledger.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
 import { isAnotherContainers, listRivals } from "../ledger/claims.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
-import { hasLinkOf } from "../ledger/told-link.ts";
+import { hasLinkOf } from "../ledger/link-of-result.ts";
 import type { Resource } from "../../contract/resource.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { restate } from "../restating.ts";
 import type { Session } from "../session.ts";
 import type { VerbCall } from "../verb-call.ts";
 import { traced } from "../../contract/trace.ts";
-import { usableConf } from "../lenient-conf.ts";
+import { lenientConf } from "../lenient-conf.ts";
 import { warn } from "../../ffi/warn.ts";
 
 type AnyResource = Resource<unknown>;
 type Del = NonNullable<PluginDefinition<PluginConfig>["del"]>;
 
-/** A resource, and the host as far as DEL may touch it for this one. */
+/** A resource, and the host for its removal: without the container when DEL must not touch its namespace. */
 interface Thing extends AnyResource {
   host: Host;
   isRestated: boolean;
@@ -51,20 +51,20 @@ export function runDel(call: VerbCall): undefined {
     ifName: invocation.ifName,
   };
   const own = readLedger(owner, plugin.name);
-  const isWhole = own !== undefined && !own.damaged && isPlainlyConfirmed(own, field(document, "prevResult"));
-  const prevResult = isWhole || plugin.del !== undefined ? undefined : prevResultIfReadable(document);
+  const isComplete = own !== undefined && !own.damaged && isPlainlyConfirmed(own, field(document, "prevResult"));
+  const prevResult = isComplete || plugin.del !== undefined ? undefined : prevResultIfReadable(document);
   const record = own ?? recordUnderAnotherName(owner, plugin.name, prevResult);
   withDelHost(session, invocation, record !== undefined, (host) =>
     removing(record, () => {
       const failures = plugin.del === undefined
-        ? removeAttachment(call, record, isWhole || isConfirmed(record, prevResult), prevResult, owner, host)
+        ? removeAttachment(call, record, isComplete || isConfirmed(record, prevResult), prevResult, owner, host)
         : removeByPlugin(call, plugin.del, host);
       throwJoined(failures);
       removeLedger(record?.header ?? owner, plugin.name);
     }));
 }
 
-/** For a network that was renamed after ADD: prevResult is the answer of an ADD in another network's ledger. */
+/** For a network that was renamed after ADD: prevResult belongs to an ADD in another network's ledger. */
 function recordUnderAnotherName(
   owner: Owner,
   plugin: string,
@@ -79,11 +79,11 @@ function isConfirmed(record: LedgerRecord | undefined, prevResult: Result | unde
   return confirmedAdd(record, prevResult) !== undefined;
 }
 
-/** `isWhole`: the ledger tells of everything there is. */
+/** `isComplete`: the ledger records everything that exists. */
 function removeAttachment(
   call: VerbCall,
   record: LedgerRecord | undefined,
-  isWhole: boolean,
+  isComplete: boolean,
   prevResult: Result | undefined,
   owner: Owner,
   host: CallHost,
@@ -91,12 +91,12 @@ function removeAttachment(
   const failures: unknown[] = [];
   const recorded = record === undefined ? [] : thingsOf(record, call.invocation, host, failures);
   let restated: Thing[] = [];
-  if (!isWhole) {
+  if (!isComplete) {
     try {
       restated = restatedThings(call, record, prevResult, owner, host);
     } catch (error) {
       if (record === undefined || record.damaged) failures.push(error);
-      else warn(`DEL goes by the ledger alone: ${errorText(error)}`);
+      else warn(`DEL uses the ledger only: ${errorText(error)}`);
     }
   }
   removeBoth(recorded, restated, failures);
@@ -104,8 +104,9 @@ function removeAttachment(
 }
 
 /**
- * Removes what the ledger tells of first: it knows the form it was made in. When that fails, the restated list waits for
- * the next DEL. Leases that come first in their list are released last: when nothing has their addresses any more.
+ * Removes the ledger's resources first, because the ledger knows the form they were made in. When that fails, the
+ * restated list is left to the next DEL. Leases that come first in their list are released last, when nothing uses
+ * their addresses any more.
  */
 function removeBoth(recorded: Thing[], restated: Thing[], failures: unknown[]): void {
   const isLease = (thing: Thing, index: number) => index === 0 && thing.kind.kind === "ipam";
@@ -116,9 +117,9 @@ function removeBoth(recorded: Thing[], restated: Thing[], failures: unknown[]): 
   removeAll([...restated.filter(isLease), ...recorded.filter(isLease)], failures);
 }
 
-/** For plugins that keep a record of their own. */
+/** For plugins with their own record. */
 function removeByPlugin({ plugin, invocation, document }: VerbCall, del: Del, host: Host): unknown[] {
-  const conf = usableConf(plugin, document), failures: unknown[] = [];
+  const conf = lenientConf(plugin, document), failures: unknown[] = [];
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResultIfReadable(document), host };
   restate(call, "undo", (at): Result => {
     attempt(failures, () => del(at));
@@ -128,17 +129,17 @@ function removeByPlugin({ plugin, invocation, document }: VerbCall, del: Del, ho
 }
 
 /**
- * Refuses a path that names our own namespace, as the reference plugins do. When a ledger shows that we made the
- * attachment, the container's namespace is gone and its path means another one now: then only what is on the host is
- * removed.
+ * Rejects a path that leads to our own namespace, as the reference plugins do. But when a ledger shows that we made the
+ * attachment, the container's namespace is gone and its path leads to another one now: then DEL removes what is on the
+ * host.
  */
 export function withDelHost(
   session: Session,
   invocation: Invocation,
-  known: boolean,
+  isRecorded: boolean,
   work: (host: CallHost) => void,
 ): void {
-  const lost = known ? { ...invocation, netnsPath: "" } : undefined;
+  const withoutNetns = isRecorded ? { ...invocation, netnsPath: "" } : undefined;
   const isMistaken = (error: unknown) => error instanceof CniError && error.code === 8;
   let begun = false;
   try {
@@ -147,13 +148,13 @@ export function withDelHost(
       work(host);
     });
   } catch (error) {
-    if (begun || lost === undefined || !isMistaken(error)) throw error;
+    if (begun || withoutNetns === undefined || !isMistaken(error)) throw error;
     warn(`CNI_NETNS "${invocation.netnsPath}" is the host's own namespace now; removing what is left on the host`);
-    session.withHost(lost, true, work);
+    session.withHost(withoutNetns, true, work);
   }
 }
 
-/** Removes what the ledger holds, the last first: for GC, of attachments that are not valid. */
+/** Removes the ledger's resources in reverse. GC calls it for invalid attachments. */
 export function removeRecorded(record: LedgerRecord, invocation: Invocation, host: CallHost): unknown[] {
   const failures: unknown[] = [];
   removeAll(thingsOf(record, invocation, host, failures), failures);
@@ -164,12 +165,12 @@ function thingsOf(record: LedgerRecord, invocation: Invocation, host: CallHost, 
   const things: Thing[] = [];
   for (const { header: { stdin, cniArgs, netns }, entries } of record.adds) {
     const original = host.inCall({ ...invocation, stdin, cniArgs, document: undefined });
-    // The path may be another container's by now, with links of the same names.
-    const seen = isAnothers(host, netns) ? original.withoutContainer() : original;
+    // The path may belong to another container now, with links of the same names.
+    const seen = isOtherNamespace(host, netns) ? original.withoutContainer() : original;
     for (const { kind, spec } of entries) {
       const known = loadKind(kind);
       if (known !== undefined) things.push({ kind: known, spec, host: seen, isRestated: false });
-      // A newer version of this program wrote it, and can still remove it.
+      // A newer version of this program wrote the ledger, and can still remove the resource.
       else failures.push(new CniError(INTERNAL, `ledger ${record.path} holds a resource of unknown kind "${kind}"`));
     }
   }
@@ -183,14 +184,14 @@ function restatedThings(
   owner: Owner,
   host: CallHost,
 ): Thing[] {
-  const conf = usableConf(plugin, document);
+  const conf = lenientConf(plugin, document);
   const seen = isContainers(record, prevResult, owner, host) ? host : host.withoutContainer();
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host: seen };
   const restated = restate(call, "undo", (at) => plugin.add(at));
   return withoutLinksOfRivals(restated, owner).map((one) => ({ ...one, host: seen, isRestated: true }));
 }
 
-/** Whether the namespace at CNI_NETNS is the container's, not that of another container which got its path. */
+/** Whether the namespace at CNI_NETNS still belongs to the container, and not to another one under the same path. */
 function isContainers(
   record: LedgerRecord | undefined,
   prevResult: Result | undefined,
@@ -199,15 +200,15 @@ function isContainers(
 ): boolean {
   const { container } = host;
   if (container === undefined || (prevResult !== undefined && hasLinkOf(prevResult, owner.ifName, host))) return true;
-  if (record !== undefined) return !isAnothers(host, record.header.netns);
+  if (record !== undefined) return !isOtherNamespace(host, record.header.netns);
   const { cookie, route } = container;
   const mayBeTaken = cookie !== undefined && linkIndex(route, owner.ifName) !== undefined;
   return !mayBeTaken || !isAnotherContainers(owner, cookie);
 }
 
 /**
- * Leaves out the container's link, and what is known by its name, when another network's ledger has it: runtimes call DEL
- * also after an ADD that failed because the container's interface was there.
+ * Omits the container's link, and what is identified by its name, when another network's ledger contains it: runtimes
+ * also call DEL after an ADD that failed because the interface already existed.
  */
 function withoutLinksOfRivals(resources: AnyResource[], owner: Owner): AnyResource[] {
   if (!resources.some(({ kind }) => kind.isContainerLink)) return resources;
@@ -217,12 +218,12 @@ function withoutLinksOfRivals(resources: AnyResource[], owner: Owner): AnyResour
   return resources.filter(({ kind }) => !kind.isContainerLink && !kind.isOfInterface);
 }
 
-/** DEL ignores a result that it cannot read, and removes what it finds without. */
+/** DEL ignores a malformed prevResult and removes what it finds without it. */
 function prevResultIfReadable(document: Record<string, unknown>): Result | undefined {
   try {
     return parsePrevResult({ cniVersion: configVersion(document), prevResult: field(document, "prevResult") });
   } catch (error) {
-    warn(`DEL goes on without prevResult: ${errorText(error)}`);
+    warn(`DEL ignores prevResult: ${errorText(error)}`);
     return undefined;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * GC (CNI spec 1.1.0, "GC: Clean up any stale resources"): removes what the ledgers of attachments that are not valid
- * hold, then what the plugin finds without a ledger, then asks the plugins that this one delegates to. It tries
- * everything and reports all failures together.
+ * GC (CNI spec 1.1.0, "GC: Clean up any stale resources"): removes the resources in the ledgers of invalid attachments,
+ * then what the plugin finds without a ledger, then calls GC of the delegates. It tries everything and reports all
+ * failures together.
  */
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
 import { field, isObject } from "../../cni/json.ts";
@@ -19,7 +19,7 @@ import { removeRecorded, withDelHost } from "./del.ts";
 export function runGc({ plugin, invocation, document, session }: VerbCall): undefined {
   const conf = plugin.validate(document);
   const valid = validAttachments(document);
-  // Without a list nothing is known to be stale. The plugins it is passed on to decide for themselves.
+  // Without a list nothing is known to be stale. The delegates decide for themselves.
   if (valid === undefined) return void passOn(plugin, conf, invocation, session);
   const isValid = ({ containerId, ifName }: { containerId: string; ifName?: string }) =>
     valid.has(ifName === undefined ? containerId : `${containerId}/${ifName}`);
@@ -46,8 +46,9 @@ function removeStale(record: LedgerRecord, invocation: Invocation, session: Sess
 }
 
 /**
- * `id/interface` of each, and its `id` alone. `null` is how Go writes an empty list. Undefined without the key: libcni
- * leaves it out when its caller named no attachments, as `cnitool gc` does (docs/quirks/runtime.md, "gc-without-a-list").
+ * `id/interface` and `id` of each valid attachment. Go writes an empty list as `null`. Undefined without the key:
+ * libcni omits it when its caller names no attachments, as `cnitool gc` does (docs/quirks/runtime.md,
+ * "gc-without-a-list").
  */
 function validAttachments(document: Record<string, unknown>): Set<string> | undefined {
   const list = validAttachmentsIn(document);

@@ -1,6 +1,6 @@
 /**
- * STATUS (CNI spec 1.1.0, "STATUS: Check plugin status"): could ADD work now? Runtimes pass no capability's arguments to
- * STATUS (`runtimeConfig`), so what only these can say is not asked for.
+ * STATUS (CNI spec 1.1.0, "STATUS: Check plugin status"): could ADD work now? Runtimes pass no capabilities
+ * (`runtimeConfig`) to STATUS, so it does not require them.
  */
 import { passOn } from "../delegation/delegate.ts";
 import { judge } from "../judging.ts";

@@ -1,4 +1,4 @@
-/** Whether what a result tells of the container's link is there: the kernel has the last word. */
+/** Whether the container has the link that a result names. */
 import type { Result } from "../../cni/result.ts";
 import { getLink } from "../../ffi/netlink/route/link.ts";
 import { canonicalMac } from "../../net/mac.ts";
