@@ -1,7 +1,4 @@
-/**
- * Every plugin by the name one types to run it. Loading is lazy: a process pays only for the plugin it is.
- * Sorted; a test compares it with the folders.
- */
+/** Every plugin by name. Loading is lazy: a process loads only the plugin it runs. Sorted like the folders. */
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 
 const table: Record<string, () => PluginDefinition<PluginConfig>> = {

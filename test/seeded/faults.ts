@@ -354,7 +354,7 @@ const plugins: Fault[] = [
   },
   {
     file: "src/plugins/meta/firewall/names.ts",
-    find: "if (OTHERS.includes(name))",
+    find: "if (RESERVED.includes(name))",
     replace: "if (false)",
     tests: ["test/kernel/firewall.test.ts"],
   },

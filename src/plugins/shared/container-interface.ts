@@ -1,13 +1,13 @@
 /**
- * How the story of plugins ends whose only interface is the container's: the lease's addresses on it, and a result in
- * which that interface is number 0. `dns` is the configuration's, whatever IPAM says.
+ * The end of the story for plugins whose only interface is the container's: it gets the lease's addresses and is number
+ * 0 in the result. `dns` comes from the configuration, not from IPAM.
  */
 import { addressing } from "../../resources/address/addressing/addressing.ts";
 import type { Attachment, PluginConfig } from "../../contract/plugin.ts";
 import type { IpConfig, Result } from "../../cni/result.ts";
 
-/** Without a lease the link is only brought up: a layer-2 network. */
-export function soleInterface(
+/** Without a lease the link is only brought up, for a layer-2 network. */
+export function configureContainerInterface(
   at: Attachment<PluginConfig>,
   mac: string,
   lease: Result | undefined,

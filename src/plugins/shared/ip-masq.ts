@@ -1,4 +1,4 @@
-/** `ipMasq` of bridge and ptp: what the container sends to others than its neighbours leaves with the host's address. */
+/** `ipMasq` of bridge and ptp: packets that leave the container's subnet get the host's address. */
 import type { Attachment, PluginConfig } from "../../contract/plugin.ts";
 import type { NatBackend } from "../../resources/packets/shared/nat-backend.ts";
 

@@ -1,4 +1,4 @@
-/** The MAC address that a link is asked to have. */
+/** The requested MAC address of a link. */
 import { parseCniArgs } from "../../cni/args.ts";
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
 import { randomMac } from "../../ffi/random.ts";
@@ -11,15 +11,15 @@ interface MacConf extends PluginConfig {
 }
 
 /**
- * Of a macvlan or a tap: capability, then CNI_ARGS, then the configuration; else one is picked, so that it is known
- * before the link is made.
+ * For a macvlan or a tap: from the capability, then CNI_ARGS, then the configuration. Otherwise a random one, chosen
+ * here so that it is known before the link is made.
  */
 export function requestedMac(at: Attachment<MacConf>): string {
   const wanted = configuredMac(at.conf, readableMacInArgs(at));
   return wanted ? canonicalMac(wanted) ?? "" : at.choose(randomMac, () => "");
 }
 
-/** Throws when the MAC that `requestedMac` is asked for is none. */
+/** Throws when the requested MAC is malformed. */
 export function judgeMac(conf: MacConf, call: JudgedCall): void {
   const wanted = configuredMac(conf, macInArgs(call));
   if (!wanted || canonicalMac(wanted) !== undefined) return;
@@ -34,7 +34,7 @@ export function macInArgs({ cniArgs }: Pick<JudgedCall, "cniArgs">): string | un
   return parseCniArgs(cniArgs, ["MAC"]).MAC;
 }
 
-/** DEL ignores malformed CNI_ARGS. Every other verb has judged them before. */
+/** Ignores malformed CNI_ARGS, for DEL. Every other verb has judged them before. */
 export function readableMacInArgs(call: Pick<JudgedCall, "cniArgs">): string | undefined {
   try {
     return macInArgs(call);

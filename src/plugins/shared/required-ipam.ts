@@ -1,4 +1,4 @@
-/** For link plugins that cannot do without addresses. */
+/** For link plugins that require addresses. */
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
 import type { PluginConfig } from "../../contract/plugin.ts";
 

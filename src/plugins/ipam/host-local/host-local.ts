@@ -1,9 +1,9 @@
 /**
- * host-local: addresses out of ranges, leased on this host (CNI spec 1.1.0, section 4; reference plugin host-local).
+ * host-local: leases addresses from ranges on this host (CNI spec 1.1.0, section 4; reference plugin host-local).
  *
- * The lease store is its record (src/ipam/store.ts, docs/lease-store.md), so it needs no ledger: a lease is the
- * attachment's from the moment it is taken, and DEL finds it by container and interface. Beyond the reference plugin
- * there are STATUS, GC, and the keys `quarantineSeconds` and `keepAcrossReboot`.
+ * It needs no ledger, because the lease store is its record (src/ipam/store.ts, docs/lease-store.md): a lease names its
+ * owner from the moment it is taken, and DEL finds it by container and interface. STATUS, GC and the keys
+ * `quarantineSeconds` and `keepAcrossReboot` go beyond the reference plugin.
  */
 import { invalidArg, parseCniArgs } from "../../../cni/args.ts";
 import {
@@ -70,7 +70,7 @@ function take(at: At): Result {
   return { cniVersion, ips, routes, dns };
 }
 
-/** The addresses that would be given out next, as far as the lease files tell. */
+/** The addresses that would probably be leased next, according to the lease files. */
 function foresee(at: At): Result {
   const { conf } = at;
   const requested = requestedAddresses(at), ips: IpConfig[] = [];
@@ -86,7 +86,7 @@ function foresee(at: At): Result {
   return { cniVersion: conf.cniVersion, ips, routes: conf.ipam!.routes };
 }
 
-/** One address of each set, or none at all. */
+/** Allocates one address of each set, or none on failure. */
 function allocateAll(at: At, sets: RangeSet[], requested: Uint8Array[]): Allocated[] {
   const { containerId } = at;
   const lease = leaseOf(at);
@@ -108,7 +108,7 @@ function allocateAll(at: At, sets: RangeSet[], requested: Uint8Array[]): Allocat
   });
 }
 
-/** The first of the addresses that is in the set, which it is then no more. */
+/** Removes and returns the first requested address that is in the set. */
 function takeRequested(set: RangeSet, requested: Uint8Array[]): Uint8Array | undefined {
   for (let index = 0; index < requested.length; index++) {
     if (rangeOf(set, requested[index]!) !== undefined) return requested.splice(index, 1)[0];
@@ -123,7 +123,7 @@ function undo(store: Store, lease: Lease, taken: Allocated[]): void {
   }
 }
 
-/** Needs no more of the configuration than where the leases are: the ranges may have changed since ADD. */
+/** Uses only the configured directory, because the ranges may have changed since ADD. */
 function del(at: At): void {
   release(storeOf(at.conf), at, hintsOf(at));
 }
@@ -133,7 +133,7 @@ function check(at: At): string[] {
   return [`host-local: Failed to find address added by container ${at.containerId}`];
 }
 
-/** Where the attachment's leases probably are. */
+/** The addresses of prevResult, which the attachment probably leases. */
 function hintsOf({ prevResult }: At): Uint8Array[] {
   const hints: Uint8Array[] = [];
   for (const { address } of prevResult?.ips ?? []) {
@@ -144,8 +144,8 @@ function hintsOf({ prevResult }: At): Uint8Array[] {
 }
 
 /**
- * A pool whose addresses are all leased is no reason to refuse: engines take that for a broken node, and evict the
- * containers that work. ADD says it, and `patchbay status`.
+ * A full pool is no failure: engines would treat the node as broken and evict its working containers. ADD and
+ * `patchbay status` report a full pool.
  */
 function status(conf: HostLocalConf): void {
   for (const set of configuredSets(conf)) {
@@ -166,7 +166,7 @@ function canBeDirectory(path: string): boolean {
   }
 }
 
-/** By the lease files. */
+/** Counts the lease files. */
 function pools(conf: HostLocalConf): Pool[] {
   const { directory } = storeOf(conf);
   return configuredSets(conf).map((set) => {
@@ -185,7 +185,7 @@ function storeOf({ name, ipam }: HostLocalConf): StoreOptions {
   return { directory: `${dataDir}/${name}`, keep: keepAcrossReboot, quarantineSeconds, report: warn };
 }
 
-/** None is no mistake where nobody has been asked for the capability `ipRanges` yet. */
+/** May be empty, because STATUS does not get the capability `ipRanges`. */
 function configuredSets(conf: HostLocalConf): RangeSet[] {
   return conf.ipam !== undefined && writtenSets(conf).length === 0 ? [] : rangeSetsOf(conf);
 }
@@ -195,13 +195,13 @@ function rangeSetsOf(conf: HostLocalConf): RangeSet[] {
   return planRangeSets(writtenSets(conf), conf.cniVersion);
 }
 
-/** In the order that numbers them in the names of files: by capability, the one range of old, the list. */
+/** In the order that numbers them in file names: the capability's, the single range of old versions, the list. */
 function writtenSets({ ipam, runtimeConfig }: HostLocalConf): RangeConf[][] {
   const single = ipam?.subnet ? [[ipam]] : [];
   return [...runtimeConfig?.ipRanges ?? [], ...single, ...ipam?.ranges ?? []];
 }
 
-/** Each address once; a prefix length is allowed and says nothing. */
+/** Without duplicates. A prefix length is allowed and ignored. */
 function requestedAddresses({ conf, cniArgs }: At): Uint8Array[] {
   const { IP } = parseCniArgs(cniArgs, ["IP"]);
   const texts = [...conf.args?.cni?.ips ?? [], ...conf.runtimeConfig?.ips ?? []];

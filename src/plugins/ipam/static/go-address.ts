@@ -1,6 +1,6 @@
 /**
- * Addresses as the reference plugin writes its own configuration back: beside `address` and `gateway` it has the field
- * `Address`, an IP with its mask, and `Version`. Read again, that IP counts before the text in `address`.
+ * Addresses in the form that the reference plugin writes. When it serialises its configuration, each item also has
+ * `Address`, an IP with its mask, and `Version`. When it reads such a configuration, `Address` overrides `address`.
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { field, foldKey, isObject } from "../../../cni/json.ts";
@@ -8,7 +8,7 @@ import { formatAddress, parseAddress } from "../../../net/address.ts";
 
 type Json = Record<string, unknown>;
 
-/** The document with every `Address` in the place of its `address`. Only this spelling is that field. */
+/** The document with every `Address` written as `address`. `Address` is only recognised in this spelling. */
 export function withAddressTexts(document: unknown): unknown {
   if (!isObject(document)) return document;
   const copy: Json = { ...document };
@@ -47,7 +47,7 @@ function prefixText(ip: string, mask: unknown): string | undefined {
   return address === undefined || bits === undefined ? undefined : `${formatAddress(address)}/${bits}`;
 }
 
-/** A mask in base64. Those of version 4 may have the length of version 6. */
+/** The prefix length of a mask in base64. An IPv4 mask may have 16 bytes. */
 function bitsOf(mask: string, length: number | undefined): number | undefined {
   let bytes: Uint8Array;
   try {

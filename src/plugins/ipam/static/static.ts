@@ -1,6 +1,4 @@
-/**
- * static: the addresses the configuration or the caller names, and nothing kept (reference plugin static).
- */
+/** static: addresses from the configuration or the call, with no stored state (reference plugin static). */
 import { parseCniArgs } from "../../../cni/args.ts";
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import type { IpConfig, Result } from "../../../cni/result.ts";
@@ -25,7 +23,7 @@ function add(at: At): Result {
   return { cniVersion, ips: addressesOf(at), routes: ipam?.routes, dns: ipam?.dns };
 }
 
-/** Every address must be in prevResult, with the gateway the configuration gives it. */
+/** Every address must be in prevResult with its configured gateway. */
 function check(at: At): string[] {
   return addressesOf(at).flatMap(({ address, gateway }) => {
     const [ip] = address.split("/");
@@ -36,7 +34,7 @@ function check(at: At): string[] {
   });
 }
 
-/** CNI_ARGS adds to the configuration's addresses; what comes in `args` replaces them, and a capability all. */
+/** CNI_ARGS adds to the configured addresses. `args` replaces both, and the capability replaces everything. */
 function addressesOf({ conf, cniArgs }: At): IpConfig[] {
   if (conf.ipam === undefined) throw new CniError(INVALID_CONFIG, "IPAM config missing 'ipam' key");
   const configured = (conf.ipam.addresses ?? []).map(({ address, gateway }) => ({ address, gateway }));
@@ -53,7 +51,7 @@ function addressesOf({ conf, cniArgs }: At): IpConfig[] {
   return ips;
 }
 
-/** `IP=10.1.0.5/24,fd01::5/64;GATEWAY=10.1.0.1`: a gateway belongs to the addresses whose network it is in. */
+/** `IP=10.1.0.5/24,fd01::5/64;GATEWAY=10.1.0.1`: a gateway belongs to the addresses whose network contains it. */
 function addressesOfArgs(cniArgs: string): IpConfig[] {
   const { IP, GATEWAY } = parseCniArgs(cniArgs, ["IP", "GATEWAY"]);
   const items = (list: string | undefined) => (list ? list.split(",").map((item) => item.trim()) : []);

@@ -1,9 +1,9 @@
 /**
- * bridge: a veth pair between the container and a bridge of the host, addressed by IPAM.
+ * bridge: a veth pair between the container and a bridge on the host, with addresses from IPAM.
  *
- * Behaviour follows the reference plugin `plugins/main/bridge` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME
- * in the container, its other end on the host, the masquerade and spoof-check entries of the attachment. The bridge,
- * the gateway address on it and forwarding are shared by the network and stay.
+ * Behaviour follows the reference plugin `plugins/main/bridge` (CNI spec 1.1.0). Owns in the kernel: the link
+ * CNI_IFNAME in the container, its other end on the host, the masquerade and spoof-check entries of the attachment. The
+ * bridge, its gateway address and forwarding are shared by the network and stay.
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
@@ -49,7 +49,7 @@ function add(at: Attachment<BridgeConf>): Result {
   const { conf, host } = at;
   const mac = containerMac(at);
   const vlans = at.configured(() => portVlans(conf), undefined);
-  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
+  const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
 
   const onHost = at.apply(bridge({
     name: conf.bridge,
@@ -57,11 +57,11 @@ function add(at: Attachment<BridgeConf>): Result {
     vlanFiltering: vlans !== undefined,
     promiscuous: conf.promiscMode,
   }));
-  // Before the container's port: undone after it, so that only ports of others count as its users.
+  // Applied before the container's port, so undone after it: then only ports of others count as its users.
   const vlanGateway = ipam !== undefined && isGateway(conf) && conf.vlan !== 0 ? applyVlanGateway(at) : undefined;
   const hostVeth = {
-    name: at.choose(() => freshHostName(host), (told) => hostSide(at, told)?.name ?? ""),
-    mac: at.choose(randomMac, (told) => hostSide(at, told)?.mac ?? ""),
+    name: at.choose(() => freshHostName(host), (result) => hostSide(at, result)?.name ?? ""),
+    mac: at.choose(randomMac, (result) => hostSide(at, result)?.mac ?? ""),
   };
   at.applyAll(portPair(at, hostVeth, mac, vlans));
   if (at.mayHave(conf.macspoofchk)) {
@@ -84,16 +84,16 @@ function add(at: Attachment<BridgeConf>): Result {
   if (at.mayHave(conf.ipMasq && ipam !== undefined)) applyIpMasq(at, result.ips ?? at.prevResult?.ips ?? []);
 
   if (!conf.disableContainerInterface) {
-    // A port that does not come up would lose the container's first packets.
+    // Wait for the port: until it is up, it drops the container's packets.
     const packetsPass = carrier({ ifName: hostVeth.name });
     at.applyAll(result.ips === undefined ? [packetsPass] : [packetsPass, announcement({ ifName: at.ifName, mac })]);
   }
-  // Another's bridge may have changed its MAC with the port that joined.
+  // A bridge that existed before may have changed its MAC when the port joined.
   if (!onHost.created) interfaces[0]!.mac = at.inAdd(() => bridgeMac(conf.bridge, host)) ?? onHost.mac;
   return { ...result, dns: dnsOr(conf, result) };
 }
 
-/** The veth pair, and what its host end is as a port of the bridge. */
+/** The veth pair, and the settings of its host end as a bridge port. */
 function portPair(
   { conf, ifName }: Attachment<BridgeConf>,
   hostVeth: { name: string; mac: string },
@@ -121,7 +121,7 @@ function portPair(
 
 const plainLink = { addresses: [], routes: [], sysctls: {}, detectDuplicates: false };
 
-/** Addresses in the container, the gateway on the bridge, and the way out. */
+/** Sets addresses and routes in the container and the gateway's address on the bridge. */
 function layer3(at: Attachment<BridgeConf>, lease: Result, gatewayLink: Interface): Partial<Result> {
   const { conf } = at;
   const ips: IpConfig[] = [];
@@ -169,14 +169,14 @@ function provideGateways(at: Attachment<BridgeConf>, ips: IpConfig[], { name: if
   }
 }
 
-/** One default route a family, unless IPAM brought one. */
+/** Adds one default route for each family, unless IPAM provides one. */
 function withDefaultRoutes(routes: Route[], ips: IpConfig[]): Route[] {
   const all = [...routes];
   for (const { address, gateway } of ips) {
     const dst = address.includes(":") ? "::/0" : "0.0.0.0/0";
     const present = all.findIndex((route) => route.dst === dst);
     if (present < 0) all.push({ dst, gw: gateway });
-    // IPAM's default route without a gateway takes the family's first one: a second route would be the same.
+    // IPAM's default route without a gateway gets the family's first gateway: a second route would be a duplicate.
     else if (all[present]!.gw === undefined) all[present] = { ...all[present]!, gw: gateway };
   }
   return all;
@@ -186,16 +186,16 @@ function isGateway(conf: BridgeConf): boolean {
   return conf.isGateway || conf.isDefaultGateway;
 }
 
-/** The first address behind the network's own. */
+/** The first address after the network's own. */
 function firstOf(address: string): string {
   return formatAddress(offsetAddress(networkOf(parsePrefix(address)!), 1n)!);
 }
 
-/** Capability, then `args`, then CNI_ARGS; else one is picked, so that it is known before the link is made. */
+/** From the capability, then `args`, then CNI_ARGS. Otherwise a random one, so it is known before the link is made. */
 function containerMac(at: Attachment<BridgeConf>): string {
   const wanted = configuredMac(at.conf, readableMacInArgs(at));
   if (wanted) return canonicalMac(wanted) ?? "";
-  return at.choose(randomMac, (told) => containerSide(at, told)?.mac ?? "");
+  return at.choose(randomMac, (result) => containerSide(at, result)?.mac ?? "");
 }
 
 function configuredMac({ runtimeConfig, args }: BridgeConf, fromArgs: string | undefined): string | undefined {
@@ -206,7 +206,7 @@ function containerSide(at: Attachment<BridgeConf>, result: Result): Interface | 
   return result.interfaces?.find(({ name, sandbox }) => name === at.ifName && sandbox);
 }
 
-/** In our results and the reference plugin's it stands behind the bridge, before the container's link. */
+/** In our results and the reference plugin's it follows the bridge and precedes the container's link. */
 function hostSide(at: Attachment<BridgeConf>, result: Result): Interface | undefined {
   return result.interfaces?.find(({ name, sandbox }) => !sandbox && name !== at.conf.bridge);
 }

@@ -1,19 +1,19 @@
-/** Which VLANs a bridge port is to have, from `vlan` and `vlanTrunk`. Pure. */
+/** The VLANs of a bridge port, from `vlan` and `vlanTrunk`. Pure. */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import type { VlanRange } from "../../../ffi/netlink/route/bridge-vlan.ts";
 import type { BridgeConf } from "./bridge.schema.ts";
 
-/** undefined when the configuration leaves VLANs alone. */
+/** Undefined when no VLANs are configured. */
 export function portVlans({ vlan, vlanTrunk }: BridgeConf): VlanRange[] | undefined {
   const tagged = vlanTrunk === undefined ? [] : trunkRanges(vlanTrunk);
   const untagged = (vid: number): VlanRange => ({ first: vid, last: vid, pvid: true, untagged: true });
   if (vlan !== 0) return [...tagged, untagged(vlan)];
-  // VLAN 1 stays the one for frames without a tag.
+  // Untagged frames stay in VLAN 1.
   if (tagged.length > 0) return [...tagged, untagged(1)];
   return vlanTrunk === undefined ? undefined : [];
 }
 
-/** Sorted, and joined where they touch: a range is one request, however wide. */
+/** Sorted, with adjacent ranges joined, because each range is one request. */
 function trunkRanges(trunk: NonNullable<BridgeConf["vlanTrunk"]>): VlanRange[] {
   const ranges: VlanRange[] = [];
   for (const { minID, maxID, id } of trunk) {

@@ -1,14 +1,14 @@
 /**
- * dummy: a link in the container that leads nowhere, for addresses that answer within.
+ * dummy: a link in the container that leads nowhere, for addresses that are local to the container.
  *
- * Behaviour follows the reference plugin `plugins/main/dummy` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME in
- * the container.
+ * Behaviour follows the reference plugin `plugins/main/dummy` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME
+ * in the container.
  */
 import { definePlugin } from "../../../contract/plugin.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { containerLink } from "../../../resources/link/container-link.ts";
 import { requireHostFor } from "../../../resources/link/shared/master-link.ts";
-import { soleInterface } from "../../shared/container-interface.ts";
+import { configureContainerInterface } from "../../shared/container-interface.ts";
 import { requireIpam } from "../../shared/required-ipam.ts";
 import { validateDummyConf } from "./dummy.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
@@ -25,9 +25,9 @@ export default definePlugin<DummyConf>({
 
 function add(at: Attachment<DummyConf>): Result {
   const { ifName } = at;
-  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
+  const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
   const mac = at.choose(randomMac, () => "");
   at.apply(containerLink({ ifName, type: { kind: "dummy", settings: {} }, mac }));
   const lease = ipam?.add();
-  return { ...soleInterface(at, mac, lease), dns: lease?.dns };
+  return { ...configureContainerInterface(at, mac, lease), dns: lease?.dns };
 }

@@ -1,6 +1,6 @@
 /**
- * Which device of the host a configuration means, as the reference plugin `host-device` reads it: by name, by hardware
- * address, by its place in sysfs (sysfs(5), Documentation/ABI/testing/sysfs-class-net).
+ * Finds the host's device that a configuration names, like the reference plugin `host-device`: by name, by hardware
+ * address or by path in sysfs (sysfs(5), Documentation/ABI/testing/sysfs-class-net).
  */
 import { CniError, INTERNAL, INVALID_CONFIG } from "../../../cni/error.ts";
 import { linkTarget } from "../../../ffi/directory-entries.ts";
@@ -12,10 +12,10 @@ import type { HostDeviceConf } from "./host-device.schema.ts";
 
 const PCI_DEVICES = "/sys/bus/pci/devices";
 const AUXILIARY_DEVICES = "/sys/bus/auxiliary/devices";
-/** Drivers that take the device away from the kernel's network and give it to a program. */
+/** Drivers that give the device to a program instead of the kernel's network stack. */
 const DPDK_DRIVERS = ["vfio-pci", "uio_pci_generic", "igb_uio"];
 
-/** The configuration's choice, what the runtime asks for taken in. */
+/** The device as configured, including the capability `deviceID`. */
 export interface DeviceChoice {
   name: string;
   hardwareAddress: string;
@@ -30,7 +30,7 @@ export function chosenDevice(conf: HostDeviceConf): DeviceChoice {
   throw new CniError(INVALID_CONFIG, `specify either "device", "hwaddr", "kernelpath" or "pciBusID"`);
 }
 
-/** Undefined where the configuration names none, and a runtime may still do so, by the capability `deviceID`. */
+/** Undefined when the configuration names none. A runtime may still name one by the capability `deviceID`. */
 export function configuredDevice(conf: HostDeviceConf): DeviceChoice | undefined {
   const deviceId = conf.runtimeConfig?.deviceID ?? "";
   let pciAddress = conf.pciBusID, auxiliary = "";
@@ -48,7 +48,7 @@ export function configuredDevice(conf: HostDeviceConf): DeviceChoice | undefined
   return { name, hardwareAddress, kernelPath, pciAddress, auxiliary };
 }
 
-/** Whether a program drives the device past the kernel: it then has no link that could be moved. */
+/** Whether a program drives the device, bypassing the kernel: then it has no link to move. */
 export function isForDpdk({ pciAddress }: DeviceChoice, configured: boolean): boolean {
   if (pciAddress === "") return configured;
   const path = `${PCI_DEVICES}/${pciAddress}/driver`;
@@ -59,7 +59,7 @@ export function isForDpdk({ pciAddress }: DeviceChoice, configured: boolean): bo
   return DPDK_DRIVERS.includes(driver.slice(driver.lastIndexOf("/") + 1));
 }
 
-/** Of several ways to name the device the first one that is given counts. */
+/** Uses the first key that is set: name, hardware address, sysfs path, PCI address, auxiliary device. */
 export function findDevice(choice: DeviceChoice, host: Host): Link {
   const { name, hardwareAddress, kernelPath, pciAddress, auxiliary } = choice;
   if (name !== "") return byName(name, `no link is called "${name}"`, host);
@@ -73,7 +73,7 @@ export function findDevice(choice: DeviceChoice, host: Host): Link {
   return byName(found[0]!, `${path}/net names "${found[0]}", which is in another network namespace`, host);
 }
 
-/** What of the host must be there before any device can be looked for. */
+/** The path in sysfs that must exist before the device can be found, if it is missing. */
 export function missingHardware({ name, hardwareAddress, kernelPath, pciAddress }: DeviceChoice): string | undefined {
   if (name !== "" || hardwareAddress !== "") return undefined;
   const path = kernelPath !== "" ? kernelPath : pciAddress !== "" ? `${PCI_DEVICES}/${pciAddress}` : undefined;
@@ -126,7 +126,7 @@ function notFound(details: string): CniError {
   return new CniError(INTERNAL, "failed to find host device: failed to find physical interface", details);
 }
 
-/** It becomes a part of a path. */
+/** Rejects names that are no single path component. */
 function checkSysfsName(key: string, name: string): void {
   if (!name.includes("/") && name !== "." && name !== ".." && !name.includes("\0")) return;
   throw new CniError(INVALID_CONFIG, `${JSON.stringify(key)}: ${JSON.stringify(name)} is not the name of a device`);

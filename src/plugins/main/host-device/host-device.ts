@@ -1,9 +1,9 @@
 /**
- * host-device: a device of the host is lent to the container, and comes back on DEL.
+ * host-device: lends a device of the host to the container. DEL moves it back.
  *
  * Behaviour follows the reference plugin `plugins/main/host-device` (CNI spec 1.1.0). Owns in the kernel: nothing. The
- * device is the host's; while it is in the container its alias says what it is called there, for the reference plugin
- * as for this one.
+ * device belongs to the host. While it is in the container, its alias contains its name on the host, as with the
+ * reference plugin.
  */
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
@@ -27,7 +27,7 @@ import type { HostDeviceConf } from "./host-device.schema.ts";
 export default definePlugin<HostDeviceConf>({
   name: "host-device",
   validate: validateHostDeviceConf,
-  // Before ADD nobody knows what the capability `deviceID` will name.
+  // The capability `deviceID` is not known before ADD.
   judge: (conf, call) => void (call === undefined ? configuredDevice(conf) : chosenDevice(conf)),
   add,
   status(conf) {
@@ -41,8 +41,8 @@ function add(at: Attachment<HostDeviceConf>): Result {
   const choice = choiceIfAny(conf);
   const moved = !(at.inAdd(() => isForDpdk(choice!, conf.DPDKMode)) ?? isForDpdkIfKnown(choice, conf));
   const device = moved ? at.inAdd(() => findDevice(choice!, at.host)) : undefined;
-  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
-  const mac = device?.mac ?? at.choose(() => "", (told) => insideOf(at, told)?.mac ?? "");
+  const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
+  const mac = device?.mac ?? at.choose(() => "", (result) => insideOf(at, result)?.mac ?? "");
   const inside: Interface = { name: ifName, mac: mac || undefined, sandbox: at.netnsPath };
   if (moved) at.apply(lent(at, device, mac));
 
@@ -71,7 +71,7 @@ function insideOf({ ifName }: Attachment<HostDeviceConf>, result: Result): Inter
   return result.interfaces?.findLast(({ name, sandbox }) => name === ifName && sandbox);
 }
 
-/** A configuration that ADD would refuse now may have been another then. */
+/** Undefined for a configuration that ADD would reject now: it may have changed since ADD. */
 function choiceIfAny(conf: HostDeviceConf): DeviceChoice | undefined {
   try {
     return chosenDevice(conf);

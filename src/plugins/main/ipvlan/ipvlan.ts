@@ -1,9 +1,9 @@
 /**
- * ipvlan: a link in the container that shares the MAC address of a link of the host. It may stand in a chain behind the
- * plugin that made that link, and then takes over that plugin's addresses.
+ * ipvlan: a link in the container that shares the MAC address of a host link. It can follow the plugin that made that
+ * link in a chain, and then uses that plugin's addresses.
  *
- * Behaviour follows the reference plugin `plugins/main/ipvlan` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME
- * in the container.
+ * Behaviour follows the reference plugin `plugins/main/ipvlan` (CNI spec 1.1.0). Owns in the kernel: the link
+ * CNI_IFNAME in the container.
  */
 import { CniError, INVALID_CONFIG, UNSUPPORTED_FIELD } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
@@ -11,7 +11,7 @@ import { ipvlanModes } from "../../../ffi/netlink/route/kinds/ipvlan.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
 import { configuredMaster, findMaster, requireHostFor } from "../../../resources/link/shared/master-link.ts";
-import { soleInterface } from "../../shared/container-interface.ts";
+import { configureContainerInterface } from "../../shared/container-interface.ts";
 import { validateIpvlanConf } from "./ipvlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { IpvlanConf } from "./ipvlan.schema.ts";
@@ -31,14 +31,14 @@ export default definePlugin<IpvlanConf>({
     if (call !== undefined && !conf.ipam?.type) requireAddresses(call.prevResult);
   },
   add,
-  // In a chain nobody knows before ADD which master it will be.
+  // In a chain the master is not known before ADD.
   status: (conf, host) => requireHostFor("ipvlan", conf.master === "" ? undefined : conf, host),
 });
 
 function add(at: Attachment<IpvlanConf>): Result {
   const { conf, ifName } = at;
   const master = at.inAdd(() => chooseMaster(at)) ?? configuredMaster(conf);
-  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
+  const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
   const link = at.apply(containerLink({
     ifName,
     type: { kind: "ipvlan", settings: { mode: modeOf(conf) } },
@@ -46,7 +46,12 @@ function add(at: Attachment<IpvlanConf>): Result {
     master,
     birthName: at.choose(() => freshBirthName(ifName, at.host), () => ""),
   }));
-  return soleInterface(at, link.mac, ipam === undefined ? at.prevResult : ipam.add(), announcing(ifName));
+  return configureContainerInterface(
+    at,
+    link.mac,
+    ipam === undefined ? at.prevResult : ipam.add(),
+    announcing(ifName),
+  );
 }
 
 function modeOf({ mode }: IpvlanConf): string {
@@ -59,7 +64,7 @@ function chooseMaster(at: Attachment<IpvlanConf>) {
   return { name, inContainer: linkInContainer };
 }
 
-/** The one link of the plugin before it in the chain. */
+/** Without a configured master, the single link of the previous plugin in the chain. */
 function masterName({ conf, prevResult }: Attachment<IpvlanConf>): string {
   if (conf.master !== "" || prevResult === undefined) return conf.master;
   const interfaces = prevResult.interfaces ?? [];

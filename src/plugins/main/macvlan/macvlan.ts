@@ -1,8 +1,8 @@
 /**
- * macvlan: a link in the container with a MAC address of its own on the wire of a link of the host.
+ * macvlan: a link in the container with its own MAC address on the network of a host link.
  *
- * Behaviour follows the reference plugin `plugins/main/macvlan` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME
- * in the container.
+ * Behaviour follows the reference plugin `plugins/main/macvlan` (CNI spec 1.1.0). Owns in the kernel: the link
+ * CNI_IFNAME in the container.
  */
 import { CniError, UNSUPPORTED_FIELD } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
@@ -16,7 +16,7 @@ import {
   requireMtuOf,
 } from "../../../resources/link/shared/master-link.ts";
 import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
-import { soleInterface } from "../../shared/container-interface.ts";
+import { configureContainerInterface } from "../../shared/container-interface.ts";
 import { validateMacvlanConf } from "./macvlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { MacvlanConf } from "./macvlan.schema.ts";
@@ -44,17 +44,17 @@ function add(at: Attachment<MacvlanConf>): Result {
   const mode = modeOf(conf);
   const mac = requestedMac(at);
   const master = at.inAdd(() => chooseMaster(at)) ?? configuredMaster(conf);
-  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
+  const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
   const link = at.apply(containerLink({
     ifName,
     type: { kind: "macvlan", settings: { mode, bcqueuelen: conf.bcqueuelen || undefined } },
-    // In this mode it has its master's, and nobody is asked.
+    // In passthru mode the link has its master's MAC.
     mac: mode === "passthru" ? undefined : mac,
     mtu: conf.mtu > 0 ? conf.mtu : undefined,
     master,
     birthName: at.choose(() => freshBirthName(ifName, at.host), () => ""),
   }));
-  return soleInterface(at, link.mac, ipam?.add(), ipam && announcing(ifName));
+  return configureContainerInterface(at, link.mac, ipam?.add(), ipam && announcing(ifName));
 }
 
 function modeOf({ mode }: MacvlanConf): string {

@@ -1,10 +1,10 @@
 /**
- * ptp: a veth pair between the container and the host, with nothing in between. The host's end has the gateway's
- * address, and the container reaches everybody through it.
+ * ptp: a veth pair between the container and the host. The host's end has the gateway's address, and the container
+ * sends everything through it.
  *
- * Behaviour follows the reference plugin `plugins/main/ptp` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME in
- * the container, its other end on the host with its address and route, the masquerade entries of the attachment.
- * Forwarding is shared and stays.
+ * Behaviour follows the reference plugin `plugins/main/ptp` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME
+ * in the container, its other end on the host with its address and route, the masquerade entries of the attachment.
+ * Forwarding is shared and stays enabled.
  */
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
@@ -34,12 +34,12 @@ export default definePlugin<PtpConf>({
 
 function add(at: Attachment<PtpConf>): Result {
   const { conf, ifName, host } = at;
-  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
+  const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
   const hostEnd = {
-    name: at.choose(() => freshHostName(host), (told) => hostSide(told)?.name ?? ""),
-    mac: at.choose(randomMac, (told) => hostSide(told)?.mac ?? ""),
+    name: at.choose(() => freshHostName(host), (result) => hostSide(result)?.name ?? ""),
+    mac: at.choose(randomMac, (result) => hostSide(result)?.mac ?? ""),
   };
-  const mac = at.choose(randomMac, (told) => containerSide(at, told)?.mac ?? "");
+  const mac = at.choose(randomMac, (result) => containerSide(at, result)?.mac ?? "");
   at.apply(veth({
     hostName: hostEnd.name,
     hostMac: hostEnd.mac,
@@ -58,7 +58,7 @@ function add(at: Attachment<PtpConf>): Result {
   return { cniVersion: conf.cniVersion, interfaces, ips, routes: lease?.routes, dns: dnsOr(conf, lease) };
 }
 
-/** Addresses and routes at both ends. */
+/** Sets addresses and routes at both ends. */
 function connect(at: Attachment<PtpConf>, hostName: string, ips: IpConfig[], lease: Result | undefined): void {
   const { ifName } = at;
   const addresses: { address: string; gateway: string }[] = [];
@@ -78,7 +78,7 @@ function connect(at: Attachment<PtpConf>, hostName: string, ips: IpConfig[], lea
       pointToPoint: true,
     }),
     gatewaySide({ ifName: hostName, addresses }),
-    // The kernel drops what the host sends until it has noticed that the other end is up.
+    // The kernel drops the host's packets until it has noticed that the other end is up.
     carrier({ ifName: hostName }),
   );
   at.applyAll(wanted);

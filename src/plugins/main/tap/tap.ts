@@ -1,14 +1,14 @@
 /**
  * tap: a link in the container whose other end is a program, such as a virtual machine's.
  *
- * Behaviour follows the reference plugin `plugins/main/tap` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME in
- * the container.
+ * Behaviour follows the reference plugin `plugins/main/tap` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME
+ * in the container.
  */
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { tap } from "../../../resources/link/tap/tap.ts";
 import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
-import { soleInterface } from "../../shared/container-interface.ts";
+import { configureContainerInterface } from "../../shared/container-interface.ts";
 import { validateTapConf } from "./tap.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Result } from "../../../cni/result.ts";
@@ -29,7 +29,7 @@ export default definePlugin<TapConf>({
 function add(at: Attachment<TapConf>): Result {
   const { conf, ifName } = at;
   const mac = requestedMac(at);
-  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
+  const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
   at.apply(tap({
     ifName,
     mac,
@@ -41,5 +41,5 @@ function add(at: Attachment<TapConf>): Result {
     selinuxContext: conf.selinuxContext || undefined,
   }));
   const sysctls = ipam && { [`ipv4/conf/${ifName}/arp_notify`]: "1" };
-  return soleInterface(at, mac, ipam?.add(), sysctls);
+  return configureContainerInterface(at, mac, ipam?.add(), sysctls);
 }

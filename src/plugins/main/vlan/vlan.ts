@@ -1,8 +1,8 @@
 /**
- * vlan: a link in the container for the frames of a link of the host that carry one 802.1Q tag.
+ * vlan: a link in the container for the frames of a host link that carry one 802.1Q tag.
  *
- * Behaviour follows the reference plugin `plugins/main/vlan` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME in
- * the container.
+ * Behaviour follows the reference plugin `plugins/main/vlan` (CNI spec 1.1.0). Owns in the kernel: the link CNI_IFNAME
+ * in the container.
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
@@ -13,7 +13,7 @@ import {
   requireHostFor,
   requireMtuOf,
 } from "../../../resources/link/shared/master-link.ts";
-import { soleInterface } from "../../shared/container-interface.ts";
+import { configureContainerInterface } from "../../shared/container-interface.ts";
 import { requireIpam } from "../../shared/required-ipam.ts";
 import { validateVlanConf } from "./vlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
@@ -35,7 +35,7 @@ export default definePlugin<VlanConf>({
 function add(at: Attachment<VlanConf>): Result {
   const { conf, ifName } = at;
   const master = at.inAdd(() => chooseMaster(at)) ?? configuredMaster(conf);
-  const ipam = at.ipam(); // announced first: given back last, when nothing uses the addresses any more
+  const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
   const link = at.apply(containerLink({
     ifName,
     type: { kind: "vlan", settings: { id: conf.vlanId } },
@@ -43,7 +43,7 @@ function add(at: Attachment<VlanConf>): Result {
     master,
     birthName: at.choose(() => freshBirthName(ifName, at.host), () => ""),
   }));
-  return soleInterface(at, link.mac, ipam?.add());
+  return configureContainerInterface(at, link.mac, ipam?.add());
 }
 
 function checkConf(conf: VlanConf): void {
@@ -67,7 +67,7 @@ function chooseMaster({ conf, host }: Attachment<VlanConf>) {
   return { name: master.name, inContainer: conf.linkInContainer };
 }
 
-/** Other kinds come up on a master that is down, and wait for it; this one cannot. */
+/** Unlike other kinds, a vlan cannot be brought up on a master that is down. */
 function requireUp({ name, up }: Link): void {
   if (!up) throw new CniError(INVALID_CONFIG, `master "${name}" is down`, `ip link set ${name} up`);
 }

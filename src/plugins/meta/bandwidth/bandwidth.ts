@@ -2,7 +2,7 @@
  * bandwidth: limits what a container sends and receives, on the host's end of its veth pair.
  *
  * Behaviour follows the reference plugin `plugins/meta/bandwidth`, with the subnets of its releases 1.5. Owns in the
- * kernel: the queueing disciplines of the host's end, and an ifb that what the container sends goes through.
+ * kernel: the queueing disciplines of the host's end, and an ifb for the packets that the container sends.
  */
 import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { versionsSince } from "../../../cni/versions.ts";
@@ -23,7 +23,7 @@ import type { BandwidthConf } from "./bandwidth.schema.ts";
 
 export default definePlugin<BandwidthConf>({
   name: "bandwidth",
-  // Older results do not tell of the host's interfaces.
+  // Older results do not contain the host's interfaces.
   versions: versionsSince("0.3.0"),
   validate: validateBandwidthConf,
   judge: (conf) => void limitsOf(conf),
@@ -67,7 +67,7 @@ function limit(at: Attachment<BandwidthConf>, find: (at: Attachment<BandwidthCon
   return { ...prevResult, interfaces: [...prevResult.interfaces ?? [], ...ifbs] };
 }
 
-/** The host's end of the container's veth pair. A DEL that does not find it goes on: limits went with the link. */
+/** The host's end of the container's veth pair. DEL may not find it: the limits were deleted with the link. */
 function hostEnd({ host, ifName, prevResult, purpose }: Attachment<BandwidthConf>): HostEnd | undefined {
   const mayBeGone = purpose === "undo";
   const missing = (reason: string) => {
@@ -89,7 +89,7 @@ function hostEnd({ host, ifName, prevResult, purpose }: Attachment<BandwidthConf
   return mayBeGone ? outside : missing("no veth peer of container interface found in host ns");
 }
 
-/** Before there is a pair: the host's end that the plugins before would have made last. */
+/** For plan, when there is no pair yet: the last host interface that the previous plugins would make. */
 function hostEndToBe({ prevResult }: Attachment<BandwidthConf>): HostEnd {
   const end = prevResult?.interfaces?.findLast(({ sandbox }) => !sandbox);
   if (end === undefined) throw new CniError(INVALID_CONFIG, "no interfaces provided");
@@ -97,8 +97,8 @@ function hostEndToBe({ prevResult }: Attachment<BandwidthConf>): HostEnd {
 }
 
 /**
- * The ifb of this attachment. It has the name the reference plugin gives it, unless another interface of the container
- * has that one already: the name does not tell them apart.
+ * The ifb of this attachment. It has the reference plugin's name unless that is taken: that name does not contain the
+ * interface, so a second interface of the container would get the same one.
  */
 function ifbOf(at: Attachment<BandwidthConf>): Interface {
   const names = ifbNames(at);
@@ -108,7 +108,9 @@ function ifbOf(at: Attachment<BandwidthConf>): Interface {
   };
 }
 
-/** For a DEL without a ledger. What prevResult says of its MAC may be of an earlier one by the same name. */
+/**
+ * For a DEL without a ledger. Ignores the MAC in prevResult, which may be that of an earlier ifb with the same name.
+ */
 function ifbsToLookFor(at: Attachment<BandwidthConf>): Interface[] {
   const names = ifbNames(at);
   const known = at.prevResult && knownIfb(at.prevResult, names);
@@ -132,7 +134,7 @@ function knownIfb(result: Result, names: string[]): Interface | undefined {
   return result.interfaces?.find(({ name, sandbox }) => !sandbox && names.includes(name));
 }
 
-/** Of the frame besides the packet. */
+/** The Ethernet header. */
 const ETHERNET_BYTES = 14;
 
 function warnOfSmallBursts({ ingress, egress }: Limits, { mtu }: HostEnd): void {
@@ -144,7 +146,7 @@ function warnOfSmallBursts({ ingress, egress }: Limits, { mtu }: HostEnd): void 
   }
 }
 
-/** Its filters, by u32, cannot be asked for without making something. */
+/** Does not check for u32 filters, because the kernel only shows them when one is made. */
 function status(conf: BandwidthConf, { route }: Host): void {
   const { knowsLinkKind } = require(
     "../../../ffi/netlink/route/known-kind.ts",

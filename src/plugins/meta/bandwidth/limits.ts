@@ -1,4 +1,4 @@
-/** Which limits a configuration asks for. Pure. */
+/** The limits of a configuration. Pure. */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { goQuote } from "../../../cni/quote.ts";
 import { parsePrefix } from "../../../net/address.ts";
@@ -9,13 +9,13 @@ export interface Limits {
   /** Towards the container. */
   ingress?: Limit;
   egress?: Limit;
-  /** The other sides that the limits are for, or that they are not for. */
+  /** The remote subnets that are limited, or that are exempt. */
   subnets?: { cidrs: string[]; limited: boolean };
 }
 
 const MAX_U32 = 0xffffffff;
 
-/** What the configuration itself says, or else what the capability brought. Throws a CniError of code 7. */
+/** From the configuration, or else from the capability. Throws a CniError of code 7. */
 export function limitsOf(conf: BandwidthConf): Limits {
   const written = hasLimits(conf) ? conf : conf.runtimeConfig?.bandwidth ?? {};
   const { unshapedSubnets = [], shapedSubnets = [] } = written;
@@ -48,7 +48,7 @@ function hasLimits(conf: Written): boolean {
   return (ingressRate ?? ingressBurst ?? egressRate ?? egressBurst ?? unshapedSubnets ?? shapedSubnets) !== undefined;
 }
 
-/** Bits become bytes; what is left over is dropped, as by the reference plugin. */
+/** Converts bits to bytes and rounds down, like the reference plugin. */
 function limitOf(
   written: Written,
   rateKey: "ingressRate" | "egressRate",

@@ -1,8 +1,8 @@
 /**
- * firewall: lets the packets of a container's addresses be forwarded, and keeps bridges apart that ask for it.
+ * firewall: allows forwarding for a container's addresses, and isolates bridges if configured.
  *
- * Behaviour follows the reference plugin `plugins/meta/firewall`, with a backend of our own beside its two. Owns in the
- * kernel, or in firewalld, what stands there for the addresses; chains and rules for bridges are everybody's and stay.
+ * Behaviour follows the reference plugin `plugins/meta/firewall`, with a third backend of our own. Owns in the kernel,
+ * or in firewalld, the entries for the addresses. Chains and rules for bridges are shared and stay.
  */
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
@@ -59,13 +59,13 @@ function add(at: Attachment<FirewallConf>): Result {
   return prevResult ?? { cniVersion: conf.cniVersion };
 }
 
-/** The rules of iptables say no more than an address, so without prevResult the link must tell. */
+/** iptables rules contain only an address, so without prevResult the addresses come from the link. */
 function addressesNow({ host, ifName }: Attachment<FirewallConf>): string[] {
   const { addressesOn } = require("../../shared/addresses-on.ts") as typeof import("../../shared/addresses-on.ts");
   return [...addressesOn(host, ifName)];
 }
 
-/** Each once, whatever interface it is on. */
+/** The addresses of all interfaces, without duplicates. */
 function addressesOf(ips: readonly IpConfig[]): string[] {
   const addresses: string[] = [];
   for (const ip of ips) {
@@ -75,7 +75,7 @@ function addressesOf(ips: readonly IpConfig[]): string[] {
   return addresses;
 }
 
-/** The bridge is the first interface that the plugins before us tell of. */
+/** The bridge is the first interface of prevResult. */
 function ingressOf(
   { ingressPolicy: policy }: FirewallConf,
   prevResult: Result | undefined,

@@ -1,11 +1,11 @@
-/** What may stand in rules: names from the configuration, and the bridge's from the plugins before. */
+/** Checks names that become part of rules: from the configuration, and the bridge's from prevResult. */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { goQuote } from "../../../cni/quote.ts";
 import { utf8 } from "../../../ffi/libc.ts";
 import { FORWARD_CHAIN, STAGE_1, STAGE_2 } from "../../../resources/packets/firewall/chain-names.ts";
 
 const POLICIES = ["", "open", "same-bridge", "isolated"];
-const OTHERS = ["INPUT", "FORWARD", "OUTPUT", "ACCEPT", "DROP", "RETURN", "QUEUE", FORWARD_CHAIN, STAGE_1, STAGE_2];
+const RESERVED = ["INPUT", "FORWARD", "OUTPUT", "ACCEPT", "DROP", "RETURN", "QUEUE", FORWARD_CHAIN, STAGE_1, STAGE_2];
 // linux/netfilter/x_tables.h, XT_EXTENSION_MAXNAMELEN, and linux/if.h, IFNAMSIZ, without the terminating zero.
 const CHAIN_LIMIT_BYTES = 28, LINK_LIMIT_BYTES = 15;
 
@@ -18,7 +18,7 @@ export function checkChainName(key: string, name: string): void {
   if (name === "") return;
   const fits = utf8(name).length <= CHAIN_LIMIT_BYTES && isOneWord(name) && name[0] !== "-" && name[0] !== "!";
   if (!fits) throw refused(`${key}: ${goQuote(name)} cannot be the name of a chain`);
-  if (OTHERS.includes(name)) throw refused(`${key}: ${goQuote(name)} has another meaning`);
+  if (RESERVED.includes(name)) throw refused(`${key}: ${goQuote(name)} has another meaning`);
 }
 
 export function checkZone(key: string, zone: string): void {
@@ -35,7 +35,7 @@ export function checkBridgeName(policy: string, name: string | undefined): asser
   if (!fits) throw refused(`prevResult: the name of the bridge, ${goQuote(name)}, cannot stand in a rule`);
 }
 
-/** To iptables-restore, which ends words and rules by these. */
+/** Whether iptables-restore reads the name as one word. */
 function isOneWord(name: string): boolean {
   return !/[\s\p{Cc}"'\\]/u.test(name);
 }

@@ -1,9 +1,9 @@
 /**
- * flannel: another plugin, bridge unless said otherwise, does the work, with what flanneld says of this node's subnets.
+ * flannel: delegates to another plugin, by default bridge, with this node's subnets from flanneld.
  *
- * Behaviour follows the reference plugin `flannel-io/cni-plugin`. Owns in the kernel: nothing. Owns on disk: one file a
- * container, the configuration that the other plugin was given, in the reference plugin's form: what the subnets were,
- * only that says.
+ * Behaviour follows the reference plugin `flannel-io/cni-plugin`. Owns in the kernel: nothing. Owns on disk: one file
+ * for each container with the delegate's configuration, in the reference plugin's form. Only that file records the
+ * subnets of ADD.
  */
 import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { isObject } from "../../../cni/json.ts";
@@ -26,7 +26,7 @@ export default definePlugin<FlannelConf>({
   add,
   check(at) {
     const file = fileOf(at.conf, at.containerId);
-    return keptConf(file, at.network) === undefined ? [`${file} does not say how ${at.network} was attached`] : [];
+    return storedConf(file, at.network) === undefined ? [`${file} does not say how ${at.network} was attached`] : [];
   },
   status(conf) {
     try {
@@ -40,14 +40,14 @@ export default definePlugin<FlannelConf>({
     try {
       env = readSubnetEnv(conf.subnetFile);
     } catch {
-      return undefined; // nobody can say what the other plugin would be given: STATUS does, GC goes without
+      return undefined; // the delegate's configuration is unknown: STATUS reports that, GC skips the delegate
     }
     return render(conf, env);
   },
   gc(conf, isValid) {
     for (const containerId of listDirectory(conf.dataDir)) {
       const file = fileOf(conf, containerId);
-      if (!isValid({ containerId }) && keptConf(file, conf.name) !== undefined) removeFile(file);
+      if (!isValid({ containerId }) && storedConf(file, conf.name) !== undefined) removeFile(file);
     }
   },
 });
@@ -57,12 +57,12 @@ function add(at: Attachment<FlannelConf>): Result {
   const keptIn = fileOf(conf, containerId);
   const made = at.inAdd(() => {
     const { type, conf: rendered } = render(conf, readSubnetEnv(conf.subnetFile));
-    return at.apply(delegation({ type, stdin: sorted(rendered), keptIn }));
+    return at.apply(delegation({ type, stdin: sortedJson(rendered), keptIn }));
   });
   if (made !== undefined) return made;
-  const kept = keptConf(keptIn, network);
-  if (kept === undefined) return { cniVersion: conf.cniVersion };
-  at.apply(delegation({ ...kept, keptIn }));
+  const stored = storedConf(keptIn, network);
+  if (stored === undefined) return { cniVersion: conf.cniVersion };
+  at.apply(delegation({ ...stored, keptIn }));
   return at.prevResult ?? { cniVersion: conf.cniVersion };
 }
 
@@ -70,14 +70,14 @@ function fileOf({ dataDir }: FlannelConf, containerId: string): string {
   return `${dataDir}/${containerId}`;
 }
 
-/** What the file holds, if it is of this network: it is named after the container alone. */
-function keptConf(file: string, network: string): { type: string; stdin: string } | undefined {
+/** The stored configuration, if it belongs to this network: the file is named after the container alone. */
+function storedConf(file: string, network: string): { type: string; stdin: string } | undefined {
   let stdin: string | undefined, document: unknown;
   try {
     stdin = readTextFile(file);
     document = stdin && JSON.parse(stdin);
   } catch (error) {
-    // No JSON, or no file at all. Another time it might be read.
+    // Not JSON, or not a file. Other errors are thrown, because the file might be readable later.
     if (error instanceof SyscallError && !isErrno(error, EISDIR, ENOTDIR)) throw error;
     return undefined;
   }
@@ -101,7 +101,7 @@ function checkDelegate({ delegate = {}, ipam = {} }: FlannelConf): void {
   if (!Array.isArray(routes)) throw refused(`"ipam.routes" must be a list, got ${JSON.stringify(routes)}`);
 }
 
-/** The other plugin's configuration: what is configured for it stands before what flannel would say. */
+/** The delegate's configuration: `delegate` and `ipam` override what flannel would set. */
 function render(conf: FlannelConf, env: SubnetEnv): { type: string; conf: Json } {
   const { delegate = {}, ipam = {}, runtimeConfig, name, cniVersion } = conf;
   const type = String(delegate["type"] ?? "bridge");
@@ -117,8 +117,8 @@ function render(conf: FlannelConf, env: SubnetEnv): { type: string; conf: Json }
   return { type, conf: rendered };
 }
 
-/** JSON as the reference plugin writes it: without spaces, the keys in order. */
-function sorted(value: unknown): string {
+/** JSON as the reference plugin writes it: without spaces, keys sorted. */
+function sortedJson(value: unknown): string {
   return JSON.stringify(value, (_key, part) => {
     if (!isObject(part)) return part;
     const copy: Json = {};

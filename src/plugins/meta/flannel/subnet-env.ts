@@ -1,18 +1,15 @@
-/**
- * The file in which flanneld says what this node has of the cluster's network: lines of KEY=VALUE (flannel's
- * pkg/subnet/subnet.go).
- */
+/** The file in which flanneld describes this node's subnets: lines of KEY=VALUE (flannel's pkg/subnet/subnet.go). */
 import { CniError, DECODING_FAILURE, TRY_AGAIN_LATER } from "../../../cni/error.ts";
 import { readTextFile } from "../../../ffi/files.ts";
 import { formatAddress, networkOf, parsePrefix } from "../../../net/address.ts";
 
 export interface SubnetEnv {
-  /** Of the cluster, those of version 4 first. */
+  /** Of the cluster, IPv4 first. */
   networks: string[];
   /** Of this node, in the same order. */
   subnets: string[];
   mtu: number;
-  /** flanneld hides the containers' addresses itself. */
+  /** flanneld masquerades the containers' addresses itself. */
   ipMasq: boolean;
 }
 
@@ -48,7 +45,7 @@ export function readSubnetEnv(path: string): SubnetEnv {
   return { networks, subnets, mtu, ipMasq: values.FLANNEL_IPMASQ === "true" };
 }
 
-/** Without host bits: flanneld writes the node's own address in its subnet. */
+/** Clears the host bits, because flanneld writes the node's own address in its subnet. */
 function networkText(text: string, where: string): string {
   const prefix = parsePrefix(text);
   if (prefix === undefined) throw failure(DECODING_FAILURE, `${where}: invalid CIDR address: ${text}`);

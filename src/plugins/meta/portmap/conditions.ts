@@ -1,25 +1,25 @@
 /**
- * Conditions of mappings, as they are configured for the reference plugin: words for a rule of iptables or of nft. They
- * are read here, not passed on, so each backend writes them in its own way and nothing else gets into a rule.
+ * Conditions of mappings, in the reference plugin's form: words of an iptables or nft rule. They are parsed, not passed
+ * on, so each backend writes them in its own way and nothing else gets into a rule.
  *
  *     iptables    [!] -s PREFIX  [!] -d PREFIX  [!] -i NAME  [!] -o NAME  -m mark [!] --mark VALUE[/MASK]
  *                 [!] -p PROTOCOL  [!] --dport PORT[:PORT]                    and their long names; -m PROTOCOL
  *     nft         ip saddr, ip daddr, ip6 saddr, ip6 daddr, iifname, oifname, iif, oif, meta mark [& MASK],
  *                 meta l4proto, ip protocol, tcp dport and the like           each [==|!=] VALUE; ports also as N-M
  *
- * Each may stand once. A protocol and a port are no matter of packets: they say which mappings there are.
+ * Each may occur once. Protocol and port do not become matches in a rule: they select mappings.
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
 import { canonicalAddress, canonicalPrefix, isV6 } from "../../../net/address.ts";
 import type { Conditions } from "../../../resources/packets/port-mappings/spec.ts";
 
-/** The syntax is told by the first word, as by the reference plugin. */
+/** The first word determines the syntax, like in the reference plugin. */
 export function isIptablesSyntax(conditions: readonly string[]): boolean {
   return conditions[0]!.startsWith("-") || conditions[0]!.startsWith("!");
 }
 
-/** Throws a CniError of code 7 for what it does not know. */
+/** Throws a CniError of code 7 for unknown conditions. */
 export function readConditions(key: "conditionsV4" | "conditionsV6", conditions: readonly string[]): Conditions {
   const words = conditions.flatMap((text) => text.split(/\s+/)).filter((word) => word !== "");
   const reader = new Reader(key, words);
@@ -147,7 +147,7 @@ function readOption(reader: Reader): void {
     }
     case "-m":
     case "--match":
-      // What it loads is told by the option that follows.
+      // The option that follows implies the match.
       if (!not && reader.skip("mark", "tcp", "udp", "sctp")) return;
   }
   throw reader.refused(`${JSON.stringify(not ? `! ${option}` : option)} is not a condition known here`);

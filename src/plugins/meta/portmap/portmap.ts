@@ -1,8 +1,8 @@
 /**
- * portmap: ports of the host that lead to a container which earlier plugins connected (capability `portMappings`).
+ * portmap: maps ports of the host to a container that earlier plugins connected (capability `portMappings`).
  *
- * Behaviour follows the reference plugin `plugins/meta/portmap`. Owns in the kernel: the mappings of the attachment, and
- * with the last of them on a link, that link's `route_localnet`. The chains that all mappings share under iptables stay.
+ * Behaviour follows the reference plugin `plugins/meta/portmap`. Owns in the kernel: the mappings of the attachment,
+ * and a link's `route_localnet` as long as a mapping uses the link. The shared chains of iptables stay.
  */
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
@@ -103,7 +103,7 @@ function invalid(reason: string, details = ""): CniError {
   return new CniError(INVALID_CONFIG, `failed to parse config: ${reason}`, details);
 }
 
-/** The keys that only one of the backends understands. */
+/** The configured keys that only one backend understands. */
 function optionsBySyntax(conf: Pick<PortmapConf, "externalSetMarkChain" | "conditionsV4" | "conditionsV6">) {
   const found: { iptables: string[]; nftables: string[] } = { iptables: [], nftables: [] };
   if (conf.externalSetMarkChain) found.iptables.push("externalSetMarkChain");
@@ -116,7 +116,7 @@ function optionsBySyntax(conf: Pick<PortmapConf, "externalSetMarkChain" | "condi
   return found;
 }
 
-/** What is configured, else what the other options are written for, else what masquerading would take. */
+/** The configured backend, else the one that the other options require, else the default for masquerading. */
 function backendOf(conf: PortmapConf) {
   const { iptables, nftables } = optionsBySyntax(conf);
   const configured = conf.backend === "iptables" || conf.backend === "nftables" ? conf.backend : "";
@@ -126,7 +126,7 @@ function backendOf(conf: PortmapConf) {
   );
 }
 
-/** The mappings that can be meant, and why ADD refuses them: the first that cannot, or two for one place. */
+/** The valid mappings, and why ADD rejects the configuration: the first invalid mapping, or two for the same port. */
 function readMappings(conf: PortmapConf): { mappings: PortMapping[]; refusal: CniError | undefined } {
   const mappings: PortMapping[] = [], taken = new Map<string, number>();
   let refusal: CniError | undefined;
@@ -139,8 +139,8 @@ function readMappings(conf: PortmapConf): { mappings: PortMapping[]; refusal: Cn
     }
     const hostIp = hostIP === "" ? undefined : canonicalAddress(hostIP);
     let isNew = false;
-    for (const place of placesOf(hostIp)) {
-      const key = `${protocol} ${hostPort} ${place}`, before = taken.get(key);
+    for (const occupied of occupiedAddresses(hostIp)) {
+      const key = `${protocol} ${hostPort} ${occupied}`, before = taken.get(key);
       if (before !== undefined && before !== containerPort) {
         refusal ??= invalid(
           `host port ${hostPort}/${protocol} is mapped twice`,
@@ -156,8 +156,8 @@ function readMappings(conf: PortmapConf): { mappings: PortMapping[]; refusal: Cn
   return { mappings, refusal };
 }
 
-/** What nobody else may have: an address, or a family's. */
-function placesOf(hostIp: string | undefined): string[] {
+/** The addresses that a mapping occupies: its own, or those of both families. */
+function occupiedAddresses(hostIp: string | undefined): string[] {
   return hostIp === undefined ? ["0.0.0.0", "::"] : [hostIp];
 }
 
@@ -173,7 +173,7 @@ function refusalOf(hostPort: number, containerPort: number, protocol: string, ho
   return undefined;
 }
 
-/** The first of each family that is the container's, as far as prevResult says whose it is. */
+/** The container's first address of each family. Addresses without an interface in prevResult count as its own. */
 function addressesOf({ prevResult, ifName }: Attachment<PortmapConf>): string[] {
   const found: { 4?: string; 16?: string } = {};
   for (const { address, interface: index } of prevResult?.ips ?? []) {
@@ -197,7 +197,7 @@ function conditionsOf({ conditionsV4 = [], conditionsV6 = [] }: PortmapConf): Po
   };
 }
 
-/** For mappings that 127.0.0.1 of the host can use. */
+/** Makes mappings usable from the host's 127.0.0.1. */
 function accessFromLocalhost(
   at: Attachment<PortmapConf>,
   owner: Owner,
@@ -211,7 +211,7 @@ function accessFromLocalhost(
   ) as typeof import("../../../resources/packets/localhost-access.ts");
   const made = at.inAdd(() => {
     const link = linkTowards(at, inside!);
-    // Without a way to the container there is no setting that would give 127.0.0.1 one.
+    // Without a route to the container no setting would help.
     if (link === undefined) return [];
     const spec = { ...owner, link };
     return [localhostAccess({ ...spec, wasSet: isSetByOthers(spec, at.host) || undefined })];
@@ -225,7 +225,7 @@ function isForLocalhost({ hostIp }: PortMapping): boolean {
   return bytes.length === 4 && bytes[0] === 127;
 }
 
-/** The host's link that packets to the container leave by; undefined where the host has no way to it. */
+/** The host's link towards the container; undefined when the host has no route to it. */
 function linkTowards({ host }: Attachment<PortmapConf>, address: string): string | undefined {
   try {
     return linkTo(host.route, parsePrefix(address)!.bytes);

@@ -1,9 +1,9 @@
 /**
- * sbr: source-based routing. What is sent from one of the link's addresses finds its way in a table of that address, so
- * that it leaves by the link it came in by; the main table keeps the routes of the other links.
+ * sbr: source-based routing. Packets from each address of the link are routed by a table of that address, so replies
+ * leave by the link that the request came in by. The main table keeps the routes of the other links.
  *
- * Behaviour follows the reference plugin `plugins/meta/sbr`. Owns in the container: the rules, and with `table` nothing
- * else; the routes in tables nobody used before.
+ * Behaviour follows the reference plugin `plugins/meta/sbr`. Owns in the container: the rules, and without `table` the
+ * routes in tables that nobody used before.
  */
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
@@ -50,7 +50,7 @@ function add(at: Attachment<SbrConf>): Result {
     return prevResult;
   });
   if (made !== undefined) return made;
-  // To whichever table it led, if it is to go.
+  // For `undo` the table is undefined: the rule is removed whichever table it leads to.
   const table = at.configured(() => at.conf.table, undefined);
   for (const source of sourcesToRestate(at)) at.apply(sourceRule({ source, table }));
   return prevResult;
@@ -72,13 +72,13 @@ function checkConf(conf: SbrConf): void {
 }
 
 function onlyRules(at: Attachment<SbrConf>, table: number): Resource<unknown>[] {
-  const places = rulePlaces(listRules(at.host.container!.route, AF_UNSPEC));
+  const priorities = rulePriorities(listRules(at.host.container!.route, AF_UNSPEC));
   return ownAddresses(at).map(({ prefix: { bytes } }) =>
-    sourceRule({ source: formatAddress(bytes), table, priority: places.next(bytes) })
+    sourceRule({ source: formatAddress(bytes), table, priority: priorities.next(bytes) })
   );
 }
 
-/** Every address's table, the rule that leads there, and what remains in the main table. */
+/** Each address's table, the rule that leads to it, and the changes to the main table. */
 function ownTables(at: Attachment<SbrConf>): Resource<unknown>[] {
   const { conf, ifName, host } = at;
   const { route } = host.container!;
@@ -86,8 +86,8 @@ function ownTables(at: Attachment<SbrConf>): Resource<unknown>[] {
   const addresses = ownAddresses(at);
   const rules = listRules(route, AF_UNSPEC), everything = listRouteImages(route);
   const used = tablesInUse(route, rules, everything);
-  const places = rulePlaces(rules);
-  // One of version 4 with several next hops stays: it is not divided among the addresses.
+  const priorities = rulePriorities(rules);
+  // An IPv4 route with several next hops stays: it cannot be divided among the addresses.
   const inMain = routesOfLink(everything, index, RT_TABLE_MAIN).filter(({ route }) => route.hops === undefined);
   const { withdrawn, hints } = mainTable(addresses, inMain, index, conf.addSourceHints);
 
@@ -98,7 +98,7 @@ function ownTables(at: Attachment<SbrConf>): Resource<unknown>[] {
     const table = takeFreeTable(used, FIRST_TABLE);
     const taken = routesFor(address, addresses, inMain, index, fixedGateways(conf));
     resources.push(linkRoutes({ ifName, table, routes: routes(taken) }));
-    resources.push(sourceRule({ source: formatAddress(bytes), table, priority: places.next(bytes) }));
+    resources.push(sourceRule({ source: formatAddress(bytes), table, priority: priorities.next(bytes) }));
   }
   if (withdrawn.length > 0) resources.push(withdrawnRoutes({ ifName, routes: routes(withdrawn) }));
   if (hints.length > 0) resources.push(linkRoutes({ ifName, table: RT_TABLE_MAIN, routes: routes(hints) }));
@@ -111,7 +111,7 @@ function indexOf({ host, ifName }: Attachment<SbrConf>): number {
   return index;
 }
 
-/** The addresses that prevResult gives to the link. One that it gives to no link must be on this one. */
+/** The link's addresses in prevResult. An address without an interface counts if the link has it. */
 function ownAddresses({ prevResult, ifName, host }: Attachment<SbrConf>): OwnAddress[] {
   const own: OwnAddress[] = [];
   for (const ip of prevResult?.ips ?? []) {
@@ -125,7 +125,7 @@ function ownAddresses({ prevResult, ifName, host }: Attachment<SbrConf>): OwnAdd
   return own;
 }
 
-/** What ADD may have made rules for: the addresses it was told of, and those the link has; but no other link's. */
+/** Sources that ADD may have made rules for: addresses in prevResult or on the link, but on no other link. */
 function sourcesToRestate(at: Attachment<SbrConf>): Set<string> {
   const sources = new Set<string>();
   if (at.host.container === undefined) return sources;
@@ -138,8 +138,8 @@ function sourcesToRestate(at: Attachment<SbrConf>): Set<string> {
   return sources;
 }
 
-/** Where the kernel would put new rules: each before the first one behind that of the local table. */
-function rulePlaces(rules: readonly ListedRule[]): { next(source: Uint8Array): number } {
+/** The priorities that the kernel would choose for new rules: each before the second rule, after the local table's. */
+function rulePriorities(rules: readonly ListedRule[]): { next(source: Uint8Array): number } {
   const first: Record<number, number> = {};
   for (const family of [AF_INET, AF_INET6]) {
     const ofFamily = rules.filter((rule) => rule.family === family);
@@ -148,7 +148,7 @@ function rulePlaces(rules: readonly ListedRule[]): { next(source: Uint8Array): n
   return { next: ({ length }) => first[length] = Math.max(0, first[length]! - 1) };
 }
 
-/** One a family at most. */
+/** At most one for each family. */
 function fixedGateways({ gateways = [] }: SbrConf): Uint8Array[] {
   if (gateways.length > 2) {
     throw new CniError(

@@ -1,7 +1,4 @@
-/**
- * Which of a link's routes each of its addresses takes along into a table of its own, and which of them leave the main
- * table. Pure.
- */
+/** Chooses the routes for each address's own table, and the routes that leave the main table. Pure. */
 import { imageOf, type RouteImage } from "../../../ffi/netlink/route/route-image.ts";
 import { RT_SCOPE_LINK } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 import { contains, isLinkLocal, networkOf, type Prefix } from "../../../net/address.ts";
@@ -11,12 +8,12 @@ export interface OwnAddress {
   gateway: Uint8Array | undefined;
 }
 
-/** What the kernel gives to a route of version 6 that says nothing else; in version 4 it is 0. */
+/** The kernel's default priority of an IPv6 route; for IPv4 it is 0. */
 const V6_DEFAULT_PRIORITY = 1024;
 
 /**
- * The routes of the address's table: those of the main table that belong to it, and a default route by its gateway
- * unless they bring one. `fixed` gateways, from the configuration, come before that one too.
+ * The routes of the address's table: the routes of the main table that belong to it, and a default route by its gateway
+ * unless they contain one. `fixed` gateways, from the configuration, override both.
  */
 export function routesFor(
   address: OwnAddress,
@@ -47,7 +44,7 @@ export function routesFor(
   return images;
 }
 
-/** A route belongs to the address whose subnet its source or gateway is in, and to all when that is none's. */
+/** A route belongs to the address whose subnet contains its source or gateway, or else to all addresses. */
 function belongs(image: RouteImage, address: OwnAddress, all: readonly OwnAddress[]): boolean {
   return isAnchored(image, address) || !all.some((other) => isAnchored(image, other));
 }
@@ -59,14 +56,14 @@ function isAnchored({ route: { preferredSource, gateway } }: RouteImage, { prefi
 
 export interface MainTable {
   withdrawn: Uint8Array[];
-  /** In place of some of those. */
+  /** Routes that replace some of them. */
   hints: Uint8Array[];
 }
 
 /**
- * What leaves the main table: all routes of the families the addresses are of, but not those to link-local addresses,
- * which compete with no other link's. With `addSourceHints` the routes to what is on the link stay, those to the
- * addresses' subnets as routes that name the address.
+ * Removes all routes of the addresses' families from the main table, except those to link-local addresses, which do not
+ * compete with other links. With `addSourceHints` the on-link routes stay, and those to the addresses' subnets get the
+ * address as preferred source.
  */
 export function mainTable(
   all: readonly OwnAddress[],

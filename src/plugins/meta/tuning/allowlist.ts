@@ -1,9 +1,9 @@
 /**
- * Which sysctls a host allows: lines of /etc/cni/tuning/allowlist.conf, each a regular expression that may match
- * anywhere in a key as it is configured. A file without lines allows none.
+ * The sysctls that a host allows: lines of /etc/cni/tuning/allowlist.conf, each a regular expression that may match
+ * anywhere in a configured key. An empty file allows none.
  *
- * They are written for Go's syntax (RE2). What it has and this engine lacks, or means something else, is refused rather
- * than guessed at: a list that is misread could allow anything.
+ * The lines have Go's syntax (RE2). Syntax that JavaScript lacks or interprets differently is rejected, because a
+ * misread list could allow anything.
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 
@@ -20,14 +20,14 @@ export function checkAllowed(keys: readonly string[], text: string): void {
   }
 }
 
-/** Look-around and back references, which RE2 has not; [:classes:], which would be read as the letters in them. */
-const MEANT_OTHERWISE = /\(\?<?[=!]|\\[1-9k]|\[:\^?\w+:\]/;
+/** Look-around and back references, which RE2 lacks; [:classes:], which JavaScript would read as single letters. */
+const INCOMPATIBLE = /\(\?<?[=!]|\\[1-9k]|\[:\^?\w+:\]/;
 
 function compile(line: string): RegExp {
-  const reason = MEANT_OTHERWISE.exec(line);
+  const reason = INCOMPATIBLE.exec(line);
   try {
     if (reason !== null) throw new SyntaxError(`${reason[0]} is not supported`);
-    // Go lets any punctuation be escaped, this engine only what has a meaning.
+    // Go allows any punctuation to be escaped, JavaScript only syntax characters.
     const escaped = line.replace(/\\([^\w^$\\.*+?()[\]{}|/])/g, (_, character: string) => {
       return `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`;
     });

@@ -1,8 +1,8 @@
 /**
  * tuning: sysctls of the container's network namespace, and settings of a link that earlier plugins made.
  *
- * Behaviour follows the reference plugin `plugins/meta/tuning`. Owns in the kernel: nothing; it changes what is there
- * and puts it back. Owns on disk: one file an attachment, which says what was.
+ * Behaviour follows the reference plugin `plugins/meta/tuning`. Owns in the kernel: nothing; it changes settings and
+ * restores them. Owns on disk: one file for each attachment, with the previous settings.
  */
 import { parseCniArgs } from "../../../cni/args.ts";
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
@@ -43,9 +43,9 @@ export default definePlugin<TuningConf>({
 
 function add(at: Attachment<TuningConf>): Result {
   const { conf, host, ifName } = at;
-  // The allowlist is for ADD: what it forbids today it may have allowed yesterday.
+  // The allowlist applies to ADD only, because it may have changed since.
   at.inAdd(() => checkAllowlist(configuredSysctls(conf)));
-  // Without a ledger only the file tells what to put back, and it says nothing of sysctls.
+  // Without a ledger only the backup file has the previous settings, and it contains no sysctls.
   const values = at.configured(() => sysctlValues(conf, at), {});
   const settings = at.configured(() => wantedSettings(at), {});
 
@@ -61,7 +61,7 @@ function add(at: Attachment<TuningConf>): Result {
   return withMac(at, settings.mac);
 }
 
-/** `args`, over the configuration: all that is configured, by the keys as they are written. */
+/** The sysctls of the configuration, overridden by `args`, with keys as written. */
 function configuredSysctls({ sysctl, args }: TuningConf): Record<string, string> {
   return { ...sysctl, ...args?.cni?.sysctl };
 }
@@ -80,7 +80,7 @@ function sysctlValues(conf: TuningConf, { stdin, ifName }: Pick<JudgedCall, "std
   return values;
 }
 
-/** Interface names with dots cannot be written out in a key; IFNAME stands for them. */
+/** IFNAME in a key stands for the interface, because names with dots cannot be part of a key. */
 function sysctlPath(key: string, ifName: string): string {
   const path = key.replaceAll(".", "/").replace("IFNAME", () => ifName);
   const parts = path.split("/");
@@ -104,7 +104,7 @@ function checkAllowlist(configured: Record<string, string>): void {
   if (text !== undefined) (require("./allowlist.ts") as typeof import("./allowlist.ts")).checkAllowed(keys, text);
 }
 
-/** Of the MAC's sources the last one wins: the configuration, CNI_ARGS, the capability, `args`. */
+/** For the MAC the last source wins: the configuration, CNI_ARGS, the capability, `args`. */
 function wantedSettings({ conf, cniArgs }: Pick<Attachment<TuningConf>, "conf" | "cniArgs">): LinkSettings {
   const { args, runtimeConfig } = conf;
   const mac = args?.cni?.mac ?? (runtimeConfig?.mac || parseCniArgs(cniArgs, ["MAC"]).MAC || conf.mac);
@@ -134,7 +134,7 @@ function linkNow({ host, ifName }: Attachment<TuningConf>, wanted: LinkSettings)
   return { index: link.index, before: settingsOf(link, wanted) };
 }
 
-/** The host's side is given the MAC too where it has the same name, as by the reference plugin. */
+/** Changes the MAC of every interface with that name, including one on the host, like the reference plugin. */
 function withMac({ prevResult, conf, ifName }: Attachment<TuningConf>, mac: string | undefined): Result {
   const result = prevResult ?? { cniVersion: conf.cniVersion };
   if (mac === undefined || result.interfaces === undefined) return result;

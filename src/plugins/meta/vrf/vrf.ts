@@ -1,8 +1,8 @@
 /**
- * vrf: puts a link that earlier plugins made into a VRF of the container, which is made when there is none.
+ * vrf: adds a link that earlier plugins made to a VRF in the container, and makes the VRF if needed.
  *
- * Behaviour follows the reference plugin `plugins/meta/vrf`. Owns in the container: the membership; the VRF, as long as
- * it has members.
+ * Behaviour follows the reference plugin `plugins/meta/vrf`. Owns in the container: the membership, and the VRF as long
+ * as it has members.
  */
 import { checkIfName } from "../../../cni/invocation.ts";
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
@@ -78,7 +78,7 @@ function checkConf({ vrfname, table }: VrfConf): void {
   if (table < 0 || table > MAX_U32) throw new CniError(INVALID_CONFIG, `"table": ${table} is not a routing table`);
 }
 
-/** DEL: also the VRF the link is in, should the configuration name another one today, or none. */
+/** For DEL also the VRF that contains the link, because the configuration may have changed since ADD. */
 function namesToRestate({ conf, ifName, host, purpose }: Attachment<VrfConf>): Set<string> {
   if (purpose !== "undo") return new Set([conf.vrfname]);
   const names = new Set<string>(), route = host.container?.route;
@@ -97,17 +97,17 @@ function freeLink(ifName: string, { route }: Container): Link {
   throw failed(`interface ${ifName} has already a master set: ${getLink(route, link.master)?.name ?? link.master}`);
 }
 
-/** The table of the VRF that is there, or of the one that will be made. */
+/** The table of the existing VRF, or of the one that will be made. */
 function tableOf({ vrfname, table }: VrfConf, { route }: Container): number {
   const existing = getLink(route, vrfname);
   if (existing === undefined) {
     return table ||
       takeFreeTable(tablesInUse(route, listRules(route, AF_UNSPEC), listRouteImages(route)), LOWEST_TABLE);
   }
-  const is = vrfTable(existing);
-  if (is === undefined) throw failed(`Netlink ${vrfname} is not a VRF`);
-  if (table === 0 || table === is) return is;
-  throw failed(`VRF ${vrfname} already exist with different routing table ${is}`);
+  const existingTable = vrfTable(existing);
+  if (existingTable === undefined) throw failed(`Netlink ${vrfname} is not a VRF`);
+  if (table === 0 || table === existingTable) return existingTable;
+  throw failed(`VRF ${vrfname} already exist with different routing table ${existingTable}`);
 }
 
 function failed(reason: string): CniError {

@@ -1,6 +1,6 @@
 /**
- * link-alias: gives the container's link an alias. A plugin to copy (CONTRIBUTING.md, "Add a plugin"): it stands in no
- * table, so this program does not have it.
+ * link-alias: gives the container's link an alias. A plugin to copy (CONTRIBUTING.md, "Add a plugin"). It is in no
+ * table, so this program does not contain it.
  *
  * Owns in the kernel: the alias of the link CNI_IFNAME in the container.
  */
@@ -15,7 +15,7 @@ import type { LinkAliasConf } from "./link-alias.schema.ts";
 export default definePlugin<LinkAliasConf>({
   name: "link-alias",
   validate: validateLinkAliasConf,
-  // What `validate` cannot know of a single key. The engine asks before it tells the story.
+  // For what the schema cannot express. The engine calls it before it tells the story.
   judge({ alias }) {
     const bytes = new TextEncoder().encode(alias).length;
     if (bytes >= 1 && bytes <= LONGEST_ALIAS) return;
@@ -30,10 +30,10 @@ export default definePlugin<LinkAliasConf>({
   add,
 });
 
-/** The story of ADD. The engine tells it also to CHECK, to undo and to plan (contract/plugin.ts). */
+/** The story of ADD. The engine also tells it to check, to undo and to plan (contract/plugin.ts). */
 function add(at: Attachment<LinkAliasConf>): Result {
   const { conf, ifName } = at;
-  // Only ADD can look at what was there before.
+  // Only ADD can see the previous alias.
   const before = at.inAdd(() => aliasNow(at));
   at.apply(linkAlias({ ifName, alias: conf.alias, before }));
   return at.prevResult ?? { cniVersion: conf.cniVersion };
