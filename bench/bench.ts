@@ -1,19 +1,19 @@
-/** What a benchmark is: something with a name that answers rows. bench/run.ts runs them all. */
+/** The types of a benchmark, which has a name and returns rows. bench/run.ts runs them all. */
 import type { Machine } from "./machine.ts";
 import type { Summary } from "./statistics.ts";
 
 export interface Row {
-  /** What is measured; benchmarks group their rows by starting alike. */
+  /** What is measured. The rows of a benchmark begin alike. */
   name: string;
   unit: "ms" | "µs" | "MiB";
   ours: Summary;
-  /** Debian's Go plugin doing the same, or for the floor what the kernel alone takes. */
+  /** Debian's Go plugin doing the same, or for the floor the kernel alone. */
   against?: Summary;
-  /** What `against` is, when it is not the Go plugin. */
+  /** What `against` measures, when it is not the Go plugin. */
   againstWhat?: string;
-  /** The largest ratio ours ÷ against that counts as met. */
+  /** The largest ratio ours ÷ against that meets the target. */
   target?: number;
-  /** A point on the picture of cost over leases. */
+  /** The number of leases, for the picture of cost over leases. */
   leases?: number;
   note?: string;
 }
@@ -25,8 +25,8 @@ export interface Benchmark {
 
 export interface Bench {
   machine: Machine;
-  /** Smoke mode: shows that everything runs, measures nothing. */
+  /** Smoke mode: only shows that everything runs. */
   quick: boolean;
-  /** How often to measure, of what a full run asks for. */
+  /** The number of runs: `full`, or fewer in smoke mode. */
   runs(full: number): number;
 }

@@ -1,10 +1,10 @@
-/** One call of one plugin, as an engine makes it. */
+/** One call of one plugin, like an engine's. */
 import type { Container, Side } from "./machine.ts";
 import type { Finished, Prepared, Program, Runnable } from "./process.ts";
 
 export const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** Debian's plugins know versions up to 1.0.0. */
+/** Debian's plugins support versions up to 1.0.0. */
 export const CNI_VERSION = "1.0.0";
 
 export function pluginCall(
@@ -30,12 +30,12 @@ export function stdinOf(conf: Record<string, unknown>): string {
   return JSON.stringify({ cniVersion: CNI_VERSION, ...conf });
 }
 
-/** Engines give DEL the result of ADD. */
-export function handOn(answer: string, conf: Record<string, unknown>, del: Prepared): void {
-  del.reads(stdinOf({ ...conf, prevResult: JSON.parse(answer) }));
+/** Gives DEL the result of ADD, as engines do. */
+export function passResult(result: string, conf: Record<string, unknown>, del: Prepared): void {
+  del.reads(stdinOf({ ...conf, prevResult: JSON.parse(result) }));
 }
 
-/** What it took; throws what the program said when it failed. */
+/** Runs it and throws its output when it fails. */
 export function succeed(prepared: Runnable, finished: Finished = prepared.run()): Finished {
   if (finished.code !== 0) {
     throw new Error(`exit status ${finished.code}: ${prepared.stdout()}${prepared.stderr()}`);

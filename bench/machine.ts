@@ -1,6 +1,6 @@
 /**
- * Where the benchmarks run: a mount namespace with a /run of its own, and in it a host network namespace and a
- * container for each side, so that neither side sees what the other left, and the machine nothing of both.
+ * The isolated environment of the benchmarks: a mount namespace with its own /run, and for each side a network
+ * namespace as its host and others as its containers. Neither the two sides nor the machine affect each other.
  */
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -13,18 +13,18 @@ import { adoptOrphans } from "./process.ts";
 export interface Machine {
   ours: Side;
   go: Side;
-  /** For files of the run; on disk, as leases are. */
+  /** A directory for the files of the run, on disk like real leases. */
   scratch: string;
   patchbay: string;
-  /** Waits for what earlier runs left running. */
+  /** Waits for processes that earlier runs left behind. */
   settle(): void;
 }
 
 export interface Side {
   name: "ours" | "go";
-  /** Directory of the plugins. */
+  /** The directory of the plugins. */
   bin: string;
-  /** Runs `work` in this side's host namespace, where children of it start, too. */
+  /** Runs `work`, and the children it starts, in this side's host namespace. */
   onHost<T>(work: () => T): T;
   inContainer<T>(container: Container, work: () => T): T;
   makeContainer(name: string): Container;
@@ -53,7 +53,7 @@ export function openMachine(patchbay: string, goPlugins: string, scratch: string
 
 let current: number | undefined;
 
-/** Runs `work` in the namespace; such calls may be within one another. */
+/** Runs `work` in the namespace. Calls may be nested. */
 function inside<T>(netnsFd: number, work: () => T): T {
   const before = current ??= openNetns("/proc/thread-self/ns/net");
   check("setns", libc.setns(netnsFd, CLONE_NEWNET));
@@ -89,13 +89,13 @@ export function command(words: string[]): string {
   return stdout.toString();
 }
 
-/** Names of the links in the namespace the thread is in, without lo. */
+/** Names of the links in the thread's namespace, without lo. */
 export function linkNames(): string[] {
   const lines = readTextFile("/proc/thread-self/net/dev")!.split("\n").slice(2);
   return lines.map((line) => line.split(":")[0]!.trim()).filter((name) => name !== "" && name !== "lo");
 }
 
-/** Whether the address is local in the namespace the thread is in. */
+/** Whether the address is local in the thread's namespace. */
 export function hasAddress(address: string): boolean {
   const trie = readTextFile("/proc/thread-self/net/fib_trie") ?? "";
   return new RegExp(`\\|-- ${address.replaceAll(".", "\\.")}\\n +/32 host LOCAL`).test(trie);

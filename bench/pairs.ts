@@ -1,16 +1,16 @@
-/** Ours and theirs, run after run in random order. */
+/** Runs both sides in random order, run after run. */
 import type { Bench, Row } from "./bench.ts";
 import type { Side } from "./machine.ts";
 import type { Runnable } from "./process.ts";
 import { shuffled, summarise } from "./statistics.ts";
 import { succeed } from "./call.ts";
 
-/** An operation and what undoes it, each with the look that shows that it was done. */
+/** An operation and its undo, each with a check that it worked. */
 export interface Cycle {
   add: Runnable;
   del: Runnable;
-  /** Throws when what `add` should have made is not there. Gets ADD's answer. */
-  made(answer: string): void;
+  /** Throws when `add` did not make what it should. Gets ADD's result. */
+  made(result: string): void;
   /** Throws when something is left after `del`. */
   gone(): void;
 }
@@ -20,7 +20,7 @@ export interface Samples {
   del: number[];
 }
 
-/** Runs the cycles of the sides, both unless said otherwise, `runs` times each after one that does not count. */
+/** Runs the cycle of each side `runs` times, after one run that does not count. */
 export function measureCycles(
   bench: Bench,
   runs: number,

@@ -1,6 +1,6 @@
 /**
- * Whole processes, timed from posix_spawn(3) to the end of wait4(2) with as little of our own in between as there can
- * be: everything is prepared before the clock starts, and outputs go to files that are read after it stops.
+ * Times whole processes from posix_spawn(3) to the end of wait4(2), with as little of our own work in between as
+ * possible: everything is prepared before the clock starts, and output goes to files that are read after it stops.
  */
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ const c = bind({
 
 export interface Program {
   path: string;
-  /** Without the program's name, which is the path. */
+  /** Without argv[0], which is the path. */
   args?: readonly string[];
   env: Record<string, string>;
   stdin?: string;
@@ -39,15 +39,15 @@ export interface Runnable {
 }
 
 export interface Prepared extends Runnable {
-  /** What stands on its stdin from the next run on. */
+  /** Sets its stdin from the next run on. */
   reads(stdin: string): void;
-  /** Starts it; the answer waits for it. */
+  /** Starts it. Returns a function that waits for it and returns its exit status. */
   start(): () => number;
 }
 
 let prepared = 0;
 
-/** Makes all that running the program asks for. `directory` takes its stdin, stdout and stderr as files. */
+/** Prepares everything for running the program. Its stdin, stdout and stderr are files in `directory`. */
 export function prepare(program: Program, directory: string): Prepared {
   mkdirSync(directory, { recursive: true });
   const base = join(directory, String(prepared++));
@@ -79,7 +79,7 @@ export function prepare(program: Program, directory: string): Prepared {
       spawn();
       check("wait4", c.wait4(pid[0]!, status, 0, null));
       const ms = (Bun.nanoseconds() - started) / 1e6;
-      // Only their addresses were handed over; this use keeps the bytes from being collected.
+      // Only their addresses were passed; this use prevents the bytes from being collected.
       void argv.bytes, environment.bytes, files;
       return { ms, code: codeOf(status[0]!) };
     },
@@ -97,8 +97,8 @@ export function prepare(program: Program, directory: string): Prepared {
 }
 
 /**
- * From now on, what our children leave behind becomes our child. Answers a function that waits for all of it: the
- * work that a program hands to another process must not run into the next measurement.
+ * From now on, orphans of our children become our children. Returns a function that waits for all of them: work that a
+ * program leaves to another process must not disturb the next measurement.
  */
 export function adoptOrphans(): () => void {
   const PR_SET_CHILD_SUBREAPER = 36;
@@ -110,8 +110,8 @@ export function adoptOrphans(): () => void {
 }
 
 /**
- * Memory of the program while it waits for its stdin, in KiB. The maximum that wait4 tells will not do: it counts the
- * parent's memory at the moment of the start.
+ * Memory of the program while it waits for its stdin, in KiB. The maximum from wait4 is of no use, because it includes
+ * the parent's memory at the start.
  */
 export function memoryAtRest(program: Program, directory: string): { privateKiB: number; residentKiB: number } {
   const child = Bun.spawn([program.path, ...program.args ?? []], {
@@ -131,13 +131,13 @@ export function memoryAtRest(program: Program, directory: string): { privateKiB:
   }
 }
 
-/** Drops the file from the page cache, then fills it again by one sequential read, as after copying it. */
+/** Drops the file from the page cache, then reads it sequentially, as after copying it. */
 export function readAgain(path: string): void {
   forget(path);
   readFileSync(path);
 }
 
-/** Drops the file's clean pages from the page cache: the next start reads what it touches, as after a reboot. */
+/** Drops the file's clean pages from the page cache: the next start reads the pages it touches, as after a reboot. */
 export function forget(path: string): void {
   const POSIX_FADV_DONTNEED = 4;
   const { posix_fadvise, fsync } = bind({

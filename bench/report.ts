@@ -1,4 +1,4 @@
-/** The figures as text, with the machine they were taken on. */
+/** The report: the figures as text, and the machine they were measured on. */
 import { readFileSync } from "node:fs";
 import { arch, cpus, loadavg, release, totalmem } from "node:os";
 import type { Row } from "./bench.ts";
@@ -26,7 +26,7 @@ export function environment(scratch: string): Environment {
   };
 }
 
-/** Processes that wanted to run in the last minute. On a machine that does other things, the figures are those of both. */
+/** The load average of the last minute. Other work on the machine distorts the figures. */
 export function loadNow(): string {
   return loadavg()[0]!.toFixed(1);
 }

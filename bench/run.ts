@@ -1,13 +1,12 @@
 /**
- * `npm run bench`: ours against Debian's Go plugins, paired in one run, and what our own time is made of.
+ * `npm run bench`: compares our plugins with Debian's Go plugins, paired in one run, and breaks down our own time.
  *
- *     --quick         smoke mode: everything once or twice, nothing to be learned from the figures, which are only
- *                     kept where --out says
- *     --only a,b      only these benchmarks (`--list` names them), likewise
+ *     --quick         smoke mode: runs everything once or twice; the figures mean nothing and are only written with --out
+ *     --only a,b      only these benchmarks (`--list` prints their names); likewise only written with --out
  *     --program FILE  another build than dist/patchbay
- *     --out DIR       where latest.txt, latest.json and leases.svg go; bench/results otherwise
+ *     --out DIR       the directory of latest.txt, latest.json and leases.svg; by default bench/results
  *
- * Runs as root, in namespaces made for it; the machine is not changed.
+ * Runs as root in its own namespaces and does not change the machine.
  */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -72,7 +71,7 @@ if (values.list) {
   process.exitCode = enterNamespaces();
 }
 
-/** Runs this program again in namespaces of its own, which end with it. */
+/** Runs this program again in its own namespaces, which end with it. */
 function enterNamespaces(): number {
   const script = 'mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns && exec "$@"';
   const again = [process.execPath, import.meta.path, "--inside", ...process.argv.slice(2)];
@@ -101,7 +100,7 @@ async function measure() {
       quick: values.quick,
       runs: (full) => (values.quick ? Math.min(full, 2) : full),
     };
-    // Both sides start from the same page cache: what one sequential read leaves there.
+    // Both sides start with the same page cache, filled by one sequential read.
     for (
       const path of [
         patchbay,

@@ -1,4 +1,4 @@
-/** Figures made of samples. */
+/** Statistics of samples. */
 
 export interface Summary {
   runs: number;
@@ -13,12 +13,12 @@ export function summarise(samples: readonly number[]): Summary {
   return { runs: sorted.length, median: at(0.5), p10: at(0.1), p90: at(0.9) };
 }
 
-/** The items in random order, so that what drifts over time falls on all of them. */
+/** The items in random order, so that drift over time affects all of them alike. */
 export function shuffled<T>(items: readonly T[]): T[] {
   const order = [...items];
-  for (let left = order.length; left > 1; left--) {
-    const pick = Math.floor(Math.random() * left);
-    [order[left - 1], order[pick]] = [order[pick]!, order[left - 1]!];
+  for (let remaining = order.length; remaining > 1; remaining--) {
+    const pick = Math.floor(Math.random() * remaining);
+    [order[remaining - 1], order[pick]] = [order[pick]!, order[remaining - 1]!];
   }
   return order;
 }

@@ -1,7 +1,7 @@
 /**
- * Whether the tree has the shape that ARCHITECTURE.md draws: `npm run check -- structure`. The rules are in structure/.
+ * Checks that the tree has the structure in ARCHITECTURE.md: `npm run check -- structure`. The rules are in structure/.
  *
- *     bun compile/tidy.ts              prints what is wrong, one finding a line
+ *     bun compile/tidy.ts              prints one finding on each line
  *     bun compile/tidy.ts --graph      prints which folder imports which
  *     bun compile/tidy.ts --picture    prints the rooms, for ARCHITECTURE.md
  */
@@ -32,14 +32,14 @@ function pluginTable(root: string, table: readonly string[]): string[] {
   return findings;
 }
 
-/** The page shows the rooms as they are. */
+/** ARCHITECTURE.md shows the rooms as they are. */
 function architecture(root: string): string[] {
   const page = join(root, "ARCHITECTURE.md");
   if (!existsSync(page) || readFileSync(page, "utf8").includes(picture())) return [];
   return ["ARCHITECTURE.md: does not show the rooms as `bun compile/tidy.ts --picture` prints them"];
 }
 
-/** What is wrong with the tree at `root`, whose table of plugins has these names. */
+/** The findings for the tree at `root`, whose table of plugins has these names. */
 export function findings(root: string, table: readonly string[]): string[] {
   const sources = filesBelow(root, "src").map((path) => readSource(root, path));
   const everywhere = ["src", "compile", "bench", "demo", "test"].flatMap((folder) => filesBelow(root, folder));

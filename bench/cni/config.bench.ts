@@ -1,4 +1,4 @@
-/** From the text on stdin to a validated configuration. */
+/** Parsing and validating a configuration. */
 import { parseDocument } from "../../src/cni/json.ts";
 import { validateBridgeConf } from "../../src/plugins/main/bridge/bridge.validate.gen.ts";
 

@@ -1,4 +1,4 @@
-/** stdin, JSON, stdout through the C library. */
+/** Copies JSON from stdin to stdout through the C library. */
 import { readAll, writeAll } from "../../src/ffi/files.ts";
 import { exitNow, fromUtf8, utf8 } from "../../src/ffi/libc.ts";
 

@@ -1,2 +1,2 @@
-/** Nothing at all: what the compiled runtime costs. */
+/** An empty program: the cost of the compiled runtime. */
 export {};

@@ -1,4 +1,4 @@
-/** The C library bound, and out through it: what every program of ours does at least. */
+/** Binds the C library and exits through it: the minimum of every program of ours. */
 import { exitNow } from "../../src/ffi/libc.ts";
 
 exitNow(0);

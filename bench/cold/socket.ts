@@ -1,4 +1,4 @@
-/** The same, and a netlink socket opened as the program opens it. */
+/** Like echo.ts, and opens a netlink socket as the program does. */
 import { readAll, writeAll } from "../../src/ffi/files.ts";
 import { exitNow, fromUtf8, utf8 } from "../../src/ffi/libc.ts";
 import { openNetlink } from "../../src/ffi/netlink/socket.ts";

@@ -1,4 +1,4 @@
-/** An address out of a half-full /16, and back. */
+/** Allocating and releasing an address in a half-full /16. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ const owner = { containerId: "a".repeat(64), ifName: "eth0" };
 const lease = leaseOf(owner);
 const wanted = { set: set!, rangeId: "0", lease, containerId: owner.containerId, requested: undefined };
 
-/** Every other address is leased. Made when it is first wanted: loading a benchmark must not take long. */
+/** Leases every other address. Called on first use, because loading a benchmark must be fast. */
 function makeHalfFull(): StoreOptions {
   const top = mkdtempSync(join(tmpdir(), "patchbay-bench-"));
   process.on("exit", () => rmSync(top, { recursive: true }));

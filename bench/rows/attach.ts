@@ -1,10 +1,10 @@
-/** One container on a bridge with an address from host-local, called as engines call plugins; and loopback. */
+/** One container on a bridge with an address from host-local, called like an engine does; and loopback. */
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { getLink } from "../../src/ffi/netlink/route/link.ts";
 import { NETLINK_ROUTE, openNetlink } from "../../src/ffi/netlink/socket.ts";
 import type { Bench, Benchmark } from "../bench.ts";
-import { handOn, pluginCall } from "../call.ts";
+import { passResult, pluginCall } from "../call.ts";
 import { command, type Container, hasAddress, linkNames, type Side } from "../machine.ts";
 import { type Cycle, cycleRows, measureCycles } from "../pairs.ts";
 import { prepare } from "../process.ts";
@@ -26,23 +26,26 @@ export function bridgeConf(leases: string, ipMasq: boolean): Record<string, unkn
 }
 
 /** The first address of ADD's result, without its prefix length. */
-export function firstAddress(answer: string): string {
-  return JSON.parse(answer).ips[0].address.split("/")[0];
+export function firstAddress(result: string): string {
+  return JSON.parse(result).ips[0].address.split("/")[0];
 }
 
-/** Throws unless the container has the address on a link of its own, and the host a link for it. */
-export function lookAtAttachment(side: Side, container: Container, address: string): void {
+/** Throws unless the container has a link with the address, and the host the other end. */
+export function requireAttached(side: Side, container: Container, address: string): void {
   const inside = side.inContainer(container, () => linkNames().includes("eth0") && hasAddress(address));
   if (!inside) throw new Error(`${side.name}: ADD answered, but ${container.id} has no eth0 with ${address}`);
   if (!linkNames().some((name) => name.startsWith("veth"))) throw new Error(`${side.name}: no veth on the host`);
 }
 
-export function lookForLeftovers(side: Side, container: Container): void {
-  const left = [...side.inContainer(container, linkNames), ...linkNames().filter((name) => name.startsWith("veth"))];
-  if (left.length > 0) throw new Error(`${side.name}: DEL left ${left.join(", ")}`);
+export function requireDetached(side: Side, container: Container): void {
+  const leftovers = [
+    ...side.inContainer(container, linkNames),
+    ...linkNames().filter((name) => name.startsWith("veth")),
+  ];
+  if (leftovers.length > 0) throw new Error(`${side.name}: DEL leftovers ${leftovers.join(", ")}`);
 }
 
-/** How many lines of the host's rules speak of the address. */
+/** The number of lines with the address in the host's rules. */
 function rulesFor(address: string): number {
   const rules = command(["nft", "list", "ruleset"]);
   return rules.split("\n").filter((line) => line.includes(address)).length;
@@ -59,18 +62,18 @@ function bridgeCycle({ machine }: Bench, side: Side, ipMasq: boolean): Cycle {
   return {
     add: call("ADD"),
     del,
-    made(answer) {
-      handOn(answer, conf, del);
-      address = firstAddress(answer);
-      lookAtAttachment(side, container, address);
+    made(result) {
+      passResult(result, conf, del);
+      address = firstAddress(result);
+      requireAttached(side, container, address);
       if (ipMasq && rulesFor(address) === 0) throw new Error(`${side.name}: nothing masquerades ${address}`);
     },
     gone() {
-      lookForLeftovers(side, container);
+      requireDetached(side, container);
       if (existsSync(join(leases, String(conf.name), address))) {
         throw new Error(`${side.name}: ${address} is still leased`);
       }
-      if (ipMasq && rulesFor(address) > 0) throw new Error(`${side.name}: rules for ${address} are left`);
+      if (ipMasq && rulesFor(address) > 0) throw new Error(`${side.name}: rules for ${address} are leftovers`);
     },
   };
 }

@@ -1,13 +1,13 @@
-/** A hundred containers at once: how long until the last one is attached, and until the last one is gone. */
+/** A hundred containers at once: the time until the last one is attached, and until the last one is detached. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Bench, Benchmark } from "../bench.ts";
-import { handOn, pluginCall } from "../call.ts";
+import { passResult, pluginCall } from "../call.ts";
 import type { Container, Side } from "../machine.ts";
 import { cycleRows, type Samples } from "../pairs.ts";
 import { prepare, type Prepared } from "../process.ts";
 import { shuffled } from "../statistics.ts";
-import { bridgeConf, firstAddress, lookAtAttachment, lookForLeftovers } from "./attach.ts";
+import { bridgeConf, firstAddress, requireAttached, requireDetached } from "./attach.ts";
 
 const AT_ONCE = 100;
 
@@ -30,11 +30,11 @@ function measure(bench: Bench, runs: number, ipMasq: boolean): Record<Side["name
       side.onHost(() => {
         machine.settle();
         samples[side.name].add.push(allAtOnce(attachments.map(({ add }) => add)));
-        lookAtAll(side, attachments);
-        for (const { conf, add, del } of attachments) handOn(add.stdout(), conf, del);
+        requireAllAttached(side, attachments);
+        for (const { conf, add, del } of attachments) passResult(add.stdout(), conf, del);
         machine.settle();
         samples[side.name].del.push(allAtOnce(attachments.map(({ del }) => del)));
-        for (const { container } of attachments) lookForLeftovers(side, container);
+        for (const { container } of attachments) requireDetached(side, container);
       });
     }
   }
@@ -51,10 +51,10 @@ function allAtOnce(calls: Prepared[]): number {
   return ms;
 }
 
-function lookAtAll(side: Side, attachments: { container: Container; add: Prepared }[]): void {
+function requireAllAttached(side: Side, attachments: { container: Container; add: Prepared }[]): void {
   const addresses = attachments.map(({ add }) => firstAddress(add.stdout()));
   if (new Set(addresses).size < addresses.length) throw new Error(`${side.name}: gave an address twice`);
-  attachments.forEach(({ container }, index) => lookAtAttachment(side, container, addresses[index]!));
+  attachments.forEach(({ container }, index) => requireAttached(side, container, addresses[index]!));
 }
 
 export const burst: Benchmark = {

@@ -1,7 +1,7 @@
 /**
- * The chain that podman and nerdctl run: a bridge with masquerading, a mapped port, the firewall, tuning. Ours in one
- * process by `patchbay add` and `del`; the Go plugins one after the other, each with the result of the one before, and
- * the engine that would start them not counted.
+ * The chain that podman and nerdctl run: bridge with masquerading, portmap, firewall, tuning. Ours runs in one process
+ * by `patchbay add` and `del`. The Go plugins run one after the other, each with the previous result, without the time
+ * of the engine that would start them.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { CNI_VERSION, PATH, pluginCall, succeed } from "../call.ts";
 import { command, type Container, type Side } from "../machine.ts";
 import { type Cycle, cycleRows, measureCycles } from "../pairs.ts";
 import { prepare, type Runnable } from "../process.ts";
-import { bridgeConf, firstAddress, lookAtAttachment, lookForLeftovers } from "./attach.ts";
+import { bridgeConf, firstAddress, requireAttached, requireDetached } from "./attach.ts";
 
 const portMappings = [{ hostPort: 8080, containerPort: 80, protocol: "tcp" }];
 const SYSCTL = "net.ipv4.conf.eth0.arp_filter";
@@ -25,7 +25,7 @@ function pluginsOf(leases: string): Record<string, unknown>[] {
   ];
 }
 
-/** Only the plugins' own time counts. DEL goes backwards, with the result of ADD. */
+/** Counts only the plugins' own time. DEL runs in reverse, with the result of ADD. */
 function inSequence(bench: Bench, side: Side, container: Container, plugins: Record<string, unknown>[]) {
   let result: unknown;
   const sequence = (verb: "ADD" | "DEL"): Runnable => {
@@ -37,8 +37,11 @@ function inSequence(bench: Bench, side: Side, container: Container, plugins: Rec
           const { capabilities: _, ...conf } = plugin;
           const runtimeConfig = plugin.capabilities && { portMappings };
           const prevResult = verb === "ADD" && plugin === plugins[0] ? undefined : result;
-          const whole = { name: "chain", ...conf, runtimeConfig, prevResult };
-          const call = prepare(pluginCall(side, String(plugin.type), verb, whole, container), bench.machine.scratch);
+          const fullConf = { name: "chain", ...conf, runtimeConfig, prevResult };
+          const call = prepare(
+            pluginCall(side, String(plugin.type), verb, fullConf, container),
+            bench.machine.scratch,
+          );
           ms += succeed(call).ms;
           last = call.stdout();
           if (verb === "ADD") result = JSON.parse(last);
@@ -76,9 +79,9 @@ function cycle(bench: Bench, side: Side): Cycle {
   let address = "";
   return {
     ...side.name === "go" ? inSequence(bench, side, container, plugins) : inOneProcess(bench, container, plugins),
-    made(answer) {
-      address = firstAddress(answer);
-      lookAtAttachment(side, container, address);
+    made(result) {
+      address = firstAddress(result);
+      requireAttached(side, container, address);
       const rules = command(["iptables-save"]);
       for (const rule of [`-s ${address}/32`, `--to-destination ${address}:80`, `-A CNI-FORWARD -d ${address}/32`]) {
         if (!rules.includes(rule)) throw new Error(`${side.name}: no rule with ${rule}`);
@@ -87,7 +90,7 @@ function cycle(bench: Bench, side: Side): Cycle {
       if (value !== "1") throw new Error(`${side.name}: ${SYSCTL} is ${value}`);
     },
     gone() {
-      lookForLeftovers(side, container);
+      requireDetached(side, container);
       if (command(["iptables-save"]).includes(address)) {
         throw new Error(`${side.name}: rules for ${address} are left`);
       }

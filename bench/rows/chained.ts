@@ -1,6 +1,6 @@
 /**
- * Chained plugins exec'd alone, on a container that others attached; and beside them what an empty program costs that
- * is compiled the same way.
+ * Chained plugins, each run alone on a container that was attached before; and beside them the cost of an empty program
+ * that is compiled the same way.
  */
 import { join, resolve } from "node:path";
 import { build } from "../../compile/build.ts";
@@ -18,9 +18,9 @@ interface Case {
   plugin: string;
   conf: Record<string, unknown>;
   targets: { add?: number; del?: number };
-  /** What shows that ADD did its work: lines of the command's output, in the container or on the host. */
+  /** Proof that ADD worked: text in the output of a command, in the container or on the host. */
   shows: { text: string; of: string[]; inContainer: boolean };
-  /** A script for after DEL, in the same place: the Go plugin leaves some things to the end of the link. */
+  /** A script after DEL, in the same namespace: the Go plugin leaves some things until the link is deleted. */
   reset?: string;
 }
 
@@ -60,7 +60,7 @@ const cases: Case[] = [
   },
 ];
 
-/** A container with one address, on a pair of links. */
+/** A container with a veth pair and one address. */
 function attached(side: Side, name: string): { container: Container; prevResult: Record<string, unknown> } {
   const container = side.makeContainer(name), outside = `v-${name}`;
   const ip = (...words: string[]) => command(["ip", ...words]);
@@ -120,7 +120,7 @@ export const chained: Benchmark = {
       });
       const start = `an empty program: ${summarise(beside).median.toFixed(2)} ms`;
       rows.push(...cycleRows(each.plugin, samples, each.targets).map((row) => ({ ...row, note: start })));
-      // The next one's address is the same.
+      // The next plugin uses the same address.
       for (const side of [ours, go]) side.onHost(() => command(["ip", "link", "del", `v-${each.plugin}`]));
     }
     return rows;

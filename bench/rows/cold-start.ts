@@ -1,6 +1,6 @@
 /**
- * What the time of a whole process is made of: programs that do a little more each, built as dist/patchbay is, started
- * in random order. The first is built as Bun leaves it; the last is started from the page cache of a fresh boot.
+ * Breaks down the time of a whole process: programs that each do a little more, built like dist/patchbay and started in
+ * random order. One is built by `bun build` alone; the last one starts from the page cache of a fresh boot.
  */
 import { join, resolve } from "node:path";
 import { build, flags } from "../../compile/build.ts";
@@ -27,7 +27,7 @@ export const coldStart: Benchmark = {
     const programs: { name: string; program: Program }[] = [
       { name: "cold start: /bin/true", program: { path: "/bin/true", env: { PATH } } },
       { name: "cold start: Go bridge VERSION", program: goVersion },
-      { name: "cold start: empty program as bun build makes it", program: program(asBunMakesIt(machine.scratch)) },
+      { name: "cold start: empty program as bun build makes it", program: program(buildByBunAlone(machine.scratch)) },
       ...(bench.quick ? steps.slice(-1) : steps).map(([file, name]) => ({
         name,
         program: program(build(join(machine.scratch, `cold-${file}`), join(root, `bench/cold/${file}.ts`))),
@@ -51,7 +51,7 @@ function program(path: string): Program {
   return { path, env: { PATH }, stdin: "{}" };
 }
 
-function asBunMakesIt(scratch: string): string {
+function buildByBunAlone(scratch: string): string {
   const out = join(scratch, "cold-plain");
   const words = [process.execPath, "build", ...flags, `--outfile=${out}`, join(root, "bench/cold/empty.ts")];
   const built = Bun.spawnSync(words, { cwd: root, stdout: "pipe", stderr: "pipe" });
@@ -59,7 +59,7 @@ function asBunMakesIt(scratch: string): string {
   return out;
 }
 
-/** The page cache filled by page faults, which leaves it in small pieces. */
+/** With a page cache that page faults filled in small pieces. */
 function afterBoot(bench: Bench, version: Program): Row {
   const { machine } = bench;
   const run = prepare(version, machine.scratch);
@@ -67,7 +67,7 @@ function afterBoot(bench: Bench, version: Program): Row {
   const first = succeed(run).ms;
   const samples: number[] = [];
   for (let count = 0; count < bench.runs(200); count++) samples.push(succeed(run).ms);
-  readAgain(machine.patchbay); // as the benchmarks after this one expect it
+  readAgain(machine.patchbay); // the following benchmarks expect this page cache
   const note = `page cache filled by page faults; the first start took ${first.toFixed(0)} ms`;
   return { name: "cold start: bridge VERSION after a boot", unit: "ms", ours: summarise(samples), note };
 }

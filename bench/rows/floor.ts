@@ -1,7 +1,7 @@
 /**
- * What an attach costs inside the process, against what the kernel alone takes for it: four requests encoded
- * beforehand and sent over sockets that are open (veth pair in place, address, up, default route). Both run warm, in a
- * loop in this process; what a cold process adds is in the rows of whole processes.
+ * The cost of an attach inside the process, against the kernel alone: four requests, encoded beforehand and sent over
+ * open sockets (veth pair in place, address, up, default route). Both run warm, in a loop in this process; the rows of
+ * whole processes show the cost of a cold one.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -19,9 +19,9 @@ import type { Bench, Benchmark } from "../bench.ts";
 import { CNI_VERSION } from "../call.ts";
 import { type Container, hasAddress, linkNames, type Side } from "../machine.ts";
 import { shuffled, summarise } from "../statistics.ts";
-import { bridgeConf, firstAddress, lookAtAttachment, lookForLeftovers } from "./attach.ts";
+import { bridgeConf, firstAddress, requireAttached, requireDetached } from "./attach.ts";
 
-/** The container's end gets an index of our choice, so that the later requests can name it beforehand. */
+/** The container's end gets a fixed index, so that the later requests can be encoded beforehand. */
 const PEER_INDEX = 4242;
 const ADDRESS = "10.88.255.7";
 
@@ -34,7 +34,7 @@ export const floor: Benchmark = {
       const kernel = kernelAttach(ours);
       const samples = { engine: [] as number[], kernel: [] as number[] };
       const runs = bench.runs(300);
-      // The first rounds compile code, piece by piece; they do not count.
+      // The first rounds do not count, because the JIT compiles code in them.
       for (let run = bench.quick ? 0 : -400; run < runs; run++) {
         for (const which of shuffled(["engine", "kernel"] as const)) {
           bench.machine.settle();
@@ -54,7 +54,7 @@ export const floor: Benchmark = {
   },
 };
 
-/** Attaches through the engine, looks, and detaches. Answers what the attach took. */
+/** Attaches through the engine, verifies, and detaches. Returns the time of the attach in ms. */
 function engineAttach({ machine }: Bench, side: Side): () => number {
   const container = side.makeContainer("engine");
   const leases = join(machine.scratch, "engine-leases");
@@ -72,9 +72,9 @@ function engineAttach({ machine }: Bench, side: Side): () => number {
     const started = Bun.nanoseconds();
     const result = runVerb(bridge, { ...invocation, command: "ADD" });
     const ms = (Bun.nanoseconds() - started) / 1e6;
-    lookAtAttachment(side, container, firstAddress(JSON.stringify(result)));
+    requireAttached(side, container, firstAddress(JSON.stringify(result)));
     runVerb(bridge, { ...invocation, command: "DEL" });
-    lookForLeftovers(side, container);
+    requireDetached(side, container);
     return ms;
   };
 }
@@ -85,11 +85,11 @@ function kernelAttach(side: Side): () => number {
   const inside = side.inContainer(container, () => openNetlink(NETLINK_ROUTE));
   addLinkIfAbsent(onHost);
   const requests = encodeAttach(onHost, container);
-  const answer = new Uint8Array(4096);
+  const reply = new Uint8Array(4096);
   const send = (socket: NetlinkSocket, message: Uint8Array) => {
     libc.sendto(socket.fd, message, message.length, 0, null, 0);
-    const length = Number(libc.recvfrom(socket.fd, answer, answer.length, 0, null, null));
-    const error = new DataView(answer.buffer).getInt32(16, true);
+    const length = Number(libc.recvfrom(socket.fd, reply, reply.length, 0, null, null));
+    const error = new DataView(reply.buffer).getInt32(16, true);
     if (length < 20 || error !== 0) throw new Error(`the kernel refused a request of the floor: errno ${-error}`);
   };
   return () => {
@@ -121,8 +121,8 @@ function encodeAttach(onHost: NetlinkSocket, { netnsFd }: Container) {
       kind: vethKind({ peer: { ifName: "eth0", netnsFd } }),
     })
   );
-  // struct ifinfomsg has the index at 4. One follows the message header, the peer's stands before its first
-  // attribute, the name; and the kernel looks at the peer's only where the first is given.
+  // struct ifinfomsg has the index at 4. The link's struct follows the message header, the peer's precedes its first
+  // attribute, the name. The kernel reads the peer's index only when the link's is set.
   new DataView(link.buffer, HEADER_BYTES).setInt32(4, PEER_INDEX, true);
   new DataView(link.buffer, Buffer.from(link.buffer).indexOf("eth0") - 4 - 16).setInt32(4, PEER_INDEX, true);
   const prefix = parsePrefix(`${ADDRESS}/16`)!;

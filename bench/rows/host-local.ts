@@ -1,4 +1,4 @@
-/** host-local alone, in a /16 in which a number of addresses is leased already. */
+/** host-local alone, in a /16 with a number of leases. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Bench, Benchmark, Row } from "../bench.ts";
@@ -8,7 +8,7 @@ import { type Cycle, cycleRows, measureCycles } from "../pairs.ts";
 import { prepare } from "../process.ts";
 import { firstAddress } from "./attach.ts";
 
-/** Leases in the directory, and how many pairs a full run takes: Go's plugin reads every lease file each time. */
+/** Leases in the directory, and pairs in a full run; fewer for many leases, as Go's plugin always reads all files. */
 const sizes: [leases: number, runs: number][] = [
   [10, 200],
   [100, 200],
@@ -18,7 +18,7 @@ const sizes: [leases: number, runs: number][] = [
   [60_000, 8],
 ];
 
-/** Beyond this, looking with CHECK at every run would take longer than the runs. */
+/** With more leases, CHECK after every run would take longer than the runs, so only the first run is checked. */
 const CHECKED_EACH_TIME = 1_000;
 
 function cycle({ machine }: Bench, side: Side, leases: number): Cycle {
@@ -30,23 +30,23 @@ function cycle({ machine }: Bench, side: Side, leases: number): Cycle {
   const call = (verb: string, extra = {}) =>
     prepare(pluginCall(side, "host-local", verb, { ...conf, ...extra }, container), machine.scratch);
   const check = call("CHECK", { prevResult: { cniVersion: CNI_VERSION } });
-  let looked = false;
+  let isChecked = false;
   return {
     add: call("ADD"),
     del: call("DEL"),
-    made(answer) {
-      const address = firstAddress(answer);
+    made(result) {
+      const address = firstAddress(result);
       if (place(address) <= leases) throw new Error(`${side.name}: gave ${address}, which is taken`);
-      if (!looked) succeed(check);
+      if (!isChecked) succeed(check);
     },
     gone() {
-      if (!looked && check.run().code === 0) throw new Error(`${side.name}: the address is still leased`);
-      looked = leases > CHECKED_EACH_TIME;
+      if (!isChecked && check.run().code === 0) throw new Error(`${side.name}: the address is still leased`);
+      isChecked = leases > CHECKED_EACH_TIME;
     },
   };
 }
 
-/** Leases 10.0.0.2 and what follows, as the Go plugin writes them; ours takes such a directory over. */
+/** Leases the addresses from 10.0.0.2 on in the Go plugin's format, which ours also reads. */
 function fill(directory: string, leases: number): void {
   mkdirSync(directory, { recursive: true });
   let last = "";

@@ -1,7 +1,7 @@
-/** One container with an interface that is not on a bridge, and an address from host-local, called as engines do. */
+/** One container with an interface without a bridge and an address from host-local, called like an engine does. */
 import { join } from "node:path";
 import type { Bench, Benchmark } from "../bench.ts";
-import { handOn, pluginCall } from "../call.ts";
+import { passResult, pluginCall } from "../call.ts";
 import { command, hasAddress, linkNames, type Side } from "../machine.ts";
 import { type Cycle, cycleRows, measureCycles } from "../pairs.ts";
 import { prepare } from "../process.ts";
@@ -10,11 +10,11 @@ import { firstAddress } from "./attach.ts";
 interface Case {
   plugin: string;
   conf: Record<string, unknown>;
-  /** What has to be on the host: a script. */
+  /** A script that prepares the host. */
   before: string;
-  /** What ip(8) calls such a link, where the kernel may not have it: there the rows are left out. */
+  /** The kind of link in ip(8), if the kernel may lack it. Then the rows are omitted. */
   needs?: string;
-  /** Debian has no Go plugin of the name. */
+  /** Debian has no Go plugin of that name. */
   alone?: true;
 }
 
@@ -40,22 +40,22 @@ function cycleOf({ machine }: Bench, side: Side, { plugin, conf, before }: Case)
     dataDir: join(machine.scratch, `${side.name}-${plugin}-leases`),
     ranges: [[{ subnet: "10.91.0.0/16" }]],
   };
-  const whole = { name: `bench-${plugin}`, type: plugin, ...conf, ipam };
-  const call = (verb: string) => prepare(pluginCall(side, plugin, verb, whole, container), machine.scratch);
+  const fullConf = { name: `bench-${plugin}`, type: plugin, ...conf, ipam };
+  const call = (verb: string) => prepare(pluginCall(side, plugin, verb, fullConf, container), machine.scratch);
   const linksInside = () => side.inContainer(container, linkNames);
   const del = call("DEL");
   return {
     add: call("ADD"),
     del,
-    made(answer) {
-      handOn(answer, whole, del);
-      const address = firstAddress(answer);
+    made(result) {
+      passResult(result, fullConf, del);
+      const address = firstAddress(result);
       if (side.inContainer(container, () => linkNames().includes("eth0") && hasAddress(address))) return;
       throw new Error(`${side.name}: ADD answered, but ${container.id} has no eth0 with ${address}`);
     },
     gone() {
-      const left = linksInside();
-      if (left.length > 0) throw new Error(`${side.name}: DEL left ${left.join(", ")}`);
+      const leftovers = linksInside();
+      if (leftovers.length > 0) throw new Error(`${side.name}: DEL leftovers ${leftovers.join(", ")}`);
     },
   };
 }

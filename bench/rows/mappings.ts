@@ -1,7 +1,6 @@
 /**
- * Five hundred containers with two mapped ports each: what ADD and DEL cost when they are the first, and when all the
- * others are there, and how long a connection to a mapped port takes to be set up. Ours writes maps of nftables; the Go
- * plugin what it writes by default.
+ * Five hundred containers with two mapped ports each: the cost of ADD and DEL for the first and the last container, and
+ * the time to connect to a mapped port. Ours writes nftables maps; the Go plugin uses its default backend.
  */
 import type { Bench, Benchmark, Row } from "../bench.ts";
 import { CNI_VERSION, pluginCall, succeed } from "../call.ts";
@@ -12,7 +11,7 @@ import { bind, check, lastErrno, libc } from "../../src/ffi/libc.ts";
 import { parseAddress } from "../../src/net/address.ts";
 
 const CONTAINERS = 500;
-/** Containers at either end whose calls are measured, and connections to each mapping that is looked at. */
+/** The number of containers at either end whose calls are measured, and of connections to each measured mapping. */
 const ENDS = 10, CONNECTIONS = 200;
 const FIRST_PORT = 20_000;
 const GATEWAY = "10.91.0.1", NETWORK_BITS = 16;
@@ -37,12 +36,12 @@ function socketAddress(address: string, port: number): Uint8Array {
 interface Setting {
   add(number: number): number;
   del(number: number): number;
-  /** The middle of several connections to the first mapping of that container, in µs, from outside of the host. */
+  /** The median time of connecting to the first mapping of that container from outside the host, in µs. */
   connect(number: number): number;
 }
 
-/** One namespace stands for all the containers: their addresses are in it, and packets have the same way to go. */
-function set({ machine }: Bench, side: Side, containers: number): Setting {
+/** One namespace represents all containers: it has their addresses, and packets take the same path. */
+function prepareSetting({ machine }: Bench, side: Side, containers: number): Setting {
   const inside = side.makeContainer("mapped"), outside = side.makeContainer("client");
   const ip = (...words: string[]) => command(["ip", ...words]);
   const link = (container: Container, name: string, ours: string, theirs: string) => {
@@ -92,7 +91,7 @@ function set({ machine }: Bench, side: Side, containers: number): Setting {
   };
 }
 
-/** The middle of several connections from `client` to the first mapping of that container, in µs. */
+/** The median time of connecting from `client` to the first mapping of that container, in µs. */
 function connectionTime(side: Side, client: Container, listener: number, number: number): number {
   const target = socketAddress("10.92.0.1", FIRST_PORT + 2 * number);
   const samples: number[] = [];
@@ -119,7 +118,7 @@ interface Samples {
 
 function measure(bench: Bench, side: Side): Samples {
   const containers = bench.quick ? 4 : CONTAINERS, ends = bench.quick ? 2 : ENDS;
-  const setting = set(bench, side, containers);
+  const setting = prepareSetting(bench, side, containers);
   const samples: Samples = { first: { add: [], del: [], connect: [] }, last: { add: [], del: [], connect: [] } };
   const endOf = (number: number) =>
     number < ends ? samples.first : number >= containers - ends ? samples.last : undefined;
@@ -133,10 +132,10 @@ function measure(bench: Bench, side: Side): Samples {
     const ms = setting.del(number);
     endOf(number)?.del.push(ms);
   }
-  const left = side.onHost(() => command(["nft", "list", "ruleset"])).split("\n").filter((line) =>
+  const leftovers = side.onHost(() => command(["nft", "list", "ruleset"])).split("\n").filter((line) =>
     line.includes("10.91.")
   );
-  if (left.length > 0) throw new Error(`${side.name}: DEL left ${left[0]}`);
+  if (leftovers.length > 0) throw new Error(`${side.name}: DEL leftovers ${leftovers[0]}`);
   return samples;
 }
 

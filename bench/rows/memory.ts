@@ -1,4 +1,4 @@
-/** Memory of one plugin process while it waits for its configuration: its own, and what it maps. */
+/** Memory of one plugin process while it waits for its configuration: private and resident. */
 import type { Benchmark, Row } from "../bench.ts";
 import { pluginCall } from "../call.ts";
 import { memoryAtRest } from "../process.ts";

@@ -1,4 +1,4 @@
-/** The micro-benchmarks: every `*.bench.ts` in this tree exports `tasks`, and tinybench times them. */
+/** Micro-benchmarks: every `*.bench.ts` in this tree exports `tasks`, which tinybench times. */
 import { Glob } from "bun";
 import { resolve } from "node:path";
 import { Bench as Tinybench } from "tinybench";

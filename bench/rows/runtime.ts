@@ -1,6 +1,6 @@
 /**
- * The same attachment executed by our runtime, `patchbay add`, in one process; against the Go plugins, of which the
- * engine that would start them is not counted.
+ * The same attachment by our runtime, `patchbay add`, in one process, against the Go plugins without the time of the
+ * engine that would start them.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { CNI_VERSION, PATH, pluginCall } from "../call.ts";
 import type { Side } from "../machine.ts";
 import { type Cycle, cycleRows, measureCycles } from "../pairs.ts";
 import { prepare } from "../process.ts";
-import { bridgeConf, firstAddress, lookAtAttachment, lookForLeftovers } from "./attach.ts";
+import { bridgeConf, firstAddress, requireAttached, requireDetached } from "./attach.ts";
 
 function cycle({ machine }: Bench, side: Side): Cycle {
   const container = side.makeContainer("runtime");
@@ -31,8 +31,8 @@ function cycle({ machine }: Bench, side: Side): Cycle {
   return {
     add: call("ADD"),
     del: call("DEL"),
-    made: (answer) => lookAtAttachment(side, container, firstAddress(answer)),
-    gone: () => lookForLeftovers(side, container),
+    made: (result) => requireAttached(side, container, firstAddress(result)),
+    gone: () => requireDetached(side, container),
   };
 }
 

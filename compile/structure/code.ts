@@ -1,7 +1,7 @@
-/** What the code of src must not contain: calls that belong to few files, untyped loading, `any`. */
+/** Rules for the code of src: no banned calls, no untyped loading, no `any`. */
 import type { Source } from "./sources.ts";
 
-/** Calls that belong to few files. Sources are looked at without comments and types. */
+/** Banned calls. Sources are searched without comments and types. */
 const banned: { call: RegExp; why: string; except?: RegExp }[] = [
   { call: /\bconsole\.(log|info|debug|table)\b/, why: "stdout belongs to the one result" },
   { call: /\bprocess\.(stdout|stdin|stderr)\b/, why: "loads node's streams: use src/ffi/files.ts" },
@@ -20,7 +20,7 @@ export function calls(sources: readonly Source[]): string[] {
   );
 }
 
-/** Lazy loading has one form, in which types hold: `require("./x.ts") as typeof import("./x.ts")`. */
+/** Lazy loading has one form, which keeps types: `require("./x.ts") as typeof import("./x.ts")`. */
 export function lazyLoading(sources: readonly Source[]): string[] {
   const findings: string[] = [];
   for (const { path, text } of sources) {
@@ -31,7 +31,7 @@ export function lazyLoading(sources: readonly Source[]): string[] {
   return findings;
 }
 
-/** `any` switches the checks off for all that touches it. One place needs it, and says why. */
+/** `any` disables type checks for everything that uses it. Only one file needs it and says why. */
 export function anyTypes(sources: readonly Source[]): string[] {
   return sources.filter(({ path, text }) => path !== "src/contract/resource.ts" && text.includes("no-explicit-any"))
     .map(({ path }) => `${path}: must do without "any"`);

@@ -1,9 +1,9 @@
-/** Names and lengths of files and functions, heads of tests, texts that tie the tree to one machine. */
+/** Rules for names and lengths of files and functions, head comments of tests, and machine-specific texts. */
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
 const MOST_LINES = 300, MOST_FUNCTION_LINES = 60;
-/** Stands in the comment at the head of a file, or before a function, that is longer, and goes on to say why. */
+/** The beginning of a reason, in the head comment of a longer file or before a longer function. */
 const EXCUSE = /Longer than (300|60) lines: \w/;
 const DRAWERS = /^(index|utils?|helpers?|common|constants|types|misc|manager)\.ts$/;
 
@@ -27,7 +27,7 @@ export function namesAndLengths(root: string, paths: readonly string[]): string[
   return findings;
 }
 
-/** The formatter ends a function with a brace that stands as far in as its first line. */
+/** Finds the end of a function by its indentation: the formatter indents the closing brace like the first line. */
 function longFunctions(path: string, lines: readonly string[]): string[] {
   const findings: string[] = [];
   lines.forEach((line, start) => {
@@ -43,14 +43,14 @@ function longFunctions(path: string, lines: readonly string[]): string[] {
   return findings;
 }
 
-/** A test file says in its first lines what it shows. */
+/** The head comment of a test file says what it shows. */
 export function testHeads(root: string, paths: string[]): string[] {
   const head = (path: string) => readFileSync(join(root, path), "utf8").match(/^\/\*\*([^]*?)\*\//)?.[1] ?? "";
   return paths.filter((path) => path.endsWith(".test.ts") && head(path).replace(/[\s*]/g, "").length < 20)
     .map((path) => `${path}: does not say at its head what it shows`);
 }
 
-/** Texts that tie the tree to the machine it was written on. Put together here so that this file passes. */
+/** Machine-specific texts. Joined from parts so that this file passes. */
 const foreignTexts = new RegExp(
   ["/work", "/home/[a-z]+"].map((path) => `(?<![\\w.])${path}/`).join("|") +
     "|" + ["registry" + "\\.npmjs", "deb" + "\\.debian"].join("|"),

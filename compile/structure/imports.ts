@@ -1,4 +1,4 @@
-/** Who imports whom: downward, without circles, and nothing that a plugin's verb must not load. */
+/** Rules for imports: only downward, no circles, and nothing that a plugin's verb must not load. */
 import { foundations, roomOf, rooms, schemaMayImport } from "./rooms.ts";
 import type { Source } from "./sources.ts";
 
@@ -24,7 +24,7 @@ export function importDirections(sources: readonly Source[]): string[] {
   return findings;
 }
 
-/** Rules that allow a room to import one that does not stand below it. */
+/** Rules in rooms.ts that allow a room to import one that is not below it. */
 function upwardRules(): string[] {
   const order = rooms.map(({ name }) => name);
   return rooms.flatMap(({ name, mayImport }, index) =>
@@ -35,7 +35,7 @@ function upwardRules(): string[] {
   );
 }
 
-/** Files that import one another in a circle, types and later loading included: a reader finds no place to begin. */
+/** Import cycles, including types and lazy loading: a reader would find no place to begin. */
 export function circles(sources: readonly Source[]): string[] {
   const imports = new Map(sources.map(({ path, imports }) => [path, imports]));
   const findings: string[] = [], done = new Set<string>();
@@ -52,8 +52,8 @@ export function circles(sources: readonly Source[]): string[] {
 }
 
 /**
- * What a plugin verb can come to load: all that main.ts loads, and all that is loaded later on the way, except the
- * runtime's part, which a plugin never enters. Nothing outside our sources may be among it.
+ * A plugin's verb loads only our own sources: everything that main.ts loads, at once or lazily, except src/runtime,
+ * which a plugin never loads.
  */
 export function hotPath(all: readonly Source[]): string[] {
   const sources = new Map(all.map((source) => [source.path, source]));

@@ -1,13 +1,13 @@
 /**
- * The rooms of src, from the top of the house to the ground, and what each may import: rooms below it, single files of
- * them, packages. ARCHITECTURE.md shows them as `picture` draws them.
+ * The rooms of src, from top to bottom, and what each may import: rooms below it, single files of them, packages.
+ * ARCHITECTURE.md contains the output of `picture`.
  */
 
 export interface Room {
   /** A folder or a file of src. */
   name: string;
   what: string;
-  /** Types count as well, and what is loaded later. */
+  /** Including types and lazy loading. */
   mayImport: readonly string[];
 }
 
@@ -80,17 +80,17 @@ export const rooms: readonly Room[] = [
   { name: "version.ts", what: "the version of this program", mayImport: ["../package.json"] },
 ];
 
-/** Inside ffi/netlink the bytes know nothing of the messages. */
+/** Within ffi/netlink the encoding does not depend on the messages. */
 export const foundations: readonly Room[] = [
   { name: "ffi/netlink/wire.ts", what: "bytes", mayImport: [] },
   { name: "ffi/netlink/attrs.ts", what: "attributes", mayImport: ["ffi/netlink/wire.ts"] },
   { name: "ffi/netlink/uapi", what: "numbers", mayImport: ["ffi/netlink/wire.ts", "ffi/netlink/attrs.ts"] },
 ];
 
-/** Schemas are for the build: they may import zod and one another, and only their types are used. */
+/** Schemas are used by the build only. They may import zod and one another; the code may only import their types. */
 export const schemaMayImport = ["zod", "cni", "net"];
 
-/** For ARCHITECTURE.md: a room, what it is, and the rooms that it imports. */
+/** For ARCHITECTURE.md: each room, its purpose, and the rooms that it imports. */
 export function picture(): string {
   const names = rooms.map(({ name }) => name);
   const lines = rooms.flatMap(({ name, what, mayImport }) => {
@@ -101,7 +101,7 @@ export function picture(): string {
   return ["```", ...lines, "```"].join("\n");
 }
 
-/** The longest of the `names` that stands for the path. */
+/** The longest of the `names` that contains the path. */
 export function roomOf(path: string, names: readonly string[]): string | undefined {
   return names.filter((name) => path === name || path.startsWith(`${name}/`)).sort((a, b) => b.length - a.length)[0];
 }

@@ -1,4 +1,4 @@
-/** The sources as the structure check reads them: text, code, imports. */
+/** Reads the sources for the structure check: text, code, imports. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 
@@ -7,11 +7,11 @@ export interface Source {
   text: string;
   /** Without types and comments. */
   code: string;
-  /** Everything it names in an import, types included; resolved to `src/…` where it is ours. */
+  /** All imports including types, resolved to `src/…` where they are ours. */
   imports: string[];
-  /** What is loaded with it. */
+  /** Imports that are loaded with the file. */
   loads: string[];
-  /** What is loaded when a function of it asks. */
+  /** Imports that a function loads lazily. */
   loadsLater: string[];
 }
 
@@ -24,7 +24,7 @@ export function readSource(root: string, path: string): Source {
   const scanned = transpiler.scanImports(text);
   const loads = scanned.filter((one) => one.kind === "import-statement").map((one) => target(one.path));
   const loadsLater = scanned.filter((one) => one.kind !== "import-statement").map((one) => target(one.path));
-  // Statements start a line, which texts within templates do not in these sources.
+  // Statements start at the beginning of a line; text in templates does not in these sources.
   const statements = [...text.matchAll(/^(?:import|export)\b[^;]*?\bfrom\s+"([^"]+)"/gm)].map((match) =>
     target(match[1]!)
   );

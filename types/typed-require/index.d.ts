@@ -1,7 +1,7 @@
 /**
- * What a lazy `require` answers has to be said, because nobody can tell: `require("./x.ts") as typeof import("./x.ts")`.
- * Node's own declaration answers `any`, which would switch the checks off for all that comes after it. This one comes
- * first; `npm run check -- structure` sees to it that both name the same file.
+ * A lazy `require` needs a type: `require("./x.ts") as typeof import("./x.ts")`. Node's own declaration returns `any`,
+ * which would disable type checks. This one takes precedence; `npm run check -- structure` verifies that both paths are
+ * the same.
  */
 export {};
 

@@ -1,4 +1,4 @@
-/** Encoding the largest request of an attach: a veth pair, made in place. */
+/** Encoding the largest request of an attach: a veth pair with its end in the container. */
 import { addLink } from "../../../../src/ffi/netlink/route/link.ts";
 import { vethKind } from "../../../../src/ffi/netlink/route/kinds/veth.ts";
 import type { NetlinkSocket, Request } from "../../../../src/ffi/netlink/socket.ts";
