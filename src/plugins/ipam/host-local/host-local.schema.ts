@@ -12,13 +12,13 @@ export const hostLocalConf = z.object({
       .describe("One list of ranges for each address to allocate."),
     ...addressRange.shape,
     ...ipamRouting,
-    dataDir: z.string().default("/var/lib/cni/networks").describe("Where leases are kept."),
+    dataDir: z.string().default("/var/lib/cni/networks").describe("The directory of the leases."),
     quarantineSeconds: z.int().default(0).meta({
-      description: "For how long a released address is not given out again, unless it is requested.",
+      description: "How long a released address is not leased again, unless it is requested.",
       minimum: 0,
     }),
     keepAcrossReboot: z.boolean().default(false)
-      .describe("Leases stay valid when the machine starts again, and are written to disk at once."),
+      .describe("Leases stay valid after a reboot and are written to disk at once."),
   }).optional(),
   runtimeConfig: z.object({
     ipRanges: capability.ipRanges.optional(),

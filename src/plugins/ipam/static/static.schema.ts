@@ -13,7 +13,7 @@ export const staticConf = z.object({
     addresses: z.array(z.object({
       address: cidrOr((text) => `the 'address' field is expected to be in CIDR notation, got: '${text}'`),
       gateway: address.optional(),
-    })).optional().describe("The addresses to give to the container."),
+    })).optional().describe("The container's addresses."),
     routes: z.array(route).optional().describe("Passed on in the result."),
     dns: dns.optional().describe("Passed on in the result."),
   }).optional(),

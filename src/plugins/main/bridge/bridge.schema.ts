@@ -11,16 +11,16 @@ export type BridgeConf = z.infer<typeof bridgeConf>;
 
 export const bridgeConf = z.object({
   ...commonKeys,
-  bridge: z.string().default("cni0").describe("The bridge's name; made when there is none."),
-  isGateway: z.boolean().default(false).describe("Give the bridge the gateway's address, and forward."),
-  isDefaultGateway: z.boolean().default(false).describe("The same, and make it the container's default route."),
-  forceAddress: z.boolean().default(false).describe("Replace another address on the bridge instead of failing."),
+  bridge: z.string().default("cni0").describe("The name of the bridge, which is made if missing."),
+  isGateway: z.boolean().default(false).describe("Give the bridge the gateway's address and enable forwarding."),
+  isDefaultGateway: z.boolean().default(false).describe("Like isGateway, and make it the container's default route."),
+  forceAddress: z.boolean().default(false).describe("Replace a different address on the bridge instead of failing."),
   ipMasq: z.boolean().default(false).describe("Hide the container's addresses behind the host's."),
   ipMasqBackend: z.enum(["iptables", "nftables", ""], {
     error: (issue: Issue) => `unknown ipmasq backend "${issue.input}"`,
   }).optional(),
   mtu: linkMtu.describe(
-    "Of the bridge when it is made, and of both ends; 0 leaves the kernel's.",
+    "The MTU of a new bridge and of both ends of the pair; 0 keeps the kernel's.",
   ),
   hairpinMode: z.boolean().default(false).describe("Let the container reach itself through the bridge."),
   promiscMode: z.boolean().default(false).describe("Put the bridge into promiscuous mode."),
@@ -29,9 +29,11 @@ export const bridgeConf = z.object({
   ),
   vlanTrunk: z.array(
     z.object({ minID: trunkId("minID"), maxID: trunkId("maxID"), id: trunkId("id") }),
-  ).optional().describe("VLANs the container sees tagged: ranges, or single ones by id."),
-  preserveDefaultVlan: z.boolean().default(false).describe("Keep the VLANs a port of the bridge has by default."),
-  macspoofchk: z.boolean().default(false).describe("Drop frames with another source address than the container's."),
+  ).optional().describe("VLANs that the container sees tagged: ranges, or single ones by id."),
+  preserveDefaultVlan: z.boolean().default(false).describe(
+    "Keep the VLANs that a port of the bridge has by default.",
+  ),
+  macspoofchk: z.boolean().default(false).describe("Drop frames whose source address is not the container's."),
   enabledad: z.boolean().default(false).describe("Wait for duplicate address detection of IPv6 addresses."),
   disableContainerInterface: z.boolean().default(false).describe("Leave the container's end down."),
   portIsolation: z.boolean().default(false).describe("Keep the container from other isolated ports of the bridge."),

@@ -19,6 +19,8 @@ export const hostDeviceConf = z.object({
     description: "The device by its address on the PCI bus.",
     examples: ["0000:00:1f.6"],
   }),
-  DPDKMode: z.boolean().default(false).describe("The device is not moved. With a PCI address its driver decides."),
+  DPDKMode: z.boolean().default(false).describe(
+    "Do not move the device. With a PCI address, the device's driver decides.",
+  ),
   runtimeConfig: z.object({ deviceID: capability.deviceID.optional() }).optional(),
 }).meta({ title: "CNI host-device plugin configuration", required: ["cniVersion", "name", "type"] });

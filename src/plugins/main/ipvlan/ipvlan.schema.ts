@@ -7,12 +7,12 @@ export type IpvlanConf = z.infer<typeof ipvlanConf>;
 export const ipvlanConf = z.object({
   ...commonKeys,
   master: z.string().default("").describe(
-    "The link it stands on; in a chain that of the plugin before, else the default route's, unless said otherwise.",
+    "The link it is based on; by default the previous plugin's in a chain, otherwise the default route's.",
   ),
   mode: z.string().default("").meta({
-    description: "On which layer it joins its master; l2 unless said otherwise.",
+    description: "The layer on which it joins its master; by default l2.",
     enum: ["l2", "l3", "l3s", ""],
   }),
-  mtu: linkMtu.describe("0 stands for the master's."),
+  mtu: linkMtu.describe("0 means the master's MTU."),
   linkInContainer: z.boolean().default(false).describe("The master is in the container's namespace."),
 }).meta({ title: "CNI ipvlan plugin configuration", required: ["cniVersion", "name", "type"] });

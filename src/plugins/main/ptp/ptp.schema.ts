@@ -12,5 +12,5 @@ export const ptpConf = z.object({
   ipMasqBackend: z.enum(["iptables", "nftables", ""], {
     error: (issue: Issue) => `unknown ipmasq backend "${issue.input}"`,
   }).optional(),
-  mtu: linkMtu.describe("Of both ends of the pair; 0 leaves the kernel's."),
+  mtu: linkMtu.describe("The MTU of both ends of the pair; 0 keeps the kernel's."),
 }).meta({ title: "CNI ptp plugin configuration", required: ["cniVersion", "name", "type", "ipam"] });

@@ -6,12 +6,12 @@ const bits = z.int().min(0).max(Number.MAX_SAFE_INTEGER).optional();
 const subnets = z.array(z.string()).optional();
 
 const limits = {
-  ingressRate: bits.describe("What the container may receive, in bits a second; 0 for no limit."),
-  ingressBurst: bits.describe("How much of it may come at once, in bits."),
-  egressRate: bits.describe("What the container may send, in bits a second; 0 for no limit."),
-  egressBurst: bits.describe("How much of it may come at once, in bits."),
-  unshapedSubnets: subnets.describe("What is exchanged with these is not limited."),
-  shapedSubnets: subnets.describe("Only what is exchanged with these is limited."),
+  ingressRate: bits.describe("The rate at which the container may receive, in bits per second; 0 for no limit."),
+  ingressBurst: bits.describe("The size of a burst, in bits."),
+  egressRate: bits.describe("The rate at which the container may send, in bits per second; 0 for no limit."),
+  egressBurst: bits.describe("The size of a burst, in bits."),
+  unshapedSubnets: subnets.describe("Traffic with these subnets is not limited."),
+  shapedSubnets: subnets.describe("Only traffic with these subnets is limited."),
 };
 
 export type BandwidthConf = z.infer<typeof bandwidthConf>;

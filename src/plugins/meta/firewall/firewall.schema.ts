@@ -7,13 +7,13 @@ export type FirewallConf = z.infer<typeof firewallConf>;
 export const firewallConf = z.object({
   ...commonKeys,
   backend: z.string().default("").meta({
-    description: "Where forwarding is allowed; without it, firewalld where it runs, else iptables.",
+    description: "The firewall in which forwarding is allowed; by default firewalld if it runs, otherwise iptables.",
     enum: ["", "iptables", "firewalld", "nftables"],
   }),
   iptablesAdminChainName: z.string().default("").describe(
-    "A chain of iptables whose rules come before those of the containers; CNI-ADMIN.",
+    "An iptables chain whose rules precede those of the containers; by default CNI-ADMIN.",
   ),
-  firewalldZone: z.string().default("").describe("The zone of firewalld that takes the addresses in; trusted."),
+  firewalldZone: z.string().default("").describe("The firewalld zone that gets the addresses; by default trusted."),
   ingressPolicy: z.string().default("").meta({
     description: "Who may reach the containers: everybody, those on the same bridge, or nobody on any bridge.",
     enum: ["", "open", "same-bridge", "isolated"],

@@ -8,8 +8,10 @@ const anyObject = z.record(z.string(), z.unknown());
 
 export const flannelConf = z.object({
   ...commonKeys,
-  subnetFile: z.string().default("/run/flannel/subnet.env").describe("Where flanneld writes the node's subnets."),
-  dataDir: z.string().default("/var/lib/cni/flannel").describe("Where each attachment's configuration is kept."),
-  delegate: anyObject.optional().describe("What the plugin that does the work is to know beside the subnets."),
-  ipam: anyObject.optional().describe("What its IPAM plugin is to know beside the ranges."),
+  subnetFile: z.string().default("/run/flannel/subnet.env").describe(
+    "The file in which flanneld writes the node's subnets.",
+  ),
+  dataDir: z.string().default("/var/lib/cni/flannel").describe("The directory of the delegate's configurations."),
+  delegate: anyObject.optional().describe("Further configuration of the delegate."),
+  ipam: anyObject.optional().describe("Further configuration of the delegate's IPAM plugin."),
 }).meta({ title: "CNI flannel plugin configuration", required: ["cniVersion", "name", "type"] });

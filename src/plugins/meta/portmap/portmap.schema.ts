@@ -9,30 +9,30 @@ export type PortmapConf = z.infer<typeof portmapConf>;
 export const portmapConf = z.object({
   ...commonKeys,
   backend: z.string().default("").meta({
-    description: "Where mappings are written; without it, iptables where there is one.",
+    description: "Where mappings are written; by default iptables if the host has it.",
     enum: ["", "iptables", "nftables"],
   }),
   snat: z.boolean().optional().describe(
-    "Give connections from the container itself, its subnet and 127.0.0.1 the host's address; true unless said.",
+    "Give connections from the container itself, its subnet and 127.0.0.1 the host's address; by default true.",
   ),
   masqAll: z.boolean().default(false).describe("Give all connections to mapped ports the host's address."),
   markMasqBit: z.int().optional().meta({
     minimum: 0,
     maximum: 31,
-    description: "For iptables: the bit of the mark that says which connections; 13.",
+    description: "For iptables: the bit of the mark that selects those connections; by default 13.",
   }),
   externalSetMarkChain: z.string().optional().describe("For iptables: a chain that sets such a mark instead."),
   conditionsV4: z.array(z.string()).optional().describe(
-    "What packets must match besides, in words of iptables or of nft.",
+    "Further matches for packets, in the syntax of iptables or nft.",
   ),
-  conditionsV6: z.array(z.string()).optional().describe("The same for IPv6."),
+  conditionsV6: z.array(z.string()).optional().describe("Like conditionsV4, for IPv6."),
   runtimeConfig: z.object({
     portMappings: z.array(
       z.object({
         hostPort: port.default(0).describe("The host's port."),
         containerPort: port.default(0).describe("The container's."),
         protocol: z.string().default("tcp").meta({ enum: ["tcp", "udp", "sctp"] }),
-        hostIP: z.string().default("").describe("The host's address; any without it."),
+        hostIP: z.string().default("").describe("The host's address; by default any."),
       }),
     ).optional(),
   }).optional(),

@@ -9,13 +9,13 @@ export const sbrConf = z.object({
   table: z.int().optional().meta({
     minimum: 1,
     maximum: 0xffffffff,
-    description: "A routing table that is already filled: only rules that lead to it are made.",
+    description: "A routing table that already has routes: only rules that lead to it are made.",
   }),
   gateways: z.array(z.string()).optional().meta({
     maxItems: 2,
-    description: "The gateway of each address's table, one a family, in place of the address's own.",
+    description: "The gateways in the addresses' tables, one per family, instead of the addresses' own.",
   }),
   addSourceHints: z.boolean().default(false).describe(
-    "Leave the ways to the link's own subnets in the main table, with the address to use for them.",
+    "Keep the routes to the link's own subnets in the main table, with the address as preferred source.",
   ),
 }).meta({ title: "CNI sbr plugin configuration", required: ["cniVersion", "name", "type"] });

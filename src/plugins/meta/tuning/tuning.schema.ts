@@ -4,14 +4,14 @@ import { capability, commonKeys, macAddress } from "../../../cni/config.schema.t
 
 const settings = {
   sysctl: z.record(z.string(), z.string()).optional().describe(
-    "Values by key: net.core.somaxconn; IFNAME in a key stands for the interface.",
+    "Values by key, such as net.core.somaxconn. IFNAME in a key stands for the interface.",
   ),
   mac: macAddress.optional().describe("The interface's hardware address."),
-  promisc: z.boolean().optional().describe("Put the interface into promiscuous mode; false leaves it alone."),
+  promisc: z.boolean().optional().describe("Put the interface into promiscuous mode; false changes nothing."),
   mtu: z.int().optional().meta({
     minimum: 0,
     maximum: 65535,
-    description: "The interface's MTU; 0 leaves it alone.",
+    description: "The interface's MTU; 0 changes nothing.",
   }),
   allmulti: z.boolean().optional().describe("Switch all-multicast mode on or off."),
   txQLen: z.int().optional().meta({ minimum: 0, description: "The length of the interface's transmit queue." }),
@@ -22,7 +22,7 @@ export type TuningConf = z.infer<typeof tuningConf>;
 export const tuningConf = z.object({
   ...commonKeys,
   ...settings,
-  dataDir: z.string().default("").describe("Where what was before is kept: /run/cni/tuning."),
+  dataDir: z.string().default("").describe("The directory of the previous settings; by default /run/cni/tuning."),
   runtimeConfig: z.object({ mac: capability.mac.optional() }).optional(),
   args: z.object({ cni: z.object(settings).optional() }).optional(),
 }).meta({ title: "CNI tuning plugin configuration", required: ["cniVersion", "name", "type"] });

@@ -9,11 +9,11 @@ export const vrfConf = z.object({
   vrfname: z.string().default("").meta({
     minLength: 1,
     maxLength: 15,
-    description: "The VRF's name in the container; made when there is none.",
+    description: "The name of the VRF in the container, which is made if missing.",
   }),
   table: z.int().default(0).meta({
     minimum: 0,
     maximum: 0xffffffff,
-    description: "The VRF's routing table; 0 takes one that nobody uses.",
+    description: "The VRF's routing table; 0 picks an unused one.",
   }),
 }).meta({ title: "CNI vrf plugin configuration", required: ["cniVersion", "name", "type", "vrfname"] });
