@@ -1,4 +1,4 @@
-/** `npm run bench` runs every benchmark and writes its reports. A smoke mode shows that; no times are asserted. */
+/** `npm run bench` runs every benchmark and writes its reports. Uses smoke mode and asserts no times. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ const root = resolve(import.meta.dir, "../..");
 const out = mkdtempSync(join(tmpdir(), "patchbay-bench-test-"));
 afterAll(() => rmSync(out, { recursive: true, force: true }));
 
-// Each row's look at the kernel throws when a run did nothing, so that it runs through is what is shown here.
+// Each benchmark checks the kernel and throws when a run did nothing, so success shows that it worked.
 test("npm run bench, in smoke mode, measures every row and writes text, JSON and picture", async () => {
   const words = [process.execPath, "bench/run.ts", "--quick", "--out", out];
   const bench = Bun.spawn(words, { cwd: root, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
@@ -50,7 +50,7 @@ test("npm run bench, in smoke mode, measures every row and writes text, JSON and
   expect(readFileSync(join(out, "leases.svg"), "utf8")).toMatch(/^<svg [^]*<\/svg>\n$/);
 }, 300_000);
 
-test("npm run bench names its benchmarks, and refuses one that is none", () => {
+test("npm run bench lists its benchmarks, and rejects an unknown one", () => {
   const bench = (...args: string[]) => Bun.spawnSync([process.execPath, "bench/run.ts", ...args], { cwd: root });
   expect(bench("--list").stdout.toString()).toContain("host-local\n");
   expect(bench("--only", "nonsense").exitCode).not.toBe(0);

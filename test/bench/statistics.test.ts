@@ -1,14 +1,14 @@
-/** The benchmark's median, tenths and shuffling. */
+/** The benchmark's median, percentiles and shuffling. */
 import { expect, test } from "bun:test";
 import { shuffled, summarise } from "../../bench/statistics.ts";
 
-test("summarise() answers the middle and the tenths, whatever the order of the samples", () => {
+test("summarise() returns the median and the 10th and 90th percentiles, whatever the order of the samples", () => {
   const samples = shuffled(Array.from({ length: 101 }, (_, index) => index));
   expect(summarise(samples)).toEqual({ runs: 101, median: 50, p10: 10, p90: 90 });
   expect(summarise([7])).toEqual({ runs: 1, median: 7, p10: 7, p90: 7 });
 });
 
-test("shuffled() keeps every item and leaves the list it was given alone", () => {
+test("shuffled() keeps every item and does not change its argument", () => {
   const items = Object.freeze(["a", "b", "c", "d"]);
   expect(shuffled(items).toSorted()).toEqual([...items]);
 });

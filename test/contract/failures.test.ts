@@ -1,4 +1,4 @@
-/** Collecting failures: everything is tried, and one error says all that failed. */
+/** Collecting failures: every step is tried, and one error reports all failures. */
 import { describe, expect, test } from "bun:test";
 import { CniError, errorText } from "../../src/cni/error.ts";
 import { attempt, attemptAll, collectFailures, throwJoined } from "../../src/contract/failures.ts";
@@ -13,7 +13,7 @@ function thrown(work: () => void): unknown {
 }
 
 describe("trying", () => {
-  test("every item is tried, and what failed comes back in order", () => {
+  test("every item is tried, and failures are returned in order", () => {
     const tried: number[] = [];
     const failures = collectFailures([1, 2, 3], (item) => {
       tried.push(item);
@@ -23,7 +23,7 @@ describe("trying", () => {
     expect(failures.map(errorText)).toEqual(["no 1", "no 3"]);
   });
 
-  test("attempt adds to the failures that are there", () => {
+  test("attempt adds to the existing failures", () => {
     const failures: unknown[] = ["earlier"];
     attempt(failures, () => {});
     attempt(failures, () => {
@@ -44,16 +44,16 @@ describe("trying", () => {
 });
 
 describe("joining", () => {
-  test("nothing failed: nothing is thrown", () => {
+  test("without failures nothing is thrown", () => {
     expect(thrown(() => throwJoined([]))).toBeUndefined();
   });
 
-  test("a single failure is thrown as it is", () => {
+  test("a single failure is thrown unchanged", () => {
     const failure = new CniError(11, "busy", "try again");
     expect(thrown(() => throwJoined([failure]))).toBe(failure);
   });
 
-  test("of several, the first CniError gives the code and all give the text, details included", () => {
+  test("several have the code of the first CniError and the texts of all, details included", () => {
     const failures = [new Error("one"), new CniError(11, "two", "why"), new CniError(7, "three")];
     const error = thrown(() => throwJoined(failures)) as CniError;
     expect(error).toBeInstanceOf(CniError);
@@ -61,7 +61,7 @@ describe("joining", () => {
     expect(error.cause).toBe(failures[0]);
   });
 
-  test("errors without a code stay without one", () => {
+  test("errors without a code get none", () => {
     const error = thrown(() => throwJoined([new Error("one"), new Error("two")], "\n")) as AggregateError;
     expect(error).toBeInstanceOf(AggregateError);
     expect(error.message).toBe("one\ntwo");

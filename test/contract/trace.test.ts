@@ -23,7 +23,7 @@ type Line = Record<string, unknown>;
 const linesOf = (text: string): Line[] =>
   text.split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
 
-test("ADD, CHECK and DEL tell every operation, the plugin behind the plugin, and why a backend was chosen", async () => {
+test("ADD, CHECK and DEL trace every operation, delegates, and the reason for a backend", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");
   const ipam = { type: "host-local", ranges: [[{ subnet: "10.40.0.0/24" }]] };
@@ -39,12 +39,12 @@ test("ADD, CHECK and DEL tell every operation, the plugin behind the plugin, and
     const { code, stdout, stderr } = await machine.run(command, { env });
     return { code, stdout, lines: linesOf(stderr) };
   };
-  const told = (lines: Line[]) =>
+  const operations = (lines: Line[]) =>
     lines.map(({ plugin, operation, kind, note }) => [plugin, operation ?? note, kind].filter(Boolean).join(" "));
   const added = await patchbay("add");
   expect(added.code).toBe(0);
   expect(JSON.parse(added.stdout).ips).toHaveLength(1);
-  expect(told(added.lines)).toEqual([
+  expect(operations(added.lines)).toEqual([
     "bridge apply bridge",
     "bridge apply veth",
     "bridge apply bridge-port",
@@ -79,8 +79,12 @@ test("ADD, CHECK and DEL tell every operation, the plugin behind the plugin, and
 
   const { code, lines } = await patchbay("del");
   expect(code).toBe(0);
-  expect(told(lines).slice(0, 3)).toEqual(["tuning remove sysctls", "tuning verb", "bridge remove announcement"]);
-  expect(told(lines)).toContain("bridge remove veth");
+  expect(operations(lines).slice(0, 3)).toEqual([
+    "tuning remove sysctls",
+    "tuning verb",
+    "bridge remove announcement",
+  ]);
+  expect(operations(lines)).toContain("bridge remove veth");
 });
 
 const run = (trace: string | undefined) => {
@@ -109,14 +113,14 @@ const run = (trace: string | undefined) => {
   return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
 };
 
-test("without the variable, or with 0, nothing is told", () => {
+test("without the variable, or with 0, nothing is traced", () => {
   const silent = run(undefined);
   expect(silent).toMatchObject({ code: 0, stderr: "" });
   expect(run("0")).toEqual(silent);
   expect(run("")).toEqual(silent);
 });
 
-test("a file is added to, and is the owner's alone", () => {
+test("lines are appended to a file that only its owner can read", () => {
   const file = `${directory}/trace`;
   const untraced = run(undefined);
   expect(run(file)).toEqual(untraced);
@@ -128,7 +132,7 @@ test("a file is added to, and is the owner's alone", () => {
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
-test("no link, no pipe, no file of somebody else's is written to, and the verb goes on", () => {
+test("a link, a pipe or a file of another user is not written to, and the verb continues", () => {
   const untraced = run(undefined);
   const victim = `${directory}/victim`;
   const refused: Record<string, (path: string) => void> = {

@@ -27,13 +27,13 @@ const environment = (changes: Record<string, string> = {}) => ({
 const call = (env: Record<string, string>, stdin = JSON.stringify(config)) =>
   machine.run([`${patchbayPlugins()}/loopback`], { env, stdin });
 
-/** Runs the plugin with its stdout redirected as the shell says. */
+/** Runs the plugin with its stdout redirected by the shell. */
 const redirected = (redirection: string, env: Record<string, string>, stdin = JSON.stringify(config)) =>
   machine.run(["sh", "-c", `${patchbayPlugins()}/loopback ${redirection}`], { env, stdin });
 
 const isUp = async () => /\bUP\b/.test(await machine.sh("ip -o link show lo", { in: container }));
 
-test("bare, it says on stderr which plugin it is, and succeeds", async () => {
+test("without CNI_COMMAND it prints its name on stderr and succeeds", async () => {
   const versions = "0.1.0, 0.2.0, 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0";
   const stderr = `CNI loopback plugin v1.9.1+patchbay.${version}\nCNI protocol versions supported: ${versions}\n`;
   for (const env of [{}, { CNI_COMMAND: "" }] as Record<string, string>[]) {
@@ -41,7 +41,7 @@ test("bare, it says on stderr which plugin it is, and succeeds", async () => {
   }
 });
 
-test("VERSION is answered in one line, without reading stdin", async () => {
+test("VERSION prints one line, without reading stdin", async () => {
   const stdout =
     '{"cniVersion":"1.1.0","supportedVersions":["0.1.0","0.2.0","0.3.0","0.3.1","0.4.0","1.0.0","1.1.0"]}\n';
   expect(await call({ CNI_COMMAND: "VERSION" }, "no json")).toEqual({ code: 0, stdout, stderr: "" });
@@ -66,18 +66,18 @@ test("an error is one document on stdout, and exit status 1", async () => {
   expect(JSON.parse(stdout)).toEqual({ code: 4, msg: "invalid characters in containerID", details: "%%" });
 });
 
-test("an error states the configuration's version once that is known", async () => {
+test("an error has the configuration's version once that is known", async () => {
   const { stdout } = await call(environment({ CNI_NETNS: "/nowhere" }));
   expect(JSON.parse(stdout)).toMatchObject({ cniVersion: "1.0.0", code: expect.any(Number) });
 });
 
-test("a command nobody knows still needs a configuration", async () => {
+test("an unknown command still needs a configuration", async () => {
   for (const [stdin, code] of [['{"name":"x"}', 4], ["{}", 7], ["", 6]] as const) {
     expect(JSON.parse((await call({ CNI_COMMAND: "NOPE" }, stdin)).stdout)).toMatchObject({ code });
   }
 });
 
-/** Runs the plugin with a pipe for stdout that nobody reads any more. */
+/** Runs the plugin with a pipe for stdout whose reader is gone. */
 const unread = (env: Record<string, string>) => {
   const script = `import os, subprocess, sys
 r, w = os.pipe()
@@ -92,7 +92,7 @@ const lost: [name: string, add: () => ReturnType<typeof redirected>, reason: str
 ];
 
 for (const [name, add, reason] of lost) {
-  test(`an ADD whose stdout is ${name} fails, and is taken back`, async () => {
+  test(`an ADD whose stdout is ${name} fails, and is undone`, async () => {
     expect(await isUp()).toBe(false);
     expect(await add())
       .toEqual({ code: 1, stdout: "", stderr: `patchbay: cannot answer: write stdout: ${reason}\n` });
@@ -101,7 +101,7 @@ for (const [name, add, reason] of lost) {
   });
 }
 
-test("an error that cannot be written is told on stderr", async () => {
+test("an error that cannot be written to stdout is reported on stderr", async () => {
   const { code, stderr } = await redirected(">/dev/full", environment({ CNI_CONTAINERID: "%%" }));
   expect(code).toBe(1);
   expect(stderr).toContain("invalid characters in containerID; %%");
@@ -129,7 +129,7 @@ sys.stdout.write(str(len(out)) + " " + str(child.wait()))`;
   expect(code).toBe(1);
 });
 
-test("a variable that is set twice is refused", async () => {
+test("a variable that is set twice is rejected", async () => {
   const script = `import os, subprocess, sys
 env = b"CNI_COMMAND=VERSION"
 import ctypes
@@ -143,7 +143,7 @@ libc.execve(path, argv, envp)`;
   expect(JSON.parse(stdout)).toMatchObject({ code: 4, msg: "CNI_COMMAND is set twice" });
 });
 
-test("main.ts loads nothing before it knows what it is", () => {
+test("main.ts loads neither plugin nor runtime before it knows its name", () => {
   const source = readFileSync(new URL("../../src/main.ts", import.meta.url), "utf8");
   const imports = [...source.matchAll(/^import .* from "(.*)";$/gm)].map(([, path]) => path);
   expect(imports).toEqual(["./ffi/libc.ts", "./ffi/umask.ts", "./plugins/table.ts"]);

@@ -1,4 +1,4 @@
-/** A failed ADD takes back what it made, the last first, and nothing else. */
+/** A failed ADD undoes what it made, in reverse, and nothing else. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -60,7 +60,7 @@ const story = (tell: (at: Attachment<PluginConfig>) => void) => (at: Attachment<
   return result;
 };
 
-test("each resource is on record before it is made, and apply() answers what the kernel decided", () => {
+test("each resource is recorded before it is made, and apply() returns what the kernel decided", () => {
   make(
     call,
     story((at) => {
@@ -72,7 +72,7 @@ test("each resource is on record before it is made, and apply() answers what the
   expect(readLedger(owner, "test")!.entries).toHaveLength(3);
 });
 
-test("a failure undoes what was made, in reverse, not what failed nor what was only announced", () => {
+test("a failure undoes what was made, in reverse, but not what failed or was only announced", () => {
   const failing = story((at) => {
     at.apply(shared({ name: "bridge" }));
     at.applyAll([thing({ name: "a" }), thing({ name: "b", fails: "apply" }), thing({ name: "c" })]);
@@ -82,7 +82,7 @@ test("a failure undoes what was made, in reverse, not what failed nor what was o
   expect(ledgerText()).toBe("");
 });
 
-test("undoing goes on past a failure, and the ledger stays for DEL", () => {
+test("undoing continues after a failure, and the ledger stays for DEL", () => {
   const failing = story((at) => {
     at.applyAll([thing({ name: "a" }), thing({ name: "b", fails: "remove" })]);
     throw new Error("ADD fails");
@@ -92,7 +92,7 @@ test("undoing goes on past a failure, and the ledger stays for DEL", () => {
   expect(readLedger(owner, "test")!.entries).toHaveLength(2);
 });
 
-test("an ADD whose ledger DEL took away undoes itself", () => {
+test("an ADD whose ledger DEL removed undoes itself", () => {
   const raced = story((at) => {
     at.apply(thing({ name: "a" }));
     removeLedger(owner, "test");
@@ -101,13 +101,13 @@ test("an ADD whose ledger DEL took away undoes itself", () => {
   expect(log).toEqual(["apply a", "remove a"]);
 });
 
-test("a failed second ADD leaves the first one's record", () => {
+test("a failed second ADD keeps the first one's record", () => {
   make(call, story((at) => void at.apply(thing({ name: "a" }))));
   expect(() => make(call, story((at) => void at.apply(thing({ name: "b", fails: "apply" }))))).toThrow();
   expect(readLedger(owner, "test")!.entries).toEqual([{ kind: "test", spec: { name: "a" } }]);
 });
 
-test("restating makes nothing, answers what is known, and takes names from prevResult", () => {
+test("restating makes nothing, returns placeholders, and takes names from prevResult", () => {
   const prevResult: Result = { cniVersion: "1.0.0", interfaces: [{ name: "veth1", mac: "02:00:00:00:00:01" }] };
   const list = restate(
     { ...call, prevResult: () => prevResult },
@@ -124,6 +124,6 @@ test("restating makes nothing, answers what is known, and takes names from prevR
   expect(list.map(({ spec }) => spec)).toEqual([{ name: "a" }, { name: "veth1" }]);
 });
 
-test("a DEL that restates counts with whatever an option may have made", () => {
+test("a DEL that restates includes everything that an option may have made", () => {
   restate(call, "undo", story((at) => void expect(at.mayHave(false)).toBe(true)));
 });

@@ -1,6 +1,6 @@
 /**
- * CONTRIBUTING.md's way to a new plugin and a new kind of resource, taken with the skeletons: copied into a folder of
- * their theme, written into the tables, compiled, and run on a link in a machine.
+ * Follows CONTRIBUTING.md for a new plugin and a new kind of resource: copies the skeletons into a folder of their
+ * theme, adds them to the tables, compiles them, and runs them on a link in a test machine.
  */
 import { afterAll, expect, test } from "bun:test";
 import {
@@ -29,7 +29,7 @@ function replace(file: string, find: string, text: string): void {
   writeFileSync(join(tree, file), before.replace(find, text));
 }
 
-/** A folder of plugins with the skeleton among them. */
+/** A plugin directory that includes the skeleton. */
 function builtWithSkeletons(): string {
   for (const name of ["src", "compile", "schemas", "package.json", "tsconfig.json"]) {
     cpSync(join(root, name), join(tree, name), { recursive: true });
@@ -57,32 +57,36 @@ function builtWithSkeletons(): string {
   return plugins;
 }
 
-test("the copied skeletons are a plugin: refused, added, checked, deleted, with and without a ledger", async () => {
-  const plugins = builtWithSkeletons();
-  expect(readFileSync(join(tree, "schemas/link-alias.json"), "utf8")).toContain("link-alias plugin configuration");
-  await using machine = await openMachine();
-  const container = await machine.container();
-  await machine.sh("ip link add eth0 type veth peer name eth1; ip link set eth0 alias before", { in: container });
-  const moment = await quietMoment(machine);
-  const prevResult = { cniVersion: "1.1.0", interfaces: [{ name: "eth0", sandbox: container.netnsPath }] };
-  const net = network(machine, { type: "link-alias", alias: "uplink" }, plugins, { own: () => ({ prevResult }) });
-  const alias = async () => JSON.parse(await machine.sh("ip -j link show eth0", { in: container }))[0].ifalias;
+test(
+  "the copied skeletons are a working plugin: judged, added, checked, deleted, with and without a ledger",
+  async () => {
+    const plugins = builtWithSkeletons();
+    expect(readFileSync(join(tree, "schemas/link-alias.json"), "utf8")).toContain("link-alias plugin configuration");
+    await using machine = await openMachine();
+    const container = await machine.container();
+    await machine.sh("ip link add eth0 type veth peer name eth1; ip link set eth0 alias before", { in: container });
+    const moment = await quietMoment(machine);
+    const prevResult = { cniVersion: "1.1.0", interfaces: [{ name: "eth0", sandbox: container.netnsPath }] };
+    const net = network(machine, { type: "link-alias", alias: "uplink" }, plugins, { own: () => ({ prevResult }) });
+    const alias = async () => JSON.parse(await machine.sh("ip -j link show eth0", { in: container }))[0].ifalias;
 
-  const refused = await net.call("ADD", container, { conf: { alias: "" } });
-  expect(refused.json).toMatchObject({ code: 7, msg: `"alias" must have 1 to 255 bytes` });
-  for (const ledger of ["kept", "lost"]) {
-    expect(await net.add(container)).toMatchObject(prevResult);
-    expect(await alias()).toBe("uplink");
-    await net.check(container);
-    await machine.sh("ip link set eth0 alias other", { in: container });
-    expect((await net.call("CHECK", container)).json.msg).toBe(`link eth0 has the alias "other"`);
-    await machine.sh("ip link set eth0 alias uplink", { in: container });
-    if (ledger === "lost") await machine.sh("rm -r /run/patchbay/*");
+    const refused = await net.call("ADD", container, { conf: { alias: "" } });
+    expect(refused.json).toMatchObject({ code: 7, msg: `"alias" must have 1 to 255 bytes` });
+    for (const ledger of ["kept", "lost"]) {
+      expect(await net.add(container)).toMatchObject(prevResult);
+      expect(await alias()).toBe("uplink");
+      await net.check(container);
+      await machine.sh("ip link set eth0 alias other", { in: container });
+      expect((await net.call("CHECK", container)).json.msg).toBe(`link eth0 has the alias "other"`);
+      await machine.sh("ip link set eth0 alias uplink", { in: container });
+      if (ledger === "lost") await machine.sh("rm -r /run/patchbay/*");
+      await net.del(container);
+      expect([ledger, await alias()]).toEqual([ledger, ledger === "kept" ? "before" : undefined]);
+    }
+    await machine.sh("ip link set eth0 alias before", { in: container });
+    expect(await leftSince(moment, machine)).toEqual([]);
+    await machine.removeContainer(container);
     await net.del(container);
-    expect([ledger, await alias()]).toEqual([ledger, ledger === "kept" ? "before" : undefined]);
-  }
-  await machine.sh("ip link set eth0 alias before", { in: container });
-  expect(await leftSince(moment, machine)).toEqual([]);
-  await machine.removeContainer(container);
-  await net.del(container);
-}, 300_000);
+  },
+  300_000,
+);

@@ -1,5 +1,5 @@
 /**
- * Delegation to a plugin that is another program: the same call with another command, the answer in the newest
+ * Delegation to a foreign plugin: it gets the same call with another command, and its result is converted to the newest
  * version.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
@@ -38,14 +38,14 @@ test("the delegate gets the same parameters and configuration, and the command",
   expect(at.calls()).toEqual(["CHECK ipam", "DEL ipam", "GC ipam", "STATUS ipam"]);
 });
 
-test("the result comes in the newest form, whatever version it is in", () => {
+test("the result is converted to the newest form from every version", () => {
   const config = { name: "n", cniVersion: "0.4.0" };
   at.plugin("ipam", { ADD: { stdout: { cniVersion: "0.2.0", ip4: { ip: "10.0.0.2/24", gateway: "10.0.0.1" } } } });
   expect(delegate("ipam", "ADD", call(config)))
     .toMatchObject({ cniVersion: "1.1.0", ips: [{ address: "10.0.0.2/24", gateway: "10.0.0.1" }] });
 });
 
-test("a result without a version is in the configuration's, also when that key has other letters", () => {
+test("a result without a version has the configuration's, even if that key is in other letter case", () => {
   at.plugin("ipam", { ADD: { stdout: { ip4: { ip: "10.0.0.2/24" } } } });
   for (const config of [{ name: "n" }, { name: "n", CNIVersion: "0.2.0" }]) {
     expect(delegate("ipam", "ADD", call(config))?.ips).toEqual([{ address: "10.0.0.2/24" }]);
@@ -53,14 +53,14 @@ test("a result without a version is in the configuration's, also when that key h
   expect(delegate("ipam", "ADD", call({ name: "n", cniVersion: "1.0.0" }))?.ips ?? []).toEqual([]);
 });
 
-test("the delegate's error comes through as it is", () => {
+test("the delegate's error is passed on unchanged", () => {
   at.plugin("ipam", { any: { stdout: { code: 11, msg: "try", details: "later" }, exit: 1 } });
   expect(() => delegate("ipam", "ADD", call({ name: "n" }))).toThrow(
     expect.objectContaining({ code: 11, message: "try", details: "later" }),
   );
 });
 
-test("an ADD that failed, or whose result cannot be read, is taken back", () => {
+test("after an ADD that fails or returns no valid result, DEL runs", () => {
   at.plugin("ipam", { ADD: { stdout: "no result" } });
   expect(() => delegate("ipam", "ADD", call({ name: "n" }))).toThrow("failed to unmarshal raw result");
   at.plugin("ipam", { ADD: { stdout: { code: 11, msg: "try" }, exit: 1 } });
@@ -68,7 +68,7 @@ test("an ADD that failed, or whose result cannot be read, is taken back", () => 
   expect(at.calls()).toEqual(["ADD ipam", "DEL ipam", "ADD ipam", "DEL ipam"]);
 });
 
-test("a delegate that is nowhere is said with where it was looked for", () => {
+test("a missing delegate is reported with the search path", () => {
   expect(() => delegate("ipam", "ADD", call({ name: "n" })))
     .toThrow(`failed to find plugin "ipam" in path [${at.runtime.pluginPath}]`);
 });

@@ -1,4 +1,4 @@
-/** A hard link to the running program is the plugin it is named after. Making one takes root or the program's owner. */
+/** A hard link to the running program is the plugin of that name. Only root or the program's owner can make one. */
 import { expect, test } from "bun:test";
 import { linkSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { needs } from "../../support/needs.ts";
 
 needs("root");
 
-test("a hard link to the running program is the plugin in it", () => {
+test("a hard link to the running program is our own plugin", () => {
   const one = mkdtempSync(`${tmpdir()}/one-`);
   const linked = `${process.execPath}.${process.pid}`;
   linkSync(process.execPath, linked);

@@ -1,4 +1,4 @@
-/** Plugins are looked for in CNI_PATH and nowhere else. */
+/** Plugins are searched in CNI_PATH and nowhere else. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => [one, two].forEach((directory) => rmSync(directory, { recursive: true })));
 
-test("the first regular file of the name wins; directories and dangling links are passed over", () => {
+test("the first regular file of the name wins; directories and dangling links are skipped", () => {
   mkdirSync(`${one}/p`);
   writeFileSync(`${two}/p`, "");
   expect(findPlugin("p", `${one}:${two}`)).toEqual({ path: `${two}/p` });
@@ -23,19 +23,19 @@ test("the first regular file of the name wins; directories and dangling links ar
   expect(findPlugin("p", `${one}/:${two}`)).toEqual({ path: `${one}/p` });
 });
 
-test("a link to the running program is the plugin in it", () => {
+test("a symbolic link to the running program is our own plugin", () => {
   symlinkSync(process.execPath, `${one}/loopback`);
   expect(findPlugin("loopback", one)).toMatchObject({ own: { name: "loopback" } });
   symlinkSync(process.execPath, `${one}/unheard-of`);
   expect(() => findPlugin("unheard-of", one)).toThrow("invalid plugin name: unheard-of");
 });
 
-test("a plugin of ours under our name, but another file, is foreign", () => {
+test("another file with the name of one of our plugins is foreign", () => {
   writeFileSync(`${one}/loopback`, "");
   expect(findPlugin("loopback", one)).toEqual({ path: `${one}/loopback` });
 });
 
-test("without a search path there are the plugins of this program, and no others", () => {
+test("without a search path only the plugins of this program are found", () => {
   expect(findPlugin("loopback", "")).toMatchObject({ own: { name: "loopback" } });
   expect(() => findPlugin("calico", "")).toThrow("no paths provided");
 });
@@ -52,7 +52,7 @@ for (const [type, path, message] of refused) {
   test(`"${type}" in ${path}: ${message}`, () => expect(() => findPlugin(type, path)).toThrow(message));
 }
 
-test("what everybody may write to is not run", () => {
+test("a file or directory that everybody may write to is rejected", () => {
   writeFileSync(`${one}/p`, "");
   expect(findPlugin("p", one)).toEqual({ path: `${one}/p` });
   chmodSync(`${one}/p`, 0o757);
@@ -60,7 +60,7 @@ test("what everybody may write to is not run", () => {
   chmodSync(`${one}/p`, 0o775);
   chmodSync(one, 0o1777);
   expect(() => findPlugin("p", `${two}:${one}`)).toThrow(`no plugin is run from ${one}: everybody may write to it`);
-  // Ours runs in this process, whatever becomes of the file.
+  // Ours runs in this process, so the file does not matter.
   symlinkSync(process.execPath, `${one}/loopback`);
   expect(findPlugin("loopback", one)).toMatchObject({ own: { name: "loopback" } });
 });

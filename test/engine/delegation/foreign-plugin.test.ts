@@ -37,11 +37,11 @@ function failure(path: string): { code: number; message: string; details: string
   throw new Error("it did not fail");
 }
 
-test("success answers stdout, whatever stderr says", () => {
+test("success returns stdout, whatever is on stderr", () => {
   expect(runForeignPlugin(plugin("cat; echo note >&2"), invocation)).toBe(invocation.stdin);
 });
 
-test("parameters are set also when they are empty, once each", () => {
+test("parameters are set once each, even when empty", () => {
   const lines = runForeignPlugin(plugin("env | grep ^CNI_"), invocation).trimEnd().split("\n").sort();
   expect(lines).toEqual([
     "CNI_ARGS=",
@@ -53,7 +53,7 @@ test("parameters are set also when they are empty, once each", () => {
   ]);
 });
 
-test("our environment is passed on, without the switches of our own runtime", () => {
+test("our environment is passed on, without the variables of the Bun runtime", () => {
   const module = new URL("../../../src/engine/delegation/foreign-plugin.ts", import.meta.url).pathname;
   const program = `
     const { runForeignPlugin } = require(${JSON.stringify(module)});
@@ -110,17 +110,17 @@ test("a file that cannot be executed is the kernel's error", () => {
   );
 });
 
-test("a file that is being written is tried again, and run once it is closed", () => {
+test("a file that is being written is retried until it is closed", () => {
   const path = plugin("echo done");
   const writer = openSync(path, "r+");
-  // Closes our descriptor's copy in another process after a while: this one is busy trying.
+  // Another process holds the descriptor and closes it later, because this one is busy retrying.
   const closing = Bun.spawn(["sh", "-c", "sleep 1.5"], { stdio: [writer, "ignore", "ignore"] });
   closeSync(writer);
   expect(runForeignPlugin(path, invocation)).toBe("done\n");
   closing.kill();
 }, 300_000);
 
-test("a file that stays busy is an error in the end, not a success", () => {
+test("a file that stays busy fails in the end", () => {
   const path = plugin("echo done");
   const writer = openSync(path, "r+");
   try {

@@ -1,5 +1,5 @@
 /**
- * The ledger on disk: a resource is on record before it is made, and a file that a crash cut off is read correctly.
+ * The ledger on disk: a resource is recorded before it is made, and a file that a crash cut off is read correctly.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import fc from "fast-check";
@@ -39,17 +39,17 @@ const answer = { links: ["veth1"], addresses: ["10.0.0.5/24"] };
 const thing = (name: string) => ({ kind: { kind: "thing" }, spec: { name } });
 const announced = () => readLedger(owner, "bridge")?.entries.map(({ spec }) => (spec as { name: string }).name);
 
-test("what was announced is read back in its order, with the call that announced it", () => {
+test("announced resources are read back in order, with their call", () => {
   const ledger = openLedger(header);
   ledger.intend([thing("a")]);
   ledger.intend([thing("b"), thing("c")]);
   expect(ledger.finish(answer)).toBe(true);
   const entries = ["a", "b", "c"].map((name) => ({ kind: "thing", spec: { name } }));
-  const whole = { patchbay: 1 as const, ...header };
+  const fullHeader = { patchbay: 1 as const, ...header };
   expect(readLedger(owner, "bridge")).toEqual({
     path: path(),
-    adds: [{ header: whole, entries, answer }],
-    header: whole,
+    adds: [{ header: fullHeader, entries, answer }],
+    header: fullHeader,
     entries,
     damaged: false,
   });
@@ -57,7 +57,7 @@ test("what was announced is read back in its order, with the call that announced
   expect(statSync(join(directory, "net")).mode & 0o777).toBe(0o700);
 });
 
-test("an abandoned ledger leaves nothing; one that goes on an earlier ADD's leaves that", () => {
+test("an abandoned ledger leaves nothing except the entries of an earlier ADD", () => {
   openLedger(header).abandon();
   expect(readdirSync(directory)).toEqual([]);
   const first = openLedger(header);
@@ -70,7 +70,7 @@ test("an abandoned ledger leaves nothing; one that goes on an earlier ADD's leav
   expect(announced()).toEqual(["first"]);
 });
 
-test("of two that give up what both claim, the later finds it unclaimed; an ADD after that claims it again", () => {
+test("of two DELs that give up a shared claim, the later finds it unclaimed; a new ADD claims it again", () => {
   const add = (who: typeof header, name: string) => {
     const ledger = openLedger(who);
     ledger.intend([thing(name), { kind: { kind: "other" }, spec: {} }]);
@@ -89,7 +89,7 @@ test("of two that give up what both claim, the later finds it unclaimed; an ADD 
   writeFileSync(path(), before);
   const { entries, damaged } = readLedger(owner, "bridge")!;
   expect([entries.map(({ kind }) => kind), damaged]).toEqual([["thing", "other"], false]);
-  // What it would write to is gone, as at the second of two DELs.
+  // The ledger is gone, as for the second of two DELs.
   removeLedger(owner, "bridge");
   expect(claimedByOthers("thing", header)).toEqual([]);
   expect(readdirSync(directory)).toEqual(["net2"]);
@@ -105,7 +105,7 @@ test("a container whose namespace is gone claims nothing, though its ledger is s
   expect(recordedByOthers("thing", header)).toHaveLength(2);
 });
 
-test("several ADDs in one ledger are kept apart, each with what it answered", () => {
+test("several ADDs in one ledger are distinct, each with its answer", () => {
   for (const [name, links] of [["a", ["veth1"]], ["b", ["veth2"]]] as const) {
     const ledger = openLedger(header);
     ledger.intend([thing(name)]);
@@ -116,37 +116,37 @@ test("several ADDs in one ledger are kept apart, each with what it answered", ()
   const record = readLedger(owner, "bridge")!;
   expect(announced()).toEqual(["a", "b", "c"]);
   expect(record.adds.map(({ answer }) => answer?.links)).toEqual([["veth1"], ["veth2"], undefined]);
-  const told = (link: string, address: string) =>
+  const confirmed = (link: string, address: string) =>
     confirmedAdd(record, { cniVersion: "1.1.0", interfaces: [{ name: link }], ips: [{ address }] })?.entries;
-  expect(told("veth1", "10.0.0.5/24")).toEqual([{ kind: "thing", spec: { name: "a" } }]);
-  expect(told("veth2", "10.0.0.5/24")).toEqual([{ kind: "thing", spec: { name: "b" } }]);
-  expect(told("veth2", "10.0.0.6/24")).toBeUndefined();
-  expect(told("veth3", "10.0.0.5/24")).toBeUndefined();
+  expect(confirmed("veth1", "10.0.0.5/24")).toEqual([{ kind: "thing", spec: { name: "a" } }]);
+  expect(confirmed("veth2", "10.0.0.5/24")).toEqual([{ kind: "thing", spec: { name: "b" } }]);
+  expect(confirmed("veth2", "10.0.0.6/24")).toBeUndefined();
+  expect(confirmed("veth3", "10.0.0.5/24")).toBeUndefined();
 });
 
-test("finish() tells that DEL took the ledger away meanwhile", () => {
+test("finish() reports that DEL removed the ledger meanwhile", () => {
   const ledger = openLedger(header);
   ledger.intend([thing("a")]);
   removeLedger(owner, "bridge");
   expect(ledger.finish(answer)).toBe(false);
 });
 
-test("wherever the file is cut off, the whole lines before the cut are what is read", () => {
+test("wherever the file is cut off, the complete lines before the cut are read", () => {
   const ledger = openLedger(header);
   for (const name of ["a", "b", "c"]) ledger.intend([thing(name)]);
   ledger.finish(answer);
-  const whole = readFileSync(path());
-  const lines = whole.toString().split("\n");
-  for (let length = 0; length <= whole.length; length++) {
-    writeFileSync(path(), whole.subarray(0, length));
-    const complete = whole.subarray(0, length).toString().split("\n").length - 1;
+  const bytes = readFileSync(path());
+  const lines = bytes.toString().split("\n");
+  for (let length = 0; length <= bytes.length; length++) {
+    writeFileSync(path(), bytes.subarray(0, length));
+    const complete = bytes.subarray(0, length).toString().split("\n").length - 1;
     expect(announced()).toEqual(complete === 0 ? undefined : ["a", "b", "c"].slice(0, complete - 1));
     expect(readLedger(owner, "bridge")?.damaged ?? false).toBe(false);
   }
   expect(lines).toHaveLength(6);
 });
 
-test("an ADD after a crash does not lose its lines to the one that was cut off", () => {
+test("an ADD after a crash starts a new line after the one that was cut off", () => {
   const ledger = openLedger(header);
   ledger.intend([thing("a")]);
   ledger.finish(answer);
@@ -158,7 +158,7 @@ test("an ADD after a crash does not lose its lines to the one that was cut off",
   expect(readLedger(owner, "bridge")!.damaged).toBe(true);
 });
 
-test("whatever stands in the file, reading it throws nothing", () => {
+test("whatever the file contains, reading it never throws", () => {
   mkdirSync(join(directory, "net"));
   fc.assert(fc.property(fc.oneof(fc.string(), fc.json().map((text) => text + "\n")), (text) => {
     writeFileSync(path(), text);
@@ -185,7 +185,7 @@ test("listLedgers() finds one plugin's in one network", () => {
   expect(listLedgers("nonesuch", "bridge")).toEqual([]);
 });
 
-test("names longer than a file name may be keep ledgers apart", () => {
+test("ledgers with names that are too long for a file name are distinct", () => {
   const long = "x".repeat(300);
   for (const last of ["1", "2"]) {
     const ledger = openLedger({ ...header, network: long + "n", containerId: long + last });
@@ -198,7 +198,7 @@ test("names longer than a file name may be keep ledgers apart", () => {
   }
 });
 
-test("a directory others can write to, and a symbolic link in the file's place, are refused", () => {
+test("a directory that others can write to, and a symbolic link instead of the file, are rejected", () => {
   mkdirSync(join(directory, "net"));
   chmodSync(join(directory, "net"), 0o777);
   expect(() => openLedger(header)).toThrow("writable by nobody else");
@@ -207,7 +207,7 @@ test("a directory others can write to, and a symbolic link in the file's place, 
   expect(() => openLedger(header)).toThrow("too many levels of symbolic links");
 });
 
-test("a repair keeps out of the way of ADD and DEL, and DEL waits for it", () => {
+test("a repair does not run during ADD or DEL, and DEL waits for it", () => {
   const repairs = () => {
     const record = readLedger(owner, "bridge")!;
     let ran = false;
@@ -231,7 +231,7 @@ test("a repair keeps out of the way of ADD and DEL, and DEL waits for it", () =>
   expect(repairing(readLedger(owner, "bridge")!, () => expect.unreachable())).toBe(false);
 });
 
-test("what waits for a repair goes on when it is over", async () => {
+test("a DEL that waits for a repair continues when it ends", async () => {
   const ledger = openLedger(header);
   ledger.intend([thing("a")]);
   ledger.finish(answer);

@@ -1,4 +1,4 @@
-/** host-local without a kernel: answers, requested addresses, refusals, and what is released when ADD fails. */
+/** host-local without a kernel: results, requested addresses, errors, and what a failed ADD releases. */
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ function at(made: LeaseDirectory, given: Given = {}): Attachment<HostLocalConf> 
   const { containerId = "c1", cniArgs = "", prevResult, restating = false } = given;
   const inAdd = <Value>(work: () => Value) => restating ? undefined : work();
   const facts = { containerId, ifName: "eth0", netnsPath: "/run/netns/c1", network: "net" };
-  // The rest of an attachment is for plugins that make things.
+  // IPAM plugins do not use the rest of an attachment.
   return { ...facts, conf: confOf(made, given), cniArgs, prevResult, inAdd } as Attachment<HostLocalConf>;
 }
 
@@ -40,7 +40,7 @@ const addresses = (result: Result) => result.ips!.map(({ address }) => address);
 const sets = (...subnets: string[]) => ({ ranges: subnets.map((subnet) => [{ subnet }]) });
 
 describe("ADD", () => {
-  test("answers address and gateway without an interface, and the routes as they are", () => {
+  test("returns address and gateway without an interface, and the routes unchanged", () => {
     using made = leaseDirectory();
     const routes = [{ dst: "0.0.0.0/0" }, { dst: "10.5.0.0/16", gw: "10.1.0.3", mtu: 1400 }];
     expect(add(made, { ipam: { subnet: "10.1.0.0/24", routes } })).toEqual({
@@ -51,7 +51,7 @@ describe("ADD", () => {
     expect(made.files()).toEqual({ "10.1.0.2": "c1\r\neth0" });
   });
 
-  test("numbers the sets: those by capability first, then the single range, then the list", () => {
+  test("numbers the sets: first the capability's, then the single range, then the list", () => {
     using made = leaseDirectory();
     const ipam = { subnet: "10.2.0.0/24", rangeStart: "10.2.0.9", ...sets("10.3.0.0/24", "fd03::/64") };
     const rest = { runtimeConfig: { ipRanges: [[{ subnet: "10.7.0.0/24" }], [{ subnet: "fd07::/64" }]] } };
@@ -64,7 +64,7 @@ describe("ADD", () => {
     );
   });
 
-  test("gives what CNI_ARGS, args and the capability ask for, one of each set", () => {
+  test("leases what CNI_ARGS, args and the capability request, one of each set", () => {
     using made = leaseDirectory();
     const result = add(made, {
       ipam: sets("10.1.0.0/24", "10.2.0.0/24", "fd01::/64"),
@@ -133,7 +133,7 @@ describe("ADD", () => {
     },
   );
 
-  test("that fails in a later set releases what it took, but not what the attachment had before", () => {
+  test("that fails in a later set releases what it leased, but not the attachment's earlier leases", () => {
     using made = leaseDirectory();
     add(made, { ipam: sets("10.2.0.0/24") });
     const both = { ipam: sets("10.1.0.0/24", "10.2.0.0/24") };
@@ -160,7 +160,7 @@ describe("ADD", () => {
     expect(made.files()).toEqual({});
   });
 
-  test("says that an unwritable dataDir is the reason, with its path", () => {
+  test("reports an unwritable dataDir with its path", () => {
     using made = leaseDirectory();
     const conf = { ipam: { subnet: "10.1.0.0/24", dataDir: "/proc/nowhere" } };
     expect(() => add(made, conf)).toThrow("mkdir /proc/nowhere: no such file or directory");
@@ -192,7 +192,7 @@ describe("DEL", () => {
   });
 });
 
-test("CHECK finds the attachment's lease, or says that there is none", () => {
+test("CHECK finds the attachment's lease, or reports that there is none", () => {
   using made = leaseDirectory();
   const prevResult = add(made);
   expect(plugin.check!(at(made, { prevResult }))).toEqual([]);
@@ -203,7 +203,7 @@ test("CHECK finds the attachment's lease, or says that there is none", () => {
   ]);
 });
 
-test("GC releases the leases of attachments that are not valid", () => {
+test("GC releases the leases of invalid attachments", () => {
   using made = leaseDirectory();
   add(made, { containerId: "c1" });
   add(made, { containerId: "c2" });
@@ -211,7 +211,7 @@ test("GC releases the leases of attachments that are not valid", () => {
   expect(made.files()).toEqual({ "10.1.0.3": "c2\r\neth0" });
 });
 
-test("a subnet of version 4 in the form of version 6 is refused wherever it stands", () => {
+test("an IPv4 subnet in IPv6 form is rejected in every key", () => {
   using made = leaseDirectory();
   for (const subnet of ["::ffff:10.1.0.0/120", "::ffff:a01:0/112", "::ffff:0:0/90"]) {
     for (
@@ -226,13 +226,13 @@ test("a subnet of version 4 in the form of version 6 is refused wherever it stan
       );
     }
   }
-  // What was leased all the same can be given back.
+  // Existing leases can still be released.
   add(made);
   plugin.del!(at(made, { ipam: { subnet: "::ffff:10.1.0.0/120" } }));
   expect(made.files()).toEqual({});
 });
 
-test("STATUS succeeds when a set has no address left, which pools tell, and makes nothing", () => {
+test("STATUS succeeds when a set is full, which pools report, and makes nothing", () => {
   using made = leaseDirectory();
   const given = { ipam: { ranges: [[{ subnet: "10.1.0.0/24" }], [{ subnet: "10.2.0.0/30" }]] } };
   const conf = confOf(made, given), pools = () => plugin.pools!(conf).map(({ free, capacity }) => [free, capacity]);
@@ -248,7 +248,7 @@ test("STATUS succeeds when a set has no address left, which pools tell, and make
   );
 });
 
-test("STATUS fails when a set has no address to begin with, and when leases cannot be kept", () => {
+test("STATUS fails when a set has no usable address, and when leases cannot be stored", () => {
   using made = leaseDirectory();
   const status = (ipam: Record<string, unknown>) => plugin.status!(confOf(made, { ipam }), undefined as never);
   expect(() => status({ subnet: "10.1.0.0/24", rangeStart: "10.1.0.1", rangeEnd: "10.1.0.1" })).toThrow(

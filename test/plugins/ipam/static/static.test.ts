@@ -1,4 +1,4 @@
-/** The static plugin without a kernel: where addresses come from, refusals, and CHECK. */
+/** The static plugin without a kernel: sources of addresses, errors, and CHECK. */
 import { describe, expect, test } from "bun:test";
 import type { Result } from "../../../../src/cni/result.ts";
 import type { Attachment } from "../../../../src/contract/plugin.ts";
@@ -22,7 +22,7 @@ function at({ ipam = both, rest, cniArgs = "", prevResult }: Given): Attachment<
 const ips = (given: Given) => plugin.add(at(given)).ips;
 
 describe("ADD", () => {
-  test("answers the addresses in their order, with routes and DNS", () => {
+  test("returns the addresses in order, with routes and DNS", () => {
     const routes = [{ dst: "0.0.0.0/0" }];
     const dns = { nameservers: ["10.40.0.53"] };
     expect(plugin.add(at({ ipam: { ...both, routes, dns } }))).toEqual({
@@ -35,7 +35,7 @@ describe("ADD", () => {
 
   test("no addresses are no error", () => expect(ips({ ipam: {} })).toEqual([]));
 
-  test("CNI_ARGS add addresses, and gateways to those whose network they are in", () => {
+  test("CNI_ARGS adds addresses, and gateways to the addresses in their network", () => {
     const cniArgs = "IP=10.41.0.5/24, fd41::5/64;GATEWAY=10.41.0.1,FD41::1,10.40.0.9";
     expect(ips({ cniArgs })).toEqual([
       ...both.addresses,
@@ -44,7 +44,7 @@ describe("ADD", () => {
     ]);
   });
 
-  test("args replace all that, and the capability replaces those", () => {
+  test("args replaces these, and the capability replaces everything", () => {
     const args = { cni: { ips: ["10.42.0.5/24"] } };
     expect(ips({ cniArgs: "IP=10.41.0.5/24", rest: { args } })).toEqual([{ address: "10.42.0.5/24" }]);
     const runtimeConfig = { ips: ["10.43.0.5/24", "fd43::5/64"] };
@@ -77,12 +77,12 @@ describe("CHECK", () => {
   const check = (...found: Result["ips"] & object) =>
     plugin.check!(at({ prevResult: { cniVersion: "1.0.0", ips: found } }));
 
-  test("accepts the addresses where they are, and a gateway the configuration does not name", () => {
+  test("accepts the addresses, and a gateway that is not configured", () => {
     expect(check({ address: "10.40.0.5/24", gateway: "10.40.0.1" }, { address: "fd40::5/64", gateway: "fd40::1" }))
       .toEqual([]);
   });
 
-  test("tells another gateway, and an absent address", () => {
+  test("reports a different gateway and a missing address", () => {
     expect(check({ address: "10.40.0.5/24", gateway: "10.40.0.9" })).toEqual([
       "static: Failed to match addr 10.40.0.5 on interface eth0",
       "static: Failed to find addr fd40::5 on interface eth0",
@@ -90,6 +90,6 @@ describe("CHECK", () => {
   });
 });
 
-test("DEL has nothing to do, whatever the configuration", () => {
+test("DEL does nothing, whatever the configuration", () => {
   expect(plugin.keepsNothing).toBe(true);
 });

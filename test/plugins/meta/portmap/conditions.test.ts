@@ -1,4 +1,4 @@
-/** portmap's conditions: words of iptables and of nft mean the same, and unknown ones are refused. */
+/** portmap's conditions: iptables and nft syntax mean the same, and unknown conditions are rejected. */
 import { expect, test } from "bun:test";
 import { readConditions } from "../../../../src/plugins/meta/portmap/conditions.ts";
 import { isAllowed } from "../../../../src/resources/packets/port-mappings/spec.ts";
@@ -6,7 +6,7 @@ import { isAllowed } from "../../../../src/resources/packets/port-mappings/spec.
 const read4 = (...words: string[]) => readConditions("conditionsV4", words);
 const read6 = (...words: string[]) => readConditions("conditionsV6", words);
 
-test("words of iptables and of nft mean the same", () => {
+test("iptables and nft syntax mean the same", () => {
   const wanted = {
     source: { prefix: "192.0.2.0/24", not: true },
     destination: { prefix: "10.0.0.1/32" },
@@ -47,7 +47,7 @@ test("words of iptables and of nft mean the same", () => {
   expect(read4("mark 0x1")).toEqual(read4("--mark", "1"));
 });
 
-test("conditions on protocol and port say which mappings there are", () => {
+test("conditions on protocol and port select mappings", () => {
   const web = { protocol: "tcp", hostPort: 8080, containerPort: 80 } as const;
   for (const words of [[], ["-p", "tcp"], ["!", "-p", "udp"], ["--dport", "8000:8080"], ["tcp dport != 80"]]) {
     expect([words, isAllowed(readConditions("conditionsV4", words.length === 0 ? ["-i", "x"] : words), web)])
