@@ -27,7 +27,7 @@ export class Queue {
     this.#durations = durations;
     this.#usesVm = usesVm;
     const isForVm = (file: string) => Number(this.#isForVm(file));
-    this.#waiting = files.toSorted((a, b) => isForVm(b) - isForVm(a) || this.#seconds(b) - this.#seconds(a));
+    this.#waiting = files.toSorted((a, b) => isForVm(b) - isForVm(a) || this.#here(b) - this.#here(a));
   }
 
   #here(file: string): number {
