@@ -13,6 +13,7 @@ import { validateTapConf } from "./tap.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { TapConf } from "./tap.schema.ts";
+import { whyNoTaps } from "../../../ffi/tun.ts";
 
 export default definePlugin<TapConf>({
   name: "tap",
@@ -20,7 +21,6 @@ export default definePlugin<TapConf>({
   judge: (conf, call) => call && judgeMac(conf, call),
   add,
   status() {
-    const { whyNoTaps } = require("../../../ffi/tun.ts") as typeof import("../../../ffi/tun.ts");
     const reason = whyNoTaps();
     if (reason !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, "this host has no taps", reason);
   },

@@ -20,6 +20,8 @@ import type { Host } from "../../../contract/host.ts";
 import type { Resource } from "../../../contract/resource.ts";
 import type { Interface, Result } from "../../../cni/result.ts";
 import type { BandwidthConf } from "./bandwidth.schema.ts";
+import { knowsLinkKind } from "../../../ffi/netlink/route/known-kind.ts";
+import { knowsAction, knowsQdisc } from "../../../ffi/netlink/tc/known-kind.ts";
 
 export default definePlugin<BandwidthConf>({
   name: "bandwidth",
@@ -148,12 +150,6 @@ function warnOfSmallBursts({ ingress, egress }: Limits, { mtu }: HostEnd): void 
 
 /** Does not check for u32 filters, because the kernel only shows them when one is made. */
 function status(conf: BandwidthConf, { route }: Host): void {
-  const { knowsLinkKind } = require(
-    "../../../ffi/netlink/route/known-kind.ts",
-  ) as typeof import("../../../ffi/netlink/route/known-kind.ts");
-  const { knowsAction, knowsQdisc } = require(
-    "../../../ffi/netlink/tc/known-kind.ts",
-  ) as typeof import("../../../ffi/netlink/tc/known-kind.ts");
   const lacking: string[] = [];
   if (!knowsLinkKind(route, "ifb")) lacking.push("ifb links");
   for (const kind of ["tbf", "ingress", ...limitsOf(conf).subnets === undefined ? [] : ["htb"]]) {

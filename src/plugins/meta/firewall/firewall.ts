@@ -14,6 +14,8 @@ import { validateFirewallConf } from "./firewall.validate.gen.ts";
 import { checkBridgeName, checkChainName, checkIngressPolicy, checkZone } from "./names.ts";
 import type { IpConfig, Result } from "../../../cni/result.ts";
 import type { FirewallConf } from "./firewall.schema.ts";
+import { obstacleTo } from "../../../resources/packets/firewall/obstacle.ts";
+import { addressesOn } from "../../shared/addresses-on.ts";
 
 const ADMIN_CHAIN = "CNI-ADMIN";
 const ZONE = "trusted";
@@ -31,9 +33,6 @@ export default definePlugin<FirewallConf>({
   missingPrevResult: "missing prevResult from earlier plugin",
   add,
   status(conf, host) {
-    const { obstacleTo } = require(
-      "../../../resources/packets/firewall/obstacle.ts",
-    ) as typeof import("../../../resources/packets/firewall/obstacle.ts");
     const { backend, why } = chooseFirewallBackend(conf.backend);
     const obstacle = obstacleTo(backend, conf.ingressPolicy, host);
     if (obstacle !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `firewall by ${backend}: ${obstacle}`, why);
@@ -61,7 +60,6 @@ function add(at: Attachment<FirewallConf>): Result {
 
 /** iptables rules contain only an address, so without prevResult the addresses come from the link. */
 function addressesNow({ host, ifName }: Attachment<FirewallConf>): string[] {
-  const { addressesOn } = require("../../shared/addresses-on.ts") as typeof import("../../shared/addresses-on.ts");
   return [...addressesOn(host, ifName)];
 }
 

@@ -17,6 +17,9 @@ import type { Resource } from "../../../contract/resource.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { PortmapConf } from "./portmap.schema.ts";
+import { obstacleTo } from "../../../resources/packets/port-mappings/obstacle.ts";
+import { isIptablesSyntax, readConditions } from "./conditions.ts";
+import { isSetByOthers, localhostAccess } from "../../../resources/packets/localhost-access.ts";
 
 const MARK_BIT = 13;
 const MOST_PORT = 65535;
@@ -33,9 +36,6 @@ export default definePlugin<PortmapConf>({
   missingPrevResult: "must be called as chained plugin",
   add,
   status(conf, host) {
-    const { obstacleTo } = require(
-      "../../../resources/packets/port-mappings/obstacle.ts",
-    ) as typeof import("../../../resources/packets/port-mappings/obstacle.ts");
     const { backend, why } = backendOf(conf);
     const obstacle = obstacleTo({ backend, ...optionsOf(conf), conditions: conditionsOf(conf) }, host);
     if (obstacle !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `portmap by ${backend}: ${obstacle}`, why);
@@ -110,7 +110,6 @@ function optionsBySyntax(conf: Pick<PortmapConf, "externalSetMarkChain" | "condi
   for (const key of ["conditionsV4", "conditionsV6"] as const) {
     const conditions = conf[key];
     if (conditions === undefined || conditions.length === 0) continue;
-    const { isIptablesSyntax } = require("./conditions.ts") as typeof import("./conditions.ts");
     found[isIptablesSyntax(conditions) ? "iptables" : "nftables"].push(key);
   }
   return found;
@@ -190,7 +189,6 @@ function addressesOf({ prevResult, ifName }: Attachment<PortmapConf>): string[] 
 
 function conditionsOf({ conditionsV4 = [], conditionsV6 = [] }: PortmapConf): PortMappingsSpec["conditions"] {
   if (conditionsV4.length === 0 && conditionsV6.length === 0) return undefined;
-  const { readConditions } = require("./conditions.ts") as typeof import("./conditions.ts");
   return {
     4: conditionsV4.length === 0 ? undefined : readConditions("conditionsV4", conditionsV4),
     6: conditionsV6.length === 0 ? undefined : readConditions("conditionsV6", conditionsV6),
@@ -206,9 +204,6 @@ function accessFromLocalhost(
 ): Resource<unknown>[] {
   const inside = addresses.find((address) => parsePrefix(address)!.bytes.length === 4);
   if (!at.mayHave(inside !== undefined && mappings.some(isForLocalhost))) return [];
-  const { isSetByOthers, localhostAccess } = require(
-    "../../../resources/packets/localhost-access.ts",
-  ) as typeof import("../../../resources/packets/localhost-access.ts");
   const made = at.inAdd(() => {
     const link = linkTowards(at, inside!);
     // Without a route to the container no setting would help.

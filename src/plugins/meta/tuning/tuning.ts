@@ -18,6 +18,8 @@ import type { Attachment, JudgedCall } from "../../../contract/plugin.ts";
 import type { Resource } from "../../../contract/resource.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { TuningConf } from "./tuning.schema.ts";
+import { repeatedKeyIn } from "../../../cni/repeated-key.ts";
+import { checkAllowed } from "./allowlist.ts";
 
 const ALLOWLIST = "/etc/cni/tuning/allowlist.conf";
 const DATA_DIR = "/run/cni/tuning";
@@ -69,7 +71,6 @@ function configuredSysctls({ sysctl, args }: TuningConf): Record<string, string>
 function sysctlValues(conf: TuningConf, { stdin, ifName }: Pick<JudgedCall, "stdin" | "ifName">): SysctlValues {
   const configured = configuredSysctls(conf);
   const values: SysctlValues = {};
-  const { repeatedKeyIn } = require("../../../cni/repeated-key.ts") as typeof import("../../../cni/repeated-key.ts");
   const repeated = conf.sysctl === undefined ? undefined : repeatedKeyIn("sysctl", stdin);
   if (repeated !== undefined) throw duplicated(repeated);
   for (const key in configured) {
@@ -101,7 +102,7 @@ function duplicated(key: string): CniError {
 function checkAllowlist(configured: Record<string, string>): void {
   const keys = Object.keys(configured);
   const text = keys.length === 0 ? undefined : readTextFile(ALLOWLIST);
-  if (text !== undefined) (require("./allowlist.ts") as typeof import("./allowlist.ts")).checkAllowed(keys, text);
+  if (text !== undefined) checkAllowed(keys, text);
 }
 
 /** For the MAC the last source wins: the configuration, CNI_ARGS, the capability, `args`. */
