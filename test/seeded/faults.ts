@@ -421,6 +421,12 @@ const engine: Fault[] = [
     tests: ["test/contract/trace.test.ts"],
   },
   {
+    file: "src/engine/judging.ts",
+    find: "plugin.judge?.(conf, call);",
+    replace: "if (call !== undefined) plugin.judge?.(conf, call);",
+    tests: ["test/kernel/judging.test.ts"],
+  },
+  {
     file: "src/engine/open-host.ts",
     find: "cookie !== undefined && container.cookie !== cookie",
     replace: "false",
