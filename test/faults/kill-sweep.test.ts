@@ -44,6 +44,8 @@ interface Stage extends AsyncDisposable {
   keeper: Container;
   victim: Container;
   other: Container;
+  /** Of the keeper, who stays as it is. */
+  keeperAddresses: readonly string[];
   /** What there is when nobody but the keeper is attached. */
   moment: Moment;
 }
@@ -58,8 +60,9 @@ async function openStage({ subject, machine: state }: Sweep): Promise<Stage> {
     await net.del(victim);
   }
   const dispose = () => machine[Symbol.asyncDispose]();
-  const moment = await quietMoment(machine);
-  return { subject, machine, net, call, keeper, victim, other, moment, [Symbol.asyncDispose]: dispose };
+  const moment = await quietMoment(machine), keeperAddresses = await addressesIn(machine, keeper);
+  const containers = { keeper, keeperAddresses, victim, other };
+  return { subject, machine, net, call, ...containers, moment, [Symbol.asyncDispose]: dispose };
 }
 
 /** Used machines that are in order again, for the next sweep of the same subject. */
@@ -118,11 +121,11 @@ async function killAndClear(
   clearBy: "DEL" | "GC",
   shared: Moment | undefined,
 ) {
-  const { machine, net, call, keeper, victim, other, moment } = opened;
+  const { machine, net, call, keeper, keeperAddresses, victim, other, moment } = opened;
   if (sweep.verb === "DEL") await net.add(victim);
   const { hit } = await killAt(machine, patchbayPlugins(), call(sweep.verb, victim), point);
   const wrong: string[] = [];
-  const taken = [...await addressesIn(machine, keeper), ...await addressesIn(machine, victim)];
+  const taken = [...keeperAddresses, ...await addressesIn(machine, victim)];
   const added = await net.call("ADD", other);
   if (added.code !== 0) wrong.push(`ADD of another container failed: ${added.stdout}`);
   const given: string[] = (added.json.ips ?? []).map(({ address }: { address: string }) => address.split("/")[0]);

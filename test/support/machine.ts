@@ -76,15 +76,17 @@ export async function openMachine(): Promise<Machine> {
   const { value } = await holder.stdout.getReader().read();
   if (value === undefined) throw new Error("the machine's namespaces could not be set up: root is needed");
   const containers: Container[] = [];
-  const enter = ["nsenter", `--net=/proc/${holder.pid}/ns/net`, `--mount=/proc/${holder.pid}/ns/mnt`];
+  const mountNamespace = `--mount=/proc/${holder.pid}/ns/mnt`;
+  const enter = ["nsenter", `--net=/proc/${holder.pid}/ns/net`, mountNamespace];
 
   const machine: Machine = {
     pid: holder.pid,
     containers,
     async run(command, options = {}) {
-      // The container's namespace is found by its name, which exists only in the machine's mount namespace.
-      const inner = options.in === undefined ? [] : ["nsenter", `--net=${options.in.netnsPath}`];
-      return await run([...enter, ...inner, ...command], options);
+      if (options.in === undefined) return await run([...enter, ...command], options);
+      // Its path exists only in the machine's mount namespace, where /var/run is a link to /run.
+      const netns = `/proc/${holder.pid}/root${options.in.netnsPath.replace(/^\/var\/run\//, "/run/")}`;
+      return await run(["nsenter", `--net=${netns}`, mountNamespace, ...command], options);
     },
     start(command) {
       return Bun.spawn([...enter, ...command], { stdin: "pipe", stdout: "pipe", stderr: "pipe", env: { PATH } });

@@ -49,16 +49,19 @@ for family in ip ip6; do
   [ ! -e /proc/net/\${family}_tables_names ] || \${family}tables-legacy-save
 done
 echo ${section}
-cd /proc/sys/net; grep -rs --exclude=stable_secret . ipv4/conf ipv6/conf ipv4/ip_forward || true
+cd /proc/sys/net; head -n 1 ipv4/conf/*/* ipv6/conf/*/* ipv4/ip_forward 2>/dev/null || true
 echo ${section}
-tc qdisc show | while read _ kind handle _ dev rest; do
-  [ $handle != 0: ] || continue
+disciplines=$(tc qdisc show)
+while read _ kind handle _ dev rest; do
+  [ "\${handle:-0:}" != 0: ] || continue
   echo "$dev qdisc $kind $handle $rest"
   case $kind in
     htb) tc class show dev $dev | sed "s/^/$dev /"; tc filter show dev $dev | sed "s/^/$dev /" ;;
     ingress) tc filter show dev $dev ingress | sed "s/^/$dev ingress /" ;;
   esac
-done
+done <<END
+$disciplines
+END
 echo ${section}
 `;
 const scanHost = `${scan}\ncd /sys/class/net; grep -Hs . */addr_assign_type || true`;
@@ -113,10 +116,18 @@ function read(label: string, text: string): Scope {
       ["ip6tables", split(ip6tables!)],
       ["ip6tables-legacy", split(legacy6!)],
     ],
-    sysctls: split(sysctls!),
+    sysctls: sysctlsIn(sysctls!),
     trafficControl: split(trafficControl!),
     assignTypes: split(assignTypes),
   };
+}
+
+/** `PATH:VALUE` from what head(1) prints: a line with the path, a line with the value, an empty line. */
+function sysctlsIn(text: string): string[] {
+  return text.split("==> ").flatMap((part) => {
+    const [head, value = ""] = part.split("\n"), path = head!.replace(/ <==$/, "");
+    return path === "" || path.endsWith("/stable_secret") ? [] : [`${path}:${value}`];
+  });
 }
 
 const RANDOM_LINK = /\bveth[0-9a-f]{8}\b/g;
