@@ -1,6 +1,6 @@
 /**
- * The order of a run. Files that have tests for the virtual machine start first, so that the machine starts rarely and
- * with many tests. The others follow, the longest first, so that none is alone at the end.
+ * The order of a run. Files that have tests for the virtual machine start first, so that it has work early and starts
+ * rarely. The others follow, the longest first, so that none is alone at the end.
  */
 
 /** Seconds that files took when they were last recorded: on this kernel, and their skipped tests in the machine. */
@@ -11,6 +11,9 @@ const UNRECORDED_SECONDS = 1;
 
 /** What starting the machine costs. */
 const BOOT_SECONDS = 10;
+
+/** Work in the machine that is worth a start of its own, so that it does not all come at the end. */
+const WORTH_A_START_SECONDS = 100;
 
 export type Step = { files: string[]; on: "here" | "vm" };
 
@@ -26,8 +29,7 @@ export class Queue {
   constructor(files: readonly string[], durations: Durations, usesVm: boolean) {
     this.#durations = durations;
     this.#usesVm = usesVm;
-    const isForVm = (file: string) => Number(this.#isForVm(file));
-    this.#waiting = files.toSorted((a, b) => isForVm(b) - isForVm(a) || this.#here(b) - this.#here(a));
+    this.#waiting = files.toSorted((a, b) => this.#rank(a) - this.#rank(b) || this.#here(b) - this.#here(a));
   }
 
   #here(file: string): number {
@@ -40,6 +42,12 @@ export class Queue {
 
   #isForVm(file: string): boolean {
     return this.#usesVm && this.#inVm(file) > 0;
+  }
+
+  /** First what only the machine has work with, then what it has some work with, then the others. */
+  #rank(file: string): number {
+    if (!this.#isForVm(file)) return 2;
+    return this.#inVm(file) > this.#here(file) ? 0 : 1;
   }
 
   #seconds(file: string): number {
@@ -69,14 +77,15 @@ export class Queue {
   }
 
   /**
-   * One machine at a time. It starts when no more files with tests for it wait, and when these take at least as long as
-   * any file that waits.
+   * One machine at a time. It starts for much work, and otherwise when no more files with tests for it wait and their
+   * tests take at least as long as any file that waits.
    */
   #isVmDue(): boolean {
     if (this.#isVmRunning || this.#skipped.length === 0) return false;
     const [longest] = this.#waiting;
     if (longest === undefined) return true;
     const seconds = this.#skipped.reduce((sum, file) => sum + this.#inVm(file), BOOT_SECONDS);
+    if (seconds >= WORTH_A_START_SECONDS) return true;
     return !this.#isForVm(longest) && seconds >= this.#seconds(longest);
   }
 }

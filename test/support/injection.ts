@@ -8,7 +8,8 @@
  * Each thread and each child process has counters of its own, so any of them can reach `nth`. strace's `--seccomp-bpf` is
  * not used, because it silently skipped kills.
  */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Machine } from "./machine.ts";
 import { type Call, environmentOf, stdinOf } from "./plugins.ts";
@@ -40,8 +41,9 @@ async function traced(machine: Machine, bin: string, call: Call, strace: string[
   const environment = Object.entries(environmentOf(bin, call)).map(([name, value]) => `${name}=${value}`);
   const plugin = machine.start(["env", "-i", ...environment, join(bin, call.plugin)]);
   await waitingForStdin(plugin.pid);
-  // strace writes the process id before each line only when it writes to a program.
-  const tracer = Bun.spawn(["strace", "-f", "-o", "|cat >&2", "-p", String(plugin.pid), ...strace], {
+  // Into a file, where each line begins with the process id.
+  const file = join(tmpdir(), `patchbay-strace-${plugin.pid}`);
+  const tracer = Bun.spawn(["strace", "-f", "-o", file, "-p", String(plugin.pid), ...strace], {
     stdout: "ignore",
     stderr: "pipe",
   });
@@ -67,7 +69,8 @@ async function traced(machine: Machine, bin: string, call: Call, strace: string[
   const output = [plugin.stdout.text(), plugin.stderr.text()];
   const [stdout] = await Promise.all([...output, plugin.exited, collected, tracer.exited]) as string[];
   clearTimeout(limit);
-  const trace = chunks.join("");
+  const trace = chunks.join("") + (existsSync(file) ? readFileSync(file, "utf8") : "");
+  rmSync(file, { force: true });
   if (hung) throw new Error(`${call.plugin} ${call.command} with ${strace.join(" ")} did not end:\n${trace}`);
   if (!trace.includes("attached")) throw new Error(`strace did not attach: ${trace}`);
   return { code: plugin.signalCode === null ? plugin.exitCode! : undefined, stdout: stdout!, trace };
