@@ -1,5 +1,5 @@
 /**
- * Runs test files, one more at a time than there are processors, and prints what each said when it ends. Tests that this
+ * Runs test files, as many at a time as there are processors, and prints what each said when it ends. Tests that this
  * kernel lacks the features for run on another (test/vm/vm.ts). `npm test` and `npm run test:unit` end up here.
  *
  *     bun test/runner/run.ts [--unit] [--jobs=N] [--record] [PATH…] [FLAG OF bun test…]
@@ -42,8 +42,8 @@ function parse(words: readonly string[]): Options {
     top: value("top") ?? root,
     isUnit: own.includes("--unit"),
     isRecorded: own.includes("--record"),
-    // One more than there are processors: a test of the kernel waits now and then.
-    jobs: Number(value("jobs") ?? availableParallelism() + 1),
+    // Not more: the virtual machine would get less than a processor, and come last.
+    jobs: Number(value("jobs") ?? availableParallelism()),
     filters: rest.slice(0, end),
     flags: rest.slice(end),
   };
