@@ -2,7 +2,7 @@
 import type { Invocation } from "../cni/invocation.ts";
 import { parsePrevResult } from "../cni/result-versions.ts";
 import type { Result } from "../cni/result.ts";
-import type { Attachment, JudgedCall, PluginConfig } from "../contract/plugin.ts";
+import type { Attachment, PluginConfig } from "../contract/plugin.ts";
 import type { Host } from "../contract/host.ts";
 
 export interface Call<Config extends PluginConfig> {
@@ -22,18 +22,13 @@ export function facts<Config extends PluginConfig>({ conf, invocation, host }: C
   return { conf, network: conf.name, containerId, ifName, netnsPath, cniArgs, stdin, host };
 }
 
-/** The part of the call that is judged. */
-export function judgedCall(conf: PluginConfig, { ifName, cniArgs, stdin }: Invocation): JudgedCall {
+/** Decodes prevResult when it is first asked for, and once. */
+export function prevResultOf(conf: PluginConfig): () => Result | undefined {
   let prevResult: Result | undefined, isRead = false;
-  return {
-    ifName,
-    cniArgs,
-    stdin,
-    get prevResult() {
-      if (!isRead) prevResult = parsePrevResult(conf);
-      isRead = true;
-      return prevResult;
-    },
+  return () => {
+    if (!isRead) prevResult = parsePrevResult(conf);
+    isRead = true;
+    return prevResult;
   };
 }
 

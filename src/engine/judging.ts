@@ -4,19 +4,38 @@
  * configuration, and the configuration may have changed since ADD.
  */
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
+import type { Invocation } from "../cni/invocation.ts";
+import type { Result } from "../cni/result.ts";
 import type { JudgedCall, PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 
-/** `call` is undefined for STATUS. */
+/** STATUS has no call to judge, so it leaves out the last two. */
 export function judge<Config extends PluginConfig>(
   plugin: PluginDefinition<Config>,
   conf: Config,
-  call: JudgedCall | undefined,
+  invocation?: Invocation,
+  prevResult?: () => Result | undefined,
 ): void {
+  const call = invocation && judgedCall(invocation, prevResult);
   plugin.judge?.(conf, call);
 }
 
+function judgedCall({ ifName, cniArgs, stdin }: Invocation, prevResult?: () => Result | undefined): JudgedCall {
+  return {
+    ifName,
+    cniArgs,
+    stdin,
+    // Few plugins ask for it.
+    get prevResult() {
+      return prevResult?.();
+    },
+  };
+}
+
 /** For ADD: a plugin that needs earlier ones cannot be the first of its chain. */
-export function requirePrevResult({ missingPrevResult }: PluginDefinition<PluginConfig>, call: JudgedCall): void {
-  if (missingPrevResult === undefined || call.prevResult !== undefined) return;
+export function requirePrevResult(
+  { missingPrevResult }: PluginDefinition<PluginConfig>,
+  prevResult: () => Result | undefined,
+): void {
+  if (missingPrevResult === undefined || prevResult() !== undefined) return;
   throw new CniError(INVALID_CONFIG, missingPrevResult, "there is no prevResult");
 }

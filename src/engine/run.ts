@@ -2,20 +2,19 @@
  * One verb of one plugin, in process. The exec'd plugin, delegation and the runtime's chains all call it. Only here do
  * other errors become the CniError that the user gets.
  */
-import { CniError, INTERNAL, INVALID_CONFIG, INVALID_ENVIRONMENT, IO_FAILURE } from "../cni/error.ts";
+import { CniError, INTERNAL, INVALID_ENVIRONMENT, IO_FAILURE } from "../cni/error.ts";
 import type { Invocation } from "../cni/invocation.ts";
-import { field, isObject, parseDocument } from "../cni/json.ts";
+import { field } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
-import { checkVersions, configVersion, KNOWN_VERSIONS } from "../cni/versions.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import { inScene, isTracing } from "../contract/trace.ts";
 import { SyscallError } from "../ffi/errno.ts";
 import { delegate } from "./delegation/delegate.ts";
 import { Session, type SessionOptions } from "./session.ts";
-import type { VerbCall } from "./verb-call.ts";
+import { acceptedDocument, type VerbCall } from "./verb-call.ts";
 
 export function openSession(options: SessionOptions = {}): Session {
-  return new Session({ runVerb: runIn, delegate }, options);
+  return new Session({ runVerb, delegate }, options);
 }
 
 /**
@@ -27,15 +26,9 @@ export function runVerb(
   invocation: Invocation,
   session: Session = openSession(),
 ): Result | undefined {
-  return runIn(plugin, invocation, session);
-}
-
-function runIn(plugin: PluginDefinition<PluginConfig>, invocation: Invocation, session: Session): Result | undefined {
   try {
-    const document = invocation.document ?? parseDocument(invocation.stdin, "error unmarshall network config");
-    if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
     const negotiated = session.options.inEveryVersion ? "DEL" : invocation.command;
-    checkVersions(negotiated, configVersion(document), plugin.versions ?? KNOWN_VERSIONS);
+    const document = acceptedDocument(plugin, invocation, negotiated);
     const call = { plugin, invocation: { ...invocation, document }, document, session };
     if (!isTracing()) return dispatch(call);
     const { command: verb, containerId, ifName } = invocation;

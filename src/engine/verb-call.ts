@@ -1,5 +1,8 @@
 /** The argument of the verbs in verbs/. run.ts does what all verbs have in common. */
-import type { Invocation } from "../cni/invocation.ts";
+import { CniError, INVALID_CONFIG } from "../cni/error.ts";
+import type { Command, Invocation } from "../cni/invocation.ts";
+import { isObject, type ParsedObject, parseDocument } from "../cni/json.ts";
+import { checkVersions, configVersion, KNOWN_VERSIONS } from "../cni/versions.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import type { Session } from "./session.ts";
 
@@ -9,6 +12,18 @@ export interface VerbCall {
   /** The parsed configuration: keys as written, nothing validated. */
   document: Record<string, unknown>;
   session: Session;
+}
+
+/** The call's configuration, in a version in which the plugin has the verb `negotiated`. */
+export function acceptedDocument(
+  plugin: PluginDefinition<PluginConfig>,
+  { document, stdin }: Invocation,
+  negotiated: Command,
+): ParsedObject {
+  const parsed = document ?? parseDocument(stdin, "error unmarshall network config");
+  if (!isObject(parsed)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
+  checkVersions(negotiated, configVersion(parsed), plugin.versions ?? KNOWN_VERSIONS);
+  return parsed;
 }
 
 /** Such a plugin makes nothing in the container, so the container's namespace may be gone for every verb. */

@@ -3,14 +3,14 @@ import { isObject, parseDocument } from "../cni/json.ts";
 import type { CachedAttachment } from "../engine/operator/known-attachment.ts";
 import { warn } from "../ffi/warn.ts";
 import { errorText } from "../cni/error.ts";
-import { type CacheRecord, listCache } from "./cache.ts";
+import type { CacheRecord } from "./cache.ts";
 import { joinArgs } from "./plugin-call.ts";
 import { type Network, networkOfOnePlugin, parseNetwork } from "./conf/network.ts";
 import { pluginConfig } from "./plugin-config.ts";
 
 /** Leaves out records without a result: nobody can tell what such an attachment consists of. */
-export function listCachedAttachments(cacheDirectory: string): CachedAttachment[] {
-  return listCache(cacheDirectory).flatMap((record) => {
+export function cachedAttachments(records: readonly CacheRecord[]): CachedAttachment[] {
+  return records.flatMap((record) => {
     const { network, containerId, ifName, netnsPath, cniArgs, capabilityArgs, result } = record;
     if (result === undefined) return [];
     try {

@@ -10,7 +10,7 @@ import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { isNamespaceGone } from "../engine/operator/inspect.ts";
 import { type KnownAttachment, listAttachments } from "../engine/operator/known-attachment.ts";
 import { listCache } from "./cache.ts";
-import { listCachedAttachments } from "./cached-attachments.ts";
+import { cachedAttachments } from "./cached-attachments.ts";
 import { deleteUnlocked } from "./chain.ts";
 import { type AttachmentRequest, prepareCall, type Runtime, wrapped } from "./plugin-call.ts";
 import type { Network } from "./conf/network.ts";
@@ -99,10 +99,9 @@ function callPlugins(runtime: Runtime, network: Network, keep: Keep): unknown[] 
 }
 
 function candidates(runtime: Runtime, network: string): GcCandidate[] {
-  const all = listAttachments(listCachedAttachments(runtime.cacheDirectory));
-  const ofNetwork = all.filter((attachment) => attachment.network === network);
-  const uncached = new Map(ofNetwork.map((attachment) => [nameOf(attachment), attachment]));
   const records = listCache(runtime.cacheDirectory).filter((record) => record.network === network);
+  const ofNetwork = listAttachments(cachedAttachments(records)).filter((one) => one.network === network);
+  const uncached = new Map(ofNetwork.map((attachment) => [nameOf(attachment), attachment]));
   const found: GcCandidate[] = records.map((record) => {
     const { containerId, ifName, netnsPath, cniArgs = [], capabilityArgs = {} } = record;
     const key = { network, containerId, ifName, netnsPath };

@@ -10,7 +10,7 @@ import type { IpConfig, Result } from "../../cni/result.ts";
 import { configVersion, CURRENT_VERSION } from "../../cni/versions.ts";
 import { loadPlugin } from "../../plugins/table.ts";
 import { loadKind } from "../../resources/table.ts";
-import { judgedCall } from "../attachment.ts";
+import { prevResultOf } from "../attachment.ts";
 import { confirmedAdd } from "../ledger/confirmation.ts";
 import type { Host } from "../../contract/host.ts";
 import { listAllLedgers } from "../ledger/ledger.ts";
@@ -142,14 +142,13 @@ function restatedPart(
   hostIn: (invocation: Invocation) => Host,
 ): KnownPart {
   const plugin = loadPlugin(type);
-  const unchecked: Invocation = { ...owner, command: "CHECK", path, ...asWritten(document) };
-  const part: KnownPart = { plugin: type, madeBy: "others", host: hostIn(unchecked), resources: [] };
+  const unread: Invocation = { ...owner, command: "CHECK", path, stdin: "" };
+  const part: KnownPart = { plugin: type, madeBy: "others", host: hostIn(unread), resources: [] };
   if (plugin === undefined || plugin.del !== undefined) return part;
   try {
-    const invocation = { ...unchecked, ...checkable(document) };
-    const conf = plugin.validate(invocation.document), judged = judgedCall(conf, invocation);
-    judge(plugin, conf, judged);
-    const host = hostIn(invocation), prevResult = () => judged.prevResult;
+    const invocation = { ...unread, ...checkable(document) };
+    const conf = plugin.validate(invocation.document), prevResult = prevResultOf(conf), host = hostIn(invocation);
+    judge(plugin, conf, invocation, prevResult);
     const list = restate({ plugin: type, conf, invocation, prevResult, host }, "check", (at) => plugin.add(at));
     const resources: KnownResource[] = [];
     for (const { kind, spec } of list) resources.push({ name: kind.kind, kind, spec, isRestated: true });

@@ -2,12 +2,9 @@
  * What ADD would make: `patchbay plan`. Restates the plugin's story with names and MAC addresses picked as for ADD, and
  * with the addresses that IPAM would lease next.
  */
-import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
+import { errorText } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
-import { isObject, parseDocument } from "../../cni/json.ts";
 import type { Result } from "../../cni/result.ts";
-import { checkVersions, configVersion, KNOWN_VERSIONS } from "../../cni/versions.ts";
-import { judgedCall } from "../attachment.ts";
 import { findPlugin } from "../delegation/find-plugin.ts";
 import type { Host } from "../../contract/host.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
@@ -16,7 +13,7 @@ import { judge } from "../judging.ts";
 import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
 import type { Session } from "../session.ts";
-import { ownsNothingInside } from "../verb-call.ts";
+import { acceptedDocument, ownsNothingInside } from "../verb-call.ts";
 
 export interface Plan {
   /** In the order in which ADD would make them, each as one line for people. */
@@ -51,11 +48,8 @@ function planStory(
   prevResult: Result | undefined,
   host: Host,
 ): Plan {
-  const document = parseDocument(invocation.stdin, "error unmarshall network config");
-  if (!isObject(document)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
-  checkVersions("ADD", configVersion(document), plugin.versions ?? KNOWN_VERSIONS);
-  const conf = plugin.validate(document);
-  const refusals = refusalsOf(() => judge(plugin, conf, { ...judgedCall(conf, invocation), prevResult }));
+  const conf = plugin.validate(acceptedDocument(plugin, invocation, "ADD"));
+  const refusals = refusalsOf(() => judge(plugin, conf, invocation, () => prevResult));
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host };
   let result: Result = { cniVersion: conf.cniVersion };
   const list = restate(

@@ -9,7 +9,6 @@ import { parsePrevResult } from "../../cni/result-versions.ts";
 import { getLink } from "../../ffi/netlink/route/link.ts";
 import { canonicalMac } from "../../net/mac.ts";
 import { loadKind } from "../../resources/table.ts";
-import { judgedCall } from "../attachment.ts";
 import { confirmedAdd } from "../ledger/confirmation.ts";
 import type { Host } from "../../contract/host.ts";
 import { readLedger } from "../ledger/ledger.ts";
@@ -25,7 +24,7 @@ export function runCheck({ plugin, invocation, document, session }: VerbCall): u
   if (prevResult === undefined && !plugin.checksWithoutPrevResult) {
     throw new CniError(INVALID_CONFIG, "Required prevResult missing");
   }
-  judge(plugin, conf, judgedCall(conf, invocation));
+  judge(plugin, conf, invocation, () => prevResult);
   session.withHost(invocation, ownsNothingInside(plugin), (host) => {
     const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host };
     const differences: string[] = [];

@@ -8,7 +8,7 @@ import type { VerbCall } from "../verb-call.ts";
 
 export function runStatus({ plugin, invocation, document, session }: VerbCall): undefined {
   const conf = plugin.validate(document);
-  judge(plugin, conf, undefined);
+  judge(plugin, conf);
   session.withHost({ ...invocation, netnsPath: "" }, true, (host) => plugin.status?.(conf, host));
   passOn(plugin, conf, invocation, session);
 }

@@ -2,17 +2,30 @@
 import type { Owner } from "../../contract/owner.ts";
 import type { InspectedAttachment } from "../../engine/operator/inspect.ts";
 import { type Gist, type KnownAttachment, listAttachments } from "../../engine/operator/known-attachment.ts";
-import { listCachedAttachments } from "../cached-attachments.ts";
+import { listCache } from "../cache.ts";
+import { cachedAttachments } from "../cached-attachments.ts";
 import { closestName } from "../spelling.ts";
-import type { Given } from "./command.ts";
-import { runtimeOf } from "./network-arguments.ts";
+import type { Command, Given } from "./command.ts";
+import { runtimeOf, runtimeOptions } from "./network-arguments.ts";
 import { print, printLine } from "./output.ts";
 import { textTable } from "./text-table.ts";
+
+/** What `attachmentsOf` and `showAttachments` read. */
+export const inspectionArguments = {
+  operands: "[NETWORK [CONTAINER]]",
+  operandCount: [0, 2],
+  needsRoot: true,
+  options: {
+    json: { help: "print JSON" },
+    "plugin-path": runtimeOptions["plugin-path"]!,
+    "cache-dir": runtimeOptions["cache-dir"]!,
+  },
+} satisfies Partial<Command>;
 
 /** The attachments of the network and container named as operands, or all. Throws when there are none by that name. */
 export function attachmentsOf(given: Given): KnownAttachment[] {
   const [network, containerId] = given.operands;
-  const all = listAttachments(listCachedAttachments(runtimeOf(given).cacheDirectory));
+  const all = listAttachments(cachedAttachments(listCache(runtimeOf(given).cacheDirectory)));
   const ofNetwork = withName(all, "network", network);
   return withName(ofNetwork, "containerId", containerId, ` to network "${network}"`);
 }

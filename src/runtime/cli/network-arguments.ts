@@ -7,7 +7,7 @@ import { DEFAULT_CACHE_DIRECTORY, readCache } from "../cache.ts";
 import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
 import { loadNetwork, UnknownNetworkError } from "../conf/load.ts";
 import type { Network } from "../conf/network.ts";
-import type { Given, Options } from "./command.ts";
+import type { Command, Given, Options } from "./command.ts";
 import { printToStderr } from "./output.ts";
 
 export const runtimeOptions: Options = {
@@ -19,14 +19,20 @@ export const runtimeOptions: Options = {
   "cache-dir": { value: "DIR", help: `directory of cached results (${DEFAULT_CACHE_DIRECTORY})` },
 };
 
-export const attachmentOptions: Options = {
+const attachmentOptions: Options = {
   ifname: { short: "i", value: "NAME", help: "the interface's name in the container ($CNI_IFNAME, eth0)" },
   "container-id": { value: "ID", help: "the container's ID (a hash of NETNS, the same as cnitool's)" },
   ...runtimeOptions,
 };
 
-export const attachmentNotes =
-  `$CAP_ARGS is a JSON object of capability arguments, $CNI_ARGS has the form K=V;K=V.\n`;
+/** Of the commands on one attachment: what `requestOf` reads. */
+export const attachmentArguments = {
+  operands: "NETWORK NETNS",
+  operandCount: [2, 2],
+  needsRoot: true,
+  options: attachmentOptions,
+  notes: "$CAP_ARGS is a JSON object of capability arguments, $CNI_ARGS has the form K=V;K=V.\n",
+} satisfies Partial<Command>;
 
 export function runtimeOf(given: Given): Runtime {
   return {

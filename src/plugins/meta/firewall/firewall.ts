@@ -28,7 +28,8 @@ export default definePlugin<FirewallConf>({
     checkIngressPolicy(conf.ingressPolicy);
     checkChainName("iptablesAdminChainName", conf.iptablesAdminChainName);
     checkZone("firewalldZone", conf.firewalldZone);
-    if (call?.prevResult !== undefined) ingressOf(conf, call.prevResult, checkBridgeName);
+    const policy = call && isolationOf(conf);
+    if (policy !== undefined && call!.prevResult !== undefined) checkBridgeName(policy, bridgeOf(call!.prevResult));
   },
   missingPrevResult: "missing prevResult from earlier plugin",
   add,
@@ -73,14 +74,17 @@ function addressesOf(ips: readonly IpConfig[]): string[] {
   return addresses;
 }
 
-/** The bridge is the first interface of prevResult. */
-function ingressOf(
-  { ingressPolicy: policy }: FirewallConf,
-  prevResult: Result | undefined,
-  check: typeof checkBridgeName = () => {},
-): Ingress | undefined {
-  if (policy !== "same-bridge" && policy !== "isolated") return undefined;
-  const bridge = prevResult?.interfaces?.[0]?.name;
-  check(policy, bridge);
-  return bridge === undefined ? undefined : { policy, bridge };
+function ingressOf(conf: FirewallConf, prevResult: Result | undefined): Ingress | undefined {
+  const policy = isolationOf(conf), bridge = bridgeOf(prevResult);
+  return policy === undefined || bridge === undefined ? undefined : { policy, bridge };
+}
+
+/** The ingress policies that isolate bridges. */
+function isolationOf({ ingressPolicy: policy }: FirewallConf): Ingress["policy"] | undefined {
+  return policy === "same-bridge" || policy === "isolated" ? policy : undefined;
+}
+
+/** The first interface of prevResult. */
+function bridgeOf(prevResult: Result | undefined): string | undefined {
+  return prevResult?.interfaces?.[0]?.name;
 }

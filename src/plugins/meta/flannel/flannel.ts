@@ -55,11 +55,10 @@ export default definePlugin<FlannelConf>({
 function add(at: Attachment<FlannelConf>): Result {
   const { conf, containerId, network } = at;
   const keptIn = fileOf(conf, containerId);
-  const made = at.inAdd(() => {
+  if (at.purpose === "make") {
     const { type, conf: rendered } = render(conf, readSubnetEnv(conf.subnetFile));
     return at.apply(delegation({ type, stdin: sortedJson(rendered), keptIn }));
-  });
-  if (made !== undefined) return made;
+  }
   const stored = storedConf(keptIn, network);
   if (stored === undefined) return { cniVersion: conf.cniVersion };
   at.apply(delegation({ ...stored, keptIn }));

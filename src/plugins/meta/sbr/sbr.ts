@@ -45,11 +45,10 @@ export default definePlugin<SbrConf>({
 
 function add(at: Attachment<SbrConf>): Result {
   const { prevResult = { cniVersion: at.conf.cniVersion } } = at;
-  const made = at.inAdd(() => {
+  if (at.purpose === "make") {
     makeRoutes(at);
     return prevResult;
-  });
-  if (made !== undefined) return made;
+  }
   // For `undo` the table is undefined: the rule is removed whichever table it leads to.
   const table = at.configured(() => at.conf.table, undefined);
   for (const source of sourcesToRestate(at)) at.apply(sourceRule({ source, table }));

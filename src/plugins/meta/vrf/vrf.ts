@@ -42,11 +42,10 @@ export default definePlugin<VrfConf>({
 
 function add(at: Attachment<VrfConf>): Result {
   const { conf, ifName, prevResult = { cniVersion: at.conf.cniVersion } } = at;
-  const made = at.inAdd(() => {
+  if (at.purpose === "make") {
     join(at);
     return prevResult;
-  });
-  if (made !== undefined) return made;
+  }
   for (const name of namesToRestate(at)) {
     at.applyAll([
       vrf({ name, table: conf.table || undefined }),

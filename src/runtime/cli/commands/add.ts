@@ -3,17 +3,13 @@ import { errorText } from "../../../cni/error.ts";
 import { printResult } from "../../../cni/result-versions.ts";
 import { addNetwork, deleteNetwork } from "../../chain.ts";
 import type { Command } from "../command.ts";
-import { attachmentNotes, attachmentOptions, networkOf, requestOf, runtimeOf } from "../network-arguments.ts";
+import { attachmentArguments, networkOf, requestOf, runtimeOf } from "../network-arguments.ts";
 import { print, printToStderr } from "../output.ts";
 import { warnOfMisspellings } from "../misspelling-warnings.ts";
 
 export const addCommand: Command = {
   summary: "attach a network namespace to a network, and print the result",
-  operands: "NETWORK NETNS",
-  operandCount: [2, 2],
-  needsRoot: true,
-  options: attachmentOptions,
-  notes: attachmentNotes,
+  ...attachmentArguments,
   run(given, program) {
     const runtime = runtimeOf(given), network = networkOf(given), request = requestOf(given);
     if (program === "patchbay") warnOfMisspellings(network, runtime.pluginPath);

@@ -1,15 +1,11 @@
 /** `patchbay check NETWORK NETNS`. */
 import { checkNetwork } from "../../chain.ts";
 import type { Command } from "../command.ts";
-import { attachmentNotes, attachmentOptions, networkOf, requestOf, runtimeOf } from "../network-arguments.ts";
+import { attachmentArguments, networkOf, requestOf, runtimeOf } from "../network-arguments.ts";
 
 export const checkCommand: Command = {
   summary: "say whether an attachment is still as it was made",
-  operands: "NETWORK NETNS",
-  operandCount: [2, 2],
-  needsRoot: true,
-  options: attachmentOptions,
-  notes: attachmentNotes,
+  ...attachmentArguments,
   run(given) {
     checkNetwork(runtimeOf(given), networkOf(given), requestOf(given));
     return 0;

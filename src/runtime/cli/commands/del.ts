@@ -2,15 +2,11 @@
 import { deleteNetwork } from "../../chain.ts";
 import { deleteByLedgers, recordedNetwork } from "../../recorded-network.ts";
 import type { Command } from "../command.ts";
-import { attachmentNotes, attachmentOptions, networkOrRecorded, requestOf, runtimeOf } from "../network-arguments.ts";
+import { attachmentArguments, networkOrRecorded, requestOf, runtimeOf } from "../network-arguments.ts";
 
 export const delCommand: Command = {
   summary: "delete an attachment; its namespace may be gone",
-  operands: "NETWORK NETNS",
-  operandCount: [2, 2],
-  needsRoot: true,
-  options: attachmentOptions,
-  notes: attachmentNotes,
+  ...attachmentArguments,
   run(given) {
     const runtime = runtimeOf(given);
     const key = () => ({ network: given.operands[0]!, ...requestOf(given) });

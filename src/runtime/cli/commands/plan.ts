@@ -2,7 +2,7 @@
 import { withScratchNetns } from "../../../ffi/netns.ts";
 import { type PlannedPlugin, planNetwork } from "../../plan.ts";
 import type { Command, Given } from "../command.ts";
-import { attachmentNotes, attachmentOptions, networkOf, requestOf, runtimeOf } from "../network-arguments.ts";
+import { attachmentArguments, networkOf, requestOf, runtimeOf } from "../network-arguments.ts";
 import { printLine, printToStderr } from "../output.ts";
 import { warnOfMisspellings } from "../misspelling-warnings.ts";
 
@@ -11,9 +11,9 @@ export const planCommand: Command = {
   operands: "NETWORK [NETNS]",
   operandCount: [1, 2],
   needsRoot: true,
-  options: { json: { help: "print JSON" }, ...attachmentOptions },
+  options: { json: { help: "print JSON" }, ...attachmentArguments.options },
   notes:
-    `${attachmentNotes}Names and addresses are examples: 'add' chooses its own. Without NETNS, an empty namespace is assumed.\n` +
+    `${attachmentArguments.notes}Names and addresses are examples: 'add' chooses its own. Without NETNS, an empty namespace is assumed.\n` +
     "Exit status: 1 when 'add' would fail.\n",
   run(given) {
     const { pluginPath } = runtimeOf(given), network = networkOf(given);

@@ -2,19 +2,12 @@
 import { repair } from "../../../engine/operator/repair.ts";
 import { withContainerLocked } from "../../lock.ts";
 import type { Command } from "../command.ts";
-import { attachmentsOf, showAttachments } from "../inspected-attachments.ts";
-import { runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { attachmentsOf, inspectionArguments, showAttachments } from "../inspected-attachments.ts";
+import { runtimeOf } from "../network-arguments.ts";
 
 export const repairCommand: Command = {
   summary: "restore what attachments have lost, for example when another program flushed its rules",
-  operands: "[NETWORK [CONTAINER]]",
-  operandCount: [0, 2],
-  needsRoot: true,
-  options: {
-    json: { help: "print JSON" },
-    "plugin-path": runtimeOptions["plugin-path"]!,
-    "cache-dir": runtimeOptions["cache-dir"]!,
-  },
+  ...inspectionArguments,
   notes: "Exit status: 0 when everything is now as it was made, 1 when something could not be repaired.\n",
   run(given) {
     const runtime = runtimeOf(given);
