@@ -7,7 +7,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { failAt, pointsOf } from "../support/injection.ts";
 import { lacks } from "../support/kernel-features.ts";
-import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import type { Network } from "../support/network.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
@@ -64,7 +64,7 @@ interface Stage {
   net: Network;
   container: Container;
   call: (verb: string, container: Container) => Call;
-  moment: string[];
+  moment: Moment;
 }
 
 async function openStage(subject: Subject): Promise<Stage> {

@@ -46,8 +46,8 @@ interface Stage extends AsyncDisposable {
   other: Container;
   /** Of the keeper, who stays as it is. */
   keeperAddresses: readonly string[];
-  /** What there is when nobody but the keeper is attached. */
-  moment: Moment;
+  /** What there is when nobody but the keeper is attached; a fresh machine has no keeper. */
+  moment: Moment | undefined;
 }
 
 async function openStage({ subject, machine: state }: Sweep): Promise<Stage> {
@@ -60,7 +60,8 @@ async function openStage({ subject, machine: state }: Sweep): Promise<Stage> {
     await net.del(victim);
   }
   const dispose = () => machine[Symbol.asyncDispose]();
-  const moment = await quietMoment(machine), keeperAddresses = await addressesIn(machine, keeper);
+  const moment = state === "used" ? await quietMoment(machine) : undefined,
+    keeperAddresses = await addressesIn(machine, keeper);
   const containers = { keeper, keeperAddresses, victim, other };
   return { subject, machine, net, call, ...containers, moment, [Symbol.asyncDispose]: dispose };
 }
@@ -134,7 +135,7 @@ async function killAndClear(
   if (clearBy === "GC") await net.gc(sweep.machine === "used" ? [keeper] : []);
   else for (const one of [victim, other]) await net.del(one);
   if (!hit) return undefined;
-  const left = shared === undefined ? await leftSince(moment, machine) : await leftSince(shared, machine, /^-/);
+  const left = moment === undefined ? await leftSince(shared!, machine, /^-/) : await leftSince(moment, machine);
   return [...wrong, ...left].map((line) => `${point.syscall} ${point.nth}, then ${clearBy}: ${line}`);
 }
 

@@ -9,7 +9,7 @@
  */
 import { expect, test } from "bun:test";
 import { lacks } from "../support/kernel-features.ts";
-import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
+import { leftSince, type Moment, quietMoment, withoutContainer } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
 import { GO_PLUGINS, PATCHBAY } from "../support/plugins.ts";
@@ -110,7 +110,7 @@ async function stage(conf: Parameters<typeof network>[1]): Promise<Stage> {
 async function leftOf({ machine, container, moment }: Stage, except?: RegExp): Promise<string[]> {
   if ((await machine.run(["true"], { in: container })).code === 0) return await leftSince(moment, machine, except);
   await machine.removeContainer(container);
-  return await leftSince(moment.filter((line) => !line.startsWith(`${container.name} `)), machine, except);
+  return await leftSince(withoutContainer(moment, container), machine, except);
 }
 
 async function holdsLease({ machine, container }: Stage): Promise<boolean> {

@@ -8,7 +8,7 @@
  * Longer than 300 lines: a table of what can happen to a device, the container and the ledger, one row each.
  */
 import { expect, test } from "bun:test";
-import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
+import { leftSince, type Moment, quietMoment, withoutContainer } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
 import { GO_PLUGINS, PATCHBAY } from "../support/plugins.ts";
@@ -66,7 +66,7 @@ async function expectAllBack({ machine, container, moment, device }: Stage): Pro
   expect(await linkOf(machine, "dev5")).toEqual(device);
   if ((await machine.run(["true"], { in: container })).code !== 0) {
     await machine.removeContainer(container);
-    moment = moment.filter((line) => !line.startsWith(`${container.name} `));
+    moment = withoutContainer(moment, container);
   }
   expect(await leftSince(moment, machine)).toEqual([]);
 }

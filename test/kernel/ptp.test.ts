@@ -4,7 +4,7 @@
  * Longer than 300 lines: tables of options, damage and removals, one row each.
  */
 import { expect, test } from "bun:test";
-import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
+import { leftSince, type Moment, quietMoment, withoutContainer } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { GO_PLUGINS, PATCHBAY } from "../support/plugins.ts";
@@ -238,7 +238,7 @@ async function openStage(conf: Parameters<typeof network>[1]) {
 async function leftOf(machine: Machine, container: Container, moment: Moment, except?: RegExp): Promise<string[]> {
   if ((await machine.run(["true"], { in: container })).code === 0) return await leftSince(moment, machine, except);
   await machine.removeContainer(container);
-  return await leftSince(moment.filter((line) => !line.startsWith(`${container.name} `)), machine, except);
+  return await leftSince(withoutContainer(moment, container), machine, except);
 }
 
 test.each(["iptables", "nftables"].flatMap((ipMasqBackend) => rows.map((row) => ({ ...row, ipMasqBackend }))))(

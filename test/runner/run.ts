@@ -86,10 +86,9 @@ class Run {
     const { top: cwd, flags } = this.#options;
     const result = await runFile(file, { cwd, flags, report: this.#reportOf(file) });
     this.results.files.push(result);
-    const { trouble, seconds, output, skipped } = result;
-    console.log(
-      `\n${file}: ${describe(result)}, ${seconds.toFixed(1)} s${trouble === undefined ? "" : `; ${trouble}`}`,
-    );
+    const { trouble, seconds, processorSeconds, output, skipped } = result;
+    const took = `${seconds.toFixed(1)} s, ${processorSeconds.toFixed(1)} s of processor time`;
+    console.log(`\n${file}: ${describe(result)}, ${took}${trouble === undefined ? "" : `; ${trouble}`}`);
     if (output !== "") console.log(output);
     return skipped;
   }

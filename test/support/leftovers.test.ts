@@ -22,6 +22,6 @@ test("a quiet moment waits for duplicate detection", async () => {
   await using machine = await openMachine();
   await machine.sh(`
     ip link add p1 type veth peer name p2; ip link set p1 up; ip link set p2 up; ip -6 address add fd00::1/64 dev p1`);
-  const address = (await quietMoment(machine)).find((line) => line.includes("fd00::1/64"));
+  const address = (await quietMoment(machine)).lines.find((line) => line.includes("fd00::1/64"));
   expect(address).not.toContain("tentative");
 });

@@ -4,30 +4,37 @@
  * Bridges, their gateway addresses, forwarding and empty base chains are shared and stay after the first attachment. So
  * compare with a moment after one attachment was added and deleted.
  */
-import type { Machine } from "./machine.ts";
+import { fingerprint } from "./fingerprint.ts";
+import type { Container, Machine } from "./machine.ts";
 import { difference, settled, snapshot } from "./snapshot.ts";
 
-export type Moment = string[];
+export interface Moment {
+  machine: Machine;
+  lines: readonly string[];
+  /** Undefined where it does not tell, or changed during the look. */
+  fingerprint: string | undefined;
+}
 
-interface Look {
-  moment: Moment;
+interface Look extends Moment {
   unfinished: string[];
 }
 
 export async function momentOf(machine: Machine): Promise<Moment> {
-  return (await look(machine)).moment;
+  return await look(machine);
 }
 
 async function look(machine: Machine): Promise<Look> {
+  const before = fingerprint(machine);
   const [kernel, files] = await Promise.all([
     snapshot(machine),
     machine.sh(`find /run /var/lib \\( -path /run/netns -o -path /run/mount \\) -prune -o ! -type d -print`),
   ]);
-  const moment = [
+  const lines = [
     ...kernel.lines.flatMap(steady),
     ...files.split("\n").filter((path) => path !== "").map((path) => `file ${path}`),
   ];
-  return { moment, unfinished: kernel.unfinished };
+  const isSteady = before !== undefined && fingerprint(machine) === before;
+  return { machine, lines, fingerprint: isSteady ? before : undefined, unfinished: kernel.unfinished };
 }
 
 /** The kernel reports carrier changes up to a second late, so what depends on them does not count as a difference. */
@@ -36,9 +43,23 @@ function steady(line: string): string[] {
   return [line.replace(/"NO-CARRIER",|,"LOWER_UP"/g, "").replace(/"(dead|linkdown)",?/g, "")];
 }
 
+/** The same moment without a container whose namespace is removed. */
+export function withoutContainer(moment: Moment, { name }: Container): Moment {
+  const lines = moment.lines.filter((line) => !line.startsWith(`${name} `));
+  return { ...moment, lines, fingerprint: undefined };
+}
+
 /** Waits until differences disappear, and returns those that do not. Lines that match `except` do not count. */
 export function leftSince(moment: Moment, machine: Machine, except?: RegExp): Promise<string[]> {
-  return settled(async () => difference(moment, await momentOf(machine)).filter((line) => !except?.test(line)));
+  return settled(async () => {
+    if (isAsIn(moment, machine)) return [];
+    return difference(moment.lines, (await momentOf(machine)).lines).filter((line) => !except?.test(line));
+  });
+}
+
+function isAsIn(moment: Moment, machine: Machine): boolean {
+  return moment.machine === machine && moment.fingerprint !== undefined &&
+    fingerprint(machine) === moment.fingerprint;
 }
 
 /** Waits until nothing changes any more: two snapshots agree, and the kernel has no work left to do. */
@@ -46,10 +67,10 @@ export async function quietMoment(machine: Machine): Promise<Moment> {
   let last = await look(machine);
   const restless = await settled(async () => {
     const now = await look(machine);
-    const changed = [...now.unfinished, ...difference(last.moment, now.moment)];
+    const changed = [...now.unfinished, ...difference(last.lines, now.lines)];
     last = now;
     return changed;
   });
   if (restless.length > 0) throw new Error(`the machine does not come to rest:\n${restless.join("\n")}`);
-  return last.moment;
+  return last;
 }

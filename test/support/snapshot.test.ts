@@ -1,5 +1,6 @@
 /** A snapshot shows each kind of change, and hides what is chosen at random. */
 import { expect, test } from "bun:test";
+import { fingerprint } from "./fingerprint.ts";
 import { type Machine, openMachine } from "./machine.ts";
 import { difference, settled, snapshot } from "./snapshot.ts";
 
@@ -51,12 +52,67 @@ const changes: { change: string; shows: RegExp }[] = [
   { change: "ip link set br0 address 02:00:00:00:00:07", shows: /^\+ host link br0 addr_assign_type=3/ },
 ];
 
-test.each(changes)("a snapshot shows: $change", async ({ change, shows }) => {
+test.each(changes)("a snapshot shows, and so does a fingerprint: $change", async ({ change, shows }) => {
   await using machine = await prepared();
-  const before = await snapshot(machine);
+  const before = await snapshot(machine), fingerprintBefore = fingerprint(machine);
+  expect(fingerprint(machine)).toBe(fingerprintBefore!);
   await machine.sh(change);
   const shown = difference(before.lines, (await snapshot(machine)).lines);
   expect(shown.filter((line) => shows.test(line))).toHaveLength(1);
+  expect(fingerprint(machine)).not.toBe(fingerprintBefore!);
+});
+
+test("a fingerprint shows every step of these, and is the same again when they are undone", async () => {
+  await using machine = await prepared();
+  await machine.sh("nft add table inet one; nft add chain inet one c");
+  const seen = [fingerprint(machine)];
+  const steps: [change: string, undo: string][] = [
+    ["nft add set inet one s '{ type ipv4_addr; }'", "nft delete set inet one s"],
+    ["nft add element inet one s '{ 10.0.0.1 }'", "nft delete element inet one s '{ 10.0.0.1 }'"],
+    ["nft add element inet one s '{ 10.0.0.2 }'", "nft delete element inet one s '{ 10.0.0.2 }'"],
+    ["nft add counter inet one n", "nft delete counter inet one n"],
+    ["nft add rule inet one c counter accept", "nft flush chain inet one c"],
+    ["sysctl -qw net.ipv6.conf.vethcafe0001.accept_ra=0", "sysctl -qw net.ipv6.conf.vethcafe0001.accept_ra=1"],
+    [
+      "ip netns exec c1 sysctl -qw net.ipv4.conf.all.arp_filter=1",
+      "ip netns exec c1 sysctl -qw net.ipv4.conf.all.arp_filter=0",
+    ],
+    ["ip -n c1 rule add from 10.0.0.2 table 77", "ip -n c1 rule del from 10.0.0.2 table 77"],
+    ["mkdir -p /run/some; touch /run/some/file", "rm -r /run/some"],
+    ["ip -n c1 link add type veth", "ip -n c1 link del veth0"],
+  ];
+  for (const [change] of steps) {
+    await machine.sh(change);
+    const now = fingerprint(machine);
+    expect(now).toBeDefined();
+    expect(seen).not.toContain(now);
+    seen.push(now);
+  }
+  for (const [, undo] of steps.toReversed()) await machine.sh(undo);
+  expect(fingerprint(machine)).toBe(seen[0]!);
+});
+
+test("a fingerprint does not show packets and their counters", async () => {
+  await using machine = await prepared();
+  await machine.sh(`
+    ip address add 10.0.0.1/24 dev br0
+    nft add table ip one
+    nft "add chain ip one out { type filter hook output priority 0; }"; nft add rule ip one out counter
+    iptables -A OUTPUT -j ACCEPT; ping -qc 1 10.0.0.2`);
+  const before = fingerprint(machine);
+  await machine.sh("ping -qc 3 -i 0.2 10.0.0.2");
+  expect(fingerprint(machine)).toBe(before!);
+});
+
+test.each([
+  ["rate limits", "tc qdisc add dev br0 root handle 1: htb"],
+  ["a container whose namespace is gone", "ip netns del c1"],
+  ["legacy iptables", "iptables-legacy -A INPUT -j ACCEPT"],
+])("a fingerprint does not tell of %s", async (_what, change) => {
+  await using machine = await prepared();
+  expect(fingerprint(machine)).toBeDefined();
+  await machine.sh(change);
+  expect(fingerprint(machine)).toBeUndefined();
 });
 
 test("machines that differ only in random names and MACs are equal", async () => {
