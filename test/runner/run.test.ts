@@ -29,7 +29,7 @@ test("all is well: each file's output in one block, and all counted", () => {
   );
   expect([exitCode, last, failed]).toEqual([0, "4 passed, 0 failed, 2 skipped", []]);
   const block = (file: string, counts: string) =>
-    new RegExp(`^test/${file}.test.ts: ${counts}, [\\d.]+ s\n[^]*?said by two`, "m");
+    new RegExp(`^test/${file}.test.ts: ${counts}, [\\d.]+ s, [\\d.]+ s of processor time\n[^]*?said by two`, "m");
   expect(output).toMatch(block("a", "2 passed, 0 failed, 0 skipped"));
   expect(output).toMatch(block("b", "2 passed, 0 failed, 2 skipped"));
 });
