@@ -4,7 +4,7 @@ import { type Durations, Queue, type Step } from "./queue.ts";
 
 /** Steps in the order in which they start, when each takes as long as recorded, and when all is done. */
 function play(durations: Durations, workers: number, usesVm = true) {
-  const queue = new Queue(Object.keys(durations), durations, usesVm);
+  const queue = new Queue(Object.keys(durations), durations, { jobs: workers, usesVm });
   const order: string[] = [];
   let running: { step: Step; end: number }[] = [];
   let now = 0;
@@ -14,7 +14,6 @@ function play(durations: Durations, workers: number, usesVm = true) {
       order.push(on === "vm" ? `vm: ${files.join(", ")}` : files[0]!);
       const seconds = files.reduce((sum, file) => sum + (durations[file]![on] ?? 0), on === "vm" ? 10 : 0);
       running.push({ step, end: now + seconds });
-      if (running.length === workers) break;
     }
     if (running.length === 0) return { order, end: now };
     const [first] = running.toSorted((a, b) => a.end - b.end);
@@ -38,6 +37,12 @@ test("tests for the virtual machine go there together, before what takes less ti
 test("tests for the virtual machine that come late go there by themselves, after it has ended", () => {
   const durations = { a: { here: 200, vm: 20 }, b: { here: 2, vm: 300 }, c: { here: 2 } };
   expect(play(durations, 2)).toEqual({ order: ["b", "a", "vm: b", "c", "vm: a"], end: 312 + 30 });
+});
+
+test("what mostly waits runs beside what works, and alone with one job", () => {
+  const durations = { a: { here: 100, busy: 90 }, b: { here: 80, busy: 5 }, c: { here: 60, busy: 60 } };
+  expect(play({ ...durations, d: { here: 30, busy: 10 } }, 2)).toEqual({ order: ["b", "a", "c", "d"], end: 100 });
+  expect(play(durations, 1)).toEqual({ order: ["a", "b", "c"], end: 240 });
 });
 
 test("without the virtual machine, what is skipped is only skipped", () => {

@@ -1,10 +1,23 @@
 /**
  * The order of a run. Files that have tests for the virtual machine start first, so that it has work early and starts
- * rarely. The others follow, the longest first, so that none is alone at the end.
+ * rarely. The others follow, the longest first, so that none is alone at the end. Files that wait more than they work
+ * run beside these: most of them wait for packets that must not come.
  */
 
-/** Seconds that files took when they were last recorded: on this kernel, and their skipped tests in the machine. */
-export type Durations = Record<string, { here?: number; vm?: number }>;
+/**
+ * Seconds that files took when they were last recorded: on this kernel, of a processor there, and their skipped tests in
+ * the machine.
+ */
+export type Durations = Record<string, { here?: number; busy?: number; vm?: number }>;
+
+export interface Limits {
+  /** How many files that work run at a time. With one, nothing runs beside. */
+  jobs: number;
+  usesVm: boolean;
+}
+
+/** The part of its time that a file works, at most, to run beside others. */
+const MOSTLY_WAITING = 0.6;
 
 /** What files take that are not recorded, which are new or short. */
 const UNRECORDED_SECONDS = 1;
@@ -15,20 +28,23 @@ const BOOT_SECONDS = 10;
 /** Work in the machine that is worth a start of its own, so that it does not all come at the end. */
 const WORTH_A_START_SECONDS = 100;
 
-export type Step = { files: string[]; on: "here" | "vm" };
+export type Step = { files: string[]; on: "here" | "vm"; isBeside: boolean };
 
 export class Queue {
   readonly #waiting: string[];
   readonly #durations: Durations;
   readonly #usesVm: boolean;
+  readonly #jobs: number;
   /** Files with skipped tests, which the machine has not run yet. */
   #skipped: string[] = [];
   #isVmRunning = false;
-  #running = 0;
+  #working = 0;
+  #beside = 0;
 
-  constructor(files: readonly string[], durations: Durations, usesVm: boolean) {
+  constructor(files: readonly string[], durations: Durations, { jobs, usesVm }: Limits) {
     this.#durations = durations;
     this.#usesVm = usesVm;
+    this.#jobs = jobs;
     this.#waiting = files.toSorted((a, b) => this.#rank(a) - this.#rank(b) || this.#here(b) - this.#here(a));
   }
 
@@ -54,24 +70,42 @@ export class Queue {
     return this.#here(file) + this.#inVm(file);
   }
 
-  /** What to do next; "wait" when that depends on what is running, undefined when all is done. */
+  #waitsMostly(file: string): boolean {
+    const { here, busy } = this.#durations[file] ?? {};
+    return this.#jobs > 1 && here !== undefined && busy !== undefined && busy < MOSTLY_WAITING * here;
+  }
+
+  /** What to do next; "wait" when something must end first, undefined when all is done. */
   next(): Step | "wait" | undefined {
-    if (this.#isVmDue()) {
-      this.#isVmRunning = true;
-      return this.#start({ files: this.#skipped.splice(0).sort(), on: "vm" });
+    if (this.#beside < this.#jobs - 1) {
+      const file = this.#take((one) => this.#waitsMostly(one));
+      if (file !== undefined) return this.#start({ files: [file], on: "here", isBeside: true });
     }
-    const file = this.#waiting.shift();
-    if (file !== undefined) return this.#start({ files: [file], on: "here" });
-    return this.#running > 0 ? "wait" : undefined;
+    if (this.#working < this.#jobs) {
+      if (this.#isVmDue()) {
+        this.#isVmRunning = true;
+        return this.#start({ files: this.#skipped.splice(0).sort(), on: "vm", isBeside: false });
+      }
+      const file = this.#take((one) => !this.#waitsMostly(one)) ?? this.#take(() => true);
+      if (file !== undefined) return this.#start({ files: [file], on: "here", isBeside: false });
+    }
+    return this.#working + this.#beside > 0 ? "wait" : undefined;
+  }
+
+  #take(isWanted: (file: string) => boolean): string | undefined {
+    const at = this.#waiting.findIndex(isWanted);
+    return at < 0 ? undefined : this.#waiting.splice(at, 1)[0];
   }
 
   #start(step: Step): Step {
-    this.#running++;
+    if (step.isBeside) this.#beside++;
+    else this.#working++;
     return step;
   }
 
   done(step: Step, skipped: number): void {
-    this.#running--;
+    if (step.isBeside) this.#beside--;
+    else this.#working--;
     if (step.on === "vm") this.#isVmRunning = false;
     else if (skipped > 0 && this.#usesVm) this.#skipped.push(...step.files);
   }

@@ -70,14 +70,16 @@ export function readDurations(): Durations {
 export function record({ files, vm }: Results, top: string): void {
   const known = readDurations();
   const inVm = vm.flatMap(({ cases }) => cases);
-  for (const { file, seconds } of files) {
+  for (const { file, seconds, processorSeconds } of files) {
     const there = inVm.filter((one) => one.file === file).reduce((sum, one) => sum + one.seconds, 0);
-    known[file] = { here: Math.round(seconds), vm: vm.length > 0 ? Math.round(there) : known[file]?.vm };
+    const busy = Math.round(processorSeconds);
+    known[file] = { here: Math.round(seconds), busy, vm: vm.length > 0 ? Math.round(there) : known[file]?.vm };
   }
   const all = testFiles(top).filter((file) => known[file]?.here || known[file]?.vm);
   const lines = all.map((file) => {
-    const { here = 0, vm = 0 } = known[file]!;
-    return `  ${JSON.stringify(file)}: { "here": ${here}${vm === 0 ? "" : `, "vm": ${vm}`} }`;
+    const { here = 0, busy, vm = 0 } = known[file]!;
+    const parts = [`"here": ${here}`, busy === undefined ? [] : `"busy": ${busy}`, vm === 0 ? [] : `"vm": ${vm}`];
+    return `  ${JSON.stringify(file)}: { ${parts.flat().join(", ")} }`;
   });
   writeFileSync(recorded, `{\n${lines.join(",\n")}\n}\n`);
 }

@@ -1,5 +1,5 @@
 /**
- * Runs test files, as many at a time as there are processors, and prints what each said when it ends. Tests that this
+ * Runs test files, as many at a time as there are processors (queue.ts), and prints what each said when it ends. Tests that this
  * kernel lacks the features for run on another (test/vm/vm.ts). `npm test` and `npm run test:unit` end up here.
  *
  *     bun test/runner/run.ts [--unit] [--jobs=N] [--record] [PATH…] [FLAG OF bun test…]
@@ -61,7 +61,7 @@ class Run {
   }
 
   async all(files: readonly string[], usesVm: boolean): Promise<void> {
-    const queue = new Queue(files, readDurations(), usesVm);
+    const queue = new Queue(files, readDurations(), { jobs: this.#options.jobs, usesVm });
     const alive = setInterval(() => this.#sayWhatRuns(), STILL_RUNNING_EVERY_MS);
     let somethingEnded = Promise.withResolvers<void>();
     const worker = async () => {
@@ -78,7 +78,8 @@ class Run {
         somethingEnded = Promise.withResolvers();
       }
     };
-    await Promise.all(Array.from({ length: this.#options.jobs }, worker));
+    // The queue says what may run at a time; this is more.
+    await Promise.all(Array.from({ length: 2 * this.#options.jobs }, worker));
     clearInterval(alive);
   }
 
