@@ -1,5 +1,5 @@
 /**
- * Builds `dist/patchbay`: bundle, flatten, compile, place the code, guard the entry. Run with Bun: `npm run build`.
+ * Builds `dist/patchbay`: bundle, flatten, compile, place the code, put our own code at its entry. Run with Bun: `npm run build`.
  *
  * The build is reproducible: the same sources and the same Bun give the same bytes. The name of the output file is part
  * of the result, so it is fixed. Needs no network. `--out DIR` replaces `dist`.
@@ -8,12 +8,14 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync }
 import { basename, dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { alignCode } from "./align-code.ts";
-import { guardEntry } from "./entry-guard.ts";
+import { replaceEntry } from "./entry.ts";
 import { flatten, type Target } from "./flatten.ts";
 import { leaveHeapCold } from "./heap-warm-up.ts";
+import { type Architecture, compileNative } from "./native.ts";
 
 const root = resolve(import.meta.dir, "..");
 const NAME = "patchbay";
+const architecture: Architecture = "x64";
 
 export const flags = [
   "--compile",
@@ -44,7 +46,7 @@ export function build(outDirectory: string, entry?: string): string {
     leaveHeapCold(program);
     // One large write into a new file: the page cache then holds the program in large folios (align-code.ts).
     const finished = join(temporary, `${NAME}.finished`);
-    writeFileSync(finished, guardEntry(alignCode(program)));
+    writeFileSync(finished, replaceEntry(alignCode(program), compileNative("entry", architecture)));
     chmodSync(finished, 0o755);
     const out = join(outDirectory, NAME);
     renameSync(finished, out);
@@ -79,7 +81,7 @@ function flattened(temporary: string): string {
   const bundle = join(temporary, "bundle.js"),
     metafile = join(temporary, "bundle.json"),
     main = join(temporary, "main.js");
-  const options = ["--target=bun", "--format=esm", "--minify-syntax", "--reject-unresolved"];
+  const options = ["--target=bun", "--format=esm", "--minify-syntax", "--reject-unresolved", ...nativePrograms()];
   bun([...options, `--metafile=${metafile}`, `--outfile=${bundle}`, "src/main.ts"], root, temporary);
   const imports = readImports(metafile);
   const plugins = new Map<string, string>();
@@ -95,6 +97,14 @@ function flattened(temporary: string): string {
   ];
   writeFileSync(main, flatten(readFileSync(bundle, "utf8"), targets));
   return main;
+}
+
+/** The programs that src/ffi/reaper.ts starts, as its constants. */
+function nativePrograms(): string[] {
+  return ["reaper", "holder"].map((name) => {
+    const text = Buffer.from(compileNative(name, architecture)).toString("base64");
+    return `--define=NATIVE_${name.toUpperCase()}="${text}"`;
+  });
 }
 
 function plugin(names: string[], paths: string[], imports: Imports): Target {

@@ -6,7 +6,7 @@
  * after a few milliseconds pays 130 page faults and 0.4 ms of processor time for memory that it never uses.
  *
  * The option is JavaScriptCore's `warmUpMarkedBlockStartAfterBlocks`. Only `BUN_JSC_*` in the environment sets it, which
- * entry-guard.ts removes. So this changes the default in the machine code: two instructions of Options::initialize()
+ * src/native/entry.c removes. So this changes the default in the machine code: two instructions of Options::initialize()
  * store three adjacent options.
  */
 

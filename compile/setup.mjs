@@ -5,7 +5,7 @@
  *     node compile/setup.mjs            all three; builds only what is not built from these sources
  *     node compile/setup.mjs packages   npm packages
  *     node compile/setup.mjs tools      npm and Debian packages
- *     node compile/setup.mjs build      npm packages, and always builds
+ *     node compile/setup.mjs build      npm packages, the Debian packages of the build, and always builds
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -34,8 +34,12 @@ class Missing extends Error {}
 export async function setUp(upTo = "all") {
   await installNpmPackages();
   if (upTo === "packages") return;
-  if (upTo === "build") return build(digestOfSources());
-  await installDebianPackages();
+  const needed = readJson("compile/debian-packages.json");
+  if (upTo === "build") {
+    await installDebianPackages(needed.filter(({ builds }) => builds));
+    return build(digestOfSources());
+  }
+  await installDebianPackages(needed);
   if (upTo === "tools") return;
   const digest = digestOfSources();
   if (!existsSync(builtFrom) || readFileSync(builtFrom, "utf8") !== buildRecord(digest)) build(digest);
@@ -87,16 +91,17 @@ function isElf(path) {
   return start.equals(Buffer.from("\x7fELF"));
 }
 
-async function installDebianPackages() {
+async function installDebianPackages(needed) {
   if (process.platform !== "linux") throw new Missing("Linux is needed");
-  if (process.getuid() !== 0) {
+  const missing = needed.filter((one) => !isInstalled(one.has)).map((one) => one.name);
+  const names = missing.join(" ");
+  if (process.getuid() !== 0 && !needed.every(({ builds }) => builds)) {
     throw new Missing("root is needed to make network namespaces; npm run test:unit does without");
   }
-  const missing = readJson("compile/debian-packages.json").filter((one) => !isInstalled(one.has)).map((one) =>
-    one.name
-  );
   if (missing.length === 0) return;
-  const names = missing.join(" ");
+  if (process.getuid() !== 0) {
+    throw new Missing(`the build needs Debian packages, and root to install them: ${names}`);
+  }
   if (!isInstalled("apt-get")) throw new Missing(`missing programs, and no apt-get to install them: ${names}`);
   say(`installing Debian packages: ${names}`);
   const environment = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };

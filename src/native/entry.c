@@ -1,0 +1,201 @@
+/* The first code of the program, in place of the dynamic loader. It
+ *
+ * - removes the variables that the embedded runtime would obey, and refuses to run setuid (hide_variables, is_setuid);
+ * - becomes the runtime: maps the dynamic loader, as the kernel would have, and jumps to it.
+ *
+ * compile/entry.ts puts it into the finished file, fills `parameters`, and turns the program header that names the loader
+ * (PT_INTERP) into one that the kernel skips. See elf(5), ld.so(8), getauxval(3), and the ABI of each processor for the
+ * stack at the start of a process. */
+#include "linux.h"
+
+#include <linux/auxvec.h>
+#include <linux/elf.h>
+#include <linux/mman.h>
+
+/* At the start of the code, where the build finds it. */
+__attribute__((section(".parameters"), used)) const volatile struct {
+  /* Where the linker put the program headers and the runtime's entry point. */
+  uint64_t headers, runtime;
+  /* Which header is PT_INTERP in truth. */
+  uint64_t loader_header;
+} parameters = {0};
+
+/* The arguments, the environment and the auxiliary vector, as the kernel left them on the stack. */
+struct start {
+  long *stack;
+  char **arguments, **environment;
+  unsigned long (*auxiliary)[2];
+};
+
+static unsigned long *auxiliary(const struct start *start, unsigned long type) {
+  for (unsigned long(*at)[2] = start->auxiliary; (*at)[0] != AT_NULL; at++) {
+    if ((*at)[0] == type) return &(*at)[1];
+  }
+  return 0;
+}
+
+static unsigned long auxiliary_value(const struct start *start, unsigned long type) {
+  const unsigned long *found = auxiliary(start, type);
+  return found == 0 ? 0 : *found;
+}
+
+/* In lower case: the allocator ignores case, and so do we. Not all of NODE_: NODE_NAME and others are other plugins'. */
+static const char hidden[][24] = {
+    "bun_",     "jsc_",    "javascriptcore", "wtf_",          "webkit",       "malloc",    "mimalloc_",
+    "icu_",     "simdutf_", "glibcxx_",      "hyperfine_",    "node_channel_", "node_options", "node_path",
+    "node_preserve_", "node_unique_id", "node_v8_coverage",
+};
+
+static int begins(const char *text, const char *prefix) {
+  for (; *prefix != 0; text++, prefix++) {
+    char character = *text >= 'A' && *text <= 'Z' ? *text | 0x20 : *text;
+    if (character != *prefix) return 0;
+  }
+  return 1;
+}
+
+static int is_hidden(const char *entry) {
+  for (unsigned index = 0; index < sizeof hidden / sizeof *hidden; index++) {
+    if (begins(entry, hidden[index])) return 1;
+  }
+  return 0;
+}
+
+/* Everything behind moves down. /proc/self/environ still shows what was removed. */
+static void hide_variables(struct start *start) {
+  char **kept = start->environment, **at = kept;
+  for (; *at != 0; at++) {
+    if (!is_hidden(*at)) *kept++ = *at;
+  }
+  unsigned long *to = (unsigned long *)kept, *from = (unsigned long *)at;
+  *to++ = *from++;
+  start->auxiliary = (unsigned long(*)[2])to;
+  if (to == from) return;
+  for (; from[0] != AT_NULL; from += 2, to += 2) to[0] = from[0], to[1] = from[1];
+  to[0] = AT_NULL, to[1] = 0;
+}
+
+/* The file gave its user more rights than he had: setuid, setgid, file capabilities. */
+static int is_setuid(const struct start *start) {
+  return auxiliary_value(start, AT_SECURE) != 0 && auxiliary_value(start, AT_UID) != 0;
+}
+
+static const char refusal[] = "{\"cniVersion\":\"1.1.0\",\"code\":4,"
+                              "\"msg\":\"patchbay does not run setuid, setgid or with file capabilities\"}\n";
+
+static _Noreturn void fail(const char *what, const char *path) {
+  write_text(2, "patchbay: ");
+  write_text(2, what);
+  write_text(2, path);
+  write_text(2, "\n");
+  leave(127);
+}
+
+static unsigned long page_down(unsigned long address, unsigned long page) { return address & ~(page - 1); }
+static unsigned long page_up(unsigned long address, unsigned long page) { return page_down(address + page - 1, page); }
+
+static int protection(unsigned flags) {
+  return (flags & PF_R ? PROT_READ : 0) | (flags & PF_W ? PROT_WRITE : 0) | (flags & PF_X ? PROT_EXEC : 0);
+}
+
+static char *map(void *address, unsigned long length, int protection, int flags, int fd, unsigned long offset) {
+  long mapped = CALL(mmap, address, length, protection, MAP_PRIVATE | flags, fd, offset);
+  if (mapped < 0 && mapped > -4096) fail("no memory for the dynamic loader", "");
+  return (char *)mapped;
+}
+
+/* Maps the dynamic loader as the kernel does, and answers where its entry is. */
+static unsigned long map_loader(const char *path, unsigned long page, char **base) {
+  struct {
+    Elf64_Ehdr header;
+    char more[4096];
+  } head;
+  int fd = CALL4(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  long length = fd < 0 ? fd : CALL4(pread64, fd, &head, sizeof head, 0);
+  if (length < (long)sizeof head.header) fail("cannot read the dynamic loader ", path);
+  const Elf64_Phdr *segments = (const Elf64_Phdr *)((char *)&head + head.header.e_phoff);
+  if (head.header.e_phoff + head.header.e_phnum * sizeof *segments > (unsigned long)length) {
+    fail("cannot read the headers of ", path);
+  }
+  unsigned long end = 0;
+  for (int index = 0; index < head.header.e_phnum; index++) {
+    if (segments[index].p_type == PT_LOAD) end = segments[index].p_vaddr + segments[index].p_memsz;
+  }
+  *base = map(0, page_up(end, page), PROT_NONE, MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  for (int index = 0; index < head.header.e_phnum; index++) {
+    const Elf64_Phdr *one = &segments[index];
+    if (one->p_type != PT_LOAD) continue;
+    unsigned long from = page_down(one->p_vaddr, page), file_end = one->p_vaddr + one->p_filesz;
+    unsigned long memory_end = page_up(one->p_vaddr + one->p_memsz, page), zero_from = page_up(file_end, page);
+    map(*base + from, file_end - from, protection(one->p_flags), MAP_FIXED, fd, page_down(one->p_offset, page));
+    if (one->p_memsz == one->p_filesz) continue;
+    for (char *at = *base + file_end; at < *base + zero_from; at++) *at = 0;
+    if (memory_end <= zero_from) continue;
+    map(*base + zero_from, memory_end - zero_from, protection(one->p_flags), MAP_FIXED | MAP_ANONYMOUS, -1, 0);
+  }
+  CALL1(close, fd);
+  return (unsigned long)*base + head.header.e_entry;
+}
+
+/* glibc wants to see the header that names it. */
+static const char *restore_header(const struct start *start, unsigned long page, unsigned long *load_bias) {
+  unsigned long headers = auxiliary_value(start, AT_PHDR);
+  *load_bias = headers - parameters.headers;
+  Elf64_Phdr *header = (Elf64_Phdr *)headers + parameters.loader_header;
+  unsigned long from = page_down((unsigned long)header, page);
+  unsigned long length = page_up((unsigned long)(header + 1), page) - from;
+  if (CALL3(mprotect, from, length, PROT_READ | PROT_WRITE) < 0) fail("cannot change the program's own header", "");
+  header->p_type = PT_INTERP;
+  CALL3(mprotect, from, length, PROT_READ);
+  return (const char *)(*load_bias + header->p_vaddr);
+}
+
+struct jump {
+  long *stack;
+  unsigned long to;
+};
+
+static struct jump become_runtime(struct start *start) {
+  unsigned long page = auxiliary_value(start, AT_PAGESZ), load_bias;
+  const char *path = restore_header(start, page, &load_bias);
+  char *base;
+  unsigned long entry = map_loader(path, page, &base);
+  unsigned long *at_base = auxiliary(start, AT_BASE), *at_entry = auxiliary(start, AT_ENTRY);
+  if (at_base == 0 || at_entry == 0) fail("the kernel gave no auxiliary vector", "");
+  *at_base = (unsigned long)base;
+  *at_entry = load_bias + parameters.runtime;
+  return (struct jump){start->stack, entry};
+}
+
+__attribute__((used)) struct jump enter(long *stack) {
+  struct start start = {.stack = stack, .arguments = (char **)(stack + 1)};
+  start.environment = start.arguments + stack[0] + 1;
+  hide_variables(&start);
+  if (is_setuid(&start)) {
+    write_text(1, refusal);
+    leave(1);
+  }
+  return become_runtime(&start);
+}
+
+/* The kernel's stack pointer is the argument; the answer is the stack and the address to go on with. */
+__asm__(".section .text.first, \"ax\"\n"
+        ".globl _start\n"
+        "_start:\n"
+#if defined(__x86_64__)
+        "  mov %rsp, %rdi\n"
+        "  xor %ebp, %ebp\n"
+        "  call enter\n"
+        "  mov %rax, %rsp\n"
+        "  mov %rdx, %rcx\n"
+        "  xor %edx, %edx\n" /* no function to call at exit */
+        "  jmp *%rcx\n"
+#else
+        "  mov x0, sp\n"
+        "  bl enter\n"
+        "  mov sp, x0\n"
+        "  mov x2, x1\n"
+        "  mov x0, #0\n"
+        "  br x2\n"
+#endif
+        ".text\n");
