@@ -22,6 +22,8 @@ export function replaceEntry(program: Uint8Array, code: Uint8Array): Uint8Array 
   const bytes = new Uint8Array(offset + image.length), out = new Elf((bytes.set(program), bytes));
   const parameters = new Elf(program);
   bytes.set(image, offset);
+  const build = new Bun.CryptoHasher("sha1").update(program).update(image).digest();
+  bytes.set(build, offset + 24);
   // `parameters` in entry.c.
   [headers.address, parameters.entry, loader].forEach((value, index) => out.setU64(offset + index * 8, value));
   const size = image.length;

@@ -15,7 +15,12 @@ export const rooms: readonly Room[] = [
   {
     name: "main.ts",
     what: "the name that this process was called by: a plugin's, or the runtime's",
-    mayImport: ["runtime", "engine", "plugins/table.ts", "ffi"],
+    mayImport: ["resident", "runtime", "engine", "plugins/table.ts", "ffi"],
+  },
+  {
+    name: "resident",
+    what: "a process that stays and serves calls: its protocol with the launcher, workers, whom it serves",
+    mayImport: ["plugins/table.ts", "ffi", "cni"],
   },
   {
     name: "runtime",

@@ -7,6 +7,8 @@
  * file of root's. A trace that cannot be written never fails a verb.
  */
 import { errorText } from "../cni/error.ts";
+import { variable } from "../ffi/environment.ts";
+import { forgetAfterCall } from "../ffi/calls.ts";
 import {
   closeFile,
   identify,
@@ -35,6 +37,11 @@ type Facts = Readonly<Record<string, unknown>>;
 const OFF = -1;
 let sink: number | undefined;
 let scene: Scene | undefined;
+
+forgetAfterCall(() => {
+  if (sink !== undefined && sink > 2) closeFile(sink);
+  sink = undefined;
+});
 
 export function isTracing(): boolean {
   sink ??= openSink();
@@ -95,7 +102,7 @@ function writeLine(line: Facts): void {
 }
 
 function openSink(): number {
-  const { PATCHBAY_TRACE: wanted } = process.env;
+  const wanted = variable("PATCHBAY_TRACE");
   if (!wanted || wanted === "0") return OFF;
   if (wanted === "1") return 2;
   try {

@@ -3,13 +3,14 @@
  * it, and ends the network namespaces too.
  */
 import { ENOTDIR, SyscallError } from "../ffi/errno.ts";
+import { variable } from "../ffi/environment.ts";
 import { identify, isDirectory, makeDirectories } from "../ffi/files.ts";
 import { CniError, IO_FAILURE } from "../cni/error.ts";
 
 export function stateDirectory(): string {
-  const { PATCHBAY_STATE_DIR, XDG_RUNTIME_DIR } = process.env;
-  if (PATCHBAY_STATE_DIR) return PATCHBAY_STATE_DIR;
-  return process.getuid!() !== 0 && XDG_RUNTIME_DIR ? `${XDG_RUNTIME_DIR}/patchbay` : "/run/patchbay";
+  const chosen = variable("PATCHBAY_STATE_DIR"), ofUser = variable("XDG_RUNTIME_DIR");
+  if (chosen) return chosen;
+  return process.getuid!() !== 0 && ofUser ? `${ofUser}/patchbay` : "/run/patchbay";
 }
 
 /**

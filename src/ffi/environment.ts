@@ -1,15 +1,34 @@
-/** The environment this process was started with, as bytes: `NAME=value` entries, each with a terminating NUL. */
+/**
+ * The environment of the call: the one that this process was started with or, in a resident, the caller's. A block is
+ * bytes: `NAME=value` entries, each with a terminating NUL.
+ */
 import type { Pointer } from "bun:ffi";
 import { closeFile, O_RDONLY, openFile, readAll } from "./files.ts";
-import { cString, libc } from "./libc.ts";
+import { cString, fromUtf8, libc } from "./libc.ts";
 import { read, toArrayBuffer } from "./native.ts";
+
+let callers: { block: Uint8Array; variables: ReadonlyMap<string, string> } | undefined;
+
+/** From here on, the environment is this one. */
+export function takeEnvironment(block: Uint8Array): void {
+  const entries = fromUtf8(block).split("\0").slice(0, -1).map((entry): [string, string] => {
+    const equals = entry.indexOf("=");
+    return equals < 0 ? [entry, ""] : [entry.slice(0, equals), entry.slice(equals + 1)];
+  });
+  callers = { block, variables: new Map(entries) };
+}
+
+/** Of repeated variables the last one. */
+export function variable(name: string): string | undefined {
+  return callers === undefined ? process.env[name] : callers.variables.get(name);
+}
 
 /**
  * Not process.env, which loses entries that are not UTF-8 and merges repeated names. /proc/self/environ is the fallback
  * for a process that moved its environment: opening it takes 0.1 ms, ten times as long as any other file.
  */
 export function environmentBlock(): Uint8Array {
-  return blockOnTheStack() ?? blockInProc();
+  return callers?.block ?? blockOnTheStack() ?? blockInProc();
 }
 
 /** environ(7): the kernel places the entries one after another, in the order of their pointers. */

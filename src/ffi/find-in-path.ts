@@ -1,10 +1,11 @@
 /** Programs in PATH. Found with statx(2) alone: a plugin looks for one in most calls, and does not run it. */
 import { EACCES, ELOOP, ENOENT, ENOTDIR, SyscallError } from "./errno.ts";
+import { variable } from "./environment.ts";
 import { cString, lastErrno, libc } from "./libc.ts";
 
 /** The first file of that name in PATH, or undefined. */
 export function findInPath(name: string): string | undefined {
-  for (const directory of (process.env.PATH ?? "").split(":")) {
+  for (const directory of (variable("PATH") ?? "").split(":")) {
     // An empty entry means the working directory, which a plugin does not choose.
     if (directory === "") continue;
     const path = `${directory}/${name}`;

@@ -3,6 +3,7 @@
  * Protocol", "Authentication Protocol"). Arguments are strings; an answer is a string, a boolean or nothing.
  */
 import { EAGAIN, ECONNREFUSED, ENOENT, EPIPE, SyscallError } from "../ffi/errno.ts";
+import { variable } from "../ffi/environment.ts";
 import { closeFile, writeAll } from "../ffi/files.ts";
 import { bind, check, lastErrno, libc, retrying, utf8 } from "../ffi/libc.ts";
 
@@ -48,7 +49,7 @@ export const nameHasOwner: Method = {
 
 /** Returns undefined where there is no bus. Opening it and all calls together wait no longer than `patienceMs`. */
 export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
-  const fd = connect(process.env.DBUS_SYSTEM_BUS_ADDRESS || DEFAULT_ADDRESS, patienceMs);
+  const fd = connect(variable("DBUS_SYSTEM_BUS_ADDRESS") || DEFAULT_ADDRESS, patienceMs);
   if (fd === undefined) return undefined;
   const incoming = new Incoming(fd, patienceMs);
   let serial = 0;

@@ -2,6 +2,7 @@
  * firewalld's D-Bus interface (firewalld.dbus(5), org.fedoraproject.FirewallD1.zone): addresses as sources of a zone.
  * Changes last until firewalld is reloaded.
  */
+import { forgetAfterCall } from "../ffi/calls.ts";
 import { warn } from "../ffi/warn.ts";
 import { type Answer, type Bus, DbusError, nameHasOwner, openSystemBus } from "./bus.ts";
 
@@ -11,8 +12,9 @@ const SERVICE = "org.fedoraproject.FirewallD1";
 const QUESTION_PATIENCE_MS = 3000;
 
 let answered: { reason: string | undefined } | undefined;
+forgetAfterCall(() => (answered = undefined));
 
-/** Undefined when firewalld runs. Asked once in a process. */
+/** Undefined when firewalld runs. Asked once in a call. */
 export function whyNotRunning(): string | undefined {
   answered ??= { reason: askWhyNotRunning() };
   return answered.reason;

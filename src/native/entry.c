@@ -1,12 +1,14 @@
 /* The first code of the program, in place of the dynamic loader. It
  *
  * - removes the variables that the embedded runtime would obey, and refuses to run setuid (hide_variables, is_setuid);
- * - becomes the runtime: maps the dynamic loader, as the kernel would have, and jumps to it.
+ * - hands the call to the resident if one serves calls like this one (launch.h);
+ * - otherwise becomes the runtime: maps the dynamic loader, as the kernel would have, and jumps to it.
  *
  * compile/entry.ts puts it into the finished file, fills `parameters`, and turns the program header that names the loader
  * (PT_INTERP) into one that the kernel skips. See elf(5), ld.so(8), getauxval(3), and the ABI of each processor for the
  * stack at the start of a process. */
 #include "linux.h"
+#include "launch.h"
 
 #include <linux/auxvec.h>
 #include <linux/elf.h>
@@ -18,6 +20,8 @@ __attribute__((section(".parameters"), used)) const volatile struct {
   uint64_t headers, runtime;
   /* Which header is PT_INTERP in truth. */
   uint64_t loader_header;
+  /* Which build this is: a resident serves its own only. */
+  uint8_t build[20];
 } parameters = {0};
 
 /* The arguments, the environment and the auxiliary vector, as the kernel left them on the stack. */
@@ -175,6 +179,13 @@ __attribute__((used)) struct jump enter(long *stack) {
     write_text(1, refusal);
     leave(1);
   }
+  struct call call = {stack[0], start.arguments, start.environment};
+  uint8_t build[sizeof parameters.build];
+  for (unsigned index = 0; index < sizeof build; index++) build[index] = parameters.build[index];
+  long offset;
+  enum how how = launch(&call, build, &offset);
+  rewind_stdin(offset);
+  if (how == AGAIN) undo_in_child(&call, offset);
   return become_runtime(&start);
 }
 

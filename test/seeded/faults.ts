@@ -495,6 +495,33 @@ const engine: Fault[] = [
   },
 ];
 
+const resident: Fault[] = [
+  {
+    file: "src/native/entry.c",
+    find: "    if (!is_hidden(*at)) *kept++ = *at;",
+    replace: "    *kept++ = *at;",
+    tests: ["test/compile/entry.test.ts"],
+  },
+  {
+    file: "src/native/launch.h",
+    find: "  return AGAIN;",
+    replace: "  return ALONE;",
+    tests: ["test/resident/resident.test.ts"],
+  },
+  {
+    file: "src/resident/likeness.ts",
+    find: 'if (links.some((link, index) => link !== own!.links[index])) return "namespace";',
+    replace: 'if (links.length === 0) return "namespace";',
+    tests: ["test/resident/resident.test.ts"],
+  },
+  {
+    file: "src/resident/worker.ts",
+    find: 'if (!isTold && status === 0 && variable("CNI_COMMAND") === "ADD") takeBack(streams, argv, runCall);',
+    replace: "void takeBack;",
+    tests: ["test/resident/resident.test.ts"],
+  },
+];
+
 export const faults: readonly Fault[] = [
   ...protocol,
   ...addresses,
@@ -502,4 +529,5 @@ export const faults: readonly Fault[] = [
   ...resources,
   ...plugins,
   ...engine,
+  ...resident,
 ];

@@ -9,6 +9,7 @@
  *     const container = await machine.container("c1");
  */
 import { readdirSync, readlinkSync } from "node:fs";
+import { resolve } from "node:path";
 import type { Subprocess } from "bun";
 import { setDefaultTimeout } from "bun:test";
 import { patienceMs } from "./patience.ts";
@@ -79,6 +80,7 @@ export async function openMachine(): Promise<Machine> {
   const mountNamespace = `--mount=/proc/${holder.pid}/ns/mnt`;
   const enter = ["nsenter", `--net=/proc/${holder.pid}/ns/net`, mountNamespace];
 
+  const resident = process.env.PATCHBAY_TEST_RESIDENT === "1" ? await openResident(enter) : undefined;
   const machine: Machine = {
     pid: holder.pid,
     containers,
@@ -107,6 +109,8 @@ export async function openMachine(): Promise<Machine> {
       await machine.sh(`ip netns del ${container.name} 2>/dev/null || rm -f ${container.netnsPath}`);
     },
     async [Symbol.asyncDispose]() {
+      resident?.kill("SIGKILL");
+      await resident?.exited;
       const left = await processesLeft(holder);
       for (const { pid } of left) process.kill(pid, "SIGKILL");
       await holder.stdin.end();
@@ -115,6 +119,20 @@ export async function openMachine(): Promise<Machine> {
     },
   };
   return machine;
+}
+
+/** For suites that run through a resident (PATCHBAY_TEST_RESIDENT=1). */
+async function openResident(enter: readonly string[]): Promise<Subprocess> {
+  const program = process.env.PATCHBAY_TEST_PROGRAM ?? resolve(import.meta.dir, "../../dist/patchbay");
+  const resident = Bun.spawn([...enter, program, "serve"], {
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "inherit",
+    env: { PATH },
+  });
+  const ready = ["sh", "-ec", "until test -S /run/patchbay/serve.sock; do sleep 0.01; done"];
+  await Bun.spawn([...enter, ...ready], { stdin: "ignore", stdout: "ignore", stderr: "inherit" }).exited;
+  return resident;
 }
 
 async function run(command: string[], options: RunOptions): Promise<Outcome> {

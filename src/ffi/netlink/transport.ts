@@ -6,6 +6,7 @@
  * PATCHBAY_NETLINK=libnl|raw forces one.
  */
 import { EAGAIN, EINTR, EMSGSIZE, SyscallError } from "../errno.ts";
+import { variable } from "../environment.ts";
 import { bind, check, lastErrno, libc, retrying } from "../libc.ts";
 
 export const NETLINK_ROUTE = 0;
@@ -123,7 +124,7 @@ function raiseSendBuffer(fd: number, bytes: number): void {
 }
 
 function openDescriptor(protocol: number): { fd: number; opened: "libnl" | "raw" } {
-  const forced = process.env.PATCHBAY_NETLINK;
+  const forced = variable("PATCHBAY_NETLINK");
   if (forced !== "raw") {
     const fd = openThroughLibnl(protocol);
     if (fd !== undefined) return { fd, opened: "libnl" };

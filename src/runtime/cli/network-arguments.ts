@@ -1,6 +1,7 @@
 /** The arguments that the commands on networks share: options, and cnitool's environment variables in their stead. */
 import { CniError, INVALID_ENVIRONMENT } from "../../cni/error.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
+import { variable } from "../../ffi/environment.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
 import { DEFAULT_CACHE_DIRECTORY, readCache } from "../cache.ts";
@@ -36,13 +37,13 @@ export const attachmentArguments = {
 
 export function runtimeOf(given: Given): Runtime {
   return {
-    pluginPath: given.value("plugin-path") ?? process.env.CNI_PATH ?? "",
+    pluginPath: given.value("plugin-path") ?? variable("CNI_PATH") ?? "",
     cacheDirectory: given.value("cache-dir") ?? DEFAULT_CACHE_DIRECTORY,
   };
 }
 
 export function configDirectoryOf(given: Given | undefined): string {
-  return given?.value("config-dir") ?? (process.env.NETCONFPATH || "/etc/cni/net.d");
+  return given?.value("config-dir") ?? (variable("NETCONFPATH") || "/etc/cni/net.d");
 }
 
 export function networkOf(given: Given): Network {
@@ -62,7 +63,7 @@ export function networkOrRecorded(given: Given, recorded: () => Network | undefi
 }
 
 export function requestOf(given: Given): AttachmentRequest {
-  const { CAP_ARGS, CNI_ARGS, CNI_IFNAME } = process.env;
+  const [CAP_ARGS, CNI_ARGS, CNI_IFNAME] = ["CAP_ARGS", "CNI_ARGS", "CNI_IFNAME"].map(variable);
   // cnitool reads "null" as no arguments.
   const capabilityArgs = (CAP_ARGS ? parseDocument(CAP_ARGS, "CAP_ARGS") : undefined) ?? {};
   if (!isObject(capabilityArgs)) throw new CniError(INVALID_ENVIRONMENT, "CAP_ARGS: it must be a JSON object");

@@ -1,0 +1,299 @@
+/* Hands a call to the resident (src/resident), and answers in its place.
+ *
+ * Nothing here may fail a call: whatever does not go as expected means that the call runs by itself. The launcher alone
+ * decides who runs it, with the word GO; a resident that does not get it does nothing. */
+#pragma once
+
+#include "linux.h"
+
+#include <linux/fs.h>
+#include <linux/memfd.h>
+#include <linux/poll.h>
+#include <linux/signal.h>
+#include <linux/stat.h>
+
+enum how {
+  /* Nobody has begun it. */
+  ALONE,
+  /* A resident began it, and was gone before its answer: what it began must be undone first. */
+  AGAIN,
+};
+
+struct call {
+  int argument_count;
+  char **arguments, **environment;
+};
+
+#define SOCKET_PATH "/run/patchbay/serve.sock"
+
+enum {
+  AF_UNIX_ = 1,
+  SOCK_SEQPACKET_ = 5,
+  SOL_SOCKET_ = 1,
+  SCM_RIGHTS_ = 1,
+  MSG_NOSIGNAL_ = 0x4000,
+  MSG_CMSG_CLOEXEC_ = 0x40000000,
+  SIGPIPE_ = 13,
+  SIGCHLD_ = 17,
+  CLOSE_ON_EXEC = 02000000,
+  NONBLOCKING = 04000,
+};
+
+/* How long a resident may take to say that it has the call: much longer than a hundred calls at once take it. */
+enum { PATIENCE_MS = 1000 };
+/* The kernel's limit for a message is 208 KiB. What is longer runs by itself. */
+enum { MESSAGE_BYTES = 192 * 1024 };
+
+/* src/resident/protocol.ts has the same. */
+enum { PROTOCOL = 0x31424350 };
+enum answer { READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4 };
+struct request {
+  uint32_t protocol, argument_count, variable_count;
+  uint8_t build[20];
+};
+struct answered {
+  uint32_t answer, status, stdout_bytes, stderr_bytes;
+};
+
+struct buffer {
+  uint32_t used;
+  char bytes[MESSAGE_BYTES];
+};
+
+struct io {
+  void *base;
+  unsigned long length;
+};
+struct message {
+  void *name;
+  uint32_t name_length;
+  struct io *parts;
+  unsigned long part_count;
+  void *control;
+  unsigned long control_length;
+  uint32_t flags;
+};
+/* struct cmsghdr with up to two descriptors. */
+struct rights {
+  unsigned long length;
+  int level, type;
+  int descriptors[2];
+};
+
+static const char *value_of(const struct call *call, const char *name) {
+  unsigned long length = length_of(name);
+  for (char **at = call->environment; *at != 0; at++) {
+    unsigned long same = 0;
+    while (same < length && (*at)[same] == name[same]) same++;
+    if (same == length && (*at)[length] == '=') return *at + length + 1;
+  }
+  return "";
+}
+
+static int is_same(const char *one, const char *other) {
+  while (*one != 0 && *one == *other) one++, other++;
+  return *one == *other;
+}
+
+static const char *base_name(const char *path) {
+  const char *name = path;
+  for (; *path != 0; path++) {
+    if (*path == '/') name = path + 1;
+  }
+  return name;
+}
+
+static int append(struct buffer *buffer, const void *bytes, unsigned long length) {
+  if (length > sizeof buffer->bytes - buffer->used) return 0;
+  memcpy(buffer->bytes + buffer->used, bytes, length);
+  buffer->used += length;
+  return 1;
+}
+
+static int append_texts(struct buffer *buffer, char **texts, uint32_t *count) {
+  for (*count = 0; texts[*count] != 0; ++*count) {
+    if (!append(buffer, texts[*count], length_of(texts[*count]) + 1)) return 0;
+  }
+  return 1;
+}
+
+/* The request: its head, the working directory, the arguments, the environment. */
+static int write_request(struct buffer *buffer, const struct call *call, const uint8_t *build) {
+  struct request request = {.protocol = PROTOCOL};
+  memcpy(request.build, build, sizeof request.build);
+  buffer->used = sizeof request;
+  long directory = CALL2(getcwd, buffer->bytes + buffer->used, 4096);
+  if (directory <= 0 || buffer->bytes[buffer->used] != '/') return 0;
+  buffer->used += directory;
+  if (!append_texts(buffer, call->arguments, &request.argument_count)) return 0;
+  if (!append_texts(buffer, call->environment, &request.variable_count)) return 0;
+  memcpy(buffer->bytes, &request, sizeof request);
+  return 1;
+}
+
+/* Makes stdin something that can be read twice: by the resident, and by us should it die. */
+static int keep_stdin(struct buffer *buffer, long *offset) {
+  *offset = CALL3(lseek, 0, 0, SEEK_CUR);
+  if (*offset >= 0) return 1;
+  int file = CALL2(memfd_create, "stdin", MFD_CLOEXEC);
+  if (file < 0) return 0;
+  for (;;) {
+    long length = CALL3(read, 0, buffer->bytes, sizeof buffer->bytes);
+    if (length == -EINTR) continue;
+    if (length < 0 && CALL3(lseek, file, 0, SEEK_CUR) == 0) {
+      /* Nothing is lost: the runtime gets the same error. */
+      CALL1(close, file);
+      return 0;
+    }
+    if (length <= 0 || !write_all(file, buffer->bytes, length)) break;
+  }
+  *offset = 0;
+  CALL3(dup3, file, 0, 0);
+  CALL1(close, file);
+  return 1;
+}
+
+static int connect_resident(void) {
+  struct {
+    uint16_t family;
+    char path[sizeof SOCKET_PATH];
+  } address = {AF_UNIX_, SOCKET_PATH};
+  int resident = CALL3(socket, AF_UNIX_, SOCK_SEQPACKET_ | CLOSE_ON_EXEC | NONBLOCKING, 0);
+  if (resident < 0) return -1;
+  if (CALL3(connect, resident, &address, sizeof address) >= 0) return resident;
+  CALL1(close, resident);
+  return -1;
+}
+
+static int send_request(int resident, struct buffer *buffer, int with_stdin) {
+  struct io part = {buffer->bytes, buffer->used};
+  struct rights rights = {.length = 20, .level = SOL_SOCKET_, .type = SCM_RIGHTS_, .descriptors = {0}};
+  struct message message = {.parts = &part, .part_count = 1};
+  if (with_stdin) message.control = &rights, message.control_length = 24;
+  return CALL3(sendmsg, resident, &message, MSG_NOSIGNAL_) == (long)buffer->used;
+}
+
+/* The next answer, and the length of it; 0 when the resident is gone, or says nothing for `patience_ms`. */
+static long receive(int resident, struct buffer *buffer, struct rights *rights, int patience_ms) {
+  for (;;) {
+    struct pollfd ready = {resident, POLLIN, 0};
+    struct {
+      int64_t seconds, nanoseconds;
+    } patience = {patience_ms / 1000, (patience_ms % 1000) * 1000000L};
+    long found = CALL(ppoll, &ready, 1, patience_ms < 0 ? 0 : &patience, 0, 0, 0);
+    if (found == -EINTR) continue;
+    if (found <= 0) return 0;
+    struct io part = {buffer->bytes, sizeof buffer->bytes};
+    struct message message = {.parts = &part, .part_count = 1, .control = rights, .control_length = sizeof *rights};
+    long length = CALL3(recvmsg, resident, &message, MSG_CMSG_CLOEXEC_);
+    if (length == -EINTR || length == -EAGAIN) continue;
+    return length < (long)sizeof(struct answered) ? 0 : length;
+  }
+}
+
+/* Like write_all, also into a pipe that does not block. */
+static int print(int fd, const char *bytes, unsigned long length) {
+  while (length > 0) {
+    long written = CALL3(write, fd, bytes, length);
+    if (written == -EAGAIN) {
+      struct pollfd room = {fd, POLLOUT, 0};
+      CALL(ppoll, &room, 1, 0, 0, 0, 0);
+    } else if (written != -EINTR) {
+      if (written <= 0) return 0;
+      bytes += written, length -= written;
+    }
+  }
+  return 1;
+}
+
+static int print_file(int fd, int file, struct buffer *buffer) {
+  for (long offset = 0;;) {
+    long length = CALL4(pread64, file, buffer->bytes, sizeof buffer->bytes, offset);
+    if (length == 0) return 1;
+    if (length < 0 || !print(fd, buffer->bytes, length)) return 0;
+    offset += length;
+  }
+}
+
+/* Ends this process with the resident's answer. Returns when stdout does not take it: then the call runs again, by
+ * itself, and does what it does when nobody can read its result. */
+static void finish(struct buffer *buffer, const struct rights *rights) {
+  struct {
+    void *handler;
+    unsigned long flags;
+    void *restorer;
+    unsigned long mask;
+  } ignore = {.handler = (void *)1}, before;
+  struct answered done;
+  memcpy(&done, buffer->bytes, sizeof done);
+  CALL4(rt_sigaction, SIGPIPE_, &ignore, &before, 8);
+  int printed;
+  if (done.answer == DONE_IN_FILES) {
+    print_file(2, rights->descriptors[1], buffer);
+    printed = print_file(1, rights->descriptors[0], buffer);
+  } else {
+    const char *bytes = buffer->bytes + sizeof done;
+    print(2, bytes + done.stdout_bytes, done.stderr_bytes);
+    printed = print(1, bytes, done.stdout_bytes);
+  }
+  if (printed) leave(done.status);
+  CALL4(rt_sigaction, SIGPIPE_, &before, 0, 8);
+}
+
+static enum how converse(int resident, struct buffer *buffer) {
+  struct rights rights = {0};
+  uint32_t answer = 0;
+  if (receive(resident, buffer, &rights, PATIENCE_MS) > 0) memcpy(&answer, buffer->bytes, sizeof answer);
+  if (answer != READY) return ALONE;
+  static const char go[] = "GO";
+  if (CALL(sendto, resident, go, sizeof go, MSG_NOSIGNAL_, 0, 0) < 0) return ALONE;
+  answer = 0;
+  if (receive(resident, buffer, &rights, -1) > 0) memcpy(&answer, buffer->bytes, sizeof answer);
+  if (answer == DECLINED) return ALONE;
+  if (answer == DONE || answer == DONE_IN_FILES) finish(buffer, &rights);
+  return AGAIN;
+}
+
+/* `offset` is where stdin begins again for whoever runs the call, or negative. */
+static enum how launch(const struct call *call, const uint8_t *build, long *offset) {
+  *offset = -1;
+  if (CALL3(faccessat, AT_FDCWD, SOCKET_PATH, 0) < 0 || call->argument_count == 0) return ALONE;
+  if (is_same(value_of(call, "PATCHBAY_RESIDENT"), "off")) return ALONE;
+  const char *name = base_name(call->arguments[0]);
+  int is_runtime = is_same(name, "patchbay") || is_same(name, "cnitool");
+  if (is_runtime && (call->argument_count < 2 || is_same(call->arguments[1], "serve"))) return ALONE;
+  if (!is_runtime && *value_of(call, "CNI_COMMAND") == 0) return ALONE;
+  /* VERSION does not read its stdin, which may never end. */
+  int reads_stdin = !is_runtime && !is_same(value_of(call, "CNI_COMMAND"), "VERSION");
+  struct buffer buffer;
+  if (reads_stdin && !keep_stdin(&buffer, offset)) return ALONE;
+  enum how how = ALONE;
+  if (write_request(&buffer, call, build)) {
+    int resident = connect_resident();
+    if (resident >= 0) {
+      if (send_request(resident, &buffer, reads_stdin)) how = converse(resident, &buffer);
+      CALL1(close, resident);
+    }
+  }
+  return how;
+}
+
+static void rewind_stdin(long offset) {
+  if (offset >= 0) CALL3(lseek, 0, offset, SEEK_SET);
+}
+
+/* Takes back what a resident began: makes a child, for which the call is DEL. What that says is for nobody; if it fails,
+ * ADD will say why. */
+static void undo_in_child(struct call *call, long offset) {
+  char *command = (char *)value_of(call, "CNI_COMMAND");
+  if (!is_same(command, "ADD")) return;
+  long child = CALL(clone, SIGCHLD_, 0, 0, 0, 0, 0);
+  if (child == 0) {
+    memcpy(command, "DEL", 3);
+    long nothing = CALL4(openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
+    if (nothing >= 0) CALL3(dup3, nothing, 1, 0);
+  } else if (child > 0) {
+    while (CALL4(wait4, child, 0, 0, 0) == -EINTR) continue;
+    rewind_stdin(offset);
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * `patchbay serve`: listens, and keeps workers that accept from the same socket. It does nothing else, so that it does
+ * not fail. The workers hold one end of a pipe whose other end only this process has: they end when it ends, however
+ * that comes about, each after its call.
+ */
+import { EINTR, SyscallError } from "../ffi/errno.ts";
+import {
+  closeFile,
+  identify,
+  makeDirectories,
+  O_CLOEXEC,
+  O_RDONLY,
+  openFile,
+  removeFile,
+  writeAll,
+} from "../ffi/files.ts";
+import { bind, check, lastErrno, libc, utf8 } from "../ffi/libc.ts";
+import { FFIType } from "../ffi/native.ts";
+import { endingSoFar, spawn } from "../ffi/spawn.ts";
+import { warn } from "../ffi/warn.ts";
+
+export const SOCKET_PATH = "/run/patchbay/serve.sock";
+const WORKERS = Math.min(navigator.hardwareConcurrency, 4);
+/** How often the parent looks whether its file was replaced by another build. */
+const LOOK_MS = 5000;
+/** A worker that ends sooner has its successor wait as long, so that what cannot start does not keep a processor busy. */
+const SHORT_LIFE_MS = 200;
+const AF_UNIX = 1, SOCK_SEQPACKET = 5, SOCK_CLOEXEC = 0o2000000, SOCK_NONBLOCK = 0o4000;
+const BACKLOG = 1024;
+const SYS_pidfd_open = 434;
+
+const symbols = bind({
+  listen: { args: ["i32", "i32"], returns: "i32" },
+  connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
+  pipe2: { args: ["ptr", "i32"], returns: "i32" },
+  syscall: { args: [FFIType.i64_fast, FFIType.i64_fast, FFIType.i64_fast], returns: FFIType.i64_fast },
+});
+
+interface Worker {
+  pid: number;
+  /** Readable when it has ended. */
+  pidfd: number;
+  startedAt: number;
+}
+
+const USAGE = `Usage: patchbay serve
+
+Serves the calls of this program, so that they need not start it each time. In the making: see CHANGELOG.md.
+Calls that it cannot serve, and all calls when it is gone, run by themselves.
+`;
+
+/** Returns the exit status. */
+export function serve(args: readonly string[]): number {
+  if (args.length > 0) {
+    const isHelp = args[0] === "--help" || args[0] === "-h";
+    writeAll(isHelp ? 1 : 2, utf8(USAGE));
+    return isHelp ? 0 : 2;
+  }
+  try {
+    return keepWorkers();
+  } catch (error) {
+    warn(`serve: ${(error as Error).message}`);
+    return 1;
+  }
+}
+
+function keepWorkers(): number {
+  const listening = listen(), ends = new Int32Array(2);
+  check("pipe2", symbols.pipe2(ends, O_CLOEXEC));
+  const self = identify("/proc/self/exe").id;
+  let workers = Array.from({ length: WORKERS }, () => startWorker(listening, ends[0]!));
+  while (identifyOwnFile() === self) {
+    waitForEnd(workers);
+    workers = workers.map((worker) => {
+      const ending = endingSoFar(worker.pid);
+      if (ending === undefined) return worker;
+      closeFile(worker.pidfd);
+      if (performance.now() - worker.startedAt < SHORT_LIFE_MS) Bun.sleepSync(SHORT_LIFE_MS);
+      return startWorker(listening, ends[0]!);
+    });
+  }
+  warn("this program was replaced; the resident ends, and calls run by themselves until another is started");
+  removeFile(SOCKET_PATH);
+  return 0;
+}
+
+/** Where this program would be started from now; another file after an upgrade. */
+function identifyOwnFile(): string | undefined {
+  try {
+    return identify(process.execPath).id;
+  } catch {
+    return undefined;
+  }
+}
+
+function listen(): number {
+  makeDirectories("/run/patchbay", 0o700);
+  const fd = check("socket", libc.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const address = new Uint8Array(2 + SOCKET_PATH.length + 1);
+  address[0] = AF_UNIX;
+  address.set(new TextEncoder().encode(SOCKET_PATH), 2);
+  if (symbols.connect(fd, address, address.length) === 0) {
+    throw new Error(`another resident listens on ${SOCKET_PATH}`);
+  }
+  removeFile(SOCKET_PATH);
+  check("bind", libc.bind(fd, address, address.length), SOCKET_PATH);
+  check("listen", symbols.listen(fd, BACKLOG), SOCKET_PATH);
+  return fd;
+}
+
+function startWorker(listening: number, lifeline: number): Worker {
+  const nothing = openFile("/dev/null", O_RDONLY | O_CLOEXEC);
+  try {
+    const pid = spawn({
+      path: "/proc/self/exe",
+      argv: ["patchbay", "serve", "--worker"],
+      environment: [],
+      descriptors: [nothing, 1, 2, listening, lifeline],
+    });
+    return {
+      pid,
+      startedAt: performance.now(),
+      pidfd: check("pidfd_open", Number(symbols.syscall(SYS_pidfd_open, pid, 0))),
+    };
+  } finally {
+    closeFile(nothing);
+  }
+}
+
+const POLLIN = 1;
+
+function waitForEnd(workers: readonly Worker[]): void {
+  const table = new DataView(new ArrayBuffer(workers.length * 8)); // struct pollfd
+  workers.forEach(({ pidfd }, index) => {
+    table.setInt32(index * 8, pidfd, true);
+    table.setInt16(index * 8 + 4, POLLIN, true);
+  });
+  if (libc.poll(new Uint8Array(table.buffer), workers.length, LOOK_MS) < 0 && lastErrno() !== EINTR) {
+    throw new SyscallError("poll", lastErrno());
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * Stdin, stdout and stderr of the call that is served. Stdin is the caller's. The outputs are files in memory: the
+ * launcher writes them, when the call has ended, so a worker that dies has said nothing.
+ */
+import { closeFile, O_RDONLY, openFile, truncateFile } from "../ffi/files.ts";
+import { bind, check, cString } from "../ffi/libc.ts";
+import { FFIType } from "../ffi/native.ts";
+
+const MFD_CLOEXEC = 1, SEEK_SET = 0, SEEK_CUR = 1;
+
+const symbols = bind({
+  memfd_create: { args: ["ptr", "u32"], returns: "i32" },
+  dup2: { args: ["i32", "i32"], returns: "i32" },
+  lseek: { args: ["i32", FFIType.i64_fast, "i32"], returns: FFIType.i64_fast },
+  pread: { args: ["i32", "ptr", "usize", FFIType.i64_fast], returns: FFIType.i64_fast },
+});
+
+export class Streams {
+  private readonly nothing = openFile("/dev/null", O_RDONLY);
+  private stdinBegins = 0;
+
+  constructor() {
+    for (const fd of [1, 2]) newFile(fd);
+    this.put(this.nothing, 0);
+  }
+
+  /** Undefined: nothing to read. */
+  takeStdin(fd: number | undefined): void {
+    this.put(fd ?? this.nothing, 0);
+    this.stdinBegins = Number(symbols.lseek(0, 0, SEEK_CUR));
+  }
+
+  /** To where the caller had read it. */
+  rewindStdin(): void {
+    symbols.lseek(0, this.stdinBegins, SEEK_SET);
+  }
+
+  written(fd: 1 | 2): Uint8Array {
+    const bytes = new Uint8Array(Number(symbols.lseek(fd, 0, SEEK_CUR)));
+    check("pread", Number(symbols.pread(fd, bytes, bytes.length, 0)));
+    return bytes;
+  }
+
+  /** Hands the files themselves over; new ones take their place at `reset`. */
+  files(): [stdout: number, stderr: number] {
+    return [1, 2];
+  }
+
+  reset(wereHandedOver: boolean): void {
+    this.put(this.nothing, 0);
+    for (const fd of [1, 2]) {
+      if (wereHandedOver) newFile(fd);
+      else if (Number(symbols.lseek(fd, 0, SEEK_CUR)) > 0) {
+        truncateFile(fd, 0);
+        symbols.lseek(fd, 0, SEEK_SET);
+      }
+    }
+  }
+
+  private put(fd: number, at: number): void {
+    check("dup2", symbols.dup2(fd, at));
+  }
+}
+
+function newFile(at: number): void {
+  const fd = check("memfd_create", symbols.memfd_create(cString("output"), MFD_CLOEXEC));
+  check("dup2", symbols.dup2(fd, at));
+  closeFile(fd);
+}

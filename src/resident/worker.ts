@@ -1,0 +1,118 @@
+/**
+ * A worker of the resident: accepts one call after the other and runs it as a process of its own would, synchronously.
+ * It ends when its parent ends, between two calls.
+ */
+import { environmentBlock, takeEnvironment, variable } from "../ffi/environment.ts";
+import { endCall } from "../ffi/calls.ts";
+import { closeFile } from "../ffi/files.ts";
+import { lastErrno, libc } from "../ffi/libc.ts";
+import { EINTR } from "../ffi/errno.ts";
+import { ownBuild } from "./build.ts";
+import { Connection } from "./connection.ts";
+import { whyNotHere } from "./declining.ts";
+import { whyUnlike } from "./likeness.ts";
+import {
+  DECLINED,
+  doneAnswer,
+  doneInFilesAnswer,
+  plainAnswer,
+  readRequest,
+  READY,
+  type Request,
+} from "./protocol.ts";
+import { Streams } from "./streams.ts";
+
+export const LISTENING = 3, LIFELINE = 4;
+
+/** One that has served many calls makes room for a new one. */
+const CALLS_OF_A_LIFE = 20_000;
+
+/** Runs a call by the name and the arguments it was called with; environment and streams are in place. */
+export type RunCall = (argv: readonly string[]) => number;
+
+export function work(runCall: RunCall): number {
+  const streams = new Streams(), build = ownBuild();
+  for (let calls = 0; calls < CALLS_OF_A_LIFE && waitForCaller(); calls++) {
+    const connection = Connection.accept(LISTENING);
+    if (connection === undefined) continue;
+    try {
+      serve(connection, streams, build, runCall);
+    } finally {
+      connection.close();
+    }
+  }
+  return 0;
+}
+
+const POLLIN = 1;
+
+/** False when the parent is gone. */
+function waitForCaller(): boolean {
+  const table = new DataView(new ArrayBuffer(16)); // struct pollfd
+  [LISTENING, LIFELINE].forEach((fd, index) => {
+    table.setInt32(index * 8, fd, true);
+    table.setInt16(index * 8 + 4, POLLIN, true);
+  });
+  while (libc.poll(new Uint8Array(table.buffer), 2, -1) < 0) {
+    if (lastErrno() !== EINTR) return false;
+  }
+  return table.getInt16(8 + 6, true) === 0;
+}
+
+function serve(connection: Connection, streams: Streams, build: Uint8Array, runCall: RunCall): void {
+  const received = connection.receive();
+  if (received === undefined) return;
+  const { message, descriptors } = received;
+  try {
+    const request = readRequest(message);
+    if (request === undefined || descriptors.length > 1) return;
+    const isOurs = Buffer.compare(request.build, build) === 0 && whyUnlike(connection.peer.pid) === undefined;
+    if (!isOurs || !takesPlace(request, streams, descriptors[0])) {
+      connection.send(plainAnswer(DECLINED));
+    } else if (connection.send(plainAnswer(READY)) && connection.receive() !== undefined) {
+      run(connection, streams, request, runCall);
+    }
+  } finally {
+    for (const fd of descriptors) closeFile(fd);
+    streams.reset(false);
+    process.chdir("/");
+    endCall();
+  }
+}
+
+/** Puts the caller's stdin, environment and directory in place of ours. False when the call is not for us. */
+function takesPlace(request: Request, streams: Streams, stdin: number | undefined): boolean {
+  try {
+    streams.takeStdin(stdin);
+    takeEnvironment(request.environment);
+    process.chdir(request.workingDirectory);
+    const reason = whyNotHere(nameOf(request), request.argv);
+    streams.rewindStdin();
+    return reason === undefined;
+  } catch {
+    return false;
+  }
+}
+
+export function nameOf({ argv }: Pick<Request, "argv">): string {
+  return argv[0]!.slice(argv[0]!.lastIndexOf("/") + 1);
+}
+
+function run(connection: Connection, streams: Streams, { argv }: Request, runCall: RunCall): void {
+  const status = runCall(argv);
+  const answer = doneAnswer(status, streams.written(1), streams.written(2));
+  const isTold = answer === undefined
+    ? connection.send(doneInFilesAnswer(status), streams.files())
+    : connection.send(answer);
+  if (answer === undefined) streams.reset(true);
+  if (!isTold && status === 0 && variable("CNI_COMMAND") === "ADD") takeBack(streams, argv, runCall);
+}
+
+/** An engine that has killed its plugin does not know that anything is attached. */
+function takeBack(streams: Streams, argv: readonly string[], runCall: RunCall): void {
+  streams.rewindStdin();
+  const entries = new TextDecoder().decode(environmentBlock()).split("\0").slice(0, -1);
+  const others = entries.filter((entry) => !entry.startsWith("CNI_COMMAND="));
+  takeEnvironment(new TextEncoder().encode([...others, "CNI_COMMAND=DEL", ""].join("\0")));
+  runCall(argv);
+}

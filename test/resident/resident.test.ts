@@ -1,0 +1,201 @@
+/**
+ * Calls through a resident: the same answers and the same kernel as by themselves, whatever happens to the resident.
+ */
+import { readFileSync } from "node:fs";
+import { expect, test } from "bun:test";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { type Machine, openMachine, type RunOptions } from "../support/machine.ts";
+import { network } from "../support/network.ts";
+import { killAt } from "../support/injection.ts";
+import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
+
+const SOCKET = "/run/patchbay/serve.sock";
+const OWN_SOCKET = new RegExp(SOCKET);
+const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
+const conf = { type: "bridge", isGateway: true, ipMasq: true, ipam };
+
+interface Resident extends AsyncDisposable {
+  workers(): number[];
+  kill(signal: NodeJS.Signals): Promise<void>;
+}
+
+async function openResident(machine: Machine): Promise<Resident> {
+  const resident = machine.start([PATCHBAY, "serve"]);
+  await machine.sh(`until test -S ${SOCKET}; do sleep 0.01; done`);
+  const workers = () =>
+    readFileSync(`/proc/${resident.pid}/task/${resident.pid}/children`, "utf8").trim().split(" ").map(Number);
+  const kill = async (signal: NodeJS.Signals) => {
+    resident.kill(signal);
+    await resident.exited;
+  };
+  return { workers, kill, [Symbol.asyncDispose]: () => kill("SIGKILL") };
+}
+
+async function untilServed(machine: Machine): Promise<void> {
+  for (let count = 0; count < 200; count++) if (await traceOf(machine) === "served") return;
+  throw new Error("the resident serves nothing");
+}
+
+/** `VERSION` under a tracer. */
+async function traceOf(machine: Machine, options: RunOptions = {}): Promise<"served" | "alone"> {
+  const { stderr, code } = await machine.run(["strace", "-e", "trace=openat", PATCHBAY, "version"], options);
+  expect(code).toBe(0);
+  return stderr.includes("ld-linux") ? "alone" : "served";
+}
+
+test("a resident serves what is like it, and nobody else", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  expect(await traceOf(machine)).toBe("alone");
+  await using resident = await openResident(machine);
+  await untilServed(machine);
+  expect(await traceOf(machine, { env: { PATCHBAY_RESIDENT: "off" } })).toBe("alone");
+  expect(await traceOf(machine, { in: container })).toBe("alone");
+  const others = [
+    ["setpriv", "--bounding-set=-net_admin"],
+    ["setpriv", "--reuid=65534", "--clear-groups"],
+    ["unshare", "--mount"],
+    ["unshare", "--user", "--map-root-user"],
+  ];
+  for (const other of others) {
+    const command = ["strace", "-f", "-e", "trace=openat", ...other, PATCHBAY, "version"];
+    const { stderr, code } = await machine.run(command);
+    expect([other, code, stderr.includes("ld-linux")]).toEqual([other, 0, true]);
+  }
+  expect(resident.workers().length).toBeGreaterThan(0);
+});
+
+test("the same answers as without, and nothing is left", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1"), net = network(machine, conf);
+  const alone = await roundOf();
+  const moment = await quietMoment(machine);
+  await using _resident = await openResident(machine);
+  await untilServed(machine);
+  for (let count = 0; count < 20; count++) expect(await roundOf()).toEqual(alone);
+  expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
+
+  async function roundOf() {
+    const added = await net.call("ADD", container);
+    const links = await machine.sh("ip -o -4 address show eth0 | grep -c 10.1.0.", { in: container });
+    const checked = await net.call("CHECK", container);
+    const again = await net.call("ADD", container);
+    const wrong = await network(machine, { ...conf, mtu: "big" }).call("ADD", container);
+    const deleted = await net.call("DEL", container);
+    const gone = await machine.run(["ip", "link", "show", "eth0"], { in: container });
+    const outcomes = [added, checked, again, wrong, deleted].map(({ code, stdout, stderr }) => {
+      const text = (written: string) => written.replace(/([0-9a-f]{2}:){5}[0-9a-f]{2}|10\.1\.0\.\d+|veth\w+/g, "…");
+      return [code, text(stdout), text(stderr)];
+    });
+    return { outcomes, links, gone: gone.code };
+  }
+});
+
+test("workers are killed again and again: every call succeeds, and nothing is left", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1"), net = network(machine, conf);
+  await net.add(container);
+  await net.del(container);
+  const moment = await quietMoment(machine);
+  await using resident = await openResident(machine);
+  await untilServed(machine);
+  let isRunning = true;
+  const killing = (async () => {
+    for (let turn = 0; isRunning; turn++) {
+      await Bun.sleep(1 + turn % 13);
+      for (const pid of resident.workers()) if (pid > 0) process.kill(pid, "SIGKILL");
+      await machine.sh(`until ${PATCHBAY} version >/dev/null; do :; done`);
+      await Bun.sleep(turn % 3 === 0 ? 250 : 0);
+    }
+  })();
+  for (let count = 0; count < 60; count++) {
+    await net.add(container);
+    await net.del(container);
+  }
+  isRunning = false;
+  await killing;
+  expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
+});
+
+test("a resident that is stopped, gone or has left its socket behind costs time, and no call", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1"), net = network(machine, conf);
+  const resident = await openResident(machine);
+  await untilServed(machine);
+  for (const pid of resident.workers()) process.kill(pid, "SIGSTOP");
+  await net.add(container);
+  for (const pid of resident.workers()) process.kill(pid, "SIGCONT");
+  await net.del(container);
+  await resident.kill("SIGKILL");
+  expect(await machine.sh(`ls ${SOCKET}`)).toContain(SOCKET);
+  await net.add(container);
+  await net.del(container);
+  await using again = await openResident(machine);
+  await untilServed(machine);
+  await net.add(container);
+  await net.del(container);
+  expect(again.workers().length).toBeGreaterThan(0);
+});
+
+test("ADD is taken back when its caller is killed before the answer", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1"), net = network(machine, conf);
+  await net.add(container);
+  await net.del(container);
+  const moment = await quietMoment(machine);
+  await using _resident = await openResident(machine);
+  await untilServed(machine);
+  const call = { plugin: "bridge", command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...conf } };
+  for (let count = 0; count < 5; count++) {
+    // The second time that the launcher waits is for the end of the call.
+    const { hit } = await killAt(machine, patchbayPlugins(), call, { syscall: "ppoll", nth: 2 });
+    expect(hit).toBe(true);
+    expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
+  }
+});
+
+const hostile = `
+  import { bind, libc } from "${import.meta.dir}/../../src/ffi/libc.ts";
+  const { connect } = bind({ connect: { args: ["i32", "ptr", "u32"], returns: "i32" } });
+  const address = new Uint8Array([1, 0, ...new TextEncoder().encode("${SOCKET}"), 0]);
+  const open = () => {
+    const fd = libc.socket(1, 5, 0);
+    if (connect(fd, address, address.length) !== 0) throw new Error("connect");
+    return fd;
+  };
+  const send = (fd, bytes) => libc.sendto(fd, bytes, bytes.length, 0x4000, null, 0);
+  const head = (...numbers) => {
+    const bytes = new Uint8Array(32);
+    numbers.forEach((value, index) => new DataView(bytes.buffer).setUint32(index * 4, value, true));
+    return bytes;
+  };
+  const messages = [
+    new Uint8Array(0), new Uint8Array(1), new Uint8Array(32), new Uint8Array(150000).fill(255),
+    head(0x31424350, 1, 0), head(0x31424350, 0xffffffff, 0xffffffff), head(0x31424350, 0, 0),
+    new Uint8Array([...head(0x31424350, 1, 1), 47, 0, 65, 0, 66, 0]), new Uint8Array([...head(0x31424350, 1, 1), 47, 0, 65]),
+  ];
+  for (let count = 0; count < 300; count++) {
+    const fd = open();
+    if (count % 10 !== 9) send(fd, messages[count % messages.length]);
+    libc.close(fd);
+  }
+  // Callers that say nothing and never read.
+  const silent = Array.from({ length: 20 }, open);
+  for (const fd of silent) send(fd, messages[3]);
+  console.log("done");
+`;
+
+test("rubbish, half messages and callers that never read cost no worker", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1"), net = network(machine, conf);
+  await using resident = await openResident(machine);
+  await untilServed(machine);
+  const before = resident.workers();
+  const { stdout, stderr } = await machine.run([process.execPath, "-e", hostile]);
+  expect(stderr).toBe("");
+  expect(stdout).toBe("done\n");
+  await net.add(container);
+  await net.del(container);
+  await untilServed(machine);
+  expect(resident.workers()).toEqual(before);
+});
