@@ -8,15 +8,16 @@ function run(calledBy: string, args: readonly string[]): number {
   if (plugin !== undefined) {
     return (require("./engine/exec-plugin.ts") as typeof import("./engine/exec-plugin.ts")).execPlugin(plugin);
   }
-  if (args[0] === "serve" && name !== "cnitool") return serve(args);
+  if (args[0] === "serve" && args[1] === "--worker") return work();
   return (require("./runtime/cli/command-line.ts") as typeof import("./runtime/cli/command-line.ts"))
-    .runCommandLine(name, args);
+    .runCommandLine(
+      name,
+      args,
+      () => (require("./resident/serve.ts") as typeof import("./resident/serve.ts")).serve(),
+    );
 }
 
-function serve(args: readonly string[]): number {
-  if (args[1] !== "--worker") {
-    return (require("./resident/serve.ts") as typeof import("./resident/serve.ts")).serve(args.slice(1));
-  }
+function work(): number {
   return (require("./resident/worker.ts") as typeof import("./resident/worker.ts"))
     .work(([calledBy, ...rest]) => run(calledBy!, rest));
 }

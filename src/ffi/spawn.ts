@@ -101,6 +101,12 @@ export function endingSoFar(pid: number): Ending | undefined {
   return waitpid(pid, WNOHANG);
 }
 
+/** Waits for nobody; forgets the children that have ended, which a process that stays must do. */
+export function forgetEnded(): void {
+  const ANY = -1, WNOHANG = 1, status = new Int32Array(1);
+  while (c().waitpid(ANY, status, WNOHANG) > 0);
+}
+
 function waitpid(pid: number, options: number): Ending | undefined {
   const status = new Int32Array(1);
   if (retrying("waitpid", () => c().waitpid(pid, status, options), `process ${pid}`) === 0) return undefined;

@@ -4,17 +4,8 @@
  * that comes about, each after its call.
  */
 import { EINTR, SyscallError } from "../ffi/errno.ts";
-import {
-  closeFile,
-  identify,
-  makeDirectories,
-  O_CLOEXEC,
-  O_RDONLY,
-  openFile,
-  removeFile,
-  writeAll,
-} from "../ffi/files.ts";
-import { bind, check, lastErrno, libc, utf8 } from "../ffi/libc.ts";
+import { closeFile, identify, makeDirectories, O_CLOEXEC, O_RDONLY, openFile, removeFile } from "../ffi/files.ts";
+import { bind, check, lastErrno, libc } from "../ffi/libc.ts";
 import { FFIType } from "../ffi/native.ts";
 import { endingSoFar, spawn } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
@@ -43,28 +34,8 @@ interface Worker {
   startedAt: number;
 }
 
-const USAGE = `Usage: patchbay serve
-
-Serves the calls of this program, so that they need not start it each time. In the making: see CHANGELOG.md.
-Calls that it cannot serve, and all calls when it is gone, run by themselves.
-`;
-
-/** Returns the exit status. */
-export function serve(args: readonly string[]): number {
-  if (args.length > 0) {
-    const isHelp = args[0] === "--help" || args[0] === "-h";
-    writeAll(isHelp ? 1 : 2, utf8(USAGE));
-    return isHelp ? 0 : 2;
-  }
-  try {
-    return keepWorkers();
-  } catch (error) {
-    warn(`serve: ${(error as Error).message}`);
-    return 1;
-  }
-}
-
-function keepWorkers(): number {
+/** Returns the exit status, when the program was replaced. */
+export function serve(): number {
   const listening = listen(), ends = new Int32Array(2);
   check("pipe2", symbols.pipe2(ends, O_CLOEXEC));
   const self = identify("/proc/self/exe").id;

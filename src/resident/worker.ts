@@ -5,6 +5,7 @@
 import { environmentBlock, takeEnvironment, variable } from "../ffi/environment.ts";
 import { endCall } from "../ffi/calls.ts";
 import { closeFile } from "../ffi/files.ts";
+import { forgetEnded } from "../ffi/spawn.ts";
 import { lastErrno, libc } from "../ffi/libc.ts";
 import { EINTR } from "../ffi/errno.ts";
 import { ownBuild } from "./build.ts";
@@ -77,6 +78,8 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
     streams.reset(false);
     process.chdir("/");
     endCall();
+    // Those that remove links for us (ffi/reaper.ts).
+    forgetEnded();
   }
 }
 

@@ -19,11 +19,14 @@ interface Resident extends AsyncDisposable {
   kill(signal: NodeJS.Signals): Promise<void>;
 }
 
+function childrenOf(pid: number): number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter((one) => one !== "").map(Number);
+}
+
 async function openResident(machine: Machine): Promise<Resident> {
   const resident = machine.start([PATCHBAY, "serve"]);
   await machine.sh(`until test -S ${SOCKET}; do sleep 0.01; done`);
-  const workers = () =>
-    readFileSync(`/proc/${resident.pid}/task/${resident.pid}/children`, "utf8").trim().split(" ").map(Number);
+  const workers = () => childrenOf(resident.pid);
   const kill = async (signal: NodeJS.Signals) => {
     resident.kill(signal);
     await resident.exited;
@@ -70,9 +73,13 @@ test("the same answers as without, and nothing is left", async () => {
   const container = await machine.container("c1"), net = network(machine, conf);
   const alone = await roundOf();
   const moment = await quietMoment(machine);
-  await using _resident = await openResident(machine);
+  await using resident = await openResident(machine);
   await untilServed(machine);
   for (let count = 0; count < 20; count++) expect(await roundOf()).toEqual(alone);
+  // Each call forgets the children of those before.
+  const hasChildren = () => resident.workers().some((pid) => childrenOf(pid).length > 0);
+  for (let count = 0; count < 500 && hasChildren(); count++) await traceOf(machine);
+  expect(hasChildren()).toBe(false);
   expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
 
   async function roundOf() {
@@ -103,7 +110,7 @@ test("workers are killed again and again: every call succeeds, and nothing is le
   const killing = (async () => {
     for (let turn = 0; isRunning; turn++) {
       await Bun.sleep(1 + turn % 13);
-      for (const pid of resident.workers()) if (pid > 0) process.kill(pid, "SIGKILL");
+      for (const pid of resident.workers()) process.kill(pid, "SIGKILL");
       await machine.sh(`until ${PATCHBAY} version >/dev/null; do :; done`);
       await Bun.sleep(turn % 3 === 0 ? 250 : 0);
     }

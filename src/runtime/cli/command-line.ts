@@ -10,6 +10,7 @@ import {
   type Given,
   type Options,
   parseArguments,
+  type Serve,
   UsageError,
 } from "./command.ts";
 import { closestName } from "../spelling.ts";
@@ -43,6 +44,7 @@ export const ownCommands: Record<string, () => Command> = {
   networks: () => (require("./commands/networks.ts") as typeof import("./commands/networks.ts")).networksCommand,
   plan: () => (require("./commands/plan.ts") as typeof import("./commands/plan.ts")).planCommand,
   repair: () => (require("./commands/repair.ts") as typeof import("./commands/repair.ts")).repairCommand,
+  serve: () => (require("./commands/serve.ts") as typeof import("./commands/serve.ts")).serveCommand,
   version: () => (require("./commands/version.ts") as typeof import("./commands/version.ts")).versionCommand,
 };
 
@@ -55,14 +57,15 @@ interface Program {
   aliases: Record<string, string>;
   /** Errors and exit statuses are cnitool's. */
   isCnitool: boolean;
+  serve: Serve;
 }
 
 /** Returns the exit status: 0, 1 when the command failed, 2 when the arguments are wrong. */
-export function runCommandLine(calledAs: string, args: readonly string[]): number {
+export function runCommandLine(calledAs: string, args: readonly string[], serve: Serve): number {
   const isCnitool = calledAs === "cnitool";
   const program = isCnitool
-    ? { name: "cnitool", commands: cnitoolCommands, aliases: {}, isCnitool }
-    : { name: "patchbay", commands: ownCommands, aliases: ownAliases, isCnitool };
+    ? { name: "cnitool", commands: cnitoolCommands, aliases: {}, isCnitool, serve }
+    : { name: "patchbay", commands: ownCommands, aliases: ownAliases, isCnitool, serve };
   try {
     return dispatch(program, args);
   } catch (error) {
@@ -118,7 +121,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
     }
     checkOperands(program, command, given);
     if (command.needsRoot && !program.isCnitool) warnUnlessRoot(name);
-    return command.run(given, program.name);
+    return command.run(given, program.name, program.serve);
   } catch (error) {
     const text = errorText(error);
     if (program.isCnitool) {

@@ -13,8 +13,11 @@ export interface Command {
   /** Ends the help, in full lines. */
   readonly notes?: string;
   /** Returns the exit status. The message of an error it throws is printed, with exit status 1. */
-  run(given: Given, program: string): number;
+  run(given: Given, program: string, serve: Serve): number;
 }
+
+/** What `patchbay serve` does, which is above this room. */
+export type Serve = () => number;
 
 export type Options = Readonly<Record<string, Option>>;
 
