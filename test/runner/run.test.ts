@@ -78,8 +78,10 @@ test("interrupted, it ends its processes and theirs", async () => {
   while (!existsSync(pids) || readFileSync(pids, "utf8").split(" ").length < 2) await Bun.sleep(20);
   child.kill("SIGTERM");
   expect(await child.exited).toBe(128 + 15);
-  const left = readFileSync(pids, "utf8").split(" ").filter((pid) => isAlive(pid));
-  expect(left).toEqual([]);
+  const left = () => readFileSync(pids, "utf8").split(" ").filter((pid) => isAlive(pid));
+  // They are killed; a busy kernel takes a while to end them.
+  for (let count = 0; count < 1000 && left().length > 0; count++) await Bun.sleep(20);
+  expect(left()).toEqual([]);
 });
 
 /** A process that has ended and that nobody has waited for yet is not. */
