@@ -148,6 +148,7 @@ static int keep_stdin(struct buffer *buffer, long *offset) {
     if (length <= 0 || !write_all(file, buffer->bytes, length)) break;
   }
   *offset = 0;
+  CALL3(lseek, file, 0, SEEK_SET);
   CALL3(dup3, file, 0, 0);
   CALL1(close, file);
   return 1;

@@ -7,7 +7,7 @@ import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Machine, openMachine, type RunOptions } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { killAt } from "../support/injection.ts";
-import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
+import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 
 const SOCKET = "/run/patchbay/serve.sock";
 const OWN_SOCKET = new RegExp(SOCKET);
@@ -96,6 +96,31 @@ test("the same answers as without, and nothing is left", async () => {
     });
     return { outcomes, links, gone: gone.code };
   }
+});
+
+test("stdin may be a pipe, a file that is read from its middle, or missing", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  const call = { plugin: "bridge", command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...conf } };
+  const env = environmentOf(patchbayPlugins(), call), text = JSON.stringify(call.conf);
+  const through = async (CNI_COMMAND: string, script: string) => {
+    const plugin = `${patchbayPlugins()}/bridge`, words = ["sh", "-c", script, plugin];
+    return await machine.run(words, { env: { ...env, CNI_COMMAND, TEXT: text } });
+  };
+  await using _resident = await openResident(machine);
+  await untilServed(machine);
+  const ways = [
+    `printf %s "$TEXT" | $0`,
+    `(sleep 0.1; printf %s "$TEXT") | $0`,
+    `printf 'first line\n%s' "$TEXT" >/run/conf; { read -r _; exec $0; } </run/conf`,
+  ];
+  for (const way of ways) {
+    const added = await through("ADD", way);
+    expect([way, added.code, JSON.parse(added.stdout).ips?.length]).toEqual([way, 0, 1]);
+    expect([way, await through("DEL", way)]).toEqual([way, { code: 0, stdout: "", stderr: "" }]);
+  }
+  const without = await through("ADD", "exec $0 <&-");
+  expect([without.code, JSON.parse(without.stdout).code]).toEqual([1, 5]);
 });
 
 test("workers are killed again and again: every call succeeds, and nothing is left", async () => {

@@ -498,8 +498,8 @@ const engine: Fault[] = [
 const resident: Fault[] = [
   {
     file: "src/native/entry.c",
-    find: "    if (!is_hidden(*at)) *kept++ = *at;",
-    replace: "    *kept++ = *at;",
+    find: "    if (character != *prefix) return 0;",
+    replace: "    if (character != *prefix && *text == 0) return 0;",
     tests: ["test/compile/entry.test.ts"],
   },
   {
