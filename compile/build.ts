@@ -1,7 +1,8 @@
 /**
- * Builds `dist/patchbay`: bundle, flatten, compile, place the code, put our own code at its entry. Run with Bun: `npm run build`.
+ * Builds `dist/patchbay`: bundle, flatten, compile, place the code, put our own code at its entry. Run with Bun:
+ * `npm run build`.
  *
- * The build is reproducible: the same sources and the same Bun give the same bytes. The name of the output file is part
+ * The build is reproducible: the same sources, Bun and gcc give the same bytes. The name of the output file is part
  * of the result, so it is fixed. Needs no network. `--out DIR` replaces `dist`.
  */
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";

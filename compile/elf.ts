@@ -3,7 +3,6 @@
 export const PT_NULL = 0, PT_LOAD = 1, PT_INTERP = 3, PT_NOTE = 4, PT_PHDR = 6;
 export const PF_X = 1, PF_R = 4;
 export const PAGE = 4096;
-export const PROGRAM_HEADER_BYTES = 56;
 
 const MACHINES: Record<number, string> = { 62: "x86-64", 183: "arm64" };
 

@@ -7,7 +7,7 @@ import { Elf, PAGE, PF_R, PF_X, PT_INTERP, PT_LOAD, PT_NOTE, PT_NULL, PT_PHDR, r
 
 /** `code` is the ELF file that entry.c compiles to. Throws when a file does not have the expected layout. */
 export function replaceEntry(program: Uint8Array, code: Uint8Array): Uint8Array {
-  const { image, entry } = imageOf(new Elf(code)), before = new Elf(program).segments;
+  const { image, entry } = imageOf(new Elf(code)), original = new Elf(program), before = original.segments;
   const note = before.find(({ type }) => type === PT_NOTE), loadable = before.filter(({ type }) => type === PT_LOAD);
   const headers = before.find(({ type }) => type === PT_PHDR),
     loader = before.findIndex((one) => one.type === PT_INTERP);
@@ -20,12 +20,11 @@ export function replaceEntry(program: Uint8Array, code: Uint8Array): Uint8Array 
   const address = roundUp(Math.max(...loadable.map((one) => one.address + one.memoryBytes)), PAGE);
 
   const bytes = new Uint8Array(offset + image.length), out = new Elf((bytes.set(program), bytes));
-  const parameters = new Elf(program);
   bytes.set(image, offset);
   const build = new Bun.CryptoHasher("sha1").update(program).update(image).digest();
   bytes.set(build, offset + 24);
   // `parameters` in entry.c.
-  [headers.address, parameters.entry, loader].forEach((value, index) => out.setU64(offset + index * 8, value));
+  [headers.address, original.entry, loader].forEach((value, index) => out.setU64(offset + index * 8, value));
   const size = image.length;
   out.setSegment({
     at: note.at,

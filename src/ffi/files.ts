@@ -244,6 +244,15 @@ export function identify(target: number | string, followLinks = true): FileIdent
 
 const S_IFMT = 0o170000, S_IFDIR = 0o040000, S_IFREG = 0o100000;
 
+export function exists(path: string): boolean {
+  try {
+    identify(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export function isDirectory({ mode }: FileIdentity): boolean {
   return (mode & S_IFMT) === S_IFDIR;
 }

@@ -8,9 +8,9 @@
  *
  * Such a program runs from a memory file. Its exit status is the errno of the kernel's answer.
  */
-import { EINVAL, SyscallError } from "./errno.ts";
+import { SyscallError } from "./errno.ts";
 import { closeFile, writeAll } from "./files.ts";
-import { bind, cString, lastErrno } from "./libc.ts";
+import { memoryFile } from "./memory-file.ts";
 import { spawn, waitFor } from "./spawn.ts";
 
 /** src/native/reaper.c and holder.c as the build compiles them; missing where the sources run as they are. */
@@ -23,7 +23,7 @@ declare const NATIVE_HOLDER: string | undefined;
  */
 export function sendFromChild(socketFd: number, message: Uint8Array): number | undefined {
   if (typeof NATIVE_REAPER === "undefined") return undefined;
-  const fd = memoryFile("patchbay-message", message, 0);
+  const fd = memoryFileWith(message, "patchbay-message");
   if (fd === undefined) return undefined;
   try {
     return start(NATIVE_REAPER, [socketFd, fd]);
@@ -45,7 +45,7 @@ export function closeBehind(fd: number): void {
 
 /** Starts the program with these descriptors as its third and following. */
 function start(program: string, descriptors: readonly number[]): number | undefined {
-  const fd = memoryFile("patchbay-reaper", Uint8Array.fromBase64(program), MFD_EXEC);
+  const fd = memoryFileWith(Uint8Array.fromBase64(program), "patchbay-reaper", true);
   if (fd === undefined) return undefined;
   try {
     // By our own process id: in the child, the descriptors are others.
@@ -63,13 +63,8 @@ function start(program: string, descriptors: readonly number[]): number | undefi
   }
 }
 
-const MFD_CLOEXEC = 1, MFD_EXEC = 0x10;
-
-function memoryFile(name: string, content: Uint8Array, flags: number): number | undefined {
-  const { memfd_create } = bind({ memfd_create: { args: ["ptr", "u32"], returns: "i32" } });
-  let fd = memfd_create(cString(name), MFD_CLOEXEC | flags);
-  // Kernels before 6.3 do not know MFD_EXEC; all their memory files are executable.
-  if (fd < 0 && lastErrno() === EINVAL) fd = memfd_create(cString(name), MFD_CLOEXEC);
+function memoryFileWith(content: Uint8Array, name: string, isProgram = false): number | undefined {
+  const fd = memoryFile(name, isProgram);
   if (fd < 0) return undefined;
   writeAll(fd, content);
   return fd;

@@ -9,6 +9,7 @@ import { closeFile, O_CLOEXEC } from "./files.ts";
 import { bind, check, cString, lastErrno, libc, retrying } from "./libc.ts";
 import { withInheritedUmask } from "./umask.ts";
 import { FFIType, ptr } from "./native.ts";
+import { poll, POLLIN, POLLOUT } from "./poll.ts";
 
 const bindSpawn = () =>
   bind({
@@ -101,6 +102,18 @@ export function endingSoFar(pid: number): Ending | undefined {
   return waitpid(pid, WNOHANG);
 }
 
+/** Both ends are closed in children. */
+export function openPipe(): [readEnd: number, writeEnd: number] {
+  const ends = new Int32Array(2);
+  check("pipe", c().pipe2(ends, O_CLOEXEC));
+  return [ends[0]!, ends[1]!];
+}
+
+/** Readable when the child has ended; negative before Linux 5.3. */
+export function openPidfd(pid: number): number {
+  return Number(c().syscall(SYS_pidfd_open, pid, 0));
+}
+
 /** Waits for nobody; forgets the children that have ended, which a process that stays must do. */
 export function forgetEnded(): void {
   const ANY = -1, WNOHANG = 1, status = new Int32Array(1);
@@ -127,10 +140,9 @@ const OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024;
 export function runProgram(program: Omit<Program, "descriptors">, stdin: Uint8Array): Finished {
   const open = new Set<number>();
   const pipe = (): [readEnd: number, writeEnd: number] => {
-    const ends = new Int32Array(2);
-    check("pipe", c().pipe2(ends, O_CLOEXEC));
-    open.add(ends[0]!).add(ends[1]!);
-    return [ends[0]!, ends[1]!];
+    const ends = openPipe();
+    ends.forEach((fd) => open.add(fd));
+    return ends;
   };
   const close = (fd: number) => {
     if (open.delete(fd)) closeFile(fd);
@@ -140,7 +152,7 @@ export function runProgram(program: Omit<Program, "descriptors">, stdin: Uint8Ar
     const pid = spawn({ ...program, descriptors: [theirIn, theirOut, theirErr] });
     [theirIn, theirOut, theirErr].forEach(close);
     // Before Linux 5.3 this is negative, which poll ignores: then the loop ends when the pipes are closed.
-    const pidfd = Number(c().syscall(SYS_pidfd_open, pid, 0));
+    const pidfd = openPidfd(pid);
     if (pidfd >= 0) open.add(pidfd);
     const outputs = new Map([[ourOut, new Collected()], [ourErr, new Collected()]]);
     let unwritten = stdin;
@@ -179,23 +191,6 @@ export function runProgram(program: Omit<Program, "descriptors">, stdin: Uint8Ar
   } finally {
     open.forEach((fd) => closeFile(fd));
   }
-}
-
-const POLLIN = 0x1;
-const POLLOUT = 0x4;
-
-/** The descriptors that are ready, or whose other end is closed. */
-function poll(wanted: readonly { fd: number; events: number }[], timeoutMs: number): Set<number> {
-  const table = new DataView(new ArrayBuffer(wanted.length * 8)); // struct pollfd
-  wanted.forEach(({ fd, events }, index) => {
-    table.setInt32(index * 8, fd, true);
-    table.setInt16(index * 8 + 4, events, true);
-  });
-  const count = libc.poll(new Uint8Array(table.buffer), wanted.length, timeoutMs);
-  if (count < 0 && lastErrno() !== EINTR) throw new SyscallError("poll", lastErrno());
-  return new Set(
-    wanted.filter((_, index) => count > 0 && table.getInt16(index * 8 + 6, true) !== 0).map((w) => w.fd),
-  );
 }
 
 /** The output read from one pipe. */

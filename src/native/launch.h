@@ -8,7 +8,6 @@
 
 #include <linux/fs.h>
 #include <linux/memfd.h>
-#include <linux/poll.h>
 #include <linux/signal.h>
 #include <linux/stat.h>
 
@@ -192,26 +191,11 @@ static long receive(int resident, struct buffer *buffer, struct rights *rights, 
   }
 }
 
-/* Like write_all, also into a pipe that does not block. */
-static int print(int fd, const char *bytes, unsigned long length) {
-  while (length > 0) {
-    long written = CALL3(write, fd, bytes, length);
-    if (written == -EAGAIN) {
-      struct pollfd room = {fd, POLLOUT, 0};
-      CALL(ppoll, &room, 1, 0, 0, 0, 0);
-    } else if (written != -EINTR) {
-      if (written <= 0) return 0;
-      bytes += written, length -= written;
-    }
-  }
-  return 1;
-}
-
 static int print_file(int fd, int file, struct buffer *buffer) {
   for (long offset = 0;;) {
     long length = CALL4(pread64, file, buffer->bytes, sizeof buffer->bytes, offset);
     if (length == 0) return 1;
-    if (length < 0 || !print(fd, buffer->bytes, length)) return 0;
+    if (length < 0 || !write_all(fd, buffer->bytes, length)) return 0;
     offset += length;
   }
 }
@@ -234,8 +218,8 @@ static void finish(struct buffer *buffer, const struct rights *rights) {
     printed = print_file(1, rights->descriptors[0], buffer);
   } else {
     const char *bytes = buffer->bytes + sizeof done;
-    print(2, bytes + done.stdout_bytes, done.stderr_bytes);
-    printed = print(1, bytes, done.stdout_bytes);
+    write_all(2, bytes + done.stdout_bytes, done.stderr_bytes);
+    printed = write_all(1, bytes, done.stdout_bytes);
   }
   if (printed) leave(done.status);
   CALL4(rt_sigaction, SIGPIPE_, &before, 0, 8);

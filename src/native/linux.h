@@ -5,6 +5,7 @@
 #include <asm/unistd.h>
 #include <linux/errno.h>
 #include <linux/fcntl.h>
+#include <linux/poll.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,11 +52,16 @@ static inline unsigned long length_of(const char *text) {
   return length;
 }
 
-/* Ends at the first error. */
+/* Also into a pipe that does not block. Ends at the first error. */
 static inline int write_all(int fd, const char *bytes, unsigned long length) {
   while (length > 0) {
     long written = CALL3(write, fd, bytes, length);
     if (written == -EINTR) continue;
+    if (written == -EAGAIN) {
+      struct pollfd room = {fd, POLLOUT, 0};
+      CALL(ppoll, &room, 1, 0, 0, 0, 0);
+      continue;
+    }
     if (written <= 0) return 0;
     bytes += written;
     length -= written;

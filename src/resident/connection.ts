@@ -38,10 +38,10 @@ export class Connection {
     return new Connection(fd);
   }
 
-  get peer(): { pid: number; uid: number } {
+  get peerPid(): number {
     const credentials = new Int32Array(3), length = Int32Array.of(12);
     check("getsockopt", libc.getsockopt(this.fd, SOL_SOCKET, SO_PEERCRED, credentials, length));
-    return { pid: credentials[0]!, uid: credentials[1]! };
+    return credentials[0]!;
   }
 
   /** Undefined when the other end is gone, or says nothing in time. */

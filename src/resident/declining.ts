@@ -3,10 +3,9 @@
  * others, and those that are about the process itself.
  */
 import { pluginNames } from "../plugins/table.ts";
-import { readEnvironment } from "../cni/invocation.ts";
 import { field, isObject, parseDocument } from "../cni/json.ts";
-import { environmentBlock, variable } from "../ffi/environment.ts";
-import { identify, readAll, readTextFile } from "../ffi/files.ts";
+import { variable } from "../ffi/environment.ts";
+import { exists, readAll, readTextFile } from "../ffi/files.ts";
 
 /** Of the runtime: they run no foreign plugin and read nothing of the terminal. */
 const SERVED_COMMANDS = new Set(["networks", "ls", "version", "--version", "help", "--help", "-h", "ipam"]);
@@ -18,7 +17,6 @@ export function whyNotHere(name: string, argv: readonly string[]): string | unde
   const command = variable("CNI_COMMAND");
   if (command === "VERSION") return undefined;
   try {
-    readEnvironment(environmentBlock());
     const document = parseDocument(new TextDecoder().decode(readAll(0, undefined, "stdin")), "");
     return isObject(document) ? whyNotConfigured(name, document) : undefined;
   } catch {
@@ -43,12 +41,3 @@ function whyNotConfigured(name: string, document: Record<string, unknown>): stri
 const SYSTEM_BUS = "/run/dbus/system_bus_socket";
 /** Whoever changes these waits for the lock of all that do. */
 const LEGACY_TABLES = ["/proc/thread-self/net/ip_tables_names", "/proc/thread-self/net/ip6_tables_names"];
-
-function exists(path: string): boolean {
-  try {
-    identify(path);
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -3,11 +3,10 @@
  * not fail. The workers hold one end of a pipe whose other end only this process has: they end when it ends, however
  * that comes about, each after its call.
  */
-import { EINTR, SyscallError } from "../ffi/errno.ts";
 import { closeFile, identify, makeDirectories, O_CLOEXEC, O_RDONLY, openFile, removeFile } from "../ffi/files.ts";
-import { bind, check, lastErrno, libc } from "../ffi/libc.ts";
-import { FFIType } from "../ffi/native.ts";
-import { endingSoFar, spawn } from "../ffi/spawn.ts";
+import { bind, check, libc } from "../ffi/libc.ts";
+import { poll, POLLIN } from "../ffi/poll.ts";
+import { endingSoFar, openPidfd, openPipe, spawn } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
 
 export const SOCKET_PATH = "/run/patchbay/serve.sock";
@@ -18,13 +17,10 @@ const LOOK_MS = 5000;
 const SHORT_LIFE_MS = 200;
 const AF_UNIX = 1, SOCK_SEQPACKET = 5, SOCK_CLOEXEC = 0o2000000, SOCK_NONBLOCK = 0o4000;
 const BACKLOG = 1024;
-const SYS_pidfd_open = 434;
 
 const symbols = bind({
   listen: { args: ["i32", "i32"], returns: "i32" },
   connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
-  pipe2: { args: ["ptr", "i32"], returns: "i32" },
-  syscall: { args: [FFIType.i64_fast, FFIType.i64_fast, FFIType.i64_fast], returns: FFIType.i64_fast },
 });
 
 interface Worker {
@@ -36,10 +32,9 @@ interface Worker {
 
 /** Returns the exit status, when the program was replaced. */
 export function serve(): number {
-  const listening = listen(), ends = new Int32Array(2);
-  check("pipe2", symbols.pipe2(ends, O_CLOEXEC));
+  const listening = listen(), [lifeline] = openPipe();
   const self = identify("/proc/self/exe").id;
-  let workers = Array.from({ length: WORKERS }, () => startWorker(listening, ends[0]!));
+  let workers = Array.from({ length: WORKERS }, () => startWorker(listening, lifeline));
   while (identifyOwnFile() === self) {
     waitForEnd(workers);
     workers = workers.map((worker) => {
@@ -47,7 +42,7 @@ export function serve(): number {
       if (ending === undefined) return worker;
       closeFile(worker.pidfd);
       if (performance.now() - worker.startedAt < SHORT_LIFE_MS) Bun.sleepSync(SHORT_LIFE_MS);
-      return startWorker(listening, ends[0]!);
+      return startWorker(listening, lifeline);
     });
   }
   warn("this program was replaced; the resident ends, and calls run by themselves until another is started");
@@ -91,22 +86,13 @@ function startWorker(listening: number, lifeline: number): Worker {
     return {
       pid,
       startedAt: performance.now(),
-      pidfd: check("pidfd_open", Number(symbols.syscall(SYS_pidfd_open, pid, 0))),
+      pidfd: check("pidfd_open", openPidfd(pid)),
     };
   } finally {
     closeFile(nothing);
   }
 }
 
-const POLLIN = 1;
-
 function waitForEnd(workers: readonly Worker[]): void {
-  const table = new DataView(new ArrayBuffer(workers.length * 8)); // struct pollfd
-  workers.forEach(({ pidfd }, index) => {
-    table.setInt32(index * 8, pidfd, true);
-    table.setInt16(index * 8 + 4, POLLIN, true);
-  });
-  if (libc.poll(new Uint8Array(table.buffer), workers.length, LOOK_MS) < 0 && lastErrno() !== EINTR) {
-    throw new SyscallError("poll", lastErrno());
-  }
+  poll(workers.map(({ pidfd }) => ({ fd: pidfd, events: POLLIN })), LOOK_MS);
 }

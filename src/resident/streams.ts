@@ -3,13 +3,13 @@
  * launcher writes them, when the call has ended, so a worker that dies has said nothing.
  */
 import { closeFile, O_RDONLY, openFile, truncateFile } from "../ffi/files.ts";
-import { bind, check, cString } from "../ffi/libc.ts";
+import { bind, check } from "../ffi/libc.ts";
+import { memoryFile } from "../ffi/memory-file.ts";
 import { FFIType } from "../ffi/native.ts";
 
-const MFD_CLOEXEC = 1, SEEK_SET = 0, SEEK_CUR = 1;
+const SEEK_SET = 0, SEEK_CUR = 1;
 
 const symbols = bind({
-  memfd_create: { args: ["ptr", "u32"], returns: "i32" },
   dup2: { args: ["i32", "i32"], returns: "i32" },
   lseek: { args: ["i32", FFIType.i64_fast, "i32"], returns: FFIType.i64_fast },
   pread: { args: ["i32", "ptr", "usize", FFIType.i64_fast], returns: FFIType.i64_fast },
@@ -63,7 +63,7 @@ export class Streams {
 }
 
 function newFile(at: number): void {
-  const fd = check("memfd_create", symbols.memfd_create(cString("output"), MFD_CLOEXEC));
+  const fd = check("memfd_create", memoryFile("output"));
   check("dup2", symbols.dup2(fd, at));
   closeFile(fd);
 }

@@ -6,8 +6,7 @@ import { environmentBlock, takeEnvironment, variable } from "../ffi/environment.
 import { endCall } from "../ffi/calls.ts";
 import { closeFile } from "../ffi/files.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
-import { lastErrno, libc } from "../ffi/libc.ts";
-import { EINTR } from "../ffi/errno.ts";
+import { poll, POLLIN } from "../ffi/poll.ts";
 import { ownBuild } from "./build.ts";
 import { Connection } from "./connection.ts";
 import { whyNotHere } from "./declining.ts";
@@ -45,19 +44,12 @@ export function work(runCall: RunCall): number {
   return 0;
 }
 
-const POLLIN = 1;
-
 /** False when the parent is gone. */
 function waitForCaller(): boolean {
-  const table = new DataView(new ArrayBuffer(16)); // struct pollfd
-  [LISTENING, LIFELINE].forEach((fd, index) => {
-    table.setInt32(index * 8, fd, true);
-    table.setInt16(index * 8 + 4, POLLIN, true);
-  });
-  while (libc.poll(new Uint8Array(table.buffer), 2, -1) < 0) {
-    if (lastErrno() !== EINTR) return false;
-  }
-  return table.getInt16(8 + 6, true) === 0;
+  const wanted = [LISTENING, LIFELINE].map((fd) => ({ fd, events: POLLIN }));
+  let ready = poll(wanted, -1);
+  while (ready.size === 0) ready = poll(wanted, -1);
+  return !ready.has(LIFELINE);
 }
 
 function serve(connection: Connection, streams: Streams, build: Uint8Array, runCall: RunCall): void {
@@ -67,7 +59,7 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
   try {
     const request = readRequest(message);
     if (request === undefined || descriptors.length > 1) return;
-    const isOurs = Buffer.compare(request.build, build) === 0 && whyUnlike(connection.peer.pid) === undefined;
+    const isOurs = Buffer.compare(request.build, build) === 0 && whyUnlike(connection.peerPid) === undefined;
     if (!isOurs || !takesPlace(request, streams, descriptors[0])) {
       connection.send(plainAnswer(DECLINED));
     } else if (connection.send(plainAnswer(READY)) && connection.receive() !== undefined) {

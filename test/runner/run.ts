@@ -1,6 +1,6 @@
 /**
- * Runs test files, as many at a time as there are processors (queue.ts), and prints what each said when it ends. Tests that this
- * kernel lacks the features for run on another (test/vm/vm.ts). `npm test` and `npm run test:unit` end up here.
+ * Runs test files, as many at a time as there are processors (queue.ts), and prints what each said when it ends. Tests
+ * that this kernel lacks the features for run on another (test/vm/vm.ts). `npm test` and `npm run test:unit` end up here.
  *
  *     bun test/runner/run.ts [--unit] [--jobs=N] [--record] [PATH…] [FLAG OF bun test…]
  *

@@ -9,7 +9,7 @@ import { type Dirent, readdirSync, readFileSync } from "node:fs";
 import { closeFile, O_RDONLY } from "../../src/ffi/files.ts";
 import { check, libc } from "../../src/ffi/libc.ts";
 import { inNetns, openNetns, openOwnNetns } from "../../src/ffi/netns.ts";
-import type { Machine } from "./machine.ts";
+import { type Machine, netnsFromOutside } from "./machine.ts";
 import { align, attributesIn, DumpSocket, InterruptedDump, leaveOut, type LeftOut } from "./netlink-dump.ts";
 
 /** Undefined where only the snapshot tells: rate limits, legacy iptables, a namespace that is gone, or a dump cut short. */
@@ -17,7 +17,7 @@ export function fingerprint(machine: Machine): string | undefined {
   const root = `/proc/${machine.pid}/root`, hash = new Bun.CryptoHasher("sha1");
   const namespaces = [
     `/proc/${machine.pid}/ns/net`,
-    ...machine.containers.map(({ netnsPath }) => root + netnsPath.replace(/^\/var\/run\//, "/run/")),
+    ...machine.containers.map((container) => netnsFromOutside(machine.pid, container)),
   ];
   try {
     for (const path of namespaces) inside(path, () => addNamespace(hash));
@@ -138,17 +138,15 @@ function addRoutes(hash: Hash): void {
   const socket = new DumpSocket(NETLINK_ROUTE);
   try {
     const add = (message: Uint8Array) => void hash.update(message);
-    socket.dump(18, new Uint8Array(16), 16, LINK, (message) => {
+    const addLink = (message: Uint8Array) => {
       clear(message, IFI_FLAGS, IFF_RUNNING | IFF_LOWER_UP);
       add(message);
-    });
+    };
+    socket.dump(18, new Uint8Array(16), 16, LINK, addLink);
     const bridge = new Uint8Array(24);
     bridge[0] = AF_BRIDGE;
     bridge.set(COMPRESSED_VLANS, 16);
-    socket.dump(18, bridge, 16, { 12: BRIDGE_PORT_TIMERS, 16: true, 33: true }, (message) => {
-      clear(message, IFI_FLAGS, IFF_RUNNING | IFF_LOWER_UP);
-      add(message);
-    });
+    socket.dump(18, bridge, 16, { 12: BRIDGE_PORT_TIMERS, 16: true, 33: true }, addLink);
     socket.dump(22, new Uint8Array(8), 8, {}, (message) => {
       if (message[IFA_SCOPE] === RT_SCOPE_LINK) leaveOutState(message);
       add(message);

@@ -86,9 +86,10 @@ export async function openMachine(): Promise<Machine> {
     containers,
     async run(command, options = {}) {
       if (options.in === undefined) return await run([...enter, ...command], options);
-      // Its path exists only in the machine's mount namespace, where /var/run is a link to /run.
-      const netns = `/proc/${holder.pid}/root${options.in.netnsPath.replace(/^\/var\/run\//, "/run/")}`;
-      return await run(["nsenter", `--net=${netns}`, mountNamespace, ...command], options);
+      return await run(
+        ["nsenter", `--net=${netnsFromOutside(holder.pid, options.in)}`, mountNamespace, ...command],
+        options,
+      );
     },
     start(command) {
       return Bun.spawn([...enter, ...command], { stdin: "pipe", stdout: "pipe", stderr: "pipe", env: { PATH } });
@@ -119,6 +120,11 @@ export async function openMachine(): Promise<Machine> {
     },
   };
   return machine;
+}
+
+/** A container's path exists only in the machine's mount namespace, where /var/run is a link to /run. */
+export function netnsFromOutside(machinePid: number, { netnsPath }: Container): string {
+  return `/proc/${machinePid}/root${netnsPath.replace(/^\/var\/run\//, "/run/")}`;
 }
 
 /** For suites that run through a resident (PATCHBAY_TEST_RESIDENT=1). */

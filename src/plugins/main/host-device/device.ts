@@ -4,7 +4,7 @@
  */
 import { CniError, INTERNAL, INVALID_CONFIG } from "../../../cni/error.ts";
 import { linkTarget } from "../../../ffi/directory-entries.ts";
-import { identify, listDirectory } from "../../../ffi/files.ts";
+import { exists, listDirectory } from "../../../ffi/files.ts";
 import { getLink, type Link, listLinks } from "../../../ffi/netlink/route/link.ts";
 import { formatMac, parseMac } from "../../../net/mac.ts";
 import type { Host } from "../../../contract/host.ts";
@@ -130,13 +130,4 @@ function notFound(details: string): CniError {
 function checkSysfsName(key: string, name: string): void {
   if (!name.includes("/") && name !== "." && name !== ".." && !name.includes("\0")) return;
   throw new CniError(INVALID_CONFIG, `${JSON.stringify(key)}: ${JSON.stringify(name)} is not the name of a device`);
-}
-
-function exists(path: string): boolean {
-  try {
-    identify(path);
-    return true;
-  } catch {
-    return false;
-  }
 }
