@@ -7,9 +7,9 @@ import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Machine, openMachine, type RunOptions } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { killAt } from "../support/injection.ts";
+import { SOCKET, startResident } from "../support/resident.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 
-const SOCKET = "/run/patchbay/serve.sock";
 const OWN_SOCKET = new RegExp(SOCKET);
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
 const conf = { type: "bridge", isGateway: true, ipMasq: true, ipam };
@@ -24,8 +24,7 @@ function childrenOf(pid: number): number[] {
 }
 
 async function openResident(machine: Machine): Promise<Resident> {
-  const resident = machine.start([PATCHBAY, "serve"]);
-  await machine.sh(`until test -S ${SOCKET}; do sleep 0.01; done`);
+  const resident = await startResident(machine);
   const workers = () => childrenOf(resident.pid);
   const kill = async (signal: NodeJS.Signals) => {
     resident.kill(signal);

@@ -9,10 +9,10 @@
  *     const container = await machine.container("c1");
  */
 import { readdirSync, readlinkSync } from "node:fs";
-import { resolve } from "node:path";
 import type { Subprocess } from "bun";
 import { setDefaultTimeout } from "bun:test";
 import { patienceMs } from "./patience.ts";
+import { startResident } from "./resident.ts";
 
 // No test asserts a time, and a machine may be slow: the limit only ends what hangs.
 setDefaultTimeout(300_000);
@@ -80,7 +80,7 @@ export async function openMachine(): Promise<Machine> {
   const mountNamespace = `--mount=/proc/${holder.pid}/ns/mnt`;
   const enter = ["nsenter", `--net=/proc/${holder.pid}/ns/net`, mountNamespace];
 
-  const resident = process.env.PATCHBAY_TEST_RESIDENT === "1" ? await openResident(enter) : undefined;
+  let resident: Subprocess | undefined;
   const machine: Machine = {
     pid: holder.pid,
     containers,
@@ -119,26 +119,13 @@ export async function openMachine(): Promise<Machine> {
       if (left.length > 0) throw new Error(`processes left behind: ${left.map(({ what }) => what).join(", ")}`);
     },
   };
+  if (process.env.PATCHBAY_TEST_RESIDENT === "1") resident = await startResident(machine);
   return machine;
 }
 
 /** A container's path exists only in the machine's mount namespace, where /var/run is a link to /run. */
 export function netnsFromOutside(machinePid: number, { netnsPath }: Container): string {
   return `/proc/${machinePid}/root${netnsPath.replace(/^\/var\/run\//, "/run/")}`;
-}
-
-/** For suites that run through a resident (PATCHBAY_TEST_RESIDENT=1). */
-async function openResident(enter: readonly string[]): Promise<Subprocess> {
-  const program = process.env.PATCHBAY_TEST_PROGRAM ?? resolve(import.meta.dir, "../../dist/patchbay");
-  const resident = Bun.spawn([...enter, program, "serve"], {
-    stdin: "ignore",
-    stdout: "ignore",
-    stderr: "inherit",
-    env: { PATH },
-  });
-  const ready = ["sh", "-ec", "until test -S /run/patchbay/serve.sock; do sleep 0.01; done"];
-  await Bun.spawn([...enter, ...ready], { stdin: "ignore", stdout: "ignore", stderr: "inherit" }).exited;
-  return resident;
 }
 
 async function run(command: string[], options: RunOptions): Promise<Outcome> {
