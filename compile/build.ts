@@ -1,5 +1,5 @@
 /**
- * Builds `dist/patchbay`: bundle, flatten, compile, place the code, put our own code at its entry. Run with Bun:
+ * Builds `dist/patchbay`: bundle, flatten, compile, put our own code at its entry. Run with Bun:
  * `npm run build`.
  *
  * The build is reproducible: the same sources, Bun and gcc give the same bytes. The name of the output file is part
@@ -8,10 +8,9 @@
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { alignCode } from "./align-code.ts";
 import { replaceEntry } from "./entry.ts";
 import { flatten, type Target } from "./flatten.ts";
-import { leaveHeapCold } from "./heap-warm-up.ts";
+import { pluginNames } from "../src/plugins/table.ts";
 import { type Architecture, compileNative } from "./native.ts";
 
 const root = resolve(import.meta.dir, "..");
@@ -43,11 +42,9 @@ export function build(outDirectory: string, entry?: string): string {
     const main = entry ?? flattened(temporary);
     // In its folder and by its bare name, because the path would become part of the result.
     bun([...flags, `--outfile=${compiled}`, basename(main)], dirname(main), temporary);
-    const program = readFileSync(compiled);
-    leaveHeapCold(program);
-    // One large write into a new file: the page cache then holds the program in large folios (align-code.ts).
+    // One large write into a new file: the page cache then holds the program in large folios (decision 6).
     const finished = join(temporary, `${NAME}.finished`);
-    writeFileSync(finished, replaceEntry(alignCode(program), compileNative("entry", architecture)));
+    writeFileSync(finished, replaceEntry(readFileSync(compiled), compileNative("entry", architecture)));
     chmodSync(finished, 0o755);
     const out = join(outDirectory, NAME);
     renameSync(finished, out);
@@ -71,13 +68,7 @@ function bun(words: string[], cwd: string, home: string): void {
 /** The imports of each module, without those loaded later; paths from the root. */
 type Imports = Map<string, string[]>;
 
-/**
- * Plugins that are called for every container, by an engine or by other plugins. Each has a program of its own, which
- * makes it 0.25 ms faster and the binary 0.9 MB larger.
- */
-const often = ["bridge", "firewall", "host-local", "loopback", "portmap"];
-
-/** Writes a file with the programs for all names of the binary, and answers its path. */
+/** Writes a file with two programs, one for all plugins and one for the runtime, and answers its path. */
 function flattened(temporary: string): string {
   const bundle = join(temporary, "bundle.js"),
     metafile = join(temporary, "bundle.json"),
@@ -85,16 +76,16 @@ function flattened(temporary: string): string {
   const options = ["--target=bun", "--format=esm", "--minify-syntax", "--reject-unresolved", ...nativePrograms()];
   bun([...options, `--metafile=${metafile}`, `--outfile=${bundle}`, "src/main.ts"], root, temporary);
   const imports = readImports(metafile);
-  const plugins = new Map<string, string>();
-  for (const path of imports.keys()) {
-    const name = /^src\/plugins\/\w+\/([\w-]+)\/\1\.ts$/.exec(path)?.[1];
-    if (name !== undefined) plugins.set(name, path);
-  }
-  const seldom = [...plugins.keys()].filter((name) => !often.includes(name)).sort();
+  const program = (mayLoad: Target["mayLoad"], ...roots: string[]): Target => ({
+    eager: loadingOrder([...roots, "src/main.ts"], imports),
+    mayLoad,
+  });
   const targets = [
-    ...often.filter((name) => plugins.has(name)).map((name) => plugin([name], [plugins.get(name)!], imports)),
-    plugin(seldom, [], imports),
-    { eager: loadingOrder(["src/runtime/cli/command-line.ts", "src/main.ts"], imports), mayLoad: () => true },
+    {
+      names: pluginNames,
+      ...program((path) => !path.startsWith("src/runtime/"), "src/engine/exec-plugin.ts", "src/engine/verbs/add.ts"),
+    },
+    program(() => true, "src/runtime/cli/command-line.ts"),
   ];
   writeFileSync(main, flatten(readFileSync(bundle, "utf8"), targets));
   return main;
@@ -106,17 +97,6 @@ function nativePrograms(): string[] {
     const text = Buffer.from(compileNative(name, architecture)).toString("base64");
     return `--define=NATIVE_${name.toUpperCase()}="${text}"`;
   });
-}
-
-function plugin(names: string[], paths: string[], imports: Imports): Target {
-  const roots = ["src/engine/exec-plugin.ts", "src/engine/verbs/add.ts", ...paths];
-  // Most networks of bridge get their addresses from host-local.
-  if (names.includes("bridge")) roots.push("src/plugins/ipam/host-local/host-local.ts");
-  return {
-    names,
-    eager: loadingOrder([...roots, "src/main.ts"], imports),
-    mayLoad: (path) => !path.startsWith("src/runtime/"),
-  };
 }
 
 function readImports(metafile: string): Imports {

@@ -65,7 +65,7 @@ export function replaceWithCopy(path: string, source: string, mode: number): voi
   try {
     const to = openFile(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
     try {
-      // One large write puts the file into the page cache in large folios (compile/align-code.ts).
+      // One large write puts the file into the page cache in large folios (docs/decisions/0006-what-the-build-changes.md).
       writeAll(to, readAll(from, identify(from).size + 1, source), temporary);
       check("chmod", c().fchmod(to, mode), path);
       syncDescriptor(to, temporary);

@@ -488,10 +488,10 @@ const engine: Fault[] = [
     tests: ["test/runtime/cache.test.ts"],
   },
   {
-    file: "compile/align-code.ts",
-    find: "offset >= cut ? offset + padding",
-    replace: "offset > cut ? offset + padding",
-    tests: ["test/compile/align-code.test.ts"],
+    file: "compile/entry.ts",
+    find: "out.entry = address + entry;",
+    replace: "out.entry = original.entry;",
+    tests: ["test/compile/entry.test.ts"],
   },
 ];
 
