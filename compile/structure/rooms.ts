@@ -20,7 +20,7 @@ export const rooms: readonly Room[] = [
   {
     name: "resident",
     what: "a process that stays and serves calls: its protocol with the launcher, workers, whom it serves",
-    mayImport: ["plugins/table.ts", "ffi", "cni"],
+    mayImport: ["runtime", "engine", "plugins/table.ts", "ffi", "cni"],
   },
   {
     name: "runtime",

@@ -8,6 +8,7 @@ import { type Invocation, parseInvocation, readEnvironment } from "../cni/invoca
 import { field } from "../cni/json.ts";
 import { formatResult } from "../cni/result-versions.ts";
 import { KNOWN_VERSIONS } from "../cni/versions.ts";
+import { isCallerGone, LeftToCaller } from "../ffi/calls.ts";
 import { environmentBlock } from "../ffi/environment.ts";
 import { readAll, writeAll } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
@@ -41,6 +42,7 @@ export function execPlugin(plugin: Plugin): number {
     }
     return 0;
   } catch (error) {
+    if (error instanceof LeftToCaller) throw error;
     if (error instanceof OutputFailure) warn(error.message);
     else report(error, invocation);
     return 1;
@@ -64,6 +66,7 @@ function print(text: string): void {
 function add(plugin: Plugin, invocation: Invocation): void {
   const result = runVerb(plugin, invocation)!;
   try {
+    if (isCallerGone()) throw new OutputFailure("cannot answer: the caller is gone");
     print(formatResult(result, result.cniVersion));
   } catch (error) {
     try {

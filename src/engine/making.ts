@@ -5,6 +5,7 @@ import type { Attachment, PluginConfig } from "../contract/plugin.ts";
 import type { Resource } from "../contract/resource.ts";
 import { traced } from "../contract/trace.ts";
 import { isIncompleteUndo } from "../contract/undo.ts";
+import { callerId } from "../ffi/calls.ts";
 import { warn } from "../ffi/warn.ts";
 import { lease } from "../resources/delegated/lease.ts";
 import { type Call, facts, isReleasedThroughLink, type Tell } from "./attachment.ts";
@@ -80,6 +81,7 @@ class Making {
       netnsPath,
       netns: host.container?.cookie,
       cniArgs,
+      caller: callerId(),
       stdin,
     });
     this.ledger.intend(resources);

@@ -1,4 +1,9 @@
-/** What modules keep during a call, and must not keep for the next one: a resident process serves many. */
+/**
+ * The call that this process runs: its own or, in a resident, one that another process handed over. What modules keep
+ * during a call they must not keep for the next one.
+ */
+import { readTextFile } from "./files.ts";
+
 const forgetting: (() => void)[] = [];
 
 export function forgetAfterCall(forget: () => void): void {
@@ -7,5 +12,44 @@ export function forgetAfterCall(forget: () => void): void {
 
 /** A resident calls this between two calls. */
 export function endCall(): void {
+  caller = undefined;
   for (const forget of forgetting) forget();
+}
+
+/** The process that handed its call over. */
+interface Caller {
+  /** See `processId`. */
+  id: string;
+  isGone(): boolean;
+}
+
+let caller: Caller | undefined;
+
+export function takeCall(from: Caller): void {
+  caller = from;
+}
+
+/** Thrown before anything was changed: the caller's process is to run the call. */
+export class LeftToCaller extends Error {}
+
+export function isHandedOver(): boolean {
+  return caller !== undefined;
+}
+
+/** Nobody waits for the answer any more. */
+export function isCallerGone(): boolean {
+  return caller !== undefined && caller.isGone();
+}
+
+/** Of the caller that handed its call over; undefined when the call is this process's own. */
+export function callerId(): string | undefined {
+  return caller?.id;
+}
+
+/** Differs from the one of every other process until the next boot, also from a later one with the same number. */
+export function processId(pid: number | "self"): string {
+  const text = readTextFile(`/proc/${pid}/stat`) ?? "";
+  // The name before may contain anything. The 20th field after it is the time of the start (proc(5)).
+  const startedAt = text.slice(text.lastIndexOf(")") + 2).split(" ")[19];
+  return `${text.slice(0, text.indexOf(" "))} ${startedAt}`;
 }

@@ -267,11 +267,11 @@ static void rewind_stdin(long offset) {
   if (offset >= 0) CALL3(lseek, 0, offset, SEEK_SET);
 }
 
-/* Takes back what a resident began: makes a child, for which the call is DEL. What that says is for nobody; if it fails,
- * ADD will say why. */
+/* Takes back the lease that a resident may have taken: makes a child, for which the call is DEL. Other plugins write down
+ * whose call they run, and their ADD takes back what a dead resident began in this very call (src/engine/verbs/add.ts). */
 static void undo_in_child(struct call *call, long offset) {
   char *command = (char *)value_of(call, "CNI_COMMAND");
-  if (!is_same(command, "ADD")) return;
+  if (!is_same(command, "ADD") || !is_same(base_name(call->arguments[0]), "host-local")) return;
   long child = CALL(clone, SIGCHLD_, 0, 0, 0, 0, 0);
   if (child == 0) {
     memcpy(command, "DEL", 3);

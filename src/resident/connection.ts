@@ -3,6 +3,7 @@ import { EAGAIN, EINTR, SyscallError } from "../ffi/errno.ts";
 import { closeFile } from "../ffi/files.ts";
 import { bind, check, lastErrno, libc } from "../ffi/libc.ts";
 import { FFIType, ptr } from "../ffi/native.ts";
+import { poll } from "../ffi/poll.ts";
 import { MESSAGE_BYTES } from "./protocol.ts";
 
 const symbols = bind({
@@ -60,6 +61,11 @@ export class Connection {
     sending.control.setInt32(12, SCM_RIGHTS, true);
     descriptors.forEach((fd, index) => sending.control.setInt32(CONTROL_HEADER_BYTES + 4 * index, fd, true));
     return Number(symbols.sendmsg(this.fd, sending.header, MSG_NOSIGNAL)) === message.length;
+  }
+
+  /** The other end has ended. */
+  get isGone(): boolean {
+    return poll([{ fd: this.fd, events: 0 }], 0).has(this.fd);
   }
 
   close(): void {

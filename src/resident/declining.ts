@@ -2,42 +2,76 @@
  * Calls that a resident leaves to the caller's own process, decided before the first effect: those that may wait for
  * others, and those that are about the process itself.
  */
-import { pluginNames } from "../plugins/table.ts";
 import { field, isObject, parseDocument } from "../cni/json.ts";
+import { findPlugin } from "../engine/delegation/find-plugin.ts";
+import { LeftToCaller } from "../ffi/calls.ts";
 import { variable } from "../ffi/environment.ts";
 import { exists, readAll, readTextFile } from "../ffi/files.ts";
+import { pluginNames } from "../plugins/table.ts";
+import type { Network } from "../runtime/conf/network.ts";
+import type { Runtime } from "../runtime/plugin-call.ts";
 
-/** Of the runtime: they run no foreign plugin and read nothing of the terminal. */
-const SERVED_COMMANDS = new Set(["networks", "ls", "version", "--version", "help", "--help", "-h", "ipam"]);
+/** Of the runtime: they change the installed program, or stay. */
+const OWN_COMMANDS = new Set(["install", "serve"]);
+/** They look at everything that is recorded, whatever it is. */
+const COMMANDS_ON_EVERYTHING = new Set(["inspect", "repair"]);
 
 /** Why the call is not served, or undefined. Reads stdin of a plugin, and leaves it where it was read to. */
 export function whyNotHere(name: string, argv: readonly string[]): string | undefined {
-  if (!pluginNames.includes(name)) return SERVED_COMMANDS.has(argv[1] ?? "") ? undefined : "command";
   if (variable("DBUS_SYSTEM_BUS_ADDRESS") !== undefined) return "bus";
+  if (!pluginNames.includes(name)) return whyNotCommand(argv);
   const command = variable("CNI_COMMAND");
   if (command === "VERSION") return undefined;
   try {
     const document = parseDocument(new TextDecoder().decode(readAll(0, undefined, "stdin")), "");
-    return isObject(document) ? whyNotConfigured(name, document) : undefined;
+    return isObject(document) ? whyNotConfigured(name, document, variable("CNI_PATH") ?? "") : undefined;
   } catch {
     // What is wrong is said as everywhere.
     return undefined;
   }
 }
 
-const OURS = new Set<unknown>([undefined, ...pluginNames]);
+/** The networks of the others are examined when they are loaded. */
+function whyNotCommand(argv: readonly string[]): string | undefined {
+  if (argv.some((word) => OWN_COMMANDS.has(word))) return "command";
+  if (!argv.some((word) => COMMANDS_ON_EVERYTHING.has(word))) return undefined;
+  return exists(SYSTEM_BUS) ? "bus" : hasLegacyTables() ? "legacy iptables" : undefined;
+}
 
-function whyNotConfigured(name: string, document: Record<string, unknown>): string | undefined {
-  const ipam = field(document, "ipam"), delegate = field(document, "delegate");
-  const types = [ipam, delegate].map((part) => isObject(part) ? field(part, "type") : undefined);
-  if (types.some((type) => type !== "" && !OURS.has(type))) return "foreign plugin";
+/** For the runtime, of which this process runs every plugin that is ours. */
+export function leaveNetworkThatWaits({ plugins }: Network, { pluginPath }: Runtime): void {
+  for (const { type, config } of plugins) {
+    const reason = isForeign(type, pluginPath) ? "foreign plugin" : whyNotConfigured(type, config, pluginPath);
+    if (reason !== undefined) throw new LeftToCaller(reason);
+  }
+}
+
+/** They write rules. */
+const USE_IPTABLES = new Set(["bridge", "firewall", "portmap", "ptp"]);
+
+function whyNotConfigured(name: string, document: Record<string, unknown>, path: string): string | undefined {
+  const ipam = field(document, "ipam"), type = isObject(ipam) ? field(ipam, "type") : undefined;
+  if (typeof type === "string" && type !== "" && isForeign(type, path)) return "foreign plugin";
   if (name === "flannel") return "delegate";
   if (field(document, "enabledad") === true) return "duplicate address detection";
   if (field(document, "selinuxContext")) return "SELinux";
   if (name === "firewall" && exists(SYSTEM_BUS)) return "bus";
-  return LEGACY_TABLES.some((path) => readTextFile(path)) ? "legacy iptables" : undefined;
+  return USE_IPTABLES.has(name) && hasLegacyTables() ? "legacy iptables" : undefined;
+}
+
+/** One that is not found is none: the call says so. */
+function isForeign(type: string, path: string): boolean {
+  try {
+    return "path" in findPlugin(type, path);
+  } catch {
+    return false;
+  }
 }
 
 const SYSTEM_BUS = "/run/dbus/system_bus_socket";
 /** Whoever changes these waits for the lock of all that do. */
 const LEGACY_TABLES = ["/proc/thread-self/net/ip_tables_names", "/proc/thread-self/net/ip6_tables_names"];
+
+function hasLegacyTables(): boolean {
+  return LEGACY_TABLES.some((path) => readTextFile(path));
+}

@@ -2,14 +2,15 @@
  * A worker of the resident: accepts one call after the other and runs it as a process of its own would, synchronously.
  * It ends when its parent ends, between two calls.
  */
-import { environmentBlock, takeEnvironment, variable } from "../ffi/environment.ts";
-import { endCall } from "../ffi/calls.ts";
+import { endCall, LeftToCaller, processId, takeCall } from "../ffi/calls.ts";
+import { takeEnvironment } from "../ffi/environment.ts";
 import { closeFile } from "../ffi/files.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { ownBuild } from "./build.ts";
 import { Connection } from "./connection.ts";
-import { whyNotHere } from "./declining.ts";
+import { examineNetworks } from "../runtime/examination.ts";
+import { leaveNetworkThatWaits, whyNotHere } from "./declining.ts";
 import { whyUnlike } from "./likeness.ts";
 import {
   DECLINED,
@@ -32,6 +33,7 @@ export type RunCall = (argv: readonly string[]) => number;
 
 export function work(runCall: RunCall): number {
   const streams = new Streams(), build = ownBuild();
+  examineNetworks(leaveNetworkThatWaits);
   for (let calls = 0; calls < CALLS_OF_A_LIFE && waitForCaller(); calls++) {
     const connection = Connection.accept(LISTENING);
     if (connection === undefined) continue;
@@ -59,10 +61,12 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
   try {
     const request = readRequest(message);
     if (request === undefined || descriptors.length > 1) return;
-    const isOurs = Buffer.compare(request.build, build) === 0 && whyUnlike(connection.peerPid) === undefined;
+    const { peerPid } = connection;
+    const isOurs = Buffer.compare(request.build, build) === 0 && whyUnlike(peerPid) === undefined;
     if (!isOurs || !takesPlace(request, streams, descriptors[0])) {
       connection.send(plainAnswer(DECLINED));
     } else if (connection.send(plainAnswer(READY)) && connection.receive() !== undefined) {
+      takeCall({ id: processId(peerPid), isGone: () => connection.isGone });
       run(connection, streams, request, runCall);
     }
   } finally {
@@ -94,20 +98,16 @@ export function nameOf({ argv }: Pick<Request, "argv">): string {
 }
 
 function run(connection: Connection, streams: Streams, { argv }: Request, runCall: RunCall): void {
-  const status = runCall(argv);
+  let status: number;
+  try {
+    status = runCall(argv);
+  } catch (error) {
+    if (!(error instanceof LeftToCaller)) throw error;
+    connection.send(plainAnswer(DECLINED));
+    return;
+  }
   const answer = doneAnswer(status, streams.written(1), streams.written(2));
-  const isTold = answer === undefined
-    ? connection.send(doneInFilesAnswer(status), streams.files())
-    : connection.send(answer);
-  if (answer === undefined) streams.reset(true);
-  if (!isTold && status === 0 && variable("CNI_COMMAND") === "ADD") takeBack(streams, argv, runCall);
-}
-
-/** An engine that has killed its plugin does not know that anything is attached. */
-function takeBack(streams: Streams, argv: readonly string[], runCall: RunCall): void {
-  streams.rewindStdin();
-  const entries = new TextDecoder().decode(environmentBlock()).split("\0").slice(0, -1);
-  const others = entries.filter((entry) => !entry.startsWith("CNI_COMMAND="));
-  takeEnvironment(new TextEncoder().encode([...others, "CNI_COMMAND=DEL", ""].join("\0")));
-  runCall(argv);
+  if (answer !== undefined) return void connection.send(answer);
+  connection.send(doneInFilesAnswer(status), streams.files());
+  streams.reset(true);
 }

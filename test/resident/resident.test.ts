@@ -1,49 +1,16 @@
 /**
  * Calls through a resident: the same answers and the same kernel as by themselves, whatever happens to the resident.
  */
-import { readFileSync } from "node:fs";
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
-import { type Machine, openMachine, type RunOptions } from "../support/machine.ts";
+import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
-import { killAt } from "../support/injection.ts";
-import { SOCKET, startResident } from "../support/resident.ts";
+import { SOCKET } from "../support/resident.ts";
+import { childrenOf, openResident, OWN_SOCKET, traceOf, untilServed } from "../support/served.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 
-const OWN_SOCKET = new RegExp(SOCKET);
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
 const conf = { type: "bridge", isGateway: true, ipMasq: true, ipam };
-
-interface Resident extends AsyncDisposable {
-  workers(): number[];
-  kill(signal: NodeJS.Signals): Promise<void>;
-}
-
-function childrenOf(pid: number): number[] {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter((one) => one !== "").map(Number);
-}
-
-async function openResident(machine: Machine): Promise<Resident> {
-  const resident = await startResident(machine);
-  const workers = () => childrenOf(resident.pid);
-  const kill = async (signal: NodeJS.Signals) => {
-    resident.kill(signal);
-    await resident.exited;
-  };
-  return { workers, kill, [Symbol.asyncDispose]: () => kill("SIGKILL") };
-}
-
-async function untilServed(machine: Machine): Promise<void> {
-  for (let count = 0; count < 200; count++) if (await traceOf(machine) === "served") return;
-  throw new Error("the resident serves nothing");
-}
-
-/** `VERSION` under a tracer. */
-async function traceOf(machine: Machine, options: RunOptions = {}): Promise<"served" | "alone"> {
-  const { stderr, code } = await machine.run(["strace", "-e", "trace=openat", PATCHBAY, "version"], options);
-  expect(code).toBe(0);
-  return stderr.includes("ld-linux") ? "alone" : "served";
-}
 
 test("a resident serves what is like it, and nobody else", async () => {
   await using machine = await openMachine();
@@ -125,6 +92,13 @@ test("stdin may be a pipe, a file that is read from its middle, or missing", asy
 test("workers are killed again and again: every call succeeds, and nothing is left", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1"), net = network(machine, conf);
+  const addresses = network(machine, {
+    type: "host-local",
+    name: "addresses",
+    ipam: { ...ipam, subnet: "10.2.0.0/24" },
+  });
+  await addresses.add(container);
+  await addresses.del(container);
   await net.add(container);
   await net.del(container);
   const moment = await quietMoment(machine);
@@ -142,6 +116,8 @@ test("workers are killed again and again: every call succeeds, and nothing is le
   for (let count = 0; count < 60; count++) {
     await net.add(container);
     await net.del(container);
+    await addresses.add(container);
+    await addresses.del(container);
   }
   isRunning = false;
   await killing;
@@ -166,23 +142,6 @@ test("a resident that is stopped, gone or has left its socket behind costs time,
   await net.add(container);
   await net.del(container);
   expect(again.workers().length).toBeGreaterThan(0);
-});
-
-test("ADD is taken back when its caller is killed before the answer", async () => {
-  await using machine = await openMachine();
-  const container = await machine.container("c1"), net = network(machine, conf);
-  await net.add(container);
-  await net.del(container);
-  const moment = await quietMoment(machine);
-  await using _resident = await openResident(machine);
-  await untilServed(machine);
-  const call = { plugin: "bridge", command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...conf } };
-  for (let count = 0; count < 5; count++) {
-    // The second time that the launcher waits is for the end of the call.
-    const { hit } = await killAt(machine, patchbayPlugins(), call, { syscall: "ppoll", nth: 2 });
-    expect(hit).toBe(true);
-    expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
-  }
 });
 
 const hostile = `

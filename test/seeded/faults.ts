@@ -497,6 +497,24 @@ const engine: Fault[] = [
 
 const resident: Fault[] = [
   {
+    file: "src/engine/verbs/add.ts",
+    find: "return begun.header.caller === processId",
+    replace: "return begun.header.caller !== processId",
+    tests: ["test/resident/resident.test.ts"],
+  },
+  {
+    file: "src/engine/verbs/add.ts",
+    find: " || begun.adds.length > 1",
+    replace: "",
+    tests: ["test/resident/taken-back.test.ts"],
+  },
+  {
+    file: "src/resident/declining.ts",
+    find: 'isForeign(type, pluginPath) ? "foreign plugin"',
+    replace: 'isForeign(type, "") ? "foreign plugin"',
+    tests: ["test/resident/runtime.test.ts"],
+  },
+  {
     file: "src/native/entry.c",
     find: "    if (character != *prefix) return 0;",
     replace: "    if (character != *prefix && *text == 0) return 0;",
@@ -506,7 +524,7 @@ const resident: Fault[] = [
     file: "src/native/launch.h",
     find: "  return AGAIN;",
     replace: "  return ALONE;",
-    tests: ["test/resident/resident.test.ts"],
+    tests: ["test/resident/taken-back.test.ts"],
   },
   {
     file: "src/resident/likeness.ts",
@@ -516,9 +534,9 @@ const resident: Fault[] = [
   },
   {
     file: "src/resident/worker.ts",
-    find: 'if (!isTold && status === 0 && variable("CNI_COMMAND") === "ADD") takeBack(streams, argv, runCall);',
-    replace: "void takeBack;",
-    tests: ["test/resident/resident.test.ts"],
+    find: "isGone: () => connection.isGone",
+    replace: "isGone: () => false",
+    tests: ["test/resident/taken-back.test.ts"],
   },
 ];
 

@@ -15,6 +15,8 @@ export interface LedgerHeader extends Owner {
   /** Container.cookie at the time of ADD. */
   netns?: string;
   cniArgs: string;
+  /** The process that handed its call over to a resident: if that dies, the process runs the call itself. */
+  caller?: string;
   /** The network configuration of ADD. Delegates are undone with it, even if the configuration has changed since. */
   stdin: string;
 }

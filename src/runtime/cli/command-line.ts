@@ -1,5 +1,6 @@
 /** `patchbay COMMAND …`, and `cnitool COMMAND …` with cnitool's texts for help and errors. */
 import { errorText } from "../../cni/error.ts";
+import { LeftToCaller } from "../../ffi/calls.ts";
 import { pluginNames } from "../../plugins/table.ts";
 import { VERSION } from "../../version.ts";
 import {
@@ -69,6 +70,7 @@ export function runCommandLine(calledAs: string, args: readonly string[], serve:
   try {
     return dispatch(program, args);
   } catch (error) {
+    if (error instanceof LeftToCaller) throw error;
     printToStderr(`${program.name}: ${errorText(error)}`);
     return 1;
   }
@@ -123,6 +125,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
     if (command.needsRoot && !program.isCnitool) warnUnlessRoot(name);
     return command.run(given, program.name, program.serve);
   } catch (error) {
+    if (error instanceof LeftToCaller) throw error;
     const text = errorText(error);
     if (program.isCnitool) {
       printToStderr(`Error: ${text}\n${usage(program, name, command)}${details(command)}\n${text}`);

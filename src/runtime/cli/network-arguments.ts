@@ -5,6 +5,7 @@ import { variable } from "../../ffi/environment.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
 import { DEFAULT_CACHE_DIRECTORY, readCache } from "../cache.ts";
+import { examined } from "../examination.ts";
 import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
 import { loadNetwork, UnknownNetworkError } from "../conf/load.ts";
 import type { Network } from "../conf/network.ts";
@@ -47,7 +48,7 @@ export function configDirectoryOf(given: Given | undefined): string {
 }
 
 export function networkOf(given: Given): Network {
-  return loadNetwork(configDirectoryOf(given), given.operands[0]!);
+  return examined(loadNetwork(configDirectoryOf(given), given.operands[0]!), runtimeOf(given));
 }
 
 /** For clean-up: `recorded` supplies a network that is no longer configured. */
@@ -58,7 +59,7 @@ export function networkOrRecorded(given: Given, recorded: () => Network | undefi
     const network = error instanceof UnknownNetworkError ? recorded() : undefined;
     if (network === undefined) throw error;
     printToStderr(`network ${network.name} is not configured any more; what is recorded of it is undone`);
-    return network;
+    return examined(network, runtimeOf(given));
   }
 }
 

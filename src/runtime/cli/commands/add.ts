@@ -1,6 +1,7 @@
 /** `patchbay add NETWORK NETNS`. */
 import { errorText } from "../../../cni/error.ts";
 import { printResult } from "../../../cni/result-versions.ts";
+import { isCallerGone } from "../../../ffi/calls.ts";
 import { addNetwork, deleteNetwork } from "../../chain.ts";
 import type { Command } from "../command.ts";
 import { attachmentArguments, networkOf, requestOf, runtimeOf } from "../network-arguments.ts";
@@ -15,6 +16,7 @@ export const addCommand: Command = {
     if (program === "patchbay") warnOfMisspellings(network, runtime.pluginPath);
     const result = addNetwork(runtime, network, request);
     try {
+      if (isCallerGone()) throw new Error("the caller is gone");
       if (result !== undefined) print(printResult(result));
     } catch (error) {
       // A caller without the result cannot delete the attachment.

@@ -1,0 +1,49 @@
+/** The runtime through a resident: its commands are served, but for networks whose plugins may wait for others. */
+import { expect, test } from "bun:test";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { openMachine } from "../support/machine.ts";
+import { PATCHBAY } from "../support/plugins.ts";
+import { openResident, OWN_SOCKET, traceOf, untilServed } from "../support/served.ts";
+
+const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
+
+test("the runtime's commands are served, and what they may wait for is left to them", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  const plugins = [{ type: "bridge", isGateway: true, ipMasq: true, ipam }, {
+    type: "portmap",
+    capabilities: { portMappings: true },
+  }];
+  await writeNetwork("web", plugins);
+  await writeNetwork("other", [{ type: "bridge", ipam }, { type: "foreign" }]);
+  await machine.sh(`mkdir /run/plugins && printf '#!/bin/sh\ncat >/dev/null\necho "{}"\n' >/run/plugins/foreign`);
+  await machine.sh(
+    `chmod +x /run/plugins/foreign; for name in bridge host-local; do ln -s ${PATCHBAY} /run/plugins/$name; done`,
+  );
+  const env = { NETCONFPATH: "/run/networks", CAP_ARGS: '{"portMappings":[{"hostPort":8080,"containerPort":80}]}' };
+  const words = (verb: string) => [verb, "--container-id", "c1", "web", container.netnsPath];
+  const other = ["--container-id", "c1", "other", container.netnsPath];
+  const foreign = { env: { ...env, CNI_PATH: "/run/plugins" } };
+  for (const verb of ["add", "del"]) expect(await traceOf(machine, { env }, words(verb))).toBe("alone");
+  for (const verb of ["add", "del"]) expect(await traceOf(machine, foreign, [verb, ...other])).toBe("alone");
+  const moment = await quietMoment(machine);
+  await using _resident = await openResident(machine);
+  await untilServed(machine);
+  const told: [string, string][] = [];
+  const ofNetwork = (verb: string) =>
+    verb === "status" ? [verb, "web"] : /inspect|lint/.test(verb) ? [verb] : words(verb);
+  for (const verb of ["plan", "add", "check", "inspect", "status", "del", "lint"]) {
+    told.push([verb, await traceOf(machine, { env }, ofNetwork(verb))]);
+    if (verb === "add") expect(await machine.sh("nft list ruleset")).toContain("8080");
+  }
+  expect(told.filter(([, how]) => how !== "served")).toEqual([]);
+  expect(await traceOf(machine, foreign, ["add", ...other])).toBe("alone");
+  await machine.sh("ip link show eth0", { in: container });
+  expect(await traceOf(machine, foreign, ["del", ...other])).toBe("alone");
+  expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
+
+  async function writeNetwork(name: string, plugins: unknown[]) {
+    const stdin = JSON.stringify({ cniVersion: "1.1.0", name, plugins });
+    await machine.sh(`mkdir -p /run/networks && cat >/run/networks/${name}.conflist`, { stdin });
+  }
+});

@@ -1,0 +1,78 @@
+/** What a resident began for an ADD that got no answer is taken back, and nothing else. */
+import { expect, test } from "bun:test";
+import { killAt } from "../support/injection.ts";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { type Machine, openMachine, type Outcome } from "../support/machine.ts";
+import { network } from "../support/network.ts";
+import { patchbayPlugins } from "../support/plugins.ts";
+import { openResident, OWN_SOCKET, type Resident, untilServed } from "../support/served.ts";
+
+const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
+const conf = { type: "bridge", isGateway: true, ipMasq: true, ipam };
+
+/** Makes the call while the only worker that accepts calls dies of the injection. */
+async function whileDying(
+  machine: Machine,
+  resident: Resident,
+  injection: string,
+  call: () => Promise<Outcome>,
+): Promise<Outcome> {
+  const [worker, ...others] = resident.workers();
+  for (const pid of others) process.kill(pid, "SIGSTOP");
+  const words = ["strace", "-qq", "-o", "/dev/null", "-e", `inject=${injection}`, "-p", String(worker)];
+  const tracer = machine.start(words);
+  await machine.sh(`until grep -q "TracerPid:.*[1-9]" /proc/${worker}/status; do sleep 0.01; done`);
+  const outcome = await call();
+  for (const pid of others) process.kill(pid, "SIGCONT");
+  await tracer.exited;
+  expect(resident.workers()).not.toContain(worker);
+  return outcome;
+}
+
+test("an engine that repeats ADD keeps what is attached, though the worker dies in the middle", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1"), net = network(machine, conf);
+  await net.add(container);
+  const attached = await machine.sh("ip -o addr show eth0", { in: container });
+  await using resident = await openResident(machine);
+  await untilServed(machine);
+  // The second ADD is refused, because eth0 is there, and cuts off what it wrote to the ledger.
+  const again = await whileDying(machine, resident, "ftruncate:signal=KILL:when=1", () => net.call("ADD", container));
+  expect(again.code).toBe(1);
+  expect(await machine.sh("ip -o addr show eth0", { in: container })).toBe(attached);
+  await net.del(container);
+});
+
+test("host-local answers, though the worker dies when it has taken the lease", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  const net = network(machine, { type: "host-local", ipam });
+  await net.add(container);
+  await net.del(container);
+  const moment = await quietMoment(machine);
+  await using resident = await openResident(machine);
+  await untilServed(machine);
+  // The first message says that the worker is ready, the second is the result.
+  const added = await whileDying(machine, resident, "sendmsg:signal=KILL:when=2", () => net.call("ADD", container));
+  expect([added.code, JSON.parse(added.stdout).ips?.length]).toEqual([0, 1]);
+  expect(await machine.sh("ls /var/lib/cni/networks/net | grep -c ^10")).toBe("1\n");
+  await net.del(container);
+  expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
+});
+
+test("ADD is taken back when its caller is killed before the answer", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1"), net = network(machine, conf);
+  await net.add(container);
+  await net.del(container);
+  const moment = await quietMoment(machine);
+  await using _resident = await openResident(machine);
+  await untilServed(machine);
+  const call = { plugin: "bridge", command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...conf } };
+  for (let count = 0; count < 5; count++) {
+    // The second time that the launcher waits is for the end of the call.
+    const { hit } = await killAt(machine, patchbayPlugins(), call, { syscall: "ppoll", nth: 2 });
+    expect(hit).toBe(true);
+    expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
+  }
+});

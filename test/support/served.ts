@@ -1,0 +1,44 @@
+/** A resident of a test, and whether it serves what is called. */
+import { readFileSync } from "node:fs";
+import { expect } from "bun:test";
+import type { Machine, RunOptions } from "./machine.ts";
+import { PATCHBAY } from "./plugins.ts";
+import { SOCKET, startResident } from "./resident.ts";
+
+/** Among what is left: it is the resident's, not an attachment's. */
+export const OWN_SOCKET = new RegExp(SOCKET);
+
+export interface Resident extends AsyncDisposable {
+  workers(): number[];
+  kill(signal: NodeJS.Signals): Promise<void>;
+}
+
+export function childrenOf(pid: number): number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter((one) => one !== "").map(Number);
+}
+
+export async function openResident(machine: Machine): Promise<Resident> {
+  const resident = await startResident(machine);
+  const workers = () => childrenOf(resident.pid);
+  const kill = async (signal: NodeJS.Signals) => {
+    resident.kill(signal);
+    await resident.exited;
+  };
+  return { workers, kill, [Symbol.asyncDispose]: () => kill("SIGKILL") };
+}
+
+export async function untilServed(machine: Machine): Promise<void> {
+  for (let count = 0; count < 200; count++) if (await traceOf(machine) === "served") return;
+  throw new Error("the resident serves nothing");
+}
+
+/** A command under a tracer, which must succeed. */
+export async function traceOf(
+  machine: Machine,
+  options: RunOptions = {},
+  words: readonly string[] = ["version"],
+): Promise<"served" | "alone"> {
+  const { stderr, code } = await machine.run(["strace", "-e", "trace=openat", PATCHBAY, ...words], options);
+  expect([words, code, stderr]).toEqual([words, 0, expect.anything()]);
+  return stderr.includes("ld-linux") ? "alone" : "served";
+}
