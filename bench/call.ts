@@ -18,6 +18,7 @@ export function pluginCall(
     path: `${side.bin}/${plugin}`,
     env: {
       PATH,
+      ...side.environment,
       CNI_COMMAND: command,
       CNI_PATH: side.bin,
       ...container && { CNI_CONTAINERID: container.id, CNI_NETNS: container.netnsPath, CNI_IFNAME: "eth0" },

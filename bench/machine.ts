@@ -1,8 +1,8 @@
 /**
  * The isolated environment of the benchmarks: a mount namespace with its own /run, and for each side a network
- * namespace as its host and others as its containers. Neither the two sides nor the machine affect each other.
+ * namespace as its host and others as its containers. Neither the sides nor the machine affect each other.
  */
-import { mkdirSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { openNetns } from "../src/ffi/netns.ts";
 import { readTextFile } from "../src/ffi/files.ts";
@@ -11,19 +11,27 @@ import { pluginNames } from "../src/plugins/table.ts";
 import { adoptOrphans } from "./process.ts";
 
 export interface Machine {
-  ours: Side;
+  /** Patchbay through a resident. */
+  served: Side;
+  /** Patchbay, each call in its own process. */
+  alone: Side;
   go: Side;
+  sides: readonly Side[];
   /** A directory for the files of the run, on disk like real leases. */
   scratch: string;
   patchbay: string;
   /** Waits for processes that earlier runs left behind. */
   settle(): void;
+  /** Ends the resident. */
+  close(): void;
 }
 
 export interface Side {
-  name: "ours" | "go";
+  name: "served" | "alone" | "go";
   /** The directory of the plugins. */
   bin: string;
+  /** Variables of every call. */
+  environment: Record<string, string>;
   /** Runs `work`, and the children it starts, in this side's host namespace. */
   onHost<T>(work: () => T): T;
   inContainer<T>(container: Container, work: () => T): T;
@@ -31,6 +39,7 @@ export interface Side {
 }
 
 export interface Container {
+  /** Also the name of its namespace. */
   id: string;
   netnsPath: string;
   netnsFd: number;
@@ -42,13 +51,28 @@ export function openMachine(patchbay: string, goPlugins: string, scratch: string
   const links = join(scratch, "plugins");
   mkdirSync(links);
   for (const name of pluginNames) symlinkSync(patchbay, join(links, name));
+  const served = openSide("served", links), go = openSide("go", goPlugins);
+  const alone = openSide("alone", links, { PATCHBAY_RESIDENT: "off" });
+  const resident = startResident(patchbay, served);
   return {
-    ours: openSide("ours", links),
-    go: openSide("go", goPlugins),
+    served,
+    alone,
+    go,
+    sides: [served, alone, go],
     scratch,
     patchbay,
-    settle: adoptOrphans(),
+    settle: adoptOrphans(resident.pid),
+    close: () => resident.kill(),
   };
+}
+
+function startResident(patchbay: string, { onHost }: Side) {
+  const streams = { stdin: "ignore", stdout: "inherit", stderr: "inherit" } as const;
+  const resident = onHost(() => Bun.spawn([patchbay, "serve"], streams));
+  for (const deadline = Date.now() + 10_000; !existsSync("/run/patchbay/serve.sock"); Bun.sleepSync(5)) {
+    if (resident.exitCode !== null || Date.now() > deadline) throw new Error("patchbay serve does not start");
+  }
+  return resident;
 }
 
 let current: number | undefined;
@@ -66,7 +90,7 @@ function inside<T>(netnsFd: number, work: () => T): T {
   }
 }
 
-function openSide(name: Side["name"], bin: string): Side {
+function openSide(name: Side["name"], bin: string, environment: Side["environment"] = {}): Side {
   const makeNetns = (netns: string) => {
     command(["ip", "netns", "add", netns]);
     const netnsPath = `/run/netns/${netns}`;
@@ -77,9 +101,10 @@ function openSide(name: Side["name"], bin: string): Side {
   return {
     name,
     bin,
+    environment,
     onHost: (work) => inside(host.netnsFd, work),
     inContainer: (container, work) => inside(container.netnsFd, work),
-    makeContainer: (id) => ({ id, ...makeNetns(`${name}-${id}`) }),
+    makeContainer: (id) => ({ id: `${name}-${id}`, ...makeNetns(`${name}-${id}`) }),
   };
 }
 

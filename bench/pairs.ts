@@ -1,4 +1,4 @@
-/** Runs both sides in random order, run after run. */
+/** Runs all sides in random order, run after run. */
 import type { Bench, Row } from "./bench.ts";
 import type { Side } from "./machine.ts";
 import type { Runnable } from "./process.ts";
@@ -20,24 +20,35 @@ export interface Samples {
   del: number[];
 }
 
-/** Runs the cycle of each side `runs` times, after one run that does not count. */
+/** A worker of a resident is warm after some hundred calls. They do not count. */
+const WARM_UP_RUNS = 150;
+
+/** Runs the cycle of each side `runs` times, after runs that do not count. */
 export function measureCycles(
   bench: Bench,
   runs: number,
   make: (side: Side) => Cycle,
-  sides: readonly Side[] = [bench.machine.ours, bench.machine.go],
+  sides: readonly Side[] = bench.machine.sides,
 ): Record<Side["name"], Samples> {
   const contestants = sides.map((side) => ({ side, cycle: make(side) }));
-  const samples: Record<Side["name"], Samples> = { ours: { add: [], del: [] }, go: { add: [], del: [] } };
-  for (let run = -1; run < runs; run++) {
+  const samples = noSamples();
+  for (const { side, cycle } of contestants) {
+    const warmUpRuns = side === bench.machine.served ? bench.runs(WARM_UP_RUNS) : 1;
+    for (let run = 0; run < warmUpRuns; run++) runCycle(bench, side, cycle);
+  }
+  for (let run = 0; run < runs; run++) {
     for (const { side, cycle } of shuffled(contestants)) {
       const { add, del } = runCycle(bench, side, cycle);
-      if (run < 0) continue;
       samples[side.name].add.push(add);
       samples[side.name].del.push(del);
     }
   }
   return samples;
+}
+
+export function noSamples(): Record<Side["name"], Samples> {
+  const [served, alone, go] = Array.from({ length: 3 }, (): Samples => ({ add: [], del: [] }));
+  return { served: served!, alone: alone!, go: go! };
 }
 
 function runCycle({ machine }: Bench, side: Side, { add, del, made, gone }: Cycle): { add: number; del: number } {
@@ -52,16 +63,19 @@ function runCycle({ machine }: Bench, side: Side, { add, del, made, gone }: Cycl
   });
 }
 
+/** Two rows a verb: through a resident, which the targets are for, and alone. */
 export function cycleRows(
   what: string,
   samples: Record<Side["name"], Samples>,
   targets: { add?: number; del?: number } = {},
 ): Row[] {
-  return (["add", "del"] as const).map((verb) => ({
-    name: `${what} ${verb.toUpperCase()}`,
-    unit: "ms",
-    ours: summarise(samples.ours[verb]),
-    against: samples.go[verb].length > 0 ? summarise(samples.go[verb]) : undefined,
-    target: targets[verb],
-  }));
+  const { served, alone, go } = samples;
+  return (["add", "del"] as const).flatMap((verb) => {
+    const against = go[verb].length > 0 ? summarise(go[verb]) : undefined;
+    const row = (how: string, ours: Samples, target?: number): Row[] =>
+      ours[verb].length === 0
+        ? []
+        : [{ name: `${what} ${verb.toUpperCase()}${how}`, unit: "ms", ours: summarise(ours[verb]), against, target }];
+    return [...row("", served, targets[verb]), ...row(", alone", alone)];
+  });
 }

@@ -4,6 +4,7 @@
  */
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { readTextFile } from "../src/ffi/files.ts";
 import { bind, check, cString } from "../src/ffi/libc.ts";
 import { FFIType, ptr } from "../src/ffi/native.ts";
 
@@ -97,16 +98,32 @@ export function prepare(program: Program, directory: string): Prepared {
 }
 
 /**
- * From now on, orphans of our children become our children. Returns a function that waits for all of them: work that a
- * program leaves to another process must not disturb the next measurement.
+ * From now on, orphans of our children become our children. Returns a function that waits for all of them, and for the
+ * children of the resident's workers: work that a call leaves to another process must not disturb the next measurement.
  */
-export function adoptOrphans(): () => void {
-  const PR_SET_CHILD_SUBREAPER = 36;
+export function adoptOrphans(resident: number): () => void {
+  const PR_SET_CHILD_SUBREAPER = 36, WNOHANG = 1;
   check("prctl", c.prctl(PR_SET_CHILD_SUBREAPER, 1));
   const status = new Int32Array(1);
-  return () => {
-    while (c.wait4(-1, status, 0, null) > 0);
+  const isBusy = () => {
+    while (c.wait4(-1, status, WNOHANG, null) > 0);
+    const workers = childrenOf(resident);
+    const others = [...childrenOf(process.pid).filter((pid) => pid !== resident), ...workers.flatMap(childrenOf)];
+    return others.some(isRunning);
   };
+  return () => {
+    while (isBusy()) Bun.sleepSync(0.2);
+  };
+}
+
+function childrenOf(pid: number): number[] {
+  const text = readTextFile(`/proc/${pid}/task/${pid}/children`) ?? "";
+  return text.split(" ").filter((one) => one !== "").map(Number);
+}
+
+function isRunning(pid: number): boolean {
+  const text = readTextFile(`/proc/${pid}/stat`);
+  return text !== undefined && text.slice(text.lastIndexOf(")") + 2, text.lastIndexOf(")") + 3) !== "Z";
 }
 
 /**

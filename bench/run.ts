@@ -94,13 +94,14 @@ async function measure() {
   if (unknown.length > 0) throw new Error(`no benchmark is called ${unknown.join(", ")}; see --list`);
 
   const scratch = mkdtempSync(join(tmpdir(), "patchbay-bench-"));
+  const machine = openMachine(patchbay, GO_PLUGINS, scratch);
   try {
     const bench: Bench = {
-      machine: openMachine(patchbay, GO_PLUGINS, scratch),
+      machine,
       quick: values.quick,
       runs: (full) => (values.quick ? Math.min(full, 2) : full),
     };
-    // Both sides start with the same page cache, filled by one sequential read.
+    // All sides start with the same page cache, filled by one sequential read.
     for (
       const path of [
         patchbay,
@@ -128,6 +129,7 @@ async function measure() {
     about.load += `, ${loadNow()} after`;
     report(about, rows);
   } finally {
+    machine.close();
     rmSync(scratch, { recursive: true, force: true });
   }
 }

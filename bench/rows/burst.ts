@@ -3,17 +3,18 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Bench, Benchmark } from "../bench.ts";
 import { passResult, pluginCall } from "../call.ts";
-import type { Container, Side } from "../machine.ts";
-import { cycleRows, type Samples } from "../pairs.ts";
+import { command, type Container, type Side } from "../machine.ts";
+import { cycleRows, noSamples, type Samples } from "../pairs.ts";
 import { prepare, type Prepared } from "../process.ts";
 import { shuffled } from "../statistics.ts";
+import { confOf, pluginsOf } from "./chain.ts";
 import { bridgeConf, firstAddress, requireAttached, requireDetached } from "./attach.ts";
 
 const AT_ONCE = 100;
 
 function measure(bench: Bench, runs: number, ipMasq: boolean): Record<Side["name"], Samples> {
   const { machine } = bench;
-  const contestants = [machine.ours, machine.go].map((side) => {
+  const contestants = machine.sides.map((side) => {
     const leases = join(machine.scratch, `${side.name}-burst`);
     mkdirSync(leases, { recursive: true });
     const conf = bridgeConf(leases, ipMasq);
@@ -24,7 +25,7 @@ function measure(bench: Bench, runs: number, ipMasq: boolean): Record<Side["name
     });
     return { side, attachments };
   });
-  const samples: Record<Side["name"], Samples> = { ours: { add: [], del: [] }, go: { add: [], del: [] } };
+  const samples = noSamples();
   for (let run = 0; run < runs; run++) {
     for (const { side, attachments } of shuffled(contestants)) {
       side.onHost(() => {
@@ -57,12 +58,71 @@ function requireAllAttached(side: Side, attachments: { container: Container; add
   attachments.forEach(({ container }, index) => requireAttached(side, container, addresses[index]!));
 }
 
+/** Each plugin of the chain for all containers at once, then the next: only the plugins' own time counts. */
+function measureChain(bench: Bench, runs: number): Record<Side["name"], Samples> {
+  const { machine } = bench;
+  const contestants = machine.sides.map((side) => {
+    const leases = join(machine.scratch, `${side.name}-burst-chain`);
+    mkdirSync(leases, { recursive: true });
+    const plugins = pluginsOf(leases);
+    const containers = Array.from(
+      { length: bench.quick ? 3 : AT_ONCE },
+      (_, index) => side.makeContainer(`chain-${index}`),
+    );
+    const results = containers.map((): unknown => undefined);
+    const step = (verb: string, plugin: Record<string, unknown>) => {
+      const calls = containers.map((container, index) => {
+        const mapping = [{ hostPort: 20_000 + index, containerPort: 80, protocol: "tcp" }];
+        const prevResult = verb === "ADD" && plugin === plugins[0] ? undefined : results[index];
+        const conf = confOf(plugin, mapping, prevResult);
+        return prepare(pluginCall(side, String(plugin.type), verb, conf, container), machine.scratch);
+      });
+      const ms = allAtOnce(calls);
+      if (verb === "ADD") calls.forEach((call, index) => results[index] = JSON.parse(call.stdout()));
+      return ms;
+    };
+    const sum = (verb: string, order: Record<string, unknown>[]) =>
+      order.reduce((ms, plugin) => ms + step(verb, plugin), 0);
+    return {
+      side,
+      containers,
+      add: () => sum("ADD", plugins),
+      del: () => sum("DEL", plugins.toReversed()),
+      addresses: () => results.map((result) => firstAddress(JSON.stringify(result))),
+    };
+  });
+  const samples = noSamples();
+  for (let run = 0; run < runs; run++) {
+    for (const { side, containers, add, del, addresses } of shuffled(contestants)) {
+      side.onHost(() => {
+        machine.settle();
+        samples[side.name].add.push(add());
+        const given = addresses();
+        containers.forEach((container, index) => requireAttached(side, container, given[index]!));
+        const rules = command(["iptables-save"]);
+        const without = given.filter((address) => !rules.includes(`--to-destination ${address}:80`));
+        if (without.length > 0) throw new Error(`${side.name}: no port leads to ${without[0]}`);
+        machine.settle();
+        samples[side.name].del.push(del());
+        for (const container of containers) requireDetached(side, container);
+        const left = command(["iptables-save"]);
+        if (given.some((address) => left.includes(`${address}/32`))) throw new Error(`${side.name}: rules are left`);
+      });
+    }
+  }
+  return samples;
+}
+
 export const burst: Benchmark = {
   name: "burst",
   run(bench) {
     return [
-      ...cycleRows(`${AT_ONCE} at once, bridge,`, measure(bench, bench.runs(15), false), { add: 0.75 }),
-      ...cycleRows(`${AT_ONCE} at once, bridge, ipMasq,`, measure(bench, bench.runs(5), true), { add: 0.3 }),
+      ...cycleRows(`${AT_ONCE} at once, bridge,`, measure(bench, bench.runs(15), false), { add: 0.28, del: 0.25 }),
+      ...cycleRows(`${AT_ONCE} at once, bridge, ipMasq,`, measure(bench, bench.runs(5), true), {
+        add: 0.18,
+        del: 0.12,
+      }),
+      ...cycleRows(`${AT_ONCE} at once, chain,`, measureChain(bench, bench.runs(3)), { add: 0.12, del: 0.1 }),
     ];
   },
 };

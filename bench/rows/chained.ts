@@ -28,13 +28,13 @@ const cases: Case[] = [
   {
     plugin: "portmap",
     conf: { runtimeConfig: { portMappings: [{ hostPort: 8080, containerPort: 80, protocol: "tcp" }] } },
-    targets: { add: 0.25, del: 0.1 },
+    targets: { add: 0.12, del: 0.04 },
     shows: { text: `--to-destination ${ADDRESS}:80`, of: ["iptables-save", "-t", "nat"], inContainer: false },
   },
   {
     plugin: "firewall",
     conf: {},
-    targets: { add: 0.4, del: 0.3 },
+    targets: { add: 0.15, del: 0.1 },
     shows: { text: `-A CNI-FORWARD -s ${ADDRESS}/32`, of: ["iptables-save", "-t", "filter"], inContainer: false },
   },
   {
@@ -65,7 +65,7 @@ function attached(side: Side, name: string): { container: Container; prevResult:
   const container = side.makeContainer(name), outside = `v-${name}`;
   const ip = (...words: string[]) => command(["ip", ...words]);
   side.onHost(() => {
-    ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", `${side.name}-${name}`);
+    ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", container.id);
     ip("address", "add", `${GATEWAY}/24`, "dev", outside);
     ip("link", "set", outside, "up");
   });
@@ -104,7 +104,7 @@ function cycle({ machine }: Bench, side: Side, { plugin, conf, shows, reset }: C
 export const chained: Benchmark = {
   name: "chained",
   run(bench) {
-    const { scratch, ours, go } = bench.machine;
+    const { scratch, sides } = bench.machine;
     const empty = prepare(
       { path: build(join(scratch, "empty"), join(root, "bench/cold/empty.ts")), env: { PATH } },
       scratch,
@@ -114,14 +114,14 @@ export const chained: Benchmark = {
       const beside: number[] = [];
       const samples = measureCycles(bench, bench.runs(50), (side) => {
         const made = cycle(bench, side, each);
-        return side.name === "go"
+        return side.name !== "alone"
           ? made
           : { ...made, gone: () => (made.gone(), void beside.push(succeed(empty).ms)) };
       });
       const start = `an empty program: ${summarise(beside).median.toFixed(2)} ms`;
       rows.push(...cycleRows(each.plugin, samples, each.targets).map((row) => ({ ...row, note: start })));
       // The next plugin uses the same address.
-      for (const side of [ours, go]) side.onHost(() => command(["ip", "link", "del", `v-${each.plugin}`]));
+      for (const side of sides) side.onHost(() => command(["ip", "link", "del", `v-${each.plugin}`]));
     }
     return rows;
   },

@@ -22,7 +22,10 @@ export const coldStart: Benchmark = {
   name: "cold-start",
   run(bench) {
     const { machine } = bench;
-    const version = { path: join(machine.ours.bin, "bridge"), env: { PATH, CNI_COMMAND: "VERSION" } };
+    const version = {
+      path: join(machine.alone.bin, "bridge"),
+      env: { PATH, ...machine.alone.environment, CNI_COMMAND: "VERSION" },
+    };
     const goVersion = { ...version, path: join(machine.go.bin, "bridge") };
     const programs: { name: string; program: Program }[] = [
       { name: "cold start: /bin/true", program: { path: "/bin/true", env: { PATH } } },

@@ -28,7 +28,7 @@ const ADDRESS = "10.88.255.7";
 export const floor: Benchmark = {
   name: "floor",
   run(bench) {
-    const { ours } = bench.machine;
+    const { alone: ours } = bench.machine;
     return ours.onHost(() => {
       const engine = engineAttach(bench, ours);
       const kernel = kernelAttach(ours);

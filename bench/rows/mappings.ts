@@ -46,7 +46,7 @@ function prepareSetting({ machine }: Bench, side: Side, containers: number): Set
   const ip = (...words: string[]) => command(["ip", ...words]);
   const link = (container: Container, name: string, ours: string, theirs: string) => {
     side.onHost(() => {
-      ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", `${side.name}-${container.id}`);
+      ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", container.id);
       ip("address", "add", ours, "dev", name);
       ip("link", "set", name, "up");
       command(["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
@@ -74,7 +74,7 @@ function prepareSetting({ machine }: Bench, side: Side, containers: number): Set
     const ips = [{ address: `${addressOf(number)}/${NETWORK_BITS}`, gateway: GATEWAY, interface: 1 }];
     const conf = {
       name: "mappings",
-      ...side.name === "ours" && { backend: "nftables" },
+      ...side.name !== "go" && { backend: "nftables" },
       runtimeConfig: { portMappings },
       prevResult: { cniVersion: CNI_VERSION, interfaces, ips },
     };
@@ -142,16 +142,22 @@ function measure(bench: Bench, side: Side): Samples {
 export const mappings: Benchmark = {
   name: "mappings",
   run(bench) {
-    const ours = measure(bench, bench.machine.ours), go = measure(bench, bench.machine.go);
-    return (["add", "del", "connect"] as const).flatMap((what) =>
-      (["first", "last"] as const).map((end): Row => ({
-        name: what === "connect"
-          ? `connection to a mapped port, ${end === "first" ? "alone" : `the last of ${CONTAINERS}`}`
-          : `portmap ${what.toUpperCase()}, 2 ports, ${end} of ${CONTAINERS} containers`,
-        unit: what === "connect" ? "µs" : "ms",
-        ours: summarise(ours[end][what]),
-        against: summarise(go[end][what]),
-      }))
-    );
+    const { served, alone, go } = bench.machine;
+    const [inResident, byItself, theirs] = [served, alone, go].map((side) => measure(bench, side));
+    const row = (what: "add" | "del" | "connect", end: "first" | "last", ours: Samples, how: string): Row => ({
+      name: what === "connect"
+        ? `connection to a mapped port, ${end === "first" ? "alone" : `the last of ${CONTAINERS}`}`
+        : `portmap ${what.toUpperCase()}, 2 ports, ${end} of ${CONTAINERS} containers${how}`,
+      unit: what === "connect" ? "µs" : "ms",
+      ours: summarise(ours[end][what]),
+      against: summarise(theirs![end][what]),
+    });
+    return (["first", "last"] as const).flatMap((end) => [
+      ...(["add", "del"] as const).flatMap((what) => [
+        row(what, end, inResident!, ""),
+        row(what, end, byItself!, ", alone"),
+      ]),
+      row("connect", end, inResident!, ""),
+    ]);
   },
 };

@@ -8,7 +8,7 @@ export const memory: Benchmark = {
   name: "memory",
   run({ machine }) {
     const container = { id: "c1", netnsPath: "/proc/1/ns/net" };
-    const [ours, go] = [machine.ours, machine.go].map((side) =>
+    const [ours, go] = [machine.alone, machine.go].map((side) =>
       memoryAtRest(pluginCall(side, "bridge", "ADD", {}, container), machine.scratch)
     );
     const row = (name: string, which: keyof NonNullable<typeof ours>, note?: string): Row => ({

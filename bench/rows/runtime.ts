@@ -14,7 +14,7 @@ import { bridgeConf, firstAddress, requireAttached, requireDetached } from "./at
 function cycle({ machine }: Bench, side: Side): Cycle {
   const container = side.makeContainer("runtime");
   const leases = join(machine.scratch, `${side.name}-runtime-leases`);
-  const networks = join(machine.scratch, "networks");
+  const networks = join(machine.scratch, `${side.name}-networks`);
   for (const directory of [leases, networks]) mkdirSync(directory, { recursive: true });
   const { name, ...plugin } = bridgeConf(leases, false);
   const list = { cniVersion: CNI_VERSION, name, plugins: [plugin] };
@@ -23,9 +23,9 @@ function cycle({ machine }: Bench, side: Side): Cycle {
       return prepare(pluginCall(side, "bridge", verb, { name, ...plugin }, container), machine.scratch);
     }
     writeFileSync(join(networks, "bench.conflist"), JSON.stringify(list));
-    const cache = join(machine.scratch, "cache");
+    const cache = join(machine.scratch, `${side.name}-cache`);
     const args = [verb.toLowerCase(), "--cache-dir", cache, String(name), container.netnsPath];
-    const env = { PATH, NETCONFPATH: networks, CNI_PATH: side.bin };
+    const env = { PATH, ...side.environment, NETCONFPATH: networks, CNI_PATH: side.bin };
     return prepare({ path: machine.patchbay, args, env }, machine.scratch);
   };
   return {

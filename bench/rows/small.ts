@@ -1,11 +1,12 @@
 /** Calls that change nothing in the kernel: VERSION and static. */
-import type { Bench, Benchmark } from "../bench.ts";
+import type { Bench, Benchmark, Row } from "../bench.ts";
 import { pluginCall, succeed } from "../call.ts";
 import { prepare } from "../process.ts";
-import { shuffled, summarise } from "../statistics.ts";
+import { shuffled, summarise, type Summary } from "../statistics.ts";
 
 function measure({ machine }: Bench, runs: number, plugin: string, verb: string, conf: Record<string, unknown>) {
-  const contestants = [machine.ours, machine.go].map((side) => ({
+  const contestants = machine.sides.map((side) => ({
+    side,
     call: prepare(pluginCall(side, plugin, verb, conf, side.makeContainer(plugin)), machine.scratch),
     samples: [] as number[],
   }));
@@ -16,13 +17,19 @@ function measure({ machine }: Bench, runs: number, plugin: string, verb: string,
       if (!call.stdout().includes("cniVersion")) throw new Error(`no answer to ${verb}: ${call.stdout()}`);
     }
   }
-  const [ours, go] = contestants;
-  return { unit: "ms" as const, ours: summarise(ours!.samples), against: summarise(go!.samples) };
+  const [served, alone, go] = contestants.map(({ samples }) => summarise(samples));
+  const row = (how: string, ours: Summary): Row => ({
+    name: `${plugin} ${verb}${how}`,
+    unit: "ms",
+    ours,
+    against: go,
+  });
+  return [row("", served!), row(", alone", alone!)];
 }
 
 export const version: Benchmark = {
   name: "version",
-  run: (bench) => [{ name: "bridge VERSION", ...measure(bench, bench.runs(300), "bridge", "VERSION", {}) }],
+  run: (bench) => measure(bench, bench.runs(300), "bridge", "VERSION", {}),
 };
 
 export const staticAddresses: Benchmark = {
@@ -30,6 +37,6 @@ export const staticAddresses: Benchmark = {
   run(bench) {
     const addresses = [{ address: "10.10.0.1/24", gateway: "10.10.0.254" }, { address: "2001:db8::1/64" }];
     const conf = { name: "bench", ipam: { type: "static", addresses } };
-    return [{ name: "static ADD", ...measure(bench, bench.runs(300), "static", "ADD", conf) }];
+    return measure(bench, bench.runs(300), "static", "ADD", conf);
   },
 };

@@ -37,6 +37,7 @@ test("npm run bench, in smoke mode, measures every row and writes text, JSON and
       "ipMasq DEL",
       "patchbay add",
       "portmap + firewall + tuning ADD",
+      "each plugin called, DEL, alone",
       "bandwidth DEL",
       "connection to a mapped port, the last of 500",
       "10 leases",
