@@ -117,13 +117,21 @@ export function adoptOrphans(resident: number): () => void {
 }
 
 function childrenOf(pid: number): number[] {
-  const text = readTextFile(`/proc/${pid}/task/${pid}/children`) ?? "";
-  return text.split(" ").filter((one) => one !== "").map(Number);
+  return textIfThere(`/proc/${pid}/task/${pid}/children`).split(" ").filter((one) => one !== "").map(Number);
 }
 
 function isRunning(pid: number): boolean {
-  const text = readTextFile(`/proc/${pid}/stat`);
-  return text !== undefined && text.slice(text.lastIndexOf(")") + 2, text.lastIndexOf(")") + 3) !== "Z";
+  const text = textIfThere(`/proc/${pid}/stat`), state = text.slice(text.lastIndexOf(")") + 2)[0];
+  return state !== undefined && state !== "Z";
+}
+
+/** A process may end while its files are read. */
+function textIfThere(path: string): string {
+  try {
+    return readTextFile(path) ?? "";
+  } catch {
+    return "";
+  }
 }
 
 /**

@@ -18,8 +18,8 @@ export function endCall(): void {
 
 /** The process that handed its call over. */
 interface Caller {
-  /** See `processId`. */
-  id: string;
+  /** See `processId`; undefined when it could not be read any more. */
+  id: string | undefined;
   isGone(): boolean;
 }
 

@@ -66,7 +66,7 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
     if (!isOurs || !takesPlace(request, streams, descriptors[0])) {
       connection.send(plainAnswer(DECLINED));
     } else if (connection.send(plainAnswer(READY)) && connection.receive() !== undefined) {
-      takeCall({ id: processId(peerPid), isGone: () => connection.isGone });
+      takeCall({ id: idOf(peerPid), isGone: () => connection.isGone });
       run(connection, streams, request, runCall);
     }
   } finally {
@@ -76,6 +76,15 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
     endCall();
     // Those that remove links for us (ffi/reaper.ts).
     forgetEnded();
+  }
+}
+
+/** One that has ended meanwhile will not look for what was begun in its name. */
+function idOf(pid: number): string | undefined {
+  try {
+    return processId(pid);
+  } catch {
+    return undefined;
   }
 }
 
