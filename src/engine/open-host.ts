@@ -1,8 +1,9 @@
 /** Opens what a verb works on: sockets, namespaces, and the lock on what attachments share. */
 import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "../ffi/files.ts";
 import { lockShared, tryLockExclusive, unlock, whileLocked } from "../ffi/lock.ts";
-import { NETLINK_NETFILTER, NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
-import { inNetns, isNetnsGone, isSameNetns, netnsCookie, openNetns, openOwnNetns } from "../ffi/netns.ts";
+import { hostSockets, ownNetns } from "../ffi/kept.ts";
+import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
+import { inNetns, isNetnsGone, isSameNetns, netnsCookie, openNetns } from "../ffi/netns.ts";
 import type { Container, Host } from "../contract/host.ts";
 import { stateDirectory } from "./state-directory.ts";
 
@@ -31,10 +32,10 @@ export function openHost(netnsPath: string, options: OpenOptions = {}): OpenHost
   let route: NetlinkSocket | undefined, netfilter: NetlinkSocket | undefined;
   return {
     get route() {
-      return route ??= openSocket(NETLINK_ROUTE, closing);
+      return route ??= takeSocket("route", closing);
     },
     get netfilter() {
-      return netfilter ??= openSocket(NETLINK_NETFILTER, closing);
+      return netfilter ??= takeSocket("netfilter", closing);
     },
     container: netnsPath === "" ? undefined : openContainer(netnsPath, options, closing),
     useShared: () => void lockShared(shared.fd),
@@ -49,6 +50,12 @@ type Closing = (() => void)[];
 
 function closeAll(closing: Closing): void {
   for (const action of closing.splice(0).reverse()) action();
+}
+
+function takeSocket(which: keyof typeof hostSockets, closing: Closing): NetlinkSocket {
+  const socket = hostSockets[which].take();
+  closing.push(() => hostSockets[which].giveBack(socket));
+  return socket;
 }
 
 function openSocket(protocol: number, closing: Closing): NetlinkSocket {
@@ -87,8 +94,8 @@ function openContainer(netnsPath: string, options: OpenOptions, closing: Closing
     throw error;
   }
   closing.push(() => closeFile(netnsFd));
-  const home = openOwnNetns();
-  closing.push(() => closeFile(home));
+  const home = ownNetns.take();
+  closing.push(() => ownNetns.giveBack(home));
   if (!options.allowOwn && isSameNetns(netnsFd, home)) {
     closeAll(closing);
     throw new SameNetnsError();

@@ -33,13 +33,12 @@ export function sendFromChild(socketFd: number, message: Uint8Array): number | u
 }
 
 /**
- * Closes the descriptor of a socket whose last close the kernel delays, and lets a child do that last close. The child
- * passes it on to a child of its own, which nobody has to wait for, and which closes it 50 ms later, when the kernel has
- * nothing left to wait for.
+ * For a socket whose last close the kernel delays: lets a child do that last close. The child passes the socket on to a
+ * child of its own, which nobody has to wait for, and which closes it 50 ms later, when the kernel has nothing left to
+ * wait for. The caller closes its own descriptor right after this.
  */
-export function closeBehind(fd: number): void {
+export function holdOpen(fd: number): void {
   const child = typeof NATIVE_HOLDER === "undefined" ? undefined : start(NATIVE_HOLDER, [fd]);
-  closeFile(fd);
   if (child !== undefined) waitFor(child);
 }
 

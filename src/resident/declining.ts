@@ -6,7 +6,8 @@ import { field, isObject, parseDocument } from "../cni/json.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { LeftToCaller } from "../ffi/calls.ts";
 import { variable } from "../ffi/environment.ts";
-import { exists, readAll, readTextFile } from "../ffi/files.ts";
+import { exists, readAll } from "../ffi/files.ts";
+import { hasContent } from "../ffi/kept.ts";
 import { pluginNames } from "../plugins/table.ts";
 import type { Network } from "../runtime/conf/network.ts";
 import type { Runtime } from "../runtime/plugin-call.ts";
@@ -73,5 +74,5 @@ const SYSTEM_BUS = "/run/dbus/system_bus_socket";
 const LEGACY_TABLES = ["/proc/thread-self/net/ip_tables_names", "/proc/thread-self/net/ip6_tables_names"];
 
 function hasLegacyTables(): boolean {
-  return LEGACY_TABLES.some((path) => readTextFile(path));
+  return LEGACY_TABLES.some(hasContent);
 }

@@ -5,6 +5,7 @@
 import { endCall, LeftToCaller, processId, takeCall } from "../ffi/calls.ts";
 import { takeEnvironment } from "../ffi/environment.ts";
 import { closeFile } from "../ffi/files.ts";
+import { keepFromNowOn } from "../ffi/kept.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { ownBuild } from "./build.ts";
@@ -34,6 +35,9 @@ export type RunCall = (argv: readonly string[]) => number;
 export function work(runCall: RunCall): number {
   const streams = new Streams(), build = ownBuild();
   examineNetworks(leaveNetworkThatWaits);
+  keepFromNowOn();
+  // The build's policy is for a process that ends soon.
+  Bun.unsafe.setJITPolicy(1);
   for (let calls = 0; calls < CALLS_OF_A_LIFE && waitForCaller(); calls++) {
     const connection = Connection.accept(LISTENING);
     if (connection === undefined) continue;
@@ -72,7 +76,8 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
   } finally {
     for (const fd of descriptors) closeFile(fd);
     streams.reset(false);
-    process.chdir("/");
+    // Where a caller was may be unmounted later.
+    if (process.cwd() !== "/") process.chdir("/");
     endCall();
     // Those that remove links for us (ffi/reaper.ts).
     forgetEnded();
@@ -93,7 +98,7 @@ function takesPlace(request: Request, streams: Streams, stdin: number | undefine
   try {
     streams.takeStdin(stdin);
     takeEnvironment(request.environment);
-    process.chdir(request.workingDirectory);
+    if (process.cwd() !== request.workingDirectory) process.chdir(request.workingDirectory);
     const reason = whyNotHere(nameOf(request), request.argv);
     streams.rewindStdin();
     return reason === undefined;

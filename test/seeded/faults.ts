@@ -497,6 +497,12 @@ const engine: Fault[] = [
 
 const resident: Fault[] = [
   {
+    file: "src/ffi/kept.ts",
+    find: "if (this.isFresh(value)) return value;",
+    replace: "return value;",
+    tests: ["test/ffi/kept.test.ts"],
+  },
+  {
     file: "src/engine/verbs/add.ts",
     find: "return begun.header.caller === processId",
     replace: "return begun.header.caller !== processId",

@@ -1,5 +1,4 @@
 /** What the rest of the program sees of netlink: a socket that sends requests and hands on the kernel's answers. */
-import { libc } from "../libc.ts";
 import { type BatchError, sendBatch } from "./batch.ts";
 import { dumpAll, type Request, sendRequest } from "./exchange.ts";
 import { openTransport } from "./transport.ts";
@@ -20,6 +19,8 @@ export interface NetlinkSocket {
   transact(what: string, write: (writer: Writer, next: () => number) => number): BatchError[];
   /** Set by who deletes nftables objects: the kernel lets the last to close such a socket wait for RCU, 6 to 14 ms. */
   closesSlowly: boolean;
+  /** Nothing is left to read. */
+  isQuiet(): boolean;
   close(): void;
 }
 
@@ -34,8 +35,15 @@ export function openNetlink(protocol: number): NetlinkSocket {
     transact: (what, write) => sendBatch(transport, what, write),
     closesSlowly: false,
     close() {
-      if (this.closesSlowly) (require("../reaper.ts") as typeof import("../reaper.ts")).closeBehind(fd);
-      else libc.close(fd);
+      if (this.closesSlowly) (require("../reaper.ts") as typeof import("../reaper.ts")).holdOpen(fd);
+      transport.close();
+    },
+    isQuiet() {
+      try {
+        return transport.receive(0) === undefined;
+      } catch {
+        return false;
+      }
     },
   };
 }

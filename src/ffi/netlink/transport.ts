@@ -46,6 +46,7 @@ export function receiveFromKernel(transport: Transport, wait = true): Uint8Array
 export interface KernelTransport extends Transport {
   readonly fd: number;
   readonly opened: "libnl" | "raw";
+  close(): void;
 }
 
 const AF_NETLINK = 16;
@@ -71,7 +72,7 @@ let receiveBuffer: Uint8Array | undefined;
 
 /** Opens a socket in the namespace the thread is in. It keeps that namespace when the thread leaves. */
 export function openTransport(protocol: number): KernelTransport {
-  const { fd, opened } = openDescriptor(protocol);
+  const { fd, opened, close } = openDescriptor(protocol);
   const on = new Uint8Array([1, 0, 0, 0]);
   // Old kernels lack these options, which only make answers shorter and errors clearer.
   libc.setsockopt(fd, SOL_NETLINK, NETLINK_EXT_ACK, on, 4);
@@ -82,6 +83,7 @@ export function openTransport(protocol: number): KernelTransport {
   return {
     fd,
     opened,
+    close,
     send(bytes, what) {
       if (bytes.length > SEND_BYTES) raiseSendBuffer(fd, bytes.length);
       retrying("sendto AF_NETLINK", () => Number(libc.sendto(fd, bytes, bytes.length, 0, null, 0)), what);
@@ -123,18 +125,18 @@ function raiseSendBuffer(fd: number, bytes: number): void {
   }
 }
 
-function openDescriptor(protocol: number): { fd: number; opened: "libnl" | "raw" } {
+function openDescriptor(protocol: number): Pick<KernelTransport, "fd" | "opened" | "close"> {
   const forced = variable("PATCHBAY_NETLINK");
   if (forced !== "raw") {
-    const fd = openThroughLibnl(protocol);
-    if (fd !== undefined) return { fd, opened: "libnl" };
+    const opened = openThroughLibnl(protocol);
+    if (opened !== undefined) return opened;
     if (forced === "libnl") throw new Error("PATCHBAY_NETLINK=libnl, but libnl-3.so.200 cannot be loaded");
   }
   const fd = check("socket AF_NETLINK", libc.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol));
   const address = new Uint8Array(12); // struct sockaddr_nl: family u16, pad u16, port u32, groups u32
   address[0] = AF_NETLINK;
   check("bind AF_NETLINK", libc.bind(fd, address, address.length));
-  return { fd, opened: "raw" };
+  return { fd, opened: "raw", close: () => void libc.close(fd) };
 }
 
 let libnl: ReturnType<typeof bindLibnl> | null | undefined;
@@ -148,7 +150,7 @@ function bindLibnl() {
   }, "libnl-3.so.200");
 }
 
-function openThroughLibnl(protocol: number): number | undefined {
+function openThroughLibnl(protocol: number): Pick<KernelTransport, "fd" | "opened" | "close"> | undefined {
   if (libnl === undefined) {
     try {
       libnl = bindLibnl();
@@ -157,11 +159,11 @@ function openThroughLibnl(protocol: number): number | undefined {
     }
   }
   if (libnl === null) return undefined;
-  const handle = libnl.nl_socket_alloc();
+  const { nl_socket_free } = libnl, handle = libnl.nl_socket_alloc();
   if (handle === null) return undefined;
   if (libnl.nl_connect(handle, protocol) < 0) {
     libnl.nl_socket_free(handle);
     return undefined;
   }
-  return libnl.nl_socket_get_fd(handle);
+  return { fd: libnl.nl_socket_get_fd(handle), opened: "libnl", close: () => nl_socket_free(handle) };
 }

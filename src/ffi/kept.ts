@@ -1,0 +1,80 @@
+/**
+ * What a resident keeps from call to call: all of it is here, each with what makes it stale. A process that runs a call
+ * of its own keeps nothing: what it gives back is closed.
+ *
+ * Not kept, because others change it at any time: anything read from the kernel or from files (links, addresses, tables,
+ * configurations, leases, ledgers), and anything of a container (its namespace, its sockets).
+ */
+import { closeFile, O_RDONLY, openExisting } from "./files.ts";
+import { bind } from "./libc.ts";
+import { FFIType } from "./native.ts";
+import { NETLINK_NETFILTER, NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "./netlink/socket.ts";
+import { openOwnNetns } from "./netns.ts";
+
+let isKeeping = false;
+
+/** From here on, this process is one that serves many calls. */
+export function keepFromNowOn(): void {
+  isKeeping = true;
+}
+
+class Kept<Value> {
+  private value: Value | undefined;
+
+  constructor(
+    private readonly open: () => Value,
+    private readonly close: (value: Value) => void,
+    private readonly isFresh: (value: Value) => boolean,
+  ) {}
+
+  /** Until it is given back, whoever else needs one gets another. */
+  take(): Value {
+    const { value } = this;
+    this.value = undefined;
+    if (value === undefined) return this.open();
+    if (this.isFresh(value)) return value;
+    this.close(value);
+    return this.open();
+  }
+
+  giveBack(value: Value): void {
+    if (isKeeping && this.value === undefined) this.value = value;
+    else this.close(value);
+  }
+}
+
+/**
+ * The namespace of this process. Never stale: a resident serves only callers in its own, and the thread is in another
+ * one only while `inNetns` runs.
+ */
+export const ownNetns = new Kept(openOwnNetns, closeFile, () => true);
+
+/**
+ * Sockets to the host's namespace. Stale when something is left to read: then a call ended between a request and its
+ * answer. Closing the one to nf_tables is what it would wait for (`closesSlowly`).
+ */
+export const hostSockets = {
+  route: socketTo(NETLINK_ROUTE),
+  netfilter: socketTo(NETLINK_NETFILTER),
+};
+
+function socketTo(protocol: number): Kept<NetlinkSocket> {
+  return new Kept(() => openNetlink(protocol), (socket) => socket.close(), (socket) => socket.isQuiet());
+}
+
+/**
+ * Files of /proc that are read anew in each call. Never stale: a descriptor shows what is true when it is read, and of
+ * the namespace in which it was opened. A file that does not exist is looked for each time.
+ */
+const procFiles = new Map<string, number>();
+
+/** Whether there is anything in the file. Only in a resident. */
+export function hasContent(path: string): boolean {
+  const fd = procFiles.get(path) ?? openExisting(path, O_RDONLY);
+  if (fd === undefined) return false;
+  procFiles.set(path, fd);
+  pread ??= bind({ pread: { args: ["i32", "ptr", "usize", FFIType.i64_fast], returns: FFIType.i64_fast } }).pread;
+  return Number(pread(fd, new Uint8Array(1), 1, 0)) !== 0;
+}
+
+let pread: ((fd: number, buffer: Uint8Array, length: number, offset: number) => number | bigint) | undefined;
