@@ -3,7 +3,8 @@
  * `npm run build`.
  *
  * The build is reproducible: the same sources, Bun and gcc give the same bytes. The name of the output file is part
- * of the result, so it is fixed. Needs no network. `--out DIR` replaces `dist`.
+ * of the result, so it is fixed. Needs no network. `--arch arm64` builds for that processor, `--out DIR` puts the result
+ * elsewhere.
  */
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
@@ -11,15 +12,15 @@ import { parseArgs } from "node:util";
 import { replaceEntry } from "./entry.ts";
 import { flatten, type Target } from "./flatten.ts";
 import { pluginNames } from "../src/plugins/table.ts";
+import architectures from "./architectures.json";
+import { bunExecutable } from "./bun-executable.mjs";
 import { type Architecture, compileNative } from "./native.ts";
 
 const root = resolve(import.meta.dir, "..");
 const NAME = "patchbay";
-const architecture: Architecture = "x64";
 
 export const flags = [
   "--compile",
-  "--target=bun",
   "--minify",
   "--bytecode",
   "--reject-unresolved",
@@ -33,15 +34,31 @@ export const flags = [
   "--no-compile-autoload-package-json",
 ];
 
-/** Builds the binary, or with `entry` another program in the same way (for the benchmarks of cold starts). */
-export function build(outDirectory: string, entry?: string): string {
+/** For another processor than this machine's, with the executable that compile/setup.mjs has fetched. */
+function targetFlags(architecture: Architecture): string[] {
+  if (architecture === process.arch) return ["--target=bun"];
+  return [
+    `--target=${architectures[architecture].target}`,
+    `--compile-executable-path=${bunExecutable(architecture)}`,
+  ];
+}
+
+interface Wanted {
+  architecture?: Architecture;
+  /** Another program than ours, built in the same way: for the benchmarks of cold starts. */
+  entry?: string;
+}
+
+/** Answers the path of the program. */
+export function build(outDirectory: string, { architecture = "x64", entry }: Wanted = {}): string {
   const temporary = join(outDirectory, `.build-${process.pid}`);
   mkdirSync(temporary, { recursive: true });
   try {
     const compiled = join(temporary, NAME);
-    const main = entry ?? flattened(temporary);
+    const main = entry ?? flattened(temporary, architecture);
     // In its folder and by its bare name, because the path would become part of the result.
-    bun([...flags, `--outfile=${compiled}`, basename(main)], dirname(main), temporary);
+    const words = [...targetFlags(architecture), ...flags, `--outfile=${compiled}`, basename(main)];
+    bun(words, dirname(main), temporary);
     // One large write into a new file: the page cache then holds the program in large folios (decision 6).
     const finished = join(temporary, `${NAME}.finished`);
     writeFileSync(finished, replaceEntry(readFileSync(compiled), compileNative("entry", architecture)));
@@ -69,12 +86,16 @@ function bun(words: string[], cwd: string, home: string): void {
 type Imports = Map<string, string[]>;
 
 /** Writes a file with two programs, one for all plugins and one for the runtime, and answers its path. */
-function flattened(temporary: string): string {
+function flattened(temporary: string, architecture: Architecture): string {
   const bundle = join(temporary, "bundle.js"),
     metafile = join(temporary, "bundle.json"),
     main = join(temporary, "main.js");
-  const options = ["--target=bun", "--format=esm", "--minify-syntax", "--reject-unresolved", ...nativePrograms()];
-  bun([...options, `--metafile=${metafile}`, `--outfile=${bundle}`, "src/main.ts"], root, temporary);
+  const options = ["--target=bun", "--format=esm", "--minify-syntax", "--reject-unresolved"];
+  bun(
+    [...options, ...nativePrograms(architecture), `--metafile=${metafile}`, `--outfile=${bundle}`, "src/main.ts"],
+    root,
+    temporary,
+  );
   const imports = readImports(metafile);
   const program = (mayLoad: Target["mayLoad"], ...roots: string[]): Target => ({
     eager: loadingOrder([...roots, "src/main.ts"], imports),
@@ -92,7 +113,7 @@ function flattened(temporary: string): string {
 }
 
 /** The programs that src/ffi/reaper.ts starts, as its constants. */
-function nativePrograms(): string[] {
+function nativePrograms(architecture: Architecture): string[] {
   return ["reaper", "holder"].map((name) => {
     const text = Buffer.from(compileNative(name, architecture)).toString("base64");
     return `--define=NATIVE_${name.toUpperCase()}="${text}"`;
@@ -124,10 +145,11 @@ function loadingOrder(roots: readonly string[], imports: Imports): string[] {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { out: { type: "string", default: join(root, "dist") } } });
+  const { values } = parseArgs({ options: { out: { type: "string" }, arch: { type: "string", default: "x64" } } });
+  const architecture = values.arch as Architecture;
   const started = performance.now();
   try {
-    const out = build(resolve(values.out));
+    const out = build(resolve(values.out ?? join(root, architectures[architecture].out)), { architecture });
     const megabytes = (readFileSync(out).length / 1e6).toFixed(0);
     console.log(`built ${out} (${megabytes} MB, ${((performance.now() - started) / 1000).toFixed(1)} s)`);
   } catch (error) {

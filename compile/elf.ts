@@ -2,7 +2,6 @@
 
 export const PT_NULL = 0, PT_LOAD = 1, PT_INTERP = 3, PT_NOTE = 4, PT_PHDR = 6;
 export const PF_X = 1, PF_R = 4;
-export const PAGE = 4096;
 
 const MACHINES: Record<number, string> = { 62: "x86-64", 183: "arm64" };
 
@@ -15,6 +14,8 @@ export interface Segment {
   address: number;
   fileBytes: number;
   memoryBytes: number;
+  /** File offset and address agree modulo this: the largest page that the processor's kernels may use. */
+  alignment: number;
 }
 
 export class Elf {
@@ -59,14 +60,15 @@ export class Elf {
         address: this.u64(at + 16),
         fileBytes: this.u64(at + 32),
         memoryBytes: this.u64(at + 40),
+        alignment: this.u64(at + 48),
       };
     });
   }
 
-  setSegment({ at, type, flags, offset, address, fileBytes, memoryBytes }: Segment): void {
+  setSegment({ at, type, flags, offset, address, fileBytes, memoryBytes, alignment }: Segment): void {
     this.view.setUint32(at, type, true);
     this.view.setUint32(at + 4, flags, true);
-    [offset, address, address, fileBytes, memoryBytes, PAGE].forEach((value, index) =>
+    [offset, address, address, fileBytes, memoryBytes, alignment].forEach((value, index) =>
       this.setU64(at + 8 + index * 8, value)
     );
   }

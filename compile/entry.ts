@@ -3,7 +3,7 @@
  * that described the build notes, which nothing needs. The header that names the dynamic loader is hidden from the
  * kernel: then the kernel starts our code without it, and our code maps it only where it becomes the runtime.
  */
-import { Elf, PAGE, PF_R, PF_X, PT_INTERP, PT_LOAD, PT_NOTE, PT_NULL, PT_PHDR, roundUp } from "./elf.ts";
+import { Elf, PF_R, PF_X, PT_INTERP, PT_LOAD, PT_NOTE, PT_NULL, PT_PHDR, roundUp } from "./elf.ts";
 
 /** `code` is the ELF file that entry.c compiles to. Throws when a file does not have the expected layout. */
 export function replaceEntry(program: Uint8Array, code: Uint8Array): Uint8Array {
@@ -16,8 +16,9 @@ export function replaceEntry(program: Uint8Array, code: Uint8Array): Uint8Array 
   }
   // Loadable segments must be in ascending order, and the new one has the highest address.
   if (loadable.some(({ at }) => at > note.at)) throw new Error("a loadable segment follows the note segment");
-  const offset = roundUp(program.length, PAGE);
-  const address = roundUp(Math.max(...loadable.map((one) => one.address + one.memoryBytes)), PAGE);
+  const alignment = Math.max(...loadable.map((one) => one.alignment));
+  const offset = roundUp(program.length, alignment);
+  const address = roundUp(Math.max(...loadable.map((one) => one.address + one.memoryBytes)), alignment);
 
   const bytes = new Uint8Array(offset + image.length), out = new Elf((bytes.set(program), bytes));
   bytes.set(image, offset);
@@ -34,6 +35,7 @@ export function replaceEntry(program: Uint8Array, code: Uint8Array): Uint8Array 
     address,
     fileBytes: size,
     memoryBytes: size,
+    alignment,
   });
   out.view.setUint32(before[loader]!.at, PT_NULL, true);
   out.entry = address + entry;

@@ -1,17 +1,15 @@
 /**
  * Compiles the C sources in src/native with Debian's gcc: programs without a C library, whose bytes become part of
- * `dist/patchbay`. The same gcc gives the same bytes.
+ * the program. The same gcc gives the same bytes.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import architectures from "./architectures.json";
 
-export type Architecture = "x64" | "arm64";
+export type Architecture = keyof typeof architectures;
 
 const sources = resolve(import.meta.dir, "../src/native");
-
-/** By the names of Debian's packages gcc and gcc-aarch64-linux-gnu, whichever of the two is the machine's own. */
-const compilers = { x64: "x86_64-linux-gnu-gcc", arm64: "aarch64-linux-gnu-gcc" };
 
 const flags = [
   ...["-std=c11", "-Os", "-Wall", "-Wextra", "-Werror"],
@@ -28,7 +26,7 @@ export function compileNative(name: string, architecture: Architecture): Uint8Ar
     const out = join(directory, name), script = join(sources, `${name}.ld`);
     const linking = existsSync(script) ? [`-Wl,-T,${script}`] : [];
     // By relative names: a full one could become part of the result.
-    const command = [compilers[architecture], ...flags, ...linking, "-o", out, `${name}.c`];
+    const command = [architectures[architecture].compiler, ...flags, ...linking, "-o", out, `${name}.c`];
     const { exitCode, stderr } = run(command);
     if (exitCode !== 0) throw new Error(`${command[0]} cannot compile ${name}.c:\n${stderr}`);
     return readFileSync(out);
@@ -42,6 +40,6 @@ function run(command: string[]): { exitCode: number; stderr: string } {
     const { exitCode, stderr } = Bun.spawnSync(command, { cwd: sources, stdout: "ignore", stderr: "pipe" });
     return { exitCode, stderr: stderr.toString() };
   } catch {
-    throw new Error(`${command[0]} is missing: install Debian's gcc and linux-libc-dev`);
+    throw new Error(`${command[0]} is missing: \`npm run build\` installs what compile/debian-packages.json names`);
   }
 }

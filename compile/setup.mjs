@@ -6,6 +6,8 @@
  *     node compile/setup.mjs packages   npm packages
  *     node compile/setup.mjs tools      npm and Debian packages
  *     node compile/setup.mjs build      npm packages, the Debian packages of the build, and always builds
+ *
+ * `--arch arm64` builds for that processor, into `dist/arm64`, and fetches what only that build needs.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -22,27 +24,43 @@ import {
 } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { bunExecutable, fetchBun } from "./bun-executable.mjs";
 
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 export const bun = join(root, "node_modules/.bin/bun");
-const program = join(root, "dist/patchbay");
-/** Says which sources `program` was built from, and when. */
-const builtFrom = join(root, "dist/built-from");
+const DEFAULT_ARCHITECTURE = "x64";
 
 class Missing extends Error {}
 
-export async function setUp(upTo = "all") {
+export async function setUp(upTo = "all", architecture = DEFAULT_ARCHITECTURE) {
   await installNpmPackages();
   if (upTo === "packages") return;
-  const needed = readJson("compile/debian-packages.json");
-  if (upTo === "build") {
-    await installDebianPackages(needed.filter(({ builds }) => builds));
-    return build(digestOfSources());
-  }
-  await installDebianPackages(needed);
+  const packages = readJson("compile/debian-packages.json");
+  const builds = packages.filter((one) => one.builds === architecture);
+  await installDebianPackages(upTo === "build" ? builds : [...builds, ...packages.filter((one) => !one.builds)]);
   if (upTo === "tools") return;
-  const digest = digestOfSources();
-  if (!existsSync(builtFrom) || readFileSync(builtFrom, "utf8") !== buildRecord(digest)) build(digest);
+  if (architecture !== DEFAULT_ARCHITECTURE && !existsSync(bunExecutable(architecture))) {
+    say(`fetching Bun for ${architecture} (50 MB)`);
+    orMissing(() => fetchBun(architecture));
+  }
+  const digest = digestOfSources(), { builtFrom } = outputs(architecture);
+  const isBuilt = existsSync(builtFrom) && readFileSync(builtFrom, "utf8") === buildRecord(digest, architecture);
+  if (upTo === "build" || !isBuilt) build(digest, architecture);
+}
+
+/** The program, and the file that says which sources it was built from, and when. */
+function outputs(architecture) {
+  const directory = join(root, readJson("compile/architectures.json")[architecture].out);
+  return { program: join(directory, "patchbay"), builtFrom: join(directory, "built-from") };
+}
+
+function orMissing(work) {
+  try {
+    return work();
+  } catch (error) {
+    throw new Missing(error.message);
+  }
 }
 
 async function installNpmPackages() {
@@ -120,16 +138,19 @@ function isInstalled(thing) {
 }
 
 /** Takes the digest before the build: sources that change meanwhile are built again the next time. */
-function build(digest) {
+function build(digest, architecture) {
+  const { builtFrom } = outputs(architecture);
   rmSync(builtFrom, { force: true });
-  const finished = spawnSync(bun, ["compile/build.ts"], { cwd: root, encoding: "utf8" });
+  const words = ["compile/build.ts", "--arch", architecture];
+  const finished = spawnSync(bun, words, { cwd: root, encoding: "utf8" });
   if (finished.status !== 0) throw new Missing(`the build failed\n${finished.stdout}${finished.stderr}`);
   say(finished.stdout.trim());
-  writeFileSync(builtFrom, buildRecord(digest));
+  writeFileSync(builtFrom, buildRecord(digest, architecture));
 }
 
 /** With the program's own time, so that one that was built without this script is built again. */
-function buildRecord(digest) {
+function buildRecord(digest, architecture) {
+  const { program } = outputs(architecture);
   return `${digest} ${existsSync(program) ? statSync(program).mtimeMs : "missing"}`;
 }
 
@@ -185,5 +206,12 @@ export async function orSay(work) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  process.exitCode = await orSay(() => setUp(process.argv[2]));
+  process.exitCode = await orSay(() => {
+    const { values, positionals } = parseArgs({ allowPositionals: true, options: { arch: { type: "string" } } });
+    const known = Object.keys(readJson("compile/architectures.json"));
+    if (values.arch !== undefined && !known.includes(values.arch)) {
+      throw new Missing(`there is no build for ${values.arch}; --arch takes ${known.join(" or ")}`);
+    }
+    return setUp(positionals[0], values.arch);
+  });
 }

@@ -106,7 +106,7 @@ export const chained: Benchmark = {
   run(bench) {
     const { scratch, sides } = bench.machine;
     const empty = prepare(
-      { path: build(join(scratch, "empty"), join(root, "bench/cold/empty.ts")), env: { PATH } },
+      { path: build(join(scratch, "empty"), { entry: join(root, "bench/cold/empty.ts") }), env: { PATH } },
       scratch,
     );
     const rows: Row[] = [];

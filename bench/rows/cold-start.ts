@@ -33,7 +33,9 @@ export const coldStart: Benchmark = {
       { name: "cold start: empty program as bun build makes it", program: program(buildByBunAlone(machine.scratch)) },
       ...(bench.quick ? steps.slice(-1) : steps).map(([file, name]) => ({
         name,
-        program: program(build(join(machine.scratch, `cold-${file}`), join(root, `bench/cold/${file}.ts`))),
+        program: program(
+          build(join(machine.scratch, `cold-${file}`), { entry: join(root, `bench/cold/${file}.ts`) }),
+        ),
       })),
       { name: "cold start: bridge VERSION", program: version },
     ];

@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { flags } from "../../compile/build.ts";
-import { Elf, PT_NOTE, PT_NULL } from "../../compile/elf.ts";
+import { Elf, PT_LOAD, PT_NOTE, PT_NULL } from "../../compile/elf.ts";
 import { replaceEntry } from "../../compile/entry.ts";
 import { compileNative } from "../../compile/native.ts";
 import { needs } from "../support/needs.ts";
@@ -103,6 +103,17 @@ test("without a loader it says so", () => {
   const { exitCode, stdout, stderr } = Bun.spawnSync([broken], { stdout: "pipe", stderr: "pipe" });
   expect([exitCode, stdout.toString()]).toEqual([127, ""]);
   expect(stderr.toString()).toBe("patchbay: cannot read the dynamic loader /lib64/no-linux-x86-64.so.2\n");
+});
+
+test("the code is mapped whatever pages the processor's kernels use", () => {
+  const others = new Elf(new Uint8Array(compiled)), PAGE = 65536;
+  for (const one of others.segments) if (one.type === PT_LOAD) others.setSegment({ ...one, alignment: PAGE });
+  const bytes = replaceEntry(others.bytes, compileNative("entry", "x64"));
+  const loadable = new Elf(bytes).segments.filter(({ type }) => type === PT_LOAD);
+  const { offset, address, alignment } = loadable.pop()!;
+  expect([alignment, offset % PAGE, address % PAGE]).toEqual([PAGE, 0, 0]);
+  // It shares a page with no other.
+  expect(address).toBeGreaterThanOrEqual(Math.max(...loadable.map((one) => one.address + one.memoryBytes)));
 });
 
 test("what is no program, or has no room for the code, is refused", () => {

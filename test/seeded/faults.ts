@@ -493,6 +493,12 @@ const engine: Fault[] = [
     replace: "out.entry = original.entry;",
     tests: ["test/compile/entry.test.ts"],
   },
+  {
+    file: "compile/entry.ts",
+    find: "const offset = roundUp(program.length, alignment);",
+    replace: "const offset = roundUp(program.length, 4096);",
+    tests: ["test/compile/entry.test.ts"],
+  },
 ];
 
 const resident: Fault[] = [
