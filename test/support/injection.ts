@@ -34,6 +34,8 @@ export interface Injected {
 const LIMIT_MS = 120_000;
 /** Under emulation, polling takes processor time from the plugin. */
 const POLL_MS = process.env.PATCHBAY_TEST_VM ? 20 : 1;
+/** The number of read(2) in asm/unistd.h. */
+const READ = process.arch === "arm64" ? 63 : 0;
 const LATE_US = 2_000_000;
 
 /** Runs the call under strace with the given arguments; see `killAt`, `failAt`, `lateWith` and `pointsOf`. */
@@ -131,10 +133,9 @@ export async function pointsOf(machine: Machine, bin: string, call: Call): Promi
 }
 
 async function waitingForStdin(pid: number): Promise<void> {
-  const READ_STDIN = /^0 0x0 /;
   const deadline = performance.now() + LIMIT_MS;
   while (performance.now() < deadline) {
-    if (READ_STDIN.test(readFileSync(`/proc/${pid}/syscall`, "utf8"))) return;
+    if (readFileSync(`/proc/${pid}/syscall`, "utf8").startsWith(`${READ} 0x0 `)) return;
     await Bun.sleep(POLL_MS);
   }
   throw new Error(`process ${pid} does not read its stdin`);

@@ -1,9 +1,10 @@
 /**
- * The kernel of the tests' virtual machine: Debian's `linux-image-amd64`, unpacked into a directory of its own and never
- * installed. Fetched once; later runs need no network.
+ * The kernel of the tests' virtual machine: Debian's `linux-image-amd64` or `linux-image-arm64`, unpacked into a directory
+ * of its own and never installed. Fetched once; later runs need no network.
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { aptOptions, isOwn, type ProcessorName, processors } from "./processors.ts";
 
 export interface Kernel {
   release: string;
@@ -19,8 +20,9 @@ const WANTED = ["net", "drivers/net", "drivers/virtio", "drivers/char", "fs", "c
 const UNWANTED = ["drivers/net/ethernet", "drivers/net/wireless"];
 
 /** Returns the newest kernel under `cache`. */
-export function findKernel(cache: string): Kernel | undefined {
-  const found = existsSync(cache) ? readdirSync(cache).filter((name) => /^linux-\d/.test(name)) : [];
+export function findKernel(cache: string, processor: ProcessorName): Kernel | undefined {
+  const isForIt = new RegExp(`^linux-\\d.*-${processors[processor].debian}$`);
+  const found = existsSync(cache) ? readdirSync(cache).filter((name) => isForIt.test(name)) : [];
   const newest = found.toSorted(Intl.Collator("en", { numeric: true }).compare).at(-1);
   if (newest === undefined) return undefined;
   const tree = join(cache, newest);
@@ -28,46 +30,59 @@ export function findKernel(cache: string): Kernel | undefined {
   return { release, image: join(tree, `boot/vmlinuz-${release}`), tree, busybox: join(tree, "bin/busybox") };
 }
 
-export function fetchKernel(cache: string): Kernel {
-  const download = join(cache, `download.${process.pid}`);
-  mkdirSync(download, { recursive: true });
+export function fetchKernel(cache: string, processor: ProcessorName): Kernel {
+  const download = join(cache, `download.${process.pid}`), tree = join(download, "tree");
+  mkdirSync(tree, { recursive: true });
   try {
-    const kernelPackage = kernelPackageName();
-    const apt = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", kernelPackage, "busybox-static"];
-    run(apt, download);
-    const [busybox, linux] = readdirSync(download).filter((name) => name.endsWith(".deb")).sort() as [string, string];
-    const tree = join(download, "tree");
-    mkdirSync(tree);
+    const kernelPackage = kernelPackageName(cache, processor);
     const release = kernelPackage.slice("linux-image-".length);
     const modules = `./lib/modules/${release}`;
     const wanted = WANTED.map((part) => `${modules}/kernel/${part}`);
     const unwanted = UNWANTED.map((part) => `--exclude=${modules}/kernel/${part}`);
-    unpack(linux, [...unwanted, `./boot/vmlinuz-${release}`, `${modules}/modules.builtin`, ...wanted]);
-    unpack(busybox, ["./bin/busybox"]);
-    run([join(tree, "bin/busybox"), "depmod", "-b", tree, release], download);
+    unpack(kernelPackage, tree, [
+      ...unwanted,
+      `./boot/vmlinuz-${release}`,
+      `${modules}/modules.builtin`,
+      ...wanted,
+    ]);
+    unpack("busybox-static", tree, ["./bin/busybox"]);
+    run([join(runnableBusybox(), "bin/busybox"), "depmod", "-b", tree, release], download);
     renameSync(tree, join(cache, `linux-${release}`));
   } finally {
     rmSync(download, { recursive: true, force: true });
   }
-  return findKernel(cache)!;
+  return findKernel(cache, processor)!;
 
-  function unpack(archive: string, members: string[]) {
-    run(["sh", "-ec", `dpkg-deb --fsys-tarfile "$0" | tar -x -C tree "$@"`, archive, ...members], download);
+  function unpack(name: string, into: string, members: string[], of = processor) {
+    const directory = join(download, `${name}-${of}`);
+    mkdirSync(directory);
+    run(["apt-get", ...aptOptions(of, cache), "download", name], directory);
+    run(["sh", "-ec", `dpkg-deb --fsys-tarfile *.deb | tar -x -C "$0" "$@"`, into, ...members], directory);
+  }
+
+  /** A directory with one that runs on this machine. */
+  function runnableBusybox(): string {
+    if (isOwn(processor)) return tree;
+    const own = join(download, "own");
+    mkdirSync(own);
+    unpack("busybox-static", own, ["./bin/busybox"], process.arch as ProcessorName);
+    return own;
   }
 }
 
-/** The package that `linux-image-amd64` depends on. */
-function kernelPackageName(): string {
+/** The package that `linux-image-amd64`, or its like, depends on. */
+function kernelPackageName(cache: string, processor: ProcessorName): string {
+  const options = aptOptions(processor, cache), name = `linux-image-${processors[processor].debian}`;
   for (const update of [false, true]) {
-    if (update) run(["apt-get", "-qq", "update"], "/");
-    const shown = Bun.spawnSync(["apt-cache", "show", "--no-all-versions", "linux-image-amd64"]).stdout.toString();
-    const name = shown.match(/^Depends: (linux-image-\S+)/m)?.[1];
-    if (name !== undefined) return name;
+    if (update) run(["apt-get", ...options, "update"], "/");
+    const shown = Bun.spawnSync(["apt-cache", ...options, "show", "--no-all-versions", name]).stdout.toString();
+    const found = shown.match(/^Depends: (linux-image-\S+)/m)?.[1];
+    if (found !== undefined) return found;
   }
-  throw new Error("apt knows no package linux-image-amd64");
+  throw new Error(`apt knows no package ${name}`);
 }
 
-function run(command: string[], cwd: string): void {
+export function run(command: string[], cwd: string): void {
   const { exitCode, stderr } = Bun.spawnSync(command, { cwd, stdin: "ignore" });
   if (exitCode !== 0) throw new Error(`${command.slice(0, 6).join(" ")} …: exit ${exitCode}\n${stderr}`);
 }

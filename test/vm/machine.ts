@@ -1,11 +1,22 @@
 /**
  * One boot of the virtual machine: qemu in software emulation (/dev/kvm may exist and hang), Debian's kernel, and the
- * host's files, with writes kept in memory. Runs a script inside, streams its output, and returns its exit status.
+ * host's files, or Debian's for another processor and the checkout. Writes stay in memory. Runs a script inside, streams
+ * its output, and returns its exit status.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { initramfs } from "./initramfs.ts";
 import type { Kernel } from "./kernel.ts";
+import type { Processor } from "./processors.ts";
+
+export interface Hardware {
+  processor: Processor;
+  kernel: Kernel;
+  /** The directory that becomes the root. */
+  root: string;
+  /** A directory that the machine has under the same path. Undefined when the root has it. */
+  checkout: string | undefined;
+}
 
 export interface Outcome {
   status: number;
@@ -17,7 +28,6 @@ export interface Outcome {
 
 /** The path inside of a directory that both sides can write. */
 export const SHARE = "/run/vm/share";
-export const QEMU = "qemu-system-x86_64";
 
 const BOOT_MODULES = ["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay"];
 const MEMORY_MIB = 2048;
@@ -30,18 +40,19 @@ const PROCESSORS = 1;
  * Options that the kernel does not know go to init, as arguments or environment. With norandmaps programs have the same
  * addresses each time, so qemu need not translate them again: that makes the tests several times faster.
  */
-const KERNEL_OPTIONS = "console=ttyS0 panic=-1 mitigations=off init_on_alloc=0 norandmaps quiet";
+const KERNEL_OPTIONS = "panic=-1 mitigations=off init_on_alloc=0 norandmaps quiet";
 const LINES_SHOWN_OF_CONSOLE = 40;
 
-export async function boot(kernel: Kernel, cache: string, script: string, limitMs: number): Promise<Outcome> {
+export async function boot(hardware: Hardware, cache: string, script: string, limitMs: number): Promise<Outcome> {
   const share = join(cache, `run.${process.pid}`);
   const path = (name: string) => join(share, name);
   mkdirSync(share);
   try {
     writeFileSync(path("command"), script);
-    writeFileSync(path("initrd"), initramfs(bootFiles(kernel)));
+    writeFileSync(path("initrd"), initramfs(bootFiles(hardware.kernel)));
     // The virtual machine must end with this process, also when this process is killed.
-    const command = ["setpriv", "--pdeathsig", "KILL", QEMU, ...qemuArguments(kernel, share)];
+    const words = [hardware.processor.qemu, ...qemuArguments(hardware, share)];
+    const command = ["setpriv", "--pdeathsig", "KILL", ...words];
     const qemu = Bun.spawn(command, {
       // Stays open and empty: when stdin ends, qemu closes the port that carries the output.
       stdin: "pipe",
@@ -69,7 +80,7 @@ export async function boot(kernel: Kernel, cache: string, script: string, limitM
   }
 }
 
-function qemuArguments(kernel: Kernel, share: string): string[] {
+function qemuArguments({ processor, kernel, root, checkout }: Hardware, share: string): string[] {
   const shared = (id: string, path: string, options: string) => [
     "-fsdev",
     `local,id=${id},path=${path},security_model=none,multidevs=remap${options}`,
@@ -80,18 +91,21 @@ function qemuArguments(kernel: Kernel, share: string): string[] {
     const id = `card${mac.slice(-2)}`;
     return ["-netdev", `hubport,id=${id},hubid=0`, "-device", `virtio-net-pci,netdev=${id},mac=${mac},romfile=`];
   };
+  const variables = [`tree=${resolve(kernel.tree)}`, ...(checkout === undefined ? [] : [`checkout=${checkout}`])];
   return [
     ...["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"],
-    ...["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", `${PROCESSORS}`, "-m", `${MEMORY_MIB}`],
+    ...processor.qemuMachine,
+    ...["-accel", "tcg,thread=multi", "-smp", `${PROCESSORS}`, "-m", `${MEMORY_MIB}`],
     ...["-kernel", kernel.image, "-initrd", join(share, "initrd")],
-    ...["-append", `${KERNEL_OPTIONS} tree=${resolve(kernel.tree)}`],
+    ...["-append", `console=${processor.console} ${KERNEL_OPTIONS} ${variables.join(" ")}`],
     ...["-serial", `file:${join(share, "console.log")}`],
     ...["-device", "virtio-serial-pci", "-chardev", "stdio,id=output,signal=off"],
     ...["-device", "virtserialport,chardev=output,nr=1"],
     // For the tests of host-device: two network cards on one hub, which reach only each other.
     ...card("52:54:00:00:00:10"),
     ...card("52:54:00:00:00:11"),
-    ...shared("host", "/", ",readonly=on"),
+    ...shared("host", root, ",readonly=on"),
+    ...(checkout === undefined ? [] : shared("checkout", checkout, ",readonly=on")),
     ...shared("share", share, ""),
   ];
 }
