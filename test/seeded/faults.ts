@@ -494,6 +494,12 @@ const engine: Fault[] = [
     tests: ["test/compile/entry.test.ts"],
   },
   {
+    file: "compile/bun-executable.mjs",
+    find: "if (integrity !== locked.integrity)",
+    replace: "if (integrity === undefined)",
+    tests: ["test/compile/bun-executable.test.ts"],
+  },
+  {
     file: "compile/entry.ts",
     find: "const offset = roundUp(program.length, alignment);",
     replace: "const offset = roundUp(program.length, 4096);",
