@@ -10,11 +10,10 @@ function run(calledBy: string, args: readonly string[]): number {
   }
   if (args[0] === "serve" && args[1] === "--worker") return work();
   return (require("./runtime/cli/command-line.ts") as typeof import("./runtime/cli/command-line.ts"))
-    .runCommandLine(
-      name,
-      args,
-      () => (require("./resident/serve.ts") as typeof import("./resident/serve.ts")).serve(),
-    );
+    .runCommandLine(name, args, {
+      serve: (workers) => (require("./resident/serve.ts") as typeof import("./resident/serve.ts")).serve(workers),
+      status: () => (require("./resident/status.ts") as typeof import("./resident/status.ts")).reportStatus(),
+    });
 }
 
 function work(): number {

@@ -32,7 +32,8 @@ const c = () => (spawnSymbols ??= bindSpawn());
 const SIGCHLD = 17;
 // Bun ignores SIGPIPE (13) and SIGXFSZ (25), and ignored signals stay ignored across exec.
 const IGNORED_BY_BUN = (1n << 12n) | (1n << 24n);
-const POSIX_SPAWN_SETSIGDEF = 0x04;
+// bits/spawn.h. The attributes that are not set otherwise are a group of the child's own and no blocked signal.
+const POSIX_SPAWN_SETPGROUP = 0x02, POSIX_SPAWN_SETSIGDEF = 0x04, POSIX_SPAWN_SETSIGMASK = 0x08;
 const SYS_pidfd_open = 434; // the same number on every architecture
 
 export interface Program {
@@ -42,6 +43,15 @@ export interface Program {
   environment: readonly Uint8Array[];
   /** Index: the child's descriptor. Value: our descriptor, or undefined to close it. */
   descriptors: readonly (number | undefined)[];
+  /** Signals to our process group, such as a terminal's, do not reach the child. */
+  hasOwnGroup?: boolean;
+}
+
+let flagsForAll = POSIX_SPAWN_SETSIGDEF;
+
+/** A process that was started with signals blocked calls this, when that is not for its children. */
+export function unblockSignalsInChildren(): void {
+  flagsForAll |= POSIX_SPAWN_SETSIGMASK;
 }
 
 /** Starts the program and answers its process id. The child does not get our close-on-exec descriptors. */
@@ -64,7 +74,8 @@ export function spawn(program: Program): number {
   try {
     succeed(symbols.posix_spawnattr_init(attributes));
     succeed(symbols.posix_spawnattr_setsigdefault(attributes, new BigUint64Array(16).fill(IGNORED_BY_BUN, 0, 1)));
-    succeed(symbols.posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF));
+    const flags = flagsForAll | (program.hasOwnGroup ? POSIX_SPAWN_SETPGROUP : 0);
+    succeed(symbols.posix_spawnattr_setflags(attributes, flags));
     program.descriptors.forEach((ours, theirs) => {
       succeed(
         ours === undefined
@@ -114,10 +125,19 @@ export function openPidfd(pid: number): number {
   return Number(c().syscall(SYS_pidfd_open, pid, 0));
 }
 
+export interface Children {
+  ended: number[];
+  areRunning: boolean;
+}
+
 /** Waits for nobody; forgets the children that have ended, which a process that stays must do. */
-export function forgetEnded(): void {
-  const ANY = -1, WNOHANG = 1, status = new Int32Array(1);
-  while (c().waitpid(ANY, status, WNOHANG) > 0);
+export function forgetEnded(): Children {
+  const ANY = -1, WNOHANG = 1, status = new Int32Array(1), ended: number[] = [];
+  for (;;) {
+    const pid = c().waitpid(ANY, status, WNOHANG);
+    if (pid <= 0) return { ended, areRunning: pid === 0 };
+    ended.push(pid);
+  }
 }
 
 function waitpid(pid: number, options: number): Ending | undefined {

@@ -11,7 +11,12 @@ const PT_LOAD = 1;
 const { pread } = bind({ pread: { args: ["i32", "ptr", "usize", FFIType.i64_fast], returns: FFIType.i64_fast } });
 
 export function ownBuild(): Uint8Array {
-  const fd = openFile("/proc/self/exe", O_RDONLY);
+  return buildOf("/proc/self/exe");
+}
+
+/** Of any program. What is none of ours has none that means anything. */
+export function buildOf(path: string): Uint8Array {
+  const fd = openFile(path, O_RDONLY);
   try {
     const head = new DataView(readAt(fd, 0, 4096).buffer);
     const first = Number(head.getBigUint64(32, true)),

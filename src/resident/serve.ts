@@ -1,98 +1,146 @@
 /**
  * `patchbay serve`: listens, and keeps workers that accept from the same socket. It does nothing else, so that it does
- * not fail. The workers hold one end of a pipe whose other end only this process has: they end when it ends, however
- * that comes about, each after its call.
+ * not fail. It repairs what others break: workers that end, a socket that is removed, a program file that is replaced.
  */
-import { closeFile, identify, makeDirectories, O_CLOEXEC, O_RDONLY, openFile, removeFile } from "../ffi/files.ts";
-import { bind, check, libc } from "../ffi/libc.ts";
+import { errorText } from "../cni/error.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
-import { endingSoFar, openPidfd, openPipe, spawn } from "../ffi/spawn.ts";
+import {
+  blockSignals,
+  isIgnored,
+  openSignals,
+  readSignals,
+  SIGCHLD,
+  SIGHUP,
+  SIGINT,
+  SIGTERM,
+} from "../ffi/signals.ts";
+import { forgetEnded } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
+import { Watch } from "../ffi/watch.ts";
+import { OwnFile } from "./own-file.ts";
+import { become, takeHandedOver, tellManager } from "./service-manager.ts";
+import { ServingSocket, SOCKET_DIRECTORY, SOCKET_PATH, whoListens } from "./socket.ts";
+import { Workers } from "./workers.ts";
 
-export const SOCKET_PATH = "/run/patchbay/serve.sock";
-const WORKERS = Math.min(navigator.hardwareConcurrency, 4);
-/** How often the parent looks whether its file was replaced by another build. */
+/** How often it looks by itself. What others change in the directories, it learns at once. */
 const LOOK_MS = 5000;
-/** A worker that ends sooner has its successor wait as long, so that what cannot start does not keep a processor busy. */
-const SHORT_LIFE_MS = 200;
-const AF_UNIX = 1, SOCK_SEQPACKET = 5, SOCK_CLOEXEC = 0o2000000, SOCK_NONBLOCK = 0o4000;
-const BACKLOG = 1024;
+/** After a failed attempt to listen. */
+const AGAIN_MS = 1000;
+/** Whoever removes the socket may be about to remove its directory. */
+const COURTESY_MS = 20;
 
-const symbols = bind({
-  listen: { args: ["i32", "i32"], returns: "i32" },
-  connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
-});
-
-interface Worker {
-  pid: number;
-  /** Readable when it has ended. */
-  pidfd: number;
-  startedAt: number;
-}
-
-/** Returns the exit status, when the program was replaced. */
-export function serve(): number {
-  const listening = listen(), [lifeline] = openPipe();
-  const self = identify("/proc/self/exe").id;
-  let workers = Array.from({ length: WORKERS }, () => startWorker(listening, lifeline));
-  while (identifyOwnFile() === self) {
-    waitForEnd(workers);
-    workers = workers.map((worker) => {
-      const ending = endingSoFar(worker.pid);
-      if (ending === undefined) return worker;
-      closeFile(worker.pidfd);
-      if (performance.now() - worker.startedAt < SHORT_LIFE_MS) Bun.sleepSync(SHORT_LIFE_MS);
-      return startWorker(listening, lifeline);
-    });
+/** Returns the exit status. */
+export function serve(workers: number): number {
+  const handedOver = takeHandedOver(), socket = handedOver?.socket ?? ServingSocket.listen();
+  const signals = [SIGTERM, SIGINT, SIGHUP].filter((signal) => !isIgnored(signal)).concat(SIGCHLD);
+  if (!handedOver?.isPrepared) {
+    // Only a process that begins with them blocked has no thread that gets them (ffi/signals.ts).
+    blockSignals(signals);
+    try {
+      become("/proc/self/exe", socket, workers);
+    } finally {
+      socket.close();
+    }
   }
-  warn("this program was replaced; the resident ends, and calls run by themselves until another is started");
-  removeFile(SOCKET_PATH);
-  return 0;
+  return new Parent(socket, workers, signals).run();
 }
 
-/** Where this program would be started from now; another file after an upgrade. */
-function identifyOwnFile(): string | undefined {
-  try {
-    return identify(process.execPath).id;
-  } catch {
-    return undefined;
+class Parent {
+  private readonly workers: Workers;
+  private readonly watch = new Watch();
+  private readonly file = new OwnFile();
+  private readonly signals: number;
+  private obstacle = "";
+
+  constructor(private socket: ServingSocket, private readonly count: number, signals: readonly number[]) {
+    this.workers = new Workers(count);
+    this.signals = openSignals(signals);
+    this.workers.serve(socket.fd);
   }
-}
 
-function listen(): number {
-  makeDirectories("/run/patchbay", 0o700);
-  const fd = check("socket", libc.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const address = new Uint8Array(2 + SOCKET_PATH.length + 1);
-  address[0] = AF_UNIX;
-  address.set(new TextEncoder().encode(SOCKET_PATH), 2);
-  if (symbols.connect(fd, address, address.length) === 0) {
-    throw new Error(`another resident listens on ${SOCKET_PATH}`);
+  run(): number {
+    this.workers.startMissing();
+    tellManager("READY=1");
+    for (;;) {
+      this.watch.entries(this.file.directory);
+      this.watchSocket();
+      const end = this.whyEnd();
+      if (end !== undefined) {
+        warn(end);
+        return this.end();
+      }
+      const isListening = this.keepListening();
+      const pauseMs = isListening ? Math.min(LOOK_MS, this.workers.startMissing()) : AGAIN_MS;
+      if (this.waitFor(pauseMs)) return this.end();
+    }
   }
-  removeFile(SOCKET_PATH);
-  check("bind", libc.bind(fd, address, address.length), SOCKET_PATH);
-  check("listen", symbols.listen(fd, BACKLOG), SOCKET_PATH);
-  return fd;
-}
 
-function startWorker(listening: number, lifeline: number): Worker {
-  const nothing = openFile("/dev/null", O_RDONLY | O_CLOEXEC);
-  try {
-    const pid = spawn({
-      path: "/proc/self/exe",
-      argv: ["patchbay", "serve", "--worker"],
-      environment: [],
-      descriptors: [nothing, 1, 2, listening, lifeline],
-    });
-    return {
-      pid,
-      startedAt: performance.now(),
-      pidfd: check("pidfd_open", openPidfd(pid)),
-    };
-  } finally {
-    closeFile(nothing);
+  /** Until something happens. Answers whether somebody wants this process to end. */
+  private waitFor(pauseMs: number): boolean {
+    const ready = poll([this.signals, this.watch.fd].map((fd) => ({ fd, events: POLLIN })), Math.ceil(pauseMs));
+    if (ready.has(this.watch.fd)) {
+      this.watch.forgetChanges();
+      this.file.forgetRefused();
+    }
+    const hasBeenTold = readSignals(this.signals).some((signal) => signal !== SIGCHLD);
+    this.workers.forget(forgetEnded().ended);
+    return hasBeenTold;
   }
-}
 
-function waitForEnd(workers: readonly Worker[]): void {
-  poll(workers.map(({ pidfd }) => ({ fd: pidfd, events: POLLIN })), LOOK_MS);
+  /** Not the entries of its directory: each call makes some (ledgers). */
+  private watchSocket(): void {
+    this.watch.itself(SOCKET_DIRECTORY);
+    this.watch.itself(SOCKET_PATH);
+  }
+
+  private whyEnd(): string | undefined {
+    const state = this.file.look();
+    if (state === "gone") return `${this.file.path} is gone; the resident ends, and calls run by themselves`;
+    if (state === "replaced") this.becomeNewFile();
+    if (this.socket.isInPlace()) return undefined;
+    const other = whoListens();
+    return other === undefined ? undefined : `process ${other} listens on ${SOCKET_PATH} now; this resident ends`;
+  }
+
+  /** The workers end after their calls; callers of the new build wait at the socket meanwhile. */
+  private becomeNewFile(): void {
+    try {
+      become(this.file.path, this.socket, this.count);
+    } catch (error) {
+      this.file.refuse(errorText(error));
+    }
+  }
+
+  /** Answers whether launchers find us. */
+  private keepListening(): boolean {
+    if (this.socket.isInPlace()) return true;
+    Bun.sleepSync(COURTESY_MS);
+    try {
+      const before = this.socket;
+      this.socket = ServingSocket.listen();
+      this.watchSocket();
+      this.workers.serve(this.socket.fd);
+      before.close();
+      warn(`${SOCKET_PATH} was removed; the resident listens on a new one`);
+      this.obstacle = "";
+      return true;
+    } catch (error) {
+      const obstacle = errorText(error);
+      if (obstacle !== this.obstacle) warn(`cannot listen: ${obstacle}`);
+      this.obstacle = obstacle;
+      return false;
+    }
+  }
+
+  /** No new calls; those that run end. The second signal does not wait for them: each worker ends after its call. */
+  private end(): number {
+    tellManager("STOPPING=1");
+    this.socket.close();
+    this.workers.retire();
+    while (forgetEnded().areRunning) {
+      poll([{ fd: this.signals, events: POLLIN }], -1);
+      if (readSignals(this.signals).some((signal) => signal !== SIGCHLD)) return 1;
+    }
+    return 0;
+  }
 }

@@ -6,11 +6,13 @@ import { endCall, LeftToCaller, processId, takeCall } from "../ffi/calls.ts";
 import { takeEnvironment } from "../ffi/environment.ts";
 import { closeFile } from "../ffi/files.ts";
 import { keepFromNowOn } from "../ffi/kept.ts";
-import { forgetEnded } from "../ffi/spawn.ts";
+import { memoryKib } from "../ffi/memory-use.ts";
+import { forgetEnded, unblockSignalsInChildren } from "../ffi/spawn.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
+import { examineNetworks } from "../runtime/examination.ts";
 import { ownBuild } from "./build.ts";
 import { Connection } from "./connection.ts";
-import { examineNetworks } from "../runtime/examination.ts";
+import { Counters, DECLINED_BECAUSE, SERVED, TAKEN_BACK } from "./counters.ts";
 import { leaveNetworkThatWaits, whyNotHere } from "./declining.ts";
 import { whyUnlike } from "./likeness.ts";
 import {
@@ -24,21 +26,24 @@ import {
 } from "./protocol.ts";
 import { Streams } from "./streams.ts";
 
-export const LISTENING = 3, LIFELINE = 4;
+/** The descriptors that a worker begins with (workers.ts). */
+const LISTENING = 3, LIFELINE = 4, COUNTERS = 5;
 
-/** One that has served many calls makes room for a new one. */
-const CALLS_OF_A_LIFE = 20_000;
+/** One that has served many calls, or has grown, makes room for a new one. */
+const CALLS_OF_A_LIFE = 20_000, CALLS_BETWEEN_LOOKS = 256, MOST_KIB = 160 * 1024;
 
 /** Runs a call by the name and the arguments it was called with; environment and streams are in place. */
 export type RunCall = (argv: readonly string[]) => number;
 
 export function work(runCall: RunCall): number {
   const streams = new Streams(), build = ownBuild();
+  unblockSignalsInChildren();
+  counters = new Counters(COUNTERS);
   examineNetworks(leaveNetworkThatWaits);
   keepFromNowOn();
   // The build's policy is for a process that ends soon.
   Bun.unsafe.setJITPolicy(1);
-  for (let calls = 0; calls < CALLS_OF_A_LIFE && waitForCaller(); calls++) {
+  for (let calls = 1; calls < CALLS_OF_A_LIFE && !hasGrown(calls) && waitForCaller(); calls++) {
     const connection = Connection.accept(LISTENING);
     if (connection === undefined) continue;
     try {
@@ -48,6 +53,12 @@ export function work(runCall: RunCall): number {
     }
   }
   return 0;
+}
+
+let counters: Counters;
+
+function hasGrown(calls: number): boolean {
+  return calls % CALLS_BETWEEN_LOOKS === 0 && memoryKib("self").all > MOST_KIB;
 }
 
 /** False when the parent is gone. */
@@ -66,11 +77,13 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
     const request = readRequest(message);
     if (request === undefined || descriptors.length > 1) return;
     const { peerPid } = connection;
-    const isOurs = Buffer.compare(request.build, build) === 0 && whyUnlike(peerPid) === undefined;
-    if (!isOurs || !takesPlace(request, streams, descriptors[0])) {
-      connection.send(plainAnswer(DECLINED));
+    const isOurs = Buffer.compare(request.build, build) === 0;
+    const reason = isOurs ? whyUnlike(peerPid) : "build";
+    const obstacle = reason ?? whyNotInPlace(request, streams, descriptors[0]);
+    if (obstacle !== undefined) {
+      decline(connection, obstacle);
     } else if (connection.send(plainAnswer(READY)) && connection.receive() !== undefined) {
-      takeCall({ id: idOf(peerPid), isGone: () => connection.isGone });
+      takeCall({ id: idOf(peerPid), isGone: () => isGone(connection) });
       run(connection, streams, request, runCall);
     }
   } finally {
@@ -93,17 +106,29 @@ function idOf(pid: number): string | undefined {
   }
 }
 
-/** Puts the caller's stdin, environment and directory in place of ours. False when the call is not for us. */
-function takesPlace(request: Request, streams: Streams, stdin: number | undefined): boolean {
+/** An engine that has killed its plugin does not know that anything is attached: ADD takes it back. */
+function isGone(connection: Connection): boolean {
+  if (!connection.isGone) return false;
+  counters.count(TAKEN_BACK);
+  return true;
+}
+
+function decline(connection: Connection, reason: string): void {
+  counters.count(`${DECLINED_BECAUSE}${reason}`);
+  connection.send(plainAnswer(DECLINED));
+}
+
+/** Puts the caller's stdin, environment and directory in place of ours. Says why the call is not for us, if it is not. */
+function whyNotInPlace(request: Request, streams: Streams, stdin: number | undefined): string | undefined {
   try {
     streams.takeStdin(stdin);
     takeEnvironment(request.environment);
     if (process.cwd() !== request.workingDirectory) process.chdir(request.workingDirectory);
     const reason = whyNotHere(nameOf(request), request.argv);
     streams.rewindStdin();
-    return reason === undefined;
+    return reason;
   } catch {
-    return false;
+    return "directory";
   }
 }
 
@@ -117,9 +142,10 @@ function run(connection: Connection, streams: Streams, { argv }: Request, runCal
     status = runCall(argv);
   } catch (error) {
     if (!(error instanceof LeftToCaller)) throw error;
-    connection.send(plainAnswer(DECLINED));
+    decline(connection, error.message);
     return;
   }
+  counters.count(SERVED);
   const answer = doneAnswer(status, streams.written(1), streams.written(2));
   if (answer !== undefined) return void connection.send(answer);
   connection.send(doneInFilesAnswer(status), streams.files());

@@ -552,7 +552,7 @@ const resident: Fault[] = [
   },
   {
     file: "src/resident/worker.ts",
-    find: "isGone: () => connection.isGone",
+    find: "isGone: () => isGone(connection)",
     replace: "isGone: () => false",
     tests: ["test/resident/taken-back.test.ts"],
   },

@@ -18,8 +18,9 @@ for (const name of pluginNames) {
   };
 }
 
+const noResident = { serve: () => 1, status: () => ({ isServing: false, text: "", facts: {} }) };
 const commands: string[][] = JSON.parse(process.argv[2]!);
 for (const args of commands) {
-  const status = runCommandLine("patchbay", args, () => 1);
+  const status = runCommandLine("patchbay", args, noResident);
   if (status !== 0) throw new Error(`${args.join(" ")}: exit status ${status}`);
 }

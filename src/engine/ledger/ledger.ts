@@ -60,10 +60,18 @@ export function listAllLedgers(start = ""): LedgerRecord[] {
   const records: LedgerRecord[] = [];
   for (const network of listDirectory(stateDirectory())) {
     const directory = `${stateDirectory()}/${network}`;
-    if (!isDirectory(identify(directory, false))) continue;
-    records.push(...recordsIn(directory, start));
+    if (isStillDirectory(directory)) records.push(...recordsIn(directory, start));
   }
   return records;
+}
+
+/** Others remove what is there, too: the last DEL of a network its directory, a resident its socket. */
+function isStillDirectory(path: string): boolean {
+  try {
+    return isDirectory(identify(path, false));
+  } catch {
+    return false;
+  }
 }
 
 /** The ledgers of one attachment, one for each plugin. */

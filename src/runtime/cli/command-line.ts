@@ -11,7 +11,7 @@ import {
   type Given,
   type Options,
   parseArguments,
-  type Serve,
+  type Resident,
   UsageError,
 } from "./command.ts";
 import { closestName } from "../spelling.ts";
@@ -58,15 +58,15 @@ interface Program {
   aliases: Record<string, string>;
   /** Errors and exit statuses are cnitool's. */
   isCnitool: boolean;
-  serve: Serve;
+  resident: Resident;
 }
 
 /** Returns the exit status: 0, 1 when the command failed, 2 when the arguments are wrong. */
-export function runCommandLine(calledAs: string, args: readonly string[], serve: Serve): number {
+export function runCommandLine(calledAs: string, args: readonly string[], resident: Resident): number {
   const isCnitool = calledAs === "cnitool";
   const program = isCnitool
-    ? { name: "cnitool", commands: cnitoolCommands, aliases: {}, isCnitool, serve }
-    : { name: "patchbay", commands: ownCommands, aliases: ownAliases, isCnitool, serve };
+    ? { name: "cnitool", commands: cnitoolCommands, aliases: {}, isCnitool, resident }
+    : { name: "patchbay", commands: ownCommands, aliases: ownAliases, isCnitool, resident };
   try {
     return dispatch(program, args);
   } catch (error) {
@@ -123,7 +123,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
     }
     checkOperands(program, command, given);
     if (command.needsRoot && !program.isCnitool) warnUnlessRoot(name);
-    return command.run(given, program.name, program.serve);
+    return command.run(given, program.name, program.resident);
   } catch (error) {
     if (error instanceof LeftToCaller) throw error;
     const text = errorText(error);

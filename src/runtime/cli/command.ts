@@ -13,11 +13,14 @@ export interface Command {
   /** Ends the help, in full lines. */
   readonly notes?: string;
   /** Returns the exit status. The message of an error it throws is printed, with exit status 1. */
-  run(given: Given, program: string, serve: Serve): number;
+  run(given: Given, program: string, resident: Resident): number;
 }
 
 /** What `patchbay serve` does, which is above this room. */
-export type Serve = () => number;
+export interface Resident {
+  serve(workers: number): number;
+  status(): { isServing: boolean; text: string; facts: unknown };
+}
 
 export type Options = Readonly<Record<string, Option>>;
 

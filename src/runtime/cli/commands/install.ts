@@ -13,10 +13,11 @@ import {
 } from "../../../ffi/files.ts";
 import { libc } from "../../../ffi/libc.ts";
 import { pluginNames } from "../../../plugins/table.ts";
-import type { Command, Given } from "../command.ts";
+import { type Command, type Given, UsageError } from "../command.ts";
 import { BACKUP, identifyEntry, linkWithBackup, unlinkAndRestore } from "../link-with-backup.ts";
 import { printLine } from "../output.ts";
 import { linkPrograms, requireOtherDirectory, unlinkPrograms } from "../program-links.ts";
+import { installResident, removeResident } from "../resident-units.ts";
 import { checkUninstall } from "../uninstall-check.ts";
 
 const PROGRAM = "patchbay";
@@ -27,6 +28,8 @@ export const installCommand: Command = {
   operandCount: [1, 1],
   options: {
     bin: { value: "DIR", help: "also link patchbay and cnitool into DIR, for the command line" },
+    resident: { help: "also let systemd run `patchbay serve` from DIR, started by the first call" },
+    "no-resident": { help: "remove what --resident made; calls run by themselves" },
     uninstall: { help: "remove the plugins and put back what they replaced" },
     force: { help: "with --uninstall: even when something is attached that only this program can remove" },
   },
@@ -35,17 +38,26 @@ export const installCommand: Command = {
     const directory = given.operands[0]!;
     const bin = given.value("bin");
     if (bin !== undefined) requireOtherDirectory(bin, directory);
+    refuseTogether(given, ["resident", "no-resident", "uninstall"]);
     if (given.has("uninstall")) {
       checkWhatStays(directory, given.has("force"));
+      removeResident(directory);
       unlinkPrograms(directory);
       uninstall(directory);
     } else {
       install(directory);
       if (bin !== undefined) linkPrograms(bin, directory);
+      if (given.has("resident")) installResident(directory);
+      if (given.has("no-resident")) removeResident();
     }
     return 0;
   },
 };
+
+function refuseTogether(given: Given, options: readonly string[]): void {
+  const [first, second] = options.filter((option) => given.has(option));
+  if (second !== undefined) throw new UsageError(`--${first} and --${second} exclude each other`);
+}
 
 function install(directory: string): void {
   const own = identify("/proc/self/exe");

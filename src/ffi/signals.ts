@@ -1,0 +1,70 @@
+/**
+ * Signals as something to wait for, without a handler: they are blocked and read from a descriptor (signalfd(2)).
+ *
+ * Blocking one holds for the calling thread and for what it starts or becomes later. The kernel hands a signal to any
+ * thread that does not block it, and this runtime has threads of its own: only a process that was started with the
+ * signal blocked can rely on this.
+ */
+import { EAGAIN, EINTR, SyscallError } from "./errno.ts";
+import { bind, check, fromUtf8, lastErrno, libc } from "./libc.ts";
+import { closeFile, O_RDONLY, openFile, readAll } from "./files.ts";
+
+// asm-generic/signal.h
+export const SIGHUP = 1, SIGINT = 2, SIGKILL = 9, SIGTERM = 15, SIGCHLD = 17;
+const SIG_BLOCK = 0;
+const SFD_NONBLOCK = 0o4000, SFD_CLOEXEC = 0o2000000;
+/** struct signalfd_siginfo; its first field is the signal's number. */
+const SIGINFO_BYTES = 128;
+
+const bindSignals = () =>
+  bind({
+    pthread_sigmask: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+    signalfd: { args: ["i32", "ptr", "i32"], returns: "i32" },
+    kill: { args: ["i32", "i32"], returns: "i32" },
+  });
+let symbols: ReturnType<typeof bindSignals> | undefined;
+const c = () => (symbols ??= bindSignals());
+
+/** sigset_t */
+function setOf(signals: readonly number[]): BigUint64Array {
+  const set = new BigUint64Array(16);
+  for (const signal of signals) set[0]! |= 1n << BigInt(signal - 1);
+  return set;
+}
+
+/** Whether the process was told to ignore it, as nohup(1) does. */
+export function isIgnored(signal: number): boolean {
+  const fd = openFile("/proc/self/status", O_RDONLY);
+  try {
+    const ignored = /^SigIgn:\t([0-9a-f]+)$/m.exec(fromUtf8(readAll(fd)))?.[1] ?? "0";
+    return (BigInt(`0x${ignored}`) & setOf([signal])[0]!) !== 0n;
+  } finally {
+    closeFile(fd);
+  }
+}
+
+export function blockSignals(signals: readonly number[]): void {
+  const errno = c().pthread_sigmask(SIG_BLOCK, setOf(signals), null);
+  if (errno !== 0) throw new SyscallError("pthread_sigmask", errno);
+}
+
+/** A descriptor that is readable when one of these blocked signals has come. */
+export function openSignals(signals: readonly number[]): number {
+  return check("signalfd", c().signalfd(-1, setOf(signals), SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+/** The signals that have come since. */
+export function readSignals(fd: number): number[] {
+  const found: number[] = [], info = new Uint8Array(SIGINFO_BYTES);
+  for (;;) {
+    const length = Number(libc.read(fd, info, info.length));
+    if (length === SIGINFO_BYTES) found.push(new DataView(info.buffer).getUint32(0, true));
+    else if (length < 0 && lastErrno() === EINTR) continue;
+    else if (length < 0 && lastErrno() !== EAGAIN) throw new SyscallError("read", lastErrno(), "signals");
+    else return found;
+  }
+}
+
+export function sendSignal(pid: number, signal: number): void {
+  check("kill", c().kill(pid, signal), `process ${pid}`);
+}

@@ -1,0 +1,35 @@
+/** Learning that files and directories change: inotify(7). */
+import { bind, cString, libc } from "./libc.ts";
+
+const IN_NONBLOCK = 0o4000, IN_CLOEXEC = 0o2000000;
+const IN_ATTRIB = 0x4, IN_CLOSE_WRITE = 0x8, IN_MOVED_FROM = 0x40, IN_MOVED_TO = 0x80, IN_CREATE = 0x100;
+const IN_DELETE = 0x200, IN_DELETE_SELF = 0x400, IN_MOVE_SELF = 0x800;
+
+/** That it loses its name is a change of its attributes while somebody has it open. */
+const ITSELF = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF;
+const ENTRIES = IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE;
+
+export class Watch {
+  private readonly symbols = bind({
+    inotify_init1: { args: ["i32"], returns: "i32" },
+    inotify_add_watch: { args: ["i32", "ptr", "u32"], returns: "i32" },
+  });
+  /** Readable when something has changed. Negative where the user has too many of them: then it never is. */
+  readonly fd = this.symbols.inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+  /** Whether what has this name now is removed or renamed. Again for the same thing does nothing. */
+  itself(path: string): void {
+    this.symbols.inotify_add_watch(this.fd, cString(path), ITSELF);
+  }
+
+  /** Whether entries of the directory come, go or are written, too. */
+  entries(directory: string): void {
+    this.symbols.inotify_add_watch(this.fd, cString(directory), ITSELF | ENTRIES);
+  }
+
+  /** What happened does not matter: whoever watches looks for himself. */
+  forgetChanges(): void {
+    const events = new Uint8Array(16384);
+    while (Number(libc.read(this.fd, events, events.length)) > 0);
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * `patchbay serve --status`: what the resident is doing, from what the kernel tells about its processes and from its pages
+ * of counters. It asks no worker, so that it also answers when all of them are busy.
+ */
+import { secondsSinceBoot } from "../ffi/clock.ts";
+import { linkTarget } from "../ffi/directory-entries.ts";
+import { closeFile, exists, namesIn, O_RDONLY, openExisting } from "../ffi/files.ts";
+import { memoryKib } from "../ffi/memory-use.ts";
+import { buildOf, ownBuild } from "./build.ts";
+import { DECLINED_BECAUSE, type Page, readPage, REPLACED, SERVED, TAKEN_BACK } from "./counters.ts";
+import { whyUnlike } from "./likeness.ts";
+import { SOCKET_PATH, whoListens } from "./socket.ts";
+import { TOTALS_PAGE, WORKER_PAGE } from "./workers.ts";
+
+/** A service manager starts the resident when the first caller connects. */
+const START_MS = 3000, PAUSE_MS = 50;
+
+export interface ResidentStatus {
+  socket: string;
+  pid: number;
+  build: "this" | "another";
+  /** Why calls from here are not served, if they are not. */
+  declinesFromHere: string | undefined;
+  ageSeconds: number;
+  served: number;
+  takenBack: number;
+  /** By reason. */
+  declined: Record<string, number>;
+  workersReplaced: number;
+  workers: WorkerStatus[];
+}
+
+interface WorkerStatus {
+  pid: number;
+  ageSeconds: number;
+  served: number;
+  memoryKib: number;
+  ownMemoryKib: number;
+}
+
+export interface Report {
+  /** Calls of this program, from where it was called, are served. */
+  isServing: boolean;
+  text: string;
+  facts: unknown;
+}
+
+export function reportStatus(): Report {
+  const status = residentStatus();
+  if (typeof status === "string") {
+    const text = `${status}\nCalls run by themselves. \`patchbay serve\` starts a resident.\n`;
+    return { isServing: false, text, facts: { socket: SOCKET_PATH, problem: status } };
+  }
+  const problem = whyNotServing(status);
+  const isServing = problem === undefined;
+  return { isServing, text: describe(status, problem), facts: { ...status, problem } };
+}
+
+/** Or why there is none. */
+function residentStatus(): ResidentStatus | string {
+  const begun = performance.now();
+  for (;;) {
+    const pid = whoListens();
+    if (pid === undefined) return `no resident listens on ${SOCKET_PATH}`;
+    const pages = pagesOf(pid), isLate = performance.now() - begun > START_MS;
+    if (pages !== undefined && (pages.workers.length > 0 || isLate)) return statusOf(pid, pages);
+    if (isLate) {
+      return `process ${pid} listens on ${SOCKET_PATH}; it is no resident that can be seen from here`;
+    }
+    Bun.sleepSync(PAUSE_MS);
+  }
+}
+
+interface Pages {
+  totals: Page;
+  workers: Page[];
+}
+
+/** Undefined when the process has none: it is no resident, or becomes one at this moment. */
+function pagesOf(pid: number): Pages | undefined {
+  const directory = `/proc/${pid}/fd`, workers: Page[] = [];
+  let totals: Page | undefined;
+  for (const name of namesOf(directory)) {
+    const file = /^\/memfd:(\S+) \(deleted\)$/.exec(linkTarget(`${directory}/${name}`) ?? "")?.[1];
+    if (file !== TOTALS_PAGE && file !== WORKER_PAGE) continue;
+    const page = pageAt(`${directory}/${name}`);
+    if (file === TOTALS_PAGE) totals = page;
+    else if (page !== undefined && exists(`/proc/${page.pid}`)) workers.push(page);
+  }
+  return totals === undefined ? undefined : { totals, workers };
+}
+
+function namesOf(directory: string): string[] {
+  try {
+    return namesIn(directory);
+  } catch {
+    return [];
+  }
+}
+
+function pageAt(path: string): Page | undefined {
+  const fd = openExisting(path, O_RDONLY);
+  if (fd === undefined) return undefined;
+  try {
+    return readPage(fd);
+  } finally {
+    closeFile(fd);
+  }
+}
+
+function statusOf(pid: number, { totals, workers }: Pages): ResidentStatus {
+  const now = secondsSinceBoot(), sum = new Map<string, number>();
+  for (const { counts } of [totals, ...workers]) {
+    for (const [name, times] of counts) sum.set(name, (sum.get(name) ?? 0) + times);
+  }
+  const declined = [...sum].filter(([name]) => name.startsWith(DECLINED_BECAUSE));
+  return {
+    socket: SOCKET_PATH,
+    pid,
+    build: isThisBuild(pid) ? "this" : "another",
+    declinesFromHere: whyUnlike(pid),
+    ageSeconds: now - totals.begun,
+    served: sum.get(SERVED) ?? 0,
+    takenBack: sum.get(TAKEN_BACK) ?? 0,
+    declined: Object.fromEntries(declined.map(([name, times]) => [name.slice(DECLINED_BECAUSE.length), times])),
+    workersReplaced: sum.get(REPLACED) ?? 0,
+    workers: workers.sort((one, other) => one.pid - other.pid).map(({ pid, begun, counts }) => {
+      const { all, own } = memoryKib(pid);
+      const served = counts.get(SERVED) ?? 0;
+      return { pid, ageSeconds: now - begun, served, memoryKib: all, ownMemoryKib: own };
+    }),
+  };
+}
+
+function isThisBuild(pid: number): boolean {
+  try {
+    return Buffer.compare(buildOf(`/proc/${pid}/exe`), ownBuild()) === 0;
+  } catch {
+    return false;
+  }
+}
+
+function whyNotServing({ build, declinesFromHere, workers }: ResidentStatus): string | undefined {
+  if (build === "another") return "it is of another build";
+  if (declinesFromHere !== undefined) return `it serves others: ${declinesFromHere}`;
+  return workers.length === 0 ? "it has no worker" : undefined;
+}
+
+function describe(status: ResidentStatus, problem: string | undefined): string {
+  const { pid, ageSeconds, served, takenBack, declined, workersReplaced, workers } = status;
+  const reasons = Object.entries(declined), count = reasons.reduce((sum, [, times]) => sum + times, 0);
+  const because = reasons.map(([reason, times]) => `${reason} ${times}`).join(", ");
+  return [
+    `process ${pid} listens on ${SOCKET_PATH}, for ${duration(ageSeconds)}`,
+    problem === undefined
+      ? "calls of this program are served"
+      : `calls of this program run by themselves: ${problem}`,
+    `calls: ${served} served, ${count} declined${count > 0 ? ` (${because})` : ""}, ${takenBack} taken back`,
+    `workers: ${workers.length}, replaced: ${workersReplaced}`,
+    ...workers.map((worker) =>
+      `  process ${worker.pid}: ${worker.served} served, ${mib(worker.memoryKib)} MiB ` +
+      `(${mib(worker.ownMemoryKib)} not shared), ${duration(worker.ageSeconds)} old`
+    ),
+    "",
+  ].join("\n");
+}
+
+function mib(kib: number): number {
+  return Math.round(kib / 1024);
+}
+
+function duration(seconds: number): string {
+  const units: [length: number, name: string][] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const first = units.findIndex(([length]) => seconds >= length);
+  if (first < 0) return "0 s";
+  return units.slice(first, first + 2).map(([length, name], index) => {
+    const within = index === 0 ? seconds : seconds % units[first]![0];
+    return `${Math.floor(within / length)} ${name}`;
+  }).join(" ");
+}

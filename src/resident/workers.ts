@@ -1,0 +1,106 @@
+/**
+ * The workers, for the parent. They hold one end of a pipe whose other end only the parent has: they end when it closes
+ * that or ends itself, however that comes about, each after its call.
+ */
+import { errorText } from "../cni/error.ts";
+import { closeFile, O_CLOEXEC, O_RDONLY, openFile } from "../ffi/files.ts";
+import { openPipe, spawn } from "../ffi/spawn.ts";
+import { warn } from "../ffi/warn.ts";
+import { Counters, makePage, readPage, REPLACED } from "./counters.ts";
+import { moveUp } from "./service-manager.ts";
+
+/** After a worker that ended sooner there is none for as long: what cannot start does not keep a processor busy. */
+const SHORT_LIFE_MS = 200;
+/** Until the next attempt, where the kernel has no process or memory for one. */
+const NO_ROOM_MS = 1000;
+
+export const TOTALS_PAGE = "patchbay-resident", WORKER_PAGE = "patchbay-worker";
+
+interface Worker {
+  page: number;
+  startedAt: number;
+  /** Which pipe it holds. */
+  lifeline: Lifeline;
+}
+
+interface Lifeline {
+  workersEnd: number;
+  ownEnd: number;
+}
+
+export class Workers {
+  private readonly all = new Map<number, Worker>();
+  /** Of those that have ended. */
+  private readonly totals = new Counters(makePage(TOTALS_PAGE));
+  private lifeline: Lifeline | undefined;
+  private listening = -1;
+  private notBefore = 0;
+
+  constructor(private readonly wanted: number) {}
+
+  /** From now on they accept from this socket; those that accept from another end. */
+  serve(listening: number): void {
+    this.retire();
+    const [workersEnd, ownEnd] = openPipe().map(moveUp) as [number, number];
+    this.lifeline = { workersEnd, ownEnd };
+    this.listening = listening;
+  }
+
+  /** They end, each after its call. */
+  retire(): void {
+    if (this.lifeline === undefined) return;
+    closeFile(this.lifeline.workersEnd);
+    closeFile(this.lifeline.ownEnd);
+    this.lifeline = undefined;
+  }
+
+  /** Starts those that are missing. Answers in how many milliseconds it should be asked again, or Infinity. */
+  startMissing(): number {
+    for (;;) {
+      const count = [...this.all.values()].filter(({ lifeline }) => lifeline === this.lifeline).length;
+      if (count >= this.wanted) return Infinity;
+      const pauseMs = this.notBefore - performance.now();
+      if (pauseMs > 0) return pauseMs;
+      try {
+        this.start(this.lifeline!);
+      } catch (error) {
+        warn(`cannot start a worker: ${errorText(error)}`);
+        this.notBefore = performance.now() + NO_ROOM_MS;
+      }
+    }
+  }
+
+  /** Processes that have ended; some may be no workers. */
+  forget(pids: readonly number[]): void {
+    for (const pid of pids) {
+      const worker = this.all.get(pid);
+      if (worker === undefined) continue;
+      this.all.delete(pid);
+      for (const [name, times] of readPage(worker.page)?.counts ?? []) this.totals.count(name, times);
+      closeFile(worker.page);
+      if (worker.lifeline !== this.lifeline) continue;
+      this.totals.count(REPLACED);
+      if (performance.now() - worker.startedAt < SHORT_LIFE_MS) this.notBefore = performance.now() + SHORT_LIFE_MS;
+    }
+  }
+
+  private start(lifeline: Lifeline): void {
+    const nothing = moveUp(openFile("/dev/null", O_RDONLY | O_CLOEXEC)), page = moveUp(makePage(WORKER_PAGE));
+    try {
+      const pid = spawn({
+        path: "/proc/self/exe",
+        argv: ["patchbay", "serve", "--worker"],
+        environment: [],
+        // worker.ts knows them by these numbers.
+        descriptors: [nothing, 1, 2, this.listening, lifeline.workersEnd, page],
+        hasOwnGroup: true,
+      });
+      this.all.set(pid, { page, startedAt: performance.now(), lifeline });
+    } catch (error) {
+      closeFile(page);
+      throw error;
+    } finally {
+      closeFile(nothing);
+    }
+  }
+}
