@@ -4,6 +4,8 @@
  * After each kill another container is added before anything is cleaned up. It must get addresses that nobody has.
  * Then DEL cleans up, or GC every other time, and no link, address, rule, lease or file may be left.
  * PATCHBAY_TEST_FULL_SWEEP=1 tries each point with both.
+ *
+ * Through a resident, its worker is killed, from when it has a caller until it waits for the next. The call must succeed.
  */
 import { afterAll, expect, test } from "bun:test";
 import { killAt, type Point, pointsOf } from "../support/injection.ts";
@@ -114,6 +116,10 @@ async function addressesIn(machine: Machine, container: Container): Promise<stri
   return text.split("\n").flatMap((line) => line.match(/inet6? ([^/]+)\//)?.[1] ?? []);
 }
 
+function isSuccess(verb: "ADD" | "DEL", code: number | undefined, stdout: string): boolean {
+  return code === 0 && (verb === "DEL" ? stdout === "" : JSON.parse(stdout).cniVersion !== undefined);
+}
+
 /** Kills at the point and clears up. Answers what was wrong afterwards, or undefined when the point was not reached. */
 async function killAndClear(
   opened: Stage,
@@ -124,8 +130,9 @@ async function killAndClear(
 ) {
   const { machine, net, call, keeper, keeperAddresses, victim, other, moment } = opened;
   if (sweep.verb === "DEL") await net.add(victim);
-  const { hit } = await killAt(machine, patchbayPlugins(), call(sweep.verb, victim), point);
+  const { hit, code, stdout } = await killAt(machine, patchbayPlugins(), call(sweep.verb, victim), point);
   const wrong: string[] = [];
+  if (machine.resident !== undefined && !isSuccess(sweep.verb, code, stdout)) wrong.push(`${code}: ${stdout}`);
   const taken = [...keeperAddresses, ...await addressesIn(machine, victim)];
   const added = await net.call("ADD", other);
   if (added.code !== 0) wrong.push(`ADD of another container failed: ${added.stdout}`);

@@ -7,12 +7,16 @@
  *
  * Each thread and each child process has counters of its own, so any of them can reach `nth`. strace's `--seccomp-bpf` is
  * not used, because it silently skipped kills.
+ *
+ * In a machine with a resident it is the worker that the faults are injected to, from the moment that it has a caller on.
  */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Machine } from "./machine.ts";
 import { type Call, environmentOf, stdinOf } from "./plugins.ts";
+import { childrenOf } from "./resident.ts";
+import type { OwnResident } from "./through-resident.ts";
 
 /** The nth time a thread enters the system call, from the read of stdin on. */
 export interface Point {
@@ -21,7 +25,7 @@ export interface Point {
 }
 
 export interface Injected {
-  /** Undefined when a signal ended the plugin. */
+  /** Undefined when a signal ended the plugin; with a resident, a killed worker's caller goes on by itself. */
   code: number | undefined;
   stdout: string;
   /** Whether the fault was really injected. */
@@ -39,13 +43,19 @@ const READ = process.arch === "arm64" ? 63 : 0;
 const LATE_US = 2_000_000;
 
 /** Runs the call under strace with the given arguments; see `killAt`, `failAt`, `lateWith` and `pointsOf`. */
-async function traced(machine: Machine, bin: string, call: Call, strace: string[]): Promise<Omit<Injected, "hit">> {
+async function traced(
+  machine: Machine,
+  bin: string,
+  call: Call,
+  strace: string[],
+): Promise<Omit<Injected, "hit"> & { worker?: number }> {
   const environment = Object.entries(environmentOf(bin, call)).map(([name, value]) => `${name}=${value}`);
   const plugin = machine.start(["env", "-i", ...environment, join(bin, call.plugin)]);
-  await waitingForStdin(plugin.pid);
+  await waitingIn(plugin.pid, READ_STDIN);
+  const worker = machine.resident && await idleWorker(machine.resident);
   // Into a file, where each line begins with the process id.
   const file = join(tmpdir(), `patchbay-strace-${plugin.pid}`);
-  const tracer = Bun.spawn(["strace", "-f", "-o", file, "-p", String(plugin.pid), ...strace], {
+  const tracer = Bun.spawn(["strace", "-f", "-o", file, "-p", String(worker ?? plugin.pid), ...strace], {
     stdout: "ignore",
     stderr: "pipe",
   });
@@ -69,20 +79,28 @@ async function traced(machine: Machine, bin: string, call: Call, strace: string[
     tracer.kill("SIGKILL");
   }, LIMIT_MS);
   const output = [plugin.stdout.text(), plugin.stderr.text()];
-  const [stdout] = await Promise.all([...output, plugin.exited, collected, tracer.exited]) as string[];
+  const ended = plugin.exited.then(async () => {
+    if (worker === undefined) return;
+    // It lives on, and so would its tracer.
+    await waitingIn(worker, POLL_CALLERS);
+    tracer.kill("SIGTERM");
+  });
+  const [stdout] = await Promise.all([...output, ended, collected, tracer.exited]) as string[];
   clearTimeout(limit);
   const trace = chunks.join("") + (existsSync(file) ? readFileSync(file, "utf8") : "");
   rmSync(file, { force: true });
   if (hung) throw new Error(`${call.plugin} ${call.command} with ${strace.join(" ")} did not end:\n${trace}`);
   if (!trace.includes("attached")) throw new Error(`strace did not attach: ${trace}`);
-  return { code: plugin.signalCode === null ? plugin.exitCode! : undefined, stdout: stdout!, trace };
+  return { code: plugin.signalCode === null ? plugin.exitCode! : undefined, stdout: stdout!, trace, worker };
 }
 
 /** Kills the plugin with SIGKILL as it enters the call, or a child process that gets there first. */
 export async function killAt(machine: Machine, bin: string, call: Call, { syscall, nth }: Point): Promise<Injected> {
   const inject = ["-e", `trace=${syscall}`, "-e", `inject=${syscall}:signal=KILL:when=${nth}`];
   const run = await traced(machine, bin, call, inject);
-  return { ...run, hit: run.trace.includes("killed by SIGKILL") };
+  const hit = run.trace.includes("killed by SIGKILL");
+  if (hit) machine.resident?.expectLoss();
+  return { ...run, hit };
 }
 
 /** Makes the call fail with the error; with `lasting`, all that follow as well. */
@@ -100,10 +118,13 @@ export async function failAt(
   return { ...run, hit: run.trace.includes("(INJECTED)") };
 }
 
+const alone = (call: Call): Call => ({ ...call, env: { ...call.env, PATCHBAY_RESIDENT: "off" } });
+
 /** Delays every one of these calls, so that another process can act before it. */
 export async function lateWith(machine: Machine, bin: string, call: Call, syscall: string): Promise<Injected> {
   const inject = ["-e", `trace=${syscall}`, "-e", `inject=${syscall}:delay_enter=${LATE_US}`];
-  const run = await traced(machine, bin, call, inject);
+  // A worker would have the other process wait for its turn.
+  const run = await traced({ ...machine, resident: undefined }, bin, alone(call), inject);
   return { ...run, hit: run.trace.includes("(DELAYED)") };
 }
 
@@ -115,16 +136,16 @@ const RESTARTED = /= \? ERESTART/;
 
 /** Every system call of the main thread, in order, with strace's line for it. */
 export async function pointsOf(machine: Machine, bin: string, call: Call): Promise<(Point & { line: string })[]> {
-  const { trace, code } = await traced(machine, bin, call, ["-e", "trace=all"]);
+  const { trace, code, worker } = await traced(machine, bin, call, ["-e", "trace=all"]);
   if (code !== 0) throw new Error(`the traced ${call.plugin} ${call.command} failed:\n${trace}`);
   const counts = new Map<string, number>();
   const points = [];
-  let main: string | undefined;
+  let main = worker?.toString();
   for (const line of trace.split("\n")) {
     const [, pid, syscall] = line.match(/^(\d+) +([a-z_0-9]+)\(/) ?? [];
     if (syscall === undefined) continue;
     if (main === undefined && /read\(0,/.test(line)) main = pid;
-    if (main !== pid || RESTARTED.test(line)) continue;
+    if (main !== pid || RESTARTED.test(line) || line.includes("resuming interrupted")) continue;
     const nth = (counts.get(syscall) ?? 0) + 1;
     counts.set(syscall, nth);
     points.push({ syscall, nth, line });
@@ -132,11 +153,29 @@ export async function pointsOf(machine: Machine, bin: string, call: Call): Promi
   return points;
 }
 
-async function waitingForStdin(pid: number): Promise<void> {
+const READ_STDIN = new RegExp(`^${READ} 0x0 `);
+/** poll of two descriptors: the socket, and whether the parent lives; as ppoll, or restarted after a tracer was there. */
+const POLL_CALLERS = process.arch === "arm64" ? /^(73|128) \S+ 0x2 / : /^(7|219) \S+ 0x2 /;
+
+/** Returns when the process waits there, or is no more. */
+async function waitingIn(pid: number, syscall: RegExp): Promise<void> {
   const deadline = performance.now() + LIMIT_MS;
   while (performance.now() < deadline) {
-    if (readFileSync(`/proc/${pid}/syscall`, "utf8").startsWith(`${READ} 0x0 `)) return;
+    const path = `/proc/${pid}/syscall`;
+    if (!existsSync(path) || syscall.test(readFileSync(path, "utf8"))) return;
     await Bun.sleep(POLL_MS);
   }
-  throw new Error(`process ${pid} does not read its stdin`);
+  throw new Error(`process ${pid} does not wait in ${syscall.source}`);
+}
+
+/** One may have been killed a moment ago. */
+async function idleWorker(resident: OwnResident): Promise<number> {
+  for (;;) {
+    const [worker] = childrenOf(resident.pid);
+    if (worker !== undefined) {
+      await waitingIn(worker, POLL_CALLERS);
+      if (childrenOf(resident.pid).includes(worker)) return worker;
+    }
+    await Bun.sleep(POLL_MS);
+  }
 }

@@ -12,7 +12,8 @@ import { readdirSync, readlinkSync } from "node:fs";
 import type { Subprocess } from "bun";
 import { setDefaultTimeout } from "bun:test";
 import { patienceMs } from "./patience.ts";
-import { startResident } from "./resident.ts";
+import { isThroughResident } from "./resident.ts";
+import { countingServed, OwnResident } from "./through-resident.ts";
 
 // No test asserts a time, and a machine may be slow: the limit only ends what hangs.
 setDefaultTimeout(300_000);
@@ -40,6 +41,8 @@ export interface Container {
 export interface Machine extends AsyncDisposable {
   /** A process inside, for paths such as `/proc/<pid>/ns/net`. */
   readonly pid: number;
+  /** For what is called in it, with PATCHBAY_TEST_RESIDENT=1. */
+  readonly resident: OwnResident | undefined;
   run(command: readonly string[], options?: RunOptions): Promise<Outcome>;
   /** Starts a command with open pipes and only PATH in its environment. The caller waits for its end. */
   start(command: readonly string[]): Subprocess<"pipe", "pipe", "pipe">;
@@ -80,12 +83,14 @@ export async function openMachine(): Promise<Machine> {
   const mountNamespace = `--mount=/proc/${holder.pid}/ns/mnt`;
   const enter = ["nsenter", `--net=/proc/${holder.pid}/ns/net`, mountNamespace];
 
-  let resident: Subprocess | undefined;
-  const machine: Machine = {
+  const machine: Machine & { resident: OwnResident | undefined } = {
+    resident: undefined,
     pid: holder.pid,
     containers,
     async run(command, options = {}) {
-      if (options.in === undefined) return await run([...enter, ...command], options);
+      if (options.in === undefined) {
+        return await countingServed(command, options, (more) => run([...enter, ...command], more));
+      }
       return await run(
         ["nsenter", `--net=${netnsFromOutside(holder.pid, options.in)}`, mountNamespace, ...command],
         options,
@@ -110,16 +115,16 @@ export async function openMachine(): Promise<Machine> {
       await machine.sh(`ip netns del ${container.name} 2>/dev/null || rm -f ${container.netnsPath}`);
     },
     async [Symbol.asyncDispose]() {
-      resident?.kill("SIGKILL");
-      await resident?.exited;
+      const trouble = await machine.resident?.end();
       const left = await processesLeft(holder);
       for (const { pid } of left) process.kill(pid, "SIGKILL");
       await holder.stdin.end();
       await holder.exited;
       if (left.length > 0) throw new Error(`processes left behind: ${left.map(({ what }) => what).join(", ")}`);
+      if (trouble !== undefined) throw new Error(trouble);
     },
   };
-  if (process.env.PATCHBAY_TEST_RESIDENT === "1") resident = await startResident(machine);
+  if (isThroughResident()) machine.resident = await OwnResident.start(machine);
   return machine;
 }
 
@@ -128,17 +133,37 @@ export function netnsFromOutside(machinePid: number, { netnsPath }: Container): 
   return `/proc/${machinePid}/root${netnsPath.replace(/^\/var\/run\//, "/run/")}`;
 }
 
+let runs = 0;
+
 async function run(command: string[], options: RunOptions): Promise<Outcome> {
+  // In turn a file in memory, as Bun makes it of bytes, and a pipe, as engines do it: the launcher copies that first.
+  const isPiped = runs++ % 2 === 0 && options.stdin !== undefined;
+  const bytes = options.stdin === undefined ? "ignore" : new TextEncoder().encode(options.stdin);
   const child = Bun.spawn(command, {
-    stdin: options.stdin === undefined ? "ignore" : new TextEncoder().encode(options.stdin),
+    stdin: isPiped ? "pipe" : bytes,
     stdout: "pipe",
     stderr: "pipe",
     env: { PATH, ...options.env },
     timeout: COMMAND_TIMEOUT_MS,
     killSignal: "SIGKILL",
   });
-  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  const [stdout, stderr] = await Promise.all([
+    child.stdout.text(),
+    child.stderr.text(),
+    child.exited,
+    isPiped ? give(child.stdin as Bun.FileSink, options.stdin!) : undefined,
+  ]);
   return { code: statusOf(child), stdout, stderr };
+}
+
+/** A command that ends without having read it leaves a broken pipe. */
+async function give(stdin: Bun.FileSink, text: string): Promise<void> {
+  try {
+    stdin.write(text);
+    await stdin.end();
+  } catch (error) {
+    if ((error as { code?: string }).code !== "EPIPE") throw error;
+  }
 }
 
 function statusOf(child: Subprocess): number {

@@ -1,13 +1,36 @@
-/** A resident in a machine (`patchbay serve`). With PATCHBAY_TEST_RESIDENT=1 every machine has one. */
+/**
+ * A resident in a machine (`patchbay serve`). With PATCHBAY_TEST_RESIDENT=1 every machine has one, for its plugins' calls.
+ * through-resident.ts counts those that it served.
+ */
+import { readFileSync } from "node:fs";
 import type { Subprocess } from "bun";
 import type { Machine } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 
 export const SOCKET = "/run/patchbay/serve.sock";
+/** In /proc/net/unix: somebody listens there. */
+const LISTENING = new RegExp(` 00010000 .* ${SOCKET}$`, "m");
 
-/** Returns when it listens. */
-export async function startResident(machine: Machine): Promise<Subprocess> {
-  const resident = machine.start([PATCHBAY, "serve"]);
-  await machine.sh(`until test -S ${SOCKET}; do sleep 0.01; done`);
+/** Whether machines have a resident. Files about residents turn it off for themselves. */
+export function isThroughResident(): boolean {
+  return process.env.PATCHBAY_TEST_RESIDENT === "1";
+}
+
+export type Resident = Subprocess<"pipe", "pipe", "pipe">;
+
+/** Returns when it listens and its workers are processes; the first call waits until they are ready. */
+export async function startResident(machine: Machine, workers?: number): Promise<Resident> {
+  const resident = machine.start([PATCHBAY, "serve", ...workers === undefined ? [] : [`--workers=${workers}`]]);
+  const isReady = () =>
+    LISTENING.test(readFileSync(`/proc/${machine.pid}/net/unix`, "utf8")) &&
+    childrenOf(resident.pid).length >= (workers ?? 1);
+  while (!isReady()) {
+    if (resident.exitCode !== null) throw new Error(`the resident ended: ${await resident.stderr.text()}`);
+    await Bun.sleep(2);
+  }
   return resident;
+}
+
+export function childrenOf(pid: number): number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter((one) => one !== "").map(Number);
 }

@@ -55,6 +55,14 @@ describe("without a network", () => {
     }
   });
 
+  test.each(["0", "65", "two", "1.5", ""])("serve takes a number of workers, and not %s", (text) => {
+    const { code, stderr } = patchbay(["serve", `--workers=${text}`]);
+    expect({ code, says: stderr.split("\n")[0] }).toEqual({
+      code: 2,
+      says: `patchbay serve: --workers takes a number from 1 to 64, not ${text}`,
+    });
+  });
+
   test("the version is package.json's", () => {
     expect(patchbay(["--version"]).stdout).toStartWith(`patchbay ${version}\nCNI 0.1.0, 0.2.0`);
     expect(patchbay(["version"])).toEqual(patchbay(["--version"]));
