@@ -5,6 +5,7 @@ import type { TestCase } from "./junit.ts";
 import type { Durations } from "./queue.ts";
 import { testFiles } from "./test-files.ts";
 import type { Counts, FileResult } from "./test-process.ts";
+import { runsThroughResident } from "./through-resident.ts";
 
 /** One boot of the virtual machine. */
 export interface VmResult extends Counts {
@@ -75,7 +76,9 @@ export function record({ files, vm }: Results, top: string): void {
     const busy = Math.round(processorSeconds);
     known[file] = { here: Math.round(seconds), busy, vm: vm.length > 0 ? Math.round(there) : known[file]?.vm };
   }
-  const all = testFiles(top).filter((file) => known[file]?.here || known[file]?.vm);
+  const all = [...testFiles(top), ...runsThroughResident].sort().filter((file) =>
+    known[file]?.here || known[file]?.vm
+  );
   const lines = all.map((file) => {
     const { here = 0, busy, vm = 0 } = known[file]!;
     const parts = [`"here": ${here}`, busy === undefined ? [] : `"busy": ${busy}`, vm === 0 ? [] : `"vm": ${vm}`];

@@ -1,10 +1,12 @@
 /**
  * Runs test files, as many at a time as there are processors (queue.ts), and prints what each said when it ends. Tests
- * that this kernel lacks the features for run on another (test/vm/vm.ts). `npm test` and `npm run test:unit` end up here.
+ * that this kernel lacks the features for run on another (test/vm/vm.ts), and some files a second time through a resident
+ * (through-resident.ts). `npm test` and `npm run test:unit` end up here.
  *
  *     bun test/runner/run.ts [--unit] [--jobs=N] [--record] [PATH…] [FLAG OF bun test…]
  *
- * With PATHs, only the files whose path contains one of them run; with PATHs or flags, the virtual machine stays off.
+ * With PATHs, only the files whose path contains one of them run; with PATHs or flags, the virtual machine stays off, and
+ * nothing runs a second time. `"through a resident"` as a PATH means what would.
  * `--unit` takes the unit tests alone, `--record` writes down how long each file took (durations.json).
  *
  * The last line is `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
@@ -17,6 +19,7 @@ import { Queue, type Step } from "./queue.ts";
 import { describe, readDurations, record, repeatFailures, type Results, say, total } from "./report.ts";
 import { matching, root, testFiles, unitTests } from "./test-files.ts";
 import { killRunning, runFile, runToEnd } from "./test-process.ts";
+import { matchingThroughResident, runOf, runsThroughResident } from "./through-resident.ts";
 
 interface Options {
   /** The directory with `test/`. */
@@ -83,13 +86,25 @@ class Run {
     clearInterval(alive);
   }
 
-  async #here(file: string): Promise<number> {
-    const { top: cwd, flags } = this.#options;
-    const result = await runFile(file, { cwd, flags, report: this.#reportOf(file) });
+  async #here(name: string): Promise<number> {
+    const { top: cwd, flags } = this.#options, own = runOf(name);
+    const found = await runFile(own.file, {
+      cwd,
+      flags: [...flags, ...own.flags],
+      env: own.env,
+      report: this.#reportOf(name),
+    });
+    // What it skips, the plain run of the file skips as well, and that counts.
+    const result = own.file === name ? found : {
+      ...found,
+      file: name,
+      skipped: 0,
+      cases: found.cases.filter(({ outcome }) => outcome !== "skipped"),
+    };
     this.results.files.push(result);
     const { trouble, seconds, processorSeconds, output, skipped } = result;
     const took = `${seconds.toFixed(1)} s, ${processorSeconds.toFixed(1)} s of processor time`;
-    console.log(`\n${file}: ${describe(result)}, ${took}${trouble === undefined ? "" : `; ${trouble}`}`);
+    console.log(`\n${name}: ${describe(result)}, ${took}${trouble === undefined ? "" : `; ${trouble}`}`);
     if (output !== "") console.log(output);
     return skipped;
   }
@@ -131,12 +146,16 @@ class Run {
 
 async function main(words: readonly string[]): Promise<number> {
   const options = parse(words);
-  const files = matching(options.isUnit ? unitTests(options.top) : testFiles(options.top), options.filters);
+  const usesVm = !options.isUnit && options.filters.length === 0 && options.flags.length === 0;
+  const isThroughResident = process.env.PATCHBAY_TEST_RESIDENT === "1";
+  const files = [
+    ...matching(options.isUnit ? unitTests(options.top) : testFiles(options.top), options.filters),
+    ...usesVm && !isThroughResident ? runsThroughResident : matchingThroughResident(options.filters),
+  ];
   if (files.length === 0) {
     console.error(`[patchbay] no test file has ${options.filters.join(" or ")} in its path`);
     return 1;
   }
-  const usesVm = !options.isUnit && options.filters.length === 0 && options.flags.length === 0;
   const directory = mkdtempSync(join(tmpdir(), "patchbay-test-"));
   for (const [signal, number] of [["SIGINT", 2], ["SIGTERM", 15], ["SIGHUP", 1]] as const) {
     process.on(signal, () => {
@@ -148,7 +167,8 @@ async function main(words: readonly string[]): Promise<number> {
   const started = performance.now();
   const run = new Run(options, directory);
   try {
-    say(`running ${files.length} test files, ${options.jobs} at a time`);
+    const way = isThroughResident ? ", through a resident" : "";
+    say(`running ${files.length} test files, ${options.jobs} at a time${way}`);
     await run.all(files, usesVm);
   } finally {
     rmSync(directory, { recursive: true, force: true });

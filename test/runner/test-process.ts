@@ -31,16 +31,18 @@ interface RunOptions {
   report: string;
   /** Further flags of `bun test`, such as `-t`. */
   flags: readonly string[];
+  /** More variables. */
+  env: Record<string, string>;
 }
 
 const running = new Set<number>();
 
 /** Runs a command to its end with both outputs in one text. It ends with this process, however that ends. */
-export async function runToEnd(command: readonly string[], cwd: string) {
+export async function runToEnd(command: readonly string[], cwd: string, env: Record<string, string> = {}) {
   const started = performance.now();
   const child = Bun.spawn(["setpriv", "--pdeathsig", "KILL", ...command], {
     cwd,
-    env: { ...process.env, FORCE_COLOR: "0" },
+    env: { ...process.env, FORCE_COLOR: "0", ...env },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
@@ -66,10 +68,10 @@ export async function runToEnd(command: readonly string[], cwd: string) {
   return { ending, output: chunks.join(""), seconds: (performance.now() - started) / 1000, processorSeconds };
 }
 
-export async function runFile(file: string, { cwd, report, flags }: RunOptions): Promise<FileResult> {
+export async function runFile(file: string, { cwd, report, flags, env }: RunOptions): Promise<FileResult> {
   const options = [`--timeout=${TEST_TIMEOUT_MS}`, "--reporter=junit", `--reporter-outfile=${report}`];
   const command = [process.execPath, "test", ...options, ...flags, `./${file}`];
-  const { ending, output, ...times } = await runToEnd(command, cwd);
+  const { ending, output, ...times } = await runToEnd(command, cwd, env);
   const cases = existsSync(report) ? readJUnit(readFileSync(report, "utf8")) : [];
   const found: FileResult = { file, ...times, output: withoutFrame(output, file), cases, ...countsIn(output) };
   const trouble = troubleOf(ending, output, found);
