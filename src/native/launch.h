@@ -29,6 +29,7 @@ enum {
   AF_UNIX_ = 1,
   SOCK_SEQPACKET_ = 5,
   SOL_SOCKET_ = 1,
+  SO_PEERCRED_ = 17,
   SCM_RIGHTS_ = 1,
   MSG_NOSIGNAL_ = 0x4000,
   MSG_CMSG_CLOEXEC_ = 0x40000000,
@@ -42,6 +43,10 @@ enum {
 enum { PATIENCE_MS = 1000 };
 /* The kernel's limit for a message is 208 KiB. What is longer runs by itself. */
 enum { MESSAGE_BYTES = 192 * 1024 };
+/* As readAll in src/ffi/files.ts: the runtime refuses what is longer. */
+enum { STDIN_BYTES = 64 * 1024 * 1024 };
+/* How often a call is tried that may fail once, where giving up would lose what was read. */
+enum { TRIES = 100 };
 
 /* src/resident/protocol.ts has the same. */
 enum { PROTOCOL = 0x31424350 };
@@ -130,27 +135,59 @@ static int write_request(struct buffer *buffer, const struct call *call, const u
   return 1;
 }
 
+/* Appends to the file without moving where it is read from. */
+static int append_to_file(int file, const char *bytes, unsigned long length, unsigned long at) {
+  for (int tries = 0; length > 0 && tries < TRIES;) {
+    long written = CALL4(pwrite64, file, bytes, length, at);
+    if (written <= 0) {
+      tries++;
+      continue;
+    }
+    bytes += written, length -= written, at += written;
+  }
+  return length == 0;
+}
+
+/* Copies what is left of stdin into the file. 0 when nothing could be read: nothing is lost, and the runtime gets the
+ * same error. */
+static int copy_stdin(int file, struct buffer *buffer) {
+  for (unsigned long copied = 0; copied <= STDIN_BYTES;) {
+    long length = CALL3(read, 0, buffer->bytes, sizeof buffer->bytes);
+    if (length == -EAGAIN) {
+      struct pollfd more = {0, POLLIN, 0};
+      CALL(ppoll, &more, 1, 0, 0, 0, 0);
+    } else if (length < 0 && length != -EINTR) {
+      return copied > 0;
+    } else if (length == 0 || (length > 0 && !append_to_file(file, buffer->bytes, length, copied))) {
+      break;
+    } else if (length > 0) {
+      copied += length;
+    }
+  }
+  return 1;
+}
+
 /* Makes stdin something that can be read twice: by the resident, and by us should it die. */
 static int keep_stdin(struct buffer *buffer, long *offset) {
   *offset = CALL3(lseek, 0, 0, SEEK_CUR);
   if (*offset >= 0) return 1;
   int file = CALL2(memfd_create, "stdin", MFD_CLOEXEC);
   if (file < 0) return 0;
-  for (;;) {
-    long length = CALL3(read, 0, buffer->bytes, sizeof buffer->bytes);
-    if (length == -EINTR) continue;
-    if (length < 0 && CALL3(lseek, file, 0, SEEK_CUR) == 0) {
-      /* Nothing is lost: the runtime gets the same error. */
-      CALL1(close, file);
-      return 0;
-    }
-    if (length <= 0 || !write_all(file, buffer->bytes, length)) break;
-  }
-  *offset = 0;
-  CALL3(lseek, file, 0, SEEK_SET);
-  CALL3(dup3, file, 0, 0);
+  int is_kept = copy_stdin(file, buffer);
+  for (int tries = 0; is_kept && CALL3(dup3, file, 0, 0) < 0 && tries < TRIES;) tries++;
+  if (is_kept) *offset = 0;
   CALL1(close, file);
-  return 1;
+  return is_kept;
+}
+
+/* Whoever listens there gets our environment and our stdin, and what it answers is the call's result. */
+static int is_ours(int resident) {
+  struct {
+    uint32_t pid, user, group;
+  } peer;
+  uint32_t length = sizeof peer;
+  if (CALL(getsockopt, resident, SOL_SOCKET_, SO_PEERCRED_, &peer, &length, 0) < 0) return 0;
+  return peer.user == (uint32_t)CALL0(geteuid);
 }
 
 static int connect_resident(void) {
@@ -160,7 +197,7 @@ static int connect_resident(void) {
   } address = {AF_UNIX_, SOCKET_PATH};
   int resident = CALL3(socket, AF_UNIX_, SOCK_SEQPACKET_ | CLOSE_ON_EXEC | NONBLOCKING, 0);
   if (resident < 0) return -1;
-  if (CALL3(connect, resident, &address, sizeof address) >= 0) return resident;
+  if (CALL3(connect, resident, &address, sizeof address) >= 0 && is_ours(resident)) return resident;
   CALL1(close, resident);
   return -1;
 }
@@ -173,21 +210,27 @@ static int send_request(int resident, struct buffer *buffer, int with_stdin) {
   return CALL3(sendmsg, resident, &message, MSG_NOSIGNAL_) == (long)buffer->used;
 }
 
-/* The next answer, and the length of it; 0 when the resident is gone, or says nothing for `patience_ms`. */
-static long receive(int resident, struct buffer *buffer, struct rights *rights, int patience_ms) {
+/* The next answer; `used` is the length of it. 0 when the resident is gone, or says nothing for `patience_ms`. Forever
+ * patient, it takes no other failure for an end: what was begun there goes on. */
+static enum answer receive(int resident, struct buffer *buffer, struct rights *rights, int patience_ms) {
   for (;;) {
     struct pollfd ready = {resident, POLLIN, 0};
     struct {
       int64_t seconds, nanoseconds;
     } patience = {patience_ms / 1000, (patience_ms % 1000) * 1000000L};
     long found = CALL(ppoll, &ready, 1, patience_ms < 0 ? 0 : &patience, 0, 0, 0);
-    if (found == -EINTR) continue;
+    if (found == -EINTR || (found < 0 && patience_ms < 0)) continue;
     if (found <= 0) return 0;
     struct io part = {buffer->bytes, sizeof buffer->bytes};
-    struct message message = {.parts = &part, .part_count = 1, .control = rights, .control_length = sizeof *rights};
+    struct message message = {.parts = &part, .part_count = 1};
+    if (rights != 0) message.control = rights, message.control_length = sizeof *rights;
     long length = CALL3(recvmsg, resident, &message, MSG_CMSG_CLOEXEC_);
-    if (length == -EINTR || length == -EAGAIN) continue;
-    return length < (long)sizeof(struct answered) ? 0 : length;
+    if (length == -EINTR || length == -EAGAIN || length == -ENOMEM) continue;
+    if (length < (long)sizeof(struct answered)) return 0;
+    struct answered answered;
+    memcpy(&answered, buffer->bytes, sizeof answered);
+    buffer->used = length;
+    return answered.answer;
   }
 }
 
@@ -200,8 +243,16 @@ static int print_file(int fd, int file, struct buffer *buffer) {
   }
 }
 
-/* Ends this process with the resident's answer. Returns when stdout does not take it: then the call runs again, by
- * itself, and does what it does when nobody can read its result. */
+/* Whether the answer is as long as it says, and came with what it says. */
+static int is_complete(const struct buffer *buffer, const struct rights *rights, const struct answered *done) {
+  if (done->answer == DONE_IN_FILES) {
+    return rights->length == 24 && rights->level == SOL_SOCKET_ && rights->type == SCM_RIGHTS_;
+  }
+  return (uint64_t)done->stdout_bytes + done->stderr_bytes + sizeof *done == buffer->used;
+}
+
+/* Ends this process with the resident's answer. Returns when that is none, or when stdout does not take it: then the
+ * call runs again, by itself, and does what it does when nobody can read its result. */
 static void finish(struct buffer *buffer, const struct rights *rights) {
   struct {
     void *handler;
@@ -211,6 +262,7 @@ static void finish(struct buffer *buffer, const struct rights *rights) {
   } ignore = {.handler = (void *)1}, before;
   struct answered done;
   memcpy(&done, buffer->bytes, sizeof done);
+  if (!is_complete(buffer, rights, &done)) return;
   CALL4(rt_sigaction, SIGPIPE_, &ignore, &before, 8);
   int printed;
   if (done.answer == DONE_IN_FILES) {
@@ -227,13 +279,10 @@ static void finish(struct buffer *buffer, const struct rights *rights) {
 
 static enum how converse(int resident, struct buffer *buffer) {
   struct rights rights = {0};
-  uint32_t answer = 0;
-  if (receive(resident, buffer, &rights, PATIENCE_MS) > 0) memcpy(&answer, buffer->bytes, sizeof answer);
-  if (answer != READY) return ALONE;
+  if (receive(resident, buffer, 0, PATIENCE_MS) != READY) return ALONE;
   static const char go[] = "GO";
   if (CALL(sendto, resident, go, sizeof go, MSG_NOSIGNAL_, 0, 0) < 0) return ALONE;
-  answer = 0;
-  if (receive(resident, buffer, &rights, -1) > 0) memcpy(&answer, buffer->bytes, sizeof answer);
+  enum answer answer = receive(resident, buffer, &rights, -1);
   if (answer == DECLINED) return ALONE;
   if (answer == DONE || answer == DONE_IN_FILES) finish(buffer, &rights);
   return AGAIN;

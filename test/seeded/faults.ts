@@ -545,6 +545,37 @@ const resident: Fault[] = [
     tests: ["test/resident/taken-back.test.ts"],
   },
   {
+    file: "src/native/launch.h",
+    find: "peer.user == (uint32_t)CALL0(geteuid)",
+    replace: "peer.user + 1 != 0",
+    tests: ["test/resident/strangers.test.ts"],
+  },
+  {
+    file: "src/native/launch.h",
+    find: "(uint64_t)done->stdout_bytes + done->stderr_bytes",
+    replace: "done->stdout_bytes + done->stderr_bytes",
+    tests: ["test/resident/strangers.test.ts"],
+  },
+  {
+    file: "src/native/launch.h",
+    find: "rights->length == 24 && rights->level == SOL_SOCKET_ && rights->type == SCM_RIGHTS_",
+    replace: "rights != 0",
+    tests: ["test/resident/strangers.test.ts"],
+  },
+  {
+    file: "src/native/launch.h",
+    find: " || (found < 0 && patience_ms < 0)",
+    replace: "",
+    tests: ["test/resident/strangers.test.ts"],
+    named: "is waited for",
+  },
+  {
+    file: "src/native/launch.h",
+    find: "is_kept && CALL3(dup3, file, 0, 0) < 0 && tries < TRIES",
+    replace: "is_kept && CALL3(dup3, file, 0, 0) < 0 && tries < 0",
+    tests: ["test/resident/launcher-sweep.test.ts"],
+  },
+  {
     file: "src/resident/likeness.ts",
     find: 'if (links.some((link, index) => link !== own!.links[index])) return "namespace";',
     replace: 'if (links.length === 0) return "namespace";',
