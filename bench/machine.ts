@@ -22,6 +22,8 @@ export interface Machine {
   patchbay: string;
   /** Waits for processes that earlier runs left behind. */
   settle(): void;
+  /** Runs `work`. Throws when the resident served fewer calls meanwhile: the figures would be those of calls alone. */
+  servedAtLeast<T>(calls: number, work: () => T): T;
   /** Ends the resident. */
   close(): void;
 }
@@ -62,8 +64,19 @@ export function openMachine(patchbay: string, goPlugins: string, scratch: string
     scratch,
     patchbay,
     settle: adoptOrphans(resident.pid),
+    servedAtLeast(calls, work) {
+      const before = servedCalls(patchbay, served), result = work();
+      const now = servedCalls(patchbay, served) - before;
+      if (now < calls) throw new Error(`the resident served ${now} calls of ${calls}`);
+      return result;
+    },
     close: () => resident.kill(),
   };
+}
+
+function servedCalls(patchbay: string, { onHost }: Side): number {
+  const { served } = JSON.parse(onHost(() => command([patchbay, "serve", "--status", "--json"])));
+  return served;
 }
 
 function startResident(patchbay: string, { onHost }: Side) {

@@ -32,17 +32,20 @@ export function measureCycles(
 ): Record<Side["name"], Samples> {
   const contestants = sides.map((side) => ({ side, cycle: make(side) }));
   const samples = noSamples();
-  for (const { side, cycle } of contestants) {
-    const warmUpRuns = side === bench.machine.served ? bench.runs(WARM_UP_RUNS) : 1;
-    for (let run = 0; run < warmUpRuns; run++) runCycle(bench, side, cycle);
-  }
-  for (let run = 0; run < runs; run++) {
-    for (const { side, cycle } of shuffled(contestants)) {
-      const { add, del } = runCycle(bench, side, cycle);
-      samples[side.name].add.push(add);
-      samples[side.name].del.push(del);
+  const measure = () => {
+    for (const { side, cycle } of contestants) {
+      const warmUpRuns = side === bench.machine.served ? bench.runs(WARM_UP_RUNS) : 1;
+      for (let run = 0; run < warmUpRuns; run++) runCycle(bench, side, cycle);
     }
-  }
+    for (let run = 0; run < runs; run++) {
+      for (const { side, cycle } of shuffled(contestants)) {
+        const { add, del } = runCycle(bench, side, cycle);
+        samples[side.name].add.push(add);
+        samples[side.name].del.push(del);
+      }
+    }
+  };
+  bench.machine.servedAtLeast(2 * runs, measure);
   return samples;
 }
 

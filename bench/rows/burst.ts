@@ -113,16 +113,28 @@ function measureChain(bench: Bench, runs: number): Record<Side["name"], Samples>
   return samples;
 }
 
+/** A burst may be longer than the launchers' patience, so that some calls run alone: not more than a tenth. */
+function served<T>(bench: Bench, fullRuns: number, work: (runs: number) => T): T {
+  const runs = bench.runs(fullRuns);
+  return bench.machine.servedAtLeast(bench.quick ? 0 : 2 * runs * AT_ONCE * 0.9, () => work(runs));
+}
+
 export const burst: Benchmark = {
   name: "burst",
   run(bench) {
     return [
-      ...cycleRows(`${AT_ONCE} at once, bridge,`, measure(bench, bench.runs(15), false), { add: 0.28, del: 0.25 }),
-      ...cycleRows(`${AT_ONCE} at once, bridge, ipMasq,`, measure(bench, bench.runs(5), true), {
+      ...cycleRows(`${AT_ONCE} at once, bridge,`, served(bench, 15, (runs) => measure(bench, runs, false)), {
+        add: 0.28,
+        del: 0.25,
+      }),
+      ...cycleRows(`${AT_ONCE} at once, bridge, ipMasq,`, served(bench, 5, (runs) => measure(bench, runs, true)), {
         add: 0.18,
         del: 0.12,
       }),
-      ...cycleRows(`${AT_ONCE} at once, chain,`, measureChain(bench, bench.runs(3)), { add: 0.12, del: 0.1 }),
+      ...cycleRows(`${AT_ONCE} at once, chain,`, served(bench, 3, (runs) => measureChain(bench, runs)), {
+        add: 0.12,
+        del: 0.1,
+      }),
     ];
   },
 };
