@@ -1,7 +1,8 @@
 /* Hands a call to the resident (src/resident), and answers in its place.
  *
  * Nothing here may fail a call: whatever does not go as expected means that the call runs by itself. The launcher alone
- * decides who runs it, with the word GO; a resident that does not get it does nothing. */
+ * decides who runs it: a resident begins when it has said READY, and a launcher that does not wait any longer stops it
+ * from saying so. */
 #pragma once
 
 #include "linux.h"
@@ -31,6 +32,7 @@ enum {
   SOL_SOCKET_ = 1,
   SO_PEERCRED_ = 17,
   SCM_RIGHTS_ = 1,
+  SHUT_READING = 0,
   MSG_NOSIGNAL_ = 0x4000,
   MSG_CMSG_CLOEXEC_ = 0x40000000,
   SIGPIPE_ = 13,
@@ -171,6 +173,8 @@ static int copy_stdin(int file, struct buffer *buffer) {
 static int keep_stdin(struct buffer *buffer, long *offset) {
   *offset = CALL3(lseek, 0, 0, SEEK_CUR);
   if (*offset >= 0) return 1;
+  /* There is none, and what is opened next would take its place. */
+  if (*offset == -EBADF) return 0;
   int file = CALL2(memfd_create, "stdin", MFD_CLOEXEC);
   if (file < 0) return 0;
   int is_kept = copy_stdin(file, buffer);
@@ -277,15 +281,29 @@ static void finish(struct buffer *buffer, const struct rights *rights) {
   CALL4(rt_sigaction, SIGPIPE_, &before, 0, 8);
 }
 
+/* From here on the resident cannot say READY any more, so it does not begin. Answers whether it had begun before. */
+static int has_begun(int resident, struct buffer *buffer) {
+  CALL2(shutdown, resident, SHUT_READING);
+  return receive(resident, buffer, 0, 0) == READY;
+}
+
+/* Its answer cannot arrive any more. It closes when it has ended. */
+static void await_end(int resident) {
+  struct pollfd closed = {resident, 0, 0};
+  while (CALL(ppoll, &closed, 1, 0, 0, 0, 0) < 0) continue;
+}
+
 static enum how converse(int resident, struct buffer *buffer) {
   struct rights rights = {0};
-  if (receive(resident, buffer, 0, PATIENCE_MS) != READY) return ALONE;
-  static const char go[] = "GO";
-  if (CALL(sendto, resident, go, sizeof go, MSG_NOSIGNAL_, 0, 0) < 0) return ALONE;
-  enum answer answer = receive(resident, buffer, &rights, -1);
-  if (answer == DECLINED) return ALONE;
+  enum answer answer = receive(resident, buffer, 0, PATIENCE_MS);
+  if (answer != READY) {
+    if (answer == DECLINED || !has_begun(resident, buffer)) return ALONE;
+    await_end(resident);
+    return AGAIN;
+  }
+  answer = receive(resident, buffer, &rights, -1);
   if (answer == DONE || answer == DONE_IN_FILES) finish(buffer, &rights);
-  return AGAIN;
+  return answer == DECLINED ? ALONE : AGAIN;
 }
 
 /* `offset` is where stdin begins again for whoever runs the call, or negative. */

@@ -2,9 +2,11 @@
  * What launcher and resident say to each other, over SOCK_SEQPACKET. src/native/launch.h is the other side.
  *
  *     launcher → resident   request, with stdin as a descriptor
- *     resident → launcher   READY or DECLINED
- *     launcher → resident   GO: only now the call begins
+ *     resident → launcher   READY: the call has begun; or DECLINED
  *     resident → launcher   DONE, with the exit status and what was written; or DECLINED, when nothing was changed
+ *
+ * A launcher that does not wait for READY any longer shuts its end for reading. Then READY cannot be sent, and the call
+ * is not begun.
  */
 const PROTOCOL = 0x31424350;
 export const READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4;

@@ -82,7 +82,7 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
     const obstacle = reason ?? whyNotInPlace(request, streams, descriptors[0]);
     if (obstacle !== undefined) {
       decline(connection, obstacle);
-    } else if (connection.send(plainAnswer(READY)) && connection.receive() !== undefined) {
+    } else if (connection.send(plainAnswer(READY))) {
       takeCall({ id: idOf(peerPid), isGone: () => isGone(connection) });
       run(connection, streams, request, runCall);
     }

@@ -86,7 +86,7 @@ test("stdin may be a pipe, a file that is read from its middle, or missing", asy
     expect([way, await through("DEL", way)]).toEqual([way, { code: 0, stdout: "", stderr: "" }]);
   }
   const without = await through("ADD", "exec $0 <&-");
-  expect([without.code, JSON.parse(without.stdout).code]).toEqual([1, 5]);
+  expect([without.code, JSON.parse(without.stdout).code]).toEqual([1, 6]);
 });
 
 test("workers are killed again and again: every call succeeds, and nothing is left", async () => {

@@ -16,7 +16,7 @@ const DIRECTORY = "/run/patchbay";
 const HEARD = "/run/heard";
 const conf = { type: "bridge", isGateway: true, ipam: { type: "host-local", subnet: "10.1.0.0/24" } };
 
-/** Answers each caller with these messages, the first when it has asked, the second when it has said GO. */
+/** Answers each caller with these messages when it has asked. */
 const listener = `
   import { appendFileSync } from "node:fs";
   import { bind, libc } from "${import.meta.dir}/../../src/ffi/libc.ts";
@@ -39,9 +39,9 @@ const listener = `
   const heard = new Uint8Array(200000);
   for (;;) {
     const caller = extra.accept(fd, null, null);
+    const length = Number(extra.recv(caller, heard, heard.length, 0));
+    if (length > 0) appendFileSync("${HEARD}", heard.subarray(0, length));
     for (const answer of answers) {
-      const length = Number(extra.recv(caller, heard, heard.length, 0));
-      if (length > 0) appendFileSync("${HEARD}", heard.subarray(0, length));
       const bytes = new Uint8Array(answer);
       libc.sendto(caller, bytes, bytes.length, 0x4000, null, 0);
     }

@@ -4,7 +4,7 @@ import { killAt } from "../support/injection.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Machine, openMachine, type Outcome } from "../support/machine.ts";
 import { network } from "../support/network.ts";
-import { patchbayPlugins } from "../support/plugins.ts";
+import { environmentOf, patchbayPlugins } from "../support/plugins.ts";
 import { openResident, OWN_SOCKET, type Resident, untilServed } from "../support/served.ts";
 
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
@@ -75,4 +75,35 @@ test("ADD is taken back when its caller is killed before the answer", async () =
     expect(hit).toBe(true);
     expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
   }
+});
+
+test("a launcher that waits no longer runs the call once, whether the worker has begun or not", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1"), net = network(machine, conf);
+  await net.add(container);
+  await net.del(container);
+  const moment = await quietMoment(machine);
+  await using resident = await openResident(machine);
+  await untilServed(machine);
+  const call = { plugin: "bridge", command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...conf } };
+  const env = environmentOf(patchbayPlugins(), call), ways = new Set<string>();
+  // The first wait ends at once, or when the worker has said that it begins, but as if nothing had come.
+  for (let round = 0; round < 20; round++) {
+    const isStopped = round % 2 === 0, delay = isStopped ? "" : ":delay_enter=50000";
+    const signal = (name: NodeJS.Signals) => resident.workers().forEach((pid) => process.kill(pid, name));
+    if (isStopped) signal("SIGSTOP");
+    const injection = `inject=ppoll:retval=0${delay}:when=1`;
+    const words = ["strace", "-e", "trace=ppoll,shutdown,execve", "-e", injection, `${patchbayPlugins()}/bridge`];
+    const { code, stdout, stderr } = await machine.run(words, { env, stdin: JSON.stringify(call.conf) });
+    if (isStopped) signal("SIGCONT");
+    expect([code, stderr.includes("INJECTED"), stderr.includes("shutdown")]).toEqual([0, true, true]);
+    const result = JSON.parse(stdout);
+    const address = await machine.sh("ip -o -4 address show eth0", { in: container });
+    expect(address).toContain(result.ips[0].address);
+    expect(await machine.sh("ls /sys/class/net | grep -c veth")).toBe("1\n");
+    ways.add(stderr.split("shutdown")[1]!.includes("events=0}") ? "begun" : "not begun");
+    await net.del(container);
+    expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
+  }
+  expect([...ways].sort()).toEqual(["begun", "not begun"]);
 });

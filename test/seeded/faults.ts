@@ -509,6 +509,12 @@ const engine: Fault[] = [
 
 const resident: Fault[] = [
   {
+    file: "src/native/launch.h",
+    find: "  CALL2(shutdown, resident, SHUT_READING);",
+    replace: "",
+    tests: ["test/resident/taken-back.test.ts"],
+  },
+  {
     file: "src/ffi/kept.ts",
     find: "if (this.isFresh(value)) return value;",
     replace: "return value;",
@@ -540,8 +546,8 @@ const resident: Fault[] = [
   },
   {
     file: "src/native/launch.h",
-    find: "  return AGAIN;",
-    replace: "  return ALONE;",
+    find: "return answer == DECLINED ? ALONE : AGAIN;",
+    replace: "return ALONE;",
     tests: ["test/resident/taken-back.test.ts"],
   },
   {
