@@ -24,7 +24,7 @@ import { Workers } from "./workers.ts";
 
 /** How often it looks by itself. What others change in the directories, it learns at once. */
 const LOOK_MS = 5000;
-/** After a failed attempt to listen. */
+/** After a failed attempt to listen, and while workers end. */
 const AGAIN_MS = 1000;
 /** Whoever removes the socket may be about to remove its directory. */
 const COURTESY_MS = 20;
@@ -138,7 +138,7 @@ class Parent {
     this.socket.close();
     this.workers.retire();
     while (forgetEnded().areRunning) {
-      poll([{ fd: this.signals, events: POLLIN }], -1);
+      poll([{ fd: this.signals, events: POLLIN }], AGAIN_MS);
       if (readSignals(this.signals).some((signal) => signal !== SIGCHLD)) return 1;
     }
     return 0;

@@ -593,6 +593,54 @@ const resident: Fault[] = [
     replace: "isGone: () => false",
     tests: ["test/resident/taken-back.test.ts"],
   },
+  {
+    file: "src/resident/worker.ts",
+    find: "counters.count(`${DECLINED_BECAUSE}${obstacle}`);",
+    replace: "void DECLINED_BECAUSE;",
+    tests: ["test/resident/service.test.ts"],
+  },
+  {
+    file: "src/resident/workers.ts",
+    find: "for (const [name, times] of readPage(worker.page)?.counts ?? []) this.totals.count(name, times);",
+    replace: "void readPage;",
+    tests: ["test/resident/service.test.ts"],
+  },
+  {
+    file: "src/resident/serve.ts",
+    find: "    while (forgetEnded().areRunning) {",
+    replace: "    while (!forgetEnded().areRunning) {",
+    tests: ["test/resident/service.test.ts"],
+  },
+  {
+    file: "src/resident/serve.ts",
+    find: "    blockSignals(signals);",
+    replace: "    void blockSignals;",
+    tests: ["test/resident/service.test.ts"],
+  },
+  {
+    file: "src/resident/own-file.ts",
+    find: '    if (obstacle === undefined) return "replaced";',
+    replace: '    return "replaced";',
+    tests: ["test/resident/upgrade.test.ts"],
+  },
+  {
+    file: "src/resident/socket.ts",
+    find: "    if (this.isOwn && this.isInPlace()) removeFile(SOCKET_PATH);",
+    replace: "    removeFile(SOCKET_PATH);",
+    tests: ["test/resident/service.test.ts", "test/resident/systemd.test.ts"],
+  },
+  {
+    file: "src/runtime/cli/resident-units.ts",
+    find: "  if (present !== undefined && !present.startsWith(MARK)) {",
+    replace: '  if (present === "") {',
+    tests: ["test/resident/systemd.test.ts"],
+  },
+  {
+    file: "src/ffi/spawn.ts",
+    find: "  flagsForAll |= POSIX_SPAWN_SETSIGMASK;",
+    replace: "  void POSIX_SPAWN_SETSIGMASK;",
+    tests: ["test/ffi/signals.test.ts"],
+  },
 ];
 
 export const faults: readonly Fault[] = [

@@ -1,0 +1,269 @@
+/**
+ * The resident as a service: what `patchbay serve --status` says, and that no call fails and nothing is left while it is
+ * ended or robbed of its socket. upgrade.test.ts has other builds, systemd.test.ts has systemd's part.
+ */
+import { readFileSync } from "node:fs";
+import { expect, test } from "bun:test";
+import { keepCalling } from "../support/keep-calling.ts";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
+import { network } from "../support/network.ts";
+import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
+import { SOCKET, startResident } from "../support/resident.ts";
+import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
+
+const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
+const conf = { type: "bridge", isGateway: true, ipMasq: true, ipam };
+
+async function attached(machine: Machine, name: string) {
+  const container = await machine.container(name), net = network(machine, conf);
+  return async () => {
+    await net.add(container);
+    await net.del(container);
+  };
+}
+
+test("the status of a resident: none, what it served and declined, and why", async () => {
+  await using machine = await openMachine();
+  const { code, stdout } = await machine.run([PATCHBAY, "serve", "--status"]);
+  expect([code, stdout.split("\n")[0]]).toEqual([1, `no resident listens on ${SOCKET}`]);
+  expect((await machine.run([PATCHBAY, "serve", "--status", "--json"])).code).toBe(1);
+
+  const resident = await startResident(machine);
+  const before = await untilServed(machine);
+  expect(before).toMatchObject({ pid: resident.pid, build: "this", takenBack: 0 });
+  expect(before.problem).toBeUndefined();
+  const container = await machine.container("c1"), net = network(machine, conf);
+  await net.add(container);
+  await net.del(container);
+  for (let count = 0; count < 3; count++) await machine.sh(`${PATCHBAY} version`);
+  await machine.sh(`${PATCHBAY} version`, { in: container });
+  await machine.sh(`setpriv --bounding-set=-net_admin ${PATCHBAY} version`);
+  await machine.sh(`setpriv --reuid=0 --regid=7 --clear-groups ${PATCHBAY} version`);
+  const after = await statusOf(machine);
+  expect(after.served - before.served).toBe(5);
+  expect(after.declined).toMatchObject({ namespace: 1, capabilities: 1, uid: 1 });
+
+  // What a worker has counted does not end with it.
+  for (const { pid } of after.workers) process.kill(pid, "SIGKILL");
+  const later = await untilTrue(() => statusOf(machine), ({ workers }) => workers.length === after.workers.length);
+  expect(later.served).toBe(after.served);
+  expect(later.declined).toEqual(after.declined);
+  expect(later.workersReplaced).toBe(before.workersReplaced + after.workers.length);
+  for (const { memoryKib, ownMemoryKib } of later.workers) expect(memoryKib).toBeGreaterThan(ownMemoryKib);
+
+  const text = await machine.sh(`${PATCHBAY} serve --status`);
+  expect(text).toContain(`process ${resident.pid} listens on ${SOCKET}, for `);
+  expect(text).toContain("calls of this program are served\n");
+  expect(text).toContain(`calls: ${later.served} served, `);
+  for (const { pid } of later.workers) expect(text).toContain(`  process ${pid}: `);
+  const inside = await machine.run([PATCHBAY, "serve", "--status"], { in: container });
+  expect(inside.code).toBe(1);
+  expect(inside.stdout).toContain("calls of this program run by themselves: it serves others: namespace\n");
+  resident.kill("SIGKILL");
+  await resident.exited;
+});
+
+test("the status needs no worker that answers", async () => {
+  await using machine = await openMachine();
+  const resident = await startResident(machine);
+  const { workers } = await untilServed(machine);
+  for (const { pid } of workers) process.kill(pid, "SIGSTOP");
+  expect((await statusOf(machine)).workers.map(({ pid }) => pid)).toEqual(workers.map(({ pid }) => pid));
+  resident.kill("SIGKILL");
+  for (const { pid } of workers) process.kill(pid, "SIGCONT");
+  await resident.exited;
+});
+
+test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("%s ends it again and again while calls run", async (signal) => {
+  await using machine = await openMachine();
+  const calls = await Promise.all(["c1", "c2"].map((name) => attached(machine, name)));
+  await calls[0]!();
+  const moment = await quietMoment(machine);
+  const calling = calls.map(keepCalling);
+  for (let turn = 0; turn < 8; turn++) {
+    const resident = await startResident(machine);
+    await untilServed(machine);
+    await Bun.sleep(turn * 7);
+    resident.kill(signal);
+    expect([await resident.exited, await resident.stderr.text()]).toEqual([0, ""]);
+    expect(await machine.sh(`ls ${SOCKET} 2>/dev/null || true`)).toBe("");
+  }
+  for (const { stop } of calling) expect(await stop()).toBeGreaterThan(0);
+  expect(await leftSince(moment, machine)).toEqual([]);
+});
+
+const holdLock = `
+  import { O_RDWR, openFile } from "${import.meta.dir}/../../src/ffi/files.ts";
+  import { lockRangeExclusive } from "${import.meta.dir}/../../src/ffi/lock.ts";
+  lockRangeExclusive(openFile("/var/lib/cni/networks/net/.patchbay/locks", O_RDWR), { start: 0 });
+  console.log("held");
+  for await (const _ of Bun.stdin.stream());
+`;
+
+/** An ADD that waits for host-local's lock, which the test holds. strace(1) tells whether the ADD runs by itself. */
+async function blockedCall(machine: Machine) {
+  const container = await machine.container("c1");
+  await (await attached(machine, "c2"))();
+  const holder = machine.start([process.execPath, "-e", holdLock]);
+  await holder.stdout.getReader().read();
+  const call = { plugin: "bridge", command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...conf } };
+  const env = environmentOf(patchbayPlugins(), call), stdin = JSON.stringify(call.conf);
+  const outcome = machine.run(["strace", "-e", "trace=openat", `${patchbayPlugins()}/bridge`], { env, stdin });
+  const release = async () => {
+    await holder.stdin.end();
+    await holder.exited;
+    const { code, stderr } = await outcome;
+    return { code, ranBy: stderr.includes("ld-linux") ? "itself" : "resident" };
+  };
+  return { release };
+}
+
+test("a call that runs when the resident is told to end ends first; signals to its group and its workers do no harm", async () => {
+  await using machine = await openMachine();
+  // A group of its own, as a terminal gives it: the test's is another.
+  const resident = machine.start(["setsid", PATCHBAY, "serve"]);
+  const { workers } = await untilServed(machine);
+  const { release } = await blockedCall(machine);
+  const busy = await untilTrue(() => workers.filter(({ pid }) => blocks(pid)), (found) => found.length === 1);
+  process.kill(-resident.pid, "SIGINT");
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.kill(busy[0]!.pid, signal);
+  await untilTrue(() => machine.sh(`ls ${SOCKET} 2>/dev/null || true`), (found) => found === "");
+  const others = workers.filter(({ pid }) => pid !== busy[0]!.pid);
+  await untilTrue(() => others.filter(({ pid }) => isAlive(pid)), (found) => found.length === 0);
+  expect([resident.exitCode, isAlive(busy[0]!.pid)]).toEqual([null, true]);
+  expect(await release()).toEqual({ code: 0, ranBy: "resident" });
+  expect(await resident.exited).toBe(0);
+});
+
+test("the second signal does not wait for calls, and the call ends all the same", async () => {
+  await using machine = await openMachine();
+  const resident = await startResident(machine);
+  const { workers } = await untilServed(machine);
+  const { release } = await blockedCall(machine);
+  await untilTrue(() => workers.filter(({ pid }) => blocks(pid)), (found) => found.length === 1);
+  resident.kill("SIGTERM");
+  await untilTrue(() => machine.sh(`ls ${SOCKET} 2>/dev/null || true`), (found) => found === "");
+  resident.kill("SIGTERM");
+  expect(await resident.exited).toBe(1);
+  expect(await release()).toEqual({ code: 0, ranBy: "resident" });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Waits for something other than a caller: proc_pid_syscall(5). poll is 7. */
+function blocks(pid: number): boolean {
+  return !/^(7 |running)/.test(readFileSync(`/proc/${pid}/syscall`, "utf8"));
+}
+
+const losses: [what: string, script: string, turns?: number][] = [
+  ["the socket is removed", `rm -f ${SOCKET}`],
+  ["its directory is removed", "rm -rf /run/patchbay"],
+  ["its directory is moved away", "rm -rf /run/away; mv /run/patchbay /run/away"],
+  ["a file takes its place", `echo >/run/other; mv /run/other ${SOCKET}`],
+  ["an empty tmpfs is mounted over it", "mount -t tmpfs tmpfs /run/patchbay", 1],
+];
+
+test.each(losses)("%s: the resident listens again, and no call fails", async (_what, script, turns = 5) => {
+  await using machine = await openMachine();
+  const resident = await startResident(machine);
+  await untilServed(machine);
+  // VERSION makes no ledger, which is in the same directory.
+  const bridge = `${patchbayPlugins()}/bridge`, env = { CNI_COMMAND: "VERSION" };
+  const calling = [1, 2].map(() =>
+    keepCalling(async () => expect((await machine.run([bridge], { env })).code).toBe(0))
+  );
+  const served: number[] = [];
+  for (let turn = 0; turn < turns; turn++) {
+    await machine.sh(script);
+    const { pid, served: count } = await untilServed(machine);
+    expect(pid).toBe(resident.pid);
+    served.push(count);
+  }
+  for (const { stop } of calling) expect(await stop()).toBeGreaterThan(0);
+  // It is one resident all along: its counters go on.
+  expect(served).toEqual(served.toSorted((one, other) => one - other));
+  resident.kill("SIGTERM");
+  expect(await resident.exited).toBe(0);
+  expect(await machine.sh(`find /run/patchbay -type s`)).toBe("");
+});
+
+test("a directory in the socket's place: calls run by themselves until it is gone", async () => {
+  await using machine = await openMachine();
+  const resident = await startResident(machine), call = await attached(machine, "c1");
+  await untilServed(machine);
+  await machine.sh(`rm ${SOCKET}; mkdir -p ${SOCKET}`);
+  await call();
+  await machine.sh(`until rmdir ${SOCKET}; do :; done 2>/dev/null`);
+  expect((await untilServed(machine)).pid).toBe(resident.pid);
+  resident.kill("SIGTERM");
+  expect(await resident.exited).toBe(0);
+});
+
+test("removing the socket while containers are attached fails no call and leaves nothing", async () => {
+  await using machine = await openMachine();
+  const call = await attached(machine, "c1");
+  await call();
+  const moment = await quietMoment(machine);
+  const resident = await startResident(machine);
+  const calling = keepCalling(call);
+  for (let turn = 0; turn < 10; turn++) {
+    await untilServed(machine);
+    await Bun.sleep(turn * 5);
+    await machine.sh(`rm -f ${SOCKET}`);
+  }
+  expect(await calling.stop()).toBeGreaterThan(0);
+  resident.kill("SIGTERM");
+  expect(await resident.exited).toBe(0);
+  expect(await leftSince(moment, machine)).toEqual([]);
+});
+
+test("a second resident says that there is one, and does no harm", async () => {
+  await using machine = await openMachine();
+  const resident = await startResident(machine);
+  const before = await untilServed(machine);
+  const second = await machine.run([PATCHBAY, "serve"]);
+  expect([second.code, second.stderr]).toEqual([
+    1,
+    `patchbay serve: another resident (process ${resident.pid}) listens on ${SOCKET}\n`,
+  ]);
+  const after = await untilServed(machine);
+  expect(after.workers.map(({ pid }) => pid)).toEqual(before.workers.map(({ pid }) => pid));
+  resident.kill("SIGTERM");
+  expect(await resident.exited).toBe(0);
+});
+
+test("of two that start at once one stays, and it serves", async () => {
+  await using machine = await openMachine();
+  for (let turn = 0; turn < 5; turn++) {
+    const both = [machine.start([PATCHBAY, "serve"]), machine.start([PATCHBAY, "serve"])];
+    await Promise.race(both.map(({ exited }) => exited));
+    const { pid } = await untilServed(machine);
+    const stays = both.filter(({ exitCode }) => exitCode === null);
+    expect(stays.map((one) => one.pid)).toEqual([pid]);
+    stays[0]!.kill("SIGTERM");
+    expect(await stays[0]!.exited).toBe(0);
+  }
+});
+
+test("a resident whose place another one has taken ends, and leaves the other's socket alone", async () => {
+  await using machine = await openMachine();
+  const first = await startResident(machine);
+  await untilServed(machine);
+  process.kill(first.pid, "SIGSTOP");
+  await machine.sh(`rm ${SOCKET}`);
+  const second = await startResident(machine);
+  process.kill(first.pid, "SIGCONT");
+  expect(await first.exited).toBe(0);
+  expect(await first.stderr.text()).toContain(`process ${second.pid} listens on ${SOCKET} now; this resident ends\n`);
+  expect((await untilServed(machine)).pid).toBe(second.pid);
+  second.kill("SIGTERM");
+  expect(await second.exited).toBe(0);
+});

@@ -1,0 +1,113 @@
+/**
+ * Another program takes the place of the resident's file, another worker that of one that has grown: no call fails, and
+ * nothing is left.
+ */
+import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { afterAll, expect, test } from "bun:test";
+import { buildOf } from "../../src/resident/build.ts";
+import { keepCalling } from "../support/keep-calling.ts";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { openMachine } from "../support/machine.ts";
+import { cni, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
+import { SOCKET, startResident } from "../support/resident.ts";
+import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
+
+const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
+const conf = { type: "bridge", isGateway: true, ipMasq: true, ipam };
+
+const folder = mkdtempSync(`${tmpdir()}/service-`);
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** The same program as another build: only the bytes differ that say which build it is. */
+function otherBuild(number: number): string {
+  const path = `${folder}/build-${number}`, bytes = readFileSync(PATCHBAY), build = buildOf(PATCHBAY);
+  const at = bytes.indexOf(build);
+  bytes[at] = bytes[at]! ^ number;
+  writeFileSync(path, bytes);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+test("an upgrade: the resident goes on as the new file, as the same process, and no call fails", async () => {
+  await using machine = await openMachine();
+  const own = `${folder}/own`;
+  copyFileSync(PATCHBAY, own);
+  const resident = machine.start([own, "serve"]);
+  let said = "";
+  const listening = (async () => {
+    for await (const chunk of resident.stderr) said += new TextDecoder().decode(chunk);
+  })();
+  await untilServed(machine, own);
+  const bin = "/run/plugins", container = await machine.container("c1");
+  await machine.sh(`mkdir ${bin}; ln -s ${own} ${bin}/bridge; ln -s ${own} ${bin}/host-local`);
+  const call = { plugin: "bridge", container, conf: { cniVersion: "1.1.0", name: "net", ...conf } };
+  const round = async () => {
+    for (const command of ["ADD", "DEL"]) {
+      const { code, stdout, stderr } = await cni(machine, bin, { ...call, command });
+      expect([command, code, stderr]).toEqual([command, 0, command === "ADD" || stdout === "" ? "" : stdout]);
+    }
+  };
+  await round();
+  const moment = await quietMoment(machine);
+  const calling = keepCalling(round);
+  const open: number[] = [];
+  for (const number of [1, 2, 3]) {
+    const build = otherBuild(number);
+    // Another build declines, and is declined.
+    expect((await statusOf(machine, build)).build).toBe("another");
+    await machine.sh(`mv ${build} ${own}`);
+    expect((await untilServed(machine, own)).pid).toBe(resident.pid);
+    open.push(Number(await machine.sh(`ls /proc/${resident.pid}/fd | wc -l`)));
+  }
+  expect(new Set(open).size).toBe(1);
+  expect(await calling.stop()).toBeGreaterThan(0);
+  // What does not run takes nobody's place.
+  const before = await statusOf(machine);
+  for (
+    const bad of [
+      "head -c 50000 FROM >NEW; chmod +x NEW",
+      "printf '#!/bin/sh\\nexit 3\\n' >NEW; chmod +x NEW",
+      "echo >NEW",
+    ]
+  ) {
+    await machine.sh(bad.replaceAll("NEW", `${folder}/new`).replace("FROM", PATCHBAY) + `; mv ${folder}/new ${own}`);
+    const says = `${own} was replaced by a file that does not run: `;
+    await untilTrue(() => said, (text) => text.includes(says));
+    said = "";
+    const now = await statusOf(machine);
+    expect(now.workers.map(({ pid }) => pid)).toEqual(
+      before.workers.map(({ pid }) => pid),
+    );
+  }
+  // `install` replaces the file in the same way.
+  await machine.sh(
+    `mkdir /run/cni; ${PATCHBAY} install /run/cni >/dev/null; mv /run/cni/patchbay ${own}; rm -r /run/cni`,
+  );
+  expect((await untilServed(machine)).pid).toBe(resident.pid);
+  await machine.sh(`rm ${own}`);
+  expect(await resident.exited).toBe(0);
+  await listening;
+  expect(said).toContain(`${own} is gone; the resident ends`);
+  expect(await leftSince(moment, machine, new RegExp(SOCKET))).toEqual([]);
+});
+
+test("a worker that has grown makes room for a new one between two calls", async () => {
+  await using machine = await openMachine();
+  const resident = await startResident(machine, 1);
+  const [first] = (await untilServed(machine)).workers;
+  const bridge = `${patchbayPlugins()}/bridge`;
+  // 40 MB of stdin make it larger than 160 MiB for a while; it looks after 256 calls.
+  const large = { stdin: `{"a":"${"x".repeat(40_000_000)}"}`, env: { CNI_COMMAND: "STATUS", CNI_PATH: "/nowhere" } };
+  await machine.sh(`i=0; while [ $i -lt 240 ]; do CNI_COMMAND=VERSION ${bridge} >/dev/null; i=$((i+1)); done`);
+  const isOther = () =>
+    statusOf(machine).then(({ workers }) => workers[0] !== undefined && workers[0].pid !== first!.pid);
+  for (let count = 0; count < 40 && !await isOther(); count++) {
+    expect((await machine.run([bridge], large)).code).toBe(1);
+  }
+  const { workers, workersReplaced } = await untilServed(machine);
+  expect(workers[0]!.pid).not.toBe(first!.pid);
+  expect(workersReplaced).toBeGreaterThan(0);
+  resident.kill("SIGTERM");
+  expect(await resident.exited).toBe(0);
+});

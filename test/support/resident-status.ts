@@ -1,0 +1,28 @@
+/** What `patchbay serve --status` says in a machine, and waiting for it. */
+import type { ResidentStatus } from "../../src/resident/status.ts";
+import type { Machine } from "./machine.ts";
+import { PATCHBAY } from "./plugins.ts";
+
+export type Status = ResidentStatus & { problem?: string };
+
+export async function statusOf(machine: Machine, program = PATCHBAY): Promise<Status> {
+  return JSON.parse((await machine.run([program, "serve", "--status", "--json"])).stdout);
+}
+
+/** Returns when calls of the program are served. */
+export async function untilServed(machine: Machine, program = PATCHBAY): Promise<Status> {
+  return await untilTrue(() => statusOf(machine, program), ({ problem }) => problem === undefined);
+}
+
+const LIMIT_MS = 120_000;
+
+/** Looks again and again; the limit only ends what hangs. */
+export async function untilTrue<T>(look: () => T | Promise<T>, isRight: (found: T) => boolean): Promise<T> {
+  const deadline = performance.now() + LIMIT_MS;
+  for (;;) {
+    const found = await look();
+    if (isRight(found)) return found;
+    if (performance.now() > deadline) throw new Error(`still: ${JSON.stringify(found)}`);
+    await Bun.sleep(5);
+  }
+}
