@@ -11,6 +11,7 @@ import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import type { Network } from "../support/network.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
+import { isThroughResident } from "../support/resident.ts";
 import { isFullSweep, LANES, stage, type Subject, subjects, SWEEP_TIMEOUT_MS, taken } from "./subjects.ts";
 
 /** What each call may really answer. Those that only the runtime makes for itself are not here. */
@@ -94,7 +95,9 @@ afterAll(async () => {
 for (const subject of subjects) {
   for (const verb of ["ADD", "DEL"] as const) {
     const what = `${subject.name} ${verb} with each system call failing once`;
-    test.skipIf(lacks(subject.needs))(what, () => failEverywhere(subject, verb), SWEEP_TIMEOUT_MS);
+    // A resident leaves calls that change the older tables to processes of their own, so none of its calls is a point.
+    const isDeclined = isThroughResident() && subject.name.includes("legacy iptables");
+    test.skipIf(isDeclined || lacks(subject.needs))(what, () => failEverywhere(subject, verb), SWEEP_TIMEOUT_MS);
   }
 }
 

@@ -6,8 +6,12 @@ import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { SOCKET } from "../support/resident.ts";
-import { childrenOf, openResident, OWN_SOCKET, traceOf, untilServed } from "../support/served.ts";
+import { childrenOf } from "../support/resident.ts";
+import { openResident, OWN_SOCKET, traceOf, untilServed } from "../support/served.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
+
+// Each machine has one of its own.
+delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
 const conf = { type: "bridge", isGateway: true, ipMasq: true, ipam };

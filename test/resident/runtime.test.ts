@@ -5,6 +5,9 @@ import { openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { openResident, OWN_SOCKET, traceOf, untilServed } from "../support/served.ts";
 
+// Each machine has one of its own.
+delete process.env.PATCHBAY_TEST_RESIDENT;
+
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
 
 test("the runtime's commands are served, and what they may wait for is left to them", async () => {

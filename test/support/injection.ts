@@ -114,8 +114,10 @@ export async function failAt(
 ): Promise<Injected> {
   const when = lasting ? `${nth}+` : nth;
   const inject = ["-e", `trace=${syscall}`, "-e", `inject=${syscall}:error=${errno}:when=${when}`];
-  const run = await traced(machine, bin, call, inject);
-  return { ...run, hit: run.trace.includes("(INJECTED)") };
+  const run = await traced(machine, bin, call, inject), hit = run.trace.includes("(INJECTED)");
+  // A worker may end when a call of its own fails, outside of what it serves.
+  if (hit) machine.resident?.expectLoss();
+  return { ...run, hit };
 }
 
 const alone = (call: Call): Call => ({ ...call, env: { ...call.env, PATCHBAY_RESIDENT: "off" } });

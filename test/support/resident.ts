@@ -19,8 +19,8 @@ export function isThroughResident(): boolean {
 export type Resident = Subprocess<"pipe", "pipe", "pipe">;
 
 /** Returns when it listens and its workers are processes; the first call waits until they are ready. */
-export async function startResident(machine: Machine, workers?: number): Promise<Resident> {
-  const resident = machine.start([PATCHBAY, "serve", ...workers === undefined ? [] : [`--workers=${workers}`]]);
+export async function startResident(machine: Machine, workers?: number, program = PATCHBAY): Promise<Resident> {
+  const resident = machine.start([program, "serve", ...workers === undefined ? [] : [`--workers=${workers}`]]);
   const isReady = () =>
     LISTENING.test(readFileSync(`/proc/${machine.pid}/net/unix`, "utf8")) &&
     childrenOf(resident.pid).length >= (workers ?? 1);

@@ -1,9 +1,8 @@
 /** A resident of a test, and whether it serves what is called. */
-import { readFileSync } from "node:fs";
 import { expect } from "bun:test";
 import type { Machine, RunOptions } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
-import { SOCKET, startResident } from "./resident.ts";
+import { childrenOf, SOCKET, startResident } from "./resident.ts";
 
 /** Among what is left: it is the resident's, not an attachment's. */
 export const OWN_SOCKET = new RegExp(SOCKET);
@@ -11,10 +10,6 @@ export const OWN_SOCKET = new RegExp(SOCKET);
 export interface Resident extends AsyncDisposable {
   workers(): number[];
   kill(signal: NodeJS.Signals): Promise<void>;
-}
-
-export function childrenOf(pid: number): number[] {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter((one) => one !== "").map(Number);
 }
 
 export async function openResident(machine: Machine): Promise<Resident> {

@@ -1,0 +1,123 @@
+/** Many callers at once, and callers that misbehave: no call fails, no worker is lost, and no descriptor stays open. */
+import { expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { openMachine } from "../support/machine.ts";
+import { environmentOf, patchbayPlugins } from "../support/plugins.ts";
+import { childrenOf, startResident } from "../support/resident.ts";
+import { talking } from "../support/talking.ts";
+
+// Each machine has one of its own.
+delete process.env.PATCHBAY_TEST_RESIDENT;
+
+const CONNECTIONS = process.env.PATCHBAY_TEST_FULL_SWEEP === "1" ? 1_000_000 : 20_000;
+
+const descriptorsOf = (pids: readonly number[]) => pids.map((pid) => readdirSync(`/proc/${pid}/fd`).sort());
+
+/** Runs the program beside a resident with two workers, of which nothing may be left. */
+async function nothingStaysOf(program: string): Promise<string> {
+  await using machine = await openMachine();
+  const resident = await startResident(machine, 2), workers = childrenOf(resident.pid);
+  const run = async (text: string) => {
+    const { stdout, stderr, code } = await machine.run([process.execPath, "-e", `${talking()}\n${text}`]);
+    expect([stderr, code]).toEqual(["", 0]);
+    return stdout;
+  };
+  // Until both have served: some descriptors are opened by the first call.
+  const serveBoth = `for (let count = 0; count < 20; count++) {
+    const both = [open(), open()];
+    for (const fd of both) send(fd, version);
+    for (const fd of both) if (hear(fd)[0] !== 1) throw new Error("not ready");
+    for (const fd of both) send(fd, GO);
+    for (const fd of both) if (hear(fd)[0] !== 3) throw new Error("not done");
+    both.forEach(close);
+  }`;
+  await run(serveBoth);
+  const before = descriptorsOf(workers);
+  const said = await run(program);
+  await run(serveBoth);
+  expect(childrenOf(resident.pid)).toEqual(workers);
+  expect(descriptorsOf(workers)).toEqual(before);
+  resident.kill("SIGKILL");
+  await resident.exited;
+  return said;
+}
+
+test("connections that are closed at once", async () => {
+  const said = await nothingStaysOf(`
+    for (let count = 0; count < ${CONNECTIONS}; count++) close(open());
+    console.log("done");
+  `);
+  expect(said).toBe("done\n");
+});
+
+test("requests with too many descriptors, with none, and descriptors where none belong", async () => {
+  const said = await nothingStaysOf(`
+    const answers = new Map();
+    for (let count = 0; count < 300; count++) {
+      const many = [0, 1, 2, 13, 100][count % 5], fd = open();
+      send(fd, version, Array(many).fill(0));
+      const word = hear(fd)[0];
+      answers.set(many, word);
+      if (word === 1) {
+        send(fd, count % 2 === 0 ? GO : version, Array(count % 7).fill(2));
+        if (hear(fd)[0] !== 3) throw new Error("not done");
+      }
+      close(fd);
+    }
+    console.log(JSON.stringify([...answers]));
+  `);
+  expect(JSON.parse(said)).toEqual([[0, 1], [1, 1], [2, null], [13, null], [100, null]]);
+});
+
+test("callers that leave in the middle, and callers that never read", async () => {
+  const said = await nothingStaysOf(`
+    const silent = [];
+    for (let count = 0; count < 400; count++) {
+      const fd = open(), way = count % 5;
+      if (way === 0) send(fd, version.subarray(0, count % version.length || 1), [2]);
+      else send(fd, version, [2]);
+      if (way > 1) hear(fd);
+      if (way > 2) send(fd, GO, [2]);
+      if (way === 4 && silent.length < 50) silent.push(fd);
+      else close(fd);
+    }
+    console.log("done");
+  `);
+  expect(said).toBe("done\n");
+});
+
+test("500 callers at once while workers die: each has an address of its own, and gives it back", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  const resident = await startResident(machine, 2);
+  const ipam = { type: "host-local", subnet: "10.1.0.0/16" };
+  const conf = { cniVersion: "1.1.0", name: "net", type: "host-local", ipam };
+  const env = environmentOf(patchbayPlugins(), { plugin: "host-local", command: "ADD", conf, container });
+  const all = async (command: string) =>
+    await machine.sh(
+      `cat >/run/conf
+      rm -rf /run/out; mkdir /run/out
+      for at in $(seq 500); do
+        { CNI_CONTAINERID=c$at ${patchbayPlugins()}/host-local </run/conf >/run/out/$at || echo $at >>/run/failed; } &
+      done
+      wait
+      cat /run/failed 2>/dev/null || true`,
+      { env: { ...env, CNI_COMMAND: command }, stdin: JSON.stringify(conf) },
+    );
+  let isRunning = true;
+  const killing = (async () => {
+    for (; isRunning; await Bun.sleep(150)) {
+      for (const pid of childrenOf(resident.pid)) process.kill(pid, "SIGKILL");
+    }
+  })();
+  expect(await all("ADD")).toBe("");
+  const given = (await machine.sh("cat /run/out/* | tr -d ' ' | grep -o '\"address\":\"[^\"]*'")).trim().split("\n");
+  expect(new Set(given).size).toBe(500);
+  expect(await machine.sh("ls /var/lib/cni/networks/net | grep -c ^10")).toBe("500\n");
+  expect(await all("DEL")).toBe("");
+  isRunning = false;
+  await killing;
+  expect(await machine.sh("ls /var/lib/cni/networks/net | grep -c ^10 || true")).toBe("0\n");
+  resident.kill("SIGKILL");
+  await resident.exited;
+});
