@@ -21,14 +21,16 @@ export type Resident = Subprocess<"pipe", "pipe", "pipe">;
 /** Returns when it listens and its workers are processes; the first call waits until they are ready. */
 export async function startResident(machine: Machine, workers?: number, program = PATCHBAY): Promise<Resident> {
   const resident = machine.start([program, "serve", ...workers === undefined ? [] : [`--workers=${workers}`]]);
-  const isReady = () =>
-    LISTENING.test(readFileSync(`/proc/${machine.pid}/net/unix`, "utf8")) &&
-    childrenOf(resident.pid).length >= (workers ?? 1);
+  const isReady = () => isListening(machine) && childrenOf(resident.pid).length >= (workers ?? 1);
   while (!isReady()) {
     if (resident.exitCode !== null) throw new Error(`the resident ended: ${await resident.stderr.text()}`);
     await Bun.sleep(2);
   }
   return resident;
+}
+
+export function isListening(machine: Machine): boolean {
+  return LISTENING.test(readFileSync(`/proc/${machine.pid}/net/unix`, "utf8"));
 }
 
 export function childrenOf(pid: number): number[] {
