@@ -53,12 +53,6 @@ export class Connection {
     return { message: messageBytes.slice(0, length), descriptors: descriptorsIn(receiving) };
   }
 
-  /** Any message; descriptors that come with it are not taken. */
-  hears(): boolean {
-    fill(receiving, messageBytes, MESSAGE_BYTES, 0);
-    return symbols.recvmsg(this.fd, receiving.header, MSG_CMSG_CLOEXEC) > 0;
-  }
-
   /** Answers whether the other end is there to receive it. */
   send(message: Uint8Array, descriptors: readonly number[] = []): boolean {
     fill(sending, message, message.length, descriptors.length === 0 ? 0 : CONTROL_HEADER_BYTES + 8);

@@ -4,6 +4,7 @@ import { lacks } from "../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
+import { environmentOf, patchbayPlugins } from "../support/plugins.ts";
 
 const PROCESSES = 16;
 const ADDRESSES = 13; // a /28 without network, broadcast and gateway
@@ -79,3 +80,29 @@ test("ADD and DEL of one attachment at once end in one of both states", async ()
     expect(await leftSince(moment, machine)).toEqual([]);
   }
 }, 300_000);
+
+test("the directory of the network's ledgers is removed just before ADD makes its file in it", async () => {
+  await using machine = await openMachine();
+  const [one, other] = [await machine.container("c1"), await machine.container("c2")] as const;
+  const conf = { type: "bridge", ipam: { type: "host-local", subnet: "10.20.1.0/24" } };
+  const net = network(machine, conf);
+  await net.add(one);
+  const call = {
+    plugin: "bridge",
+    command: "ADD",
+    container: other,
+    conf: { cniVersion: "1.1.0", name: "net", ...conf },
+  };
+  const env = { ...environmentOf(patchbayPlugins(), call), PATCHBAY_RESIDENT: "off" };
+  const ledger = "/run/patchbay/net/ctr-c2@eth0@bridge";
+  // The first opening is a look whether there is a ledger, the second makes the file.
+  const words = ["strace", "-qq", "-o", "/run/trace", "-P", ledger, "-e", "inject=openat:delay_enter=500000:when=2"];
+  const adding = machine.run([...words, `${patchbayPlugins()}/bridge`], { env, stdin: JSON.stringify(call.conf) });
+  await machine.sh(`until grep -q openat /run/trace 2>/dev/null; do sleep 0.01; done`);
+  await net.del(one);
+  const { code, stdout } = await adding;
+  expect([code, JSON.parse(stdout).ips?.length]).toEqual([0, 1]);
+  expect(await machine.sh("cat /run/trace")).toContain("ENOENT");
+  expect(await machine.sh(`grep -c answer ${ledger}`)).toBe("1\n");
+  await net.del(other);
+});

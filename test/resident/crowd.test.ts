@@ -24,12 +24,11 @@ async function nothingStaysOf(program: string): Promise<string> {
   };
   // Until both have served: some descriptors are opened by the first call.
   const serveBoth = `for (let count = 0; count < 20; count++) {
-    const both = [open(), open()];
-    for (const fd of both) send(fd, version);
-    for (const fd of both) if (hear(fd)[0] !== 1) throw new Error("not ready");
-    for (const fd of both) send(fd, GO);
-    for (const fd of both) if (hear(fd)[0] !== 3) throw new Error("not done");
-    both.forEach(close);
+    const many = Array.from({ length: 40 }, open);
+    for (const fd of many) send(fd, version);
+    for (const fd of many) if (hear(fd)[0] !== 1) throw new Error("not ready");
+    for (const fd of many) if (hear(fd)[0] !== 3) throw new Error("not done");
+    many.forEach(close);
   }`;
   await run(serveBoth);
   const before = descriptorsOf(workers);
@@ -50,7 +49,7 @@ test("connections that are closed at once", async () => {
   expect(said).toBe("done\n");
 });
 
-test("requests with too many descriptors, with none, and descriptors where none belong", async () => {
+test("requests with too many descriptors, and with none", async () => {
   const said = await nothingStaysOf(`
     const answers = new Map();
     for (let count = 0; count < 300; count++) {
@@ -58,10 +57,7 @@ test("requests with too many descriptors, with none, and descriptors where none 
       send(fd, version, Array(many).fill(0));
       const word = hear(fd)[0];
       answers.set(many, word);
-      if (word === 1) {
-        send(fd, count % 2 === 0 ? GO : version, Array(count % 7).fill(2));
-        if (hear(fd)[0] !== 3) throw new Error("not done");
-      }
+      if (word === 1 && hear(fd)[0] !== 3) throw new Error("not done");
       close(fd);
     }
     console.log(JSON.stringify([...answers]));
@@ -77,7 +73,6 @@ test("callers that leave in the middle, and callers that never read", async () =
       if (way === 0) send(fd, version.subarray(0, count % version.length || 1), [2]);
       else send(fd, version, [2]);
       if (way > 1) hear(fd);
-      if (way > 2) send(fd, GO, [2]);
       if (way === 4 && silent.length < 50) silent.push(fd);
       else close(fd);
     }

@@ -509,6 +509,12 @@ const engine: Fault[] = [
 
 const resident: Fault[] = [
   {
+    file: "src/engine/ledger/open-ledger.ts",
+    find: "if (!isRemoved || attempt === ATTEMPTS) throw error;",
+    replace: "if (isRemoved || attempt > 0) throw error;",
+    tests: ["test/faults/many-at-once.test.ts"],
+  },
+  {
     file: "src/native/launch.h",
     find: "  CALL2(shutdown, resident, SHUT_READING);",
     replace: "",
@@ -582,12 +588,6 @@ const resident: Fault[] = [
     tests: ["test/resident/launcher-sweep.test.ts"],
   },
   {
-    file: "src/resident/connection.ts",
-    find: "fill(receiving, messageBytes, MESSAGE_BYTES, 0);",
-    replace: "fill(receiving, messageBytes, MESSAGE_BYTES, 64);",
-    tests: ["test/resident/crowd.test.ts"],
-  },
-  {
     file: "src/resident/worker.ts",
     find: "for (const fd of descriptors) closeFile(fd);",
     replace: "void closeFile;",
@@ -613,7 +613,7 @@ const resident: Fault[] = [
   },
   {
     file: "src/resident/worker.ts",
-    find: "counters.count(`${DECLINED_BECAUSE}${obstacle}`);",
+    find: "counters.count(`${DECLINED_BECAUSE}${reason}`);",
     replace: "void DECLINED_BECAUSE;",
     tests: ["test/resident/service.test.ts"],
   },

@@ -1,4 +1,5 @@
 /** Writes the ledger during ADD: each resource before it is made. Lines are appended with one write(2). */
+import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import {
   closeFile,
   identify,
@@ -30,11 +31,25 @@ export interface OpenLedger {
   keep(): void;
 }
 
+const ATTEMPTS = 100;
+
+/** The DEL of the network's last attachment removes the directory, and may do so before the file is in it. */
+function openForAppending(path: string, directory: string): number {
+  for (let attempt = 1;; attempt++) {
+    try {
+      privateDirectory(directory);
+      return openFile(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
+    } catch (error) {
+      const isRemoved = isErrno(error, ENOENT) || isErrno((error as Error).cause, ENOENT);
+      if (!isRemoved || attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
 /** Creates the ledger, or appends to the one of earlier ADDs. */
 export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
   const path = ledgerPath(header, header.plugin);
-  privateDirectory(networkDirectory(header.network));
-  const fd = openFile(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
+  const fd = openForAppending(path, networkDirectory(header.network));
   lockShared(fd); // see repairing()
   const earlierBytes = identify(fd).size;
   // Start a new line: a crash may have cut off the last one.
