@@ -83,6 +83,12 @@ const rows: Row[] = [
     name: "ledger with a byte flipped",
     spoil: editLedger("printf '\\377' | dd of=$file bs=1 seek=300 conv=notrunc"),
   },
+  {
+    name: "ledger with a byte flipped in the configuration",
+    spoil: editLedger(
+      `printf '\\377' | dd of=$file bs=1 seek=$(grep -abo ':true' $file | head -n 1 | sed 's/:.*//') conv=notrunc`,
+    ),
+  },
   { name: "ledger of a later version", spoil: editLedger(`sed -i 's/"patchbay":1/"patchbay":99/' $file`) },
 ];
 

@@ -66,8 +66,11 @@ export function parseLedger(path: string, text: string): LedgerRecord | undefine
     if (line === "") continue;
     try {
       const value = JSON.parse(line), add = adds.at(-1);
-      if (typeof value.patchbay === "number") adds.push({ header: value, entries: [] });
-      else if (add !== undefined && typeof value.kind === "string") {
+      if (typeof value.patchbay === "number") {
+        // Delegates get it as it is; one that is no document would fail every DEL.
+        JSON.parse(value.stdin);
+        adds.push({ header: value, entries: [] });
+      } else if (add !== undefined && typeof value.kind === "string") {
         add.entries.push(value);
         entries.push(value);
       } else if (add !== undefined && isAnswer(value.answer)) add.answer = value.answer;
