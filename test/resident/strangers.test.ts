@@ -80,7 +80,7 @@ const strangers: Stranger[] = [
   { name: "who is ready and declines", answers: [ready, answer(DECLINED, 0, 0, 0)] },
   { name: "whose result is longer than the message", answers: [ready, done(100_000, 0)] },
   { name: "whose result has a length beyond all memory", answers: [ready, done(0xffffffff, 0xffffffff)] },
-  { name: "whose lengths are right in 32 bits", answers: [ready, done(0xffffffff, text.length + 1)] },
+  { name: "whose lengths are right in 32 bits", answers: [ready, done(text.length + 1, 0xffffffff)] },
   { name: "whose error output is longer than the message", answers: [ready, done(text.length, 1)] },
   { name: "whose result is shorter than the message", answers: [ready, done(3, 0)] },
   { name: "who forgets the files of the result", answers: [ready, answer(DONE_IN_FILES, 0, 0, 0)] },
