@@ -193,3 +193,13 @@ test("rubbish, half messages and callers that never read cost no worker", async 
   await untilServed(machine);
   expect(resident.workers()).toEqual(before);
 });
+
+test("a network may have the name of the socket", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1"), net = network(machine, { ...conf, name: "serve.sock" });
+  await using _resident = await openResident(machine);
+  await untilServed(machine);
+  await net.add(container);
+  await net.del(container);
+  expect(await traceOf(machine)).toBe("served");
+});

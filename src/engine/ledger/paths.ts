@@ -10,8 +10,11 @@ function fileName(text: string): string {
   return `${text.slice(0, LONG_NAME_PREFIX)}~${new Bun.CryptoHasher("sha256").update(text).digest("hex")}`;
 }
 
+/** The resident's socket, which is in the state directory, too. Names of networks have no "~". */
+const TAKEN = "serve.sock";
+
 export function networkDirectory(network: string): string {
-  return `${stateDirectory()}/${fileName(network)}`;
+  return `${stateDirectory()}/${network === TAKEN ? `${TAKEN}~` : fileName(network)}`;
 }
 
 // Network names and container ids contain no "@", so the parts stay distinct.
