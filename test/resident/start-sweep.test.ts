@@ -3,7 +3,6 @@
  * worker runs. Whatever it leaves: calls succeed, and the next resident starts and serves.
  */
 import { expect, test } from "bun:test";
-import { existsSync } from "node:fs";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { PATCHBAY } from "../support/plugins.ts";
@@ -23,6 +22,15 @@ interface Point {
   nth: number;
 }
 
+/** Undefined also when the process has ended, which it may at any moment. */
+function childOf(pid: number): number | undefined {
+  try {
+    return childrenOf(pid)[0];
+  } catch {
+    return undefined;
+  }
+}
+
 /** Starts a resident under strace, until it is killed, or serves; then it is killed here. */
 async function traceStart(
   machine: Machine,
@@ -31,10 +39,9 @@ async function traceStart(
   const tracer = machine.start(["strace", "-o", "/run/trace", ...strace, PATCHBAY, "serve", "--workers=1"]);
   let hasEnded = false, hasServed = false;
   void tracer.exited.then(() => hasEnded = true);
-  const serves = (pid: number) => isListening(machine) && childrenOf(pid).length > 0;
   while (!hasEnded) {
-    const [parent] = existsSync(`/proc/${tracer.pid}`) ? childrenOf(tracer.pid) : [];
-    if (parent !== undefined && existsSync(`/proc/${parent}`) && serves(parent)) {
+    const parent = childOf(tracer.pid);
+    if (parent !== undefined && isListening(machine) && childOf(parent) !== undefined) {
       hasServed = true;
       process.kill(parent, "SIGKILL");
       await tracer.exited;

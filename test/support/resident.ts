@@ -20,7 +20,9 @@ export type Resident = Subprocess<"pipe", "pipe", "pipe">;
 
 /** Returns when it listens and its workers are processes; the first call waits until they are ready. */
 export async function startResident(machine: Machine, workers?: number, program = PATCHBAY): Promise<Resident> {
-  const resident = machine.start([program, "serve", ...workers === undefined ? [] : [`--workers=${workers}`]]);
+  const options = workers === undefined ? [] : [`--workers=${workers}`];
+  // It ends with the test's process, however that ends.
+  const resident = machine.start(["setpriv", "--pdeathsig", "KILL", program, "serve", ...options]);
   const isReady = () => isListening(machine) && childrenOf(resident.pid).length >= (workers ?? 1);
   while (!isReady()) {
     if (resident.exitCode !== null) throw new Error(`the resident ended: ${await resident.stderr.text()}`);

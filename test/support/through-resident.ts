@@ -81,11 +81,16 @@ export class OwnResident {
   /** Answers what is wrong: that it, or its worker, had ended before. */
   async end(): Promise<string | undefined> {
     const resident = this.#process, isAlive = resident.exitCode === null && resident.signalCode === null;
-    const hasLost = isAlive && !this.#isLossExpected && await this.#hasLostWorkers();
-    resident.kill("SIGKILL");
-    await resident.exited;
-    if (!isAlive) return `the resident ended: ${await resident.stderr.text()}`;
-    return hasLost ? `the resident's worker ended` : undefined;
+    try {
+      if (!isAlive) return `the resident ended: ${await resident.stderr.text()}`;
+      if (this.#isLossExpected || !await this.#hasLostWorkers()) return undefined;
+      return "the resident's worker ended";
+    } catch (error) {
+      return String(error);
+    } finally {
+      resident.kill("SIGKILL");
+      await resident.exited;
+    }
   }
 
   /** Not those that made room when a test had removed the socket. */
