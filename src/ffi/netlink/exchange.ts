@@ -22,7 +22,8 @@ import {
   type Writer,
 } from "./wire.ts";
 
-const DUMP_ATTEMPTS = 5;
+/** Of a hundred calls at once, each commits several times while others list their rules. */
+const DUMP_ATTEMPTS = 500;
 
 export interface Request {
   /** How the request is called in errors: `RTM_NEWLINK eth0`. */
