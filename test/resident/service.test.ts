@@ -70,8 +70,8 @@ test("the status needs no worker that answers", async () => {
   const { workers } = await untilServed(machine);
   for (const { pid } of workers) process.kill(pid, "SIGSTOP");
   expect((await statusOf(machine)).workers.map(({ pid }) => pid)).toEqual(workers.map(({ pid }) => pid));
-  resident.kill("SIGKILL");
   for (const { pid } of workers) process.kill(pid, "SIGCONT");
+  resident.kill("SIGKILL");
   await resident.exited;
 });
 

@@ -130,3 +130,17 @@ test("a MAC that was asked for is compared as it is", async () => {
   const { lines } = await snapshot(machine, { macs: ["02:00:00:00:00:07"] });
   expect(lines).toContain(`c1 link eth0 address="02:00:00:00:00:07"`);
 });
+
+test.each(["02:00:00:22:00:00", "02:00:11:00:33:44", "0a:00:00:22:33:00"])(
+  "the link-local address of %s is named",
+  async (mac) => {
+    await using machine = await openMachine();
+    await machine.sh(`ip link add br0 address ${mac} type bridge; ip link set br0 up; ip link add d0 type veth peer d1
+    ip link set d0 master br0 up; ip link set d1 up`);
+    await stable(machine);
+    const { lines } = await snapshot(machine);
+    expect(lines.filter((line) => line.startsWith("host address br0 "))).toEqual([
+      expect.stringMatching(/^host address br0 linklocal\(host\/br0\)\/64 /),
+    ]);
+  },
+);

@@ -184,8 +184,8 @@ function linkLocalOf(mac: string): string {
   bytes.splice(3, 0, 0xff, 0xfe);
   const groups = [];
   for (let index = 0; index < 8; index += 2) groups.push(((bytes[index]! << 8) | bytes[index + 1]!).toString(16));
-  // Only a MAC of zeros would shorten it further.
-  return `fe80::${groups.join(":")}`;
+  // A first group of zero (MACs with 02:00) disappears in the "::". No other group has a zero beside it.
+  return `fe80::${groups.join(":").replace(/^0:/, "")}`;
 }
 
 const PASSING = /^(ifindex|link_index|link_netnsid|link|.*_timer|bridge_id|root_id|stats.*)$/;
