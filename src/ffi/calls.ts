@@ -18,8 +18,8 @@ export function endCall(): void {
 
 /** The process that handed its call over. */
 interface Caller {
-  /** See `processId`; undefined when it could not be read any more. */
-  id: string | undefined;
+  /** See `processId`; undefined when it cannot be read any more. */
+  id(): string | undefined;
   isGone(): boolean;
 }
 
@@ -43,7 +43,7 @@ export function isCallerGone(): boolean {
 
 /** Of the caller that handed its call over; undefined when the call is this process's own. */
 export function callerId(): string | undefined {
-  return caller?.id;
+  return caller?.id();
 }
 
 /** Differs from the one of every other process until the next boot, also from a later one with the same number. */

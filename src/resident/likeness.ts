@@ -8,8 +8,9 @@ import { FFIType } from "../ffi/native.ts";
 
 const { readlink } = bind({ readlink: { args: ["ptr", "ptr", "usize"], returns: FFIType.i64_fast } });
 
+const target = new Uint8Array(4096);
+
 function targetOf(path: string): string {
-  const target = new Uint8Array(4096);
   return fromUtf8(
     target.subarray(0, check("readlink", Number(readlink(cString(path), target, target.length)), path)),
   );
@@ -26,7 +27,10 @@ interface Nature {
 
 function natureOf(pid: number | "self"): Nature {
   const status = readTextFile(`/proc/${pid}/status`) ?? "";
-  const line = (name: string) => new RegExp(`^${name}:\\s*(.*)$`, "m").exec(status)?.[1] ?? "";
+  const line = (name: string) => {
+    const at = status.indexOf(`\n${name}:`);
+    return at < 0 ? "" : status.slice(at + 1, status.indexOf("\n", at + 1));
+  };
   return {
     links: LINKS.map((link) => targetOf(`/proc/${pid}/${link}`)),
     uids: `${line("Uid")} ${line("Gid")}`,

@@ -8,7 +8,7 @@ import { closeFile } from "../ffi/files.ts";
 import { keepFromNowOn } from "../ffi/kept.ts";
 import { memoryKib } from "../ffi/memory-use.ts";
 import { forgetEnded, unblockSignalsInChildren } from "../ffi/spawn.ts";
-import { poll, POLLIN } from "../ffi/poll.ts";
+import { SharedWait } from "../ffi/shared-wait.ts";
 import { examineNetworks } from "../runtime/examination.ts";
 import { ownBuild } from "./build.ts";
 import { Connection } from "./connection.ts";
@@ -36,14 +36,14 @@ const CALLS_OF_A_LIFE = 20_000, CALLS_BETWEEN_LOOKS = 256, MOST_KIB = 160 * 1024
 export type RunCall = (argv: readonly string[]) => number;
 
 export function work(runCall: RunCall): number {
-  const streams = new Streams(), build = ownBuild();
+  const streams = new Streams(), build = ownBuild(), waiting = new SharedWait(LISTENING, LIFELINE);
   unblockSignalsInChildren();
   counters = new Counters(COUNTERS);
   examineNetworks(leaveNetworkThatWaits);
   keepFromNowOn();
   // The build's policy is for a process that ends soon.
   Bun.unsafe.setJITPolicy(1);
-  for (let calls = 1; calls < CALLS_OF_A_LIFE && !hasGrown(calls) && waitForCaller(); calls++) {
+  for (let calls = 1; calls < CALLS_OF_A_LIFE && !hasGrown(calls) && waiting.next() !== LIFELINE; calls++) {
     const connection = Connection.accept(LISTENING);
     if (connection === undefined) continue;
     try {
@@ -61,14 +61,6 @@ function hasGrown(calls: number): boolean {
   return calls % CALLS_BETWEEN_LOOKS === 0 && memoryKib("self").all > MOST_KIB;
 }
 
-/** False when the parent is gone. */
-function waitForCaller(): boolean {
-  const wanted = [LISTENING, LIFELINE].map((fd) => ({ fd, events: POLLIN }));
-  let ready = poll(wanted, -1);
-  while (ready.size === 0) ready = poll(wanted, -1);
-  return !ready.has(LIFELINE);
-}
-
 function serve(connection: Connection, streams: Streams, build: Uint8Array, runCall: RunCall): void {
   const received = connection.receive();
   if (received === undefined) return;
@@ -83,7 +75,7 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
     if (obstacle !== undefined) {
       decline(connection, obstacle);
     } else if (connection.send(plainAnswer(READY))) {
-      takeCall({ id: idOf(peerPid), isGone: () => isGone(connection) });
+      takeCall({ id: () => idOf(peerPid), isGone: () => isGone(connection) });
       run(connection, streams, request, runCall);
     }
   } finally {

@@ -1,9 +1,10 @@
 /** Many callers at once, and callers that misbehave: no call fails, no worker is lost, and no descriptor stays open. */
 import { expect, test } from "bun:test";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { openMachine } from "../support/machine.ts";
-import { environmentOf, patchbayPlugins } from "../support/plugins.ts";
+import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { childrenOf, startResident } from "../support/resident.ts";
+import { untilServed } from "../support/resident-status.ts";
 import { talking } from "../support/talking.ts";
 
 // Each machine has one of its own.
@@ -79,6 +80,24 @@ test("callers that leave in the middle, and callers that never read", async () =
     console.log("done");
   `);
   expect(said).toBe("done\n");
+});
+
+/** How often it has slept since it began. */
+function sleepsOf(pid: number): number {
+  return Number(/^voluntary_ctxt_switches:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]);
+}
+
+test("a call wakes one worker, not all", async () => {
+  await using machine = await openMachine();
+  const resident = await startResident(machine, 4);
+  await untilServed(machine);
+  const workers = childrenOf(resident.pid), calls = 60, before = workers.map(sleepsOf);
+  await machine.sh(`for at in $(seq ${calls}); do ${PATCHBAY} version; done`);
+  const slept = workers.map((pid, index) => sleepsOf(pid) - before[index]!);
+  // Another may serve while the first has not quite ended its call.
+  expect(slept.filter((count) => count < calls / 2).length).toBeGreaterThanOrEqual(2);
+  resident.kill("SIGKILL");
+  await resident.exited;
 });
 
 test("500 callers at once while workers die: each has an address of its own, and gives it back", async () => {
