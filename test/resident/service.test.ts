@@ -158,9 +158,9 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Waits for something other than a caller: proc_pid_syscall(5). poll is 7. */
+/** Waits for something other than a caller: proc_pid_syscall(5). epoll_wait is 232. */
 function blocks(pid: number): boolean {
-  return !/^(7 |running)/.test(readFileSync(`/proc/${pid}/syscall`, "utf8"));
+  return !/^(232 |running)/.test(readFileSync(`/proc/${pid}/syscall`, "utf8"));
 }
 
 const losses: [what: string, script: string, turns?: number][] = [
