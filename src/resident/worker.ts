@@ -105,7 +105,9 @@ function isGone(connection: Connection): boolean {
   return true;
 }
 
+/** A caller that waits no longer runs the call itself already, or was killed; then the reason may be that it is gone. */
 function decline(connection: Connection, reason: string): void {
+  if (connection.isGone) return;
   counters.count(`${DECLINED_BECAUSE}${reason}`);
   connection.send(plainAnswer(DECLINED));
 }

@@ -64,6 +64,18 @@ test("the status of a resident: none, what it served and declined, and why", asy
   await resident.exited;
 });
 
+test("a caller that waits no longer is none that was declined", async () => {
+  await using machine = await openMachine();
+  await using _resident = await startResident(machine, 1);
+  const { workers } = await untilServed(machine);
+  process.kill(workers[0]!.pid, "SIGSTOP");
+  await machine.sh(`CNI_COMMAND=VERSION ${patchbayPlugins()}/bridge`);
+  process.kill(workers[0]!.pid, "SIGCONT");
+  await machine.sh(`CNI_COMMAND=VERSION ${patchbayPlugins()}/bridge`);
+  const { served, declined } = await untilServed(machine);
+  expect({ served, declined }).toEqual({ served: 1, declined: {} });
+});
+
 test("the status needs no worker that answers", async () => {
   await using machine = await openMachine();
   const resident = await startResident(machine);
