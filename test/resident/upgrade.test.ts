@@ -2,13 +2,13 @@
  * Another program takes the place of the resident's file, another worker that of one that has grown: no call fails, and
  * nothing is left.
  */
-import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { afterAll, expect, test } from "bun:test";
-import { buildOf } from "../../src/resident/build.ts";
 import { keepCalling } from "../support/keep-calling.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { openMachine } from "../support/machine.ts";
+import { writeOtherBuild } from "../support/other-build.ts";
 import { cni, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { SOCKET, startResident } from "../support/resident.ts";
 import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
@@ -18,16 +18,6 @@ const conf = { type: "bridge", isGateway: true, ipMasq: true, ipam };
 
 const folder = mkdtempSync(`${tmpdir()}/service-`);
 afterAll(() => rmSync(folder, { recursive: true }));
-
-/** The same program as another build: only the bytes differ that say which build it is. */
-function otherBuild(number: number): string {
-  const path = `${folder}/build-${number}`, bytes = readFileSync(PATCHBAY), build = buildOf(PATCHBAY);
-  const at = bytes.indexOf(build);
-  bytes[at] = bytes[at]! ^ number;
-  writeFileSync(path, bytes);
-  chmodSync(path, 0o755);
-  return path;
-}
 
 test("an upgrade: the resident goes on as the new file, as the same process, and no call fails", async () => {
   await using machine = await openMachine();
@@ -53,7 +43,7 @@ test("an upgrade: the resident goes on as the new file, as the same process, and
   const calling = keepCalling(round);
   const open: number[] = [];
   for (const number of [1, 2, 3]) {
-    const build = otherBuild(number);
+    const build = writeOtherBuild(`${folder}/build-${number}`, number);
     // Another build declines, and is declined.
     expect((await statusOf(machine, build)).build).toBe("another");
     await machine.sh(`mv ${build} ${own}`);

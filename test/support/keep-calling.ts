@@ -1,4 +1,4 @@
-/** Calls one after the other until `stop`, which answers how many there were. Throws what a call throws. */
+/** Calls one after the other until `stop`, which answers how many there were, and throws what a call has thrown. */
 export function keepCalling(call: () => Promise<unknown>): { stop(): Promise<number> } {
   let isRunning = true;
   const calling = (async () => {
@@ -6,6 +6,8 @@ export function keepCalling(call: () => Promise<unknown>): { stop(): Promise<num
     for (; isRunning; count++) await call();
     return count;
   })();
+  // Until then nobody waits for it.
+  calling.catch(() => undefined);
   return {
     stop() {
       isRunning = false;
