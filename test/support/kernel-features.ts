@@ -17,6 +17,9 @@ const probes = {
   // Only the tests' virtual machine has network cards to give away; see test/vm/machine.ts.
   "network cards to spare": "grep -q ' tree=' /proc/cmdline",
   "VRF links": "ip link add probe type vrf table 10",
+  "overlay file systems":
+    "cd /run; mkdir files work; mount -t overlay overlay -o lowerdir=/opt,upperdir=files,workdir=work /opt",
+  "cgroups of version 2": "mount -t cgroup2 cgroup2 /sys/fs/cgroup",
 };
 
 export type Feature = keyof typeof probes;

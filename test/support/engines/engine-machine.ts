@@ -1,0 +1,147 @@
+/**
+ * A machine with Patchbay installed, for a container engine of Debian. /etc, /opt, /dev/shm and /sys/fs/cgroup are its own,
+ * besides what every machine has of its own.
+ *
+ * Engines leave processes that have no parent, and containers have mount namespaces of their own. So what is started with
+ * `run` and `start` is in one control group, and all of it ends with the test, however that ends.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import type { Subprocess } from "bun";
+import { type Machine, openMachine, type Outcome } from "../machine.ts";
+import { PATCHBAY } from "../plugins.ts";
+import { untilTrue } from "../resident-status.ts";
+
+/** Where engines look for plugins. */
+export const PLUGINS = "/opt/cni/bin";
+/** The file that all plugins are links to. */
+export const PROGRAM = `${PLUGINS}/patchbay`;
+/** Everything that an engine keeps, where it can be told where. */
+export const ENGINE = "/run/engine";
+/** A folder with busybox(1) as its only program. */
+export const ROOT = `${ENGINE}/root`;
+
+export const NETWORK = "net";
+export const GATEWAY = "10.1.0.1";
+const network = {
+  cniVersion: "1.0.0",
+  name: NETWORK,
+  plugins: [
+    {
+      type: "bridge",
+      bridge: "cni0",
+      isGateway: true,
+      ipMasq: true,
+      hairpinMode: true,
+      ipam: { type: "host-local", ranges: [[{ subnet: "10.1.0.0/24" }]], routes: [{ dst: "0.0.0.0/0" }] },
+    },
+    { type: "portmap", capabilities: { portMappings: true } },
+    { type: "firewall" },
+    { type: "tuning" },
+  ],
+};
+
+/** What a container's web server answers. */
+export const PAGE = "a page of the container";
+/** The web server. */
+export const SERVER = ["/bin/busybox", "httpd", "-f", "-p", "80", "-h", "/www"];
+
+const keeper = `
+trap '' INT TERM HUP
+set -e
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+group=/sys/fs/cgroup/patchbay-engine-$$
+mkdir $group
+end() {
+  echo 1 >$group/cgroup.kill
+  until grep -q 'populated 0' $group/cgroup.events; do sleep 0.01; done
+  find $group -depth -type d -exec rmdir {} +
+}
+trap end EXIT
+for folder in etc opt; do
+  own=${ENGINE}/own/$folder
+  mkdir -p $own/files $own/work
+  mount -t overlay overlay -o lowerdir=/$folder,upperdir=$own/files,workdir=$own/work /$folder
+done
+mount -t tmpfs tmpfs /dev/shm
+mkdir -p ${PLUGINS} /etc/cni/net.d
+rm -f /etc/cni/net.d/*
+${PATCHBAY} install ${PLUGINS} >/dev/null
+printf %s "$1" >/etc/cni/net.d/10-net.conflist
+mkdir -p ${ROOT}
+cd ${ROOT}
+mkdir bin dev etc proc run sys www
+cp /bin/busybox bin
+echo "$2" >www/index.html
+basename $group
+cat >/dev/null
+`;
+
+const join = 'echo $$ >"/sys/fs/cgroup/$0/cgroup.procs"; exec "$@"';
+
+export class EngineMachine implements AsyncDisposable {
+  private constructor(
+    readonly machine: Machine,
+    /** Below /sys/fs/cgroup in the machine. */
+    readonly group: string,
+    private readonly keeper: Subprocess<"pipe", "pipe", "pipe">,
+  ) {}
+
+  static async open(): Promise<EngineMachine> {
+    const machine = await openMachine();
+    const keeping = machine.start(["sh", "-c", keeper, "keeper", JSON.stringify(network), PAGE]);
+    const { value } = await keeping.stdout.getReader().read();
+    const group = new TextDecoder().decode(value).trim();
+    if (group !== "") return new EngineMachine(machine, group, keeping);
+    const said = await keeping.stderr.text();
+    await machine[Symbol.asyncDispose]();
+    throw new Error(`no machine for an engine: ${said}`);
+  }
+
+  run(command: readonly string[]): Promise<Outcome> {
+    return this.machine.run(["sh", "-c", join, this.group, ...command]);
+  }
+
+  start(command: readonly string[]): Subprocess<"pipe", "pipe", "pipe"> {
+    return this.machine.start(["sh", "-c", join, this.group, ...command]);
+  }
+
+  /** Runs a command that must succeed and say nothing on stderr; answers its stdout. */
+  async succeed(command: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.run(command);
+    if (code !== 0 || stderr !== "") throw new Error(`exit ${code}: ${stderr || stdout}\n${command.join(" ")}`);
+    return stdout.trim();
+  }
+
+  /** What a web server answers to this machine, as soon as it listens. */
+  async page(place: string): Promise<string> {
+    const ask = () => this.machine.run(["busybox", "wget", "-qO-", `http://${place}/`]);
+    return (await untilTrue(ask, ({ code }) => code === 0)).stdout.trim();
+  }
+
+  /** Names of the processes that were started here, and of theirs: the engine's, and those in containers. */
+  processes(): string[] {
+    const top = `/proc/${this.machine.pid}/root/sys/fs/cgroup/${this.group}`;
+    const lists = readdirSync(top, { recursive: true, encoding: "utf8" }).filter((path) =>
+      /cgroup.procs$/.test(path)
+    );
+    return lists.flatMap((list) => orNone(() => readFileSync(`${top}/${list}`, "utf8")).split("\n"))
+      .filter((pid) => pid !== "")
+      .map((pid) => orNone(() => readFileSync(`/proc/${pid}/comm`, "utf8")).trim())
+      .filter((name) => name !== "");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.keeper.stdin.end();
+    await this.keeper.exited;
+    await this.machine[Symbol.asyncDispose]();
+  }
+}
+
+/** What is read may end meanwhile. */
+function orNone(read: () => string): string {
+  try {
+    return read();
+  } catch {
+    return "";
+  }
+}
