@@ -2,7 +2,7 @@
  * A resident in a machine (`patchbay serve`). With PATCHBAY_TEST_RESIDENT=1 every machine has one, for its plugins' calls.
  * through-resident.ts counts those that it served.
  */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import type { Subprocess } from "bun";
 import type { Machine } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
@@ -25,7 +25,9 @@ export async function startResident(machine: Machine, workers?: number, program 
   const resident = machine.start(["setpriv", "--pdeathsig", "KILL", program, "serve", ...options]);
   const isReady = () => isListening(machine) && childrenOf(resident.pid).length >= (workers ?? 1);
   while (!isReady()) {
-    if (resident.exitCode !== null) throw new Error(`the resident ended: ${await resident.stderr.text()}`);
+    if (resident.exitCode !== null || !existsSync(`/proc/${resident.pid}/task`)) {
+      throw new Error(`the resident ended: ${await resident.stderr.text()}`);
+    }
     await Bun.sleep(2);
   }
   return resident;
@@ -35,6 +37,8 @@ export function isListening(machine: Machine): boolean {
   return LISTENING.test(readFileSync(`/proc/${machine.pid}/net/unix`, "utf8"));
 }
 
+/** None when it has ended. */
 export function childrenOf(pid: number): number[] {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter((one) => one !== "").map(Number);
+  const path = `/proc/${pid}/task/${pid}/children`;
+  return (existsSync(path) ? readFileSync(path, "utf8") : "").split(" ").filter((one) => one !== "").map(Number);
 }

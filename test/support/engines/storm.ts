@@ -2,7 +2,7 @@
  * A resident that is killed, stopped and upgraded again and again, while engines call plugins. Each turn waits until it
  * serves, so that the next one meets calls in it.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "bun:test";
@@ -18,14 +18,17 @@ const STOPPED_MS = [50, 1200, 300];
 
 const turns = {
   async "killed with its workers"(storm) {
-    for (const pid of [storm.resident.pid, ...childrenOf(storm.resident.pid)]) signal(pid, "SIGKILL");
-    await storm.startAgain();
+    // Stopped, it starts no other.
+    signal(storm.resident.pid, "SIGSTOP");
+    const workers = childrenOf(storm.resident.pid);
+    for (const pid of [storm.resident.pid, ...workers]) signal(pid, "SIGKILL");
+    await storm.startAgain(workers);
   },
   async "killed alone"(storm) {
+    signal(storm.resident.pid, "SIGSTOP");
     const workers = childrenOf(storm.resident.pid);
-    storm.resident.kill("SIGKILL");
-    await untilTrue(() => workers.filter(isAlive), ({ length }) => length === 0);
-    await storm.startAgain();
+    signal(storm.resident.pid, "SIGKILL");
+    await storm.startAgain(workers);
   },
   "a worker killed"(storm) {
     signal(childrenOf(storm.resident.pid).at(storm.count % 2)!, "SIGKILL");
@@ -118,8 +121,10 @@ class Storm implements AsyncDisposable {
     for (const reason of Object.keys(declined)) this.declined.add(reason);
   }
 
-  async startAgain(): Promise<void> {
+  /** When nobody holds its socket any more. */
+  async startAgain(workers: readonly number[]): Promise<void> {
     await this.resident.exited;
+    await untilTrue(() => workers.filter(isAlive), ({ length }) => length === 0);
     this.resident = await startResident(this.machine, undefined, PROGRAM);
   }
 
@@ -134,10 +139,10 @@ function signal(pid: number, name: NodeJS.Signals): void {
   if (isAlive(pid)) process.kill(pid, name);
 }
 
+/** Nobody may wait for those that have ended and whose parent is gone. */
 function isAlive(pid: number): boolean {
   try {
-    process.kill(pid, 0);
-    return true;
+    return !/^State:\t[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
     return false;
   }
