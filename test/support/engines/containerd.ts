@@ -60,7 +60,9 @@ export class Containerd {
 
   /** ctr(1) starts the container's program when its network is there. Before, an ADD may be taken back and run again. */
   async addressOf(name: string): Promise<string> {
-    await untilTrue(() => this.call("task", "ls"), (text) => new RegExp(`^${name} .*RUNNING`, "m").test(text));
+    // The list fails when a container of it ends meanwhile.
+    const list = () => this.room.run(["ctr", "-a", SOCKET, "task", "ls"]);
+    await untilTrue(list, ({ stdout }) => new RegExp(`^${name} .*RUNNING`, "m").test(stdout));
     const exec = ["task", "exec", "--exec-id", "asking", name];
     const links = await this.call(...exec, "/bin/busybox", "ip", "-o", "-4", "addr", "show", "eth0");
     return /eth0 +inet ([0-9.]+)\/24 /.exec(links)![1]!;

@@ -2,14 +2,14 @@
  * A resident that is killed, stopped and upgraded again and again, while engines call plugins. Each turn waits until it
  * serves, so that the next one meets calls in it.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "bun:test";
 import { keepCalling } from "../keep-calling.ts";
 import type { Machine } from "../machine.ts";
 import { writeOtherBuild } from "../other-build.ts";
-import { childrenOf, type Resident, startResident } from "../resident.ts";
+import { childrenOf, isListening, type Resident, startResident } from "../resident.ts";
 import { untilServed, untilTrue } from "../resident-status.ts";
 import { PLUGINS, PROGRAM } from "./engine-machine.ts";
 
@@ -20,18 +20,15 @@ const turns = {
   async "killed with its workers"(storm) {
     // Stopped, it starts no other.
     signal(storm.resident.pid, "SIGSTOP");
-    const workers = childrenOf(storm.resident.pid);
-    for (const pid of [storm.resident.pid, ...workers]) signal(pid, "SIGKILL");
-    await storm.startAgain(workers);
+    for (const pid of [...childrenOf(storm.resident.pid), storm.resident.pid]) signal(pid, "SIGKILL");
+    await storm.startAgain();
   },
   async "killed alone"(storm) {
-    signal(storm.resident.pid, "SIGSTOP");
-    const workers = childrenOf(storm.resident.pid);
     signal(storm.resident.pid, "SIGKILL");
-    await storm.startAgain(workers);
+    await storm.startAgain();
   },
   "a worker killed"(storm) {
-    signal(childrenOf(storm.resident.pid).at(storm.count % 2)!, "SIGKILL");
+    signal(childrenOf(storm.resident.pid).at(storm.count % 2), "SIGKILL");
   },
   async stopped(storm) {
     const all = [storm.resident.pid, ...childrenOf(storm.resident.pid)];
@@ -121,10 +118,10 @@ class Storm implements AsyncDisposable {
     for (const reason of Object.keys(declined)) this.declined.add(reason);
   }
 
-  /** When nobody holds its socket any more. */
-  async startAgain(workers: readonly number[]): Promise<void> {
+  /** When no process holds its socket any more: until then the new one takes it for another's. */
+  async startAgain(): Promise<void> {
     await this.resident.exited;
-    await untilTrue(() => workers.filter(isAlive), ({ length }) => length === 0);
+    await untilTrue(() => isListening(this.machine), (is) => !is);
     this.resident = await startResident(this.machine, undefined, PROGRAM);
   }
 
@@ -135,15 +132,11 @@ class Storm implements AsyncDisposable {
   }
 }
 
-function signal(pid: number, name: NodeJS.Signals): void {
-  if (isAlive(pid)) process.kill(pid, name);
-}
-
-/** Nobody may wait for those that have ended and whose parent is gone. */
-function isAlive(pid: number): boolean {
+/** A worker may have made room for another. */
+function signal(pid: number | undefined, name: NodeJS.Signals): void {
   try {
-    return !/^State:\t[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch {
-    return false;
+    if (pid !== undefined) process.kill(pid, name);
+  } catch (error) {
+    if ((error as { code?: string }).code !== "ESRCH") throw error;
   }
 }
