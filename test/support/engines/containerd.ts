@@ -60,11 +60,12 @@ export class Containerd {
 
   /** ctr(1) starts the container's program when its network is there. Before, an ADD may be taken back and run again. */
   async addressOf(name: string): Promise<string> {
+    const running = new RegExp(`^${name} +([0-9]+) +RUNNING`, "m");
     // The list fails when a container of it ends meanwhile.
     const list = () => this.room.run(["ctr", "-a", SOCKET, "task", "ls"]);
-    await untilTrue(list, ({ stdout }) => new RegExp(`^${name} .*RUNNING`, "m").test(stdout));
-    const exec = ["task", "exec", "--exec-id", "asking", name];
-    const links = await this.call(...exec, "/bin/busybox", "ip", "-o", "-4", "addr", "show", "eth0");
+    const { stdout } = await untilTrue(list, ({ stdout }) => running.test(stdout));
+    const inside = ["nsenter", `--net=/proc/${running.exec(stdout)![1]}/ns/net`, "ip", "-o", "-4", "addr", "show"];
+    const links = await this.room.succeed([...inside, "eth0"]);
     return /eth0 +inet ([0-9.]+)\/24 /.exec(links)![1]!;
   }
 
