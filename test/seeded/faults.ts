@@ -514,6 +514,33 @@ const engine: Fault[] = [
   },
 ];
 
+const dhcp: Fault[] = [
+  {
+    file: "src/dhcp/message/message.ts",
+    find: "    if (at + 2 + length > field.length) return false;",
+    replace: "",
+    tests: ["test/dhcp/message.test.ts"],
+  },
+  {
+    file: "src/dhcp/message/names.ts",
+    find: "size > LONGEST_LABEL || at + 1 + size > bytes.length",
+    replace: "size > LONGEST_LABEL",
+    tests: ["test/dhcp/message.test.ts"],
+  },
+  {
+    file: "src/dhcp/lease/client.ts",
+    find: "    this.due = now + SHORTEST_PAUSE_S;\n    return [];",
+    replace: "    return this.sendDiscover(now);",
+    tests: ["test/dhcp/client.test.ts"],
+  },
+  {
+    file: "src/dhcp/lease/request.ts",
+    find: "[[option.server, server]], address);",
+    replace: "[[option.server, server], [option.requestedAddress, address]], address);",
+    tests: ["test/dhcp/client.test.ts"],
+  },
+];
+
 const resident: Fault[] = [
   {
     file: "src/engine/ledger/open-ledger.ts",
@@ -681,5 +708,6 @@ export const faults: readonly Fault[] = [
   ...resources,
   ...plugins,
   ...engine,
+  ...dhcp,
   ...resident,
 ];

@@ -1,0 +1,341 @@
+/**
+ * The life of one lease as RFC 2131 section 4.4 has it, from the first DISCOVER to its end. Pure: whoever drives it says
+ * what time it is and what arrived, and does what it answers. It holds no socket and no timer.
+ *
+ * Longer than 300 lines: the states of one machine.
+ */
+import { compareAddresses } from "../../net/address.ts";
+import { ACK, type Message, NAK, OFFER, option } from "../message/message.ts";
+import { printable } from "../message/names.ts";
+import { isHost, type Offered, readOffer, UnusableOffer } from "../message/offer.ts";
+import { decline, discover, type Exchange, type Identity, release, renewal, request } from "./request.ts";
+
+/** What a server has acknowledged. */
+export interface Lease {
+  offered: Offered;
+  /** On the clock of the driver, in seconds: when the request was sent. The lease counts from there. */
+  since: number;
+}
+
+export function endOf({ offered, since }: Lease): number {
+  return since + offered.times.lease;
+}
+
+/** What the driver is to do, in this order. */
+export type Deed =
+  | { do: "broadcast"; bytes: Uint8Array }
+  /** From the leased address, to the server. */
+  | { do: "unicast"; bytes: Uint8Array; to: Uint8Array }
+  /** Find out whether somebody has the address, then call `probed`. */
+  | { do: "probe"; address: Uint8Array }
+  /** The lease is ours, or has changed. */
+  | { do: "use"; lease: Lease; before: Lease | undefined }
+  | { do: "stopUsing"; lease: Lease; reason: string }
+  | { do: "log"; text: string };
+
+export interface Settings {
+  /** Whether an address is probed before it is used. */
+  probe: boolean;
+  allowsServer(server: Uint8Array): boolean;
+  /** Between 0 and 1. */
+  random(): number;
+  /** 32 bits. */
+  newXid(): number;
+}
+
+type State =
+  | "idle"
+  | "selecting"
+  | "requesting"
+  | "rebooting"
+  | "probing"
+  | "declined"
+  | "bound"
+  | "renewing"
+  | "rebinding";
+
+/** Somebody waits for ADD: shorter than RFC 2131 section 4.1 has it. */
+const IMPATIENT_S = [1, 2, 4, 8, 16], PATIENT_S = [4, 8, 16, 32, 64];
+const REQUEST_TRIES = 4, REBOOT_TRIES = 2;
+/** RFC 2131 section 3.1.5 */
+const AFTER_DECLINE_S = 10;
+/** RFC 2131 section 4.4.5, and less for leases that are shorter than that allows for. */
+const RENEWAL_PAUSE_S = 60, SHORT_RENEWAL_PAUSE_S = 5, SHORT_LEASE_S = 8 * 60;
+/** Between two packets of a lease, whatever a server says. */
+const SHORTEST_PAUSE_S = 2;
+/** Leases that began together are not renewed together. */
+const SPREAD = 0.05;
+
+export class LeaseClient {
+  state: State = "idle";
+  lease: Lease | undefined;
+  /** When `tick` is due; `Infinity` when only an answer goes on. */
+  due = Infinity;
+  /** Why there is no lease yet, for whoever waits. */
+  obstacle = "no server has answered";
+  conflicts = 0;
+
+  private exchange: Exchange = { xid: 0, secs: 0 };
+  private began = 0;
+  private sent = 0;
+  private tries = 0;
+  private chosen: Offered | undefined;
+  private pending: Lease | undefined;
+  private hint: Uint8Array | undefined;
+
+  constructor(
+    private readonly who: Identity,
+    private readonly settings: Settings,
+    /** Whether somebody waits for the first lease. */
+    private isAwaited: boolean,
+  ) {}
+
+  /** From nothing. The hint is an address that it had once. */
+  start(now: number, hint?: Uint8Array): Deed[] {
+    this.hint = hint;
+    this.begin("selecting", now);
+    return this.sendDiscover(now);
+  }
+
+  /** With an address that it had, maybe in another namespace: is it still ours (INIT-REBOOT)? */
+  reboot(now: number, address: Uint8Array): Deed[] {
+    this.hint = address;
+    this.begin("rebooting", now);
+    return this.sendRequest(now);
+  }
+
+  /** With a lease from before this process began. */
+  resume(now: number, lease: Lease): Deed[] {
+    this.isAwaited = false;
+    this.lease = lease;
+    this.state = "bound";
+    this.due = this.renewalTime(lease);
+    return now >= this.due ? this.tick(now) : [];
+  }
+
+  /** The driver goes on without anybody waiting. */
+  stopHurrying(): void {
+    this.isAwaited = false;
+  }
+
+  /** What ends the lease on the server's side, if there is one. */
+  release(): Deed[] {
+    const { lease } = this;
+    this.state = "idle";
+    this.due = Infinity;
+    this.lease = undefined;
+    if (lease === undefined) return [];
+    const { address, server } = lease.offered;
+    const bytes = release(this.who, { xid: this.settings.newXid(), secs: 0 }, address.bytes, server);
+    return [{ do: "unicast", bytes, to: server }];
+  }
+
+  tick(now: number): Deed[] {
+    if (now < this.due) return [];
+    if (this.lease !== undefined && now >= endOf(this.lease)) return this.expire(now);
+    switch (this.state) {
+      case "selecting":
+        return this.sendDiscover(now);
+      case "requesting":
+      case "rebooting":
+        return this.retryRequest(now);
+      case "declined":
+        return this.restart(now);
+      case "bound":
+      case "renewing":
+      case "rebinding":
+        return this.renew(now);
+      default:
+        this.due = Infinity;
+        return [];
+    }
+  }
+
+  receive(message: Message, now: number): Deed[] {
+    if (!this.isForUs(message)) return [];
+    const type = message.options.get(option.messageType)?.[0];
+    const server = message.options.get(option.server);
+    if (server?.length === 4 && !this.settings.allowsServer(server)) {
+      return [{ do: "log", text: `server ${server.join(".")} is not allowed` }];
+    }
+    if (type === OFFER && this.state === "selecting") return this.take(message, now);
+    if (!["requesting", "rebooting", "renewing", "rebinding"].includes(this.state)) return [];
+    if (type === ACK) return this.acknowledge(message, now);
+    return type === NAK ? this.refused(message, now) : [];
+  }
+
+  /** The answer to the deed "probe". */
+  probed(isTaken: boolean, now: number): Deed[] {
+    const lease = this.pending;
+    if (this.state !== "probing" || lease === undefined) return [];
+    this.pending = undefined;
+    if (!isTaken) return this.use(lease, now);
+    const { address, server } = lease.offered;
+    this.conflicts++;
+    this.obstacle = `another host has ${address.bytes.join(".")}, which server ${server.join(".")} gave`;
+    this.state = "declined";
+    this.due = now + AFTER_DECLINE_S;
+    this.hint = undefined;
+    const bytes = decline(this.who, { xid: this.settings.newXid(), secs: 0 }, address.bytes, server);
+    return [{ do: "log", text: this.obstacle }, { do: "broadcast", bytes }];
+  }
+
+  private isForUs({ xid, mac, options }: Message): boolean {
+    if (xid !== this.exchange.xid || !isSame(mac, this.who.mac)) return false;
+    const clientId = options.get(option.clientId);
+    // Servers before RFC 6842 do not repeat it.
+    return clientId === undefined || (this.who.clientId !== undefined && isSame(clientId, this.who.clientId));
+  }
+
+  private begin(state: State, now: number): void {
+    this.state = state;
+    this.began = now;
+    this.tries = 0;
+    this.exchange = { xid: this.settings.newXid(), secs: 0 };
+    this.chosen = undefined;
+  }
+
+  private next(now: number): Exchange {
+    this.tries++;
+    this.sent = now;
+    return this.exchange = { ...this.exchange, secs: Math.floor(now - this.began) };
+  }
+
+  private sendDiscover(now: number): Deed[] {
+    const bytes = discover(this.who, this.next(now), this.hint);
+    this.due = now + this.pause();
+    return [{ do: "broadcast", bytes }];
+  }
+
+  private sendRequest(now: number): Deed[] {
+    const address = this.chosen?.address.bytes ?? this.hint!;
+    const bytes = request(this.who, this.next(now), address, this.chosen?.server);
+    this.due = now + this.pause();
+    return [{ do: "broadcast", bytes }];
+  }
+
+  private pause(): number {
+    const pauses = this.isAwaited ? IMPATIENT_S : PATIENT_S;
+    const pause = pauses[Math.min(this.tries, pauses.length) - 1]!;
+    const spread = this.isAwaited ? pause * 0.1 : 1;
+    return pause + spread * (2 * this.settings.random() - 1);
+  }
+
+  private retryRequest(now: number): Deed[] {
+    const most = this.state === "rebooting" ? REBOOT_TRIES : REQUEST_TRIES;
+    if (this.tries < most) return this.sendRequest(now);
+    // A server that does not know us stays silent (RFC 2131 section 4.3.2).
+    if (this.chosen !== undefined) this.obstacle = `server ${this.chosen.server.join(".")} offered, then was silent`;
+    return this.restart(now);
+  }
+
+  private restart(now: number): Deed[] {
+    this.begin("selecting", now);
+    return this.sendDiscover(now);
+  }
+
+  private take(message: Message, now: number): Deed[] {
+    const read = this.read(message);
+    if ("unusable" in read) return [{ do: "log", text: `offer ignored: ${read.unusable}` }];
+    const secs = this.began;
+    const { exchange } = this;
+    this.begin("requesting", now);
+    // The number and the beginning are the DISCOVER's (RFC 2131 section 4.4.1).
+    [this.began, this.exchange, this.chosen] = [secs, exchange, read.offered];
+    return this.sendRequest(now);
+  }
+
+  private read(message: Message): { offered: Offered } | { unusable: string } {
+    try {
+      return { offered: readOffer(message) };
+    } catch (error) {
+      if (!(error instanceof UnusableOffer)) throw error;
+      return { unusable: this.obstacle = error.message };
+    }
+  }
+
+  private acknowledge(message: Message, now: number): Deed[] {
+    const read = this.read(message);
+    if ("unusable" in read) return [{ do: "log", text: `acknowledgement ignored: ${read.unusable}` }];
+    const { offered } = read, lease = { offered, since: this.sent };
+    const asked = this.chosen?.address.bytes ?? (this.lease?.offered.address.bytes ?? this.hint!);
+    if (compareAddresses(offered.address.bytes, asked) !== 0) {
+      return [{ do: "log", text: `acknowledgement ignored: it is for ${offered.address.bytes.join(".")}` }];
+    }
+    if (this.chosen && compareAddresses(offered.server, this.chosen.server) !== 0) {
+      return [{ do: "log", text: `acknowledgement ignored: server ${offered.server.join(".")} was not asked` }];
+    }
+    const notes: Deed[] = offered.ignored.map((text) => ({ do: "log", text }));
+    const isNew = this.state === "requesting" || this.state === "rebooting";
+    if (!isNew || !this.settings.probe) return [...notes, ...this.use(lease, now)];
+    this.state = "probing";
+    this.pending = lease;
+    this.due = Infinity;
+    return [...notes, { do: "probe", address: offered.address.bytes }];
+  }
+
+  private use(lease: Lease, now: number): Deed[] {
+    const before = this.lease;
+    this.lease = lease;
+    this.state = "bound";
+    this.hint = lease.offered.address.bytes;
+    this.conflicts = 0;
+    this.isAwaited = false;
+    this.due = Math.max(this.renewalTime(lease), now + SHORTEST_PAUSE_S);
+    return [{ do: "use", lease, before }];
+  }
+
+  private renewalTime({ offered, since }: Lease): number {
+    return since + offered.times.renew * (1 - SPREAD * this.settings.random());
+  }
+
+  private refused(message: Message, now: number): Deed[] {
+    const text = printable(message.options.get(option.text) ?? new Uint8Array());
+    const server = message.options.get(option.server)?.join(".") ?? "unknown";
+    this.obstacle = `server ${server} refused (NAK)${text === "" ? "" : `: ${text}`}`;
+    return [{ do: "log", text: this.obstacle }, ...this.lose(this.obstacle), ...this.begunAgain(now)];
+  }
+
+  private begunAgain(now: number): Deed[] {
+    const wasRequesting = this.state === "requesting";
+    this.hint = undefined;
+    this.begin("selecting", now);
+    if (!wasRequesting) return this.sendDiscover(now);
+    // A server that offers and refuses in turn is not asked without a pause.
+    this.due = now + SHORTEST_PAUSE_S;
+    return [];
+  }
+
+  private expire(now: number): Deed[] {
+    const { address } = this.lease!.offered;
+    const deeds = this.lose("the lease has expired");
+    this.hint = address.bytes;
+    return [...deeds, ...this.restart(now)];
+  }
+
+  private lose(reason: string): Deed[] {
+    const { lease } = this;
+    this.lease = undefined;
+    return lease === undefined ? [] : [{ do: "stopUsing", lease, reason }];
+  }
+
+  /** T1 and T2 (RFC 2131 section 4.4.5). */
+  private renew(now: number): Deed[] {
+    const { offered, since } = this.lease!, { times, address, server } = offered;
+    const rebindAt = since + times.rebind, end = since + times.lease;
+    const state = now < rebindAt ? "renewing" : "rebinding";
+    if (this.state !== state) this.begin(state, now);
+    const bytes = renewal(this.who, this.next(now), address.bytes);
+    const until = state === "renewing" ? rebindAt : end;
+    const shortest = times.lease < SHORT_LEASE_S ? SHORT_RENEWAL_PAUSE_S : RENEWAL_PAUSE_S;
+    const pause = Math.max((until - now) / 2, shortest, SHORTEST_PAUSE_S);
+    this.due = Math.min(now + pause, until > now ? until : end, end);
+    return [
+      state === "renewing" && isHost(server) ? { do: "unicast", bytes, to: server } : { do: "broadcast", bytes },
+    ];
+  }
+}
+
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
+  return one.length === other.length && one.every((byte, index) => byte === other[index]);
+}
