@@ -523,8 +523,8 @@ const dhcp: Fault[] = [
   },
   {
     file: "src/dhcp/message/names.ts",
-    find: "size > LONGEST_LABEL || at + 1 + size > bytes.length",
-    replace: "size > LONGEST_LABEL",
+    find: "!isDomainName(read.name) || ",
+    replace: "",
     tests: ["test/dhcp/message.test.ts"],
   },
   {
