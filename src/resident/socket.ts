@@ -1,6 +1,7 @@
 /** The socket that launchers look for: listening on it, taking it over, and whether it still is in its place. */
 import { setNonblocking } from "../ffi/descriptors.ts";
-import { closeFile, identify, makeDirectories, removeFile } from "../ffi/files.ts";
+import { ESRCH, isErrno } from "../ffi/errno.ts";
+import { closeFile, identify, makeDirectories, readTextFile, removeFile } from "../ffi/files.ts";
 import { bind, check, libc } from "../ffi/libc.ts";
 
 export const SOCKET_DIRECTORY = "/run/patchbay";
@@ -68,16 +69,30 @@ export class ServingSocket {
   }
 }
 
-/** The process that listens there, or undefined. 0 when it is in a process namespace that we do not see. */
+/**
+ * The process that listens there, or undefined; 0 when it is in a process namespace that we do not see. One that has ended
+ * does not listen, though its workers hold the socket until their calls end.
+ */
 export function whoListens(): number | undefined {
   const fd = newSocket(), address = addressOf(SOCKET_PATH);
   try {
     if (symbols.connect(fd, address, address.length) !== 0) return undefined;
     const credentials = new Int32Array(3);
     check("getsockopt", libc.getsockopt(fd, SOL_SOCKET, SO_PEERCRED, credentials, Int32Array.of(12)));
-    return credentials[0]!;
+    const pid = credentials[0]!;
+    return pid !== 0 && hasEnded(pid) ? undefined : pid;
   } finally {
     closeFile(fd);
+  }
+}
+
+function hasEnded(pid: number): boolean {
+  try {
+    const text = readTextFile(`/proc/${pid}/stat`);
+    // A zombie has ended; nobody has asked how.
+    return text === undefined || text[text.lastIndexOf(")") + 2] === "Z";
+  } catch (error) {
+    return isErrno(error, ESRCH);
   }
 }
 

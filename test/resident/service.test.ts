@@ -161,6 +161,21 @@ test("the second signal does not wait for calls, and the call ends all the same"
   expect(await release()).toEqual({ code: 0, ranBy: "resident" });
 });
 
+test("another resident takes the place of one that was killed, though a worker still runs its call", async () => {
+  await using machine = await openMachine();
+  const first = await startResident(machine);
+  const { workers } = await untilServed(machine);
+  const { release } = await blockedCall(machine);
+  await untilTrue(() => workers.filter(({ pid }) => blocks(pid)), (found) => found.length === 1);
+  first.kill("SIGKILL");
+  await first.exited;
+  const second = await startResident(machine);
+  expect((await untilServed(machine)).pid).toBe(second.pid);
+  expect(await release()).toEqual({ code: 0, ranBy: "resident" });
+  second.kill("SIGTERM");
+  expect([await second.exited, await second.stderr.text()]).toEqual([0, ""]);
+});
+
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -528,6 +528,18 @@ const dhcp: Fault[] = [
     tests: ["test/dhcp/message.test.ts"],
   },
   {
+    file: "src/dhcp/message/packet.ts",
+    find: "if (isSummed && ",
+    replace: "if (",
+    tests: ["test/dhcp/packet.test.ts"],
+  },
+  {
+    file: "src/dhcp/lease/identity.ts",
+    find: "ownOptions.has(number)",
+    replace: "ownOptions.has(-1)",
+    tests: ["test/dhcp/identity.test.ts"],
+  },
+  {
     file: "src/dhcp/lease/client.ts",
     find: "    this.due = now + SHORTEST_PAUSE_S;\n    return [];",
     replace: "    return this.sendDiscover(now);",
@@ -686,6 +698,12 @@ const resident: Fault[] = [
     find: "    if (this.isOwn && this.isInPlace()) removeFile(SOCKET_PATH);",
     replace: "    removeFile(SOCKET_PATH);",
     tests: ["test/resident/service.test.ts", "test/resident/systemd.test.ts"],
+  },
+  {
+    file: "src/resident/socket.ts",
+    find: "return pid !== 0 && hasEnded(pid) ? undefined : pid;",
+    replace: "return pid;",
+    tests: ["test/resident/service.test.ts"],
   },
   {
     file: "src/runtime/cli/resident-units.ts",
