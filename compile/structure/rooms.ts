@@ -68,7 +68,7 @@ export const rooms: readonly Room[] = [
     what: "what engine, plugins and resources agree on: plugin, resource, host, trace, undo, failures",
     mayImport: ["ffi", "cni", "net"],
   },
-  { name: "dhcp", what: "the client of DHCP: its messages, and the life of a lease", mayImport: ["net"] },
+  { name: "dhcp", what: "the client of DHCP: its messages, and the life of a lease", mayImport: ["cni", "net"] },
   { name: "ipam", what: "address ranges and the lease store of host-local", mayImport: ["ffi", "cni", "net"] },
   { name: "firewalld", what: "the message bus, and firewalld's part on it", mayImport: ["ffi"] },
   {

@@ -10,6 +10,8 @@ const MAC_BYTES = 6, OPTIONS_AT = 240, MAGIC_COOKIE = 0x63825363, BROADCAST = 0x
 const SHORTEST_BYTES = 300;
 /** What a link with the usual MTU carries in one piece. */
 export const LONGEST_BYTES = 1500 - 28;
+/** The length of an option is one byte. */
+export const LONGEST_OPTION = 255;
 
 export const option = {
   pad: 0,
@@ -94,8 +96,8 @@ function writeOptions(bytes: Uint8Array, options: Options): number {
   const first = (number: number) => (number === option.messageType ? 0 : number);
   for (const [number, value] of [...options].sort(([one], [other]) => first(one) - first(other))) {
     // A value longer than 255 bytes takes several options (RFC 3396 section 5).
-    for (let from = 0; from === 0 || from < value.length; from += 255) {
-      const part = value.subarray(from, from + 255);
+    for (let from = 0; from === 0 || from < value.length; from += LONGEST_OPTION) {
+      const part = value.subarray(from, from + LONGEST_OPTION);
       if (at + 2 + part.length + 1 > bytes.length) throw new Error("the options are too long for one packet");
       bytes.set([number, part.length], at);
       bytes.set(part, at + 2);

@@ -1,0 +1,68 @@
+/**
+ * A message in its IPv4 and UDP headers, for sockets below the kernel's own IP (packet(7)): before there is an address,
+ * and after its link has gone (RFC 791, RFC 768). Pure.
+ */
+
+export const CLIENT_PORT = 68, SERVER_PORT = 67;
+const IPV4 = 4, UDP = 17, TIME_TO_LIVE = 64, IP_BYTES = 20, UDP_BYTES = 8;
+const MORE_FRAGMENTS_AND_OFFSET = 0x3fff;
+
+/** From a client to a server. */
+export function wrap(source: Uint8Array, destination: Uint8Array, message: Uint8Array): Uint8Array<ArrayBuffer> {
+  const packet = new Uint8Array(IP_BYTES + UDP_BYTES + message.length), view = new DataView(packet.buffer);
+  packet[0] = (IPV4 << 4) | (IP_BYTES / 4);
+  view.setUint16(2, packet.length);
+  packet[8] = TIME_TO_LIVE;
+  packet[9] = UDP;
+  packet.set(source, 12);
+  packet.set(destination, 16);
+  view.setUint16(10, checksum(packet.subarray(0, IP_BYTES)));
+  view.setUint16(IP_BYTES, CLIENT_PORT);
+  view.setUint16(IP_BYTES + 2, SERVER_PORT);
+  view.setUint16(IP_BYTES + 4, UDP_BYTES + message.length);
+  packet.set(message, IP_BYTES + UDP_BYTES);
+  // A sum of 0 means that there is none.
+  view.setUint16(IP_BYTES + 6, udpChecksum(packet, IP_BYTES) || 0xffff);
+  return packet;
+}
+
+export interface Wrapped {
+  source: Uint8Array;
+  message: Uint8Array;
+}
+
+/**
+ * What came from a server to a client, or undefined. `isSummed`: the sender's kernel has summed it up; over a veth pair it
+ * leaves that to a card that is not there.
+ */
+export function unwrap(packet: Uint8Array, isSummed: boolean): Wrapped | undefined {
+  if (packet.length < IP_BYTES + UDP_BYTES || packet[0]! >> 4 !== IPV4 || packet[9] !== UDP) return undefined;
+  const view = new DataView(packet.buffer, packet.byteOffset, packet.length);
+  const udpAt = (packet[0]! & 0x0f) * 4, end = view.getUint16(2);
+  if (udpAt < IP_BYTES || end > packet.length || udpAt + UDP_BYTES > end) return undefined;
+  if (view.getUint16(6) & MORE_FRAGMENTS_AND_OFFSET || checksum(packet.subarray(0, udpAt)) !== 0) return undefined;
+  const length = view.getUint16(udpAt + 4);
+  if (length < UDP_BYTES || udpAt + length > end) return undefined;
+  if (view.getUint16(udpAt) !== SERVER_PORT || view.getUint16(udpAt + 2) !== CLIENT_PORT) return undefined;
+  const whole = packet.subarray(0, udpAt + length);
+  if (isSummed && view.getUint16(udpAt + 6) !== 0 && udpChecksum(whole, udpAt) !== 0) return undefined;
+  return { source: packet.slice(12, 16), message: whole.slice(udpAt + UDP_BYTES) };
+}
+
+/** Over the addresses, the protocol and the length, too. */
+function udpChecksum(packet: Uint8Array, udpAt: number): number {
+  return checksum(packet.subarray(udpAt), sumOf(packet.subarray(12, 20)) + UDP + packet.length - udpAt);
+}
+
+/** RFC 1071: 0 over what contains its own sum. */
+function checksum(bytes: Uint8Array, begin = 0): number {
+  let sum = begin + sumOf(bytes);
+  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
+  return ~sum & 0xffff;
+}
+
+function sumOf(bytes: Uint8Array): number {
+  let sum = 0;
+  for (let at = 0; at < bytes.length; at += 2) sum += (bytes[at]! << 8) | (bytes[at + 1] ?? 0);
+  return sum;
+}
