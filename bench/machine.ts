@@ -65,18 +65,17 @@ export function openMachine(patchbay: string, goPlugins: string, scratch: string
     patchbay,
     settle: adoptOrphans(resident.pid),
     servedAtLeast(calls, work) {
-      const before = servedCalls(patchbay, served), result = work();
-      const now = servedCalls(patchbay, served) - before;
-      if (now < calls) throw new Error(`the resident served ${now} calls of ${calls}`);
-      return result;
+      const before = statusOf(patchbay, served).served, result = work();
+      const now = statusOf(patchbay, served), count = now.served - before;
+      if (count >= calls) return result;
+      throw new Error(`the resident served ${count} calls of ${calls}; it declined ${JSON.stringify(now.declined)}`);
     },
     close: () => resident.kill(),
   };
 }
 
-function servedCalls(patchbay: string, { onHost }: Side): number {
-  const { served } = JSON.parse(onHost(() => command([patchbay, "serve", "--status", "--json"])));
-  return served;
+function statusOf(patchbay: string, { onHost }: Side): { served: number; declined: Record<string, number> } {
+  return JSON.parse(onHost(() => command([patchbay, "serve", "--status", "--json"])));
 }
 
 function startResident(patchbay: string, { onHost }: Side) {

@@ -30,7 +30,7 @@ import { Streams } from "./streams.ts";
 const LISTENING = 3, LIFELINE = 4, COUNTERS = 5;
 
 /** One that has served many calls, or has grown, makes room for a new one. */
-const CALLS_OF_A_LIFE = 20_000, CALLS_BETWEEN_LOOKS = 256, MOST_KIB = 160 * 1024;
+const CALLS_OF_A_LIFE = 10_000, CALLS_BETWEEN_LOOKS = 256, MOST_KIB = 160 * 1024;
 
 /** Runs a call by the name and the arguments it was called with; environment and streams are in place. */
 export type RunCall = (argv: readonly string[]) => number;
@@ -43,31 +43,37 @@ export function work(runCall: RunCall): number {
   keepFromNowOn();
   // The build's policy is for a process that ends soon.
   Bun.unsafe.setJITPolicy(1);
-  for (let calls = 1; calls < CALLS_OF_A_LIFE && !hasGrown(calls) && waiting.next() !== LIFELINE; calls++) {
+  for (let calls = 0; calls < CALLS_OF_A_LIFE && waiting.next() !== LIFELINE;) {
     const connection = Connection.accept(LISTENING);
     if (connection === undefined) continue;
+    let isCall = false;
     try {
-      serve(connection, streams, build, runCall);
+      isCall = serve(connection, streams, build, runCall);
     } finally {
       connection.close();
     }
+    if (isCall && ++calls % CALLS_BETWEEN_LOOKS === 0 && hasGrown()) break;
   }
   return 0;
 }
 
 let counters: Counters;
 
-function hasGrown(calls: number): boolean {
-  return calls % CALLS_BETWEEN_LOOKS === 0 && memoryKib("self").all > MOST_KIB;
+/** Collects garbage, too: by itself the runtime lets some 15 MB add up in a worker's life. */
+function hasGrown(): boolean {
+  if (memoryKib("self").all > MOST_KIB) return true;
+  Bun.gc(true);
+  return false;
 }
 
-function serve(connection: Connection, streams: Streams, build: Uint8Array, runCall: RunCall): void {
+/** Answers whether somebody asked for something. */
+function serve(connection: Connection, streams: Streams, build: Uint8Array, runCall: RunCall): boolean {
   const received = connection.receive();
-  if (received === undefined) return;
+  if (received === undefined) return false;
   const { message, descriptors } = received;
   try {
     const request = readRequest(message);
-    if (request === undefined || descriptors.length > 1) return;
+    if (request === undefined || descriptors.length > 1) return true;
     const { peerPid } = connection;
     const isOurs = Buffer.compare(request.build, build) === 0;
     const reason = isOurs ? whyUnlike(peerPid) : "build";
@@ -78,6 +84,7 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
       takeCall({ id: () => idOf(peerPid), isGone: () => isGone(connection) });
       run(connection, streams, request, runCall);
     }
+    return true;
   } finally {
     for (const fd of descriptors) closeFile(fd);
     streams.reset(false);
