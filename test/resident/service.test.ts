@@ -2,13 +2,13 @@
  * The resident as a service: what `patchbay serve --status` says, and that no call fails and nothing is left while it is
  * ended or robbed of its socket. upgrade.test.ts has other builds, systemd.test.ts has systemd's part.
  */
-import { readFileSync } from "node:fs";
 import { expect, test } from "bun:test";
+import { blockedCall } from "../support/blocked-call.ts";
 import { keepCalling } from "../support/keep-calling.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
-import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
+import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { SOCKET, startResident } from "../support/resident.ts";
 import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
 
@@ -105,45 +105,18 @@ test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("%s ends it again and again 
   expect(await leftSince(moment, machine)).toEqual([]);
 });
 
-const holdLock = `
-  import { O_RDWR, openFile } from "${import.meta.dir}/../../src/ffi/files.ts";
-  import { lockRangeExclusive } from "${import.meta.dir}/../../src/ffi/lock.ts";
-  lockRangeExclusive(openFile("/var/lib/cni/networks/net/.patchbay/locks", O_RDWR), { start: 0 });
-  console.log("held");
-  for await (const _ of Bun.stdin.stream());
-`;
-
-/** An ADD that waits for host-local's lock, which the test holds. strace(1) tells whether the ADD runs by itself. */
-async function blockedCall(machine: Machine) {
-  const container = await machine.container("c1");
-  await (await attached(machine, "c2"))();
-  const holder = machine.start([process.execPath, "-e", holdLock]);
-  await holder.stdout.getReader().read();
-  const call = { plugin: "bridge", command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...conf } };
-  const env = environmentOf(patchbayPlugins(), call), stdin = JSON.stringify(call.conf);
-  const outcome = machine.run(["strace", "-e", "trace=openat", `${patchbayPlugins()}/bridge`], { env, stdin });
-  const release = async () => {
-    await holder.stdin.end();
-    await holder.exited;
-    const { code, stderr } = await outcome;
-    return { code, ranBy: stderr.includes("ld-linux") ? "itself" : "resident" };
-  };
-  return { release };
-}
-
 test("a call that runs when the resident is told to end ends first; signals to its group and its workers do no harm", async () => {
   await using machine = await openMachine();
   // A group of its own, as a terminal gives it: the test's is another.
   const resident = machine.start(["setsid", PATCHBAY, "serve"]);
   const { workers } = await untilServed(machine);
-  const { release } = await blockedCall(machine);
-  const busy = await untilTrue(() => workers.filter(({ pid }) => blocks(pid)), (found) => found.length === 1);
+  const { release, busy } = await blockedCall(machine, conf, workers);
   process.kill(-resident.pid, "SIGINT");
-  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.kill(busy[0]!.pid, signal);
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.kill(busy.pid, signal);
   await untilTrue(() => machine.sh(`ls ${SOCKET} 2>/dev/null || true`), (found) => found === "");
-  const others = workers.filter(({ pid }) => pid !== busy[0]!.pid);
+  const others = workers.filter(({ pid }) => pid !== busy.pid);
   await untilTrue(() => others.filter(({ pid }) => isAlive(pid)), (found) => found.length === 0);
-  expect([resident.exitCode, isAlive(busy[0]!.pid)]).toEqual([null, true]);
+  expect([resident.exitCode, isAlive(busy.pid)]).toEqual([null, true]);
   expect(await release()).toEqual({ code: 0, ranBy: "resident" });
   expect(await resident.exited).toBe(0);
 });
@@ -152,8 +125,7 @@ test("the second signal does not wait for calls, and the call ends all the same"
   await using machine = await openMachine();
   const resident = await startResident(machine);
   const { workers } = await untilServed(machine);
-  const { release } = await blockedCall(machine);
-  await untilTrue(() => workers.filter(({ pid }) => blocks(pid)), (found) => found.length === 1);
+  const { release } = await blockedCall(machine, conf, workers);
   resident.kill("SIGTERM");
   await untilTrue(() => machine.sh(`ls ${SOCKET} 2>/dev/null || true`), (found) => found === "");
   resident.kill("SIGTERM");
@@ -165,8 +137,7 @@ test("another resident takes the place of one that was killed, though a worker s
   await using machine = await openMachine();
   const first = await startResident(machine);
   const { workers } = await untilServed(machine);
-  const { release } = await blockedCall(machine);
-  await untilTrue(() => workers.filter(({ pid }) => blocks(pid)), (found) => found.length === 1);
+  const { release } = await blockedCall(machine, conf, workers);
   first.kill("SIGKILL");
   await first.exited;
   const second = await startResident(machine);
@@ -183,11 +154,6 @@ function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
-}
-
-/** Waits for something other than a caller: proc_pid_syscall(5). epoll_wait is 232. */
-function blocks(pid: number): boolean {
-  return !/^(232 |running)/.test(readFileSync(`/proc/${pid}/syscall`, "utf8"));
 }
 
 const losses: [what: string, script: string, turns?: number][] = [

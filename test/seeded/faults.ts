@@ -541,7 +541,7 @@ const dhcp: Fault[] = [
   },
   {
     file: "src/dhcp/lease/client.ts",
-    find: "    this.due = now + SHORTEST_PAUSE_S;\n    return [];",
+    find: "    if (!wasRequesting) return this.sendDiscover(now);",
     replace: "    return this.sendDiscover(now);",
     tests: ["test/dhcp/client.test.ts"],
   },

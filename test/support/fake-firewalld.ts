@@ -1,7 +1,9 @@
 /**
  * The program behind firewalld.ts, run inside a machine: a service on its message bus under firewalld's name. It stores
- * the sources of zones and nothing else. Prints "ready" when it has the name, and all sources after each change.
+ * the sources of zones and nothing else. Prints "ready" when it has the name. Its argument is a file that has all sources,
+ * before whoever changed them has the answer.
  */
+import { writeFileSync } from "node:fs";
 import { connect } from "node:net";
 
 const NAME = "org.fedoraproject.FirewallD1";
@@ -109,7 +111,7 @@ function answer(call: Received): void {
     case "querySource":
       return send(METHOD_RETURN, back, [sources.get(source) === zone]);
   }
-  console.log(JSON.stringify([...sources]));
+  writeFileSync(process.argv[2]!, JSON.stringify([...sources]));
   send(METHOD_RETURN, back, [zone]);
 }
 

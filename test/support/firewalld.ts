@@ -1,5 +1,7 @@
 /** A message bus for a machine (dbus-daemon(1)), and a service on it that answers like firewalld. */
-import { resolve } from "node:path";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import type { Machine } from "./machine.ts";
 
 const CONFIG = `<busconfig>
@@ -46,23 +48,17 @@ export interface Firewalld extends AsyncDisposable {
 }
 
 export async function startFirewalld(machine: Machine): Promise<Firewalld> {
-  const service = machine.start([process.execPath, resolve(import.meta.dir, "fake-firewalld.ts")]);
-  let last = "[]";
-  const { promise, resolve: ready, reject } = Promise.withResolvers<void>();
-  const reading = (async () => {
-    const decoder = new TextDecoder();
-    for await (const chunk of service.stdout) {
-      for (const line of decoder.decode(chunk).trim().split("\n")) line === "ready" ? ready() : last = line;
-    }
-    reject(new Error(await service.stderr.text()));
-  })();
-  await promise;
+  const folder = mkdtempSync(join(tmpdir(), "firewalld-")), sources = join(folder, "sources");
+  writeFileSync(sources, "[]");
+  const service = machine.start([process.execPath, resolve(import.meta.dir, "fake-firewalld.ts"), sources]);
+  const { value } = await service.stdout.getReader().read();
+  if (value === undefined) throw new Error(await service.stderr.text());
   return {
-    sources: () => JSON.parse(last),
+    sources: () => JSON.parse(readFileSync(sources, "utf8")),
     async [Symbol.asyncDispose]() {
       await service.stdin.end();
       await service.exited;
-      await reading;
+      rmSync(folder, { recursive: true });
     },
   };
 }

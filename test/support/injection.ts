@@ -82,7 +82,7 @@ async function traced(
   const ended = plugin.exited.then(async () => {
     if (worker === undefined) return;
     // It lives on, and so would its tracer.
-    await waitingIn(worker, POLL_CALLERS);
+    await waitingIn(worker, WAIT_FOR_CALLERS);
     tracer.kill("SIGTERM");
   });
   const [stdout] = await Promise.all([...output, ended, collected, tracer.exited]) as string[];
@@ -156,18 +156,27 @@ export async function pointsOf(machine: Machine, bin: string, call: Call): Promi
 }
 
 const READ_STDIN = new RegExp(`^${READ} 0x0 `);
-/** poll of two descriptors: the socket, and whether the parent lives; as ppoll, or restarted after a tracer was there. */
-const POLL_CALLERS = process.arch === "arm64" ? /^(73|128) \S+ 0x2 / : /^(7|219) \S+ 0x2 /;
+/** epoll_wait for two descriptors: the socket, and whether the parent lives. */
+const WAIT_FOR_CALLERS = process.arch === "arm64" ? /^22 \S+ \S+ 0x2 / : /^232 \S+ \S+ 0x2 /;
 
 /** Returns when the process waits there, or is no more. */
 async function waitingIn(pid: number, syscall: RegExp): Promise<void> {
   const deadline = performance.now() + LIMIT_MS;
   while (performance.now() < deadline) {
-    const path = `/proc/${pid}/syscall`;
-    if (!existsSync(path) || syscall.test(readFileSync(path, "utf8"))) return;
+    const now = syscallOf(pid);
+    if (now === undefined || syscall.test(now)) return;
     await Bun.sleep(POLL_MS);
   }
   throw new Error(`process ${pid} does not wait in ${syscall.source}`);
+}
+
+/** Undefined when it has ended. */
+function syscallOf(pid: number): string | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/syscall`, "utf8");
+  } catch {
+    return undefined;
+  }
 }
 
 /** One may have been killed a moment ago. */
@@ -175,7 +184,7 @@ async function idleWorker(resident: OwnResident): Promise<number> {
   for (;;) {
     const [worker] = childrenOf(resident.pid);
     if (worker !== undefined) {
-      await waitingIn(worker, POLL_CALLERS);
+      await waitingIn(worker, WAIT_FOR_CALLERS);
       if (childrenOf(resident.pid).includes(worker)) return worker;
     }
     await Bun.sleep(POLL_MS);

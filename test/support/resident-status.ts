@@ -1,4 +1,5 @@
 /** What `patchbay serve --status` says in a machine, and waiting for it. */
+import { existsSync, readFileSync } from "node:fs";
 import type { ResidentStatus } from "../../src/resident/status.ts";
 import type { Machine } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
@@ -9,9 +10,17 @@ export async function statusOf(machine: Machine, program = PATCHBAY): Promise<St
   return JSON.parse((await machine.run([program, "serve", "--status", "--json"])).stdout);
 }
 
-/** Returns when calls of the program are served. */
+/** Returns when calls of the program are served, and all workers are there. */
 export async function untilServed(machine: Machine, program = PATCHBAY): Promise<Status> {
-  return await untilTrue(() => statusOf(machine, program), ({ problem }) => problem === undefined);
+  const isReady = ({ problem, pid, workers }: Status) =>
+    problem === undefined && workers.length >= wantedWorkers(pid);
+  return await untilTrue(() => statusOf(machine, program), isReady);
+}
+
+/** A resident that serves has become `patchbay serve --workers=N`. */
+function wantedWorkers(pid: number): number {
+  const path = `/proc/${pid}/cmdline`;
+  return existsSync(path) ? Number(/--workers=(\d+)/.exec(readFileSync(path, "utf8"))?.[1] ?? Infinity) : Infinity;
 }
 
 const LIMIT_MS = 120_000;
