@@ -516,40 +516,40 @@ const engine: Fault[] = [
 
 const dhcp: Fault[] = [
   {
-    file: "src/dhcp/message/message.ts",
+    file: "src/dhcp/v4/message/message.ts",
     find: "    if (at + 2 + length > field.length) return false;",
     replace: "",
-    tests: ["test/dhcp/message.test.ts"],
+    tests: ["test/dhcp/v4/message.test.ts"],
   },
   {
-    file: "src/dhcp/message/names.ts",
+    file: "src/dhcp/names.ts",
     find: "!isDomainName(read.name) || ",
     replace: "",
-    tests: ["test/dhcp/message.test.ts"],
+    tests: ["test/dhcp/v4/message.test.ts"],
   },
   {
-    file: "src/dhcp/message/packet.ts",
+    file: "src/dhcp/v4/message/packet.ts",
     find: "if (isSummed && ",
     replace: "if (",
-    tests: ["test/dhcp/packet.test.ts"],
+    tests: ["test/dhcp/v4/packet.test.ts"],
   },
   {
-    file: "src/dhcp/lease/identity.ts",
+    file: "src/dhcp/v4/lease/identity.ts",
     find: "ownOptions.has(number)",
     replace: "ownOptions.has(-1)",
-    tests: ["test/dhcp/identity.test.ts"],
+    tests: ["test/dhcp/v4/identity.test.ts"],
   },
   {
-    file: "src/dhcp/lease/client.ts",
+    file: "src/dhcp/v4/lease/client.ts",
     find: "    if (!wasRequesting) return this.sendDiscover(now);",
     replace: "    return this.sendDiscover(now);",
-    tests: ["test/dhcp/client.test.ts"],
+    tests: ["test/dhcp/v4/client.test.ts"],
   },
   {
-    file: "src/dhcp/lease/request.ts",
+    file: "src/dhcp/v4/lease/request.ts",
     find: "[[option.server, server]], address);",
     replace: "[[option.server, server], [option.requestedAddress, address]], address);",
-    tests: ["test/dhcp/client.test.ts"],
+    tests: ["test/dhcp/v4/client.test.ts"],
   },
 ];
 

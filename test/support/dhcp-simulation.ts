@@ -1,7 +1,7 @@
 /** A DHCP client in simulated time: a clock that only the test moves, and a server of a few lines. */
 import { expect } from "bun:test";
-import { type Deed, LeaseClient, type Settings } from "../../src/dhcp/lease/client.ts";
-import type { Identity } from "../../src/dhcp/lease/request.ts";
+import { type Deed, LeaseClient, type Settings } from "../../src/dhcp/v4/lease/client.ts";
+import type { Identity } from "../../src/dhcp/v4/lease/request.ts";
 import {
   ACK,
   decodeReply,
@@ -11,7 +11,7 @@ import {
   NAK,
   OFFER,
   option,
-} from "../../src/dhcp/message/message.ts";
+} from "../../src/dhcp/v4/message/message.ts";
 
 export const ip = (text: string) => Uint8Array.from(text.split(".").map(Number));
 export const seconds = (value: number) => new Uint8Array(new Uint32Array([value]).buffer).reverse();

@@ -1,5 +1,5 @@
 /** Routes in options: classless (RFC 3442), classful (RFC 2132 section 5.8). Pure. */
-import { networkOf, type Prefix } from "../../net/address.ts";
+import { networkOf, type Prefix } from "../../../net/address.ts";
 
 export interface GivenRoute {
   destination: Prefix;

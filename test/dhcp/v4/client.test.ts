@@ -1,8 +1,8 @@
 /** The life of a lease in simulated time. Every packet is looked at (RFC 2131 section 4.4). */
 import { expect, test } from "bun:test";
-import { endOf } from "../../src/dhcp/lease/client.ts";
-import { ACK, NAK, OFFER, option } from "../../src/dhcp/message/message.ts";
-import { clientId, ip, seconds, type Sent, Simulation } from "../support/dhcp-simulation.ts";
+import { endOf } from "../../../src/dhcp/v4/lease/client.ts";
+import { ACK, NAK, OFFER, option } from "../../../src/dhcp/v4/message/message.ts";
+import { clientId, ip, seconds, type Sent, Simulation } from "../../support/dhcp-simulation.ts";
 
 const kinds = (sent: readonly Sent[]) => sent.map(({ kind, how }) => `${kind} ${how}`);
 const has = ({ message }: Sent, number: number) => message.options.get(number);

@@ -4,9 +4,9 @@
  *
  * Longer than 300 lines: the states of one machine.
  */
-import { compareAddresses } from "../../net/address.ts";
+import { compareAddresses } from "../../../net/address.ts";
 import { ACK, type Message, NAK, OFFER, option } from "../message/message.ts";
-import { printable } from "../message/names.ts";
+import { printable } from "../../names.ts";
 import { isHost, type Offered, readOffer, UnusableOffer } from "../message/offer.ts";
 import { decline, discover, type Exchange, type Identity, release, renewal, request } from "./request.ts";
 

@@ -1,6 +1,6 @@
 /** A DHCP message in its IPv4 and UDP headers. dhcp's tests with servers show that kernels agree with it. */
 import { expect, test } from "bun:test";
-import { CLIENT_PORT, SERVER_PORT, unwrap, wrap } from "../../src/dhcp/message/packet.ts";
+import { CLIENT_PORT, SERVER_PORT, unwrap, wrap } from "../../../src/dhcp/v4/message/packet.ts";
 
 const nobody = new Uint8Array(4), everybody = new Uint8Array(4).fill(255);
 

@@ -2,9 +2,9 @@
  * What a server offers: the options of its message, each checked before anything believes it (RFC 2131 section 4.3.1,
  * RFC 2132). Pure.
  */
-import { compareAddresses, contains, lastOf, networkOf, type Prefix } from "../../net/address.ts";
+import { compareAddresses, contains, lastOf, networkOf, type Prefix } from "../../../net/address.ts";
 import { type Message, option, type Options } from "./message.ts";
-import { isDomainName, readSearchList } from "./names.ts";
+import { isDomainName, readSearchList } from "../../names.ts";
 import { type GivenRoute, readClasslessRoutes, readStaticRoutes } from "./routes.ts";
 
 export interface Offered {

@@ -2,7 +2,7 @@
  * Who a client says it is and what it asks for: the keys `request` and `provide` of the configuration, and option 61
  * (RFC 2132 section 9.14). Pure.
  */
-import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
+import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { LONGEST_OPTION, option } from "../message/message.ts";
 
 export interface Requested {

@@ -7,10 +7,10 @@ import {
   encodeRequest,
   type Message,
   option,
-} from "../../src/dhcp/message/message.ts";
-import { isDomainName, printable, readSearchList } from "../../src/dhcp/message/names.ts";
-import { readOffer, UnusableOffer } from "../../src/dhcp/message/offer.ts";
-import { readClasslessRoutes, readStaticRoutes } from "../../src/dhcp/message/routes.ts";
+} from "../../../src/dhcp/v4/message/message.ts";
+import { isDomainName, printable, readSearchList } from "../../../src/dhcp/names.ts";
+import { readOffer, UnusableOffer } from "../../../src/dhcp/v4/message/offer.ts";
+import { readClasslessRoutes, readStaticRoutes } from "../../../src/dhcp/v4/message/routes.ts";
 
 const bytes = (text: string) => Uint8Array.fromHex(text.replaceAll(" ", ""));
 const ip = (text: string) => Uint8Array.from(text.split(".").map(Number));

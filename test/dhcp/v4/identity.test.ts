@@ -1,6 +1,6 @@
 /** Who a DHCP client says it is, and what of it the configuration decides. */
 import { expect, test } from "bun:test";
-import { clientIdOf, type Provided, providedOptions, wantedOptions } from "../../src/dhcp/lease/identity.ts";
+import { clientIdOf, type Provided, providedOptions, wantedOptions } from "../../../src/dhcp/v4/lease/identity.ts";
 
 const text = (bytes: Uint8Array | undefined) => new TextDecoder().decode(bytes);
 
