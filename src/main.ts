@@ -5,6 +5,7 @@ import { loadPlugin } from "./plugins/table.ts";
 
 function run(calledBy: string, args: readonly string[]): number {
   const name = calledBy.slice(calledBy.lastIndexOf("/") + 1), plugin = loadPlugin(name);
+  if (name === "dhcp" && args[0] === "daemon") return holdLeases(args.slice(1));
   if (plugin !== undefined) {
     return (require("./engine/exec-plugin.ts") as typeof import("./engine/exec-plugin.ts")).execPlugin(plugin);
   }
@@ -12,8 +13,13 @@ function run(calledBy: string, args: readonly string[]): number {
   return (require("./runtime/cli/command-line.ts") as typeof import("./runtime/cli/command-line.ts"))
     .runCommandLine(name, args, {
       serve: (workers) => (require("./resident/serve.ts") as typeof import("./resident/serve.ts")).serve(workers),
+      holdLeases,
       status: () => (require("./resident/status.ts") as typeof import("./resident/status.ts")).reportStatus(),
     });
+}
+
+function holdLeases(flags: readonly string[]): number {
+  return (require("./dhcp/service/daemon.ts") as typeof import("./dhcp/service/daemon.ts")).runDaemon(flags);
 }
 
 function work(): number {

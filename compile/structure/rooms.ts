@@ -15,7 +15,7 @@ export const rooms: readonly Room[] = [
   {
     name: "main.ts",
     what: "the name that this process was called by: a plugin's, or the runtime's",
-    mayImport: ["resident", "runtime", "engine", "plugins/table.ts", "ffi"],
+    mayImport: ["resident", "runtime", "engine", "plugins/table.ts", "dhcp/service/daemon.ts", "ffi"],
   },
   {
     name: "resident",
@@ -56,7 +56,7 @@ export const rooms: readonly Room[] = [
   {
     name: "plugins",
     what: "a folder a plugin, each the story of its ADD in resources; their table",
-    mayImport: ["resources", "contract", "ipam", "iptables", "ffi", "cni", "net"],
+    mayImport: ["resources", "contract", "dhcp", "ipam", "iptables", "ffi", "cni", "net"],
   },
   {
     name: "resources",
@@ -64,11 +64,16 @@ export const rooms: readonly Room[] = [
     mayImport: ["contract", "firewalld", "iptables", "ffi", "cni", "net"],
   },
   {
+    name: "dhcp",
+    what:
+      "DHCP: messages, the life of a lease, the service that holds leases, their journal, how a plugin asks for one",
+    mayImport: ["contract", "ffi", "cni", "net"],
+  },
+  {
     name: "contract",
     what: "what engine, plugins and resources agree on: plugin, resource, host, trace, undo, failures",
     mayImport: ["ffi", "cni", "net"],
   },
-  { name: "dhcp", what: "the client of DHCP: its messages, and the life of a lease", mayImport: ["cni", "net"] },
   { name: "ipam", what: "address ranges and the lease store of host-local", mayImport: ["ffi", "cni", "net"] },
   { name: "firewalld", what: "the message bus, and firewalld's part on it", mayImport: ["ffi"] },
   {

@@ -8,8 +8,18 @@ let symbols: ReturnType<typeof bindClock> | undefined;
 
 /** Whole seconds, including the time the machine was suspended. */
 export function secondsSinceBoot(): number {
+  return read().getUint32(0, true);
+}
+
+/** The same with its fraction. */
+export function preciseSecondsSinceBoot(): number {
+  const timespec = read();
+  return timespec.getUint32(0, true) + timespec.getUint32(8, true) / 1e9;
+}
+
+function read(): DataView {
   symbols ??= bindClock();
   const timespec = new Uint8Array(16);
   check("clock_gettime", symbols.clock_gettime(CLOCK_BOOTTIME, timespec));
-  return new DataView(timespec.buffer).getUint32(0, true);
+  return new DataView(timespec.buffer);
 }

@@ -31,6 +31,15 @@ export function environmentBlock(): Uint8Array {
   return callers?.block ?? blockOnTheStack() ?? blockInProc();
 }
 
+/** The block's entries, without their NULs. */
+export function environmentEntries(): Uint8Array[] {
+  const block = environmentBlock(), entries: Uint8Array[] = [];
+  for (let start = 0, end = block.indexOf(0); end >= 0; start = end + 1, end = block.indexOf(0, start)) {
+    entries.push(block.subarray(start, end));
+  }
+  return entries;
+}
+
 /** environ(7): the kernel places the entries one after another, in the order of their pointers. */
 function blockOnTheStack(): Uint8Array | undefined {
   const environ = libc.dlsym(null, cString("environ"));

@@ -38,8 +38,11 @@ export const EMSGSIZE = 90;
 export const EPROTONOSUPPORT = 93;
 export const EOPNOTSUPP = 95;
 export const EAFNOSUPPORT = 97;
+export const EADDRINUSE = 98;
 export const EADDRNOTAVAIL = 99;
+export const ENETDOWN = 100;
 export const ENETUNREACH = 101;
+export const ECONNABORTED = 103;
 export const ENOBUFS = 105;
 export const ETIMEDOUT = 110;
 export const ECONNREFUSED = 111;
@@ -92,9 +95,9 @@ const known: Record<number, [name: string, text: string]> = {
   [EPROTONOSUPPORT]: ["EPROTONOSUPPORT", "protocol not supported"],
   [EOPNOTSUPP]: ["EOPNOTSUPP", "operation not supported"],
   [EAFNOSUPPORT]: ["EAFNOSUPPORT", "address family not supported by protocol"],
-  98: ["EADDRINUSE", "address already in use"],
+  [EADDRINUSE]: ["EADDRINUSE", "address already in use"],
   [EADDRNOTAVAIL]: ["EADDRNOTAVAIL", "cannot assign requested address"],
-  100: ["ENETDOWN", "network is down"],
+  [ENETDOWN]: ["ENETDOWN", "network is down"],
   [ENETUNREACH]: ["ENETUNREACH", "network is unreachable"],
   [ENOBUFS]: ["ENOBUFS", "no buffer space available"],
   [ETIMEDOUT]: ["ETIMEDOUT", "connection timed out"],

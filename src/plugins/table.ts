@@ -5,6 +5,7 @@ const table: Record<string, () => PluginDefinition<PluginConfig>> = {
   "bandwidth": () =>
     (require("./meta/bandwidth/bandwidth.ts") as typeof import("./meta/bandwidth/bandwidth.ts")).default,
   "bridge": () => (require("./main/bridge/bridge.ts") as typeof import("./main/bridge/bridge.ts")).default,
+  "dhcp": () => (require("./ipam/dhcp/dhcp.ts") as typeof import("./ipam/dhcp/dhcp.ts")).default,
   "dummy": () => (require("./main/dummy/dummy.ts") as typeof import("./main/dummy/dummy.ts")).default,
   "firewall": () => (require("./meta/firewall/firewall.ts") as typeof import("./meta/firewall/firewall.ts")).default,
   "flannel": () => (require("./meta/flannel/flannel.ts") as typeof import("./meta/flannel/flannel.ts")).default,

@@ -13,7 +13,7 @@ import type { Network } from "../runtime/conf/network.ts";
 import type { Runtime } from "../runtime/plugin-call.ts";
 
 /** Of the runtime: they change the installed program, or stay. */
-const OWN_COMMANDS = new Set(["install", "serve"]);
+const OWN_COMMANDS = new Set(["dhcp", "install", "serve"]);
 /** They look at everything that is recorded, whatever it is. */
 const COMMANDS_ON_EVERYTHING = new Set(["inspect", "repair"]);
 
@@ -53,6 +53,7 @@ const USE_IPTABLES = new Set(["bridge", "firewall", "portmap", "ptp"]);
 function whyNotConfigured(name: string, document: Record<string, unknown>, path: string): string | undefined {
   const ipam = field(document, "ipam"), type = isObject(ipam) ? field(ipam, "type") : undefined;
   if (typeof type === "string" && type !== "" && isForeign(type, path)) return "foreign plugin";
+  if (name === "dhcp" || type === "dhcp") return "DHCP";
   if (name === "flannel") return "delegate";
   if (field(document, "enabledad") === true) return "duplicate address detection";
   if (field(document, "selinuxContext")) return "SELinux";

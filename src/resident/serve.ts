@@ -3,6 +3,7 @@
  * not fail. It repairs what others break: workers that end, a socket that is removed, a program file that is replaced.
  */
 import { errorText } from "../cni/error.ts";
+import { tellManager } from "../ffi/notify.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import {
   blockSignals,
@@ -18,7 +19,7 @@ import { forgetEnded } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
 import { Watch } from "../ffi/watch.ts";
 import { OwnFile } from "./own-file.ts";
-import { become, takeHandedOver, tellManager } from "./service-manager.ts";
+import { become, takeHandedOver } from "./service-manager.ts";
 import { ServingSocket, SOCKET_DIRECTORY, SOCKET_PATH, whoListens } from "./socket.ts";
 import { Workers } from "./workers.ts";
 

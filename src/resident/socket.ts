@@ -3,6 +3,7 @@ import { setNonblocking } from "../ffi/descriptors.ts";
 import { ESRCH, isErrno } from "../ffi/errno.ts";
 import { closeFile, identify, makeDirectories, readTextFile, removeFile } from "../ffi/files.ts";
 import { bind, check, libc } from "../ffi/libc.ts";
+import { addressOf } from "../ffi/unix-socket.ts";
 
 export const SOCKET_DIRECTORY = "/run/patchbay";
 export const SOCKET_PATH = `${SOCKET_DIRECTORY}/serve.sock`;
@@ -102,14 +103,6 @@ function anotherResident(pid: number | undefined): Error {
 
 function newSocket(): number {
   return check("socket", libc.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-}
-
-/** struct sockaddr_un */
-export function addressOf(path: string): Uint8Array {
-  const text = new TextEncoder().encode(path), address = new Uint8Array(2 + text.length + 1);
-  address[0] = AF_UNIX;
-  address.set(text, 2);
-  return address;
 }
 
 function idInPlace(): string | undefined {

@@ -19,13 +19,19 @@ export function awaitChange(
   isSo: () => boolean,
   inside = <T>(work: () => T): T => work(),
 ): boolean {
-  const events = inside(() => openTransport(NETLINK_ROUTE));
+  const events = inside(() => openEvents(group));
   try {
-    join(events, group);
     return lookUntil(events, patienceMs, isSo);
   } finally {
-    libc.close(events.fd);
+    events.close();
   }
+}
+
+/** The kernel's notifications of the group, in the namespace that the thread is in. */
+export function openEvents(group: number): KernelTransport {
+  const events = openTransport(NETLINK_ROUTE);
+  join(events, group);
+  return events;
 }
 
 /** Nothing is read out of a notification, so it does not matter whether it is forged or one of many that were lost. */

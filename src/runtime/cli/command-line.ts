@@ -38,6 +38,7 @@ export const cnitoolCommands: Record<string, () => Command> = {
 
 export const ownCommands: Record<string, () => Command> = {
   ...networkCommands,
+  dhcp: () => (require("./commands/dhcp.ts") as typeof import("./commands/dhcp.ts")).dhcpCommand,
   inspect: () => (require("./commands/inspect.ts") as typeof import("./commands/inspect.ts")).inspectCommand,
   install: () => (require("./commands/install.ts") as typeof import("./commands/install.ts")).installCommand,
   ipam: () => (require("./commands/ipam.ts") as typeof import("./commands/ipam.ts")).ipamCommand,

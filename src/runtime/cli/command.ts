@@ -16,9 +16,11 @@ export interface Command {
   run(given: Given, program: string, resident: Resident): number;
 }
 
-/** What `patchbay serve` does, which is above this room. */
+/** What the services do, which is above this room or beside it. */
 export interface Resident {
   serve(workers: number): number;
+  /** `patchbay dhcp`, with the flags of `dhcp daemon`. */
+  holdLeases(flags: readonly string[]): number;
   status(): { isServing: boolean; text: string; facts: unknown };
 }
 

@@ -212,7 +212,8 @@ test("a lease from before goes on by its own times", () => {
   ) {
     const it = new Simulation();
     it.now = lease.since + later;
-    it.take(it.client.resume(it.now, lease));
+    it.client.resume(it.now, lease, 0);
+    it.take(it.client.tick(it.now));
     expect<[string, string | undefined]>([it.client.state, kinds(it.sent)[0]]).toEqual([state, kind]);
   }
 });

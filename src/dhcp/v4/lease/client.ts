@@ -25,7 +25,7 @@ export function endOf({ offered, since }: Lease): number {
 export type Deed =
   | { do: "broadcast"; bytes: Uint8Array }
   /** From the leased address, to the server. */
-  | { do: "unicast"; bytes: Uint8Array; to: Uint8Array }
+  | { do: "unicast"; bytes: Uint8Array; from: Uint8Array; to: Uint8Array }
   /** Find out whether somebody has the address, then call `probed`. */
   | { do: "probe"; address: Uint8Array }
   /** The lease is ours, or has changed. */
@@ -41,6 +41,8 @@ export interface Settings {
   random(): number;
   /** 32 bits. */
   newXid(): number;
+  /** While somebody waits: how long each message is waited for, in seconds; the last one from then on. */
+  pauses?: readonly number[];
 }
 
 type State =
@@ -104,30 +106,27 @@ export class LeaseClient {
     return this.sendRequest(now);
   }
 
-  /** With a lease from before this process began. */
-  resume(now: number, lease: Lease): Deed[] {
+  /** With a lease from before this process began. Of many that are due, each waits for a part of `spread` seconds. */
+  resume(now: number, lease: Lease, spread: number): void {
     this.isAwaited = false;
     this.lease = lease;
+    this.hint = lease.offered.address.bytes;
     this.state = "bound";
-    this.due = this.renewalTime(lease);
-    return now >= this.due ? this.tick(now) : [];
-  }
-
-  /** The driver goes on without anybody waiting. */
-  stopHurrying(): void {
-    this.isAwaited = false;
+    const turn = now + spread * this.settings.random(), end = endOf(lease);
+    this.due = end <= now ? turn : Math.min(Math.max(this.renewalTime(lease), turn), end);
   }
 
   /** What ends the lease on the server's side, if there is one. */
   release(): Deed[] {
-    const { lease } = this;
+    // One that was asked for may be ours by now, though the answer is still on its way.
+    const held = this.lease?.offered ?? this.pending?.offered ?? this.chosen;
     this.state = "idle";
     this.due = Infinity;
-    this.lease = undefined;
-    if (lease === undefined) return [];
-    const { address, server } = lease.offered;
+    this.lease = this.pending = this.chosen = undefined;
+    if (held === undefined) return [];
+    const { address, server } = held;
     const bytes = release(this.who, { xid: this.settings.newXid(), secs: 0 }, address.bytes, server);
-    return [{ do: "unicast", bytes, to: server }];
+    return [{ do: "unicast", bytes, from: address.bytes, to: server }];
   }
 
   tick(now: number): Deed[] {
@@ -175,7 +174,7 @@ export class LeaseClient {
     this.obstacle = `another host has ${address.bytes.join(".")}, which server ${server.join(".")} gave`;
     this.state = "declined";
     this.due = now + AFTER_DECLINE_S;
-    this.hint = undefined;
+    this.hint = this.chosen = undefined;
     const bytes = decline(this.who, { xid: this.settings.newXid(), secs: 0 }, address.bytes, server);
     return [{ do: "log", text: this.obstacle }, { do: "broadcast", bytes }];
   }
@@ -215,7 +214,7 @@ export class LeaseClient {
   }
 
   private pause(): number {
-    const pauses = this.isAwaited ? IMPATIENT_S : PATIENT_S;
+    const pauses = this.isAwaited ? this.settings.pauses ?? IMPATIENT_S : PATIENT_S;
     const pause = pauses[Math.min(this.tries, pauses.length) - 1]!;
     const spread = this.isAwaited ? pause * 0.1 : 1;
     return pause + spread * (2 * this.settings.random() - 1);
@@ -277,6 +276,7 @@ export class LeaseClient {
   private use(lease: Lease, now: number): Deed[] {
     const before = this.lease;
     this.lease = lease;
+    this.chosen = undefined;
     this.state = "bound";
     this.hint = lease.offered.address.bytes;
     this.conflicts = 0;
@@ -330,9 +330,8 @@ export class LeaseClient {
     const shortest = times.lease < SHORT_LEASE_S ? SHORT_RENEWAL_PAUSE_S : RENEWAL_PAUSE_S;
     const pause = Math.max((until - now) / 2, shortest, SHORTEST_PAUSE_S);
     this.due = Math.min(now + pause, until > now ? until : end, end);
-    return [
-      state === "renewing" && isHost(server) ? { do: "unicast", bytes, to: server } : { do: "broadcast", bytes },
-    ];
+    const isUnicast = state === "renewing" && isHost(server);
+    return [isUnicast ? { do: "unicast", bytes, from: address.bytes, to: server } : { do: "broadcast", bytes }];
   }
 }
 

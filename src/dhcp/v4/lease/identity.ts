@@ -13,6 +13,7 @@ export interface Requested {
 export interface Provided {
   option?: string;
   value?: string;
+  hex?: string;
   /** A key of CNI_ARGS; its value wins. */
   fromArg?: string;
 }
@@ -81,9 +82,9 @@ export function providedOptions(
   args: Readonly<Record<string, string | undefined>>,
 ): Map<number, Uint8Array> {
   const options = new Map<number, Uint8Array>();
-  for (const { option: name = "", value = "", fromArg = "" } of provided) {
+  for (const { option: name = "", value = "", hex = "", fromArg = "" } of provided) {
     const number = optionNumber(name, "provide"), fromArgs = fromArg === "" ? undefined : args[fromArg];
-    const text = fromArgs ?? value, bytes = new TextEncoder().encode(text);
+    const text = fromArgs ?? value, bytes = text === "" ? bytesOf(hex) : new TextEncoder().encode(text);
     if (ownOptions.has(number)) {
       throw invalid("provide", `option ${JSON.stringify(name)} cannot be provided`, "the protocol sets it");
     }
@@ -94,6 +95,11 @@ export function providedOptions(
     if (bytes.length > 0) options.set(number, bytes);
   }
   return options;
+}
+
+function bytesOf(hex: string): Uint8Array {
+  if (/^([0-9A-Fa-f]{2})*$/.test(hex)) return Uint8Array.fromHex(hex);
+  throw invalid("provide", `${JSON.stringify(hex)} is not valid`, "hex takes pairs of hexadecimal digits");
 }
 
 function optionNumber(name: string, key: string): number {

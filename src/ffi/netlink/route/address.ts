@@ -1,14 +1,15 @@
 /** Addresses: the verbs of `ip address` (rtnetlink(7), linux/if_addr.h). */
 import { lastOf, networkOf, type Prefix } from "../../../net/address.ts";
 import { EADDRNOTAVAIL, EEXIST } from "../../errno.ts";
-import { attrTable, binary, u32 } from "../attrs.ts";
+import { attrTable, binary, custom, u32 } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
-import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
+import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, type Writer } from "../wire.ts";
 import {
   AF_INET,
   AF_INET6,
   IFA_ADDRESS,
   IFA_BROADCAST,
+  IFA_CACHEINFO,
   IFA_F_DADFAILED,
   IFA_F_NODAD,
   IFA_F_TENTATIVE,
@@ -19,12 +20,35 @@ import {
   RTM_NEWADDR,
 } from "../uapi/rtnetlink.ts";
 
+/** In seconds; `Infinity`: for ever. When it is over, the kernel removes the address. */
+export interface Lifetime {
+  preferred: number;
+  valid: number;
+}
+
+const FOREVER = 0xffffffff;
+
 const addressAttrs = attrTable("IFA", {
   local: binary(IFA_LOCAL),
   address: binary(IFA_ADDRESS),
   broadcast: binary(IFA_BROADCAST),
   flags: u32(IFA_FLAGS),
+  lifetime: custom<Lifetime>(IFA_CACHEINFO, { write: writeLifetime, read: readLifetime }),
 });
+
+/** struct ifa_cacheinfo: preferred u32, valid u32, created u32, updated u32. */
+function writeLifetime(writer: Writer, { preferred, valid }: Lifetime): void {
+  for (const seconds of [preferred, valid]) writer.u32(Math.min(Math.floor(seconds), FOREVER));
+  writer.u32(0).u32(0);
+}
+
+function readLifetime(payload: Uint8Array): Lifetime {
+  const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
+  const [preferred, valid] = [0, 4].map((at) => view.getUint32(at, true)).map((one) =>
+    one === FOREVER ? Infinity : one
+  );
+  return { preferred: preferred!, valid: valid! };
+}
 
 /** struct ifaddrmsg: family u8, prefix length u8, flags u8, scope u8, index u32. */
 const HEADER_BYTES = 8;
@@ -70,6 +94,33 @@ export function addAddress(
   }
 }
 
+/** `ip address replace … valid_lft … preferred_lft …`. */
+export function lendAddress(
+  socket: NetlinkSocket,
+  linkIndex: number,
+  prefix: Prefix,
+  lifetime: Lifetime,
+  broadcast?: Uint8Array,
+): void {
+  const v4 = prefix.bytes.length === 4;
+  socket.request({
+    what: `RTM_NEWADDR ${prefix.bytes.join(".")}/${prefix.bits}`,
+    type: RTM_NEWADDR,
+    flags: NLM_F_CREATE | NLM_F_REPLACE,
+    table: addressAttrs,
+    fixedBytes: HEADER_BYTES,
+    body: (writer) => {
+      writeHeader(writer, familyOf(prefix.bytes), prefix.bits, 0, linkIndex);
+      addressAttrs.encode(writer, {
+        local: prefix.bytes,
+        address: prefix.bytes,
+        broadcast: broadcast ?? (v4 && prefix.bits <= 30 ? lastOf(prefix) : undefined),
+        lifetime,
+      });
+    },
+  });
+}
+
 /** `ip address del`. */
 export function delAddress(socket: NetlinkSocket, linkIndex: number, prefix: Prefix): "deleted" | "absent" {
   try {
@@ -94,6 +145,7 @@ export interface LinkAddress extends Prefix {
   linkIndex: number;
   tentative: boolean;
   duplicate: boolean;
+  lifetime: Lifetime;
 }
 
 /** `ip address show dev …`; 0 means every link. Kernels before 5.0 list every link anyway. */
@@ -115,6 +167,7 @@ export function listAddresses(socket: NetlinkSocket, linkIndex: number, family =
         bits: view.getUint8(1),
         tentative: (flags & IFA_F_TENTATIVE) !== 0,
         duplicate: (flags & IFA_F_DADFAILED) !== 0,
+        lifetime: values.lifetime ?? { preferred: Infinity, valid: Infinity },
       });
     },
     () => void (addresses = []),

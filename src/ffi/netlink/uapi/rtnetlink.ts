@@ -32,6 +32,7 @@ export const RTM_GETTFILTER = 46;
 export const RTM_NEWACTION = 48;
 
 export const RTNLGRP_LINK = 1;
+export const RTNLGRP_IPV4_IFADDR = 5;
 export const RTNLGRP_IPV6_IFADDR = 9;
 export const RTNLGRP_IPV6_ROUTE = 12;
 
@@ -40,6 +41,7 @@ export const IFA_ADDRESS = 1;
 export const IFA_LOCAL = 2;
 export const IFA_LABEL = 3;
 export const IFA_BROADCAST = 4;
+export const IFA_CACHEINFO = 6;
 export const IFA_FLAGS = 8;
 export const IFA_F_NODAD = 0x02;
 export const IFA_F_DADFAILED = 0x08;

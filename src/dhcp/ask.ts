@@ -1,0 +1,75 @@
+/** The plugin's side: asks the service, and waits for its answer. */
+import { parseDocument } from "../cni/json.ts";
+import { EAGAIN, ECONNREFUSED, ENOENT, isErrno, SyscallError } from "../ffi/errno.ts";
+import { closeFile } from "../ffi/files.ts";
+import { fromUtf8, lastErrno, libc, utf8 } from "../ffi/libc.ts";
+import { sendMessage } from "../ffi/message.ts";
+import { poll, POLLIN } from "../ffi/poll.ts";
+import { connectTo } from "../ffi/unix-socket.ts";
+import { type Answer, LONGEST_LINE, type Order, ORDER_VERSION } from "./order.ts";
+
+/** Nobody listens there. */
+export class NoService extends Error {}
+
+/** The service has said no, or something else answers there. `hint` says what to do. */
+export class Failed extends Error {
+  constructor(text: string, readonly hint = "") {
+    super(text);
+  }
+}
+
+type Reply = Exclude<Answer, { failure: string }>;
+
+/** Throws NoService or Failed. `netns` is an open descriptor of the container's namespace. */
+export function ask(socketPath: string, order: Order, patienceMs: number, netns?: number): Reply {
+  const fd = connect(socketPath);
+  try {
+    const line = utf8(`${JSON.stringify({ version: ORDER_VERSION, ...order })}\n`);
+    if (line.length > LONGEST_LINE) throw new Failed(`the request is longer than ${LONGEST_LINE} bytes`);
+    const sent = sendMessage(fd, line, netns === undefined ? [] : [netns]);
+    if (sent !== line.length) throw new Failed(`${socketPath} does not take the request`);
+    return replyIn(receiveLine(fd, socketPath, patienceMs), socketPath);
+  } finally {
+    closeFile(fd);
+  }
+}
+
+function connect(path: string): number {
+  try {
+    return connectTo(path);
+  } catch (error) {
+    if (!isErrno(error, ENOENT, ECONNREFUSED)) throw error;
+    const reason = isErrno(error, ENOENT) ? "no such file or directory" : "connection refused";
+    // The reference plugin's words.
+    throw new NoService(`error dialing DHCP daemon: dial unix ${path}: connect: ${reason}`, { cause: error });
+  }
+}
+
+function receiveLine(fd: number, path: string, patienceMs: number): string {
+  const deadline = performance.now() + patienceMs, part = new Uint8Array(LONGEST_LINE);
+  for (let text = "";;) {
+    const leftMs = deadline - performance.now();
+    if (leftMs <= 0) throw new Failed(`the DHCP service at ${path} does not answer`, "look at its log");
+    if (poll([{ fd, events: POLLIN }], Math.ceil(leftMs)).size === 0) continue;
+    const length = Number(libc.recvfrom(fd, part, part.length, 0, null, null));
+    if (length < 0 && lastErrno() !== EAGAIN) throw new SyscallError("recvfrom", lastErrno(), path);
+    if (length > 0) text += fromUtf8(part.subarray(0, length));
+    if (text.endsWith("\n") || length === 0) return text;
+  }
+}
+
+function replyIn(text: string, path: string): Reply {
+  if (text.startsWith("HTTP/")) {
+    throw new Failed(
+      `a DHCP daemon of another make listens on ${path}`,
+      `stop it, and start "patchbay dhcp" instead`,
+    );
+  }
+  if (text === "") throw new Failed(`the DHCP service at ${path} ended before it answered`, "look at its log");
+  const answer = parseDocument(text, "the DHCP service's answer") as unknown as Answer;
+  if (answer.version !== ORDER_VERSION) {
+    throw new Failed(`the DHCP service at ${path} is of another version`, "restart it");
+  }
+  if ("failure" in answer) throw new Failed(answer.failure, answer.hint);
+  return answer;
+}

@@ -1,0 +1,117 @@
+/**
+ * The leases on disk, a file each, in a directory that survives a reboot. A record is there before anybody learns of the
+ * address, and gone after it was given back.
+ *
+ * While no service runs, whoever deletes a container puts an empty file beside the record; the service gives the lease
+ * back when it comes up. The lock says whether one runs: it holds it as long as it lives.
+ */
+import type { Owner } from "../../contract/owner.ts";
+import { errorText } from "../../cni/error.ts";
+import { ENOENT, isErrno } from "../../ffi/errno.ts";
+import {
+  closeFile,
+  exists,
+  makeDirectories,
+  namesIn,
+  O_CREAT,
+  O_NOFOLLOW,
+  O_RDWR,
+  openFile,
+  readTextFile,
+  removeFile,
+  replaceFile,
+  syncDirectory,
+} from "../../ffi/files.ts";
+import { tryLockExclusive } from "../../ffi/lock.ts";
+import { check, cString, libc } from "../../ffi/libc.ts";
+import { type LeaseRecord, readRecord } from "./record.ts";
+
+const RECORD = ".lease", GIVEN_UP = ".given-up", DAMAGED = ".damaged", TEMPORARY = ".new", LOCK = "lock";
+const LONGEST_NAME = 180, BEGINNING = 80;
+
+export interface Entry {
+  record: LeaseRecord;
+  /** Its container was deleted while no service ran. */
+  isGivenUp: boolean;
+}
+
+export class Journal {
+  private constructor(readonly directory: string, private readonly lock: number) {}
+
+  /** Undefined when another process has it. */
+  static open(directory: string): Journal | undefined {
+    makeDirectories(directory, 0o700);
+    const lock = openFile(`${directory}/${LOCK}`, O_RDWR | O_CREAT | O_NOFOLLOW);
+    if (tryLockExclusive(lock)) return new Journal(directory, lock);
+    closeFile(lock);
+    return undefined;
+  }
+
+  close(): void {
+    closeFile(this.lock);
+  }
+
+  /** `durable`: it is there after a power cut, too. */
+  write(record: LeaseRecord, durable: boolean): void {
+    const path = this.pathOf(record);
+    removeFile(`${path}${GIVEN_UP}`);
+    replaceFile(path, `${JSON.stringify(record)}\n`, { durable, temporary: `${path}${TEMPORARY}` });
+  }
+
+  remove(owner: Owner): void {
+    const path = this.pathOf(owner);
+    removeFile(path);
+    removeFile(`${path}${GIVEN_UP}`);
+  }
+
+  has(owner: Owner): boolean {
+    return exists(this.pathOf(owner));
+  }
+
+  /** The service that comes next gives this lease back. `durable`: also after a power cut. */
+  giveUp(owner: Owner, durable: boolean): void {
+    const path = `${this.pathOf(owner)}${GIVEN_UP}`;
+    closeFile(openFile(path, O_RDWR | O_CREAT | O_NOFOLLOW));
+    if (durable) syncDirectory(this.directory);
+  }
+
+  /** Every record. One that cannot be read is set aside. */
+  entries(report: (problem: string) => void): Entry[] {
+    const names = new Set(namesIn(this.directory));
+    for (const name of names) {
+      const isLeftOver = name.endsWith(GIVEN_UP) && !names.has(name.slice(0, -GIVEN_UP.length));
+      if (isLeftOver || name.endsWith(TEMPORARY)) removeFile(`${this.directory}/${name}`);
+    }
+    return readAllRecords(this.directory, (path, error) => {
+      check("rename", libc.rename(cString(path), cString(`${path}${DAMAGED}`)), path);
+      report(`${path} is not a lease (${errorText(error)}); it is ${path}${DAMAGED} now`);
+    });
+  }
+
+  private pathOf({ network, containerId, ifName }: Owner): string {
+    // None of the three contains "@".
+    const name = `${network}@${containerId}@${ifName}`;
+    const hash = new Bun.CryptoHasher("sha256").update(name).digest("hex");
+    return `${this.directory}/${name.length <= LONGEST_NAME ? name : `${name.slice(0, BEGINNING)}~${hash}`}${RECORD}`;
+  }
+}
+
+/** For whoever only looks. What it cannot read it leaves to the service. */
+export function recordsIn(directory: string): Entry[] {
+  return readAllRecords(directory, () => {});
+}
+
+function readAllRecords(directory: string, onDamaged: (path: string, error: unknown) => void): Entry[] {
+  const names = new Set(namesIn(directory)), entries: Entry[] = [];
+  for (const name of names) {
+    if (!name.endsWith(RECORD)) continue;
+    const path = `${directory}/${name}`;
+    try {
+      const text = readTextFile(path);
+      if (text !== undefined) entries.push({ record: readRecord(text), isGivenUp: names.has(`${name}${GIVEN_UP}`) });
+    } catch (error) {
+      if (!isErrno(error, ENOENT)) onDamaged(path, error);
+    }
+  }
+  return entries;
+}

@@ -1,0 +1,103 @@
+/**
+ * A lease on the link: the address with the lease's lifetime, routes, MTU. The kernel removes the address when the lease
+ * is over, whether or not we live.
+ *
+ * ADD leaves the address and the routes to the plugin that made the link, which would refuse one that is there. Only the
+ * lifetime is set, as soon as the address appears. Later changes are made here.
+ */
+import { EEXIST } from "../../ffi/errno.ts";
+import { delAddress, lendAddress, type LinkAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
+import { setLink } from "../../ffi/netlink/route/link.ts";
+import { addRoute, delRoute, type KernelRoute } from "../../ffi/netlink/route/route.ts";
+import { isNetlinkError } from "../../ffi/netlink/socket.ts";
+import { AF_INET } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { compareAddresses, parseAddress, parsePrefix } from "../../net/address.ts";
+import { routesOf } from "../v4/lease/routes.ts";
+import type { Offered } from "../v4/message/offer.ts";
+import type { Wishes } from "../wishes.ts";
+import { announce } from "./arp.ts";
+import type { Visit } from "./place.ts";
+
+/** Answers whether the link has the address. */
+export function setLifetime({ route, link }: Visit, { address, broadcast }: Offered, seconds: number): boolean {
+  const present = listAddresses(route, link.index, AF_INET).find((one) => isSame(one, address.bytes));
+  if (present === undefined) return false;
+  lend(route, link.index, { bytes: address.bytes, bits: present.bits }, seconds, broadcast);
+  return true;
+}
+
+/** The new lease instead of the old one. */
+export function exchangeLease(
+  visit: Visit,
+  { before, after, seconds }: { before: Offered | undefined; after: Offered; seconds: number },
+  wishes: Wishes,
+): void {
+  const { route, link } = visit, isMoved = before === undefined || !isSame(before.address, after.address.bytes);
+  const had = before === undefined ? [] : kernelRoutes(before, wishes, link.index);
+  const gets = kernelRoutes(after, wishes, link.index);
+  for (const one of had) if (isMoved || !includes(gets, one)) delRoute(route, one);
+  // First the old one: where both are of one subnet, the kernel drops the later one with the earlier.
+  if (isMoved && before !== undefined) delAddress(route, link.index, before.address);
+  if (isMoved || !setLifetime(visit, after, seconds)) {
+    lend(route, link.index, after.address, seconds, after.broadcast);
+  }
+  for (const one of gets) if (isMoved || !includes(had, one)) addUnlessThere(visit, one);
+  if (isMoved) announce(visit, after.address.bytes);
+}
+
+function includes(routes: readonly KernelRoute[], route: KernelRoute): boolean {
+  return routes.some((one) => keyOf(one) === keyOf(route));
+}
+
+/** The lease has ended. */
+export function endUse({ route, link }: Visit, offered: Offered, wishes: Wishes): void {
+  if (wishes.onExpiry === "keep") return;
+  for (const one of kernelRoutes(offered, wishes, link.index)) delRoute(route, one);
+  delAddress(route, link.index, offered.address);
+  if (wishes.onExpiry === "down") setLink(route, link, { up: false });
+}
+
+/** Only ever lowers it. Answers what it was before, if it changed. */
+export function lowerMtu({ route, link }: Visit, { mtu }: Offered, { ignored }: Wishes): number | undefined {
+  if (mtu === undefined || mtu >= link.mtu || ignored.includes("mtu")) return undefined;
+  setLink(route, link, { mtu });
+  return link.mtu;
+}
+
+/** The kernel counts whole seconds. An address that lives no longer than one would be gone before it is used. */
+function lend(
+  route: Visit["route"],
+  index: number,
+  address: Offered["address"],
+  seconds: number,
+  broadcast: Uint8Array | undefined,
+): void {
+  const valid = Math.max(1, Math.floor(seconds));
+  lendAddress(route, index, address, { preferred: valid, valid }, broadcast);
+}
+
+function kernelRoutes(offered: Offered, wishes: Wishes, oif: number): KernelRoute[] {
+  return routesOf(offered, wishes).map(({ dst, gw, scope, priority }) => ({
+    dst: parsePrefix(dst)!,
+    gateway: scope === undefined ? parseAddress(gw!) : undefined,
+    oif,
+    scope,
+    priority,
+  }));
+}
+
+function keyOf({ dst, gateway }: KernelRoute): string {
+  return `${dst.bytes}/${dst.bits} ${gateway}`;
+}
+
+function addUnlessThere({ route }: Visit, one: KernelRoute): void {
+  try {
+    addRoute(route, one);
+  } catch (error) {
+    if (!isNetlinkError(error, EEXIST)) throw error;
+  }
+}
+
+function isSame({ bytes }: Pick<LinkAddress, "bytes">, address: Uint8Array): boolean {
+  return compareAddresses(bytes, address) === 0;
+}

@@ -1,0 +1,85 @@
+/** The flags of `dhcp daemon`: the reference plugin's names, in Go's syntax. Pure. */
+import { DEFAULT_DIRECTORY, DEFAULT_SOCKET } from "../order.ts";
+
+export interface Flags {
+  socketPath: string;
+  /** Before the socket's path and the paths of namespaces. */
+  hostPrefix: string;
+  pidFile: string;
+  directory: string;
+  broadcast: boolean;
+  /** In seconds: the first wait for an answer, the longest one, and until ADD gives up. */
+  timeout: number | undefined;
+  longestPause: number | undefined;
+  patience: number | undefined;
+}
+
+/** The text says what is wrong, and what the flags are. */
+export class WrongFlags extends Error {}
+
+const known: Record<string, { value?: string; help: string }> = {
+  broadcast: { help: "ask servers for answers that every host of the link receives" },
+  datadir: { value: "DIR", help: `directory of the leases (${DEFAULT_DIRECTORY})` },
+  hostprefix: { value: "PATH", help: "where the host's root directory is, for a service in a container" },
+  pidfile: { value: "FILE", help: "write the process id to this file" },
+  resendmax: { value: "DURATION", help: "the longest wait between two messages of an ADD (16s)" },
+  resendtimeout: { value: "DURATION", help: "when ADD gives up (1m)" },
+  socketpath: { value: "PATH", help: `listen here (${DEFAULT_SOCKET})` },
+  timeout: { value: "DURATION", help: "the first wait for an answer (1s)" },
+};
+
+export function parseFlags(args: readonly string[]): Flags {
+  const values = new Map<string, string>(), queue = [...args];
+  for (let arg = queue.shift(); arg !== undefined; arg = queue.shift()) {
+    const [, name = "", hasValue, attached = ""] = /^--?([^-=][^=]*)(=)?([^]*)$/.exec(arg) ?? [];
+    const flag = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (name === "h" || name === "help") throw new WrongFlags(usage());
+    if (flag === undefined) throw new WrongFlags(`flag provided but not defined: ${arg}\n${usage()}`);
+    const value = flag.value === undefined ? (hasValue ? attached : "true") : hasValue ? attached : queue.shift();
+    if (value === undefined) throw new WrongFlags(`flag needs an argument: -${name}\n${usage()}`);
+    values.set(name, value);
+  }
+  const text = (name: string, otherwise = "") => values.get(name) ?? otherwise;
+  const seconds = (name: string) => values.has(name) ? durationOf(name, text(name)) : undefined;
+  const pidFile = text("pidfile");
+  // The reference plugin's words.
+  if (pidFile !== "" && !pidFile.startsWith("/")) {
+    throw new Error(`Error writing pidfile "${pidFile}": path not absolute`);
+  }
+  return {
+    socketPath: text("hostprefix") + text("socketpath", DEFAULT_SOCKET),
+    hostPrefix: text("hostprefix"),
+    pidFile,
+    directory: text("datadir", DEFAULT_DIRECTORY),
+    broadcast: booleanOf("broadcast", text("broadcast", "false")),
+    timeout: seconds("timeout"),
+    longestPause: seconds("resendmax"),
+    patience: seconds("resendtimeout"),
+  };
+}
+
+const units: Record<string, number> = { h: 3600, m: 60, s: 1, ms: 1e-3, us: 1e-6, µs: 1e-6, ns: 1e-9 };
+
+/** Go's syntax: 1m30s, 500ms. */
+function durationOf(name: string, text: string): number {
+  const isWhole = /^(\d+(\.\d+)?(h|ms|m|s|us|µs|ns))+$/.test(text);
+  let seconds = 0;
+  for (const [, number, , unit] of text.matchAll(/(\d+(\.\d+)?)(h|ms|m|s|us|µs|ns)/g)) {
+    seconds += Number(number) * units[unit!]!;
+  }
+  if (isWhole && seconds > 0) return seconds;
+  throw new WrongFlags(`invalid value "${text}" for flag -${name}: a duration such as 1m30s expected\n${usage()}`);
+}
+
+function booleanOf(name: string, text: string): boolean {
+  if (/^(1|t|T|true|TRUE|True)$/.test(text)) return true;
+  if (/^(0|f|F|false|FALSE|False)$/.test(text)) return false;
+  throw new WrongFlags(`invalid boolean value "${text}" for -${name}\n${usage()}`);
+}
+
+export function usage(): string {
+  const lines = Object.entries(known).map(([name, { value, help }]) =>
+    `  -${name}${value ? ` ${value}` : ""}\n    \t${help}`
+  );
+  return ["Usage of daemon:", ...lines].join("\n");
+}

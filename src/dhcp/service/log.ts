@@ -1,0 +1,26 @@
+/** What the service says on stderr, which a service manager keeps. What may happen a thousand times a minute is said once. */
+import { note } from "../../contract/trace.ts";
+import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
+import { writeAll } from "../../ffi/files.ts";
+import { utf8 } from "../../ffi/libc.ts";
+
+const PAUSE_S = 60, MOST_SUBJECTS = 1000;
+const lastSaid = new Map<string, number>();
+
+export function say(text: string, facts: Record<string, unknown> = {}): void {
+  note("dhcp", { text, ...facts });
+  try {
+    writeAll(2, utf8(`${text}\n`));
+  } catch {
+    // A closed stderr must not stop the service.
+  }
+}
+
+/** At most once a minute for each subject. The trace has all of them. */
+export function sayRarely(subject: string, text: string, facts: Record<string, unknown> = {}): void {
+  const now = preciseSecondsSinceBoot(), last = lastSaid.get(subject);
+  if (last !== undefined && now - last < PAUSE_S) return note("dhcp", { text, ...facts });
+  if (lastSaid.size >= MOST_SUBJECTS) lastSaid.clear();
+  lastSaid.set(subject, now);
+  say(text, facts);
+}

@@ -1,0 +1,123 @@
+/**
+ * Sockets on a link, below the kernel's own IP (packet(7)): for a host without an address, and for frames in the name of a
+ * container that is gone.
+ */
+import { setNonblocking } from "./descriptors.ts";
+import { EAGAIN, EINTR, SyscallError } from "./errno.ts";
+import { closeFile } from "./files.ts";
+import { check, lastErrno, libc } from "./libc.ts";
+import { controlOfLast, receiveMessage, senderOfLast } from "./message.ts";
+import { ptr } from "./native.ts";
+
+export const ETH_P_IP = 0x0800, ETH_P_ARP = 0x0806;
+const AF_PACKET = 17, SOCK_DGRAM = 2, SOCK_RAW = 3, SOCK_CLOEXEC = 0o2000000;
+const SOL_SOCKET = 1, SO_ATTACH_FILTER = 26, SOL_PACKET = 263, PACKET_AUXDATA = 8;
+const ADDRESS_BYTES = 20, MAC_AT = 12, MAC_BYTES = 6;
+const TYPE_AT = 10, OUTGOING = 4;
+/** The sender's kernel has left the sum to a card; over a veth pair there is none. */
+const TP_STATUS_CSUMNOTREADY = 1 << 3;
+const LONGEST_BYTES = 65536;
+
+/** struct sock_filter of bpf(4): code, where to jump if true and if false, value. */
+export type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number];
+
+export interface Packet {
+  /** Without the header of the link. Valid until the next one. */
+  bytes: Uint8Array;
+  /** The hardware address of who sent it. */
+  from: Uint8Array;
+  /** The sums in it were computed. */
+  isSummed: boolean;
+}
+
+/** One buffer for all: packets are handled one after the other. */
+let buffer: Uint8Array | undefined;
+
+export class PacketSocket {
+  private constructor(readonly fd: number, private readonly link: number, private readonly protocol: number) {}
+
+  /** In the namespace the thread is in. It gets only packets that pass the filter. */
+  static open(link: number, protocol: number, filter: readonly Instruction[]): PacketSocket {
+    // Protocol 0: nothing arrives before there is a filter.
+    const fd = check("socket AF_PACKET", libc.socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    try {
+      attach(fd, filter);
+      libc.setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, Int32Array.of(1), 4);
+      setNonblocking(fd);
+      const address = linkAddress(link, protocol);
+      check("bind AF_PACKET", libc.bind(fd, address, address.length), `link ${link}`);
+      return new PacketSocket(fd, link, protocol);
+    } catch (error) {
+      closeFile(fd);
+      throw error;
+    }
+  }
+
+  send(to: Uint8Array, bytes: Uint8Array): void {
+    const address = linkAddress(this.link, this.protocol, to);
+    check("sendto AF_PACKET", Number(libc.sendto(this.fd, bytes, bytes.length, 0, address, address.length)));
+  }
+
+  /** Undefined when there is none. Throws when the link is down or gone. */
+  receive(): Packet | undefined {
+    buffer ??= new Uint8Array(LONGEST_BYTES);
+    for (;;) {
+      const length = receiveMessage(this.fd, buffer);
+      if (length < 0) {
+        const errno = lastErrno();
+        if (errno === EAGAIN) return undefined;
+        if (errno === EINTR) continue;
+        throw new SyscallError("recvmsg AF_PACKET", errno);
+      }
+      const sender = senderOfLast();
+      // A copy of what this host sends itself.
+      if (sender[TYPE_AT] === OUTGOING) continue;
+      const status = controlOfLast(SOL_PACKET, PACKET_AUXDATA)?.getUint32(0, true) ?? 0;
+      return {
+        bytes: buffer.subarray(0, length),
+        from: sender.slice(MAC_AT, MAC_AT + MAC_BYTES),
+        isSummed: (status & TP_STATUS_CSUMNOTREADY) === 0,
+      };
+    }
+  }
+
+  close(): void {
+    closeFile(this.fd);
+  }
+}
+
+/** A whole frame, with its header, out of the link. */
+export function sendFrame(link: number, frame: Uint8Array): void {
+  const fd = check("socket AF_PACKET", libc.socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
+  try {
+    const address = linkAddress(link, 0);
+    check("sendto AF_PACKET", Number(libc.sendto(fd, frame, frame.length, 0, address, address.length)));
+  } finally {
+    closeFile(fd);
+  }
+}
+
+/** struct sockaddr_ll */
+function linkAddress(link: number, protocol: number, mac?: Uint8Array): Uint8Array {
+  const address = new Uint8Array(ADDRESS_BYTES), view = new DataView(address.buffer);
+  view.setUint16(0, AF_PACKET, true);
+  view.setUint16(2, protocol);
+  view.setInt32(4, link, true);
+  if (mac !== undefined) {
+    address[11] = MAC_BYTES;
+    address.set(mac, MAC_AT);
+  }
+  return address;
+}
+
+/** struct sock_fprog */
+function attach(fd: number, filter: readonly Instruction[]): void {
+  const code = new Uint8Array(filter.length * 8), view = new DataView(code.buffer);
+  filter.forEach(([operation, ifTrue, ifFalse, value], index) => {
+    view.setUint16(index * 8, operation, true);
+    code.set([ifTrue, ifFalse], index * 8 + 2);
+    view.setUint32(index * 8 + 4, value, true);
+  });
+  const program = new BigUint64Array([BigInt(filter.length), BigInt(ptr(code))]);
+  check("setsockopt SO_ATTACH_FILTER", libc.setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, program, 16));
+}

@@ -1,0 +1,68 @@
+/** UDP from an address that a link has: the kernel finds the way, and answers nobody that the port is closed (udp(7)). */
+import { setNonblocking } from "./descriptors.ts";
+import { closeFile } from "./files.ts";
+import { check, cString, libc } from "./libc.ts";
+
+const AF_INET = 2, AF_INET6 = 10, SOCK_DGRAM = 2, SOCK_CLOEXEC = 0o2000000;
+const SOL_SOCKET = 1, SO_REUSEADDR = 2, SO_BINDTODEVICE = 25;
+const LONGEST_BYTES = 65536;
+
+export interface UdpEnd {
+  address: Uint8Array;
+  port: number;
+  /** The link of a link-local address of IPv6. */
+  link?: number;
+}
+
+let buffer: Uint8Array | undefined;
+
+export class UdpSocket {
+  private constructor(readonly fd: number) {}
+
+  /** In the namespace the thread is in. Only over the link, whatever the routes say. */
+  static open(from: UdpEnd, ifName: string): UdpSocket {
+    const family = from.address.length === 4 ? AF_INET : AF_INET6;
+    const fd = check("socket", libc.socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0)), name = cString(ifName);
+    try {
+      setNonblocking(fd);
+      check("setsockopt", libc.setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, Int32Array.of(1), 4));
+      check(
+        "setsockopt SO_BINDTODEVICE",
+        libc.setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, name.length),
+        ifName,
+      );
+      const address = socketAddress(from);
+      check("bind", libc.bind(fd, address, address.length), `port ${from.port}`);
+      return new UdpSocket(fd);
+    } catch (error) {
+      closeFile(fd);
+      throw error;
+    }
+  }
+
+  send(to: UdpEnd, bytes: Uint8Array): void {
+    const address = socketAddress(to);
+    check("sendto", Number(libc.sendto(this.fd, bytes, bytes.length, 0, address, address.length)));
+  }
+
+  /** Undefined when there is none. */
+  receive(): Uint8Array | undefined {
+    buffer ??= new Uint8Array(LONGEST_BYTES);
+    const length = Number(libc.recvfrom(this.fd, buffer, buffer.length, 0, null, null));
+    return length < 0 ? undefined : buffer.slice(0, length);
+  }
+
+  close(): void {
+    closeFile(this.fd);
+  }
+}
+
+/** struct sockaddr_in or sockaddr_in6 */
+function socketAddress({ address, port, link = 0 }: UdpEnd): Uint8Array {
+  const isV4 = address.length === 4, bytes = new Uint8Array(isV4 ? 16 : 28), view = new DataView(bytes.buffer);
+  view.setUint16(0, isV4 ? AF_INET : AF_INET6, true);
+  view.setUint16(2, port);
+  bytes.set(address, isV4 ? 4 : 8);
+  if (!isV4) view.setUint32(24, link, true);
+  return bytes;
+}

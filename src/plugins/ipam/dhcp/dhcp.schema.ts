@@ -1,0 +1,53 @@
+/** The part of a network configuration that dhcp reads. */
+import { z } from "zod";
+import { ipamPluginKeys } from "../../../cni/config.schema.ts";
+
+const address = z.string().meta({ format: "ipv4", examples: ["192.0.2.1"] });
+const optionName = z.string().meta({ examples: ["host-name", "user-class", "43"] });
+
+export type DhcpConf = z.infer<typeof dhcpConf>;
+
+export const dhcpConf = z.object({
+  ...ipamPluginKeys,
+  bridge: z.string().optional(),
+  master: z.string().optional(),
+  ipam: z.object({
+    type: z.string().default(""),
+    daemonSocketPath: z.string().optional().describe("Where the service listens; /run/cni/dhcp.sock by default."),
+    dataDir: z.string().optional().describe("Where the service keeps the leases; /var/lib/cni/dhcp by default."),
+    request: z.array(z.object({
+      option: optionName.optional(),
+      skipDefault: z.boolean().optional().describe("Ask only for the options that are listed."),
+    })).optional().describe("Options to ask the server for, before the usual ones."),
+    provide: z.array(z.object({
+      option: optionName.optional(),
+      value: z.string().optional().describe("The option's bytes as text."),
+      hex: z.string().optional().meta({
+        description: "The option's bytes in hexadecimal digits.",
+        pattern: "^([0-9A-Fa-f]{2})+$",
+      }),
+      fromArg: z.string().optional().describe("A key of CNI_ARGS, whose value wins."),
+    })).optional().describe("Options to send to the server."),
+    priority: z.int().default(0).describe("The metric of all routes."),
+    clientId: z.string().optional().meta({
+      description:
+        "Who the server takes the container for: container (id, network and interface), mac, name (namespace and pod), duid (RFC 4361), none, text:… or hex:… word for word.",
+      examples: ["container", "mac", "name", "duid", "none", "text:web-1", "hex:0102"],
+    }),
+    hostname: z.string().optional().describe("The host name to tell the server."),
+    servers: z.array(address).optional().describe("Only these servers are believed."),
+    denyServers: z.array(address).optional().describe("These servers are never believed."),
+    acd: z.string().optional().meta({
+      description: "How to find out whether another host has the address: none, fast (one probe) or full (RFC 5227).",
+      enum: ["none", "fast", "full"],
+    }),
+    timeout: z.int().optional().meta({ description: "Seconds until ADD gives up.", minimum: 1 }),
+    broadcast: z.boolean().optional().describe("Ask servers for answers that every host of the link receives."),
+    ignore: z.array(z.string().meta({ enum: ["routers", "routes", "dns", "mtu"] })).optional()
+      .describe("What not to take from the server."),
+    onExpiry: z.string().optional().meta({
+      description: "What to do with the address when the lease is over: remove it, set the link down, or keep it.",
+      enum: ["remove", "down", "keep"],
+    }),
+  }).optional(),
+}).meta({ title: "CNI network configuration with dhcp IPAM", required: ["cniVersion", "name", "ipam"] });

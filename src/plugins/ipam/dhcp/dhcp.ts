@@ -1,0 +1,193 @@
+/**
+ * dhcp: addresses from the network's own servers (CNI spec 1.1.0, section 4; reference plugin dhcp).
+ *
+ * A service holds the leases (src/dhcp/service/), because they have to be renewed when this process has long ended. The
+ * plugin asks it, and its journal is the record. DEL and GC also work while no service runs: they leave a note, and the
+ * service gives the lease back when it comes up.
+ */
+import {
+  CniError,
+  errorText,
+  INTERNAL,
+  INVALID_CONFIG,
+  LIMITED_CONNECTIVITY,
+  PLUGIN_NOT_AVAILABLE,
+} from "../../../cni/error.ts";
+import type { Dns, Result } from "../../../cni/result.ts";
+import type { Owner } from "../../../contract/owner.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
+import { ask, Failed, NoService } from "../../../dhcp/ask.ts";
+import { Journal, recordsIn } from "../../../dhcp/journal/journal.ts";
+import { type LeaseText, offeredOf } from "../../../dhcp/journal/lease-text.ts";
+import { DEFAULT_DIRECTORY, DEFAULT_SOCKET, type Order } from "../../../dhcp/order.ts";
+import { routesOf } from "../../../dhcp/v4/lease/routes.ts";
+import { exists } from "../../../ffi/files.ts";
+import { linkMac } from "../../../ffi/netlink/route/link.ts";
+import { warn } from "../../../ffi/warn.ts";
+import type { DhcpConf } from "./dhcp.schema.ts";
+import { validateDhcpConf } from "./dhcp.validate.gen.ts";
+import { ignoredOf, wishesOf } from "./wishes.ts";
+
+type At = Attachment<DhcpConf>;
+
+export default definePlugin<DhcpConf>({
+  name: "dhcp",
+  validate: validateDhcpConf,
+  checksWithoutPrevResult: true,
+  judge(conf, call) {
+    if (conf.ipam === undefined) throw new CniError(INVALID_CONFIG, "IPAM config missing 'ipam' key");
+    const owner = { network: conf.name, containerId: "", ifName: "" };
+    wishesOf(conf, { owner, cniArgs: call?.cniArgs ?? "K8S_POD_NAME=unknown", mac: undefined });
+  },
+  add: (at) => at.inAdd(() => acquire(at)) ?? at.prevResult ?? { cniVersion: at.conf.cniVersion },
+  foresee,
+  check,
+  del: (at) => orGiveUp(at.conf, { do: "release", owner: ownerOf(at) }, (owner) => isSame(owner, ownerOf(at))),
+  gc(conf, isValid) {
+    const stale = (owner: Owner) => owner.network === conf.name && !isValid(owner);
+    const valid = recordsIn(directoryOf(conf)).map(({ record }) => record).filter((record) => !stale(record));
+    const names = valid.map(({ containerId, ifName }) => `${containerId}/${ifName}`);
+    orGiveUp(conf, { do: "collect", network: conf.name, valid: names }, stale);
+  },
+  status,
+});
+
+/** Longer than the service takes for anything but a lease. */
+const PATIENCE_MS = 30_000;
+/** The service itself gives up before. */
+const FOREVER_MS = 24 * 3600 * 1000;
+/** While a service starts, it has its journal but does not listen. */
+const STARTING_MS = 5000, LOOK_MS = 50;
+
+const startIt = `start "patchbay dhcp", or the unit cni-dhcp.service`;
+
+function acquire(at: At): Result {
+  const { conf, cniArgs, netnsPath, host } = at, { container } = host, owner = ownerOf(at);
+  if (container === undefined) {
+    throw new CniError(INTERNAL, `failed to Statfs "${netnsPath}": no such file or directory`);
+  }
+  const wishes = wishesOf(conf, { owner, cniArgs, mac: linkMac(container.route, owner.ifName) });
+  const order: Order = { do: "acquire", owner, netnsPath, wishes };
+  const { lease } = asked(
+    "error calling DHCP.Allocate: ",
+    () => ask(socketOf(conf), order, FOREVER_MS, container.netnsFd),
+  );
+  return resultOf(conf, lease!);
+}
+
+function resultOf(conf: DhcpConf, lease: LeaseText): Result {
+  const ignored = ignoredOf(conf), { priority } = conf.ipam!, [gateway] = lease.routers;
+  const routes = routesOf(offeredOf(lease), { ignored, priority });
+  return {
+    cniVersion: conf.cniVersion,
+    ips: [{ address: lease.address, gateway: ignored.includes("routers") ? undefined : gateway }],
+    routes: routes.length > 0 ? routes : undefined,
+    dns: ignored.includes("dns") ? undefined : dnsOf(lease),
+  };
+}
+
+function dnsOf({ nameServers, domain, search }: LeaseText): Dns | undefined {
+  if (nameServers.length === 0 && domain === undefined && search.length === 0) return undefined;
+  return {
+    nameservers: nameServers.length > 0 ? nameServers : undefined,
+    domain,
+    search: search.length > 0 ? search : undefined,
+  };
+}
+
+/** The lease that is held already; only a server can say what another one would be. */
+function foresee(at: At): Result {
+  const { conf } = at;
+  const held = recordsIn(directoryOf(conf)).find(({ record }) => isSame(record, ownerOf(at)))?.record.v4;
+  return held === undefined ? { cniVersion: conf.cniVersion, ips: [] } : resultOf(conf, held.lease);
+}
+
+/** Asks the service, which sends nothing for it. */
+function check(at: At): string[] {
+  try {
+    ask(socketOf(at.conf), { do: "check", owner: ownerOf(at) }, PATIENCE_MS);
+    return [];
+  } catch (error) {
+    if (error instanceof Failed) return [`dhcp: ${error.message}`];
+    if (error instanceof NoService) return [`${error.message}; ${startIt}`];
+    throw error;
+  }
+}
+
+/** Lets the service do it, or leaves a note for each lease while none runs. */
+function orGiveUp(conf: DhcpConf, order: Order, isMeant: (owner: Owner) => boolean): void {
+  const deadline = performance.now() + STARTING_MS;
+  for (;;) {
+    try {
+      asked("error calling DHCP.Release: ", () => ask(socketOf(conf), order, PATIENCE_MS));
+      return;
+    } catch (error) {
+      if (!(error instanceof CniError) || !(error.cause instanceof NoService)) throw error;
+      if (giveUpAll(directoryOf(conf), isMeant)) return;
+      if (performance.now() > deadline) throw error;
+      Bun.sleepSync(LOOK_MS);
+    }
+  }
+}
+
+/** False when a service has the journal. */
+function giveUpAll(directory: string, isMeant: (owner: Owner) => boolean): boolean {
+  if (!exists(directory)) return true;
+  const journal = Journal.open(directory);
+  if (journal === undefined) return false;
+  try {
+    for (const { record } of recordsIn(directory)) if (isMeant(record)) journal.giveUp(record, true);
+  } catch (error) {
+    // The server gives the address away when the lease is over, and nobody renews one whose container is gone.
+    warn(`the DHCP service will not know that a container is gone: ${errorText(error)}`);
+  } finally {
+    journal.close();
+  }
+  return true;
+}
+
+function asked<Reply>(context: string, work: () => Reply): Reply {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof Failed) throw new CniError(INTERNAL, context + error.message, error.hint, { cause: error });
+    if (error instanceof NoService) throw new CniError(INTERNAL, error.message, startIt, { cause: error });
+    throw error;
+  }
+}
+
+function status(conf: DhcpConf): void {
+  let report;
+  try {
+    ({ report } = ask(socketOf(conf), { do: "report", network: conf.name }, PATIENCE_MS));
+  } catch (error) {
+    if (!(error instanceof NoService) && !(error instanceof Failed)) throw error;
+    const holdsLeases = recordsIn(directoryOf(conf)).some(({ record }) => record.network === conf.name);
+    const code = holdsLeases ? LIMITED_CONNECTIVITY : PLUGIN_NOT_AVAILABLE;
+    const hint = holdsLeases ? `${startIt}; nobody renews the leases of this network` : startIt;
+    throw new CniError(code, error.message, hint, { cause: error });
+  }
+  const { obstacle, unanswered = 0 } = report ?? {};
+  if (unanswered > 0) {
+    throw new CniError(LIMITED_CONNECTIVITY, `no server renews ${unanswered} leases of network "${conf.name}"`);
+  }
+  if (obstacle !== undefined) {
+    throw new CniError(PLUGIN_NOT_AVAILABLE, `the last ADD got no address: ${obstacle}`, "look at the DHCP server");
+  }
+}
+
+function ownerOf({ network, containerId, ifName }: Owner): Owner {
+  return { network, containerId, ifName };
+}
+
+function isSame(one: Owner, other: Owner): boolean {
+  return one.network === other.network && one.containerId === other.containerId && one.ifName === other.ifName;
+}
+
+function socketOf({ ipam }: DhcpConf): string {
+  return ipam?.daemonSocketPath || DEFAULT_SOCKET;
+}
+
+function directoryOf({ ipam }: DhcpConf): string {
+  return ipam?.dataDir || DEFAULT_DIRECTORY;
+}

@@ -1,0 +1,113 @@
+/** What the configuration and CNI_ARGS say about a lease, checked. */
+import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
+import { clientIdOf, type Provided, providedOptions, wantedOptions } from "../../../dhcp/v4/lease/identity.ts";
+import { LONGEST_OPTION, option } from "../../../dhcp/v4/message/message.ts";
+import type { Ignored, Wishes } from "../../../dhcp/wishes.ts";
+import { parseAddress } from "../../../net/address.ts";
+import { parseMac } from "../../../net/mac.ts";
+import type { Owner } from "../../../contract/owner.ts";
+import type { DhcpConf } from "./dhcp.schema.ts";
+
+export type DhcpIpam = NonNullable<DhcpConf["ipam"]>;
+
+export interface Caller {
+  owner: Owner;
+  cniArgs: string;
+  /** Of the container's link; undefined when there is none. */
+  mac: string | undefined;
+}
+
+const PROBES = ["none", "fast", "full"] as const, EXPIRIES = ["remove", "down", "keep"] as const;
+const IGNORED = ["routers", "routes", "dns", "mtu"] as const;
+/** Their frames come to a hardware address that others have, too; before it has an address, only broadcasts reach it. */
+const SHARES_MAC = "ipvlan";
+const DEFAULT_BRIDGE = "cni0";
+
+/** Throws a CniError that names the key and its value. */
+export function wishesOf(conf: DhcpConf, caller: Caller): Wishes {
+  const ipam = conf.ipam!, provided = providedOptions(ipam.provide as Provided[] ?? [], argsOf(caller.cniArgs));
+  const { acd = "fast", onExpiry = "remove", hostname } = ipam;
+  if (hostname) provided.set(option.hostName, hostNameOf(hostname));
+  // Go's plugin sends a provided client id in place of its own.
+  const ownId = provided.get(option.clientId);
+  provided.delete(option.clientId);
+  const clientId = ownId ?? clientIdFor(ipam, caller);
+  if (ipam.timeout !== undefined && ipam.timeout < 1) throw invalid("timeout", ipam.timeout, "a number of seconds");
+  return {
+    clientId: clientId?.toHex(),
+    wanted: wantedOptions(ipam.request ?? []),
+    provided: [...provided].map(([number, bytes]) => [number, bytes.toHex()]),
+    broadcast: ipam.broadcast === true || conf.type === SHARES_MAC,
+    probe: oneOf("acd", acd, PROBES),
+    servers: (ipam.servers ?? []).map((text) => v4Address("servers", text)),
+    denied: (ipam.denyServers ?? []).map((text) => v4Address("denyServers", text)),
+    onExpiry: oneOf("onExpiry", onExpiry, EXPIRIES),
+    ignored: ignoredOf(conf),
+    priority: ipam.priority,
+    timeout: ipam.timeout,
+    hostLink: conf.master ?? conf.bridge ?? (conf.type === "bridge" ? DEFAULT_BRIDGE : undefined),
+  };
+}
+
+export function ignoredOf({ ipam }: DhcpConf): Ignored[] {
+  return (ipam?.ignore ?? []).map((text) => oneOf("ignore", text, IGNORED));
+}
+
+/** Like the reference plugin's: pairs without "=" are passed over. */
+function argsOf(text: string): Record<string, string> {
+  const args: Record<string, string> = {};
+  for (const pair of text.split(";")) {
+    const equals = pair.indexOf("=");
+    if (equals > 0) args[pair.slice(0, equals)] = pair.slice(equals + 1);
+  }
+  return args;
+}
+
+function clientIdFor({ clientId = "container" }: DhcpIpam, { owner, cniArgs, mac }: Caller): Uint8Array | undefined {
+  const { containerId, network, ifName } = owner;
+  switch (clientId) {
+    case "container":
+      return clientIdOf(containerId, network, ifName);
+    case "none":
+      return undefined;
+    case "mac":
+      return mac === undefined ? undefined : Uint8Array.of(1, ...parseMac(mac)!);
+    case "name": {
+      const { K8S_POD_NAMESPACE = "", K8S_POD_NAME = "" } = argsOf(cniArgs);
+      if (K8S_POD_NAME === "") {
+        throw invalid("clientId", clientId, "it takes K8S_POD_NAME from CNI_ARGS, which is not there");
+      }
+      return clientIdOf(K8S_POD_NAMESPACE, K8S_POD_NAME, ifName);
+    }
+  }
+  const bytes = verbatim(clientId);
+  if (bytes !== undefined && bytes.length > 0 && bytes.length <= LONGEST_OPTION) return bytes;
+  throw invalid("clientId", clientId, "container, mac, name, duid, none, text:… or hex:… of 1 to 255 bytes");
+}
+
+function verbatim(text: string): Uint8Array | undefined {
+  if (text.startsWith("text:")) return new TextEncoder().encode(text.slice(5));
+  if (!/^hex:([0-9A-Fa-f]{2})+$/.test(text)) return undefined;
+  return Uint8Array.fromHex(text.slice(4));
+}
+
+function hostNameOf(name: string): Uint8Array {
+  const isName = name.length <= LONGEST_OPTION &&
+    name.split(".").every((label) => /^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/.test(label));
+  if (!isName) throw invalid("hostname", name, "letters, digits and hyphens, at most 63 between two dots");
+  return new TextEncoder().encode(name);
+}
+
+function v4Address(key: string, text: string): string {
+  if (parseAddress(text)?.length !== 4) throw invalid(key, text, "an IPv4 address");
+  return text;
+}
+
+function oneOf<Word extends string>(key: string, text: string, words: readonly Word[]): Word {
+  if ((words as readonly string[]).includes(text)) return text as Word;
+  throw invalid(key, text, words.join(", "));
+}
+
+function invalid(key: string, value: unknown, wanted: string): CniError {
+  return new CniError(INVALID_CONFIG, `ipam.${key}: ${JSON.stringify(value)} is not valid`, `expected: ${wanted}`);
+}
