@@ -31,6 +31,8 @@ export const rooms: readonly Room[] = [
       "resources/table.ts",
       "resources/packets",
       "contract",
+      "dhcp/journal",
+      "dhcp/order.ts",
       "ipam",
       "ffi",
       "cni",

@@ -43,10 +43,13 @@ function fill({ fields, part, name, control }: Header, bytes: Uint8Array, nameLe
   fields[6] = 0n;
 }
 
-/** The length of the message that is in `bytes` now: 0 when the other end is closed, negative on failure (errno(3)). */
-export function receiveMessage(fd: number, bytes: Uint8Array, flags = 0): number {
+/**
+ * The length of the message that is in `bytes` now: 0 when the other end is closed, negative on failure (errno(3)).
+ * Sockets that carry no descriptors refuse the flag for them.
+ */
+export function receiveMessage(fd: number, bytes: Uint8Array, flags = MSG_CMSG_CLOEXEC): number {
   fill(receiving, bytes, NAME_BYTES, CONTROL_BYTES);
-  return Number(symbols.recvmsg(fd, receiving.fields, flags | MSG_CMSG_CLOEXEC));
+  return Number(symbols.recvmsg(fd, receiving.fields, flags));
 }
 
 /** Who sent the message that was received last: a struct sockaddr. Valid until the next one. */

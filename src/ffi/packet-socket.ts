@@ -62,7 +62,7 @@ export class PacketSocket {
   receive(): Packet | undefined {
     buffer ??= new Uint8Array(LONGEST_BYTES);
     for (;;) {
-      const length = receiveMessage(this.fd, buffer);
+      const length = receiveMessage(this.fd, buffer, 0);
       if (length < 0) {
         const errno = lastErrno();
         if (errno === EAGAIN) return undefined;

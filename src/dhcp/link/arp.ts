@@ -13,7 +13,7 @@ const NOBODY = new Uint8Array(4);
 /** How many probes, and how long each is waited for, in seconds. */
 const thoroughness: Record<Probe, { count: number; pause: number }> = {
   none: { count: 0, pause: 0 },
-  fast: { count: 1, pause: 0.2 },
+  fast: { count: 1, pause: 0.05 },
   full: { count: 3, pause: 1.5 },
 };
 

@@ -1,15 +1,8 @@
 /** `install --resident`: the resident (`patchbay serve`) as a service of systemd, started by the first call. */
-import { findInPath } from "../../ffi/find-in-path.ts";
-import { environmentBlock } from "../../ffi/environment.ts";
-import { exists, makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
-import { fromUtf8, utf8 } from "../../ffi/libc.ts";
-import { runProgram } from "../../ffi/spawn.ts";
 import { absolutePath } from "./network-arguments.ts";
 import { print, printLine } from "./output.ts";
+import { BOOTED, installUnits, quoted, removeUnits, type ServiceUnits, systemdRuns } from "./units.ts";
 
-/** sd_booted(3) */
-const BOOTED = "/run/systemd/system";
-const UNITS = "/etc/systemd/system";
 const SOCKET = "patchbay.socket", SERVICE = "patchbay.service";
 const MARK = "# Written by `patchbay install --resident`, and written again by the next.";
 
@@ -68,63 +61,27 @@ OOMScoreAdjust=-500
 `;
 }
 
+function unitsOf(program: string): ServiceUnits {
+  return {
+    socket: { name: SOCKET, text: socketUnit },
+    service: { name: SERVICE, text: serviceUnit(program) },
+    mark: MARK,
+    option: "resident",
+  };
+}
+
 export function installResident(directory: string): void {
   const program = `${absolutePath(directory)}/patchbay`;
-  if (!exists(BOOTED)) {
-    print(withoutSystemd(program));
-    return;
-  }
-  const changed = [
-    writeUnit(SOCKET, socketUnit),
-    writeUnit(SERVICE, serviceUnit(program)),
-  ].includes(true);
-  if (changed) systemctl("daemon-reload");
-  systemctl("enable", "--now", SOCKET);
-  // One that runs has what the units said before.
-  if (changed) systemctl("try-restart", SERVICE);
+  if (!systemdRuns()) return print(withoutSystemd(program));
+  installUnits(unitsOf(program));
   printLine(`the first call starts the resident; \`patchbay serve --status\` says what it does`);
 }
 
 /** Does nothing when there are no units of ours. With a program: only when they start that one. */
 export function removeResident(directory?: string): boolean {
-  const service = readTextFile(`${UNITS}/${SERVICE}`), socket = readTextFile(`${UNITS}/${SOCKET}`);
-  const isOfOther = directory !== undefined &&
-    !service?.includes(`\nExecStart=${quoted(`${absolutePath(directory)}/patchbay`)} serve\n`);
-  if (isOfOther || !(service?.startsWith(MARK) || socket?.startsWith(MARK))) return false;
-  if (exists(BOOTED)) systemctl("disable", "--now", SOCKET, SERVICE);
-  for (const [unit, text] of [[SOCKET, socket], [SERVICE, service]] as const) {
-    if (text?.startsWith(MARK) && removeFile(`${UNITS}/${unit}`)) printLine(`${UNITS}/${unit}: removed`);
-  }
-  if (exists(BOOTED)) systemctl("daemon-reload");
-  return true;
-}
-
-/** Answers whether it was another before. */
-function writeUnit(name: string, text: string): boolean {
-  const path = `${UNITS}/${name}`, present = readTextFile(path);
-  if (present === text) return false;
-  if (present !== undefined && !present.startsWith(MARK)) {
-    throw new Error(`${path} was not written by patchbay; remove it, or keep it and leave --resident out`);
-  }
-  makeDirectories(UNITS, 0o755);
-  replaceFile(path, text, { mode: 0o644, durable: true });
-  printLine(`${path}: ${present === undefined ? "installed" : "replaced"}`);
-  return true;
-}
-
-function systemctl(...words: string[]): void {
-  const path = findInPath("systemctl");
-  if (path === undefined) throw new Error("there is no systemctl in PATH, though systemd runs");
-  const environment = fromUtf8(environmentBlock()).split("\0").slice(0, -1).map(utf8);
-  const { ending, stderr } = runProgram({ path, argv: ["systemctl", ...words], environment }, new Uint8Array());
-  if ("exitStatus" in ending && ending.exitStatus === 0) return;
-  throw new Error(`systemctl ${words.join(" ")} failed: ${fromUtf8(stderr).trim() || JSON.stringify(ending)}`);
-}
-
-/** systemd.service(5), "Command lines". */
-function quoted(path: string): string {
-  const text = path.replaceAll("%", "%%").replaceAll("$", "$$$$");
-  return /^[\w@%+=:,./$-]+$/.test(text) ? text : `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+  const program = directory === undefined ? "" : `${absolutePath(directory)}/patchbay`;
+  const starts = `\nExecStart=${quoted(program)} serve\n`;
+  return removeUnits(unitsOf(program), (text) => directory === undefined || text.includes(starts));
 }
 
 function withoutSystemd(program: string): string {

@@ -17,6 +17,7 @@ import { type Command, type Given, UsageError } from "../command.ts";
 import { BACKUP, identifyEntry, linkWithBackup, unlinkAndRestore } from "../link-with-backup.ts";
 import { printLine } from "../output.ts";
 import { linkPrograms, requireOtherDirectory, unlinkPrograms } from "../program-links.ts";
+import { installDhcp, removeDhcp } from "../dhcp-units.ts";
 import { installResident, removeResident } from "../resident-units.ts";
 import { checkUninstall } from "../uninstall-check.ts";
 
@@ -30,6 +31,8 @@ export const installCommand: Command = {
     bin: { value: "DIR", help: "also link patchbay and cnitool into DIR, for the command line" },
     resident: { help: "also let systemd run `patchbay serve` from DIR, started by the first call" },
     "no-resident": { help: "remove what --resident made; calls run by themselves" },
+    dhcp: { help: "also let systemd run `patchbay dhcp` from DIR, for the leases of the plugin dhcp" },
+    "no-dhcp": { help: "remove what --dhcp made; nobody renews leases" },
     uninstall: { help: "remove the plugins and put back what they replaced" },
     force: { help: "with --uninstall: even when something is attached that only this program can remove" },
   },
@@ -39,9 +42,11 @@ export const installCommand: Command = {
     const bin = given.value("bin");
     if (bin !== undefined) requireOtherDirectory(bin, directory);
     refuseTogether(given, ["resident", "no-resident", "uninstall"]);
+    refuseTogether(given, ["dhcp", "no-dhcp", "uninstall"]);
     if (given.has("uninstall")) {
       checkWhatStays(directory, given.has("force"));
       removeResident(directory);
+      removeDhcp(directory);
       unlinkPrograms(directory);
       uninstall(directory);
     } else {
@@ -49,6 +54,8 @@ export const installCommand: Command = {
       if (bin !== undefined) linkPrograms(bin, directory);
       if (given.has("resident")) installResident(directory);
       if (given.has("no-resident")) removeResident();
+      if (given.has("dhcp")) installDhcp(directory);
+      if (given.has("no-dhcp")) removeDhcp();
     }
     return 0;
   },

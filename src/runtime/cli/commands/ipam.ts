@@ -1,21 +1,24 @@
-/** `patchbay ipam`: host-local's leases; taking them over from Go's plugin, and handing them back. */
-import { identify, isDirectory, namesIn } from "../../../ffi/files.ts";
+/** `patchbay ipam`: leases; taking host-local's over from Go's plugin, and handing them back. */
+import { DEFAULT_DIRECTORY } from "../../../dhcp/order.ts";
+import { exists, identify, isDirectory, namesIn } from "../../../ffi/files.ts";
 import { releaseAddress } from "../../../ipam/claims.ts";
 import type { StoreOptions } from "../../../ipam/store.ts";
 import { exportLeases, importLeases, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
 import { parseAddress } from "../../../net/address.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
+import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
 import { print, printLine, printToStderr } from "../output.ts";
 import { textTable } from "../text-table.ts";
 
 const DATA_DIR = "/var/lib/cni/networks";
 
 export const ipamCommand: Command = {
-  summary: "list and release host-local's leases, import them from Go's plugin, export them to it",
+  summary: "list leases; release host-local's, import them from Go's plugin, export them to it",
   operands: "list|release|import|export [NETWORK] [ADDRESS…]",
   operandCount: [1, Infinity],
   options: {
     "data-dir": { value: "DIR", help: `directory with a folder of leases for each network (${DATA_DIR})` },
+    "dhcp-dir": { value: "DIR", help: `list: where the DHCP service keeps leases (${DEFAULT_DIRECTORY})` },
     container: { value: "ID", help: "release: all addresses of this container" },
     ifname: { value: "NAME", help: "release: only the addresses of its interface NAME" },
     json: { help: "list: print JSON" },
@@ -55,23 +58,40 @@ function named(given: Given, network: string | undefined): StoreOptions {
   return { directory, keep: false, quarantineSeconds: 0, report: printToStderr };
 }
 
+interface Listed {
+  network: string;
+  address: string;
+  containerId?: string;
+  ifName?: string;
+  /** Only DHCP's. */
+  lease?: LeaseState;
+}
+
 function list(given: Given, network: string | undefined): number {
-  const isNetwork = (name: string) => isDirectory(identify(`${dataDir(given)}/${name}`));
-  const networks = network === undefined ? namesIn(dataDir(given)).filter(isNetwork).sort() : [network];
   const { compare } = new Intl.Collator("en", { numeric: true }); // 10.0.0.9 before 10.0.0.10
-  const leases = networks.flatMap((name) => {
-    const inOrder = listLeases(`${dataDir(given)}/${name}`).sort((a, b) => compare(a.address, b.address));
-    return inOrder.map(({ address, owner }) => ({ network: name, address, ...owner }));
-  });
+  const ofDhcp = dhcpLeases(given.value("dhcp-dir") ?? DEFAULT_DIRECTORY)
+    .filter((lease) => network === undefined || lease.network === network);
+  const inOrder = (leases: Listed[]) =>
+    leases.sort((a, b) => compare(a.network, b.network) || compare(a.address, b.address));
+  const leases = inOrder([...hostLocalLeases(given, network, ofDhcp.length > 0), ...ofDhcp]);
   if (given.has("json")) {
-    printLine(JSON.stringify(leases));
+    printLine(JSON.stringify(leases.map(({ lease, ...listed }) => ({ ...listed, ...lease }))));
     return 0;
   }
-  const rows = leases.map(({ network, address, containerId = "(not an attachment)", ifName = "" }) => {
-    return [network, address, containerId, ifName];
+  const rows = leases.map(({ network, address, containerId = "(not an attachment)", ifName = "", lease }) => {
+    return [network, address, containerId, ifName, lease === undefined ? "" : describeLease(lease)];
   });
   print(textTable(rows));
   return 0;
+}
+
+function hostLocalLeases(given: Given, network: string | undefined, mayBeMissing: boolean): Listed[] {
+  const isNetwork = (name: string) => isDirectory(identify(`${dataDir(given)}/${name}`));
+  if (mayBeMissing && network !== undefined && !exists(`${dataDir(given)}/${network}`)) return [];
+  const networks = network === undefined ? namesIn(dataDir(given)).filter(isNetwork) : [network];
+  return networks.flatMap((name) =>
+    listLeases(`${dataDir(given)}/${name}`).map(({ address, owner }) => ({ network: name, address, ...owner }))
+  );
 }
 
 function release(given: Given, options: StoreOptions, addresses: string[]): number {

@@ -1,0 +1,74 @@
+/** Services of systemd: writing their units, and removing them. */
+import { environmentEntries } from "../../ffi/environment.ts";
+import { findInPath } from "../../ffi/find-in-path.ts";
+import { exists, makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
+import { fromUtf8 } from "../../ffi/libc.ts";
+import { runProgram } from "../../ffi/spawn.ts";
+import { printLine } from "./output.ts";
+
+/** sd_booted(3) */
+export const BOOTED = "/run/systemd/system";
+const UNITS = "/etc/systemd/system";
+
+/** A service that its socket starts. */
+export interface ServiceUnits {
+  socket: { name: string; text: string };
+  service: { name: string; text: string };
+  /** The first line of both texts: whose they are. */
+  mark: string;
+  /** The option of `install` that writes them. */
+  option: string;
+}
+
+export function systemdRuns(): boolean {
+  return exists(BOOTED);
+}
+
+export function installUnits(units: ServiceUnits): void {
+  const { socket, service } = units;
+  const changed = [writeUnit(socket, units), writeUnit(service, units)].includes(true);
+  if (changed) systemctl("daemon-reload");
+  systemctl("enable", "--now", socket.name);
+  // One that runs has what the units said before.
+  if (changed) systemctl("try-restart", service.name);
+}
+
+/** Does nothing when there are no units of ours. `isMeant` judges the service's text. */
+export function removeUnits({ socket, service, mark }: ServiceUnits, isMeant: (text: string) => boolean): boolean {
+  const present = [socket, service].map(({ name }) => ({ name, text: readTextFile(`${UNITS}/${name}`) }));
+  if (!isMeant(present[1]!.text ?? "") || !present.some(({ text }) => text?.startsWith(mark))) return false;
+  if (systemdRuns()) systemctl("disable", "--now", socket.name, service.name);
+  for (const { name, text } of present) {
+    if (text?.startsWith(mark) && removeFile(`${UNITS}/${name}`)) printLine(`${UNITS}/${name}: removed`);
+  }
+  if (systemdRuns()) systemctl("daemon-reload");
+  return true;
+}
+
+/** Answers whether it was another before. */
+function writeUnit({ name, text }: { name: string; text: string }, { mark, option }: ServiceUnits): boolean {
+  const path = `${UNITS}/${name}`, present = readTextFile(path);
+  if (present === text) return false;
+  if (present !== undefined && !present.startsWith(mark)) {
+    throw new Error(`${path} was not written by patchbay; remove it, or keep it and leave --${option} out`);
+  }
+  makeDirectories(UNITS, 0o755);
+  replaceFile(path, text, { mode: 0o644, durable: true });
+  printLine(`${path}: ${present === undefined ? "installed" : "replaced"}`);
+  return true;
+}
+
+function systemctl(...words: string[]): void {
+  const path = findInPath("systemctl");
+  if (path === undefined) throw new Error("there is no systemctl in PATH, though systemd runs");
+  const program = { path, argv: ["systemctl", ...words], environment: environmentEntries() };
+  const { ending, stderr } = runProgram(program, new Uint8Array());
+  if ("exitStatus" in ending && ending.exitStatus === 0) return;
+  throw new Error(`systemctl ${words.join(" ")} failed: ${fromUtf8(stderr).trim() || JSON.stringify(ending)}`);
+}
+
+/** systemd.service(5), "Command lines". */
+export function quoted(path: string): string {
+  const text = path.replaceAll("%", "%%").replaceAll("$", "$$$$");
+  return /^[\w@%+=:,./$-]+$/.test(text) ? text : `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+}
