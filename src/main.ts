@@ -12,7 +12,8 @@ function run(calledBy: string, args: readonly string[]): number {
   if (args[0] === "serve" && args[1] === "--worker") return work();
   return (require("./runtime/cli/command-line.ts") as typeof import("./runtime/cli/command-line.ts"))
     .runCommandLine(name, args, {
-      serve: (workers) => (require("./resident/serve.ts") as typeof import("./resident/serve.ts")).serve(workers),
+      serve: (workers, holdsLeases) =>
+        (require("./resident/serve.ts") as typeof import("./resident/serve.ts")).serve(workers, holdsLeases),
       holdLeases,
       status: () => (require("./resident/status.ts") as typeof import("./resident/status.ts")).reportStatus(),
     });

@@ -8,6 +8,7 @@
 import { EAGAIN, EINTR, SyscallError } from "./errno.ts";
 import { bind, check, fromUtf8, lastErrno, libc } from "./libc.ts";
 import { closeFile, O_RDONLY, openFile, readAll } from "./files.ts";
+import { FFIType } from "./native.ts";
 
 // asm-generic/signal.h
 export const SIGHUP = 1, SIGINT = 2, SIGKILL = 9, SIGTERM = 15, SIGCHLD = 17;
@@ -67,4 +68,13 @@ export function readSignals(fd: number): number[] {
 
 export function sendSignal(pid: number, signal: number): void {
   check("kill", c().kill(pid, signal), `process ${pid}`);
+}
+
+const PR_SET_PDEATHSIG = 1;
+
+/** The kernel sends this process the signal when its parent ends, or now if it has ended (prctl(2)). */
+export function endWith(parent: number, signal: number): void {
+  const { prctl } = bind({ prctl: { args: ["i32", FFIType.u64_fast], returns: "i32" } });
+  check("prctl", prctl(PR_SET_PDEATHSIG, signal));
+  if (process.ppid !== parent) sendSignal(process.pid, signal);
 }

@@ -20,6 +20,7 @@ import { warn } from "../ffi/warn.ts";
 import { Watch } from "../ffi/watch.ts";
 import { OwnFile } from "./own-file.ts";
 import { become, takeHandedOver } from "./service-manager.ts";
+import { LeaseService } from "./lease-service.ts";
 import { ServingSocket, SOCKET_DIRECTORY, SOCKET_PATH, whoListens } from "./socket.ts";
 import { Workers } from "./workers.ts";
 
@@ -31,19 +32,23 @@ const AGAIN_MS = 1000;
 const COURTESY_MS = 20;
 
 /** Returns the exit status. */
-export function serve(workers: number): number {
+export function serve(workers: number, holdsLeases: boolean): number {
   const handedOver = takeHandedOver(), socket = handedOver?.socket ?? ServingSocket.listen();
   const signals = [SIGTERM, SIGINT, SIGHUP].filter((signal) => !isIgnored(signal)).concat(SIGCHLD);
   if (!handedOver?.isPrepared) {
     // Only a process that begins with them blocked has no thread that gets them (ffi/signals.ts).
     blockSignals(signals);
     try {
-      become("/proc/self/exe", socket, workers);
+      become("/proc/self/exe", socket, serveArguments(workers, holdsLeases));
     } finally {
       socket.close();
     }
   }
-  return new Parent(socket, workers, signals).run();
+  return new Parent(socket, workers, holdsLeases, signals).run();
+}
+
+function serveArguments(workers: number, holdsLeases: boolean): string[] {
+  return [`--workers=${workers}`, ...holdsLeases ? ["--dhcp"] : []];
 }
 
 class Parent {
@@ -53,13 +58,22 @@ class Parent {
   private readonly signals: number;
   private obstacle = "";
 
-  constructor(private socket: ServingSocket, private readonly count: number, signals: readonly number[]) {
+  private readonly leases: LeaseService;
+
+  constructor(
+    private socket: ServingSocket,
+    private readonly count: number,
+    private readonly holdsLeases: boolean,
+    signals: readonly number[],
+  ) {
     this.workers = new Workers(count);
+    this.leases = new LeaseService(holdsLeases);
     this.signals = openSignals(signals);
     this.workers.serve(socket.fd);
   }
 
   run(): number {
+    this.leases.startIfMissing();
     this.workers.startMissing();
     tellManager("READY=1");
     for (;;) {
@@ -72,7 +86,7 @@ class Parent {
       }
       const isListening = this.keepListening();
       const pauseMs = isListening ? Math.min(LOOK_MS, this.workers.startMissing()) : AGAIN_MS;
-      if (this.waitFor(pauseMs)) return this.end();
+      if (this.waitFor(Math.min(pauseMs, this.leases.startIfMissing()))) return this.end();
     }
   }
 
@@ -84,7 +98,9 @@ class Parent {
       this.file.forgetRefused();
     }
     const hasBeenTold = readSignals(this.signals).some((signal) => signal !== SIGCHLD);
-    this.workers.forget(forgetEnded().ended);
+    const { ended } = forgetEnded();
+    this.workers.forget(ended);
+    this.leases.forget(ended);
     return hasBeenTold;
   }
 
@@ -105,8 +121,10 @@ class Parent {
 
   /** The workers end after their calls; callers of the new build wait at the socket meanwhile. */
   private becomeNewFile(): void {
+    // The successor starts one of its own build.
+    this.leases.end();
     try {
-      become(this.file.path, this.socket, this.count);
+      become(this.file.path, this.socket, serveArguments(this.count, this.holdsLeases));
     } catch (error) {
       this.file.refuse(errorText(error));
     }
@@ -137,6 +155,7 @@ class Parent {
   private end(): number {
     tellManager("STOPPING=1");
     this.socket.close();
+    this.leases.end();
     this.workers.retire();
     while (forgetEnded().areRunning) {
       poll([{ fd: this.signals, events: POLLIN }], AGAIN_MS);

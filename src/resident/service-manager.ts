@@ -33,7 +33,7 @@ export function moveUp(fd: number): number {
 }
 
 /** This process goes on as `patchbay serve` of the program, and listens on the same socket. */
-export function become(program: string, socket: ServingSocket, workers: number): never {
+export function become(program: string, socket: ServingSocket, options: readonly string[]): never {
   const environment = [
     ...environmentEntries().filter((entry) => !fromUtf8(entry).startsWith("LISTEN_")),
     utf8(`LISTEN_PID=${process.pid}`),
@@ -43,6 +43,6 @@ export function become(program: string, socket: ServingSocket, workers: number):
   return withDescriptorAt(
     FIRST_HANDED_OVER,
     socket.fd,
-    () => execute({ path: program, argv: ["patchbay", "serve", `--workers=${workers}`], environment }),
+    () => execute({ path: program, argv: ["patchbay", "serve", ...options], environment }),
   );
 }

@@ -6,7 +6,7 @@ import { execute } from "../../ffi/execute.ts";
 import { closeFile, identify, makeDirectories, removeFile, replaceFile } from "../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import { tellManager } from "../../ffi/notify.ts";
-import { blockSignals, openSignals, SIGHUP, SIGINT, SIGTERM } from "../../ffi/signals.ts";
+import { blockSignals, endWith, openSignals, SIGHUP, SIGINT, SIGTERM } from "../../ffi/signals.ts";
 import { listenAt, listenOn } from "../../ffi/unix-socket.ts";
 import { Journal } from "../journal/journal.ts";
 import { type Flags, parseFlags, WrongFlags } from "./flags.ts";
@@ -16,6 +16,8 @@ import { Service } from "./service.ts";
 const SIGNALS = [SIGTERM, SIGINT, SIGHUP];
 /** Set by a process that has blocked its signals, and has become what it is now. */
 const PREPARED = "PATCHBAY_DHCP_PREPARED";
+/** Set by a resident whose child this is: its end is the end of this process. */
+const PARENT = "PATCHBAY_DHCP_PARENT";
 /** Where sd_listen_fds(3) begins. */
 const FIRST_HANDED_OVER = 3;
 
@@ -24,6 +26,8 @@ export function runDaemon(args: readonly string[]): number {
   try {
     const flags = parseFlags(args);
     if (variable(PREPARED) !== String(process.pid)) prepare(args);
+    const parent = variable(PARENT);
+    if (parent !== undefined) endWith(Number(parent), SIGTERM);
     return serve(flags);
   } catch (error) {
     say(errorText(error));

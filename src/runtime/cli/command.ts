@@ -18,7 +18,7 @@ export interface Command {
 
 /** What the services do, which is above this room or beside it. */
 export interface Resident {
-  serve(workers: number): number;
+  serve(workers: number, holdsLeases: boolean): number;
   /** `patchbay dhcp`, with the flags of `dhcp daemon`. */
   holdLeases(flags: readonly string[]): number;
   status(): { isServing: boolean; text: string; facts: unknown };

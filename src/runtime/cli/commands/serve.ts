@@ -12,6 +12,7 @@ export const serveCommand: Command = {
   needsRoot: true,
   options: {
     workers: { value: "N", help: "how many calls are served at a time; by default one a processor, and at most 4" },
+    dhcp: { help: "also hold the leases of the plugin dhcp, as `patchbay dhcp` does" },
     status: { help: "say what the resident is doing, instead of becoming one" },
     json: { help: "with --status: print JSON" },
   },
@@ -20,7 +21,7 @@ export const serveCommand: Command = {
   run(given, _program, resident) {
     if (!given.has("status")) {
       if (given.has("json")) throw new UsageError("--json goes with --status");
-      return resident.serve(workersIn(given));
+      return resident.serve(workersIn(given), given.has("dhcp"));
     }
     const { isServing, text, facts } = resident.status();
     if (given.has("json")) printLine(JSON.stringify(facts, null, 2));

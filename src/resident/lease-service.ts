@@ -1,0 +1,57 @@
+/** `patchbay serve --dhcp`: the DHCP service as a child, so that a host runs one service. It is started again when it ends. */
+import { errorText } from "../cni/error.ts";
+import { environmentEntries } from "../ffi/environment.ts";
+import { closeFile, O_RDONLY, openFile } from "../ffi/files.ts";
+import { utf8 } from "../ffi/libc.ts";
+import { sendSignal, SIGTERM } from "../ffi/signals.ts";
+import { spawn } from "../ffi/spawn.ts";
+import { warn } from "../ffi/warn.ts";
+
+/** Between two starts: what cannot start does not keep a processor busy. */
+const PAUSE_MS = 5000;
+/** Names the process whose end ends the service, too (dhcp/service/daemon.ts). */
+const PARENT = "PATCHBAY_DHCP_PARENT";
+
+export class LeaseService {
+  private pid: number | undefined;
+  private notBefore = 0;
+
+  constructor(private readonly isWanted: boolean) {}
+
+  /** Answers in how many milliseconds it should be asked again, or Infinity. */
+  startIfMissing(): number {
+    if (!this.isWanted || this.pid !== undefined) return Infinity;
+    const pauseMs = this.notBefore - performance.now();
+    if (pauseMs > 0) return pauseMs;
+    this.notBefore = performance.now() + PAUSE_MS;
+    const nothing = openFile("/dev/null", O_RDONLY);
+    try {
+      this.pid = spawn({
+        path: "/proc/self/exe",
+        argv: ["patchbay", "dhcp"],
+        environment: [...environmentEntries(), utf8(`${PARENT}=${process.pid}`)],
+        descriptors: [nothing, 1, 2],
+        hasOwnGroup: true,
+      });
+      return Infinity;
+    } catch (error) {
+      warn(`cannot start the DHCP service: ${errorText(error)}`);
+      return PAUSE_MS;
+    } finally {
+      closeFile(nothing);
+    }
+  }
+
+  /** Processes that have ended. */
+  forget(pids: readonly number[]): void {
+    if (this.pid === undefined || !pids.includes(this.pid)) return;
+    this.pid = undefined;
+    warn("the DHCP service has ended; it is started again, and goes on with its leases");
+  }
+
+  /** The leases stay. */
+  end(): void {
+    if (this.pid !== undefined) sendSignal(this.pid, SIGTERM);
+    this.pid = undefined;
+  }
+}
