@@ -1,0 +1,453 @@
+/**
+ * The life of one IPv6 lease as RFC 8415 section 18.2 has it, from the first SOLICIT to its end, or that of information
+ * without an address. Pure: whoever drives it says what time it is and what arrived, and does what it answers. It holds no
+ * socket and no timer.
+ *
+ * Longer than 300 lines: the states of one machine.
+ */
+import { compareAddresses, formatAddress } from "../../../net/address.ts";
+import { ADVERTISE, first, type Message, option, REPLY, status, statusName } from "../message/message.ts";
+import { readReply, type Reply, UnusableReply } from "../message/offer.ts";
+import { type Deed6, endOf, heldBy, type Lease6, type Offered6, type Settings6 } from "./lease.ts";
+import {
+  confirm,
+  decline,
+  type Exchange6,
+  type Held,
+  type Identity6,
+  inform,
+  rebind,
+  release,
+  renew,
+  request,
+  solicit,
+} from "./request.ts";
+import { type Asking, LONGEST_PAUSE_S, type LongestPauses, nextPause, timerOf, timers } from "./timers.ts";
+
+export type State6 = Asking | "idle" | "probing" | "bound" | "informed";
+
+/** SOL_MAX_DELAY, CNF_MAX_DELAY and INF_MAX_DELAY, while nobody waits. */
+const LONGEST_DELAY_S = 1;
+/** CNF_MAX_RD. */
+const CONFIRMING_S = 10;
+/** Between two packets of a lease while nobody waits, whatever a server says. */
+const SHORTEST_PAUSE_S = 1;
+/** Leases that began together are not renewed together. */
+const RENEWAL_SPREAD = 0.05;
+const HIGHEST_PREFERENCE = 255;
+
+export class LeaseClient6 {
+  state: State6 = "idle";
+  lease: Lease6 | undefined;
+  /** Why there is no lease yet, for whoever waits. */
+  obstacle = "no server has answered";
+  conflicts = 0;
+
+  /** When the state wants something done. */
+  private wake = Infinity;
+  private xid = 0;
+  private began = 0;
+  private sent = -Infinity;
+  private tries = 0;
+  /** The pause after the last message; and after the last SOLICIT, which servers that refuse do not shorten. */
+  private pause = 0;
+  private solicitPause = 0;
+  private longest: LongestPauses = { soliciting: LONGEST_PAUSE_S, informing: LONGEST_PAUSE_S };
+  /** Until then ADVERTISEs are compared, and the best so far. */
+  private compareUntil = 0;
+  private best: Offered6 | undefined;
+  /** Whom a REQUEST, DECLINE or RELEASE is for. */
+  private partner: Held | undefined;
+  /** What is being confirmed or probed. */
+  private pending: Lease6 | undefined;
+  private hint: Uint8Array | undefined;
+
+  constructor(
+    private readonly who: Identity6,
+    private readonly settings: Settings6,
+    /** Whether somebody waits for the first lease. */
+    private isAwaited: boolean,
+  ) {}
+
+  /** When `tick` is due; `Infinity` when only an answer goes on. */
+  get due(): number {
+    return Math.min(this.wake, this.lease === undefined ? Infinity : endOf(this.lease));
+  }
+
+  /** From nothing. The hint is an address that it had once. */
+  start(now: number, hint?: Uint8Array): Deed6[] {
+    this.hint = hint;
+    return this.begin("soliciting", now);
+  }
+
+  /** With a lease that it had, on a link that may be another: is the address right here? */
+  confirm(now: number, lease: Lease6): Deed6[] {
+    if (now >= endOf(lease)) return this.start(now, lease.offered.binding.address);
+    this.pending = lease;
+    return this.begin("confirming", now);
+  }
+
+  /** With a lease from before this process began, which is in use. */
+  resume(now: number, lease: Lease6): Deed6[] {
+    this.isAwaited = false;
+    this.lease = lease;
+    this.state = "bound";
+    this.wake = this.renewalTime(lease);
+    return this.tick(now);
+  }
+
+  /** Without an address, as it comes from elsewhere (RFC 8415 section 18.2.6). Asks again when the answer is old. */
+  inform(now: number): Deed6[] {
+    return this.begin("informing", now);
+  }
+
+  /** The driver goes on without anybody waiting. */
+  stopHurrying(): void {
+    this.isAwaited = false;
+  }
+
+  /** Tells the server, if there is one. The driver has taken the address away (RFC 8415 section 18.2.7). */
+  release(now: number): Deed6[] {
+    if (this.state === "releasing") return [];
+    const lease = this.lease ?? this.pending;
+    // A server that has been asked may have given the address already.
+    const held = lease === undefined ? this.state === "requesting" ? this.partner : undefined : heldBy(lease);
+    this.lease = this.pending = undefined;
+    if (held === undefined) return this.rest("idle", { do: "released" });
+    this.partner = held;
+    this.enter("releasing");
+    return this.transmit(now);
+  }
+
+  tick(now: number): Deed6[] {
+    if (this.lease === undefined || now < endOf(this.lease)) return now < this.wake ? [] : this.advance(now);
+    const { state, lease: { offered } } = this;
+    const deeds = this.lose("the lease has expired");
+    // What else is going on goes on.
+    if (state !== "bound" && state !== "renewing" && state !== "rebinding") return [...deeds, ...this.tick(now)];
+    this.hint = offered.binding.address;
+    return [...deeds, ...this.begin("soliciting", now)];
+  }
+
+  receive(message: Message, now: number): Deed6[] {
+    if (!this.isForUs(message)) return [];
+    const server = first(message.options, option.server) ?? new Uint8Array();
+    if (!this.settings.allowsServer(server)) return log(`server ${server.toHex()} is not allowed`);
+    const asked = this.askedServer();
+    if (asked !== undefined && !isSame(server, asked)) return log(`server ${server.toHex()} was not asked`);
+    const reply = this.read(message);
+    if ("unusable" in reply) {
+      this.obstacle = `server ${server.toHex()}: ${reply.unusable}`;
+      return log(`message ignored: ${this.obstacle}`);
+    }
+    // Also from servers that give nothing (RFC 8415 section 18.2.9).
+    this.longest.soliciting = reply.solMaxRt ?? this.longest.soliciting;
+    this.longest.informing = reply.infMaxRt ?? this.longest.informing;
+    if (this.state === "soliciting") return this.advertised(message, reply, now);
+    return message.type === REPLY ? this.replied(reply, now) : [];
+  }
+
+  /** The answer to the deed "probe". */
+  probed(isTaken: boolean, now: number): Deed6[] {
+    const lease = this.pending;
+    if (this.state !== "probing" || lease === undefined) return [];
+    this.pending = undefined;
+    if (!isTaken) return this.use(lease, now);
+    const held = heldBy(lease);
+    this.conflicts++;
+    this.hint = undefined;
+    this.partner = held;
+    this.obstacle = `another host has ${formatAddress(held.address)}, which server ${held.server.toHex()} gave`;
+    this.enter("declining");
+    return [...log(this.obstacle), ...this.transmit(now)];
+  }
+
+  /** The states that wait for an answer, and what is sent in them. */
+  private message(state: Asking, exchange: Exchange6): Uint8Array {
+    const { who, partner, lease, pending } = this;
+    switch (state) {
+      case "soliciting":
+        return solicit(who, exchange, this.hint);
+      case "requesting":
+        return request(who, exchange, partner!);
+      case "confirming":
+        return confirm(who, exchange, pending!.offered.binding.address);
+      case "renewing":
+        return renew(who, exchange, heldBy(lease!));
+      case "rebinding":
+        return rebind(who, exchange, lease!.offered.binding.address);
+      case "declining":
+        return decline(who, exchange, partner!);
+      case "releasing":
+        return release(who, exchange, partner!);
+      case "informing":
+        return inform(who, exchange);
+    }
+  }
+
+  /** Enters a state that is not in answer to anything: while nobody waits, not together with others. */
+  private begin(state: "soliciting" | "confirming" | "informing", now: number): Deed6[] {
+    this.enter(state);
+    if (this.isAwaited) return this.transmit(now);
+    this.wake = now + LONGEST_DELAY_S * this.settings.random();
+    return [];
+  }
+
+  private enter(state: Asking): void {
+    this.state = state;
+    this.xid = this.settings.newXid() & 0xffffff;
+    this.tries = 0;
+    this.pause = state === "soliciting" ? this.solicitPause : 0;
+    this.best = undefined;
+  }
+
+  private rest(state: State6, deed: Deed6): Deed6[] {
+    this.state = state;
+    this.wake = Infinity;
+    return [deed];
+  }
+
+  private transmit(now: number): Deed6[] {
+    const state = this.state as Asking;
+    if (!this.isAwaited && now < this.sent + SHORTEST_PAUSE_S) {
+      this.wake = this.sent + SHORTEST_PAUSE_S;
+      return [];
+    }
+    if (this.tries++ === 0) {
+      this.began = now;
+      this.compareUntil = now + nextPause(0, timers.soliciting, this.settings.random(), true);
+    }
+    this.sent = now;
+    this.pause = this.pauseAfter(state, this.pause);
+    if (state === "soliciting") this.solicitPause = this.pause;
+    this.wake = Math.min(now + this.pause, this.deadline());
+    const bytes = this.message(state, { xid: this.xid, elapsed: Math.round((now - this.began) * 100) });
+    return [{ do: "multicast", bytes }];
+  }
+
+  private pauseAfter(state: Asking, before: number): number {
+    const timer = timerOf(state, this.longest, this.isAwaited);
+    return nextPause(before, timer, this.settings.random(), state === "soliciting");
+  }
+
+  /** MRD: when the exchange ends without an answer. */
+  private deadline(): number {
+    if (this.state === "renewing") return this.lease!.since + this.lease!.offered.binding.rebind;
+    return this.state === "confirming" ? Math.min(this.began + CONFIRMING_S, endOf(this.pending!)) : Infinity;
+  }
+
+  private advance(now: number): Deed6[] {
+    const { state } = this;
+    switch (state) {
+      case "bound":
+      case "renewing":
+      case "rebinding":
+        return this.renew(now);
+      case "soliciting":
+        return this.best === undefined ? this.transmit(now) : this.take(this.best, now);
+      case "confirming":
+        return this.tries > 0 && now >= this.deadline() ? this.unconfirmed(now) : this.transmit(now);
+      case "informed":
+        return this.begin("informing", now);
+      case "idle":
+      case "probing":
+        this.wake = Infinity;
+        return [];
+      default:
+        return this.tries < timerOf(state, this.longest, this.isAwaited).tries
+          ? this.transmit(now)
+          : this.unanswered(state, now);
+    }
+  }
+
+  private unanswered(state: Asking, now: number): Deed6[] {
+    const server = this.partner!.server.toHex();
+    if (state === "releasing") {
+      return [...log(`server ${server} has not answered the release`), ...this.rest("idle", { do: "released" })];
+    }
+    if (state === "requesting") this.obstacle = `server ${server} offered, then was silent`;
+    return this.solicitAgain(now);
+  }
+
+  /** Nobody has said that the address is wrong (RFC 8415 section 18.2.3). */
+  private unconfirmed(now: number): Deed6[] {
+    const lease = this.pending!;
+    this.pending = undefined;
+    if (now < endOf(lease)) return this.adopt(lease, now);
+    return this.start(now, lease.offered.binding.address);
+  }
+
+  private isForUs({ type, xid, options }: Message): boolean {
+    const isAsking = this.state in timers && this.tries > 0;
+    if (!isAsking || xid !== this.xid || (type !== ADVERTISE && type !== REPLY)) return false;
+    const clientId = first(options, option.clientId);
+    return clientId !== undefined && isSame(clientId, this.who.duid);
+  }
+
+  /** The one whose answer counts; undefined: any. */
+  private askedServer(): Uint8Array | undefined {
+    if (this.state === "renewing") return this.lease!.offered.server;
+    const isForOne = this.state === "requesting" || this.state === "declining" || this.state === "releasing";
+    return isForOne ? this.partner!.server : undefined;
+  }
+
+  private read(message: Message): Reply | { unusable: string } {
+    try {
+      return readReply(message, this.who.iaid, this.lease?.offered.binding.address);
+    } catch (error) {
+      if (!(error instanceof UnusableReply)) throw error;
+      return { unusable: error.message };
+    }
+  }
+
+  /** A REPLY counts only if it is a rapid one. */
+  private advertised({ type, options }: Message, reply: Reply, now: number): Deed6[] {
+    if (type === REPLY && first(options, option.rapidCommit) === undefined) return [];
+    if (!hasBinding(reply)) return this.note(reply);
+    if (type === REPLY) return this.accept(reply, now);
+    if (this.isAwaited || reply.preference === HIGHEST_PREFERENCE || now >= this.compareUntil) {
+      return this.take(reply, now);
+    }
+    if (this.best === undefined || reply.preference > this.best.preference) this.best = reply;
+    this.wake = Math.min(this.wake, this.compareUntil);
+    return [];
+  }
+
+  private take({ server, binding: { address } }: Offered6, now: number): Deed6[] {
+    this.partner = { server, address };
+    this.enter("requesting");
+    return this.transmit(now);
+  }
+
+  private replied(reply: Reply, now: number): Deed6[] {
+    switch (this.state) {
+      case "requesting":
+        return this.requested(reply, now);
+      case "confirming":
+        return this.confirmed(reply, now);
+      case "renewing":
+      case "rebinding":
+        return this.renewed(reply, now);
+      case "declining":
+        return this.solicitAgain(now);
+      case "releasing":
+        return this.rest("idle", { do: "released" });
+      case "informing":
+        return this.informed(reply, now);
+      default:
+        return [];
+    }
+  }
+
+  private requested(reply: Reply, now: number): Deed6[] {
+    if (hasBinding(reply)) return this.accept(reply, now);
+    const { code } = reply.status;
+    // We multicast as it is; and what went wrong without a name may go right another time.
+    const isTemporary = code === status.unspecified || code === status.useMulticast;
+    return isTemporary ? this.note(reply) : [...this.note(reply), ...this.solicitAgain(now)];
+  }
+
+  private confirmed(reply: Reply, now: number): Deed6[] {
+    const lease = this.pending!;
+    if (reply.status.code === status.success) {
+      this.pending = undefined;
+      return this.adopt(lease, now);
+    }
+    if (reply.status.code !== status.notOnLink) return this.note(reply);
+    this.pending = undefined;
+    const reason = "the address is not of this link";
+    return [...this.note(reply), { do: "stopUsing", lease, reason }, ...this.begin("soliciting", now)];
+  }
+
+  private renewed(reply: Reply, now: number): Deed6[] {
+    if (hasBinding(reply)) return this.accept(reply, now);
+    const { server, withdrawn } = reply, { address } = this.lease!.offered.binding;
+    if (reply.status.code === status.noBinding) {
+      // The server has forgotten the lease, not refused it (RFC 8415 section 18.2.10.1).
+      this.partner = { server, address };
+      this.enter("requesting");
+      return [...this.note(reply), ...this.transmit(now)];
+    }
+    if (!withdrawn.some((one) => isSame(one, address))) return this.note(reply);
+    return [...this.lose(`server ${server.toHex()} has withdrawn the address`), ...this.solicitAgain(now)];
+  }
+
+  private informed(reply: Reply, now: number): Deed6[] {
+    if (reply.status.code !== status.success) return this.note(reply);
+    this.isAwaited = false;
+    const deeds = this.rest("informed", { do: "informed", reply });
+    this.wake = now + reply.refresh;
+    return [...logAll(reply.ignored), ...deeds];
+  }
+
+  /** Says why this server is of no help. */
+  private note({ server, status: { code, text }, ignored }: Reply): Deed6[] {
+    const reason = code === status.success ? "gives no address" : `answers ${statusName(code)}`;
+    this.obstacle = `server ${server.toHex()} ${reason}${text === "" ? "" : `: ${text}`}`;
+    return [...log(this.obstacle), ...logAll(ignored)];
+  }
+
+  /** After a pause as if nobody had answered: servers that give and refuse in turn make no storm. */
+  private solicitAgain(now: number): Deed6[] {
+    this.enter("soliciting");
+    this.wake = now + this.pauseAfter("soliciting", this.pause);
+    return [];
+  }
+
+  private accept(offered: Offered6, now: number): Deed6[] {
+    return [...logAll(offered.ignored), ...this.adopt({ offered, since: this.sent }, now)];
+  }
+
+  private adopt(lease: Lease6, now: number): Deed6[] {
+    const { address } = lease.offered.binding, current = this.lease?.offered.binding.address;
+    const isNew = current === undefined || !isSame(address, current);
+    if (!isNew || !this.settings.probe) return this.use(lease, now);
+    this.pending = lease;
+    return this.rest("probing", { do: "probe", address });
+  }
+
+  private use(lease: Lease6, now: number): Deed6[] {
+    const before = this.lease;
+    this.lease = lease;
+    this.state = "bound";
+    this.hint = lease.offered.binding.address;
+    this.conflicts = this.solicitPause = 0;
+    this.isAwaited = false;
+    this.wake = Math.max(this.renewalTime(lease), now + SHORTEST_PAUSE_S);
+    return [{ do: "use", lease, before }];
+  }
+
+  private renewalTime({ offered: { binding }, since }: Lease6): number {
+    return since + binding.renew * (1 - RENEWAL_SPREAD * this.settings.random());
+  }
+
+  /** T1 and T2. */
+  private renew(now: number): Deed6[] {
+    const { offered: { binding }, since } = this.lease!;
+    const state = now < since + binding.rebind ? "renewing" : "rebinding";
+    if (this.state !== state) this.enter(state);
+    return this.transmit(now);
+  }
+
+  private lose(reason: string): Deed6[] {
+    const { lease } = this;
+    this.lease = undefined;
+    return lease === undefined ? [] : [{ do: "stopUsing", lease, reason }];
+  }
+}
+
+function hasBinding(reply: Reply): reply is Offered6 {
+  return reply.binding !== undefined;
+}
+
+function log(text: string): Deed6[] {
+  return [{ do: "log", text }];
+}
+
+function logAll(texts: readonly string[]): Deed6[] {
+  return texts.map((text) => ({ do: "log", text }));
+}
+
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
+  return compareAddresses(one, other) === 0;
+}

@@ -1,0 +1,46 @@
+/** What a client holds, what it is told, and what it wants done. Pure. */
+import type { Binding, Reply } from "../message/offer.ts";
+import type { Held } from "./request.ts";
+
+export type Offered6 = Reply & { binding: Binding };
+
+/** What a server has given. */
+export interface Lease6 {
+  offered: Offered6;
+  /** On the clock of the driver, in seconds: when the request was sent. The lease counts from there. */
+  since: number;
+}
+
+export function endOf({ offered, since }: Lease6): number {
+  return since + offered.binding.valid;
+}
+
+export function heldBy({ offered: { server, binding: { address } } }: Lease6): Held {
+  return { server, address };
+}
+
+/** What the driver is to do, in this order. */
+export type Deed6 =
+  /** To all servers of the link, ff02::1:2. */
+  | { do: "multicast"; bytes: Uint8Array }
+  /** Find out whether somebody has the address (RFC 4862 section 5.4), then call `probed`. */
+  | { do: "probe"; address: Uint8Array }
+  /** The lease is ours, or has changed. */
+  | { do: "use"; lease: Lease6; before: Lease6 | undefined }
+  | { do: "stopUsing"; lease: Lease6; reason: string }
+  /** The server knows that the lease has ended, or there is nobody to tell. */
+  | { do: "released" }
+  /** What was asked for without an address. */
+  | { do: "informed"; reply: Reply }
+  | { do: "log"; text: string };
+
+export interface Settings6 {
+  /** Whether an address is probed before it is used. */
+  probe: boolean;
+  /** By its DUID. */
+  allowsServer(server: Uint8Array): boolean;
+  /** From 0 to less than 1. */
+  random(): number;
+  /** 24 bits. */
+  newXid(): number;
+}

@@ -1,0 +1,108 @@
+/** The messages that a client sends: which options each kind has (RFC 8415 section 18.2 and appendix B). Pure. */
+import {
+  CONFIRM,
+  DECLINE,
+  encode,
+  encodeIa,
+  encodeIaAddress,
+  INFORMATION_REQUEST,
+  option,
+  type Options,
+  REBIND,
+  RELEASE,
+  RENEW,
+  REQUEST,
+  SOLICIT,
+} from "../message/message.ts";
+
+/** The same in every message of a lease. */
+export interface Identity6 {
+  duid: Uint8Array;
+  /** 4 bytes. */
+  iaid: Uint8Array;
+  /** Option 6. */
+  wanted: readonly number[];
+  /** What the configuration adds: the full name, classes. */
+  provided: ReadonlyMap<number, Uint8Array>;
+}
+
+/** One exchange: its messages have the number in common. */
+export interface Exchange6 {
+  xid: number;
+  /** Hundredths of a second since its first message. */
+  elapsed: number;
+}
+
+/** An address and who gave it. */
+export interface Held {
+  address: Uint8Array;
+  /** The server's DUID. */
+  server: Uint8Array;
+}
+
+export const usuallyWanted: readonly number[] = [
+  option.nameServers,
+  option.search,
+  option.refresh,
+  option.timeServers,
+  option.longestSolicitPause,
+  option.longestInformPause,
+];
+
+const NONE = new Uint8Array(), MOST_ELAPSED = 0xffff;
+
+/** `hint`: the address that the client would like to have again. */
+export function solicit(who: Identity6, exchange: Exchange6, hint?: Uint8Array): Uint8Array {
+  return message(SOLICIT, who, exchange, [[option.rapidCommit, NONE], ia(who, hint), ...wishes(who)]);
+}
+
+export function request(who: Identity6, exchange: Exchange6, { address, server }: Held): Uint8Array {
+  return message(REQUEST, who, exchange, [[option.server, server], ia(who, address), ...wishes(who)]);
+}
+
+/** Is the address right for this link? Any server may answer. */
+export function confirm(who: Identity6, exchange: Exchange6, address: Uint8Array): Uint8Array {
+  return message(CONFIRM, who, exchange, [ia(who, address)]);
+}
+
+export function renew(who: Identity6, exchange: Exchange6, { address, server }: Held): Uint8Array {
+  return message(RENEW, who, exchange, [[option.server, server], ia(who, address), ...wishes(who)]);
+}
+
+/** As `renew`, but any server may answer. */
+export function rebind(who: Identity6, exchange: Exchange6, address: Uint8Array): Uint8Array {
+  return message(REBIND, who, exchange, [ia(who, address), ...wishes(who)]);
+}
+
+export function release(who: Identity6, exchange: Exchange6, { address, server }: Held): Uint8Array {
+  return message(RELEASE, who, exchange, [[option.server, server], ia(who, address)]);
+}
+
+export function decline(who: Identity6, exchange: Exchange6, { address, server }: Held): Uint8Array {
+  return message(DECLINE, who, exchange, [[option.server, server], ia(who, address)]);
+}
+
+/** Without an address there is no name to register (RFC 4704 section 5). */
+export function inform(who: Identity6, exchange: Exchange6): Uint8Array {
+  const asked = wishes(who).filter(([number]) => number !== option.fullName);
+  return message(INFORMATION_REQUEST, who, exchange, asked);
+}
+
+/** The times are the server's to say (RFC 8415 section 18.2.1). */
+function ia({ iaid }: Identity6, address?: Uint8Array): Options[number] {
+  const options: Options = address === undefined
+    ? []
+    : [[option.iaAddress, encodeIaAddress({ address, preferred: 0, valid: 0, options: [] })]];
+  return [option.ia, encodeIa({ iaid, renew: 0, rebind: 0, options })];
+}
+
+function wishes({ wanted, provided }: Identity6): Options {
+  const numbers = wanted.flatMap((number) => [number >> 8, number & 0xff]);
+  return [[option.wanted, Uint8Array.from(numbers)], ...provided];
+}
+
+function message(type: number, { duid }: Identity6, { xid, elapsed }: Exchange6, options: Options): Uint8Array {
+  const hundredths = Math.min(elapsed, MOST_ELAPSED);
+  const elapsedTime = Uint8Array.of(hundredths >> 8, hundredths & 0xff);
+  return encode({ type, xid, options: [[option.clientId, duid], [option.elapsed, elapsedTime], ...options] });
+}
