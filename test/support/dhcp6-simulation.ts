@@ -1,0 +1,148 @@
+/** A DHCPv6 client in simulated time: a clock that only the test moves, and a server of a few lines. */
+import { expect } from "bun:test";
+import { parseAddress } from "../../src/net/address.ts";
+import { LeaseClient6 } from "../../src/dhcp/v6/lease/client.ts";
+import type { Deed6, Settings6 } from "../../src/dhcp/v6/lease/lease.ts";
+import { type Identity6, usuallyWanted } from "../../src/dhcp/v6/lease/request.ts";
+import {
+  ADVERTISE,
+  decode,
+  decodeIa,
+  decodeIaAddress,
+  encode,
+  encodeIa,
+  encodeIaAddress,
+  encodeStatus,
+  first,
+  type IaAddress,
+  type Message,
+  option,
+  type Options,
+  REPLY,
+} from "../../src/dhcp/v6/message/message.ts";
+
+export const ip6 = (text: string) => parseAddress(text)!;
+export const uint32 = (value: number) => new Uint8Array(new Uint32Array([value]).buffer).reverse();
+export const duid = Uint8Array.fromHex("000400112233445566778899aabbccddeeff");
+export const iaid = Uint8Array.fromHex("01020304");
+export const server = Uint8Array.fromHex("00030001020000000001"), other = Uint8Array.fromHex("00030001020000000002");
+export const fullName = Uint8Array.fromHex("01026331");
+
+const identity: Identity6 = { duid, iaid, wanted: usuallyWanted, provided: new Map([[option.fullName, fullName]]) };
+const names = ["", "SOLICIT", "ADVERTISE", "REQUEST", "CONFIRM", "RENEW", "REBIND", "REPLY", "RELEASE", "DECLINE"];
+
+/** What a server says; what is not said is usual. */
+export interface Said {
+  server?: Uint8Array | null;
+  clientId?: Uint8Array | null;
+  xid?: number;
+  iaid?: Uint8Array;
+  renew?: number;
+  rebind?: number;
+  /** No address: `[]`; no IA at all: null. */
+  addresses?: readonly Partial<IaAddress>[] | null;
+  /** Of the message, and of the IA. */
+  status?: number;
+  iaStatus?: number;
+  more?: Options;
+}
+
+export function said(type: number, asked: Message, say: Said = {}): Message {
+  const status = (code: number | undefined): Options =>
+    code === undefined ? [] : [[option.status, encodeStatus({ code, text: new TextEncoder().encode("so\n") })]];
+  const addresses = (say.addresses ?? [{}]).map((one) =>
+    [
+      option.iaAddress,
+      encodeIaAddress({ address: ip6("fd00:77::50"), preferred: 600, valid: 1000, options: [], ...one }),
+    ] as const
+  );
+  const ia = encodeIa({
+    iaid: say.iaid ?? iaid,
+    renew: say.renew ?? 0,
+    rebind: say.rebind ?? 0,
+    options: [...addresses, ...status(say.iaStatus)],
+  });
+  return {
+    type,
+    xid: say.xid ?? asked.xid,
+    options: [
+      ...say.clientId === null ? [] : [[option.clientId, say.clientId ?? duid] as const],
+      ...say.server === null ? [] : [[option.server, say.server ?? server] as const],
+      ...say.addresses === null ? [] : [[option.ia, ia] as const],
+      ...status(say.status),
+      ...say.more ?? [],
+    ],
+  };
+}
+
+export interface Sent {
+  at: number;
+  kind: string;
+  message: Message;
+}
+
+/** The address that a client's message is about. */
+export function addressIn({ message }: Sent): Uint8Array | undefined {
+  const ia = first(message.options, option.ia), inside = ia && first(decodeIa(ia)!.options, option.iaAddress);
+  return inside && decodeIaAddress(inside)!.address;
+}
+
+/** A client, its clock, and what it did. */
+export class Simulation6 {
+  now = 1000;
+  readonly sent: Sent[] = [];
+  readonly did: string[] = [];
+  readonly deeds: Deed6[] = [];
+  readonly client: LeaseClient6;
+  private xids = 0;
+
+  constructor(settings: Partial<Settings6> = {}, isAwaited = true) {
+    const random = () => 0.5, newXid = () => ++this.xids;
+    const usual = { probe: false, allowsServer: () => true, random, newXid };
+    this.client = new LeaseClient6(identity, { ...usual, ...settings }, isAwaited);
+  }
+
+  take(deeds: Deed6[]): Sent[] {
+    const sent: Sent[] = [];
+    for (const deed of deeds) {
+      if (deed.do === "multicast") {
+        const message = decode(deed.bytes)!;
+        sent.push({ at: this.now, kind: names[message.type] ?? "INFORMATION-REQUEST", message });
+      } else {
+        this.did.push(deed.do === "log" ? deed.text : deed.do);
+      }
+    }
+    this.deeds.push(...deeds);
+    this.sent.push(...sent);
+    return sent;
+  }
+
+  /** Lets time pass; nobody answers. */
+  pass(seconds: number): Sent[] {
+    const end = this.now + seconds, sent: Sent[] = [];
+    for (let count = 0; this.client.due <= end; count++) {
+      if (count > 1000) throw new Error("a storm");
+      this.now = Math.max(this.now, this.client.due);
+      sent.push(...this.take(this.client.tick(this.now)));
+    }
+    this.now = end;
+    return sent;
+  }
+
+  /** A server's answer to the last message. */
+  answer(type: number, say: Said = {}): Sent[] {
+    const bytes = encode(said(type, this.sent.at(-1)!.message, say));
+    return this.take(this.client.receive(decode(bytes)!, this.now));
+  }
+
+  start(): Sent[] {
+    return this.take(this.client.start(this.now));
+  }
+
+  bind(say: Said = {}): void {
+    this.start();
+    this.answer(ADVERTISE, say);
+    this.answer(REPLY, say);
+    expect(this.client.state).toBe("bound");
+  }
+}
