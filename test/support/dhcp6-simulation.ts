@@ -2,7 +2,7 @@
 import { expect } from "bun:test";
 import { parseAddress } from "../../src/net/address.ts";
 import { LeaseClient6 } from "../../src/dhcp/v6/lease/client.ts";
-import type { Deed6, Settings6 } from "../../src/dhcp/v6/lease/lease.ts";
+import type { Deed6, Lease6, Settings6 } from "../../src/dhcp/v6/lease/lease.ts";
 import { type Identity6, usuallyWanted } from "../../src/dhcp/v6/lease/request.ts";
 import {
   ADVERTISE,
@@ -22,6 +22,7 @@ import {
 } from "../../src/dhcp/v6/message/message.ts";
 
 export const ip6 = (text: string) => parseAddress(text)!;
+export const address = ip6("fd00:77::50"), another = ip6("fd00:77::51");
 export const uint32 = (value: number) => new Uint8Array(new Uint32Array([value]).buffer).reverse();
 export const duid = Uint8Array.fromHex("000400112233445566778899aabbccddeeff");
 export const iaid = Uint8Array.fromHex("01020304");
@@ -53,7 +54,7 @@ export function said(type: number, asked: Message, say: Said = {}): Message {
   const addresses = (say.addresses ?? [{}]).map((one) =>
     [
       option.iaAddress,
-      encodeIaAddress({ address: ip6("fd00:77::50"), preferred: 600, valid: 1000, options: [], ...one }),
+      encodeIaAddress({ address, preferred: 600, valid: 1000, options: [], ...one }),
     ] as const
   );
   const ia = encodeIa({
@@ -145,4 +146,19 @@ export class Simulation6 {
     this.answer(REPLY, say);
     expect(this.client.state).toBe("bound");
   }
+}
+
+export const kinds = (sent: readonly Sent[]) => sent.map(({ kind }) => kind);
+/** Seconds from the simulation's beginning. */
+export const times = (sent: readonly Sent[]) => sent.map(({ at }) => Math.round((at - 1000) * 100) / 100);
+export const pauses = (sent: readonly Sent[]) => sent.slice(1).map(({ at }, index) => at - sent[index]!.at);
+export const has = ({ message }: Sent, number: number) => first(message.options, number);
+/** How many exchanges there are among the messages. */
+export const exchanges = (sent: readonly Sent[]) => new Set(sent.map(({ message }) => message.xid)).size;
+
+/** The lease of another client. */
+export function leaseFor(say: Said = {}): Lease6 {
+  const it = new Simulation6();
+  it.bind(say);
+  return it.client.lease!;
 }

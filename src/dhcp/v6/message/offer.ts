@@ -58,7 +58,7 @@ export interface Binding {
 /** The text says what is wrong with the whole message. */
 export class UnusableReply extends Error {}
 
-const MOST_SERVERS = 8, MOST_NAMES = 32, LONGEST_LABEL = 63;
+const MOST_SERVERS = 8, MOST_NAMES = 32;
 /** RFC 8415 section 7.6 and section 21.23. */
 const DEFAULT_REFRESH_S = 86400, SHORTEST_REFRESH_S = 600;
 /** RFC 8415 sections 21.24 and 21.25. */
@@ -195,14 +195,16 @@ function readTimeServers(bytes: Uint8Array): Uint8Array[] | undefined {
   return servers.filter(isGlobal).slice(0, MOST_SERVERS);
 }
 
-/** Uncompressed (RFC 3646 section 4, RFC 8415 section 10). Undefined when one name is none. */
+/**
+ * Uncompressed (RFC 3646 section 4, RFC 8415 section 10). Undefined when one name is none: a pointer would be a label that
+ * is too long, and of a cut name labels are left.
+ */
 function readNames(bytes: Uint8Array): string[] | undefined {
   const names: string[] = [];
   let labels: string[] = [];
   for (let at = 0; at < bytes.length;) {
-    const size = bytes[at]!, end = at + 1 + size;
-    if (size > LONGEST_LABEL || end > bytes.length) return undefined;
-    if (size > 0) labels.push(String.fromCharCode(...bytes.subarray(at + 1, end)));
+    const end = at + 1 + bytes[at]!;
+    if (end > at + 1) labels.push(String.fromCharCode(...bytes.subarray(at + 1, end)));
     else if (!isDomainName(labels.join(".")) || names.push(labels.join(".")) > MOST_NAMES) return undefined;
     else labels = [];
     at = end;
