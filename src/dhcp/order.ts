@@ -4,6 +4,7 @@
  */
 import type { Owner } from "../contract/owner.ts";
 import type { LeaseText } from "./journal/lease-text.ts";
+import type { LeaseText6 } from "./journal/lease-text6.ts";
 import type { Wishes } from "./wishes.ts";
 
 export const DEFAULT_SOCKET = "/run/cni/dhcp.sock", DEFAULT_DIRECTORY = "/var/lib/cni/dhcp";
@@ -21,7 +22,7 @@ export type Order =
   | { do: "report"; network: string };
 
 export type Answer =
-  | { version: number; lease?: LeaseText; report?: Report }
+  | { version: number; lease?: LeaseText; lease6?: LeaseText6; report?: Report }
   | { version: number; failure: string; hint?: string };
 
 /** How a network is doing. */

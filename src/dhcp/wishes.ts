@@ -15,6 +15,11 @@ export interface Wishes {
   ignored: Ignored[];
   /** Of the routes that the service makes itself. */
   priority: number;
+  /** Without it, the container gets no IPv4 address. */
+  v4: boolean;
+  v6?: V6Wishes;
+  /** ADD fails without these. */
+  required: FamilyName[];
   /** Seconds until ADD gives up. */
   timeout?: number;
   /** The link of the host through which the container's frames go. */
@@ -24,3 +29,10 @@ export interface Wishes {
 /** How thoroughly to find out whether another host has the address (RFC 5227). */
 export type Probe = "none" | "fast" | "full";
 export type Ignored = "routers" | "routes" | "dns" | "mtu";
+export type FamilyName = "ipv4" | "ipv6";
+
+/** Who the container is to DHCPv6 servers, in hexadecimal digits (RFC 8415 sections 11 and 12). */
+export interface V6Wishes {
+  duid: string;
+  iaid: string;
+}

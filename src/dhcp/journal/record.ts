@@ -3,6 +3,7 @@ import type { Owner } from "../../contract/owner.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
 import type { Wishes } from "../wishes.ts";
 import type { LeaseText } from "./lease-text.ts";
+import type { LeaseText6 } from "./lease-text6.ts";
 
 export interface LeaseRecord extends Owner {
   /** Raised when the form changes. */
@@ -15,6 +16,7 @@ export interface LeaseRecord extends Owner {
   wishes: Wishes;
   bootId: string;
   v4?: V4Record;
+  v6?: V6Record;
   /** The link's MTU before we lowered it. */
   mtuBefore?: number;
 }
@@ -28,9 +30,18 @@ export interface V4Record {
   serverMac: string;
 }
 
-/** When the lease ends, in seconds since 1970. */
-export function endOf({ sinceWall, lease }: V4Record): number {
-  return sinceWall + (lease.lease ?? Infinity);
+export interface V6Record {
+  lease: LeaseText6;
+  since: number;
+  sinceWall: number;
+  /** The link's own address, in hexadecimal digits; empty before it is known. */
+  linkLocal: string;
+}
+
+/** When the last of the leases ends, in seconds since 1970. */
+export function endOf({ v4, v6 }: Pick<LeaseRecord, "v4" | "v6">): number {
+  const of4 = v4 === undefined ? 0 : v4.sinceWall + (v4.lease.lease ?? Infinity);
+  return Math.max(of4, v6 === undefined ? 0 : v6.sinceWall + (v6.lease.valid ?? Infinity));
 }
 
 /** Throws when the text is none, or one of another form. */
@@ -40,10 +51,11 @@ export function readRecord(text: string): LeaseRecord {
   if (record.format !== 1) throw new Error(`a record of format ${record.format}, which this version does not know`);
   const isWrong = (within: Record<string, unknown>, type: string, keys: readonly string[]) =>
     keys.find((key) => typeof within[key] !== type || within[key] === null);
-  const { v4 } = record;
+  const ofLease = (one: unknown) =>
+    isObject(one) ? isWrong(one, "number", ["since", "sinceWall"]) ?? isWrong(one, "object", ["lease"]) : undefined;
   const wrong = isWrong(record, "string", ["network", "containerId", "ifName", "netnsPath", "mac", "bootId"]) ??
     isWrong(record, "object", ["wishes"]) ??
-    (isObject(v4) ? isWrong(v4, "number", ["since", "sinceWall"]) ?? isWrong(v4, "object", ["lease"]) : undefined);
+    ofLease(record.v4) ?? ofLease(record.v6);
   if (wrong !== undefined) throw new Error(`a record without ${wrong}`);
   return record as unknown as LeaseRecord;
 }

@@ -1,19 +1,23 @@
-/** An attachment with its lease: who waits for it, where its link is, and its record in the journal. */
+/** An attachment with its leases: who waits for them, where its link is, and its record in the journal. */
 import { errorText } from "../../cni/error.ts";
 import type { Owner } from "../../contract/owner.ts";
-import { openEvents } from "../../ffi/netlink/events.ts";
-import type { KernelTransport } from "../../ffi/netlink/transport.ts";
-import { RTNLGRP_IPV4_IFADDR } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { setLink } from "../../ffi/netlink/route/link.ts";
 import { parseMac } from "../../net/mac.ts";
 import type { Journal } from "../journal/journal.ts";
 import { textOf } from "../journal/lease-text.ts";
+import { textOf6 } from "../journal/lease-text6.ts";
 import type { LeaseRecord } from "../journal/record.ts";
-import { type Place, PlaceGone, Visit } from "../link/place.ts";
-import { sendThroughHost } from "../link/through-host.ts";
+import { type Place, Visit } from "../link/place.ts";
+import { prepareForV6 } from "../link/sockets6.ts";
+import { IPV4_TYPE, IPV6_TYPE, sendThroughHost } from "../link/through-host.ts";
 import { type Answer, failure, nameOf, ORDER_VERSION } from "../order.ts";
-import type { Wishes } from "../wishes.ts";
+import type { FamilyName, Wishes } from "../wishes.ts";
+import type { Holder } from "./family-lease.ts";
 import { say } from "./log.ts";
-import { type Holder, V4Lease } from "./v4-lease.ts";
+import { Settling } from "./settling.ts";
+import { SharedVisit } from "./shared-visit.ts";
+import { V4Lease } from "./v4-lease.ts";
+import { V6Lease } from "./v6-lease.ts";
 
 /** What all attachments share. */
 export interface Surroundings {
@@ -33,48 +37,48 @@ export interface Waiter {
   answer(answer: Answer): void;
 }
 
-/** For how long the address is looked out for after ADD, in seconds. */
-const SETTLE_S = 30;
+/** For a lease that is not required, when the others are there, in seconds. */
+const GRACE_S = 5;
 
 export class Attachment implements Holder {
   readonly name: string;
-  readonly v4: V4Lease;
+  readonly v4: V4Lease | undefined;
+  readonly v6: V6Lease | undefined;
   private readonly waiters = new Set<Waiter>();
-  private visit: Visit | undefined;
-  private visitors = 0;
-  private settling: { events: KernelTransport; until: number } | undefined;
+  private readonly visit: SharedVisit;
+  private settling: Settling | undefined;
   private began = 0;
+  private graceUntil = Infinity;
 
   private constructor(
     readonly owner: Owner,
     readonly wishes: Wishes,
     private readonly place: Place & { mac: string },
     private readonly around: Surroundings,
-    isAwaited: boolean,
+    public isAwaited: boolean,
+    visit?: Visit,
   ) {
+    this.visit = new SharedVisit(place, visit);
     this.name = nameOf(owner);
-    this.isAwaited = isAwaited;
-    this.v4 = new V4Lease(this, around.clock, place.mac);
+    if (wishes.v4) this.v4 = new V4Lease(this, place.mac);
+    if (wishes.v6 !== undefined) this.v6 = new V6Lease(this, wishes.v6);
   }
-
-  isAwaited: boolean;
 
   /** For ADD. Throws PlaceGone. `netns` is an open descriptor of the namespace. */
   static begin(owner: Owner, wishes: Wishes, netnsPath: string, netns: number, around: Surroundings): Attachment {
     const visit = Visit.begin({ netnsPath, ifName: owner.ifName }, netns);
     const place = { netnsPath, cookie: visit.cookie, ifName: owner.ifName, mac: visit.link.mac };
-    const attachment = new Attachment(owner, wishes, place, around, true);
-    attachment.visit = visit;
-    return attachment;
+    return new Attachment(owner, wishes, place, around, true, visit);
   }
 
   /** With what the journal says. */
   static resume(record: LeaseRecord, spread: number, around: Surroundings): Attachment {
-    const { netnsPath, cookie, ifName, mac, wishes, v4 } = record;
+    const { netnsPath, cookie, ifName, mac, wishes, v4, v6 } = record, isSameBoot = record.bootId === around.bootId;
     const attachment = new Attachment(record, wishes, { netnsPath, cookie, ifName, mac }, around, false);
     const now = around.clock().boot;
-    if (v4 !== undefined) attachment.v4.resume(now, v4, record.bootId === around.bootId, spread);
-    attachment.v4.mtuBefore = record.mtuBefore;
+    if (v4 !== undefined) attachment.v4?.resume(now, v4, isSameBoot, spread);
+    if (v6 !== undefined) attachment.v6?.resume(now, v6, isSameBoot);
+    if (attachment.v4 !== undefined) attachment.v4.mtuBefore = record.mtuBefore;
     return attachment;
   }
 
@@ -94,33 +98,70 @@ export class Attachment implements Holder {
     return this.around.broadcasts;
   }
 
+  clock(): { boot: number; wall: number } {
+    return this.around.clock();
+  }
+
   /** When `wake` is to be called, whether or not something has arrived. */
   get due(): number {
-    let due = Math.min(this.v4.due, this.settling?.until ?? Infinity);
+    const parts = Math.min(this.v4?.due ?? Infinity, this.v6?.due ?? Infinity);
+    let due = Math.min(parts, this.settling?.until ?? Infinity, this.isAwaited ? this.graceUntil : Infinity);
     for (const { deadline } of this.waiters) due = Math.min(due, deadline);
     return due;
   }
 
   get fds(): number[] {
-    return this.settling === undefined ? this.v4.fds : [...this.v4.fds, this.settling.events.fd];
+    return [...this.v4?.fds ?? [], ...this.v6?.fds ?? [], ...this.settling === undefined ? [] : [this.settling.fd]];
+  }
+
+  private get missing(): FamilyName[] {
+    const missing: FamilyName[] = [];
+    if (this.v4?.hasLease === false) missing.push("ipv4");
+    if (this.v6?.hasLease === false) missing.push("ipv6");
+    return missing;
+  }
+
+  private get hasAny(): boolean {
+    return this.v4?.hasLease === true || this.v6?.hasLease === true;
+  }
+
+  private get hasRequired(): boolean {
+    return this.hasAny && !this.missing.some((family) => this.wishes.required.includes(family));
+  }
+
+  private get obstacle(): string {
+    const missing = this.missing;
+    return [missing.includes("ipv4") && this.v4?.obstacle, missing.includes("ipv6") && this.v6?.obstacle]
+      .filter((text) => text).join("; ");
   }
 
   /** `had`: the address of an earlier lease, which may be ours still when `isOurs`. */
   start(now: number, had?: Uint8Array, isOurs = false): void {
     this.began = now;
     say(`${this.name}: acquiring lease`);
-    this.v4.start(now, had, isOurs);
+    const visit = this.enter();
+    this.setUp(visit);
+    this.v4?.start(now, had, isOurs);
+    this.v6?.start(now);
+    this.leave();
+  }
+
+  private setUp(visit: Visit): void {
+    if (this.v6 !== undefined) prepareForV6(visit);
+    if (visit.link.up) return;
+    say(`Link "${visit.link.name}" down. Attempting to set up`);
+    setLink(visit.route, visit.link, { up: true });
   }
 
   /** A repeated ADD goes on with it. */
   isUsable(): boolean {
-    return this.isAwaited || this.v4.lease !== undefined;
+    return this.isAwaited || this.hasRequired;
   }
 
   wait(waiter: Waiter): void {
-    if (this.v4.lease === undefined) return void this.waiters.add(waiter);
-    // An ADD that is repeated may set the address anew.
-    if (this.settling === undefined) this.lookOutForAddress();
+    if (this.isAwaited) return void this.waiters.add(waiter);
+    // An ADD that is repeated may set the addresses anew.
+    if (this.settling === undefined) this.settle();
     waiter.answer(this.answer());
   }
 
@@ -131,48 +172,30 @@ export class Attachment implements Holder {
 
   /** Something has arrived, or is due. Answers whether it goes on. */
   wake(now: number): boolean {
-    this.v4.wake(now);
-    this.settle(now);
+    this.v4?.wake(now);
+    this.v6?.wake(now);
+    if (this.isAwaited && now >= this.graceUntil) this.answerAll();
+    if (this.settling?.look(now, (visit) => this.limitLifetimes(visit, now))) this.stopSettling();
     for (const waiter of this.waiters) {
       if (now < waiter.deadline) continue;
       this.waiters.delete(waiter);
-      waiter.answer(failure(`no more tries: ${this.v4.obstacle}`, `waited ${Math.round(now - this.began)} s`));
+      waiter.answer(failure(`no more tries: ${this.obstacle}`, `waited ${Math.round(now - this.began)} s`));
     }
     if (this.isAwaited && this.waiters.size === 0) {
-      this.around.outcome(this.network, this.v4.obstacle);
+      this.around.outcome(this.network, this.obstacle);
       this.release();
       return false;
     }
-    return this.isAwaited || this.v4.lease !== undefined || this.isThere();
-  }
-
-  /** Without a lease, only an attachment whose link is there goes on asking. */
-  private isThere(): boolean {
-    try {
-      this.enter();
-      this.leave();
-      return true;
-    } catch (error) {
-      if (error instanceof PlaceGone) return false;
-      throw error;
-    }
+    // Without a lease, only an attachment whose link is there goes on asking.
+    return this.isAwaited || this.hasAny || this.visit.isPossible();
   }
 
   enter(): Visit {
-    this.visit ??= Visit.begin(this.place);
-    this.visitors++;
-    return this.visit;
+    return this.visit.enter();
   }
 
   leave(): void {
-    this.visitors--;
-    this.endVisit();
-  }
-
-  private endVisit(): void {
-    if (this.visitors > 0 || this.settling !== undefined) return;
-    this.visit?.end();
-    this.visit = undefined;
+    this.visit.leave();
   }
 
   record(durable: boolean): boolean {
@@ -180,71 +203,56 @@ export class Attachment implements Holder {
       this.around.journal.write(this.toRecord(), durable);
       return true;
     } catch (error) {
-      say(`${this.name}: cannot record the lease: ${errorText(error)}`);
+      const problem = `cannot record the lease: ${errorText(error)}`;
+      say(`${this.name}: ${problem}`);
       if (!this.isAwaited) return true;
-      const problem = failure(`cannot record the lease: ${errorText(error)}`);
-      for (const waiter of this.waiters) waiter.answer(problem);
+      for (const waiter of this.waiters) waiter.answer(failure(problem));
       this.waiters.clear();
       return false;
     }
   }
 
   private toRecord(): LeaseRecord {
-    const { owner, place, wishes, around, v4 } = this;
-    const { network, containerId, ifName } = owner, { netnsPath, cookie, mac } = place;
-    return {
-      format: 1,
-      network,
-      containerId,
-      ifName,
-      netnsPath,
-      cookie,
-      mac,
-      wishes,
-      bootId: around.bootId,
-      v4: v4.toRecord(),
-      mtuBefore: v4.mtuBefore,
-    };
+    const { owner, place, wishes, around, v4, v6 } = this;
+    const { network, containerId, ifName } = owner, { netnsPath, cookie, mac } = place, { bootId } = around;
+    const leases = { v4: v4?.toRecord(), v6: v6?.toRecord(), mtuBefore: v4?.mtuBefore };
+    return { format: 1, network, containerId, ifName, netnsPath, cookie, mac, wishes, bootId, ...leases };
   }
 
   obtained(): void {
     this.around.outcome(this.network, undefined);
     if (!this.isAwaited) return;
+    if (this.missing.length === 0) this.answerAll();
+    else if (this.hasRequired) this.graceUntil = this.clock().boot + GRACE_S;
+  }
+
+  private answerAll(): void {
     this.isAwaited = false;
-    this.lookOutForAddress();
+    this.settle();
     for (const waiter of this.waiters) waiter.answer(this.answer());
     this.waiters.clear();
   }
 
   answer(): Answer {
-    return { version: ORDER_VERSION, lease: textOf(this.v4.lease!.offered) };
+    const of4 = this.v4?.client.lease, of6 = this.v6?.client.lease;
+    return {
+      version: ORDER_VERSION,
+      lease: of4 && textOf(of4.offered),
+      lease6: of6 && textOf6(of6.offered),
+    };
   }
 
-  /** The plugin that made the link gives it the address without a lifetime. */
-  private lookOutForAddress(): void {
+  private settle(): void {
     try {
-      const visit = this.enter();
-      const events = visit.inside(() => openEvents(RTNLGRP_IPV4_IFADDR));
-      this.settling = { events, until: this.around.clock().boot + SETTLE_S };
-      this.leave();
+      this.settling = new Settling(this.enter(), this.clock().boot);
     } catch (error) {
       say(`${this.name}: ${errorText(error)}`);
     }
   }
 
-  private settle(now: number): void {
-    const { settling, visit } = this;
-    if (settling === undefined || visit === undefined) return;
-    const isSettled = this.attempted(() => {
-      drain(settling.events);
-      return this.v4.limitLifetime(visit, now);
-    });
-    if (isSettled || now >= settling.until) this.stopSettling();
-  }
-
-  private attempted(work: () => boolean): boolean {
+  private limitLifetimes(visit: Visit, now: number): boolean {
     try {
-      return work();
+      return [this.v4, this.v6].every((part) => part?.limitLifetime(visit, now) ?? true);
     } catch (error) {
       say(`${this.name}: ${errorText(error)}`);
       return true;
@@ -252,48 +260,41 @@ export class Attachment implements Holder {
   }
 
   private stopSettling(): void {
-    this.settling?.events.close();
+    this.settling?.close();
     this.settling = undefined;
-    this.endVisit();
+    this.leave();
   }
 
-  /** Gives the lease back, wherever the container is by now. */
+  /** Gives the leases back, wherever the container is by now. */
   release(): void {
     say(`${this.name}: releasing lease`);
-    // Whoever comes after us, if we end in between, gives it back again.
+    // Whoever comes after us, if we end in between, gives them back again.
     this.around.journal.giveUp(this.owner, false);
-    this.v4.release((to, packet) => this.sendThroughHost(to, packet));
+    this.v4?.release((to, packet) => this.sendThroughHost(to, IPV4_TYPE, packet));
+    this.v6?.release(this.clock().boot, (to, packet) => this.sendThroughHost(to, IPV6_TYPE, packet));
     this.close();
     this.around.journal.remove(this.owner);
   }
 
   /** The container is another one now, or the service ends: nothing is given back. */
   close(): void {
-    this.v4.close();
-    this.stopSettling();
-    this.visit?.end();
-    this.visit = undefined;
+    this.v4?.close();
+    this.v6?.close();
+    this.settling?.close();
+    this.settling = undefined;
+    this.visit.end();
     for (const waiter of this.waiters) waiter.answer(failure("the container was deleted meanwhile"));
     this.waiters.clear();
   }
 
   /** Its link is gone. */
-  private sendThroughHost(to: Uint8Array, packet: Uint8Array): void {
+  private sendThroughHost(to: Uint8Array, type: number, packet: Uint8Array): void {
     const { hostLink } = this.wishes;
     try {
       if (hostLink === undefined) throw new Error("its link is gone, and the configuration names none of the host");
-      sendThroughHost(hostLink, parseMac(this.place.mac)!, to, packet);
+      sendThroughHost(hostLink, { from: parseMac(this.place.mac)!, to, type }, packet);
     } catch (error) {
       say(`${this.name}: the server is not told that the lease is over: ${errorText(error)}`);
     }
-  }
-}
-
-/** What changed does not matter, only that something did. */
-function drain(events: KernelTransport): void {
-  try {
-    while (events.receive(0) !== undefined);
-  } catch {
-    // Notifications were lost: one more reason to look.
   }
 }

@@ -62,10 +62,10 @@ export class Service {
   private takeUp(): void {
     const { bootId, clock } = this.around, entries = this.journal.entries((problem) => say(problem));
     for (const { record, isGivenUp } of entries) {
-      const isSameBoot = record.bootId === bootId, { v4 } = record;
+      const isSameBoot = record.bootId === bootId;
       if (isGivenUp) Attachment.resume(record, 0, this.around).release();
       else if (isSameBoot) this.attachments.set(nameOf(record), Attachment.resume(record, SPREAD_S, this.around));
-      else if (v4 !== undefined && clock().wall < endOf(v4) + MEMORY_S) {
+      else if (clock().wall < endOf(record) + MEMORY_S) {
         this.remembered.set(memoryKey(record), record);
       } else this.journal.remove(record);
     }
@@ -184,9 +184,9 @@ export class Service {
     }
     before?.close();
     this.attachments.set(name, attachment);
-    const memory = this.recall(owner, wishes.clientId),
-      had = before?.v4.lease?.offered.address.bytes ?? memory?.address;
-    attachment.start(now, had, before?.v4.lease !== undefined || memory?.isOurs);
+    const held = before?.v4?.client.lease, memory = this.recall(owner, wishes.clientId);
+    const had = held?.offered.address.bytes ?? memory?.address;
+    attachment.start(now, had, held !== undefined || memory?.isOurs);
     return attachment;
   }
 
@@ -198,14 +198,14 @@ export class Service {
     this.journal.remove(record);
     return {
       address: parsePrefix(record.v4.lease.address)!.bytes,
-      isOurs: this.around.clock().wall < endOf(record.v4),
+      isOurs: this.around.clock().wall < endOf(record),
     };
   }
 
   private check(owner: Owner) {
-    const lease = this.attachments.get(nameOf(owner))?.v4.lease;
-    if (lease === undefined) return failure(`no lease is held for ${nameOf(owner)}`);
-    return this.attachments.get(nameOf(owner))!.answer();
+    const attachment = this.attachments.get(nameOf(owner));
+    if (attachment === undefined) return failure(`no lease is held for ${nameOf(owner)}`);
+    return attachment.isUsable() ? attachment.answer() : failure(`the lease of ${nameOf(owner)} has ended`);
   }
 
   private release(owner: Owner): void {
@@ -224,7 +224,7 @@ export class Service {
   /** Gives back what a container of before the boot had. */
   private forget(key: string, record: LeaseRecord): void {
     this.remembered.delete(key);
-    if (record.v4 !== undefined && this.around.clock().wall < endOf(record.v4)) {
+    if (this.around.clock().wall < endOf(record)) {
       Attachment.resume(record, 0, this.around).release();
     } else {
       this.journal.remove(record);
@@ -233,7 +233,8 @@ export class Service {
 
   private report(network: string): Report {
     const held = [...this.attachments.values()].filter((one) => one.network === network);
-    const unanswered = held.filter(({ v4 }) => v4.client.state === "rebinding").length;
+    const unanswered =
+      held.filter(({ v4, v6 }) => [v4, v6].some((part) => part?.client.state === "rebinding")).length;
     return { obstacle: this.obstacles.get(network), unanswered };
   }
 

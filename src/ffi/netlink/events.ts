@@ -27,10 +27,10 @@ export function awaitChange(
   }
 }
 
-/** The kernel's notifications of the group, in the namespace that the thread is in. */
-export function openEvents(group: number): KernelTransport {
+/** The kernel's notifications of the groups, in the namespace that the thread is in. */
+export function openEvents(...groups: readonly number[]): KernelTransport {
   const events = openTransport(NETLINK_ROUTE);
-  join(events, group);
+  for (const group of groups) join(events, group);
   return events;
 }
 

@@ -110,7 +110,8 @@ export function lendAddress(
     table: addressAttrs,
     fixedBytes: HEADER_BYTES,
     body: (writer) => {
-      writeHeader(writer, familyOf(prefix.bytes), prefix.bits, 0, linkIndex);
+      // Whoever lends it has made sure that nobody else has it.
+      writeHeader(writer, familyOf(prefix.bytes), prefix.bits, v4 ? 0 : IFA_F_NODAD, linkIndex);
       addressAttrs.encode(writer, {
         local: prefix.bytes,
         address: prefix.bytes,

@@ -41,6 +41,10 @@ export const dhcpConf = z.object({
       description: "How to find out whether another host has the address: none, fast (one probe) or full (RFC 5227).",
       enum: ["none", "fast", "full"],
     }),
+    ipv4: z.boolean().default(true).describe("Whether the container gets an IPv4 address."),
+    ipv6: z.boolean().default(false).describe("Whether the container gets an IPv6 address, by DHCPv6."),
+    required: z.array(z.string().meta({ enum: ["ipv4", "ipv6"] })).optional()
+      .describe("What ADD fails without: both, when both are wanted and nothing else is said."),
     timeout: z.int().optional().meta({ description: "Seconds until ADD gives up.", minimum: 1 }),
     broadcast: z.boolean().optional().describe("Ask servers for answers that every host of the link receives."),
     ignore: z.array(z.string().meta({ enum: ["routers", "routes", "dns", "mtu"] })).optional()

@@ -13,12 +13,13 @@ import {
   LIMITED_CONNECTIVITY,
   PLUGIN_NOT_AVAILABLE,
 } from "../../../cni/error.ts";
-import type { Dns, Result } from "../../../cni/result.ts";
+import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { ask, Failed, NoService } from "../../../dhcp/ask.ts";
 import { Journal, recordsIn } from "../../../dhcp/journal/journal.ts";
 import { type LeaseText, offeredOf } from "../../../dhcp/journal/lease-text.ts";
+import type { LeaseText6 } from "../../../dhcp/journal/lease-text6.ts";
 import { DEFAULT_DIRECTORY, DEFAULT_SOCKET, type Order } from "../../../dhcp/order.ts";
 import { routesOf } from "../../../dhcp/v4/lease/routes.ts";
 import { exists } from "../../../ffi/files.ts";
@@ -68,28 +69,40 @@ function acquire(at: At): Result {
   }
   const wishes = wishesOf(conf, { owner, cniArgs, mac: linkMac(container.route, owner.ifName) });
   const order: Order = { do: "acquire", owner, netnsPath, wishes };
-  const { lease } = asked(
+  const leases = asked(
     "error calling DHCP.Allocate: ",
     () => ask(socketOf(conf), order, FOREVER_MS, container.netnsFd),
   );
-  return resultOf(conf, lease!);
+  return resultOf(conf, leases);
 }
 
-function resultOf(conf: DhcpConf, lease: LeaseText): Result {
-  const ignored = ignoredOf(conf), { priority } = conf.ipam!, [gateway] = lease.routers;
-  const routes = routesOf(offeredOf(lease), { ignored, priority });
+interface Leases {
+  lease?: LeaseText;
+  lease6?: LeaseText6;
+}
+
+function resultOf(conf: DhcpConf, { lease, lease6 }: Leases): Result {
+  const ignored = ignoredOf(conf), { priority } = conf.ipam!, ips: IpConfig[] = [];
+  if (lease !== undefined) {
+    ips.push({ address: lease.address, gateway: ignored.includes("routers") ? undefined : lease.routers[0] });
+  }
+  // Which other addresses are on the link, and the way to the rest, routers say.
+  if (lease6 !== undefined) ips.push({ address: `${lease6.address}/128` });
+  const routes = lease === undefined ? [] : routesOf(offeredOf(lease), { ignored, priority });
   return {
     cniVersion: conf.cniVersion,
-    ips: [{ address: lease.address, gateway: ignored.includes("routers") ? undefined : gateway }],
+    ips,
     routes: routes.length > 0 ? routes : undefined,
-    dns: ignored.includes("dns") ? undefined : dnsOf(lease),
+    dns: ignored.includes("dns") ? undefined : dnsOf(lease, lease6),
   };
 }
 
-function dnsOf({ nameServers, domain, search }: LeaseText): Dns | undefined {
-  if (nameServers.length === 0 && domain === undefined && search.length === 0) return undefined;
+function dnsOf(lease: LeaseText | undefined, lease6: LeaseText6 | undefined): Dns | undefined {
+  const nameservers = [...lease?.nameServers ?? [], ...lease6?.nameServers ?? []], domain = lease?.domain;
+  const search = [...new Set([...lease?.search ?? [], ...lease6?.search ?? []])];
+  if (nameservers.length === 0 && domain === undefined && search.length === 0) return undefined;
   return {
-    nameservers: nameServers.length > 0 ? nameServers : undefined,
+    nameservers: nameservers.length > 0 ? nameservers : undefined,
     domain,
     search: search.length > 0 ? search : undefined,
   };
@@ -98,8 +111,8 @@ function dnsOf({ nameServers, domain, search }: LeaseText): Dns | undefined {
 /** The lease that is held already; only a server can say what another one would be. */
 function foresee(at: At): Result {
   const { conf } = at;
-  const held = recordsIn(directoryOf(conf)).find(({ record }) => isSame(record, ownerOf(at)))?.record.v4;
-  return held === undefined ? { cniVersion: conf.cniVersion, ips: [] } : resultOf(conf, held.lease);
+  const held = recordsIn(directoryOf(conf)).find(({ record }) => isSame(record, ownerOf(at)))?.record;
+  return resultOf(conf, { lease: held?.v4?.lease, lease6: held?.v6?.lease });
 }
 
 /** Asks the service, which sends nothing for it. */

@@ -73,6 +73,9 @@ type DhcpConfIpamShape = {
   "servers"?: Array<string>;
   "denyServers"?: Array<string>;
   "acd"?: string;
+  "ipv4": boolean;
+  "ipv6": boolean;
+  "required"?: Array<string>;
   "timeout"?: number;
   "broadcast"?: boolean;
   "ignore"?: Array<string>;
@@ -81,7 +84,7 @@ type DhcpConfIpamShape = {
 
 function dhcpConfIpam(document: unknown, at: string): DhcpConfIpamShape {
   const source = object(document, at);
-  const out: Partial<DhcpConfIpamShape> = { "type": "", "priority": 0 };
+  const out: Partial<DhcpConfIpamShape> = { "type": "", "priority": 0, "ipv4": true, "ipv6": false };
   for (const key of Object.keys(source)) {
     const value = source[key];
     if (value === null) continue;
@@ -118,6 +121,15 @@ function dhcpConfIpam(document: unknown, at: string): DhcpConfIpamShape {
         break;
       case "acd":
         out.acd = string(value, inside(at, "acd"));
+        break;
+      case "ipv4":
+        out.ipv4 = boolean(value, inside(at, "ipv4"));
+        break;
+      case "ipv6":
+        out.ipv6 = boolean(value, inside(at, "ipv6"));
+        break;
+      case "required":
+        out.required = list(value, inside(at, "required"), string);
         break;
       case "timeout":
         out.timeout = integer(value, inside(at, "timeout"));

@@ -2,7 +2,9 @@
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { clientIdOf, type Provided, providedOptions, wantedOptions } from "../../../dhcp/v4/lease/identity.ts";
 import { LONGEST_OPTION, option } from "../../../dhcp/v4/message/message.ts";
-import type { Ignored, Wishes } from "../../../dhcp/wishes.ts";
+import { clientIdOfDuid, duidOf, iaidOf } from "../../../dhcp/v6/lease/identity.ts";
+import type { FamilyName, Ignored, V6Wishes, Wishes } from "../../../dhcp/wishes.ts";
+import { readTextFile } from "../../../ffi/files.ts";
 import { parseAddress } from "../../../net/address.ts";
 import { parseMac } from "../../../net/mac.ts";
 import type { Owner } from "../../../contract/owner.ts";
@@ -18,6 +20,7 @@ export interface Caller {
 }
 
 const PROBES = ["none", "fast", "full"] as const, EXPIRIES = ["remove", "down", "keep"] as const;
+const FAMILIES = ["ipv4", "ipv6"] as const;
 const IGNORED = ["routers", "routes", "dns", "mtu"] as const;
 /** Their frames come to a hardware address that others have, too; before it has an address, only broadcasts reach it. */
 const SHARES_MAC = "ipvlan";
@@ -44,9 +47,28 @@ export function wishesOf(conf: DhcpConf, caller: Caller): Wishes {
     onExpiry: oneOf("onExpiry", onExpiry, EXPIRIES),
     ignored: ignoredOf(conf),
     priority: ipam.priority,
+    v4: ipam.ipv4,
+    v6: ipam.ipv6 ? v6WishesOf(caller.owner) : undefined,
+    required: requiredOf(ipam),
     timeout: ipam.timeout,
     hostLink: conf.master ?? conf.bridge ?? (conf.type === "bridge" ? DEFAULT_BRIDGE : undefined),
   };
+}
+
+/** The same for both families, so that servers can tell that it is one container (RFC 4361). */
+function v6WishesOf({ containerId, network, ifName }: Owner): V6Wishes {
+  const machineId = (readTextFile("/etc/machine-id") ?? "").trim();
+  return { duid: duidOf(machineId, containerId, network).toHex(), iaid: iaidOf(ifName).toHex() };
+}
+
+function requiredOf({ ipv4, ipv6, required }: DhcpIpam): FamilyName[] {
+  const wanted = FAMILIES.filter((family) => family === "ipv4" ? ipv4 : ipv6);
+  if (wanted.length === 0) throw invalid("ipv4", ipv4, "true, unless ipv6 is");
+  if (required === undefined) return wanted;
+  const named = required.map((text) => oneOf("required", text, FAMILIES));
+  const absent = named.find((family) => !wanted.includes(family));
+  if (absent !== undefined) throw invalid("required", absent, `only what is wanted: set ipam.${absent} to true`);
+  return named;
 }
 
 export function ignoredOf({ ipam }: DhcpConf): Ignored[] {
@@ -70,6 +92,10 @@ function clientIdFor({ clientId = "container" }: DhcpIpam, { owner, cniArgs, mac
       return clientIdOf(containerId, network, ifName);
     case "none":
       return undefined;
+    case "duid": {
+      const { duid, iaid } = v6WishesOf(owner);
+      return clientIdOfDuid(Uint8Array.fromHex(duid), Uint8Array.fromHex(iaid));
+    }
     case "mac":
       return mac === undefined ? undefined : Uint8Array.of(1, ...parseMac(mac)!);
     case "name": {

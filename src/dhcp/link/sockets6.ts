@@ -1,0 +1,73 @@
+/** The socket of an exchange with DHCPv6 servers, and what a link needs before it can speak IPv6. */
+import { EADDRNOTAVAIL, SyscallError } from "../../ffi/errno.ts";
+import { listAddresses } from "../../ffi/netlink/route/address.ts";
+import { AF_INET6 } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { tryWriteSysctl } from "../../ffi/sysctl.ts";
+import { UdpSocket } from "../../ffi/udp-socket.ts";
+import { isLinkLocal } from "../../net/address.ts";
+import { decode, type Message } from "../v6/message/message.ts";
+import { CLIENT_PORT, SERVER_PORT, SERVERS } from "../v6/message/packet.ts";
+import type { Visit } from "./place.ts";
+
+export class Sockets6 {
+  private readonly udp: UdpSocket;
+  readonly linkLocal: Uint8Array;
+  private readonly link: number;
+
+  /** Throws EADDRNOTAVAIL while the link has no link-local address that is known to be its own. */
+  constructor(visit: Visit) {
+    const { route, link } = visit,
+      own = listAddresses(route, link.index, AF_INET6).find((one) =>
+        isLinkLocal(one.bytes) && !one.tentative && !one.duplicate
+      );
+    if (own === undefined) {
+      throw new SyscallError("bind", EADDRNOTAVAIL, `${link.name} has no link-local address yet`);
+    }
+    this.linkLocal = own.bytes;
+    this.link = link.index;
+    const end = { address: own.bytes, port: CLIENT_PORT, link: link.index };
+    this.udp = visit.inside(() => UdpSocket.open(end, link.name));
+  }
+
+  get fd(): number {
+    return this.udp.fd;
+  }
+
+  /** To all servers of the link. */
+  multicast(message: Uint8Array): void {
+    this.udp.send({ address: SERVERS, port: SERVER_PORT, link: this.link }, message);
+  }
+
+  /** Undefined when there is none. What is no message is passed over. */
+  receive(): Message | undefined {
+    for (;;) {
+      const bytes = this.udp.receive();
+      if (bytes === undefined) return undefined;
+      const message = decode(bytes);
+      if (message !== undefined) return message;
+    }
+  }
+
+  close(): void {
+    this.udp.close();
+  }
+}
+
+/**
+ * Before the link is set up. Its own link-local address need not be checked for duplicates, which takes a second: it
+ * comes from the link's hardware address. Routes come from routers.
+ */
+export function prepareForV6(visit: Visit): void {
+  const { name } = visit.link;
+  visit.inside(() => {
+    tryWriteSysctl(`net/ipv6/conf/${name}/disable_ipv6`, "0");
+    // Also where the container forwards packets.
+    tryWriteSysctl(`net/ipv6/conf/${name}/accept_ra`, "2");
+    if (!visit.link.up) tryWriteSysctl(`net/ipv6/conf/${name}/dad_transmits`, "0");
+  });
+}
+
+/** From now on, addresses that others give the link are checked again. */
+export function checkDuplicatesAgain(visit: Visit): void {
+  visit.inside(() => tryWriteSysctl(`net/ipv6/conf/${visit.link.name}/dad_transmits`, "1"));
+}

@@ -1,0 +1,37 @@
+/** An IPv6 lease on the link: the address with the lease's lifetimes. Its routes come from router advertisements. */
+import { delAddress, lendAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
+import { AF_INET6 } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { compareAddresses } from "../../net/address.ts";
+import type { Binding } from "../v6/message/offer.ts";
+import type { Wishes } from "../wishes.ts";
+import type { Visit } from "./place.ts";
+
+/** Which other addresses are on the link, routers say (RFC 8415 section 18.2.10.1). */
+const ALONE = 128;
+
+/** Answers whether the link has the address. `age`: seconds since the lease began. */
+export function setLifetimes({ route, link }: Visit, binding: Binding, age: number): boolean {
+  const present = listAddresses(route, link.index, AF_INET6)
+    .find(({ bytes }) => compareAddresses(bytes, binding.address) === 0);
+  if (present === undefined) return false;
+  lendAddress(route, link.index, { bytes: binding.address, bits: present.bits }, lifetimeOf(binding, age));
+  return true;
+}
+
+export function exchangeBinding(visit: Visit, before: Binding | undefined, after: Binding, age: number): void {
+  const { route, link } = visit,
+    isMoved = before === undefined || compareAddresses(before.address, after.address) !== 0;
+  if (isMoved || !setLifetimes(visit, after, age)) {
+    lendAddress(route, link.index, { bytes: after.address, bits: ALONE }, lifetimeOf(after, age));
+  }
+  if (isMoved && before !== undefined) delAddress(route, link.index, { bytes: before.address, bits: ALONE });
+}
+
+export function endUse6({ route, link }: Visit, { address }: Binding, { onExpiry }: Wishes): void {
+  if (onExpiry !== "keep") delAddress(route, link.index, { bytes: address, bits: ALONE });
+}
+
+function lifetimeOf({ preferred, valid }: Binding, age: number) {
+  const left = (seconds: number) => Math.max(0, Math.floor(seconds - age));
+  return { preferred: left(preferred), valid: Math.max(1, left(valid)) };
+}

@@ -1,0 +1,185 @@
+/**
+ * What leases of both families have in common: sockets that are open only while an answer is awaited, a probe of the
+ * address, and what to do when the link or the namespace is gone.
+ */
+import { errorText } from "../../cni/error.ts";
+import { SyscallError } from "../../ffi/errno.ts";
+import { NetlinkError } from "../../ffi/netlink/socket.ts";
+import { PlaceGone, type Visit } from "../link/place.ts";
+import type { Probing } from "../link/probing.ts";
+import type { Wishes } from "../wishes.ts";
+import { say, sayRarely } from "./log.ts";
+
+/** Between two messages the sockets are closed, unless somebody waits: a server answers within this time. */
+const LISTEN_S = 4;
+
+/** What a lease needs of the attachment that it belongs to. */
+export interface Holder {
+  /** `container/network/interface`. */
+  readonly name: string;
+  readonly network: string;
+  readonly wishes: Wishes;
+  /** Somebody waits for ADD. */
+  readonly isAwaited: boolean;
+  /** Opens the container's namespace, or shares what is open. Throws PlaceGone. */
+  enter(): Visit;
+  /** Nothing of this lease needs the namespace now. */
+  leave(): void;
+  /** A new or changed lease, before anything else learns of it. False: it cannot be recorded, and has been given up. */
+  record(durable: boolean): boolean;
+  /** The lease can be used. */
+  obtained(): void;
+  readonly pauses: readonly number[] | undefined;
+  readonly broadcasts: boolean;
+  clock(): { boot: number; wall: number };
+}
+
+interface Client {
+  readonly state: string;
+  readonly due: number;
+}
+
+interface Ends {
+  readonly fd: number;
+  close(): void;
+}
+
+export abstract class FamilyLease<Deed, Sockets extends Ends> {
+  protected sockets: Sockets | undefined;
+  protected probing: Probing | undefined;
+  private visit: Visit | undefined;
+  private listenUntil = Infinity;
+  /** Why the last message could not be sent. */
+  protected sendFailure: string | undefined;
+
+  constructor(protected readonly holder: Holder) {}
+
+  protected abstract readonly machine: Client;
+  protected abstract open(visit: Visit): Sockets;
+  protected abstract perform(deed: Deed, now: number): void;
+  protected abstract tick(now: number): readonly Deed[];
+  protected abstract receive(sockets: Sockets, now: number): void;
+  protected abstract probed(isTaken: boolean, now: number): readonly Deed[];
+  /** The lifetime on the link's address. Answers whether the address is there. */
+  abstract limitLifetime(visit: Visit, now: number): boolean;
+  abstract readonly hasLease: boolean;
+  abstract readonly obstacle: string;
+
+  /** When `wake` is to be called, whether or not something has arrived. */
+  get due(): number {
+    return Math.min(this.machine.due, this.probing?.due ?? Infinity, this.listenUntil);
+  }
+
+  get fds(): number[] {
+    const found: number[] = [];
+    if (this.sockets) found.push(this.sockets.fd);
+    if (this.probing) found.push(this.probing.fd);
+    return found;
+  }
+
+  /** Something has arrived, or is due. */
+  wake(now: number): void {
+    try {
+      const outcome = this.probing?.look(now);
+      if (outcome !== undefined) {
+        this.probing?.close();
+        this.probing = undefined;
+        this.run(this.probed(outcome === "taken", now), now);
+      }
+      if (this.sockets !== undefined) this.receive(this.sockets, now);
+      if (now >= this.machine.due) this.run(this.tick(now), now);
+    } catch (error) {
+      this.failed(error);
+    }
+    const { state } = this.machine, isOver = ["bound", "idle", "informed"].includes(state) || now >= this.listenUntil;
+    if (isOver && this.probing === undefined) this.close();
+  }
+
+  /** A link that goes down or away is an error of the socket's; the next message opens another. */
+  protected failed(error: unknown): void {
+    if (!isOfPlace(error)) throw error;
+    this.sendFailure = errorText(error);
+    this.close();
+  }
+
+  protected run(deeds: readonly Deed[], now: number): void {
+    for (const deed of deeds) this.perform(deed, now);
+  }
+
+  protected send(now: number, work: (sockets: Sockets) => void): void {
+    try {
+      this.sockets ??= this.open(this.enter());
+      work(this.sockets);
+      this.sendFailure = undefined;
+    } catch (error) {
+      this.failed(error);
+    }
+    this.listenUntil = this.holder.isAwaited ? Infinity : now + LISTEN_S;
+  }
+
+  protected enter(): Visit {
+    return this.visit ??= this.holder.enter();
+  }
+
+  protected probe(begin: (visit: Visit) => Probing, now: number): void {
+    this.probing = begin(this.enter());
+    this.probing.look(now);
+  }
+
+  protected log(text: string): void {
+    sayRarely(`${this.holder.network} ${text}`, `${this.holder.name}: ${text}`);
+  }
+
+  /** Tells of a lease: each that is new, of renewals one a minute. */
+  protected announceLease(isNew: boolean, seconds: number, facts: Record<string, unknown>): void {
+    const { name, network } = this.holder;
+    const expiration = seconds === Infinity ? "never" : new Date(Date.now() + seconds * 1000).toISOString();
+    if (isNew) say(`${name}: lease acquired, expiration is ${expiration}`, facts);
+    else sayRarely(`${network} renewed`, `${name}: lease renewed, expiration is ${expiration}`, facts);
+  }
+
+  /** What cannot be applied to the link is said; the lease stays what it is. */
+  protected applied(work: (visit: Visit) => void): void {
+    try {
+      work(this.enter());
+    } catch (error) {
+      if (error instanceof PlaceGone) return void (this.sendFailure = errorText(error));
+      say(`${this.holder.name}: ${errorText(error)}`);
+    }
+  }
+
+  /** Sends a last message through sockets of its own, or through the host when the link is gone. */
+  protected sendLast(
+    open: (visit: Visit) => Sockets,
+    work: (sockets: Sockets) => void,
+    throughHost: () => void,
+  ): void {
+    this.close();
+    try {
+      const sockets = open(this.enter());
+      try {
+        work(sockets);
+      } finally {
+        sockets.close();
+      }
+    } catch (error) {
+      if (!isOfPlace(error)) throw error;
+      throughHost();
+    }
+    this.close();
+  }
+
+  close(): void {
+    this.probing?.close();
+    this.sockets?.close();
+    this.probing = this.sockets = undefined;
+    this.listenUntil = Infinity;
+    if (this.visit !== undefined) this.holder.leave();
+    this.visit = undefined;
+  }
+}
+
+/** Not a fault of ours: the link, its namespace, or what the kernel makes of them. */
+function isOfPlace(error: unknown): boolean {
+  return error instanceof SyscallError || error instanceof NetlinkError || error instanceof PlaceGone;
+}

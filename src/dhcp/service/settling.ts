@@ -1,0 +1,44 @@
+/**
+ * After ADD, the plugin that made the link gives it the leased addresses, without a lifetime. They are looked out for, and
+ * get theirs as soon as they appear. Meanwhile the container's namespace is open.
+ */
+import { openEvents } from "../../ffi/netlink/events.ts";
+import type { KernelTransport } from "../../ffi/netlink/transport.ts";
+import { RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import type { Visit } from "../link/place.ts";
+
+/** In seconds. */
+const PATIENCE_S = 30;
+
+export class Settling {
+  private readonly events: KernelTransport;
+  readonly until: number;
+
+  constructor(private readonly visit: Visit, now: number) {
+    this.events = visit.inside(() => openEvents(RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR));
+    this.until = now + PATIENCE_S;
+  }
+
+  get fd(): number {
+    return this.events.fd;
+  }
+
+  /** Answers whether it is over. `isSettled` looks at the link. */
+  look(now: number, isSettled: (visit: Visit) => boolean): boolean {
+    drain(this.events);
+    return isSettled(this.visit) || now >= this.until;
+  }
+
+  close(): void {
+    this.events.close();
+  }
+}
+
+/** What changed does not matter, only that something did. */
+function drain(events: KernelTransport): void {
+  try {
+    while (events.receive(0) !== undefined);
+  } catch {
+    // Notifications were lost: one more reason to look.
+  }
+}

@@ -1,0 +1,180 @@
+/** One DHCPv6 lease in the world: does what its client says. */
+import { EADDRNOTAVAIL, isErrno } from "../../ffi/errno.ts";
+import { formatAddress } from "../../net/address.ts";
+import { leaseOf6, textOf6 } from "../journal/lease-text6.ts";
+import type { V6Record } from "../journal/record.ts";
+import { NeighbourProbing } from "../link/ndp.ts";
+import type { Visit } from "../link/place.ts";
+import { checkDuplicatesAgain, Sockets6 } from "../link/sockets6.ts";
+import { endUse6, exchangeBinding, setLifetimes } from "../link/use6.ts";
+import { LeaseClient6 } from "../v6/lease/client.ts";
+import { type Deed6, endOf, type Lease6, type Offered6 } from "../v6/lease/lease.ts";
+import { usuallyWanted } from "../v6/lease/request.ts";
+import { SERVERS_MAC, wrap } from "../v6/message/packet.ts";
+import type { V6Wishes } from "../wishes.ts";
+import { FamilyLease, type Holder } from "./family-lease.ts";
+import { say } from "./log.ts";
+import { random, random32 } from "./v4-lease.ts";
+
+/** How often a link is looked at that has no link-local address yet, in seconds: while somebody waits, and else. */
+const LOOK_S = 0.05, PATIENT_LOOK_S = 1;
+
+export class V6Lease extends FamilyLease<Deed6, Sockets6> {
+  readonly client: LeaseClient6;
+  private lost: Offered6 | undefined;
+  private linkLocal: Uint8Array | undefined;
+  /** A message that waits for the link-local address. */
+  private unsent: { bytes: Uint8Array; at: number } | undefined;
+  private isWithoutAddress = false;
+
+  constructor(holder: Holder, { duid, iaid }: V6Wishes) {
+    super(holder);
+    const { probe } = holder.wishes;
+    const identity = {
+      duid: Uint8Array.fromHex(duid),
+      iaid: Uint8Array.fromHex(iaid),
+      wanted: usuallyWanted,
+      provided: new Map<number, Uint8Array>(),
+    };
+    const settings = { probe: probe !== "none", allowsServer: () => true, random, newXid: random32 };
+    this.client = new LeaseClient6(identity, settings, holder.isAwaited);
+  }
+
+  protected get machine(): LeaseClient6 {
+    return this.client;
+  }
+
+  get hasLease(): boolean {
+    return this.client.lease !== undefined;
+  }
+
+  get obstacle(): string {
+    return `IPv6: ${this.sendFailure ?? this.client.obstacle}`;
+  }
+
+  override get due(): number {
+    return Math.min(super.due, this.unsent?.at ?? Infinity);
+  }
+
+  start(now: number): void {
+    this.run(this.client.start(now), now);
+  }
+
+  /** Goes on with a lease of an earlier process. */
+  resume(now: number, record: V6Record, isSameBoot: boolean): void {
+    const { since, sinceWall, linkLocal } = record;
+    const began = isSameBoot ? since : now - Math.max(0, this.holder.clock().wall - sinceWall);
+    this.linkLocal = linkLocal === "" ? undefined : Uint8Array.fromHex(linkLocal);
+    this.run(this.client.resume(now, { offered: leaseOf6(record.lease), since: began }), now);
+  }
+
+  toRecord(): V6Record | undefined {
+    const { lease } = this.client, linkLocal = this.linkLocal?.toHex() ?? "";
+    if (lease !== undefined) {
+      const { boot, wall } = this.holder.clock();
+      return { lease: textOf6(lease.offered), since: lease.since, sinceWall: wall - (boot - lease.since), linkLocal };
+    }
+    // One that has ended: whoever goes on with it asks for another.
+    const { lost } = this;
+    return lost && { lease: { ...textOf6(lost), valid: 1, preferred: 1 }, since: 0, sinceWall: 0, linkLocal };
+  }
+
+  override wake(now: number): void {
+    const { unsent } = this;
+    if (unsent !== undefined && now >= unsent.at) this.multicast(unsent.bytes, now);
+    super.wake(now);
+  }
+
+  protected open(visit: Visit): Sockets6 {
+    const sockets = new Sockets6(visit);
+    this.linkLocal = sockets.linkLocal;
+    checkDuplicatesAgain(visit);
+    return sockets;
+  }
+
+  protected tick(now: number): Deed6[] {
+    return this.client.tick(now);
+  }
+
+  protected probed(isTaken: boolean, now: number): Deed6[] {
+    return this.client.probed(isTaken, now);
+  }
+
+  protected receive(sockets: Sockets6, now: number): void {
+    for (let message = sockets.receive(); message !== undefined; message = this.sockets?.receive()) {
+      this.run(this.client.receive(message, now), now);
+    }
+  }
+
+  protected perform(deed: Deed6, now: number): void {
+    switch (deed.do) {
+      case "log":
+        return this.log(deed.text);
+      case "multicast":
+        return this.multicast(deed.bytes, now);
+      case "probe":
+        return this.probe((visit) => new NeighbourProbing(visit, deed.address, this.holder.wishes.probe, now), now);
+      case "use":
+        return this.use(deed.lease, deed.before, now);
+      case "stopUsing":
+        return this.stopUsing(deed.lease, deed.reason);
+    }
+  }
+
+  private multicast(bytes: Uint8Array, now: number): void {
+    this.unsent = undefined;
+    this.isWithoutAddress = false;
+    this.send(now, (sockets) => sockets.multicast(bytes));
+    if (this.isWithoutAddress) this.unsent = { bytes, at: now + (this.holder.isAwaited ? LOOK_S : PATIENT_LOOK_S) };
+  }
+
+  protected override failed(error: unknown): void {
+    this.isWithoutAddress = isErrno(error, EADDRNOTAVAIL);
+    super.failed(error);
+  }
+
+  private use(lease: Lease6, before: Lease6 | undefined, now: number): void {
+    const { holder } = this, { binding, server } = lease.offered, seconds = endOf(lease) - now;
+    const address = formatAddress(binding.address);
+    const isMoved = before === undefined || formatAddress(before.offered.binding.address) !== address;
+    if (!holder.record(isMoved)) return;
+    this.announceLease(isMoved, seconds, { address, server: server.toHex(), seconds });
+    // The plugin that made the link is about to give it the address.
+    if (!holder.isAwaited) {
+      this.applied((visit) => exchangeBinding(visit, before?.offered.binding, binding, now - lease.since));
+    }
+    holder.obtained();
+  }
+
+  limitLifetime(visit: Visit, now: number): boolean {
+    const { lease } = this.client;
+    return lease === undefined || setLifetimes(visit, lease.offered.binding, now - lease.since);
+  }
+
+  private stopUsing(lease: Lease6, reason: string): void {
+    const { holder } = this, { binding } = lease.offered;
+    say(`${holder.name}: ${reason}`, { address: formatAddress(binding.address) });
+    this.close();
+    this.lost = lease.offered;
+    this.applied((visit) => endUse6(visit, binding, holder.wishes));
+    this.close();
+    holder.record(false);
+  }
+
+  /** Once, without waiting for the server's word: the link goes with the container. */
+  release(now: number, throughHost: (to: Uint8Array, packet: Uint8Array) => void): void {
+    const deeds = this.client.release(now), { linkLocal, client } = this;
+    // Right after another message it would wait; there is no time for that.
+    if (deeds.length === 0 && client.state === "releasing") deeds.push(...client.tick(client.due));
+    this.close();
+    this.unsent = undefined;
+    for (const deed of deeds) {
+      if (deed.do !== "multicast") continue;
+      this.sendLast(
+        (visit) => new Sockets6(visit),
+        (sockets) => sockets.multicast(deed.bytes),
+        () => linkLocal && throughHost(SERVERS_MAC, wrap(linkLocal, deed.bytes)),
+      );
+    }
+  }
+}
