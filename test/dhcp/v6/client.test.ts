@@ -5,6 +5,7 @@ import { ADVERTISE, option, RECONFIGURE, REPLY } from "../../../src/dhcp/v6/mess
 import {
   address,
   addressIn,
+  another,
   exchanges,
   has,
   ip6,
@@ -214,6 +215,33 @@ test.each([2, 3, 4, 6])("status %i to a REQUEST: SOLICIT, after a pause that gro
   expect(it.client.obstacle).toContain(" answers ");
   expect(kinds(it.sent).slice(0, 4)).toEqual(["SOLICIT", "REQUEST", "SOLICIT", "REQUEST"]);
   expect(it.sent.length).toBeLessThan(16);
+});
+
+test("a server that has refused is asked anew, and later ones are compared for a second only", () => {
+  const it = new Simulation6({}, false);
+  it.start();
+  it.pass(0.5);
+  const kindsOfRounds: string[][] = [];
+  for (let round = 0; round < 4; round++) {
+    it.answer(ADVERTISE);
+    const [request] = it.pass(1.1) as [Sent];
+    expect([request.kind, request.at - it.sent.at(-2)!.at]).toEqual(["REQUEST", expect.closeTo(1.05, 5)]);
+    it.answer(REPLY, { status: 2 });
+    kindsOfRounds.push(kinds(it.pass(it.client.due - it.now)));
+  }
+  expect(kindsOfRounds).toEqual([["SOLICIT"], ["SOLICIT"], ["SOLICIT"], ["SOLICIT"]]);
+});
+
+test("an address from before is wished for, until a server has given one", () => {
+  const it = new Simulation6();
+  it.take(it.client.start(it.now, another));
+  it.answer(REPLY, rapid);
+  it.pass(300);
+  it.answer(REPLY, { addresses: [{ address, preferred: 0, valid: 0 }] });
+  expect([it.sent[0]!, ...it.pass(2)].map((one) => [one.kind, addressIn(one)])).toEqual([
+    ["SOLICIT", another],
+    ["SOLICIT", undefined],
+  ]);
 });
 
 test("a REPLY without an address is a refusal", () => {

@@ -1,6 +1,6 @@
 /** Whether an address is ours to use: probes, DECLINE, CONFIRM, and leases from before (RFC 8415 sections 18.2.3 and 18.2.8). */
 import { expect, test } from "bun:test";
-import { ADVERTISE, REPLY } from "../../../src/dhcp/v6/message/message.ts";
+import { ADVERTISE, option, REPLY } from "../../../src/dhcp/v6/message/message.ts";
 import {
   address,
   addressIn,
@@ -9,11 +9,14 @@ import {
   kinds,
   leaseFor,
   other,
+  said,
   type Sent,
   server,
   Simulation6,
   times,
 } from "../../support/dhcp6-simulation.ts";
+
+const rapid = { more: [[option.rapidCommit, new Uint8Array()]] } as const;
 
 test("an address is probed once: not when it is renewed, again when it is another", () => {
   const it = new Simulation6({ probe: true });
@@ -62,6 +65,16 @@ test("an address that somebody has is declined until the server has heard, then 
   it.answer(REPLY);
   it.take(it.client.probed(false, it.now));
   expect([it.client.state, it.client.conflicts]).toEqual(["bound", 0]);
+});
+
+test("what was wished for or given rapidly is declined, too, and not wished for again", () => {
+  const it = new Simulation6({ probe: true });
+  it.take(it.client.start(it.now, address));
+  it.answer(REPLY, { ...rapid, server: other });
+  const [declined] = it.take(it.client.probed(true, it.now)) as [Sent];
+  expect([declined.kind, has(declined, 2)]).toEqual(["DECLINE", other]);
+  it.answer(REPLY, { server: other, addresses: null });
+  expect(it.pass(3).map((one) => [one.kind, addressIn(one)])).toEqual([["SOLICIT", undefined]]);
 });
 
 test("a server that gives taken addresses for ever is asked ever more slowly", () => {
@@ -133,7 +146,10 @@ test("after a restart nobody waits: CONFIRM and INFORMATION-REQUEST are delayed 
   const confirming = new Simulation6({}, false), informing = new Simulation6({}, false);
   expect(confirming.take(confirming.client.confirm(confirming.now, leaseFor()))).toEqual([]);
   expect(informing.take(informing.client.inform(informing.now))).toEqual([]);
-  // Nothing was asked, so nothing is an answer.
+  // Nothing is asked yet, so nothing is an answer.
+  const early = said(REPLY, { type: 4, xid: 1, options: [] }, { addresses: null });
+  expect(confirming.client.receive(early, confirming.now)).toEqual([]);
+  expect(informing.client.receive(early, informing.now)).toEqual([]);
   expect(kinds(confirming.pass(1))).toEqual(["CONFIRM"]);
   expect(kinds(informing.pass(1))).toEqual(["INFORMATION-REQUEST"]);
   expect(confirming.sent[0]!.at).toBe(1000.5);

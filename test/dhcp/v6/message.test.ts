@@ -30,6 +30,7 @@ test("a message is read as it was written, repeated options apart and in order",
     options: [[8, bytes("0102")], [65535, bytes("")], [8, bytes("03")], [1, new Uint8Array(300).fill(5)]],
   };
   expect(decode(encode(message))).toEqual(message);
+  expect(decode(encode(empty))).toEqual(empty);
   expect(all(message.options, 8)).toEqual([bytes("0102"), bytes("03")]);
 });
 

@@ -6,6 +6,7 @@ import {
   addressIn,
   has,
   kinds,
+  leaseFor,
   other,
   type Sent,
   server,
@@ -78,4 +79,13 @@ test("RELEASE: what a server may have given already, and nothing when there is n
   const [release] = probing.take(probing.client.release(probing.now)) as [Sent];
   expect([release.kind, addressIn(release)]).toEqual(["RELEASE", address]);
   expect(probing.client.probed(false, probing.now)).toEqual([]);
+  const confirming = new Simulation6();
+  confirming.take(confirming.client.confirm(confirming.now, leaseFor()));
+  expect(kinds(confirming.take(confirming.client.release(confirming.now)))).toEqual(["RELEASE"]);
+  const expired = new Simulation6({ probe: true });
+  expired.start();
+  expired.answer(REPLY, rapid);
+  expired.take(expired.client.probed(false, expired.now));
+  expired.pass(1100);
+  expect(expired.client.release(expired.now)).toEqual([{ do: "released" }]);
 });

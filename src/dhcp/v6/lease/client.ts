@@ -58,7 +58,7 @@ export class LeaseClient6 {
   private best: Offered6 | undefined;
   /** Whom a REQUEST, DECLINE or RELEASE is for. */
   private partner: Held | undefined;
-  /** What is being confirmed or probed. */
+  /** What is confirmed or probed, in these states. */
   private pending: Lease6 | undefined;
   private hint: Uint8Array | undefined;
 
@@ -109,10 +109,8 @@ export class LeaseClient6 {
   /** Tells the server, if there is one. The driver has taken the address away (RFC 8415 section 18.2.7). */
   release(now: number): Deed6[] {
     if (this.state === "releasing") return [];
-    const lease = this.lease ?? this.pending;
-    // A server that has been asked may have given the address already.
-    const held = lease === undefined ? this.state === "requesting" ? this.partner : undefined : heldBy(lease);
-    this.lease = this.pending = undefined;
+    const held = this.held();
+    this.lease = undefined;
     if (held === undefined) return this.rest("idle", { do: "released" });
     this.partner = held;
     this.enter("releasing");
@@ -151,7 +149,6 @@ export class LeaseClient6 {
   probed(isTaken: boolean, now: number): Deed6[] {
     const lease = this.pending;
     if (this.state !== "probing" || lease === undefined) return [];
-    this.pending = undefined;
     if (!isTaken) return this.use(lease, now);
     const held = heldBy(lease);
     this.conflicts++;
@@ -162,7 +159,7 @@ export class LeaseClient6 {
     return [...log(this.obstacle), ...this.transmit(now)];
   }
 
-  /** The states that wait for an answer, and what is sent in them. */
+  /** What is sent in the states that wait for an answer. */
   private message(state: Asking, exchange: Exchange6): Uint8Array {
     const { who, partner, lease, pending } = this;
     switch (state) {
@@ -251,7 +248,6 @@ export class LeaseClient6 {
         return this.begin("informing", now);
       case "idle":
       case "probing":
-        this.wake = Infinity;
         return [];
       default:
         return this.tries < timerOf(state, this.longest, this.isAwaited).tries
@@ -272,7 +268,6 @@ export class LeaseClient6 {
   /** Nobody has said that the address is wrong (RFC 8415 section 18.2.3). */
   private unconfirmed(now: number): Deed6[] {
     const lease = this.pending!;
-    this.pending = undefined;
     if (now < endOf(lease)) return this.adopt(lease, now);
     return this.start(now, lease.offered.binding.address);
   }
@@ -282,6 +277,13 @@ export class LeaseClient6 {
     if (!isAsking || xid !== this.xid || (type !== ADVERTISE && type !== REPLY)) return false;
     const clientId = first(options, option.clientId);
     return clientId !== undefined && isSame(clientId, this.who.duid);
+  }
+
+  /** What a server has given, or may have given. */
+  private held(): Held | undefined {
+    if (this.lease !== undefined) return heldBy(this.lease);
+    if (this.state === "requesting") return this.partner;
+    return this.state === "confirming" || this.state === "probing" ? heldBy(this.pending!) : undefined;
   }
 
   /** The one whose answer counts; undefined: any. */
@@ -349,12 +351,8 @@ export class LeaseClient6 {
 
   private confirmed(reply: Reply, now: number): Deed6[] {
     const lease = this.pending!;
-    if (reply.status.code === status.success) {
-      this.pending = undefined;
-      return this.adopt(lease, now);
-    }
+    if (reply.status.code === status.success) return this.adopt(lease, now);
     if (reply.status.code !== status.notOnLink) return this.note(reply);
-    this.pending = undefined;
     const reason = "the address is not of this link";
     return [...this.note(reply), { do: "stopUsing", lease, reason }, ...this.begin("soliciting", now)];
   }
@@ -410,7 +408,7 @@ export class LeaseClient6 {
     const before = this.lease;
     this.lease = lease;
     this.state = "bound";
-    this.hint = lease.offered.binding.address;
+    this.hint = undefined;
     this.conflicts = this.solicitPause = 0;
     this.isAwaited = false;
     this.wake = Math.max(this.renewalTime(lease), now + SHORTEST_PAUSE_S);

@@ -168,7 +168,7 @@ function renewalTimes({ renew, rebind }: Ia, lifetime: number, valid: number): {
   const given = renew === 0
     ? { renew: Math.min(usual.renew, rebind), rebind }
     : { renew, rebind: rebind === 0 ? Math.max(usual.rebind, renew) : rebind };
-  return given.renew < valid && given.rebind < valid || valid === Infinity ? given : usual;
+  return given.rebind < valid || valid === Infinity ? given : usual;
 }
 
 /** A link-local one needs a zone, which results cannot say. */
