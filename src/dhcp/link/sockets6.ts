@@ -63,11 +63,11 @@ export function prepareForV6(visit: Visit): void {
     tryWriteSysctl(`net/ipv6/conf/${name}/disable_ipv6`, "0");
     // Also where the container forwards packets.
     tryWriteSysctl(`net/ipv6/conf/${name}/accept_ra`, "2");
-    if (!visit.link.up) tryWriteSysctl(`net/ipv6/conf/${name}/dad_transmits`, "0");
+    if (!visit.link.up) tryWriteSysctl(`net/ipv6/conf/${name}/accept_dad`, "0");
   });
 }
 
 /** From now on, addresses that others give the link are checked again. */
 export function checkDuplicatesAgain(visit: Visit): void {
-  visit.inside(() => tryWriteSysctl(`net/ipv6/conf/${visit.link.name}/dad_transmits`, "1"));
+  visit.inside(() => tryWriteSysctl(`net/ipv6/conf/${visit.link.name}/accept_dad`, "1"));
 }
