@@ -125,8 +125,27 @@ async function installDebianPackages(needed) {
   const environment = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   await run("apt-get", ["update", "-qq"], environment);
   const install = ["install", "-y", "-qq", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0", ...missing];
-  const code = await run("apt-get", install, environment);
+  const code = await withoutStartingServices(() => run("apt-get", install, environment));
   if (code !== 0) throw new Missing(`could not install the Debian packages: ${names}`);
+}
+
+/**
+ * Packages with a daemon start it when they are installed, unless this file says no; images for containers have it. A
+ * DHCP server must not serve the network of whoever runs the tests.
+ */
+async function withoutStartingServices(work) {
+  const policy = "/usr/sbin/policy-rc.d";
+  if (existsSync(policy)) return await work();
+  // Ctrl-C ends apt-get, too, and then the file goes.
+  const waits = () => {};
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, waits);
+  writeFileSync(policy, "#!/bin/sh\nexit 101\n", { mode: 0o755 });
+  try {
+    return await work();
+  } finally {
+    rmSync(policy, { force: true });
+    for (const signal of ["SIGINT", "SIGTERM"]) process.off(signal, waits);
+  }
 }
 
 function isInstalled(thing) {
