@@ -1,8 +1,9 @@
 /** The servers that DHCP is tested with serve: a well-known client gets an address, and gives it back. */
 import { expect, test } from "bun:test";
-import { captureIn, kindOf } from "../support/dhcp/capture.ts";
+import { captureIn } from "../support/dhcp/capture.ts";
 import { dhclient6, udhcpc } from "../support/dhcp/clients.ts";
 import { serverBehindBridge, serverBehindMaster, serverBehindRelay } from "../support/dhcp/link.ts";
+import { kindOf } from "../support/dhcp/message-name.ts";
 import { OFFER4, value } from "../support/dhcp/offer.ts";
 import { FAR_OFFER4, startRelay } from "../support/dhcp/relay.ts";
 import { iscDhcpd, kea, serve4, SERVERS4 } from "../support/dhcp/servers-v4.ts";

@@ -1,15 +1,7 @@
 /** What a link carries, as tcpdump(8) saw it: whom frames are for, which sockets do not tell. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  ACK,
-  DECLINE,
-  decodeReply,
-  decodeRequest,
-  DISCOVER,
-  type Message,
-} from "../../../src/dhcp/v4/message/message.ts";
-import { NAK, OFFER, option, RELEASE, REQUEST } from "../../../src/dhcp/v4/message/message.ts";
+import { decodeReply, decodeRequest, type Message } from "../../../src/dhcp/v4/message/message.ts";
 import { formatAddress } from "../../../src/net/address.ts";
 import { formatMac } from "../../../src/net/mac.ts";
 import type { Container } from "../machine.ts";
@@ -43,23 +35,6 @@ export interface Capture extends AsyncDisposable {
   frames(): Frame[];
 }
 
-export type MessageName = "DISCOVER" | "OFFER" | "REQUEST" | "DECLINE" | "ACK" | "NAK" | "RELEASE" | "INFORM";
-const INFORM = 8;
-const names: Record<number, MessageName> = {
-  [DISCOVER]: "DISCOVER",
-  [OFFER]: "OFFER",
-  [REQUEST]: "REQUEST",
-  [DECLINE]: "DECLINE",
-  [ACK]: "ACK",
-  [NAK]: "NAK",
-  [RELEASE]: "RELEASE",
-  [INFORM]: "INFORM",
-};
-
-export function kindOf(message: Message | undefined): MessageName | undefined {
-  return names[message?.options.get(option.messageType)?.[0] ?? 0];
-}
-
 export const BROADCAST = "ff:ff:ff:ff:ff:ff";
 
 let count = 0;
@@ -72,7 +47,7 @@ export async function captureIn(
 ): Promise<Capture> {
   const file = join(segment.folder, `capture-${++count}.pcap`);
   // Without --immediate-mode frames wait in the kernel until there are many.
-  const command = ["tcpdump", "-i", link, "-n", "-p", "-U", "--immediate-mode", "-Z", "root", "-w", file, filter];
+  const command = ["tcpdump", "-i", link, "-n", "-U", "--immediate-mode", "-Z", "root", "-w", file, filter];
   const running = segment.start(namespace, command, { log: `${file}.log` });
   await running.until(() => running.log().includes("listening on"));
   return {

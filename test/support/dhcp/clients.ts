@@ -13,6 +13,11 @@ export interface Client extends AsyncDisposable {
   release(): Promise<void>;
 }
 
+export interface Udhcpc extends Client {
+  /** Begins to; whether it succeeds, a server says. */
+  renew(): void;
+}
+
 let count = 0;
 
 function newFolder(segment: Segment, name: string): string {
@@ -31,7 +36,7 @@ echo $1 $ip >>EVENTS
 `;
 
 /** Gets an address for the container's eth0. `options` are udhcpc's, as in `-x hostname:c1`. */
-export async function udhcpc(segment: Segment, container: Container, options: string[] = []): Promise<Client> {
+export async function udhcpc(segment: Segment, container: Container, options: string[] = []): Promise<Udhcpc> {
   const folder = newFolder(segment, "udhcpc"), events = join(folder, "events"), script = join(folder, "script");
   writeFileSync(script, EVENTS.replace("EVENTS", events));
   chmodSync(script, 0o755);
@@ -43,6 +48,7 @@ export async function udhcpc(segment: Segment, container: Container, options: st
   const address = /^bound (.*)$/m.exec(await said())![1]!;
   return {
     address,
+    renew: () => running.signal("SIGUSR1"),
     async release() {
       const before = deconfigured(await said());
       running.signal("SIGUSR2");
