@@ -6,7 +6,7 @@ import { serverBehindBridge, serverBehindMaster, serverBehindRelay } from "../su
 import { kindOf } from "../support/dhcp/message-name.ts";
 import { OFFER4, value } from "../support/dhcp/offer.ts";
 import { FAR_OFFER4, startRelay } from "../support/dhcp/relay.ts";
-import { iscDhcpd, kea, serve4, SERVERS4 } from "../support/dhcp/servers-v4.ts";
+import { iscDhcpd, kea, serve4, SERVERS4, udhcpd } from "../support/dhcp/servers-v4.ts";
 import { advertise, serve6, SERVERS6 } from "../support/dhcp/servers-v6.ts";
 import { linkIn } from "../support/wire.ts";
 import { untilTrue } from "../support/resident-status.ts";
@@ -68,6 +68,17 @@ test.each(SERVERS4)("$name sends any option", async (kind) => {
     58: value.u32(renewSeconds),
     59: value.u32(rebindSeconds),
   });
+});
+
+test.each([udhcpd, iscDhcpd, kea])("$name keeps an address that somebody else has", async (kind) => {
+  await using segment = await serverBehindBridge();
+  const address = "192.168.77.100", owner = await segment.plug("owner");
+  await segment.machine.sh(`ip address add ${address}/24 dev eth0`, { in: owner });
+  const server = await serve4(kind, segment.site, { range: [address, address], leaseSeconds: 1000 });
+  // udhcpd asks by ARP itself; the others are told by the client.
+  const client = ["busybox", "udhcpc", "-f", "-a", "-T", "1", "-i", "eth0", "-s", "/bin/true"];
+  segment.start(await segment.plug("c1"), client, { log: `${segment.folder}/client` });
+  await server.untilLease(address, "declined");
 });
 
 test.each([iscDhcpd, kea])("$name serves behind a relay", async (kind) => {

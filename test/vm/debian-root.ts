@@ -21,7 +21,7 @@ const IPTABLES = ["", "-save", "-restore"].flatMap((end) => [`iptables${end}`, `
 export function debianRoot(cache: string, processor: ProcessorName, say: (text: string) => void): string {
   const { debian } = processors[processor], root = join(cache, `debian-${debian}`);
   if (existsSync(root)) return root;
-  say(`fetching Debian's programs for ${debian} (110 MB)`);
+  say(`fetching Debian's programs for ${debian} (130 MB)`);
   const options = aptOptions(processor, cache), unfinished = join(cache, `download.${process.pid}`);
   mkdirSync(unfinished, { recursive: true });
   try {
