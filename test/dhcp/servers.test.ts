@@ -4,10 +4,11 @@ import { captureIn } from "../support/dhcp/capture.ts";
 import { dhclient6, udhcpc } from "../support/dhcp/clients.ts";
 import { serverBehindBridge, serverBehindMaster, serverBehindRelay } from "../support/dhcp/link.ts";
 import { kindOf } from "../support/dhcp/message-name.ts";
-import { OFFER4, value } from "../support/dhcp/offer.ts";
+import { OFFER4, OFFER6, value } from "../support/dhcp/offer.ts";
 import { FAR_OFFER4, startRelay } from "../support/dhcp/relay.ts";
 import { iscDhcpd, kea, serve4, SERVERS4, udhcpd } from "../support/dhcp/servers-v4.ts";
-import { advertise, serve6, SERVERS6 } from "../support/dhcp/servers-v6.ts";
+import { Server } from "../support/dhcp/server.ts";
+import { advertise, dnsmasq6, serve6, SERVERS6 } from "../support/dhcp/servers-v6.ts";
 import { linkIn } from "../support/wire.ts";
 import { untilTrue } from "../support/resident-status.ts";
 
@@ -98,6 +99,14 @@ test.each(SERVERS6)("$name leases an IPv6 address and takes it back", async (kin
   expect((await server.untilLease(client.address, "active")).clientId).toMatch(/^0001/);
   await client.release();
   await server.untilLease(client.address, "free");
+});
+
+test.each(["slaac", "ra-stateless", "ra-names", "ra-only"] as const)("dnsmasq advertises with %s", async (mode) => {
+  await using segment = await serverBehindBridge();
+  await Server.open(dnsmasq6, segment.site, { ...OFFER6, mode });
+  const container = await segment.plug("c1");
+  const addresses = () => segment.machine.sh("ip -6 -o address show dev eth0 scope global", { in: container });
+  await untilTrue(addresses, (text) => text.includes("fd00:77::"));
 });
 
 test("radvd gives a container an address of its prefix, a router and an MTU", async () => {

@@ -31,9 +31,16 @@ export const dnsmasq: Kind<Offer4> = {
   readLeases: readDnsmasq,
 };
 
-/** Without DNS. Without a ping to the address before an offer, which takes three seconds. */
+/** Without DNS. In root's group, because a change of it would let it outlive the test. Without a ping to the address before an offer, which takes three seconds. */
 export function dnsmasqCommand({ leases, pid }: Files): string[] {
-  const plain = ["dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root"];
+  const plain = [
+    "dnsmasq",
+    "--keep-in-foreground",
+    "--conf-file=/dev/null",
+    "--port=0",
+    "--user=root",
+    "--group=root",
+  ];
   const link = ["--interface=s0", "--bind-interfaces", "--no-ping", "--log-dhcp", "--log-facility=-"];
   return [...plain, ...link, `--dhcp-leasefile=${leases}`, `--pid-file=${pid}`];
 }

@@ -5,7 +5,7 @@ import { OFFER6, type Offer6, PREFIX6 } from "./offer.ts";
 import { type Kind, ownCopy, Server, touch, write } from "./server.ts";
 import { dnsmasqCommand, keaEnvironment, writeKeaConfig } from "./servers-v4.ts";
 
-const PREFERRED_SECONDS = 20, VALID_SECONDS = 30, SERVER_PORT = 547;
+const PREFERRED_SECONDS = 20, VALID_SECONDS = 30;
 
 /** With router advertisements, which say that addresses are to be asked for. Leases last 120 seconds at least. */
 export const dnsmasq6: Kind<Offer6 & { mode?: "" | "slaac" | "ra-stateless" | "ra-names" | "ra-only" }> = {
@@ -24,7 +24,8 @@ export const dnsmasq6: Kind<Offer6 & { mode?: "" | "slaac" | "ra-stateless" | "r
       ]),
     ];
   },
-  isReady: (running) => running.hasBound(SERVER_PORT),
+  // Its sockets are open by then. With "ra-only" it has none for DHCPv6.
+  isReady: (running) => running.log().includes("router advertisement enabled"),
   readLeases: readDnsmasq,
 };
 
