@@ -3,19 +3,22 @@
  * is left afterwards. README.md names them all.
  */
 import { describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { z } from "zod";
 import { pluginNames } from "../../src/plugins/table.ts";
+import { Running } from "../support/dhcp/running.ts";
 import { type Feature, lacks } from "../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
-import { openMachine } from "../support/machine.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 
 const root = resolve(import.meta.dir, "../..");
 const examples = `${root}/examples`;
 
 const needs: Record<string, Feature> = {
+  dhcp: "macvlan links",
   dummy: "dummy links",
   ipvlan: "ipvlan links",
   macvlan: "macvlan links",
@@ -37,6 +40,23 @@ const machineFor: Record<string, string> = {
     printf 'FLANNEL_MTU=1450\\nFLANNEL_IPMASQ=true\\n' >>/run/flannel/subnet.env`,
 };
 
+/** The DHCP service, and a server for it. Others need neither. */
+async function servicesFor(name: string, machine: Machine): Promise<AsyncDisposableStack> {
+  const services = new AsyncDisposableStack();
+  if (name !== "dhcp") return services;
+  const folder = mkdtempSync(join(tmpdir(), "patchbay-example-"));
+  services.defer(() => rmSync(folder, { recursive: true }));
+  await machine.sh("ip address add 192.168.77.1/24 dev wire");
+  const range = "--dhcp-range=192.168.77.100,192.168.77.120,1h", files = [`--dhcp-leasefile=${folder}/leases`];
+  const server = ["dnsmasq", "-k", "-C", "/dev/null", "-p0", "-i", "wire", "--bind-interfaces", "--no-ping", range];
+  const start = (command: string[]) => services.use(Running.start({ machine }, command, { log: `${folder}/log` }));
+  const serving = start([...server, ...files, "--user=root", `--pid-file=${folder}/pid`]);
+  await serving.until(() => serving.hasBound(67));
+  const service = start([PATCHBAY, "dhcp"]);
+  await service.until(async () => (await machine.run(["test", "-S", "/run/cni/dhcp.sock"])).code === 0);
+  return services;
+}
+
 /** What an engine would pass as capability arguments. */
 const capabilityArgs = {
   portMappings: [{ hostPort: 8080, containerPort: 80, protocol: "tcp" }],
@@ -50,6 +70,7 @@ describe.each(pluginNames.map((name) => ({ name })))("$name", ({ name }) => {
     if (text.includes(`"eth1"`)) await machine.sh(machineFor.card!);
     if (name in machineFor) await machine.sh(machineFor[name]!);
     if (text.includes(`"master"`)) await machine.sh("ip link set eth1 up");
+    await using _services = await servicesFor(name, machine);
     const container = await machine.container("c1");
     const env = { NETCONFPATH: examples, CAP_ARGS: JSON.stringify(capabilityArgs) };
     const run = async (command: string) => {
@@ -72,7 +93,7 @@ describe.each(pluginNames.map((name) => ({ name })))("$name", ({ name }) => {
     const moment = await quietMoment(machine);
     await attach();
     for (let count = 0; count < 2; count++) await run("del");
-    expect(await leftSince(moment, machine, /last_reserved_ip/)).toEqual([]);
+    expect(await leftSince(moment, machine, /last_reserved_ip|dhcp\/lock/)).toEqual([]);
   });
 
   test(`the JSON Schema of ${name} takes the example, and nothing like it that is wrong`, async () => {
@@ -88,7 +109,8 @@ describe.each(pluginNames.map((name) => ({ name })))("$name", ({ name }) => {
 
   test(`README.md has a row for ${name}, and every option`, async () => {
     const readme = await Bun.file(`${root}/README.md`).text();
-    const row = readme.split("\n").find((line) => line.startsWith(`| \`${name}\``));
+    // A command may have the plugin's name, too.
+    const row = readme.split("## The plugins")[1]!.split("\n").find((line) => line.startsWith(`| \`${name}\``));
     const options = readme.split(/^(?:- |#)/m).find((item) => item.startsWith(`\`${name}\`: `));
     expect(row).toContain(`[${name}.conflist](examples/${name}.conflist)`);
     const common = Object.keys((await json("schemas/network-config.json")).properties);
@@ -116,6 +138,8 @@ async function judge(path: string): Promise<(document: unknown) => boolean> {
 /** Accepted, but not meant for people. */
 const unlisted: Record<string, string[]> = {
   "bridge": ["disableContainerInterface"],
+  // Keys of the main plugin.
+  "dhcp": ["bridge", "master"],
   "host-device": ["DPDKMode"],
   "tuning": ["dataDir"],
 };
