@@ -20,6 +20,8 @@ export interface Machine {
   /** A directory for the files of the run, on disk like real leases. */
   scratch: string;
   patchbay: string;
+  /** Processes of a benchmark that stay while it runs. */
+  services: Set<number>;
   /** Waits for processes that earlier runs left behind. */
   settle(): void;
   /** Runs `work`. Throws when the resident served fewer calls meanwhile: the figures would be those of calls alone. */
@@ -55,15 +57,16 @@ export function openMachine(patchbay: string, goPlugins: string, scratch: string
   for (const name of pluginNames) symlinkSync(patchbay, join(links, name));
   const served = openSide("served", links), go = openSide("go", goPlugins);
   const alone = openSide("alone", links, { PATCHBAY_RESIDENT: "off" });
-  const resident = startResident(patchbay, served);
+  const resident = startResident(patchbay, served), services = new Set<number>();
   return {
+    services,
     served,
     alone,
     go,
     sides: [served, alone, go],
     scratch,
     patchbay,
-    settle: adoptOrphans(resident.pid),
+    settle: adoptOrphans(resident.pid, services),
     servedAtLeast(calls, work) {
       const before = statusOf(patchbay, served).served, result = work();
       const now = statusOf(patchbay, served), count = now.served - before;

@@ -98,18 +98,19 @@ export function prepare(program: Program, directory: string): Prepared {
 }
 
 /**
- * From now on, orphans of our children become our children. Returns a function that waits for all of them, and for the
- * children of the resident's workers: work that a call leaves to another process must not disturb the next measurement.
+ * From now on, orphans of our children become our children. Returns a function that waits for all of them but the
+ * `services`, and for the children of the resident's workers: work that a call leaves to another process must not disturb
+ * the next measurement.
  */
-export function adoptOrphans(resident: number): () => void {
+export function adoptOrphans(resident: number, services: ReadonlySet<number>): () => void {
   const PR_SET_CHILD_SUBREAPER = 36, WNOHANG = 1;
   check("prctl", c.prctl(PR_SET_CHILD_SUBREAPER, 1));
   const status = new Int32Array(1);
   const isBusy = () => {
     while (c.wait4(-1, status, WNOHANG, null) > 0);
     const workers = childrenOf(resident);
-    const others = [...childrenOf(process.pid).filter((pid) => pid !== resident), ...workers.flatMap(childrenOf)];
-    return others.some(isRunning);
+    const own = childrenOf(process.pid).filter((pid) => pid !== resident && !services.has(pid));
+    return [...own, ...workers.flatMap(childrenOf)].some(isRunning);
   };
   return () => {
     while (isBusy()) Bun.sleepSync(0.2);

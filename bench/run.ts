@@ -22,6 +22,7 @@ import { burst } from "./rows/burst.ts";
 import { chain } from "./rows/chain.ts";
 import { chained } from "./rows/chained.ts";
 import { coldStart } from "./rows/cold-start.ts";
+import { dhcp, dhcpLeases } from "./rows/dhcp.ts";
 import { floor } from "./rows/floor.ts";
 import { hostLocal } from "./rows/host-local.ts";
 import { interfaces } from "./rows/interfaces.ts";
@@ -45,6 +46,8 @@ const benchmarks: Benchmark[] = [
   chained,
   mappings,
   hostLocal,
+  dhcp,
+  dhcpLeases,
   burst,
   floor,
   coldStart,
@@ -105,9 +108,10 @@ async function measure() {
     for (
       const path of [
         patchbay,
-        ...["bridge", "host-local", "loopback", "static", "portmap", "firewall", "tuning", "sbr", "bandwidth"].map((
-          name,
-        ) => join(GO_PLUGINS, name)),
+        ...["bridge", "host-local", "loopback", "static", "portmap", "firewall", "tuning", "sbr", "bandwidth", "dhcp"]
+          .map((
+            name,
+          ) => join(GO_PLUGINS, name)),
       ]
     ) {
       readAgain(path);
