@@ -10,13 +10,16 @@ import { delAddress, lendAddress, type LinkAddress, listAddresses } from "../../
 import { setLink } from "../../ffi/netlink/route/link.ts";
 import { addRoute, delRoute, type KernelRoute } from "../../ffi/netlink/route/route.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
-import { AF_INET } from "../../ffi/netlink/uapi/rtnetlink.ts";
-import { compareAddresses, parseAddress, parsePrefix } from "../../net/address.ts";
+import { AF_INET, AF_INET6 } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { compareAddresses, isLinkLocal, parseAddress, parsePrefix } from "../../net/address.ts";
 import { routesOf } from "../v4/lease/routes.ts";
 import type { Offered } from "../v4/message/offer.ts";
 import type { Wishes } from "../wishes.ts";
 import { announce } from "./arp.ts";
 import type { Visit } from "./place.ts";
+
+/** The kernel takes IPv6 away from a link with a smaller one (RFC 8200 section 5). */
+const SMALLEST_MTU_OF_IPV6 = 1280;
 
 /** Answers whether the link has the address. */
 export function setLifetime({ route, link }: Visit, { address, broadcast }: Offered, seconds: number): boolean {
@@ -38,10 +41,10 @@ export function exchangeLease(
   for (const one of had) if (isMoved || !includes(gets, one)) delRoute(route, one);
   // First the old one: where both are of one subnet, the kernel drops the later one with the earlier.
   if (isMoved && before !== undefined) delAddress(route, link.index, before.address);
-  if (isMoved || !setLifetime(visit, after, seconds)) {
-    lend(route, link.index, after.address, seconds, after.broadcast);
-  }
-  for (const one of gets) if (isMoved || !includes(had, one)) addUnlessThere(visit, one);
+  // The kernel has dropped the routes with an address that somebody has removed.
+  const isNew = isMoved || !setLifetime(visit, after, seconds);
+  if (isNew) lend(route, link.index, after.address, seconds, after.broadcast);
+  for (const one of gets) if (isNew || !includes(had, one)) addUnlessThere(visit, one);
   if (isMoved) announce(visit, after.address.bytes);
 }
 
@@ -50,16 +53,19 @@ function includes(routes: readonly KernelRoute[], route: KernelRoute): boolean {
 }
 
 /** The lease has ended. */
-export function endUse({ route, link }: Visit, offered: Offered, wishes: Wishes): void {
-  if (wishes.onExpiry === "keep") return;
+export function endUse({ route, link }: Visit, offered: Offered, how: Wishes["onExpiry"], wishes: Wishes): void {
+  if (how === "keep") return;
   for (const one of kernelRoutes(offered, wishes, link.index)) delRoute(route, one);
   delAddress(route, link.index, offered.address);
-  if (wishes.onExpiry === "down") setLink(route, link, { up: false });
+  if (how === "down") setLink(route, link, { up: false });
 }
 
 /** Only ever lowers it. Answers what it was before, if it changed. */
-export function lowerMtu({ route, link }: Visit, { mtu }: Offered, { ignored }: Wishes): number | undefined {
+export function lowerMtu({ route, link }: Visit, { mtu }: Offered, { ignored, v6 }: Wishes): number | undefined {
   if (mtu === undefined || mtu >= link.mtu || ignored.includes("mtu")) return undefined;
+  const hasV6 = v6 !== undefined ||
+    listAddresses(route, link.index, AF_INET6).some(({ bytes }) => !isLinkLocal(bytes));
+  if (hasV6 && mtu < SMALLEST_MTU_OF_IPV6) return undefined;
   setLink(route, link, { mtu });
   return link.mtu;
 }

@@ -110,7 +110,7 @@ export class V4Lease extends FamilyLease<Deed, Sockets> {
       case "use":
         return this.use(deed.lease, deed.before, now);
       case "stopUsing":
-        return this.stopUsing(deed.lease, deed.reason);
+        return this.stopUsing(deed.lease, deed.reason, deed.isRefused);
     }
   }
 
@@ -121,25 +121,35 @@ export class V4Lease extends FamilyLease<Deed, Sockets> {
     if (!holder.record(isMoved)) return;
     this.announceLease(isMoved, seconds, { address, server: formatAddress(offered.server), seconds });
     this.applied((visit) => {
-      this.mtuBefore ??= lowerMtu(visit, offered, holder.wishes);
+      const mtu = lowerMtu(visit, offered, holder.wishes);
+      this.mtuBefore ??= mtu;
       // The plugin that made the link is about to give it the address.
       if (holder.isAwaited) return;
-      exchangeLease(visit, { before: before?.offered, after: offered, seconds }, holder.wishes);
+      const had = before?.offered ?? (holder.wishes.onExpiry === "keep" ? this.lost : undefined);
+      exchangeLease(visit, { before: had, after: offered, seconds: this.lifetimeOf(lease, now) }, holder.wishes);
     });
+    this.lost = undefined;
     holder.obtained();
   }
 
   limitLifetime(visit: Visit, now: number): boolean {
     const { lease } = this.client;
-    return lease === undefined || setLifetime(visit, lease.offered, endOf(lease) - now);
+    return lease === undefined || setLifetime(visit, lease.offered, this.lifetimeOf(lease, now));
   }
 
-  private stopUsing(lease: Lease, reason: string): void {
+  /** Of the address, in seconds. */
+  private lifetimeOf(lease: Lease, now: number): number {
+    return this.holder.wishes.onExpiry === "keep" ? Infinity : endOf(lease) - now;
+  }
+
+  private stopUsing(lease: Lease, reason: string, isRefused: boolean): void {
     const { holder } = this;
     say(`${holder.name}: ${reason}`, { address: formatAddress(lease.offered.address.bytes) });
     this.close();
     this.lost = lease.offered;
-    this.applied((visit) => endUse(visit, lease.offered, holder.wishes));
+    this.applied((visit) =>
+      endUse(visit, lease.offered, isRefused ? "remove" : holder.wishes.onExpiry, holder.wishes)
+    );
     this.close();
     holder.record(false);
   }

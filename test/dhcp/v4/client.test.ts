@@ -49,7 +49,7 @@ test("a request without an answer is repeated four times, then everything begins
     "DISCOVER broadcast",
   ]);
   expect(it.sent.at(-1)!.message.xid).not.toBe(it.sent[0]!.message.xid);
-  expect(it.client.obstacle).toBe("server 192.168.77.1 offered, then was silent");
+  expect(it.client.obstacle).toBe("server 192.168.77.1 offered 192.168.77.50, but has not answered REQUEST");
 });
 
 test.each([

@@ -30,7 +30,8 @@ export type Deed =
   | { do: "probe"; address: Uint8Array }
   /** The lease is ours, or has changed. */
   | { do: "use"; lease: Lease; before: Lease | undefined }
-  | { do: "stopUsing"; lease: Lease; reason: string }
+  /** `isRefused`: the server has taken it back, before its end. */
+  | { do: "stopUsing"; lease: Lease; reason: string; isRefused: boolean }
   | { do: "log"; text: string };
 
 export interface Settings {
@@ -65,6 +66,8 @@ const AFTER_DECLINE_S = 10;
 const RENEWAL_PAUSE_S = 60, SHORT_RENEWAL_PAUSE_S = 5, SHORT_LEASE_S = 8 * 60;
 /** Between two packets of a lease, whatever a server says. */
 const SHORTEST_PAUSE_S = 2;
+/** The link may go away while it is asked; then no answer comes. */
+const PROBE_PATIENCE_S = 10;
 /** Leases that began together are not renewed together. */
 const SPREAD = 0.05;
 
@@ -74,7 +77,7 @@ export class LeaseClient {
   /** When `tick` is due; `Infinity` when only an answer goes on. */
   due = Infinity;
   /** Why there is no lease yet, for whoever waits. */
-  obstacle = "no server has answered";
+  obstacle = "no server has answered DISCOVER";
   conflicts = 0;
 
   private exchange: Exchange = { xid: 0, secs: 0 };
@@ -139,6 +142,8 @@ export class LeaseClient {
       case "rebooting":
         return this.retryRequest(now);
       case "declined":
+      case "probing":
+        this.pending = undefined;
         return this.restart(now);
       case "bound":
       case "renewing":
@@ -155,12 +160,14 @@ export class LeaseClient {
     const type = message.options.get(option.messageType)?.[0];
     const server = message.options.get(option.server);
     if (server?.length === 4 && !this.settings.allowsServer(server)) {
-      return [{ do: "log", text: `server ${server.join(".")} is not allowed` }];
+      const text = `server ${server.join(".")} is not allowed`;
+      if (this.state === "selecting") this.obstacle = text;
+      return [{ do: "log", text }];
     }
     if (type === OFFER && this.state === "selecting") return this.take(message, now);
     if (!["requesting", "rebooting", "renewing", "rebinding"].includes(this.state)) return [];
     if (type === ACK) return this.acknowledge(message, now);
-    return type === NAK ? this.refused(message, now) : [];
+    return type === NAK && this.mayRefuse(server) ? this.refused(message, now) : [];
   }
 
   /** The answer to the deed "probe". */
@@ -184,6 +191,13 @@ export class LeaseClient {
     const clientId = options.get(option.clientId);
     // Servers before RFC 6842 do not repeat it.
     return clientId === undefined || (this.who.clientId !== undefined && isSame(clientId, this.who.clientId));
+  }
+
+  /** Who was asked; anybody, when all were. */
+  private mayRefuse(server: Uint8Array | undefined): boolean {
+    if (server?.length !== 4) return false;
+    const asked = this.state === "renewing" ? this.lease?.offered.server : this.chosen?.server;
+    return asked === undefined || isSame(server, asked);
   }
 
   private begin(state: State, now: number): void {
@@ -224,7 +238,6 @@ export class LeaseClient {
     const most = this.state === "rebooting" ? REBOOT_TRIES : REQUEST_TRIES;
     if (this.tries < most) return this.sendRequest(now);
     // A server that does not know us stays silent (RFC 2131 section 4.3.2).
-    if (this.chosen !== undefined) this.obstacle = `server ${this.chosen.server.join(".")} offered, then was silent`;
     return this.restart(now);
   }
 
@@ -241,6 +254,8 @@ export class LeaseClient {
     this.begin("requesting", now);
     // The number and the beginning are the DISCOVER's (RFC 2131 section 4.4.1).
     [this.began, this.exchange, this.chosen] = [secs, exchange, read.offered];
+    const { address, server } = read.offered;
+    this.obstacle = `server ${server.join(".")} offered ${address.bytes.join(".")}, but has not answered REQUEST`;
     return this.sendRequest(now);
   }
 
@@ -269,7 +284,7 @@ export class LeaseClient {
     if (!isNew || !this.settings.probe) return [...notes, ...this.use(lease, now)];
     this.state = "probing";
     this.pending = lease;
-    this.due = Infinity;
+    this.due = now + PROBE_PATIENCE_S;
     return [...notes, { do: "probe", address: offered.address.bytes }];
   }
 
@@ -293,7 +308,7 @@ export class LeaseClient {
     const text = printable(message.options.get(option.text) ?? new Uint8Array());
     const server = message.options.get(option.server)?.join(".") ?? "unknown";
     this.obstacle = `server ${server} refused (NAK)${text === "" ? "" : `: ${text}`}`;
-    return [{ do: "log", text: this.obstacle }, ...this.lose(this.obstacle), ...this.begunAgain(now)];
+    return [{ do: "log", text: this.obstacle }, ...this.lose(this.obstacle, true), ...this.begunAgain(now)];
   }
 
   private begunAgain(now: number): Deed[] {
@@ -308,15 +323,15 @@ export class LeaseClient {
 
   private expire(now: number): Deed[] {
     const { address } = this.lease!.offered;
-    const deeds = this.lose("the lease has expired");
+    const deeds = this.lose("the lease has expired", false);
     this.hint = address.bytes;
     return [...deeds, ...this.restart(now)];
   }
 
-  private lose(reason: string): Deed[] {
+  private lose(reason: string, isRefused: boolean): Deed[] {
     const { lease } = this;
     this.lease = undefined;
-    return lease === undefined ? [] : [{ do: "stopUsing", lease, reason }];
+    return lease === undefined ? [] : [{ do: "stopUsing", lease, reason, isRefused }];
   }
 
   /** T1 and T2 (RFC 2131 section 4.4.5). */
@@ -328,8 +343,8 @@ export class LeaseClient {
     const bytes = renewal(this.who, this.next(now), address.bytes);
     const until = state === "renewing" ? rebindAt : end;
     const shortest = times.lease < SHORT_LEASE_S ? SHORT_RENEWAL_PAUSE_S : RENEWAL_PAUSE_S;
-    const pause = Math.max((until - now) / 2, shortest, SHORTEST_PAUSE_S);
-    this.due = Math.min(now + pause, until > now ? until : end, end);
+    const next = Math.min(now + Math.max((until - now) / 2, shortest), until);
+    this.due = Math.min(Math.max(next, now + SHORTEST_PAUSE_S), end);
     const isUnicast = state === "renewing" && isHost(server);
     return [isUnicast ? { do: "unicast", bytes, from: address.bytes, to: server } : { do: "broadcast", bytes }];
   }

@@ -45,14 +45,17 @@ const SHORTEST_PREFIX = 8;
 export function readOffer({ yourAddress, options }: Pick<Message, "yourAddress" | "options">): Offered {
   const ignored: string[] = [];
   const server = readServer(options), address = readAddress(yourAddress!, options);
-  const routers = addresses(options, option.routers, MOST_ROUTERS, ignored).filter(isHost);
-  for (const other of [server, ...routers]) {
+  const allRouters = addresses(options, option.routers, MOST_ROUTERS, ignored);
+  for (const other of [server, ...allRouters]) {
     if (compareAddresses(other, address.bytes) === 0) {
       throw new UnusableOffer("the address is the server's or a router's");
     }
   }
   const classless = readWith(options, option.classlessRoutes, readClasslessRoutes, ignored);
-  const routes = classless ?? readWith(options, option.staticRoutes, readStaticRoutes, ignored);
+  const allRoutes = classless ?? readWith(options, option.staticRoutes, readStaticRoutes, ignored);
+  const isOnLink = reachableFrom(address, allRoutes ?? [], ignored);
+  const routes = allRoutes?.filter(({ gateway }) => gateway === undefined || isOnLink(gateway));
+  const routers = allRouters.filter(isOnLink);
   const domains = readDomains(options, ignored);
   return {
     address,
@@ -68,6 +71,17 @@ export function readOffer({ yourAddress, options }: Pick<Message, "yourAddress" 
     broadcast: readWith(options, option.broadcastAddress, (bytes) => readBroadcast(bytes, address), ignored),
     times: readTimes(options),
     ignored,
+  };
+}
+
+/** The kernel refuses a route through a router that neither the address nor an on-link route leads to. */
+function reachableFrom(address: Prefix, routes: readonly GivenRoute[], ignored: string[]) {
+  const links = [address, ...routes.filter(({ gateway }) => gateway === undefined).map((route) => route.destination)];
+  return (router: Uint8Array): boolean => {
+    const isReachable = isHost(router) && links.some((link) => contains(link, router)) &&
+      compareAddresses(router, address.bytes) !== 0;
+    if (!isReachable) ignored.push(`router ${router.join(".")} is not on the link`);
+    return isReachable;
   };
 }
 
