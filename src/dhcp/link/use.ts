@@ -96,9 +96,10 @@ function keyOf({ dst, gateway }: KernelRoute): string {
   return `${dst.bytes}/${dst.bits} ${gateway}`;
 }
 
+/** A route of somebody else to the same destination stays the only one. */
 function addUnlessThere({ route }: Visit, one: KernelRoute): void {
   try {
-    addRoute(route, one);
+    addRoute(route, one, { alone: true });
   } catch (error) {
     if (!isNetlinkError(error, EEXIST)) throw error;
   }

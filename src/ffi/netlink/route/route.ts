@@ -3,7 +3,7 @@ import { contains, formatAddress, formatPrefix, networkOf, type Prefix } from ".
 import { ESRCH } from "../../errno.ts";
 import { attrTable, binary, custom, nest, u32 } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
-import { NLM_F_CREATE, type Writer } from "../wire.ts";
+import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
 import {
   AF_INET,
   RT_SCOPE_NOWHERE,
@@ -117,12 +117,15 @@ export function routeName(route: KernelRoute): string {
   return `${route.dst.bytes.join(".")}/${route.dst.bits}`;
 }
 
-/** `ip route add`, but without NLM_F_EXCL, like the reference plugins: a second gateway joins the first. */
-export function addRoute(socket: NetlinkSocket, route: KernelRoute): void {
+/**
+ * Without NLM_F_EXCL, like the reference plugins: a second gateway joins the first. `alone` is `ip route add`: EEXIST when
+ * another route has the destination and the metric.
+ */
+export function addRoute(socket: NetlinkSocket, route: KernelRoute, { alone = false } = {}): void {
   socket.request({
     what: `RTM_NEWROUTE ${routeName(route)}`,
     type: RTM_NEWROUTE,
-    flags: NLM_F_CREATE,
+    flags: alone ? NLM_F_CREATE | NLM_F_EXCL : NLM_F_CREATE,
     table: routeAttrs,
     fixedBytes: ROUTE_HEADER_BYTES,
     body: routeBody(route, { protocol: RTPROT_BOOT, scope: route.scope ?? RT_SCOPE_UNIVERSE, type: RTN_UNICAST }),
