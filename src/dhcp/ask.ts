@@ -18,6 +18,9 @@ export class Failed extends Error {
   }
 }
 
+/** The service has ended meanwhile, or it is none of ours that listens there. */
+export class NoAnswer extends Failed {}
+
 type Reply = Exclude<Answer, { failure: string }>;
 
 /** Throws NoService or Failed. `netns` is an open descriptor of the container's namespace. */
@@ -60,12 +63,12 @@ function receiveLine(fd: number, path: string, patienceMs: number): string {
 
 function replyIn(text: string, path: string): Reply {
   if (text.startsWith("HTTP/")) {
-    throw new Failed(
+    throw new NoAnswer(
       `a DHCP daemon of another make listens on ${path}`,
       `stop it, and start "patchbay dhcp" instead`,
     );
   }
-  if (text === "") throw new Failed(`the DHCP service at ${path} ended before it answered`, "look at its log");
+  if (text === "") throw new NoAnswer(`the DHCP service at ${path} ended before it answered`, "look at its log");
   const answer = parseDocument(text, "the DHCP service's answer") as unknown as Answer;
   if (answer.version !== ORDER_VERSION) {
     throw new Failed(`the DHCP service at ${path} is of another version`, "restart it");

@@ -2,10 +2,12 @@
  * What the plugin and the service say to each other: one line of JSON each way, with the container's namespace as a
  * descriptor beside the plugin's. Both are the same program, so the form may change with its version.
  */
+import { errorText } from "../cni/error.ts";
 import type { Owner } from "../contract/owner.ts";
 import type { LeaseText } from "./journal/lease-text.ts";
 import type { LeaseText6 } from "./journal/lease-text6.ts";
-import type { Wishes } from "./wishes.ts";
+import { isObject, parseDocument } from "../cni/json.ts";
+import { readWishes, type Wishes } from "./wishes.ts";
 
 export const DEFAULT_SOCKET = "/run/cni/dhcp.sock", DEFAULT_DIRECTORY = "/var/lib/cni/dhcp";
 
@@ -17,12 +19,12 @@ export type Order =
   | { do: "acquire"; owner: Owner; netnsPath: string; wishes: Wishes }
   | { do: "check"; owner: Owner }
   | { do: "release"; owner: Owner }
-  /** Keeps those that are listed as `container/interface`. */
-  | { do: "collect"; network: string; valid: string[] }
+  /** Leases of a network, whose names (`nameOf`) come after this one: so many as fit into an answer. */
+  | { do: "list"; network: string; after: string }
   | { do: "report"; network: string };
 
 export type Answer =
-  | { version: number; lease?: LeaseText; lease6?: LeaseText6; report?: Report }
+  | { version: number; lease?: LeaseText; lease6?: LeaseText6; report?: Report; owners?: Owner[] }
   | { version: number; failure: string; hint?: string };
 
 /** How a network is doing. */
@@ -31,6 +33,64 @@ export interface Report {
   obstacle?: string;
   /** Leases that no server has renewed in time. */
   unanswered: number;
+}
+
+/** What the other side said is no order. `hint` says what to do. */
+export class NoOrder extends Error {
+  constructor(text: string, readonly hint?: string) {
+    super(text);
+  }
+}
+
+/** Throws NoOrder. */
+export function readOrder(line: string): Order {
+  const document = parseDocument(line, "the request");
+  const order: Record<string, unknown> = isObject(document) ? document : {};
+  if (order.version !== ORDER_VERSION) {
+    throw new NoOrder(
+      `the plugin speaks version ${order.version}, the service ${ORDER_VERSION}`,
+      "restart the service, so that both are of one version",
+    );
+  }
+  const wrong = wrongIn(order);
+  if (wrong !== undefined) throw new NoOrder(`malformed request: ${wrong}`);
+  return order as unknown as Order;
+}
+
+function wrongIn(order: Record<string, unknown>): string | undefined {
+  switch (order.do) {
+    case "acquire":
+      if (typeof order.netnsPath !== "string") return "netnsPath is missing";
+      return wrongOwner(order.owner) ?? wrongWishes(order.wishes);
+    case "check":
+    case "release":
+      return wrongOwner(order.owner);
+    case "list":
+      return isText(order.network) && typeof order.after === "string" ? undefined : "network or after is missing";
+    case "report":
+      return isText(order.network) ? undefined : "network is missing";
+  }
+  return `nobody knows how to do ${JSON.stringify(order.do)}`;
+}
+
+function wrongOwner(owner: unknown): string | undefined {
+  const parts = isObject(owner) ? [owner.network, owner.containerId, owner.ifName] : [];
+  // They are parts of a file's name.
+  const isRight = (part: unknown) => isText(part) && !part.includes("/") && !part.includes("\0");
+  return parts.length === 3 && parts.every(isRight) ? undefined : "owner is wrong";
+}
+
+function wrongWishes(wishes: unknown): string | undefined {
+  try {
+    readWishes(wishes);
+    return undefined;
+  } catch (error) {
+    return errorText(error);
+  }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value !== "";
 }
 
 export function nameOf({ containerId, network, ifName }: Owner): string {

@@ -1,4 +1,6 @@
 /** What the configuration and CNI_ARGS say about a lease. */
+import { isObject } from "../cni/json.ts";
+
 export interface Wishes {
   /** Option 61 in hexadecimal digits. Without it the server goes by the MAC address. */
   clientId?: string;
@@ -11,7 +13,7 @@ export interface Wishes {
   /** Only these servers are believed; all when there is none. */
   servers: string[];
   denied: string[];
-  onExpiry: "remove" | "down" | "keep";
+  onExpiry: typeof EXPIRIES[number];
   ignored: Ignored[];
   /** Of the routes that the service makes itself. */
   priority: number;
@@ -26,13 +28,55 @@ export interface Wishes {
   hostLink?: string;
 }
 
+export const PROBES = ["none", "fast", "full"] as const;
+export const EXPIRIES = ["remove", "down", "keep"] as const;
+export const IGNORED = ["routers", "routes", "dns", "mtu"] as const;
+export const FAMILIES = ["ipv4", "ipv6"] as const;
+
 /** How thoroughly to find out whether another host has the address (RFC 5227). */
-export type Probe = "none" | "fast" | "full";
-export type Ignored = "routers" | "routes" | "dns" | "mtu";
-export type FamilyName = "ipv4" | "ipv6";
+export type Probe = typeof PROBES[number];
+export type Ignored = typeof IGNORED[number];
+export type FamilyName = typeof FAMILIES[number];
 
 /** Who the container is to DHCPv6 servers, in hexadecimal digits (RFC 8415 sections 11 and 12). */
 export interface V6Wishes {
   duid: string;
   iaid: string;
+}
+
+type Test = (value: unknown) => boolean;
+
+const isHex: Test = (value) => typeof value === "string" && /^([0-9a-f]{2})*$/.test(value);
+const isByte: Test = (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 255;
+const isText: Test = (value) => typeof value === "string";
+const isNumber: Test = (value) => typeof value === "number";
+const isBoolean: Test = (value) => typeof value === "boolean";
+const listOf = (test: Test): Test => (value) => Array.isArray(value) && value.every(test);
+const optional = (test: Test): Test => (value) => value === undefined || test(value);
+const among = (words: readonly string[]): Test => (value) => words.includes(value as string);
+
+const tests: Record<keyof Wishes, Test> = {
+  clientId: optional(isHex),
+  wanted: listOf(isByte),
+  provided: listOf((one) => Array.isArray(one) && one.length === 2 && isByte(one[0]) && isHex(one[1])),
+  broadcast: isBoolean,
+  probe: among(PROBES),
+  servers: listOf(isText),
+  denied: listOf(isText),
+  onExpiry: among(EXPIRIES),
+  ignored: listOf(among(IGNORED)),
+  priority: isNumber,
+  v4: isBoolean,
+  v6: optional((value) => isObject(value) && isHex(value.duid) && isHex(value.iaid)),
+  required: listOf(among(FAMILIES)),
+  timeout: optional(isNumber),
+  hostLink: optional(isText),
+};
+
+/** Throws when it is something else: it comes from another process, or from a file. */
+export function readWishes(value: unknown): Wishes {
+  if (!isObject(value)) throw new Error("wishes are missing");
+  const wrong = Object.entries(tests).find(([key, isRight]) => !isRight(value[key]));
+  if (wrong !== undefined) throw new Error(`${wrong[0]} of the wishes is wrong: ${JSON.stringify(value[wrong[0]])}`);
+  return value as unknown as Wishes;
 }

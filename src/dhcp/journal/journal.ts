@@ -21,9 +21,11 @@ import {
   removeFile,
   replaceFile,
   syncDirectory,
+  truncateFile,
+  writeAll,
 } from "../../ffi/files.ts";
 import { tryLockExclusive } from "../../ffi/lock.ts";
-import { check, cString, libc } from "../../ffi/libc.ts";
+import { check, cString, libc, utf8 } from "../../ffi/libc.ts";
 import { type LeaseRecord, readRecord } from "./record.ts";
 
 const RECORD = ".lease", GIVEN_UP = ".given-up", DAMAGED = ".damaged", TEMPORARY = ".new", LOCK = "lock";
@@ -42,9 +44,17 @@ export class Journal {
   static open(directory: string): Journal | undefined {
     makeDirectories(directory, 0o700);
     const lock = openFile(`${directory}/${LOCK}`, O_RDWR | O_CREAT | O_NOFOLLOW);
-    if (tryLockExclusive(lock)) return new Journal(directory, lock);
+    if (tryLockExclusive(lock)) {
+      nameHolder(lock);
+      return new Journal(directory, lock);
+    }
     closeFile(lock);
     return undefined;
+  }
+
+  /** Which process has it, as far as that is known. */
+  static holderOf(directory: string): string {
+    return (readTextFile(`${directory}/${LOCK}`) ?? "").trim() || "unknown";
   }
 
   close(): void {
@@ -88,11 +98,25 @@ export class Journal {
     });
   }
 
-  private pathOf({ network, containerId, ifName }: Owner): string {
-    // None of the three contains "@".
-    const name = `${network}@${containerId}@${ifName}`;
-    const hash = new Bun.CryptoHasher("sha256").update(name).digest("hex");
-    return `${this.directory}/${name.length <= LONGEST_NAME ? name : `${name.slice(0, BEGINNING)}~${hash}`}${RECORD}`;
+  private pathOf(owner: Owner): string {
+    return `${this.directory}/${nameFor(owner)}`;
+  }
+}
+
+function nameFor({ network, containerId, ifName }: Owner): string {
+  // Neither of the first two contains "@".
+  const name = `${network}@${containerId}@${ifName}`;
+  const hash = new Bun.CryptoHasher("sha256").update(name).digest("hex");
+  return `${name.length <= LONGEST_NAME ? name : `${name.slice(0, BEGINNING)}~${hash}`}${RECORD}`;
+}
+
+/** Only for people: on a full disk it stays unknown. */
+function nameHolder(lock: number): void {
+  try {
+    truncateFile(lock, 0);
+    writeAll(lock, utf8(`${process.pid}\n`));
+  } catch {
+    // The lock counts.
   }
 }
 
@@ -108,7 +132,11 @@ function readAllRecords(directory: string, onDamaged: (path: string, error: unkn
     const path = `${directory}/${name}`;
     try {
       const text = readTextFile(path);
-      if (text !== undefined) entries.push({ record: readRecord(text), isGivenUp: names.has(`${name}${GIVEN_UP}`) });
+      if (text === undefined) continue;
+      const record = readRecord(text);
+      // Under another name it could neither be replaced nor removed.
+      if (nameFor(record) !== name) throw new Error(`the lease in it is ${nameFor(record)}`);
+      entries.push({ record, isGivenUp: names.has(`${name}${GIVEN_UP}`) });
     } catch (error) {
       if (!isErrno(error, ENOENT)) onDamaged(path, error);
     }

@@ -1,9 +1,10 @@
 /** What the journal keeps of a lease: enough to go on with it, to show it and to give it back. Pure. */
 import type { Owner } from "../../contract/owner.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
-import type { Wishes } from "../wishes.ts";
-import type { LeaseText } from "./lease-text.ts";
-import type { LeaseText6 } from "./lease-text6.ts";
+import { parseMac } from "../../net/mac.ts";
+import { readWishes, type Wishes } from "../wishes.ts";
+import { type LeaseText, offeredOf } from "./lease-text.ts";
+import { leaseOf6, type LeaseText6 } from "./lease-text6.ts";
 
 export interface LeaseRecord extends Owner {
   /** Raised when the form changes. */
@@ -49,13 +50,33 @@ export function readRecord(text: string): LeaseRecord {
   const record = parseDocument(text, "a record of the journal");
   if (!isObject(record)) throw new Error("not a record");
   if (record.format !== 1) throw new Error(`a record of format ${record.format}, which this version does not know`);
-  const isWrong = (within: Record<string, unknown>, type: string, keys: readonly string[]) =>
-    keys.find((key) => typeof within[key] !== type || within[key] === null);
-  const ofLease = (one: unknown) =>
-    isObject(one) ? isWrong(one, "number", ["since", "sinceWall"]) ?? isWrong(one, "object", ["lease"]) : undefined;
-  const wrong = isWrong(record, "string", ["network", "containerId", "ifName", "netnsPath", "mac", "bootId"]) ??
-    isWrong(record, "object", ["wishes"]) ??
-    ofLease(record.v4) ?? ofLease(record.v6);
-  if (wrong !== undefined) throw new Error(`a record without ${wrong}`);
+  requireStrings(record, ["network", "containerId", "ifName", "netnsPath", "mac", "bootId"]);
+  if (parseMac(record.mac as string) === undefined) throw new Error("a record with a malformed mac");
+  readWishes(record.wishes);
+  const { v4, v6 } = record as { v4?: V4Record; v6?: V6Record };
+  if (v4 !== undefined) {
+    requireStrings(v4, ["serverMac"]);
+    requireTimes(v4, ["since", "sinceWall"]);
+    requireTimes(v4.lease, ["lease", "renew", "rebind"]);
+    offeredOf(v4.lease);
+  }
+  if (v6 !== undefined) {
+    requireTimes(v6, ["since", "sinceWall"]);
+    requireTimes(v6.lease, ["preferred", "valid", "renew", "rebind"]);
+    leaseOf6(v6.lease);
+    Uint8Array.fromHex(v6.linkLocal);
+  }
   return record as unknown as LeaseRecord;
+}
+
+function requireStrings(within: object, keys: readonly string[]): void {
+  const wrong = keys.find((key) => typeof (within as Record<string, unknown>)[key] !== "string");
+  if (wrong !== undefined) throw new Error(`a record without ${wrong}`);
+}
+
+/** null is for ever. */
+function requireTimes(within: object, keys: readonly string[]): void {
+  const isTime = (value: unknown) => value === null || typeof value === "number";
+  const wrong = keys.find((key) => !isTime((within as Record<string, unknown>)[key]));
+  if (wrong !== undefined) throw new Error(`a record without ${wrong}`);
 }

@@ -15,27 +15,10 @@ import type { FamilyName, Wishes } from "../wishes.ts";
 import type { Holder } from "./family-lease.ts";
 import { say } from "./log.ts";
 import { Settling } from "./settling.ts";
+import type { Surroundings, Waiter } from "./surroundings.ts";
 import { SharedVisit } from "./shared-visit.ts";
 import { V4Lease } from "./v4-lease.ts";
 import { V6Lease } from "./v6-lease.ts";
-
-/** What all attachments share. */
-export interface Surroundings {
-  journal: Journal;
-  bootId: string;
-  /** Waits between messages while somebody waits, unless the usual ones are good. */
-  pauses: readonly number[] | undefined;
-  broadcasts: boolean;
-  clock(): { boot: number; wall: number };
-  /** How the last attempt on a network ended; undefined: well. */
-  outcome(network: string, obstacle: string | undefined): void;
-}
-
-/** Somebody who waits for ADD. */
-export interface Waiter {
-  deadline: number;
-  answer(answer: Answer): void;
-}
 
 /** For a lease that is not required, when the others are there, in seconds. */
 const GRACE_S = 5;
@@ -48,6 +31,8 @@ export class Attachment implements Holder {
   private readonly visit: SharedVisit;
   private settling: Settling | undefined;
   private began = 0;
+  /** What is wrong on our side. */
+  private trouble: string | undefined;
   private graceUntil = Infinity;
 
   private constructor(
@@ -131,8 +116,9 @@ export class Attachment implements Holder {
 
   private get obstacle(): string {
     const missing = this.missing;
-    return [missing.includes("ipv4") && this.v4?.obstacle, missing.includes("ipv6") && this.v6?.obstacle]
-      .filter((text) => text).join("; ");
+    return this.trouble ??
+      [missing.includes("ipv4") && this.v4?.obstacle, missing.includes("ipv6") && this.v6?.obstacle]
+        .filter((text) => text).join("; ");
   }
 
   /** `had`: the address of an earlier lease, which may be ours still when `isOurs`. */
@@ -182,7 +168,7 @@ export class Attachment implements Holder {
       waiter.answer(failure(`no more tries: ${this.obstacle}`, `waited ${Math.round(now - this.began)} s`));
     }
     if (this.isAwaited && this.waiters.size === 0) {
-      this.around.outcome(this.network, this.obstacle);
+      this.around.failed(this.network, this.obstacle);
       this.release();
       return false;
     }
@@ -203,7 +189,7 @@ export class Attachment implements Holder {
       this.around.journal.write(this.toRecord(), durable);
       return true;
     } catch (error) {
-      const problem = `cannot record the lease: ${errorText(error)}`;
+      const problem = this.trouble = `cannot record the lease: ${errorText(error)}`;
       say(`${this.name}: ${problem}`);
       if (!this.isAwaited) return true;
       for (const waiter of this.waiters) waiter.answer(failure(problem));
@@ -220,7 +206,7 @@ export class Attachment implements Holder {
   }
 
   obtained(): void {
-    this.around.outcome(this.network, undefined);
+    this.around.obtained(this);
     if (!this.isAwaited) return;
     if (this.missing.length === 0) this.answerAll();
     else if (this.hasRequired) this.graceUntil = this.clock().boot + GRACE_S;
@@ -269,11 +255,25 @@ export class Attachment implements Holder {
   release(): void {
     say(`${this.name}: releasing lease`);
     // Whoever comes after us, if we end in between, gives them back again.
-    this.around.journal.giveUp(this.owner, false);
+    this.inJournal((journal) => journal.giveUp(this.owner, false));
     this.v4?.release((to, packet) => this.sendThroughHost(to, IPV4_TYPE, packet));
     this.v6?.release(this.clock().boot, (to, packet) => this.sendThroughHost(to, IPV6_TYPE, packet));
+    this.abandon();
+  }
+
+  /** Its link is gone, and there is nothing to give back. */
+  abandon(): void {
     this.close();
-    this.around.journal.remove(this.owner);
+    this.inJournal((journal) => journal.remove(this.owner));
+  }
+
+  /** A directory that cannot be written to does not keep a lease from being given back. */
+  private inJournal(work: (journal: Journal) => void): void {
+    try {
+      work(this.around.journal);
+    } catch (error) {
+      say(`${this.name}: ${errorText(error)}`);
+    }
   }
 
   /** The container is another one now, or the service ends: nothing is given back. */

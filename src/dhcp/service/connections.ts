@@ -1,15 +1,18 @@
 /** Those who ask the service for something: one line from each, one line to each. None of them can keep it waiting. */
-import { parseDocument } from "../../cni/json.ts";
+import { errorText } from "../../cni/error.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import { descriptorsOfLast, peerOf, receiveMessage, sendMessage } from "../../ffi/message.ts";
 import { acceptNext } from "../../ffi/unix-socket.ts";
-import { type Answer, failure, LONGEST_LINE, type Order, ORDER_VERSION } from "../order.ts";
+import { type Answer, failure, LONGEST_LINE, NoOrder, type Order, readOrder } from "../order.ts";
+import { say, sayRarely } from "./log.ts";
 
 /** At a time; the others wait in the kernel. */
 const MOST = 512;
 /** For the line, in seconds. */
 const PATIENCE_S = 10;
+/** Until the next attempt to take somebody on, when the process or the host has no descriptor left. */
+const PAUSE_S = 1;
 const NEWLINE = 10;
 
 export interface Asker {
@@ -24,7 +27,7 @@ class Connection implements Asker {
   private line = new Uint8Array(0);
   private readonly descriptors: number[] = [];
   onGone: (() => void) | undefined;
-  private isClosed = false;
+  isClosed = false;
   private isAsked = false;
 
   constructor(
@@ -56,15 +59,9 @@ class Connection implements Asker {
     // What Go's plugin begins with.
     if (line.startsWith("CONNECT ")) return this.close(GO_ANSWER);
     try {
-      const request = parseDocument(line, "the request") as unknown as Order & { version?: number };
-      if (request?.version !== ORDER_VERSION) {
-        return this.answer(
-          failure(`the plugin speaks version ${request?.version}, the service ${ORDER_VERSION}`, RESTART),
-        );
-      }
-      serve(request, this, this.descriptors.shift());
+      serve(readOrder(line), this, this.descriptors.shift());
     } catch (error) {
-      this.answer(failure(error instanceof Error ? error.message : String(error)));
+      this.answer(failure(errorText(error), error instanceof NoOrder ? error.hint : undefined));
     }
   }
 
@@ -91,40 +88,59 @@ class Connection implements Asker {
   }
 }
 
-const RESTART = "restart the service, so that both are of one version";
 const GO_ANSWER = "HTTP/1.0 501 this is Patchbay's DHCP service; Patchbay's dhcp plugin speaks with it\r\n\r\n";
 
 export class Connections {
   private readonly all = new Map<number, Connection>();
+  private pausedUntil = -Infinity;
 
   constructor(private readonly listening: number, private readonly serve: Serve) {}
 
   get fds(): number[] {
-    return this.all.size < MOST ? [this.listening, ...this.all.keys()] : [...this.all.keys()];
+    const takesMore = this.all.size < MOST && this.pausedUntil === -Infinity;
+    return takesMore ? [this.listening, ...this.all.keys()] : [...this.all.keys()];
   }
 
   get due(): number {
-    let due = Infinity;
+    let due = this.pausedUntil === -Infinity ? Infinity : this.pausedUntil;
     for (const { deadline } of this.all.values()) due = Math.min(due, deadline);
     return due;
   }
 
   wake(ready: ReadonlySet<number>, now: number): void {
     for (const [fd, connection] of [...this.all]) {
-      if (ready.has(fd)) connection.read(this.serve);
+      // What one asks may have been the end of another.
+      if (connection.isClosed) continue;
+      try {
+        if (ready.has(fd)) connection.read(this.serve);
+      } catch (error) {
+        say(`while somebody was served: ${error instanceof Error ? error.stack : error}`);
+        connection.close();
+      }
       if (now >= connection.deadline) connection.close();
     }
+    if (now >= this.pausedUntil) this.pausedUntil = -Infinity;
     if (ready.has(this.listening)) this.accept(now);
   }
 
   private accept(now: number): void {
     while (this.all.size < MOST) {
-      const fd = acceptNext(this.listening);
+      const fd = this.acceptNext(now);
       if (fd === undefined) return;
       const uid = peerOf(fd)?.uid;
       // Only root may have addresses and routes set, and namespaces opened.
       if (uid !== 0 && uid !== process.geteuid!()) closeFile(fd);
       else this.all.set(fd, new Connection(fd, now + PATIENCE_S, () => this.all.delete(fd)));
+    }
+  }
+
+  private acceptNext(now: number): number | undefined {
+    try {
+      return acceptNext(this.listening);
+    } catch (error) {
+      sayRarely("accept", `nobody new is served for a moment: ${errorText(error)}`);
+      this.pausedUntil = now + PAUSE_S;
+      return undefined;
     }
   }
 }

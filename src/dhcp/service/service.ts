@@ -7,24 +7,28 @@ import type { Owner } from "../../contract/owner.ts";
 import { note } from "../../contract/trace.ts";
 import { Alarm } from "../../ffi/alarm.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
-import { closeFile, readTextFile } from "../../ffi/files.ts";
+import { closeFile, identify, readTextFile } from "../../ffi/files.ts";
 import { poll, POLLIN } from "../../ffi/poll.ts";
 import { readSignals } from "../../ffi/signals.ts";
-import type { Journal } from "../journal/journal.ts";
+import type { Entry, Journal } from "../journal/journal.ts";
 import { endOf, type LeaseRecord } from "../journal/record.ts";
 import { PlaceGone } from "../link/place.ts";
 import { failure, nameOf, type Order, ORDER_VERSION, type Report } from "../order.ts";
 import { parsePrefix } from "../../net/address.ts";
-import { Attachment, type Surroundings, type Waiter } from "./attachment.ts";
+import { Attachment } from "./attachment.ts";
+import type { Wishes } from "../wishes.ts";
 import { type Asker, Connections } from "./connections.ts";
 import type { Flags } from "./flags.ts";
 import { say, sayRarely } from "./log.ts";
+import type { Surroundings, Waiter } from "./surroundings.ts";
 
 const PATIENCE_S = 60;
 /** While renewals that are due after a start take turns, in seconds. */
 const SPREAD_S = 10;
 /** How long the address of a container of an earlier boot is remembered after its lease. */
 const MEMORY_S = 7 * 24 * 3600;
+/** What fits into an answer. */
+const MOST_LISTED = 200;
 
 export class Service {
   private readonly attachments = new Map<string, Attachment>();
@@ -33,6 +37,7 @@ export class Service {
   /** Why the last attempt on a network failed. */
   private readonly obstacles = new Map<string, string>();
   private readonly alarm = new Alarm();
+  private readonly ownNetns = identify("/proc/thread-self/ns/net").id;
   private readonly connections: Connections;
   private readonly around: Surroundings;
 
@@ -50,27 +55,39 @@ export class Service {
       pauses: pausesOf(flags),
       broadcasts: flags.broadcast,
       clock,
-      outcome: (network, obstacle) => {
-        if (obstacle === undefined) this.obstacles.delete(network);
-        else this.obstacles.set(network, obstacle);
+      obtained: ({ owner, wishes }) => {
+        this.obstacles.delete(owner.network);
+        this.forgetMemory(owner, wishes);
       },
+      failed: (network, obstacle) => void this.obstacles.set(network, obstacle),
     };
     this.takeUp();
   }
 
   /** The leases of an earlier process. */
   private takeUp(): void {
-    const { bootId, clock } = this.around, entries = this.journal.entries((problem) => say(problem));
-    for (const { record, isGivenUp } of entries) {
-      const isSameBoot = record.bootId === bootId;
-      if (isGivenUp) Attachment.resume(record, 0, this.around).release();
-      else if (isSameBoot) this.attachments.set(nameOf(record), Attachment.resume(record, SPREAD_S, this.around));
-      else if (clock().wall < endOf(record) + MEMORY_S) {
-        this.remembered.set(memoryKey(record), record);
-      } else this.journal.remove(record);
+    const entries = this.journal.entries((problem) => say(problem));
+    for (const entry of entries) {
+      try {
+        this.takeUpOne(entry);
+      } catch (error) {
+        say(`${nameOf(entry.record)}: ${error instanceof Error ? error.stack : error}`);
+      }
     }
     if (entries.length > 0) {
       say(`${this.attachments.size} leases go on, ${this.remembered.size} of before the boot are remembered`);
+    }
+  }
+
+  private takeUpOne({ record, isGivenUp }: Entry): void {
+    const { bootId, clock } = this.around, isSameBoot = record.bootId === bootId;
+    if (isGivenUp) return Attachment.resume(record, 0, this.around).release();
+    if (isSameBoot) {
+      this.attachments.set(nameOf(record), Attachment.resume(record, SPREAD_S, this.around));
+    } else if (clock().wall < endOf(record) + MEMORY_S) {
+      this.remembered.set(memoryKey(record), record);
+    } else {
+      this.journal.remove(record);
     }
   }
 
@@ -106,9 +123,8 @@ export class Service {
   }
 
   private drop(attachment: Attachment): void {
-    attachment.close();
     this.attachments.delete(attachment.name);
-    this.journal.remove(attachment.owner);
+    attachment.abandon();
   }
 
   private serve(order: Order, asker: Asker, netns: number | undefined): void {
@@ -125,15 +141,12 @@ export class Service {
         this.release(order.owner);
         asker.answer({ version: ORDER_VERSION });
         break;
-      case "collect":
-        this.collect(order.network, new Set(order.valid));
-        asker.answer({ version: ORDER_VERSION });
+      case "list":
+        asker.answer({ version: ORDER_VERSION, owners: this.list(order.network, order.after) });
         break;
       case "report":
         asker.answer({ version: ORDER_VERSION, report: this.report(order.network) });
         break;
-      default:
-        asker.answer(failure(`unknown request ${JSON.stringify((order as { do: unknown }).do)}`));
     }
     if (given !== undefined) closeFile(given);
   }
@@ -156,8 +169,8 @@ export class Service {
     }
     asker.onGone = () => {
       if (!attachment.forget(waiter)) return;
-      attachment.release();
       this.attachments.delete(attachment.name);
+      attachment.release();
     };
     attachment.wait(waiter);
   }
@@ -173,8 +186,10 @@ export class Service {
       one !== before && one.network === owner.network && wishes.clientId !== undefined &&
       one.wishes.clientId === wishes.clientId
     );
+    const isOwn = identify(netns).id === this.ownNetns;
+    if (rival !== undefined || isOwn) closeFile(netns);
+    if (isOwn) throw new Refused("the namespace of the request is the host's own");
     if (rival !== undefined) {
-      closeFile(netns);
       throw new Refused(`${rival.name} has the same client id; servers tell clients of a network apart by it`);
     }
     const attachment = Attachment.begin(owner, wishes, this.flags.hostPrefix + netnsPath, netns, this.around);
@@ -182,11 +197,16 @@ export class Service {
       attachment.close();
       return before;
     }
-    before?.close();
-    this.attachments.set(name, attachment);
     const held = before?.v4?.client.lease, memory = this.recall(owner, wishes.clientId);
     const had = held?.offered.address.bytes ?? memory?.address;
-    attachment.start(now, had, held !== undefined || memory?.isOurs);
+    try {
+      attachment.start(now, had, held !== undefined || memory?.isOurs);
+    } catch (error) {
+      attachment.close();
+      throw error;
+    }
+    before?.close();
+    this.attachments.set(name, attachment);
     return attachment;
   }
 
@@ -194,8 +214,6 @@ export class Service {
   private recall(owner: Owner, clientId: string | undefined): { address: Uint8Array; isOurs: boolean } | undefined {
     const key = memoryKey({ ...owner, wishes: { clientId } }), record = this.remembered.get(key);
     if (record?.v4 === undefined) return undefined;
-    this.remembered.delete(key);
-    this.journal.remove(record);
     return {
       address: parsePrefix(record.v4.lease.address)!.bytes,
       isOurs: this.around.clock().wall < endOf(record),
@@ -208,17 +226,31 @@ export class Service {
     return attachment.isUsable() ? attachment.answer() : failure(`the lease of ${nameOf(owner)} has ended`);
   }
 
+  /** The client that was remembered has a lease again. */
+  private forgetMemory(owner: Owner, wishes: Wishes): void {
+    const key = memoryKey({ ...owner, wishes }), record = this.remembered.get(key);
+    if (record === undefined) return;
+    this.remembered.delete(key);
+    // One of the same name has been replaced.
+    if (nameOf(record) !== nameOf(owner)) this.journal.remove(record);
+  }
+
   private release(owner: Owner): void {
     const name = nameOf(owner), attachment = this.attachments.get(name);
-    attachment?.release();
     this.attachments.delete(name);
+    attachment?.release();
     for (const [key, record] of this.remembered) if (nameOf(record) === name) this.forget(key, record);
   }
 
-  private collect(network: string, valid: ReadonlySet<string>): void {
-    const isStale = (owner: Owner) => owner.network === network && !valid.has(`${owner.containerId}/${owner.ifName}`);
-    for (const attachment of this.attachments.values()) if (isStale(attachment.owner)) this.release(attachment.owner);
-    for (const [key, record] of this.remembered) if (isStale(record)) this.forget(key, record);
+  /** Not those that are being asked for: somebody wants them now. */
+  private list(network: string, after: string): Owner[] {
+    const held = [...this.attachments.values()].filter((one) => !one.isAwaited).map(({ owner }) => owner);
+    const named = new Map([...this.remembered.values(), ...held].map((owner) => [nameOf(owner), owner]));
+    return [...named.keys()].filter((name) => named.get(name)!.network === network && name > after).sort()
+      .slice(0, MOST_LISTED).map((name) => {
+        const { containerId, ifName } = named.get(name)!;
+        return { network, containerId, ifName };
+      });
   }
 
   /** Gives back what a container of before the boot had. */

@@ -16,11 +16,11 @@ import {
 import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
-import { ask, Failed, NoService } from "../../../dhcp/ask.ts";
+import { ask, Failed, NoAnswer, NoService } from "../../../dhcp/ask.ts";
 import { Journal, recordsIn } from "../../../dhcp/journal/journal.ts";
 import { type LeaseText, offeredOf } from "../../../dhcp/journal/lease-text.ts";
 import type { LeaseText6 } from "../../../dhcp/journal/lease-text6.ts";
-import { DEFAULT_DIRECTORY, DEFAULT_SOCKET, type Order } from "../../../dhcp/order.ts";
+import { DEFAULT_DIRECTORY, DEFAULT_SOCKET, nameOf, type Order } from "../../../dhcp/order.ts";
 import { routesOf } from "../../../dhcp/v4/lease/routes.ts";
 import { exists } from "../../../ffi/files.ts";
 import { linkMac } from "../../../ffi/netlink/route/link.ts";
@@ -43,12 +43,10 @@ export default definePlugin<DhcpConf>({
   add: (at) => at.inAdd(() => acquire(at)) ?? at.prevResult ?? { cniVersion: at.conf.cniVersion },
   foresee,
   check,
-  del: (at) => orGiveUp(at.conf, { do: "release", owner: ownerOf(at) }, (owner) => isSame(owner, ownerOf(at))),
+  del: (at) => orGiveUp(at.conf, () => release(at.conf, ownerOf(at)), (owner) => isSame(owner, ownerOf(at))),
   gc(conf, isValid) {
-    const stale = (owner: Owner) => owner.network === conf.name && !isValid(owner);
-    const valid = recordsIn(directoryOf(conf)).map(({ record }) => record).filter((record) => !stale(record));
-    const names = valid.map(({ containerId, ifName }) => `${containerId}/${ifName}`);
-    orGiveUp(conf, { do: "collect", network: conf.name, valid: names }, stale);
+    const isStale = (owner: Owner) => owner.network === conf.name && !isValid(owner);
+    orGiveUp(conf, () => ownersAt(conf).filter(isStale).forEach((owner) => release(conf, owner)), isStale);
   },
   status,
 });
@@ -127,15 +125,31 @@ function check(at: At): string[] {
   }
 }
 
+function release(conf: DhcpConf, owner: Owner): void {
+  asked("error calling DHCP.Release: ", () => ask(socketOf(conf), { do: "release", owner }, PATIENCE_MS));
+}
+
+/** Who has a lease on the network, says the service. */
+function ownersAt(conf: DhcpConf): Owner[] {
+  const all: Owner[] = [];
+  for (let after = "";;) {
+    const order: Order = { do: "list", network: conf.name, after };
+    const { owners = [] } = asked("error calling DHCP.Release: ", () => ask(socketOf(conf), order, PATIENCE_MS));
+    all.push(...owners);
+    if (owners.length === 0) return all;
+    after = nameOf(owners.at(-1)!);
+  }
+}
+
 /** Lets the service do it, or leaves a note for each lease while none runs. */
-function orGiveUp(conf: DhcpConf, order: Order, isMeant: (owner: Owner) => boolean): void {
+function orGiveUp(conf: DhcpConf, byService: () => void, isMeant: (owner: Owner) => boolean): void {
   const deadline = performance.now() + STARTING_MS;
   for (;;) {
     try {
-      asked("error calling DHCP.Release: ", () => ask(socketOf(conf), order, PATIENCE_MS));
-      return;
+      return byService();
     } catch (error) {
-      if (!(error instanceof CniError) || !(error.cause instanceof NoService)) throw error;
+      const cause = error instanceof CniError ? error.cause : undefined;
+      if (!(cause instanceof NoService) && !(cause instanceof NoAnswer)) throw error;
       if (giveUpAll(directoryOf(conf), isMeant)) return;
       if (performance.now() > deadline) throw error;
       Bun.sleepSync(LOOK_MS);
@@ -145,16 +159,17 @@ function orGiveUp(conf: DhcpConf, order: Order, isMeant: (owner: Owner) => boole
 
 /** False when a service has the journal. */
 function giveUpAll(directory: string, isMeant: (owner: Owner) => boolean): boolean {
-  if (!exists(directory)) return true;
-  const journal = Journal.open(directory);
-  if (journal === undefined) return false;
+  let journal: Journal | undefined;
   try {
+    if (!exists(directory)) return true;
+    journal = Journal.open(directory);
+    if (journal === undefined) return false;
     for (const { record } of recordsIn(directory)) if (isMeant(record)) journal.giveUp(record, true);
   } catch (error) {
     // The server gives the address away when the lease is over, and nobody renews one whose container is gone.
     warn(`the DHCP service will not know that a container is gone: ${errorText(error)}`);
   } finally {
-    journal.close();
+    journal?.close();
   }
   return true;
 }

@@ -3,7 +3,16 @@ import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { clientIdOf, type Provided, providedOptions, wantedOptions } from "../../../dhcp/v4/lease/identity.ts";
 import { LONGEST_OPTION, option } from "../../../dhcp/v4/message/message.ts";
 import { clientIdOfDuid, duidOf, iaidOf } from "../../../dhcp/v6/lease/identity.ts";
-import type { FamilyName, Ignored, V6Wishes, Wishes } from "../../../dhcp/wishes.ts";
+import {
+  EXPIRIES,
+  FAMILIES,
+  type FamilyName,
+  IGNORED,
+  type Ignored,
+  PROBES,
+  type V6Wishes,
+  type Wishes,
+} from "../../../dhcp/wishes.ts";
 import { readTextFile } from "../../../ffi/files.ts";
 import { parseAddress } from "../../../net/address.ts";
 import { parseMac } from "../../../net/mac.ts";
@@ -19,9 +28,6 @@ export interface Caller {
   mac: string | undefined;
 }
 
-const PROBES = ["none", "fast", "full"] as const, EXPIRIES = ["remove", "down", "keep"] as const;
-const FAMILIES = ["ipv4", "ipv6"] as const;
-const IGNORED = ["routers", "routes", "dns", "mtu"] as const;
 /** Their frames come to a hardware address that others have, too; before it has an address, only broadcasts reach it. */
 const SHARES_MAC = "ipvlan";
 const DEFAULT_BRIDGE = "cni0";

@@ -1,0 +1,25 @@
+/** What an attachment has to do with the service around it. */
+import type { Journal } from "../journal/journal.ts";
+import type { Answer } from "../order.ts";
+import type { Owner } from "../../contract/owner.ts";
+import type { Wishes } from "../wishes.ts";
+
+/** What all attachments share. */
+export interface Surroundings {
+  journal: Journal;
+  bootId: string;
+  /** Waits between messages while somebody waits, unless the usual ones are good. */
+  pauses: readonly number[] | undefined;
+  broadcasts: boolean;
+  clock(): { boot: number; wall: number };
+  /** It has a lease, new or renewed. */
+  obtained(client: { owner: Owner; wishes: Wishes }): void;
+  /** Nobody waits any more, and there is no lease. */
+  failed(network: string, obstacle: string): void;
+}
+
+/** Somebody who waits for ADD. */
+export interface Waiter {
+  deadline: number;
+  answer(answer: Answer): void;
+}

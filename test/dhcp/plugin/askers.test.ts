@@ -1,0 +1,142 @@
+/** Whoever connects to the service's socket, whatever they say or do not say: the service goes on serving. */
+import { expect, test } from "bun:test";
+import { serveScript } from "../../support/dhcp/scripted-server.ts";
+import { serverBehindBridge } from "../../support/dhcp/link.ts";
+import { type Service, startService } from "../../support/dhcp/service.ts";
+import { connectFrom, type Said, say } from "../../support/dhcp/asker.ts";
+import { GO_PLUGINS } from "../../support/plugins.ts";
+import { untilTrue } from "../../support/resident-status.ts";
+
+const address = "192.168.77.50";
+const owner = { network: "net", containerId: "ctr-x", ifName: "eth0" };
+const wishes = {
+  wanted: [1],
+  provided: [],
+  broadcast: false,
+  probe: "none",
+  servers: [],
+  denied: [],
+  onExpiry: "remove",
+  ignored: [],
+  priority: 0,
+  v4: true,
+  required: ["ipv4"],
+};
+const acquire = { version: 1, do: "acquire", owner, netnsPath: "/run/netns/c9", wishes };
+const line = (order: unknown) => `${JSON.stringify(order)}\n`;
+
+/** Nothing of what was asked is open any more: of sockets one to listen, of namespaces the service's own. */
+async function untilIdle(service: Service): Promise<void> {
+  const isOf = (kind: string) => (one: string) => one.startsWith(kind);
+  const look = () => service.descriptors().filter((one) => /^(socket|net|mnt):|hostname/.test(one));
+  await untilTrue(look, (all) =>
+    all.filter(isOf("socket")).length <= 1 && all.filter(isOf("net")).length <= 1 &&
+    all.length <= 2);
+}
+
+test("requests that are none get an answer that says so, and nothing of them stays open", async () => {
+  await using segment = await serverBehindBridge();
+  await using service = await startService(segment);
+  const { machine } = segment;
+  await machine.container("c9");
+  const netns = "/run/netns/c9", own = "/proc/self/ns/net";
+  const cases: [said: Said, answer: RegExp][] = [
+    [{ text: "hello\n" }, /"failure":"the request/],
+    [{ text: "\n" }, /"failure":"/],
+    [{ text: "null\n" }, /version undefined, the service 1/],
+    [{ text: line({ ...acquire, version: 2 }) }, /version 2, the service 1.*restart the service/],
+    [{ text: line({ version: 1, do: "dance" }) }, /malformed request: nobody knows how to do \\"dance\\"/],
+    [{ text: line({ version: 1, do: "release" }) }, /malformed request: owner is wrong/],
+    [{ text: line({ version: 1, do: "release", owner: { ...owner, containerId: "../x" } }) }, /owner is wrong/],
+    [{ text: line({ version: 1, do: "list" }) }, /malformed request: network/],
+    [{ text: line(acquire) }, /the request has no namespace with it/],
+    [{ text: line({ ...acquire, owner: null }), open: netns }, /owner is wrong/],
+    [
+      { text: line({ ...acquire, wishes: { ...wishes, wanted: "all" } }), open: netns },
+      /wanted of the wishes is wrong/,
+    ],
+    [{ text: line({ ...acquire, wishes: { ...wishes, clientId: "zz" } }), open: netns }, /clientId of the wishes/],
+    [{ text: line(acquire), open: "/etc/hostname" }, /"failure":"/],
+    [{ text: line(acquire), open: "/proc/self/ns/mnt" }, /"failure":"/],
+    [{ text: line(acquire), open: netns }, /error looking up \\"eth0\\": Link not found/],
+    [{ text: line({ ...acquire, owner: { ...owner, ifName: "lo" } }), open: own }, /is the host's own/],
+    [{ text: "x".repeat(65 * 1024) }, /the request is longer than 65536 bytes/],
+    [{ text: "CONNECT /_goRPC_ HTTP/1.0\n\n" }, /^HTTP\/1.0 501 this is Patchbay's DHCP service/],
+  ];
+  for (const [said, answer] of cases) {
+    expect({ said, answer: await say(machine, service.socket, said) }).toEqual({
+      said,
+      answer: expect.stringMatching(answer),
+    });
+  }
+  await untilIdle(service);
+  expect(service.hasEnded).toBe(false);
+  expect(service.records()).toEqual([]);
+});
+
+test("who is not root is not answered; who says half a line or nothing keeps nobody waiting", async () => {
+  await using segment = await serverBehindBridge();
+  await serveScript(segment.site, { address });
+  await using service = await startService(segment);
+  const { machine } = segment;
+  await machine.sh(`chmod 755 ${segment.folder} && chmod 777 ${service.socket}`);
+  const report = line({ version: 1, do: "report", network: "net" });
+  expect(await say(machine, service.socket, { text: report })).toContain('"report"');
+  expect(await say(machine, service.socket, { text: report, uid: 1000 })).toBe("");
+  const silent = await connectFrom(machine, service.socket, { text: "", count: 20 });
+  const half = await connectFrom(machine, service.socket, { text: '{"version": 1, ', count: 20 });
+  const container = await machine.container("c1"), net = service.network();
+  expect((await net.add(container)).ips).toMatchObject([{ address: `${address}/24` }]);
+  // The service ends these connections, not they.
+  expect([await silent.closed, await half.closed]).toEqual(["", ""]);
+  await net.del(container);
+  await untilIdle(service);
+});
+
+test("600 connections at once, and as many descriptors as a process may have", async () => {
+  await using segment = await serverBehindBridge();
+  await serveScript(segment.site, { address });
+  await using service = await startService(segment);
+  const { machine } = segment;
+  await machine.sh(`prlimit --pid ${service.pid} --nofile=200:1024`);
+  const crowd = await connectFrom(machine, service.socket, { text: "", count: 600 });
+  await untilTrue(() => service.descriptors().length, (count) => count >= 200);
+  await crowd.end();
+  const container = await machine.container("c1"), net = service.network();
+  expect((await net.add(container)).ips).toMatchObject([{ address: `${address}/24` }]);
+  await net.del(container);
+  await machine.sh(`prlimit --pid ${service.pid} --nofile=1024:1024`);
+  const again = await connectFrom(machine, service.socket, { text: "", count: 600 });
+  await untilTrue(() => service.descriptors().length, (count) => count > 500);
+  await again.end();
+  await net.add(container);
+  await net.del(container);
+  await untilIdle(service);
+  expect(service.hasEnded).toBe(false);
+});
+
+test("Go's plugin and our service, our plugin and Go's service: words, and no waiting", async () => {
+  await using segment = await serverBehindBridge();
+  await using service = await startService(segment);
+  const { machine } = segment, container = await segment.plug("c1");
+  const conf = { cniVersion: "1.0.0", name: "net", type: "macvlan", ipam: service.ipam() };
+  const env = { CNI_COMMAND: "ADD", CNI_CONTAINERID: "x", CNI_NETNS: container.netnsPath, CNI_IFNAME: "eth0" };
+  const stdin = JSON.stringify(conf), program = `${GO_PLUGINS}/dhcp`;
+  const go = await machine.run([program], { env: { ...env, CNI_PATH: GO_PLUGINS }, stdin });
+  expect(go.code).toBe(1);
+  expect(JSON.parse(go.stdout).msg).toContain(
+    "501 this is Patchbay's DHCP service; Patchbay's dhcp plugin speaks with it",
+  );
+
+  const socket = `${segment.folder}/go.sock`, log = `${segment.folder}/go.log`;
+  const daemon = segment.start(undefined, [program, "daemon", "-socketpath", socket], { log });
+  await daemon.until(async () => (await machine.run(["test", "-S", socket])).code === 0);
+  const net = service.network({}, { daemonSocketPath: socket, dataDir: `${segment.folder}/none` });
+  const add = await net.call("ADD", container, { ifName: "eth1" });
+  expect(add.code).toBe(1);
+  expect(add.json.msg).toContain(`a DHCP daemon of another make listens on ${socket}`);
+  expect(add.json.details).toContain("patchbay dhcp");
+  // It knows nothing of ours, so there is nothing that it would have to do.
+  await net.del(container, { ifName: "eth1" });
+  await daemon.stop();
+});
