@@ -17,6 +17,8 @@ export interface Rule {
   /** With this text; an empty one is left out. */
   nak?: string;
   delayMs?: number;
+  /** Other answers to the same message, sent before this one. */
+  before?: readonly Rule[];
   /** How many times the answer is sent; 1 unless given. */
   copies?: number;
   address?: string;
@@ -75,9 +77,13 @@ export class Clerk {
     this.#server = script.server ?? siteAddress;
   }
 
-  answer(message: Message): Reply | undefined {
+  answers(message: Message): Reply[] {
     const asked = askedBy(message), rule = this.#ruleFor(asked);
-    if (rule.silent || asked === "DECLINE" || asked === "RELEASE") return undefined;
+    if (rule.silent || asked === "DECLINE" || asked === "RELEASE") return [];
+    return [...rule.before ?? [], rule].map((one) => this.#answer(message, asked, one));
+  }
+
+  #answer(message: Message, asked: Asked, rule: Rule): Reply {
     const address = parseAddress(rule.address ?? this.#addressOf(message))!;
     const bytes = rule.bytes === undefined
       ? this.#encode(message, asked, rule, address)

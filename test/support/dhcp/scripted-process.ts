@@ -63,11 +63,12 @@ socket.on("message", (bytes, { address, port }) => {
     console.error(`no message: ${bytes.toString("hex")}`);
     return;
   }
-  const reply = currentClerk().answer(message);
+  const replies = currentClerk().answers(message);
   appendFileSync(receivedFile, JSON.stringify(describe(message, address, port)) + "\n");
-  if (reply === undefined) return;
-  if (reply.delayMs === 0) send(reply);
-  else setTimeout(send, reply.delayMs, reply);
+  for (const reply of replies) {
+    if (reply.delayMs === 0) send(reply);
+    else setTimeout(send, reply.delayMs, reply);
+  }
 });
 socket.bind(67, "0.0.0.0", () => {
   socket.setBroadcast(true);
