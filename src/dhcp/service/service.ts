@@ -19,6 +19,7 @@ import { Attachment } from "./attachment.ts";
 import type { Wishes } from "../wishes.ts";
 import { type Asker, Connections } from "./connections.ts";
 import type { Flags } from "./flags.ts";
+import { Held } from "./held.ts";
 import { say, sayRarely } from "./log.ts";
 import type { Surroundings, Waiter } from "./surroundings.ts";
 
@@ -27,11 +28,12 @@ const PATIENCE_S = 60;
 const SPREAD_S = 10;
 /** How long the address of a container of an earlier boot is remembered after its lease. */
 const MEMORY_S = 7 * 24 * 3600;
+const WAKES_BETWEEN_COLLECTIONS = 1000;
 /** What fits into an answer. */
 const MOST_LISTED = 200;
 
 export class Service {
-  private readonly attachments = new Map<string, Attachment>();
+  private readonly held = new Held();
   /** Leases of an earlier boot, whose containers are gone: who comes with the same client id is given the address again. */
   private readonly remembered = new Map<string, LeaseRecord>();
   /** Why the last attempt on a network failed. */
@@ -75,7 +77,7 @@ export class Service {
       }
     }
     if (entries.length > 0) {
-      say(`${this.attachments.size} leases go on, ${this.remembered.size} of before the boot are remembered`);
+      say(`${this.held.size} leases go on, ${this.remembered.size} of before the boot are remembered`);
     }
   }
 
@@ -83,7 +85,7 @@ export class Service {
     const { bootId, clock } = this.around, isSameBoot = record.bootId === bootId;
     if (isGivenUp) return Attachment.resume(record, 0, this.around).release();
     if (isSameBoot) {
-      this.attachments.set(nameOf(record), Attachment.resume(record, SPREAD_S, this.around));
+      this.held.set(Attachment.resume(record, SPREAD_S, this.around));
     } else if (clock().wall < endOf(record) + MEMORY_S) {
       this.remembered.set(memoryKey(record), record);
     } else {
@@ -93,23 +95,24 @@ export class Service {
 
   /** Until a signal ends it. The leases stay. */
   run(): void {
-    for (;;) {
-      let due = this.connections.due;
-      const fds = [this.signals, this.alarm.fd, ...this.connections.fds];
-      const owners = new Map<number, Attachment>();
-      for (const attachment of this.attachments.values()) {
-        due = Math.min(due, attachment.due);
-        for (const fd of attachment.fds) owners.set(fd, attachment);
-      }
-      this.alarm.set(due);
-      const ready = poll([...fds, ...owners.keys()].map((fd) => ({ fd, events: POLLIN })), -1);
+    // The build's policy is for a process that ends soon.
+    Bun.unsafe.setJITPolicy(1);
+    for (let wakes = 0;;) {
+      const owners = this.held.descriptors();
+      this.alarm.set(Math.min(this.connections.due, this.held.earliest()));
+      const fds = [this.signals, this.alarm.fd, ...this.connections.fds, ...owners.keys()];
+      const ready = poll(fds.map((fd) => ({ fd, events: POLLIN })), -1);
       if (readSignals(this.signals).length > 0) return;
       if (ready.has(this.alarm.fd)) this.alarm.silence();
-      const { boot } = this.around.clock(), awake = new Set<Attachment>();
-      for (const [fd, attachment] of owners) if (ready.has(fd)) awake.add(attachment);
-      for (const attachment of this.attachments.values()) if (boot >= attachment.due) awake.add(attachment);
+      const { boot } = this.around.clock(), awake = new Set(this.held.takeDue(boot));
+      for (const fd of ready) if (owners.has(fd)) awake.add(owners.get(fd)!);
       for (const attachment of awake) this.wake(attachment, boot);
       this.connections.wake(ready, boot);
+      wakes += awake.size;
+      if (wakes < WAKES_BETWEEN_COLLECTIONS) continue;
+      wakes = 0;
+      // By itself the runtime lets garbage add up.
+      Bun.gc(true);
     }
   }
 
@@ -120,10 +123,11 @@ export class Service {
       // One container's trouble is not the others'.
       say(`${attachment.name}: ${error instanceof Error ? error.stack : error}`);
     }
+    this.held.hasChanged(attachment);
   }
 
   private drop(attachment: Attachment): void {
-    this.attachments.delete(attachment.name);
+    this.held.delete(attachment.name);
     attachment.abandon();
   }
 
@@ -169,10 +173,11 @@ export class Service {
     }
     asker.onGone = () => {
       if (!attachment.forget(waiter)) return;
-      this.attachments.delete(attachment.name);
+      this.held.delete(attachment.name);
       attachment.release();
     };
     attachment.wait(waiter);
+    this.held.hasChanged(attachment);
   }
 
   /** The attachment's lease, held, being asked for, or begun now. */
@@ -181,11 +186,10 @@ export class Service {
     netns: number,
     now: number,
   ): Attachment {
-    const name = nameOf(owner), before = this.attachments.get(name);
-    const rival = [...this.attachments.values()].find((one) =>
-      one !== before && one.network === owner.network && wishes.clientId !== undefined &&
-      one.wishes.clientId === wishes.clientId
-    );
+    const name = nameOf(owner), before = this.held.get(name);
+    const rival = wishes.clientId === undefined
+      ? undefined
+      : this.held.of(owner.network).find((one) => one !== before && one.wishes.clientId === wishes.clientId);
     const isOwn = identify(netns).id === this.ownNetns;
     if (rival !== undefined || isOwn) closeFile(netns);
     if (isOwn) throw new Refused("the namespace of the request is the host's own");
@@ -206,7 +210,7 @@ export class Service {
       throw error;
     }
     before?.close();
-    this.attachments.set(name, attachment);
+    this.held.set(attachment);
     return attachment;
   }
 
@@ -221,7 +225,7 @@ export class Service {
   }
 
   private check(owner: Owner) {
-    const attachment = this.attachments.get(nameOf(owner));
+    const attachment = this.held.get(nameOf(owner));
     if (attachment === undefined) return failure(`no lease is held for ${nameOf(owner)}`);
     return attachment.isUsable() ? attachment.answer() : failure(`the lease of ${nameOf(owner)} has ended`);
   }
@@ -236,15 +240,15 @@ export class Service {
   }
 
   private release(owner: Owner): void {
-    const name = nameOf(owner), attachment = this.attachments.get(name);
-    this.attachments.delete(name);
+    const name = nameOf(owner), attachment = this.held.get(name);
+    this.held.delete(name);
     attachment?.release();
     for (const [key, record] of this.remembered) if (nameOf(record) === name) this.forget(key, record);
   }
 
   /** Not those that are being asked for: somebody wants them now. */
   private list(network: string, after: string): Owner[] {
-    const held = [...this.attachments.values()].filter((one) => !one.isAwaited).map(({ owner }) => owner);
+    const held = this.held.of(network).filter((one) => !one.isAwaited).map(({ owner }) => owner);
     const named = new Map([...this.remembered.values(), ...held].map((owner) => [nameOf(owner), owner]));
     return [...named.keys()].filter((name) => named.get(name)!.network === network && name > after).sort()
       .slice(0, MOST_LISTED).map((name) => {
@@ -264,17 +268,17 @@ export class Service {
   }
 
   private report(network: string): Report {
-    const held = [...this.attachments.values()].filter((one) => one.network === network);
     const unanswered =
-      held.filter(({ v4, v6 }) => [v4, v6].some((part) => part?.client.state === "rebinding")).length;
+      this.held.of(network).filter(({ v4, v6 }) => [v4, v6].some((part) => part?.client.state === "rebinding"))
+        .length;
     return { obstacle: this.obstacles.get(network), unanswered };
   }
 
   /** The service ends, the leases go on with the next one. */
   close(): void {
-    for (const attachment of this.attachments.values()) attachment.close();
+    for (const attachment of this.held.all()) attachment.close();
     this.journal.close();
-    sayRarely("end", `${this.attachments.size} leases stay`);
+    sayRarely("end", `${this.held.size} leases stay`);
   }
 }
 

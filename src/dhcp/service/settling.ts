@@ -8,7 +8,7 @@ import { RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR } from "../../ffi/netlink/uapi
 import type { Visit } from "../link/place.ts";
 
 /** In seconds. */
-const PATIENCE_S = 30;
+const PATIENCE_S = 10;
 
 export class Settling {
   private readonly events: KernelTransport;
