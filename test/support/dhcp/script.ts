@@ -49,6 +49,8 @@ export interface Script {
   /** By what is asked. Of a list, the first rule is for the first such message since the script was told, and so on; the
    * last is also for all that follow. */
   rules?: Partial<Record<Asked | "any", Rule | readonly Rule[]>>;
+  /** For clients that say these host names, in place of the rules. */
+  hosts?: Readonly<Record<string, Rule>>;
 }
 
 export interface Reply {
@@ -78,7 +80,7 @@ export class Clerk {
   }
 
   answers(message: Message): Reply[] {
-    const asked = askedBy(message), rule = this.#ruleFor(asked);
+    const asked = askedBy(message), rule = this.#ruleForHost(message) ?? this.#ruleFor(asked);
     if (rule.silent || asked === "DECLINE" || asked === "RELEASE") return [];
     return [...rule.before ?? [], rule].map((one) => this.#answer(message, asked, one));
   }
@@ -89,6 +91,11 @@ export class Clerk {
       ? this.#encode(message, asked, rule, address)
       : Uint8Array.fromHex(rule.bytes);
     return { bytes, delayMs: rule.delayMs ?? 0, copies: rule.copies ?? 1, to: this.#goal(message, rule, address) };
+  }
+
+  #ruleForHost(message: Message): Rule | undefined {
+    const name = message.options.get(option.hostName);
+    return name && this.#script.hosts?.[new TextDecoder().decode(name)];
   }
 
   #ruleFor(asked: Asked): Rule {

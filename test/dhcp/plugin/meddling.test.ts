@@ -1,0 +1,149 @@
+/**
+ * The plugin dhcp when the container's root does what a container's root can do: answer in the server's place, remove the
+ * address, rename or delete the link. Only the container itself suffers.
+ */
+import { expect, test } from "bun:test";
+import type { Container } from "../../support/machine.ts";
+import { value } from "../../support/dhcp/offer.ts";
+import { openScene, type Scene, untilLeased, untilRoutes } from "../../support/dhcp/scene.ts";
+import { type Received, serveScript } from "../../support/dhcp/scripted-server.ts";
+import { addressesIn } from "../../support/dhcp/service.ts";
+import { untilTrue } from "../../support/resident-status.ts";
+import { linkIn } from "../../support/wire.ts";
+
+const ADDRESS = "192.168.77.50", FORGED = "192.168.77.200", SERVER = "192.168.77.1";
+const { addresses, routes, text, u16, u32 } = value;
+const OFTEN = { leaseSeconds: 20, options: { 58: u32(2) } };
+
+/** Links, addresses and routes of a namespace, without what changes by itself. */
+async function stateOf({ machine }: Scene, container?: Container): Promise<string> {
+  const where = container && { in: container };
+  const shown = await machine.sh("ip -br link; ip -br address; ip route show table all", where);
+  return shown.split("\n").sort().join("\n");
+}
+
+/** Everything that the container's eth0 sends goes to a namespace `evil`, and what comes from there is received. */
+async function impersonate({ machine, segment }: Scene, container: string) {
+  const evil = await machine.container("evil"),
+    { address: mac } = await linkIn(machine, segment.site.namespace, "s0");
+  await machine.sh(`
+    ip -n ${container} link add f0 type veth peer name s0 netns evil
+    ip -n evil link set s0 address ${mac}
+    ip -n evil link set lo up
+    ip -n evil link set s0 up
+    ip -n ${container} link set f0 up
+    ip -n evil address add ${SERVER}/24 dev s0
+    ip -n evil route add 255.255.255.255 dev s0
+    tc -n ${container} qdisc add dev eth0 clsact
+    tc -n ${container} qdisc add dev f0 clsact
+    tc -n ${container} filter add dev f0 ingress matchall action mirred ingress redirect dev eth0
+    tc -n ${container} filter add dev eth0 egress matchall action mirred egress redirect dev f0`);
+  return { segment, namespace: evil, address: SERVER };
+}
+
+test("answers that the container forges have effects in the container alone", async () => {
+  await using scene = await openScene({ address: ADDRESS, ...OFTEN });
+  const { segment, machine, server, service } = scene;
+  const victim = await machine.container("c1"), other = await machine.container("c2"), net = service.network();
+  await net.add(victim);
+  await net.add(other);
+  await untilLeased(scene, other, "192.168.77.51");
+  const host = await stateOf(scene), neighbour = await stateOf(scene, other);
+  const site = await impersonate(scene, "c1"), marker = `${segment.folder}/forged`;
+  const forged = {
+    3: addresses("192.168.77.9"),
+    12: text(`$(touch ${marker})`),
+    15: text("../../../etc"),
+    26: u16(576),
+    51: u32(20),
+    56: text("\n<3>forged; $(reboot)"),
+    58: u32(2),
+    67: text("/etc/passwd"),
+    121: routes(["0.0.0.0/0", "192.168.77.9"], ["192.168.77.1/32", "0.0.0.0"], ["10.0.0.0/8", "192.168.77.9"]),
+  };
+  const impostor = await serveScript(site, { address: ADDRESS, options: forged });
+  await untilRoutes(scene, victim, (all) => all.includes("10.0.0.0/8 via 192.168.77.9"));
+  expect((await linkIn(machine, victim)).mtu).toBe(576);
+  impostor.tell({ address: FORGED, options: forged, rules: { RENEW: [{ nak: "\n<3>$(reboot)" }, {}] } });
+  await untilLeased(scene, victim, FORGED);
+
+  expect(await stateOf(scene)).toBe(host);
+  expect(await stateOf(scene, other)).toBe(neighbour);
+  expect(await Bun.file(marker).exists()).toBe(false);
+  expect(service.log()).toContain("\\x0a<3>$(reboot)");
+  expect(service.records().length).toBe(2);
+  await net.check(other);
+  const from = server.received().length;
+  await server.until((all) => all.slice(from).some(({ ciaddr }) => ciaddr === "192.168.77.51"));
+  await net.del(victim);
+  await net.del(other);
+  expect(service.records()).toEqual([]);
+});
+
+test("an address that is removed by hand comes back at renewal, with its routes", async () => {
+  await using scene = await openScene({ address: ADDRESS, ...OFTEN });
+  const { segment, machine, server, service } = scene;
+  const container = await machine.container("c1"), net = service.network();
+  await net.add(container);
+  await untilLeased(scene, container, ADDRESS);
+  await machine.sh("ip -n c1 address flush dev eth0 scope global");
+  expect(await addressesIn(segment, container)).toEqual([]);
+  await untilLeased(scene, container, ADDRESS);
+  expect(await untilRoutes(scene, container, (all) => all.length > 0)).toEqual([`default via ${SERVER}`]);
+  expect(server.received().filter(({ asked }) => asked === "DISCOVER").length).toBe(1);
+  expect(server.received().at(-1)).toMatchObject({ asked: "RENEW", source: ADDRESS, ciaddr: ADDRESS });
+  await net.check(container);
+  await net.del(container);
+});
+
+const meddlings: [what: string, commands: string][] = [
+  ["renamed", "ip link set eth0 down; ip link set eth0 name other; ip link set other up"],
+  ["deleted", "ip link del eth0"],
+  ["replaced", "ip link del eth0; ip link add eth0 type dummy; ip link set eth0 up"],
+  ["moved to another namespace", "ip link set eth0 netns elsewhere"],
+  ["set down", "ip link set eth0 down"],
+];
+
+test.concurrent.each(meddlings)("a link that is %s: the service goes on, and DEL is clean", async (_, commands) => {
+  await using scene = await openScene({ address: ADDRESS, leaseSeconds: 8, options: { 58: u32(2) } });
+  const { machine, server, service } = scene, net = service.network();
+  await machine.container("elsewhere");
+  const container = await machine.container("c1"), other = await machine.container("c2");
+  await net.add(other);
+  await untilLeased(scene, other, ADDRESS);
+  const idle = () =>
+    untilTrue(() => service.descriptors().filter((one) => one.startsWith("net:")).length, (open) => open <= 1);
+  await idle();
+  await net.add(container);
+  await untilLeased(scene, container, "192.168.77.51");
+  const early = server.received().length;
+  await machine.sh(commands, { in: container });
+  // The other one's renewals go on, past the end of the first one's lease.
+  const renewals = (all: Received[]) =>
+    all.slice(early).filter(({ asked, ciaddr }) => asked === "RENEW" && ciaddr === ADDRESS);
+  await server.until((all) => renewals(all).length >= 6);
+  expect(service.hasEnded).toBe(false);
+  await net.del(container);
+  await untilTrue(() => service.records().length, (count) => count === 1);
+  const before = service.descriptors().length;
+  await net.add(container);
+  await untilLeased(scene, container, "192.168.77.51");
+  await net.del(container);
+  await net.del(other);
+  await idle();
+  await untilTrue(() => service.descriptors().length, (count) => count <= before);
+  expect(service.records()).toEqual([]);
+  expect(service.log()).not.toMatch(/^\s+at /m);
+});
+
+test("DEL at once after the link is deleted: the server is told through the host's link", async () => {
+  await using scene = await openScene({ address: ADDRESS, leaseSeconds: 1000 });
+  const { machine, server, service } = scene, container = await machine.container("c1"), net = service.network();
+  await net.add(container);
+  const { address: mac } = await linkIn(machine, container);
+  await machine.sh("ip link del eth0", { in: container });
+  await net.del(container);
+  const all = await server.until((some) => some.some(({ kind }) => kind === "RELEASE"));
+  expect(all.at(-1)).toMatchObject({ source: ADDRESS, ciaddr: ADDRESS, mac });
+  expect(service.records()).toEqual([]);
+});
