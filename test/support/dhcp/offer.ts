@@ -29,6 +29,7 @@ export interface Offer6 {
   renewSeconds?: number;
   rebindSeconds?: number;
   nameServers?: readonly string[];
+  searchList?: readonly string[];
   /** Answers a SOLICIT with RAPID_COMMIT by a REPLY. Kea only. */
   rapidCommit?: boolean;
 }

@@ -81,6 +81,11 @@ export class Server<Offer> implements AsyncDisposable {
     await this.start(how);
   }
 
+  /** While it does not run: what it will find in its lease file. */
+  changeLeases(change: (text: string) => string): void {
+    writeFileSync(this.#files.leases, change(readFileSync(this.#files.leases, "utf8")));
+  }
+
   /** Since the last start. */
   log(): string {
     return this.#running?.log() ?? "";

@@ -11,7 +11,7 @@ const PREFERRED_SECONDS = 20, VALID_SECONDS = 30;
 export const dnsmasq6: Kind<Offer6 & { mode?: "" | "slaac" | "ra-stateless" | "ra-names" | "ra-only" }> = {
   name: "dnsmasq6",
   prepare(offer, files) {
-    const { range, mode = "", validSeconds = VALID_SECONDS, nameServers = [] } = offer;
+    const { range, mode = "", validSeconds = VALID_SECONDS, nameServers = [], searchList = [] } = offer;
     const words = [...(mode === "ra-only" || mode === "ra-stateless" ? [PREFIX6.replace("/64", "")] : range), mode];
     return [
       ...dnsmasqCommand(files),
@@ -19,6 +19,7 @@ export const dnsmasq6: Kind<Offer6 & { mode?: "" | "slaac" | "ra-stateless" | "r
       // The link's MTU, seconds between advertisements, and the router's lifetime.
       "--ra-param=s0,mtu:1400,4,60",
       `--dhcp-range=${[...words.filter(Boolean), 64, validSeconds].join()}`,
+      ...searchList.map((one) => `--dhcp-option=option6:domain-search,${one}`),
       ...(nameServers.length === 0 ? [] : [
         `--dhcp-option=option6:dns-server,${nameServers.map((one) => `[${one}]`).join()}`,
       ]),
@@ -42,6 +43,7 @@ export const iscDhcpd6: Kind<Offer6> = {
       `subnet6 ${PREFIX6} {`,
       `  range6 ${range.join(" ")};`,
       ...(nameServers.length === 0 ? [] : [`  option dhcp6.name-servers ${nameServers.join(", ")};`]),
+      ...(offer.searchList ?? []).map((one) => `  option dhcp6.domain-search "${one}";`),
       "}",
     ]);
     touch(files.leases);
@@ -56,13 +58,14 @@ export const kea6: Kind<Offer6> = {
   name: "kea-dhcp6",
   prepare(offer, files) {
     const { range, preferredSeconds = PREFERRED_SECONDS, validSeconds = VALID_SECONDS } = offer;
-    const data = (offer.nameServers ?? []).join(", ");
+    const data = (offer.nameServers ?? []).join(", "), search = (offer.searchList ?? []).join(", ");
+    const options = [{ name: "dns-servers", data }, { name: "domain-search", data: search }];
     const subnet = {
       subnet: PREFIX6,
       interface: "s0",
       "rapid-commit": offer.rapidCommit ?? false,
       pools: [{ pool: range.join(" - ") }],
-      "option-data": data === "" ? [] : [{ name: "dns-servers", data }],
+      "option-data": options.filter((one) => one.data !== ""),
     };
     const dhcp = {
       "interfaces-config": { interfaces: ["s0"] },

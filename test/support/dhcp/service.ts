@@ -129,6 +129,7 @@ export interface AddressOfLink {
   bits: number;
   /** Seconds; Infinity: for ever. */
   valid: number;
+  preferred: number;
 }
 
 const FOREVER = 0xffffffff;
@@ -137,11 +138,12 @@ const FOREVER = 0xffffffff;
 export async function addressesIn({ machine }: Segment, container: Container): Promise<AddressOfLink[]> {
   const [link] = JSON.parse(await machine.sh("ip -j address show dev eth0", { in: container }));
   return link.addr_info.filter(({ scope }: { scope: string }) => scope === "global").map((
-    one: { local: string; prefixlen: number; valid_life_time: number },
+    one: { local: string; prefixlen: number; valid_life_time: number; preferred_life_time: number },
   ) => ({
     address: one.local,
     bits: one.prefixlen,
     valid: one.valid_life_time === FOREVER ? Infinity : one.valid_life_time,
+    preferred: one.preferred_life_time === FOREVER ? Infinity : one.preferred_life_time,
   }));
 }
 
