@@ -15,10 +15,11 @@ import type { FamilyName, Wishes } from "../wishes.ts";
 import type { Holder } from "./family-lease.ts";
 import { say } from "./log.ts";
 import { Settling } from "./settling.ts";
-import type { Surroundings, Waiter } from "./surroundings.ts";
+import type { Earlier, Surroundings, Waiter } from "./surroundings.ts";
 import { SharedVisit } from "./shared-visit.ts";
 import { V4Lease } from "./v4-lease.ts";
 import { V6Lease } from "./v6-lease.ts";
+import { Waiters } from "./waiters.ts";
 
 /** For a lease that is not required, when the others are there, in seconds. */
 const GRACE_S = 5;
@@ -27,7 +28,7 @@ export class Attachment implements Holder {
   readonly name: string;
   readonly v4: V4Lease | undefined;
   readonly v6: V6Lease | undefined;
-  private readonly waiters = new Set<Waiter>();
+  private readonly waiters = new Waiters();
   private readonly visit: SharedVisit;
   private settling: Settling | undefined;
   private began = 0;
@@ -90,9 +91,8 @@ export class Attachment implements Holder {
   /** When `wake` is to be called, whether or not something has arrived. */
   get due(): number {
     const parts = Math.min(this.v4?.due ?? Infinity, this.v6?.due ?? Infinity);
-    let due = Math.min(parts, this.settling?.until ?? Infinity, this.isAwaited ? this.graceUntil : Infinity);
-    for (const { deadline } of this.waiters) due = Math.min(due, deadline);
-    return due;
+    const grace = this.isAwaited ? this.graceUntil : Infinity;
+    return Math.min(parts, this.settling?.until ?? Infinity, grace, this.waiters.due);
   }
 
   get fds(): number[] {
@@ -121,14 +121,13 @@ export class Attachment implements Holder {
         .filter((text) => text).join("; ");
   }
 
-  /** `had`: the address of an earlier lease, which may be ours still when `isOurs`. */
-  start(now: number, had?: Uint8Array, isOurs = false): void {
+  start(now: number, { address, isOurs, lease6 }: Earlier = { isOurs: false }): void {
     this.began = now;
     say(`${this.name}: acquiring lease`);
     const visit = this.enter();
     this.setUp(visit);
-    this.v4?.start(now, had, isOurs);
-    this.v6?.start(now);
+    this.v4?.start(now, address, isOurs);
+    this.v6?.start(now, lease6);
     this.leave();
   }
 
@@ -137,6 +136,11 @@ export class Attachment implements Holder {
     if (visit.link.up) return;
     say(`Link "${visit.link.name}" down. Attempting to set up`);
     setLink(visit.route, visit.link, { up: true });
+  }
+
+  had(): Earlier {
+    const address = this.v4?.client.lease?.offered.address.bytes;
+    return { address, isOurs: address !== undefined, lease6: this.v6?.client.lease };
   }
 
   /** A repeated ADD goes on with it. */
@@ -153,7 +157,7 @@ export class Attachment implements Holder {
 
   /** Nobody waits any more; answers whether the attachment has no reason to be. */
   forget(waiter: Waiter): boolean {
-    return this.waiters.delete(waiter) && this.waiters.size === 0 && this.isAwaited;
+    return this.waiters.forget(waiter) && this.isAwaited;
   }
 
   /** Something has arrived, or is due. Answers whether it goes on. */
@@ -162,12 +166,9 @@ export class Attachment implements Holder {
     this.v6?.wake(now);
     if (this.isAwaited && now >= this.graceUntil) this.answerAll();
     if (this.settling?.look(now, (visit) => this.limitLifetimes(visit, now))) this.stopSettling();
-    for (const waiter of this.waiters) {
-      if (now < waiter.deadline) continue;
-      this.waiters.delete(waiter);
-      waiter.answer(failure(`no more tries: ${this.obstacle}`, `waited ${Math.round(now - this.began)} s`));
-    }
-    if (this.isAwaited && this.waiters.size === 0) {
+    const waited = `waited ${Math.round(now - this.began)} s`;
+    this.waiters.answerDue(now, () => failure(`no more tries: ${this.obstacle}`, waited));
+    if (this.isAwaited && this.waiters.isEmpty) {
       this.around.failed(this.network, this.obstacle);
       this.release();
       return false;
@@ -192,8 +193,7 @@ export class Attachment implements Holder {
       const problem = this.trouble = `cannot record the lease: ${errorText(error)}`;
       say(`${this.name}: ${problem}`);
       if (!this.isAwaited) return true;
-      for (const waiter of this.waiters) waiter.answer(failure(problem));
-      this.waiters.clear();
+      this.waiters.answerAll(failure(problem));
       return false;
     }
   }
@@ -215,8 +215,7 @@ export class Attachment implements Holder {
   private answerAll(): void {
     this.isAwaited = false;
     this.settle();
-    for (const waiter of this.waiters) waiter.answer(this.answer());
-    this.waiters.clear();
+    this.waiters.answerAll(this.answer());
   }
 
   answer(): Answer {
@@ -283,8 +282,7 @@ export class Attachment implements Holder {
     this.settling?.close();
     this.settling = undefined;
     this.visit.end();
-    for (const waiter of this.waiters) waiter.answer(failure("the container was deleted meanwhile"));
-    this.waiters.clear();
+    this.waiters.answerAll(failure("the container was deleted meanwhile"));
   }
 
   /** Its link is gone. */

@@ -21,7 +21,8 @@ import { type Asker, Connections } from "./connections.ts";
 import type { Flags } from "./flags.ts";
 import { Held } from "./held.ts";
 import { say, sayRarely } from "./log.ts";
-import type { Surroundings, Waiter } from "./surroundings.ts";
+import { leaseOfRecord6 } from "./v6-lease.ts";
+import type { Earlier, Surroundings, Waiter } from "./surroundings.ts";
 
 const PATIENCE_S = 60;
 /** While renewals that are due after a start take turns, in seconds. */
@@ -201,10 +202,8 @@ export class Service {
       attachment.close();
       return before;
     }
-    const held = before?.v4?.client.lease, memory = this.recall(owner, wishes.clientId);
-    const had = held?.offered.address.bytes ?? memory?.address;
     try {
-      attachment.start(now, had, held !== undefined || memory?.isOurs);
+      attachment.start(now, before === undefined ? this.recall(owner, wishes.clientId) : before.had());
     } catch (error) {
       attachment.close();
       throw error;
@@ -214,14 +213,12 @@ export class Service {
     return attachment;
   }
 
-  /** What a client of this name had before the boot. */
-  private recall(owner: Owner, clientId: string | undefined): { address: Uint8Array; isOurs: boolean } | undefined {
-    const key = memoryKey({ ...owner, wishes: { clientId } }), record = this.remembered.get(key);
-    if (record?.v4 === undefined) return undefined;
-    return {
-      address: parsePrefix(record.v4.lease.address)!.bytes,
-      isOurs: this.around.clock().wall < endOf(record),
-    };
+  private recall(owner: Owner, clientId: string | undefined): Earlier | undefined {
+    const record = this.remembered.get(memoryKey({ ...owner, wishes: { clientId } })), clock = this.around.clock();
+    if (record === undefined) return undefined;
+    const address = record.v4 && parsePrefix(record.v4.lease.address)!.bytes;
+    const lease6 = record.v6 && leaseOfRecord6(record.v6, false, clock);
+    return { address, isOurs: clock.wall < endOf(record), lease6 };
   }
 
   private check(owner: Owner) {

@@ -2,6 +2,7 @@
 import type { Journal } from "../journal/journal.ts";
 import type { Answer } from "../order.ts";
 import type { Owner } from "../../contract/owner.ts";
+import type { Lease6 } from "../v6/lease/lease.ts";
 import type { Wishes } from "../wishes.ts";
 
 /** What all attachments share. */
@@ -22,4 +23,12 @@ export interface Surroundings {
 export interface Waiter {
   deadline: number;
   answer(answer: Answer): void;
+}
+
+/** What a client of this name had: on another link, in another namespace, or before a reboot. */
+export interface Earlier {
+  address?: Uint8Array;
+  /** It may be ours still. */
+  isOurs: boolean;
+  lease6?: Lease6;
 }

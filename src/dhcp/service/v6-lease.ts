@@ -56,16 +56,16 @@ export class V6Lease extends FamilyLease<Deed6, Sockets6> {
     return Math.min(super.due, this.unsent?.at ?? Infinity);
   }
 
-  start(now: number): void {
-    this.run(this.client.start(now), now);
+  /** `had`: a lease of before, for another namespace. */
+  start(now: number, had?: Lease6): void {
+    this.run(had === undefined ? this.client.start(now) : this.client.confirm(now, had), now);
   }
 
   /** Goes on with a lease of an earlier process. */
   resume(now: number, record: V6Record, isSameBoot: boolean): void {
-    const { since, sinceWall, linkLocal } = record;
-    const began = isSameBoot ? since : now - Math.max(0, this.holder.clock().wall - sinceWall);
+    const { linkLocal } = record;
     this.linkLocal = linkLocal === "" ? undefined : Uint8Array.fromHex(linkLocal);
-    this.run(this.client.resume(now, { offered: leaseOf6(record.lease), since: began }), now);
+    this.run(this.client.resume(now, leaseOfRecord6(record, isSameBoot, { ...this.holder.clock(), boot: now })), now);
   }
 
   toRecord(): V6Record | undefined {
@@ -177,4 +177,13 @@ export class V6Lease extends FamilyLease<Deed6, Sockets6> {
       );
     }
   }
+}
+
+/** On the clock of this boot. */
+export function leaseOfRecord6(
+  { lease, since, sinceWall }: V6Record,
+  isSameBoot: boolean,
+  { boot, wall }: { boot: number; wall: number },
+): Lease6 {
+  return { offered: leaseOf6(lease), since: isSameBoot ? since : boot - Math.max(0, wall - sinceWall) };
 }

@@ -60,6 +60,8 @@ type State =
 /** Somebody waits for ADD: shorter than RFC 2131 section 4.1 has it. */
 const IMPATIENT_S = [1, 2, 4, 8, 16], PATIENT_S = [4, 8, 16, 32, 64];
 const REQUEST_TRIES = 4, REBOOT_TRIES = 2;
+/** Then answers are asked for that every host of the link receives. */
+const TRIES_BEFORE_BROADCAST = 2;
 /** RFC 2131 section 3.1.5 */
 const AFTER_DECLINE_S = 10;
 /** RFC 2131 section 4.4.5, and less for leases that are shorter than that allows for. */
@@ -215,16 +217,21 @@ export class LeaseClient {
   }
 
   private sendDiscover(now: number): Deed[] {
-    const bytes = discover(this.who, this.next(now), this.hint);
+    const exchange = this.next(now), bytes = discover(this.asker(), exchange, this.hint);
     this.due = now + this.pause();
     return [{ do: "broadcast", bytes }];
   }
 
   private sendRequest(now: number): Deed[] {
     const address = this.chosen?.address.bytes ?? this.hint!;
-    const bytes = request(this.who, this.next(now), address, this.chosen?.server);
+    const exchange = this.next(now), bytes = request(this.asker(), exchange, address, this.chosen?.server);
     this.due = now + this.pause();
     return [{ do: "broadcast", bytes }];
+  }
+
+  /** A server that cannot reach a host without an address, or is not heard, may be heard by everybody. */
+  private asker(): Identity {
+    return this.tries > TRIES_BEFORE_BROADCAST ? { ...this.who, broadcast: true } : this.who;
   }
 
   private pause(): number {
