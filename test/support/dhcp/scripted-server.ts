@@ -31,6 +31,11 @@ export interface Received {
   options: Record<number, string>;
 }
 
+/** What was asked, in order. What is repeated, because an answer was slow, counts once. */
+export function kindsOf(received: readonly Received[]): Asked[] {
+  return received.map(({ asked }) => asked).filter((asked, index, all) => asked !== all[index - 1]);
+}
+
 export const SILENT: Rule = { silent: true };
 
 const PROGRAM = resolve(import.meta.dir, "scripted-process.ts");
