@@ -514,6 +514,77 @@ const engine: Fault[] = [
   },
 ];
 
+const dhcpService: Fault[] = [
+  {
+    file: "src/dhcp/order.ts",
+    find: '!part.includes("/") && ',
+    replace: "",
+    tests: ["test/dhcp/plugin/askers.test.ts"],
+    named: "requests that are none",
+  },
+  {
+    file: "src/dhcp/service/service.ts",
+    find: "identify(netns).id === this.ownNetns",
+    replace: "false",
+    tests: ["test/dhcp/plugin/askers.test.ts"],
+    named: "requests that are none",
+  },
+  {
+    file: "src/dhcp/service/service.ts",
+    find: "      attachment.release();\n    };",
+    replace: "      attachment.close();\n    };",
+    tests: ["test/dhcp/plugin/at-once.test.ts"],
+    named: "a caller that is killed",
+  },
+  {
+    file: "src/dhcp/service/service.ts",
+    find: "isOurs: this.around.clock().wall < endOf(record),",
+    replace: "isOurs: true,",
+    tests: ["test/dhcp/plugin/survival.test.ts"],
+    named: "after a boot",
+  },
+  {
+    file: "src/dhcp/service/connections.ts",
+    find: "if (uid !== 0 && uid !== process.geteuid!()) closeFile(fd);",
+    replace: "if (uid === undefined) closeFile(fd);",
+    tests: ["test/dhcp/plugin/askers.test.ts"],
+    named: "who is not root",
+  },
+  {
+    file: "src/dhcp/service/flags.ts",
+    find: "ms: 1e-3",
+    replace: "ms: 1e-2",
+    tests: ["test/dhcp/service/flags.test.ts"],
+  },
+  {
+    file: "src/dhcp/journal/journal.ts",
+    find: "isGivenUp: names.has(`${name}${GIVEN_UP}`)",
+    replace: "isGivenUp: false",
+    tests: ["test/dhcp/plugin/given-back.test.ts"],
+    named: "with the service and without",
+  },
+  {
+    file: "src/dhcp/journal/record.ts",
+    find: "  readWishes(record.wishes);\n",
+    replace: "",
+    tests: ["test/dhcp/plugin/journal-trouble.test.ts"],
+    named: "records that are none",
+  },
+  {
+    file: "src/plugins/ipam/dhcp/dhcp.ts",
+    find: "ownersAt(conf).filter(isStale)",
+    replace: "ownersAt(conf)",
+    tests: ["test/dhcp/plugin/given-back.test.ts"],
+    named: "with the service and without",
+  },
+  {
+    file: "src/plugins/ipam/dhcp/wishes.ts",
+    find: 'servers: (ipam.servers ?? []).map((text) => v4Address("servers", text)),',
+    replace: "servers: ipam.servers ?? [],",
+    tests: ["test/dhcp/plugin/configuration.test.ts"],
+  },
+];
+
 const dhcp: Fault[] = [
   {
     file: "src/dhcp/v4/message/message.ts",
@@ -877,5 +948,6 @@ export const faults: readonly Fault[] = [
   ...plugins,
   ...engine,
   ...dhcp,
+  ...dhcpService,
   ...resident,
 ];

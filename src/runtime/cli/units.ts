@@ -26,7 +26,8 @@ export function systemdRuns(): boolean {
 
 export function installUnits(units: ServiceUnits): void {
   const { socket, service } = units;
-  const changed = [writeUnit(socket, units), writeUnit(service, units)].includes(true);
+  for (const { name } of [socket, service]) refuseOthers(name, units);
+  const changed = [writeUnit(socket), writeUnit(service)].includes(true);
   if (changed) systemctl("daemon-reload");
   systemctl("enable", "--now", socket.name);
   // One that runs has what the units said before.
@@ -45,13 +46,16 @@ export function removeUnits({ socket, service, mark }: ServiceUnits, isMeant: (t
   return true;
 }
 
+function refuseOthers(name: string, { mark, option }: ServiceUnits): void {
+  const path = `${UNITS}/${name}`, present = readTextFile(path);
+  if (present === undefined || present.startsWith(mark)) return;
+  throw new Error(`${path} was not written by patchbay; remove it, or keep it and leave --${option} out`);
+}
+
 /** Answers whether it was another before. */
-function writeUnit({ name, text }: { name: string; text: string }, { mark, option }: ServiceUnits): boolean {
+function writeUnit({ name, text }: { name: string; text: string }): boolean {
   const path = `${UNITS}/${name}`, present = readTextFile(path);
   if (present === text) return false;
-  if (present !== undefined && !present.startsWith(mark)) {
-    throw new Error(`${path} was not written by patchbay; remove it, or keep it and leave --${option} out`);
-  }
   makeDirectories(UNITS, 0o755);
   replaceFile(path, text, { mode: 0o644, durable: true });
   printLine(`${path}: ${present === undefined ? "installed" : "replaced"}`);

@@ -1,0 +1,95 @@
+/** `patchbay serve --dhcp`: the DHCP service is a child, and is started again with its leases. `patchbay ipam list` shows them. */
+import { existsSync, readFileSync } from "node:fs";
+import { expect, test } from "bun:test";
+import { type Segment, serverBehindBridge } from "../support/dhcp/link.ts";
+import { kindsOf, serveScript } from "../support/dhcp/scripted-server.ts";
+import { network } from "../support/network.ts";
+import { PATCHBAY } from "../support/plugins.ts";
+import { childrenOf } from "../support/resident.ts";
+import { untilServed, untilTrue } from "../support/resident-status.ts";
+
+const address = "192.168.77.50", SOCKET = "/run/cni/dhcp.sock";
+const conf = { type: "bridge", bridge: "br0", ipam: { type: "dhcp" } };
+
+async function serving({ machine }: Segment) {
+  const resident = machine.start(["setpriv", "--pdeathsig", "KILL", PATCHBAY, "serve", "--dhcp", "--workers=1"]);
+  await untilServed(machine);
+  return resident;
+}
+
+/** The child that listens for the plugin dhcp; another than `before`. */
+async function serviceOf(pid: number, before?: number): Promise<number> {
+  const isService = (child: number) => child !== before && commandOf(child).includes("dhcp\0");
+  return (await untilTrue(
+    () => childrenOf(pid).find(isService),
+    (found) => found !== undefined && isListening(found),
+  ))!;
+}
+
+function commandOf(pid: number): string {
+  return existsSync(`/proc/${pid}/cmdline`) ? readFileSync(`/proc/${pid}/cmdline`, "latin1") : "";
+}
+
+function isListening(pid: number): boolean {
+  const path = `/proc/${pid}/net/unix`;
+  return existsSync(path) && new RegExp(` 00010000 .* ${SOCKET}$`, "m").test(readFileSync(path, "utf8"));
+}
+
+function hasEnded(pid: number): boolean {
+  return commandOf(pid) === "";
+}
+
+test("the service is up, comes back with its leases when it is killed, and ends with the resident", async () => {
+  await using segment = await serverBehindBridge();
+  const { machine } = segment;
+  const server = await serveScript(segment.site, { address, leaseSeconds: 1000 });
+  const resident = await serving(segment), first = await serviceOf(resident.pid);
+  const container = await machine.container("c1"), net = network(machine, conf);
+  expect((await net.add(container)).ips).toMatchObject([{ address: `${address}/24` }]);
+
+  process.kill(first, "SIGKILL");
+  const second = await serviceOf(resident.pid, first);
+  await net.check(container);
+  expect(kindsOf(server.received())).toEqual(["DISCOVER", "REQUEST"]);
+
+  // However it ends.
+  process.kill(resident.pid, "SIGKILL");
+  await resident.exited;
+  await untilTrue(() => hasEnded(second), Boolean);
+  const next = await serving(segment), third = await serviceOf(next.pid);
+  await net.check(container);
+  await net.del(container);
+  await server.until((all) => kindsOf(all).includes("RELEASE"));
+  next.kill("SIGTERM");
+  expect(await next.exited).toBe(0);
+  await untilTrue(() => hasEnded(third), Boolean);
+  await untilTrue(async () => (await machine.run(["test", "-e", SOCKET])).code, (code) => code === 1);
+});
+
+test("ipam list shows the leases, and which are given up", async () => {
+  await using segment = await serverBehindBridge();
+  const { machine } = segment;
+  await serveScript(segment.site, { address, leaseSeconds: 1000 });
+  const resident = await serving(segment), service = await serviceOf(resident.pid);
+  const container = await machine.container("c1"), net = network(machine, conf);
+  await net.add(container);
+  const row =
+    /^net +192\.168\.77\.50 +ctr-c1 +eth0 +DHCP from 192\.168\.77\.1, bound, renews in \d+ s, expires in \d+ s\n$/;
+  expect(await machine.sh(`${PATCHBAY} ipam list`)).toMatch(row);
+  expect(await machine.sh(`${PATCHBAY} ipam list net`)).toMatch(row);
+  expect(await machine.sh(`${PATCHBAY} ipam list --dhcp-dir /var/lib/cni/dhcp`)).toMatch(row);
+  expect(await machine.sh(`${PATCHBAY} ipam list --dhcp-dir /nowhere`)).toBe("");
+  const [listed] = JSON.parse(await machine.sh(`${PATCHBAY} ipam list --json`));
+  expect(listed).toMatchObject({ network: "net", address, containerId: "ctr-c1", ifName: "eth0", state: "bound" });
+  expect(listed.expiresIn).toBeGreaterThan(listed.renewsIn);
+  expect(listed.expiresIn).toBeLessThanOrEqual(1000);
+  await machine.sh("echo torn > /var/lib/cni/dhcp/net@x@eth0.lease");
+  expect(await machine.sh(`${PATCHBAY} ipam list`)).toMatch(row);
+
+  resident.kill("SIGTERM");
+  await resident.exited;
+  await untilTrue(() => hasEnded(service), Boolean);
+  await net.del(container);
+  const { stdout } = await machine.run([PATCHBAY, "ipam", "list", "--json"]);
+  expect(JSON.parse(stdout)).toMatchObject([{ address, state: "given up" }]);
+});

@@ -1,0 +1,70 @@
+/**
+ * `patchbay install --dhcp`: units for the DHCP service, under the reference plugin's names. No systemd runs: a script in
+ * PATH writes down what systemctl is asked for, and systemd-analyze(1) reads the units.
+ */
+import { expect, test } from "bun:test";
+import { type Machine, openMachine } from "../../support/machine.ts";
+import { PATCHBAY } from "../../support/plugins.ts";
+
+const UNITS = ["/etc/systemd/system/cni-dhcp.socket", "/etc/systemd/system/cni-dhcp.service"];
+const REMOVED = ["disable --now cni-dhcp.socket cni-dhcp.service", "daemon-reload"];
+
+/** With directories of its own for units and plugins. `booted`: as if systemd ran. */
+async function host(machine: Machine, booted: boolean) {
+  await machine.sh(`
+    mount -t tmpfs tmpfs /etc/systemd
+    mkdir -p /run/bin ${booted ? "/run/systemd/system" : ""}
+    printf '#!/bin/sh\\necho "$@" >>/run/asked\\n' >/run/bin/systemctl
+    chmod +x /run/bin/systemctl
+  `);
+  return async (...options: string[]) => {
+    await machine.sh(": >/run/asked");
+    const env = { PATH: "/run/bin:/usr/bin:/bin" };
+    const outcome = await machine.run([PATCHBAY, "install", ...options, "/run/cni"], { env });
+    return { ...outcome, asked: (await machine.sh("cat /run/asked")).split("\n").slice(0, -1) };
+  };
+}
+
+test("writes units that systemd understands, starts the socket, and removes them again", async () => {
+  await using machine = await openMachine();
+  const install = await host(machine, true);
+  const first = await install("--dhcp");
+  expect(first).toMatchObject({ code: 0, stderr: "" });
+  for (const unit of UNITS) expect(first.stdout).toContain(`${unit}: installed\n`);
+  expect(first.asked).toEqual(["daemon-reload", "enable --now cni-dhcp.socket", "try-restart cni-dhcp.service"]);
+  expect(await machine.run(["systemd-analyze", "verify", ...UNITS])).toEqual({ code: 0, stdout: "", stderr: "" });
+  expect(await machine.sh(`sed -n s/^ListenStream=//p ${UNITS[0]}`)).toBe("/run/cni/dhcp.sock\n");
+  expect(await machine.sh(`sed -n s/^ExecStart=//p ${UNITS[1]}`)).toBe("/run/cni/patchbay dhcp\n");
+  expect((await install("--dhcp")).asked).toEqual(["enable --now cni-dhcp.socket"]);
+  const removed = await install("--no-dhcp");
+  expect(removed).toMatchObject({ code: 0, asked: REMOVED });
+  expect(await machine.sh("find /etc/systemd -type f")).toBe("");
+  expect((await install("--no-dhcp")).asked).toEqual([]);
+  expect((await install("--dhcp", "--no-dhcp")).code).toBe(2);
+});
+
+test("--uninstall removes the units that start the program, and no others", async () => {
+  await using machine = await openMachine();
+  const install = await host(machine, true);
+  await install("--dhcp", "--resident");
+  await machine.sh(`${PATCHBAY} install /run/other && ${PATCHBAY} install --uninstall /run/other`);
+  expect(await machine.sh("find /etc/systemd -type f | wc -l")).toBe("4\n");
+  expect((await install("--uninstall")).asked).toEqual(expect.arrayContaining(REMOVED));
+  expect(await machine.sh("find /etc/systemd /run/cni -type f")).toBe("");
+});
+
+test("units of others stay; without systemd it says what to do instead", async () => {
+  await using machine = await openMachine();
+  const install = await host(machine, true);
+  await machine.sh(`mkdir -p /etc/systemd/system; echo mine >${UNITS[1]}`);
+  const refused = await install("--dhcp");
+  expect(refused).toMatchObject({ code: 1, asked: [] });
+  expect(refused.stderr).toContain(`${UNITS[1]} was not written by patchbay`);
+  expect(await machine.sh(`cat ${UNITS[1]}`)).toBe("mine\n");
+  await machine.sh(`rm -r ${UNITS[1]} /run/systemd`);
+  const { code, stdout, asked } = await install("--dhcp");
+  expect({ code, asked }).toEqual({ code: 0, asked: [] });
+  expect(stdout).toContain("systemd does not run here");
+  expect(stdout).toContain("  /run/cni/patchbay dhcp\n");
+  expect(await machine.sh("find /etc/systemd -type f")).toBe("");
+});
