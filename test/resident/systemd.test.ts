@@ -69,7 +69,7 @@ test("a socket of another type is refused", async () => {
 /** Prints the datagrams that come to the address, a line each. */
 const listener = (address: string) => `
   import { bind, libc } from "${import.meta.dir}/../../src/ffi/libc.ts";
-  import { addressOf } from "${import.meta.dir}/../../src/resident/socket.ts";
+  import { addressOf } from "${import.meta.dir}/../../src/ffi/unix-socket.ts";
   const fd = libc.socket(1, 2, 0);
   const address = "${address}".startsWith("@") ? addressOf("\\0" + "${address}".slice(1)).subarray(0, -1) : addressOf("${address}");
   if (libc.bind(fd, address, address.length) !== 0) throw new Error("bind");
