@@ -21,6 +21,7 @@ const wishes = {
   priority: 0,
   v4: true,
   required: ["ipv4"],
+  timeout: 1,
 };
 const acquire = { version: 1, do: "acquire", owner, netnsPath: "/run/netns/c9", wishes };
 const line = (order: unknown) => `${JSON.stringify(order)}\n`;
