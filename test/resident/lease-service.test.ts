@@ -1,9 +1,11 @@
 /** `patchbay serve --dhcp`: the DHCP service is a child, and is started again with its leases. `patchbay ipam list` shows them. */
-import { existsSync, readFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "bun:test";
 import { type Segment, serverBehindBridge } from "../support/dhcp/link.ts";
 import { kindsOf, serveScript } from "../support/dhcp/scripted-server.ts";
 import { network } from "../support/network.ts";
+import { writeOtherBuild } from "../support/other-build.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { childrenOf } from "../support/resident.ts";
 import { untilServed, untilTrue } from "../support/resident-status.ts";
@@ -11,9 +13,9 @@ import { untilServed, untilTrue } from "../support/resident-status.ts";
 const address = "192.168.77.50", SOCKET = "/run/cni/dhcp.sock";
 const conf = { type: "bridge", bridge: "br0", ipam: { type: "dhcp" } };
 
-async function serving({ machine }: Segment) {
-  const resident = machine.start(["setpriv", "--pdeathsig", "KILL", PATCHBAY, "serve", "--dhcp", "--workers=1"]);
-  await untilServed(machine);
+async function serving({ machine }: Segment, program = PATCHBAY) {
+  const resident = machine.start(["setpriv", "--pdeathsig", "KILL", program, "serve", "--dhcp", "--workers=1"]);
+  await untilServed(machine, program);
   return resident;
 }
 
@@ -64,6 +66,26 @@ test("the service is up, comes back with its leases when it is killed, and ends 
   expect(await next.exited).toBe(0);
   await untilTrue(() => hasEnded(third), Boolean);
   await untilTrue(async () => (await machine.run(["test", "-e", SOCKET])).code, (code) => code === 1);
+});
+
+test("an upgrade: the service is of the new build, too, and has the leases", async () => {
+  await using segment = await serverBehindBridge();
+  const { machine, folder } = segment;
+  const server = await serveScript(segment.site, { address, leaseSeconds: 1000 });
+  const own = join(folder, "own");
+  copyFileSync(PATCHBAY, own);
+  const resident = await serving(segment, own), before = await serviceOf(resident.pid);
+  const container = await machine.container("c1"), net = network(machine, conf);
+  await net.add(container);
+  await machine.sh(`mv ${writeOtherBuild(join(folder, "other"), 1)} ${own}`);
+  expect((await untilServed(machine, own)).pid).toBe(resident.pid);
+  await untilTrue(() => hasEnded(before), Boolean);
+  const after = await serviceOf(resident.pid, before);
+  expect(await machine.sh(`readlink /proc/${after}/exe`)).toBe(`${own}\n`);
+  await net.check(container);
+  expect(kindsOf(server.received())).toEqual(["DISCOVER", "REQUEST"]);
+  resident.kill("SIGTERM");
+  expect(await resident.exited).toBe(0);
 });
 
 test("ipam list shows the leases, and which are given up", async () => {

@@ -531,10 +531,10 @@ const dhcpService: Fault[] = [
   },
   {
     file: "src/dhcp/service/service.ts",
-    find: "      attachment.release();\n    };",
-    replace: "      attachment.close();\n    };",
+    find: "one !== before && one.network === owner.network && ",
+    replace: "one !== before && ",
     tests: ["test/dhcp/plugin/at-once.test.ts"],
-    named: "a caller that is killed",
+    named: "two containers of one client id",
   },
   {
     file: "src/dhcp/service/service.ts",
@@ -558,10 +558,10 @@ const dhcpService: Fault[] = [
   },
   {
     file: "src/dhcp/journal/journal.ts",
-    find: "isGivenUp: names.has(`${name}${GIVEN_UP}`)",
-    replace: "isGivenUp: false",
-    tests: ["test/dhcp/plugin/given-back.test.ts"],
-    named: "with the service and without",
+    find: "if (nameFor(record) !== name)",
+    replace: "if (nameFor(record) === undefined)",
+    tests: ["test/dhcp/plugin/journal-trouble.test.ts"],
+    named: "records that are none",
   },
   {
     file: "src/dhcp/journal/record.ts",
