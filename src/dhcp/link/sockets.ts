@@ -50,6 +50,11 @@ export class Sockets {
     return this.packets.fd;
   }
 
+  /** Whether the kernel sends from the address, and receives what is for it. */
+  get hasOwnEnd(): boolean {
+    return this.udp !== undefined;
+  }
+
   broadcast(message: Uint8Array): void {
     this.packets.send(ALL_CARDS, wrap(this.address ?? NOBODY, EVERYBODY, message));
   }

@@ -21,6 +21,8 @@ export class V4Lease extends FamilyLease<Deed, Sockets> {
   /** The last lease, after it has ended. */
   private lost: Offered | undefined;
   mtuBefore: number | undefined;
+  /** The plugin that made the link has given it the address; from then on it is ours to do. */
+  private isPlaced = false;
 
   constructor(holder: Holder, mac: string) {
     super(holder);
@@ -62,6 +64,7 @@ export class V4Lease extends FamilyLease<Deed, Sockets> {
   /** Goes on with a lease of an earlier process. */
   resume(now: number, { lease, sinceWall, since, serverMac }: V4Record, isSameBoot: boolean, spread: number): void {
     this.serverMac = parseMac(serverMac);
+    this.isPlaced = true;
     const began = isSameBoot ? since : now - Math.max(0, this.holder.clock().wall - sinceWall);
     this.client.resume(now, { offered: offeredOf(lease), since: began }, spread);
   }
@@ -78,7 +81,13 @@ export class V4Lease extends FamilyLease<Deed, Sockets> {
   }
 
   protected open(visit: Visit): Sockets {
-    return new Sockets(visit, this.client.lease?.offered.address.bytes);
+    const { lease } = this.client, sockets = new Sockets(visit, lease?.offered.address.bytes);
+    if (lease === undefined || sockets.hasOwnEnd || !this.isPlaced) return sockets;
+    // The server's answer comes to the address, which somebody in the container has removed.
+    const { offered } = lease, seconds = this.lifetimeOf(lease, this.holder.clock().boot);
+    this.applied(() => exchangeLease(visit, { before: offered, after: offered, seconds }, this.holder.wishes));
+    sockets.close();
+    return new Sockets(visit, offered.address.bytes);
   }
 
   protected tick(now: number): Deed[] {
@@ -127,6 +136,7 @@ export class V4Lease extends FamilyLease<Deed, Sockets> {
       if (holder.isAwaited) return;
       const had = before?.offered ?? (holder.wishes.onExpiry === "keep" ? this.lost : undefined);
       exchangeLease(visit, { before: had, after: offered, seconds: this.lifetimeOf(lease, now) }, holder.wishes);
+      this.isPlaced = true;
     });
     this.lost = undefined;
     holder.obtained();
@@ -134,7 +144,9 @@ export class V4Lease extends FamilyLease<Deed, Sockets> {
 
   limitLifetime(visit: Visit, now: number): boolean {
     const { lease } = this.client;
-    return lease === undefined || setLifetime(visit, lease.offered, this.lifetimeOf(lease, now));
+    if (lease === undefined) return true;
+    if (!setLifetime(visit, lease.offered, this.lifetimeOf(lease, now))) return false;
+    return this.isPlaced = true;
   }
 
   /** Of the address, in seconds. */

@@ -1,14 +1,15 @@
 /** What the plugin dhcp says to servers, as its configuration has it, and what of an answer is in the result. */
 import { expect, test } from "bun:test";
 import type { Container } from "../../support/machine.ts";
-import { serverBehindMaster } from "../../support/dhcp/link.ts";
 import { value } from "../../support/dhcp/offer.ts";
 import { openScene, routesIn, type Scene } from "../../support/dhcp/scene.ts";
-import { type Received, serveScript, SILENT } from "../../support/dhcp/scripted-server.ts";
-import { addressesIn, startService } from "../../support/dhcp/service.ts";
+import { type Received, SILENT } from "../../support/dhcp/scripted-server.ts";
+import { cni, patchbayPlugins } from "../../support/plugins.ts";
 import { linkIn } from "../../support/wire.ts";
 
-const ADDRESS = "192.168.77.50", SERVER = "192.168.77.1", ARGS = "K8S_POD_NAMESPACE=prod;K8S_POD_NAME=web";
+const ADDRESS = "192.168.77.50",
+  SERVER = "192.168.77.1",
+  ARGS = "IgnoreUnknown=1;K8S_POD_NAMESPACE=prod;K8S_POD_NAME=web";
 const { addresses, names, routes, text, u16, u32 } = value;
 const USUAL = "01790321060f771a1c2a33363a3b";
 
@@ -133,24 +134,16 @@ test("the broadcast flag: as wanted by configuration or service, and not where a
   }
 });
 
-test("ipvlan, whose links share a MAC address: everybody is answered, and each gets its own", async () => {
-  await using segment = await serverBehindMaster();
-  const { machine, site } = segment;
-  const server = await serveScript(site, { address: ADDRESS });
-  await using service = await startService(segment);
-  const net = service.network({ type: "ipvlan" });
-  const containers = [await machine.container("c1"), await machine.container("c2")];
-  const results = await Promise.all(containers.map((container) => net.add(container)));
-  for (const [index, container] of containers.entries()) {
-    expect((await addressesIn(segment, container)).map(({ address }) => `${address}/24`))
-      .toEqual([results[index].ips[0].address]);
-  }
-  const received = server.received();
-  expect(new Set(received.map(({ broadcast }) => broadcast))).toEqual(new Set([true]));
-  expect(new Set(received.map(({ mac }) => mac)).size).toBe(1);
-  for (const container of containers) await net.del(container);
-  const all = await server.until((some) => some.filter(({ kind }) => kind === "RELEASE").length === 2);
-  expect(new Set(all.filter(({ kind }) => kind === "RELEASE").map(({ ciaddr }) => ciaddr)).size).toBe(2);
+test("for ipvlan, whose links share a MAC address, everybody is answered", async () => {
+  await using scene = await openScene({ address: ADDRESS });
+  const { segment, machine, server, service } = scene, container = await segment.plug("c1");
+  const conf = { cniVersion: "1.1.0", name: "net", type: "ipvlan", ipam: service.ipam() };
+  const call = { plugin: "dhcp", container, conf }, bin = patchbayPlugins();
+  expect((await cni(machine, bin, { ...call, command: "ADD" })).code).toBe(0);
+  expect(new Set(server.received().map(({ broadcast }) => broadcast))).toEqual(new Set([true]));
+  expect((await cni(machine, bin, { ...call, command: "DEL" })).code).toBe(0);
+  const released = await server.until((all) => all.some(({ kind }) => kind === "RELEASE"));
+  expect(released.at(-1)!.broadcast).toBe(false);
 });
 
 test("the result: name servers and domains, routes with a metric, and not what is ignored", async () => {

@@ -22,22 +22,20 @@ async function stateOf({ machine }: Scene, container?: Container): Promise<strin
   return shown.split("\n").sort().join("\n");
 }
 
-/** Everything that the container's eth0 sends goes to a namespace `evil`, and what comes from there is received. */
-async function impersonate({ machine, segment }: Scene, container: string) {
-  const evil = await machine.container("evil"),
-    { address: mac } = await linkIn(machine, segment.site.namespace, "s0");
+/** The container's eth0 is replaced by one of the same hardware address that leads to a namespace `evil`. */
+async function impersonate({ machine, segment }: Scene, container: Container) {
+  const evil = await machine.container("evil"), mac = (await linkIn(machine, container)).address;
+  const { address: serverMac } = await linkIn(machine, segment.site.namespace, "s0");
   await machine.sh(`
-    ip -n ${container} link add f0 type veth peer name s0 netns evil
-    ip -n evil link set s0 address ${mac}
+    ip netns exec evil sh -c 'echo 0 >/proc/sys/net/ipv6/conf/default/dad_transmits'
+    ip -n ${container.name} link set eth0 down
+    ip -n ${container.name} link set eth0 name real
+    ip -n ${container.name} link add eth0 address ${mac} type veth peer name s0 address ${serverMac} netns evil
     ip -n evil link set lo up
     ip -n evil link set s0 up
-    ip -n ${container} link set f0 up
+    ip -n ${container.name} link set eth0 up
     ip -n evil address add ${SERVER}/24 dev s0
-    ip -n evil route add 255.255.255.255 dev s0
-    tc -n ${container} qdisc add dev eth0 clsact
-    tc -n ${container} qdisc add dev f0 clsact
-    tc -n ${container} filter add dev f0 ingress matchall action mirred ingress redirect dev eth0
-    tc -n ${container} filter add dev eth0 egress matchall action mirred egress redirect dev f0`);
+    ip -n evil route add 255.255.255.255 dev s0`);
   return { segment, namespace: evil, address: SERVER };
 }
 
@@ -49,7 +47,7 @@ test("answers that the container forges have effects in the container alone", as
   await net.add(other);
   await untilLeased(scene, other, "192.168.77.51");
   const host = await stateOf(scene), neighbour = await stateOf(scene, other);
-  const site = await impersonate(scene, "c1"), marker = `${segment.folder}/forged`;
+  const site = await impersonate(scene, victim), marker = `${segment.folder}/forged`;
   const forged = {
     3: addresses("192.168.77.9"),
     12: text(`$(touch ${marker})`),
@@ -99,7 +97,7 @@ test("an address that is removed by hand comes back at renewal, with its routes"
 const meddlings: [what: string, commands: string][] = [
   ["renamed", "ip link set eth0 down; ip link set eth0 name other; ip link set other up"],
   ["deleted", "ip link del eth0"],
-  ["replaced", "ip link del eth0; ip link add eth0 type dummy; ip link set eth0 up"],
+  ["replaced", "ip link del eth0; ip link add eth0 type veth peer name eth9; ip link set eth0 up"],
   ["moved to another namespace", "ip link set eth0 netns elsewhere"],
   ["set down", "ip link set eth0 down"],
 ];
