@@ -18,8 +18,9 @@ const OFTEN = { leaseSeconds: 20, options: { 58: u32(2) } };
 /** Links, addresses and routes of a namespace, without what changes by itself. */
 async function stateOf({ machine }: Scene, container?: Container): Promise<string> {
   const where = container && { in: container };
-  const shown = await machine.sh("ip -br link; ip -br address; ip route show table all", where);
-  return shown.split("\n").sort().join("\n");
+  const links = JSON.parse(await machine.sh("ip -j link", where)) as Record<string, unknown>[];
+  const shown = await machine.sh("ip -br -4 address; ip -4 route show table all | sed 's/ linkdown//'", where);
+  return [...links.map(({ ifname, address, mtu }) => `${ifname} ${address} ${mtu}`), shown].join("\n");
 }
 
 /** The container's eth0 is replaced by one of the same hardware address that leads to a namespace `evil`. */
@@ -46,8 +47,8 @@ test("answers that the container forges have effects in the container alone", as
   await net.add(victim);
   await net.add(other);
   await untilLeased(scene, other, "192.168.77.51");
-  const host = await stateOf(scene), neighbour = await stateOf(scene, other);
   const site = await impersonate(scene, victim), marker = `${segment.folder}/forged`;
+  const host = await stateOf(scene), neighbour = await stateOf(scene, other);
   const forged = {
     3: addresses("192.168.77.9"),
     12: text(`$(touch ${marker})`),
@@ -88,8 +89,9 @@ test("an address that is removed by hand comes back at renewal, with its routes"
   expect(await addressesIn(segment, container)).toEqual([]);
   await untilLeased(scene, container, ADDRESS);
   expect(await untilRoutes(scene, container, (all) => all.length > 0)).toEqual([`default via ${SERVER}`]);
-  expect(server.received().filter(({ asked }) => asked === "DISCOVER").length).toBe(1);
-  expect(server.received().at(-1)).toMatchObject({ asked: "RENEW", source: ADDRESS, ciaddr: ADDRESS });
+  const all = await server.until((some) => some.filter(({ asked }) => asked === "RENEW").length >= 2);
+  expect(all.filter(({ asked }) => asked === "DISCOVER").length).toBe(1);
+  for (const { source, asked } of all) if (asked === "RENEW") expect(source).toBe(ADDRESS);
   await net.check(container);
   await net.del(container);
 });
@@ -102,37 +104,42 @@ const meddlings: [what: string, commands: string][] = [
   ["set down", "ip link set eth0 down"],
 ];
 
-test.concurrent.each(meddlings)("a link that is %s: the service goes on, and DEL is clean", async (_, commands) => {
-  await using scene = await openScene({ address: ADDRESS, leaseSeconds: 8, options: { 58: u32(2) } });
-  const { machine, server, service } = scene, net = service.network();
-  await machine.container("elsewhere");
-  const container = await machine.container("c1"), other = await machine.container("c2");
-  await net.add(other);
-  await untilLeased(scene, other, ADDRESS);
-  const idle = () =>
-    untilTrue(() => service.descriptors().filter((one) => one.startsWith("net:")).length, (open) => open <= 1);
-  await idle();
-  await net.add(container);
-  await untilLeased(scene, container, "192.168.77.51");
-  const early = server.received().length;
-  await machine.sh(commands, { in: container });
-  // The other one's renewals go on, past the end of the first one's lease.
-  const renewals = (all: Received[]) =>
-    all.slice(early).filter(({ asked, ciaddr }) => asked === "RENEW" && ciaddr === ADDRESS);
-  await server.until((all) => renewals(all).length >= 6);
-  expect(service.hasEnded).toBe(false);
-  await net.del(container);
-  await untilTrue(() => service.records().length, (count) => count === 1);
-  const before = service.descriptors().length;
-  await net.add(container);
-  await untilLeased(scene, container, "192.168.77.51");
-  await net.del(container);
-  await net.del(other);
-  await idle();
-  await untilTrue(() => service.descriptors().length, (count) => count <= before);
-  expect(service.records()).toEqual([]);
-  expect(service.log()).not.toMatch(/^\s+at /m);
-});
+test.concurrent.each(meddlings)(
+  "a link that is %s: the service goes on, and DEL is clean",
+  async (what, commands) => {
+    await using scene = await openScene({ address: ADDRESS, leaseSeconds: 8, options: { 58: u32(2) } });
+    const { machine, server, service } = scene, net = service.network();
+    await machine.container("elsewhere");
+    const container = await machine.container("c1"), other = await machine.container("c2");
+    await net.add(other);
+    await untilLeased(scene, other, ADDRESS);
+    const idle = () =>
+      untilTrue(() => service.descriptors().filter((one) => one.startsWith("net:")).length, (open) => open <= 1);
+    await idle();
+    await net.add(container);
+    await untilLeased(scene, container, "192.168.77.51");
+    const early = server.received().length;
+    await machine.sh(commands, { in: container });
+    // The other one's renewals go on, past the end of the first one's lease.
+    const renewals = (all: Received[]) =>
+      all.slice(early).filter(({ asked, ciaddr }) => asked === "RENEW" && ciaddr === ADDRESS);
+    await server.until((all) => renewals(all).length >= 6);
+    expect(service.hasEnded).toBe(false);
+    // What has only the name of the link gets nothing.
+    if (what === "replaced") expect(await addressesIn(scene.segment, container)).toEqual([]);
+    await net.del(container);
+    await untilTrue(() => service.records().length, (count) => count === 1);
+    const before = service.descriptors().length;
+    await net.add(container);
+    await untilLeased(scene, container, "192.168.77.51");
+    await net.del(container);
+    await net.del(other);
+    await idle();
+    await untilTrue(() => service.descriptors().length, (count) => count <= before);
+    expect(service.records()).toEqual([]);
+    expect(service.log()).not.toMatch(/^\s+at /m);
+  },
+);
 
 test("DEL at once after the link is deleted: the server is told through the host's link", async () => {
   await using scene = await openScene({ address: ADDRESS, leaseSeconds: 1000 });

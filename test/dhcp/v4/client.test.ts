@@ -151,6 +151,33 @@ test("a NAK is not believed while nothing is asked, nor from a server that is no
   expect(it.did.at(-1)).toBe("server 192.168.77.66 is not allowed");
 });
 
+test("a NAK of another server is not believed while one server is asked, but when all are", () => {
+  const other: [number, Uint8Array][] = [[54, ip("192.168.77.2")]], it = new Simulation();
+  it.take(it.client.start(it.now));
+  it.answer(OFFER);
+  it.answer(NAK, other);
+  expect(it.client.state).toBe("requesting");
+  it.answer(ACK);
+  it.pass(500);
+  it.answer(NAK, other);
+  it.answer(NAK, [[54, new Uint8Array()]]);
+  expect(it.client.state).toBe("renewing");
+  it.pass(400);
+  expect(it.client.state).toBe("rebinding");
+  it.answer(NAK, other);
+  expect(it.client.state).toBe("selecting");
+});
+
+test("a probe that has no end, because its link has gone, is given up", () => {
+  const it = new Simulation({ probe: true });
+  it.take(it.client.start(it.now));
+  it.answer(OFFER);
+  it.answer(ACK);
+  expect([it.client.state, it.did]).toEqual(["probing", ["probe"]]);
+  expect(kinds(it.pass(10))).toEqual(["DISCOVER broadcast"]);
+  expect(it.client.probed(false, it.now)).toEqual([]);
+});
+
 test("an address that somebody has is declined, and asked for again ten seconds later", () => {
   const it = new Simulation({ probe: true });
   it.take(it.client.start(it.now));
@@ -249,4 +276,8 @@ test("a lease for ever is never renewed; one of a second makes no storm", () => 
     if (short.client.state === "requesting") short.answer(ACK, [[option.leaseTime, seconds(1)]]);
   }
   expect(short.sent.length).toBeLessThan(130);
+
+  const unanswered = new Simulation();
+  unanswered.bind([[option.leaseTime, seconds(3)]]);
+  expect(kinds(unanswered.pass(2.9))).toEqual(["REQUEST unicast"]);
 });
