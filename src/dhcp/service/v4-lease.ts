@@ -113,7 +113,11 @@ export class V4Lease extends FamilyLease<Deed, Sockets> {
       case "broadcast":
         return this.send(now, (sockets) => sockets.broadcast(deed.bytes));
       case "unicast":
-        return this.send(now, (sockets) => sockets.unicast(deed.bytes, deed.to, this.serverMac!));
+        return this.send(now, (sockets) => {
+          // The kernel may not have found the server: a full table of neighbours, a filter in the container.
+          if (deed.isRepeated) sockets.unicastAtOnce(deed.bytes, deed.to, this.serverMac!);
+          else sockets.unicast(deed.bytes, deed.to, this.serverMac!);
+        });
       case "probe":
         return this.probe((visit) => new ArpProbing(visit, deed.address, this.holder.wishes.probe, now), now);
       case "use":

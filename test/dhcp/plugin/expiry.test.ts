@@ -13,7 +13,7 @@ import { linkIn } from "../../support/wire.ts";
 
 const ADDRESS = "192.168.77.50", SERVER = "192.168.77.1", EVERYBODY = "255.255.255.255";
 
-test("asked alone, then everybody, then the address ends; and comes back with the server", async () => {
+test.concurrent("asked alone, then everybody, then the address ends; and comes back with the server", async () => {
   const options = { 58: value.u32(3), 59: value.u32(6) };
   await using scene = await openScene({ address: ADDRESS, leaseSeconds: 12, options });
   const { segment, machine, server, service } = scene;
@@ -54,7 +54,7 @@ test("asked alone, then everybody, then the address ends; and comes back with th
   expect(service.records()).toEqual([]);
 });
 
-test("the kernel ends the address also while the service is stopped", async () => {
+test.concurrent("the kernel ends the address also while the service is stopped", async () => {
   await using scene = await openScene({ address: ADDRESS, leaseSeconds: 8 });
   const { segment, machine, server, service } = scene;
   const container = await machine.container("c1"), net = service.network();
@@ -71,5 +71,21 @@ test("the kernel ends the address also while the service is stopped", async () =
   expect(server.received().some(({ asked, options }) => asked === "DISCOVER" && options[50] !== undefined)).toBe(
     true,
   );
+  await net.del(container);
+});
+
+test.concurrent("a server that is not there at all, until it is started again", async () => {
+  await using scene = await openScene({ address: ADDRESS, leaseSeconds: 8 });
+  const { segment, machine, server, service } = scene;
+  const container = await machine.container("c1"), net = service.network();
+  await net.add(container);
+  await untilLeased(scene, container, ADDRESS);
+  // The kernel of its host says that the port is closed.
+  await server.stop();
+  await untilAddresses(segment, container, (found) => found.length === 0);
+  await server.start();
+  await untilLeased(scene, container, ADDRESS);
+  expect(await untilRoutes(scene, container, (all) => all.length > 0)).toEqual([`default via ${SERVER}`]);
+  expect(service.hasEnded).toBe(false);
   await net.del(container);
 });

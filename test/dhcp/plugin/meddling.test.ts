@@ -123,10 +123,11 @@ test.concurrent.each(meddlings)(
     // The other one's renewals go on, past the end of the first one's lease.
     const renewals = (all: Received[]) =>
       all.slice(early).filter(({ asked, ciaddr }) => asked === "RENEW" && ciaddr === ADDRESS);
-    await server.until((all) => renewals(all).length >= 6);
-    expect(service.hasEnded).toBe(false);
+    await server.until((all) => renewals(all).length >= 3);
     // What has only the name of the link gets nothing.
     if (what === "replaced") expect(await addressesIn(scene.segment, container)).toEqual([]);
+    await server.until((all) => renewals(all).length >= 6);
+    expect(service.hasEnded).toBe(false);
     await net.del(container);
     await untilTrue(() => service.records().length, (count) => count === 1);
     const before = service.descriptors().length;

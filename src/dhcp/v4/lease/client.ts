@@ -24,8 +24,8 @@ export function endOf({ offered, since }: Lease): number {
 /** What the driver is to do, in this order. */
 export type Deed =
   | { do: "broadcast"; bytes: Uint8Array }
-  /** From the leased address, to the server. */
-  | { do: "unicast"; bytes: Uint8Array; from: Uint8Array; to: Uint8Array }
+  /** From the leased address, to the server. `isRepeated`: the last one has not been answered. */
+  | { do: "unicast"; bytes: Uint8Array; from: Uint8Array; to: Uint8Array; isRepeated: boolean }
   /** Find out whether somebody has the address, then call `probed`. */
   | { do: "probe"; address: Uint8Array }
   /** The lease is ours, or has changed. */
@@ -131,7 +131,7 @@ export class LeaseClient {
     if (held === undefined) return [];
     const { address, server } = held;
     const bytes = release(this.who, { xid: this.settings.newXid(), secs: 0 }, address.bytes, server);
-    return [{ do: "unicast", bytes, from: address.bytes, to: server }];
+    return [{ do: "unicast", bytes, from: address.bytes, to: server, isRepeated: false }];
   }
 
   tick(now: number): Deed[] {
@@ -353,7 +353,8 @@ export class LeaseClient {
     const next = Math.min(now + Math.max((until - now) / 2, shortest), until);
     this.due = Math.min(Math.max(next, now + SHORTEST_PAUSE_S), end);
     const isUnicast = state === "renewing" && isHost(server);
-    return [isUnicast ? { do: "unicast", bytes, from: address.bytes, to: server } : { do: "broadcast", bytes }];
+    if (!isUnicast) return [{ do: "broadcast", bytes }];
+    return [{ do: "unicast", bytes, from: address.bytes, to: server, isRepeated: this.tries > 1 }];
   }
 }
 
