@@ -692,6 +692,13 @@ const dhcp: Fault[] = [
     named: "until there is another lease",
   },
   {
+    file: "src/dhcp/service/v4-lease.ts",
+    find: "          if (deed.isRepeated) sockets",
+    replace: "          if (deed.isRepeated && this.isPlaced === false) sockets",
+    tests: ["test/dhcp/plugin/meddling.test.ts"],
+    named: "by the second try",
+  },
+  {
     file: "src/dhcp/v4/lease/request.ts",
     find: "[[option.server, server]], address);",
     replace: "[[option.server, server], [option.requestedAddress, address]], address);",

@@ -29,7 +29,7 @@ test("a NAK at renewal: another address at once, its routes, and the old one is 
     "10.6.0.0/16 via 192.168.77.7",
     `default via ${SERVER}`,
   ]);
-  expect(await ping(machine, container, SERVER)).toBe(true);
+  await untilTrue(() => ping(machine, container, SERVER), Boolean);
   const asked = server.received().map((one) => one.asked);
   expect(asked.slice(asked.lastIndexOf("RENEW"))).toEqual(["RENEW", "DISCOVER", "REQUEST"]);
   // The refused address is not wished for again.

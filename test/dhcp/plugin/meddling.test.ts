@@ -4,8 +4,9 @@
  */
 import { expect, test } from "bun:test";
 import type { Container } from "../../support/machine.ts";
+import { BROADCAST, captureIn } from "../../support/dhcp/capture.ts";
 import { value } from "../../support/dhcp/offer.ts";
-import { openScene, type Scene, untilLeased, untilRoutes } from "../../support/dhcp/scene.ts";
+import { framesOf, openScene, type Scene, untilLeased, untilRoutes } from "../../support/dhcp/scene.ts";
 import { type Received, serveScript } from "../../support/dhcp/scripted-server.ts";
 import { addressesIn } from "../../support/dhcp/service.ts";
 import { untilTrue } from "../../support/resident-status.ts";
@@ -93,6 +94,25 @@ test("an address that is removed by hand comes back at renewal, with its routes"
   expect(all.filter(({ asked }) => asked === "DISCOVER").length).toBe(1);
   for (const { source, asked } of all) if (asked === "RENEW") expect(source).toBe(ADDRESS);
   await net.check(container);
+  await net.del(container);
+});
+
+test("a container that lets no packet out to servers is renewed nevertheless, by the second try", async () => {
+  const options = { 58: u32(2), 59: u32(14) };
+  await using scene = await openScene({ address: ADDRESS, leaseSeconds: 16, options });
+  const { segment, machine, server, service } = scene;
+  const container = await machine.container("c1"), net = service.network();
+  await net.add(container);
+  await untilLeased(scene, container, ADDRESS);
+  const rule = "table ip own { chain out { type filter hook output priority 0; udp dport 67 drop; }; }";
+  await machine.sh(`nft '${rule}'`, { in: container });
+  await using capture = await captureIn(segment, segment.site.namespace, { filter: "udp" });
+  const acks = await untilTrue(() => framesOf(capture.frames(), "ACK"), (all) => all.length > 0);
+  expect(acks[0]!.destination).toBe(ADDRESS);
+  const requests = framesOf(capture.frames(), "REQUEST");
+  expect(requests.map(({ source, destination }) => [source, destination])).toEqual([[ADDRESS, SERVER]]);
+  expect(requests[0]!.to).not.toBe(BROADCAST);
+  expect(server.received().filter(({ asked }) => asked === "DISCOVER").length).toBe(1);
   await net.del(container);
 });
 

@@ -5,6 +5,7 @@ import { OFFER4 } from "../../support/dhcp/offer.ts";
 import { routesIn, untilLeased } from "../../support/dhcp/scene.ts";
 import { serve4, SERVERS4 } from "../../support/dhcp/servers-v4.ts";
 import { startService, untilAddresses } from "../../support/dhcp/service.ts";
+import { untilTrue } from "../../support/resident-status.ts";
 import { ping } from "../../support/traffic.ts";
 
 const SERVER = "192.168.77.1", OTHER_RANGE = ["192.168.77.200", "192.168.77.210"] as const;
@@ -26,8 +27,9 @@ test.each(SERVERS4)("$name: another address and a route, and the old address is 
   );
   await after.untilLease(found!.address, "active");
   expect(await routesIn({ machine }, container)).toEqual([`default via ${SERVER}`]);
-  expect(await ping(machine, container, SERVER)).toBe(true);
-  console.error(kind.name, service.log(), after.log().slice(0, 4000));
+  await untilTrue(() => ping(machine, container, SERVER), Boolean);
+  // The others are silent about an address of the link that they know nothing of: then it is the lease that ends.
+  if (kind.name === "dnsmasq") expect(service.log()).toContain("refused (NAK)");
   await net.del(container);
   await after.untilLease(found!.address, "free");
 });
