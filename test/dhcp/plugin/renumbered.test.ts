@@ -10,7 +10,7 @@ import { ping } from "../../support/traffic.ts";
 
 const SERVER = "192.168.77.1", OTHER_RANGE = ["192.168.77.200", "192.168.77.210"] as const;
 
-test.each(SERVERS4)("$name: another address and a route, and the old address is gone", async (kind) => {
+test.concurrent.each(SERVERS4)("$name: another address and a route, and the old address is gone", async (kind) => {
   await using segment = await serverBehindBridge();
   const { machine } = segment, times = { leaseSeconds: 20, renewSeconds: 3, rebindSeconds: 9 };
   const before = await serve4(kind, segment.site, { ...OFFER4, ...times });
