@@ -579,8 +579,8 @@ const dhcpService: Fault[] = [
   },
   {
     file: "src/plugins/ipam/dhcp/wishes.ts",
-    find: 'servers: (ipam.servers ?? []).map((text) => v4Address("servers", text)),',
-    replace: "servers: ipam.servers ?? [],",
+    find: "ipam.timeout < 1",
+    replace: "ipam.timeout < 0",
     tests: ["test/dhcp/plugin/configuration.test.ts"],
   },
 ];
