@@ -55,6 +55,21 @@ test("flags that are none: the usage and exit status 2; a relative file of the p
   expect((await machine.run([PATCHBAY, "dhcp", "--timeout=soon"])).code).toBe(2);
 });
 
+test.each(["SIGTERM", "SIGINT"] as const)(
+  "%s: exit status 0, and neither socket nor file of the process id",
+  async (signal) => {
+    await using segment = await serverBehindBridge();
+    const { machine, folder } = segment, files = [join(folder, "own.sock"), join(folder, "own.pid")];
+    const flags = ["-socketpath", files[0]!, "-pidfile", files[1]!, "-datadir", join(folder, "own")];
+    const service = machine.start(["setpriv", "--pdeathsig", "KILL", ...daemon, ...flags]);
+    await untilTrue(() => files.every((path) => existsSync(path)), Boolean);
+    expect(await say(machine, files[0]!, report)).toContain('"report"');
+    service.kill(signal);
+    expect(await service.exited).toBe(0);
+    expect(files.filter((path) => existsSync(path))).toEqual([]);
+  },
+);
+
 async function activated(segment: Segment, socket: string, command: readonly string[]) {
   const log = join(segment.folder, "activated.log");
   const activator = segment.start(undefined, ["systemd-socket-activate", "-l", socket, ...command], { log });
