@@ -612,7 +612,7 @@ const dhcp: Fault[] = [
   },
   {
     file: "src/dhcp/v4/lease/client.ts",
-    find: "    if (!wasRequesting) return this.sendDiscover(now);",
+    find: "    if (!isHasty) return this.sendDiscover(now);",
     replace: "    return this.sendDiscover(now);",
     tests: ["test/dhcp/v4/client.test.ts"],
   },

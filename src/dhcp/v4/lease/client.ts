@@ -68,6 +68,8 @@ const AFTER_DECLINE_S = 10;
 const RENEWAL_PAUSE_S = 60, SHORT_RENEWAL_PAUSE_S = 5, SHORT_LEASE_S = 8 * 60;
 /** Between two packets of a lease, whatever a server says. */
 const SHORTEST_PAUSE_S = 2;
+/** A server that refuses a lease so soon after it gave it may do so again and again. */
+const HASTY_S = 10;
 /** The link may go away while it is asked; then no answer comes. */
 const PROBE_PATIENCE_S = 10;
 /** Leases that began together are not renewed together. */
@@ -315,15 +317,15 @@ export class LeaseClient {
     const text = printable(message.options.get(option.text) ?? new Uint8Array());
     const server = message.options.get(option.server)?.join(".") ?? "unknown";
     this.obstacle = `server ${server} refused (NAK)${text === "" ? "" : `: ${text}`}`;
-    return [{ do: "log", text: this.obstacle }, ...this.lose(this.obstacle, true), ...this.begunAgain(now)];
+    const isHasty = this.state === "requesting" || now - (this.lease?.since ?? -Infinity) < HASTY_S;
+    return [{ do: "log", text: this.obstacle }, ...this.lose(this.obstacle, true), ...this.begunAgain(now, isHasty)];
   }
 
-  private begunAgain(now: number): Deed[] {
-    const wasRequesting = this.state === "requesting";
+  private begunAgain(now: number, isHasty: boolean): Deed[] {
     this.hint = undefined;
     this.begin("selecting", now);
-    if (!wasRequesting) return this.sendDiscover(now);
-    // A server that offers and refuses in turn is not asked without a pause.
+    if (!isHasty) return this.sendDiscover(now);
+    // A server that gives and refuses in turn is not asked without a pause.
     this.due = now + SHORTEST_PAUSE_S;
     return [];
   }
