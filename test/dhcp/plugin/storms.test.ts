@@ -10,12 +10,12 @@ const { u32 } = value;
 
 test.concurrent.each(
   [
-    ["T1 and T2 of 0", { 58: u32(0), 59: u32(0) }, 6],
-    ["T1 and T2 of 1 in a short lease", { 58: u32(1), 59: u32(2) }, 3],
-    ["a lease of 1", {}, 1],
-    ["a lease of 2", {}, 2],
+    ["T1 and T2 of 0", { 58: u32(0), 59: u32(0) }, 6, {}],
+    ["T1 and T2 of 1 in a short lease", { 58: u32(1), 59: u32(2) }, 3, {}],
+    ["a lease of 1", {}, 1, {}],
+    ["a lease of 2", {}, 2, {}],
     ["a lease that is given and refused in turn", { 58: u32(1), 59: u32(19) }, 20, { RENEW: { nak: "no" } }],
-  ] as [string, Record<number, string>, number, Script["rules"]?][],
+  ] as [string, Record<number, string>, number, Script["rules"]][],
 )("%s makes no storm", async (_, options, leaseSeconds, rules) => {
   await using scene = await openScene({ address: ADDRESS, options, leaseSeconds, rules });
   const { segment, machine, server, service } = scene;
