@@ -910,13 +910,6 @@ const dhcp: Fault[] = [
     tests: ["test/dhcp/plugin/v6-servers.test.ts"],
     named: "dhcpd6: .*comes up again",
   },
-  {
-    file: "src/dhcp/service/v6-lease.ts",
-    find: "    this.applied((visit) => endUse6(visit, binding, holder.wishes));",
-    replace: "    void endUse6; void holder; void binding;",
-    tests: ["test/dhcp/plugin/v6-renewals.test.ts"],
-    named: "kea-dhcp6: .*when its lease is over",
-  },
 ];
 
 const resident: Fault[] = [
