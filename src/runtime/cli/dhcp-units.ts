@@ -1,7 +1,5 @@
 /** `install --dhcp`: the service that holds DHCP leases (`patchbay dhcp`), under the names of the reference plugin's units. */
-import { absolutePath } from "./network-arguments.ts";
-import { print, printLine } from "./output.ts";
-import { BOOTED, installUnits, quoted, removeUnits, type ServiceUnits, systemdRuns } from "./units.ts";
+import { BOOTED, type ServiceUnits } from "./units.ts";
 
 const SOCKET = "cni-dhcp.socket", SERVICE = "cni-dhcp.service";
 const MARK = "# Written by `patchbay install --dhcp`, and written again by the next.";
@@ -36,7 +34,7 @@ Requires=${SOCKET}
 
 [Service]
 Type=notify
-ExecStart=${quoted(program)} dhcp
+ExecStart=${program} dhcp
 # Leases have to be renewed whether or not somebody asks for one.
 Restart=always
 NoNewPrivileges=yes
@@ -48,28 +46,15 @@ WantedBy=multi-user.target
 `;
 }
 
-function unitsOf(program: string): ServiceUnits {
-  return {
-    socket: { name: SOCKET, text: socketUnit },
-    service: { name: SERVICE, text: serviceUnit(program) },
-    mark: MARK,
-    option: "dhcp",
-  };
-}
-
-export function installDhcp(directory: string): void {
-  const program = `${absolutePath(directory)}/patchbay`;
-  if (!systemdRuns()) return print(withoutSystemd(program));
-  installUnits(unitsOf(program));
-  printLine("the first ADD with the IPAM plugin dhcp starts the service; `patchbay ipam list` shows its leases");
-}
-
-/** Does nothing when there are no units of ours. With a program: only when they start that one. */
-export function removeDhcp(directory?: string): boolean {
-  const program = directory === undefined ? "" : `${absolutePath(directory)}/patchbay`;
-  const starts = `\nExecStart=${quoted(program)} dhcp\n`;
-  return removeUnits(unitsOf(program), (text) => directory === undefined || text.includes(starts));
-}
+export const dhcpUnits: ServiceUnits = {
+  socket: { name: SOCKET, text: socketUnit },
+  service: { name: SERVICE, text: serviceUnit },
+  mark: MARK,
+  option: "dhcp",
+  command: "dhcp",
+  outlook: "the first ADD with the IPAM plugin dhcp starts the service; `patchbay ipam list` shows its leases",
+  withoutSystemd,
+};
 
 function withoutSystemd(program: string): string {
   return [

@@ -1,7 +1,5 @@
 /** `install --resident`: the resident (`patchbay serve`) as a service of systemd, started by the first call. */
-import { absolutePath } from "./network-arguments.ts";
-import { print, printLine } from "./output.ts";
-import { BOOTED, installUnits, quoted, removeUnits, type ServiceUnits, systemdRuns } from "./units.ts";
+import { BOOTED, type ServiceUnits } from "./units.ts";
 
 const SOCKET = "patchbay.socket", SERVICE = "patchbay.service";
 const MARK = "# Written by `patchbay install --resident`, and written again by the next.";
@@ -48,7 +46,7 @@ After=${SOCKET}
 [Service]
 # It says when its workers are there.
 Type=notify
-ExecStart=${quoted(program)} serve
+ExecStart=${program} serve
 # After an end that it did not choose. After any other, the next call starts it.
 Restart=on-failure
 # SIGTERM goes to the parent alone: its workers end after their calls. What a foreign plugin left running for a
@@ -61,28 +59,15 @@ OOMScoreAdjust=-500
 `;
 }
 
-function unitsOf(program: string): ServiceUnits {
-  return {
-    socket: { name: SOCKET, text: socketUnit },
-    service: { name: SERVICE, text: serviceUnit(program) },
-    mark: MARK,
-    option: "resident",
-  };
-}
-
-export function installResident(directory: string): void {
-  const program = `${absolutePath(directory)}/patchbay`;
-  if (!systemdRuns()) return print(withoutSystemd(program));
-  installUnits(unitsOf(program));
-  printLine(`the first call starts the resident; \`patchbay serve --status\` says what it does`);
-}
-
-/** Does nothing when there are no units of ours. With a program: only when they start that one. */
-export function removeResident(directory?: string): boolean {
-  const program = directory === undefined ? "" : `${absolutePath(directory)}/patchbay`;
-  const starts = `\nExecStart=${quoted(program)} serve\n`;
-  return removeUnits(unitsOf(program), (text) => directory === undefined || text.includes(starts));
-}
+export const residentUnits: ServiceUnits = {
+  socket: { name: SOCKET, text: socketUnit },
+  service: { name: SERVICE, text: serviceUnit },
+  mark: MARK,
+  option: "resident",
+  command: "serve",
+  outlook: "the first call starts the resident; `patchbay serve --status` says what it does",
+  withoutSystemd,
+};
 
 function withoutSystemd(program: string): string {
   return [

@@ -4,46 +4,63 @@ import { findInPath } from "../../ffi/find-in-path.ts";
 import { exists, makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
 import { fromUtf8 } from "../../ffi/libc.ts";
 import { runProgram } from "../../ffi/spawn.ts";
-import { printLine } from "./output.ts";
+import { absolutePath } from "./network-arguments.ts";
+import { print, printLine } from "./output.ts";
 
 /** sd_booted(3) */
 export const BOOTED = "/run/systemd/system";
 const UNITS = "/etc/systemd/system";
 
-/** A service that its socket starts. */
+/** A service of ours that its socket starts. */
 export interface ServiceUnits {
   socket: { name: string; text: string };
-  service: { name: string; text: string };
+  service: { name: string; text(program: string): string };
   /** The first line of both texts: whose they are. */
   mark: string;
   /** The option of `install` that writes them. */
   option: string;
+  /** What follows the program in the service's command line. */
+  command: string;
+  /** What happens next. */
+  outlook: string;
+  /** What to do where systemd does not run. */
+  withoutSystemd(program: string): string;
 }
 
-export function systemdRuns(): boolean {
+function systemdRuns(): boolean {
   return exists(BOOTED);
 }
 
-export function installUnits(units: ServiceUnits): void {
-  const { socket, service } = units;
+/** For the program in the directory. */
+export function installUnits(units: ServiceUnits, directory: string): void {
+  const { socket, service, withoutSystemd, outlook } = units, program = programIn(directory);
+  if (!systemdRuns()) return print(withoutSystemd(program));
   for (const { name } of [socket, service]) refuseOthers(name, units);
-  const changed = [writeUnit(socket), writeUnit(service)].includes(true);
+  const serviceText = { name: service.name, text: service.text(quoted(program)) };
+  const changed = [writeUnit(socket), writeUnit(serviceText)].includes(true);
   if (changed) systemctl("daemon-reload");
   systemctl("enable", "--now", socket.name);
   // One that runs has what the units said before.
   if (changed) systemctl("try-restart", service.name);
+  printLine(outlook);
 }
 
-/** Does nothing when there are no units of ours. `isMeant` judges the service's text. */
-export function removeUnits({ socket, service, mark }: ServiceUnits, isMeant: (text: string) => boolean): boolean {
+/** Does nothing when there are no units of ours. With a directory: only when they start the program in it. */
+export function removeUnits({ socket, service, mark, command }: ServiceUnits, directory?: string): boolean {
   const present = [socket, service].map(({ name }) => ({ name, text: readTextFile(`${UNITS}/${name}`) }));
-  if (!isMeant(present[1]!.text ?? "") || !present.some(({ text }) => text?.startsWith(mark))) return false;
+  const starts = directory === undefined ? "" : `\nExecStart=${quoted(programIn(directory))} ${command}\n`;
+  if (!present[1]!.text?.includes(starts) && directory !== undefined) return false;
+  if (!present.some(({ text }) => text?.startsWith(mark))) return false;
   if (systemdRuns()) systemctl("disable", "--now", socket.name, service.name);
   for (const { name, text } of present) {
     if (text?.startsWith(mark) && removeFile(`${UNITS}/${name}`)) printLine(`${UNITS}/${name}: removed`);
   }
   if (systemdRuns()) systemctl("daemon-reload");
   return true;
+}
+
+function programIn(directory: string): string {
+  return `${absolutePath(directory)}/patchbay`;
 }
 
 function refuseOthers(name: string, { mark, option }: ServiceUnits): void {
@@ -72,7 +89,7 @@ function systemctl(...words: string[]): void {
 }
 
 /** systemd.service(5), "Command lines". */
-export function quoted(path: string): string {
+function quoted(path: string): string {
   const text = path.replaceAll("%", "%%").replaceAll("$", "$$$$");
   return /^[\w@%+=:,./$-]+$/.test(text) ? text : `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 }

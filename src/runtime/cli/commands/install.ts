@@ -17,9 +17,10 @@ import { type Command, type Given, UsageError } from "../command.ts";
 import { BACKUP, identifyEntry, linkWithBackup, unlinkAndRestore } from "../link-with-backup.ts";
 import { printLine } from "../output.ts";
 import { linkPrograms, requireOtherDirectory, unlinkPrograms } from "../program-links.ts";
-import { installDhcp, removeDhcp } from "../dhcp-units.ts";
-import { installResident, removeResident } from "../resident-units.ts";
+import { dhcpUnits } from "../dhcp-units.ts";
+import { residentUnits } from "../resident-units.ts";
 import { checkUninstall } from "../uninstall-check.ts";
+import { installUnits, removeUnits } from "../units.ts";
 
 const PROGRAM = "patchbay";
 
@@ -45,17 +46,17 @@ export const installCommand: Command = {
     refuseTogether(given, ["dhcp", "no-dhcp", "uninstall"]);
     if (given.has("uninstall")) {
       checkWhatStays(directory, given.has("force"));
-      removeResident(directory);
-      removeDhcp(directory);
+      removeUnits(residentUnits, directory);
+      removeUnits(dhcpUnits, directory);
       unlinkPrograms(directory);
       uninstall(directory);
     } else {
       install(directory);
       if (bin !== undefined) linkPrograms(bin, directory);
-      if (given.has("resident")) installResident(directory);
-      if (given.has("no-resident")) removeResident();
-      if (given.has("dhcp")) installDhcp(directory);
-      if (given.has("no-dhcp")) removeDhcp();
+      if (given.has("resident")) installUnits(residentUnits, directory);
+      if (given.has("no-resident")) removeUnits(residentUnits);
+      if (given.has("dhcp")) installUnits(dhcpUnits, directory);
+      if (given.has("no-dhcp")) removeUnits(dhcpUnits);
     }
     return 0;
   },
