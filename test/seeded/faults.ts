@@ -531,14 +531,14 @@ const dhcpService: Fault[] = [
   },
   {
     file: "src/dhcp/service/service.ts",
-    find: "one !== before && one.network === owner.network && ",
-    replace: "one !== before && ",
+    find: "this.held.of(owner.network).find(",
+    replace: "this.held.all().find(",
     tests: ["test/dhcp/plugin/at-once.test.ts"],
     named: "two containers of one client id",
   },
   {
     file: "src/dhcp/service/service.ts",
-    find: "isOurs: this.around.clock().wall < endOf(record),",
+    find: "isOurs: clock.wall < endOf(record),",
     replace: "isOurs: true,",
     tests: ["test/dhcp/plugin/survival.test.ts"],
     named: "after a boot",
@@ -565,7 +565,7 @@ const dhcpService: Fault[] = [
   },
   {
     file: "src/dhcp/journal/record.ts",
-    find: "  readWishes(record.wishes);\n",
+    find: "  readWishes(record.wishes);",
     replace: "",
     tests: ["test/dhcp/plugin/journal-trouble.test.ts"],
     named: "records that are none",
@@ -1065,9 +1065,9 @@ const resident: Fault[] = [
     tests: ["test/resident/service.test.ts"],
   },
   {
-    file: "src/runtime/cli/resident-units.ts",
-    find: "  if (present !== undefined && !present.startsWith(MARK)) {",
-    replace: '  if (present === "") {',
+    file: "src/runtime/cli/units.ts",
+    find: "  if (present === undefined || present.startsWith(mark)) return;",
+    replace: '  if (present !== "") return;',
     tests: ["test/resident/systemd.test.ts"],
   },
   {

@@ -1,10 +1,11 @@
 /**
  * The end of the story for plugins whose only interface is the container's: it gets the lease's addresses and is number
- * 0 in the result. `dns` comes from the configuration, not from IPAM.
+ * 0 in the result.
  */
 import { addressing } from "../../resources/address/addressing/addressing.ts";
 import type { Attachment, PluginConfig } from "../../contract/plugin.ts";
 import type { IpConfig, Result } from "../../cni/result.ts";
+import { dnsOr } from "./dns.ts";
 
 /** Without a lease the link is only brought up, for a layer-2 network. */
 export function configureContainerInterface(
@@ -25,7 +26,7 @@ export function configureContainerInterface(
   const result: Result = {
     cniVersion: conf.cniVersion,
     interfaces: [{ name: ifName, mac, sandbox: at.netnsPath }],
-    dns: conf.dns,
+    dns: dnsOr(conf, lease),
   };
   return lease === undefined ? result : { ...result, ips, routes: lease.routes };
 }

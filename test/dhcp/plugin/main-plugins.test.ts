@@ -1,14 +1,16 @@
 /** The plugin dhcp below every main plugin whose link can reach a server: ADD, CHECK, DEL, packets. */
 import { expect, test } from "bun:test";
 import { type Segment, serverBehindBridge, serverBehindMaster } from "../../support/dhcp/link.ts";
-import { OFFER4, OFFER6 } from "../../support/dhcp/offer.ts";
+import { OFFER4, OFFER6, value } from "../../support/dhcp/offer.ts";
 import { dnsmasq, serve4 } from "../../support/dhcp/servers-v4.ts";
 import { iscDhcpd6, serve6 } from "../../support/dhcp/servers-v6.ts";
 import { addressesIn, type AddressOfLink, startService, untilAddresses } from "../../support/dhcp/service.ts";
 import { ping } from "../../support/traffic.ts";
 import { linkIn } from "../../support/wire.ts";
 
-const LONG4 = { ...OFFER4, leaseSeconds: 1000 }, LONG6 = { ...OFFER6, preferredSeconds: 600, validSeconds: 1000 };
+const NAME_SERVERS = { 6: value.addresses("192.168.77.53") };
+const LONG4 = { ...OFFER4, leaseSeconds: 1000, options: NAME_SERVERS },
+  LONG6 = { ...OFFER6, preferredSeconds: 600, validSeconds: 1000 };
 const BOTH = { ipv6: true };
 
 /** A network card of the machine that is on the server's network. */
@@ -34,7 +36,8 @@ test.each(subjects)("%s: both families, from ADD to DEL", async (_, open, conf) 
   if (conf.type === "host-device") await spareCard(segment);
   await using service = await startService(segment);
   const net = service.network(conf, BOTH), container = await machine.container("c1");
-  const { ips, interfaces } = await net.add(container);
+  const { ips, interfaces, dns } = await net.add(container);
+  expect(dns.nameservers).toContain("192.168.77.53");
   for (const { interface: index } of ips) expect(interfaces[index].sandbox).toBe(container.netnsPath);
   const [v4, v6] = ips.map((one: { address: string }) => one.address.split("/")[0]);
   expect((await untilAddresses(segment, container, areLimited)).map(({ address }) => address).sort())

@@ -22,6 +22,7 @@ import {
 import { validateHostDeviceConf } from "./host-device.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Interface, Result } from "../../../cni/result.ts";
+import { dnsOr } from "../../shared/dns.ts";
 import type { HostDeviceConf } from "./host-device.schema.ts";
 
 export default definePlugin<HostDeviceConf>({
@@ -52,11 +53,11 @@ function add(at: Attachment<HostDeviceConf>): Result {
     if (moved) at.apply(addressing(plain));
     return result;
   }
-  const { ips: leased = [], routes = [] } = ipam.add();
+  const lease = ipam.add(), { ips: leased = [], routes = [] } = lease;
   const ips = [];
   for (const { address, gateway } of leased) ips.push({ address, gateway, interface: 0 });
   if (moved) at.apply(addressing({ ...plain, addresses: ips, routes }));
-  return { ...result, ips, routes, dns: conf.dns };
+  return { ...result, ips, routes, dns: dnsOr(conf, lease) };
 }
 
 function lent(at: Attachment<HostDeviceConf>, device: Link | undefined, mac: string) {
