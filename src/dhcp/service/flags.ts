@@ -25,7 +25,7 @@ const known: Record<string, { value?: string; help: string }> = {
   resendmax: { value: "DURATION", help: "the longest wait between two messages of an ADD (16s)" },
   resendtimeout: { value: "DURATION", help: "when ADD gives up (1m)" },
   socketpath: { value: "PATH", help: `listen here (${DEFAULT_SOCKET})` },
-  timeout: { value: "DURATION", help: "the first wait for an answer (1s)" },
+  timeout: { value: "DURATION", help: "the first wait for an answer (250ms)" },
 };
 
 export function parseFlags(args: readonly string[]): Flags {

@@ -102,7 +102,7 @@ test("secs grow while nobody answers; each exchange has a number of its own", as
   const begun = all.filter(({ asked }) => asked === "DISCOVER" || asked === "REQUEST"),
     secs = begun.map((one) => one.secs);
   expect(secs).toEqual([...secs].sort((one, other) => one - other));
-  expect([secs[0], secs.at(-1)! >= 2]).toEqual([0, true]);
+  expect([secs[0], secs.at(-1)! >= 1]).toEqual([0, true]);
   expect(new Set(begun.map(({ xid }) => xid)).size).toBe(1);
   const others = all.filter(({ asked }) => asked === "RENEW" || asked === "RELEASE");
   // A renewal may be repeated on a busy machine, with the number that it had.

@@ -57,8 +57,11 @@ type State =
   | "renewing"
   | "rebinding";
 
-/** Somebody waits for ADD: shorter than RFC 2131 section 4.1 has it. */
-const IMPATIENT_S = [1, 2, 4, 8, 16], PATIENT_S = [4, 8, 16, 32, 64];
+/**
+ * Somebody waits for ADD: shorter than RFC 2131 section 4.1 has it. The first message is often lost, because the other end
+ * of a link that has just been set up does not pass anything on yet.
+ */
+const IMPATIENT_S = [0.25, 1, 2, 4, 8, 16], PATIENT_S = [4, 8, 16, 32, 64];
 const REQUEST_TRIES = 4, REBOOT_TRIES = 2;
 /** Then answers are asked for that every host of the link receives. */
 const TRIES_BEFORE_BROADCAST = 2;

@@ -12,7 +12,7 @@ export const dhcpCommand: Command = {
     hostprefix: { value: "PATH", help: "where the host's root directory is, for a service in a container" },
     pidfile: { value: "FILE", help: "write the process id to this file" },
     broadcast: { help: "ask servers for answers that every host of the link receives" },
-    timeout: { value: "DURATION", help: "the first wait for an answer (1s)" },
+    timeout: { value: "DURATION", help: "the first wait for an answer (250ms)" },
     resendmax: { value: "DURATION", help: "the longest wait between two messages of an ADD (16s)" },
     resendtimeout: { value: "DURATION", help: "when ADD gives up (1m)" },
   },
