@@ -4,3 +4,7 @@ export interface Owner {
   containerId: string;
   ifName: string;
 }
+
+export function isSameOwner(one: Owner, other: Owner): boolean {
+  return one.network === other.network && one.containerId === other.containerId && one.ifName === other.ifName;
+}

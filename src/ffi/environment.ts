@@ -4,7 +4,7 @@
  */
 import type { Pointer } from "bun:ffi";
 import { closeFile, O_RDONLY, openFile, readAll } from "./files.ts";
-import { cString, fromUtf8, libc } from "./libc.ts";
+import { cString, fromUtf8, libc, utf8 } from "./libc.ts";
 import { read, toArrayBuffer } from "./native.ts";
 
 let callers: { block: Uint8Array; variables: ReadonlyMap<string, string> } | undefined;
@@ -34,10 +34,25 @@ export function environmentBlock(): Uint8Array {
 /** The block's entries, without their NULs. */
 export function environmentEntries(): Uint8Array[] {
   const block = environmentBlock(), entries: Uint8Array[] = [];
-  for (let start = 0, end = block.indexOf(0); end >= 0; start = end + 1, end = block.indexOf(0, start)) {
-    entries.push(block.subarray(start, end));
+  for (let start = 0; start < block.length;) {
+    const end = block.indexOf(0, start);
+    const stop = end < 0 ? block.length : end;
+    if (stop > start) entries.push(block.subarray(start, stop));
+    start = stop + 1;
   }
   return entries;
+}
+
+/**
+ * Our environment byte for byte, with these variables set. The variables of the Bun runtime in this binary are removed,
+ * because they would affect a child that is also built with Bun.
+ */
+export function environmentForChild(variables: Readonly<Record<string, string>> = {}): Uint8Array[] {
+  const inherited = environmentEntries().filter((entry) => {
+    const name = fromUtf8(entry.subarray(0, Math.max(entry.indexOf(0x3d), 0)));
+    return !Object.hasOwn(variables, name) && !name.startsWith("BUN_");
+  });
+  return [...inherited, ...Object.entries(variables).map(([name, value]) => utf8(`${name}=${value}`))];
 }
 
 /** environ(7): the kernel places the entries one after another, in the order of their pointers. */

@@ -5,6 +5,7 @@
 import { EAGAIN, EEXIST, EFBIG, EINTR, ENAMETOOLONG, ENOENT, ENOTDIR, SyscallError } from "./errno.ts";
 import { bind, check, cString, fromUtf8, lastErrno, libc, retrying, utf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
+import { writerId } from "./writer-id.ts";
 
 // open(2) on Linux, asm-generic/fcntl.h; O_DIRECTORY and O_NOFOLLOW differ on arm64.
 const arm = process.arch === "arm64";
@@ -125,7 +126,7 @@ export function replaceFile(
   text: string,
   options: { mode?: number; durable?: boolean; temporary?: string } = {},
 ) {
-  const temporary = options.temporary ?? `${path}.${process.pid}.tmp`;
+  const temporary = options.temporary ?? `${path}.${writerId()}.tmp`;
   const fd = openFile(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, options.mode ?? 0o600);
   try {
     writeAll(fd, utf8(text), temporary);
@@ -201,8 +202,10 @@ export function namesIn(path: string): string[] {
     const buffer = new Uint8Array(32768);
     const view = new DataView(buffer.buffer);
     for (;;) {
-      const length = check("getdents64", Number(rare().getdents64(fd, buffer, buffer.length)), path);
-      if (length === 0) return names;
+      const length = Number(rare().getdents64(fd, buffer, buffer.length));
+      // Removed since it was opened, so it was empty.
+      if (length === 0 || (length < 0 && lastErrno() === ENOENT)) return names;
+      check("getdents64", length, path);
       // struct linux_dirent64: ino u64, off u64, reclen u16, type u8, name
       for (let at = 0; at < length; at += view.getUint16(at + 16, true)) {
         const nameEnd = buffer.indexOf(0, at + 19);
@@ -223,6 +226,8 @@ export interface FileIdentity {
   id: string;
   links: number;
   uid: number;
+  /** Seconds since 1970. */
+  modified: number;
 }
 
 export function fileSize(fd: number): number {
@@ -235,6 +240,7 @@ export function identify(target: number | string, followLinks = true): FileIdent
   return {
     links: view.getUint32(16, true),
     uid: view.getUint32(20, true),
+    modified: u64(view, 112),
     mode: view.getUint16(28, true),
     size: u64(view, 40),
     // The inode as two halves: it may exceed 2^53.
@@ -242,7 +248,7 @@ export function identify(target: number | string, followLinks = true): FileIdent
   };
 }
 
-const S_IFMT = 0o170000, S_IFDIR = 0o040000, S_IFREG = 0o100000;
+const S_IFMT = 0o170000, S_IFDIR = 0o040000, S_IFREG = 0o100000, S_IFSOCK = 0o140000;
 
 export function exists(path: string): boolean {
   try {
@@ -253,12 +259,25 @@ export function exists(path: string): boolean {
   }
 }
 
+/** What is there itself, not where it leads to; undefined when nothing is. */
+export function idAt(path: string): string | undefined {
+  try {
+    return identify(path, false).id;
+  } catch {
+    return undefined;
+  }
+}
+
 export function isDirectory({ mode }: FileIdentity): boolean {
   return (mode & S_IFMT) === S_IFDIR;
 }
 
 export function isRegularFile({ mode }: FileIdentity): boolean {
   return (mode & S_IFMT) === S_IFREG;
+}
+
+export function isSocket({ mode }: FileIdentity): boolean {
+  return (mode & S_IFMT) === S_IFSOCK;
 }
 
 function u64(view: DataView, at: number): number {

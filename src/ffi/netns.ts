@@ -75,7 +75,7 @@ export function withScratchNetns<T>(work: (path: string) => T): T {
     try {
       scratch = openOwnNetns();
     } finally {
-      check("setns", libc.setns(home, CLONE_NEWNET));
+      returnTo(home);
     }
     return work(`/proc/self/fd/${scratch}`);
   } finally {
@@ -90,11 +90,27 @@ export function inNetns<T>(netns: number, home: number, work: () => T): T {
   try {
     return work();
   } finally {
-    // Try twice: the failure may be temporary, and there is no alternative.
-    if (libc.setns(home, CLONE_NEWNET) !== 0 && libc.setns(home, CLONE_NEWNET) !== 0) {
-      // Everything after this, undoing included, would happen in the container instead of on the host.
-      warn(`cannot return from a container's namespace: ${errnoText(lastErrno())}; giving up, DEL will clean up`);
-      exitNow(1);
-    }
+    returnTo(home);
   }
+}
+
+function returnTo(home: number): void {
+  // Try twice: the failure may be temporary, and there is no alternative.
+  if (!isEntered(home) && !isEntered(home)) whenStranded(home, errnoText(lastErrno()));
+}
+
+/** Whether the thread is in the namespace now. */
+export function isEntered(netns: number): boolean {
+  return libc.setns(netns, CLONE_NEWNET) === 0;
+}
+
+/** Everything after this, undoing included, would happen in the container instead of on the host. */
+let whenStranded = (_home: number, reason: string): void => {
+  warn(`cannot return from a container's namespace: ${reason}; giving up, DEL will clean up`);
+  exitNow(1);
+};
+
+/** For a library, which must not end the program. `act` returns when the thread is home. */
+export function onStranded(act: (home: number, reason: string) => void): void {
+  whenStranded = act;
 }

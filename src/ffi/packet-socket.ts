@@ -18,7 +18,12 @@ const TYPE_AT = 10, OUTGOING = 4;
 const TP_STATUS_CSUMNOTREADY = 1 << 3;
 const LONGEST_BYTES = 65536;
 
-/** struct sock_filter of bpf(4): code, where to jump if true and if false, value. */
+// bpf(4): load a byte, a half word, a half word behind the header, 4 times a byte's low half; jump; answer how much to keep.
+export const LOAD_BYTE = 0x30, LOAD_HALF = 0x28, LOAD_HALF_BEHIND_HEADER = 0x48, HEADER_LENGTH = 0xb1;
+export const IF_EQUAL = 0x15, IF_ANY_BIT = 0x45, ANSWER = 0x06;
+export const WHOLE = 0xffffffff, NOTHING = 0;
+
+/** struct sock_filter: code, where to jump if true and if false, value. */
 export type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number];
 
 export interface Packet {

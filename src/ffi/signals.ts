@@ -35,10 +35,20 @@ function setOf(signals: readonly number[]): BigUint64Array {
 
 /** Whether the process was told to ignore it, as nohup(1) does. */
 export function isIgnored(signal: number): boolean {
-  const fd = openFile("/proc/self/status", O_RDONLY);
+  return isIn("SigIgn", signal, "self");
+}
+
+/** Whether the other process has a handler for it. Throws when there is no such process. */
+export function isCaught(signal: number, pid: number): boolean {
+  return isIn("SigCgt", signal, pid);
+}
+
+/** proc_pid_status(5) */
+function isIn(set: "SigIgn" | "SigCgt", signal: number, pid: number | "self"): boolean {
+  const fd = openFile(`/proc/${pid}/status`, O_RDONLY);
   try {
-    const ignored = /^SigIgn:\t([0-9a-f]+)$/m.exec(fromUtf8(readAll(fd)))?.[1] ?? "0";
-    return (BigInt(`0x${ignored}`) & setOf([signal])[0]!) !== 0n;
+    const signals = new RegExp(`^${set}:\t([0-9a-f]+)$`, "m").exec(fromUtf8(readAll(fd)))?.[1] ?? "0";
+    return (BigInt(`0x${signals}`) & setOf([signal])[0]!) !== 0n;
   } finally {
     closeFile(fd);
   }

@@ -4,7 +4,7 @@
  * Not Bun.spawnSync, which gives the child sockets where shell plugins expect pipes (`echo >/dev/stderr` fails on a
  * socket), passes the environment through strings, and starts threads.
  */
-import { EINTR, EPIPE, SyscallError } from "./errno.ts";
+import { EINTR, EPIPE, ETXTBSY, isErrno, SyscallError } from "./errno.ts";
 import { closeFile, O_CLOEXEC } from "./files.ts";
 import { bind, check, cString, lastErrno, libc, retrying } from "./libc.ts";
 import { withInheritedUmask } from "./umask.ts";
@@ -24,6 +24,7 @@ const bindSpawn = () =>
     pipe2: { args: ["ptr", "i32"], returns: "i32" },
     waitpid: { args: ["i32", "ptr", "i32"], returns: "i32" },
     signal: { args: ["i32", "ptr"], returns: "ptr" },
+    sigaction: { args: ["i32", "ptr", "ptr"], returns: "i32" },
     syscall: { args: [FFIType.i64_fast, FFIType.i64_fast, FFIType.i64_fast], returns: FFIType.i64_fast },
   });
 let spawnSymbols: ReturnType<typeof bindSpawn> | undefined;
@@ -68,8 +69,7 @@ export function spawn(program: Program): number {
   const succeed = (errno: number) => {
     if (errno !== 0) throw new SyscallError("fork/exec", errno, program.path);
   };
-  // If our caller ignored SIGCHLD, the kernel would discard our children's exit statuses.
-  symbols.signal(SIGCHLD, null);
+  heedChildren();
   succeed(symbols.posix_spawn_file_actions_init(actions));
   try {
     succeed(symbols.posix_spawnattr_init(attributes));
@@ -93,6 +93,16 @@ export function spawn(program: Program): number {
   } finally {
     symbols.posix_spawn_file_actions_destroy(actions);
   }
+}
+
+/**
+ * If our caller ignored SIGCHLD, the kernel would discard our children's exit statuses. A handler of the program that we
+ * are a library of stays.
+ */
+function heedChildren(): void {
+  // struct sigaction begins with the handler.
+  const action = new BigUint64Array(32), SIG_IGN = 1n;
+  if (c().sigaction(SIGCHLD, null, action) === 0 && action[0] === SIG_IGN) c().signal(SIGCHLD, null);
 }
 
 function withNul(bytes: Uint8Array): Uint8Array {
@@ -130,8 +140,22 @@ export interface Children {
   areRunning: boolean;
 }
 
+let unwaited: number[] = [];
+
+/** For a child whose end does not matter, but of which a process that stays has to take notice. */
+export function leaveRunning(pid: number): void {
+  unwaited.push(pid);
+}
+
+/** Takes notice of those that have ended; answers whether others still run. */
+export function areLeftRunning(): boolean {
+  unwaited = unwaited.filter((pid) => endingSoFar(pid) === undefined);
+  return unwaited.length > 0;
+}
+
 /** Waits for nobody; forgets the children that have ended, which a process that stays must do. */
 export function forgetEnded(): Children {
+  unwaited = [];
   const ANY = -1, WNOHANG = 1, status = new Int32Array(1), ended: number[] = [];
   for (;;) {
     const pid = c().waitpid(ANY, status, WNOHANG);
@@ -156,8 +180,18 @@ export interface Finished {
 /** The limit for each of a child's outputs; the rest is read and dropped, so that the child never blocks. */
 const OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024;
 
+/** Descriptors that the child gets instead of a pipe to us. */
+export interface GivenOutputs {
+  stdout?: number;
+  stderr?: number;
+}
+
 /** Runs the program with `stdin` until it ends. Does not wait for grandchildren that keep the pipes open. */
-export function runProgram(program: Omit<Program, "descriptors">, stdin: Uint8Array): Finished {
+export function runProgram(
+  program: Omit<Program, "descriptors">,
+  stdin: Uint8Array,
+  given: GivenOutputs = {},
+): Finished {
   const open = new Set<number>();
   const pipe = (): [readEnd: number, writeEnd: number] => {
     const ends = openPipe();
@@ -168,13 +202,17 @@ export function runProgram(program: Omit<Program, "descriptors">, stdin: Uint8Ar
     if (open.delete(fd)) closeFile(fd);
   };
   try {
-    const [theirIn, ourIn] = pipe(), [ourOut, theirOut] = pipe(), [ourErr, theirErr] = pipe();
+    const output = (fd: number | undefined) => fd === undefined ? pipe() : [-1, fd] as const;
+    const [theirIn, ourIn] = pipe(),
+      [ourOut, theirOut] = output(given.stdout),
+      [ourErr, theirErr] = output(given.stderr);
     const pid = spawn({ ...program, descriptors: [theirIn, theirOut, theirErr] });
     [theirIn, theirOut, theirErr].forEach(close);
     // Before Linux 5.3 this is negative, which poll ignores: then the loop ends when the pipes are closed.
     const pidfd = openPidfd(pid);
     if (pidfd >= 0) open.add(pidfd);
-    const outputs = new Map([[ourOut, new Collected()], [ourErr, new Collected()]]);
+    const fromOut = new Collected(), fromErr = new Collected();
+    const outputs = new Map([[ourOut, fromOut], [ourErr, fromErr]]);
     let unwritten = stdin;
     let ended = false, failure: SyscallError | undefined;
     for (;;) {
@@ -207,9 +245,21 @@ export function runProgram(program: Omit<Program, "descriptors">, stdin: Uint8Ar
     }
     const ending = waitFor(pid);
     if (failure !== undefined) throw failure;
-    return { ending, stdout: outputs.get(ourOut)!.bytes(), stderr: outputs.get(ourErr)!.bytes() };
+    return { ending, stdout: fromOut.bytes(), stderr: fromErr.bytes() };
   } finally {
     open.forEach((fd) => closeFile(fd));
+  }
+}
+
+/** Tries six times, a second apart, while the file is open for writing because an installer replaces it. */
+export function runWhenNotBusy(...call: Parameters<typeof runProgram>): Finished {
+  for (let attempt = 1;; attempt++) {
+    try {
+      return runProgram(...call);
+    } catch (error) {
+      if (!isErrno(error, ETXTBSY) || attempt >= 6) throw error;
+      Bun.sleepSync(1000);
+    }
   }
 }
 

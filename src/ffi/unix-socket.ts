@@ -1,7 +1,7 @@
 /** Stream sockets between processes of a host (unix(7)). */
 import { setNonblocking } from "./descriptors.ts";
 import { EADDRINUSE, EAGAIN, ECONNABORTED, ECONNREFUSED, EINTR, EINVAL, SyscallError } from "./errno.ts";
-import { closeFile, identify, removeFile } from "./files.ts";
+import { closeFile, identify, isSocket, removeFile } from "./files.ts";
 import { bind, check, lastErrno, libc } from "./libc.ts";
 
 const AF_UNIX = 1, SOCK_STREAM = 1, SOCK_CLOEXEC = 0o2000000, SOCK_NONBLOCK = 0o4000;
@@ -43,11 +43,9 @@ export function connectTo(path: string): number {
   }
 }
 
-const S_IFMT = 0o170000, S_IFSOCK = 0o140000;
-
 /** Whether nobody has listened there since its process ended. Connecting to any other file is refused, too. */
 function isStale(path: string): boolean {
-  if ((identify(path, false).mode & S_IFMT) !== S_IFSOCK) return false;
+  if (!isSocket(identify(path, false))) return false;
   try {
     closeFile(connectTo(path));
     return false;

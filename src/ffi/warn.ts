@@ -15,8 +15,21 @@ export function withoutRepeating<Value>(reason: string, work: () => Value): Valu
   }
 }
 
+let listener: ((message: string) => void) | undefined;
+
+/** A library hands the warnings of a call to its program instead. */
+export function whileWarning<Value>(listen: (message: string) => void, work: () => Value): Value {
+  listener = listen;
+  try {
+    return work();
+  } finally {
+    listener = undefined;
+  }
+}
+
 export function warn(message: string): void {
   if (reportedLater !== "" && message.endsWith(reportedLater)) return;
+  if (listener !== undefined) return listener(message);
   try {
     writeAll(2, utf8(`patchbay: ${message}\n`));
   } catch {

@@ -6,7 +6,7 @@
  * our iptables-restore fail where it matters, because it makes chains with -N and deletes rules by their text. Then the
  * plan runs again.
  */
-import { environmentBlock } from "../ffi/environment.ts";
+import { environmentEntries } from "../ffi/environment.ts";
 import { closeFile } from "../ffi/files.ts";
 import { findInPath } from "../ffi/find-in-path.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
@@ -178,11 +178,7 @@ function findTool(family: Family, what: "save" | "restore"): string {
 
 function runTool(family: Family, what: "save" | "restore", parameters: string[], input: string): string {
   const path = findTool(family, what);
-  const environment: Uint8Array[] = [];
-  const block = environmentBlock();
-  for (let start = 0, end; (end = block.indexOf(0, start)) >= 0; start = end + 1) {
-    environment.push(block.subarray(start, end));
-  }
+  const environment = environmentEntries();
   const { ending, stdout, stderr } = runProgram({ path, argv: [path, ...parameters], environment }, utf8(input));
   if (!("exitStatus" in ending) || ending.exitStatus !== 0) {
     const how = "signal" in ending ? `signal ${ending.signal}` : `exit status ${ending.exitStatus}`;

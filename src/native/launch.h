@@ -306,6 +306,11 @@ static enum how converse(int resident, struct buffer *buffer) {
   return answer == DECLINED ? ALONE : AGAIN;
 }
 
+/* The verbs of a driver of podman's networks (src/netavark/plugin). */
+static int is_podmans(const char *verb) {
+  return is_same(verb, "create") || is_same(verb, "setup") || is_same(verb, "teardown");
+}
+
 /* `offset` is where stdin begins again for whoever runs the call, or negative. */
 static enum how launch(const struct call *call, const uint8_t *build, long *offset) {
   *offset = -1;
@@ -315,8 +320,9 @@ static enum how launch(const struct call *call, const uint8_t *build, long *offs
   int is_runtime = is_same(name, "patchbay") || is_same(name, "cnitool");
   if (is_runtime && (call->argument_count < 2 || is_same(call->arguments[1], "serve"))) return ALONE;
   if (!is_runtime && *value_of(call, "CNI_COMMAND") == 0) return ALONE;
-  /* VERSION does not read its stdin, which may never end. */
-  int reads_stdin = !is_runtime && !is_same(value_of(call, "CNI_COMMAND"), "VERSION");
+  /* VERSION does not read its stdin, which may never end; of the runtime's commands only `hook` and podman's do. */
+  int reads_stdin = is_runtime ? is_same(call->arguments[1], "hook") || is_podmans(call->arguments[1])
+                               : !is_same(value_of(call, "CNI_COMMAND"), "VERSION");
   struct buffer buffer;
   if (reads_stdin && !keep_stdin(&buffer, offset)) return ALONE;
   enum how how = ALONE;

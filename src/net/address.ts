@@ -175,6 +175,10 @@ export function contains(prefix: Prefix, address: Uint8Array): boolean {
   return true;
 }
 
+export function isSameBytes(one: Uint8Array, other: Uint8Array): boolean {
+  return one.length === other.length && one.every((byte, index) => byte === other[index]);
+}
+
 /** Numeric order; shorter addresses come first. */
 export function compareAddresses(a: Uint8Array, b: Uint8Array): number {
   if (a.length !== b.length) return a.length - b.length;

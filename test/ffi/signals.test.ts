@@ -73,6 +73,19 @@ test("what a process was told to ignore is known", async () => {
   expect(await run(ask, ["nohup"])).toBe("true false\n");
 });
 
+test("a signal that another process has a handler for is known", async () => {
+  const handling = Bun.spawn(["bash", "-c", "trap : HUP; echo ready; read"], { stdin: "pipe", stdout: "pipe" });
+  await handling.stdout.getReader().read();
+  const text = await run(`
+    const caught = (pid) => [SIGHUP, SIGTERM].map((signal) => signals.isCaught(signal, pid));
+    console.log(JSON.stringify([caught(${handling.pid}), caught(1).length]));
+    try { caught(2 ** 22 + 1) } catch (error) { console.log(error.message) }
+  `);
+  expect(text).toBe("[[true,false],2]\nopen /proc/4194305/status: no such file or directory\n");
+  await handling.stdin.end();
+  await handling.exited;
+});
+
 test("the children that have ended are named once, and whether others run", async () => {
   const lines = (await run(`
     const start = (script) =>

@@ -1,13 +1,21 @@
 /** Waiting until something is so. The kernel's notifications say when to look again. */
 import { ENOBUFS, isErrno } from "../errno.ts";
 import { check, libc } from "../libc.ts";
-import { type KernelTransport, NETLINK_ROUTE, openTransport, type Transport } from "./transport.ts";
+import {
+  type KernelTransport,
+  NETLINK_NETFILTER,
+  NETLINK_ROUTE,
+  openTransport,
+  type Transport,
+} from "./transport.ts";
 
 const SOL_NETLINK = 270;
 const NETLINK_ADD_MEMBERSHIP = 1;
 const SOL_SOCKET = 1;
 const SO_RCVBUF = 8;
 const QUEUE_BYTES = 1 << 20;
+/** linux/netfilter/nfnetlink.h */
+const NFNLGRP_NFTABLES = 7;
 
 /**
  * Asks `isSo` now and after every notification of the group. False when it is not so in time. `inside` runs its
@@ -32,6 +40,30 @@ export function openEvents(...groups: readonly number[]): KernelTransport {
   const events = openTransport(NETLINK_ROUTE);
   for (const group of groups) join(events, group);
   return events;
+}
+
+/** The kernel's notifications of changes to the rules of nf_tables, in the namespace that the thread is in. */
+export function openNetfilterEvents(): KernelTransport {
+  const events = openTransport(NETLINK_NETFILTER);
+  join(events, NFNLGRP_NFTABLES);
+  return events;
+}
+
+/** A program that changes rules changes many, one after the other. */
+const QUIET_MS = 100;
+
+/** Waits for a notification, and then until none has come for a moment. */
+export function untilQuiet(events: Transport): void {
+  for (let patienceMs: number | undefined; receives(events, patienceMs); patienceMs = QUIET_MS);
+}
+
+function receives(events: Transport, patienceMs: number | undefined): boolean {
+  try {
+    return events.receive(patienceMs) !== undefined;
+  } catch (error) {
+    if (!isErrno(error, ENOBUFS)) throw error;
+    return true;
+  }
 }
 
 /** Nothing is read out of a notification, so it does not matter whether it is forged or one of many that were lost. */

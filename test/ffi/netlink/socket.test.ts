@@ -1,13 +1,19 @@
-/** Every rtnetlink verb on a real kernel, through a socket opened by libnl and by socket(2). */
+/**
+ * Every rtnetlink verb on a real kernel, through a socket opened by libnl and by socket(2). Links are removed by the small
+ * program that the build puts into ours, too.
+ */
 import { expect, test } from "bun:test";
+import { nativePrograms } from "../../../compile/build.ts";
 import { openMachine } from "../../support/machine.ts";
+
+const architecture = process.arch === "arm64" ? "arm64" : "x64", natives = nativePrograms(architecture);
 
 for (const opened of ["libnl", "raw"] as const) {
   test(`every verb of rtnetlink does what it says, through a socket opened by ${opened}`, async () => {
     await using machine = await openMachine();
     const container = await machine.container();
     const { code, stdout, stderr } = await machine.run(
-      [process.execPath, `${import.meta.dir}/session.ts`, container.netnsPath],
+      [process.execPath, ...natives, `${import.meta.dir}/session.ts`, container.netnsPath],
       { env: { PATCHBAY_NETLINK: opened } },
     );
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

@@ -4,6 +4,7 @@
  * Since Linux 6.8 the kernel deletes all connections that match a filter. Older kernels reject such a request and delete
  * nothing; then we list all connections and delete the matching ones one by one.
  */
+import { isSameBytes } from "../../../net/address.ts";
 import { EINVAL, ENOENT } from "../../errno.ts";
 import { type AttrsOf, attrTable, binary, type Codec, custom, nest, u16be, u32, u32be, u8 } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
@@ -205,5 +206,5 @@ export function fits(
 }
 
 function isSame(a: Uint8Array, b: Uint8Array | undefined): boolean {
-  return b !== undefined && a.length === b.length && a.every((byte, index) => byte === b[index]);
+  return b !== undefined && isSameBytes(a, b);
 }

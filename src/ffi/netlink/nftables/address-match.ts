@@ -7,10 +7,12 @@
  *                                   [ bitwise reg 1 = ( reg 1 & 0x000000f0 ) ^ 0x00000000 ]
  *                                   [ cmp neq reg 1 0x000000e0 ]
  */
+import { NFPROTO_IPV4, NFPROTO_IPV6 } from "../uapi/nf-tables.ts";
 import { networkOf, type Prefix } from "../../../net/address.ts";
 import { masked } from "./expr/bitwise.ts";
 import { differs, equals } from "./expr/cmp.ts";
 import type { Expression } from "./expr/expression.ts";
+import { protocolFamily } from "./expr/meta.ts";
 import { destinationAddress, sourceAddress } from "./expr/payload.ts";
 
 export const multicast4: Prefix = { bytes: new Uint8Array([224, 0, 0, 0]), bits: 4 };
@@ -18,6 +20,11 @@ export const multicast6: Prefix = {
   bytes: new Uint8Array([0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
   bits: 8,
 };
+
+/** `meta nfproto ipv4`, or `ipv6`, by the length of an address: in an inet table, before any match of an address. */
+export function ofFamily(addressLength: number): Expression[] {
+  return [protocolFamily, equals(new Uint8Array([addressLength === 4 ? NFPROTO_IPV4 : NFPROTO_IPV6]))];
+}
 
 /** A prefix of 0 bits matches every packet. */
 export function from(prefix: Prefix): Expression[] {

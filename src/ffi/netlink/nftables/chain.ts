@@ -61,6 +61,11 @@ export function createChain(chain: Chain): NftMessage {
   return message("create", NFT_MSG_NEWCHAIN, NLM_F_CREATE | NLM_F_EXCL, chain);
 }
 
+/** `add chain` without a hook: does nothing when it exists. */
+export function addChain(chain: Chain): NftMessage {
+  return message("add", NFT_MSG_NEWCHAIN, NLM_F_CREATE, chain);
+}
+
 /** `add chain`: does nothing when it exists with the same hook. */
 export function addBaseChain(chain: Chain, { type, hook, priority }: Hook): NftMessage {
   return message("add", NFT_MSG_NEWCHAIN, NLM_F_CREATE, chain, {

@@ -13,7 +13,9 @@ import {
   NFT_MSG_NEWSET,
   NFT_MSG_NEWSETELEM,
   NFT_OBJECT_COUNTER,
+  NFT_SET_ANONYMOUS,
   NFT_SET_CONCAT,
+  NFT_SET_CONSTANT,
   NFT_SET_INTERVAL,
   NFT_SET_MAP,
   NFT_SET_OBJECT,
@@ -27,6 +29,7 @@ import {
   NFTA_SET_ELEM_KEY_END,
   NFTA_SET_ELEM_LIST_ELEMENTS,
   NFTA_SET_ELEM_LIST_SET,
+  NFTA_SET_ELEM_LIST_SET_ID,
   NFTA_SET_ELEM_LIST_TABLE,
   NFTA_SET_ELEM_OBJREF,
   NFTA_SET_ELEM_USERDATA,
@@ -60,6 +63,7 @@ export interface KeyType {
   hostOrder?: boolean;
 }
 
+export const protocolKey: KeyType = { number: 12, length: 1 };
 export const ipv4Key: KeyType = { number: 7, length: 4 };
 export const ipv6Key: KeyType = { number: 8, length: 16 };
 export const linkNameKey: KeyType = { number: 41, length: 16, hostOrder: true };
@@ -103,6 +107,7 @@ const elementAttrs = attrTable("NFTA_SET_ELEM", {
 const elementListAttrs = attrTable("NFTA_SET_ELEM_LIST", {
   table: text(NFTA_SET_ELEM_LIST_TABLE),
   set: text(NFTA_SET_ELEM_LIST_SET),
+  setId: u32be(NFTA_SET_ELEM_LIST_SET_ID),
   elements: list(NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_LIST_ELEM, elementAttrs),
 });
 
@@ -164,6 +169,11 @@ export function createMap(set: NftSet, key: KeyType, value: KeyType): NftMessage
   return create(set, key, NFT_SET_MAP, { dataType: value.number, dataLength: value.length });
 }
 
+/** `add map … { type … : …; }`: does nothing when it exists with the same types. */
+export function addMap(set: NftSet, key: KeyType, value: KeyType): NftMessage {
+  return { ...createMap(set, key, value), flags: NLM_F_CREATE };
+}
+
 /** `create map … { type … : …; flags interval; }` for a concatenated key: fails when it exists. */
 export function createIntervalMap(set: NftSet, key: KeyType, value: KeyType): NftMessage {
   const parts: { length: number }[] = [];
@@ -173,6 +183,19 @@ export function createIntervalMap(set: NftSet, key: KeyType, value: KeyType): Nf
     dataLength: value.length,
     description: { parts },
   });
+}
+
+/** `{ tcp, udp }` and the like: a set that belongs to the one rule of the same transaction that looks it up by its id. */
+export function createRuleSet(
+  table: Table,
+  key: KeyType,
+  keys: readonly Uint8Array[],
+): { name: string; id: number; messages: NftMessage[] } {
+  const set = { table, name: "__set%d" }, elements: object[] = [];
+  for (const each of keys) elements.push(keyValues({ key: each }));
+  const created = create(set, key, NFT_SET_ANONYMOUS | NFT_SET_CONSTANT), id = setId;
+  const filled = elementMessage("create", NFT_MSG_NEWSETELEM, NLM_F_CREATE | NLM_F_EXCL, set, elements);
+  return { name: set.name, id, messages: [created, { ...filled, values: { ...filled.values, setId: id } }] };
 }
 
 /** `delete set`. Fails while a rule uses it. */

@@ -4,7 +4,7 @@
  */
 import { bind } from "../../libc.ts";
 import { sendFromChild } from "../../reaper.ts";
-import { endingSoFar } from "../../spawn.ts";
+import { endingSoFar, leaveRunning } from "../../spawn.ts";
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../socket.ts";
 import { NLM_F_ACK, NLM_F_REQUEST, Writer } from "../wire.ts";
 import { RTM_DELLINK } from "../uapi/rtnetlink.ts";
@@ -36,7 +36,10 @@ export function removeLink(
     for (let pauseUs = FIRST_PAUSE_US;; pauseUs = Math.min(Math.ceil(pauseUs * 1.3), LONGEST_PAUSE_US)) {
       // In this order, because the child may end between the two.
       const ended = endingSoFar(child) !== undefined;
-      if (linkIndex(socket, ifName) === undefined) return "deleted";
+      if (linkIndex(socket, ifName) === undefined) {
+        if (!ended) leaveRunning(child);
+        return "deleted";
+      }
       // Refused, or killed before the kernel answered: try it ourselves, and throw the kernel's reason.
       if (ended) return delLink(socket, ifName);
       usleep(pauseUs);

@@ -1,6 +1,6 @@
 /** Routes: the verbs of `ip route` (rtnetlink(7)). */
 import { contains, formatAddress, formatPrefix, networkOf, type Prefix } from "../../../net/address.ts";
-import { ESRCH } from "../../errno.ts";
+import { ENOENT, ESRCH } from "../../errno.ts";
 import { attrTable, binary, custom, nest, u32 } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
@@ -83,7 +83,7 @@ function writeHeader(
 
 export interface KernelRoute {
   dst: Prefix;
-  /** 0 when there are `hops`. */
+  /** 0 when there are `hops`, and for types without a link. */
   oif: number;
   /** Set for several next hops. For IPv6 the kernel joins routes to one destination into one with several hops. */
   hops?: Hop[];
@@ -94,6 +94,10 @@ export interface KernelRoute {
   preferredSource?: Uint8Array;
   mtu?: number;
   advmss?: number;
+  /** RTN_…; unicast unless given. */
+  type?: number;
+  /** RTPROT_…: who added it. */
+  protocol?: number;
 }
 
 /** The body of a request on the route: struct rtmsg and attributes. */
@@ -107,7 +111,7 @@ export function routeBody(route: KernelRoute, header: { protocol?: number; scope
       gateway: route.gateway,
       table: route.table ?? RT_TABLE_MAIN,
       priority: route.priority,
-      oif: route.oif,
+      oif: route.oif || undefined,
       metrics: route.mtu || route.advmss ? { mtu: route.mtu, advmss: route.advmss } : undefined,
     });
   };
@@ -128,7 +132,11 @@ export function addRoute(socket: NetlinkSocket, route: KernelRoute, { alone = fa
     flags: alone ? NLM_F_CREATE | NLM_F_EXCL : NLM_F_CREATE,
     table: routeAttrs,
     fixedBytes: ROUTE_HEADER_BYTES,
-    body: routeBody(route, { protocol: RTPROT_BOOT, scope: route.scope ?? RT_SCOPE_UNIVERSE, type: RTN_UNICAST }),
+    body: routeBody(route, {
+      protocol: route.protocol ?? RTPROT_BOOT,
+      scope: route.scope ?? RT_SCOPE_UNIVERSE,
+      type: route.type ?? RTN_UNICAST,
+    }),
   });
 }
 
@@ -140,7 +148,7 @@ export function delRoute(socket: NetlinkSocket, route: KernelRoute): "deleted" |
       type: RTM_DELROUTE,
       table: routeAttrs,
       fixedBytes: ROUTE_HEADER_BYTES,
-      body: routeBody(route, { scope: route.scope ?? RT_SCOPE_NOWHERE }),
+      body: routeBody(route, { scope: route.scope ?? RT_SCOPE_NOWHERE, type: route.type }),
     });
     return "deleted";
   } catch (error) {
@@ -160,6 +168,8 @@ export function readRoute(body: Uint8Array): KernelRoute & { table: number } {
     priority: values.priority,
     table: values.table ?? body[4]!,
     scope: body[6]!,
+    type: body[7]!,
+    protocol: body[5]!,
     preferredSource: values.preferredSource,
     mtu: values.metrics?.mtu,
     advmss: values.metrics?.advmss,
@@ -200,14 +210,18 @@ export function eachHop<Route extends KernelRoute>(route: Route): Route[] {
   return routes;
 }
 
-/** `ip route show table …` for one family, one route a next hop. */
+/** `ip route show table …` for one family, one route a next hop; none when there is no such table. */
 export function listRoutes(socket: NetlinkSocket, family: number, table = RT_TABLE_MAIN): KernelRoute[] {
   let routes: KernelRoute[] = [];
-  eachRoute(socket, family, table, (body) => {
-    const route = readRoute(body);
-    // Kernels before 5.0 send every table.
-    if (table === RT_TABLE_UNSPEC || route.table === table) routes.push(...eachHop(route));
-  }, () => void (routes = []));
+  try {
+    eachRoute(socket, family, table, (body) => {
+      const route = readRoute(body);
+      // Kernels before 5.0 send every table.
+      if (table === RT_TABLE_UNSPEC || route.table === table) routes.push(...eachHop(route));
+    }, () => void (routes = []));
+  } catch (error) {
+    if (!isNetlinkError(error, ENOENT)) throw error;
+  }
   return routes;
 }
 
@@ -233,6 +247,7 @@ export function isSameRoute(wanted: KernelRoute, route: KernelRoute): boolean {
   if (wanted.dst.bits !== route.dst.bits || wanted.oif !== route.oif) return false;
   if (!contains({ bytes: networkOf(wanted.dst), bits: wanted.dst.bits }, route.dst.bytes)) return false;
   if (wanted.priority && wanted.priority !== route.priority) return false;
+  if (wanted.type !== undefined && wanted.type !== route.type) return false;
   const same = (a?: Uint8Array, b?: Uint8Array) => String(a ?? "") === String(b ?? "");
   return wanted.gateway === undefined || same(wanted.gateway, route.gateway);
 }

@@ -35,10 +35,12 @@ export const VETH_INFO_PEER = 1;
 
 export const IFLA_MACVLAN_MODE = 1;
 export const IFLA_MACVLAN_BC_QUEUE_LEN = 7;
+export const IFLA_MACVLAN_BC_CUTOFF = 9;
 export const MACVLAN_MODE_PRIVATE = 1;
 export const MACVLAN_MODE_VEPA = 2;
 export const MACVLAN_MODE_BRIDGE = 4;
 export const MACVLAN_MODE_PASSTHRU = 8;
+export const MACVLAN_MODE_SOURCE = 16;
 
 export const IFLA_IPVLAN_MODE = 1;
 export const IFLA_IPVLAN_FLAGS = 2;

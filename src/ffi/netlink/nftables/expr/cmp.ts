@@ -6,6 +6,8 @@
 import { attrTable, nest, u32be } from "../../attrs.ts";
 import {
   NFT_CMP_EQ,
+  NFT_CMP_GTE,
+  NFT_CMP_LTE,
   NFT_CMP_NEQ,
   NFT_REG_1,
   NFTA_CMP_DATA,
@@ -29,6 +31,14 @@ export function equals(value: Uint8Array): Expression {
 
 export function differs(value: Uint8Array): Expression {
   return cmp({ register: NFT_REG_1, operation: NFT_CMP_NEQ, data: { value } });
+}
+
+/** Both ends belong to the range. */
+export function between(first: Uint8Array, last: Uint8Array): Expression[] {
+  return [
+    cmp({ register: NFT_REG_1, operation: NFT_CMP_GTE, data: { value: first } }),
+    cmp({ register: NFT_REG_1, operation: NFT_CMP_LTE, data: { value: last } }),
+  ];
 }
 
 /** The value of the rule's first comparison, or undefined. */

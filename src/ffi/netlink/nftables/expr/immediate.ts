@@ -27,6 +27,11 @@ function verdict(code: number, chain?: string): Expression {
   return immediate({ into: NFT_REG_VERDICT, data: { verdict: { code, chain } } });
 }
 
+/** Loads a constant into a register. */
+export function loaded(value: Uint8Array, into: number): Expression {
+  return immediate({ into, data: { value } });
+}
+
 export const accept = verdict(NF_ACCEPT);
 export const drop = verdict(NF_DROP);
 export const backToCaller = verdict(NFT_RETURN);

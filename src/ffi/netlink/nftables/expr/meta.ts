@@ -1,5 +1,5 @@
 /**
- * Loads metadata of the packet into a register (enum nft_meta_attributes).
+ * Loads metadata of the packet into a register, or sets it from one (enum nft_meta_attributes).
  *
  *     meta nfproto    [ meta load nfproto => reg 1 ]
  *     iifname         [ meta load iifname => reg 1 ]
@@ -18,6 +18,7 @@ import {
   NFT_REG_2,
   NFTA_META_DREG,
   NFTA_META_KEY,
+  NFTA_META_SREG,
 } from "../../uapi/nf-tables.ts";
 import { expression } from "./expression.ts";
 
@@ -26,6 +27,7 @@ const meta = expression(
   attrTable("NFTA_META", {
     key: u32be(NFTA_META_KEY),
     into: u32be(NFTA_META_DREG),
+    from: u32be(NFTA_META_SREG),
   }),
 );
 
@@ -35,6 +37,8 @@ export const inputLink = meta({ key: NFT_META_IIFNAME, into: NFT_REG_1 });
 export const inputAndOutputLink = [inputLink, meta({ key: NFT_META_OIFNAME, into: NFT_REG_2 })];
 export const outputLink = meta({ key: NFT_META_OIFNAME, into: NFT_REG_1 });
 export const packetMark = meta({ key: NFT_META_MARK, into: NFT_REG_1 });
+/** `meta mark set …` */
+export const setPacketMark = meta({ key: NFT_META_MARK, from: NFT_REG_1 });
 
 export function transportProtocolInto(into: number) {
   return meta({ key: NFT_META_L4PROTO, into });
