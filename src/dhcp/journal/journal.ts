@@ -5,12 +5,12 @@
  * While no service runs, whoever deletes a container puts an empty file beside the record; the service gives the lease
  * back when it comes up. The lock says whether one runs: it holds it as long as it lives.
  */
+import { fileName } from "../../contract/file-name.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { errorText } from "../../cni/error.ts";
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import {
   closeFile,
-  exists,
   makeDirectories,
   namesIn,
   O_CREAT,
@@ -29,7 +29,6 @@ import { check, cString, libc, utf8 } from "../../ffi/libc.ts";
 import { type LeaseRecord, readRecord } from "./record.ts";
 
 const RECORD = ".lease", GIVEN_UP = ".given-up", DAMAGED = ".damaged", TEMPORARY = ".new", LOCK = "lock";
-const LONGEST_NAME = 180, BEGINNING = 80;
 
 export interface Entry {
   record: LeaseRecord;
@@ -74,10 +73,6 @@ export class Journal {
     removeFile(`${path}${GIVEN_UP}`);
   }
 
-  has(owner: Owner): boolean {
-    return exists(this.pathOf(owner));
-  }
-
   /** The service that comes next gives this lease back. `durable`: also after a power cut. */
   giveUp(owner: Owner, durable: boolean): void {
     const path = `${this.pathOf(owner)}${GIVEN_UP}`;
@@ -105,9 +100,7 @@ export class Journal {
 
 function nameFor({ network, containerId, ifName }: Owner): string {
   // Neither of the first two contains "@".
-  const name = `${network}@${containerId}@${ifName}`;
-  const hash = new Bun.CryptoHasher("sha256").update(name).digest("hex");
-  return `${name.length <= LONGEST_NAME ? name : `${name.slice(0, BEGINNING)}~${hash}`}${RECORD}`;
+  return `${fileName(`${network}@${containerId}@${ifName}`)}${RECORD}`;
 }
 
 /** Only for people: on a full disk it stays unknown. */

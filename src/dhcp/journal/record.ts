@@ -22,21 +22,40 @@ export interface LeaseRecord extends Owner {
   mtuBefore?: number;
 }
 
-export interface V4Record {
-  lease: LeaseText;
-  /** When the request for the lease was sent: seconds since boot, and since 1970. */
+/** Now, in seconds since boot and since 1970. */
+export interface Clock {
+  boot: number;
+  wall: number;
+}
+
+/** When the request for a lease was sent, on both clocks. */
+export interface Stamps {
   since: number;
   sinceWall: number;
+}
+
+export interface V4Record extends Stamps {
+  lease: LeaseText;
   /** The hardware address that the server's messages come from. */
   serverMac: string;
 }
 
-export interface V6Record {
+export interface V6Record extends Stamps {
   lease: LeaseText6;
-  since: number;
-  sinceWall: number;
   /** The link's own address, in hexadecimal digits; empty before it is known. */
   linkLocal: string;
+}
+
+/** Of a lease that has ended. */
+export const LONG_AGO: Stamps = { since: 0, sinceWall: 0 };
+
+export function stampsOf(since: number, { boot, wall }: Clock): Stamps {
+  return { since, sinceWall: wall - (boot - since) };
+}
+
+/** On the clock of this boot. */
+export function beginningOf({ since, sinceWall }: Stamps, isSameBoot: boolean, { boot, wall }: Clock): number {
+  return isSameBoot ? since : boot - Math.max(0, wall - sinceWall);
 }
 
 /** When the last of the leases ends, in seconds since 1970. */

@@ -1,5 +1,5 @@
 /** Whether another host of the link has an address, and telling the others that we have it (RFC 5227). */
-import { ETH_P_ARP, type Instruction, type Packet, PacketSocket } from "../../ffi/packet-socket.ts";
+import { ANSWER, ETH_P_ARP, type Instruction, type Packet, PacketSocket, WHOLE } from "../../ffi/packet-socket.ts";
 import { parseMac } from "../../net/mac.ts";
 import type { Probe } from "../wishes.ts";
 import type { Visit } from "./place.ts";
@@ -8,7 +8,7 @@ import { isAt, Probing } from "./probing.ts";
 const REQUEST = 1, REPLY = 2, ETHERNET = 1, IPV4 = 0x0800;
 const SENDER_MAC_AT = 8, SENDER_AT = 14, TARGET_AT = 24, BYTES = 28;
 const ALL_CARDS = new Uint8Array(6).fill(255), NOBODY = new Uint8Array(4);
-const everything: readonly Instruction[] = [[0x06, 0, 0, 0xffffffff]];
+const everything: readonly Instruction[] = [[ANSWER, 0, 0, WHOLE]];
 
 export class ArpProbing extends Probing {
   private readonly mac: Uint8Array;

@@ -1,5 +1,14 @@
 /** Whether another host of the link has an IPv6 address: duplicate address detection (RFC 4862 section 5.4). */
-import { type Instruction, type Packet, PacketSocket } from "../../ffi/packet-socket.ts";
+import {
+  ANSWER,
+  IF_EQUAL,
+  type Instruction,
+  LOAD_BYTE,
+  NOTHING,
+  type Packet,
+  PacketSocket,
+  WHOLE,
+} from "../../ffi/packet-socket.ts";
 import { parseMac } from "../../net/mac.ts";
 import { checksum } from "../v6/message/packet.ts";
 import type { Probe } from "../wishes.ts";
@@ -12,15 +21,15 @@ const NOBODY = new Uint8Array(16);
 /** The last three bytes of the address follow both (RFC 4291 section 2.7.1). */
 const SOLICITED_NODE = Uint8Array.fromHex("ff0200000000000000000001ff"), SOLICITED_MAC = Uint8Array.fromHex("3333ff");
 
-// bpf(4): load a byte; jump; answer. Neighbour discovery, and nothing of the container's own traffic.
+/** Neighbour discovery, and nothing of the container's own traffic. */
 const discovery: readonly Instruction[] = [
-  [0x30, 0, 0, 6],
-  [0x15, 0, 4, ICMP6],
-  [0x30, 0, 0, TYPE_AT],
-  [0x15, 1, 0, SOLICITATION],
-  [0x15, 0, 1, ADVERTISEMENT],
-  [0x06, 0, 0, 0xffffffff],
-  [0x06, 0, 0, 0],
+  [LOAD_BYTE, 0, 0, 6],
+  [IF_EQUAL, 0, 4, ICMP6],
+  [LOAD_BYTE, 0, 0, TYPE_AT],
+  [IF_EQUAL, 1, 0, SOLICITATION],
+  [IF_EQUAL, 0, 1, ADVERTISEMENT],
+  [ANSWER, 0, 0, WHOLE],
+  [ANSWER, 0, 0, NOTHING],
 ];
 
 export class NeighbourProbing extends Probing {

@@ -3,18 +3,27 @@
  * and because replies to a broadcast request come as either.
  */
 import { SyscallError } from "../../ffi/errno.ts";
-import { ETH_P_IP, type Instruction, PacketSocket } from "../../ffi/packet-socket.ts";
+import {
+  ANSWER,
+  ETH_P_IP,
+  HEADER_LENGTH,
+  IF_ANY_BIT,
+  IF_EQUAL,
+  type Instruction,
+  LOAD_BYTE,
+  LOAD_HALF,
+  LOAD_HALF_BEHIND_HEADER,
+  NOTHING,
+  PacketSocket,
+  WHOLE,
+} from "../../ffi/packet-socket.ts";
 import { UdpSocket } from "../../ffi/udp-socket.ts";
 import { decodeReply, type Message } from "../v4/message/message.ts";
 import { CLIENT_PORT, SERVER_PORT, unwrap, wrap } from "../v4/message/packet.ts";
 import type { Visit } from "./place.ts";
 
 const EVERYBODY = new Uint8Array(4).fill(255), NOBODY = new Uint8Array(4), ALL_CARDS = new Uint8Array(6).fill(255);
-const WHOLE = 0xffffffff;
 
-// bpf(4): load a byte, a half word, 4 times a byte's low half; jump; answer.
-const LOAD_BYTE = 0x30, LOAD_HALF = 0x28, LOAD_HALF_BEHIND_HEADER = 0x48, HEADER_LENGTH = 0xb1;
-const IF_EQUAL = 0x15, IF_ANY_BIT = 0x45, ANSWER = 0x06;
 const UDP = 17, OFFSET_BITS = 0x1fff;
 
 /** UDP to the client's port, and no later part of a packet: the rest is the container's own traffic. */
@@ -27,7 +36,7 @@ const toClients: readonly Instruction[] = [
   [LOAD_HALF_BEHIND_HEADER, 0, 0, 2],
   [IF_EQUAL, 0, 1, CLIENT_PORT],
   [ANSWER, 0, 0, WHOLE],
-  [ANSWER, 0, 0, 0],
+  [ANSWER, 0, 0, NOTHING],
 ];
 
 export interface Reply {

@@ -6,12 +6,12 @@
  * lifetime is set, as soon as the address appears. Later changes are made here.
  */
 import { EEXIST } from "../../ffi/errno.ts";
-import { delAddress, lendAddress, type LinkAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
+import { delAddress, lendAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
 import { setLink } from "../../ffi/netlink/route/link.ts";
 import { addRoute, delRoute, type KernelRoute } from "../../ffi/netlink/route/route.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { AF_INET, AF_INET6 } from "../../ffi/netlink/uapi/rtnetlink.ts";
-import { compareAddresses, isLinkLocal, parseAddress, parsePrefix } from "../../net/address.ts";
+import { isLinkLocal, isSameBytes, parseAddress, parsePrefix } from "../../net/address.ts";
 import { routesOf } from "../v4/lease/routes.ts";
 import type { Offered } from "../v4/message/offer.ts";
 import type { Wishes } from "../wishes.ts";
@@ -23,7 +23,7 @@ const SMALLEST_MTU_OF_IPV6 = 1280;
 
 /** Answers whether the link has the address. */
 export function setLifetime({ route, link }: Visit, { address, broadcast }: Offered, seconds: number): boolean {
-  const present = listAddresses(route, link.index, AF_INET).find((one) => isSame(one, address.bytes));
+  const present = listAddresses(route, link.index, AF_INET).find((one) => isSameBytes(one.bytes, address.bytes));
   if (present === undefined) return false;
   lend(route, link.index, { bytes: address.bytes, bits: present.bits }, seconds, broadcast);
   return true;
@@ -35,7 +35,8 @@ export function exchangeLease(
   { before, after, seconds }: { before: Offered | undefined; after: Offered; seconds: number },
   wishes: Wishes,
 ): void {
-  const { route, link } = visit, isMoved = before === undefined || !isSame(before.address, after.address.bytes);
+  const { route, link } = visit,
+    isMoved = before === undefined || !isSameBytes(before.address.bytes, after.address.bytes);
   const had = before === undefined ? [] : kernelRoutes(before, wishes, link.index);
   const gets = kernelRoutes(after, wishes, link.index);
   for (const one of had) if (isMoved || !includes(gets, one)) delRoute(route, one);
@@ -103,8 +104,4 @@ function addUnlessThere({ route }: Visit, one: KernelRoute): void {
   } catch (error) {
     if (!isNetlinkError(error, EEXIST)) throw error;
   }
-}
-
-function isSame({ bytes }: Pick<LinkAddress, "bytes">, address: Uint8Array): boolean {
-  return compareAddresses(bytes, address) === 0;
 }

@@ -1,7 +1,7 @@
 /** An IPv6 lease on the link: the address with the lease's lifetimes. Its routes come from router advertisements. */
 import { delAddress, lendAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
 import { AF_INET6 } from "../../ffi/netlink/uapi/rtnetlink.ts";
-import { compareAddresses } from "../../net/address.ts";
+import { isSameBytes } from "../../net/address.ts";
 import type { Binding } from "../v6/message/offer.ts";
 import type { Wishes } from "../wishes.ts";
 import type { Visit } from "./place.ts";
@@ -12,7 +12,7 @@ const ALONE = 128;
 /** Answers whether the link has the address. `age`: seconds since the lease began. */
 export function setLifetimes({ route, link }: Visit, binding: Binding, age: number): boolean {
   const present = listAddresses(route, link.index, AF_INET6)
-    .find(({ bytes }) => compareAddresses(bytes, binding.address) === 0);
+    .find(({ bytes }) => isSameBytes(bytes, binding.address));
   if (present === undefined) return false;
   lendAddress(route, link.index, { bytes: binding.address, bits: present.bits }, lifetimeOf(binding, age));
   return true;
@@ -20,7 +20,7 @@ export function setLifetimes({ route, link }: Visit, binding: Binding, age: numb
 
 export function exchangeBinding(visit: Visit, before: Binding | undefined, after: Binding, age: number): void {
   const { route, link } = visit,
-    isMoved = before === undefined || compareAddresses(before.address, after.address) !== 0;
+    isMoved = before === undefined || !isSameBytes(before.address, after.address);
   if (isMoved || !setLifetimes(visit, after, age)) {
     lendAddress(route, link.index, { bytes: after.address, bits: ALONE }, lifetimeOf(after, age));
   }

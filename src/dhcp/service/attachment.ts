@@ -2,17 +2,17 @@
 import { errorText } from "../../cni/error.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { setLink } from "../../ffi/netlink/route/link.ts";
-import { parseMac } from "../../net/mac.ts";
 import type { Journal } from "../journal/journal.ts";
 import { textOf } from "../journal/lease-text.ts";
 import { textOf6 } from "../journal/lease-text6.ts";
-import type { LeaseRecord } from "../journal/record.ts";
+import type { Clock, LeaseRecord } from "../journal/record.ts";
 import { type Place, Visit } from "../link/place.ts";
 import { prepareForV6 } from "../link/sockets6.ts";
-import { IPV4_TYPE, IPV6_TYPE, sendThroughHost } from "../link/through-host.ts";
+import { IPV4_TYPE, IPV6_TYPE } from "../link/through-host.ts";
 import { type Answer, failure, nameOf, ORDER_VERSION } from "../order.ts";
 import type { FamilyName, Wishes } from "../wishes.ts";
 import type { Holder } from "./family-lease.ts";
+import { sendLastMessage } from "./last-message.ts";
 import { say } from "./log.ts";
 import { Settling } from "./settling.ts";
 import type { Earlier, Surroundings, Waiter } from "./surroundings.ts";
@@ -39,7 +39,7 @@ export class Attachment implements Holder {
   private constructor(
     readonly owner: Owner,
     readonly wishes: Wishes,
-    private readonly place: Place & { mac: string },
+    readonly place: Place & { mac: string },
     private readonly around: Surroundings,
     public isAwaited: boolean,
     visit?: Visit,
@@ -84,7 +84,7 @@ export class Attachment implements Holder {
     return this.around.broadcasts;
   }
 
-  clock(): { boot: number; wall: number } {
+  clock(): Clock {
     return this.around.clock();
   }
 
@@ -190,12 +190,21 @@ export class Attachment implements Holder {
       this.around.journal.write(this.toRecord(), durable);
       return true;
     } catch (error) {
-      const problem = this.trouble = `cannot record the lease: ${errorText(error)}`;
+      const problem = `cannot record the lease: ${errorText(error)}`;
+      if (this.isAwaited) {
+        this.refuse(problem);
+        return false;
+      }
+      this.trouble = problem;
       say(`${this.name}: ${problem}`);
-      if (!this.isAwaited) return true;
-      this.waiters.answerAll(failure(problem));
-      return false;
+      return true;
     }
+  }
+
+  refuse(problem: string): void {
+    this.trouble = problem;
+    say(`${this.name}: ${problem}`);
+    this.waiters.answerAll(failure(problem));
   }
 
   private toRecord(): LeaseRecord {
@@ -255,8 +264,9 @@ export class Attachment implements Holder {
     say(`${this.name}: releasing lease`);
     // Whoever comes after us, if we end in between, gives them back again.
     this.inJournal((journal) => journal.giveUp(this.owner, false));
-    this.v4?.release((to, packet) => this.sendThroughHost(to, IPV4_TYPE, packet));
-    this.v6?.release(this.clock().boot, (to, packet) => this.sendThroughHost(to, IPV6_TYPE, packet));
+    const sender = { name: this.name, mac: this.place.mac, hostLink: this.wishes.hostLink };
+    this.v4?.release((to, packet) => sendLastMessage(sender, to, IPV4_TYPE, packet));
+    this.v6?.release(this.clock().boot, (to, packet) => sendLastMessage(sender, to, IPV6_TYPE, packet));
     this.abandon();
   }
 
@@ -283,16 +293,5 @@ export class Attachment implements Holder {
     this.settling = undefined;
     this.visit.end();
     this.waiters.answerAll(failure("the container was deleted meanwhile"));
-  }
-
-  /** Its link is gone. */
-  private sendThroughHost(to: Uint8Array, type: number, packet: Uint8Array): void {
-    const { hostLink } = this.wishes;
-    try {
-      if (hostLink === undefined) throw new Error("its link is gone, and the configuration names none of the host");
-      sendThroughHost(hostLink, { from: parseMac(this.place.mac)!, to, type }, packet);
-    } catch (error) {
-      say(`${this.name}: the server is not told that the lease is over: ${errorText(error)}`);
-    }
   }
 }

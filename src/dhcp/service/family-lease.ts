@@ -5,6 +5,8 @@
 import { errorText } from "../../cni/error.ts";
 import { SyscallError } from "../../ffi/errno.ts";
 import { NetlinkError } from "../../ffi/netlink/socket.ts";
+import { randomBytes } from "../../ffi/random.ts";
+import type { Clock } from "../journal/record.ts";
 import { PlaceGone, type Visit } from "../link/place.ts";
 import type { Probing } from "../link/probing.ts";
 import type { Wishes } from "../wishes.ts";
@@ -27,11 +29,13 @@ export interface Holder {
   leave(): void;
   /** A new or changed lease, before anything else learns of it. False: it cannot be recorded, and has been given up. */
   record(durable: boolean): boolean;
+  /** The lease cannot be used by those who wait for it, and is given up. */
+  refuse(problem: string): void;
   /** The lease can be used. */
   obtained(): void;
   readonly pauses: readonly number[] | undefined;
   readonly broadcasts: boolean;
-  clock(): { boot: number; wall: number };
+  clock(): Clock;
 }
 
 interface Client {
@@ -182,4 +186,13 @@ export abstract class FamilyLease<Deed, Sockets extends Ends> {
 /** Not a fault of ours: the link, its namespace, or what the kernel makes of them. */
 function isOfPlace(error: unknown): boolean {
   return error instanceof SyscallError || error instanceof NetlinkError || error instanceof PlaceGone;
+}
+
+export function random32(): number {
+  return new DataView(randomBytes(4).buffer).getUint32(0);
+}
+
+/** From 0 to less than 1. */
+export function random(): number {
+  return random32() / 2 ** 32;
 }

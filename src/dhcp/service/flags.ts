@@ -17,7 +17,7 @@ export interface Flags {
 /** The text says what is wrong, and what the flags are. */
 export class WrongFlags extends Error {}
 
-const known: Record<string, { value?: string; help: string }> = {
+export const flagsOfService: Readonly<Record<string, { value?: string; help: string }>> = {
   broadcast: { help: "ask servers for answers that every host of the link receives" },
   datadir: { value: "DIR", help: `directory of the leases (${DEFAULT_DIRECTORY})` },
   hostprefix: { value: "PATH", help: "where the host's root directory is, for a service in a container" },
@@ -32,7 +32,7 @@ export function parseFlags(args: readonly string[]): Flags {
   const values = new Map<string, string>(), queue = [...args];
   for (let arg = queue.shift(); arg !== undefined; arg = queue.shift()) {
     const [, name = "", hasValue, attached = ""] = /^--?([^-=][^=]*)(=)?([^]*)$/.exec(arg) ?? [];
-    const flag = Object.hasOwn(known, name) ? known[name] : undefined;
+    const flag = Object.hasOwn(flagsOfService, name) ? flagsOfService[name] : undefined;
     if (name === "h" || name === "help") throw new WrongFlags(usage());
     if (flag === undefined) throw new WrongFlags(`flag provided but not defined: ${arg}\n${usage()}`);
     const value = flag.value === undefined ? (hasValue ? attached : "true") : hasValue ? attached : queue.shift();
@@ -78,7 +78,7 @@ function booleanOf(name: string, text: string): boolean {
 }
 
 export function usage(): string {
-  const lines = Object.entries(known).map(([name, { value, help }]) =>
+  const lines = Object.entries(flagsOfService).map(([name, { value, help }]) =>
     `  -${name}${value ? ` ${value}` : ""}\n    \t${help}`
   );
   return ["Usage of daemon:", ...lines].join("\n");

@@ -17,8 +17,7 @@ import { failure, nameOf, type Order, ORDER_VERSION, type Report } from "../orde
 import { parsePrefix } from "../../net/address.ts";
 import { Attachment } from "./attachment.ts";
 import type { Wishes } from "../wishes.ts";
-import { type Asker, Connections } from "./connections.ts";
-import type { Flags } from "./flags.ts";
+import { type Asker, type Desk, type Front, pausesOf, type ServiceSettings } from "./front.ts";
 import { Held } from "./held.ts";
 import { say, sayRarely } from "./log.ts";
 import { leaseOfRecord6 } from "./v6-lease.ts";
@@ -41,30 +40,31 @@ export class Service {
   private readonly obstacles = new Map<string, string>();
   private readonly alarm = new Alarm();
   private readonly ownNetns = identify("/proc/thread-self/ns/net").id;
-  private readonly connections: Connections;
+  private readonly front: Front;
   private readonly around: Surroundings;
 
   constructor(
-    listening: number,
+    front: (desk: Desk) => Front,
     private readonly signals: number,
     private readonly journal: Journal,
-    private readonly flags: Flags,
+    private readonly settings: ServiceSettings,
   ) {
-    this.connections = new Connections(listening, (order, asker, netns) => this.serve(order, asker, netns));
     const clock = () => ({ boot: preciseSecondsSinceBoot(), wall: Date.now() / 1000 });
     this.around = {
       journal,
       bootId: (readTextFile("/proc/sys/kernel/random/boot_id") ?? "").trim(),
-      pauses: pausesOf(flags),
-      broadcasts: flags.broadcast,
+      pauses: pausesOf(settings),
+      broadcasts: settings.broadcast,
       clock,
-      obtained: ({ owner, wishes }) => {
-        this.obstacles.delete(owner.network);
-        this.forgetMemory(owner, wishes);
-      },
+      obtained: (client) => this.hasObtained(client),
       failed: (network, obstacle) => void this.obstacles.set(network, obstacle),
     };
+    this.front = front({
+      serve: (order, asker, netns) => this.serve(order, asker, netns),
+      attachments: () => this.held.all(),
+    });
     this.takeUp();
+    this.front.leasesChanged?.();
   }
 
   /** The leases of an earlier process. */
@@ -94,21 +94,22 @@ export class Service {
     }
   }
 
-  /** Until a signal ends it. The leases stay. */
+  /** Until a signal ends it, or nobody needs it. The leases stay. */
   run(): void {
     // The build's policy is for a process that ends soon.
     Bun.unsafe.setJITPolicy(1);
     for (let wakes = 0;;) {
       const owners = this.held.descriptors();
-      this.alarm.set(Math.min(this.connections.due, this.held.earliest()));
-      const fds = [this.signals, this.alarm.fd, ...this.connections.fds, ...owners.keys()];
+      this.alarm.set(Math.min(this.front.due, this.held.earliest()));
+      const fds = [this.signals, this.alarm.fd, ...this.front.fds, ...owners.keys()];
       const ready = poll(fds.map((fd) => ({ fd, events: POLLIN })), -1);
       if (readSignals(this.signals).length > 0) return;
       if (ready.has(this.alarm.fd)) this.alarm.silence();
       const { boot } = this.around.clock(), awake = new Set(this.held.takeDue(boot));
       for (const fd of ready) if (owners.has(fd)) awake.add(owners.get(fd)!);
       for (const attachment of awake) this.wake(attachment, boot);
-      this.connections.wake(ready, boot);
+      this.front.wake(ready, boot);
+      if (this.front.isOver === true) return;
       wakes += awake.size;
       if (wakes < WAKES_BETWEEN_COLLECTIONS) continue;
       wakes = 0;
@@ -130,6 +131,7 @@ export class Service {
   private drop(attachment: Attachment): void {
     this.held.delete(attachment.name);
     attachment.abandon();
+    this.front.leasesChanged?.();
   }
 
   private serve(order: Order, asker: Asker, netns: number | undefined): void {
@@ -160,7 +162,7 @@ export class Service {
     if (netns === undefined) return asker.answer(failure("the request has no namespace with it"));
     const { boot } = this.around.clock(), { timeout } = order.wishes;
     const waiter: Waiter = {
-      deadline: boot + (timeout ?? this.flags.patience ?? PATIENCE_S),
+      deadline: boot + (timeout ?? this.settings.patience ?? PATIENCE_S),
       answer: (answer) => asker.answer(answer),
     };
     let attachment: Attachment;
@@ -191,13 +193,13 @@ export class Service {
     const rival = wishes.clientId === undefined
       ? undefined
       : this.held.of(owner.network).find((one) => one !== before && one.wishes.clientId === wishes.clientId);
-    const isOwn = identify(netns).id === this.ownNetns;
+    const isOwn = this.settings.servesOwnNamespace !== true && identify(netns).id === this.ownNetns;
     if (rival !== undefined || isOwn) closeFile(netns);
     if (isOwn) throw new Refused("the namespace of the request is the host's own");
     if (rival !== undefined) {
       throw new Refused(`${rival.name} has the same client id; servers tell clients of a network apart by it`);
     }
-    const attachment = Attachment.begin(owner, wishes, this.flags.hostPrefix + netnsPath, netns, this.around);
+    const attachment = Attachment.begin(owner, wishes, this.settings.hostPrefix + netnsPath, netns, this.around);
     if (before !== undefined && before.cookie === attachment.cookie && before.isUsable()) {
       attachment.close();
       return before;
@@ -227,6 +229,12 @@ export class Service {
     return attachment.isUsable() ? attachment.answer() : failure(`the lease of ${nameOf(owner)} has ended`);
   }
 
+  private hasObtained({ owner, wishes }: Pick<Attachment, "owner" | "wishes">): void {
+    this.obstacles.delete(owner.network);
+    this.forgetMemory(owner, wishes);
+    this.front.leasesChanged?.();
+  }
+
   /** The client that was remembered has a lease again. */
   private forgetMemory(owner: Owner, wishes: Wishes): void {
     const key = memoryKey({ ...owner, wishes }), record = this.remembered.get(key);
@@ -240,6 +248,7 @@ export class Service {
     const name = nameOf(owner), attachment = this.held.get(name);
     this.held.delete(name);
     attachment?.release();
+    this.front.leasesChanged?.();
     for (const [key, record] of this.remembered) if (nameOf(record) === name) this.forget(key, record);
   }
 
@@ -285,10 +294,4 @@ function memoryKey(
   { network, wishes: { clientId }, containerId, ifName }: Owner & { wishes: { clientId?: string } },
 ): string {
   return clientId === undefined ? nameOf({ network, containerId, ifName }) : `${network}\0${clientId}`;
-}
-
-function pausesOf({ timeout, longestPause }: Flags): number[] | undefined {
-  if (timeout === undefined && longestPause === undefined) return undefined;
-  const first = timeout ?? 1;
-  return [1, 2, 4, 8, 16].map((factor) => Math.min(first * factor, longestPause ?? Infinity));
 }

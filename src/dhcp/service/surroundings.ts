@@ -1,5 +1,6 @@
 /** What an attachment has to do with the service around it. */
 import type { Journal } from "../journal/journal.ts";
+import type { Clock } from "../journal/record.ts";
 import type { Answer } from "../order.ts";
 import type { Owner } from "../../contract/owner.ts";
 import type { Lease6 } from "../v6/lease/lease.ts";
@@ -12,7 +13,7 @@ export interface Surroundings {
   /** Waits between messages while somebody waits, unless the usual ones are good. */
   pauses: readonly number[] | undefined;
   broadcasts: boolean;
-  clock(): { boot: number; wall: number };
+  clock(): Clock;
   /** It has a lease, new or renewed. */
   obtained(client: { owner: Owner; wishes: Wishes }): void;
   /** Nobody waits any more, and there is no lease. */

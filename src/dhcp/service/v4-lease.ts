@@ -1,9 +1,9 @@
 /** One DHCPv4 lease in the world: does what its client says. */
-import { randomBytes } from "../../ffi/random.ts";
-import { formatAddress } from "../../net/address.ts";
+import { errorText } from "../../cni/error.ts";
+import { formatAddress, formatPrefix } from "../../net/address.ts";
 import { formatMac, parseMac } from "../../net/mac.ts";
 import { offeredOf, textOf } from "../journal/lease-text.ts";
-import type { V4Record } from "../journal/record.ts";
+import { beginningOf, LONG_AGO, stampsOf, type V4Record } from "../journal/record.ts";
 import { ArpProbing } from "../link/arp.ts";
 import type { Visit } from "../link/place.ts";
 import { Sockets } from "../link/sockets.ts";
@@ -12,7 +12,7 @@ import { type Deed, endOf, type Lease, LeaseClient } from "../v4/lease/client.ts
 import type { Offered } from "../v4/message/offer.ts";
 import { wrap } from "../v4/message/packet.ts";
 import type { Wishes } from "../wishes.ts";
-import { FamilyLease, type Holder } from "./family-lease.ts";
+import { FamilyLease, type Holder, random, random32 } from "./family-lease.ts";
 import { say } from "./log.ts";
 
 export class V4Lease extends FamilyLease<Deed, Sockets> {
@@ -62,22 +62,21 @@ export class V4Lease extends FamilyLease<Deed, Sockets> {
   }
 
   /** Goes on with a lease of an earlier process. */
-  resume(now: number, { lease, sinceWall, since, serverMac }: V4Record, isSameBoot: boolean, spread: number): void {
-    this.serverMac = parseMac(serverMac);
+  resume(now: number, record: V4Record, isSameBoot: boolean, spread: number): void {
+    this.serverMac = parseMac(record.serverMac);
     this.isPlaced = true;
-    const began = isSameBoot ? since : now - Math.max(0, this.holder.clock().wall - sinceWall);
-    this.client.resume(now, { offered: offeredOf(lease), since: began }, spread);
+    const since = beginningOf(record, isSameBoot, { ...this.holder.clock(), boot: now });
+    this.client.resume(now, { offered: offeredOf(record.lease), since }, spread);
   }
 
   toRecord(): V4Record | undefined {
     const { lease } = this.client, serverMac = this.serverMac === undefined ? "" : formatMac(this.serverMac);
     if (lease !== undefined) {
-      const { boot, wall } = this.holder.clock();
-      return { lease: textOf(lease.offered), since: lease.since, sinceWall: wall - (boot - lease.since), serverMac };
+      return { lease: textOf(lease.offered), ...stampsOf(lease.since, this.holder.clock()), serverMac };
     }
     // One that has ended: whoever goes on with it asks for another.
     const { lost } = this;
-    return lost && { lease: { ...textOf(lost), lease: 1, renew: 1, rebind: 1 }, since: 0, sinceWall: 0, serverMac };
+    return lost && { lease: { ...textOf(lost), lease: 1, renew: 1, rebind: 1 }, ...LONG_AGO, serverMac };
   }
 
   protected open(visit: Visit): Sockets {
@@ -133,6 +132,7 @@ export class V4Lease extends FamilyLease<Deed, Sockets> {
     const isMoved = before === undefined || formatAddress(before.offered.address.bytes) !== address;
     if (!holder.record(isMoved)) return;
     this.announceLease(isMoved, seconds, { address, server: formatAddress(offered.server), seconds });
+    if (holder.isAwaited && holder.wishes.placesAddress === true && !this.place(lease, now)) return;
     this.applied((visit) => {
       const mtu = lowerMtu(visit, offered, holder.wishes);
       this.mtuBefore ??= mtu;
@@ -144,6 +144,18 @@ export class V4Lease extends FamilyLease<Deed, Sockets> {
     });
     this.lost = undefined;
     holder.obtained();
+  }
+
+  /** Answers whether the link has the address now. */
+  private place(lease: Lease, now: number): boolean {
+    const { holder } = this, seconds = this.lifetimeOf(lease, now);
+    try {
+      exchangeLease(this.enter(), { before: undefined, after: lease.offered, seconds }, holder.wishes);
+      return this.isPlaced = true;
+    } catch (error) {
+      holder.refuse(`cannot set the address ${formatPrefix(lease.offered.address)}: ${errorText(error)}`);
+      return false;
+    }
   }
 
   limitLifetime(visit: Visit, now: number): boolean {
@@ -188,13 +200,4 @@ export class V4Lease extends FamilyLease<Deed, Sockets> {
 
 function isAllowed(server: string, { servers, denied }: Wishes): boolean {
   return !denied.includes(server) && (servers.length === 0 || servers.includes(server));
-}
-
-export function random32(): number {
-  return new DataView(randomBytes(4).buffer).getUint32(0);
-}
-
-/** From 0 to less than 1. */
-export function random(): number {
-  return random32() / 2 ** 32;
 }

@@ -2,7 +2,7 @@
 import { EADDRNOTAVAIL, isErrno } from "../../ffi/errno.ts";
 import { formatAddress } from "../../net/address.ts";
 import { leaseOf6, textOf6 } from "../journal/lease-text6.ts";
-import type { V6Record } from "../journal/record.ts";
+import { beginningOf, type Clock, LONG_AGO, stampsOf, type V6Record } from "../journal/record.ts";
 import { NeighbourProbing } from "../link/ndp.ts";
 import type { Visit } from "../link/place.ts";
 import { checkDuplicatesAgain, Sockets6 } from "../link/sockets6.ts";
@@ -12,9 +12,8 @@ import { type Deed6, endOf, type Lease6, type Offered6 } from "../v6/lease/lease
 import { usuallyWanted } from "../v6/lease/request.ts";
 import { SERVERS_MAC, wrap } from "../v6/message/packet.ts";
 import type { V6Wishes } from "../wishes.ts";
-import { FamilyLease, type Holder } from "./family-lease.ts";
+import { FamilyLease, type Holder, random, random32 } from "./family-lease.ts";
 import { say } from "./log.ts";
-import { random, random32 } from "./v4-lease.ts";
 
 /** How often a link is looked at that has no link-local address yet, in seconds: while somebody waits, and else. */
 const LOOK_S = 0.05, PATIENT_LOOK_S = 1;
@@ -71,12 +70,11 @@ export class V6Lease extends FamilyLease<Deed6, Sockets6> {
   toRecord(): V6Record | undefined {
     const { lease } = this.client, linkLocal = this.linkLocal?.toHex() ?? "";
     if (lease !== undefined) {
-      const { boot, wall } = this.holder.clock();
-      return { lease: textOf6(lease.offered), since: lease.since, sinceWall: wall - (boot - lease.since), linkLocal };
+      return { lease: textOf6(lease.offered), ...stampsOf(lease.since, this.holder.clock()), linkLocal };
     }
     // One that has ended: whoever goes on with it asks for another.
     const { lost } = this;
-    return lost && { lease: { ...textOf6(lost), valid: 1, preferred: 1 }, since: 0, sinceWall: 0, linkLocal };
+    return lost && { lease: { ...textOf6(lost), valid: 1, preferred: 1 }, ...LONG_AGO, linkLocal };
   }
 
   override wake(now: number): void {
@@ -180,10 +178,6 @@ export class V6Lease extends FamilyLease<Deed6, Sockets6> {
 }
 
 /** On the clock of this boot. */
-export function leaseOfRecord6(
-  { lease, since, sinceWall }: V6Record,
-  isSameBoot: boolean,
-  { boot, wall }: { boot: number; wall: number },
-): Lease6 {
-  return { offered: leaseOf6(lease), since: isSameBoot ? since : boot - Math.max(0, wall - sinceWall) };
+export function leaseOfRecord6(record: V6Record, isSameBoot: boolean, clock: Clock): Lease6 {
+  return { offered: leaseOf6(record.lease), since: beginningOf(record, isSameBoot, clock) };
 }

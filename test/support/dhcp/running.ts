@@ -50,6 +50,11 @@ export class Running implements AsyncDisposable {
     return this.child.exitCode !== null || this.child.signalCode !== null;
   }
 
+  /** Null when it runs, or a signal has ended it. */
+  get exitCode(): number | null {
+    return this.child.exitCode;
+  }
+
   log(): string {
     return existsSync(this.logFile) ? readFileSync(this.logFile, "utf8") : "";
   }

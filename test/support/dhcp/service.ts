@@ -24,6 +24,12 @@ export interface ServiceOptions {
 
 let count = 0;
 
+/** In the process's network namespace. A socket that nobody listens on any more is there as a file, too. */
+export function isListening(pid: number, path: string): boolean {
+  const listening = /^\S+ \S+ \S+ 00010000 0001 01 +\d+ (.*)$/gm;
+  return [...readFileSync(`/proc/${pid}/net/unix`, "utf8").matchAll(listening)].some(([, found]) => found === path);
+}
+
 export class Service implements AsyncDisposable {
   readonly socket: string;
   readonly directory: string;
@@ -52,11 +58,8 @@ export class Service implements AsyncDisposable {
     await running.until(() => this.isListening());
   }
 
-  /** A socket that nobody listens on any more is there as a file, too. */
   private isListening(): boolean {
-    const listening = /^\S+ \S+ \S+ 00010000 0001 01 +\d+ (.*)$/gm;
-    const sockets = readFileSync(`/proc/${this.pid}/net/unix`, "utf8");
-    return [...sockets.matchAll(listening)].some(([, path]) => path === this.socket);
+    return isListening(this.pid, this.socket);
   }
 
   get pid(): number {

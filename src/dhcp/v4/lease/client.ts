@@ -4,7 +4,7 @@
  *
  * Longer than 300 lines: the states of one machine.
  */
-import { compareAddresses } from "../../../net/address.ts";
+import { isSameBytes } from "../../../net/address.ts";
 import { ACK, type Message, NAK, OFFER, option } from "../message/message.ts";
 import { printable } from "../../names.ts";
 import { isHost, type Offered, readOffer, UnusableOffer } from "../message/offer.ts";
@@ -85,7 +85,6 @@ export class LeaseClient {
   due = Infinity;
   /** Why there is no lease yet, for whoever waits. */
   obstacle = "no server has answered DISCOVER";
-  conflicts = 0;
 
   private exchange: Exchange = { xid: 0, secs: 0 };
   private began = 0;
@@ -184,7 +183,6 @@ export class LeaseClient {
     this.pending = undefined;
     if (!isTaken) return this.use(lease, now);
     const { address, server } = lease.offered;
-    this.conflicts++;
     this.obstacle = `another host has ${address.bytes.join(".")}, which server ${server.join(".")} gave`;
     this.state = "declined";
     this.due = now + AFTER_DECLINE_S;
@@ -194,17 +192,17 @@ export class LeaseClient {
   }
 
   private isForUs({ xid, mac, options }: Message): boolean {
-    if (xid !== this.exchange.xid || !isSame(mac, this.who.mac)) return false;
+    if (xid !== this.exchange.xid || !isSameBytes(mac, this.who.mac)) return false;
     const clientId = options.get(option.clientId);
     // Servers before RFC 6842 do not repeat it.
-    return clientId === undefined || (this.who.clientId !== undefined && isSame(clientId, this.who.clientId));
+    return clientId === undefined || (this.who.clientId !== undefined && isSameBytes(clientId, this.who.clientId));
   }
 
   /** Who was asked; anybody, when all were. */
   private mayRefuse(server: Uint8Array | undefined): boolean {
     if (server?.length !== 4) return false;
     const asked = this.state === "renewing" ? this.lease?.offered.server : this.chosen?.server;
-    return asked === undefined || isSame(server, asked);
+    return asked === undefined || isSameBytes(server, asked);
   }
 
   private begin(state: State, now: number): void {
@@ -285,10 +283,10 @@ export class LeaseClient {
     if ("unusable" in read) return [{ do: "log", text: `acknowledgement ignored: ${read.unusable}` }];
     const { offered } = read, lease = { offered, since: this.sent };
     const asked = this.chosen?.address.bytes ?? (this.lease?.offered.address.bytes ?? this.hint!);
-    if (compareAddresses(offered.address.bytes, asked) !== 0) {
+    if (!isSameBytes(offered.address.bytes, asked)) {
       return [{ do: "log", text: `acknowledgement ignored: it is for ${offered.address.bytes.join(".")}` }];
     }
-    if (this.chosen && compareAddresses(offered.server, this.chosen.server) !== 0) {
+    if (this.chosen && !isSameBytes(offered.server, this.chosen.server)) {
       return [{ do: "log", text: `acknowledgement ignored: server ${offered.server.join(".")} was not asked` }];
     }
     const notes: Deed[] = offered.ignored.map((text) => ({ do: "log", text }));
@@ -306,7 +304,6 @@ export class LeaseClient {
     this.chosen = undefined;
     this.state = "bound";
     this.hint = lease.offered.address.bytes;
-    this.conflicts = 0;
     this.isAwaited = false;
     this.due = Math.max(this.renewalTime(lease), now + SHORTEST_PAUSE_S);
     return [{ do: "use", lease, before }];
@@ -361,8 +358,4 @@ export class LeaseClient {
     if (!isUnicast) return [{ do: "broadcast", bytes }];
     return [{ do: "unicast", bytes, from: address.bytes, to: server, isRepeated: this.tries > 1 }];
   }
-}
-
-function isSame(one: Uint8Array, other: Uint8Array): boolean {
-  return one.length === other.length && one.every((byte, index) => byte === other[index]);
 }

@@ -5,7 +5,7 @@
  *
  * Longer than 300 lines: the states of one machine.
  */
-import { compareAddresses, formatAddress } from "../../../net/address.ts";
+import { formatAddress, isSameBytes } from "../../../net/address.ts";
 import { ADVERTISE, first, type Message, option, REPLY, status, statusName } from "../message/message.ts";
 import { readReply, type Reply, UnusableReply } from "../message/offer.ts";
 import { type Deed6, endOf, heldBy, type Lease6, type Offered6, type Settings6 } from "./lease.ts";
@@ -132,7 +132,7 @@ export class LeaseClient6 {
     const server = first(message.options, option.server) ?? new Uint8Array();
     if (!this.settings.allowsServer(server)) return log(`server ${server.toHex()} is not allowed`);
     const asked = this.askedServer();
-    if (asked !== undefined && !isSame(server, asked)) return log(`server ${server.toHex()} was not asked`);
+    if (asked !== undefined && !isSameBytes(server, asked)) return log(`server ${server.toHex()} was not asked`);
     const reply = this.read(message);
     if ("unusable" in reply) {
       this.obstacle = `server ${server.toHex()}: ${reply.unusable}`;
@@ -276,7 +276,7 @@ export class LeaseClient6 {
     const isAsking = this.state in timers && this.tries > 0;
     if (!isAsking || xid !== this.xid || (type !== ADVERTISE && type !== REPLY)) return false;
     const clientId = first(options, option.clientId);
-    return clientId !== undefined && isSame(clientId, this.who.duid);
+    return clientId !== undefined && isSameBytes(clientId, this.who.duid);
   }
 
   /** What a server has given, or may have given. */
@@ -366,7 +366,7 @@ export class LeaseClient6 {
       this.enter("requesting");
       return [...this.note(reply), ...this.transmit(now)];
     }
-    if (!withdrawn.some((one) => isSame(one, address))) return this.note(reply);
+    if (!withdrawn.some((one) => isSameBytes(one, address))) return this.note(reply);
     return [...this.lose(`server ${server.toHex()} has withdrawn the address`), ...this.solicitAgain(now)];
   }
 
@@ -398,7 +398,7 @@ export class LeaseClient6 {
 
   private adopt(lease: Lease6, now: number): Deed6[] {
     const { address } = lease.offered.binding, current = this.lease?.offered.binding.address;
-    const isNew = current === undefined || !isSame(address, current);
+    const isNew = current === undefined || !isSameBytes(address, current);
     if (!isNew || !this.settings.probe) return this.use(lease, now);
     this.pending = lease;
     return this.rest("probing", { do: "probe", address });
@@ -444,8 +444,4 @@ function log(text: string): Deed6[] {
 
 function logAll(texts: readonly string[]): Deed6[] {
   return texts.map((text) => ({ do: "log", text }));
-}
-
-function isSame(one: Uint8Array, other: Uint8Array): boolean {
-  return compareAddresses(one, other) === 0;
 }

@@ -14,7 +14,7 @@ import {
   PLUGIN_NOT_AVAILABLE,
 } from "../../../cni/error.ts";
 import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
-import type { Owner } from "../../../contract/owner.ts";
+import { isSameOwner, type Owner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { ask, Failed, NoAnswer, NoService } from "../../../dhcp/ask.ts";
 import { Journal, recordsIn } from "../../../dhcp/journal/journal.ts";
@@ -43,7 +43,7 @@ export default definePlugin<DhcpConf>({
   add: (at) => at.inAdd(() => acquire(at)) ?? at.prevResult ?? { cniVersion: at.conf.cniVersion },
   foresee,
   check,
-  del: (at) => orGiveUp(at.conf, () => release(at.conf, ownerOf(at)), (owner) => isSame(owner, ownerOf(at))),
+  del: (at) => orGiveUp(at.conf, () => release(at.conf, ownerOf(at)), (owner) => isSameOwner(owner, ownerOf(at))),
   gc(conf, isValid) {
     const isStale = (owner: Owner) => owner.network === conf.name && !isValid(owner);
     orGiveUp(conf, () => ownersAt(conf).filter(isStale).forEach((owner) => release(conf, owner)), isStale);
@@ -109,7 +109,7 @@ function dnsOf(lease: LeaseText | undefined, lease6: LeaseText6 | undefined): Dn
 /** The lease that is held already; only a server can say what another one would be. */
 function foresee(at: At): Result {
   const { conf } = at;
-  const held = recordsIn(directoryOf(conf)).find(({ record }) => isSame(record, ownerOf(at)))?.record;
+  const held = recordsIn(directoryOf(conf)).find(({ record }) => isSameOwner(record, ownerOf(at)))?.record;
   return resultOf(conf, { lease: held?.v4?.lease, lease6: held?.v6?.lease });
 }
 
@@ -206,10 +206,6 @@ function status(conf: DhcpConf): void {
 
 function ownerOf({ network, containerId, ifName }: Owner): Owner {
   return { network, containerId, ifName };
-}
-
-function isSame(one: Owner, other: Owner): boolean {
-  return one.network === other.network && one.containerId === other.containerId && one.ifName === other.ifName;
 }
 
 function socketOf({ ipam }: DhcpConf): string {

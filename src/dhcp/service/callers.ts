@@ -1,0 +1,81 @@
+/** Who is connected to a socket of the service. None of them can keep it waiting. */
+import { errorText } from "../../cni/error.ts";
+import { closeFile } from "../../ffi/files.ts";
+import { peerOf } from "../../ffi/message.ts";
+import { acceptNext } from "../../ffi/unix-socket.ts";
+import { say, sayRarely } from "./log.ts";
+
+/** Until the next attempt to take somebody on, when the process or the host has no descriptor left. */
+const PAUSE_S = 1;
+
+export interface Connection {
+  /** When it is closed, whether or not something has arrived. */
+  readonly due: number;
+  readonly isClosed: boolean;
+  /** Something has arrived, or the other end is closed. */
+  read(now: number): void;
+  close(): void;
+}
+
+/** Makes a connection, which calls `forget` before it closes its descriptor: the next one that is opened may be the same. */
+export type Open<One extends Connection> = (fd: number, now: number, forget: () => void) => One;
+
+export class Callers<One extends Connection> {
+  private readonly connected = new Map<number, One>();
+  private pausedUntil = -Infinity;
+
+  /** At most `most` at a time; the others wait in the kernel. */
+  constructor(private readonly listening: number, private readonly most: number, private readonly open: Open<One>) {}
+
+  get all(): One[] {
+    return [...this.connected.values()];
+  }
+
+  get fds(): number[] {
+    const takesMore = this.connected.size < this.most && this.pausedUntil === -Infinity;
+    return takesMore ? [this.listening, ...this.connected.keys()] : [...this.connected.keys()];
+  }
+
+  get due(): number {
+    let due = this.pausedUntil === -Infinity ? Infinity : this.pausedUntil;
+    for (const one of this.connected.values()) due = Math.min(due, one.due);
+    return due;
+  }
+
+  wake(ready: ReadonlySet<number>, now: number): void {
+    for (const [fd, connection] of [...this.connected]) {
+      // What one asks may have been the end of another.
+      if (connection.isClosed) continue;
+      try {
+        if (ready.has(fd)) connection.read(now);
+      } catch (error) {
+        say(`while somebody was served: ${error instanceof Error ? error.stack : error}`);
+        connection.close();
+      }
+      if (now >= connection.due) connection.close();
+    }
+    if (now >= this.pausedUntil) this.pausedUntil = -Infinity;
+    if (ready.has(this.listening)) this.accept(now);
+  }
+
+  private accept(now: number): void {
+    while (this.connected.size < this.most) {
+      const fd = this.acceptNext(now);
+      if (fd === undefined) return;
+      const uid = peerOf(fd)?.uid;
+      // Only root may have addresses and routes set, and namespaces opened.
+      if (uid !== 0 && uid !== process.geteuid!()) closeFile(fd);
+      else this.connected.set(fd, this.open(fd, now, () => this.connected.delete(fd)));
+    }
+  }
+
+  private acceptNext(now: number): number | undefined {
+    try {
+      return acceptNext(this.listening);
+    } catch (error) {
+      sayRarely("accept", `nobody new is served for a moment: ${errorText(error)}`);
+      this.pausedUntil = now + PAUSE_S;
+      return undefined;
+    }
+  }
+}
