@@ -1,11 +1,12 @@
 /**
  * Calls on the system's message bus: the part of D-Bus that a call of one service needs (D-Bus specification 0.42, "Message
- * Protocol", "Authentication Protocol"). Arguments are strings; an answer is a string, a boolean or nothing.
+ * Protocol", "Authentication Protocol").
  */
 import { EAGAIN, ECONNREFUSED, ENOENT, EPIPE, SyscallError } from "../ffi/errno.ts";
 import { variable } from "../ffi/environment.ts";
 import { closeFile, writeAll } from "../ffi/files.ts";
 import { bind, check, lastErrno, libc, retrying, utf8 } from "../ffi/libc.ts";
+import { completeTypes, Decoder, Encoder, type Value, type Variant } from "./marshal.ts";
 
 /** A refusal by the bus or by the service. */
 export class DbusError extends Error {
@@ -16,8 +17,8 @@ export class DbusError extends Error {
 }
 
 export interface Bus {
-  /** Throws a DbusError when the answer is one. */
-  call(method: Method, args: readonly string[]): Answer;
+  /** Arguments are texts, unless a signature says otherwise. Throws a DbusError when the answer is one. */
+  call(method: Method, args?: readonly Value[], signature?: string): Answer;
   close(): void;
 }
 
@@ -28,14 +29,17 @@ export interface Method {
   member: string;
 }
 
-export type Answer = string | boolean | undefined;
+/** The first value of an answer. */
+export type Answer = Value | undefined;
 
 const AF_UNIX = 1, SOCK_STREAM = 1, SOCK_CLOEXEC = 0o2000000;
 const DEFAULT_ADDRESS = "unix:path=/var/run/dbus/system_bus_socket";
 const SOL_SOCKET = 1, SO_SNDTIMEO = 21;
 /** As long as D-Bus libraries wait for an answer. */
 const PATIENCE_MS = 25_000;
-const MESSAGE_LIMIT_BYTES = 1024 * 1024;
+/** A policy of firewalld has a text for each port. */
+const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024;
+const LITTLE_ENDIAN = 0x6c, FIELDS = "a(yv)", FIELDS_AT = 12;
 const METHOD_CALL = 1, METHOD_RETURN = 2, ERROR = 3;
 const PATH = 1, INTERFACE = 2, MEMBER = 3, ERROR_NAME = 4, REPLY_SERIAL = 5, DESTINATION = 6, SIGNATURE = 8;
 
@@ -49,7 +53,7 @@ export const nameHasOwner: Method = {
 
 /** Returns undefined where there is no bus. Opening it and all calls together wait no longer than `patienceMs`. */
 export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
-  const fd = connect(variable("DBUS_SYSTEM_BUS_ADDRESS") || DEFAULT_ADDRESS, patienceMs);
+  const fd = connect(systemBusAddress(), patienceMs);
   if (fd === undefined) return undefined;
   const incoming = new Incoming(fd, patienceMs);
   let serial = 0;
@@ -60,16 +64,16 @@ export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
     writeAll(fd, utf8(`\0AUTH EXTERNAL ${uid}\r\nBEGIN\r\n`), "D-Bus");
     const line = incoming.line();
     if (!line.startsWith("OK ")) throw new Error(`D-Bus: the bus refuses us: ${line}`);
-    call(greeting, []);
+    call(greeting);
   } catch (error) {
     closeFile(fd);
     throw error;
   }
   return { call, close: () => closeFile(fd) };
 
-  function call(method: Method, args: readonly string[]): Answer {
+  function call(method: Method, args: readonly Value[] = [], signature = "s".repeat(args.length)): Answer {
     const ours = ++serial;
-    writeAll(fd!, encodeCall(ours, method, args), "D-Bus");
+    writeAll(fd!, encodeCall(ours, method, args, signature), "D-Bus");
     for (;;) {
       const message = decode(incoming.message());
       if (message.replySerial !== ours) continue;
@@ -77,6 +81,10 @@ export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
       if (message.type === METHOD_RETURN) return message.answer;
     }
   }
+}
+
+export function systemBusAddress(): string {
+  return variable("DBUS_SYSTEM_BUS_ADDRESS") || DEFAULT_ADDRESS;
 }
 
 function noAnswer(patienceMs: number): Error {
@@ -116,69 +124,21 @@ function socketAddress(address: string): Uint8Array | undefined {
   return bytes;
 }
 
-/** Little-endian. Every value is aligned to its size, counted from the start of the message. */
-class Encoder {
-  private bytes: number[] = [];
-
-  align(size: number): this {
-    while (this.bytes.length % size !== 0) this.bytes.push(0);
-    return this;
-  }
-
-  u8(value: number): this {
-    this.bytes.push(value);
-    return this;
-  }
-
-  u32(value: number): this {
-    this.align(4);
-    this.bytes.push(value & 0xff, (value >> 8) & 0xff, (value >> 16) & 0xff, (value >>> 24) & 0xff);
-    return this;
-  }
-
-  string(value: string): this {
-    const text = utf8(value);
-    this.u32(text.length);
-    this.bytes.push(...text, 0);
-    return this;
-  }
-
-  signature(value: string): this {
-    this.bytes.push(value.length, ...utf8(value), 0);
-    return this;
-  }
-
-  patch(at: number, value: number): this {
-    this.bytes.splice(at, 4, value & 0xff, (value >> 8) & 0xff, (value >> 16) & 0xff, (value >>> 24) & 0xff);
-    return this;
-  }
-
-  get length(): number {
-    return this.bytes.length;
-  }
-
-  done(): Uint8Array {
-    return new Uint8Array(this.bytes);
-  }
-}
-
-function encodeCall(serial: number, method: Method, args: readonly string[]): Uint8Array {
-  const message = new Encoder().u8("l".charCodeAt(0)).u8(METHOD_CALL).u8(0).u8(1).u32(0).u32(serial).u32(0);
-  const fieldsAt = message.length;
-  const field = (code: number, type: string, value: string) => {
-    message.align(8).u8(code).signature(type);
-    if (type === "g") message.signature(value);
-    else message.string(value);
-  };
-  field(PATH, "o", method.path);
-  field(INTERFACE, "s", method.interface);
-  field(MEMBER, "s", method.member);
-  field(DESTINATION, "s", method.destination);
-  if (args.length > 0) field(SIGNATURE, "g", "s".repeat(args.length));
-  message.patch(fieldsAt - 4, message.length - fieldsAt).align(8);
+function encodeCall(serial: number, method: Method, args: readonly Value[], signature: string): Uint8Array {
+  const fields: Value[] = [
+    [PATH, { signature: "o", value: method.path }],
+    [INTERFACE, { signature: "s", value: method.interface }],
+    [MEMBER, { signature: "s", value: method.member }],
+    [DESTINATION, { signature: "s", value: method.destination }],
+  ];
+  if (signature !== "") fields.push([SIGNATURE, { signature: "g", value: signature }]);
+  const message = new Encoder();
+  for (const each of [LITTLE_ENDIAN, METHOD_CALL, 0, 1]) message.write("y", each);
+  const lengthAt = message.length;
+  message.write("u", 0).write("u", serial).write(FIELDS, fields).align(8);
   const bodyAt = message.length;
-  for (const each of args) message.string(each);
-  return message.patch(4, message.length - bodyAt).done();
+  completeTypes(signature).forEach((type, index) => message.write(type, args[index]!));
+  return message.number(lengthAt, message.length - bodyAt).done();
 }
 
 interface Decoded {
@@ -189,39 +149,16 @@ interface Decoded {
 }
 
 function decode(bytes: Uint8Array): Decoded {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const little = bytes[0] === "l".charCodeAt(0);
-  let at = 12;
-  const align = (size: number) => at = Math.ceil(at / size) * size;
-  const u32 = () => {
-    align(4);
-    at += 4;
-    return view.getUint32(at - 4, little);
+  const decoder = new Decoder(bytes, bytes[0] === LITTLE_ENDIAN, FIELDS_AT);
+  const fields = new Map((decoder.read(FIELDS) as [number, Variant][]).map(([code, { value }]) => [code, value]));
+  decoder.align(8);
+  const [first] = completeTypes(String(fields.get(SIGNATURE) ?? ""));
+  return {
+    type: bytes[1]!,
+    replySerial: Number(fields.get(REPLY_SERIAL) ?? 0),
+    errorName: String(fields.get(ERROR_NAME) ?? ""),
+    answer: first === undefined ? undefined : decoder.read(first),
   };
-  const text = (length: number) => {
-    at += length + 1;
-    return new TextDecoder().decode(bytes.subarray(at - length - 1, at - 1));
-  };
-  const value = (type: string): Answer | number => {
-    if (type === "s" || type === "o") return text(u32());
-    if (type === "g") return text(bytes[at++]!);
-    if (type === "u") return u32();
-    return type === "b" ? u32() !== 0 : undefined;
-  };
-  const decoded: Decoded = { type: bytes[1]!, replySerial: 0, errorName: "", answer: undefined };
-  let signature = "";
-  for (const end = u32() + at; at < end;) {
-    align(8);
-    const code = bytes[at++]!, type = text(bytes[at++]!), field = value(type);
-    if (field === undefined) throw new Error(`D-Bus: header field ${code} of type "${type}"`);
-    if (code === REPLY_SERIAL) decoded.replySerial = field as number;
-    if (code === ERROR_NAME) decoded.errorName = field as string;
-    if (code === SIGNATURE) signature = field as string;
-  }
-  align(8);
-  const [first] = signature;
-  if (first === "s" || first === "b") decoded.answer = value(first) as Answer;
-  return decoded;
 }
 
 /** Reads from the bus, a line or a message at a time. */
@@ -262,7 +199,7 @@ class Incoming {
     view.setInt16(4, POLLIN, true);
     const ready = retrying("poll", () => libc.poll(pollfd, 1, Math.max(0, this.deadline - Date.now())));
     if (ready === 0) throw noAnswer(this.patienceMs);
-    const chunk = new Uint8Array(4096);
+    const chunk = new Uint8Array(65_536);
     const count = retrying("read", () => Number(libc.read(this.fd, chunk, chunk.length)), "D-Bus");
     if (count === 0) throw new SyscallError("read", EPIPE, "D-Bus");
     const all = new Uint8Array(this.bytes.length + count);

@@ -1,12 +1,13 @@
 /**
- * firewalld's D-Bus interface (firewalld.dbus(5), org.fedoraproject.FirewallD1.zone): addresses as sources of a zone.
- * Changes last until firewalld is reloaded.
+ * firewalld's D-Bus interface (firewalld.dbus(5)), and a part of it by itself: addresses as sources of a zone. Changes last
+ * until firewalld is reloaded.
  */
 import { forgetAfterCall } from "../ffi/calls.ts";
 import { warn } from "../ffi/warn.ts";
-import { type Answer, type Bus, DbusError, nameHasOwner, openSystemBus } from "./bus.ts";
+import { type Answer, type Bus, DbusError, nameHasOwner, openSystemBus, systemBusAddress } from "./bus.ts";
+import { bare, type Value } from "./marshal.ts";
 
-const SERVICE = "org.fedoraproject.FirewallD1";
+const SERVICE = "org.fedoraproject.FirewallD1", PATH = "/org/fedoraproject/FirewallD1";
 
 /** The bus itself answers whether firewalld runs, so it answers quickly; where nothing is configured, every call asks. */
 const QUESTION_PATIENCE_MS = 3000;
@@ -32,6 +33,15 @@ function askWhyNotRunning(): string | undefined {
   }
 }
 
+/** Throws where there is no message bus. */
+export function requireBus(): void {
+  if (withBus(() => true, QUESTION_PATIENCE_MS) === undefined) {
+    throw new Error(
+      `nobody listens at ${systemBusAddress()}; start dbus-daemon and firewalld, or take another driver`,
+    );
+  }
+}
+
 /** Sources are addresses with prefix: `10.88.0.5/32`. */
 export interface Zone {
   /** One that the zone has already is no error. */
@@ -41,27 +51,56 @@ export interface Zone {
   hasSource(source: string): boolean;
 }
 
+/**
+ * A call of firewalld: `zone` is `org.fedoraproject.FirewallD1.zone`. `config` is what it has on disk, and the empty text
+ * what runs.
+ */
+export type FirewalldCall = (
+  where: "" | "zone" | "policy" | "config",
+  member: string,
+  args?: readonly Value[],
+  signature?: string,
+) => Answer;
+
+/** Returns undefined where there is no bus. */
+export function withFirewalld<T>(work: (call: FirewalldCall) => T): T | undefined {
+  return withBus((bus) => work((where, ...call) => callOf(bus, where, ...call)));
+}
+
+function callOf(bus: Bus, where: string, member: string, args?: readonly Value[], signature?: string): Answer {
+  const path = `${PATH}${where === "config" ? "/config" : ""}`;
+  const method = { path, interface: where === "" ? SERVICE : `${SERVICE}.${where}`, member };
+  return bus.call({ destination: SERVICE, ...method }, args, signature);
+}
+
+/** Of a property of firewalld's configuration; undefined where it has none of that name. */
+export function firewalldProperty(name: string): Value | undefined {
+  return withBus((bus) => {
+    const method = { path: `${PATH}/config`, interface: "org.freedesktop.DBus.Properties", member: "Get" };
+    try {
+      return bare(bus.call({ destination: SERVICE, ...method }, [`${SERVICE}.config`, name]));
+    } catch (error) {
+      if (error instanceof DbusError) return undefined;
+      throw error;
+    }
+  });
+}
+
 /** Returns false where there is no bus. */
 export function withZone(name: string, work: (zone: Zone) => void): boolean {
-  const done = withBus((bus) => {
-    const call = (member: string, source: string) => zoneCall(bus, member, name, source);
+  const done = withFirewalld((call) => {
     work({
-      addSource: (source) => unlessRefused(() => call("addSource", source), "ZONE_ALREADY_SET"),
-      removeSource: (source) => unlessRefused(() => call("removeSource", source)),
-      hasSource: (source) => call("querySource", source) === true,
+      addSource: (source) => unlessRefused(() => call("zone", "addSource", [name, source]), "ZONE_ALREADY_SET"),
+      removeSource: (source) => unlessRefused(() => call("zone", "removeSource", [name, source])),
+      hasSource: (source) => call("zone", "querySource", [name, source]) === true,
     });
     return true;
   });
   return done ?? false;
 }
 
-function zoneCall(bus: Bus, member: string, zone: string, source: string): Answer {
-  const path = "/org/fedoraproject/FirewallD1", method = { path, interface: `${SERVICE}.zone`, member };
-  return bus.call({ destination: SERVICE, ...method }, [zone, source]);
-}
-
 /** Ignores a refusal whose text has the reason; without a reason, any refusal. */
-function unlessRefused(call: () => void, reason = ""): void {
+export function unlessRefused(call: () => void, reason = ""): void {
   try {
     call();
   } catch (error) {

@@ -1,7 +1,7 @@
 /**
  * The program behind firewalld.ts, run inside a machine: a service on its message bus under firewalld's name. It stores
- * the sources of zones and nothing else. Prints "ready" when it has the name. Its argument is a file that has all sources,
- * before whoever changed them has the answer.
+ * the sources of zones, and has one property. Prints "ready" when it has the name. Its arguments are a file that has all
+ * sources, before whoever changed them has the answer, and the property's value.
  */
 import { writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -14,7 +14,7 @@ let serial = 0, greeted = false;
 let pending = Buffer.alloc(0);
 
 type Field = [code: number, type: "s" | "o" | "g" | "u", value: string | number];
-type Value = string | boolean | number;
+type Value = string | boolean | number | { variant: string };
 
 /** Values in sequence, each aligned to its size. */
 class Body {
@@ -35,14 +35,19 @@ class Body {
   }
   value(value: Value) {
     if (typeof value === "string") this.text(value);
-    else this.u32(Number(value));
+    else if (typeof value === "object") {
+      this.short("s");
+      this.text(value.variant);
+    } else this.u32(Number(value));
   }
 }
 
 function send(type: number, fields: Field[], values: Value[]): void {
   const body = new Body(), message = new Body();
   for (const value of values) body.value(value);
-  const signature = values.map((value) => ({ string: "s", boolean: "b", number: "u" })[typeof value as "string"])
+  const signature = values.map((value) =>
+    ({ string: "s", boolean: "b", number: "u", object: "v" })[typeof value as "string"]
+  )
     .join("");
   if (signature !== "") fields.push([8, "g", signature]);
   const list = new Body();
@@ -108,6 +113,8 @@ function answer(call: Received): void {
     case "removeSource":
       if (!sources.delete(source)) return refuse(`UNKNOWN_SOURCE: '${source}' is not in any zone`);
       break;
+    case "Get":
+      return send(METHOD_RETURN, back, [{ variant: process.argv[3]! }]);
     case "querySource":
       return send(METHOD_RETURN, back, [sources.get(source) === zone]);
   }

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Machine } from "./machine.ts";
+import { untilTrue } from "./resident-status.ts";
 
 const CONFIG = `<busconfig>
   <type>system</type>
@@ -42,15 +43,52 @@ export async function startHungBus(machine: Machine, state: "silent" | "full"): 
   };
 }
 
+/** firewalld itself, in the machine's namespaces and with its configuration in /run. */
+export interface RealFirewalld extends AsyncDisposable {
+  /** What firewall-cmd(1) prints. */
+  command(...words: string[]): Promise<string>;
+  /** Without a chance to tidy up. */
+  kill(): Promise<void>;
+  start(): Promise<void>;
+}
+
+export async function startRealFirewalld(machine: Machine): Promise<RealFirewalld> {
+  const program = ["firewalld", "--nofork", "--nopid", "--log-target=console", "--system-config=/run/firewalld"];
+  let service: ReturnType<Machine["start"]> | undefined;
+  const firewalld: RealFirewalld = {
+    async command(...words) {
+      return (await machine.sh(`firewall-cmd ${words.join(" ")}`)).trim();
+    },
+    async kill() {
+      service?.kill("SIGKILL");
+      await service?.exited;
+    },
+    async start() {
+      service = machine.start(["sh", "-c", `exec ${program.join(" ")} </dev/null >/run/firewalld.log 2>&1`]);
+      await untilTrue(async () => (await machine.run(["firewall-cmd", "--state"])).code, (code) => code === 0);
+    },
+    [Symbol.asyncDispose]: () => firewalld.kill(),
+  };
+  await machine.sh("mkdir -p /run/firewalld");
+  await firewalld.start();
+  return firewalld;
+}
+
 export interface Firewalld extends AsyncDisposable {
   /** All sources as `[source, zone]`, after the last change. */
   sources(): [string, string][];
 }
 
-export async function startFirewalld(machine: Machine): Promise<Firewalld> {
+/** `strictForwardPorts`: a property that firewalld has since 2.3. */
+export async function startFirewalld(machine: Machine, strictForwardPorts = "no"): Promise<Firewalld> {
   const folder = mkdtempSync(join(tmpdir(), "firewalld-")), sources = join(folder, "sources");
   writeFileSync(sources, "[]");
-  const service = machine.start([process.execPath, resolve(import.meta.dir, "fake-firewalld.ts"), sources]);
+  const service = machine.start([
+    process.execPath,
+    resolve(import.meta.dir, "fake-firewalld.ts"),
+    sources,
+    strictForwardPorts,
+  ]);
   const { value } = await service.stdout.getReader().read();
   if (value === undefined) throw new Error(await service.stderr.text());
   return {
