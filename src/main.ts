@@ -1,4 +1,4 @@
-/** The program is a plugin or the runtime, depending on the name it is called by; in a resident, once for each call. */
+/** The program is a plugin, netavark or the runtime, depending on the name it is called by; in a resident, once for each call. */
 import { exitNow } from "./ffi/libc.ts";
 import { restrictUmask } from "./ffi/umask.ts";
 import { loadPlugin } from "./plugins/table.ts";
@@ -9,6 +9,11 @@ function run(calledBy: string, args: readonly string[]): number {
   if (plugin !== undefined) {
     return (require("./engine/exec-plugin.ts") as typeof import("./engine/exec-plugin.ts")).execPlugin(plugin);
   }
+  if (name === "netavark") {
+    return (require("./netavark/program/command-line.ts") as typeof import("./netavark/program/command-line.ts"))
+      .runNetavark(args);
+  }
+  if (isCalledByPodman(name, args)) return servePodman(args);
   if (args[0] === "serve" && args[1] === "--worker") return work();
   return (require("./runtime/cli/command-line.ts") as typeof import("./runtime/cli/command-line.ts"))
     .runCommandLine(name, args, {
@@ -17,6 +22,17 @@ function run(calledBy: string, args: readonly string[]): number {
       holdLeases,
       status: () => (require("./resident/status.ts") as typeof import("./resident/status.ts")).reportStatus(),
     });
+}
+
+/** As a driver of podman's networks, whatever the driver is called. */
+function isCalledByPodman(name: string, [verb = ""]: readonly string[]): boolean {
+  return name !== "cnitool" && ["create", "info", "setup", "teardown"].includes(verb);
+}
+
+function servePodman(args: readonly string[]): number {
+  return (require("./netavark/plugin/plugin.ts") as typeof import("./netavark/plugin/plugin.ts")).runPodmanPlugin(
+    args,
+  );
 }
 
 function holdLeases(flags: readonly string[]): number {

@@ -26,8 +26,24 @@ const table: Record<string, () => PluginDefinition<PluginConfig>> = {
   "vrf": () => (require("./meta/vrf/vrf.ts") as typeof import("./meta/vrf/vrf.ts")).default,
 };
 
+/** Drivers of netavark, which src/netavark calls in process. No CNI configuration names them. */
+const netavarkDrivers: typeof table = {
+  "netavark-bridge": () =>
+    (require(
+      "./podman/netavark-bridge/netavark-bridge.ts",
+    ) as typeof import("./podman/netavark-bridge/netavark-bridge.ts")).default as PluginDefinition<PluginConfig>,
+  "netavark-vlan": () =>
+    (require("./podman/netavark-vlan/netavark-vlan.ts") as typeof import("./podman/netavark-vlan/netavark-vlan.ts"))
+      .default as PluginDefinition<PluginConfig>,
+};
+
 export const pluginNames: readonly string[] = Object.keys(table);
 
 export function loadPlugin(name: string): PluginDefinition<PluginConfig> | undefined {
   return Object.hasOwn(table, name) ? table[name]!() : undefined;
+}
+
+/** Of ledgers: also the drivers of netavark. */
+export function loadRecorded(name: string): PluginDefinition<PluginConfig> | undefined {
+  return Object.hasOwn(netavarkDrivers, name) ? netavarkDrivers[name]!() : loadPlugin(name);
 }

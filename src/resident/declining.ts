@@ -20,6 +20,8 @@ const COMMANDS_ON_EVERYTHING = new Set(["inspect", "repair"]);
 /** Why the call is not served, or undefined. Reads stdin of a plugin, and leaves it where it was read to. */
 export function whyNotHere(name: string, argv: readonly string[]): string | undefined {
   if (variable("DBUS_SYSTEM_BUS_ADDRESS") !== undefined) return "bus";
+  // It waits for plugins, and for others' locks while they start aardvark-dns.
+  if (name === "netavark") return "netavark";
   if (!pluginNames.includes(name)) return whyNotCommand(argv);
   const command = variable("CNI_COMMAND");
   if (command === "VERSION") return undefined;
@@ -35,6 +37,8 @@ export function whyNotHere(name: string, argv: readonly string[]): string | unde
 /** The networks of the others are examined when they are loaded. */
 function whyNotCommand(argv: readonly string[]): string | undefined {
   if (argv.some((word) => OWN_COMMANDS.has(word))) return "command";
+  // The launcher hands stdin over when the command comes first (src/native/launch.h).
+  if (argv[1]?.startsWith("-") && argv.includes("hook")) return "command";
   if (!argv.some((word) => COMMANDS_ON_EVERYTHING.has(word))) return undefined;
   return exists(SYSTEM_BUS) ? "bus" : hasLegacyTables() ? "legacy iptables" : undefined;
 }

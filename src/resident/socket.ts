@@ -1,8 +1,9 @@
 /** The socket that launchers look for: listening on it, taking it over, and whether it still is in its place. */
 import { setNonblocking } from "../ffi/descriptors.ts";
 import { ESRCH, isErrno } from "../ffi/errno.ts";
-import { closeFile, identify, makeDirectories, readTextFile, removeFile } from "../ffi/files.ts";
+import { closeFile, idAt, makeDirectories, readTextFile, removeFile } from "../ffi/files.ts";
 import { bind, check, libc } from "../ffi/libc.ts";
+import { peerOf } from "../ffi/message.ts";
 import { addressOf } from "../ffi/unix-socket.ts";
 
 export const SOCKET_DIRECTORY = "/run/patchbay";
@@ -35,8 +36,8 @@ export class ServingSocket {
       check("bind", libc.bind(fd, address, address.length), SOCKET_PATH);
       check("listen", symbols.listen(fd, BACKLOG), SOCKET_PATH);
       // Two that start at once may remove each other's.
-      const id = idInPlace(), listener = whoListens();
-      if (listener !== process.pid || idInPlace() !== id) throw anotherResident(listener);
+      const id = idAt(SOCKET_PATH), listener = whoListens();
+      if (listener !== process.pid || idAt(SOCKET_PATH) !== id) throw anotherResident(listener);
       return new ServingSocket(fd, true, id);
     } catch (error) {
       closeFile(fd);
@@ -56,11 +57,11 @@ export class ServingSocket {
     setNonblocking(fd);
     // From now on, whoever connects learns our process id: `whoListens`.
     check("listen", symbols.listen(fd, BACKLOG), "the socket that was given");
-    return new ServingSocket(fd, isOwn, idInPlace());
+    return new ServingSocket(fd, isOwn, idAt(SOCKET_PATH));
   }
 
   isInPlace(): boolean {
-    return this.id !== undefined && idInPlace() === this.id;
+    return this.id !== undefined && idAt(SOCKET_PATH) === this.id;
   }
 
   /** Those who wait on it and are served by nobody run their calls by themselves. */
@@ -75,9 +76,9 @@ export class ServingSocket {
  * does not listen, though its workers hold the socket until their calls end.
  */
 export function whoListens(): number | undefined {
-  const fd = newSocket(), address = addressOf(SOCKET_PATH);
+  const fd = connected();
+  if (fd === undefined) return undefined;
   try {
-    if (symbols.connect(fd, address, address.length) !== 0) return undefined;
     const credentials = new Int32Array(3);
     check("getsockopt", libc.getsockopt(fd, SOL_SOCKET, SO_PEERCRED, credentials, Int32Array.of(12)));
     const pid = credentials[0]!;
@@ -85,6 +86,21 @@ export function whoListens(): number | undefined {
   } finally {
     closeFile(fd);
   }
+}
+
+function connected(): number | undefined {
+  const fd = newSocket(), address = addressOf(SOCKET_PATH);
+  if (symbols.connect(fd, address, address.length) === 0) return fd;
+  closeFile(fd);
+  return undefined;
+}
+
+/** As the launcher does: whoever listens there gets our environment, so it must be a process of our user. */
+export function connectToOwn(): number | undefined {
+  const fd = connected();
+  if (fd === undefined || peerOf(fd)?.uid === process.geteuid!()) return fd;
+  closeFile(fd);
+  return undefined;
 }
 
 function hasEnded(pid: number): boolean {
@@ -103,12 +119,4 @@ function anotherResident(pid: number | undefined): Error {
 
 function newSocket(): number {
   return check("socket", libc.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-}
-
-function idInPlace(): string | undefined {
-  try {
-    return identify(SOCKET_PATH, false).id;
-  } catch {
-    return undefined;
-  }
 }

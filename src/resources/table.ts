@@ -23,6 +23,13 @@ const table: Record<string, () => AnyKind> = {
     (require("./delegated/delegation.ts") as typeof import("./delegated/delegation.ts")).delegationKind,
   "firewall": () =>
     (require("./packets/firewall/firewall.ts") as typeof import("./packets/firewall/firewall.ts")).firewallKind,
+  "firewall-state": () =>
+    (require("./netavark/firewall-state.ts") as typeof import("./netavark/firewall-state.ts")).firewallStateKind,
+  "firewalld-network": () =>
+    (require("./netavark/firewalld-network.ts") as typeof import("./netavark/firewalld-network.ts"))
+      .firewalldNetworkKind,
+  "firewalld-ports": () =>
+    (require("./netavark/firewalld-ports.ts") as typeof import("./netavark/firewalld-ports.ts")).firewalldPortsKind,
   "forwarding": () => (require("./kernel/forwarding.ts") as typeof import("./kernel/forwarding.ts")).forwardingKind,
   "gateway-side": () =>
     (require("./address/gateway-side.ts") as typeof import("./address/gateway-side.ts")).gatewaySideKind,
@@ -42,17 +49,29 @@ const table: Record<string, () => AnyKind> = {
   "masquerade": () =>
     (require("./packets/masquerade/masquerade.ts") as typeof import("./packets/masquerade/masquerade.ts"))
       .masqueradeKind,
+  "network-rules": () =>
+    (require("./netavark/network-rules.ts") as typeof import("./netavark/network-rules.ts")).networkRulesKind,
+  "podman-bridge": () =>
+    (require("./netavark/podman-bridge.ts") as typeof import("./netavark/podman-bridge.ts")).podmanBridgeKind,
   "port-mappings": () =>
     (require("./packets/port-mappings/port-mappings.ts") as typeof import("./packets/port-mappings/port-mappings.ts"))
       .portMappingsKind,
+  "published-ports": () =>
+    (require("./netavark/published-ports.ts") as typeof import("./netavark/published-ports.ts")).publishedPortsKind,
   "redirect": () => (require("./traffic/redirect.ts") as typeof import("./traffic/redirect.ts")).redirectKind,
   "source-rule": () =>
     (require("./address/source-rule.ts") as typeof import("./address/source-rule.ts")).sourceRuleKind,
+  "static-routes": () =>
+    (require("./netavark/static-routes.ts") as typeof import("./netavark/static-routes.ts")).staticRoutesKind,
+  "sysctl-file": () =>
+    (require("./netavark/sysctl-file.ts") as typeof import("./netavark/sysctl-file.ts")).sysctlFileKind,
   "sysctls": () => (require("./kernel/sysctls.ts") as typeof import("./kernel/sysctls.ts")).sysctlsKind,
   "tap": () => (require("./link/tap/tap.ts") as typeof import("./link/tap/tap.ts")).tapKind,
   "traffic-limit": () =>
     (require("./traffic/traffic-limit/traffic-limit.ts") as typeof import("./traffic/traffic-limit/traffic-limit.ts"))
       .trafficLimitKind,
+  "trusted-subnets": () =>
+    (require("./netavark/trusted-subnets.ts") as typeof import("./netavark/trusted-subnets.ts")).trustedSubnetsKind,
   "veth": () => (require("./link/veth.ts") as typeof import("./link/veth.ts")).vethKind,
   "vlan-gateway": () =>
     (require("./address/vlan-gateway.ts") as typeof import("./address/vlan-gateway.ts")).vlanGatewayKind,

@@ -9,6 +9,7 @@ import { CniError, INTERNAL, IO_FAILURE } from "../cni/error.ts";
 import { foldKey, isObject } from "../cni/json.ts";
 import { listDirectory, makeDirectories, readTextFile, removeFile, replaceFile } from "../ffi/files.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
+import { containerNumber } from "./lock.ts";
 
 export const DEFAULT_CACHE_DIRECTORY = "/var/lib/cni";
 
@@ -64,9 +65,16 @@ export function writeCache(cacheDirectory: string, record: CacheRecord): void {
     result: record.result,
   });
   makeDirectories(`${cacheDirectory}/results`);
-  // The temporary file is elsewhere because every file in results/ counts as a record. It is not synced: attachments do
-  // not survive a reboot, and our DEL works without a record.
-  replaceFile(path, text, { temporary: `${cacheDirectory}/.patchbay-${process.pid}.tmp` });
+  // It is not synced: attachments do not survive a reboot, and our DEL works without a record.
+  replaceFile(path, text, { temporary: temporaryPath(cacheDirectory, record) });
+}
+
+/**
+ * Not in results/, where every file counts as a record. Whoever holds the container's lock writes it; what a process that
+ * was killed has left of it goes with the record.
+ */
+function temporaryPath(cacheDirectory: string, { containerId }: AttachmentKey): string {
+  return `${cacheDirectory}/.patchbay-${containerNumber(containerId).toString(16)}.tmp`;
 }
 
 export function readCache(cacheDirectory: string, key: AttachmentKey): Cached {
@@ -89,31 +97,43 @@ export function readCache(cacheDirectory: string, key: AttachmentKey): Cached {
 export function removeCache(cacheDirectory: string, key: AttachmentKey): void {
   if (readCache(cacheDirectory, key).state === "foreign") return;
   try {
+    removeFile(temporaryPath(cacheDirectory, key));
     removeFile(cachePath(cacheDirectory, key));
   } catch {
     // A record that stays does no harm: DEL of what is gone succeeds.
   }
 }
 
-/** Every attachment with a readable record, sorted by file name. Throws when the directory cannot be read. */
-export function listCache(cacheDirectory: string): CacheRecord[] {
-  const directory = `${cacheDirectory}/results`;
-  let names: string[];
+/**
+ * Every attachment with a readable record, or those of one container, sorted by file name. Throws when the directory
+ * cannot be read.
+ */
+export function listCache(cacheDirectory: string, containerId?: string): CacheRecord[] {
+  const isMeant = (text: string) => containerId === undefined || text.includes(`-${containerId}-`);
+  const records = cacheFiles(cacheDirectory).filter(isMeant).flatMap((name) =>
+    readCacheFile(cacheDirectory, name) ?? []
+  );
+  return containerId === undefined ? records : records.filter((record) => record.containerId === containerId);
+}
+
+export function cacheFiles(cacheDirectory: string): string[] {
   try {
-    names = listDirectory(directory);
+    return listDirectory(`${cacheDirectory}/results`);
   } catch (error) {
     throw new CniError(IO_FAILURE, `cannot list cached attachments: ${(error as Error).message}`, "", {
       cause: error,
     });
   }
-  return names.flatMap((name) => {
-    try {
-      const record = decodeRecord(parseOrUndefined(readTextFile(`${directory}/${name}`) ?? ""));
-      return record === undefined || record.network === "" || record.ifName === "" ? [] : [record];
-    } catch {
-      return [];
-    }
-  });
+}
+
+/** The record in the file of this name; undefined when there is none that can be read. */
+export function readCacheFile(cacheDirectory: string, name: string): CacheRecord | undefined {
+  try {
+    const record = decodeRecord(parseOrUndefined(readTextFile(`${cacheDirectory}/results/${name}`) ?? ""));
+    return record === undefined || record.network === "" || record.ifName === "" ? undefined : record;
+  } catch {
+    return undefined;
+  }
 }
 
 function parseOrUndefined(text: string): unknown {

@@ -29,33 +29,44 @@ export function addNetwork(
   network: Network,
   request: AttachmentRequest,
 ): VersionedResult | undefined {
-  return withContainerLocked(runtime.cacheDirectory, request.containerId, () => {
-    const key = { network: network.name, ...request };
-    // What is attached already must survive a second ADD, which can only fail.
-    const wasAttached = readCache(runtime.cacheDirectory, key).state === "present";
-    const begun: NetworkPlugin[] = [];
-    let result: VersionedResult | undefined;
-    try {
-      inSession((session) => {
-        for (const plugin of network.plugins) {
-          namingPlugin(plugin, "add", () => {
-            const run = prepareCall(runtime, network, plugin, { request, session });
-            begun.push(plugin);
-            result = run("ADD", { prevResult: documentOf(result), capabilityArgs: request.capabilityArgs });
-          });
-        }
-      });
-      try {
-        writeCache(runtime.cacheDirectory, { ...key, config: network.source, result: documentOf(result) });
-      } catch (error) {
-        throw wrapped(`failed to set network "${network.name}" cached result`, error);
+  return withContainerLocked(
+    runtime.cacheDirectory,
+    request.containerId,
+    () => addUnlocked(runtime, network, request),
+  );
+}
+
+/** For a caller that holds the lock. */
+export function addUnlocked(
+  runtime: Runtime,
+  network: Network,
+  request: AttachmentRequest,
+): VersionedResult | undefined {
+  const key = { network: network.name, ...request };
+  // What is attached already must survive a second ADD, which can only fail.
+  const wasAttached = readCache(runtime.cacheDirectory, key).state === "present";
+  const begun: NetworkPlugin[] = [];
+  let result: VersionedResult | undefined;
+  try {
+    inSession((session) => {
+      for (const plugin of network.plugins) {
+        namingPlugin(plugin, "add", () => {
+          const run = prepareCall(runtime, network, plugin, { request, session });
+          begun.push(plugin);
+          result = run("ADD", { prevResult: documentOf(result), capabilityArgs: request.capabilityArgs });
+        });
       }
-      return result;
+    });
+    try {
+      writeCache(runtime.cacheDirectory, { ...key, config: network.source, result: documentOf(result) });
     } catch (error) {
-      if (wasAttached) throw error;
-      throw undone(error, network, () => deletePlugins(runtime, network, begun, request, result));
+      throw wrapped(`failed to set network "${network.name}" cached result`, error);
     }
-  });
+    return result;
+  } catch (error) {
+    if (wasAttached) throw error;
+    throw undone(error, network, () => deletePlugins(runtime, network, begun, request, result));
+  }
 }
 
 export function checkNetwork(runtime: Runtime, network: Network, request: AttachmentRequest): void {

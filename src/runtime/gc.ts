@@ -1,29 +1,14 @@
-/**
- * GC of a whole network: finding its stale attachments and deleting them.
- *
- * Two records name attachments: libcni's result cache, which engines share, and our ledgers, which also have those that
- * another engine caches elsewhere.
- */
+/** GC of a whole network: finding its stale attachments and deleting them. */
 import { compareVersions } from "../cni/versions.ts";
 import { collectFailures, throwJoined } from "../contract/failures.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { isNamespaceGone } from "../engine/operator/inspect.ts";
-import { type KnownAttachment, listAttachments } from "../engine/operator/known-attachment.ts";
-import { listCache } from "./cache.ts";
-import { cachedAttachments } from "./cached-attachments.ts";
 import { deleteUnlocked } from "./chain.ts";
-import { type AttachmentRequest, prepareCall, type Runtime, wrapped } from "./plugin-call.ts";
+import { prepareCall, type Runtime, wrapped } from "./plugin-call.ts";
+import { attachmentsTo, type RecordedAttachment } from "./recorded-attachments.ts";
 import type { Network } from "./conf/network.ts";
 import { withAllLocked } from "./lock.ts";
 import { deleteByLedgers, networkWithoutPlugins, recordedNetwork } from "./recorded-network.ts";
-
-/** An attachment that GC may delete. */
-export interface GcCandidate extends AttachmentRequest {
-  readonly network: string;
-  readonly isCached: boolean;
-  /** Without ledgers when other programs made the attachment. */
-  readonly recorded: KnownAttachment;
-}
 
 export interface AttachmentName {
   readonly containerId: string;
@@ -35,18 +20,18 @@ export type Keep = { valid: readonly AttachmentName[] } | "live" | "uncached";
 
 /** For a network that is not configured; undefined when no record names it. */
 export function unconfiguredNetwork(runtime: Runtime, name: string): Network | undefined {
-  return candidates(runtime, name).length > 0 ? networkWithoutPlugins(name) : undefined;
+  return attachmentsTo(runtime, name).length > 0 ? networkWithoutPlugins(name) : undefined;
 }
 
-export function staleAttachments(runtime: Runtime, network: Network, keep: Keep): GcCandidate[] {
-  const all = candidates(runtime, network.name);
+export function staleAttachments(runtime: Runtime, network: Network, keep: Keep): RecordedAttachment[] {
+  const all = attachmentsTo(runtime, network.name);
   if (keep === "live") return all.filter(isGone);
   if (keep === "uncached") return all.filter(({ isCached }) => isCached);
   const valid = new Set(keep.valid.map(nameOf));
   return all.filter((attachment) => !valid.has(nameOf(attachment)));
 }
 
-export function isGone({ recorded }: GcCandidate): boolean {
+export function isGone({ recorded }: RecordedAttachment): boolean {
   return isNamespaceGone(recorded);
 }
 
@@ -58,7 +43,7 @@ export function collectGarbage(
   runtime: Runtime,
   network: Network,
   keep: Keep,
-  announce: (stale: readonly GcCandidate[]) => void = () => {},
+  announce: (stale: readonly RecordedAttachment[]) => void = () => {},
 ): void {
   if (network.disableGC) return;
   withAllLocked(runtime.cacheDirectory, () => {
@@ -70,7 +55,7 @@ export function collectGarbage(
   });
 }
 
-function deleteStale(runtime: Runtime, network: Network, attachment: GcCandidate): void {
+function deleteStale(runtime: Runtime, network: Network, attachment: RecordedAttachment): void {
   try {
     const isConfigured = network.plugins.length > 0;
     const addedTo = isConfigured ? network : recordedNetwork(runtime, attachment) ?? network;
@@ -96,25 +81,6 @@ function callPlugins(runtime: Runtime, network: Network, keep: Keep): unknown[] 
       throw wrapped(`failed to GC plugin ${plugin.type}`, error);
     }
   });
-}
-
-function candidates(runtime: Runtime, network: string): GcCandidate[] {
-  const records = listCache(runtime.cacheDirectory).filter((record) => record.network === network);
-  const ofNetwork = listAttachments(cachedAttachments(records)).filter((one) => one.network === network);
-  const uncached = new Map(ofNetwork.map((attachment) => [nameOf(attachment), attachment]));
-  const found: GcCandidate[] = records.map((record) => {
-    const { containerId, ifName, netnsPath, cniArgs = [], capabilityArgs = {} } = record;
-    const key = { network, containerId, ifName, netnsPath };
-    const recorded = uncached.get(nameOf(record)) ?? { ...key, ledgers: [] };
-    uncached.delete(nameOf(record));
-    return { ...key, cniArgs, capabilityArgs, isCached: true, recorded };
-  });
-  for (const recorded of uncached.values()) {
-    const { containerId, ifName, netnsPath } = recorded;
-    const key = { network, containerId, ifName, netnsPath };
-    found.push({ ...key, cniArgs: [], capabilityArgs: {}, isCached: false, recorded });
-  }
-  return found;
 }
 
 function nameOf({ containerId, ifName }: AttachmentName): string {

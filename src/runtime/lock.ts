@@ -12,7 +12,7 @@ import { type ByteRange, lockRangeExclusive, tryLockRangeExclusive } from "../ff
 import { warn } from "../ffi/warn.ts";
 
 export function withContainerLocked<T>(cacheDirectory: string, containerId: string, work: () => T): T {
-  return withLock(cacheDirectory, { start: hash(containerId) }, `container "${containerId}"`, work);
+  return withLock(cacheDirectory, { start: containerNumber(containerId) }, `container "${containerId}"`, work);
 }
 
 export function withAllLocked<T>(cacheDirectory: string, work: () => T): T {
@@ -49,8 +49,8 @@ function lock(fd: number, range: ByteRange, what: string): void {
   lockRangeExclusive(fd, range);
 }
 
-/** FNV-1a. Two containers with the same hash wait for each other, which does no harm. */
-function hash(text: string): number {
+/** FNV-1a. Two containers with the same number wait for each other, which does no harm. */
+export function containerNumber(text: string): number {
   let value = 0x811c9dc5;
   for (let index = 0; index < text.length; index++) value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
   return value >>> 0;

@@ -43,6 +43,11 @@ function summarize({ path, network, problem, hiddenBy }: NetworkFile, pluginPath
   };
 }
 
+/** What would keep an ADD from working now, except for its address pools. */
+export function networkProblems(network: Network, pluginPath: string): string[] {
+  return network.plugins.flatMap((plugin) => examinePlugin(network, plugin, pluginPath).problems);
+}
+
 type Examined = Pick<NetworkSummary, "pools" | "problems">;
 
 /** Runs STATUS of our plugins. Of other plugins it only checks that they exist. */

@@ -4,7 +4,7 @@
  */
 import { listLedgersOf } from "../engine/ledger/ledger.ts";
 import { runVerb } from "../engine/run.ts";
-import { loadPlugin } from "../plugins/table.ts";
+import { loadRecorded } from "../plugins/table.ts";
 import { type AttachmentKey, type CacheRecord, readCache } from "./cache.ts";
 import { cachedNetwork } from "./cached-attachments.ts";
 import type { Runtime } from "./plugin-call.ts";
@@ -26,7 +26,7 @@ export function networkWithoutPlugins(name: string): Network {
 /** DEL of every plugin of ours that still has a ledger: the network's configuration no longer names it. */
 export function deleteByLedgers({ pluginPath }: Runtime, key: AttachmentKey): void {
   for (const { header } of ledgersOf(key).toReversed()) {
-    const plugin = loadPlugin(header.plugin);
+    const plugin = loadRecorded(header.plugin);
     if (plugin !== undefined) runVerb(plugin, { ...header, command: "DEL", path: pluginPath });
   }
 }

@@ -28,7 +28,7 @@ export function findPlugin(type: string, searchPath: string): FoundPlugin {
     const path = directory.endsWith("/") ? `${directory}${type}` : `${directory}/${type}`;
     const file = regularFile(path);
     if (file === undefined) continue;
-    if (!isThisBinary(file)) {
+    if (!isThisBinary(path, file)) {
       refuseWritable(path, file);
       refuseWritable(directory, identify(directory));
       return { path };
@@ -57,8 +57,13 @@ function regularFile(path: string): FileIdentity | undefined {
 
 let thisBinary: FileIdentity | undefined;
 
-function isThisBinary(file: FileIdentity): boolean {
+let isThisBinary = (_path: string, file: FileIdentity): boolean => {
   // /proc/self/exe stays the file that we were started from, even after an upgrade replaced it.
   thisBinary ??= identify("/proc/self/exe");
   return file.id === thisBinary.id;
+};
+
+/** For a library, which is no file of its own: which program has the same plugins in it. */
+export function recognizeOwn(isOwn: (path: string) => boolean): void {
+  isThisBinary = isOwn;
 }

@@ -7,11 +7,10 @@
 import { CniError } from "../../cni/error.ts";
 import { foldKey, isObject } from "../../cni/json.ts";
 import { goQuote } from "../../cni/quote.ts";
-import { ETXTBSY, isErrno } from "../../ffi/errno.ts";
-import { environmentBlock } from "../../ffi/environment.ts";
+import { environmentForChild } from "../../ffi/environment.ts";
 import { writeAll } from "../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
-import { type Ending, type Finished, runProgram } from "../../ffi/spawn.ts";
+import { type Ending, type Finished, runWhenNotBusy } from "../../ffi/spawn.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import { timed } from "../../contract/trace.ts";
 
@@ -20,7 +19,7 @@ export function runForeignPlugin(path: string, invocation: Invocation): string {
   const { command: verb, stdin } = invocation;
   const finished = timed(
     { operation: "exec", verb, path },
-    () => runWhenNotBusy(path, pluginEnvironment(invocation), utf8(stdin)),
+    () => run(path, pluginEnvironment(invocation), utf8(stdin)),
   );
   const stdout = fromUtf8(finished.stdout);
   const status = describeEnding(finished.ending);
@@ -34,48 +33,24 @@ export function runForeignPlugin(path: string, invocation: Invocation): string {
   throw failure;
 }
 
-/** Tries six times, a second apart, while the file is open for writing because an installer replaces it. */
-function runWhenNotBusy(path: string, environment: Uint8Array[], stdin: Uint8Array): Finished {
-  for (let attempt = 1;; attempt++) {
-    try {
-      return runProgram({ path, argv: [path], environment }, stdin);
-    } catch (error) {
-      if (!isErrno(error, ETXTBSY) || attempt >= 6) throw pluginFailure("", "", (error as Error).message, error);
-      Bun.sleepSync(1000);
-    }
+function run(path: string, environment: Uint8Array[], stdin: Uint8Array): Finished {
+  try {
+    return runWhenNotBusy({ path, argv: [path], environment }, stdin);
+  } catch (error) {
+    throw pluginFailure("", "", (error as Error).message, error);
   }
 }
 
-/**
- * Our environment byte for byte, with the six parameters set even when empty. The variables of the Bun runtime in this
- * binary are removed, because they would affect a delegate that is also built with Bun.
- */
+/** The six parameters are set even when empty. */
 function pluginEnvironment(invocation: Invocation): Uint8Array[] {
-  const parameters: Record<string, string> = {
+  return environmentForChild({
     CNI_COMMAND: invocation.command,
     CNI_CONTAINERID: invocation.containerId,
     CNI_NETNS: invocation.netnsPath,
     CNI_ARGS: invocation.cniArgs,
     CNI_IFNAME: invocation.ifName,
     CNI_PATH: invocation.path,
-  };
-  const inherited = ownEnvironment().filter((entry) => {
-    const name = fromUtf8(entry.subarray(0, Math.max(entry.indexOf(0x3d), 0)));
-    return !Object.hasOwn(parameters, name) && !name.startsWith("BUN_");
   });
-  return [...inherited, ...Object.entries(parameters).map(([name, value]) => utf8(`${name}=${value}`))];
-}
-
-function ownEnvironment(): Uint8Array[] {
-  const block = environmentBlock();
-  const entries: Uint8Array[] = [];
-  for (let start = 0; start < block.length;) {
-    const end = block.indexOf(0, start);
-    const stop = end < 0 ? block.length : end;
-    if (stop > start) entries.push(block.subarray(start, stop));
-    start = stop + 1;
-  }
-  return entries;
 }
 
 /** A plugin's stderr goes to our log, also when the plugin fails. */

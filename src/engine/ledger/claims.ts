@@ -4,8 +4,8 @@ import { closeFile, identify, O_APPEND, O_NOFOLLOW, O_WRONLY, openExisting, writ
 import { utf8 } from "../../ffi/libc.ts";
 import { listAllLedgers } from "./ledger.ts";
 import { startOfName } from "./paths.ts";
-import { isSameOwner, type LedgerRecord } from "./record.ts";
-import type { Owner } from "../../contract/owner.ts";
+import type { LedgerRecord } from "./record.ts";
+import { isSameOwner, type Owner } from "../../contract/owner.ts";
 import { warn } from "../../ffi/warn.ts";
 
 /** The ledgers of the same interface of the same container in other networks. */

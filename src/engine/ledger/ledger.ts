@@ -15,9 +15,9 @@ import {
 import { lockShared, tryLockExclusive } from "../../ffi/lock.ts";
 import { warn } from "../../ffi/warn.ts";
 import { stateDirectory } from "../state-directory.ts";
-import type { Owner } from "../../contract/owner.ts";
+import { isSameOwner, type Owner } from "../../contract/owner.ts";
 import { ledgerPath, networkDirectory, startOfName } from "./paths.ts";
-import { isSameOwner, type LedgerRecord, parseLedger } from "./record.ts";
+import { type LedgerRecord, parseLedger } from "./record.ts";
 
 function readLedgerFile(path: string, lastAttempt = false): LedgerRecord | undefined {
   try {
@@ -58,11 +58,16 @@ function recordsIn(directory: string, start = ""): LedgerRecord[] {
 /** The readable ledgers of all networks whose file name begins with `start`. */
 export function listAllLedgers(start = ""): LedgerRecord[] {
   const records: LedgerRecord[] = [];
-  for (const network of listDirectory(stateDirectory())) {
-    const directory = `${stateDirectory()}/${network}`;
-    if (isStillDirectory(directory)) records.push(...recordsIn(directory, start));
-  }
+  for (const directory of networkDirectories()) records.push(...recordsIn(directory, start));
   return records;
+}
+
+function networkDirectories(): string[] {
+  return listDirectory(stateDirectory()).map((network) => `${stateDirectory()}/${network}`).filter(isStillDirectory);
+}
+
+export function listLedgersOfContainer(containerId: string): LedgerRecord[] {
+  return listAllLedgers(startOfName({ containerId })).filter(({ header }) => header.containerId === containerId);
 }
 
 /** Others remove what is there, too: the last DEL of a network its directory, a resident its socket. */
@@ -117,13 +122,30 @@ export function repairing({ path }: LedgerRecord, work: () => void): boolean {
   }
 }
 
-/** For GC: an ADD that was killed before it wrote its first line leaves an empty file. */
+/** An ADD that was killed before it wrote its first line leaves an empty file. */
 export function removeEmptyLedgers(network: string): void {
-  const directory = networkDirectory(network);
-  for (const name of listDirectory(directory)) {
-    if (identify(`${directory}/${name}`, false).size === 0) removeFile(`${directory}/${name}`);
+  removeEmptyFilesIn(networkDirectory(network), "");
+}
+
+export function removeEmptyLedgersOfContainer(containerId: string): void {
+  for (const directory of networkDirectories()) removeEmptyFilesIn(directory, startOfName({ containerId }));
+}
+
+function removeEmptyFilesIn(directory: string, start: string): void {
+  const names = listDirectory(directory).filter((name) => name.startsWith(start));
+  for (const name of names) {
+    if (isEmptyFile(`${directory}/${name}`)) removeFile(`${directory}/${name}`);
   }
-  removeEmptyDirectory(directory);
+  if (names.length > 0 || start === "") removeEmptyDirectory(directory);
+}
+
+function isEmptyFile(path: string): boolean {
+  try {
+    return identify(path, false).size === 0;
+  } catch {
+    // A DEL of another container has removed it meanwhile.
+    return false;
+  }
 }
 
 /** The last step of DEL. Removes an unreadable file too. */

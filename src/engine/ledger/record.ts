@@ -92,7 +92,3 @@ function isAnswer(value: Partial<AddAnswer> | undefined): value is AddAnswer {
 function giveUp(entries: LedgerEntry[], kind: string): void {
   for (const entry of entries) if (entry.kind === kind) entry.givenUp = true;
 }
-
-export function isSameOwner(one: Owner, other: Owner): boolean {
-  return one.network === other.network && one.containerId === other.containerId && one.ifName === other.ifName;
-}

@@ -1,6 +1,7 @@
 /** Compares attachments with the kernel: `patchbay inspect`. */
 import { errorText } from "../../cni/error.ts";
-import { isNetnsGone } from "../../ffi/netns.ts";
+import { closeFile } from "../../ffi/files.ts";
+import { isNetnsGone, isSameNetns, openNetns } from "../../ffi/netns.ts";
 import { isOtherNamespace, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
 import type { Host } from "../../contract/host.ts";
 import {
@@ -64,6 +65,25 @@ export function isNamespaceGone(attachment: KnownAttachment): boolean {
   } catch {
     return false;
   } finally {
+    host?.close();
+  }
+}
+
+/**
+ * Whether the attachment is in its namespace, which `other` is then compared with. Unlike `isNamespaceGone`, what nothing
+ * proves counts as gone: a path below /proc may lead to another container after a reboot.
+ */
+export function isInPlace(attachment: KnownAttachment, other: string): false | "there" | "elsewhere" {
+  let host: OpenHost | undefined, there: number | undefined;
+  try {
+    host = attachment.netnsPath === "" ? undefined : openAttachment(attachment);
+    if (host?.container === undefined) return false;
+    const isRecorded = attachment.ledgers.some(({ header }) => !isOtherNamespace(host!, header.netns));
+    if (!isRecorded && !isConfirmed(attachment, host)) return false;
+    there = openNetns(other);
+    return isSameNetns(there, host.container.netnsFd) ? "there" : "elsewhere";
+  } finally {
+    if (there !== undefined) closeFile(there);
     host?.close();
   }
 }

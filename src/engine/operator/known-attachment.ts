@@ -8,12 +8,12 @@ import { asWritten, type ParsedObject } from "../../cni/json.ts";
 import { convertResult, parsePrevResult, resultDocument } from "../../cni/result-versions.ts";
 import type { IpConfig, Result } from "../../cni/result.ts";
 import { configVersion, CURRENT_VERSION } from "../../cni/versions.ts";
-import { loadPlugin } from "../../plugins/table.ts";
+import { loadRecorded } from "../../plugins/table.ts";
 import { loadKind } from "../../resources/table.ts";
 import { prevResultOf } from "../attachment.ts";
 import { confirmedAdd } from "../ledger/confirmation.ts";
 import type { Host } from "../../contract/host.ts";
-import { listAllLedgers } from "../ledger/ledger.ts";
+import { listAllLedgers, listLedgersOfContainer } from "../ledger/ledger.ts";
 import type { LedgerAdd, LedgerRecord } from "../ledger/record.ts";
 import { hasLinkOf } from "../ledger/link-of-result.ts";
 import type { AnyKind } from "../../contract/resource.ts";
@@ -64,12 +64,14 @@ export interface Gist {
   ports: string[];
 }
 
-export function listAttachments(cached: readonly CachedAttachment[] = []): KnownAttachment[] {
+/** Of all containers, or of one. */
+export function listAttachments(cached: readonly CachedAttachment[] = [], containerId?: string): KnownAttachment[] {
   const found = new Map<string, KnownAttachment>();
   const keyOf = ({ network, containerId, ifName }: Owner) => `${network} ${containerId} ${ifName}`;
   const makesLink = ({ entries }: LedgerRecord) => entries.some(({ kind }) => loadKind(kind)?.isContainerLink);
   const rank = (record: LedgerRecord) => `${makesLink(record) ? 0 : 1} ${record.header.plugin}`;
-  for (const record of listAllLedgers().sort((one, other) => rank(one).localeCompare(rank(other)))) {
+  const ledgers = containerId === undefined ? listAllLedgers() : listLedgersOfContainer(containerId);
+  for (const record of ledgers.sort((one, other) => rank(one).localeCompare(rank(other)))) {
     const { network, containerId, ifName, netnsPath } = record.header;
     found.getOrInsertComputed(keyOf(record.header), () => ({ network, containerId, ifName, netnsPath, ledgers: [] }))
       .ledgers.push(record);
@@ -141,7 +143,7 @@ function restatedPart(
   path: string,
   hostIn: (invocation: Invocation) => Host,
 ): KnownPart {
-  const plugin = loadPlugin(type);
+  const plugin = loadRecorded(type);
   const unread: Invocation = { ...owner, command: "CHECK", path, stdin: "" };
   const part: KnownPart = { plugin: type, madeBy: "others", host: hostIn(unread), resources: [] };
   if (plugin === undefined || plugin.del !== undefined) return part;

@@ -188,7 +188,7 @@ function restatedThings(
   const seen = isContainers(record, prevResult, owner, host) ? host : host.withoutContainer();
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host: seen };
   const restated = restate(call, "undo", (at) => plugin.add(at));
-  return withoutLinksOfRivals(restated, owner).map((one) => ({ ...one, host: seen, isRestated: true }));
+  return withoutLinksOfRivals(restated, owner, seen).map((one) => ({ ...one, host: seen, isRestated: true }));
 }
 
 /** Whether the namespace at CNI_NETNS still belongs to the container, and not to another one under the same path. */
@@ -210,9 +210,12 @@ function isContainers(
  * Omits the container's link, and what is identified by its name, when another network's ledger contains it: runtimes
  * also call DEL after an ADD that failed because the interface already existed.
  */
-function withoutLinksOfRivals(resources: AnyResource[], owner: Owner): AnyResource[] {
+function withoutLinksOfRivals(resources: AnyResource[], owner: Owner, host: CallHost): AnyResource[] {
   if (!resources.some(({ kind }) => kind.isContainerLink)) return resources;
-  const rival = listRivals(owner).find(({ entries }) => entries.some(({ kind }) => loadKind(kind)?.isContainerLink));
+  const rival = listRivals(owner).find(({ header, entries }) =>
+    // A container whose namespace is gone had its link there.
+    !isOtherNamespace(host, header.netns) && entries.some(({ kind }) => loadKind(kind)?.isContainerLink)
+  );
   if (rival === undefined) return resources;
   warn(`${owner.ifName} of container ${owner.containerId} stays: it belongs to network "${rival.header.network}"`);
   return resources.filter(({ kind }) => !kind.isContainerLink && !kind.isOfInterface);

@@ -26,12 +26,9 @@ import { tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { warn } from "../../ffi/warn.ts";
 import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
 import { checkIfName } from "../../cni/invocation.ts";
-import { parseMac } from "../../net/mac.ts";
 import type { Host } from "../../contract/host.ts";
+import { ownAddress } from "./shared/own-address.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
-
-/** The kernel's default. */
-const DEFAULT_PRIORITY = 0x8000;
 
 export interface BridgeSpec {
   name: string;
@@ -84,14 +81,6 @@ function prepare(link: Link | undefined, created: boolean, spec: BridgeSpec, hos
   if (!link.up || promiscuous) setLink(host.route, link, { up: true, promiscuous });
   if (created) setLink(host.route, link, ownAddress(link));
   return link;
-}
-
-/**
- * Sets the address, and the priority to its present value. Setting a priority makes the bridge look for a forwarding port
- * and drop its carrier until there is one. Otherwise its operational state would stay UNKNOWN.
- */
-function ownAddress({ mac }: Link) {
-  return { address: parseMac(mac), kind: bridgeLink({ priority: DEFAULT_PRIORITY }) };
 }
 
 /** Leaves the bridge while another link is its port, or while another ADD may be about to use it. */

@@ -9,13 +9,14 @@ import {
   type Command,
   describeOptions,
   type Given,
+  HANDED_OVER,
   type Options,
   parseArguments,
   type Resident,
   UsageError,
 } from "./command.ts";
 import { closestName } from "../spelling.ts";
-import { print, printToStderr } from "./output.ts";
+import { print, printLine, printToStderr } from "./output.ts";
 import { missingPrivileges } from "./privileges.ts";
 
 /** Completion scripts call this hidden command with the words typed so far. */
@@ -39,6 +40,7 @@ export const cnitoolCommands: Record<string, () => Command> = {
 export const ownCommands: Record<string, () => Command> = {
   ...networkCommands,
   dhcp: () => (require("./commands/dhcp.ts") as typeof import("./commands/dhcp.ts")).dhcpCommand,
+  hook: () => (require("./commands/hook.ts") as typeof import("./commands/hook.ts")).hookCommand,
   inspect: () => (require("./commands/inspect.ts") as typeof import("./commands/inspect.ts")).inspectCommand,
   install: () => (require("./commands/install.ts") as typeof import("./commands/install.ts")).installCommand,
   ipam: () => (require("./commands/ipam.ts") as typeof import("./commands/ipam.ts")).ipamCommand,
@@ -59,6 +61,7 @@ interface Program {
   aliases: Record<string, string>;
   /** Errors and exit statuses are cnitool's. */
   isCnitool: boolean;
+  isOwnName: boolean;
   resident: Resident;
 }
 
@@ -66,8 +69,15 @@ interface Program {
 export function runCommandLine(calledAs: string, args: readonly string[], resident: Resident): number {
   const isCnitool = calledAs === "cnitool";
   const program = isCnitool
-    ? { name: "cnitool", commands: cnitoolCommands, aliases: {}, isCnitool, resident }
-    : { name: "patchbay", commands: ownCommands, aliases: ownAliases, isCnitool, resident };
+    ? { name: "cnitool", commands: cnitoolCommands, aliases: {}, isCnitool, isOwnName: true, resident }
+    : {
+      name: "patchbay",
+      commands: ownCommands,
+      aliases: ownAliases,
+      isCnitool,
+      isOwnName: calledAs === "patchbay",
+      resident,
+    };
   try {
     return dispatch(program, args);
   } catch (error) {
@@ -83,6 +93,7 @@ function dispatch(program: Program, args: readonly string[]): number {
   if (name === "help") return rest[0] === undefined ? printHelp(program) : dispatch(program, [rest[0], "--help"]);
   if (name === "--version") return dispatch(program, ["version"]);
   if (name === COMPLETE) return complete(program, rest);
+  if (name === HANDED_OVER) return answerOperation();
   const load = commandOf(program, name);
   return load === undefined ? reportUnknownCommand(program, name) : run(program, name, load(), rest);
 }
@@ -111,6 +122,10 @@ function complete(program: Program, words: readonly string[]): number {
   const { commands, aliases } = program;
   print(candidates({ commands, aliases }, words).map((line) => `${line}\n`).join(""));
   return 0;
+}
+
+function answerOperation(): number {
+  return (require("./handed-over.ts") as typeof import("./handed-over.ts")).answerOperation();
 }
 
 const helpOption: Options = { help: { short: "h", help: "" } };
@@ -165,6 +180,11 @@ function reportUnknownCommand(program: Program, name: string): number {
     printToStderr(`Error: ${text}\nRun 'cnitool --help' for usage.\n${text}`);
     return 1;
   }
+  if (!program.isOwnName) {
+    // To podman and netavark we are the driver of that name (src/netavark/plugin).
+    printLine(JSON.stringify({ error: `unknown subcommand: ${name}` }));
+    return 1;
+  }
   const meant = closestName(name, ["help", ...Object.keys(program.commands)]);
   printToStderr(
     `patchbay: unknown command "${name}"${meant === undefined ? "" : `; did you mean "${meant}"?`}\n` +
@@ -194,7 +214,9 @@ function printHelp(program: Program): number {
       : `patchbay ${VERSION}: CNI runtime and plugins in one program\n\n${head}` +
         `'patchbay help COMMAND' describes a command.\n\n` +
         `Called by one of these names, patchbay is that plugin: ${pluginNames.join(", ")}.\n` +
-        `'patchbay install DIR' makes links with these names. Without CNI_PATH, networks use the plugins in patchbay.\n`,
+        `'patchbay install DIR' makes links with these names. Without CNI_PATH, networks use the plugins in patchbay.\n\n` +
+        "podman and netavark call create, setup, teardown and info, when patchbay is linked as a network driver:\n" +
+        "'patchbay install --podman' makes the link.\n",
   );
   return 0;
 }

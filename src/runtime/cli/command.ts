@@ -1,5 +1,8 @@
 /** What a command consists of, and parsing its arguments (docs/decisions/0004 says why not with node:util). */
 
+/** A hidden command (handed-over.ts). The operation's name follows, for a resident that looks at the words of a command. */
+export const HANDED_OVER = "__operation";
+
 export interface Command {
   /** One line for the list of commands. */
   readonly summary: string;
@@ -30,6 +33,8 @@ export interface Option {
   readonly short?: string;
   /** The value's name in the help. An option without it takes no value. */
   readonly value?: string;
+  /** The value when none is attached with `=`. */
+  readonly otherwise?: string;
   readonly help: string;
 }
 
@@ -60,7 +65,7 @@ export function parseArguments(args: readonly string[], options: Options): Given
       if (name === undefined || option === undefined) throw new UsageError(`unknown option ${arg}`);
       const hasAttached = attached !== undefined;
       if (option.value === undefined && hasAttached) throw new UsageError(`option --${name} takes no value`);
-      const value = option.value === undefined ? "" : hasAttached ? attached : queue.shift();
+      const value = option.value === undefined ? "" : hasAttached ? attached : option.otherwise ?? queue.shift();
       if (value === undefined) throw new UsageError(`option --${name} needs a value: ${option.value}`);
       found.set(name, [...found.get(name) ?? [], value]);
     }
@@ -86,7 +91,7 @@ function readOption(arg: string, options: Options): { name?: string; option?: Op
 /** Whether the argument is an option whose value is the next argument. */
 export function awaitsValue(arg: string, options: Options): boolean {
   const { option, attached } = readOption(arg, options);
-  return option?.value !== undefined && attached === undefined;
+  return option?.value !== undefined && option.otherwise === undefined && attached === undefined;
 }
 
 /** Indented lines of two aligned columns. */
@@ -97,9 +102,14 @@ export function columns(rows: readonly (readonly [string, string])[]): string {
 
 export function describeOptions(options: Options): string {
   return columns(
-    Object.entries(options).map(([name, { short, value, help }]) => [
-      `${short === undefined ? "   " : `-${short},`} --${name}${value === undefined ? "" : ` ${value}`}`,
+    Object.entries(options).map(([name, { short, value, otherwise, help }]) => [
+      `${short === undefined ? "   " : `-${short},`} --${name}${describeValue(value, otherwise)}`,
       help,
     ]),
   );
+}
+
+function describeValue(value: string | undefined, otherwise: string | undefined): string {
+  if (value === undefined) return "";
+  return otherwise === undefined ? ` ${value}` : `[=${value}]`;
 }

@@ -1,27 +1,36 @@
 /**
- * `install --bin DIR`: links to the runtime where a shell finds them. A file in the plugin directory lists the
- * directories with such links, for `--uninstall`.
+ * `install --bin DIR` and `install --podman`: links to this program where a shell finds the runtime, and podman its
+ * drivers of networks. A file in the plugin directory lists the directories with such links, for `--uninstall`.
  */
 import { makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
 import { UsageError } from "./command.ts";
 import { linkWithBackup, unlinkAndRestore } from "./link-with-backup.ts";
 import { absolutePath } from "./network-arguments.ts";
 
-const NAMES = ["patchbay", "cnitool"];
+const DRIVER = "patchbay";
+const NAMES = [DRIVER, "cnitool"];
 const RECORD = ".patchbay-bin";
 
-export function requireOtherDirectory(bin: string, directory: string): void {
-  if (absolutePath(bin) === absolutePath(directory)) {
-    throw new UsageError(`--bin ${bin} is the plugin directory, which must not contain ${NAMES[1]}`);
+/** One of the directories that podman looks in by default. */
+export const PODMAN_DIRECTORY = "/usr/local/libexec/netavark";
+
+export function requireOtherDirectory(option: string, bin: string | undefined, directory: string): void {
+  if (bin !== undefined && absolutePath(bin) === absolutePath(directory)) {
+    throw new UsageError(`--${option} ${bin} is the plugin directory, where the program itself is`);
   }
 }
 
-export function linkPrograms(bin: string, directory: string): void {
+/** podman calls a driver by the name of its file. */
+export function linkDriver(bin: string, directory: string): void {
+  linkPrograms(bin, directory, [DRIVER]);
+}
+
+export function linkPrograms(bin: string, directory: string, names = NAMES): void {
   const own = absolutePath(bin), recorded = recordedDirectories(directory);
   makeDirectories(own, 0o755);
   // Written first: --uninstall does not find links that are not listed.
   if (!recorded.includes(own)) replaceFile(`${directory}/${RECORD}`, [...recorded, own, ""].join("\n"));
-  for (const name of NAMES) linkWithBackup(`${own}/${name}`, programIn(directory));
+  for (const name of names) linkWithBackup(`${own}/${name}`, programIn(directory));
 }
 
 export function unlinkPrograms(directory: string): void {

@@ -74,6 +74,13 @@ function lintFile(file: string, pluginPath: string): Finding[] {
   }));
 }
 
+/** A network that is in no file. */
+export function lintText(text: string, pluginPath: string): Remark[] {
+  const remarks: Remark[] = [];
+  checkDocument(parseWithPositions(text), pluginPath, (remark) => remarks.push(remark));
+  return remarks;
+}
+
 function checkDocument(document: JsonNode, pluginPath: string, report: Report): void {
   if (!isObject(document.value)) {
     report(remark(document, "error", "", "must be an object"));

@@ -33,6 +33,16 @@ for (const [args, operands, ifname] of forms) {
   });
 }
 
+test("an option whose value need not be given takes only an attached one", () => {
+  const maybe = { podman: { value: "DIR", otherwise: "/usual", help: "where" } };
+  for (const [arg, value] of [["--podman", "/usual"], ["--podman=/other", "/other"], ["--podman=", ""]] as const) {
+    const given = parseArguments([arg, "a"], maybe);
+    expect({ operands: given.operands, value: given.value("podman") }).toEqual({ operands: ["a"], value });
+  }
+  expect(parseArguments(["a"], maybe).has("podman")).toBe(false);
+  expect(describeOptions(maybe)).toContain("--podman[=DIR]");
+});
+
 test("an option given several times has all its values", () => {
   expect(parseArguments(["--dir", "a", "--dir=b"], options).values("dir")).toEqual(["a", "b"]);
   expect(parseArguments([], options).values("dir")).toEqual([]);

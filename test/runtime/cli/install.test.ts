@@ -121,6 +121,33 @@ test("a directory that cannot be written is an error, and leaves nothing", () =>
   expect(install()).toMatchObject({ code: 1, stderr: `patchbay install: stat ${bin}/patchbay: not a directory\n` });
 });
 
+describe("with --podman", () => {
+  const drivers = () => `${directory}/netavark`;
+  const installDriver = () => patchbay(["install", `--podman=${drivers()}`, bin]);
+
+  test("podman finds a driver, what it replaced is kept, and uninstalling puts that back", () => {
+    mkdirSync(drivers());
+    writeFileSync(`${drivers()}/patchbay`, "other");
+    expect(installDriver()).toMatchObject({ code: 0, stderr: "" });
+    expect(readlinkSync(`${drivers()}/patchbay`)).toBe(`${bin}/patchbay`);
+    expect(readdirSync(drivers()).sort()).toEqual(["patchbay", "patchbay.patchbay-backup"]);
+    const { code, stdout } = patchbay(["info"], `${drivers()}/patchbay`);
+    expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 0, api_version: "1.0.0" });
+    const again = patchbay(["install", `--podman=${drivers()}`, bin], `${bin}/patchbay`);
+    expect(again).toEqual({ code: 0, stdout: "", stderr: "" });
+    expect(uninstall().code).toBe(0);
+    expect(readdirSync(drivers())).toEqual(["patchbay"]);
+    expect(readFileSync(`${drivers()}/patchbay`, "utf8")).toBe("other");
+  });
+
+  test("without a directory it is podman's own, and the plugin directory is rejected", () => {
+    expect(patchbay(["install", "--help"]).stdout).toContain("--podman[=DIR]");
+    const local = "/usr/local/libexec/netavark";
+    expect(patchbay(["install", "--podman", local]).stderr).toContain(`--podman ${local} is the plugin directory`);
+    expect(() => readdirSync(local)).toThrow();
+  });
+});
+
 describe("with --bin", () => {
   const links = () => `${directory}/sbin`;
   const installBin = () => patchbay(["install", "--bin", links(), bin]);

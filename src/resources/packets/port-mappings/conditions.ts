@@ -2,7 +2,7 @@
 import type { Rule } from "../../../iptables/rule.ts";
 import { utf8 } from "../../../ffi/libc.ts";
 import { from, notFrom, notTo, to } from "../../../ffi/netlink/nftables/address-match.ts";
-import { masked } from "../../../ffi/netlink/nftables/expr/bitwise.ts";
+import { hostOrder, masked } from "../../../ffi/netlink/nftables/expr/bitwise.ts";
 import { differs, equals } from "../../../ffi/netlink/nftables/expr/cmp.ts";
 import type { Expression } from "../../../ffi/netlink/nftables/expr/expression.ts";
 import { inputLink, outputLink, packetMark } from "../../../ffi/netlink/nftables/expr/meta.ts";
@@ -33,10 +33,6 @@ function compareLink({ name, not }: LinkMatch): Expression {
   const value = new Uint8Array(isBeginning ? bytes.length : LINK_NAME_BYTES);
   value.set(bytes);
   return (not ? differs : equals)(value);
-}
-
-function hostOrder(value: number): Uint8Array {
-  return new Uint8Array(new Uint32Array([value]).buffer);
 }
 
 /** For a rule of iptables. */

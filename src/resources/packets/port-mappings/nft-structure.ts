@@ -1,14 +1,13 @@
 /** The chains, maps and rules of the table; nftables.ts shows it. */
-import { from } from "../../../ffi/netlink/nftables/address-match.ts";
+import { from, ofFamily } from "../../../ffi/netlink/nftables/address-match.ts";
 import type { Chain } from "../../../ffi/netlink/nftables/chain.ts";
-import { equals } from "../../../ffi/netlink/nftables/expr/cmp.ts";
 import { destinationChanged } from "../../../ffi/netlink/nftables/expr/ct.ts";
 import type { Expression } from "../../../ffi/netlink/nftables/expr/expression.ts";
 import { toThisHost } from "../../../ffi/netlink/nftables/expr/fib.ts";
 import { jump } from "../../../ffi/netlink/nftables/expr/immediate.ts";
 import { looksInto, valueIn } from "../../../ffi/netlink/nftables/expr/lookup.ts";
 import { masquerade } from "../../../ffi/netlink/nftables/expr/masq.ts";
-import { protocolFamily, transportProtocolInto } from "../../../ffi/netlink/nftables/expr/meta.ts";
+import { transportProtocolInto } from "../../../ffi/netlink/nftables/expr/meta.ts";
 import { destinationNat } from "../../../ffi/netlink/nftables/expr/nat.ts";
 import { countIn, countsIn } from "../../../ffi/netlink/nftables/expr/objref.ts";
 import { destinationAddress, destinationPortInto } from "../../../ffi/netlink/nftables/expr/payload.ts";
@@ -23,13 +22,7 @@ import {
   markPairKey,
   protocolAndPortKey,
 } from "../../../ffi/netlink/nftables/set.ts";
-import {
-  NF_INET_LOCAL_OUT,
-  NF_INET_POST_ROUTING,
-  NF_INET_PRE_ROUTING,
-  NFPROTO_IPV4,
-  NFPROTO_IPV6,
-} from "../../../ffi/netlink/uapi/nf-tables.ts";
+import { NF_INET_LOCAL_OUT, NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING } from "../../../ffi/netlink/uapi/nf-tables.ts";
 import { formatPrefix, networkOf, type Prefix } from "../../../net/address.ts";
 import type { Family } from "../../../iptables/rule.ts";
 import { ownTables } from "../shared/own-tables.ts";
@@ -57,10 +50,6 @@ export interface Source {
 }
 
 export const mapOf = (name: string) => ({ table, name });
-
-function ofFamily(size: number): Expression[] {
-  return [protocolFamily, equals(new Uint8Array([size === 4 ? NFPROTO_IPV4 : NFPROTO_IPV6]))];
-}
 
 const loopback: Prefix = { bytes: new Uint8Array([127, 0, 0, 0]), bits: 8 };
 

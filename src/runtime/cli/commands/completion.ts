@@ -83,7 +83,8 @@ function possibleWords({ commands, aliases }: Commands, before: readonly string[
 }
 
 function possibleOperands(operands: string, position: number): string[] {
-  const wanted = operands.split(" ")[position]?.replace(/[[\]]/g, "");
+  const words = operands.split(" "), last = words.at(-1)!;
+  const wanted = (words[position] ?? (last.includes("…") ? last : undefined))?.replace(/[[\]…]/g, "");
   if (wanted === undefined) return [];
   if (wanted === "NETWORK") return networkNames(configDirectoryOf(undefined));
   if (wanted === "NETNS") return namesIn(NETNS_DIRECTORY).map((name) => `${NETNS_DIRECTORY}/${name}`);

@@ -2,12 +2,12 @@
 import {
   type AttachmentName,
   collectGarbage,
-  type GcCandidate,
   isGone,
   type Keep,
   staleAttachments,
   unconfiguredNetwork,
 } from "../../gc.ts";
+import type { RecordedAttachment } from "../../recorded-attachments.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { networkOf, networkOrRecorded, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { printLine, printToStderr } from "../output.ts";
@@ -78,7 +78,7 @@ function keepOf(given: Given): Keep | undefined {
 }
 
 /** An attachment whose name is misspelt after --valid would be deleted. */
-function warnOfUnknown(valid: readonly AttachmentName[], known: readonly GcCandidate[]): void {
+function warnOfUnknown(valid: readonly AttachmentName[], known: readonly RecordedAttachment[]): void {
   const names = known.map(({ containerId, ifName }) => `${containerId}/${ifName}`);
   for (const { containerId, ifName } of valid) {
     const name = `${containerId}/${ifName}`;
@@ -86,15 +86,15 @@ function warnOfUnknown(valid: readonly AttachmentName[], known: readonly GcCandi
   }
 }
 
-function printDeletions(stale: readonly GcCandidate[]): void {
+function printDeletions(stale: readonly RecordedAttachment[]): void {
   for (const each of stale) printToStderr(`deleting ${nameOf(each)}`);
 }
 
-function nameOf({ network, containerId, ifName }: GcCandidate): string {
+function nameOf({ network, containerId, ifName }: RecordedAttachment): string {
   return `${ifName} of container ${containerId} from network ${network}`;
 }
 
-function remarksOn(attachment: GcCandidate): string {
+function remarksOn(attachment: RecordedAttachment): string {
   const remarks = isGone(attachment) ? ["its namespace is gone"] : [];
   if (!attachment.isCached) remarks.push("not in the cache");
   return remarks.length === 0 ? "" : ` (${remarks.join(", ")})`;

@@ -16,7 +16,13 @@ import { pluginNames } from "../../../plugins/table.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { BACKUP, identifyEntry, linkWithBackup, unlinkAndRestore } from "../link-with-backup.ts";
 import { printLine } from "../output.ts";
-import { linkPrograms, requireOtherDirectory, unlinkPrograms } from "../program-links.ts";
+import {
+  linkDriver,
+  linkPrograms,
+  PODMAN_DIRECTORY,
+  requireOtherDirectory,
+  unlinkPrograms,
+} from "../program-links.ts";
 import { dhcpUnits } from "../dhcp-units.ts";
 import { residentUnits } from "../resident-units.ts";
 import { checkUninstall } from "../uninstall-check.ts";
@@ -30,6 +36,11 @@ export const installCommand: Command = {
   operandCount: [1, 1],
   options: {
     bin: { value: "DIR", help: "also link patchbay and cnitool into DIR, for the command line" },
+    podman: {
+      value: "DIR",
+      otherwise: PODMAN_DIRECTORY,
+      help: `also link patchbay into DIR (${PODMAN_DIRECTORY}), as a driver of podman's networks`,
+    },
     resident: { help: "also let systemd run `patchbay serve` from DIR, started by the first call" },
     "no-resident": { help: "remove what --resident made; calls run by themselves" },
     dhcp: { help: "also let systemd run `patchbay dhcp` from DIR, for the leases of the plugin dhcp" },
@@ -40,8 +51,9 @@ export const installCommand: Command = {
   notes: `A file that has one of the names is kept as NAME${BACKUP}, and put back by --uninstall.\n`,
   run(given: Given) {
     const directory = given.operands[0]!;
-    const bin = given.value("bin");
-    if (bin !== undefined) requireOtherDirectory(bin, directory);
+    const bin = given.value("bin"), podman = given.value("podman");
+    requireOtherDirectory("bin", bin, directory);
+    requireOtherDirectory("podman", podman, directory);
     refuseTogether(given, ["resident", "no-resident", "uninstall"]);
     refuseTogether(given, ["dhcp", "no-dhcp", "uninstall"]);
     if (given.has("uninstall")) {
@@ -53,6 +65,7 @@ export const installCommand: Command = {
     } else {
       install(directory);
       if (bin !== undefined) linkPrograms(bin, directory);
+      if (podman !== undefined) linkDriver(podman, directory);
       if (given.has("resident")) installUnits(residentUnits, directory);
       if (given.has("no-resident")) removeUnits(residentUnits);
       if (given.has("dhcp")) installUnits(dhcpUnits, directory);

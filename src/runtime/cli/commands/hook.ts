@@ -1,0 +1,96 @@
+/** `patchbay hook add|del`: a hook of OCI runtimes (docs/engines/runc-crun.md). */
+import { CniError, DECODING_FAILURE, INVALID_CONFIG } from "../../../cni/error.ts";
+import { decodeText } from "../../../cni/json.ts";
+import { resultDocument } from "../../../cni/result-versions.ts";
+import { isCallerGone } from "../../../ffi/calls.ts";
+import { EFBIG, isErrno } from "../../../ffi/errno.ts";
+import { readAll } from "../../../ffi/files.ts";
+import { attachAll, type Attached } from "../../hook/attach.ts";
+import { containerNetns } from "../../hook/container-netns.ts";
+import { detachAll } from "../../hook/detach.ts";
+import { parseEndedState, parseState, STATE_LIMIT_BYTES } from "../../hook/state.ts";
+import { type Setting, type SettingName, settingNames, settingsOf } from "../../hook/settings.ts";
+import { parseNetworks, type WantedNetwork, wantedOf } from "../../hook/wanted.ts";
+import { type Command, type Given, UsageError } from "../command.ts";
+import { configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { printLine } from "../output.ts";
+
+export const hookCommand: Command = {
+  summary: "attach and detach containers of runc, crun and youki, as a hook that they call",
+  operands: "add|del [NETWORK…]",
+  operandCount: [1, Infinity],
+  needsRoot: true,
+  options: {
+    ports: { value: "LIST", help: "ports of the host, as in 8080:80/tcp,127.0.0.1:53:53/udp" },
+    name: { value: "NAME", help: "the container's name, for plugins that read K8S_POD_NAME" },
+    capabilities: { value: "JSON", help: "capability arguments for every network" },
+    json: { help: "let 'add' print the results" },
+    ...runtimeOptions,
+  },
+  notes: "Reads the container's state from stdin. Call 'hook add' in createRuntime, 'hook del' in poststop.\n" +
+    "NETWORK has the form NETWORK[@IFNAME][ ip=ADDRESS][ mac=MAC][ ingress=RATE][ egress=RATE]. Without NETWORK, 'add'\n" +
+    "takes the annotation dev.patchbay.networks, and 'del' everything that is recorded of the container.\n",
+  run(given) {
+    const [verb, ...networks] = given.operands;
+    if (verb === "add") return add(given, networks);
+    if (verb === "del") return del(given, networks);
+    throw new UsageError(`"${verb}" is neither add nor del`);
+  },
+};
+
+function add(given: Given, operands: readonly string[]): number {
+  const state = parseState(readState()),
+    wanted = wantedOf(settingsOf(state.annotations, argumentsOf(given, operands)));
+  if (wanted.networks.length === 0) {
+    const next = "name some in annotation dev.patchbay.networks, or as arguments of the hook";
+    throw new CniError(INVALID_CONFIG, `container ${state.id} wants no network`, next);
+  }
+  const container = { id: state.id, netnsPath: containerNetns(state) };
+  attachAll(runtimeOf(given), configDirectoryOf(given), container, wanted, (attached) => {
+    // Whoever does not know that its container is attached will not call 'hook del'.
+    if (isCallerGone()) throw new Error("the caller is gone");
+    if (given.has("json")) printLine(JSON.stringify(attached.map(inJson), null, 2));
+  });
+  return 0;
+}
+
+function inJson({ network, request, result }: Attached) {
+  return { network: network.name, ifName: request.ifName, result: result && resultDocument(result) };
+}
+
+function del(given: Given, operands: readonly string[]): number {
+  const { id, annotations } = parseEndedState(readState());
+  const { networks } = argumentsOf(given, operands);
+  const only = networks === undefined ? undefined : parseNetworks(networks);
+  detachAll(runtimeOf(given), configDirectoryOf(given), id, { only, wanted: annotated(annotations) });
+  return 0;
+}
+
+/** What 'hook add' refused was never attached. */
+function annotated(annotations: Readonly<Record<string, string>>): readonly WantedNetwork[] {
+  try {
+    return wantedOf(settingsOf(annotations, {})).networks;
+  } catch {
+    return [];
+  }
+}
+
+function argumentsOf(given: Given, operands: readonly string[]): Partial<Record<SettingName, Setting>> {
+  const settings: Partial<Record<SettingName, Setting>> = {};
+  for (const name of settingNames) {
+    const text = given.value(name);
+    if (text !== undefined) settings[name] = { text, source: `--${name}` };
+  }
+  if (operands.length > 0) settings.networks = { text: operands.join(","), source: "NETWORK" };
+  return settings;
+}
+
+function readState(): string {
+  try {
+    return decodeText(readAll(0, STATE_LIMIT_BYTES, "stdin"));
+  } catch (error) {
+    if (!isErrno(error, EFBIG)) throw error;
+    const reason = `the container's state on stdin is larger than ${STATE_LIMIT_BYTES} bytes`;
+    throw new CniError(DECODING_FAILURE, reason, "annotations are the usual cause");
+  }
+}

@@ -1,0 +1,159 @@
+/** `patchbay hook add`: all networks that are wanted for a container, or none. */
+import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
+import type { VersionedResult } from "../../cni/result-versions.ts";
+import { collectFailures, throwJoined } from "../../contract/failures.ts";
+import { openHost } from "../../engine/open-host.ts";
+import { isInPlace } from "../../engine/operator/inspect.ts";
+import { isHandedOver, processId } from "../../ffi/calls.ts";
+import { getLink, setLink } from "../../ffi/netlink/route/link.ts";
+import { warn } from "../../ffi/warn.ts";
+import { addUnlocked, deleteUnlocked } from "../chain.ts";
+import { loadNetwork } from "../conf/load.ts";
+import type { Network } from "../conf/network.ts";
+import { examined } from "../examination.ts";
+import { withContainerLocked } from "../lock.ts";
+import { type AttachmentRequest, type Runtime, wrapped } from "../plugin-call.ts";
+import { attachmentsOf, type RecordedAttachment } from "../recorded-attachments.ts";
+import { undoAll, undoingOf } from "./undoing.ts";
+import type { Wanted, WantedNetwork } from "./wanted.ts";
+
+export interface HookContainer {
+  readonly id: string;
+  readonly netnsPath: string;
+}
+
+export interface Attached {
+  readonly network: Network;
+  readonly request: AttachmentRequest;
+  readonly result: VersionedResult | undefined;
+}
+
+/** `accept` gets what was attached. When it throws, nothing stays attached. */
+export function attachAll(
+  runtime: Runtime,
+  configDirectory: string,
+  container: HookContainer,
+  wanted: Wanted,
+  accept: (attached: readonly Attached[]) => void,
+): void {
+  const planned = plannedCalls(runtime, configDirectory, container, wanted);
+  withContainerLocked(runtime.cacheDirectory, container.id, () => {
+    const stale = undoingOf(runtime, configDirectory, staleOf(runtime, container, wanted.networks));
+    throwJoined(undoAll(runtime, stale), "\n");
+    const attached: Attached[] = [];
+    try {
+      for (const { network, request } of planned) {
+        attached.push({ network, request, result: addNamed(runtime, network, request) });
+      }
+      if (!planned.some(({ network }) => hasLoopback(network))) bringUpLoopback(container.netnsPath);
+      accept(attached);
+    } catch (error) {
+      takeBack(runtime, attached);
+      throw error;
+    }
+  });
+}
+
+function takeBack(runtime: Runtime, attached: readonly Attached[]): void {
+  const failures = collectFailures(
+    attached.toReversed(),
+    ({ network, request }) => deleteUnlocked(runtime, network, request),
+  );
+  for (const failure of failures) warn(`after the failed hook: ${errorText(failure)}`);
+}
+
+function addNamed(runtime: Runtime, network: Network, request: AttachmentRequest): VersionedResult | undefined {
+  try {
+    return addUnlocked(runtime, network, request);
+  } catch (error) {
+    throw wrapped(`${request.ifName} cannot be attached to network ${network.name}`, error);
+  }
+}
+
+/** Everything that can be refused before the first effect. */
+function plannedCalls(
+  runtime: Runtime,
+  configDirectory: string,
+  { id, netnsPath }: HookContainer,
+  { networks, ports, capabilityArgs, cniArgs }: Wanted,
+) {
+  const loaded = networks.map((wanted) => ({
+    wanted,
+    network: examined(loadNetwork(configDirectory, wanted.network), runtime),
+  }));
+  const withPorts = loaded.find(({ network }) => takes(network, "portMappings"));
+  if (ports.length > 0 && withPorts === undefined) throw takesNone("ports", "portMappings", networks);
+  return loaded.map((one) => {
+    const { network, wanted } = one, own = wanted.capabilityArgs;
+    const ignored = Object.keys(own).find((capability) => !takes(network, capability));
+    if (ignored !== undefined) throw takesNone(`${wanted.source}: ${ignored}`, ignored, [wanted]);
+    const portMappings = one === withPorts && ports.length > 0 ? { portMappings: ports } : {};
+    const args = { ...capabilityArgs, ...portMappings, ...own };
+    const request: AttachmentRequest = {
+      containerId: id,
+      netnsPath,
+      ifName: wanted.ifName,
+      cniArgs,
+      capabilityArgs: args,
+    };
+    return { network, request };
+  });
+}
+
+function takes({ plugins }: Network, capability: string): boolean {
+  return plugins.some(({ capabilities }) => capabilities[capability]);
+}
+
+function takesNone(what: string, capability: string, networks: readonly WantedNetwork[]): CniError {
+  return new CniError(
+    INVALID_CONFIG,
+    `${what}: no plugin of network ${networks.map(({ network }) => network).join(", ")} takes them`,
+    `a plugin that does needs "capabilities": {"${capability}": true} in the network's configuration`,
+  );
+}
+
+function hasLoopback({ plugins }: Network): boolean {
+  return plugins.some(({ type }) => type === "loopback");
+}
+
+/** As the plugin loopback does. Nothing is recorded, because nothing has to be undone. */
+function bringUpLoopback(netnsPath: string): void {
+  const host = openHost(netnsPath), lo = { index: 1, name: "lo" };
+  try {
+    const { route } = host.container!;
+    if (!getLink(route, lo.index)?.up) setLink(route, lo, { up: true });
+  } finally {
+    host.close();
+  }
+}
+
+/**
+ * What an earlier container of this id has left: it was killed, the host was booted again, or a hook died half-way. What
+ * is still in place stays. In another namespace it is another container, and on a wanted interface a second attachment.
+ */
+function staleOf(
+  runtime: Runtime,
+  { id, netnsPath }: HookContainer,
+  wanted: readonly WantedNetwork[],
+): RecordedAttachment[] {
+  return attachmentsOf(runtime, id).filter((attachment) => {
+    if (wasBegunByResident(attachment)) return true;
+    const { network, ifName } = attachment, place = isInPlace(attachment.recorded, netnsPath);
+    if (place === false) return true;
+    const next = `'hook del' detaches what container ${id} has`;
+    if (place === "elsewhere") {
+      const reason = `another container ${id} is attached to network ${network}, in ${attachment.netnsPath}`;
+      throw new CniError(INVALID_CONFIG, reason, `ids must differ on a host, also between runtimes; ${next}`);
+    }
+    if (wanted.some((one) => one.ifName === ifName)) {
+      const reason = `${ifName} of container ${id} is attached to network ${network} already`;
+      throw new CniError(INVALID_CONFIG, reason, `name another interface, as in NETWORK@eth7; ${next}`);
+    }
+    return false;
+  });
+}
+
+/** This process handed the hook over to a resident, which died before it answered. */
+function wasBegunByResident({ recorded }: RecordedAttachment): boolean {
+  return !isHandedOver() && recorded.ledgers.some(({ header }) => header.caller === processId("self"));
+}

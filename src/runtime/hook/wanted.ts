@@ -1,0 +1,139 @@
+/**
+ * The networks that somebody wants for a container: `front, back@eth7 ip=10.2.0.9 ip=fd02::9 mac=02:00:00:00:00:09
+ * ingress=100M egress=20M`. Pure.
+ */
+import { errorText } from "../../cni/error.ts";
+import { checkIfName, checkNetworkName } from "../../cni/invocation.ts";
+import { isObject, parseDocument } from "../../cni/json.ts";
+import { canonicalAddress, canonicalPrefix } from "../../net/address.ts";
+import { canonicalMac } from "../../net/mac.ts";
+import { parsePorts, type PortMapping } from "./ports.ts";
+import { refusal, type Setting, type Settings } from "./settings.ts";
+
+export interface WantedNetwork {
+  readonly network: string;
+  readonly ifName: string;
+  /** Somebody has named the interface. */
+  readonly isNamed: boolean;
+  readonly source: string;
+  readonly capabilityArgs: Readonly<Record<string, unknown>>;
+}
+
+export interface Wanted {
+  readonly networks: readonly WantedNetwork[];
+  readonly ports: readonly PortMapping[];
+  /** For every network, as $CAP_ARGS. */
+  readonly capabilityArgs: Readonly<Record<string, unknown>>;
+  readonly cniArgs: readonly (readonly [string, string])[];
+}
+
+export function wantedOf(settings: Settings): Wanted {
+  const { networks, ports, name, capabilities } = settings;
+  return {
+    networks: networks === undefined ? [] : parseNetworks(networks),
+    ports: ports === undefined ? [] : parsePorts(ports),
+    capabilityArgs: capabilities === undefined ? {} : parseCapabilities(capabilities),
+    cniArgs: name === undefined ? [] : argsWithName(name),
+  };
+}
+
+/** Each is an interface; what is looked up for one takes a moment. */
+const MOST = 64;
+
+export function parseNetworks(setting: Setting): WantedNetwork[] {
+  const items = setting.text.split(",");
+  if (items.length > MOST) throw refusal(setting, setting.text, `there are more than ${MOST} networks`);
+  const wanted = items.map((item) => parseNetwork(setting, item.trim()));
+  const taken = new Set<string>();
+  for (const { item, ifName } of wanted) {
+    if (ifName !== undefined && taken.has(ifName)) throw refusal(setting, item, `there is another ${ifName}`);
+    if (ifName !== undefined) taken.add(ifName);
+  }
+  let next = 0;
+  const free = () => {
+    while (taken.has(`eth${next}`)) next++;
+    return `eth${next++}`;
+  };
+  return wanted.map(({ network, ifName, capabilityArgs }) => ({
+    network,
+    ifName: ifName ?? free(),
+    isNamed: ifName !== undefined,
+    source: setting.source,
+    capabilityArgs,
+  }));
+}
+
+function parseNetwork(setting: Setting, item: string) {
+  const [place = "", ...words] = item.split(/\s+/), [network = "", ifName, ...more] = place.split("@");
+  if (network === "") throw refusal(setting, item, "it must begin with the name of a network");
+  if (more.length > 0) throw refusal(setting, item, "a network has the form NETWORK or NETWORK@IFNAME");
+  try {
+    checkNetworkName(network);
+    if (ifName !== undefined) checkIfName(ifName);
+  } catch (error) {
+    throw refusal(setting, item, errorText(error));
+  }
+  return { item, network, ifName, capabilityArgs: parseWords(setting, item, words) };
+}
+
+const WORDS = "after the network there may be ip=ADDRESS, mac=MAC, ingress=RATE, egress=RATE";
+
+function parseWords(setting: Setting, item: string, words: readonly string[]): Record<string, unknown> {
+  const ips: string[] = [], bandwidth: Record<string, number> = {};
+  let mac: string | undefined;
+  for (const word of words) {
+    const [key, value = "", ...more] = word.split("=");
+    if (more.length > 0) throw refusal(setting, item, WORDS);
+    switch (key) {
+      case "ip":
+        ips.push(canonicalPrefix(value) ?? canonicalAddress(value) ?? wrong(setting, word, "it is no address"));
+        break;
+      case "mac":
+        mac = canonicalMac(value) ?? wrong(setting, word, "it is no MAC address");
+        break;
+      case "ingress":
+      case "egress":
+        bandwidth[`${key}Rate`] = parseRate(setting, word, value);
+        bandwidth[`${key}Burst`] = burstFor(bandwidth[`${key}Rate`]!);
+        break;
+      default:
+        throw refusal(setting, item, WORDS);
+    }
+  }
+  return {
+    ...ips.length > 0 && { ips },
+    ...mac !== undefined && { mac },
+    ...Object.keys(bandwidth).length > 0 && { bandwidth },
+  };
+}
+
+function wrong(setting: Setting, word: string, rule: string): never {
+  throw refusal(setting, word, rule);
+}
+
+const UNITS: Record<string, number> = { "": 1, k: 1e3, M: 1e6, G: 1e9 };
+
+function parseRate(setting: Setting, word: string, value: string): number {
+  const [, digits, unit = ""] = /^([1-9][0-9]{0,11})([kMG]?)$/.exec(value) ?? [];
+  if (digits === undefined) return wrong(setting, word, "a rate is bits per second, as in 800k, 100M or 1G");
+  return Number(digits) * UNITS[unit]!;
+}
+
+/** Bits: a tenth of a second, and at least the largest packet that the kernel hands over at once. */
+function burstFor(rate: number): number {
+  return Math.max(Math.floor(rate / 10), 64 * 1024 * 8);
+}
+
+function parseCapabilities(setting: Setting): Record<string, unknown> {
+  const document = parseDocument(setting.text, setting.source);
+  if (isObject(document)) return document;
+  throw refusal(setting, setting.text, "it must be a JSON object of capability arguments");
+}
+
+/** As podman passes a container's name. */
+function argsWithName(setting: Setting): [string, string][] {
+  if (/[;=\0]/.test(setting.text) || setting.text === "") {
+    throw refusal(setting, setting.text, "a name has no ; and no =");
+  }
+  return [["IgnoreUnknown", "1"], ["K8S_POD_NAME", setting.text]];
+}
