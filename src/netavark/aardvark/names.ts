@@ -1,0 +1,138 @@
+/** A container's names in aardvark-dns: added, removed, and whom a network asks. */
+import { exists } from "../../ffi/files.ts";
+import { log } from "../wire/log.ts";
+import { failureText, within } from "../wire/failure.ts";
+import { tell, tellOrStart, tellToEnd } from "./daemon.ts";
+import {
+  filesOf,
+  hasFiles,
+  makeDirectory,
+  placeFile,
+  readFile,
+  refuseBadName,
+  shortenFile,
+  whileAlone,
+  writeFile,
+} from "./files.ts";
+import { gatewaysIn, withLine, withoutLine, withServers } from "./network-file.ts";
+import type { Daemon, NamesSpec } from "./spec.ts";
+
+const MODULE = "netavark::dns::aardvark", ALIASES = "netavark::network::bridge";
+
+/**
+ * Answers whether the container has names now; without aardvark-dns, or with an id that its files cannot hold, it gets
+ * none. When it fails, nothing is left of them.
+ */
+export function addNames(spec: NamesSpec): boolean {
+  const { networks, containerId, binary, directory } = spec;
+  if (networks.length === 0) return false;
+  if (binary === "" || !exists(binary)) {
+    log("info", MODULE, `dns disabled because aardvark-dns path ${JSON.stringify(binary)} does not exists`);
+    return false;
+  }
+  if (whyUnusable(containerId) !== undefined) {
+    log(
+      "warn",
+      ALIASES,
+      `invalid container id ${JSON.stringify(containerId)}: ${whyUnusable(containerId)}, dns disabled`,
+    );
+    return false;
+  }
+  return within("error while applying dns entries", () => {
+    for (const { name } of networks) refuseBadName(name);
+    makeDirectory(directory);
+    refuseLoop(spec);
+    whileAlone(directory, () => {
+      const wasIdle = !hasFiles(directory);
+      try {
+        for (const network of networks) addLine(spec, network);
+        tellOrStart(spec, wasIdle);
+      } catch (error) {
+        takeBack(spec);
+        throw error;
+      }
+    });
+    return true;
+  });
+}
+
+function addLine({ directory, containerId, servers }: NamesSpec, network: NamesSpec["networks"][number]): void {
+  const path = placeFile(directory, network.name, network.isInternal);
+  const { addresses4, addresses6 } = network;
+  const line = { containerId, addresses4, addresses6, names: usable(network.names), servers };
+  writeFile(path, withLine(readFile(path), network, line));
+}
+
+function usable(names: readonly string[]): string[] {
+  return names.filter((name) => {
+    const reason = whyUnusable(name);
+    if (reason === undefined) return true;
+    log("warn", ALIASES, `invalid network alias ${JSON.stringify(name)}: ${reason}, ignoring this name`);
+    return false;
+  });
+}
+
+/** Spaces, commas and ends of lines divide the files. */
+function whyUnusable(name: string): string | undefined {
+  if (name === "") return "name is empty";
+  // deno-lint-ignore no-control-regex
+  return /[\u0000- ,\u007f]/.test(name) ? "name contains invalid chars" : undefined;
+}
+
+function takeBack(spec: NamesSpec): void {
+  try {
+    removeLines(spec);
+  } catch (error) {
+    log("warn", MODULE, `Failed to delete aardvark-dns entries after failed start: ${failureText(error)}`);
+  }
+}
+
+/** Nothing to remove is success. */
+export function removeNames(spec: NamesSpec): void {
+  if (!exists(spec.directory)) return;
+  within("remove aardvark entries", () => whileAlone(spec.directory, () => removeLines(spec)));
+}
+
+function removeLines(spec: NamesSpec): void {
+  const { directory, containerId, networks } = spec;
+  for (const path of networks.flatMap(({ name }) => filesOf(directory, name))) {
+    const before = readFile(path), after = withoutLine(before, containerId);
+    if (after !== before) shortenFile(path, after, before);
+  }
+  if (hasFiles(directory)) tell(spec);
+  else tellToEnd(spec);
+}
+
+/** From now on, names outside are asked for there; with no servers, at the host's own. */
+export function setServers(daemon: Daemon, network: string, servers: readonly string[]): void {
+  refuseBadName(network);
+  // podman asks for this also when no container runs.
+  if (filesOf(daemon.directory, network).length === 0) return;
+  whileAlone(daemon.directory, () => {
+    for (const path of filesOf(daemon.directory, network)) {
+      const text = readFile(path);
+      refuseGateways(servers, new Map(gatewaysIn(text).map((gateway) => [gateway, network])), "network DNS server");
+      writeFile(path, withServers(text, servers));
+    }
+    // podman is outside of the rootless namespace in this call, so it must be started with the next container.
+    if (tell(daemon) === undefined && !daemon.isRootless) tellOrStart(daemon, false);
+  });
+}
+
+/** aardvark-dns would ask itself. */
+function refuseLoop({ networks, servers }: NamesSpec): void {
+  const owners = new Map<string, string>();
+  for (const { name, gateways } of networks.toReversed()) for (const gateway of gateways) owners.set(gateway, name);
+  refuseGateways(servers, owners, "DNS server");
+  for (const network of networks) refuseGateways(network.servers, owners, "network DNS server");
+}
+
+function refuseGateways(servers: readonly string[], owners: ReadonlyMap<string, string>, what: string): void {
+  const server = servers.find((each) => owners.has(each));
+  if (server === undefined) return;
+  const is = what === "DNS server" ? "is" : "matches";
+  throw new Error(
+    `${what} ${server} ${is} the gateway of network ${JSON.stringify(owners.get(server))}; using it would cause ` +
+      "aardvark-dns to forward queries to itself.",
+  );
+}

@@ -1,0 +1,60 @@
+/** A new network with the driver bridge. */
+import type { Creation, Network } from "../wire/netavark.schema.ts";
+import { readBridgeOptions, refuseUnknownBridgeOptions } from "../wire/options.ts";
+import type { Place } from "./place.ts";
+import { freeSubnet4, freeSubnet6 } from "./free-subnet.ts";
+import { refuseBadBridgeName, refuseBadInterfaceName } from "./refusals.ts";
+
+const DOCKER_MTU = "com.docker.network.driver.mtu", DOCKER_NAME = "com.docker.network.bridge.name";
+const MOST_NAMES = 1_000_000;
+
+export function finishBridge(
+  asked: Network,
+  { used, options: { subnet_pools: pools, check_used_subnets: checks, default_interface_name: prefix } }: Creation,
+  place: Place,
+): { network: Network; mayShareSubnets: boolean } {
+  const network = withoutDockerNames(asked);
+  refuseUnknownBridgeOptions(network.options);
+  const { vlan, mode } = readBridgeOptions(network.options);
+  // Networks in VLANs share a bridge, and an unmanaged bridge is somebody else's.
+  const isShared = vlan !== undefined || mode === "unmanaged", mayShareSubnets = isShared || !checks;
+  const bridge = network.network_interface ?? freeName(prefix, used, place);
+  if (!isShared && used.interfaces.includes(bridge)) throw new Error(`bridge name ${bridge} already in use`);
+  refuseBadBridgeName(bridge);
+  refuseBadInterfaceName(bridge);
+  const finished = { ...network, network_interface: bridge };
+  const ipam = network.ipam_options?.["driver"] || "host-local";
+  if (ipam !== "host-local") return { network: finished, mayShareSubnets };
+  const subnets = [...network.subnets ?? []],
+    has = (text: string) => subnets.some(({ subnet }) => subnet.includes(text));
+  if (subnets.length === 0 || (network.ipv6_enabled && !has("."))) {
+    subnets.push({ subnet: freeSubnet4(pools, mayShareSubnets ? [] : used.subnets) });
+  }
+  if (network.ipv6_enabled && !has(":")) subnets.push({ subnet: freeSubnet6(used.subnets, place.random) });
+  return {
+    network: { ...finished, subnets, ipam_options: { ...network.ipam_options, driver: "host-local" } },
+    mayShareSubnets,
+  };
+}
+
+/** Users of Docker know these options by other names. */
+function withoutDockerNames(network: Network): Network {
+  if (network.options === undefined) return network;
+  const { [DOCKER_MTU]: mtu, [DOCKER_NAME]: name, ...options } = network.options;
+  if (name !== undefined) refuseBadInterfaceName(name);
+  return {
+    ...network,
+    options: mtu === undefined ? options : { ...options, mtu },
+    ...name !== undefined && { network_interface: name },
+  };
+}
+
+/** The first that no link, no other network's bridge and no network has. */
+function freeName(prefix: string | undefined, { interfaces, names }: Creation["used"], place: Place): string {
+  if (prefix === undefined) throw new Error("default interface name is not set");
+  const taken = new Set([...place.linkNames(), ...interfaces, ...Object.keys(names)]);
+  for (let number = 1; number < MOST_NAMES; number++) {
+    if (!taken.has(`${prefix}${number}`)) return `${prefix}${number}`;
+  }
+  throw new Error(`Could not find a free device name after ${MOST_NAMES} attempts`);
+}

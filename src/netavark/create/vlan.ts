@@ -1,0 +1,30 @@
+/** A new network with the driver macvlan or ipvlan. */
+import type { Network } from "../wire/netavark.schema.ts";
+import { readVlanOptions, refuseUnknownVlanOptions } from "../wire/options.ts";
+import type { Place } from "./place.ts";
+
+export function finishVlan(network: Network, driver: "macvlan" | "ipvlan", place: Place): Network {
+  const parent = network.network_interface;
+  if (parent !== undefined && !place.linkNames().includes(parent)) {
+    throw new Error(`parent interface ${parent} does not exist`);
+  }
+  const ipam = ipamFor(network, driver);
+  refuseUnknownVlanOptions(driver, network.options);
+  readVlanOptions(driver, network.options);
+  // The container cannot reach the host, where its server would listen.
+  return { ...network, dns_enabled: false, ipam_options: { ...network.ipam_options, driver: ipam } };
+}
+
+/** Without subnets addresses come from a server on the parent's network, which ipvlan's shared MAC address rules out. */
+function ipamFor({ ipam_options: options, subnets = [] }: Network, driver: string): string {
+  const asked = options?.["driver"] ?? "";
+  const ipam = asked !== "" ? asked : subnets.length > 0 ? "host-local" : "dhcp";
+  if (ipam === "dhcp" && driver === "ipvlan") throw new Error("ipam driver dhcp is not supported with ipvlan");
+  if (ipam === "dhcp" && subnets.length > 0) throw new Error("ipam driver dhcp set but subnets are set");
+  if (ipam === "host-local" && subnets.length === 0) {
+    throw new Error(
+      `${driver} driver needs at least one subnet specified when the host-local ipam driver is set`,
+    );
+  }
+  return ipam;
+}

@@ -1,0 +1,83 @@
+/** netavark's subcommands: what each takes, and where it is. */
+import type { OptionRule } from "./arguments.ts";
+import type { Call } from "./call.ts";
+
+export interface Command {
+  what: string;
+  /** The word for what stands after it, where it takes one. It must be given, and not be empty. */
+  operand?: string;
+  /** Must be given. */
+  option?: OptionRule;
+  /** May be given. */
+  options?: readonly OptionRule[];
+  needsConfig?: boolean;
+  /** A document that it returns is printed as one line of JSON; a number is the exit status. */
+  run(call: Call): object | number | undefined;
+}
+
+const MOST_SECONDS = 2 ** 32 - 1;
+
+export const commands: Readonly<Record<string, Command>> = {
+  create: {
+    what: "Finishes the network on stdin: picks its interface, subnets and gateways",
+    run: (call) => (require("./create.ts") as typeof import("./create.ts")).create(call),
+  },
+  "dhcp-proxy": {
+    what: "Holds the DHCP leases of containers, for netavark that asks on its socket",
+    options: [
+      { long: "dir", short: "d", value: "DIR", what: "For the socket and for the leases; by default /run/podman" },
+      { long: "uds", short: "u", value: "UDS", what: "The socket, when it is elsewhere" },
+      {
+        long: "timeout",
+        short: "t",
+        value: "TIMEOUT",
+        most: MOST_SECONDS,
+        what: "Seconds until a lease is given up; by default 8",
+      },
+      {
+        long: "activity-timeout",
+        short: "a",
+        value: "ACTIVITY_TIMEOUT",
+        most: MOST_SECONDS,
+        what: "Seconds without calls and leases until it ends; by default 300, 0 for never",
+      },
+    ],
+    run: (call) => (require("./dhcp-proxy.ts") as typeof import("./dhcp-proxy.ts")).dhcpProxy(call),
+  },
+  "firewall-reload": {
+    what: "Writes the rules of all containers again",
+    run: (call) => (require("./firewall-reload.ts") as typeof import("./firewall-reload.ts")).firewallReload(call),
+  },
+  "firewalld-reload": {
+    what: "Writes the rules of all containers again whenever somebody has flushed them",
+    run: (call) => (require("./firewall-reload.ts") as typeof import("./firewall-reload.ts")).firewalldReload(call),
+  },
+  setup: {
+    what: "Attaches the container on stdin to its networks, and prints what it got",
+    operand: "NETWORK_NAMESPACE_PATH",
+    needsConfig: true,
+    run: (call) => (require("./container.ts") as typeof import("./container.ts")).setup(call),
+  },
+  teardown: {
+    what: "Removes what setup made; the namespace may be gone",
+    operand: "NETWORK_NAMESPACE_PATH",
+    needsConfig: true,
+    run: (call) => (require("./container.ts") as typeof import("./container.ts")).teardown(call),
+  },
+  update: {
+    what: "Changes whom the containers of a network ask for names outside",
+    operand: "NETWORK_NAME",
+    option: {
+      long: "network-dns-servers",
+      value: "NETWORK_DNS_SERVERS",
+      repeats: true,
+      what: "Addresses with commas between; empty for the host's own servers",
+    },
+    needsConfig: true,
+    run: (call) => (require("./update.ts") as typeof import("./update.ts")).update(call),
+  },
+  version: {
+    what: "Prints what this program is",
+    run: () => (require("./version.ts") as typeof import("./version.ts")).printVersion(),
+  },
+};

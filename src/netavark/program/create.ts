@@ -1,0 +1,67 @@
+/** `netavark create`: reads what podman asks for, and looks at the host's links and plugins. */
+import { object } from "../../cni/decode.ts";
+import { parseDocument } from "../../cni/json.ts";
+import { NETLINK_ROUTE, openNetlink } from "../../ffi/netlink/socket.ts";
+import { listLinks } from "../../ffi/netlink/route/link.ts";
+import { randomBytes } from "../../ffi/random.ts";
+import { createNetwork } from "../create/create.ts";
+import { findPlugin } from "../plugins/find-plugin.ts";
+import { readAnswer, runPlugin } from "../plugins/run-plugin.ts";
+import { within } from "../wire/failure.ts";
+import type { Creation, Network } from "../wire/netavark.schema.ts";
+import { decodeCreation, decodeNetwork } from "../wire/netavark.validate.gen.ts";
+import { checkedInteger, checkedNetwork, checkedPrefix } from "../wire/network.ts";
+import { inOrder } from "../wire/network-document.ts";
+import type { Call } from "./call.ts";
+
+const LONGEST_PREFIX = 128;
+
+export function create({ surroundings, readInput }: Call): Network {
+  const creation = within("failed to load network create", () => readCreation(readInput()));
+  return createNetwork(creation, {
+    linkNames,
+    random: randomBytes,
+    now: () => new Date(),
+    askPlugin: (network) => askPlugin(surroundings.pluginDirectories, network),
+  });
+}
+
+function readCreation(input: Uint8Array): Creation {
+  const { network, used, options } = decodeCreation(object(parseDocument(input, "stdin"), ""));
+  return {
+    network: checkedNetwork(network, "network"),
+    used: { ...used, subnets: used.subnets.map((subnet, index) => checkedPrefix(subnet, `used.subnets[${index}]`)) },
+    options: {
+      ...options,
+      subnet_pools: options.subnet_pools.map(({ base, size }, index) => ({
+        base: checkedPrefix(base, `options.subnet_pools[${index}].base`),
+        size: checkedInteger(size, LONGEST_PREFIX, `options.subnet_pools[${index}].size`),
+      })),
+    },
+  };
+}
+
+function linkNames(): string[] {
+  const socket = openNetlink(NETLINK_ROUTE);
+  try {
+    return listLinks(socket).map(({ name }) => name);
+  } finally {
+    socket.close();
+  }
+}
+
+/** A plugin may change everything except what podman knows the network by. */
+function askPlugin(directories: readonly string[], network: Network): Network {
+  const { driver } = network, path = findPlugin(directories, driver);
+  if (path === undefined) {
+    throw new Error(
+      `plugin for driver ${JSON.stringify(driver)} not found in plugin directories: ${directories.join(", ")}`,
+    );
+  }
+  const stdout = runPlugin(path, ["create"], inOrder(network));
+  const changed = readAnswer(stdout, (document) => checkedNetwork(decodeNetwork(document), "network"));
+  for (const [key, what] of [["name", "name"], ["id", "ID"], ["driver", "driver"]] as const) {
+    if (changed[key] !== network[key]) throw new Error(`${driver} plugin invalid result: changed network ${what}`);
+  }
+  return changed;
+}

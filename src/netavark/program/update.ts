@@ -1,0 +1,17 @@
+/** `netavark update`: whom containers of a network ask for names outside of it. */
+import { exists } from "../../ffi/files.ts";
+import { setServers } from "../aardvark/names.ts";
+import { within } from "../wire/failure.ts";
+import { checkedAddresses } from "../wire/network.ts";
+import type { Call } from "./call.ts";
+
+/** Does nothing where there is no aardvark-dns, or no container in the network: podman keeps the servers in its file. */
+export function update({ surroundings, operand: network, values }: Call): undefined {
+  const { configDirectory, aardvarkBinary, dnsPort, isRootless } = surroundings;
+  if (!exists(aardvarkBinary)) return;
+  within("unable to modify network dns servers", () => {
+    const servers = checkedAddresses(values.join().split(",").filter((text) => text !== ""), "network-dns-servers");
+    const directory = `${configDirectory}/aardvark-dns`;
+    setServers({ directory, binary: aardvarkBinary, port: dnsPort, isRootless }, network, servers);
+  });
+}

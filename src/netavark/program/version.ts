@@ -1,0 +1,27 @@
+/** `version`: what this program is, under the keys that netavark has for it. */
+import { identify } from "../../ffi/files.ts";
+import { print } from "../../runtime/cli/output.ts";
+import { VERSION } from "../../version.ts";
+
+/** The release of netavark whose behaviour this is. podman and netavark's tests read it. */
+const NETAVARK = "2.1.0";
+
+export const versionLine = `netavark ${NETAVARK} (patchbay ${VERSION})\n`;
+
+const processors: Partial<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
+
+export function printVersion(): undefined {
+  print(`${
+    JSON.stringify(
+      {
+        version: NETAVARK,
+        commit: `patchbay ${VERSION}`,
+        build_time: new Date(identify("/proc/self/exe").modified * 1000).toISOString(),
+        target: `${processors[process.arch] ?? process.arch}-unknown-linux-gnu`,
+        default_fw_driver: "nftables",
+      },
+      null,
+      2,
+    )
+  }\n`);
+}

@@ -1,0 +1,53 @@
+/** Log lines on stderr as netavark's logger prints them, by the rules in RUST_LOG: podman sets `netavark=<level>`. */
+import { variable } from "../../ffi/environment.ts";
+import { printToStderr } from "../../runtime/cli/output.ts";
+
+const levels = ["off", "error", "warn", "info", "debug", "trace"] as const;
+type Level = Exclude<(typeof levels)[number], "off">;
+
+/** `module` begins with the names of those that the rule is for. */
+interface Rule {
+  module: string;
+  level: number;
+}
+
+/** `module` is netavark's own name for what speaks. */
+export function log(level: Level, module: string, text: string): void {
+  if (levels.indexOf(level) > mostOf(module, rules())) return;
+  printToStderr(`[${level.toUpperCase().padEnd(5)} ${module}] ${text}`);
+}
+
+/** The loudest level of all rules; aardvark-dns is started with it. */
+export function loudestLevel(): string {
+  return levels[rules().reduce((loudest, { level }) => Math.max(loudest, level), 0)]!.toUpperCase();
+}
+
+/** The rule for the longest part of the name counts, and of equal ones the last. */
+function mostOf(module: string, rules: readonly Rule[]): number {
+  let best: Rule | undefined;
+  for (const rule of rules) {
+    if (module.startsWith(rule.module) && rule.module.length >= (best?.module.length ?? 0)) best = rule;
+  }
+  return best?.level ?? 0;
+}
+
+/** `module=level`, `module` or `level`, with commas between. A filter for texts after a slash is ignored. */
+function rules(): readonly Rule[] {
+  const found: Rule[] = [];
+  for (const part of (variable("RUST_LOG") ?? "").split("/")[0]!.split(",")) {
+    const [first = "", second] = part.trim().split("=", 2);
+    if (first === "" && second === undefined) continue;
+    const alone = levelOf(first);
+    if (second === undefined) {
+      found.push(alone < 0 ? { module: first, level: levels.length - 1 } : { module: "", level: alone });
+    } else {
+      const level = second === "" ? levels.length - 1 : levelOf(second);
+      if (level >= 0) found.push({ module: first, level });
+    }
+  }
+  return found.length > 0 ? found : [{ module: "", level: levels.indexOf("error") }];
+}
+
+function levelOf(word: string): number {
+  return (levels as readonly string[]).indexOf(word.toLowerCase());
+}

@@ -1,0 +1,108 @@
+/** What a network says, checked beyond its JSON types: addresses are addresses, numbers fit, subnets are apart. */
+import {
+  canonicalAddress,
+  canonicalPrefix,
+  contains,
+  isSameBytes,
+  networkOf,
+  parsePrefix,
+  type Prefix,
+} from "../../net/address.ts";
+import type { Network } from "./netavark.schema.ts";
+
+const U32_MAX = 2 ** 32 - 1;
+
+/** The network with every address in its usual form. `at` is where it stands in the document. */
+export function checkedNetwork(network: Network, at: string): Network {
+  const { subnets, routes, network_dns_servers: servers } = network;
+  return {
+    ...network,
+    ...subnets && {
+      subnets: subnets.map((subnet, index) => ({
+        ...subnet,
+        subnet: checkedPrefix(subnet.subnet, `${at}.subnets[${index}].subnet`),
+        ...optional("gateway", subnet.gateway, `${at}.subnets[${index}].gateway`),
+      })),
+    },
+    ...routes && {
+      routes: routes.map((route, index) => ({
+        ...route,
+        destination: checkedPrefix(route.destination, `${at}.routes[${index}].destination`),
+        ...optional("gateway", route.gateway, `${at}.routes[${index}].gateway`),
+        ...route.metric !== undefined && {
+          metric: checkedInteger(route.metric, U32_MAX, `${at}.routes[${index}].metric`),
+        },
+      })),
+    },
+    ...servers && { network_dns_servers: checkedAddresses(servers, `${at}.network_dns_servers`) },
+  };
+}
+
+function optional<Key extends string>(key: Key, text: string | undefined, at: string) {
+  return text === undefined ? {} : { [key]: checkedAddress(text, at) } as Record<Key, string>;
+}
+
+export function checkedAddresses(texts: readonly string[], at: string): string[] {
+  return texts.map((text, index) => checkedAddress(text, `${at}[${index}]`));
+}
+
+export function checkedAddress(text: string, at: string): string {
+  return canonicalAddress(text) ?? refuseAddress(text, at);
+}
+
+/** Host bits stay: the text names firewall chains. */
+export function checkedPrefix(text: string, at: string): string {
+  return canonicalPrefix(text) ?? refuseAddress(text, at);
+}
+
+function refuseAddress(text: string, at: string): never {
+  throw new Error(`${JSON.stringify(at)}: invalid IP address syntax: ${JSON.stringify(text)}`);
+}
+
+export function checkedInteger(value: number, most: number, at: string): number {
+  if (value >= 0 && value <= most) return value;
+  throw new Error(`${JSON.stringify(at)} must be between 0 and ${most}, got ${value}`);
+}
+
+/** A prefix that was checked already. */
+export function prefixOf(text: string): Prefix {
+  return parsePrefix(text)!;
+}
+
+export function overlap(one: Prefix, other: Prefix): boolean {
+  return contains(one, networkOf(other)) || contains(other, networkOf(one));
+}
+
+/** Two subnets of a network that overlap would each have a gateway for the other's addresses. */
+export function refuseOverlaps(subnets: readonly { subnet: string }[]): void {
+  const prefixes = subnets.map(({ subnet }) => prefixOf(subnet));
+  for (let index = 0; index < subnets.length; index++) {
+    for (let other = index + 1; other < subnets.length; other++) {
+      const first = subnets[index]!.subnet, second = subnets[other]!.subnet;
+      if (first === second) throw new Error(`duplicate subnet defined: ${first}`);
+      if (overlap(prefixes[index]!, prefixes[other]!)) throw new Error(`overlapping subnets: ${first} and ${second}`);
+    }
+  }
+}
+
+const WITHOUT_GATEWAY = ["blackhole", "unreachable", "prohibit"];
+
+/** Only a unicast route leads somewhere. */
+export function refuseBadRoutes(routes: NonNullable<Network["routes"]>): void {
+  for (const { destination, gateway, route_type: type = "unicast" } of routes) {
+    const prefix = prefixOf(destination);
+    if (!isSameBytes(networkOf(prefix), prefix.bytes)) throw new Error(`route destination invalid: ${destination}`);
+    if (type !== "" && type !== "unicast" && !WITHOUT_GATEWAY.includes(type)) {
+      throw new Error(`invalid route type ${JSON.stringify(type)}`);
+    }
+    if (WITHOUT_GATEWAY.includes(type)) {
+      if (gateway === undefined) continue;
+      throw new Error(`route ${destination} must not have a gateway for type ${type}`);
+    }
+    if (gateway === undefined) throw new Error(`route ${destination} requires a gateway for type unicast`);
+    const [to, via] = [destination, gateway].map((text) => text.includes(":") ? "ipv6" : "ipv4");
+    if (to !== via) {
+      throw new Error(`route with ${to} destination and ${via} gateway (${destination} via ${gateway})`);
+    }
+  }
+}

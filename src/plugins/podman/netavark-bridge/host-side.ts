@@ -1,0 +1,41 @@
+/** What netavark chooses on the host: a name for the veth, and an MTU. */
+import type { Host } from "../../../contract/host.ts";
+import { AF_INET, AF_INET6, RT_TABLE_MAIN } from "../../../ffi/netlink/uapi/rtnetlink.ts";
+import { getLink, linkIndex } from "../../../ffi/netlink/route/link.ts";
+import { type KernelRoute, listRoutes } from "../../../ffi/netlink/route/route.ts";
+import { vrfTable } from "../../../resources/address/shared/routing-tables.ts";
+import type { PodmanBridgeSpec } from "../../../resources/netavark/shared/bridge-sysctls.ts";
+
+/**
+ * `veth0` if it is free, or the number after one that is taken. Doubling and halving finds it without a look at all links,
+ * of which there may be hundreds.
+ */
+export function freeVethName(host: Host): string {
+  const isTaken = (number: number) => linkIndex(host.route, `veth${number}`) !== undefined;
+  let taken = -1, free = 0;
+  while (isTaken(free)) [taken, free] = [free, 2 * free + 1];
+  while (free - taken > 1) {
+    const between = Math.floor((taken + free) / 2);
+    if (isTaken(between)) taken = between;
+    else free = between;
+  }
+  return `veth${free}`;
+}
+
+/** That of the bridge, or for a new one that of the link by which packets leave the host. */
+export function usualMtu({ name, isManaged, vrf }: PodmanBridgeSpec, host: Host): number | undefined {
+  const bridge = getLink(host.route, name);
+  if (bridge !== undefined || !isManaged) return bridge?.mtu;
+  const master = vrf === undefined ? undefined : getLink(host.route, vrf);
+  const way = defaultRoute(host, (master && vrfTable(master)) ?? RT_TABLE_MAIN);
+  return way === undefined ? undefined : getLink(host.route, way.oif)?.mtu;
+}
+
+/** The default route that packets take: of the lowest metric. */
+function defaultRoute(host: Host, table: number): KernelRoute | undefined {
+  for (const family of [AF_INET, AF_INET6]) {
+    const all = listRoutes(host.route, family, table).filter(({ dst, oif }) => dst.bits === 0 && oif !== 0);
+    if (all.length > 0) return all.toSorted((one, other) => (one.priority ?? 0) - (other.priority ?? 0))[0];
+  }
+  return undefined;
+}

@@ -1,0 +1,113 @@
+/**
+ * One network with netavark's driver `bridge`: a veth pair between the container and the network's bridge, the rules of the
+ * network, and the container's published ports. Only `src/netavark` calls it, with a configuration that it has
+ * made from podman's documents.
+ */
+import type { Interface, Result } from "../../../cni/result.ts";
+import type { Owner } from "../../../contract/owner.ts";
+import { type Attachment, definePlugin, type PluginConfig } from "../../../contract/plugin.ts";
+import type { Resource } from "../../../contract/resource.ts";
+import { randomMac } from "../../../ffi/random.ts";
+import { announcement } from "../../../resources/address/announcement.ts";
+import { bridgePort } from "../../../resources/link/bridge-port.ts";
+import { carrier } from "../../../resources/link/carrier.ts";
+import { veth } from "../../../resources/link/veth.ts";
+import { netavarkNetworkRules } from "../../../resources/netavark/network-rules.ts";
+import { firewallState, type FirewallStateSpec } from "../../../resources/netavark/firewall-state.ts";
+import { podmanBridge } from "../../../resources/netavark/podman-bridge.ts";
+import { trustedSubnets } from "../../../resources/netavark/trusted-subnets.ts";
+import { sysctlFile } from "../../../resources/netavark/sysctl-file.ts";
+import type { PodmanBridgeSpec } from "../../../resources/netavark/shared/bridge-sysctls.ts";
+import { publishedPorts, type PublishedPortsSpec } from "../../../resources/netavark/published-ports.ts";
+import type { NetworkRulesSpec } from "../../../resources/netavark/shared/network-rules-spec.ts";
+import { addressed, type AddressedConf } from "../shared/addressed.ts";
+import { containerSysctls, raiseLoopback, requireFreeName } from "../shared/container-side.ts";
+import { freeVethName, usualMtu } from "./host-side.ts";
+
+export interface NetavarkBridgeConf extends PluginConfig, AddressedConf {
+  onHost: PodmanBridgeSpec;
+  /** Where rules and ports go, instead of nf_tables. */
+  usesFirewalld: boolean;
+  /** Undefined: no rules are written. */
+  rules?: NetworkRulesSpec;
+  state?: FirewallStateSpec;
+  /** Whether systemd is to know the bridge's sysctls. */
+  writesSysctlFile: boolean;
+  ports?: Omit<PublishedPortsSpec, keyof Owner>;
+  mac?: string;
+  /** Undefined: the bridge's, or that of the way out of the host. */
+  mtu?: number;
+  /** The VLAN of the bridge's port. */
+  vlan?: number;
+  /** Of the host's end of the pair. */
+  hostName?: string;
+}
+
+export default definePlugin<NetavarkBridgeConf>({
+  name: "netavark-bridge",
+  validate: (conf) => conf as NetavarkBridgeConf,
+  add,
+});
+
+function add(at: Attachment<NetavarkBridgeConf>): Result {
+  const { conf, ifName, host } = at;
+  const ipam = at.ipam();
+  const mtu = at.inAdd(() => conf.mtu ?? usualMtu(conf.onHost, host));
+  const hostVeth = {
+    name: at.choose(() => conf.hostName ?? freeVethName(host), () => conf.hostName ?? ""),
+    mac: at.choose(randomMac, () => ""),
+  };
+  at.inAdd(() => requireFreeName(ifName, conf.hostName, conf.onHost.name, host));
+  if (at.mayHave(conf.writesSysctlFile)) at.apply<unknown>(sysctlFile(conf.onHost));
+  at.apply<unknown>(podmanBridge(conf.onHost));
+  if (conf.rules !== undefined) at.applyAll(rulesOf(conf.rules, conf));
+  if (conf.state !== undefined) at.apply(firewallState(conf.state));
+  at.inAdd(() => raiseLoopback(host));
+
+  const mac = conf.mac ?? at.choose(randomMac, () => "");
+  const packetsPass = [carrier({ ifName: hostVeth.name }), announcement({ ifName, mac })];
+  const ports: Resource<unknown>[] = conf.ports === undefined
+    ? []
+    : [portsOf({ ...conf.ports, ...ownerOf(at) }, conf)];
+  at.applyAll([
+    veth({
+      hostName: hostVeth.name,
+      hostMac: hostVeth.mac,
+      containerName: ifName,
+      containerMac: mac,
+      mtu,
+      bridge: conf.onHost.name,
+    }),
+    bridgePort({ ifName: hostVeth.name, hairpin: false, isolated: false, vlans: vlansOf(conf) }),
+  ]);
+  const { ips, dns, resources } = addressed(at, containerSysctls(ifName, conf.onHost), ipam?.add());
+  at.applyAll([...resources, ...ports, ...packetsPass]);
+  const interfaces: Interface[] = [
+    { name: conf.onHost.name },
+    { name: hostVeth.name, mac: hostVeth.mac },
+    { name: ifName, mac, sandbox: at.netnsPath },
+  ];
+  return { cniVersion: conf.cniVersion, interfaces, ips: ips.map((each) => ({ ...each, interface: 2 })), dns };
+}
+
+function rulesOf(rules: NetworkRulesSpec, { usesFirewalld }: NetavarkBridgeConf): Resource<unknown>[] {
+  if (usesFirewalld) return [byFirewalld().network(rules)];
+  return [netavarkNetworkRules(rules), trustedSubnets(rules)];
+}
+
+function portsOf(ports: PublishedPortsSpec, { usesFirewalld }: NetavarkBridgeConf): Resource<unknown> {
+  return usesFirewalld ? byFirewalld().ports(ports) : publishedPorts(ports);
+}
+
+/** Seldom asked for, so it is only loaded then. */
+function byFirewalld() {
+  return require("./by-firewalld.ts") as typeof import("./by-firewalld.ts");
+}
+
+function vlansOf({ vlan }: NetavarkBridgeConf) {
+  return vlan === undefined || vlan === 0 ? undefined : [{ first: vlan, last: vlan, pvid: true, untagged: true }];
+}
+
+function ownerOf({ network, containerId, ifName }: Attachment<NetavarkBridgeConf>): Owner {
+  return { network, containerId, ifName };
+}

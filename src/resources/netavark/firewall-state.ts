@@ -1,0 +1,91 @@
+/**
+ * What the firewall of a network and of one of its containers is, in the files from which netavark writes all rules again:
+ * its services read ours, and `firewall-reload` of ours reads netavark's.
+ */
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { undoAfter } from "../../contract/undo.ts";
+import {
+  closeFile,
+  exists,
+  makeDirectories,
+  O_CREAT,
+  O_NOFOLLOW,
+  O_RDWR,
+  openFile,
+  removeFile,
+  replaceFile,
+} from "../../ffi/files.ts";
+import { lockExclusive } from "../../ffi/lock.ts";
+import { isSpare } from "./shared/spare-bridge.ts";
+
+export interface FirewallStateSpec {
+  /** `firewall` below the directory of --config. */
+  directory: string;
+  driver: string;
+  bridge: string;
+  networkId: string;
+  containerId: string;
+  /** In netavark's form. */
+  network: Record<string, unknown>;
+  container: Record<string, unknown>;
+}
+
+export const firewallStateKind: ResourceKind<FirewallStateSpec> = {
+  kind: "firewall-state",
+  unmade: undefined,
+  apply(spec, host) {
+    const { directory, driver, network, container } = spec, { ofNetwork, ofContainer } = pathsOf(spec);
+    makeDirectories(`${directory}/networks`, 0o755);
+    makeDirectories(`${directory}/ports`, 0o755);
+    try {
+      whileLocked(spec, () => {
+        write(`${directory}/firewall-driver`, driver, spec);
+        // The network is as its first container found it, as long as it has containers.
+        if (!exists(ofNetwork)) write(ofNetwork, JSON.stringify(network), spec);
+        write(ofContainer, JSON.stringify(container), spec);
+      });
+    } catch (error) {
+      undoAfter(error, () => firewallStateKind.remove(spec, host));
+      throw error;
+    }
+  },
+  verify(spec) {
+    const { ofNetwork, ofContainer } = pathsOf(spec);
+    return [ofNetwork, ofContainer].filter((path) => !exists(path)).map((path) => `${path} is missing`);
+  },
+  remove(spec, host) {
+    if (!exists(spec.directory)) return;
+    const { ofNetwork, ofContainer } = pathsOf(spec);
+    whileLocked(spec, () => {
+      removeFile(ofContainer);
+      if (isSpare(spec.bridge, host)) removeFile(ofNetwork);
+    });
+  },
+  repair: (spec, host) => firewallStateKind.apply(spec, host),
+  describe: ({ directory }) => `state of the firewall in ${directory}`,
+};
+
+export const firewallState = resource(firewallStateKind);
+
+function pathsOf({ directory, networkId, containerId }: FirewallStateSpec) {
+  return {
+    ofNetwork: `${directory}/networks/${networkId}`,
+    ofContainer: `${directory}/ports/${networkId}_${containerId}`,
+  };
+}
+
+/** Outside of the folders, all of whose files are read. */
+function write(path: string, text: string, { directory }: FirewallStateSpec): void {
+  replaceFile(path, text, { mode: 0o644, temporary: `${directory}/.new` });
+}
+
+/** netavark holds it while it reads the files and writes the rules. */
+function whileLocked({ directory }: FirewallStateSpec, work: () => void): void {
+  const path = `${directory}/firewall-reload.lock`, fd = openFile(path, O_RDWR | O_CREAT | O_NOFOLLOW);
+  try {
+    lockExclusive(fd, path);
+    work();
+  } finally {
+    closeFile(fd);
+  }
+}

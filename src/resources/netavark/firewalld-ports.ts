@@ -1,0 +1,144 @@
+/**
+ * The ports of the host that lead to one container of a network of podman's, in firewalld: as forwarded ports of a policy, or
+ * as rich rules when they are ports of one address or are called from the host itself.
+ */
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import type { Host } from "../../contract/host.ts";
+import { type FirewalldCall, unlessRefused, whyNotRunning } from "../../firewalld/client.ts";
+import { isV6 } from "../../net/address.ts";
+import { type PublishedPort, publishedPortsKind, type PublishedPortsSpec } from "./published-ports.ts";
+import {
+  changePolicy,
+  inFirewalld,
+  LOCAL_PORTS,
+  type PolicyPorts,
+  PORTS,
+  readPolicy,
+  richRule,
+  whereItRuns,
+} from "./shared/firewalld-objects.ts";
+
+export const firewalldPortsKind: ResourceKind<PublishedPortsSpec> = {
+  kind: "firewalld-ports",
+  unmade: undefined,
+  apply(spec) {
+    inFirewalld((call) =>
+      forEachPolicy(spec, (name, own) =>
+        changePolicy(call, name, (present) => {
+          const others = without(present, own);
+          return { forwards: [...others.forwards, ...own.forwards], rich: [...others.rich, ...own.rich] };
+        }))
+    );
+  },
+  verify(spec) {
+    const reason = whyNotRunning(), differences: string[] = [];
+    if (reason !== undefined) return [reason];
+    whereItRuns((call) =>
+      forEachPolicy(spec, (name, own) => {
+        const { forwards, rich } = without(own, readPolicy(call, name));
+        for (const each of [...forwards.map((forward) => forward.join(", ")), ...rich]) {
+          differences.push(`firewalld's policy ${name} lacks ${each}`);
+        }
+      })
+    );
+    return differences;
+  },
+  remove(spec, host, isRestated) {
+    whereItRuns((call) => remove(call, spec, host, isRestated === true));
+  },
+  repair: (spec, host) => firewalldPortsKind.apply(spec, host),
+  gist: (spec) => publishedPortsKind.gist!(spec),
+  describe: (spec) => `${publishedPortsKind.describe(spec)} in firewalld`,
+};
+
+export const firewalldPorts = resource(firewalldPortsKind);
+
+const NONE: PolicyPorts = { forwards: [], rich: [] };
+const UNKNOWN_POLICY = "INVALID_POLICY";
+
+/** Goes through the policies that have something of these ports. */
+function forEachPolicy(spec: PublishedPortsSpec, work: (name: string, own: PolicyPorts) => void): void {
+  for (const [name, own] of Object.entries(portsOf(spec))) {
+    if (own.forwards.length + own.rich.length > 0) work(name, own);
+  }
+}
+
+/**
+ * `isRestated`: netavark, too, takes all that leads to the container's addresses away. Firewalld does not say whose an
+ * entry is; podman may have given the address to another container by now, whose ledger says so.
+ */
+function remove(call: FirewalldCall, spec: PublishedPortsSpec, host: Host, isRestated: boolean): void {
+  const addresses = spec.targets.map(({ address }) => address);
+  const isOfAddress = (to: string) => addresses.includes(to);
+  const claimed = (host.claimedByOthers(firewalldPortsKind.kind, spec) as PublishedPortsSpec[]).map(portsOf);
+  for (const [name, own] of Object.entries(portsOf(spec))) {
+    const others = claimed.map((ports) => ports[name] ?? NONE);
+    unlessRefused(() =>
+      changePolicy(call, name, (present) => {
+        const going: PolicyPorts = isRestated
+          ? {
+            forwards: present.forwards.filter(([, , , to]) => isOfAddress(to)),
+            rich: present.rich.filter((rule) => isOfAddress(/ to-addr="([^"]*)"/.exec(rule)?.[1] ?? "")),
+          }
+          : own;
+        return without(present, others.reduce(without, going));
+      }), UNKNOWN_POLICY);
+  }
+}
+
+function without(some: PolicyPorts, others: PolicyPorts): PolicyPorts {
+  const forwards = new Set(others.forwards.map(String)), rich = new Set(others.rich);
+  return {
+    forwards: some.forwards.filter((each) => !forwards.has(String(each))),
+    rich: some.rich.filter((each) => !rich.has(each)),
+  };
+}
+
+/** What each policy has of the ports. */
+function portsOf({ targets, ports }: PublishedPortsSpec): Record<string, PolicyPorts> {
+  const forwards: PolicyPorts["forwards"] = [], rich: string[] = [], local: string[] = [];
+  for (const { address } of targets) {
+    for (const port of ports.flatMap(inPieces)) {
+      if (!isForFamily(port, address)) continue;
+      const hostPort = run(port.hostPort, port), containerPort = run(port.containerPort, port);
+      const ruleFor = (hostIp: string) =>
+        richRule({ hostIp, hostPort, protocol: port.protocol, containerPort, address });
+      const isV4 = !isV6(address), ofAll = isOfAll(port);
+      if (ofAll) forwards.push([hostPort, port.protocol, containerPort, address]);
+      // The kernel translates no connection to ::1.
+      if (isV4 && (ofAll || port.hostIp === LOOPBACK)) local.push(ruleFor(LOOPBACK));
+      if (!ofAll && port.hostIp !== LOOPBACK && port.hostIp !== "::1") rich.push(ruleFor(port.hostIp!));
+    }
+  }
+  return { [PORTS]: { forwards, rich }, [LOCAL_PORTS]: { forwards: [], rich: local } };
+}
+
+/**
+ * For a range firewalld tells the kernel only the first and the last port of the container, of which the kernel takes any,
+ * unless the port that was asked for is one of them.
+ */
+function inPieces(port: PublishedPort): PublishedPort[] {
+  const { range, hostPort, containerPort } = port;
+  if (range === 1 || hostPort === containerPort) return [port];
+  return Array.from({ length: range }, (_, at) => ({
+    ...port,
+    range: 1,
+    hostPort: hostPort + at,
+    containerPort: containerPort + at,
+  }));
+}
+
+const LOOPBACK = "127.0.0.1";
+
+function isOfAll({ hostIp }: PublishedPort): boolean {
+  return hostIp === undefined || hostIp === "0.0.0.0" || hostIp === "::";
+}
+
+function isForFamily({ hostIp }: PublishedPort, address: string): boolean {
+  return hostIp === undefined || isV6(hostIp) === isV6(address);
+}
+
+/** `8080`, or `8080-8089` */
+function run(first: number, { range }: PublishedPort): string {
+  return range === 1 ? `${first}` : `${first}-${first + range - 1}`;
+}

@@ -1,0 +1,105 @@
+/**
+ * The rules of a network of podman's in nftables: forwarding, masquerade, isolation, DNS, and the chains for published
+ * ports. The first container makes them, and the last one takes them away: the kernel tells it by the bridge, which then
+ * has no port any more.
+ */
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import type { Host } from "../../contract/host.ts";
+import { from, to } from "../../ffi/netlink/nftables/address-match.ts";
+import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
+import { chainUse, delChain } from "../../ffi/netlink/nftables/chain.ts";
+import { compares } from "../../ffi/netlink/nftables/expr/cmp.ts";
+import { jumpTarget } from "../../ffi/netlink/nftables/expr/immediate.ts";
+import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
+import { delRule, flushChain, type FoundRule } from "../../ffi/netlink/nftables/rule.ts";
+import { delSet, listSets } from "../../ffi/netlink/nftables/set.ts";
+import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
+import { parsePrefix } from "../../net/address.ts";
+import {
+  chain,
+  ISOLATION_1,
+  ISOLATION_2,
+  ISOLATION_3,
+  portsChain,
+  portsMap,
+  subnetChain,
+  table,
+} from "./shared/nft-names.ts";
+import {
+  addNetworkChains,
+  addSharedChains,
+  linkName,
+  networkRules,
+  type PlacedRule,
+  sharedRules,
+} from "./shared/nft-rules.ts";
+import { isSame, mentions, TableRules, writeRule } from "./shared/nft-table.ts";
+import type { NetworkRulesSpec } from "./shared/network-rules-spec.ts";
+import { isSpare } from "./shared/spare-bridge.ts";
+
+export const networkRulesKind: ResourceKind<NetworkRulesSpec> = {
+  kind: "network-rules",
+  unmade: undefined,
+  apply(spec, { netfilter }) {
+    commitUnchanged(netfilter, () => planMaking(netfilter, spec));
+  },
+  verify(spec, { netfilter }) {
+    return missing(new TableRules(netfilter), spec).map(({ chain }) =>
+      `a rule of network ${spec.networkId} in chain ${chain} of table inet ${table.name} is missing`
+    );
+  },
+  remove(spec, host, isRestated) {
+    if (!isSpare(spec.bridge, host)) return;
+    commitUnchanged(host.netfilter, () => planRemoval(host.netfilter, spec));
+    if (isRestated) removeNetavark1(spec, host);
+  },
+  repair: (spec, host) => networkRulesKind.apply(spec, host),
+  describe: ({ bridge, subnets }) => `rules for ${subnets.map(({ subnet }) => subnet).join(", ")} on ${bridge}`,
+};
+
+export const netavarkNetworkRules = resource(networkRulesKind);
+
+function removeNetavark1({ network, bridge, subnets }: NetworkRulesSpec, host: Host): void {
+  const { removeNetworkRules } = require(
+    "./shared/netavark1-rules.ts",
+  ) as typeof import("./shared/netavark1-rules.ts");
+  removeNetworkRules({ network, bridge, subnets: subnets.map(({ subnet }) => subnet) }, host);
+}
+
+function missing(present: TableRules, spec: NetworkRulesSpec): PlacedRule[] {
+  const own = networkRules(spec);
+  return own.length === 0 ? [] : [...sharedRules, ...own].filter((rule) => !present.has(rule));
+}
+
+function planMaking(socket: NetlinkSocket, spec: NetworkRulesSpec): NftMessage[] {
+  const lacking = missing(new TableRules(socket), spec);
+  if (lacking.length === 0) return [];
+  return [...addSharedChains(), ...addNetworkChains(spec), ...lacking.flatMap((rule) => writeRule(rule))];
+}
+
+/** Whatever the network's options were when each of its rules was made. */
+function planRemoval(socket: NetlinkSocket, spec: NetworkRulesSpec): NftMessage[] {
+  const { networkId, bridge, subnets } = spec;
+  const chains = subnets.flatMap(({ subnet }) => [portsChain(networkId, subnet), subnetChain(networkId, subnet)]);
+  const own = networkRules(spec), name = linkName(bridge);
+  const ends = subnets.flatMap(({ subnet }) => [from(parsePrefix(subnet)!), to(parsePrefix(subnet)!)]);
+  const isOfNetwork = ({ chain, expressions }: FoundRule): boolean => {
+    if (own.some((rule) => rule.chain === chain && isSame(rule.expressions, expressions))) return true;
+    if (chains.includes(jumpTarget(expressions) ?? "")) return true;
+    if (ISOLATIONS.includes(chain)) return expressions.some((each) => compares(each, name));
+    return OF_SUBNETS.includes(chain) && ends.some((end) => mentions(expressions, end));
+  };
+  const rules = new TableRules(socket).all().filter((rule) => !chains.includes(rule.chain) && isOfNetwork(rule));
+  const present = chains.filter((each) => chainUse(socket, chain(each)) !== undefined);
+  const maps = listSets(socket, table);
+  return [
+    ...rules.map((rule) => delRule(chain(rule.chain), rule.handle)),
+    ...present.map((each) => flushChain(chain(each))),
+    ...present.map((each) => delChain(chain(each))),
+    ...subnets.map(({ subnet }) => portsMap(networkId, subnet)).filter(({ name }) => maps.includes(name)).map(delSet),
+  ];
+}
+
+const ISOLATIONS = [ISOLATION_1, ISOLATION_2, ISOLATION_3];
+/** Chains in which every rule about the subnet is the network's. */
+const OF_SUBNETS = ["INPUT", "FORWARD", "POSTROUTING"];

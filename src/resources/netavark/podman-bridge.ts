@@ -1,0 +1,106 @@
+/**
+ * The bridge of a network of podman's, with its sysctls and the gateways as its addresses. The first container makes it,
+ * and the last one removes it. A bridge that is there already is used as it is. An unmanaged one belongs to the host.
+ */
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { undoAfter } from "../../contract/undo.ts";
+import type { Host } from "../../contract/host.ts";
+import { EACCES, EEXIST, isErrno } from "../../ffi/errno.ts";
+import { addAddress } from "../../ffi/netlink/route/address.ts";
+import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/kinds/bridge.ts";
+import { addLink, delLink, getLink, type Link, setLink } from "../../ffi/netlink/route/link.ts";
+import { isNetlinkError } from "../../ffi/netlink/socket.ts";
+import { parsePrefix } from "../../net/address.ts";
+import { ownAddress } from "../link/shared/own-address.ts";
+import { hostSysctls, linkSysctls, type PodmanBridgeSpec } from "./shared/bridge-sysctls.ts";
+import { ensureSysctl } from "./shared/ensure-sysctl.ts";
+import { isSpare } from "./shared/spare-bridge.ts";
+import { netlinkText } from "./shared/netavark-text.ts";
+
+export const podmanBridgeKind: ResourceKind<PodmanBridgeSpec, { isCreated: boolean }> = {
+  kind: "podman-bridge",
+  unmade: { isCreated: false },
+  apply(spec, host) {
+    const existing = getLink(host.route, spec.name);
+    if (existing !== undefined) {
+      use(existing, spec, host);
+      return { isCreated: false };
+    }
+    if (!spec.isManaged) {
+      throw new Error(
+        `in unmanaged mode, the bridge must already exist on the host: Netlink error: No such device (os error 19)`,
+      );
+    }
+    create(spec, host);
+    return { isCreated: true };
+  },
+  undo: (spec, { isCreated }, host) => isCreated ? podmanBridgeKind.remove(spec, host) : undefined,
+  verify({ name }, host) {
+    const link = getLink(host.route, name);
+    if (link === undefined) return [`bridge ${name} is missing`];
+    return link.kind === "bridge" ? [] : [`link ${name} is a ${link.kind ?? "physical link"}, not a bridge`];
+  },
+  remove({ name, isManaged }, host) {
+    if (isManaged && getLink(host.route, name)?.kind === "bridge" && isSpare(name, host)) delLink(host.route, name);
+  },
+  describe: ({ name, isManaged }) => `bridge ${name}${isManaged ? "" : ", which stays"}`,
+};
+
+export const podmanBridge = resource(podmanBridgeKind);
+
+function use(link: Link, { name, filtersVlans }: PodmanBridgeSpec, host: Host): void {
+  if (link.kind !== "bridge") {
+    throw new Error(`bridge interface ${name} already exists but is a ${kindOf(link)} interface`);
+  }
+  if (filtersVlans && !link.vlanFiltering) {
+    setLink(host.route, link, { kind: bridgeLink({ vlanFiltering: 1 }) });
+  }
+}
+
+function kindOf({ kind }: Link): string {
+  return kind === undefined ? "physical" : kind.charAt(0).toUpperCase() + kind.slice(1);
+}
+
+function create(spec: PodmanBridgeSpec, host: Host): void {
+  const { name, mtu, filtersVlans } = spec;
+  const master = spec.vrf === undefined ? undefined : vrfIndex(spec.vrf, host);
+  for (const [key, value] of hostSysctls(spec)) ensureSysctl(key, value);
+  try {
+    addLink(host.route, { ifName: name, kind: bridgeLink(filtersVlans ? { vlanFiltering: 1 } : {}), mtu, master });
+  } catch (error) {
+    // Another program made it in this moment.
+    if (isNetlinkError(error, EEXIST)) return;
+    throw new Error(`create bridge: ${netlinkText(error)}`, { cause: error });
+  }
+  try {
+    for (const [key, value] of linkSysctls(spec)) ensureSysctl(key, value);
+    const link = getLink(host.route, name)!;
+    for (const gateway of spec.gateways) addGateway(link, gateway, host);
+    setLink(host.route, link, { up: true });
+    setLink(host.route, link, ownAddress(link));
+  } catch (error) {
+    undoAfter(error, () => delLink(host.route, name));
+    throw error;
+  }
+}
+
+function addGateway(link: Link, gateway: string, host: Host): void {
+  try {
+    addAddress(host.route, link.index, parsePrefix(gateway)!, { skipDad: false });
+  } catch (error) {
+    const isRefused = isErrno(error, EACCES) || isNetlinkError(error, EACCES);
+    const hint = isRefused && gateway.includes(":")
+      ? "failed to add ipv6 address, is ipv6 enabled in the kernel?: "
+      : "";
+    throw new Error(`add ip addr to bridge: ${hint}${netlinkText(error)}`, { cause: error });
+  }
+}
+
+function vrfIndex(name: string, host: Host): number {
+  const link = getLink(host.route, name);
+  if (link === undefined) {
+    throw new Error(`get vrf to set up bridge interface: Netlink error: No such device (os error 19)`);
+  }
+  if (link.kind !== "vrf") throw new Error(`vrf ${name} already exists but is a ${kindOf(link)} interface`);
+  return link.index;
+}

@@ -1,0 +1,206 @@
+/**
+ * The ports of the host that lead to one container of a network of podman's. Ports of all addresses of the host are
+ * elements of the subnet's map; a port of one address is a rule of its own, as netavark writes it. The comment of both
+ * names the owner.
+ */
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import type { Owner } from "../../contract/owner.ts";
+import { from, ofFamily, to } from "../../ffi/netlink/nftables/address-match.ts";
+import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
+import { comment, commentIn } from "../../ffi/netlink/nftables/comment.ts";
+import { between, equals } from "../../ffi/netlink/nftables/expr/cmp.ts";
+import type { Expression } from "../../ffi/netlink/nftables/expr/expression.ts";
+import { jump } from "../../ffi/netlink/nftables/expr/immediate.ts";
+import { transportProtocol } from "../../ffi/netlink/nftables/expr/meta.ts";
+import { destinationNatTo } from "../../ffi/netlink/nftables/expr/nat.ts";
+import { destinationPort } from "../../ffi/netlink/nftables/expr/payload.ts";
+import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
+import { delRule, type FoundRule, listRules } from "../../ffi/netlink/nftables/rule.ts";
+import { createElement, delElement, type Element, getElement, type NftSet } from "../../ffi/netlink/nftables/set.ts";
+import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
+import { type Protocol, protocolNumbers } from "../../iptables/rule.ts";
+import { parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
+import { ownerComment } from "../packets/shared/owner-comment.ts";
+import { chain, DNAT, portsChain, portsMap, SETMARK } from "./shared/nft-names.ts";
+import { hairpinSources, type PlacedRule, portBytes, setPublishedMark } from "./shared/nft-rules.ts";
+import { isSame, writeRule } from "./shared/nft-table.ts";
+
+export interface PublishedPortsSpec extends Owner {
+  networkId: string;
+  /** The first address of each family, and the subnet it is from. */
+  targets: { address: string; subnet: string }[];
+  ports: PublishedPort[];
+}
+
+export interface PublishedPort {
+  protocol: Protocol;
+  hostPort: number;
+  containerPort: number;
+  /** How many ports, one after the other. */
+  range: number;
+  /** Without it, all addresses; with zeros, all addresses of that family. */
+  hostIp?: string;
+}
+
+export const publishedPortsKind: ResourceKind<PublishedPortsSpec> = {
+  kind: "published-ports",
+  unmade: undefined,
+  apply(spec, { netfilter }) {
+    commitUnchanged(netfilter, () => planMaking(netfilter, spec));
+  },
+  verify(spec, { netfilter }) {
+    const owner = ownerComment(spec), differences: string[] = [];
+    for (const { set, element, port } of elementsOf(spec, owner)) {
+      const found = getElement(netfilter, set, element.key);
+      if (found?.comment !== owner) {
+        differences.push(`port ${port} is ${found === undefined ? "missing" : "another's"}`);
+      }
+    }
+    const missing = rulesOf(spec, isOfOneAddress).length - ownRules(netfilter, spec, owner).length;
+    if (missing > 0) differences.push(`${missing} rules for ports of one address are missing`);
+    return differences;
+  },
+  remove(spec, host, isRestated) {
+    commitUnchanged(host.netfilter, () => planRemoval(host.netfilter, spec, isRestated === true));
+    if (isRestated) netavark1().removeContainerRules(spec, host);
+  },
+  repair: (spec, host) => publishedPortsKind.apply(spec, host),
+  gist: ({ ports }) => ({ ports: ports.map(portText) }),
+  describe: ({ ports, targets }) => `ports ${ports.map(portText).join(", ")} for ${targets[0]?.address ?? "nothing"}`,
+};
+
+export const publishedPorts = resource(publishedPortsKind);
+
+function netavark1() {
+  return require("./shared/netavark1-rules.ts") as typeof import("./shared/netavark1-rules.ts");
+}
+
+function portText({ protocol, hostPort, containerPort, range, hostIp }: PublishedPort): string {
+  const run = (first: number) => range === 1 ? `${first}` : `${first}-${first + range - 1}`;
+  return `${hostIp === undefined ? "" : `${hostIp}:`}${run(hostPort)}->${run(containerPort)}/${protocol}`;
+}
+
+function planMaking(socket: NetlinkSocket, spec: PublishedPortsSpec): NftMessage[] {
+  const owner = ownerComment(spec), messages: NftMessage[] = [];
+  for (const { set, element } of elementsOf(spec, owner)) {
+    const found = getElement(socket, set, element.key);
+    // podman gave the port to this container: whose it was is gone.
+    if (found !== undefined) messages.push(delElement(set, element.key));
+    messages.push(createElement(set, element));
+  }
+  const rules = rulesOf(spec, isOfOneAddress);
+  if (rules.length === 0) return messages;
+  const present = ownRules(socket, spec, owner);
+  for (const rule of rules) {
+    if (present.some((found) => found.chain === rule.chain && isSame(rule.expressions, found.expressions))) continue;
+    messages.push(...writeRule(rule, { userdata: comment(owner) }));
+  }
+  return messages;
+}
+
+function planRemoval(socket: NetlinkSocket, spec: PublishedPortsSpec, isRestated: boolean): NftMessage[] {
+  const owner = ownerComment(spec), messages: NftMessage[] = [];
+  for (const { set, element } of elementsOf(spec, owner)) {
+    if (getElement(socket, set, element.key)?.comment === owner) messages.push(delElement(set, element.key));
+  }
+  const rules = isRestated ? netavarksRules(socket, spec, owner) : ownRules(socket, spec, owner);
+  for (const { chain: name, handle } of rules) messages.push(delRule(chain(name), handle));
+  return messages;
+}
+
+/** Of rules with our comment. The chains are read only if ports of one address may have made some. */
+function ownRules(socket: NetlinkSocket, spec: PublishedPortsSpec, owner: string): FoundRule[] {
+  if (!spec.ports.some(isOfOneAddress)) return [];
+  return chainsOf(spec).flatMap((name) =>
+    listRules(socket, chain(name), (userdata) => commentIn(userdata) === owner)
+  );
+}
+
+/** Those, and the rules that netavark writes for these ports. */
+function netavarksRules(socket: NetlinkSocket, spec: PublishedPortsSpec, owner: string): FoundRule[] {
+  const written = rulesOf(spec, () => true);
+  return chainsOf(spec).flatMap((name) => listRules(socket, chain(name))).filter((found) =>
+    found.comment === owner ||
+    written.some((rule) => rule.chain === found.chain && isSame(rule.expressions, found.expressions))
+  );
+}
+
+function chainsOf({ networkId, targets }: PublishedPortsSpec): string[] {
+  return [DNAT, ...targets.map(({ subnet }) => portsChain(networkId, subnet))];
+}
+
+interface Placed {
+  set: NftSet;
+  element: Element;
+  port: number;
+}
+
+function elementsOf({ networkId, targets, ports }: PublishedPortsSpec, owner: string): Placed[] {
+  const placed: Placed[] = [];
+  for (const { address, subnet } of targets) {
+    const to = parseAddress(address)!, set = portsMap(networkId, subnet);
+    for (const port of ports) {
+      if (isOfOneAddress(port) || !isForFamily(port, to.length)) continue;
+      for (let at = 0; at < port.range; at++) {
+        const key = keyOf(port.protocol, port.hostPort + at);
+        const data = new Uint8Array(to.length + 4);
+        data.set(to);
+        data.set(portBytes(port.containerPort + at), to.length);
+        placed.push({ set, element: { key, data, comment: owner }, port: port.hostPort + at });
+      }
+    }
+  }
+  return placed;
+}
+
+/** Each part takes four bytes. */
+function keyOf(protocol: Protocol, port: number): Uint8Array {
+  return new Uint8Array([protocolNumbers[protocol], 0, 0, 0, ...portBytes(port), 0, 0]);
+}
+
+function isOfOneAddress({ hostIp }: PublishedPort): boolean {
+  return hostIp !== undefined && parseAddress(hostIp)!.some((byte) => byte !== 0);
+}
+
+function isForFamily({ hostIp }: PublishedPort, addressLength: number): boolean {
+  return hostIp === undefined || parseAddress(hostIp)!.length === addressLength;
+}
+
+/** The rules that netavark writes for the ports. */
+function rulesOf({ networkId, targets, ports }: PublishedPortsSpec, isMeant: (port: PublishedPort) => boolean) {
+  const rules: PlacedRule[] = [];
+  for (const { address, subnet } of targets) {
+    const target = parseAddress(address)!, prefix = parsePrefix(subnet)!;
+    for (const port of ports) {
+      if (isMeant(port) && isForFamily(port, target.length)) {
+        rules.push(...portRules(port, target, prefix, portsChain(networkId, subnet)));
+      }
+    }
+  }
+  return rules;
+}
+
+function portRules(port: PublishedPort, target: Uint8Array, subnet: Prefix, ports: string): PlacedRule[] {
+  const { hostIp, hostPort, containerPort, range } = port, size = target.length;
+  const host = isOfOneAddress(port) ? to({ bytes: parseAddress(hostIp!)!, bits: size * 8 }) : [];
+  const family = host.length === 0 ? [] : ofFamily(size);
+  const isPort = toPorts(port, hostPort, range);
+  const rules: PlacedRule[] = [{ chain: DNAT, expressions: [...family, ...host, ...isPort, jump(ports)] }];
+  for (const source of hairpinSources(subnet)) {
+    const isSource = [...ofFamily(size), ...from(source)];
+    rules.push({ chain: ports, expressions: [...isSource, ...host, ...isPort, jump(SETMARK)] });
+  }
+  for (let at = 0; at < range; at++) {
+    const isThis = toPorts(port, hostPort + at, 1);
+    const translated = destinationNatTo(target, portBytes(containerPort + at));
+    rules.push({ chain: ports, expressions: [...family, ...host, ...isThis, ...setPublishedMark, ...translated] });
+  }
+  return rules;
+}
+
+/** `tcp dport 8080`, or `tcp dport 8080-8090` */
+function toPorts({ protocol }: PublishedPort, first: number, range: number): Expression[] {
+  const isProtocol = [transportProtocol, equals(new Uint8Array([protocolNumbers[protocol]])), destinationPort];
+  if (range === 1) return [...isProtocol, equals(portBytes(first))];
+  return [...isProtocol, ...between(portBytes(first), portBytes(first + range - 1))];
+}

@@ -1,0 +1,41 @@
+/** The bridge of a network of podman's, and the sysctls that it needs. */
+
+export interface PodmanBridgeSpec {
+  name: string;
+  isManaged: boolean;
+  isInternal: boolean;
+  /** Of its subnets, with prefix length. */
+  gateways: string[];
+  hasV6: boolean;
+  mtu?: number;
+  /** The VRF it belongs to. */
+  vrf?: string;
+  filtersVlans: boolean;
+}
+
+type Sysctls = [key: string, value: string][];
+
+/** Of the host. */
+export function hostSysctls({ isInternal, hasV6 }: PodmanBridgeSpec): Sysctls {
+  if (isInternal) return [];
+  return [["net/ipv4/ip_forward", "1"], ...hasV6 ? [["net/ipv6/conf/all/forwarding", "1"]] as Sysctls : []];
+}
+
+/** Of the bridge itself. */
+export function linkSysctls({ name, isInternal, hasV6 }: PodmanBridgeSpec): Sysctls {
+  const v4 = `net/ipv4/conf/${name}`, v6 = `net/ipv6/conf/${name}`;
+  const all: Sysctls = [];
+  if (!isInternal) all.push([`${v4}/route_localnet`, "1"]);
+  else {
+    all.push([`${v4}/forwarding`, "0"]);
+    if (hasV6) all.push([`${v6}/forwarding`, "0"]);
+  }
+  // Containers must not reconfigure the host with router advertisements.
+  if (hasV6) all.push([`${v6}/accept_dad`, "0"], [`${v6}/accept_ra`, "0"]);
+  // Loose: an answer may come by another way than the question went.
+  return [...all, [`${v4}/rp_filter`, "2"]];
+}
+
+export function bridgeSysctls(spec: PodmanBridgeSpec): Sysctls {
+  return [...hostSysctls(spec), ...linkSysctls(spec)];
+}

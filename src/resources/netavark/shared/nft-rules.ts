@@ -1,0 +1,224 @@
+/**
+ * The rules of the table `inet netavark`, in the form that netavark writes them: each program finds and removes what the
+ * other has made. They exist once, once for each network, or once for each port that is published for one address of
+ * the host.
+ *
+ * Published ports of all addresses are elements of a map for each subnet, so that neither a packet nor a container
+ * waits longer when there are more of them. netavark has a rule for each.
+ */
+import { from, multicast4, multicast6, notTo, ofFamily, to } from "../../../ffi/netlink/nftables/address-match.ts";
+import { addBaseChain, addChain, type Hook } from "../../../ffi/netlink/nftables/chain.ts";
+import { hostOrder, masked, withBits } from "../../../ffi/netlink/nftables/expr/bitwise.ts";
+import { differs, equals } from "../../../ffi/netlink/nftables/expr/cmp.ts";
+import {
+  connectionMark,
+  establishedOrRelated,
+  invalid,
+  setConnectionMark,
+} from "../../../ffi/netlink/nftables/expr/ct.ts";
+import type { Expression } from "../../../ffi/netlink/nftables/expr/expression.ts";
+import { toThisHost } from "../../../ffi/netlink/nftables/expr/fib.ts";
+import { accept, drop, jump } from "../../../ffi/netlink/nftables/expr/immediate.ts";
+import { isInRuleSet, isKeyOf, valueIn } from "../../../ffi/netlink/nftables/expr/lookup.ts";
+import { masquerade } from "../../../ffi/netlink/nftables/expr/masq.ts";
+import {
+  inputLink,
+  outputLink,
+  packetMark,
+  setPacketMark,
+  transportProtocol,
+  transportProtocolInto,
+} from "../../../ffi/netlink/nftables/expr/meta.ts";
+import { destinationNat, destinationNatTo, sourceNatTo } from "../../../ffi/netlink/nftables/expr/nat.ts";
+import { destinationPort, destinationPortInto } from "../../../ffi/netlink/nftables/expr/payload.ts";
+import { registerAt } from "../../../ffi/netlink/nftables/expr/register.ts";
+import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
+import { addMap, ipv4AndPort, ipv6AndPort, protocolAndPortKey } from "../../../ffi/netlink/nftables/set.ts";
+import { addTable } from "../../../ffi/netlink/nftables/table.ts";
+import {
+  NF_INET_FORWARD,
+  NF_INET_LOCAL_IN,
+  NF_INET_LOCAL_OUT,
+  NF_INET_POST_ROUTING,
+  NF_INET_PRE_ROUTING,
+} from "../../../ffi/netlink/uapi/nf-tables.ts";
+import { utf8 } from "../../../ffi/libc.ts";
+import { parseAddress, parsePrefix, type Prefix } from "../../../net/address.ts";
+import type { NetworkRulesSpec, RuledSubnet } from "./network-rules-spec.ts";
+import {
+  chain,
+  DNAT,
+  ISOLATION_1,
+  ISOLATION_2,
+  ISOLATION_3,
+  portsChain,
+  portsMap,
+  SETMARK,
+  subnetChain,
+  table,
+} from "./nft-names.ts";
+
+export interface PlacedRule {
+  chain: string;
+  expressions: readonly Expression[];
+  /** Before the chain's other rules, instead of after them. */
+  isFirst?: true;
+}
+
+/** Packets to published ports, which isolation lets through. */
+const PUBLISHED_MARK = 0x1000;
+/** Packets whose answers would not come back here, unless they are masqueraded. */
+const MASQUERADE_MARK = 0x2000;
+const DNS_PORT = 53;
+const LINK_NAME_BYTES = 16;
+
+/** Stands for `{ tcp, udp }`: who writes the rule puts a set of its own in its place. */
+export const tcpOrUdp = isInRuleSet();
+
+const NAT_DESTINATION = -100, NAT_SOURCE = 100;
+const hooks: Record<string, Hook> = {
+  INPUT: { type: "filter", hook: NF_INET_LOCAL_IN, priority: 0 },
+  FORWARD: { type: "filter", hook: NF_INET_FORWARD, priority: 0 },
+  POSTROUTING: { type: "nat", hook: NF_INET_POST_ROUTING, priority: NAT_SOURCE },
+  PREROUTING: { type: "nat", hook: NF_INET_PRE_ROUTING, priority: NAT_DESTINATION },
+  OUTPUT: { type: "nat", hook: NF_INET_LOCAL_OUT, priority: NAT_DESTINATION },
+};
+
+/** The table, and the chains that all networks share, unless they exist. */
+export function addSharedChains(): NftMessage[] {
+  const messages = [addTable(table)];
+  for (const name in hooks) messages.push(addBaseChain(chain(name), hooks[name]!));
+  for (const name of [SETMARK, DNAT, ISOLATION_1, ISOLATION_2, ISOLATION_3]) messages.push(addChain(chain(name)));
+  return messages;
+}
+
+/** The rules that exist once. Like netavark, teardown leaves them. */
+export const sharedRules: readonly PlacedRule[] = [
+  { chain: "FORWARD", expressions: [...invalid, drop] },
+  { chain: "FORWARD", expressions: [connectionMark, ...hasBits(PUBLISHED_MARK), accept] },
+  { chain: "FORWARD", expressions: [jump(ISOLATION_1)] },
+  { chain: "POSTROUTING", expressions: [packetMark, ...hasBits(MASQUERADE_MARK), masquerade] },
+  { chain: "PREROUTING", expressions: [...toThisHost, jump(DNAT)] },
+  { chain: "OUTPUT", expressions: [...toThisHost, jump(DNAT)] },
+  { chain: SETMARK, expressions: [packetMark, withBits(MASQUERADE_MARK), setPacketMark] },
+  { chain: ISOLATION_3, expressions: [jump(ISOLATION_2)] },
+];
+
+function hasBits(mark: number): Expression[] {
+  return [masked(hostOrder(mark)), equals(hostOrder(mark))];
+}
+
+/** The chains and maps of a network, unless they exist. */
+export function addNetworkChains({ networkId, subnets }: NetworkRulesSpec): NftMessage[] {
+  const messages: NftMessage[] = [];
+  for (const { subnet } of subnets) {
+    const value = prefixOf(subnet).bytes.length === 4 ? ipv4AndPort : ipv6AndPort;
+    messages.push(
+      addChain(chain(subnetChain(networkId, subnet))),
+      addChain(chain(portsChain(networkId, subnet))),
+      addMap(portsMap(networkId, subnet), protocolAndPortKey, value),
+    );
+  }
+  return messages;
+}
+
+/** In the order of the chains. An internal network has none of its own but for DNS. */
+export function networkRules(spec: NetworkRulesSpec): PlacedRule[] {
+  const { bridge, subnets, isInternal } = spec;
+  const rules: PlacedRule[] = [];
+  if (!isInternal) rules.push(...isolationRules(bridge, spec.isolation));
+  for (const each of subnets) {
+    rules.push(...dnsRules(spec, each));
+    if (!isInternal) rules.push(...subnetRules(spec, each));
+  }
+  return rules;
+}
+
+function isolationRules(bridge: string, isolation: NetworkRulesSpec["isolation"]): PlacedRule[] {
+  const out = [outputLink, equals(linkName(bridge)), drop];
+  if (isolation === "never") return [{ chain: ISOLATION_3, expressions: out, isFirst: true }];
+  const leaving = [inputLink, equals(linkName(bridge)), outputLink, differs(linkName(bridge))];
+  const next = isolation === "strict" ? ISOLATION_3 : ISOLATION_2;
+  return [{ chain: ISOLATION_1, expressions: [...leaving, jump(next)] }, { chain: ISOLATION_2, expressions: out }];
+}
+
+function subnetRules({ networkId, outbound4, outbound6 }: NetworkRulesSpec, { subnet }: RuledSubnet): PlacedRule[] {
+  const prefix = prefixOf(subnet), size = prefix.bytes.length, outbound = size === 4 ? outbound4 : outbound6;
+  const own = subnetChain(networkId, subnet), ports = portsChain(networkId, subnet);
+  const map = portsMap(networkId, subnet).name;
+  const isSource = [...ofFamily(size), ...from(prefix)], isDestination = [...ofFamily(size), ...to(prefix)];
+  const leaves = [...ofFamily(size), ...notTo(size === 4 ? multicast4 : multicast6)];
+  const translated = outbound === undefined ? [masquerade] : sourceNatTo(parseAddress(outbound)!);
+  const isPublished = [transportProtocol, destinationPortInto(registerAt(1)), isKeyOf(map)];
+  const marked: PlacedRule[] = hairpinSources(prefix).map((source) => ({
+    chain: ports,
+    expressions: [...ofFamily(size), ...from(source), ...isPublished, jump(SETMARK)],
+  }));
+  return [
+    { chain: own, expressions: [...isDestination, accept] },
+    { chain: own, expressions: [...leaves, ...translated] },
+    { chain: "POSTROUTING", expressions: [...isSource, jump(own)] },
+    { chain: "FORWARD", expressions: [...isDestination, ...establishedOrRelated, accept] },
+    { chain: "FORWARD", expressions: [...isSource, accept] },
+    ...marked,
+    { chain: ports, expressions: [...isPublished, ...setPublishedMark] },
+    {
+      chain: ports,
+      expressions: [
+        ...ofFamily(size),
+        transportProtocolInto(registerAt(0)),
+        destinationPortInto(registerAt(1)),
+        valueIn(map),
+        destinationNat(size, { withPort: true }),
+      ],
+    },
+    { chain: DNAT, expressions: [...ofFamily(size), ...isPublished, jump(ports)] },
+  ];
+}
+
+/** Senders that need the host's address in their packets, to get the answers from it. */
+export function hairpinSources(subnet: Prefix): Prefix[] {
+  const loopback = { bytes: new Uint8Array([127, 0, 0, 1]), bits: 32 };
+  return subnet.bytes.length === 4 ? [subnet, loopback] : [subnet];
+}
+
+export const setPublishedMark = [packetMark, withBits(PUBLISHED_MARK), setConnectionMark];
+
+function dnsRules({ dnsPort, dnsServers, isInternal }: NetworkRulesSpec, { subnet }: RuledSubnet): PlacedRule[] {
+  const prefix = prefixOf(subnet), size = prefix.bytes.length;
+  const rules: PlacedRule[] = [], servers = dnsServers.filter((text) => parseAddress(text)!.length === size);
+  if (isInternal && dnsServers.length === 0) return rules;
+  for (const port of dnsPort === DNS_PORT ? [DNS_PORT] : [DNS_PORT, dnsPort]) {
+    rules.push({ chain: "INPUT", expressions: [...ofFamily(size), ...from(prefix), ...toPort(port), accept] });
+  }
+  if (dnsPort === DNS_PORT) return rules;
+  for (const server of servers) {
+    const bytes = parseAddress(server)!;
+    const isQuery = [...ofFamily(size), ...to({ bytes, bits: size * 8 }), ...toPort(DNS_PORT)];
+    rules.push({
+      chain: DNAT,
+      expressions: [...isQuery, ...destinationNatTo(bytes, portBytes(dnsPort))],
+      isFirst: true,
+    });
+  }
+  return rules;
+}
+
+/** `meta l4proto { tcp, udp } th dport …` */
+function toPort(port: number): Expression[] {
+  return [transportProtocol, tcpOrUdp, destinationPort, equals(portBytes(port))];
+}
+
+export function portBytes(port: number): Uint8Array {
+  return new Uint8Array([port >> 8, port & 0xff]);
+}
+
+export function linkName(name: string): Uint8Array {
+  const padded = new Uint8Array(LINK_NAME_BYTES);
+  padded.set(utf8(name));
+  return padded;
+}
+
+function prefixOf(subnet: string): Prefix {
+  return parsePrefix(subnet)!;
+}

@@ -1,0 +1,44 @@
+/**
+ * Where firewalld runs: the subnets of a network of podman's in its zone `trusted`, so that it does not drop the containers'
+ * packets. It is not netavark's matter whether firewalld wants them, so a refusal is only a warning.
+ */
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { whyNotRunning, withZone, type Zone } from "../../firewalld/client.ts";
+import { warn } from "../../ffi/warn.ts";
+import type { NetworkRulesSpec } from "./shared/network-rules-spec.ts";
+import { isSpare } from "./shared/spare-bridge.ts";
+
+const ZONE = "trusted";
+
+export type TrustedSubnetsSpec = Pick<NetworkRulesSpec, "bridge" | "subnets">;
+
+export const trustedSubnetsKind: ResourceKind<TrustedSubnetsSpec> = {
+  kind: "trusted-subnets",
+  unmade: undefined,
+  apply: (spec) => forEach(spec, (zone, subnet) => zone.addSource(subnet)),
+  verify(spec) {
+    const differences: string[] = [];
+    forEach(spec, (zone, subnet) => {
+      if (!zone.hasSource(subnet)) differences.push(`${subnet} is not in firewalld's zone ${ZONE}`);
+    });
+    return differences;
+  },
+  remove(spec, host) {
+    if (isSpare(spec.bridge, host)) forEach(spec, (zone, subnet) => zone.removeSource(subnet));
+  },
+  repair: (spec, host) => trustedSubnetsKind.apply(spec, host),
+  describe: ({ subnets }) => `${subnets.map(({ subnet }) => subnet).join(", ")} in firewalld's zone ${ZONE}`,
+};
+
+export const trustedSubnets = resource(trustedSubnetsKind);
+
+function forEach({ subnets }: TrustedSubnetsSpec, work: (zone: Zone, subnet: string) => void): void {
+  if (whyNotRunning() !== undefined) return;
+  try {
+    withZone(ZONE, (zone) => {
+      for (const { subnet } of subnets) work(zone, subnet);
+    });
+  } catch (error) {
+    warn(`firewalld's zone ${ZONE}: ${(error as Error).message}`);
+  }
+}

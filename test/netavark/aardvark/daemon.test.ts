@@ -1,0 +1,217 @@
+/** aardvark-dns that cannot start, dies, does not end or is somewhere else, and processes that only look like it. */
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { type Machine, openMachine } from "../../support/machine.ts";
+import {
+  AARDVARK,
+  addNames,
+  daemons,
+  DIRECTORY,
+  doNames,
+  filesIn,
+  lookUp,
+  names,
+  openBridges,
+  pidFile,
+  removeNames,
+  untilKnown,
+} from "../../support/netavark/names.ts";
+
+const LOCK = { "aardvark.lock": "" };
+const FAILED = "error while applying dns entries: aardvark-dns ";
+const web = names("web1", "10.55.0.7", ["web"]), jug = names("web2", "10.55.0.8", ["jug"]);
+
+/** In the machine's /run. */
+async function writeProgram(machine: Machine, script: string): Promise<string> {
+  await machine.sh("cat >/run/aardvark-dns; chmod +x /run/aardvark-dns", { stdin: `#!/bin/sh\n${script}\n` });
+  return "/run/aardvark-dns";
+}
+
+test("when it cannot start, its reason is told and nothing is left", async () => {
+  await using machine = await openMachine();
+  await openBridges(machine);
+  const reasons: [script: string, error: string][] = [
+    ["echo ' no water ' >&2; exit 3", "failed to start: no water"],
+    ["exit 3", "exited unexpectedly without error message"],
+    ["kill -KILL $$", "exited unexpectedly without error message"],
+  ];
+  for (const [script, error] of reasons) {
+    expect(await addNames(machine, { ...web, binary: await writeProgram(machine, script) })).toEqual([
+      FAILED + error,
+    ]);
+    expect(await filesIn(machine)).toEqual(LOCK);
+  }
+  expect(await addNames(machine, { ...web, binary: "/run" })).toEqual([
+    `${FAILED}failed to start: Failed to find executable /run: permission denied`,
+  ]);
+  expect(await filesIn(machine)).toEqual(LOCK);
+});
+
+test("a container that cannot be served leaves the others their names", async () => {
+  await using machine = await openMachine();
+  await openBridges(machine);
+  await addNames(machine, web);
+  await machine.sh(`kill -KILL ${pidFile(machine)}`);
+  const binary = await writeProgram(machine, "echo cannot bind >&2; exit 1"),
+    spec = names("web9", "10.99.0.7", ["cup"]);
+  const both = { ...spec, binary, networks: [...spec.networks, { ...spec.networks[0]!, name: "n9" }] };
+  expect(await addNames(machine, both)).toEqual([`${FAILED}failed to start: cannot bind`]);
+  expect((await filesIn(machine))["aardvark-dns/n1"]).toBe("10.55.0.1\nweb1 10.55.0.7  web\n");
+  expect(await machine.sh(`ls ${DIRECTORY}`)).not.toContain("n9");
+  expect(await addNames(machine, jug)).toEqual([true]);
+  expect([await lookUp(machine, "web"), await lookUp(machine, "jug")]).toEqual([["10.55.0.7"], ["10.55.0.8"]]);
+  await removeNames(machine, web, jug);
+});
+
+test("it was killed: the next container starts it again, and the last finds nothing to end", async () => {
+  await using machine = await openMachine();
+  await openBridges(machine);
+  await addNames(machine, web);
+  await machine.sh(`kill -KILL ${pidFile(machine)}`);
+  expect(await addNames(machine, jug)).toEqual([true]);
+  expect([await lookUp(machine, "web"), await lookUp(machine, "jug")]).toEqual([["10.55.0.7"], ["10.55.0.8"]]);
+  await machine.sh(`kill -KILL ${pidFile(machine)}`);
+  expect(await removeNames(machine, web, jug)).toEqual(["removed", "removed"]);
+  expect(await filesIn(machine)).toEqual(LOCK);
+});
+
+test("a number that is another program's now is not signalled", async () => {
+  await using machine = await openMachine();
+  await openBridges(machine);
+  // SIGHUP would end it; its arguments alone do not make it aardvark-dns, nor does its name, nor both as another user.
+  const impostors = [
+    machine.start(["sh", "-c", `echo ready; exec tail -f /dev/null -- --config ${DIRECTORY}`]),
+    machine.start([
+      "sh",
+      "-c",
+      `mkdir /run/s; cp /usr/bin/sleep /run/s/aardvark-dns; echo ready; exec /run/s/aardvark-dns 600`,
+    ]),
+    machine.start([
+      "sh",
+      "-c",
+      `cp /bin/bash /run/aardvark-dns; exec setpriv --reuid=65534 --clear-groups /run/aardvark-dns -c 'echo ready; read _' -- ` +
+      `--config ${DIRECTORY}`,
+    ]),
+  ];
+  for (const impostor of impostors) {
+    await impostor.stdout.getReader().read();
+    await machine.sh(`mkdir -p ${DIRECTORY}; printf ${impostor.pid} >${DIRECTORY}/aardvark.pid`);
+    expect(await addNames(machine, web)).toEqual([true]);
+    expect(await lookUp(machine, "web")).toEqual(["10.55.0.7"]);
+    expect(await removeNames(machine, web)).toEqual(["removed"]);
+    await machine.sh(`printf ${impostor.pid} >${DIRECTORY}/aardvark.pid`);
+    expect(await removeNames(machine, web)).toEqual(["removed"]);
+    expect(await filesIn(machine)).toEqual(LOCK);
+    expect([impostor.exitCode, impostor.signalCode]).toEqual([null, null]);
+    impostor.kill("SIGKILL");
+    await impostor.exited;
+  }
+});
+
+test("a torn or lying file of its number does not start a second", async () => {
+  await using machine = await openMachine();
+  await openBridges(machine);
+  await addNames(machine, web);
+  const [daemon] = await daemons(machine), number = pidFile(machine);
+  for (const torn of [number.slice(0, 1), "", "x", `${number}0`, "-1", "1", undefined]) {
+    const path = `${DIRECTORY}/aardvark.pid`;
+    await machine.sh(torn === undefined ? `rm ${path}` : `printf %s '${torn}' >${path}`);
+    expect(await addNames(machine, jug)).toEqual([true]);
+    await untilKnown(machine, "jug", ["10.55.0.8"]);
+    expect(await daemons(machine)).toEqual([daemon!]);
+    expect(pidFile(machine)).toBe(number);
+    await removeNames(machine, jug);
+  }
+  await machine.sh(`printf x >${DIRECTORY}/aardvark.pid`);
+  await removeNames(machine, web);
+  expect(await daemons(machine)).toEqual([]);
+  expect(await filesIn(machine)).toEqual(LOCK);
+});
+
+test("one of another machine, with the same path, is not touched", async () => {
+  await using machine = await openMachine();
+  await using other = await openMachine();
+  for (const each of [machine, other]) await openBridges(each);
+  expect(await addNames(other, web)).toEqual([true]);
+  const theirs = await daemons(other);
+  expect(await addNames(machine, jug)).toEqual([true]);
+  expect(await lookUp(machine, "jug")).toEqual(["10.55.0.8"]);
+  expect(await removeNames(machine, jug)).toEqual(["removed"]);
+  await machine.sh(`printf ${theirs[0]} >${DIRECTORY}/aardvark.pid`);
+  expect(await removeNames(machine, jug)).toEqual(["removed"]);
+  expect([await daemons(machine), await daemons(other)]).toEqual([[], theirs]);
+  expect(await lookUp(other, "web")).toEqual(["10.55.0.7"]);
+  await removeNames(other, web);
+});
+
+test("one that does not end, or never gets ready, is ended", async () => {
+  await using machine = await openMachine();
+  await openBridges(machine);
+  await addNames(machine, web);
+  const [stopped] = await daemons(machine);
+  await machine.sh(`kill -STOP ${stopped}`);
+  expect(await removeNames(machine, web)).toEqual(["removed"]);
+  expect(await daemons(machine)).toEqual([]);
+  expect(await filesIn(machine)).toEqual(LOCK);
+  const deaf = machine.start([
+    "sh",
+    "-c",
+    `cp /bin/bash /run/aardvark-dns; exec /run/aardvark-dns -c 'echo ready; read _' -- --config ${DIRECTORY}`,
+  ]);
+  await deaf.stdout.getReader().read();
+  expect(await addNames(machine, web)).toEqual([true]);
+  await deaf.exited;
+  expect(await lookUp(machine, "web")).toEqual(["10.55.0.7"]);
+  await removeNames(machine, web);
+});
+
+test("it runs in a namespace that is not the host's any more", async () => {
+  await using machine = await openMachine();
+  await openBridges(machine);
+  const before = await machine.container("before");
+  await machine.sh(
+    "ip link set lo up; ip link add br0 type bridge; ip addr add 10.55.0.1/24 dev br0; ip link set br0 up",
+    {
+      in: before,
+    },
+  );
+  const { outcomes } = await doNames(machine, [{ verb: "add", spec: web }], { in: before });
+  expect(outcomes).toEqual([true]);
+  const [old] = await daemons(machine);
+  expect(await lookUp(machine, "web")).toEqual([]);
+  expect(await addNames(machine, jug)).toEqual([true]);
+  expect([await lookUp(machine, "web"), await lookUp(machine, "jug")]).toEqual([["10.55.0.7"], ["10.55.0.8"]]);
+  const now = await daemons(machine);
+  expect(now).toHaveLength(1);
+  expect(now).not.toContain(old!);
+  await removeNames(machine, web, jug);
+});
+
+test("where systemd runs, it starts in a scope of its own", async () => {
+  await using machine = await openMachine();
+  await openBridges(machine);
+  await machine.sh(
+    "mkdir -p /run/systemd/system /run/bin; cat >/run/bin/systemd-run; chmod +x /run/bin/systemd-run",
+    {
+      stdin:
+        '#!/bin/sh\necho "$RUST_LOG $*" >>/run/called\nwhile case $1 in -*) :;; *) false;; esac do shift; done\nexec "$@"\n',
+    },
+  );
+  const PATH = "/run/bin:/usr/sbin:/usr/bin:/sbin:/bin", run = `${AARDVARK} --config ${DIRECTORY} -p 53 run`;
+  for (const isRootless of [false, true]) {
+    const spec = { ...web, isRootless };
+    const steps = [{ verb: "add", spec }, { verb: "remove", spec }] as const;
+    const { outcomes } = await doNames(machine, [...steps], { env: { PATH, RUST_LOG: "netavark=info" } });
+    expect(outcomes).toEqual([true, "removed"]);
+  }
+  expect(await machine.sh("cat /run/called")).toBe(
+    `INFO -q --scope ${run}\nINFO -q --scope --user ${run}\n`,
+  );
+  // Without it in PATH, it is started as everywhere.
+  const programs = mkdtempSync("/tmp/patchbay-netavark-path-");
+  symlinkSync(Bun.which("nsenter")!, `${programs}/nsenter`);
+  const steps = [{ verb: "add", spec: web }, { verb: "remove", spec: web }] as const;
+  const { outcomes } = await doNames(machine, [...steps], { env: { PATH: programs } });
+  expect(outcomes).toEqual([true, "removed"]);
+  rmSync(programs, { recursive: true });
+});
