@@ -1,0 +1,99 @@
+/**
+ * Makes the npm package, `dist/package` and a file of it: `npm run package`. What is C in it is compiled here, so who
+ * installs it needs no compiler; and it is given the build of the program from the same sources, because a resident
+ * serves no others (src/library/resident.ts). Needs no network.
+ */
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { buildOf } from "../src/resident/build.ts";
+import manifest from "../package.json";
+import { nativePrograms } from "./build.ts";
+
+const root = resolve(import.meta.dir, "..");
+const architecture = "x64";
+
+/** Answers the path of the file that npm installs. */
+export function makePackage(program: string, out: string): string {
+  const folder = join(out, "package");
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  bundle(folder, Buffer.from(buildOf(program)).toString("hex"));
+  writeTypes(join(folder, "types"));
+  // What the thread of src/library/thread.ts begins with.
+  writeFileSync(join(folder, "thread.js"), 'import { serveThread } from "./patchbay.js";\nserveThread();\n');
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(packageManifest(), null, 2)}\n`);
+  copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"));
+  writeFileSync(join(folder, "README.md"), withoutLinks(readFileSync(join(root, "docs/library.md"), "utf8")));
+  const { filename } = JSON.parse(run("npm", ["pack", "--json", "--pack-destination", out], folder))[0];
+  return join(out, filename);
+}
+
+/** Nobody publishes it yet; that it is private does not keep npm from packing and installing it. */
+function packageManifest() {
+  const { name, version, description, license } = manifest;
+  return {
+    name,
+    version,
+    description,
+    license,
+    private: true,
+    type: "module",
+    os: ["linux"],
+    cpu: [architecture],
+    engines: { bun: `>=${manifest.devDependencies.bun}` },
+    exports: { ".": { types: "./types/library/patchbay.d.ts", bun: "./patchbay.js", default: "./patchbay.js" } },
+    types: "./types/library/patchbay.d.ts",
+    files: ["patchbay.js", "thread.js", "types"],
+  };
+}
+
+/** The pages that it links to are not in the package. */
+function withoutLinks(page: string): string {
+  return page.replaceAll(/\[([^\]]+)\]\((?!https?:|#)[^)]*\)/g, "$1");
+}
+
+function bundle(folder: string, build: string): void {
+  const options = ["--target=bun", "--format=esm", "--minify-syntax", "--reject-unresolved"];
+  const constants = [...nativePrograms(architecture), `--define=PROGRAM_BUILD="${build}"`];
+  const out = `--outfile=${join(folder, "patchbay.js")}`;
+  run(process.execPath, ["build", ...options, ...constants, out, "src/library/bundled.ts"], root);
+}
+
+/** The declarations that the package's own needs, each beside the others as the sources are. */
+function writeTypes(folder: string): void {
+  const temporary = join(folder, ".all"), settings = join(temporary, "tsconfig.json");
+  mkdirSync(temporary, { recursive: true });
+  const compilerOptions = {
+    noEmit: false,
+    declaration: true,
+    emitDeclarationOnly: true,
+    stripInternal: true,
+    rootDir: root,
+    outDir: join(temporary, "out"),
+    types: ["bun", join(root, "types/typed-require")],
+    typeRoots: [join(root, "node_modules/@types")],
+  };
+  const files = [join(root, "src/library/patchbay.ts")];
+  const text = { extends: join(root, "tsconfig.json"), include: [], files, compilerOptions };
+  writeFileSync(settings, JSON.stringify(text));
+  run(join(root, "node_modules/.bin/tsc"), ["-p", settings], root);
+  const copied = new Set<string>();
+  const copy = (path: string) => {
+    if (copied.has(path)) return;
+    copied.add(path);
+    const declared = readFileSync(join(temporary, "out/src", path), "utf8");
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), declared.replaceAll(/(from "\.[^"]*)\.ts"/g, '$1.js"'));
+    for (const { 1: other } of declared.matchAll(/from "(\.[^"]*)\.ts"/g)) copy(join(dirname(path), `${other}.d.ts`));
+  };
+  copy("library/patchbay.d.ts");
+  rmSync(temporary, { recursive: true });
+}
+
+function run(command: string, words: string[], cwd: string): string {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([command, ...words], { cwd, stdout: "pipe", stderr: "pipe" });
+  if (exitCode !== 0) throw new Error(`${command} ${words[0]} failed:\n${stderr}${stdout}`);
+  return stdout.toString();
+}
+
+if (import.meta.main) console.log(`packed ${makePackage(join(root, "dist/patchbay"), join(root, "dist"))}`);

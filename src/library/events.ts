@@ -1,0 +1,160 @@
+/**
+ * Attachments that come and go, as the result cache shows them: every program that runs networks with libcni writes it,
+ * and so do we. A look at a file follows each change of it, so an attachment that comes and goes between two looks is not
+ * seen.
+ */
+import { type FSWatcher, watch } from "node:fs";
+import { CniError, IO_FAILURE } from "../cni/error.ts";
+import type { Result } from "../cni/result.ts";
+import { newestResult, readPluginResult, resultDocument } from "../cni/result-versions.ts";
+import { idAt, makeDirectories } from "../ffi/files.ts";
+import { cacheFiles, type CacheRecord, readCacheFile } from "../runtime/cache.ts";
+import { ArgumentError } from "./argument-error.ts";
+import { knownKeys } from "./given.ts";
+
+export interface NetworkEvent {
+  readonly type: "added" | "deleted";
+  readonly network: string;
+  readonly containerId: string;
+  readonly ifName: string;
+  readonly netns: string;
+  /** What `add` answered, as of CNI 1.1; undefined when the record has none that can be read. */
+  readonly result?: Result;
+}
+
+export interface EventOptions {
+  /** Ends the iteration. */
+  readonly signal?: AbortSignal;
+  /** Begins with an event for each attachment that is there. */
+  readonly existing?: boolean;
+}
+
+export function eventsOf(cacheDirectory: string, options: EventOptions): AsyncIterableIterator<NetworkEvent> {
+  const { signal, existing } = knownKeys("options", options, ["signal", "existing"]);
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new ArgumentError("options.signal", signal, "must be an AbortSignal");
+  }
+  if (existing !== undefined && typeof existing !== "boolean") {
+    throw new ArgumentError("options.existing", existing, "must be true or false");
+  }
+  return new Events(cacheDirectory, existing === true, signal);
+}
+
+type Waiting = { resolve(result: IteratorResult<NetworkEvent>): void; reject(error: unknown): void };
+
+class Events implements AsyncIterableIterator<NetworkEvent> {
+  private readonly seen: NetworkEvent[] = [];
+  private readonly waiting: Waiting[] = [];
+  /** What is attached, by the name of its file. */
+  private readonly known = new Map<string, { text: string; event: NetworkEvent }>();
+  private watcher: FSWatcher | undefined;
+  /** Of the directory that is watched: another may have taken its place. */
+  private watched: string | undefined;
+  private hasEnded = false;
+  private failure: unknown;
+
+  constructor(private readonly directory: string, tellsExisting: boolean, private readonly signal?: AbortSignal) {
+    this.start();
+    this.lookAtAll(tellsExisting);
+    if (signal?.aborted) this.end();
+    else signal?.addEventListener("abort", this.end);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<NetworkEvent>> {
+    const event = this.seen.shift();
+    if (event !== undefined) return Promise.resolve({ done: false, value: event });
+    const { failure } = this;
+    this.failure = undefined;
+    if (failure !== undefined) return Promise.reject(failure);
+    if (this.hasEnded) return Promise.resolve({ done: true, value: undefined });
+    return new Promise((resolve, reject) => this.waiting.push({ resolve, reject }));
+  }
+
+  return(): Promise<IteratorResult<NetworkEvent>> {
+    this.seen.length = 0;
+    this.end();
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  /** What was seen before is still told. */
+  private readonly end = (): void => {
+    this.hasEnded = true;
+    this.watcher?.close();
+    this.signal?.removeEventListener("abort", this.end);
+    for (const { resolve } of this.waiting.splice(0)) resolve({ done: true, value: undefined });
+  };
+
+  private fail(error: unknown): void {
+    const first = this.waiting.shift();
+    if (first === undefined) this.failure = error;
+    else first.reject(error);
+    this.end();
+  }
+
+  private start(): void {
+    const path = `${this.directory}/results`;
+    try {
+      makeDirectories(path);
+      this.watched = idAt(path);
+      this.watcher = watch(path, { persistent: true }, (_, name) => this.changed(name));
+      this.watcher.on("error", (error) => this.fail(unwatchable(path, error)));
+    } catch (error) {
+      throw unwatchable(path, error);
+    }
+  }
+
+  private changed(name: string | null): void {
+    if (this.hasEnded) return;
+    try {
+      if (idAt(`${this.directory}/results`) !== this.watched) {
+        this.watcher?.close();
+        this.start();
+        this.lookAtAll(true);
+      } else if (name === null) this.lookAtAll(true);
+      else this.lookAt(name, true);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private lookAtAll(tells: boolean): void {
+    for (const name of new Set([...this.known.keys(), ...cacheFiles(this.directory)])) this.lookAt(name, tells);
+  }
+
+  private lookAt(name: string, tells: boolean): void {
+    const record = readCacheFile(this.directory, name), text = JSON.stringify(record);
+    const before = this.known.get(name);
+    if (before?.text === text) return;
+    this.known.delete(name);
+    if (before !== undefined && tells) this.tell({ ...before.event, type: "deleted" });
+    if (record === undefined) return;
+    const event = eventOf(record);
+    this.known.set(name, { text, event });
+    if (tells) this.tell(event);
+  }
+
+  private tell(event: NetworkEvent): void {
+    const first = this.waiting.shift();
+    if (first === undefined) this.seen.push(event);
+    else first.resolve({ done: false, value: event });
+  }
+}
+
+function eventOf({ network, containerId, ifName, netnsPath, result }: CacheRecord): NetworkEvent {
+  const event = { type: "added", network, containerId, ifName, netns: netnsPath } as const;
+  try {
+    if (result === undefined) return event;
+    const newest = newestResult(readPluginResult(result, ""));
+    return { ...event, result: resultDocument({ family: "1.0", result: newest }) as unknown as Result };
+  } catch {
+    return event;
+  }
+}
+
+function unwatchable(path: string, error: unknown): CniError {
+  return new CniError(IO_FAILURE, `cannot watch ${path}: ${(error as Error).message}`, "", { cause: error });
+}

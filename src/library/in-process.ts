@@ -1,0 +1,71 @@
+/**
+ * An operation in the process of the program that uses the library. It leaves the process as it was: the thread in its
+ * namespace, no descriptor more, umask and directory untouched.
+ */
+import { CniError, INTERNAL, IO_FAILURE } from "../cni/error.ts";
+import { endCall, nameCall } from "../ffi/calls.ts";
+import { takeEnvironment } from "../ffi/environment.ts";
+import { SyscallError } from "../ffi/errno.ts";
+import { bind } from "../ffi/libc.ts";
+import { isEntered, onStranded } from "../ffi/netns.ts";
+import { areLeftRunning } from "../ffi/spawn.ts";
+import type { OperationRequest } from "../runtime/cli/handed-over.ts";
+import { type OperationName, type Outcomes, perform } from "../runtime/operation.ts";
+import { recognizeProgram } from "./program.ts";
+
+export function inProcess<Name extends OperationName>(request: OperationRequest<Name>): Outcomes[Name] {
+  const { name, runtime, subject, call } = request;
+  onStranded(tryAgain);
+  recognizeProgram();
+  takeEnvironment(ownEnvironment());
+  nameCall(call);
+  try {
+    return perform(name, runtime, subject);
+  } finally {
+    endCall();
+    noticeChildren();
+  }
+}
+
+export function asCniError(error: unknown): CniError {
+  if (error instanceof CniError) return error;
+  return new CniError(error instanceof SyscallError ? IO_FAILURE : INTERNAL, (error as Error).message, "", {
+    cause: error,
+  });
+}
+
+/** A block of `NAME=value` entries, with what the program has changed since its start. */
+export function ownEnvironment(): Uint8Array {
+  const entries = Object.entries(process.env).filter(([, value]) => value !== undefined);
+  return new TextEncoder().encode(entries.map(([name, value]) => `${name}=${value}\0`).join(""));
+}
+
+const PAUSE_US = 10_000;
+
+/**
+ * To return from a container's namespace fails for want of memory, if ever, and that passes. Meanwhile nothing may run on
+ * this thread, not even what would undo the call.
+ */
+function tryAgain(home: number, reason: string): void {
+  const { usleep } = bind({ usleep: { args: ["u32"], returns: "i32" } });
+  console.error(`patchbay: cannot return from a container's network namespace: ${reason}; trying again`);
+  while (!isEntered(home)) usleep(PAUSE_US);
+}
+
+const BETWEEN_LOOKS_MS = 50;
+let looking: Promise<void> | undefined;
+
+/** What removes links in our place ends a moment later (ffi/reaper.ts), and would stay a zombie. */
+function noticeChildren(): void {
+  if (areLeftRunning()) looking ??= lookAgain();
+}
+
+function lookAgain(): Promise<void> {
+  const pause = new Promise<void>((resolve) => setTimeout(resolve, BETWEEN_LOOKS_MS).unref());
+  return pause.then(() => areLeftRunning() ? lookAgain() : void (looking = undefined));
+}
+
+/** For a thread that ends. */
+export function childrenNoticed(): Promise<void> {
+  return looking ?? Promise.resolve();
+}

@@ -1,0 +1,23 @@
+/** The program that was built from the same sources. */
+import { recognizeOwn } from "../engine/delegation/find-plugin.ts";
+import { buildOf } from "../resident/build.ts";
+
+/** Which build it is, in hexadecimal (compile/package.ts); missing where the sources run as they are. */
+declare const PROGRAM_BUILD: string | undefined;
+
+export function programBuild(): Uint8Array | undefined {
+  return typeof PROGRAM_BUILD === "undefined" ? undefined : Uint8Array.fromHex(PROGRAM_BUILD);
+}
+
+/** A plugin that is this program runs in process, as it does where the program finds itself. */
+export function recognizeProgram(): void {
+  recognizeOwn((path) => {
+    const ours = programBuild();
+    try {
+      return ours !== undefined && Buffer.compare(buildOf(path), ours) === 0;
+    } catch {
+      // It is no program, or too short for one of ours.
+      return false;
+    }
+  });
+}
