@@ -76,6 +76,26 @@ basename $group
 cat >/dev/null
 `;
 
+/** All that the engine started ends at once, and of the kernel and /run nothing stays; what is on disk does. */
+const reboot = `
+group=/sys/fs/cgroup/$0
+echo 1 >$group/cgroup.kill
+until grep -q 'populated 0' $group/cgroup.events; do sleep 0.01; done
+find $group -mindepth 1 -depth -type d -exec rmdir {} +
+awk '$5 ~ "^/run/." && $5 !~ "^${ENGINE}/own" { print $5 }' /proc/self/mountinfo | sort -r | while read -r place; do
+  # What this machine's own /run hides is not there to be unmounted; what stays mounted, rm(1) below refuses.
+  umount -l $place 2>/dev/null || true
+done
+find /run -mindepth 1 -maxdepth 1 ! -path ${ENGINE} -exec rm -r {} +
+find ${ENGINE} -mindepth 1 -maxdepth 1 ! -name own ! -name root ! -name storage -exec rm -r {} +
+find /dev/shm -mindepth 1 -delete
+mkdir -p /run/netns
+for kind in bridge veth macvlan; do
+  ip -o link show type $kind | sed 's/^[0-9]*: //; s/[:@].*//' | xargs -r -n1 ip link del
+done
+nft flush ruleset
+`;
+
 const join = 'echo $$ >"/sys/fs/cgroup/$0/cgroup.procs"; exec "$@"';
 
 export class EngineMachine implements AsyncDisposable {
@@ -120,14 +140,27 @@ export class EngineMachine implements AsyncDisposable {
 
   /** Names of the processes that were started here, and of theirs: the engine's, and those in containers. */
   processes(): string[] {
+    return this.#processes().map(({ name }) => name);
+  }
+
+  /** Kills those of a name. */
+  endNow(name: string): void {
+    for (const one of this.#processes()) if (one.name === name) process.kill(one.pid, "SIGKILL");
+  }
+
+  #processes(): { pid: number; name: string }[] {
     const top = `/proc/${this.machine.pid}/root/sys/fs/cgroup/${this.group}`;
     const lists = readdirSync(top, { recursive: true, encoding: "utf8" }).filter((path) =>
       /cgroup.procs$/.test(path)
     );
     return lists.flatMap((list) => orNone(() => readFileSync(`${top}/${list}`, "utf8")).split("\n"))
       .filter((pid) => pid !== "")
-      .map((pid) => orNone(() => readFileSync(`/proc/${pid}/comm`, "utf8")).trim())
-      .filter((name) => name !== "");
+      .map((pid) => ({ pid: Number(pid), name: orNone(() => readFileSync(`/proc/${pid}/comm`, "utf8")).trim() }))
+      .filter(({ name }) => name !== "");
+  }
+
+  async reboot(): Promise<void> {
+    await this.machine.sh(reboot.replace("$0", this.group));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
