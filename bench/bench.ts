@@ -25,6 +25,8 @@ export interface Benchmark {
 
 export interface Bench {
   machine: Machine;
+  /** Another netavark to compare with than Debian's. */
+  netavark?: string;
   /** Smoke mode: only shows that everything runs. */
   quick: boolean;
   /** The number of runs: `full`, or fewer in smoke mode. */

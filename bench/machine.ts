@@ -30,16 +30,21 @@ export interface Machine {
   close(): void;
 }
 
-export interface Side {
+/** A network namespace as a host, and others as its containers. */
+export interface Host {
+  name: string;
+  /** Runs `work`, and the children it starts, in the host's namespace. */
+  onHost<T>(work: () => T): T;
+  inContainer<T>(container: Container, work: () => T): T;
+  makeContainer(name: string): Container;
+}
+
+export interface Side extends Host {
   name: "served" | "alone" | "go";
   /** The directory of the plugins. */
   bin: string;
   /** Variables of every call. */
   environment: Record<string, string>;
-  /** Runs `work`, and the children it starts, in this side's host namespace. */
-  onHost<T>(work: () => T): T;
-  inContainer<T>(container: Container, work: () => T): T;
-  makeContainer(name: string): Container;
 }
 
 export interface Container {
@@ -106,6 +111,10 @@ function inside<T>(netnsFd: number, work: () => T): T {
 }
 
 function openSide(name: Side["name"], bin: string, environment: Side["environment"] = {}): Side {
+  return { ...openHost(name), name, bin, environment };
+}
+
+export function openHost(name: string): Host {
   const makeNetns = (netns: string) => {
     command(["ip", "netns", "add", netns]);
     const netnsPath = `/run/netns/${netns}`;
@@ -115,8 +124,6 @@ function openSide(name: Side["name"], bin: string, environment: Side["environmen
   inside(host.netnsFd, () => command(["ip", "link", "set", "lo", "up"]));
   return {
     name,
-    bin,
-    environment,
     onHost: (work) => inside(host.netnsFd, work),
     inContainer: (container, work) => inside(container.netnsFd, work),
     makeContainer: (id) => ({ id: `${name}-${id}`, ...makeNetns(`${name}-${id}`) }),

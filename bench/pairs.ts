@@ -1,6 +1,6 @@
 /** Runs all sides in random order, run after run. */
 import type { Bench, Row } from "./bench.ts";
-import type { Side } from "./machine.ts";
+import type { Host, Side } from "./machine.ts";
 import type { Runnable } from "./process.ts";
 import { shuffled, summarise } from "./statistics.ts";
 import { succeed } from "./call.ts";
@@ -55,7 +55,11 @@ export function noSamples(): Record<Side["name"], Samples> {
   return { served: served!, alone: alone!, go: go! };
 }
 
-function runCycle({ machine }: Bench, side: Side, { add, del, made, gone }: Cycle): { add: number; del: number } {
+export function runCycle(
+  { machine }: Bench,
+  side: Host,
+  { add, del, made, gone }: Cycle,
+): { add: number; del: number } {
   return side.onHost(() => {
     machine.settle();
     const added = succeed(add);

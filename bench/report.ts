@@ -12,7 +12,8 @@ export type Environment = Record<
 >;
 
 export function environment(scratch: string): Environment {
-  const goPlugins = command(["dpkg-query", "-W", "-f", "${Version}", "containernetworking-plugins"]);
+  const asked = Bun.spawnSync(["dpkg-query", "-W", "-f", "${Version}", "containernetworking-plugins"]);
+  const goPlugins = asked.exitCode === 0 ? asked.stdout.toString() : "(not installed)";
   return {
     processor: `${cpus().length} × ${cpus()[0]?.model.trim()} (${arch()})`,
     memory: `${(totalmem() / 2 ** 30).toFixed(0)} GiB`,

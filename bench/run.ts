@@ -4,6 +4,7 @@
  *     --quick         smoke mode: runs everything once or twice; the figures mean nothing and are only written with --out
  *     --only a,b      only these benchmarks (`--list` prints their names); likewise only written with --out
  *     --program FILE  another build than dist/patchbay
+ *     --netavark FILE another netavark than Debian's to compare with, in the rows of netavark
  *     --out DIR       the directory of latest.txt, latest.json and leases.svg; by default bench/results
  *
  * Runs as root in its own namespaces and does not change the machine.
@@ -29,6 +30,7 @@ import { interfaces } from "./rows/interfaces.ts";
 import { mappings } from "./rows/mappings.ts";
 import { memory } from "./rows/memory.ts";
 import { micro } from "./rows/micro.ts";
+import { netavark } from "./rows/netavark.ts";
 import { runtime } from "./rows/runtime.ts";
 import { staticAddresses, version } from "./rows/small.ts";
 
@@ -45,6 +47,7 @@ const benchmarks: Benchmark[] = [
   chain,
   chained,
   mappings,
+  netavark,
   hostLocal,
   dhcp,
   dhcpLeases,
@@ -62,6 +65,7 @@ const { values } = parseArgs({
     list: { type: "boolean", default: false },
     out: { type: "string" },
     program: { type: "string" },
+    netavark: { type: "string" },
     inside: { type: "boolean", default: false },
   },
 });
@@ -101,6 +105,7 @@ async function measure() {
   try {
     const bench: Bench = {
       machine,
+      netavark: values.netavark && resolve(values.netavark),
       quick: values.quick,
       runs: (full) => (values.quick ? Math.min(full, 2) : full),
     };

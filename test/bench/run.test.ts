@@ -41,6 +41,10 @@ test("npm run bench, in smoke mode, measures every row and writes text, JSON and
       "bandwidth DEL",
       "connection to a mapped port, the last of 500",
       "10 leases",
+      "netavark setup, 1 port",
+      "netavark teardown, 32 ports",
+      "netavark setup, 32 ports, beside 10 containers",
+      "netavark teardown, 32 ports, beside 470 containers",
     ]
   ) {
     expect(names).toContain(what);
