@@ -85,7 +85,7 @@ function bun(words: string[], cwd: string, home: string): void {
 /** The imports of each module, without those loaded later; paths from the root. */
 type Imports = Map<string, string[]>;
 
-/** Writes a file with two programs, one for all plugins and one for the runtime, and answers its path. */
+/** Writes a file with three programs, one for all plugins, one for netavark and one for the runtime, and answers its path. */
 function flattened(temporary: string, architecture: Architecture): string {
   const bundle = join(temporary, "bundle.js"),
     metafile = join(temporary, "bundle.json"),
@@ -104,7 +104,22 @@ function flattened(temporary: string, architecture: Architecture): string {
   const targets = [
     {
       names: pluginNames,
-      ...program((path) => !path.startsWith("src/runtime/"), "src/engine/exec-plugin.ts", "src/engine/verbs/add.ts"),
+      ...program(
+        (path) => !/^src\/(runtime|netavark|plugins\/podman|resources\/netavark)\//.test(path),
+        "src/engine/exec-plugin.ts",
+        "src/engine/verbs/add.ts",
+      ),
+    },
+    {
+      names: ["netavark"],
+      ...program(
+        () => true,
+        "src/netavark/program/command-line.ts",
+        "src/netavark/program/container.ts",
+        "src/engine/verbs/add.ts",
+        "src/engine/verbs/del.ts",
+        "src/plugins/podman/netavark-bridge/netavark-bridge.ts",
+      ),
     },
     program(() => true, "src/runtime/cli/command-line.ts"),
   ];
@@ -113,7 +128,7 @@ function flattened(temporary: string, architecture: Architecture): string {
 }
 
 /** The programs that src/ffi/reaper.ts starts, as its constants. */
-function nativePrograms(architecture: Architecture): string[] {
+export function nativePrograms(architecture: Architecture): string[] {
   return ["reaper", "holder"].map((name) => {
     const text = Buffer.from(compileNative(name, architecture)).toString("base64");
     return `--define=NATIVE_${name.toUpperCase()}="${text}"`;

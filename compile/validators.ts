@@ -17,6 +17,7 @@ import { z } from "zod";
 import * as common from "../src/cni/config.schema.ts";
 import { networkConfig, networkConfigList } from "../src/cni/network.schema.ts";
 import * as results from "../src/cni/result.schema.ts";
+import * as netavark from "../src/netavark/wire/netavark.schema.ts";
 import { jsonSchemaText, knownKeysText, lintText } from "./json-schemas.ts";
 import { pascalCase } from "./validator-file.ts";
 import { SHARED_FILE, sharedText, validatorText } from "./validator-text.ts";
@@ -33,6 +34,17 @@ export async function generate(): Promise<Map<string, string>> {
       { name: "decodeResult03", schemaName: "result03", schema: results.result03 },
       { name: "decodeResult10", schemaName: "result10", schema: results.result10 },
     ], join(root, "src/cni")),
+  );
+  files.set(
+    "src/netavark/wire/netavark.validate.gen.ts",
+    validatorText("netavark.schema.ts", [
+      { name: "decodeNetwork", schemaName: "network", schema: netavark.network },
+      { name: "decodePluginCall", schemaName: "pluginCall", schema: netavark.pluginCall },
+      { name: "decodeContainerCall", schemaName: "containerCall", schema: netavark.containerCall },
+      { name: "decodeNamedAttachment", schemaName: "namedAttachment", schema: netavark.namedAttachment },
+      { name: "decodePluginStatus", schemaName: "pluginStatus", schema: netavark.pluginStatus },
+      { name: "decodeCreation", schemaName: "creation", schema: netavark.creation },
+    ], join(root, "src/netavark/wire")),
   );
   files.set("schemas/result.json", jsonSchemaText(results.result10));
   files.set("schemas/network-config.json", jsonSchemaText(networkConfig));
