@@ -5,7 +5,7 @@
  *
  * - all kernel files about the state that plugins make, and none about packets, which do not depend on who made the
  *   state and are most of the time waited for;
- * - the runtime's commands on whole networks;
+ * - the runtime's commands on whole networks, and podman's driver;
  * - the differential suite's calls of plugins, all of them: stdout, exit code and kernel must be the Go plugins' here, too.
  *   Not its turns with the Go plugins, which take longest and whose foreign calls are declined;
  * - the kill sweep of one plugin, which kills the worker at every system call: the others take the same way through the
@@ -49,8 +49,10 @@ const again: readonly Again[] = [
   { file: "test/faults/kill-sweep.test.ts", named: "lost: bridge (ADD|DEL) killed on a used" },
   { file: "test/faults/many-at-once.test.ts" },
   { file: "test/faults/taken-back.test.ts" },
+  { file: "test/netavark/plugin/attachments.test.ts" },
   { file: "test/runtime/networks.test.ts" },
   { file: "test/runtime/cli/attachments.test.ts" },
+  { file: "test/runtime/hook/hook.test.ts" },
 ];
 
 const SUFFIX = " through a resident";

@@ -203,6 +203,45 @@ const system: Fault[] = [
     named: "a rule where",
   },
   {
+    file: "src/netavark/dhcp-proxy/http2/hpack.ts",
+    find: "while (this.size > this.limit)",
+    replace: "while (this.size > 4 * this.limit)",
+    tests: ["test/netavark/dhcp-proxy/http2.test.ts"],
+  },
+  {
+    file: "src/netavark/dhcp-proxy/http2/connection.ts",
+    find: "if (this.open.delete(stream)) this.gone(stream);",
+    replace: "this.open.delete(stream);",
+    tests: ["test/netavark/dhcp-proxy/http2.test.ts"],
+  },
+  {
+    file: "src/netavark/dhcp-proxy/proxy.ts",
+    find: "if (lease === undefined || isAwaited) return undefined;",
+    replace: "if (lease === undefined || !isAwaited) return undefined;",
+    tests: ["test/netavark/dhcp-proxy/proxy.test.ts"],
+    named: "Setup gives",
+  },
+  {
+    file: "src/firewalld/marshal.ts",
+    find: "this.number(lengthAt, this.length - start);",
+    replace: "this.number(lengthAt, this.length - lengthAt);",
+    tests: ["test/firewalld/marshal.test.ts"],
+  },
+  {
+    file: "src/resources/netavark/firewalld-ports.ts",
+    find: "return without(present, others.reduce(without, going));",
+    replace: "return without(present, going);",
+    tests: ["test/netavark/firewall/firewalld.test.ts"],
+    named: "nothing of others",
+  },
+  {
+    file: "src/netavark/firewall/firewalld.ts",
+    find: 'if (said === "yes") throw',
+    replace: 'if (said === "never") throw',
+    tests: ["test/netavark/firewall/firewalld.test.ts"],
+    named: "StrictForwardPorts",
+  },
+  {
     file: "src/firewalld/client.ts",
     find: "if (!(error instanceof DbusError) || !error.message.includes(reason)) throw error;",
     replace: "if (!(error instanceof DbusError)) throw error;",
@@ -459,7 +498,7 @@ const engine: Fault[] = [
     tests: ["test/engine/delegation/delegate.test.ts"],
   },
   {
-    file: "src/engine/delegation/foreign-plugin.ts",
+    file: "src/ffi/environment.ts",
     find: '&& !name.startsWith("BUN_")',
     replace: "",
     tests: ["test/engine/delegation/foreign-plugin.test.ts"],
@@ -544,7 +583,7 @@ const dhcpService: Fault[] = [
     named: "after a boot",
   },
   {
-    file: "src/dhcp/service/connections.ts",
+    file: "src/dhcp/service/callers.ts",
     find: "if (uid !== 0 && uid !== process.geteuid!()) closeFile(fd);",
     replace: "if (uid === undefined) closeFile(fd);",
     tests: ["test/dhcp/plugin/askers.test.ts"],
@@ -778,13 +817,13 @@ const dhcp: Fault[] = [
   },
   {
     file: "src/dhcp/v6/lease/client.ts",
-    find: "clientId !== undefined && isSame(clientId, this.who.duid)",
+    find: "clientId !== undefined && isSameBytes(clientId, this.who.duid)",
     replace: "clientId !== undefined",
     tests: ["test/dhcp/v6/client.test.ts"],
   },
   {
     file: "src/dhcp/v6/lease/client.ts",
-    find: "if (asked !== undefined && !isSame(server, asked))",
+    find: "if (asked !== undefined && !isSameBytes(server, asked))",
     replace: "if (asked !== undefined && server.length === 0)",
     tests: ["test/dhcp/v6/client.test.ts"],
   },
@@ -863,7 +902,7 @@ const dhcp: Fault[] = [
   },
   {
     file: "src/dhcp/link/ndp.ts",
-    find: "  [0x15, 0, 1, ADVERTISEMENT],",
+    find: "  [IF_EQUAL, 0, 1, ADVERTISEMENT],",
     replace: "  [0x15, 1, 0, ADVERTISEMENT],",
     tests: ["test/dhcp/plugin/v6-rivals.test.ts"],
     named: "host has is declined",
@@ -912,6 +951,74 @@ const dhcp: Fault[] = [
   },
 ];
 
+const hooks: Fault[] = [
+  {
+    file: "src/runtime/hook/attach.ts",
+    find: "      takeBack(runtime, attached);",
+    replace: "",
+    tests: ["test/runtime/hook/hook.test.ts"],
+    named: "when the last network fails",
+  },
+  {
+    file: "src/runtime/hook/attach.ts",
+    find: "if (wasBegunByResident(attachment)) return true;",
+    replace: "",
+    tests: ["test/resident/hook.test.ts"],
+  },
+  {
+    file: "src/runtime/hook/container-netns.ts",
+    find: "throw insideContainer();",
+    replace: "{}",
+    tests: ["test/runtime/hook/hook.test.ts"],
+    named: "as createContainer calls it",
+  },
+  {
+    file: "src/runtime/hook/detach.ts",
+    find: "if (only === undefined) removeEmptyLedgersOfContainer(containerId);",
+    replace: "",
+    tests: ["test/runtime/hook/hook-faults.test.ts"],
+    named: "add, killed at any moment: del",
+  },
+  {
+    file: "src/runtime/hook/ports.ts",
+    find: "if (host.count !== container.count)",
+    replace: "if (host.count > container.count)",
+    tests: ["test/runtime/hook/wanted.test.ts"],
+  },
+  {
+    file: "src/runtime/hook/settings.ts",
+    find: "if (name === undefined) throw unknown(key);",
+    replace: "if (name === undefined) continue;",
+    tests: ["test/runtime/hook/wanted.test.ts"],
+  },
+  {
+    file: "src/engine/operator/inspect.ts",
+    find: "if (!isRecorded && !isConfirmed(attachment, host)) return false;",
+    replace: "",
+    tests: ["test/runtime/hook/hook-faults.test.ts"],
+    named: "after a reboot",
+  },
+  {
+    file: "src/runtime/cache.ts",
+    find: "    removeFile(temporaryPath(cacheDirectory, key));",
+    replace: "",
+    tests: ["test/runtime/hook/hook-faults.test.ts"],
+    named: "add, killed at any moment: del",
+  },
+  {
+    file: "src/native/launch.h",
+    find: 'is_runtime ? is_same(call->arguments[1], "hook")',
+    replace: "is_runtime ? 0",
+    tests: ["test/resident/hook.test.ts"],
+  },
+  {
+    file: "src/resident/declining.ts",
+    find: 'if (argv[1]?.startsWith("-") && argv.includes("hook")) return "command";',
+    replace: "",
+    tests: ["test/resident/hook.test.ts"],
+  },
+];
+
 const resident: Fault[] = [
   {
     file: "src/engine/ledger/open-ledger.ts",
@@ -933,8 +1040,8 @@ const resident: Fault[] = [
   },
   {
     file: "src/engine/verbs/add.ts",
-    find: "return begun.header.caller === processId",
-    replace: "return begun.header.caller !== processId",
+    find: "return begun.header.caller === ownCallId",
+    replace: "return begun.header.caller !== ownCallId",
     tests: ["test/resident/resident.test.ts"],
   },
   {
@@ -1078,6 +1185,305 @@ const resident: Fault[] = [
   },
 ];
 
+const netavark: Fault[] = [
+  {
+    file: "src/netavark/wire/container-call.ts",
+    find: '  return [...new Set(keysIn("networks", text).at(-1))];',
+    replace: "  return void [keysIn, text] ?? keys;",
+    tests: ["test/netavark/wire/container-call.test.ts"],
+  },
+  {
+    file: "src/netavark/wire/container-call.ts",
+    find: "  if (last > PORT_MAX)",
+    replace: "  if (last > PORT_MAX + 1)",
+    tests: ["test/netavark/wire/container-call.test.ts"],
+  },
+  {
+    file: "src/netavark/wire/log.ts",
+    find: "rule.module.length >= (best?.module.length ?? 0)",
+    replace: "rule.module.length >= 0",
+    tests: ["test/netavark/wire/log.test.ts"],
+  },
+  {
+    file: "src/netavark/wire/network.ts",
+    find: "return contains(one, networkOf(other)) || contains(other, networkOf(one));",
+    replace: "return contains(one, networkOf(other));",
+    tests: ["test/netavark/create/create.test.ts"],
+  },
+  {
+    file: "src/netavark/program/arguments.ts",
+    find: 'value.startsWith("=") ? value.slice(1) : value',
+    replace: "value",
+    tests: ["test/netavark/program/command-line.test.ts"],
+  },
+  {
+    file: "src/netavark/program/surroundings.ts",
+    find: '  if (path.includes("\\ufffd")) {',
+    replace: '  if (path === "\\ufffd") {',
+    tests: ["test/netavark/program/command-line.test.ts"],
+  },
+  {
+    file: "src/netavark/create/create.ts",
+    find: "!finished.internal || dnsEnabled",
+    replace: "!finished.internal",
+    tests: ["test/netavark/create/create.test.ts"],
+  },
+  {
+    file: "src/netavark/create/free-subnet.ts",
+    find: "    if (range.last >= candidate) candidate",
+    replace: "    if (range.last > candidate) candidate",
+    tests: ["test/netavark/create/free-subnet.test.ts"],
+  },
+  {
+    file: "src/netavark/create/bridge.ts",
+    find: "if (!isShared && used.interfaces.includes(bridge))",
+    replace: "if (used.interfaces.includes(bridge))",
+    tests: ["test/netavark/create/create.test.ts"],
+  },
+  {
+    file: "src/netavark/plugins/find-plugin.ts",
+    find: "isRegularFile(file) && (file.mode & EXECUTABLE) !== 0",
+    replace: "isRegularFile(file)",
+    tests: ["test/netavark/plugins/plugins.test.ts"],
+  },
+  {
+    file: "src/netavark/plugins/run-plugin.ts",
+    find: "utf8(JSON.stringify(input)), { stderr: 2 })",
+    replace: "utf8(JSON.stringify(input)))",
+    tests: ["test/netavark/plugins/plugins.test.ts"],
+  },
+  {
+    file: "src/netavark/aardvark/network-file.ts",
+    find: "others = lines.filter((line) => idOf(line) !== containerId)",
+    replace: "others = lines.filter((line) => !line.includes(containerId))",
+    tests: ["test/netavark/aardvark/network-file.test.ts"],
+  },
+  {
+    file: "src/netavark/aardvark/daemon.ts",
+    find: "  if (name !== NAME && (own",
+    replace: '  if (name === "" && (own',
+    tests: ["test/netavark/aardvark/daemon.test.ts"],
+    named: "another program's",
+  },
+  {
+    file: "src/netavark/aardvark/daemon.ts",
+    find: "  if (before !== undefined && !isHere(before)) {",
+    replace: "  if (before === 0 && !isHere(before)) {",
+    tests: ["test/netavark/aardvark/daemon.test.ts"],
+    named: "not the host's",
+  },
+  {
+    file: "src/netavark/aardvark/daemon.ts",
+    find: "isSameDirectory(`/proc/${pid}/root${words[at + 1]}`, directory)",
+    replace: "words[at + 1] === directory",
+    tests: ["test/netavark/aardvark/daemon.test.ts"],
+    named: "another machine",
+  },
+  {
+    file: "src/netavark/aardvark/files.ts",
+    find: "    lockExclusive(fd, path);",
+    replace: "    void lockExclusive;",
+    tests: ["test/netavark/aardvark/files.test.ts"],
+    named: "own lock",
+  },
+  {
+    file: "src/netavark/aardvark/files.ts",
+    find: "    overwriteFile(path, text, utf8(before).length);",
+    replace: "    throw error;",
+    tests: ["test/netavark/aardvark/files.test.ts"],
+    named: "full disk",
+  },
+  {
+    file: "src/netavark/aardvark/names.ts",
+    find: "        takeBack(spec);",
+    replace: "        void takeBack;",
+    tests: ["test/netavark/aardvark/daemon.test.ts"],
+    named: "cannot start",
+  },
+];
+
+const netavarkDrivers: Fault[] = [
+  {
+    file: "src/resources/netavark/podman-bridge.ts",
+    find: 'getLink(host.route, name)?.kind === "bridge" && isSpare(name, host)',
+    replace: 'isSpare !== undefined && getLink(host.route, name)?.kind === "bridge"',
+    tests: ["test/netavark/drivers/bridge.test.ts"],
+    named: "what a container gets",
+  },
+  {
+    file: "src/resources/netavark/shared/nft-rules.ts",
+    find: "...isPublished, jump(ports)] },",
+    replace: "...isPublished, jump(own)] },",
+    tests: ["test/netavark/drivers/bridge.test.ts"],
+    named: "published ports",
+  },
+  {
+    file: "src/resources/netavark/network-rules.ts",
+    find: 'if (chains.includes(jumpTarget(expressions) ?? "")) return true;',
+    replace: "void jumpTarget;",
+    tests: ["test/netavark/drivers/bridge.test.ts"],
+    named: "own form",
+  },
+  {
+    file: "src/plugins/podman/netavark-bridge/host-side.ts",
+    find: "    if (isTaken(between)) taken = between;",
+    replace: "    if (isTaken(between)) free = between;",
+    tests: ["test/netavark/drivers/bridge.test.ts"],
+    named: "many at once",
+  },
+  {
+    file: "src/plugins/podman/netavark-vlan/netavark-vlan.ts",
+    find: "return mac ?? at.choose(",
+    replace: "return mac && at.choose(",
+    tests: ["test/netavark/drivers/vlan.test.ts"],
+  },
+  {
+    file: "src/plugins/podman/shared/container-side.ts",
+    find: "  if (inside) {",
+    replace: "  if (inside && hostName) {",
+    tests: ["test/netavark/drivers/refusals.test.ts"],
+  },
+  {
+    file: "src/netavark/drivers/container.ts",
+    find: "for (const { driver } of done.toReversed())",
+    replace: "for (const { driver } of done.slice(1))",
+    tests: ["test/netavark/drivers/bridge.test.ts"],
+    named: "all networks or none",
+  },
+  {
+    file: "src/netavark/firewall/reload.ts",
+    find: "return found.length > 0 ? found : [spec];",
+    replace: "return found.length > 9 ? found : [spec];",
+    tests: ["test/netavark/firewall/reload.test.ts"],
+    named: "nothing twice",
+  },
+];
+
+/** What podman calls: its plugin driver. */
+const netavarkPlugin: Fault[] = [
+  {
+    file: "src/netavark/plugin/addressing.ts",
+    find: "if (contains(prefix, bytes)) return",
+    replace: "if (prefix.bits > 0) return",
+    tests: ["test/netavark/plugin/attachments.test.ts"],
+  },
+  {
+    file: "src/netavark/plugin/attachment-request.ts",
+    find: "const count = Math.max(range, 1);",
+    replace: "const count = 1;",
+    tests: ["test/netavark/plugin/chains.test.ts"],
+  },
+  {
+    file: "src/netavark/plugin/chosen-network.ts",
+    find: "    return { network: examined(named(options.conflist), runtime), options };",
+    replace: "    return { network: named(options.conflist), options };",
+    tests: ["test/netavark/plugin/resident.test.ts"],
+  },
+  {
+    file: "src/netavark/plugin/create.ts",
+    find: "if (subnets.length > 0) throw refuse(",
+    replace: "if (subnets.length > 1) throw refuse(",
+    tests: ["test/netavark/plugin/bad-input.test.ts"],
+  },
+  {
+    file: "src/netavark/plugin/option-chain.ts",
+    find: "  if (wanted.mac !== undefined && !takesMac && main",
+    replace: "  if (wanted.mac === undefined && !takesMac && main",
+    tests: ["test/netavark/plugin/attachments.test.ts"],
+  },
+  {
+    file: "src/netavark/plugin/status-block.ts",
+    find: ".filter(isReadable)",
+    replace: "",
+    tests: ["test/netavark/plugin/chains.test.ts"],
+  },
+  {
+    file: "src/netavark/plugin/teardown.ts",
+    find: '  if (cached.state === "present" && recorded!.plugins.length > 0) {',
+    replace: '  if (cached.state === "present" && recorded!.plugins.length > 99) {',
+    tests: ["test/netavark/plugin/chains.test.ts"],
+  },
+  {
+    file: "src/netavark/plugin/teardown.ts",
+    find: "    () => deleteByLedgers(runtime, { ...request, network: network.name }),",
+    replace: "",
+    tests: ["test/netavark/plugin/clean-up.test.ts"],
+    named: "conflist|options",
+  },
+  {
+    file: "src/netavark/plugin/teardown.ts",
+    find: "  if (paths.every((path) => path === netnsPath)) return;",
+    replace: "  if (paths.length >= 0) return;",
+    tests: ["test/netavark/plugin/clean-up.test.ts"],
+    named: "started again elsewhere",
+  },
+  {
+    file: "src/netavark/wire/answer.ts",
+    find: '    if (typeof answer === "number") return answer;',
+    replace: '    if (typeof answer === "number") return 0;',
+    tests: ["test/netavark/plugin/clean-up.test.ts"],
+    named: "whose answer nobody reads",
+  },
+];
+
+const library: Fault[] = [
+  {
+    file: "src/library/given.ts",
+    find: 'if (!path.includes("/")) {',
+    replace: 'if (path === "") {',
+    tests: ["test/library/library.test.ts"],
+    named: "what cannot be meant",
+  },
+  {
+    file: "src/library/calls.ts",
+    find: "      throw asCniError(error);",
+    replace: "      throw error;",
+    tests: ["test/library/library.test.ts"],
+    named: "what cannot be read",
+  },
+  {
+    file: "src/library/in-process.ts",
+    find: "  nameCall(call);",
+    replace: "",
+    tests: ["test/library/resident.test.ts"],
+    named: "wherever the worker is killed",
+  },
+  {
+    file: "src/ffi/calls.ts",
+    find: "  return callName === undefined ? id : `${id} ${callName}`;",
+    replace: "  return id;",
+    tests: ["test/library/resident.test.ts"],
+    named: "not taken back",
+  },
+  {
+    file: "src/library/in-process.ts",
+    find: "  while (!isEntered(home)) usleep(PAUSE_US);",
+    replace: "  usleep(PAUSE_US);",
+    tests: ["test/library/process.test.ts"],
+    named: "does not let return",
+  },
+  {
+    file: "src/ffi/netlink/route/remove-link.ts",
+    find: "        if (!ended) leaveRunning(child);",
+    replace: "",
+    tests: ["test/library/process.test.ts"],
+    named: "no child",
+  },
+  {
+    file: "src/ffi/spawn.ts",
+    find: "null, action) === 0 && action[0] === SIG_IGN)",
+    replace: "null, action) === 0 && SIG_IGN)",
+    tests: ["test/library/library.test.ts"],
+    named: "every function",
+  },
+  {
+    file: "src/library/events.ts",
+    find: "    this.known.delete(name);",
+    replace: "",
+    tests: ["test/library/events.test.ts"],
+  },
+];
+
 export const faults: readonly Fault[] = [
   ...protocol,
   ...addresses,
@@ -1087,5 +1493,10 @@ export const faults: readonly Fault[] = [
   ...engine,
   ...dhcp,
   ...dhcpService,
+  ...hooks,
   ...resident,
+  ...netavark,
+  ...netavarkDrivers,
+  ...netavarkPlugin,
+  ...library,
 ];

@@ -68,7 +68,8 @@ async function build(directory: string): Promise<string | undefined> {
 
 /** Whether the fault's tests run the compiled program, and not just its modules. */
 function usesProgram(directory: string, { tests }: Fault): boolean {
-  const runs = /support\/(plugins|network|wire|injection|turns|dhcp\/(scene|service))\.ts|dist\/patchbay/;
+  const runs =
+    /support\/(library\/installed|plugins|podman-driver|network|wire|injection|turns|dhcp\/(scene|service)|netavark\/(netavark|attached))\.ts|dist\/patchbay/;
   return tests.some((path) => runs.test(readFileSync(join(directory, path), "utf8")));
 }
 

@@ -96,7 +96,7 @@ function* filesUnder(root: string): Generator<string> {
   const waiting = [`${root}/run`, `${root}/var/lib`];
   for (let directory = waiting.pop(); directory !== undefined; directory = waiting.pop()) {
     if (directory === `${root}/run/netns` || directory === `${root}/run/mount`) continue;
-    const entries = readdirSync(directory, { withFileTypes: true });
+    const entries = entriesOf(directory);
     for (const entry of entries.sort((one: Dirent, other: Dirent) => one.name < other.name ? -1 : 1)) {
       const path = `${directory}/${entry.name}`;
       if (entry.isDirectory()) waiting.push(path);
@@ -259,3 +259,13 @@ function leaveOutCounters(rule: Uint8Array): void {
 }
 
 const COUNTER = new TextEncoder().encode("counter").toString();
+
+/** An engine may remove the directory meanwhile. */
+function entriesOf(directory: string): Dirent[] {
+  try {
+    return readdirSync(directory, { withFileTypes: true });
+  } catch (error) {
+    if ((error as { code?: string }).code !== "ENOENT") throw error;
+    return [];
+  }
+}

@@ -28,7 +28,9 @@ async function look(machine: Machine): Promise<Look> {
   const before = fingerprint(machine);
   const [kernel, files] = await Promise.all([
     snapshot(machine),
-    machine.sh(`find /run /var/lib \\( -path /run/netns -o -path /run/mount \\) -prune -o ! -type d -print`),
+    machine.sh(
+      `find /run /var/lib -ignore_readdir_race \\( -path /run/netns -o -path /run/mount \\) -prune -o ! -type d -print`,
+    ),
   ]);
   const lines = [
     ...kernel.lines.flatMap(steady),
