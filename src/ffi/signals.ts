@@ -35,20 +35,29 @@ function setOf(signals: readonly number[]): BigUint64Array {
 
 /** Whether the process was told to ignore it, as nohup(1) does. */
 export function isIgnored(signal: number): boolean {
-  return isIn("SigIgn", signal, "self");
+  return isIn(["SigIgn"], signal, "self");
 }
 
 /** Whether the other process has a handler for it. Throws when there is no such process. */
 export function isCaught(signal: number, pid: number): boolean {
-  return isIn("SigCgt", signal, pid);
+  return isIn(["SigCgt"], signal, pid);
+}
+
+/** Whether the other process has to end, but has not had the time yet. Throws when there is no such process. */
+export function isKilled(pid: number): boolean {
+  return isIn(["SigPnd", "ShdPnd"], SIGKILL, pid);
 }
 
 /** proc_pid_status(5) */
-function isIn(set: "SigIgn" | "SigCgt", signal: number, pid: number | "self"): boolean {
+function isIn(
+  sets: readonly ("SigIgn" | "SigCgt" | "SigPnd" | "ShdPnd")[],
+  signal: number,
+  pid: number | "self",
+): boolean {
   const fd = openFile(`/proc/${pid}/status`, O_RDONLY);
   try {
-    const signals = new RegExp(`^${set}:\t([0-9a-f]+)$`, "m").exec(fromUtf8(readAll(fd)))?.[1] ?? "0";
-    return (BigInt(`0x${signals}`) & setOf([signal])[0]!) !== 0n;
+    const signals = fromUtf8(readAll(fd)).matchAll(new RegExp(`^(?:${sets.join("|")}):\t([0-9a-f]+)$`, "gm"));
+    return [...signals].some(([, set]) => (BigInt(`0x${set}`) & setOf([signal])[0]!) !== 0n);
   } finally {
     closeFile(fd);
   }

@@ -14,7 +14,7 @@ import {
 import { findInPath } from "../../ffi/find-in-path.ts";
 import { fromUtf8 } from "../../ffi/libc.ts";
 import { poll, POLLIN } from "../../ffi/poll.ts";
-import { isCaught, sendSignal, SIGHUP, SIGKILL, SIGTERM } from "../../ffi/signals.ts";
+import { isCaught, isKilled, sendSignal, SIGHUP, SIGKILL, SIGTERM } from "../../ffi/signals.ts";
 import { type Finished, openPidfd, runWhenNotBusy } from "../../ffi/spawn.ts";
 import { log, loudestLevel } from "../wire/log.ts";
 import { PID_FILE, writeFile } from "./files.ts";
@@ -31,6 +31,7 @@ function findDaemon(daemon: Daemon): number | undefined {
   const text = readTextFile(`${daemon.directory}/${PID_FILE}`) ?? "";
   const written = /^[1-9][0-9]{0,9}$/.test(text.trim()) ? Number(text) : undefined;
   if (written !== undefined && isDaemon(written, daemon)) return written;
+  if (written !== undefined && isEnding(written, daemon)) endsWithin(written, PATIENCE_MS);
   const found = listDirectory("/proc").filter((name) => /^[0-9]+$/.test(name)).map(Number)
     .find((pid) => isDaemon(pid, daemon));
   if (found !== undefined) writeFile(`${daemon.directory}/${PID_FILE}`, String(found));
@@ -38,12 +39,21 @@ function findDaemon(daemon: Daemon): number | undefined {
 }
 
 /** Whether the process is aardvark-dns, this user's, and with these files. */
-function isDaemon(pid: number, { binary, directory }: Daemon): boolean {
+function isDaemon(pid: number, daemon: Daemon): boolean {
+  if (!hasName(pid, daemon)) return false;
+  const words = readOf(pid, "cmdline").split("\0"), at = words.indexOf("--config");
+  return at >= 0 && isOwn(pid) && isSameDirectory(`/proc/${pid}/root${words[at + 1]}`, daemon.directory);
+}
+
+/** Whether it may be aardvark-dns that ends: it has no memory any more, and so no arguments, but may have its sockets. */
+function isEnding(pid: number, daemon: Daemon): boolean {
+  return hasName(pid, daemon) && readOf(pid, "cmdline") === "" && isOwn(pid);
+}
+
+function hasName(pid: number, { binary }: Daemon): boolean {
   const own = binary.slice(binary.lastIndexOf("/") + 1).slice(0, COMM_LENGTH);
   const name = readOf(pid, "comm").trimEnd();
-  if (name !== NAME && (own === "" || name !== own)) return false;
-  const words = readOf(pid, "cmdline").split("\0"), at = words.indexOf("--config");
-  return at >= 0 && isOwn(pid) && isSameDirectory(`/proc/${pid}/root${words[at + 1]}`, directory);
+  return name === NAME || (own !== "" && name === own);
 }
 
 function readOf(pid: number, file: string): string {
@@ -84,7 +94,7 @@ export function tell(daemon: Daemon): number | undefined {
 function hangUp(pid: number): boolean {
   try {
     for (let waited = 0; waited < PATIENCE_MS; waited += PAUSE_MS) {
-      if (isCaught(SIGHUP, pid)) return signal(pid, SIGHUP);
+      if (isCaught(SIGHUP, pid) && !isKilled(pid)) return signal(pid, SIGHUP);
       if (endsWithin(pid, PAUSE_MS)) return false;
     }
     end(pid);

@@ -21,6 +21,20 @@ const LOCK = { "aardvark.lock": "" };
 const FAILED = "error while applying dns entries: aardvark-dns ";
 const web = names("web1", "10.55.0.7", ["web"]), jug = names("web2", "10.55.0.8", ["jug"]);
 
+/**
+ * Traces the process, which then stops when it begins to end, until the tracer ends as well (ptrace(2)). A process that
+ * gets no processor looks the same.
+ */
+const TRACER = `
+  const { ptrace } = require("bun:ffi").dlopen("libc.so.6", {
+    ptrace: { args: ["i64", "i32", "u64", "u64"], returns: "i64" },
+  }).symbols;
+  const SEIZE = 0x4206, TRACE_EXIT = 0x40;
+  if (Number(ptrace(SEIZE, Number(process.argv[1]), 0, TRACE_EXIT)) !== 0) throw new Error("cannot trace");
+  console.log("ready");
+  Bun.sleepSync(1000);
+`;
+
 /** In the machine's /run. */
 async function writeProgram(machine: Machine, script: string): Promise<string> {
   await machine.sh("cat >/run/aardvark-dns; chmod +x /run/aardvark-dns", { stdin: `#!/bin/sh\n${script}\n` });
@@ -73,6 +87,20 @@ test("it was killed: the next container starts it again, and the last finds noth
   await machine.sh(`kill -KILL ${pidFile(machine)}`);
   expect(await removeNames(machine, web, jug)).toEqual(["removed", "removed"]);
   expect(await filesIn(machine)).toEqual(LOCK);
+});
+
+test("it was killed, but has not ended yet: the next container waits for that", async () => {
+  await using machine = await openMachine();
+  await openBridges(machine);
+  await addNames(machine, web);
+  const number = pidFile(machine), tracer = machine.start([process.execPath, "-e", TRACER, number]);
+  await tracer.stdout.getReader().read();
+  await machine.sh(`kill -KILL ${number}`);
+  expect(await addNames(machine, jug)).toEqual([true]);
+  expect(await tracer.exited).toBe(0);
+  expect(pidFile(machine)).not.toBe(number);
+  expect([await lookUp(machine, "web"), await lookUp(machine, "jug")]).toEqual([["10.55.0.7"], ["10.55.0.8"]]);
+  await removeNames(machine, web, jug);
 });
 
 test("a number that is another program's now is not signalled", async () => {
