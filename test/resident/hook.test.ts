@@ -64,20 +64,18 @@ test("a worker that dies half-way: the hook runs again, and its own half is not 
   let dead = 0;
   for (const nth of [1, 4, 8, 12, 20]) {
     await untilServed(machine);
-    const before = resident.workers();
-    // Every worker dies at its nth message to the kernel.
-    const tracers = resident.workers().map((pid) =>
-      Bun.spawn(
-        ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=sendto,sendmsg", "-p", String(pid)]
-          .concat(["-e", `inject=sendto,sendmsg:signal=KILL:when=${nth}`]),
-        { stdin: "ignore", stdout: "ignore", stderr: "ignore" },
-      )
-    );
-    await untilTrue(() => Promise.all(resident.workers().map(isTraced)), (all) => all.every((one) => one));
+    const tracers = new Map<number, Bun.Subprocess>();
+    // The one that takes a dead one's place may come while they are looked through.
+    const traceAll = async () => {
+      const workers = resident.workers();
+      for (const pid of workers) if (!tracers.has(pid)) tracers.set(pid, killAt(nth, pid));
+      return await Promise.all(workers.map(isTraced));
+    };
+    await untilTrue(traceAll, (all) => all.length > 0 && all.every((one) => one));
     expect(await hook(machine, ["add", "front", "back"], web.state())).toMatchObject({ code: 0, stdout: "" });
     await web.inside("ping -c 1 -W 60 10.1.0.1; ping -c 1 -W 60 10.2.0.1");
-    if (before.some((pid) => !resident.workers().includes(pid))) dead++;
-    for (const tracer of tracers) {
+    if ([...tracers.keys()].some((pid) => !resident.workers().includes(pid))) dead++;
+    for (const tracer of tracers.values()) {
       tracer.kill("SIGTERM");
       await tracer.exited;
     }
@@ -87,6 +85,17 @@ test("a worker that dies half-way: the hook runs again, and its own half is not 
   }
   expect(dead).toBeGreaterThan(2);
 });
+
+/** The worker dies at its nth message to the kernel. */
+function killAt(nth: number, worker: number): Bun.Subprocess {
+  const trace = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=sendto,sendmsg"];
+  const inject = ["-e", `inject=sendto,sendmsg:signal=KILL:when=${nth}`];
+  return Bun.spawn(["strace", ...trace, ...inject, "-p", String(worker)], {
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "ignore",
+  });
+}
 
 async function isTraced(pid: number): Promise<boolean> {
   const status = await Bun.file(`/proc/${pid}/status`).text().catch(() => "");

@@ -1260,8 +1260,8 @@ const netavark: Fault[] = [
   },
   {
     file: "src/netavark/aardvark/daemon.ts",
-    find: "  if (name !== NAME && (own",
-    replace: '  if (name === "" && (own',
+    find: '  return name === NAME || (own !== "" && name === own);',
+    replace: "  return true;",
     tests: ["test/netavark/aardvark/daemon.test.ts"],
     named: "another program's",
   },
@@ -1274,10 +1274,17 @@ const netavark: Fault[] = [
   },
   {
     file: "src/netavark/aardvark/daemon.ts",
-    find: "isSameDirectory(`/proc/${pid}/root${words[at + 1]}`, directory)",
-    replace: "words[at + 1] === directory",
+    find: "isSameDirectory(`/proc/${pid}/root${words[at + 1]}`, daemon.directory)",
+    replace: "words[at + 1] === daemon.directory",
     tests: ["test/netavark/aardvark/daemon.test.ts"],
     named: "another machine",
+  },
+  {
+    file: "src/netavark/aardvark/daemon.ts",
+    find: "isCaught(SIGHUP, pid) && !isKilled(pid)",
+    replace: "isCaught(SIGHUP, pid)",
+    tests: ["test/netavark/aardvark/daemon.test.ts"],
+    named: "not ended yet",
   },
   {
     file: "src/netavark/aardvark/files.ts",
