@@ -5,7 +5,7 @@ import { type Container, type Machine, openMachine } from "../../support/machine
 import { attach, bridgeNetwork, containerIn, published } from "../../support/netavark/attached.ts";
 import { ND } from "../../support/netavark/names.ts";
 import { netavarkProgram } from "../../support/netavark/netavark.ts";
-import { ping, serve } from "../../support/traffic.ts";
+import { ping, type Place, serve } from "../../support/traffic.ts";
 
 /** Locks stay, and what netavark keeps of its choice of firewall. */
 const KEPT = /^[-+] file \/run\/nd\/(firewall\/firewall-(driver|reload\.lock)|aardvark\.lock)/;
@@ -111,6 +111,23 @@ test("published ports: of all addresses, of one, ranges, three protocols, both f
   expect(await machine.sh("nft list table inet netavark | grep -cE 'dport (8081|60)|elements' || true")).toBe("0\n");
   await succeed(machine, "teardown", other, neighbour);
   expect(await machine.sh("nft -j list table inet netavark | grep -c nv_ || true")).toBe("0\n");
+});
+
+test("a container reaches its own published port, also where rules see packets within bridges", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container(), places: Place[] = [["10.88.0.1", 8080], ["fd00:8::1", 8080]];
+  await using server = await serve(machine, container, "tcp", 80);
+  const input = containerIn([{ network: bridgeNetwork() }], 1, [published(8080, 80)]);
+  for (const value of [1, 0]) {
+    // Without br_netfilter there is nothing to set, and rules see no such packets.
+    await machine.sh(`
+      for what in iptables ip6tables; do
+        file=/proc/sys/net/bridge/bridge-nf-call-$what; [ ! -e $file ] || echo ${value} >$file
+      done`);
+    await succeed(machine, "setup", container, input);
+    expect(await server.askAll(container, places)).toEqual([expect.any(String), expect.any(String)]);
+    await succeed(machine, "teardown", container, input);
+  }
 });
 
 test("rules in netavark's own form are found and removed, with and without a ledger", async () => {

@@ -1,6 +1,7 @@
 /** What netavark chooses on the host: a name for the veth, and an MTU. */
 import type { Host } from "../../../contract/host.ts";
 import { AF_INET, AF_INET6, RT_TABLE_MAIN } from "../../../ffi/netlink/uapi/rtnetlink.ts";
+import { readSysctl } from "../../../ffi/sysctl.ts";
 import { getLink, linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { type KernelRoute, listRoutes } from "../../../ffi/netlink/route/route.ts";
 import { vrfTable } from "../../../resources/address/shared/routing-tables.ts";
@@ -20,6 +21,14 @@ export function freeVethName(host: Host): string {
     else free = between;
   }
   return `veth${free}`;
+}
+
+/**
+ * Whether br_netfilter gives rules the packets within a bridge. Then a container's packet to its own published port is
+ * led to it there, and has to leave by the port of the bridge that it came by.
+ */
+export function hasFilteredBridges(): boolean {
+  return ["iptables", "ip6tables"].some((what) => readSysctl(`net/bridge/bridge-nf-call-${what}`) === "1");
 }
 
 /** That of the bridge, or for a new one that of the link by which packets leave the host. */

@@ -22,7 +22,7 @@ import { publishedPorts, type PublishedPortsSpec } from "../../../resources/neta
 import type { NetworkRulesSpec } from "../../../resources/netavark/shared/network-rules-spec.ts";
 import { addressed, type AddressedConf } from "../shared/addressed.ts";
 import { containerSysctls, raiseLoopback, requireFreeName } from "../shared/container-side.ts";
-import { freeVethName, usualMtu } from "./host-side.ts";
+import { freeVethName, hasFilteredBridges, usualMtu } from "./host-side.ts";
 
 export interface NetavarkBridgeConf extends PluginConfig, AddressedConf {
   onHost: PodmanBridgeSpec;
@@ -69,6 +69,7 @@ function add(at: Attachment<NetavarkBridgeConf>): Result {
   const ports: Resource<unknown>[] = conf.ports === undefined
     ? []
     : [portsOf({ ...conf.ports, ...ownerOf(at) }, conf)];
+  const reachesItself = conf.ports !== undefined && at.choose(hasFilteredBridges, () => false);
   at.applyAll([
     veth({
       hostName: hostVeth.name,
@@ -78,7 +79,7 @@ function add(at: Attachment<NetavarkBridgeConf>): Result {
       mtu,
       bridge: conf.onHost.name,
     }),
-    bridgePort({ ifName: hostVeth.name, hairpin: false, isolated: false, vlans: vlansOf(conf) }),
+    bridgePort({ ifName: hostVeth.name, hairpin: reachesItself, isolated: false, vlans: vlansOf(conf) }),
   ]);
   const { ips, dns, resources } = addressed(at, containerSysctls(ifName, conf.onHost), ipam?.add());
   at.applyAll([...resources, ...ports, ...packetsPass]);
