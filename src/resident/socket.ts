@@ -57,7 +57,7 @@ export class ServingSocket {
     setNonblocking(fd);
     // From now on, whoever connects learns our process id: `whoListens`.
     check("listen", symbols.listen(fd, BACKLOG), "the socket that was given");
-    return new ServingSocket(fd, isOwn, idAt(SOCKET_PATH));
+    return new ServingSocket(fd, isOwn, ownPlace());
   }
 
   isInPlace(): boolean {
@@ -69,6 +69,13 @@ export class ServingSocket {
     if (this.isOwn && this.isInPlace()) removeFile(SOCKET_PATH);
     closeFile(this.fd);
   }
+}
+
+/** What has the name, unless another process listens there: one that started with us may have taken our place since. */
+function ownPlace(): string | undefined {
+  const id = idAt(SOCKET_PATH), listener = whoListens();
+  const isOwn = listener === undefined || listener === process.pid;
+  return isOwn && idAt(SOCKET_PATH) === id ? id : undefined;
 }
 
 /**

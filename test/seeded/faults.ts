@@ -1167,6 +1167,13 @@ const resident: Fault[] = [
   },
   {
     file: "src/resident/socket.ts",
+    find: "const isOwn = listener === undefined || listener === process.pid;",
+    replace: "const isOwn = true;",
+    tests: ["test/resident/service.test.ts"],
+    named: "taken while it starts",
+  },
+  {
+    file: "src/resident/socket.ts",
     find: "return pid !== 0 && hasEnded(pid) ? undefined : pid;",
     replace: "return pid;",
     tests: ["test/resident/service.test.ts"],
