@@ -251,11 +251,11 @@ test("a resident whose place is taken while it starts ends, and leaves the other
   // It stops when it has begun to listen, and become the program that serves.
   const stopping = ["-P", "/proc/self/exe", "-e", "trace=execve", "-e", "inject=execve:signal=STOP"];
   const first = machine.start(["strace", "-D", "-qq", "-o", "/dev/null", ...stopping, PATCHBAY, "serve"]);
-  await machine.sh(`until grep -qi '^State:.*stop' /proc/${first.pid}/status; do sleep 0.01; done; rm ${SOCKET}`);
+  await machine.sh(`until grep -q -- --workers /proc/${first.pid}/cmdline; do sleep 0.01; done; rm ${SOCKET}`);
   const second = await startResident(machine);
   await untilServed(machine);
   process.kill(first.pid, "SIGCONT");
-  expect(await first.exited).toBe(0);
+  expect(await untilTrue(() => first.exitCode, (code) => code !== null)).toBe(0);
   expect(await first.stderr.text()).toContain(`process ${second.pid} listens on ${SOCKET} now; this resident ends\n`);
   expect((await untilServed(machine)).pid).toBe(second.pid);
   second.kill("SIGTERM");
