@@ -27,6 +27,8 @@ test.each(["SIGKILL", "SIGTERM"] as const)("%s: the next service goes on where t
   const server = await serveScript(segment.site, { address, leaseSeconds: 1000 });
   const pidFile = join(segment.folder, "dhcp.pid");
   await using service = await startService(segment, { flags: ["-pidfile", pidFile] });
+  // It listens first: if somebody else does, the file is that one's.
+  await untilTrue(() => existsSync(pidFile), (isThere) => isThere);
   expect(readFileSync(pidFile, "utf8")).toBe(String(service.pid));
   const container = await segment.machine.container("c1"), net = service.network();
   const result = await net.add(container);
