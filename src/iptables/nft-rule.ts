@@ -3,7 +3,7 @@
  * sends): conditions on the packet's headers first, then matches, a counter, and the target.
  */
 import { from, notFrom, notTo, to } from "../ffi/netlink/nftables/address-match.ts";
-import { masked } from "../ffi/netlink/nftables/expr/bitwise.ts";
+import { hostOrder, masked } from "../ffi/netlink/nftables/expr/bitwise.ts";
 import { differs, equals } from "../ffi/netlink/nftables/expr/cmp.ts";
 import { counter } from "../ffi/netlink/nftables/expr/counter.ts";
 import type { Expression } from "../ffi/netlink/nftables/expr/expression.ts";
@@ -16,7 +16,7 @@ import {
   sctpDestinationPort,
 } from "../ffi/netlink/nftables/expr/match.ts";
 import { inputLink, outputLink, packetMark, transportProtocol } from "../ffi/netlink/nftables/expr/meta.ts";
-import { destinationPort } from "../ffi/netlink/nftables/expr/payload.ts";
+import { destinationPort, portBytes } from "../ffi/netlink/nftables/expr/payload.ts";
 import { dnatTarget, markTarget, masqueradeTarget } from "../ffi/netlink/nftables/expr/target.ts";
 import { utf8 } from "../ffi/libc.ts";
 import { type Family, type LinkMatch, protocolNumbers, type Rule, stateBits, type Target } from "./rule.ts";
@@ -41,7 +41,7 @@ export function ruleExpressions(rule: Rule, family: Family): Expression[] {
   if (rule.destinationPorts !== undefined) all.push(destinationPorts(rule.destinationPorts));
   if (rule.destinationPort !== undefined) {
     if (protocol === "sctp") all.push(sctpDestinationPort(rule.destinationPort));
-    else all.push(destinationPort, equals(bigEndian(rule.destinationPort)));
+    else all.push(destinationPort, equals(portBytes(rule.destinationPort)));
   }
   if (rule.mark !== undefined) {
     const { value, mask, not } = rule.mark;
@@ -68,12 +68,4 @@ function targetExpression(target: Target, family: Family): Expression {
   if ("jump" in target) return jump(target.jump);
   if ("setMark" in target) return markTarget(target.setMark.value, target.setMark.mask);
   return dnatTarget(target.dnat.address, target.dnat.port);
-}
-
-function bigEndian(port: number): Uint8Array {
-  return new Uint8Array([port >> 8, port & 0xff]);
-}
-
-function hostOrder(value: number): Uint8Array {
-  return new Uint8Array(new Uint32Array([value]).buffer);
 }

@@ -175,6 +175,11 @@ export function contains(prefix: Prefix, address: Uint8Array): boolean {
   return true;
 }
 
+/** Which the kernel rejects in IPv4 routes. */
+export function hasHostBits(prefix: Prefix): boolean {
+  return !isSameBytes(networkOf(prefix), prefix.bytes);
+}
+
 export function isSameBytes(one: Uint8Array, other: Uint8Array): boolean {
   return one.length === other.length && one.every((byte, index) => byte === other[index]);
 }

@@ -9,7 +9,7 @@ import { newestResult, resultDocument } from "../cni/result-versions.ts";
 import { CURRENT_VERSION } from "../cni/versions.ts";
 import type { Pool } from "../contract/plugin.ts";
 import { inspect } from "../engine/operator/inspect.ts";
-import { type KnownAttachment, listAttachments } from "../engine/operator/known-attachment.ts";
+import { listAttachments } from "../engine/operator/known-attachment.ts";
 import { poolsOf } from "../engine/operator/pools.ts";
 import { isCallerGone } from "../ffi/calls.ts";
 import { withScratchNetns } from "../ffi/netns.ts";
@@ -95,11 +95,10 @@ const operations: { [Name in OperationName]: Perform<Name> } = {
     const plan = (netnsPath: string) => planNetwork(runtime, network, { ...attachment, netnsPath });
     return attachment.netnsPath === "" ? withScratchNetns(plan) : plan(attachment.netnsPath);
   },
-  inspect(runtime, wanted) {
-    const isWanted = ({ network, containerId }: KnownAttachment) =>
-      (wanted.network ?? network) === network && (wanted.containerId ?? containerId) === containerId;
-    return listAttachments(cachedAttachments(listCache(runtime.cacheDirectory))).filter(isWanted)
-      .map((attachment) => inspect(attachment, runtime.pluginPath));
+  inspect({ cacheDirectory, pluginPath }, { network: wanted, containerId }) {
+    return listAttachments(cachedAttachments(listCache(cacheDirectory, containerId)), containerId)
+      .filter(({ network }) => (wanted ?? network) === network)
+      .map((attachment) => inspect(attachment, pluginPath));
   },
   networks({ pluginPath }, { directory }) {
     return summarizeNetworks(directory, pluginPath);

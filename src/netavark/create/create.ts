@@ -1,4 +1,5 @@
 /** `create`: finishes the network that a user asked for. Nothing is made; podman writes the answer into a file. */
+import { isV6 } from "../../net/address.ts";
 import type { Creation, Network } from "../wire/netavark.schema.ts";
 import { refuseBadRoutes, refuseOverlaps } from "../wire/network.ts";
 import { inOrder } from "../wire/network-document.ts";
@@ -30,7 +31,7 @@ export function createNetwork({ network: asked, used, options }: Creation, place
   return inOrder({
     ...finished,
     dns_enabled: dnsEnabled,
-    ipv6_enabled: finished.ipv6_enabled || subnets?.some(({ subnet }) => subnet.includes(":")) === true,
+    ipv6_enabled: finished.ipv6_enabled || subnets?.some(({ subnet }) => isV6(subnet)) === true,
     subnets,
     created: place.now().toISOString(),
   } as Network);

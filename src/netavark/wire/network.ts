@@ -3,7 +3,8 @@ import {
   canonicalAddress,
   canonicalPrefix,
   contains,
-  isSameBytes,
+  hasHostBits,
+  isV6,
   networkOf,
   parsePrefix,
   type Prefix,
@@ -91,7 +92,7 @@ const WITHOUT_GATEWAY = ["blackhole", "unreachable", "prohibit"];
 export function refuseBadRoutes(routes: NonNullable<Network["routes"]>): void {
   for (const { destination, gateway, route_type: type = "unicast" } of routes) {
     const prefix = prefixOf(destination);
-    if (!isSameBytes(networkOf(prefix), prefix.bytes)) throw new Error(`route destination invalid: ${destination}`);
+    if (hasHostBits(prefix)) throw new Error(`route destination invalid: ${destination}`);
     if (type !== "" && type !== "unicast" && !WITHOUT_GATEWAY.includes(type)) {
       throw new Error(`invalid route type ${JSON.stringify(type)}`);
     }
@@ -100,7 +101,7 @@ export function refuseBadRoutes(routes: NonNullable<Network["routes"]>): void {
       throw new Error(`route ${destination} must not have a gateway for type ${type}`);
     }
     if (gateway === undefined) throw new Error(`route ${destination} requires a gateway for type unicast`);
-    const [to, via] = [destination, gateway].map((text) => text.includes(":") ? "ipv6" : "ipv4");
+    const [to, via] = [destination, gateway].map((text) => isV6(text) ? "ipv6" : "ipv4");
     if (to !== via) {
       throw new Error(`route with ${to} destination and ${via} gateway (${destination} via ${gateway})`);
     }

@@ -5,8 +5,15 @@
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Host } from "../../contract/host.ts";
 import { type FirewalldCall, unlessRefused, whyNotRunning } from "../../firewalld/client.ts";
-import { isV6 } from "../../net/address.ts";
-import { type PublishedPort, publishedPortsKind, type PublishedPortsSpec } from "./published-ports.ts";
+import { parseAddress } from "../../net/address.ts";
+import {
+  isForFamily,
+  isOfOneAddress,
+  type PublishedPort,
+  publishedPortsKind,
+  type PublishedPortsSpec,
+  runText,
+} from "./published-ports.ts";
 import {
   changePolicy,
   inFirewalld,
@@ -98,12 +105,13 @@ function without(some: PolicyPorts, others: PolicyPorts): PolicyPorts {
 function portsOf({ targets, ports }: PublishedPortsSpec): Record<string, PolicyPorts> {
   const forwards: PolicyPorts["forwards"] = [], rich: string[] = [], local: string[] = [];
   for (const { address } of targets) {
+    const { length } = parseAddress(address)!, isV4 = length === 4;
     for (const port of ports.flatMap(inPieces)) {
-      if (!isForFamily(port, address)) continue;
-      const hostPort = run(port.hostPort, port), containerPort = run(port.containerPort, port);
+      if (!isForFamily(port, length)) continue;
+      const hostPort = runText(port.hostPort, port.range), containerPort = runText(port.containerPort, port.range);
       const ruleFor = (hostIp: string) =>
         richRule({ hostIp, hostPort, protocol: port.protocol, containerPort, address });
-      const isV4 = !isV6(address), ofAll = isOfAll(port);
+      const ofAll = !isOfOneAddress(port);
       if (ofAll) forwards.push([hostPort, port.protocol, containerPort, address]);
       // The kernel translates no connection to ::1.
       if (isV4 && (ofAll || port.hostIp === LOOPBACK)) local.push(ruleFor(LOOPBACK));
@@ -129,16 +137,3 @@ function inPieces(port: PublishedPort): PublishedPort[] {
 }
 
 const LOOPBACK = "127.0.0.1";
-
-function isOfAll({ hostIp }: PublishedPort): boolean {
-  return hostIp === undefined || hostIp === "0.0.0.0" || hostIp === "::";
-}
-
-function isForFamily({ hostIp }: PublishedPort, address: string): boolean {
-  return hostIp === undefined || isV6(hostIp) === isV6(address);
-}
-
-/** `8080`, or `8080-8089` */
-function run(first: number, { range }: PublishedPort): string {
-  return range === 1 ? `${first}` : `${first}-${first + range - 1}`;
-}

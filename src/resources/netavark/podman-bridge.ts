@@ -10,7 +10,7 @@ import { addAddress } from "../../ffi/netlink/route/address.ts";
 import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/kinds/bridge.ts";
 import { addLink, delLink, getLink, type Link, setLink } from "../../ffi/netlink/route/link.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
-import { parsePrefix } from "../../net/address.ts";
+import { isV6, parsePrefix } from "../../net/address.ts";
 import { ownAddress } from "../link/shared/own-address.ts";
 import { hostSysctls, linkSysctls, type PodmanBridgeSpec } from "./shared/bridge-sysctls.ts";
 import { ensureSysctl } from "./shared/ensure-sysctl.ts";
@@ -89,9 +89,7 @@ function addGateway(link: Link, gateway: string, host: Host): void {
     addAddress(host.route, link.index, parsePrefix(gateway)!, { skipDad: false });
   } catch (error) {
     const isRefused = isErrno(error, EACCES) || isNetlinkError(error, EACCES);
-    const hint = isRefused && gateway.includes(":")
-      ? "failed to add ipv6 address, is ipv6 enabled in the kernel?: "
-      : "";
+    const hint = isRefused && isV6(gateway) ? "failed to add ipv6 address, is ipv6 enabled in the kernel?: " : "";
     throw new Error(`add ip addr to bridge: ${hint}${netlinkText(error)}`, { cause: error });
   }
 }

@@ -13,7 +13,7 @@ import type { Expression } from "../../ffi/netlink/nftables/expr/expression.ts";
 import { jump } from "../../ffi/netlink/nftables/expr/immediate.ts";
 import { transportProtocol } from "../../ffi/netlink/nftables/expr/meta.ts";
 import { destinationNatTo } from "../../ffi/netlink/nftables/expr/nat.ts";
-import { destinationPort } from "../../ffi/netlink/nftables/expr/payload.ts";
+import { destinationPort, portBytes } from "../../ffi/netlink/nftables/expr/payload.ts";
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
 import { delRule, type FoundRule, listRules } from "../../ffi/netlink/nftables/rule.ts";
 import { createElement, delElement, type Element, getElement, type NftSet } from "../../ffi/netlink/nftables/set.ts";
@@ -22,7 +22,7 @@ import { type Protocol, protocolNumbers } from "../../iptables/rule.ts";
 import { parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
 import { ownerComment } from "../packets/shared/owner-comment.ts";
 import { chain, DNAT, portsChain, portsMap, SETMARK } from "./shared/nft-names.ts";
-import { hairpinSources, type PlacedRule, portBytes, setPublishedMark } from "./shared/nft-rules.ts";
+import { hairpinSources, type PlacedRule, setPublishedMark } from "./shared/nft-rules.ts";
 import { isSame, writeRule } from "./shared/nft-table.ts";
 
 export interface PublishedPortsSpec extends Owner {
@@ -76,8 +76,13 @@ function netavark1() {
 }
 
 function portText({ protocol, hostPort, containerPort, range, hostIp }: PublishedPort): string {
-  const run = (first: number) => range === 1 ? `${first}` : `${first}-${first + range - 1}`;
-  return `${hostIp === undefined ? "" : `${hostIp}:`}${run(hostPort)}->${run(containerPort)}/${protocol}`;
+  const host = hostIp === undefined ? "" : `${hostIp}:`;
+  return `${host}${runText(hostPort, range)}->${runText(containerPort, range)}/${protocol}`;
+}
+
+/** `8080`, or `8080-8089` */
+export function runText(first: number, range: number): string {
+  return range === 1 ? `${first}` : `${first}-${first + range - 1}`;
 }
 
 function planMaking(socket: NetlinkSocket, spec: PublishedPortsSpec): NftMessage[] {
@@ -158,11 +163,11 @@ function keyOf(protocol: Protocol, port: number): Uint8Array {
   return new Uint8Array([protocolNumbers[protocol], 0, 0, 0, ...portBytes(port), 0, 0]);
 }
 
-function isOfOneAddress({ hostIp }: PublishedPort): boolean {
+export function isOfOneAddress({ hostIp }: PublishedPort): boolean {
   return hostIp !== undefined && parseAddress(hostIp)!.some((byte) => byte !== 0);
 }
 
-function isForFamily({ hostIp }: PublishedPort, addressLength: number): boolean {
+export function isForFamily({ hostIp }: PublishedPort, addressLength: number): boolean {
   return hostIp === undefined || parseAddress(hostIp)!.length === addressLength;
 }
 

@@ -4,7 +4,7 @@ import type { VersionedResult } from "../../cni/result-versions.ts";
 import { collectFailures, throwJoined } from "../../contract/failures.ts";
 import { openHost } from "../../engine/open-host.ts";
 import { isInPlace } from "../../engine/operator/inspect.ts";
-import { isHandedOver, processId } from "../../ffi/calls.ts";
+import { isHandedOver, ownCallId } from "../../ffi/calls.ts";
 import { getLink, setLink } from "../../ffi/netlink/route/link.ts";
 import { warn } from "../../ffi/warn.ts";
 import { addUnlocked, deleteUnlocked } from "../chain.ts";
@@ -155,5 +155,5 @@ function staleOf(
 
 /** This process handed the hook over to a resident, which died before it answered. */
 function wasBegunByResident({ recorded }: RecordedAttachment): boolean {
-  return !isHandedOver() && recorded.ledgers.some(({ header }) => header.caller === processId("self"));
+  return !isHandedOver() && recorded.ledgers.some(({ header }) => header.caller === ownCallId());
 }

@@ -6,6 +6,7 @@ import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
 import {
   AF_INET,
+  AF_INET6,
   RT_SCOPE_NOWHERE,
   RT_SCOPE_UNIVERSE,
   RT_TABLE_MAIN,
@@ -225,9 +226,13 @@ export function listRoutes(socket: NetlinkSocket, family: number, table = RT_TAB
   return routes;
 }
 
-/** Whether the prefix has host bits set, which the kernel rejects for IPv4. */
-export function hasHostBits(prefix: Prefix): boolean {
-  return networkOf(prefix).some((byte, index) => byte !== prefix.bytes[index]);
+/** The default route that packets take: of the lowest metric, and of IPv4 before IPv6. */
+export function defaultRoute(socket: NetlinkSocket, table = RT_TABLE_MAIN): KernelRoute | undefined {
+  for (const family of [AF_INET, AF_INET6]) {
+    const all = listRoutes(socket, family, table).filter(({ dst, oif }) => dst.bits === 0 && oif !== 0);
+    if (all.length > 0) return all.toSorted((one, other) => (one.priority ?? 0) - (other.priority ?? 0))[0];
+  }
+  return undefined;
 }
 
 /** For messages: `10.0.0.0/8 via 10.1.0.1 metric 5`. */

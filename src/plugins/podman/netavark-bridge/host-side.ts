@@ -1,9 +1,8 @@
 /** What netavark chooses on the host: a name for the veth, and an MTU. */
 import type { Host } from "../../../contract/host.ts";
-import { AF_INET, AF_INET6, RT_TABLE_MAIN } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 import { readSysctl } from "../../../ffi/sysctl.ts";
 import { getLink, linkIndex } from "../../../ffi/netlink/route/link.ts";
-import { type KernelRoute, listRoutes } from "../../../ffi/netlink/route/route.ts";
+import { defaultRoute } from "../../../ffi/netlink/route/route.ts";
 import { vrfTable } from "../../../resources/address/shared/routing-tables.ts";
 import type { PodmanBridgeSpec } from "../../../resources/netavark/shared/bridge-sysctls.ts";
 
@@ -36,15 +35,6 @@ export function usualMtu({ name, isManaged, vrf }: PodmanBridgeSpec, host: Host)
   const bridge = getLink(host.route, name);
   if (bridge !== undefined || !isManaged) return bridge?.mtu;
   const master = vrf === undefined ? undefined : getLink(host.route, vrf);
-  const way = defaultRoute(host, (master && vrfTable(master)) ?? RT_TABLE_MAIN);
+  const way = defaultRoute(host.route, master && vrfTable(master));
   return way === undefined ? undefined : getLink(host.route, way.oif)?.mtu;
-}
-
-/** The default route that packets take: of the lowest metric. */
-function defaultRoute(host: Host, table: number): KernelRoute | undefined {
-  for (const family of [AF_INET, AF_INET6]) {
-    const all = listRoutes(host.route, family, table).filter(({ dst, oif }) => dst.bits === 0 && oif !== 0);
-    if (all.length > 0) return all.toSorted((one, other) => (one.priority ?? 0) - (other.priority ?? 0))[0];
-  }
-  return undefined;
 }

@@ -4,6 +4,7 @@
  */
 import { DbusError } from "../../../firewalld/bus.ts";
 import { type FirewalldCall, whyNotRunning, withFirewalld } from "../../../firewalld/client.ts";
+import { isV6 } from "../../../net/address.ts";
 import { bare, type Value } from "../../../firewalld/marshal.ts";
 
 export const ZONE = "netavark_zone";
@@ -128,7 +129,7 @@ export function richRule(
     address: string;
   },
 ): string {
-  const family = address.includes(":") ? "ipv6" : "ipv4";
+  const family = isV6(address) ? "ipv6" : "ipv4";
   return `rule family="${family}" destination address="${hostIp}" forward-port port="${hostPort}" ` +
     `protocol="${protocol}" to-port="${containerPort}" to-addr="${address}"`;
 }

@@ -30,7 +30,7 @@ import {
   transportProtocolInto,
 } from "../../../ffi/netlink/nftables/expr/meta.ts";
 import { destinationNat, destinationNatTo, sourceNatTo } from "../../../ffi/netlink/nftables/expr/nat.ts";
-import { destinationPort, destinationPortInto } from "../../../ffi/netlink/nftables/expr/payload.ts";
+import { destinationPort, destinationPortInto, portBytes } from "../../../ffi/netlink/nftables/expr/payload.ts";
 import { registerAt } from "../../../ffi/netlink/nftables/expr/register.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import { addMap, ipv4AndPort, ipv6AndPort, protocolAndPortKey } from "../../../ffi/netlink/nftables/set.ts";
@@ -207,10 +207,6 @@ function dnsRules({ dnsPort, dnsServers, isInternal }: NetworkRulesSpec, { subne
 /** `meta l4proto { tcp, udp } th dport …` */
 function toPort(port: number): Expression[] {
   return [transportProtocol, tcpOrUdp, destinationPort, equals(portBytes(port))];
-}
-
-export function portBytes(port: number): Uint8Array {
-  return new Uint8Array([port >> 8, port & 0xff]);
 }
 
 export function linkName(name: string): Uint8Array {

@@ -1,7 +1,7 @@
 /** Which elements of which maps the mappings of a container become; nftables.ts shows the table. Pure. */
 import { type Family, protocolNumbers } from "../../../iptables/rule.ts";
 import type { Key } from "../../../ffi/netlink/nftables/set.ts";
-import { compareAddresses } from "../../../net/address.ts";
+import { isSameBytes } from "../../../net/address.ts";
 import {
   addressOf,
   appliesTo,
@@ -118,7 +118,7 @@ export function overlaps(a: Key, b: Key): boolean {
 }
 
 export function isSame(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
-  return a === b || (a !== undefined && b !== undefined && compareAddresses(a, b) === 0);
+  return a === b || (a !== undefined && b !== undefined && isSameBytes(a, b));
 }
 
 export function isV6Map(map: string): boolean {
