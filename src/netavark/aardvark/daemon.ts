@@ -13,9 +13,9 @@ import {
 } from "../../ffi/files.ts";
 import { findInPath } from "../../ffi/find-in-path.ts";
 import { fromUtf8 } from "../../ffi/libc.ts";
-import { poll, POLLIN } from "../../ffi/poll.ts";
-import { isCaught, isKilled, sendSignal, SIGHUP, SIGKILL, SIGTERM } from "../../ffi/signals.ts";
-import { type Finished, openPidfd, runWhenNotBusy } from "../../ffi/spawn.ts";
+import { OtherProcess } from "../../ffi/other-process.ts";
+import { isCaught, isKilled, SIGHUP, SIGKILL, SIGTERM } from "../../ffi/signals.ts";
+import { type Finished, runWhenNotBusy } from "../../ffi/spawn.ts";
 import { log, loudestLevel } from "../wire/log.ts";
 import { PID_FILE, writeFile } from "./files.ts";
 import type { Daemon } from "./spec.ts";
@@ -26,37 +26,64 @@ const SYSTEMD = "/run/systemd/system";
 const PATIENCE_MS = 5000;
 const PAUSE_MS = 5;
 
-/** Its process id. A file that is torn or of before a crash is not believed: its number may be another program's. */
-function findDaemon(daemon: Daemon): number | undefined {
+/** With the process, by a descriptor; undefined when there is none. */
+function withDaemon<T>(daemon: Daemon, work: (found: OtherProcess | undefined) => T): T {
+  const found = findDaemon(daemon);
+  try {
+    return work(found);
+  } finally {
+    found?.close();
+  }
+}
+
+/** A file that is torn or of before a crash is not believed: its number may be another program's. */
+function findDaemon(daemon: Daemon): OtherProcess | undefined {
   const text = readTextFile(`${daemon.directory}/${PID_FILE}`) ?? "";
   const written = /^[1-9][0-9]{0,9}$/.test(text.trim()) ? Number(text) : undefined;
-  if (written !== undefined && isDaemon(written, daemon)) return written;
-  if (written !== undefined && isEnding(written, daemon)) endsWithin(written, PATIENCE_MS);
-  const found = listDirectory("/proc").filter((name) => /^[0-9]+$/.test(name)).map(Number)
-    .find((pid) => isDaemon(pid, daemon));
-  if (found !== undefined) writeFile(`${daemon.directory}/${PID_FILE}`, String(found));
-  return found;
+  const known = written === undefined ? undefined : openDaemon(written, daemon);
+  if (known !== undefined) return known;
+  for (const name of listDirectory("/proc")) {
+    const found = /^[0-9]+$/.test(name) ? openDaemon(Number(name), daemon) : undefined;
+    if (found === undefined) continue;
+    writeFile(`${daemon.directory}/${PID_FILE}`, name);
+    return found;
+  }
+  return undefined;
 }
 
-/** Whether the process is aardvark-dns, this user's, and with these files. */
-function isDaemon(pid: number, daemon: Daemon): boolean {
-  if (!hasName(pid, daemon)) return false;
-  const words = readOf(pid, "cmdline").split("\0"), at = words.indexOf("--config");
-  return at >= 0 && isOwn(pid) && isSameDirectory(`/proc/${pid}/root${words[at + 1]}`, daemon.directory);
+/** What is seen of the number is seen of the process: it has not ended after the look. One that ends is waited for. */
+function openDaemon(pid: number, daemon: Daemon): OtherProcess | undefined {
+  if (!hasName(pid, daemon)) return undefined;
+  const opened = OtherProcess.open(pid);
+  if (opened === undefined) return undefined;
+  const state = stateOf(pid, daemon);
+  if (state === "runs" && !opened.hasEnded) return opened;
+  if (state === "ends") opened.endsWithin(PATIENCE_MS);
+  opened.close();
+  return undefined;
 }
 
-/** Whether it may be aardvark-dns that ends: it has no memory any more, and so no arguments, but may have its sockets. */
-function isEnding(pid: number, daemon: Daemon): boolean {
-  return hasName(pid, daemon) && readOf(pid, "cmdline") === "" && isOwn(pid);
+/** Whether it is aardvark-dns with these files. What ends has no memory any more, and so no arguments, but may have its sockets. */
+function stateOf(pid: number, daemon: Daemon): "runs" | "ends" | "another" {
+  try {
+    if (!hasName(pid, daemon) || !isOurUsers(pid)) return "another";
+    const words = readOf(pid, "cmdline").split("\0"), at = words.indexOf("--config");
+    if (words.join("") === "") return "ends";
+    const isOurs = at >= 0 && isTrusted(pid) && isSame(`/proc/${pid}/root${words[at + 1]}`, daemon.directory);
+    return isOurs ? "runs" : "another";
+  } catch {
+    return "another"; // It ended meanwhile, or is hidden.
+  }
 }
 
+/** Says which program, not whose it is: everybody can name a process. */
 function hasName(pid: number, { binary }: Daemon): boolean {
   const own = binary.slice(binary.lastIndexOf("/") + 1).slice(0, COMM_LENGTH);
   const name = readOf(pid, "comm").trimEnd();
   return name === NAME || (own !== "" && name === own);
 }
 
-function readOf(pid: number, file: string): string {
+function readOf(pid: number | "self", file: string): string {
   try {
     return readTextFile(`/proc/${pid}/${file}`) ?? "";
   } catch {
@@ -64,40 +91,67 @@ function readOf(pid: number, file: string): string {
   }
 }
 
-/** Others could claim to be it. */
-function isOwn(pid: number): boolean {
-  try {
-    return identify(`/proc/${pid}`).uid === process.geteuid!();
-  } catch {
-    return false;
-  }
+/** Our user's, as our user namespace has it, and where process ids are ours. */
+function isOurUsers(pid: number): boolean {
+  return identify(`/proc/${pid}`).uid === process.geteuid!() &&
+    ["ns/pid", "ns/user"].every((link) => isSame(`/proc/${pid}/${link}`, `/proc/self/${link}`));
+}
+
+/**
+ * A container has mounts of its own. So has each call of podman without root, and each service with a /tmp of its own: these
+ * have our root directory, and may do what we may. A container that has both gains nothing by being believed.
+ *
+ * The file that it runs says nothing. Who sees ours can run it, and an upgrade replaces it while the old one runs.
+ */
+function isTrusted(pid: number): boolean {
+  if (isSame(`/proc/${pid}/ns/mnt`, "/proc/self/ns/mnt")) return true;
+  return isSame(`/proc/${pid}/root`, "/proc/self/root") && (capabilitiesOf("self") & ~capabilitiesOf(pid)) === 0n;
+}
+
+/** What it may make effective. */
+function capabilitiesOf(pid: number | "self"): bigint {
+  const [, set] = /^CapPrm:\t([0-9a-f]+)$/m.exec(readOf(pid, "status"))!;
+  return BigInt(`0x${set}`);
 }
 
 /** Not by its path: a podman within a container has its own directory there. */
-function isSameDirectory(one: string, other: string): boolean {
-  try {
-    return identify(one).id === identify(other).id;
-  } catch {
-    return false;
+function isSame(one: string, other: string): boolean {
+  return identify(one).id === identify(other).id;
+}
+
+/**
+ * That its files have changed. Returns what `whenTold` says of the process that knows now; false when there is none.
+ * Something that starts others in place of those that end must not keep us here, and with us all who wait for the lock.
+ */
+export function tell(daemon: Daemon, whenTold: (told: OtherProcess) => boolean = () => true): boolean {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (let ended: number | undefined;;) {
+    const outcome = withDaemon(daemon, (found) => {
+      if (found === undefined) return false;
+      if (ended !== undefined && performance.now() > deadline) throw doesNotStay(daemon, ended, found.pid);
+      if (hangUp(found, deadline)) return whenTold(found);
+      ended = found.pid;
+      return undefined;
+    });
+    if (outcome !== undefined) return outcome;
   }
 }
 
-/** That its files have changed. Answers which process knows now; undefined when there is none. */
-export function tell(daemon: Daemon): number | undefined {
-  for (;;) {
-    const pid = findDaemon(daemon);
-    if (pid === undefined || hangUp(pid)) return pid;
-  }
+function doesNotStay({ directory }: Daemon, ended: number, next: number): Error {
+  return new Error(
+    `${NAME} for ${directory} cannot be told of changes: process ${ended} has ended, and now there is process ${next}; ` +
+      "stop what starts it again and again",
+  );
 }
 
-/** Answers false when it has ended. Until it is ready for this signal, the signal would end it. */
-function hangUp(pid: number): boolean {
+/** Returns false when it has ended. Until it is ready for this signal, the signal would end it. */
+function hangUp(found: OtherProcess, deadline: number): boolean {
   try {
-    for (let waited = 0; waited < PATIENCE_MS; waited += PAUSE_MS) {
-      if (isCaught(SIGHUP, pid) && !isKilled(pid)) return signal(pid, SIGHUP);
-      if (endsWithin(pid, PAUSE_MS)) return false;
-    }
-    end(pid);
+    do {
+      if (isCaught(SIGHUP, found.pid) && !isKilled(found.pid)) return found.signal(SIGHUP);
+      if (found.endsWithin(PAUSE_MS)) return false;
+    } while (performance.now() < deadline);
+    end(found);
     return false;
   } catch (error) {
     if (isErrno(error, ENOENT, ESRCH)) return false;
@@ -105,61 +159,41 @@ function hangUp(pid: number): boolean {
   }
 }
 
-function signal(pid: number, number: number): boolean {
-  try {
-    sendSignal(pid, number);
-    return true;
-  } catch (error) {
-    if (isErrno(error, ESRCH)) return false;
-    throw error;
-  }
-}
-
 /** After its last file is gone, aardvark-dns ends when told. Whoever starts it next must not meet it ending. */
 export function tellToEnd(daemon: Daemon): void {
-  const pid = tell(daemon);
-  if (pid !== undefined && !endsWithin(pid, PATIENCE_MS)) end(pid);
+  tell(daemon, (told) => {
+    if (!told.endsWithin(PATIENCE_MS)) end(told);
+    return true;
+  });
   removeFile(`${daemon.directory}/${PID_FILE}`);
 }
 
 /** `wasIdle`: it had no files before. Then it may have been told to end, and may not have read the new ones. */
 export function tellOrStart(daemon: Daemon, wasIdle: boolean): void {
-  const before = findDaemon(daemon);
-  if (before !== undefined && !isHere(before)) {
+  withDaemon(daemon, (before) => {
+    if (before === undefined || isHere(before)) return;
     log(
       "warn",
       "netavark::dns::aardvark",
-      `${NAME} (process ${before}) is in another network namespace; starting it here`,
+      `${NAME} (process ${before.pid}) is in another network namespace; starting it here`,
     );
     end(before);
-  }
-  const pid = tell(daemon);
-  if (pid === undefined || (wasIdle && endsWithin(pid, PATIENCE_MS))) start(daemon);
+  });
+  if (!tell(daemon, (told) => !wasIdle || !told.endsWithin(PATIENCE_MS))) start(daemon);
 }
 
-/** In this thread's network namespace, as far as the kernel tells. */
-function isHere(pid: number): boolean {
+/** In this thread's network namespace; when it has ended, wherever. */
+function isHere({ pid }: OtherProcess): boolean {
   try {
-    return identify(`/proc/${pid}/ns/net`).id === identify("/proc/thread-self/ns/net").id;
+    return isSame(`/proc/${pid}/ns/net`, "/proc/thread-self/ns/net");
   } catch (error) {
     if (isErrno(error, ENOENT, ESRCH, EACCES, EPERM)) return true;
     throw error;
   }
 }
 
-function end(pid: number): void {
-  if (!signal(pid, SIGTERM) || endsWithin(pid, PATIENCE_MS)) return;
-  if (signal(pid, SIGKILL)) endsWithin(pid, PATIENCE_MS);
-}
-
-function endsWithin(pid: number, ms: number): boolean {
-  const pidfd = openPidfd(pid);
-  if (pidfd < 0) return true;
-  try {
-    return poll([{ fd: pidfd, events: POLLIN }], ms).size > 0;
-  } finally {
-    closeFile(pidfd);
-  }
+function end(found: OtherProcess): void {
+  for (const number of [SIGTERM, SIGKILL]) if (!found.signal(number) || found.endsWithin(PATIENCE_MS)) return;
 }
 
 /** Returns when it listens: only then its first process ends. */

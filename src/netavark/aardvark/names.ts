@@ -115,7 +115,7 @@ export function setServers(daemon: Daemon, network: string, servers: readonly st
       writeFile(path, withServers(text, servers));
     }
     // podman is outside of the rootless namespace in this call, so it must be started with the next container.
-    if (tell(daemon) === undefined && !daemon.isRootless) tellOrStart(daemon, false);
+    if (!tell(daemon) && !daemon.isRootless) tellOrStart(daemon, false);
   });
 }
 

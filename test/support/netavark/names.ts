@@ -52,14 +52,17 @@ export async function openBridges(machine: Machine, count = 1): Promise<void> {
   await machine.sh([`mkdir ${ND}`, ...Array.from({ length: count }, (_, index) => bridge(index))].join("\n"));
 }
 
-/** Answers for each step what it returned, or the text of its error; and its lines on stderr. */
+/**
+ * Answers for each step what it returned, or the text of its error; and its lines on stderr. `through` is a command that
+ * executes another.
+ */
 export async function doNames(
   machine: Machine,
   steps: NamesStep[],
-  { killedAfterMs, ...options }: RunOptions & { killedAfterMs?: number } = {},
+  { killedAfterMs, through = [], ...options }: RunOptions & { killedAfterMs?: number; through?: string[] } = {},
 ): Promise<{ outcomes: unknown[]; stderr: string }> {
   const killing = killedAfterMs === undefined ? [] : ["timeout", "-s", "KILL", String(killedAfterMs / 1000)];
-  const command = [...killing, process.execPath, resolve(import.meta.dir, "names-driver.ts")];
+  const command = [...through, ...killing, process.execPath, resolve(import.meta.dir, "names-driver.ts")];
   const { code, stdout, stderr } = await machine.run(command, { ...options, stdin: JSON.stringify(steps) });
   if (code !== 0) throw new Error(`names driver: ${stderr}`);
   return { outcomes: JSON.parse(stdout), stderr };
