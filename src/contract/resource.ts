@@ -45,6 +45,8 @@ export interface ResourceKind<Spec, Made = void> {
   readonly isContainerLink?: true;
   /** Identified by container and interface alone, like the container's link: its name does not contain the network. */
   readonly isOfInterface?: true;
+  /** Each operation is a verb of another plugin. DEL calls it once for what is recorded and restated alike. */
+  readonly isDelegated?: true;
   /** The table of ours that contains it. Foreign plugins do not remove it from there. */
   ownTable?(spec: Spec): string | undefined;
   /** One line for people: `veth eth0 in the container, vethab12cd34 on the host`. */

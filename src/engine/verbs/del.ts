@@ -39,6 +39,8 @@ type Del = NonNullable<PluginDefinition<PluginConfig>["del"]>;
 /** A resource, and the host for its removal: without the container when DEL must not touch its namespace. */
 interface Thing extends AnyResource {
   host: Host;
+  /** The call whose configuration a delegate gets. */
+  call: Invocation;
   isRestated: boolean;
 }
 
@@ -108,13 +110,36 @@ function removeAttachment(
  * restated list is left to the next DEL. Leases that come first in their list are released last, when nothing uses
  * their addresses any more.
  */
-function removeBoth(recorded: Thing[], restated: Thing[], failures: unknown[]): void {
+function removeBoth(allRecorded: Thing[], allRestated: Thing[], failures: unknown[]): void {
+  const recorded = withoutSameCalls(allRecorded, []), restated = withoutSameCalls(allRestated, recorded);
   const isLease = (thing: Thing, index: number) => index === 0 && thing.kind.kind === "ipam";
   const others = (things: Thing[]) => things.filter((thing, index) => !isLease(thing, index));
   const before = failures.length;
   removeAll(others(recorded), failures);
   if (failures.length === before) removeAll(others(restated), failures);
   removeAll([...restated.filter(isLease), ...recorded.filter(isLease)], failures);
+}
+
+/** A foreign plugin may refuse the second of two equal DELs, and then no later DEL of ours would succeed. */
+function withoutSameCalls(things: Thing[], others: readonly Thing[]): Thing[] {
+  const kept: Thing[] = [];
+  for (const thing of things) {
+    const isSame = (other: Thing) => isSameDelegation(thing, other);
+    if (!thing.kind.isDelegated || !(others.some(isSame) || kept.some(isSame))) kept.push(thing);
+  }
+  return kept;
+}
+
+function isSameDelegation(one: Thing, other: Thing): boolean {
+  return one.kind.kind === other.kind.kind && Bun.deepEquals(one.spec, other.spec) &&
+    one.call.cniArgs === other.call.cniArgs &&
+    Bun.deepEquals(configurationOf(one.call), configurationOf(other.call));
+}
+
+/** What the call of ADD and the call of DEL have in common. */
+function configurationOf({ document, stdin }: Invocation): Record<string, unknown> {
+  const { prevResult: _, ...configuration } = document ?? JSON.parse(stdin);
+  return configuration;
 }
 
 /** For plugins with their own record. */
@@ -164,12 +189,12 @@ export function removeRecorded(record: LedgerRecord, invocation: Invocation, hos
 function thingsOf(record: LedgerRecord, invocation: Invocation, host: CallHost, failures: unknown[]): Thing[] {
   const things: Thing[] = [];
   for (const { header: { stdin, cniArgs, netns }, entries } of record.adds) {
-    const original = host.inCall({ ...invocation, stdin, cniArgs, document: undefined });
+    const call = { ...invocation, stdin, cniArgs, document: undefined }, original = host.inCall(call);
     // The path may belong to another container now, with links of the same names.
     const seen = isOtherNamespace(host, netns) ? original.withoutContainer() : original;
     for (const { kind, spec } of entries) {
       const known = loadKind(kind);
-      if (known !== undefined) things.push({ kind: known, spec, host: seen, isRestated: false });
+      if (known !== undefined) things.push({ kind: known, spec, host: seen, call, isRestated: false });
       // A newer version of this program wrote the ledger, and can still remove the resource.
       else failures.push(new CniError(INTERNAL, `ledger ${record.path} holds a resource of unknown kind "${kind}"`));
     }
@@ -188,7 +213,8 @@ function restatedThings(
   const seen = isContainers(record, prevResult, owner, host) ? host : host.withoutContainer();
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host: seen };
   const restated = restate(call, "undo", (at) => plugin.add(at));
-  return withoutLinksOfRivals(restated, owner, seen).map((one) => ({ ...one, host: seen, isRestated: true }));
+  return withoutLinksOfRivals(restated, owner, seen)
+    .map((one) => ({ ...one, host: seen, call: invocation, isRestated: true }));
 }
 
 /** Whether the namespace at CNI_NETNS still belongs to the container, and not to another one under the same path. */

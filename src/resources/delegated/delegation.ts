@@ -32,6 +32,7 @@ export interface DelegationSpec {
 
 export const delegationKind: ResourceKind<DelegationSpec, Result> = {
   kind: "delegation",
+  isDelegated: true,
   unmade: { cniVersion: "" },
   // A file that names a plugin nobody has could never be removed by DEL.
   requireRoom: ({ type }, host) => host.requirePlugin(type),
