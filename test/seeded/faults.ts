@@ -569,6 +569,20 @@ const engine: Fault[] = [
 
 const dhcpService: Fault[] = [
   {
+    file: "src/runtime/cli/dhcp-units.ts",
+    find: "KeyringMode=private",
+    replace: "KeyringMode=private\nPrivateTmp=yes",
+    tests: ["test/dhcp/plugin/confined.test.ts"],
+    named: "below /tmp",
+  },
+  {
+    file: "src/runtime/cli/dhcp-units.ts",
+    find: "ProtectSystem=strict",
+    replace: "ProtectSystem=no",
+    tests: ["test/dhcp/plugin/confined.test.ts"],
+    named: "writes to no file",
+  },
+  {
     file: "src/dhcp/order.ts",
     find: '!part.includes("/") && ',
     replace: "",

@@ -37,9 +37,33 @@ Type=notify
 ExecStart=${program} dhcp
 # Leases have to be renewed whether or not somebody asks for one.
 Restart=always
+# Its leases are the only files that it writes. With -datadir DIR or -pidfile DIR/FILE it needs ReadWritePaths=DIR, too.
+StateDirectory=cni/dhcp
+StateDirectoryMode=0700
+UMask=0077
+ProtectSystem=strict
+ProtectControlGroups=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectClock=yes
+ProtectHostname=yes
+PrivateDevices=yes
+KeyringMode=private
 NoNewPrivileges=yes
-# Addresses and routes; packets; port 68; entering namespaces, also by the paths of processes.
-CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW CAP_NET_BIND_SERVICE CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_OVERRIDE
+# Addresses and routes; packets; port 68; entering namespaces, also by the paths of processes and of other users.
+CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW CAP_NET_BIND_SERVICE CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_READ_SEARCH
+RestrictAddressFamilies=AF_UNIX AF_NETLINK AF_PACKET AF_INET AF_INET6
+RestrictNamespaces=net
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+# A system call that is not permitted fails and does not end the service: a new C library may try others first.
+SystemCallErrorNumber=EPERM
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources process_vm_readv process_vm_writev
+# Not here: ProtectKernelTunables= (IPv6 needs sysctls of containers' links), MemoryDenyWriteExecute= (the runtime does not
+# start with it), ProtectHome= and PrivateTmp= (engines may have containers' namespaces there).
 
 [Install]
 WantedBy=multi-user.target
