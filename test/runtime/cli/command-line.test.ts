@@ -330,6 +330,34 @@ describe("completion", () => {
     }
   });
 
+  // As root types the word, it is a name again, and nothing else happens.
+  test.each([
+    "two words",
+    "*",
+    "$(touch canary)",
+    "`touch canary`",
+    ";touch canary",
+    "it's",
+    "a\\b",
+    "~",
+    "tab\there",
+  ])(
+    "bash completes a network %p as one word that means the name",
+    (name) => {
+      symlinkSync(PATCHBAY, `${at.directory}/patchbay`);
+      writeFileSync(`${configs}/n.conflist`, at.network(["one"], { name }).source);
+      const script = 'set -e; source <(patchbay completion bash); COMP_WORDS=(patchbay add ""); COMP_CWORD=2; ' +
+        '_patchbay; echo "${#COMPREPLY[@]}"; eval "words=(${COMPREPLY[0]})"; printf "%s\\n" "${words[@]}"';
+      const { stdout, stderr } = Bun.spawnSync(["bash", "-c", script], {
+        env: { PATH: `${at.directory}:/usr/bin:/bin`, NETCONFPATH: configs, HOME: "/nowhere" },
+        cwd: at.directory,
+        stderr: "pipe",
+      });
+      expect([String(stderr), String(stdout)]).toEqual(["", `1\n${name}\n`]);
+      expect(readdirSync(at.directory)).not.toContain("canary");
+    },
+  );
+
   test.each(["zsh", "fish"])("%s reads its script", (shell) => {
     const { exitCode, stderr } = Bun.spawnSync([shell, "-n"], {
       stdin: new TextEncoder().encode(patchbay(["completion", shell]).stdout),

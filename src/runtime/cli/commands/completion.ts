@@ -10,8 +10,11 @@ import { print } from "../output.ts";
 
 const scripts: Record<string, string> = {
   bash: `_NAME() {
-  local IFS=$'\\n'
-  COMPREPLY=($("\${COMP_WORDS[0]}" __complete "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  local word
+  COMPREPLY=()
+  while IFS= read -r word; do
+    COMPREPLY+=("$(printf %q "$word")")
+  done < <("\${COMP_WORDS[0]}" __complete "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -o default -F _NAME NAME
 `,
