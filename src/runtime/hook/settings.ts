@@ -15,6 +15,8 @@ export interface Setting {
   readonly text: string;
   /** As errors call it: `annotation dev.patchbay.ports`, `--ports`. */
   readonly source: string;
+  /** The container's author wrote it, who is trusted with less than who wrote the hook. */
+  readonly isAnnotation?: true;
 }
 
 export type Settings = Readonly<Partial<Record<SettingName, Setting>>>;
@@ -29,7 +31,7 @@ export function settingsOf(
     if (!key.startsWith(PREFIX)) continue;
     const name = settingNames.find((one) => `${PREFIX}${one}` === key);
     if (name === undefined) throw unknown(key);
-    settings[name] = { text, source: `annotation ${key}` };
+    settings[name] = { text, source: `annotation ${key}`, isAnnotation: true };
   }
   for (const name of settingNames) if (args[name] !== undefined) settings[name] = args[name];
   return settings;

@@ -27,12 +27,13 @@ export interface Wanted {
   readonly cniArgs: readonly (readonly [string, string])[];
 }
 
-export function wantedOf(settings: Settings): Wanted {
+/** `permitted`: capabilities that annotations may carry besides the usual ones. */
+export function wantedOf(settings: Settings, permitted: readonly string[] = []): Wanted {
   const { networks, ports, name, capabilities } = settings;
   return {
     networks: networks === undefined ? [] : parseNetworks(networks),
     ports: ports === undefined ? [] : parsePorts(ports),
-    capabilityArgs: capabilities === undefined ? {} : parseCapabilities(capabilities),
+    capabilityArgs: capabilities === undefined ? {} : parseCapabilities(capabilities, permitted),
     cniArgs: name === undefined ? [] : argsWithName(name),
   };
 }
@@ -124,10 +125,25 @@ function burstFor(rate: number): number {
   return Math.max(Math.floor(rate / 10), 64 * 1024 * 8);
 }
 
-function parseCapabilities(setting: Setting): Record<string, unknown> {
+/** What a container may ask for within its networks. Others choose devices, ranges of addresses and paths of the host. */
+const ANNOTATED = ["aliases", "bandwidth", "dns", "ips", "mac"];
+
+function parseCapabilities(setting: Setting, permitted: readonly string[]): Record<string, unknown> {
   const document = parseDocument(setting.text, setting.source);
-  if (isObject(document)) return document;
-  throw refusal(setting, setting.text, "it must be a JSON object of capability arguments");
+  if (!isObject(document)) throw refusal(setting, setting.text, "it must be a JSON object of capability arguments");
+  if (setting.isAnnotation) { for (const name of Object.keys(document)) checkAnnotated(setting, name, permitted); }
+  return document;
+}
+
+function checkAnnotated(setting: Setting, name: string, permitted: readonly string[]): void {
+  // They are counted there.
+  if (name === "portMappings") throw refusal(setting, name, "ports go into the annotation dev.patchbay.ports");
+  if (ANNOTATED.includes(name) || permitted.includes(name)) return;
+  throw refusal(
+    setting,
+    name,
+    `an annotation may carry ${ANNOTATED.join(", ")}, and what the hook's argument --permit names`,
+  );
 }
 
 /** As podman passes a container's name. */

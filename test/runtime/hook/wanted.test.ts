@@ -47,12 +47,40 @@ test("a name, and other capabilities", () => {
   });
 });
 
+test.each(["aliases", "bandwidth", "dns", "ips", "mac"])(
+  "an annotation may carry the capability %s",
+  (capability) => {
+    const args = { [capability]: [] };
+    expect(wanted({ capabilities: JSON.stringify(args) }).capabilityArgs).toEqual(args);
+  },
+);
+
+test.each(["deviceID", "infinibandGUID", "ipRanges", "cgroupPath", "IPS", "__proto__"])(
+  "an annotation may carry the capability %s only where the hook permits it",
+  (capability) => {
+    const text = `{"${capability}":[1]}`, key = "dev.patchbay.capabilities";
+    expect(() => wanted({ capabilities: text })).toThrow(`annotation ${key}: "${capability}" is wrong`);
+    expect(wantedOf(settingsOf({ [key]: text }, {}), ["other", capability]).capabilityArgs).toEqual(JSON.parse(text));
+    const capabilities = { text, source: "--capabilities" };
+    expect(wantedOf(settingsOf({}, { capabilities })).capabilityArgs).toEqual(JSON.parse(text));
+  },
+);
+
+test("ports have one annotation, where they are counted; the hook's own argument may have them", () => {
+  const text = JSON.stringify({ portMappings: [{ hostPort: 1, containerPort: 1 }] }),
+    key = "dev.patchbay.capabilities";
+  const annotated = settingsOf({ [key]: text }, {});
+  expect(() => wantedOf(annotated, ["portMappings"])).toThrow('"portMappings" is wrong');
+  expect(wantedOf(settingsOf({}, { capabilities: { text, source: "--capabilities" } })).capabilityArgs)
+    .toEqual(JSON.parse(text));
+});
+
 test("arguments win over annotations, one by one", () => {
   const annotations = { "dev.patchbay.networks": "a", "dev.patchbay.ports": "1:1", "com.example.networks": "x" };
   const settings = settingsOf(annotations, { networks: { text: "b", source: "NETWORK" } });
   expect(settings).toEqual({
     networks: { text: "b", source: "NETWORK" },
-    ports: { text: "1:1", source: "annotation dev.patchbay.ports" },
+    ports: { text: "1:1", source: "annotation dev.patchbay.ports", isAnnotation: true },
   });
 });
 

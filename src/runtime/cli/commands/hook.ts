@@ -24,6 +24,7 @@ export const hookCommand: Command = {
     ports: { value: "LIST", help: "ports of the host, as in 8080:80/tcp,127.0.0.1:53:53/udp" },
     name: { value: "NAME", help: "the container's name, for plugins that read K8S_POD_NAME" },
     capabilities: { value: "JSON", help: "capability arguments for every network" },
+    permit: { value: "LIST", help: "capabilities that annotations may carry besides the usual ones" },
     json: { help: "let 'add' print the results" },
     ...runtimeOptions,
   },
@@ -40,7 +41,8 @@ export const hookCommand: Command = {
 
 function add(given: Given, operands: readonly string[]): number {
   const state = parseState(readState()),
-    wanted = wantedOf(settingsOf(state.annotations, argumentsOf(given, operands)));
+    permitted = given.value("permit")?.split(",") ?? [],
+    wanted = wantedOf(settingsOf(state.annotations, argumentsOf(given, operands)), permitted);
   if (wanted.networks.length === 0) {
     const next = "name some in annotation dev.patchbay.networks, or as arguments of the hook";
     throw new CniError(INVALID_CONFIG, `container ${state.id} wants no network`, next);
@@ -69,7 +71,8 @@ function del(given: Given, operands: readonly string[]): number {
 /** What 'hook add' refused was never attached. */
 function annotated(annotations: Readonly<Record<string, string>>): readonly WantedNetwork[] {
   try {
-    return wantedOf(settingsOf(annotations, {})).networks;
+    const { networks } = settingsOf(annotations, {});
+    return networks === undefined ? [] : parseNetworks(networks);
   } catch {
     return [];
   }
