@@ -61,7 +61,11 @@ describe("every plugin is found in this program when CNI_PATH is not set", () =>
     const pool = "addresses 10.9.0.1-10.9.0.254: 252 of 253 free\n";
     expect(await patchbay(["status", "one"])).toEqual({ ...silent, stdout: pool });
     expect(await patchbay(["del", "one", container.netnsPath])).toEqual(silent);
-    expect(await patchbay(["del", "one", container.netnsPath])).toEqual(silent);
+    expect(await patchbay(["del", "one", container.netnsPath])).toEqual({
+      ...silent,
+      stderr: `patchbay del: "${container.netnsPath}" is not attached to network "one"; ` +
+        "no ledger and no cached result names it\n",
+    });
     expect((await machine.run(["ip", "link", "show", "eth0"], { in: container })).code).not.toBe(0);
   });
 
@@ -164,7 +168,16 @@ describe("gc", () => {
       expect((await patchbay(["ipam", "list", "old"])).stdout).not.toContain("gone");
       expect(await patchbay(["check", "old", stays.netnsPath, "--container-id", "stays"], noPort))
         .toMatchObject({ stderr: expect.not.stringContaining("gone") });
-      expect((await patchbay(["gc", "old", "--valid", "other/eth0"])).code).toBe(0);
+      // A misspelt name would delete what was meant to stay.
+      expect(await patchbay(["gc", "old", "--valid", "stasy/eth0"])).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: "patchbay gc: --valid stasy/eth0: no such attachment is known, so nothing is deleted; " +
+          "did you mean stays/eth0?\n",
+      });
+      expect(await patchbay(["gc", "old", "--valid", `${stays.name}/eth0`])).toEqual(silent);
+      expect(await patchbay(["inspect", "old", stays.name])).toMatchObject({ code: 0 });
+      expect((await patchbay(["gc", "old", "--all"])).code).toBe(0);
       await machine.removeContainer(stays);
       expect(await leftSince(before, machine)).toEqual([]);
     });
@@ -210,8 +223,13 @@ describe("gc", () => {
       const told = "network once is not configured any more; what is recorded of it is undone\n";
       expect(await patchbay(["del", "once", containers[0]!.netnsPath, "--container-id", "one"]))
         .toEqual({ ...silent, stderr: told });
+      expect(await patchbay(["gc", "--gone"])).toEqual(silent);
       await machine.removeContainer(containers[1]!);
-      expect(await patchbay(["gc", "once", "--gone"]))
+      for (const words of [["once"], []]) {
+        expect((await patchbay(["gc", ...words, "--gone", "--dry-run"])).stdout)
+          .toStartWith("would delete eth0 of container two from network once (its namespace is gone");
+      }
+      expect(await patchbay(["gc", "--gone"]))
         .toEqual({ ...silent, stderr: `${told}deleting eth0 of container two from network once\n` });
       await machine.removeContainer(containers[0]!);
       expect(await leftSince(before, machine)).toEqual([]);
@@ -234,17 +252,22 @@ describe("gc", () => {
     await patchbay(["add", "one", container.netnsPath, "--container-id", "live"]);
     // Another engine's cache.
     await machine.sh("rm -r /var/lib/cni/results");
-    const { code, stdout, stderr } = await patchbay(["gc", "one"]);
-    expect({ code, stdout }).toEqual({
-      code: 2,
-      stdout: "would delete eth0 of container live from network one (not in the cache)\n",
-    });
-    expect(stderr).toStartWith(
-      "patchbay gc: say what may go: --gone for those whose namespace is gone, --valid ID/IFNAME",
-    );
-    expect(await patchbay(["gc", "one", "--gone"])).toEqual(silent);
-    expect(await patchbay(["gc", "one", "--valid", "life/eth0", "--valid", "live/eth0", "--dry-run"]))
-      .toEqual({ ...silent, stderr: "--valid life/eth0: no such attachment is known\n" });
+    for (const words of [["gc", "one"], ["gc"]]) {
+      expect(await patchbay(words)).toEqual({
+        code: 0,
+        stdout: "eth0 of container live from network one (not in the cache)\n",
+        stderr: "nothing is deleted without a choice: --gone deletes those whose namespace is gone, " +
+          "--valid CONTAINER/IFNAME all but those named, --all every one\n",
+      });
+    }
+    for (const words of [["gc", "one", "--gone"], ["gc", "--gone"], ["gc", "one", "--valid", "live/eth0"]]) {
+      expect(await patchbay(words)).toEqual(silent);
+    }
+    for (const choice of [["--all"], ["--valid", "live/eth0"]]) {
+      expect((await patchbay(["gc", ...choice])).stderr).toStartWith(
+        `patchbay gc: ${choice[0]} needs the NETWORK's name`,
+      );
+    }
     expect(await addresses(container)).toContain("10.9.0.");
     symlinkSync(PATCHBAY, `${directory}/cnitool`);
     const cnitool = () =>

@@ -34,6 +34,8 @@ const networkCommands: Record<string, () => Command> = {
 
 export const cnitoolCommands: Record<string, () => Command> = {
   ...networkCommands,
+  check: () => (require("./commands/check.ts") as typeof import("./commands/check.ts")).cnitoolCheckCommand,
+  del: () => (require("./commands/del.ts") as typeof import("./commands/del.ts")).cnitoolDelCommand,
   gc: () => (require("./commands/gc.ts") as typeof import("./commands/gc.ts")).cnitoolGcCommand,
 };
 

@@ -1,11 +1,9 @@
 /** What `inspect` and `repair` share: choosing attachments by operands, and showing them. */
 import type { Owner } from "../../contract/owner.ts";
 import type { InspectedAttachment } from "../../engine/operator/inspect.ts";
-import { type Gist, type KnownAttachment, listAttachments } from "../../engine/operator/known-attachment.ts";
-import { listCache } from "../cache.ts";
-import { cachedAttachments } from "../cached-attachments.ts";
-import { closestName } from "../spelling.ts";
+import type { Gist, KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import type { Command, Given } from "./command.ts";
+import { isNamed, knownAttachments, namespaceName, notAttached, nothingAttached } from "./named-attachments.ts";
 import { runtimeOf, runtimeOptions } from "./network-arguments.ts";
 import { print, printLine } from "./output.ts";
 import { textTable } from "./text-table.ts";
@@ -24,27 +22,14 @@ export const inspectionArguments = {
 
 /** The attachments of the network and container named as operands, or all. Throws when there are none by that name. */
 export function attachmentsOf(given: Given): KnownAttachment[] {
-  const [network, containerId] = given.operands;
-  const all = listAttachments(cachedAttachments(listCache(runtimeOf(given).cacheDirectory)));
-  const ofNetwork = withName(all, "network", network);
-  return withName(ofNetwork, "containerId", containerId, ` to network "${network}"`);
-}
-
-function withName(
-  attachments: KnownAttachment[],
-  key: "network" | "containerId",
-  wanted: string | undefined,
-  where = "",
-): KnownAttachment[] {
-  if (wanted === undefined) return attachments;
-  const found = attachments.filter((attachment) => attachment[key] === wanted);
-  if (found.length > 0) return found;
-  const meant = closestName(wanted, [...new Set(attachments.map((attachment) => attachment[key]))]);
-  const hint = meant === undefined ? "" : `; did you mean "${meant}"?`;
-  const what = key === "network"
-    ? `nothing is attached to network "${wanted}"`
-    : `"${wanted}" is not attached${where}`;
-  throw new Error(`${what}; neither a ledger nor a cached result tells of it${hint}`);
+  const [network, container] = given.operands, all = knownAttachments(runtimeOf(given));
+  if (network === undefined) return all;
+  const ofNetwork = all.filter((attachment) => attachment.network === network);
+  if (ofNetwork.length === 0) throw new Error(nothingAttached(network, all));
+  if (container === undefined) return ofNetwork;
+  const found = ofNetwork.filter((attachment) => isNamed(attachment, container));
+  if (found.length === 0) throw new Error(notAttached(container, network, all));
+  return found;
 }
 
 interface ShownResource {
@@ -86,15 +71,19 @@ function describeResource({ what, state, differences, reason }: ShownResource): 
 }
 
 /** A line for each attachment, and an empty line; "" when there are none. */
-export function attachmentTable(attachments: readonly (Owner & Gist & { state: string })[]): string {
+export function attachmentTable(
+  attachments: readonly (Owner & Gist & { netnsPath: string; state: string })[],
+): string {
   if (attachments.length === 0) return "";
-  const rows = attachments.map(({ network, containerId, ifName, addresses, ports, state }) => [
+  const rows = attachments.map(({ network, containerId, netnsPath, ifName, addresses, ports, state }) => [
     network,
     containerId,
+    namespaceName({ containerId, netnsPath }) || "-",
     ifName,
     addresses.join(" ") || "-",
     ports.join(" ") || "-",
     state,
   ]);
-  return `${textTable([["network", "container", "interface", "addresses", "ports", "state"], ...rows])}\n`;
+  const head = ["network", "container", "namespace", "interface", "addresses", "ports", "state"];
+  return `${textTable([head, ...rows])}\n`;
 }

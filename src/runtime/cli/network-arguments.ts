@@ -47,20 +47,27 @@ export function configDirectoryOf(given: Given | undefined): string {
   return given?.value("config-dir") ?? (variable("NETCONFPATH") || "/etc/cni/net.d");
 }
 
-export function networkOf(given: Given): Network {
-  return examined(loadNetwork(configDirectoryOf(given), given.operands[0]!), runtimeOf(given));
+export function networkOf(given: Given, name = given.operands[0]!): Network {
+  return examined(loadNetwork(configDirectoryOf(given), name), runtimeOf(given));
 }
 
 /** For clean-up: `recorded` supplies a network that is no longer configured. */
-export function networkOrRecorded(given: Given, recorded: () => Network | undefined): Network {
+export function networkOrRecorded(
+  given: Given,
+  name: string,
+  recorded: () => Network | undefined,
+): { network: Network; isConfigured: boolean } {
   try {
-    return networkOf(given);
+    return { network: networkOf(given, name), isConfigured: true };
   } catch (error) {
     const network = error instanceof UnknownNetworkError ? recorded() : undefined;
     if (network === undefined) throw error;
-    printToStderr(`network ${network.name} is not configured any more; what is recorded of it is undone`);
-    return examined(network, runtimeOf(given));
+    return { network: examined(network, runtimeOf(given)), isConfigured: false };
   }
+}
+
+export function tellUnconfigured(network: string): void {
+  printToStderr(`network ${network} is not configured any more; what is recorded of it is undone`);
 }
 
 export function requestOf(given: Given): AttachmentRequest {

@@ -183,8 +183,8 @@ describe("what repair does not touch", () => {
     for (const command of ["inspect", "repair"]) {
       const table = command === "repair"
         ? ""
-        : "network  container  interface  addresses                ports  state\n" +
-          "n        ctr        eth0       10.30.0.2/24 fd30::2/64  -      gone\n\n";
+        : "network  container  namespace  interface  addresses                ports  state\n" +
+          "n        ctr        c1         eth0       10.30.0.2/24 fd30::2/64  -      gone\n\n";
       expect(await patchbay([command, "n", "ctr"])).toEqual({
         code: 1,
         stdout: `${table}network n, container ctr, eth0 in ${container.netnsPath}: the namespace is gone\n` +
@@ -200,8 +200,7 @@ describe("what repair does not touch", () => {
     expect(await patchbay(["inspect", "m"])).toEqual({
       code: 1,
       stdout: "",
-      stderr:
-        'patchbay inspect: nothing is attached to network "m"; neither a ledger nor a cached result tells of it; ' +
+      stderr: 'patchbay inspect: nothing is attached to network "m"; no ledger and no cached result names it; ' +
         'did you mean "n"?\n',
     });
     expect((await patchbay(["repair", "n", "ctx"])).stderr).toContain('did you mean "ctr"?');
@@ -227,9 +226,11 @@ describe("inspect prints a table first", () => {
     await machine.removeContainer(other);
     const { stdout } = await patchbay(["inspect"]);
     expect(stdout.split("\n\n")[0]).toBe(
-      "network  container  interface  addresses                ports                                state\n" +
-        "m        db         lo         -                        -                                    gone\n" +
-        "n        web        eth0       10.30.0.2/24 fd30::2/64  8080->80/tcp 10.30.0.1:53->5353/udp  ok",
+      "network  container  namespace  interface  addresses                ports                                " +
+        "state\n" +
+        "m        db         c2         lo         -                        -                                    " +
+        "gone\n" +
+        "n        web        c1         eth0       10.30.0.2/24 fd30::2/64  8080->80/tcp 10.30.0.1:53->5353/udp  ok",
     );
     expect((await json("inspect", "n"))[0]).toMatchObject({
       network: "n",

@@ -87,7 +87,9 @@ describe("without a network", () => {
         "patchbay add: NETWORK NETNS expected\nUsage: patchbay add [OPTIONS] NETWORK NETNS\nSee 'patchbay help add'.\n",
     });
     expect(patchbay(["add", "n", "x", "y"]).stderr).toStartWith('patchbay add: "y" is one too many\n');
-    expect(patchbay(["gc", "n", "--valid", "x"]).stderr).toStartWith("patchbay gc: --valid x is not ID/IFNAME\n");
+    expect(patchbay(["gc", "n", "--valid", "x"]).stderr).toStartWith(
+      "patchbay gc: --valid x is not CONTAINER/IFNAME\n",
+    );
     expect(patchbay(["gc", "n", "--nope"]).stderr).toStartWith("patchbay gc: unknown option --nope\n");
   });
 
@@ -242,8 +244,12 @@ describe("on networks", () => {
 
   test("a failure is printed on stderr in full, with exit status 1", () => {
     at.plugin("one", { any: { stdout: { code: 11, msg: "try", details: "later" }, exit: 3 } });
-    expect(patchbay(["check", "n", "/x", ...here()]))
-      .toEqual({ code: 1, stdout: "", stderr: "patchbay check: try; later\n" });
+    expect(patchbay(["del", "n", "/x", ...here()])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: 'patchbay del: "/x" is not attached to network "n"; no ledger and no cached result names it\n' +
+        'patchbay del: plugin type="one" failed (delete): try; later\n',
+    });
     expect(patchbay(["add", "unknown", "/x", ...here()]).stderr)
       .toBe(`patchbay add: no net configuration with name "unknown" in ${configs}; there is n\n`);
   });

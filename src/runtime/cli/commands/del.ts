@@ -1,22 +1,45 @@
-/** `patchbay del NETWORK NETNS`. */
+/** `patchbay del NETWORK CONTAINER`. */
 import { deleteNetwork } from "../../chain.ts";
+import type { AttachmentRequest } from "../../plugin-call.ts";
 import { deleteByLedgers, recordedNetwork } from "../../recorded-network.ts";
-import type { Command } from "../command.ts";
-import { attachmentArguments, networkOrRecorded, requestOf, runtimeOf } from "../network-arguments.ts";
+import type { Command, Given } from "../command.ts";
+import { attachedArguments, attachedRequest } from "../attached-request.ts";
+import {
+  attachmentArguments,
+  networkOrRecorded,
+  requestOf,
+  runtimeOf,
+  tellUnconfigured,
+} from "../network-arguments.ts";
+import { printToStderr } from "../output.ts";
+
+const summary = "delete an attachment; its namespace may be gone";
 
 export const delCommand: Command = {
-  summary: "delete an attachment; its namespace may be gone",
-  ...attachmentArguments,
+  summary,
+  ...attachedArguments,
   run(given) {
-    const runtime = runtimeOf(given);
-    const key = () => ({ network: given.operands[0]!, ...requestOf(given) });
-    let isConfigured = true;
-    const network = networkOrRecorded(given, () => {
-      isConfigured = false;
-      return recordedNetwork(runtime, key());
+    const { request, unknown } = attachedRequest(given);
+    return remove(given, request, () => {
+      // Its plugins may know of it all the same.
+      if (unknown !== undefined) printToStderr(`patchbay del: ${unknown}`);
     });
-    deleteNetwork(runtime, network, requestOf(given));
-    if (!isConfigured) deleteByLedgers(runtime, key());
-    return 0;
   },
 };
+
+export const cnitoolDelCommand: Command = {
+  summary,
+  ...attachmentArguments,
+  run: (given) => remove(given, requestOf(given)),
+};
+
+/** `begin` runs when the network is found. */
+function remove(given: Given, request: AttachmentRequest, begin = () => {}): number {
+  const runtime = runtimeOf(given), key = { network: given.operands[0]!, ...request };
+  const { network, isConfigured } = networkOrRecorded(given, key.network, () => recordedNetwork(runtime, key));
+  if (!isConfigured) tellUnconfigured(key.network);
+  begin();
+  deleteNetwork(runtime, network, request);
+  if (!isConfigured) deleteByLedgers(runtime, key);
+  return 0;
+}

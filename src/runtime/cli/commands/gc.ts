@@ -1,4 +1,5 @@
-/** `patchbay gc NETWORK`. */
+/** `patchbay gc [NETWORK]`. */
+import { collectFailures, throwJoined } from "../../../contract/failures.ts";
 import {
   type AttachmentName,
   collectGarbage,
@@ -7,21 +8,25 @@ import {
   staleAttachments,
   unconfiguredNetwork,
 } from "../../gc.ts";
+import type { Runtime } from "../../plugin-call.ts";
 import type { RecordedAttachment } from "../../recorded-attachments.ts";
+import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
-import { networkOf, networkOrRecorded, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { isNamed, knownAttachments } from "../named-attachments.ts";
+import { networkOf, networkOrRecorded, runtimeOf, runtimeOptions, tellUnconfigured } from "../network-arguments.ts";
 import { printLine, printToStderr } from "../output.ts";
 
-const choices = "--gone for those whose namespace is gone, --valid ID/IFNAME for each that stays, or --all";
+const choices =
+  "--gone deletes those whose namespace is gone, --valid CONTAINER/IFNAME all but those named, --all every one";
 
 export const gcCommand: Command = {
   summary: "delete the attachments to a network that are gone, that are not named as valid, or all",
-  operands: "NETWORK [NETNS]",
-  operandCount: [1, 2],
+  operands: "[NETWORK [NETNS]]",
+  operandCount: [0, 2],
   needsRoot: true,
   options: {
-    gone: { help: "delete only attachments whose namespace is gone" },
-    valid: { value: "ID/IFNAME", help: "keep this attachment and delete the others; may be repeated" },
+    gone: { help: "delete only attachments whose namespace is gone; without NETWORK, of all networks" },
+    valid: { value: "CONTAINER/IFNAME", help: "keep this attachment and delete the others; may be repeated" },
     all: { help: "delete every attachment" },
     "dry-run": { help: "only list what would be deleted" },
     ...runtimeOptions,
@@ -30,28 +35,45 @@ export const gcCommand: Command = {
     "Attachments are known from the result cache, which other engines share, and from patchbay's ledgers. With\n" +
     "--valid and --all, plugins also remove what no record names. Without a choice, gc only lists the attachments.\n",
   run(given) {
-    const keep = keepOf(given), runtime = runtimeOf(given), name = given.operands[0]!;
-    const network = networkOrRecorded(given, () => unconfiguredNetwork(runtime, name));
-    if (network.disableGC) {
-      printToStderr(`network ${network.name} has "disableGC": nothing is deleted`);
-      return 0;
-    }
-    if (typeof keep === "object") warnOfUnknown(keep.valid, staleAttachments(runtime, network, { valid: [] }));
-    if (keep === undefined || given.has("dry-run")) {
-      const stale = staleAttachments(runtime, network, keep ?? { valid: [] });
-      for (const each of stale) printLine(`would delete ${nameOf(each)}${remarksOn(each)}`);
-      if (keep === undefined) throw new UsageError(`say what may go: ${choices}`);
-      return 0;
-    }
-    collectGarbage(runtime, network, keep, printDeletions);
+    const chosen = choiceOf(given), runtime = runtimeOf(given), [name] = given.operands;
+    for (const text of given.values("valid")) partsOf(text);
+    if (name !== undefined) collect(given, name, chosen);
+    else if (chosen === "valid" || chosen === "all") throw new UsageError(`--${chosen} needs the NETWORK's name`);
+    else throwJoined(collectFailures(recordedNetworks(runtime), (each) => collect(given, each, chosen)), "\n");
+    if (chosen === undefined) printToStderr(`nothing is deleted without a choice: ${choices}`);
     return 0;
   },
 };
+
+function collect(given: Given, name: string, chosen: Choice | undefined): void {
+  const runtime = runtimeOf(given), isListed = chosen === undefined || given.has("dry-run");
+  const { network, isConfigured } = networkOrRecorded(given, name, () => unconfiguredNetwork(runtime, name));
+  if (network.disableGC) return printToStderr(`network ${network.name} has "disableGC": nothing is deleted`);
+  const all = staleAttachments(runtime, network, { valid: [] });
+  if (chosen === undefined) {
+    for (const each of all) printLine(`${nameOf(each)}${remarksOn(each)}`);
+    return;
+  }
+  const keep: Keep = chosen === "gone"
+    ? "live"
+    : { valid: given.values("valid").flatMap((text) => validOf(text, all)) };
+  if (!isListed) {
+    return collectGarbage(runtime, network, keep, (stale) => {
+      if (!isConfigured && stale.length > 0) tellUnconfigured(name);
+      printDeletions(stale);
+    });
+  }
+  for (const each of staleAttachments(runtime, network, keep)) {
+    printLine(`would delete ${nameOf(each)}${remarksOn(each)}`);
+  }
+}
 
 /** cnitool offers no choice: it deletes what the cache has. */
 export const cnitoolGcCommand: Command = {
   ...gcCommand,
   summary: "delete every attachment to a network that the result cache has",
+  operands: "NETWORK [NETNS]",
+  operandCount: [1, 2],
   options: runtimeOptions,
   notes: "The result cache also has attachments of other engines, when they use the same network name.\n",
   run(given) {
@@ -60,34 +82,37 @@ export const cnitoolGcCommand: Command = {
   },
 };
 
-function keepOf(given: Given): Keep | undefined {
-  const valid = given.values("valid").map((text) => {
-    const [containerId, ifName, ...more] = text.split("/");
-    if (!containerId || !ifName || more.length > 0) throw new UsageError(`--valid ${text} is not ID/IFNAME`);
-    return { containerId, ifName };
-  });
-  const chosen = ["gone", "valid", "all"].filter((option) => given.has(option));
-  if (chosen.length > 1) throw new UsageError(`--${chosen[0]} and --${chosen[1]} exclude each other`);
-  switch (chosen[0]) {
-    case "gone":
-      return "live";
-    case undefined:
-      return undefined;
-  }
-  return { valid };
+type Choice = "gone" | "valid" | "all";
+
+function choiceOf(given: Given): Choice | undefined {
+  const [chosen, another] = (["gone", "valid", "all"] as const).filter((option) => given.has(option));
+  if (another !== undefined) throw new UsageError(`--${chosen} and --${another} exclude each other`);
+  return chosen;
 }
 
-/** An attachment whose name is misspelt after --valid would be deleted. */
-function warnOfUnknown(valid: readonly AttachmentName[], known: readonly RecordedAttachment[]): void {
-  const names = known.map(({ containerId, ifName }) => `${containerId}/${ifName}`);
-  for (const { containerId, ifName } of valid) {
-    const name = `${containerId}/${ifName}`;
-    if (!names.includes(name)) printToStderr(`--valid ${name}: no such attachment is known`);
-  }
+/** The container's name may be a path. */
+function partsOf(text: string): { container: string; ifName: string } {
+  const slash = text.lastIndexOf("/"), container = text.slice(0, slash), ifName = text.slice(slash + 1);
+  if (slash < 1 || ifName === "") throw new UsageError(`--valid ${text} is not CONTAINER/IFNAME`);
+  return { container, ifName };
+}
+
+/** A misspelt name would delete the attachment that was meant. */
+function validOf(text: string, all: readonly RecordedAttachment[]): AttachmentName[] {
+  const { container, ifName } = partsOf(text);
+  const found = all.filter((one) => one.ifName === ifName && isNamed(one, container));
+  if (found.length > 0) return found;
+  const meant = closestName(text, all.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
+  const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
+  throw new Error(`--valid ${text}: no such attachment is known, so nothing is deleted${hint}`);
 }
 
 function printDeletions(stale: readonly RecordedAttachment[]): void {
   for (const each of stale) printToStderr(`deleting ${nameOf(each)}`);
+}
+
+function recordedNetworks(runtime: Runtime): string[] {
+  return [...new Set(knownAttachments(runtime).map(({ network }) => network))];
 }
 
 function nameOf({ network, containerId, ifName }: RecordedAttachment): string {

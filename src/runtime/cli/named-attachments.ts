@@ -1,0 +1,52 @@
+/**
+ * The attachments that a person means. A container has three names: its ID, the path of its network namespace, and the name
+ * that `ip netns` has for that.
+ */
+import { type KnownAttachment, listAttachments } from "../../engine/operator/known-attachment.ts";
+import { listCache } from "../cache.ts";
+import { cachedAttachments } from "../cached-attachments.ts";
+import type { Runtime } from "../plugin-call.ts";
+import { closestName } from "../spelling.ts";
+import { absolutePath, NETNS_DIRECTORY } from "./network-arguments.ts";
+
+export function knownAttachments({ cacheDirectory }: Runtime): KnownAttachment[] {
+  return listAttachments(cachedAttachments(listCache(cacheDirectory)));
+}
+
+type Named = Pick<KnownAttachment, "containerId" | "netnsPath">;
+
+export function isNamed({ containerId, netnsPath }: Named, text: string): boolean {
+  if (containerId === text) return true;
+  const path = shortest(netnsPath);
+  return path !== "" && (path === shortest(absolutePath(text)) || path === `${NETNS_DIRECTORY}/${text}`);
+}
+
+/** How `ip netns` calls the namespace, or its path. */
+export function namespaceName({ netnsPath }: Named): string {
+  const path = shortest(netnsPath);
+  return path.startsWith(`${NETNS_DIRECTORY}/`) ? path.slice(NETNS_DIRECTORY.length + 1) : path;
+}
+
+/** /var/run is a link to /run. */
+function shortest(path: string): string {
+  return path.startsWith("/var/run/") ? path.slice("/var".length) : path;
+}
+
+const NO_RECORD = "no ledger and no cached result names it";
+
+export function nothingAttached(network: string, all: readonly KnownAttachment[]): string {
+  const meant = closestName(network, [...new Set(all.map((attachment) => attachment.network))]);
+  return `nothing is attached to network "${network}"; ${NO_RECORD}${hint(meant)}`;
+}
+
+export function notAttached(container: string, network: string, all: readonly KnownAttachment[]): string {
+  const ofNetwork = all.filter((attachment) => attachment.network === network);
+  const meant = closestName(container, [
+    ...new Set(ofNetwork.flatMap((one) => [one.containerId, namespaceName(one)])),
+  ]);
+  return `"${container}" is not attached to network "${network}"; ${NO_RECORD}${hint(meant)}`;
+}
+
+function hint(meant: string | undefined): string {
+  return meant === undefined ? "" : `; did you mean "${meant}"?`;
+}

@@ -1,0 +1,88 @@
+/**
+ * Commands on an attachment that is there take its container by each of its names: the ID, the namespace's path, and the
+ * name of `ip netns`. Each says when there is no such attachment.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { type Container, type Machine, openMachine, type Outcome } from "../../support/machine.ts";
+import { PATCHBAY } from "../../support/plugins.ts";
+
+let machine: Machine, directory: string, web: Container, other: Container;
+beforeAll(async () => {
+  machine = await openMachine();
+  directory = mkdtempSync(`${tmpdir()}/names-`);
+  const bridge = { type: "bridge", bridge: "br0", ipam: { type: "host-local", subnet: "10.9.0.0/24" } };
+  writeFileSync(
+    `${directory}/n.conflist`,
+    JSON.stringify({ cniVersion: "1.0.0", name: "n", plugins: [bridge] }),
+  );
+  web = await machine.container("web");
+  other = await machine.container("other");
+});
+afterAll(async () => {
+  rmSync(directory, { recursive: true });
+  await machine[Symbol.asyncDispose]();
+});
+
+const patchbay = (...args: string[]): Promise<Outcome> =>
+  machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: directory } });
+const hasLink = async (container: Container) =>
+  (await machine.run(["ip", "link", "show", "eth0"], { in: container })).code === 0;
+const ok = { code: 0, stderr: "" };
+
+describe.each([["of its own", "box-1"], ["derived from its namespace", undefined]])("an ID %s", (_, id) => {
+  const names: [string, () => string | Promise<string>][] = [
+    ["the name of ip netns", () => "web"],
+    ["the path", () => web.netnsPath],
+    ["the path by /run", () => web.netnsPath.replace("/var/run/", "/run/")],
+    ["the ID", async () => JSON.parse((await patchbay("inspect", "n", "web", "--json")).stdout)[0].containerId],
+  ];
+  test.each(names)("%s names the container", async (_, nameOf) => {
+    const chosen = id === undefined ? [] : ["--container-id", id];
+    await patchbay("add", "n", web.netnsPath, ...chosen);
+    await patchbay("add", "n", other.netnsPath, "--container-id", "box-2");
+    const name = await nameOf();
+    expect(await patchbay("check", "n", name)).toEqual({ ...ok, stdout: "" });
+    for (const command of ["inspect", "repair"]) {
+      const { stdout, ...rest } = await patchbay(command, "n", name, "--json");
+      expect(rest).toEqual(ok);
+      expect(JSON.parse(stdout)).toMatchObject([{ netnsPath: web.netnsPath, state: "ok" }]);
+    }
+    expect(await patchbay("gc", "n", "--valid", `${name}/eth0`, "--dry-run")).toEqual({
+      ...ok,
+      stdout: "would delete eth0 of container box-2 from network n\n",
+    });
+    expect(await patchbay("del", "n", name)).toEqual({ ...ok, stdout: "" });
+    expect([await hasLink(web), await hasLink(other)]).toEqual([false, true]);
+  });
+});
+
+describe("a container that is not attached", () => {
+  const text = '"wep" is not attached to network "n"; no ledger and no cached result names it; did you mean "web"?\n';
+
+  test.each([["check", 1], ["inspect", 1], ["repair", 1], ["del", 0]])("%s says so", async (command, code) => {
+    await patchbay("add", "n", web.netnsPath, "--container-id", "box-1");
+    expect(await patchbay(command, "n", "wep")).toEqual({ code, stdout: "", stderr: `patchbay ${command}: ${text}` });
+    expect(await hasLink(web)).toBe(true);
+  });
+
+  test("as another interface it is not attached", async () => {
+    const { code, stderr } = await patchbay("check", "n", "web", "--ifname", "eth7");
+    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('"web" is not attached') });
+  });
+});
+
+test("a name that two containers have deletes neither; --container-id chooses", async () => {
+  for (const name of ["web", "other"]) await patchbay("del", "n", name);
+  await patchbay("add", "n", web.netnsPath, "--container-id", "box-1");
+  await patchbay("add", "n", other.netnsPath, "--container-id", "web");
+  expect(await patchbay("del", "n", "web")).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: 'patchbay del: "web" is a name of the containers box-1 and web; choose one with --container-id\n',
+  });
+  expect([await hasLink(web), await hasLink(other)]).toEqual([true, true]);
+  expect(await patchbay("del", "n", "web", "--container-id", "box-1")).toEqual({ ...ok, stdout: "" });
+  expect([await hasLink(web), await hasLink(other)]).toEqual([false, true]);
+});
