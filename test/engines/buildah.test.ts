@@ -110,7 +110,7 @@ for (const [backend, netavark] of [["netavark", PROGRAM], ["plugins", undefined]
       for (const name of KILLED) room.endNow(name);
       await running.exited;
       await untilTrue(() => room.processes(), (names) => !names.some((name) => KILLED.includes(name)));
-      const { stdout } = await room.run([PROGRAM, "gc", NETWORK]);
+      const { stdout } = await room.run([PROGRAM, "gc", "--gone", "--dry-run"]);
       expect(stdout).toMatch(
         /^would delete eth0 of container buildah-\S+ from network net \(its namespace is gone.*\n$/,
       );
