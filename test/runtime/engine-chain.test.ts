@@ -36,7 +36,7 @@ for (const backend of ["iptables", "nftables"]) {
     };
     const traced = async (verb: string, calls: string) => {
       const file = `${directory}/strace`;
-      const outcome = await patchbay(verb, ["strace", "-f", "-qq", "-e", `trace=${calls}`, "-o", file]);
+      const outcome = await patchbay(verb, ["strace", "-f", "-qq", "-s", "4096", "-e", `trace=${calls}`, "-o", file]);
       expect(outcome).toMatchObject({ code: 0, stderr: "" });
       return (await Bun.file(file).text()).trimEnd().split("\n");
     };
