@@ -4,7 +4,7 @@
  * Not Bun.spawnSync, which gives the child sockets where shell plugins expect pipes (`echo >/dev/stderr` fails on a
  * socket), passes the environment through strings, and starts threads.
  */
-import { EINTR, EPIPE, ETXTBSY, isErrno, SyscallError } from "./errno.ts";
+import { EINTR, EPIPE, SyscallError } from "./errno.ts";
 import { closeFile, O_CLOEXEC } from "./files.ts";
 import { bind, check, cString, lastErrno, libc, retrying } from "./libc.ts";
 import { withInheritedUmask } from "./umask.ts";
@@ -39,11 +39,15 @@ const SYS_pidfd_open = 434; // the same number on every architecture
 
 export interface Program {
   path: string;
+  /** What is executed, where `path` is only what errors call it (trusted-executable.ts). */
+  executed?: string;
   argv: readonly string[];
   /** `NAME=value` entries as bytes, without the final NUL. */
   environment: readonly Uint8Array[];
   /** Index: the child's descriptor. Value: our descriptor, or undefined to close it. */
   descriptors: readonly (number | undefined)[];
+  /** One more, far from the others. */
+  inherited?: { ours: number; theirs: number };
   /** Signals to our process group, such as a terminal's, do not reach the child. */
   hasOwnGroup?: boolean;
 }
@@ -83,9 +87,13 @@ export function spawn(program: Program): number {
           : symbols.posix_spawn_file_actions_adddup2(actions, ours, theirs),
       );
     });
+    if (program.inherited !== undefined) {
+      const { ours, theirs } = program.inherited;
+      succeed(symbols.posix_spawn_file_actions_adddup2(actions, ours, theirs));
+    }
     const argv = pointers(program.argv.map(cString));
     const environment = pointers(program.environment.map(withNul));
-    const path = cString(program.path);
+    const path = cString(program.executed ?? program.path);
     succeed(withInheritedUmask(() => symbols.posix_spawn(pid, path, actions, attributes, argv, environment)));
     // The arrays above hold only pointers; this use keeps the strings from being collected until here.
     keep.length = 0;
@@ -248,18 +256,6 @@ export function runProgram(
     return { ending, stdout: fromOut.bytes(), stderr: fromErr.bytes() };
   } finally {
     open.forEach((fd) => closeFile(fd));
-  }
-}
-
-/** Tries six times, a second apart, while the file is open for writing because an installer replaces it. */
-export function runWhenNotBusy(...call: Parameters<typeof runProgram>): Finished {
-  for (let attempt = 1;; attempt++) {
-    try {
-      return runProgram(...call);
-    } catch (error) {
-      if (!isErrno(error, ETXTBSY) || attempt >= 6) throw error;
-      Bun.sleepSync(1000);
-    }
   }
 }
 

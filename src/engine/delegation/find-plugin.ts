@@ -4,8 +4,12 @@
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { type FileIdentity, identify, isRegularFile } from "../../ffi/files.ts";
+import type { UntrustedFile } from "../../ffi/trusted-executable.ts";
 import { loadPlugin } from "../../plugins/table.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
+
+// Loaded only for foreign plugins.
+const trusted = () => require("../../ffi/trusted-executable.ts") as typeof import("../../ffi/trusted-executable.ts");
 
 export type FoundPlugin = { own: PluginDefinition<PluginConfig> } | { path: string };
 
@@ -29,8 +33,7 @@ export function findPlugin(type: string, searchPath: string): FoundPlugin {
     const file = regularFile(path);
     if (file === undefined) continue;
     if (!isThisBinary(path, file)) {
-      refuseWritable(path, file);
-      refuseWritable(directory, identify(directory));
+      requireTrusted(path);
       return { path };
     }
     const own = loadPlugin(type);
@@ -40,10 +43,18 @@ export function findPlugin(type: string, searchPath: string): FoundPlugin {
   throw new CniError(INTERNAL, `failed to find plugin "${type}" in path [${directories.join(" ")}]`);
 }
 
-/** Root must not run a file that everybody can write (SECURITY.md). Owner and group are the administrator's choice. */
-function refuseWritable(path: string, { mode }: FileIdentity): void {
-  if ((mode & 0o002) === 0) return;
-  throw new CniError(INTERNAL, `no plugin is run from ${path}: everybody may write to it`, `chmod o-w ${path}`);
+/** Before anything is made for the plugin; who executes it judges it again (src/ffi/trusted-executable.ts). */
+function requireTrusted(path: string): void {
+  const { withJudged, NOT_EVERYBODYS, UntrustedFile } = trusted();
+  try {
+    withJudged(path, NOT_EVERYBODYS, () => {});
+  } catch (error) {
+    throw error instanceof UntrustedFile ? refusal(error) : error;
+  }
+}
+
+export function refusal({ path, why, remedy }: UntrustedFile): CniError {
+  return new CniError(INTERNAL, `no plugin is run from ${path}: ${why}`, remedy);
 }
 
 function regularFile(path: string): FileIdentity | undefined {

@@ -15,7 +15,8 @@ import { findInPath } from "../../ffi/find-in-path.ts";
 import { fromUtf8 } from "../../ffi/libc.ts";
 import { OtherProcess } from "../../ffi/other-process.ts";
 import { isCaught, isKilled, SIGHUP, SIGKILL, SIGTERM } from "../../ffi/signals.ts";
-import { type Finished, runWhenNotBusy } from "../../ffi/spawn.ts";
+import type { Finished } from "../../ffi/spawn.ts";
+import { NOT_EVERYBODYS, runTrusted, UntrustedFile, withJudged } from "../../ffi/trusted-executable.ts";
 import { log, loudestLevel } from "../wire/log.ts";
 import { PID_FILE, writeFile } from "./files.ts";
 import type { Daemon } from "./spec.ts";
@@ -200,7 +201,7 @@ function end(found: OtherProcess): void {
 function start(daemon: Daemon): void {
   const [path, ...argv] = commandFor(daemon);
   log("debug", "netavark::dns::aardvark", `start ${NAME}: ${JSON.stringify([path, ...argv])}`);
-  const { ending, stderr } = run(path!, [path!, ...argv]);
+  const { ending, stderr } = run(daemon, path!, [path!, ...argv]);
   if ("exitStatus" in ending && ending.exitStatus === 0) return;
   const said = fromUtf8(stderr).trim();
   throw new Error(
@@ -208,16 +209,21 @@ function start(daemon: Daemon): void {
   );
 }
 
-function run(path: string, argv: string[]): Finished {
+/** systemd-run executes it by its path, so it is judged here, too. */
+function run({ binary }: Daemon, path: string, argv: string[]): Finished {
   const nothing = openFile("/dev/null", O_WRONLY);
   try {
     const environment = environmentForChild({ RUST_LOG: loudestLevel() });
-    return runWhenNotBusy({ path, argv, environment }, new Uint8Array(), { stdout: nothing });
+    return withJudged(
+      binary,
+      NOT_EVERYBODYS,
+      () => runTrusted({ path, argv, environment }, new Uint8Array(), { stdout: nothing }),
+    );
   } catch (error) {
-    if (!(error instanceof SyscallError)) throw error;
-    throw new Error(`${NAME} failed to start: Failed to find executable ${path}: ${errnoText(error.errno)}`, {
-      cause: error,
-    });
+    const isMissing = error instanceof SyscallError;
+    if (!isMissing && !(error instanceof UntrustedFile)) throw error;
+    const why = isMissing ? `Failed to find executable ${error.subject}: ${errnoText(error.errno)}` : error.message;
+    throw new Error(`${NAME} failed to start: ${why}`, { cause: error });
   } finally {
     closeFile(nothing);
   }

@@ -2,13 +2,13 @@
 import { isObject, type Parsed, parseDocument } from "../../cni/json.ts";
 import { environmentForChild } from "../../ffi/environment.ts";
 import { utf8 } from "../../ffi/libc.ts";
-import { runWhenNotBusy } from "../../ffi/spawn.ts";
+import { runTrusted } from "../../ffi/trusted-executable.ts";
 import { failureText } from "../wire/failure.ts";
 
 /** Answers its stdout. Its stderr is ours. */
 export function runPlugin(path: string, args: readonly string[], input: object): Uint8Array {
   const program = { path, argv: [path, ...args], environment: environmentForChild() };
-  const { ending, stdout } = runWhenNotBusy(program, utf8(JSON.stringify(input)), { stderr: 2 });
+  const { ending, stdout } = runTrusted(program, utf8(JSON.stringify(input)), { stderr: 2 });
   const name = `plugin ${JSON.stringify(pluginName(path))}`;
   if ("signal" in ending) throw new Error(`${name} killed by signal`);
   if (ending.exitStatus === 0) return stdout;

@@ -3,7 +3,7 @@ import { environmentEntries } from "../../ffi/environment.ts";
 import { findInPath } from "../../ffi/find-in-path.ts";
 import { exists, makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
 import { fromUtf8 } from "../../ffi/libc.ts";
-import { runProgram } from "../../ffi/spawn.ts";
+import { runTrusted } from "../../ffi/trusted-executable.ts";
 import { absolutePath } from "./network-arguments.ts";
 import { print, printLine } from "./output.ts";
 
@@ -83,7 +83,7 @@ function systemctl(...words: string[]): void {
   const path = findInPath("systemctl");
   if (path === undefined) throw new Error("there is no systemctl in PATH, though systemd runs");
   const program = { path, argv: ["systemctl", ...words], environment: environmentEntries() };
-  const { ending, stderr } = runProgram(program, new Uint8Array());
+  const { ending, stderr } = runTrusted(program, new Uint8Array());
   if ("exitStatus" in ending && ending.exitStatus === 0) return;
   throw new Error(`systemctl ${words.join(" ")} failed: ${fromUtf8(stderr).trim() || JSON.stringify(ending)}`);
 }

@@ -5,7 +5,7 @@
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { closeFile, O_WRONLY, openFile, writeAll } from "../../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
-import { runProgram } from "../../../ffi/spawn.ts";
+import { runTrusted } from "../../../ffi/trusted-executable.ts";
 import { findInPath } from "../../../ffi/find-in-path.ts";
 import type { TapSettings } from "../../../ffi/tun.ts";
 
@@ -23,7 +23,7 @@ export function addTapWithContext(context: string): (name: string, settings: Tap
     if (group !== undefined) argv.push("group", String(group));
     setExecContext(context);
     try {
-      const { ending, stderr } = runProgram({ path, argv, environment: [] }, new Uint8Array());
+      const { ending, stderr } = runTrusted({ path, argv, environment: [] }, new Uint8Array());
       if ("exitStatus" in ending && ending.exitStatus === 0) return true;
       throw new CniError(INTERNAL, `failed to run command ${fromUtf8(stderr).trim()}: ${JSON.stringify(ending)}`);
     } finally {
