@@ -4,7 +4,9 @@ import { closeFile, identify, O_RDONLY, O_WRONLY, openFile } from "../ffi/files.
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { sendSignal, SIGKILL } from "../ffi/signals.ts";
 import { endingSoFar, openPidfd, spawn, waitFor } from "../ffi/spawn.ts";
+import { O_PATH, onlyOurs, UntrustedFile, withJudged } from "../ffi/trusted-executable.ts";
 import { warn } from "../ffi/warn.ts";
+import { moveUp } from "./service-manager.ts";
 
 /** A file is copied into the place of another in less. */
 const MISSING_MS = 10_000;
@@ -16,6 +18,7 @@ export class OwnFile {
   private readonly id = identify("/proc/self/exe").id;
   private missingSince: number | undefined;
   private refused: string | undefined;
+  private told: string | undefined;
 
   get directory(): string {
     return this.path.slice(0, this.path.lastIndexOf("/")) || "/";
@@ -26,59 +29,78 @@ export class OwnFile {
     this.refused = undefined;
   }
 
-  /** "replaced" only when the new file runs. */
-  look(): "as it was" | "replaced" | "gone" {
+  /** Calls `become` when another file has taken the place of this one, and runs. Returns whether there is none. */
+  isGone(become: (program: string) => never): boolean {
     const present = this.present();
     if (present === undefined) {
       this.missingSince ??= performance.now();
-      return performance.now() - this.missingSince > MISSING_MS ? "gone" : "as it was";
+      return performance.now() - this.missingSince > MISSING_MS;
     }
     this.missingSince = undefined;
-    if (present.id === this.id || present.state === this.refused) return "as it was";
-    const obstacle = this.whyItDoesNotRun();
-    if (obstacle === undefined) return "replaced";
-    this.refuse(obstacle);
-    return "as it was";
+    if (present.id !== this.id && present.state !== this.refused) {
+      this.refused = present.state;
+      this.tell(this.whyNot(become), present.state);
+    }
+    return false;
   }
 
-  /** Stays with the old one until the file changes again. */
-  refuse(obstacle: string): void {
-    this.refused = this.present()?.state;
-    warn(`${this.path} was replaced by a file that does not run: ${obstacle}; the resident stays what it is`);
+  /** Says it once for one file. */
+  private tell(obstacle: string, state: string): void {
+    const told = `${this.path} was replaced by a file that ${obstacle}; the resident stays what it is`;
+    if (this.told === told + state) return;
+    this.told = told + state;
+    warn(told);
   }
 
   private present(): { id: string; state: string } | undefined {
     try {
-      const { id, size, mode } = identify(this.path);
-      return { id, state: `${id} ${size} ${mode}` };
+      const { id, size, mode, uid } = identify(this.path);
+      return { id, state: `${id} ${size} ${mode} ${uid}` };
     } catch {
       return undefined;
     }
   }
 
-  private whyItDoesNotRun(): string | undefined {
-    const input = openFile("/dev/null", O_RDONLY), output = openFile("/dev/null", O_WRONLY);
+  /** Nobody names the file now, so it has to be root's or our own. What said its version is what is executed. */
+  private whyNot(become: (program: string) => never): string {
     try {
-      const pid = spawn({
-        path: this.path,
-        argv: ["patchbay", "version"],
-        environment: [],
-        descriptors: [input, output, output],
+      return withJudged(this.path, onlyOurs(), ({ file }) => {
+        // `become` gives other things to the first numbers.
+        const fd = moveUp(openFile(`/proc/self/fd/${file}`, O_PATH)), program = `/proc/self/fd/${fd}`;
+        try {
+          return `does not run: ${whyItDoesNotRun(program) ?? become(program)}`;
+        } finally {
+          closeFile(fd);
+        }
       });
-      const pidfd = openPidfd(pid);
-      poll([{ fd: pidfd, events: POLLIN }], PATIENCE_MS);
-      if (pidfd >= 0) closeFile(pidfd);
-      let ending = endingSoFar(pid);
-      if (ending === undefined) {
-        sendSignal(pid, SIGKILL);
-        ending = waitFor(pid);
-      }
-      return "exitStatus" in ending && ending.exitStatus === 0 ? undefined : `version: ${JSON.stringify(ending)}`;
     } catch (error) {
-      return errorText(error);
-    } finally {
-      closeFile(input);
-      closeFile(output);
+      if (!(error instanceof UntrustedFile)) return `does not run: ${errorText(error)}`;
+      const { path, why, remedy } = error;
+      return `a resident does not run by itself: ${path}: ${why} (${remedy}, or restart the resident)`;
     }
+  }
+}
+
+function whyItDoesNotRun(program: string): string | undefined {
+  const input = openFile("/dev/null", O_RDONLY), output = openFile("/dev/null", O_WRONLY);
+  try {
+    const pid = spawn({
+      path: program,
+      argv: ["patchbay", "version"],
+      environment: [],
+      descriptors: [input, output, output],
+    });
+    const pidfd = openPidfd(pid);
+    poll([{ fd: pidfd, events: POLLIN }], PATIENCE_MS);
+    if (pidfd >= 0) closeFile(pidfd);
+    let ending = endingSoFar(pid);
+    if (ending === undefined) {
+      sendSignal(pid, SIGKILL);
+      ending = waitFor(pid);
+    }
+    return "exitStatus" in ending && ending.exitStatus === 0 ? undefined : `version: ${JSON.stringify(ending)}`;
+  } finally {
+    closeFile(input);
+    closeFile(output);
   }
 }

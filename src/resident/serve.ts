@@ -111,23 +111,19 @@ class Parent {
   }
 
   private whyEnd(): string | undefined {
-    const state = this.file.look();
-    if (state === "gone") return `${this.file.path} is gone; the resident ends, and calls run by themselves`;
-    if (state === "replaced") this.becomeNewFile();
+    if (this.file.isGone((program) => this.becomeNewFile(program))) {
+      return `${this.file.path} is gone; the resident ends, and calls run by themselves`;
+    }
     if (this.socket.isInPlace()) return undefined;
     const other = whoListens();
     return other === undefined ? undefined : `process ${other} listens on ${SOCKET_PATH} now; this resident ends`;
   }
 
   /** The workers end after their calls; callers of the new build wait at the socket meanwhile. */
-  private becomeNewFile(): void {
+  private becomeNewFile(program: string): never {
     // The successor starts one of its own build.
     this.leases.end();
-    try {
-      become(this.file.path, this.socket, serveArguments(this.count, this.holdsLeases));
-    } catch (error) {
-      this.file.refuse(errorText(error));
-    }
+    return become(program, this.socket, serveArguments(this.count, this.holdsLeases));
   }
 
   /** Answers whether launchers find us. */
