@@ -145,6 +145,23 @@ for (const backend of backends) {
     expect(await own.ask(beside, "127.0.0.1")).toBe("10.20.0.3");
   });
 
+  test(`${backend}: the rules of services, which are there first, come first (CVE-2019-9946)`, async () => {
+    const town = await openTown();
+    await using machine = town.machine;
+    const { outside, server, elsewhere } = town;
+    await using service = await serve(machine, elsewhere, "tcp");
+    await machine.sh(`
+      iptables -t nat -N KUBE-SERVICES
+      iptables -t nat -A PREROUTING -j KUBE-SERVICES
+      iptables -t nat -A KUBE-SERVICES -p tcp -d ${HOST4} --dport ${PORT} -j DNAT --to 10.21.0.2:${service.port}`);
+    expect(await service.ask(outside, HOST4, PORT)).toBe("192.0.2.2");
+    // Nobody listens at the container's port.
+    await portmap(town, { backend }).add(server, mapped(1));
+    expect(await service.ask(outside, HOST4, PORT)).toBe("192.0.2.2");
+    await machine.sh("iptables -t nat -F KUBE-SERVICES");
+    expect(await service.ask(outside, HOST4, PORT)).toBe(undefined);
+  });
+
   test(`${backend}: whose connections get the host's address`, async () => {
     const town = await openTown();
     await using machine = town.machine;

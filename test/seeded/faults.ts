@@ -278,6 +278,13 @@ const system: Fault[] = [
 
 const resources: Fault[] = [
   {
+    file: "src/resources/packets/port-mappings/nft-structure.ts",
+    find: "AFTER_DSTNAT = -99",
+    replace: "AFTER_DSTNAT = -100",
+    tests: ["test/kernel/portmap-packets.test.ts"],
+    named: "CVE-2019-9946",
+  },
+  {
     file: "src/resources/link/veth.ts",
     find: '(hostMac === "" || link.mac === hostMac)',
     replace: "true",

@@ -151,6 +151,19 @@ test("a NAK is not believed while nothing is asked, nor from a server that is no
   expect(it.did.at(-1)).toBe("server 192.168.77.66 is not allowed");
 });
 
+test("a FORCERENEW is obeyed in no state, whoever sends it (CVE-2020-13529)", () => {
+  const FORCERENEW = 9;
+  for (const [passed, state] of [[0, "bound"], [500, "renewing"], [900, "rebinding"]] as const) {
+    const it = new Simulation();
+    it.bind();
+    it.pass(passed);
+    const before = { state: it.client.state, due: it.client.due, sent: it.sent.length };
+    expect(before.state).toBe(state);
+    for (const server of ["192.168.77.1", "192.168.77.66"]) it.answer(FORCERENEW, [[54, ip(server)]]);
+    expect({ state: it.client.state, due: it.client.due, sent: it.sent.length }).toEqual(before);
+  }
+});
+
 test("a NAK of another server is not believed while one server is asked, but when all are", () => {
   const other: [number, Uint8Array][] = [[54, ip("192.168.77.2")]], it = new Simulation();
   it.take(it.client.start(it.now));

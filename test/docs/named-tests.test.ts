@@ -1,0 +1,40 @@
+/** The tests that docs/cves.md names exist, and every hole has one. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "bun:test";
+import { repositoryFiles, root } from "../support/documents.ts";
+import { isTitleIn, testsNamedIn, titlesIn } from "../support/named-tests.ts";
+
+const read = (path: string) => readFileSync(join(root, path), "utf8");
+
+test.each(["docs/cves.md"])("%s names tests by file and title, and they exist", (page) => {
+  const named = testsNamedIn(page, read(page));
+  expect(named.length).toBeGreaterThan(10);
+  const files = new Set(repositoryFiles());
+  expect(named.filter((one) => !files.has(one.file) || !isTitleIn(one))).toEqual([]);
+});
+
+test("docs/cves.md names a test for each hole, or says why there is none", () => {
+  const sections = read("docs/cves.md").split(/^## /m).slice(1);
+  expect(sections.length).toBeGreaterThan(10);
+  const without = sections.filter((section) => testsNamedIn("docs/cves.md", section).length === 0);
+  expect(without.filter((section) => !section.includes("\nNo test: "))).toEqual([]);
+});
+
+test("every hole that a test's title names is in docs/cves.md", () => {
+  const named = repositoryFiles().filter((path) => path.endsWith(".test.ts"))
+    .flatMap((path) => read(path).match(/CVE-\d{4}-\d{4,}/g) ?? []);
+  const page = read("docs/cves.md");
+  expect([...new Set(named)].filter((name) => !page.includes(name))).toEqual([]);
+});
+
+test.each([
+  ['test("what it is called", () => {', "what it is called", true],
+  ["test(`${backend}: what it is called`, () => {", "nftables: what it is called", true],
+  ['test.each(many)("$name is called %s", () => {', "something is called so", true],
+  ['test("it is called \\"so\\", always", () => {', 'it is called "so", always', true],
+  ['test("what it is called", () => {', "what it is", false],
+  ["test(`${name} ${what}`, () => {", "whatever it is called", false],
+])("%s has the title %j: %p", (source, title, has) => {
+  expect(titlesIn(source).some((pattern) => pattern.test(title))).toBe(has);
+});
