@@ -84,7 +84,7 @@ export interface InspectedAttachment {
   ports: string[];
   /** `gone`: the container's namespace is gone, and nothing was looked at. */
   state: "ok" | "differs" | "gone";
-  plugins: { plugin: string; madeBy: "patchbay" | "others"; resources: InspectedResource[] }[];
+  plugins: { plugin: string; madeBy: "patchbay" | "others" | "nobody"; resources: InspectedResource[] }[];
 }
 
 export interface InspectedResource {

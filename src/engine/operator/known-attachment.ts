@@ -40,8 +40,11 @@ export interface KnownAttachment extends Owner {
 /** The part of an attachment that one plugin made. */
 export interface KnownPart {
   plugin: string;
-  /** `others`: foreign plugins, or ours before the ledgers were lost. Restated from configuration and result. */
-  madeBy: "patchbay" | "others";
+  /**
+   * `others`: foreign plugins, or ours before the ledgers were lost. Restated from configuration and result. `nobody`:
+   * the plugin had nothing to make, such as portmap without ports.
+   */
+  madeBy: "patchbay" | "others" | "nobody";
   record?: LedgerRecord;
   /** Container.cookie at the time of ADD, when a ledger records it. */
   netns?: string;
@@ -154,7 +157,7 @@ function restatedPart(
     const list = restate({ plugin: type, conf, invocation, prevResult, host }, "check", (at) => plugin.add(at));
     const resources: KnownResource[] = [];
     for (const { kind, spec } of list) resources.push({ name: kind.kind, kind, spec, isRestated: true });
-    return { ...part, host, resources };
+    return { ...part, madeBy: list.length === 0 ? "nobody" : "others", host, resources };
   } catch (error) {
     const name = `what ${type} made cannot be told: ${errorText(error)}`;
     return { ...part, resources: [{ name, kind: undefined, spec: undefined }] };

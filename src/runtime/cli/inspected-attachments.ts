@@ -52,6 +52,8 @@ export function showAttachments(
   return attachments.every(({ state }) => state === "ok") ? 0 : 1;
 }
 
+const MAKER = { patchbay: "", others: " (made by another program)", nobody: " (nothing to make)" };
+
 function describe(attachment: InspectedAttachment<ShownResource>): string {
   const { network, containerId, ifName, netnsPath, state, plugins } = attachment;
   const head = `network ${network}, container ${containerId}, ${ifName} in ${netnsPath}`;
@@ -59,7 +61,7 @@ function describe(attachment: InspectedAttachment<ShownResource>): string {
     return `${head}: the namespace is gone\n  'patchbay del' or 'gc --gone' removes what it left behind\n`;
   }
   const lines = plugins.flatMap(({ plugin, madeBy, resources }) => [
-    `  ${plugin}${madeBy === "others" ? " (made by another program)" : ""}`,
+    `  ${plugin}${MAKER[madeBy]}`,
     ...resources.flatMap(describeResource),
   ]);
   return `${[head, ...lines].join("\n")}\n`;

@@ -100,7 +100,8 @@ test("an attachment that Go's plugins made again under another path counts, what
   const run = (...args: string[]) =>
     machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: "/run/net.d", CNI_PATH: GO_PLUGINS } });
   expect((await run("add", "net", anew.netnsPath, "--container-id", "ctr")).code).toBe(0);
-  expect(await seen(stage, "inspect")).toEqual(["bridge by others:", "portmap by others:", "firewall by others:"]);
+  // Without ports.
+  expect(await seen(stage, "inspect")).toEqual(["bridge by others:", "portmap by nobody:", "firewall by others:"]);
   expect((await run("gc", "net", "--gone")).stderr).toBe("");
   expect(await machine.sh("ip -br addr show eth0", { in: anew })).toContain("10.20.0.");
 });
@@ -198,4 +199,13 @@ test("the ledger of an attachment that Go's plugins deleted does not keep rules 
   await network(machine, conf, GO_PLUGINS, { own }).add(next);
   await network(machine, conf, patchbayPlugins(), { own }).del(next, { conf: own() });
   expect(await machine.sh("iptables-save")).not.toContain("10.20.0.2");
+});
+
+test("a plugin that has nothing to make is not said to be another program's", async () => {
+  await using stage = await openStage({ name: "bare", plugins: [bridge, { type: "bandwidth" }] });
+  await stage.happen("ours ADD");
+  const { code, stdout } = await stage.machine.run([PATCHBAY, "inspect"]);
+  expect(code).toBe(0);
+  expect(stdout).toContain("  bandwidth (nothing to make)\n");
+  expect(await seen(stage, "repair")).toEqual(["bridge by patchbay:", "bandwidth by nobody:"]);
 });
