@@ -2,24 +2,16 @@
  * `npm run pod-start`: how long a container engine takes to start a container, and the network's share of it, with
  * Patchbay and with what it replaces. docs/pod-start.md says how to read it.
  *
- *     --engine a,b      podman-cni, podman-netavark, containerd; by default all
- *     --count N         containers of each kind, one after another; by default 20
- *     --program FILE    another build than dist/patchbay
- *     --resident        our plugins through `patchbay serve`; netavark's calls are always processes of their own
- *     --theirs-cni DIR, --theirs-netavark FILE   what to compare with; by default Debian's. `none`: nothing
- *     --limit R         fails when a start with ours takes more than R times one with theirs
- *     --limit-ms N      fails when a start with ours takes more than N ms
- *     --out DIR         writes pod-start.txt, pod-start.json and pod-start.svg there
- *
  * Runs as root in its own namespaces and does not change the machine. Exits with 1 when a limit was passed, and with 2
  * when it could not measure.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { defineTool, runTool } from "../compile/tool.ts";
 import { type Engine, engines } from "./pod-start/engines.ts";
 import { beyond, type Limits } from "./pod-start/limits.ts";
 import { measureEngine } from "./pod-start/measure.ts";
-import { parse, type Wish } from "./pod-start/options.ts";
+import { podStart, requirePrograms, type Wish, wishOf } from "./pod-start/options.ts";
 import { picture } from "./pod-start/picture.ts";
 import { openPlace } from "./pod-start/place.ts";
 import { type EngineRows, formatRows } from "./pod-start/report.ts";
@@ -46,9 +38,9 @@ exit $?
 /** Inside. So no failure of a mount or of unshare(1) looks like a limit that was passed. */
 const LIMIT_PASSED = 33;
 
-function enterNamespaces(): number {
+function enterNamespaces(argv: readonly string[]): number {
   if (process.getuid!() !== 0) throw new Error("it makes namespaces and mounts: run it as root");
-  const again = [process.execPath, import.meta.path, "--inside", ...process.argv.slice(2)];
+  const again = [process.execPath, import.meta.path, "--inside", ...argv];
   // However this process ends, all others end with it.
   const ended = ["setpriv", "--pdeathsig", "KILL"];
   const unshare = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
@@ -96,7 +88,17 @@ async function orSay(work: () => number | Promise<number>): Promise<number> {
   }
 }
 
-process.exitCode = await orSay(() => {
-  const { inside, ...wish } = parse(process.argv.slice(2), resolve(import.meta.dir, ".."));
-  return inside ? measure(wish) : enterNamespaces();
+export const tool = defineTool({
+  ...podStart,
+  needs: "all",
+  begin(given, argv) {
+    const wish = wishOf(given, resolve(import.meta.dir, ".."));
+    return () =>
+      orSay(() => {
+        requirePrograms(wish);
+        return given.values.inside ? measure(wish) : enterNamespaces(argv);
+      });
+  },
 });
+
+if (import.meta.main) process.exitCode = await runTool(tool);

@@ -1,18 +1,12 @@
 /**
  * `npm run bench`: compares our plugins with Debian's Go plugins, paired in one run, and breaks down our own time.
- *
- *     --quick         smoke mode: runs everything once or twice; the figures mean nothing and are only written with --out
- *     --only a,b      only these benchmarks (`--list` prints their names); likewise only written with --out
- *     --program FILE  another build than dist/patchbay
- *     --netavark FILE another netavark than Debian's to compare with, in the rows of netavark
- *     --out DIR       the directory of latest.txt, latest.json and leases.svg; by default bench/results
- *
  * Runs as root in its own namespaces and does not change the machine.
  */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { Refused } from "../compile/arguments.mjs";
+import { defineTool, runTool } from "../compile/tool.ts";
 import type { Bench, Benchmark, Row } from "./bench.ts";
 import { openMachine } from "./machine.ts";
 import { picture } from "./picture.ts";
@@ -58,30 +52,18 @@ const benchmarks: Benchmark[] = [
   micro,
 ];
 
-const { values } = parseArgs({
-  options: {
-    quick: { type: "boolean", default: false },
-    only: { type: "string" },
-    list: { type: "boolean", default: false },
-    out: { type: "string" },
-    program: { type: "string" },
-    netavark: { type: "string" },
-    inside: { type: "boolean", default: false },
-  },
-});
-
-if (values.list) {
-  console.log(benchmarks.map(({ name }) => name).join("\n"));
-} else if (values.inside) {
-  await measure();
-} else {
-  process.exitCode = enterNamespaces();
+interface Wanted {
+  only: string[] | undefined;
+  quick: boolean;
+  out: string | undefined;
+  program: string;
+  netavark: string | undefined;
 }
 
 /** Runs this program again in its own namespaces, which end with it. */
-function enterNamespaces(): number {
+function enterNamespaces(argv: readonly string[]): number {
   const script = 'mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns && exec "$@"';
-  const again = [process.execPath, import.meta.path, "--inside", ...process.argv.slice(2)];
+  const again = [process.execPath, import.meta.path, "--inside", ...argv];
   const unshare = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", script, "sh", ...again];
   const inner = Bun.spawnSync(unshare, { stdin: "ignore", stdout: "inherit", stderr: "inherit" });
   if (inner.signalCode !== undefined && inner.signalCode !== null) {
@@ -91,23 +73,20 @@ function enterNamespaces(): number {
   return inner.exitCode;
 }
 
-async function measure() {
-  const patchbay = resolve(values.program ?? join(root, "dist/patchbay"));
+async function measure(wanted: Wanted): Promise<number> {
+  const { program: patchbay, quick, only } = wanted;
   for (const needed of [patchbay, join(GO_PLUGINS, "bridge")]) {
-    if (!existsSync(needed)) throw new Error(`${needed} is missing; npm run bench sets everything up`);
+    if (!existsSync(needed)) throw new Refused(`${needed} is missing; npm run bench sets everything up`);
   }
-  const wanted = values.only?.split(",");
-  const unknown = wanted?.filter((name) => !benchmarks.some((one) => one.name === name)) ?? [];
-  if (unknown.length > 0) throw new Error(`no benchmark is called ${unknown.join(", ")}; see --list`);
-
+  let status = 0;
   const scratch = mkdtempSync(join(tmpdir(), "patchbay-bench-"));
   const machine = openMachine(patchbay, GO_PLUGINS, scratch);
   try {
     const bench: Bench = {
       machine,
-      netavark: values.netavark && resolve(values.netavark),
-      quick: values.quick,
-      runs: (full) => (values.quick ? Math.min(full, 2) : full),
+      netavark: wanted.netavark,
+      quick,
+      runs: (full) => (quick ? Math.min(full, 2) : full),
     };
     // All sides start with the same page cache, filled by one sequential read.
     for (
@@ -123,7 +102,7 @@ async function measure() {
     }
     const about = environment(scratch);
     const rows: Row[] = [];
-    for (const benchmark of benchmarks.filter(({ name }) => wanted?.includes(name) ?? true)) {
+    for (const benchmark of benchmarks.filter(({ name }) => only?.includes(name) ?? true)) {
       console.error(`[bench] ${benchmark.name}`);
       try {
         for (const row of await benchmark.run(bench)) {
@@ -132,27 +111,70 @@ async function measure() {
         }
       } catch (error) {
         console.error(`[bench] ${benchmark.name} FAILED`, error);
-        process.exitCode = 1;
+        status = 1;
       }
     }
     about.load += `, ${loadNow()} after`;
-    report(about, rows);
+    report(about, rows, wanted);
+    return status;
   } finally {
     machine.close();
     rmSync(scratch, { recursive: true, force: true });
   }
 }
 
-function report(about: Environment, rows: Row[]) {
-  const text = formatReport(about, rows, values.quick);
+function report(about: Environment, rows: Row[], { quick, only, out: asked }: Wanted) {
+  const text = formatReport(about, rows, quick);
   console.log(text);
-  const out = values.out ?? (values.quick || values.only ? undefined : join(root, "bench/results"));
+  const out = asked ?? (quick || only ? undefined : join(root, "bench/results"));
   if (out === undefined) return;
   mkdirSync(out, { recursive: true });
   writeFileSync(join(out, "latest.txt"), text);
   writeFileSync(
     join(out, "latest.json"),
-    `${JSON.stringify({ about, quick: values.quick, rows }, undefined, 2)}\n`,
+    `${JSON.stringify({ about, quick, rows }, undefined, 2)}\n`,
   );
   if (rows.some(({ leases }) => leases !== undefined)) writeFileSync(join(out, "leases.svg"), picture(rows));
 }
+
+export const tool = defineTool({
+  name: "bench",
+  about: "Compares our plugins with Debian's Go plugins, paired in one run, as root in namespaces of its own.",
+  options: {
+    quick: {
+      type: "boolean",
+      default: false,
+      about: "runs everything once or twice; the figures mean nothing, and go to --out alone",
+    },
+    only: { type: "string", value: "A,B", about: "only these benchmarks; the figures go to --out alone" },
+    list: { type: "boolean", default: false, about: "prints the names of the benchmarks" },
+    program: { type: "string", value: "FILE", about: "another build than dist/patchbay" },
+    netavark: { type: "string", value: "FILE", about: "another netavark than Debian's to compare with" },
+    out: {
+      type: "string",
+      value: "DIR",
+      about: "where latest.txt, latest.json and leases.svg go, instead of bench/results",
+    },
+    inside: { type: "boolean", default: false },
+  },
+  needs: ({ values }) => values.list ? "packages" : "all",
+  begin({ values: { list, inside, quick, only, out, program, netavark } }, argv) {
+    const names = benchmarks.map(({ name }) => name), wanted = only?.split(",");
+    const unknown = wanted?.filter((name) => !names.includes(name)) ?? [];
+    if (unknown.length > 0) throw new Refused(`no benchmark is called ${unknown.join(", ")}; see --list`);
+    const missing = [program, netavark].find((path) => path !== undefined && !existsSync(path));
+    if (missing !== undefined) throw new Refused(`${missing} is missing`);
+    if (list) return () => console.log(names.join("\n"));
+    if (!inside) return () => enterNamespaces(argv);
+    return () =>
+      measure({
+        only: wanted,
+        quick,
+        out,
+        program: resolve(program ?? join(root, "dist/patchbay")),
+        netavark: netavark && resolve(netavark),
+      });
+  },
+});
+
+if (import.meta.main) process.exitCode = await runTool(tool);

@@ -3,18 +3,18 @@
  * `npm run build`.
  *
  * The build is reproducible: the same sources, Bun and gcc give the same bytes. The name of the output file is part
- * of the result, so it is fixed. Needs no network. `--arch arm64` builds for that processor, `--out DIR` puts the result
- * elsewhere.
+ * of the result, so it is fixed. Needs no network.
  */
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import { replaceEntry } from "./entry.ts";
 import { flatten, type Target } from "./flatten.ts";
 import { pluginNames } from "../src/plugins/table.ts";
 import architectures from "./architectures.json";
+import { Refused } from "./arguments.mjs";
 import { bunExecutable } from "./bun-executable.mjs";
 import { type Architecture, compileNative } from "./native.ts";
+import { defineTool, runTool } from "./tool.ts";
 
 const root = resolve(import.meta.dir, "..");
 const NAME = "patchbay";
@@ -159,16 +159,35 @@ function loadingOrder(roots: readonly string[], imports: Imports): string[] {
   return order;
 }
 
-if (import.meta.main) {
-  const { values } = parseArgs({ options: { out: { type: "string" }, arch: { type: "string", default: "x64" } } });
-  const architecture = values.arch as Architecture;
-  const started = performance.now();
-  try {
-    const out = build(resolve(values.out ?? join(root, architectures[architecture].out)), { architecture });
-    const megabytes = (readFileSync(out).length / 1e6).toFixed(0);
-    console.log(`built ${out} (${megabytes} MB, ${((performance.now() - started) / 1000).toFixed(1)} s)`);
-  } catch (error) {
-    console.error((error as Error).message);
-    process.exit(1);
-  }
-}
+const architectureNames = Object.keys(architectures).join(" or ");
+
+const tool = defineTool({
+  name: "build",
+  call: "npx bun compile/build.ts",
+  about: "Builds the program. `npm run build` also fetches what that needs, and writes down what it was built from.",
+  options: {
+    arch: { type: "string", value: "NAME", default: "x64", about: `for this processor: ${architectureNames}` },
+    out: { type: "string", value: "DIR", about: "where the program goes, instead of dist or dist/arm64" },
+  },
+  needs: "packages",
+  begin({ values: { arch, out } }) {
+    if (!Object.hasOwn(architectures, arch)) {
+      throw new Refused(`there is no build for ${arch}; --arch takes ${architectureNames}`);
+    }
+    const architecture = arch as Architecture;
+    return () => {
+      const started = performance.now();
+      try {
+        const program = build(resolve(out ?? join(root, architectures[architecture].out)), { architecture });
+        const megabytes = (readFileSync(program).length / 1e6).toFixed(0);
+        console.log(`built ${program} (${megabytes} MB, ${((performance.now() - started) / 1000).toFixed(1)} s)`);
+        return 0;
+      } catch (error) {
+        console.error((error as Error).message);
+        return 1;
+      }
+    };
+  },
+});
+
+if (import.meta.main) process.exitCode = await runTool(tool);

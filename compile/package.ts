@@ -8,6 +8,7 @@ import { dirname, join, resolve } from "node:path";
 import { buildOf } from "../src/resident/build.ts";
 import manifest from "../package.json";
 import { nativePrograms } from "./build.ts";
+import { defineTool, runTool } from "./tool.ts";
 
 const root = resolve(import.meta.dir, "..");
 const architecture = "x64";
@@ -96,4 +97,11 @@ function run(command: string, words: string[], cwd: string): string {
   return stdout.toString();
 }
 
-if (import.meta.main) console.log(`packed ${makePackage(join(root, "dist/patchbay"), join(root, "dist"))}`);
+export const tool = defineTool({
+  name: "package",
+  about: "Makes the npm package, dist/package, and a file of it that npm and Bun install.",
+  needs: "all",
+  begin: () => () => console.log(`packed ${makePackage(join(root, "dist/patchbay"), join(root, "dist"))}`),
+});
+
+if (import.meta.main) process.exitCode = await runTool(tool);

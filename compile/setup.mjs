@@ -1,13 +1,8 @@
 /**
  * Prepares a fresh Debian machine: npm packages, Debian packages, the built program. Runs on plain Node.js, because a
  * fresh machine has nothing else. Does only what is missing, so the second time it takes a moment and no network.
- *
- *     node compile/setup.mjs            all three; builds only what is not built from these sources
- *     node compile/setup.mjs packages   npm packages
- *     node compile/setup.mjs tools      npm and Debian packages
- *     node compile/setup.mjs build      npm packages, the Debian packages of the build, and always builds
- *
- * `--arch arm64` builds for that processor, into `dist/arm64`, and fetches what only that build needs.
+ * `node compile/setup.mjs --help` says how much of it can be asked for. For arm64 it builds into `dist/arm64`, and
+ * fetches what only that build needs.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -24,7 +19,7 @@ import {
 } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { orRefuse, readArguments, Refused, usage } from "./arguments.mjs";
 import { bunExecutable, fetchBun } from "./bun-executable.mjs";
 
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
@@ -224,13 +219,32 @@ export async function orSay(work) {
   }
 }
 
+const tool = {
+  name: "setup",
+  call: "node compile/setup.mjs",
+  about: `Sets this machine up: fetches and builds what is missing.
+
+  packages  npm packages
+  tools     npm and Debian packages
+  build     npm packages and the Debian packages of the build, and always builds: npm run build
+  all       npm and Debian packages, and builds unless that is done (the default)`,
+  words: "[packages|tools|build|all]",
+  options: { arch: { type: "string", value: "NAME", about: "builds for this processor: x64 or arm64" } },
+};
+
+async function main(argv) {
+  const given = readArguments(tool, argv);
+  if (given === undefined) return console.log(usage(tool));
+  const { values: { arch }, positionals: [upTo, ...others] } = given;
+  const known = Object.keys(readJson("compile/architectures.json"));
+  if (arch !== undefined && !known.includes(arch)) {
+    throw new Refused(`there is no build for ${arch}; --arch takes ${known.join(" or ")}`);
+  }
+  const unknown = upTo === undefined || ["packages", "tools", "build", "all"].includes(upTo) ? others : [upTo];
+  if (unknown.length > 0) throw new Refused(`Unexpected argument '${unknown[0]}'; --help says what there is`);
+  await setUp(upTo, arch);
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  process.exitCode = await orSay(() => {
-    const { values, positionals } = parseArgs({ allowPositionals: true, options: { arch: { type: "string" } } });
-    const known = Object.keys(readJson("compile/architectures.json"));
-    if (values.arch !== undefined && !known.includes(values.arch)) {
-      throw new Missing(`there is no build for ${values.arch}; --arch takes ${known.join(" or ")}`);
-    }
-    return setUp(positionals[0], values.arch);
-  });
+  process.exitCode = await orRefuse(tool, () => orSay(() => main(process.argv.slice(2))));
 }

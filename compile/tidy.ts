@@ -1,18 +1,13 @@
 /**
  * Checks that the tree has the structure in ARCHITECTURE.md: `npm run check -- structure`. The rules are in structure/.
- *
- *     bun compile/tidy.ts              prints one finding on each line
- *     bun compile/tidy.ts --graph      prints which folder imports which
- *     bun compile/tidy.ts --picture    prints the rooms, for ARCHITECTURE.md
  */
-import { existsSync, readFileSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, resolve } from "node:path";
 import { pluginNames } from "../src/plugins/table.ts";
 import { anyTypes, calls, lazyLoading } from "./structure/code.ts";
 import { machineTexts, namesAndLengths, testHeads } from "./structure/files.ts";
 import { circles, hotPath, importDirections } from "./structure/imports.ts";
-import { picture } from "./structure/rooms.ts";
 import { filesBelow, readSource } from "./structure/sources.ts";
+import { defineTool, runTool } from "./tool.ts";
 
 const ours = resolve(import.meta.dir, "..");
 
@@ -32,13 +27,6 @@ function pluginTable(root: string, table: readonly string[]): string[] {
   return findings;
 }
 
-/** ARCHITECTURE.md shows the rooms as they are. */
-function architecture(root: string): string[] {
-  const page = join(root, "ARCHITECTURE.md");
-  if (!existsSync(page) || readFileSync(page, "utf8").includes(picture())) return [];
-  return ["ARCHITECTURE.md: does not show the rooms as `bun compile/tidy.ts --picture` prints them"];
-}
-
 /** The findings for the tree at `root`, whose table of plugins has these names. */
 export function findings(root: string, table: readonly string[]): string[] {
   const sources = filesBelow(root, "src").map((path) => readSource(root, path));
@@ -51,7 +39,6 @@ export function findings(root: string, table: readonly string[]): string[] {
     ...anyTypes(sources),
     ...calls(sources),
     ...pluginTable(root, table),
-    ...architecture(root),
     ...namesAndLengths(root, everywhere),
     ...testHeads(root, everywhere),
     ...machineTexts(root),
@@ -70,14 +57,18 @@ function printGraph() {
   for (const [from, to] of [...edges].sort()) console.log(`${from} → ${[...to].sort().join(", ") || "nothing"}`);
 }
 
-if (import.meta.main) {
-  if (process.argv[2] === "--graph") {
-    printGraph();
-  } else if (process.argv[2] === "--picture") {
-    console.log(picture());
-  } else {
+const tool = defineTool({
+  name: "structure",
+  call: "npx bun compile/tidy.ts",
+  about: "Checks that the tree has the structure in ARCHITECTURE.md: npm run check -- structure.",
+  options: { graph: { type: "boolean", about: "prints which folder imports which, and checks nothing" } },
+  needs: "packages",
+  begin: ({ values }) => () => {
+    if (values.graph) return printGraph();
     const found = findings(ours, pluginNames);
     for (const finding of found) console.log(finding);
-    if (found.length > 0) process.exit(1);
-  }
-}
+    return found.length > 0 ? 1 : 0;
+  },
+});
+
+if (import.meta.main) process.exitCode = await runTool(tool);

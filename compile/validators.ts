@@ -6,11 +6,8 @@
  * - `schemas/*.json`: JSON Schemas for people and editors;
  * - `src/runtime/lint/*.gen.ts`: JSON Schemas without descriptions, for `patchbay lint`.
  *
- *     bun compile/validators.ts           writes what changed
- *     bun compile/validators.ts --check   exits with status 1 when something would change
- *
- * docs/decisions/0002-validators.md says why we have a generator of our own. It knows the part of zod that the schemas
- * use, and throws at anything else.
+ * `npm run generate` writes them (generate.ts). docs/decisions/0002-validators.md says why we have a generator of our own. It knows the part of
+ * zod that the schemas use, and throws at anything else.
  */
 import { join } from "node:path";
 import { z } from "zod";
@@ -72,28 +69,4 @@ export async function generate(): Promise<Map<string, string>> {
     knownKeysText([...confs.values(), networkConfigList, capabilities]),
   );
   return files;
-}
-
-/** The paths, from the root, of generated files that are not up to date. */
-export async function outdated(): Promise<string[]> {
-  const stale: string[] = [];
-  for (const [path, text] of await generate()) {
-    const file = Bun.file(join(root, path));
-    if (!(await file.exists()) || await file.text() !== text) stale.push(path);
-  }
-  return stale;
-}
-
-if (import.meta.main) {
-  const stale = await outdated();
-  const checking = process.argv.includes("--check");
-  const files = await generate();
-  for (const path of stale) {
-    if (!checking) await Bun.write(join(root, path), files.get(path)!);
-    console.log(`${checking ? "out of date" : "wrote"}: ${path}`);
-  }
-  if (checking && stale.length > 0) {
-    console.log("run: bun compile/validators.ts");
-    process.exit(1);
-  }
 }

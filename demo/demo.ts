@@ -7,14 +7,20 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { defineTool, runTool } from "../compile/tool.ts";
 import { type Attached, diagram, table } from "./drawing.ts";
 
 const root = resolve(import.meta.dir, "..");
 const patchbay = join(root, "dist/patchbay");
 const NETWORK = "demo", GATEWAY = "10.88.0.1", GATEWAY6 = "fd00:88::1";
 
-if (process.argv[2] === "--inside") inside();
-else process.exitCode = outside();
+export const tool = defineTool({
+  name: "demo",
+  about: "Attaches two containers to a network in namespaces of their own, as root, and shows what that makes.",
+  options: { inside: { type: "boolean" } },
+  needs: "all",
+  begin: ({ values }) => values.inside ? inside : outside,
+});
 
 function outside(): number {
   const before = machineState();
@@ -172,3 +178,5 @@ function output(words: string[]): string {
   if (exitCode !== 0) throw new Error(`${words.join(" ")}: exit status ${exitCode}\n${stdout}${stderr}`);
   return stdout.toString();
 }
+
+if (import.meta.main) process.exitCode = await runTool(tool);

@@ -3,12 +3,15 @@
  * their options, environment variables. Reads text alone, so it needs neither root nor a build.
  */
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { scripts } from "../../package.json";
 import { checks } from "../../compile/check.ts";
 import { cnitoolCommands, ownAliases, ownCommands } from "../../src/runtime/cli/command-line.ts";
 import { type Document, readDocuments, repositoryFiles, root } from "../support/documents.ts";
+
+/** Programs in node_modules/.bin. */
+const installed = readdirSync(join(root, "node_modules/.bin")).sort((a, b) => b.length - a.length);
 
 type Report = (at: number, what: string) => void;
 
@@ -75,6 +78,19 @@ const looks: Record<string, (document: Document, report: Report) => void> = {
     }
   },
 
+  /** Nothing that npm installs here is in PATH: `npx` or the path of the program has to lead to it. */
+  "programs of npm packages"(document, report) {
+    const { path, isPage } = document;
+    // What was decided once, and what users of the library run, who have Bun.
+    if (/^docs\/(decisions\/|library\.md)/.test(path)) return;
+    // Comments also name a program's commands, as in: what `bun test` gets.
+    const operand = isPage ? String.raw`\S` : String.raw`[^\n]*?[\w-]+\/[\w./-]+\.(?:ts|mjs)\b`;
+    const call = new RegExp(String.raw`(?<![\w./@-]|npx )(?:${installed.join("|")}) ${operand}.*`, "g");
+    for (const { at, code } of codeIn(document)) {
+      for (const { 0: found, index } of code.matchAll(call)) report(at + index, found);
+    }
+  },
+
   "environment variables"({ text }, report) {
     for (const { 0: name, index } of text.matchAll(/\bPATCHBAY_[A-Z_]*[A-Z]\b/g)) {
       if (!variables().has(name)) report(index, name);
@@ -106,8 +122,21 @@ const mistakes: [look: keyof typeof looks, text: string, found: string][] = [
   ["command lines", "```\nFOO=1 patchbay add --nothing web\n```\n", "patchbay add --nothing web"],
   ["command lines", "`dist/patchbay gc --gone=5 --nothing`", "patchbay gc --gone=5 --nothing"],
   ["command lines", "`cnitool inspect`", "cnitool inspect"],
+  ["programs of npm packages", "run `bun compile/tidy.ts --graph`", "bun compile/tidy.ts --graph"],
+  ["programs of npm packages", "```\nunshare -n bun test/x/y.ts\n```\n", "bun test/x/y.ts"],
+  ["programs of npm packages", "then `deno fmt`", "deno fmt"],
+  ["programs of npm packages", "then `tsc -p .`", "tsc -p ."],
   ["environment variables", `\`${"PATCHBAY"}_NOTHING=1\``, `${"PATCHBAY"}_NOTHING`],
 ];
+
+test.each([
+  "`npx bun compile/tidy.ts --graph`",
+  "`node_modules/.bin/deno fmt`",
+  "the npm package `bun`",
+])("%s needs nothing in PATH", (text) => {
+  const document = { path: "page.md", isPage: true, text };
+  expect(findings(looks["programs of npm packages"]!, document)).toEqual([]);
+});
 
 test.each(mistakes)("a mistake in %s is found in %j", (what, text, found) => {
   const document = { path: "page.md", isPage: true, text: `# Page\n\n${text}\n` };

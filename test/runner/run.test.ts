@@ -62,7 +62,7 @@ test("paths choose files, and flags go to bun test", () => {
   expect(run(files, "a.test", "test/c").last).toBe("4 passed, 0 failed, 0 skipped");
   expect(run(files, "-t", "two").last).toBe("3 passed, 0 failed, 0 skipped");
   expect(run({ ...files, d: 'test("other", () => {});' }, "-t", "two").exitCode).toBe(0);
-  expect(run(files, "nowhere").exitCode).toBe(1);
+  expect(run(files, "nowhere").exitCode).toBe(2);
 });
 
 test("interrupted, it ends its processes and theirs", async () => {

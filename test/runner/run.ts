@@ -2,18 +2,12 @@
  * Runs test files, as many at a time as there are processors (queue.ts), and prints what each said when it ends. Tests
  * that this kernel lacks the features for run on another (test/vm/vm.ts), and some files a second time through a resident
  * (through-resident.ts). `npm test` and `npm run test:unit` end up here.
- *
- *     bun test/runner/run.ts [--unit] [--jobs=N] [--record] [PATH…] [FLAG OF bun test…]
- *
- * With PATHs, only the files whose path contains one of them run; with PATHs or flags, the virtual machine stays off, and
- * nothing runs a second time. `"through a resident"` as a PATH means what would.
- * `--unit` takes the unit tests alone, `--record` writes down how long each file took (durations.json).
- *
- * The last line is `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import { Refused } from "../../compile/arguments.mjs";
+import { defineTool, runTool } from "../../compile/tool.ts";
 import { readJUnit } from "./junit.ts";
 import { Queue, type Step } from "./queue.ts";
 import { describe, readDurations, record, repeatFailures, type Results, say, total } from "./report.ts";
@@ -33,24 +27,7 @@ interface Options {
 }
 
 const STILL_RUNNING_EVERY_MS = 60_000;
-
-function parse(words: readonly string[]): Options {
-  const own = words.filter((word) => /^--(unit|record|jobs=\d+|top=.+)$/.test(word));
-  const value = (name: string) => own.find((word) => word.startsWith(`--${name}=`))?.split("=")[1];
-  const rest = words.filter((word) => !own.includes(word));
-  // A flag may have its value in the next word, so everything from the first flag on is for `bun test`.
-  const firstFlag = rest.findIndex((word) => word.startsWith("-"));
-  const end = firstFlag < 0 ? rest.length : firstFlag;
-  return {
-    top: value("top") ?? root,
-    isUnit: own.includes("--unit"),
-    isRecorded: own.includes("--record"),
-    // Not more: the virtual machine would get less than a processor, and come last.
-    jobs: Number(value("jobs") ?? availableParallelism()),
-    filters: rest.slice(0, end),
-    flags: rest.slice(end),
-  };
-}
+const isThroughResident = process.env.PATCHBAY_TEST_RESIDENT === "1";
 
 class Run {
   readonly #options: Options;
@@ -144,18 +121,19 @@ class Run {
   }
 }
 
-async function main(words: readonly string[]): Promise<number> {
-  const options = parse(words);
-  const usesVm = !options.isUnit && options.filters.length === 0 && options.flags.length === 0;
-  const isThroughResident = process.env.PATCHBAY_TEST_RESIDENT === "1";
-  const files = [
-    ...matching(options.isUnit ? unitTests(options.top) : testFiles(options.top), options.filters),
-    ...usesVm && !isThroughResident ? runsThroughResident : matchingThroughResident(options.filters),
-  ];
-  if (files.length === 0) {
-    console.error(`[patchbay] no test file has ${options.filters.join(" or ")} in its path`);
-    return 1;
-  }
+/** Every run of a file that these options ask for, by name. */
+function chosen(options: Options): string[] {
+  const again = usesVm(options) && !isThroughResident
+    ? runsThroughResident
+    : matchingThroughResident(options.filters);
+  return [...matching(options.isUnit ? unitTests(options.top) : testFiles(options.top), options.filters), ...again];
+}
+
+function usesVm({ isUnit, filters, flags }: Options): boolean {
+  return !isUnit && filters.length === 0 && flags.length === 0;
+}
+
+async function runAll(options: Options, files: readonly string[]): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-test-"));
   for (const [signal, number] of [["SIGINT", 2], ["SIGTERM", 15], ["SIGHUP", 1]] as const) {
     process.on(signal, () => {
@@ -169,11 +147,11 @@ async function main(words: readonly string[]): Promise<number> {
   try {
     const way = isThroughResident ? ", through a resident" : "";
     say(`running ${files.length} test files, ${options.jobs} at a time${way}`);
-    await run.all(files, usesVm);
+    await run.all(files, usesVm(options));
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
-  const counts = total(run.results, usesVm);
+  const counts = total(run.results, usesVm(options));
   repeatFailures(run.results);
   if (options.isRecorded) record(run.results, options.top);
   if (counts.skipped > 0) say("the virtual machine runs what is skipped here: npm test, npm run test:vm");
@@ -187,4 +165,67 @@ async function main(words: readonly string[]): Promise<number> {
   return counts.failed === 0 ? 0 : 1;
 }
 
-process.exitCode = await main(process.argv.slice(2));
+/** Options of `bun test` that it gets as they are. */
+const passedOn = {
+  "test-name-pattern": {
+    type: "string",
+    short: "t",
+    value: "REGEX",
+    about: "only tests with such a name, by `bun test`",
+  },
+  bail: { type: "boolean", about: "ends a file at its first failure, by `bun test`" },
+  only: { type: "boolean", about: "only `test.only`, by `bun test`" },
+  todo: { type: "boolean", about: "also `test.todo`, by `bun test`" },
+  "rerun-each": { type: "string", value: "N", about: "each file so often, by `bun test`" },
+  seed: { type: "string", value: "N", about: "the order of tests, by `bun test`" },
+  randomize: { type: "boolean", about: "tests in random order, by `bun test`" },
+  timeout: { type: "string", value: "MS", about: "ends a test after this time, by `bun test`" },
+} as const;
+
+export const tool = defineTool({
+  name: "test",
+  call: "npm test",
+  about:
+    `Runs the tests, as root. With PATHs, the files that have one in theirs; "through a resident" is a PATH for what
+a full run repeats so. With PATHs or options of \`bun test\`, the virtual machine stays off.
+
+The last line is "N passed, N failed, N skipped". The exit status is 0 when nothing failed.`,
+  words: "[PATH…]",
+  options: {
+    unit: { type: "boolean", default: false, about: "unit tests alone, which need no root: npm run test:unit" },
+    jobs: {
+      type: "string",
+      value: "N",
+      about: "so many files at a time, instead of as many as there are processors",
+    },
+    record: { type: "boolean", default: false, about: "writes down how long each file took (durations.json)" },
+    top: { type: "string", default: root },
+    ...passedOn,
+  },
+  needs: ({ values }) => values.unit ? "packages" : "all",
+  begin({ values, positionals }) {
+    const { jobs = String(availableParallelism()) } = values;
+    if (!/^[1-9]\d*$/.test(jobs)) throw new Refused(`--jobs ${jobs}: not a number of files`);
+    const flags = Object.keys(passedOn).flatMap((name) => {
+      const value = values[name as keyof typeof passedOn];
+      return value === undefined ? [] : value === true ? [`--${name}`] : [`--${name}=${value}`];
+    });
+    const options: Options = {
+      top: values.top,
+      isUnit: values.unit,
+      isRecorded: values.record,
+      // Not more: the virtual machine would get less than a processor, and come last.
+      jobs: Number(jobs),
+      filters: positionals,
+      flags,
+    };
+    const files = chosen(options);
+    if (files.length === 0) {
+      const kind = values.unit ? "unit test" : "test";
+      throw new Refused(`no ${kind} file has ${positionals.join(" or ")} in its path`);
+    }
+    return () => runAll(options, files);
+  },
+});
+
+if (import.meta.main) process.exitCode = await runTool(tool);

@@ -587,6 +587,18 @@ const engine: Fault[] = [
     tests: ["test/compile/entry.test.ts"],
   },
   {
+    file: "compile/arguments.mjs",
+    find: "    return 2;",
+    replace: "    return 0;",
+    tests: ["test/compile/tools.test.ts"],
+  },
+  {
+    file: "compile/check.ts",
+    find: "output: `${findings?.(said) || said}\\n→ ${remedy}`",
+    replace: "output: said",
+    tests: ["test/compile/check.test.ts"],
+  },
+  {
     file: "compile/bun-executable.mjs",
     find: "if (integrity !== locked.integrity)",
     replace: "if (integrity === undefined)",

@@ -18,6 +18,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { Refused } from "../../compile/arguments.mjs";
+import { defineTool, runTool } from "../../compile/tool.ts";
 import { type Fault, faults } from "./faults.ts";
 
 const root = resolve(import.meta.dir, "../..");
@@ -132,9 +134,7 @@ function pattern(name: string): string {
   return name.split(" > ").map((part) => part.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("( | > )");
 }
 
-async function main(): Promise<number> {
-  const wanted = process.argv.slice(2);
-  const chosen = faults.filter(({ file }) => wanted.length === 0 || wanted.some((part) => file.includes(part)));
+async function seedAll(chosen: readonly Fault[]): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-faults-"));
   let failed = 0;
   const noticed: Failed[] = [];
@@ -160,7 +160,21 @@ async function main(): Promise<number> {
     rmSync(directory, { recursive: true, force: true });
   }
   console.log(`${chosen.length - failed} passed, ${failed} failed`);
-  return failed === 0 && chosen.length > 0 ? 0 : 1;
+  return failed === 0 ? 0 : 1;
 }
 
-process.exitCode = await main();
+export const tool = defineTool({
+  name: "test:faults-seeded",
+  about: "Shows that the tests notice faults: puts them into a copy of this checkout, one at a time. With PATHs, " +
+    "only\nthe faults of files that have one in theirs, such as src/ipam.",
+  words: "[PATH…]",
+  needs: "all",
+  begin({ positionals }) {
+    const isChosen = ({ file }: Fault) => positionals.some((part) => file.includes(part));
+    const chosen = positionals.length === 0 ? faults : faults.filter(isChosen);
+    if (chosen.length === 0) throw new Refused(`no seeded fault has ${positionals.join(" or ")} in its file's path`);
+    return () => seedAll(chosen);
+  },
+});
+
+if (import.meta.main) process.exitCode = await runTool(tool);

@@ -1,17 +1,11 @@
 /**
  * `npm run test:vm`: runs tests in a virtual machine on Debian's kernel, for features that this machine's kernel lacks.
- * Without arguments it runs test/vm/suites, and test/kernel/first-steps.test.ts on arm64; else the files named.
- *
- *     --arch=arm64    only on that processor, with the program that is built for it
- *     --fetch         only fetches the kernel and qemu, so that later runs need no network
- *     --skipped=FILE  runs the tests that this JUnit report lists as skipped; may be given several times
- *     --report=FILE   writes a JUnit report of the tests that ran in the machine
- *
- * The last line is `N passed, N failed, N skipped`. With `--skipped`, tests count as skipped that ran on neither kernel.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { Refused } from "../../compile/arguments.mjs";
+import { defineTool, runTool } from "../../compile/tool.ts";
+import { matching, testFiles } from "../runner/test-files.ts";
 import { readJUnit, type TestCase } from "../runner/junit.ts";
 import architectures from "../../compile/architectures.json";
 import { bunExecutable } from "../../compile/bun-executable.mjs";
@@ -27,44 +21,25 @@ const LIMIT_MS = process.env.PATCHBAY_TEST_FULL_SWEEP === "1" ? 24 * 3600_000 : 
 const TEST_TIMEOUT_MS = 600_000;
 const REPORT = "report.xml";
 const FIRST_STEPS = "test/kernel/first-steps.test.ts";
-const { values: options, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    arch: { type: "string" },
-    fetch: { type: "boolean" },
-    skipped: { type: "string", multiple: true, default: [] },
-    report: { type: "string" },
-  },
-});
 
-const skippedHere = options.skipped.flatMap((path) => readJUnit(readFileSync(path, "utf8")))
-  .filter(({ outcome }) => outcome === "skipped");
-
-try {
-  process.exitCode = await main();
-} catch (error) {
-  say(`FAILED: ${error instanceof Error ? error.message : error}`);
-  process.exitCode = conclude(0, 1, skippedHere.length);
+interface Wanted {
+  processors: ProcessorName[];
+  /** Only to fetch what a run needs. */
+  isFetch: boolean;
+  /** None for those of the processor. */
+  files: string[];
+  skippedHere: TestCase[];
+  report: string | undefined;
 }
 
-async function main(): Promise<number> {
+async function main(wanted: Wanted): Promise<number> {
   mkdirSync(cache, { recursive: true });
   removeTracesOfKilledRuns();
   const outcomes: Counts[] = [];
-  for (const name of processorsWanted()) outcomes.push(await runOn(name));
-  if (options.fetch) return 0;
+  for (const name of wanted.processors) outcomes.push(await runOn(name, wanted));
+  if (wanted.isFetch) return 0;
   const sum = (of: keyof Counts) => outcomes.reduce((total, counts) => total + counts[of], 0);
   return conclude(sum("passed"), sum("failed"), sum("skipped"));
-}
-
-function processorsWanted(): ProcessorName[] {
-  const { arch, fetch, skipped, report } = options;
-  if (arch !== undefined && !Object.hasOwn(processors, arch)) {
-    throw new Error(`no virtual machine has the processor ${arch}; there are ${Object.keys(processors).join(", ")}`);
-  }
-  if (arch !== undefined) return [arch as ProcessorName];
-  const isPlain = positionals.length === 0 && !fetch && skipped.length === 0 && report === undefined;
-  return isPlain ? ["x64", "arm64"] : ["x64"];
 }
 
 interface Counts {
@@ -73,25 +48,24 @@ interface Counts {
   skipped: number;
 }
 
-async function runOn(name: ProcessorName): Promise<Counts> {
+async function runOn(name: ProcessorName, { isFetch, files: asked, skippedHere, report }: Wanted): Promise<Counts> {
   const hardware = prepare(name), { kernel } = hardware;
-  if (options.fetch) return { passed: 0, failed: 0, skipped: 0 };
-  const files = filesFor(name);
-  // Without a file's name `bun test` would run everything.
-  if (files.length === 0) throw new Error("there is no test to run");
+  if (isFetch) return { passed: 0, failed: 0, skipped: 0 };
+  const files = asked.length > 0 ? asked : filesOf(name);
   const thisRelease = Bun.spawnSync(["uname", "-r"]).stdout.toString().trim();
   say(`booting Linux ${kernel.release} (this machine runs ${thisRelease}) for ${files.length} test files`);
 
   const started = Date.now();
-  const { status, files: left, processorSeconds } = await boot(hardware, cache, script(files.sort(), name), LIMIT_MS);
+  const commands = script(files.sort(), name, skippedHere);
+  const { status, files: left, processorSeconds } = await boot(hardware, cache, commands, LIMIT_MS);
   const seconds = Math.round((Date.now() - started) / 1000);
   say(`took ${seconds} s, ${Math.round(processorSeconds)} s of one processor`);
-  const report = left.get(REPORT) ?? "";
-  if (options.report !== undefined) writeFileSync(options.report, report);
-  return judge(readJUnit(report), status);
+  const cases = left.get(REPORT) ?? "";
+  if (report !== undefined) writeFileSync(report, cases);
+  return judge(readJUnit(cases), skippedHere, status);
 }
 
-function judge(there: TestCase[], status: number): Counts {
+function judge(there: TestCase[], skippedHere: TestCase[], status: number): Counts {
   const count = (outcome: TestCase["outcome"]) => there.filter((one) => one.outcome === outcome).length;
   const key = ({ file, name }: TestCase) => `${file}: ${name}`;
   const ran = new Set(there.filter((one) => one.outcome !== "skipped").map(key));
@@ -116,9 +90,7 @@ function prepare(name: ProcessorName): Hardware {
   return { processor, kernel, root: files, checkout: root };
 }
 
-function filesFor(name: ProcessorName): string[] {
-  if (options.skipped.length > 0) return [...new Set(skippedHere.map(({ file }) => file))];
-  if (positionals.length > 0) return positionals;
+function filesOf(name: ProcessorName): string[] {
   return isOwn(name) ? [...new Bun.Glob("test/vm/suites/*.test.ts").scanSync(root)] : [FIRST_STEPS];
 }
 
@@ -128,7 +100,7 @@ function conclude(passed: number, failed: number, skipped: number): number {
 }
 
 /** The shell script that runs in the machine. */
-function script(files: string[], processor: ProcessorName): string {
+function script(files: string[], processor: ProcessorName, skippedHere: TestCase[]): string {
   const names = skippedHere.map(({ name }) => name.replace(/[^\w ]/g, "\\$&"));
   const command = [
     isOwn(processor) ? process.execPath : bunExecutable(processor),
@@ -172,3 +144,64 @@ function removeTracesOfKilledRuns(): void {
 function say(text: string): void {
   console.log(`[vm] ${text}`);
 }
+
+export const tool = defineTool({
+  name: "test:vm",
+  about: `Runs tests in a virtual machine on Debian's kernel: those of test/vm/suites, and ${FIRST_STEPS}
+on arm64. With PATHs, the test files that have one in theirs.
+
+The last line is "N passed, N failed, N skipped". With --skipped, tests count as skipped that ran on neither kernel.`,
+  words: "[PATH…]",
+  options: {
+    arch: { type: "string", value: "NAME", about: `only on this processor: ${Object.keys(processors).join(" or ")}` },
+    fetch: { type: "boolean", default: false, about: "only fetches the kernel and qemu, for runs without a network" },
+    skipped: {
+      type: "string",
+      value: "FILE",
+      multiple: true,
+      default: [],
+      about: "runs the tests that this JUnit report lists as skipped; may be given several times",
+    },
+    report: { type: "string", value: "FILE", about: "writes a JUnit report of the tests that ran in the machine" },
+  },
+  needs: "all",
+  begin({ values: { arch, fetch, skipped, report }, positionals }) {
+    if (arch !== undefined && !Object.hasOwn(processors, arch)) {
+      throw new Refused(
+        `no virtual machine has the processor ${arch}; there are ${Object.keys(processors).join(", ")}`,
+      );
+    }
+    const missing = skipped.find((path) => !existsSync(path));
+    if (missing !== undefined) throw new Refused(`--skipped ${missing}: it is not there`);
+    const skippedHere = skipped.flatMap((path) => readJUnit(readFileSync(path, "utf8")))
+      .filter(({ outcome }) => outcome === "skipped");
+    const named = positionals.join(" or "), isGiven = skipped.length + positionals.length > 0;
+    const files = skipped.length > 0
+      ? [...new Set(skippedHere.map(({ file }) => file))]
+      : matching(testFiles(), positionals);
+    // Without a file's name `bun test` would run everything.
+    if (isGiven && files.length === 0) {
+      throw new Refused(
+        skipped.length > 0 ? "the reports have no skipped test" : `no test file has ${named} in its path`,
+      );
+    }
+    const everywhere: ProcessorName[] = isGiven || fetch || report !== undefined ? ["x64"] : ["x64", "arm64"];
+    const wanted: Wanted = {
+      processors: arch === undefined ? everywhere : [arch as ProcessorName],
+      isFetch: fetch,
+      files: isGiven ? files : [],
+      skippedHere,
+      report,
+    };
+    return async () => {
+      try {
+        return await main(wanted);
+      } catch (error) {
+        say(`FAILED: ${error instanceof Error ? error.message : error}`);
+        return conclude(0, 1, skippedHere.length);
+      }
+    };
+  },
+});
+
+if (import.meta.main) process.exitCode = await runTool(tool);

@@ -2,9 +2,11 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { parse } from "../../../bench/pod-start/options.ts";
+import { podStart, wishOf } from "../../../bench/pod-start/options.ts";
+import { readArguments } from "../../../compile/arguments.mjs";
 
 const HERE = import.meta.dir;
+const parse = (args: string[], root: string) => wishOf(readArguments(podStart, args)!, root);
 /** A program that is there, and nothing to compare with. */
 const given = ["--program", import.meta.path, "--theirs-cni", "none", "--theirs-netavark", "none"];
 

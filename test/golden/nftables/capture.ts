@@ -1,6 +1,6 @@
 /**
  * Writes the golden files beside it: what nft(8) and iptables-nft send to the kernel, four bytes a row, as strace(1) shows
- * it. Run by hand for a new version of either: `unshare -n bun test/golden/nftables/capture.ts`.
+ * it. Run by hand for a new version of either: `unshare -n npx bun test/golden/nftables/capture.ts`.
  */
 const CHAIN = "CNI-e4c76feec97a77ba32cd962b";
 const DNAT = "CNI-HOSTPORT-DNAT";

@@ -1,0 +1,48 @@
+/**
+ * `npm run generate`: writes what is generated and checked in. That is what validators.ts makes of the schemas, and the
+ * picture of the rooms in ARCHITECTURE.md.
+ */
+import { join, resolve } from "node:path";
+import { Refused } from "./arguments.mjs";
+import { picture } from "./structure/rooms.ts";
+import { defineTool, runTool } from "./tool.ts";
+import { generate } from "./validators.ts";
+
+const root = resolve(import.meta.dir, "..");
+const PAGE = "ARCHITECTURE.md";
+/** The block that `picture` replaces. */
+const ROOMS = /^```\nmain\.ts [^]*?^```$/m;
+
+/** What would change, by its path from the root. */
+export async function outdated(): Promise<Map<string, string>> {
+  const files = await generate(), page = await Bun.file(join(root, PAGE)).text();
+  if (!ROOMS.test(page)) {
+    throw new Refused(`${PAGE} has no block that begins with main.ts, for the picture of the rooms`);
+  }
+  files.set(PAGE, page.replace(ROOMS, () => picture()));
+  const stale = new Map<string, string>();
+  for (const [path, text] of files) {
+    const file = Bun.file(join(root, path));
+    if (!(await file.exists()) || await file.text() !== text) stale.set(path, text);
+  }
+  return stale;
+}
+
+export const tool = defineTool({
+  name: "generate",
+  about:
+    "Writes the validators, the JSON Schemas and what `patchbay lint` knows, from the schemas, and the picture of\n" +
+    `the rooms in ${PAGE}.`,
+  options: { check: { type: "boolean", default: false, about: "writes nothing, and exits with 1 if it would" } },
+  needs: "packages",
+  begin: ({ values: { check } }) => async () => {
+    const stale = await outdated();
+    for (const [path, text] of stale) {
+      if (!check) await Bun.write(join(root, path), text);
+      console.log(check ? `${path}: is out of date` : `wrote ${path}`);
+    }
+    return check && stale.size > 0 ? 1 : 0;
+  },
+});
+
+if (import.meta.main) process.exitCode = await runTool(tool);
