@@ -40,6 +40,23 @@ test("what failed is said again at the end, with the reason", () => {
   expect(output.slice(output.lastIndexOf("FAILED"))).toContain("expect(received).toBe(expected)");
 });
 
+test("unit tests that pass say nothing, and one that fails says why", () => {
+  const { output, exitCode, failed } = run(
+    { a: good, b: `${good}test("wrong", () => expect(1).toBe(2));` },
+    "--unit",
+    "test/",
+  );
+  expect([exitCode, failed]).toEqual([1, ["FAILED test/b.test.ts: wrong"]]);
+  expect(output).not.toContain("test/a.test.ts");
+  expect(output).toContain("expect(received).toBe(expected)");
+  const quiet = run({ a: good, b: good }, "--unit", "test/").output.trim().split("\n");
+  expect(quiet).toEqual([
+    "[patchbay] running 2 test files, 2 at a time",
+    expect.stringMatching(/^\[patchbay\] took \d+ s, /),
+    "4 passed, 0 failed, 0 skipped",
+  ]);
+});
+
 test.each([
   [
     "dies",

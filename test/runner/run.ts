@@ -80,6 +80,8 @@ class Run {
     };
     this.results.files.push(result);
     const { trouble, seconds, processorSeconds, output, skipped } = result;
+    // Unit tests are many and say nothing that is read when they pass.
+    if (this.#options.isUnit && result.failed === 0) return skipped;
     const took = `${seconds.toFixed(1)} s, ${processorSeconds.toFixed(1)} s of processor time`;
     console.log(`\n${name}: ${describe(result)}, ${took}${trouble === undefined ? "" : `; ${trouble}`}`);
     if (output !== "") console.log(output);
