@@ -223,6 +223,11 @@ export function pascalCase(text: string): string {
   return text.split(/[^A-Za-z0-9]+/).map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
 }
 
+export function camelCase(text: string): string {
+  const pascal = pascalCase(text);
+  return pascal.charAt(0).toLowerCase() + pascal.slice(1);
+}
+
 export const typeName = (functionName: string) => `${pascalCase(functionName)}Shape`;
 
 const property = (key: string) => /^[A-Za-z_]\w*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;

@@ -16,7 +16,7 @@ import { networkConfig, networkConfigList } from "../src/cni/network.schema.ts";
 import * as results from "../src/cni/result.schema.ts";
 import * as netavark from "../src/netavark/wire/netavark.schema.ts";
 import { jsonSchemaText, knownKeysText, lintText } from "./json-schemas.ts";
-import { pascalCase } from "./validator-file.ts";
+import { camelCase, pascalCase } from "./validator-file.ts";
 import { SHARED_FILE, sharedText, validatorText } from "./validator-text.ts";
 
 const root = join(import.meta.dir, "..");
@@ -51,11 +51,15 @@ export async function generate(): Promise<Map<string, string>> {
     const folder = join(root, path, "..");
     const schemaFile = path.slice(path.lastIndexOf("/") + 1);
     const plugin = schemaFile.replace(".schema.ts", "");
-    const pluginPascal = pascalCase(plugin);
-    const schemaName = `${pluginPascal.charAt(0).toLowerCase()}${pluginPascal.slice(1)}Conf`;
+    const schemaName = `${camelCase(plugin)}Conf`;
     const schema = (await import(join(root, path)))[schemaName] as z.ZodObject | undefined;
     if (schema === undefined) throw new Error(`${path} does not export ${schemaName}`);
-    const entry = { name: `validate${pluginPascal}Conf`, schemaName, schema, subject: "failed to load netconf" };
+    const entry = {
+      name: `validate${pascalCase(plugin)}Conf`,
+      schemaName,
+      schema,
+      subject: "failed to load netconf",
+    };
     files.set(path.replace(".schema.ts", ".validate.gen.ts"), validatorText(schemaFile, [entry], folder));
     // A skeleton is to be copied, and published under its own name then.
     if (path.startsWith("src/plugins/skeleton/")) continue;

@@ -1,59 +1,29 @@
 /**
- * Follows CONTRIBUTING.md for a new plugin and a new kind of resource: copies the skeletons into a folder of their
- * theme, adds them to the tables, compiles them, and runs them on a link in a test machine.
+ * Follows CONTRIBUTING.md for a new plugin and a new kind of resource: `npm run new` copies the skeletons, the copies
+ * pass `npm run check`, and what they are built into runs on a link in a test machine.
  */
 import { afterAll, expect, test } from "bun:test";
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
+import { copyRepository } from "../support/documents.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 
-const root = resolve(import.meta.dir, "../..");
 const tree = mkdtempSync(join(tmpdir(), "skeleton-"));
 afterAll(() => rmSync(tree, { recursive: true }));
 
-function replace(file: string, find: string, text: string): void {
-  const before = readFileSync(join(tree, file), "utf8");
-  expect(before).toContain(find);
-  writeFileSync(join(tree, file), before.replace(find, text));
-}
-
-/** A plugin directory that includes the skeleton. */
+/** A plugin directory that includes a copy of the skeleton, made by commands alone. */
 function builtWithSkeletons(): string {
-  for (const name of ["src", "compile", "schemas", "package.json", "tsconfig.json"]) {
-    cpSync(join(root, name), join(tree, name), { recursive: true });
-  }
-  symlinkSync(join(root, "node_modules"), join(tree, "node_modules"));
-  renameSync(join(tree, "src/plugins/skeleton/link-alias"), join(tree, "src/plugins/meta/link-alias"));
-  renameSync(join(tree, "src/resources/skeleton/link-alias.ts"), join(tree, "src/resources/link/link-alias.ts"));
-  const plugin = "src/plugins/meta/link-alias/link-alias.ts";
-  replace(plugin, "resources/skeleton/link-alias.ts", "resources/link/link-alias.ts");
-  const row = (file: string, member: string) =>
-    `  "link-alias": () => (require("${file}") as typeof import("${file}")).${member},\n`;
-  replace(
-    "src/plugins/table.ts",
-    `  "loopback":`,
-    `${row("./meta/link-alias/link-alias.ts", "default")}  "loopback":`,
-  );
-  replace("src/resources/table.ts", `  "veth":`, `${row("./link/link-alias.ts", "linkAliasKind")}  "veth":`);
-  for (const step of ["compile/validators.ts", "compile/build.ts"]) {
-    const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, step], { cwd: tree });
+  copyRepository(tree);
+  for (const step of [["compile/new.ts", "plugin", "link-label"], ["compile/check.ts"], ["compile/build.ts"]]) {
+    const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, ...step], { cwd: tree });
     expect([step, exitCode, exitCode === 0 ? "" : `${stdout}${stderr}`]).toEqual([step, 0, ""]);
   }
   const plugins = join(tree, "plugins");
   mkdirSync(plugins);
-  symlinkSync(join(tree, "dist/patchbay"), join(plugins, "link-alias"));
+  symlinkSync(join(tree, "dist/patchbay"), join(plugins, "link-label"));
   return plugins;
 }
 
@@ -61,13 +31,13 @@ test(
   "the copied skeletons are a working plugin: judged, added, checked, deleted, with and without a ledger",
   async () => {
     const plugins = builtWithSkeletons();
-    expect(readFileSync(join(tree, "schemas/link-alias.json"), "utf8")).toContain("link-alias plugin configuration");
+    expect(readFileSync(join(tree, "schemas/link-label.json"), "utf8")).toContain("link-label plugin configuration");
     await using machine = await openMachine();
     const container = await machine.container();
     await machine.sh("ip link add eth0 type veth peer name eth1; ip link set eth0 alias before", { in: container });
     const moment = await quietMoment(machine);
     const prevResult = { cniVersion: "1.1.0", interfaces: [{ name: "eth0", sandbox: container.netnsPath }] };
-    const net = network(machine, { type: "link-alias", alias: "uplink" }, plugins, { own: () => ({ prevResult }) });
+    const net = network(machine, { type: "link-label", alias: "uplink" }, plugins, { own: () => ({ prevResult }) });
     const alias = async () => JSON.parse(await machine.sh("ip -j link show eth0", { in: container }))[0].ifalias;
 
     const refused = await net.call("ADD", container, { conf: { alias: "" } });

@@ -593,6 +593,12 @@ const engine: Fault[] = [
     tests: ["test/compile/tools.test.ts"],
   },
   {
+    file: "compile/new.ts",
+    find: "    writing.undo();",
+    replace: "",
+    tests: ["test/compile/new.test.ts"],
+  },
+  {
     file: "compile/check.ts",
     find: "output: `${findings?.(said) || said}\\n→ ${remedy}`",
     replace: "output: said",

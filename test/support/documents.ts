@@ -1,5 +1,5 @@
 /** What the repository says to its readers: every page, and the comments of every source file. */
-import { readdirSync, readFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { extname, join, resolve } from "node:path";
 
 export interface Document {
@@ -22,6 +22,13 @@ export function repositoryFiles(): string[] {
   );
   const top = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isFile()).map(({ name }) => name);
   return [...top, ...below].sort();
+}
+
+/** Copies what a tool works on, and links the npm packages. With folders, only these and what is at the top. */
+export function copyRepository(to: string, only: readonly string[] = folders): void {
+  const isCopied = (path: string) => !path.includes("/") || only.includes(path.split("/")[0]!);
+  for (const path of repositoryFiles().filter(isCopied)) cpSync(join(root, path), join(to, path));
+  symlinkSync(join(root, "node_modules"), join(to, "node_modules"));
 }
 
 export function readDocuments(files: readonly string[]): Document[] {
