@@ -13,6 +13,16 @@ export function summarise(samples: readonly number[]): Summary {
   return { runs: sorted.length, median: at(0.5), p10: at(0.1), p90: at(0.9) };
 }
 
+/** Of the median's standard error, as a multiple of the distance of p10 and p90, for normal samples. */
+const MEDIAN_ERROR = 1.253 / 2.563;
+
+/** Whether `more` is not above `less` by more than samples vary: twice the standard error of the medians' difference. */
+export function isWithinNoise(more: Summary, less: Summary): boolean {
+  const variance = ({ runs, p10, p90 }: Summary) => (MEDIAN_ERROR * (p90 - p10)) ** 2 / runs;
+  const difference = more.median - less.median;
+  return difference <= 0 || difference < 2 * Math.sqrt(variance(more) + variance(less));
+}
+
 /** The items in random order, so that drift over time affects all of them alike. */
 export function shuffled<T>(items: readonly T[]): T[] {
   const order = [...items];

@@ -1,6 +1,6 @@
 /** The figures of `npm run pod-start`, as data and as text. */
 import type { Environment } from "../report.ts";
-import { summarise, type Summary } from "../statistics.ts";
+import { isWithinNoise, summarise, type Summary } from "../statistics.ts";
 import type { Kind } from "./place.ts";
 
 export interface Samples {
@@ -46,22 +46,29 @@ export function rowsOf({ none, ours, theirs }: Partial<Record<Kind, Samples>>): 
   return { none: row(none!), ours: row(ours!), ...theirs !== undefined && { theirs: row(theirs) } };
 }
 
-const WIDTHS = [24, 9, 9, 9, 9, 9, 9, 9];
+const WIDTHS = [24, 9, 9, 9, 14, 9, 9, 14];
+const NOISE = "within noise";
 const line = (cells: readonly string[]) =>
   cells.map((cell, index) => index === 0 ? cell.padEnd(WIDTHS[0]!) : cell.padStart(WIDTHS[index]!)).join(" ")
     .trimEnd();
 
 export function formatRows(about: Environment, engines: readonly EngineRows[]): string {
   const ms = (value: number) => value.toFixed(value < 10 ? 1 : 0);
-  const cells = (name: string, { start, end, perSecond, network, share }: Row, isNone = false) =>
-    line([
+  const cells = (name: string, { start, end, perSecond, network, share }: Row, none?: Row) => {
+    const costs = none === undefined || isWithinNoise(start, none.start)
+      ? [none === undefined ? "" : NOISE, ""]
+      : [ms(network.start), `${(100 * share).toFixed(0)} %`];
+    const ending = none === undefined ? [] : [isWithinNoise(end, none.end) ? NOISE : ms(network.end)];
+    return line([
       `  ${name}`,
       ms(start.median),
       ms(start.p90),
       perSecond.toFixed(1),
-      ...isNone ? ["", ""] : [ms(network.start), `${(100 * share).toFixed(0)} %`],
-      ...isNone ? [ms(end.median)] : [ms(end.median), ms(network.end)],
+      ...costs,
+      ms(end.median),
+      ...ending,
     ]);
+  };
   return [
     "Containers of an engine, one after another, all kinds in turn and in random order, medians in milliseconds.",
     "start: from the engine's call until the container's program runs. end: from the end of its input until the",
@@ -72,9 +79,11 @@ export function formatRows(about: Environment, engines: readonly EngineRows[]): 
     line(["", "start", "p90", "a second", "network", "share", "end", "network"]),
     ...engines.flatMap(({ engine, version, byResident, theirs, rows }) => [
       `${engine} (${version})`,
-      cells("no network", rows.none, true),
-      cells(byResident ? "ours, by a resident" : "ours", rows.ours),
-      ...rows.theirs === undefined ? [] : [cells("theirs", rows.theirs), ...remarks(theirs!, rows.ours, rows.theirs)],
+      cells("no network", rows.none),
+      cells(byResident ? "ours, by a resident" : "ours", rows.ours, rows.none),
+      ...rows.theirs === undefined
+        ? []
+        : [cells("theirs", rows.theirs, rows.none), ...remarks(theirs!, rows.ours, rows.theirs)],
     ]),
     "",
   ].join("\n");
