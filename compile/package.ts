@@ -4,7 +4,7 @@
  * serves no others (src/library/resident.ts). Needs no network.
  */
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { buildOf } from "../src/resident/build.ts";
 import manifest from "../package.json";
 import { nativePrograms } from "./build.ts";
@@ -12,6 +12,7 @@ import { defineTool, runTool } from "./tool.ts";
 
 const root = resolve(import.meta.dir, "..");
 const architecture = "x64";
+const bunVersion = manifest.devDependencies.bun;
 
 /** Answers the path of the file that npm installs. */
 export function makePackage(program: string, out: string): string {
@@ -20,6 +21,8 @@ export function makePackage(program: string, out: string): string {
   mkdirSync(folder, { recursive: true });
   bundle(folder, Buffer.from(buildOf(program)).toString("hex"));
   writeTypes(join(folder, "types"));
+  writeFileSync(join(folder, "index.js"), 'import "./needs-bun.js";\nexport * from "./patchbay.js";\n');
+  writeFileSync(join(folder, "needs-bun.js"), needsBun(bunVersion));
   // What the thread of src/library/thread.ts begins with.
   writeFileSync(join(folder, "thread.js"), 'import { serveThread } from "./patchbay.js";\nserveThread();\n');
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(packageManifest(), null, 2)}\n`);
@@ -41,11 +44,21 @@ function packageManifest() {
     type: "module",
     os: ["linux"],
     cpu: [architecture],
-    engines: { bun: `>=${manifest.devDependencies.bun}` },
-    exports: { ".": { types: "./types/library/patchbay.d.ts", bun: "./patchbay.js", default: "./patchbay.js" } },
+    engines: { bun: `>=${bunVersion}` },
+    exports: { ".": { types: "./types/library/patchbay.d.ts", default: "./index.js" } },
     types: "./types/library/patchbay.d.ts",
-    files: ["patchbay.js", "thread.js", "types"],
+    files: ["index.js", "needs-bun.js", "patchbay.js", "patchbay.js.map", "thread.js", "types"],
   };
+}
+
+/** The module that is evaluated first: other runtimes would fail with an error that says nothing of Bun. */
+function needsBun(version: string): string {
+  return `const found = globalThis.Bun?.version;
+if (found === undefined || found.localeCompare("${version}", "en", { numeric: true }) < 0) {
+  const runtime = found !== undefined ? \`Bun \${found}\` : globalThis.process ? \`Node.js \${process.version}\` : "not Bun";
+  throw new Error(\`patchbay needs Bun ≥ ${version}; this is \${runtime}\`);
+}
+`;
 }
 
 /** The pages that it links to are not in the package. */
@@ -56,8 +69,28 @@ function withoutLinks(page: string): string {
 function bundle(folder: string, build: string): void {
   const options = ["--target=bun", "--format=esm", "--minify-syntax", "--reject-unresolved"];
   const constants = [...nativePrograms(architecture), `--define=PROGRAM_BUILD="${build}"`];
-  const out = `--outfile=${join(folder, "patchbay.js")}`;
-  run(process.execPath, ["build", ...options, ...constants, out, "src/library/bundled.ts"], root);
+  const out = ["--sourcemap=linked", `--outdir=${folder}`, "--entry-naming=patchbay.js"];
+  run(process.execPath, ["build", ...options, ...constants, ...out, "src/library/bundled.ts"], root);
+  const code = join(folder, "patchbay.js"), map = `${code}.map`;
+  writeFileSync(code, readFileSync(code, "utf8").replace(/^\/\/# debugId=.*\n/m, ""));
+  writeFileSync(map, JSON.stringify(withoutMachine(JSON.parse(readFileSync(map, "utf8")), folder)));
+}
+
+/**
+ * The source map with paths from the root, wherever the package is made, and without the sources' texts, three quarters
+ * of its size. Bun wants a place for each text.
+ */
+function withoutMachine({ version, sources, names, mappings }: SourceMap, folder: string): SourceMap {
+  const paths = sources.map((path) => relative(root, resolve(folder, path)));
+  return { version, sources: paths, sourcesContent: paths.map(() => null), names, mappings };
+}
+
+interface SourceMap {
+  version: number;
+  sources: string[];
+  sourcesContent: (string | null)[];
+  names: string[];
+  mappings: string;
 }
 
 /** The declarations that the package's own needs, each beside the others as the sources are. */

@@ -3,12 +3,14 @@
  * namespaces of their own.
  */
 import { expect, test } from "bun:test";
-import { copyFileSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { makePackage } from "../../compile/package.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { installedPackage } from "../support/library/installed.ts";
 import { conf } from "../support/library/network.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
+import { PATCHBAY } from "../support/plugins.ts";
 import { childrenOf } from "../support/resident.ts";
 import { untilTrue } from "../support/resident-status.ts";
 
@@ -25,10 +27,60 @@ test("the package has types, runs no scripts, needs no other package, and is for
   for (const file of ["README.md", "LICENSE", "patchbay.js", "thread.js", manifest.types]) {
     expect(existsSync(join(folder, file))).toBe(true);
   }
+  const modules = ["index.js", "needs-bun.js", "patchbay.js", "thread.js"];
+  expect(readdirSync(folder).filter((name) => name.endsWith(".js")).sort()).toEqual(modules);
   // The small programs in C, and the build that residents are asked for.
   const code = readFileSync(join(folder, "patchbay.js"), "utf8");
   expect(code).not.toMatch(/\b(NATIVE_REAPER|NATIVE_HOLDER|PROGRAM_BUILD)\b/);
   expect(code).not.toContain(root);
+});
+
+test("the package is the same bytes wherever it is made", () => {
+  const folder = join(installedPackage(), "..", "elsewhere", "deeper");
+  mkdirSync(folder, { recursive: true });
+  const digests = [join(installedPackage(), ".."), folder].map((out) =>
+    new Bun.CryptoHasher("sha256").update(readFileSync(makePackage(PATCHBAY, out))).digest("hex")
+  );
+  expect(digests[1]).toBe(digests[0]!);
+});
+
+function runHere(words: string[]): string {
+  const { stdout, stderr } = Bun.spawnSync(words, { cwd: installedPackage(), stdout: "pipe", stderr: "pipe" });
+  return stdout.toString() + stderr.toString();
+}
+
+const wanted = /patchbay needs Bun ≥ \d+\.\d+\.\d+; this is (.*)/;
+
+test.each([
+  ['import("patchbay")', "Node.js v"],
+  ['import("patchbay").then(({ open }) => open())', "Node.js v"],
+  ['globalThis.Bun = { version: "1.4.4" }; import("patchbay")', "Bun 1.4.4"],
+  ['globalThis.Bun = { version: "0.9.10" }; import("patchbay")', "Bun 0.9.10"],
+])("Node.js, with %s, learns what the package needs", (code, runtime) => {
+  const said = runHere(["node", "-e", `${code}.catch(({ message }) => console.log(message))`]);
+  expect(wanted.exec(said)?.[1]).toStartWith(runtime);
+});
+
+test("Bun of that version or newer passes, and a program that imports names in Node.js learns the same", () => {
+  for (const version of [Bun.version, "1.10.0", "2.0.0"]) {
+    const code = `globalThis.Bun = { version: "${version}" }; import("./node_modules/patchbay/needs-bun.js");`;
+    expect(runHere(["node", "-e", code])).toBe("");
+  }
+  writeFileSync(join(installedPackage(), "named.mjs"), 'import { open } from "patchbay";\nopen();\n');
+  expect(runHere(["node", "named.mjs"])).toMatch(wanted);
+});
+
+test("a stack names the lines of the sources", () => {
+  const code =
+    'import { open } from "patchbay"; try { open({ configDirectory: 3 }); } catch (e) { console.log(e.stack); }';
+  writeFileSync(join(installedPackage(), "stack.ts"), code);
+  const stack = runHere([process.execPath, "stack.ts"]);
+  const [, file, line] = /\(.*\/patchbay\/(src\/library\/given\.ts):(\d+):\d+\)/.exec(stack) ?? [];
+  expect(readFileSync(join(root, file!), "utf8").split("\n")[Number(line) - 1], stack).toContain("ArgumentError(");
+  const map = readFileSync(join(installedPackage(), "node_modules/patchbay/patchbay.js.map"), "utf8");
+  expect(map).not.toContain(root);
+  // Positions alone: the texts would be two megabytes.
+  expect(map.length).toBeLessThan(1_000_000);
 });
 
 const strict = {

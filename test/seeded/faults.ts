@@ -599,6 +599,13 @@ const engine: Fault[] = [
     tests: ["test/compile/new.test.ts"],
   },
   {
+    file: "compile/package.ts",
+    find: "relative(root, resolve(folder, path))",
+    replace: "path",
+    tests: ["test/library/package.test.ts"],
+    named: "same bytes|lines of the sources",
+  },
+  {
     file: "compile/check.ts",
     find: "output: `${findings?.(said) || said}\\n→ ${remedy}`",
     replace: "output: said",
