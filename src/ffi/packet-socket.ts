@@ -7,24 +7,15 @@ import { EAGAIN, EINTR, SyscallError } from "./errno.ts";
 import { closeFile } from "./files.ts";
 import { check, lastErrno, libc } from "./libc.ts";
 import { controlOfLast, receiveMessage, senderOfLast } from "./message.ts";
-import { ptr } from "./native.ts";
+import { type FilterRule, ofThisHost, setFilter } from "./socket-filter.ts";
 
 export const ETH_P_IP = 0x0800, ETH_P_ARP = 0x0806;
 const AF_PACKET = 17, SOCK_DGRAM = 2, SOCK_RAW = 3, SOCK_CLOEXEC = 0o2000000;
-const SOL_SOCKET = 1, SO_ATTACH_FILTER = 26, SOL_PACKET = 263, PACKET_AUXDATA = 8;
+const SOL_PACKET = 263, PACKET_AUXDATA = 8;
 const ADDRESS_BYTES = 20, MAC_AT = 12, MAC_BYTES = 6;
-const TYPE_AT = 10, OUTGOING = 4;
 /** The sender's kernel has left the sum to a card; over a veth pair there is none. */
 const TP_STATUS_CSUMNOTREADY = 1 << 3;
 const LONGEST_BYTES = 65536;
-
-// bpf(4): load a byte, a half word, a half word behind the header, 4 times a byte's low half; jump; answer how much to keep.
-export const LOAD_BYTE = 0x30, LOAD_HALF = 0x28, LOAD_HALF_BEHIND_HEADER = 0x48, HEADER_LENGTH = 0xb1;
-export const IF_EQUAL = 0x15, IF_ANY_BIT = 0x45, ANSWER = 0x06;
-export const WHOLE = 0xffffffff, NOTHING = 0;
-
-/** struct sock_filter: code, where to jump if true and if false, value. */
-export type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number];
 
 export interface Packet {
   /** Without the header of the link. Valid until the next one. */
@@ -41,21 +32,27 @@ let buffer: Uint8Array | undefined;
 export class PacketSocket {
   private constructor(readonly fd: number, private readonly link: number, private readonly protocol: number) {}
 
-  /** In the namespace the thread is in. It gets only packets that pass the filter. */
-  static open(link: number, protocol: number, filter: readonly Instruction[]): PacketSocket {
+  /** In the namespace the thread is in. It gets only what the rules keep, and nothing that this host sends. */
+  static open(link: number, protocol: number, rules: readonly FilterRule[]): PacketSocket {
     // Protocol 0: nothing arrives before there is a filter.
     const fd = check("socket AF_PACKET", libc.socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     try {
-      attach(fd, filter);
+      const socket = new PacketSocket(fd, link, protocol);
+      socket.setFilter(rules);
       libc.setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, Int32Array.of(1), 4);
       setNonblocking(fd);
       const address = linkAddress(link, protocol);
       check("bind AF_PACKET", libc.bind(fd, address, address.length), `link ${link}`);
-      return new PacketSocket(fd, link, protocol);
+      return socket;
     } catch (error) {
       closeFile(fd);
       throw error;
     }
+  }
+
+  /** From now on. What has arrived by now stays. */
+  setFilter(rules: readonly FilterRule[]): void {
+    setFilter(this.fd, [{ keeps: false, when: ofThisHost }, ...rules]);
   }
 
   send(to: Uint8Array, bytes: Uint8Array): void {
@@ -75,8 +72,6 @@ export class PacketSocket {
         throw new SyscallError("recvmsg AF_PACKET", errno);
       }
       const sender = senderOfLast();
-      // A copy of what this host sends itself.
-      if (sender[TYPE_AT] === OUTGOING) continue;
       const status = controlOfLast(SOL_PACKET, PACKET_AUXDATA)?.getUint32(0, true) ?? 0;
       return {
         bytes: buffer.subarray(0, length),
@@ -113,16 +108,4 @@ function linkAddress(link: number, protocol: number, mac?: Uint8Array): Uint8Arr
     address.set(mac, MAC_AT);
   }
   return address;
-}
-
-/** struct sock_fprog */
-function attach(fd: number, filter: readonly Instruction[]): void {
-  const code = new Uint8Array(filter.length * 8), view = new DataView(code.buffer);
-  filter.forEach(([operation, ifTrue, ifFalse, value], index) => {
-    view.setUint16(index * 8, operation, true);
-    code.set([ifTrue, ifFalse], index * 8 + 2);
-    view.setUint32(index * 8 + 4, value, true);
-  });
-  const program = new BigUint64Array([BigInt(filter.length), BigInt(ptr(code))]);
-  check("setsockopt SO_ATTACH_FILTER", libc.setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, program, 16));
 }

@@ -2,6 +2,7 @@
 import { setNonblocking } from "./descriptors.ts";
 import { closeFile } from "./files.ts";
 import { check, cString, libc } from "./libc.ts";
+import { type FilterRule, setFilter } from "./socket-filter.ts";
 
 const AF_INET = 2, AF_INET6 = 10, SOCK_DGRAM = 2, SOCK_CLOEXEC = 0o2000000;
 const SOL_SOCKET = 1, SO_REUSEADDR = 2, SO_BINDTODEVICE = 25;
@@ -14,7 +15,10 @@ export interface UdpEnd {
   link?: number;
 }
 
+const SOURCE_AT = 8, SOURCE_AT_V4 = 4;
+
 let buffer: Uint8Array | undefined;
+const sender = new Uint8Array(28), senderLength = new Int32Array(1);
 
 export class UdpSocket {
   private constructor(readonly fd: number) {}
@@ -45,11 +49,20 @@ export class UdpSocket {
     check("sendto", Number(libc.sendto(this.fd, bytes, bytes.length, 0, address, address.length)));
   }
 
-  /** Undefined when there is none. */
-  receive(): Uint8Array | undefined {
+  /** From now on it gets only what the rules keep. Their places are counted from the header of UDP. */
+  setFilter(rules: readonly FilterRule[]): void {
+    setFilter(this.fd, rules);
+  }
+
+  /** Undefined when there is none. `from`: the address of who sent it. */
+  receive(): { bytes: Uint8Array; from: Uint8Array } | undefined {
     buffer ??= new Uint8Array(LONGEST_BYTES);
-    const length = Number(libc.recvfrom(this.fd, buffer, buffer.length, 0, null, null));
-    return length < 0 ? undefined : buffer.slice(0, length);
+    senderLength[0] = sender.length;
+    const length = Number(libc.recvfrom(this.fd, buffer, buffer.length, 0, sender, senderLength));
+    if (length < 0) return undefined;
+    const isV4 = sender[0] === AF_INET;
+    const from = isV4 ? sender.slice(SOURCE_AT_V4, SOURCE_AT_V4 + 4) : sender.slice(SOURCE_AT, SOURCE_AT + 16);
+    return { bytes: buffer.slice(0, length), from };
   }
 
   close(): void {

@@ -1,38 +1,44 @@
 /** Whether another host of the link has an address, and telling the others that we have it (RFC 5227). */
-import { ANSWER, ETH_P_ARP, type Instruction, type Packet, PacketSocket, WHOLE } from "../../ffi/packet-socket.ts";
+import { ETH_P_ARP, PacketSocket } from "../../ffi/packet-socket.ts";
+import { type FilterRule, has } from "../../ffi/socket-filter.ts";
 import { parseMac } from "../../net/mac.ts";
 import type { Probe } from "../wishes.ts";
 import type { Visit } from "./place.ts";
-import { isAt, Probing } from "./probing.ts";
+import { Probing } from "./probing.ts";
 
 const REQUEST = 1, REPLY = 2, ETHERNET = 1, IPV4 = 0x0800;
-const SENDER_MAC_AT = 8, SENDER_AT = 14, TARGET_AT = 24, BYTES = 28;
+const OPERATION_AT = 6, SENDER_MAC_AT = 8, SENDER_AT = 14, TARGET_AT = 24, BYTES = 28;
 const ALL_CARDS = new Uint8Array(6).fill(255), NOBODY = new Uint8Array(4);
-const everything: readonly Instruction[] = [[ANSWER, 0, 0, WHOLE]];
+
+/** What another host sends that has the address, or that probes it as we do. */
+function ofRivals(mac: Uint8Array, address: Uint8Array): FilterRule[] {
+  const request = has(OPERATION_AT, [0, REQUEST]), reply = has(OPERATION_AT, [0, REPLY]);
+  const sender = has(SENDER_AT, address), target = has(TARGET_AT, address);
+  return [
+    { keeps: false, when: has(SENDER_MAC_AT, mac) },
+    { keeps: true, when: [...request, ...sender] },
+    { keeps: true, when: [...reply, ...sender] },
+    { keeps: true, when: [...request, ...target, ...has(SENDER_AT, NOBODY)] },
+  ];
+}
 
 export class ArpProbing extends Probing {
   private readonly mac: Uint8Array;
 
   constructor(visit: Visit, private readonly address: Uint8Array, probe: Probe, now: number) {
-    super(openSocket(visit), probe, now);
-    this.mac = parseMac(visit.link.mac)!;
+    const mac = parseMac(visit.link.mac)!;
+    super(openSocket(visit, ofRivals(mac, address)), probe, now);
+    this.mac = mac;
   }
 
   protected ask(): void {
     this.socket.send(ALL_CARDS, request(this.mac, NOBODY, this.address));
   }
-
-  protected isOfRival({ bytes }: Packet): boolean {
-    if (bytes.length < BYTES || isAt(bytes, SENDER_MAC_AT, this.mac)) return false;
-    const operation = (bytes[6]! << 8) | bytes[7]!;
-    if (isAt(bytes, SENDER_AT, this.address)) return operation === REQUEST || operation === REPLY;
-    return operation === REQUEST && isAt(bytes, TARGET_AT, this.address) && isAt(bytes, SENDER_AT, NOBODY);
-  }
 }
 
 /** RFC 5227 section 2.3: who has remembered another card for the address forgets it. */
 export function announce(visit: Visit, address: Uint8Array): void {
-  const socket = openSocket(visit);
+  const socket = openSocket(visit, []);
   try {
     socket.send(ALL_CARDS, request(parseMac(visit.link.mac)!, address, address));
   } finally {
@@ -40,8 +46,8 @@ export function announce(visit: Visit, address: Uint8Array): void {
   }
 }
 
-function openSocket(visit: Visit): PacketSocket {
-  return visit.inside(() => PacketSocket.open(visit.link.index, ETH_P_ARP, everything));
+function openSocket(visit: Visit, received: readonly FilterRule[]): PacketSocket {
+  return visit.inside(() => PacketSocket.open(visit.link.index, ETH_P_ARP, received));
 }
 
 function request(mac: Uint8Array, sender: Uint8Array, target: Uint8Array): Uint8Array {
@@ -49,7 +55,7 @@ function request(mac: Uint8Array, sender: Uint8Array, target: Uint8Array): Uint8
   view.setUint16(0, ETHERNET);
   view.setUint16(2, IPV4);
   bytes.set([mac.length, sender.length], 4);
-  view.setUint16(6, REQUEST);
+  view.setUint16(OPERATION_AT, REQUEST);
   bytes.set(mac, SENDER_MAC_AT);
   bytes.set(sender, SENDER_AT);
   bytes.set(target, TARGET_AT);

@@ -1,5 +1,5 @@
 /** Asking the link whether another host has an address, without anybody learning a wrong one. */
-import type { Packet, PacketSocket } from "../../ffi/packet-socket.ts";
+import type { PacketSocket } from "../../ffi/packet-socket.ts";
 import type { Probe } from "../wishes.ts";
 
 /** How many probes, and how long each is waited for, in seconds. */
@@ -15,14 +15,13 @@ export abstract class Probing {
   /** When `look` is to be called, whether or not something has arrived. */
   due: number;
 
+  /** `socket`: it receives nothing but what says that another host has the address, or is about to take it. */
   constructor(protected readonly socket: PacketSocket, probe: Probe, now: number) {
     ({ count: this.left, pause: this.pause } = thoroughness[probe]);
     this.due = now;
   }
 
   protected abstract ask(): void;
-  /** From another host that has the address, or is about to take it. */
-  protected abstract isOfRival(packet: Packet): boolean;
 
   get fd(): number {
     return this.socket.fd;
@@ -30,9 +29,7 @@ export abstract class Probing {
 
   /** "taken", "free", or undefined while it is not known. */
   look(now: number): "taken" | "free" | undefined {
-    for (let packet = this.socket.receive(); packet !== undefined; packet = this.socket.receive()) {
-      if (this.isOfRival(packet)) return "taken";
-    }
+    if (this.socket.receive() !== undefined) return "taken";
     if (now < this.due) return undefined;
     if (this.left-- <= 0) return "free";
     this.ask();
@@ -43,8 +40,4 @@ export abstract class Probing {
   close(): void {
     this.socket.close();
   }
-}
-
-export function isAt(bytes: Uint8Array, at: number, wanted: Uint8Array): boolean {
-  return wanted.every((byte, index) => byte === bytes[at + index]);
 }

@@ -3,55 +3,44 @@
  * and because replies to a broadcast request come as either.
  */
 import { SyscallError } from "../../ffi/errno.ts";
-import {
-  ANSWER,
-  ETH_P_IP,
-  HEADER_LENGTH,
-  IF_ANY_BIT,
-  IF_EQUAL,
-  type Instruction,
-  LOAD_BYTE,
-  LOAD_HALF,
-  LOAD_HALF_BEHIND_HEADER,
-  NOTHING,
-  PacketSocket,
-  WHOLE,
-} from "../../ffi/packet-socket.ts";
+import { ETH_P_IP, PacketSocket } from "../../ffi/packet-socket.ts";
+import { behindHeader, type FilterRule, has, hasNoBit, LINK_HEADER } from "../../ffi/socket-filter.ts";
 import { UdpSocket } from "../../ffi/udp-socket.ts";
-import { decodeReply, type Message } from "../v4/message/message.ts";
+import { isSameBytes } from "../../net/address.ts";
+import { decodeReply, headOfReply, type Message } from "../v4/message/message.ts";
 import { CLIENT_PORT, SERVER_PORT, unwrap, wrap } from "../v4/message/packet.ts";
 import type { Visit } from "./place.ts";
+import { type Arrival, Replies } from "./replies.ts";
 
 const EVERYBODY = new Uint8Array(4).fill(255), NOBODY = new Uint8Array(4), ALL_CARDS = new Uint8Array(6).fill(255);
 
-const UDP = 17, OFFSET_BITS = 0x1fff;
+/** Where a packet says of which protocol it is, whether it is one of several parts, and where its frame says whose it is. */
+const PROTOCOL_AT = 9, FRAGMENT_AT = 6, SENDER_AT = LINK_HEADER + 6;
+type Head = ReturnType<typeof headOfReply>;
 
-/** UDP to the client's port, and no later part of a packet: the rest is the container's own traffic. */
-const toClients: readonly Instruction[] = [
-  [LOAD_BYTE, 0, 0, 9],
-  [IF_EQUAL, 0, 6, UDP],
-  [LOAD_HALF, 0, 0, 6],
-  [IF_ANY_BIT, 4, 0, OFFSET_BITS],
-  [HEADER_LENGTH, 0, 0, 0],
-  [LOAD_HALF_BEHIND_HEADER, 0, 0, 2],
-  [IF_EQUAL, 0, 1, CLIENT_PORT],
-  [ANSWER, 0, 0, WHOLE],
-  [ANSWER, 0, 0, NOTHING],
-];
+const UDP = 17, MORE_FRAGMENTS_AND_OFFSET = 0x3fff, UDP_BYTES = 8;
 
-export interface Reply {
-  message: Message;
-  /** The hardware address of who sent it: the server, or the router on the way to it. */
-  from: Uint8Array;
+/** Not the container's own traffic, and nothing for other clients of the link. */
+function answersWith(head: Head): FilterRule[] {
+  const when = [
+    ...has(PROTOCOL_AT, [UDP]),
+    ...hasNoBit(FRAGMENT_AT, MORE_FRAGMENTS_AND_OFFSET),
+    ...behindHeader(has(0, [0, SERVER_PORT, 0, CLIENT_PORT])),
+    ...behindHeader(head.flatMap(([at, bytes]) => has(UDP_BYTES + at, bytes))),
+  ];
+  return [{ keeps: true, when }];
 }
 
 export class Sockets {
   private readonly packets: PacketSocket;
   /** While the link has the address: through it the kernel finds the server, and nobody hears that the port is closed. */
   private readonly udp: UdpSocket | undefined;
+  /** To the last message. */
+  private replies: Replies | undefined;
+  private head: Head = [];
 
   constructor(visit: Visit, private readonly address: Uint8Array | undefined) {
-    this.packets = visit.inside(() => PacketSocket.open(visit.link.index, ETH_P_IP, toClients));
+    this.packets = visit.inside(() => PacketSocket.open(visit.link.index, ETH_P_IP, []));
     this.udp = address && visit.inside(() => openUdp(address, visit.link.name));
   }
 
@@ -64,30 +53,45 @@ export class Sockets {
     return this.udp !== undefined;
   }
 
+  private expectReplies(message: Uint8Array): void {
+    this.head = headOfReply(message);
+    this.replies = new Replies(this.packets, answersWith(this.head), SENDER_AT);
+  }
+
   broadcast(message: Uint8Array): void {
+    this.expectReplies(message);
     this.packets.send(ALL_CARDS, wrap(this.address ?? NOBODY, EVERYBODY, message));
   }
 
   /** From the address, to the server; `mac` is where its messages came from. */
   unicast(message: Uint8Array, server: Uint8Array, mac: Uint8Array): void {
-    if (this.udp !== undefined) this.udp.send({ address: server, port: SERVER_PORT }, message);
-    else this.unicastAtOnce(message, server, mac);
+    if (this.udp === undefined) return this.unicastAtOnce(message, server, mac);
+    this.expectReplies(message);
+    this.udp.send({ address: server, port: SERVER_PORT }, message);
   }
 
   /** Without asking anybody for the way: the link may be gone before an answer comes. */
   unicastAtOnce(message: Uint8Array, server: Uint8Array, mac: Uint8Array): void {
+    this.expectReplies(message);
     this.packets.send(mac, wrap(this.address ?? NOBODY, server, message));
   }
 
-  /** Undefined when there is none. What is no server's message is passed over. */
-  receive(): Reply | undefined {
-    for (;;) {
-      const packet = this.packets.receive();
-      if (packet === undefined) return undefined;
-      const wrapped = unwrap(packet.bytes, packet.isSummed);
-      const message = wrapped && decodeReply(wrapped.message);
-      if (message !== undefined) return { message, from: packet.from };
-    }
+  get isSpent(): boolean {
+    return this.replies?.isSpent === true;
+  }
+
+  /** Undefined when nothing has arrived. `from`: a hardware address, the server's or that of the router on the way to it. */
+  receive(): Arrival<Message> | undefined {
+    const packet = this.packets.receive();
+    if (packet === undefined || this.replies === undefined) return undefined;
+    const { from } = packet;
+    const bytes = this.replies.admits(from) ? unwrap(packet.bytes, packet.isSummed)?.message : undefined;
+    return { from, message: bytes && this.isReply(bytes) ? decodeReply(bytes) : undefined };
+  }
+
+  /** The kernel has looked already, but it may have been for the answers to another message. */
+  private isReply(message: Uint8Array): boolean {
+    return this.head.every(([at, bytes]) => isSameBytes(bytes, message.subarray(at, at + bytes.length)));
   }
 
   close(): void {

@@ -2,17 +2,25 @@
 import { EADDRNOTAVAIL, SyscallError } from "../../ffi/errno.ts";
 import { listAddresses } from "../../ffi/netlink/route/address.ts";
 import { AF_INET6 } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { has, IP_HEADER } from "../../ffi/socket-filter.ts";
 import { tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { UdpSocket } from "../../ffi/udp-socket.ts";
-import { isLinkLocal } from "../../net/address.ts";
-import { decode, type Message } from "../v6/message/message.ts";
+import { isLinkLocal, isSameBytes } from "../../net/address.ts";
+import { decode, headsOfReply, type Message } from "../v6/message/message.ts";
 import { CLIENT_PORT, SERVER_PORT, SERVERS } from "../v6/message/packet.ts";
 import type { Visit } from "./place.ts";
+import { type Arrival, Replies } from "./replies.ts";
+
+/** Where a packet has its source's address, and its message. */
+const SOURCE_AT = IP_HEADER + 8, MESSAGE_AT = 8;
 
 export class Sockets6 {
   private readonly udp: UdpSocket;
   readonly linkLocal: Uint8Array;
   private readonly link: number;
+  /** To the last message. */
+  private replies: Replies | undefined;
+  private heads: Uint8Array[] = [];
 
   /** Throws EADDRNOTAVAIL while the link has no link-local address that is known to be its own. */
   constructor(visit: Visit) {
@@ -35,17 +43,27 @@ export class Sockets6 {
 
   /** To all servers of the link. */
   multicast(message: Uint8Array): void {
+    this.heads = headsOfReply(message);
+    const answers = this.heads.map((head) => ({ keeps: true, when: has(MESSAGE_AT, head) }));
+    this.replies = new Replies(this.udp, answers, SOURCE_AT);
     this.udp.send({ address: SERVERS, port: SERVER_PORT, link: this.link }, message);
   }
 
-  /** Undefined when there is none. What is no message is passed over. */
-  receive(): Message | undefined {
-    for (;;) {
-      const bytes = this.udp.receive();
-      if (bytes === undefined) return undefined;
-      const message = decode(bytes);
-      if (message !== undefined) return message;
-    }
+  get isSpent(): boolean {
+    return this.replies?.isSpent === true;
+  }
+
+  /** Undefined when nothing has arrived. */
+  receive(): Arrival<Message> | undefined {
+    const packet = this.udp.receive();
+    if (packet === undefined || this.replies === undefined) return undefined;
+    const { from, bytes } = packet, isRead = this.replies.admits(from) && this.isReply(bytes);
+    return { from, message: isRead ? decode(bytes) : undefined };
+  }
+
+  /** The kernel has looked already, but it may have been for the answers to another message. */
+  private isReply(bytes: Uint8Array): boolean {
+    return this.heads.some((head) => isSameBytes(head, bytes.subarray(0, head.length)));
   }
 
   close(): void {

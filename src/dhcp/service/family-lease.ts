@@ -9,11 +9,14 @@ import { randomBytes } from "../../ffi/random.ts";
 import type { Clock } from "../journal/record.ts";
 import { PlaceGone, type Visit } from "../link/place.ts";
 import type { Probing } from "../link/probing.ts";
+import type { Arrival } from "../link/replies.ts";
 import type { Wishes } from "../wishes.ts";
 import { say, sayRarely } from "./log.ts";
 
 /** Between two messages the sockets are closed, unless somebody waits: a server answers within this time. */
 const LISTEN_S = 4;
+/** Packets that are read in one go. Then others have their turn. */
+const MOST_AT_ONCE = 8;
 
 /** What a lease needs of the attachment that it belongs to. */
 export interface Holder {
@@ -43,12 +46,16 @@ interface Client {
   readonly due: number;
 }
 
-interface Ends {
+interface Ends<Message> {
   readonly fd: number;
+  /** Undefined when nothing has arrived. */
+  receive(): Arrival<Message> | undefined;
+  /** So much has arrived that nobody is listened to until the next message. */
+  readonly isSpent: boolean;
   close(): void;
 }
 
-export abstract class FamilyLease<Deed, Sockets extends Ends> {
+export abstract class FamilyLease<Deed, Message, Sockets extends Ends<Message>> {
   protected sockets: Sockets | undefined;
   protected probing: Probing | undefined;
   private visit: Visit | undefined;
@@ -62,7 +69,7 @@ export abstract class FamilyLease<Deed, Sockets extends Ends> {
   protected abstract open(visit: Visit): Sockets;
   protected abstract perform(deed: Deed, now: number): void;
   protected abstract tick(now: number): readonly Deed[];
-  protected abstract receive(sockets: Sockets, now: number): void;
+  protected abstract receive(message: Message, from: Uint8Array, now: number): void;
   protected abstract probed(isTaken: boolean, now: number): readonly Deed[];
   /** The lifetime on the link's address. Answers whether the address is there. */
   abstract limitLifetime(visit: Visit, now: number): boolean;
@@ -90,13 +97,31 @@ export abstract class FamilyLease<Deed, Sockets extends Ends> {
         this.probing = undefined;
         this.run(this.probed(outcome === "taken", now), now);
       }
-      if (this.sockets !== undefined) this.receive(this.sockets, now);
+      this.receiveSome(now);
       if (now >= this.machine.due) this.run(this.tick(now), now);
     } catch (error) {
       this.failed(error);
     }
     const { state } = this.machine, isOver = ["bound", "idle", "informed"].includes(state) || now >= this.listenUntil;
     if (isOver && this.probing === undefined) this.close();
+  }
+
+  /** An answer may lead to another message, or to the end of listening. */
+  private receiveSome(now: number): void {
+    for (let count = 0; count < MOST_AT_ONCE; count++) {
+      const arrival = this.sockets?.receive();
+      if (arrival === undefined) return;
+      if (arrival.message !== undefined) this.receive(arrival.message, arrival.from, now);
+      if (this.sockets?.isSpent === true) return this.stopListening();
+    }
+  }
+
+  /** The next message opens other sockets. */
+  private stopListening(): void {
+    this.sockets?.close();
+    this.sockets = undefined;
+    const { name, network } = this.holder;
+    sayRarely(`${network} flood`, `${name}: too many answers to one message: none is read until the next message`);
   }
 
   /** A link that goes down or away is an error of the socket's; the next message opens another. */

@@ -9,6 +9,8 @@ import type { Visit } from "../link/place.ts";
 
 /** In seconds. */
 const PATIENCE_S = 10;
+/** Notifications that are read in one go. Then others have their turn. */
+const MOST_AT_ONCE = 8;
 
 export class Settling {
   private readonly events: KernelTransport;
@@ -37,7 +39,7 @@ export class Settling {
 /** What changed does not matter, only that something did. */
 function drain(events: KernelTransport): void {
   try {
-    while (events.receive(0) !== undefined);
+    for (let count = 0; count < MOST_AT_ONCE && events.receive(0) !== undefined; count++);
   } catch {
     // Notifications were lost: one more reason to look.
   }

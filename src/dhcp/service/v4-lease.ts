@@ -9,13 +9,14 @@ import type { Visit } from "../link/place.ts";
 import { Sockets } from "../link/sockets.ts";
 import { endUse, exchangeLease, lowerMtu, setLifetime } from "../link/use.ts";
 import { type Deed, endOf, type Lease, LeaseClient } from "../v4/lease/client.ts";
+import type { Message } from "../v4/message/message.ts";
 import type { Offered } from "../v4/message/offer.ts";
 import { wrap } from "../v4/message/packet.ts";
 import type { Wishes } from "../wishes.ts";
 import { FamilyLease, type Holder, random, random32 } from "./family-lease.ts";
 import { say } from "./log.ts";
 
-export class V4Lease extends FamilyLease<Deed, Sockets> {
+export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
   readonly client: LeaseClient;
   private serverMac: Uint8Array | undefined;
   /** The last lease, after it has ended. */
@@ -97,12 +98,10 @@ export class V4Lease extends FamilyLease<Deed, Sockets> {
     return this.client.probed(isTaken, now);
   }
 
-  protected receive(sockets: Sockets, now: number): void {
-    for (let reply = sockets.receive(); reply !== undefined; reply = this.sockets?.receive()) {
-      const before = this.client.state, deeds = this.client.receive(reply.message, now);
-      if (this.client.state !== before || deeds.some((deed) => deed.do === "use")) this.serverMac = reply.from;
-      this.run(deeds, now);
-    }
+  protected receive(message: Message, from: Uint8Array, now: number): void {
+    const before = this.client.state, deeds = this.client.receive(message, now);
+    if (this.client.state !== before || deeds.some((deed) => deed.do === "use")) this.serverMac = from;
+    this.run(deeds, now);
   }
 
   protected perform(deed: Deed, now: number): void {

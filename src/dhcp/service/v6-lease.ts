@@ -10,6 +10,7 @@ import { endUse6, exchangeBinding, setLifetimes } from "../link/use6.ts";
 import { LeaseClient6 } from "../v6/lease/client.ts";
 import { type Deed6, endOf, type Lease6, type Offered6 } from "../v6/lease/lease.ts";
 import { usuallyWanted } from "../v6/lease/request.ts";
+import type { Message } from "../v6/message/message.ts";
 import { SERVERS_MAC, wrap } from "../v6/message/packet.ts";
 import type { V6Wishes } from "../wishes.ts";
 import { FamilyLease, type Holder, random, random32 } from "./family-lease.ts";
@@ -18,7 +19,7 @@ import { say } from "./log.ts";
 /** How often a link is looked at that has no link-local address yet, in seconds: while somebody waits, and else. */
 const LOOK_S = 0.05, PATIENT_LOOK_S = 1;
 
-export class V6Lease extends FamilyLease<Deed6, Sockets6> {
+export class V6Lease extends FamilyLease<Deed6, Message, Sockets6> {
   readonly client: LeaseClient6;
   private lost: Offered6 | undefined;
   private linkLocal: Uint8Array | undefined;
@@ -98,10 +99,8 @@ export class V6Lease extends FamilyLease<Deed6, Sockets6> {
     return this.client.probed(isTaken, now);
   }
 
-  protected receive(sockets: Sockets6, now: number): void {
-    for (let message = sockets.receive(); message !== undefined; message = this.sockets?.receive()) {
-      this.run(this.client.receive(message, now), now);
-    }
+  protected receive(message: Message, _from: Uint8Array, now: number): void {
+    this.run(this.client.receive(message, now), now);
   }
 
   protected perform(deed: Deed6, now: number): void {

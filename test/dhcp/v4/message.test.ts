@@ -79,6 +79,21 @@ test.each([
   expect(decodeReply(Uint8Array.fromHex(hex))).toBeUndefined();
 });
 
+test("more options than a server has, and more bytes than a link carries, are no message", () => {
+  const message = (count: number, length: number) => {
+    const bytes = new Uint8Array(length);
+    bytes.set(encodeReply(reply([])).subarray(0, 240));
+    for (let index = 0; index < count; index++) bytes[240 + 2 * index] = 224;
+    return bytes;
+  };
+  expect([128, 129, 600].map((count) => decodeReply(message(count, 1472)) !== undefined)).toEqual([
+    true,
+    false,
+    false,
+  ]);
+  expect([1472, 1473].map((length) => decodeReply(message(1, length)) !== undefined)).toEqual([true, false]);
+});
+
 test("what a server offers", () => {
   const offered = readOffer(reply([
     ...usual,

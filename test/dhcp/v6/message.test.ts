@@ -34,6 +34,18 @@ test("a message is read as it was written, repeated options apart and in order",
   expect(all(message.options, 8)).toEqual([bytes("0102"), bytes("03")]);
 });
 
+test("more options than a server has are no message, and within an association no association", () => {
+  const options = (count: number) => Array.from({ length: count }, () => [200, bytes("")] as const);
+  expect([128, 129, 300].map((count) => decode(encode({ ...empty, options: options(count) })) !== undefined))
+    .toEqual([true, false, false]);
+  expect(
+    [128, 129].map((count) =>
+      decodeIa(encodeIa({ iaid, renew: 1, rebind: 2, options: options(count) })) !== undefined
+    ),
+  )
+    .toEqual([true, false]);
+});
+
 test("fields are where RFC 8415 has them", () => {
   const address = { address: ip6("fd00::1"), preferred: 16, valid: Infinity, options: [] };
   const status = encodeStatus({ code: 2, text: bytes("6e6f") });

@@ -5,6 +5,8 @@
 
 export const DISCOVER = 1, OFFER = 2, REQUEST = 3, DECLINE = 4, ACK = 5, NAK = 6, RELEASE = 7;
 const BOOTREQUEST = 1, BOOTREPLY = 2, ETHERNET = 1;
+/** More than any server sends; each costs time. */
+const MOST_OPTIONS = 128;
 const MAC_BYTES = 6, OPTIONS_AT = 240, MAGIC_COOKIE = 0x63825363, BROADCAST = 0x8000;
 /** Relays and old servers drop what is shorter (RFC 1542 section 2.1). */
 const SHORTEST_BYTES = 300;
@@ -62,7 +64,14 @@ export interface Message {
   options: Options;
 }
 
-const CIADDR_AT = 12, YIADDR_AT = 16, GIADDR_AT = 24, CHADDR_AT = 28, SNAME_AT = 44, FILE_AT = 108, COOKIE_AT = 236;
+const XID_AT = 4,
+  CIADDR_AT = 12,
+  YIADDR_AT = 16,
+  GIADDR_AT = 24,
+  CHADDR_AT = 28,
+  SNAME_AT = 44,
+  FILE_AT = 108,
+  COOKIE_AT = 236;
 
 /** A client's message. Throws when its options are too long for one packet. */
 export function encodeRequest(message: Message): Uint8Array<ArrayBuffer> {
@@ -77,7 +86,7 @@ export function encodeReply(message: Message): Uint8Array<ArrayBuffer> {
 function encode(op: number, message: Message): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(LONGEST_BYTES), view = new DataView(bytes.buffer);
   bytes.set([op, ETHERNET, MAC_BYTES]);
-  view.setUint32(4, message.xid);
+  view.setUint32(XID_AT, message.xid);
   view.setUint16(8, Math.min(message.secs, 0xffff));
   view.setUint16(10, message.broadcast ? BROADCAST : 0);
   if (message.clientAddress) bytes.set(message.clientAddress, CIADDR_AT);
@@ -107,6 +116,16 @@ function writeOptions(bytes: Uint8Array, options: Options): number {
   return at;
 }
 
+/** What every answer to this message has at these places. They are looked at before its options are. */
+export function headOfReply(request: Uint8Array): [at: number, bytes: Uint8Array][] {
+  return [
+    [0, Uint8Array.of(BOOTREPLY, ETHERNET, MAC_BYTES)],
+    [XID_AT, request.subarray(XID_AT, XID_AT + 4)],
+    [CHADDR_AT, request.subarray(CHADDR_AT, CHADDR_AT + MAC_BYTES)],
+    [COOKIE_AT, request.subarray(COOKIE_AT, OPTIONS_AT)],
+  ];
+}
+
 /** A server's message, or undefined when the bytes are none, or not a sound one. */
 export function decodeReply(bytes: Uint8Array): Message | undefined {
   return decode(BOOTREPLY, bytes);
@@ -118,7 +137,10 @@ export function decodeRequest(bytes: Uint8Array): Message | undefined {
 }
 
 function decode(op: number, bytes: Uint8Array): Message | undefined {
-  if (bytes.length < OPTIONS_AT || bytes[0] !== op || bytes[1] !== ETHERNET || bytes[2] !== MAC_BYTES) {
+  if (
+    bytes.length < OPTIONS_AT || bytes.length > LONGEST_BYTES || bytes[0] !== op || bytes[1] !== ETHERNET ||
+    bytes[2] !== MAC_BYTES
+  ) {
     return undefined;
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -126,7 +148,7 @@ function decode(op: number, bytes: Uint8Array): Message | undefined {
   const options = readOptions(bytes);
   if (options === undefined) return undefined;
   return {
-    xid: view.getUint32(4),
+    xid: view.getUint32(XID_AT),
     secs: view.getUint16(8),
     broadcast: (view.getUint16(10) & BROADCAST) !== 0,
     clientAddress: bytes.slice(CIADDR_AT, CIADDR_AT + 4),
@@ -149,16 +171,16 @@ function readOptions(bytes: Uint8Array): Options | undefined {
   return found;
 }
 
-/** False when an option is longer than what there is. Bytes without an end are taken as they are. */
+/** False when an option is longer than what there is, or when there are too many. Bytes without an end are taken as they are. */
 function readField(field: Uint8Array, found: Map<number, Uint8Array>): boolean {
-  for (let at = 0; at < field.length;) {
+  for (let at = 0, count = 0; at < field.length;) {
     const number = field[at]!;
     if (number === option.end) return true;
     if (number === option.pad) {
       at++;
       continue;
     }
-    if (at + 1 >= field.length) return false;
+    if (at + 1 >= field.length || ++count > MOST_OPTIONS) return false;
     const length = field[at + 1]!;
     if (at + 2 + length > field.length) return false;
     const value = field.slice(at + 2, at + 2 + length), before = found.get(number);

@@ -5,6 +5,8 @@
 
 export const SOLICIT = 1, ADVERTISE = 2, REQUEST = 3, CONFIRM = 4, RENEW = 5, REBIND = 6, REPLY = 7, RELEASE = 8;
 export const DECLINE = 9, RECONFIGURE = 10, INFORMATION_REQUEST = 11;
+/** Within a message, or within one option of it: more than any server sends, and each costs time. */
+const MOST_OPTIONS = 128;
 const HEADER_BYTES = 4, OPTION_HEADER_BYTES = 4, IA_BYTES = 12, IA_ADDRESS_BYTES = 24, STATUS_BYTES = 2;
 /** What a link with the usual MTU carries in one piece. */
 export const LONGEST_BYTES = 1500;
@@ -109,6 +111,11 @@ export function encode({ type, xid, options }: Message): Uint8Array<ArrayBuffer>
   return bytes;
 }
 
+/** What every answer to this message begins with: one of these. */
+export function headsOfReply(request: Uint8Array): Uint8Array[] {
+  return [ADVERTISE, REPLY].map((type) => Uint8Array.of(type, ...request.subarray(1, HEADER_BYTES)));
+}
+
 /** Undefined when the bytes are no message between client and server, or not a sound one. */
 export function decode(bytes: Uint8Array): Message | undefined {
   const type = bytes[0];
@@ -166,12 +173,12 @@ export function secondsAt(bytes: Uint8Array, at: number): number {
   return seconds === FOREVER ? Infinity : seconds;
 }
 
-/** What a list of options holds, also that of suboptions. Undefined when one is longer than what there is. */
+/** What a list of options holds, also that of suboptions. Undefined when one is longer than what there is, or when they are many. */
 export function readOptions(field: Uint8Array): Options | undefined {
   const found: [number, Uint8Array][] = [], view = viewOf(field);
   for (let at = 0; at < field.length;) {
     const from = at + OPTION_HEADER_BYTES;
-    if (from > field.length) return undefined;
+    if (from > field.length || found.length === MOST_OPTIONS) return undefined;
     const end = from + view.getUint16(at + 2);
     if (end > field.length) return undefined;
     found.push([view.getUint16(at), field.slice(from, end)]);
