@@ -1029,6 +1029,13 @@ const dhcp: Fault[] = [
     named: "a flood from always new senders",
   },
   {
+    file: "src/dhcp/service/connections.ts",
+    find: "if (length === 0 || this.isAsked) return this.end();",
+    replace: "if (length === 0) return this.end();",
+    tests: ["test/dhcp/plugin/askers.test.ts"],
+    named: "goes on talking",
+  },
+  {
     file: "src/dhcp/v4/message/message.ts",
     find: " || ++count > MOST_OPTIONS) return false;",
     replace: " || ++count > 10 * MOST_OPTIONS) return false;",

@@ -12,6 +12,9 @@ const MOST = 512;
 const PATIENCE_S = 10;
 const NEWLINE = 10;
 
+/** One for all: what is in it is copied before the next one is served. */
+const buffer = new Uint8Array(LONGEST_LINE);
+
 class AskerConnection implements Asker, Connection {
   private line = new Uint8Array(0);
   private readonly descriptors: number[] = [];
@@ -29,13 +32,14 @@ class AskerConnection implements Asker, Connection {
 
   /** What has arrived: more of the line, or the end. */
   read(): void {
-    const bytes = new Uint8Array(LONGEST_LINE), length = receiveMessage(this.fd, bytes);
+    const length = receiveMessage(this.fd, buffer);
     if (length > 0) this.descriptors.push(...descriptorsOfLast());
-    if (length === 0) return this.end();
-    if (length < 0 || this.isAsked) return;
+    if (length < 0) return;
+    // Whoever goes on talking would keep the service busy for as long as the answer takes.
+    if (length === 0 || this.isAsked) return this.end();
     const line = new Uint8Array(this.line.length + length);
     line.set(this.line);
-    line.set(bytes.subarray(0, length), this.line.length);
+    line.set(buffer.subarray(0, length), this.line.length);
     this.line = line;
     const end = line.indexOf(NEWLINE);
     if (end >= 0) return this.serveLine(fromUtf8(line.subarray(0, end)));

@@ -116,6 +116,31 @@ test("600 connections at once, and as many descriptors as a process may have", a
   expect(service.hasEnded).toBe(false);
 });
 
+test("600 who say half a line, and 600 who never read their answer: there is room for others", async () => {
+  await using segment = await serverBehindBridge();
+  await serveScript(segment.site, { address });
+  await using service = await startService(segment);
+  const { machine } = segment, report = line({ version: 1, do: "report", network: "net" });
+  const deaf = await connectFrom(machine, service.socket, { text: report, count: 600, isDeaf: true });
+  const half = await connectFrom(machine, service.socket, { text: report.slice(0, -1), count: 600 });
+  const container = await machine.container("c1"), net = service.network();
+  expect((await net.add(container)).ips).toMatchObject([{ address: `${address}/24` }]);
+  await net.del(container);
+  await untilIdle(service);
+  expect(await half.closed).toBe("");
+  await deaf.end();
+});
+
+test("who goes on talking while the answer takes its time gets none", async () => {
+  await using segment = await serverBehindBridge();
+  await using service = await startService(segment);
+  await segment.plug("c9");
+  const text = line({ ...acquire, wishes: { ...wishes, timeout: 1000 } }) + "x".repeat(100_000);
+  expect(await say(segment.machine, service.socket, { text, open: "/run/netns/c9" })).toBe("");
+  await untilIdle(service);
+  expect(service.records()).toEqual([]);
+});
+
 test("Go's plugin and our service, our plugin and Go's service: words, and no waiting", async () => {
   await using segment = await serverBehindBridge();
   await using service = await startService(segment);

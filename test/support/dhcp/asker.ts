@@ -7,6 +7,8 @@ export interface Said {
   /** A file whose descriptor goes with the text. */
   open?: string;
   uid?: number;
+  /** Reads nothing. */
+  isDeaf?: boolean;
 }
 
 const SOURCES = resolve(import.meta.dir, "../../../src");
@@ -16,11 +18,12 @@ const program = `
   import { sendMessage, receiveMessage } from "${SOURCES}/ffi/message.ts";
   import { connectTo } from "${SOURCES}/ffi/unix-socket.ts";
   import { openFile } from "${SOURCES}/ffi/files.ts";
-  const [socket, text, open, count] = JSON.parse(process.argv.at(-1));
+  const [socket, text, open, count, isDeaf] = JSON.parse(process.argv.at(-1));
   const all = Array.from({ length: count }, () => connectTo(socket));
   const given = open === "" ? [] : [openFile(open, 0)];
   for (const fd of all) if (text !== "") sendMessage(fd, new TextEncoder().encode(text), given);
   process.stdout.write("said\\n");
+  if (isDeaf) await Bun.stdin.text();
   const bytes = new Uint8Array(65536);
   for (const fd of all) {
     for (let length; (length = receiveMessage(fd, bytes)) > 0;) {
@@ -40,10 +43,10 @@ export interface Crowd {
 export async function connectFrom(
   machine: Machine,
   socket: string,
-  { text, open = "", uid, count = 1 }: Said & { count?: number },
+  { text, open = "", uid, isDeaf = false, count = 1 }: Said & { count?: number },
 ): Promise<Crowd> {
   const as = uid === undefined ? [] : ["setpriv", `--reuid=${uid}`, "--clear-groups"];
-  const command = [...as, process.execPath, "-e", program, JSON.stringify([socket, text, open, count])];
+  const command = [...as, process.execPath, "-e", program, JSON.stringify([socket, text, open, count, isDeaf])];
   const child = machine.start(command);
   const reader = child.stdout.getReader(), decoder = new TextDecoder();
   const read = async () => {
