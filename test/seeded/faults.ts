@@ -1036,6 +1036,12 @@ const dhcp: Fault[] = [
     named: "goes on talking",
   },
   {
+    file: "src/dhcp/service/log.ts",
+    find: '  if (lastSaid.size >= MOST_SUBJECTS) return note("dhcp", { text, ...facts });',
+    replace: "  if (lastSaid.size >= MOST_SUBJECTS) lastSaid.clear();",
+    tests: ["test/dhcp/service/log.test.ts"],
+  },
+  {
     file: "src/dhcp/v4/message/message.ts",
     find: " || ++count > MOST_OPTIONS) return false;",
     replace: " || ++count > 10 * MOST_OPTIONS) return false;",

@@ -5,6 +5,7 @@ import { writeAll } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
 
 const PAUSE_S = 60, MOST_SUBJECTS = 1000;
+/** In the order of time. */
 const lastSaid = new Map<string, number>();
 
 export function say(text: string, facts: Record<string, unknown> = {}): void {
@@ -16,11 +17,15 @@ export function say(text: string, facts: Record<string, unknown> = {}): void {
   }
 }
 
-/** At most once a minute for each subject. The trace has all of them. */
+/** At most once a minute for each subject, and of so many subjects: others write some of them. The trace has all. */
 export function sayRarely(subject: string, text: string, facts: Record<string, unknown> = {}): void {
   const now = preciseSecondsSinceBoot(), last = lastSaid.get(subject);
   if (last !== undefined && now - last < PAUSE_S) return note("dhcp", { text, ...facts });
-  if (lastSaid.size >= MOST_SUBJECTS) lastSaid.clear();
+  for (const [old, then] of lastSaid) {
+    if (now - then < PAUSE_S) break;
+    lastSaid.delete(old);
+  }
+  if (lastSaid.size >= MOST_SUBJECTS) return note("dhcp", { text, ...facts });
   lastSaid.set(subject, now);
   say(text, facts);
 }
