@@ -38,6 +38,8 @@ export interface V4Record extends Stamps {
   lease: LeaseText;
   /** The hardware address that the server's messages come from. */
   serverMac: string;
+  /** Who gave the first lease, while ADD waited for it. Later ones may come from whoever was faster. */
+  origin?: { server: string; mac: string };
 }
 
 export interface V6Record extends Stamps {
@@ -75,6 +77,7 @@ export function readRecord(text: string): LeaseRecord {
   const { v4, v6 } = record as { v4?: V4Record; v6?: V6Record };
   if (v4 !== undefined) {
     requireStrings(v4, ["serverMac"]);
+    if (v4.origin !== undefined) requireStrings(v4.origin, ["server", "mac"]);
     requireTimes(v4, ["since", "sinceWall"]);
     requireTimes(v4.lease, ["lease", "renew", "rebind"]);
     offeredOf(v4.lease);

@@ -12,7 +12,8 @@ import { CLIENT_PORT, SERVER_PORT, unwrap, wrap } from "../v4/message/packet.ts"
 import type { Visit } from "./place.ts";
 import { type Arrival, Replies } from "./replies.ts";
 
-const EVERYBODY = new Uint8Array(4).fill(255), NOBODY = new Uint8Array(4), ALL_CARDS = new Uint8Array(6).fill(255);
+export const EVERYBODY = new Uint8Array(4).fill(255), ALL_CARDS = new Uint8Array(6).fill(255);
+const NOBODY = new Uint8Array(4);
 
 /** Where a packet says of which protocol it is, whether it is one of several parts, and where its frame says whose it is. */
 const PROTOCOL_AT = 9, FRAGMENT_AT = 6, SENDER_AT = LINK_HEADER + 6;

@@ -6,7 +6,7 @@ import { offeredOf, textOf } from "../journal/lease-text.ts";
 import { beginningOf, LONG_AGO, stampsOf, type V4Record } from "../journal/record.ts";
 import { ArpProbing } from "../link/arp.ts";
 import type { Visit } from "../link/place.ts";
-import { Sockets } from "../link/sockets.ts";
+import { ALL_CARDS, EVERYBODY, Sockets } from "../link/sockets.ts";
 import { endUse, exchangeLease, lowerMtu, setLifetime } from "../link/use.ts";
 import { type Deed, endOf, type Lease, LeaseClient } from "../v4/lease/client.ts";
 import type { Message } from "../v4/message/message.ts";
@@ -19,6 +19,7 @@ import { say } from "./log.ts";
 export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
   readonly client: LeaseClient;
   private serverMac: Uint8Array | undefined;
+  private origin: V4Record["origin"];
   /** The last lease, after it has ended. */
   private lost: Offered | undefined;
   mtuBefore: number | undefined;
@@ -65,19 +66,20 @@ export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
   /** Goes on with a lease of an earlier process. */
   resume(now: number, record: V4Record, isSameBoot: boolean, spread: number): void {
     this.serverMac = parseMac(record.serverMac);
+    this.origin = record.origin;
     this.isPlaced = true;
     const since = beginningOf(record, isSameBoot, { ...this.holder.clock(), boot: now });
     this.client.resume(now, { offered: offeredOf(record.lease), since }, spread);
   }
 
   toRecord(): V4Record | undefined {
-    const { lease } = this.client, serverMac = this.serverMac === undefined ? "" : formatMac(this.serverMac);
+    const { client: { lease }, origin } = this, serverMac = this.serverMac && formatMac(this.serverMac) || "";
     if (lease !== undefined) {
-      return { lease: textOf(lease.offered), ...stampsOf(lease.since, this.holder.clock()), serverMac };
+      return { lease: textOf(lease.offered), ...stampsOf(lease.since, this.holder.clock()), serverMac, origin };
     }
     // One that has ended: whoever goes on with it asks for another.
     const { lost } = this;
-    return lost && { lease: { ...textOf(lost), lease: 1, renew: 1, rebind: 1 }, ...LONG_AGO, serverMac };
+    return lost && { lease: { ...textOf(lost), lease: 1, renew: 1, rebind: 1 }, ...LONG_AGO, serverMac, origin };
   }
 
   protected open(visit: Visit): Sockets {
@@ -127,10 +129,11 @@ export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
 
   private use(lease: Lease, before: Lease | undefined, now: number): void {
     const { holder } = this, { offered } = lease, seconds = endOf(lease) - now;
-    const address = formatAddress(offered.address.bytes);
+    const address = formatAddress(offered.address.bytes), server = formatAddress(offered.server);
+    if (holder.isAwaited) this.origin ??= { server, mac: formatMac(this.serverMac!) };
     const isMoved = before === undefined || formatAddress(before.offered.address.bytes) !== address;
     if (!holder.record(isMoved)) return;
-    this.announceLease(isMoved, seconds, { address, server: formatAddress(offered.server), seconds });
+    this.announceLease(isMoved, seconds, { address, server, seconds });
     if (holder.isAwaited && holder.wishes.placesAddress === true && !this.place(lease, now)) return;
     this.applied((visit) => {
       const mtu = lowerMtu(visit, offered, holder.wishes);
@@ -181,9 +184,12 @@ export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
     holder.record(false);
   }
 
-  /** Gives the lease back. Where the link is gone, `throughHost` sends in its name. */
+  /**
+   * Gives the lease back. Where the link is gone, `throughHost` sends in its name. Then nothing on the host looks at the
+   * packet, and the container may have forged who its server is. So it goes to the server that ADD found, or to everybody.
+   */
   release(throughHost: (to: Uint8Array, packet: Uint8Array) => void): void {
-    const deeds = this.client.release(), mac = this.serverMac;
+    const deeds = this.client.release(), { serverMac: mac, origin } = this;
     this.close();
     for (const deed of deeds) {
       if (deed.do !== "unicast" || mac === undefined) continue;
@@ -191,7 +197,11 @@ export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
       this.sendLast(
         (visit) => new Sockets(visit, from),
         (sockets) => sockets.unicastAtOnce(bytes, to, mac),
-        () => throughHost(mac, wrap(from, to, bytes)),
+        () => {
+          const isAsAtFirst = origin?.server === formatAddress(to) && origin.mac === formatMac(mac);
+          if (isAsAtFirst) throughHost(mac, wrap(from, to, bytes));
+          else throughHost(ALL_CARDS, wrap(from, EVERYBODY, bytes));
+        },
       );
     }
   }

@@ -86,7 +86,8 @@ export class V6Lease extends FamilyLease<Deed6, Message, Sockets6> {
 
   protected open(visit: Visit): Sockets6 {
     const sockets = new Sockets6(visit);
-    this.linkLocal = sockets.linkLocal;
+    // The first, which the link has before the container can change it.
+    this.linkLocal ??= sockets.linkLocal;
     checkDuplicatesAgain(visit);
     return sockets;
   }
