@@ -123,6 +123,33 @@ test("what a server offers", () => {
   });
 });
 
+test("of addresses in a list: no more than are used, and none that is no host's", () => {
+  const list = (count: number) =>
+    bytes(Array.from({ length: count }, (_, index) => `c0a84d${(index + 1).toString(16).padStart(2, "0")}`).join(""));
+  const strange = bytes("00000000 7f000001 e0000001 ffffffff c0a84d01");
+  const found = readOffer(reply([
+    ...usual,
+    ...[option.routers, option.nameServers, option.timeServers].map((number) =>
+      [number, list(20)] as [number, Uint8Array]
+    ),
+  ]));
+  expect([found.routers.length, found.nameServers.length, found.timeServers.length]).toEqual([4, 8, 8]);
+  const rest = readOffer(reply([
+    ...usual,
+    ...[option.routers, option.nameServers, option.timeServers].map((number) =>
+      [number, strange] as [number, Uint8Array]
+    ),
+  ]));
+  const only = [ip("192.168.77.1")];
+  // The fifth router is one too many.
+  expect([rest.routers, rest.nameServers, rest.timeServers]).toEqual([[], only, only]);
+  for (const routers of ["c0a84d32", "c0a84d01 c0a84d32"]) {
+    expect(() => readOffer(reply([...usual, [option.routers, bytes(routers)]]))).toThrow(
+      "the server's or a router's",
+    );
+  }
+});
+
 test.each([
   ["no times", [], { lease: 3600, renew: 1800, rebind: 3150 }],
   ["a lease for ever", [[51, "ffffffff"]], { lease: Infinity, renew: Infinity, rebind: Infinity }],

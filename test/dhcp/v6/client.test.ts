@@ -170,6 +170,36 @@ test("a server that is not allowed is not heard", () => {
   expect(Math.max(...pauses(it.pass(2000)))).toBeGreaterThan(500);
 });
 
+test("while it asks all servers, nothing of one that is not allowed counts", () => {
+  const isAllowed = (duid: Uint8Array) => duid.at(-1) === 1;
+  const rebinding = new Simulation6({ allowsServer: isAllowed });
+  rebinding.bind();
+  rebinding.pass(900);
+  const confirming = new Simulation6({ allowsServer: isAllowed });
+  confirming.take(confirming.client.confirm(confirming.now, rebinding.client.lease!));
+  const informing = new Simulation6({ allowsServer: isAllowed });
+  informing.take(informing.client.inform(informing.now));
+  for (const it of [rebinding, confirming, informing]) {
+    const { state, lease, due } = it.client;
+    it.answer(REPLY, { server: other });
+    expect([it.client.state, it.client.lease, it.client.due]).toEqual([state, lease, due]);
+    expect(it.did.at(-1)).toBe("server 00030001020000000002 is not allowed");
+  }
+  expect([rebinding, confirming, informing].map((it) => it.client.state)).toEqual([
+    "rebinding",
+    "confirming",
+    "informing",
+  ]);
+});
+
+test("of several addresses in a renewal, the one in use stays", () => {
+  const it = new Simulation6(), addresses = [{ address: another }, { address }];
+  it.bind();
+  it.pass(500);
+  it.answer(REPLY, { addresses });
+  expect([it.client.state, it.client.lease!.offered.binding.address]).toEqual(["bound", address]);
+});
+
 test("servers say how long the pauses may grow", () => {
   const it = new Simulation6({}, false);
   it.start();

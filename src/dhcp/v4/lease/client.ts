@@ -7,7 +7,7 @@
 import { isSameBytes } from "../../../net/address.ts";
 import { ACK, type Message, NAK, OFFER, option } from "../message/message.ts";
 import { printable } from "../../names.ts";
-import { isHost, type Offered, readOffer, UnusableOffer } from "../message/offer.ts";
+import { type Offered, readOffer, UnusableOffer } from "../message/offer.ts";
 import { decline, discover, type Exchange, type Identity, release, renewal, request } from "./request.ts";
 
 /** What a server has acknowledged. */
@@ -331,10 +331,7 @@ export class LeaseClient {
   }
 
   private expire(now: number): Deed[] {
-    const { address } = this.lease!.offered;
-    const deeds = this.lose("the lease has expired", false);
-    this.hint = address.bytes;
-    return [...deeds, ...this.restart(now)];
+    return [...this.lose("the lease has expired", false), ...this.restart(now)];
   }
 
   private lose(reason: string, isRefused: boolean): Deed[] {
@@ -354,8 +351,7 @@ export class LeaseClient {
     const shortest = times.lease < SHORT_LEASE_S ? SHORT_RENEWAL_PAUSE_S : RENEWAL_PAUSE_S;
     const next = Math.min(now + Math.max((until - now) / 2, shortest), until);
     this.due = Math.min(Math.max(next, now + SHORTEST_PAUSE_S), end);
-    const isUnicast = state === "renewing" && isHost(server);
-    if (!isUnicast) return [{ do: "broadcast", bytes }];
+    if (state === "rebinding") return [{ do: "broadcast", bytes }];
     return [{ do: "unicast", bytes, from: address.bytes, to: server, isRepeated: this.tries > 1 }];
   }
 }

@@ -108,7 +108,7 @@ function readAddress(bytes: Uint8Array, options: Options): Prefix {
 }
 
 /** Neither this network, loopback, multicast, reserved nor broadcast. */
-export function isHost(bytes: Uint8Array): boolean {
+function isHost(bytes: Uint8Array): boolean {
   const first = bytes[0]!;
   return first !== 0 && first !== 127 && first < 224;
 }

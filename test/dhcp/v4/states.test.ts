@@ -1,0 +1,135 @@
+/** What is the same, and what is not, in each state of a lease, in simulated time. */
+import { expect, test } from "bun:test";
+import { ACK, NAK, OFFER, option } from "../../../src/dhcp/v4/message/message.ts";
+import { ip, seconds, type Sent, Simulation } from "../../support/dhcp-simulation.ts";
+
+const kinds = (sent: readonly Sent[]) => sent.map(({ kind, how }) => `${kind} ${how}`);
+const has = ({ message }: Sent, number: number) => message.options.get(number);
+
+/** Brings a client that probes into a state, whose name begins the entry's. `given`: the address that it has by then. */
+const states: [name: string, given: string | undefined, reach: (it: Simulation) => void][] = [
+  ["idle", undefined, () => {}],
+  ["selecting", undefined, (it) => it.take(it.client.start(it.now))],
+  ["requesting", "192.168.77.50", (it) => {
+    it.take(it.client.start(it.now));
+    it.answer(OFFER);
+  }],
+  ["rebooting", undefined, (it) => it.take(it.client.reboot(it.now, ip("192.168.77.50")))],
+  ["probing", "192.168.77.50", (it) => {
+    it.take(it.client.reboot(it.now, ip("192.168.77.50")));
+    it.answer(ACK);
+  }],
+  ["declined", undefined, (it) => {
+    it.take(it.client.reboot(it.now, ip("192.168.77.50")));
+    it.answer(ACK);
+    it.take(it.client.probed(true, it.now));
+  }],
+  ["bound", "192.168.77.50", (it) => bound(it)],
+  ["renewing", "192.168.77.50", (it) => {
+    bound(it);
+    it.pass(500);
+  }],
+  ["rebinding", "192.168.77.50", (it) => {
+    bound(it);
+    it.pass(900);
+  }],
+  ["selecting after a refusal", undefined, (it) => {
+    bound(it);
+    it.pass(500);
+    it.answer(NAK);
+  }],
+  ["selecting after the end", undefined, (it) => {
+    bound(it);
+    it.pass(1000);
+  }],
+];
+
+function bound(it: Simulation): void {
+  it.take(it.client.start(it.now));
+  it.answer(OFFER);
+  it.answer(ACK);
+  it.take(it.client.probed(false, it.now));
+}
+
+test.each(states)("a release while it is %s", (name, given, reach) => {
+  const it = new Simulation({ probe: true });
+  reach(it);
+  expect(name).toStartWith(it.client.state);
+  const sent = it.take(it.client.release());
+  expect(sent.map((one) => [one.kind, one.message.clientAddress!.join("."), has(one, 54)!.join(".")])).toEqual(
+    given === undefined ? [] : [["RELEASE", given, "192.168.77.1"]],
+  );
+  expect([it.client.state, it.client.due, it.client.release()]).toEqual(["idle", Infinity, []]);
+});
+
+test.each(states)("while it is %s, nothing of a server that is not allowed counts", (name, _given, reach) => {
+  for (const type of [OFFER, ACK, NAK]) {
+    const it = new Simulation({ probe: true, allowsServer: (server) => server[3] === 1 });
+    reach(it);
+    if (it.sent.length === 0) continue;
+    const { state, due, lease, obstacle } = it.client, before = it.sent.length;
+    it.answer(type, [[54, ip("192.168.77.66")]]);
+    expect(name).toStartWith(state);
+    expect([it.client.state, it.client.due, it.client.lease]).toEqual([state, due, lease]);
+    expect(it.sent.length).toBe(before);
+    // Whoever waits for a first lease hears why there is none.
+    const reason = "server 192.168.77.66 is not allowed";
+    expect(it.client.obstacle).toBe(state === "selecting" ? reason : obstacle);
+  }
+});
+
+test("an address that was declined is not wished for any more", () => {
+  const it = new Simulation({ probe: true });
+  it.take(it.client.start(it.now, ip("192.168.77.50")));
+  it.answer(OFFER);
+  it.answer(ACK);
+  it.take(it.client.probed(true, it.now));
+  const [again] = it.pass(10) as [Sent];
+  expect([again.kind, has(again, 50)]).toEqual(["DISCOVER", undefined]);
+});
+
+test("a server that refuses a lease right after it gave it is asked after a pause", () => {
+  const it = new Simulation();
+  it.bind([[option.renewalTime, seconds(4)], [option.rebindingTime, seconds(800)]]);
+  it.pass(5);
+  expect(it.client.state).toBe("renewing");
+  expect([kinds(it.answer(NAK)), kinds(it.pass(1.9)), kinds(it.pass(0.1))]).toEqual([[], [], ["DISCOVER broadcast"]]);
+});
+
+test("from the third message on, every host of the link is to receive the answer", () => {
+  const it = new Simulation({}, false);
+  it.take(it.client.start(it.now));
+  it.pass(60);
+  expect(it.sent.map(({ message }) => message.broadcast)).toEqual([false, false, true, true, true]);
+  it.answer(OFFER);
+  it.pass(40);
+  const requests = it.sent.filter(({ kind }) => kind === "REQUEST");
+  expect(requests.map(({ message }) => message.broadcast)).toEqual([false, false, true, true]);
+});
+
+test("the second message of a renewal is a repeated one", () => {
+  const it = new Simulation(), repeated: boolean[] = [];
+  it.bind();
+  for (let count = 0; count < 3; count++) {
+    it.now = it.client.due;
+    for (const deed of it.client.tick(it.now)) if (deed.do === "unicast") repeated.push(deed.isRepeated);
+  }
+  expect(repeated).toEqual([false, true, true]);
+});
+
+test("a lease from before waits for its turn, and is wished for when it ends", () => {
+  const before = new Simulation();
+  before.bind();
+  const lease = before.client.lease!;
+  // A turn is half of the spread here: after T1, after the end, and when the end comes first.
+  for (const [later, due] of [[600, 605], [1000, 1005], [997, 1000], [100, 487.5]] as const) {
+    const it = new Simulation();
+    it.now = lease.since + later;
+    it.client.resume(it.now, lease, 10);
+    expect([later, it.client.due - lease.since]).toEqual([later, due]);
+  }
+  const it = new Simulation();
+  it.client.resume(it.now, lease, 0);
+  const [, discover] = [it.pass(999), it.pass(1)[0]!];
+  expect([discover.kind, has(discover, 50)]).toEqual(["DISCOVER", ip("192.168.77.50")]);
+});
