@@ -285,6 +285,13 @@ const resources: Fault[] = [
     named: "CVE-2019-9946",
   },
   {
+    file: "src/resources/packets/shared/owned-table.ts",
+    find: "if (found.comment === element.comment && found.counter === element.counter) return [];",
+    replace: "if (found.comment === element.comment) return [];",
+    tests: ["test/resources/packets/masquerade.test.ts"],
+    named: "under another counter",
+  },
+  {
     file: "src/resources/link/veth.ts",
     find: 'if (hostMac !== "" && outside.mac !== hostMac) {',
     replace: 'if (hostMac === "never") {',

@@ -168,6 +168,22 @@ for (const backend of backends) {
   });
 }
 
+test("nftables: an element under another counter comes back under its own, by repair and by the next ADD", async () => {
+  await using machine = await openMachine();
+  const one = specOf("nftables", 1), other = specOf("nftables", 2);
+  expect(await drive(machine, [apply(one), apply(other)])).toEqual(["applied", "applied"]);
+  for (const mend of [step("repair", one), apply(one)]) {
+    await machine.sh(`
+      T="inet patchbay_masquerade"; M="from_10.88.0.0/16"
+      nft add counter $T other; nft delete element $T $M '{ 10.88.0.1 }'
+      nft add element $T $M '{ 10.88.0.1 comment "id: ctr-1, if: eth0, net: mynet" : "other" }'`);
+    expect(await drive(machine, [verify(one)])).toEqual([[expect.stringContaining('is under "other"')]]);
+    await drive(machine, [mend]);
+    expect(await drive(machine, [verify(one), verify(other)])).toEqual([[], []]);
+  }
+  expect(await drive(machine, [remove(one), remove(other)])).toEqual(["removed", "removed"]);
+});
+
 test("nftables: an address goes over to its next owner, and is not taken away by the one before", async () => {
   await using machine = await openMachine();
   const [before, after] = [specOf("nftables", 1), specOf("nftables", 1, { containerId: "next" })];
