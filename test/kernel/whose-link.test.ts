@@ -71,6 +71,24 @@ test.each(kinds)("a network that was renamed after ADD is deleted under its new 
   expect(await leftSince(moment, machine)).toEqual([]);
 });
 
+test.each(kinds)("a ledger of an earlier namespace lays no claim to the link of this one: $type", async (conf) => {
+  await using machine = await openMachine();
+  await machine.sh(master);
+  const container = await machine.container("c1");
+  const earlier = network(machine, { ...conf, name: "earlier", ipam }), net = network(machine, { ...conf, ipam });
+  const isThere = async () => (await machine.sh("ip -br link show", { in: container })).includes("eth0");
+  await earlier.add(container);
+  await machine.sh("ip netns del c1; ip netns add c1");
+  await net.add(container);
+  await machine.sh("rm -r /run/patchbay/net");
+  await net.del(container);
+  expect(await isThere()).toBe(false);
+  // One of this namespace does.
+  await network(machine, { ...conf, name: "later", ipam }).add(container);
+  await net.del(container);
+  expect(await isThere()).toBe(true);
+});
+
 /** What may have the name of the host's end since: the MAC is another's, or the kind is. */
 const strangers = [
   "ip link add HOST type veth peer name other",

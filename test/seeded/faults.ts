@@ -519,6 +519,13 @@ const plugins: Fault[] = [
 
 const engine: Fault[] = [
   {
+    file: "src/engine/verbs/del.ts",
+    find: "!isOtherNamespace(host, header.netns) && entries.some(",
+    replace: "entries.some(",
+    tests: ["test/kernel/whose-link.test.ts"],
+    named: "earlier namespace",
+  },
+  {
     file: "src/engine/ledger/confirmation.ts",
     find: "if (!given.includes(address)) return false;",
     replace: "void address;",
