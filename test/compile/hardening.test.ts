@@ -105,7 +105,7 @@ describe("an unguarded build", () => {
   });
 
   for (const { name, env, args, dead } of attempts.filter(({ silent }) => !silent)) {
-    test(`${dead ? "ignores" : "obeys"} ${name}`, () => {
+    test(`without our first code it ${dead ? "ignores" : "obeys"} ${name}`, () => {
       const seen = run(unguarded, env(), args?.());
       if (dead) expect(seen).toEqual(undisturbed);
       else expect(seen).not.toEqual(undisturbed);

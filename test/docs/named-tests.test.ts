@@ -1,4 +1,4 @@
-/** The tests that docs/cves.md names exist, and every hole has one. */
+/** The tests that SECURITY.md and docs/cves.md name exist; every hole has one, and every promise in a table. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
@@ -7,11 +7,18 @@ import { isTitleIn, testsNamedIn, titlesIn } from "../support/named-tests.ts";
 
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
-test.each(["docs/cves.md"])("%s names tests by file and title, and they exist", (page) => {
+test.each(["SECURITY.md", "docs/cves.md"])("%s names tests by file and title, and they exist", (page) => {
   const named = testsNamedIn(page, read(page));
   expect(named.length).toBeGreaterThan(10);
   const files = new Set(repositoryFiles());
   expect(named.filter((one) => !files.has(one.file) || !isTitleIn(one))).toEqual([]);
+});
+
+test("every promise in a table of SECURITY.md has a test", () => {
+  const tables = read("SECURITY.md").split(/\n\n/).filter((part) => /^\| what holds +\| the test/.test(part));
+  expect(tables.length).toBeGreaterThan(5);
+  const rows = tables.flatMap((table) => table.split("\n").slice(2)).filter((row) => row.startsWith("|"));
+  expect(rows.filter((row) => testsNamedIn("SECURITY.md", row).length !== 1)).toEqual([]);
 });
 
 test("docs/cves.md names a test for each hole, or says why there is none", () => {
