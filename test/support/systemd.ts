@@ -24,7 +24,7 @@ end() {
 trap end EXIT
 (
   sh -c 'echo $PPID >"$0/cgroup.procs"' $group
-  exec unshare --mount --propagation slave --pid --fork --kill-child --cgroup --uts --ipc sh -ec "$1" </dev/null
+  exec setpriv --pdeathsig KILL unshare --mount --propagation slave --pid --fork --kill-child --cgroup --uts --ipc sh -ec "$1" </dev/null
 ) &
 until test -S /run/systemd/private; do kill -0 $!; sleep 0.01; done
 pgrep -P $!

@@ -18,12 +18,10 @@ import { Systemd } from "../../support/systemd.ts";
 const hasNone = lacks("cgroups of version 2");
 const address = "192.168.77.50", UNIT = "cni-dhcp.service", BIN = "/run/cni-bin";
 
-async function startInstalled(machine: Machine): Promise<Systemd> {
+async function install(machine: Machine, { inside }: Systemd): Promise<void> {
   // The program may be below /tmp, which systemd has one of its own of.
   await machine.sh(`${PATCHBAY} install ${BIN}`);
-  const systemd = await Systemd.start(machine);
-  await systemd.inside.sh(`${BIN}/patchbay install --dhcp ${BIN}`);
-  return systemd;
+  await inside.sh(`${BIN}/patchbay install --dhcp ${BIN}`);
 }
 
 /** Where engines have a container's namespace: a script that makes the path, which is its last line of output. */
@@ -44,7 +42,8 @@ test.skipIf(hasNone).each(Object.keys(places) as (keyof typeof places)[])(
     const { machine } = segment;
     const options = { 26: value.u16(1400), 58: value.u32(2), 59: value.u32(50) };
     const server = await serveScript(segment.site, { address, leaseSeconds: 60, options });
-    await using systemd = await startInstalled(machine);
+    await using systemd = await Systemd.start(machine);
+    await install(machine, systemd);
     const named = await machine.container("c1");
     const netnsPath = (await systemd.inside.sh(places[place])).trim();
     const container: Container = { name: "c1", netnsPath };
@@ -76,7 +75,8 @@ test.skipIf(hasNone)(
   async () => {
     await using segment = await serverBehindBridge();
     const { machine } = segment, before = await machine.container("before");
-    await using systemd = await startInstalled(machine);
+    await using systemd = await Systemd.start(machine);
+    await install(machine, systemd);
     await systemd.inside.sh(`systemctl start ${UNIT}`);
     for (const container of [before, await machine.container("after")]) {
       await machine.sh(`ip link add probe type veth peer name inside netns ${container.name}`);
@@ -91,7 +91,8 @@ test.skipIf(hasNone)(
 test.skipIf(hasNone)("IPv6 is off in the container: it is on for the link that gets an address", async () => {
   await using segment = await serverBehindBridge();
   await serve6(iscDhcpd6, segment.site, { ...OFFER6, preferredSeconds: 600, validSeconds: 1000 });
-  await using systemd = await startInstalled(segment.machine);
+  await using systemd = await Systemd.start(segment.machine);
+  await install(segment.machine, systemd);
   const container = await segment.machine.container("c1");
   await segment.machine.sh("echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6", { in: container });
   const ipam = { type: "dhcp", ipv4: false, ipv6: true };
@@ -115,7 +116,8 @@ test.skipIf(hasNone)(
   "it has the capabilities that it needs, and writes to no file but its leases and its containers' settings",
   async () => {
     await using segment = await serverBehindBridge();
-    await using systemd = await startInstalled(segment.machine);
+    await using systemd = await Systemd.start(segment.machine);
+    await install(segment.machine, systemd);
     await systemd.inside.sh(`systemctl start ${UNIT}`);
     const pid = await systemd.property(UNIT, "MainPID");
     const status = await systemd.inside.sh(`cat /proc/${pid}/status`);
