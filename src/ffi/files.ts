@@ -1,8 +1,10 @@
 /**
  * Small files: opening, reading, writing, replacing, listing. State files are opened with O_NOFOLLOW, so that nobody
  * can redirect them; `readTextFile` follows symbolic links, because users' own files may be links.
+ *
+ * Longer than 300 lines: a dozen short functions, each around one or two system calls, that share few lines.
  */
-import { EAGAIN, EEXIST, EFBIG, EINTR, ENAMETOOLONG, ENOENT, ENOTDIR, SyscallError } from "./errno.ts";
+import { EAGAIN, EEXIST, EFBIG, EINTR, EINVAL, ENAMETOOLONG, ENOENT, ENOTDIR, SyscallError } from "./errno.ts";
 import { bind, check, cString, fromUtf8, lastErrno, libc, retrying, utf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
 import { writerId } from "./writer-id.ts";
@@ -14,6 +16,7 @@ export const O_WRONLY = 1;
 export const O_RDWR = 2;
 export const O_CREAT = 0o100;
 export const O_EXCL = 0o200;
+export const O_NOCTTY = 0o400;
 export const O_TRUNC = 0o1000;
 export const O_APPEND = 0o2000;
 export const O_NONBLOCK = 0o4000;
@@ -91,6 +94,19 @@ export function readTextFile(path: string): string | undefined {
   if (fd === undefined) return undefined;
   try {
     return fromUtf8(readAll(fd, undefined, path));
+  } finally {
+    closeFile(fd);
+  }
+}
+
+/** The text of a file that a configuration names: a regular file, so that nothing waits and no device is opened. */
+export function readConfiguredFile(path: string, limitBytes = 1024 * 1024): string | undefined {
+  if (!exists(path)) return undefined;
+  if (!isRegularFile(identify(path))) throw new SyscallError("open", EINVAL, `${path}: not a regular file`);
+  const fd = openExisting(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (fd === undefined) return undefined;
+  try {
+    return fromUtf8(readAll(fd, limitBytes, path));
   } finally {
     closeFile(fd);
   }

@@ -10,9 +10,11 @@
 import { CniError, errorText, INVALID_CONFIG, INVALID_NETNS } from "../../cni/error.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
 import { processId } from "../../ffi/calls.ts";
-import { closeFile, readTextFile } from "../../ffi/files.ts";
+import { closeFile, readConfiguredFile } from "../../ffi/files.ts";
 import { isSameNetns, openNetns, openOwnNetns } from "../../ffi/netns.ts";
 import type { ContainerState } from "./state.ts";
+
+const LONGEST_BYTES = 64 * 1024 * 1024;
 
 /** `linux.namespaces` of the container's configuration, as far as it is about the network. */
 type Configured = { kind: "new" } | { kind: "path"; path: string } | { kind: "none" } | {
@@ -65,7 +67,7 @@ function readConfigured(bundle: string): Configured {
   const path = `${bundle}/config.json`;
   let document: unknown;
   try {
-    const text = readTextFile(path);
+    const text = readConfiguredFile(path, LONGEST_BYTES);
     if (text === undefined) return { kind: "unknown", why: `${path} is not there` };
     document = parseDocument(text, path);
   } catch (error) {

@@ -18,7 +18,7 @@ import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
 import { type Attachment, definePlugin, type Pool } from "../../../contract/plugin.ts";
 import { warn } from "../../../ffi/warn.ts";
 import { ENOENT, isErrno, SyscallError } from "../../../ffi/errno.ts";
-import { identify, isDirectory, readTextFile } from "../../../ffi/files.ts";
+import { identify, isDirectory, readConfiguredFile } from "../../../ffi/files.ts";
 import { allocate, type Allocated, countFree, countLeased, likelyNext } from "../../../ipam/allocator.ts";
 import { blockPrefix, indexIn } from "../../../ipam/layout.ts";
 import {
@@ -220,7 +220,7 @@ function addressOf(text: string): Uint8Array | undefined {
 
 function readResolvConf(path: string): Dns {
   try {
-    const text = readTextFile(path);
+    const text = readConfiguredFile(path);
     if (text === undefined) throw new SyscallError("open", ENOENT, path);
     return parseResolvConf(text);
   } catch (error) {

@@ -1,6 +1,6 @@
 /** The file in which flanneld describes this node's subnets: lines of KEY=VALUE (flannel's pkg/subnet/subnet.go). */
 import { CniError, DECODING_FAILURE, TRY_AGAIN_LATER } from "../../../cni/error.ts";
-import { readTextFile } from "../../../ffi/files.ts";
+import { readConfiguredFile } from "../../../ffi/files.ts";
 import { formatAddress, networkOf, parsePrefix } from "../../../net/address.ts";
 
 export interface SubnetEnv {
@@ -14,7 +14,7 @@ export interface SubnetEnv {
 }
 
 export function readSubnetEnv(path: string): SubnetEnv {
-  const text = readTextFile(path);
+  const text = readConfiguredFile(path);
   if (text === undefined) throw failure(TRY_AGAIN_LATER, `open ${path}: no such file or directory`);
   const values: Record<string, string> = {};
   for (const line of text.split("\n")) {
