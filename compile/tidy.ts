@@ -6,6 +6,7 @@ import { pluginNames } from "../src/plugins/table.ts";
 import { anyTypes, calls, lazyLoading } from "./structure/code.ts";
 import { machineTexts, namesAndLengths, testHeads } from "./structure/files.ts";
 import { circles, hotPath, importDirections } from "./structure/imports.ts";
+import { openedFiles } from "./structure/opened-files.ts";
 import { filesBelow, readSource } from "./structure/sources.ts";
 import { defineTool, runTool } from "./tool.ts";
 
@@ -38,6 +39,7 @@ export function findings(root: string, table: readonly string[]): string[] {
     ...lazyLoading(sources),
     ...anyTypes(sources),
     ...calls(sources),
+    ...openedFiles(sources),
     ...pluginTable(root, table),
     ...namesAndLengths(root, everywhere),
     ...testHeads(root, everywhere),

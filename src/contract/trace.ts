@@ -9,19 +9,9 @@
 import { errorText } from "../cni/error.ts";
 import { variable } from "../ffi/environment.ts";
 import { forgetAfterCall } from "../ffi/calls.ts";
-import {
-  closeFile,
-  identify,
-  isRegularFile,
-  O_APPEND,
-  O_CREAT,
-  O_NOFOLLOW,
-  O_NONBLOCK,
-  O_WRONLY,
-  openFile,
-  writeAll,
-} from "../ffi/files.ts";
+import { closeFile, O_APPEND, O_CREAT, O_WRONLY, writeAll } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
+import { openStateFile } from "../ffi/state-file.ts";
 import { warn } from "../ffi/warn.ts";
 import type { AnyKind } from "./resource.ts";
 import type { Owner } from "./owner.ts";
@@ -107,18 +97,9 @@ function openSink(): number {
   if (wanted === "1") return 2;
   try {
     if (!wanted.startsWith("/")) throw new Error(`it must be 1 or the absolute path of a file, not "${wanted}"`);
-    return openTraceFile(wanted);
+    return openStateFile(wanted, O_WRONLY | O_APPEND | O_CREAT).fd;
   } catch (error) {
     warn(`nothing is traced to PATCHBAY_TRACE: ${errorText(error)}`);
     return OFF;
   }
-}
-
-function openTraceFile(path: string): number {
-  // O_NONBLOCK: if somebody put a pipe there, do not wait for its other end.
-  const fd = openFile(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
-  const file = identify(fd), { mode, uid, links } = file;
-  if (isRegularFile(file) && (mode & 0o022) === 0 && uid === process.geteuid!() && links === 1) return fd;
-  closeFile(fd);
-  throw new Error(`${path} must be a file of uid ${process.geteuid!()} that nobody else can write`);
 }

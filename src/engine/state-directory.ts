@@ -2,9 +2,10 @@
  * The directory of the ledgers: /run/patchbay, or the user's runtime directory, or PATCHBAY_STATE_DIR. A reboot empties
  * it, and ends the network namespaces too.
  */
-import { ENOTDIR, SyscallError } from "../ffi/errno.ts";
+import { SyscallError } from "../ffi/errno.ts";
 import { variable } from "../ffi/environment.ts";
-import { identify, isDirectory, makeDirectories } from "../ffi/files.ts";
+import { makeDirectories } from "../ffi/files.ts";
+import { judgeStateDirectory } from "../ffi/state-file.ts";
 import { CniError, IO_FAILURE } from "../cni/error.ts";
 
 export function stateDirectory(): string {
@@ -20,15 +21,7 @@ export function stateDirectory(): string {
 export function privateDirectory(path: string): void {
   try {
     makeDirectories(path, 0o700);
-    const directory = identify(path, false), { uid, mode } = directory;
-    if (!isDirectory(directory)) throw new SyscallError("open", ENOTDIR, path);
-    if (uid !== process.geteuid!() || (mode & 0o022) !== 0) {
-      throw new CniError(
-        IO_FAILURE,
-        `state directory "${path}" must belong to uid ${process.geteuid!()} and be writable by nobody else`,
-        `it belongs to uid ${uid} with mode ${(mode & 0o7777).toString(8)}; fix it with chown and chmod 700`,
-      );
-    }
+    judgeStateDirectory(path);
   } catch (error) {
     if (!(error instanceof SyscallError)) throw error;
     throw new CniError(IO_FAILURE, `cannot use state directory "${path}": ${error.message}`, "", { cause: error });

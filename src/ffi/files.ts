@@ -1,10 +1,21 @@
 /**
- * Small files: opening, reading, writing, replacing, listing. State files are opened with O_NOFOLLOW, so that nobody
- * can redirect them; `readTextFile` follows symbolic links, because users' own files may be links.
+ * Small files: opening, reading, writing, replacing, listing. What one call writes for a later one is in state-file.ts;
+ * `readTextFile` follows symbolic links and judges nothing, because users' own files may be links and belong to anybody.
  *
  * Longer than 300 lines: a dozen short functions, each around one or two system calls, that share few lines.
  */
-import { EAGAIN, EEXIST, EFBIG, EINTR, EINVAL, ENAMETOOLONG, ENOENT, ENOTDIR, SyscallError } from "./errno.ts";
+import {
+  EAGAIN,
+  EEXIST,
+  EFBIG,
+  EINTR,
+  EINVAL,
+  ENAMETOOLONG,
+  ENOENT,
+  ENOTDIR,
+  isErrno,
+  SyscallError,
+} from "./errno.ts";
 import { bind, check, cString, fromUtf8, lastErrno, libc, retrying, utf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
 import { writerId } from "./writer-id.ts";
@@ -48,9 +59,22 @@ export function closeFile(fd: number): void {
   libc.close(fd);
 }
 
-/** Reads from the descriptor's position to the end. `limitBytes` guards against endless input. */
-export function readAll(fd: number, limitBytes = 64 * 1024 * 1024, subject?: string): Uint8Array {
-  let buffer = new Uint8Array(8192);
+/** Guards against endless input. */
+const LONGEST = 64 * 1024 * 1024;
+
+/**
+ * Reads from the descriptor's position to the end. With `expectedBytes`, the size of a regular file, it does not ask
+ * again behind the end.
+ */
+export function readAll(
+  fd: number,
+  limitBytes = LONGEST,
+  subject?: string,
+  expectedBytes = Infinity,
+): Uint8Array {
+  const isExpected = expectedBytes !== Infinity;
+  if (isExpected && expectedBytes > limitBytes) throw new SyscallError("read", EFBIG, subject);
+  let buffer = new Uint8Array(isExpected ? expectedBytes + 1 : 8192);
   let length = 0;
   for (;;) {
     if (length === buffer.length) {
@@ -62,8 +86,8 @@ export function readAll(fd: number, limitBytes = 64 * 1024 * 1024, subject?: str
     }
     const target = buffer.subarray(length);
     const got = retrying("read", () => Number(libc.read(fd, target, target.length)), subject);
-    if (got === 0) return buffer.subarray(0, length);
     length += got;
+    if (got === 0 || (got < target.length && length >= expectedBytes)) return buffer.subarray(0, length);
   }
 }
 
@@ -133,6 +157,18 @@ export function removeFile(path: string): boolean {
   throw new SyscallError("unlink", errno, path);
 }
 
+/** Makes a new file that nobody else has opened. What has the name, left by a process that was killed, is removed first. */
+export function createFile(path: string, flags: number, mode = 0o600): number {
+  for (;;) {
+    try {
+      return openFile(path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    } catch (error) {
+      if (!isErrno(error, EEXIST)) throw error;
+      removeFile(path);
+    }
+  }
+}
+
 /**
  * Replaces the file's content atomically: readers see the old text or the new, even after a crash of this process.
  * With `durable`, also after a power cut.
@@ -143,7 +179,7 @@ export function replaceFile(
   options: { mode?: number; durable?: boolean; temporary?: string } = {},
 ) {
   const temporary = options.temporary ?? `${path}.${writerId()}.tmp`;
-  const fd = openFile(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, options.mode ?? 0o600);
+  const fd = createFile(temporary, O_WRONLY, options.mode);
   try {
     writeAll(fd, utf8(text), temporary);
     if (options.durable) syncDescriptor(fd, temporary);
@@ -166,21 +202,6 @@ const bindRare = () =>
   });
 let rareSymbols: ReturnType<typeof bindRare> | undefined;
 const rare = () => (rareSymbols ??= bindRare());
-
-/**
- * Overwrites content of `oldLength` bytes with `text`. Cheaper than `replaceFile`, but not atomic: after a crash the
- * content may be wrong. A reader never finds the file empty.
- */
-export function overwriteFile(path: string, text: string, oldLength: number): void {
-  const bytes = utf8(text);
-  const fd = openFile(path, O_WRONLY | O_CREAT | O_NOFOLLOW);
-  try {
-    writeAll(fd, bytes, path);
-    if (bytes.length < oldLength) truncateFile(fd, bytes.length, path);
-  } finally {
-    closeFile(fd);
-  }
-}
 
 export function truncateFile(fd: number, length: number, subject?: string): void {
   check("ftruncate", rare().ftruncate(fd, length), subject);
@@ -211,26 +232,51 @@ export function listDirectory(path: string): string[] {
 
 /** Like `listDirectory`, but unsorted. */
 export function namesIn(path: string): string[] {
-  const names: string[] = [];
+  return entriesIn(path).map(({ name }) => name);
+}
+
+export interface DirectoryEntry {
+  name: string;
+  kind: "file" | "directory" | "other";
+}
+
+// dirent.h
+const DT_UNKNOWN = 0, DT_DIR = 4, DT_REG = 8;
+
+/** Like `namesIn`, with what has each name. Nothing is opened for it, and no link is followed. */
+export function entriesIn(path: string): DirectoryEntry[] {
+  const entries: DirectoryEntry[] = [];
   const fd = openExisting(path, O_RDONLY | O_DIRECTORY);
-  if (fd === undefined) return names;
+  if (fd === undefined) return entries;
   try {
     const buffer = new Uint8Array(32768);
     const view = new DataView(buffer.buffer);
     for (;;) {
       const length = Number(rare().getdents64(fd, buffer, buffer.length));
       // Removed since it was opened, so it was empty.
-      if (length === 0 || (length < 0 && lastErrno() === ENOENT)) return names;
+      if (length === 0 || (length < 0 && lastErrno() === ENOENT)) return entries;
       check("getdents64", length, path);
       // struct linux_dirent64: ino u64, off u64, reclen u16, type u8, name
       for (let at = 0; at < length; at += view.getUint16(at + 16, true)) {
         const nameEnd = buffer.indexOf(0, at + 19);
         const name = fromUtf8(buffer.subarray(at + 19, nameEnd));
-        if (name !== "." && name !== "..") names.push(name);
+        if (name === "." || name === "..") continue;
+        entries.push({ name, kind: kindOf(buffer[at + 18]!, `${path}/${name}`) });
       }
     }
   } finally {
     closeFile(fd);
+  }
+}
+
+/** Some file systems do not tell the type with the name. */
+function kindOf(type: number, path: string): DirectoryEntry["kind"] {
+  if (type !== DT_UNKNOWN) return type === DT_REG ? "file" : type === DT_DIR ? "directory" : "other";
+  try {
+    const file = identify(path, false);
+    return isRegularFile(file) ? "file" : isDirectory(file) ? "directory" : "other";
+  } catch {
+    return "other"; // Removed meanwhile.
   }
 }
 
@@ -244,10 +290,6 @@ export interface FileIdentity {
   uid: number;
   /** Seconds since 1970. */
   modified: number;
-}
-
-export function fileSize(fd: number): number {
-  return u64(statx(fd, true), 40);
 }
 
 /** stat(2) of an open descriptor or an absolute path. */

@@ -186,7 +186,7 @@ function noteCursor(
         const [ours, theirs] = [rangesUntil(set, from, address, range), rangesUntil(set, from, other, otherRange)];
         if (ours < theirs || (ours === theirs && compareAddresses(address, other) < 0)) return;
       }
-      writeCursor(store.directory, rangeId, address, now);
+      writeCursor(store.directory, rangeId, address);
     });
   } catch (error) {
     if (!(error instanceof SyscallError)) throw error;

@@ -2,23 +2,11 @@
  * The blocks of a store's index: opening them, making them from the lease files, and bringing them back in line with the
  * lease files after a crash, a reboot, damage, or the removal of a lease file by hand.
  */
-import { EISDIR, ELOOP, isErrno } from "../ffi/errno.ts";
-import {
-  closeFile,
-  fileSize,
-  namesIn,
-  O_CREAT,
-  O_NOFOLLOW,
-  O_RDWR,
-  O_TRUNC,
-  openExisting,
-  openFile,
-  readTextFile,
-  removeFile,
-  writeAll,
-} from "../ffi/files.ts";
+import { closeFile, createFile, namesIn, O_RDWR, readTextFile, removeFile, writeAll } from "../ffi/files.ts";
 import { check, cString, libc } from "../ffi/libc.ts";
 import { allocateOnDisk, mapShared } from "../ffi/mapped-file.ts";
+import { openExistingState, type OpenState, UntrustedState } from "../ffi/state-file.ts";
+import { writerId } from "../ffi/writer-id.ts";
 import { contains, formatAddress, type Prefix } from "../net/address.ts";
 import { hasGoLock, leasedAddresses, ownerOf, readLease, removeLease } from "./go-directory.ts";
 import {
@@ -91,17 +79,17 @@ type Opened =
 
 function openBlock(store: Store, prefix: Prefix, name: string): Opened {
   const path = blockPath(store, name);
-  let fd: number | undefined;
+  let file: OpenState | undefined;
   try {
-    fd = openExisting(path, O_RDWR | O_NOFOLLOW);
+    file = openExistingState(path, O_RDWR);
   } catch (error) {
-    if (isErrno(error, ELOOP, EISDIR)) return { state: "damaged" };
+    if (error instanceof UntrustedState) return { state: "damaged" };
     throw error;
   }
-  if (fd === undefined) return { state: "missing" };
+  if (file === undefined) return { state: "missing" };
+  const { fd, size } = file, sizeBytes = blockSizeBytes(prefix);
   try {
-    const sizeBytes = blockSizeBytes(prefix);
-    if (fileSize(fd) !== sizeBytes) return { state: "damaged" };
+    if (size !== sizeBytes) return { state: "damaged" };
     const buffer = mapShared(fd, sizeBytes, path);
     store.mappings.push(buffer);
     const block = viewBlock(prefix, buffer);
@@ -131,7 +119,7 @@ function makeBlock(store: Store, prefix: Prefix, name: string, keep: boolean): v
   }
   const path = blockPath(store, name);
   const unfinished = `${path}.new`;
-  const fd = openFile(unfinished, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW);
+  const fd = createFile(unfinished, O_RDWR);
   try {
     allocateOnDisk(fd, block.buffer.byteLength, unfinished);
     writeAll(fd, new Uint8Array(block.buffer), unfinished);
@@ -171,9 +159,11 @@ function removeEmptyBlocks(store: Store, exceptFor: string): void {
 }
 
 function setAside(store: Store, name: string): void {
-  const path = blockPath(store, name);
-  store.report(`the lease index ${path} is damaged: it is kept as ${path}.bad and made again from the lease files`);
-  check("rename", libc.rename(cString(path), cString(`${path}.bad`)), path);
+  const path = blockPath(store, name), kept = `${path}.bad`;
+  store.report(`the lease index ${path} is damaged: it is kept as ${kept} and made again from the lease files`);
+  if (libc.rename(cString(path), cString(kept)) === 0) return;
+  // One of the two may be a directory.
+  check("rename", libc.rename(cString(path), cString(`${path}.${writerId()}.bad`)), path);
 }
 
 /**

@@ -10,26 +10,31 @@
  *     lock                  held by Go's plugin with flock(2) while it works; exists only if that has run here
  *     .patchbay/            our index (store.ts)
  */
-import { EEXIST, EISDIR, ELOOP, isErrno } from "../ffi/errno.ts";
+import { EEXIST, EFBIG, isErrno } from "../ffi/errno.ts";
 import {
   closeFile,
+  entriesIn,
   namesIn,
   O_CREAT,
   O_EXCL,
   O_NOFOLLOW,
   O_RDONLY,
   O_WRONLY,
-  openExisting,
   openFile,
-  overwriteFile,
-  readAll,
   removeFile,
   syncDescriptor,
   syncDirectory,
   writeAll,
 } from "../ffi/files.ts";
-import { fromUtf8, utf8 } from "../ffi/libc.ts";
+import { utf8 } from "../ffi/libc.ts";
 import { lockExclusive } from "../ffi/lock.ts";
+import {
+  openExistingState,
+  overwriteStateFile,
+  readStateFile,
+  unlessUntrusted,
+  UntrustedState,
+} from "../ffi/state-file.ts";
 import { formatAddress, parseAddress } from "../net/address.ts";
 
 const CURSOR = "last_reserved_ip.";
@@ -85,20 +90,17 @@ function leasePath(directory: string, address: Uint8Array): string {
   return `${directory}/${formatAddress(address)}`;
 }
 
-/** In place of content; no owner can have these names. */
-const DIRECTORY = "?directory", LINK = "?link";
+/** In place of content; no owner can have this name. */
+const NO_LEASE = "?no lease";
+const LONGEST_BYTES = 65536;
 
+/** The files may be anybody's: they decide only which address is free. */
 function readState(path: string): string | undefined {
-  let fd: number | undefined;
   try {
-    fd = openExisting(path, O_RDONLY | O_NOFOLLOW);
-    return fd === undefined ? undefined : fromUtf8(readAll(fd, 65536, path));
+    return readStateFile(path, "anybody's", LONGEST_BYTES);
   } catch (error) {
-    if (isErrno(error, EISDIR)) return DIRECTORY;
-    if (isErrno(error, ELOOP)) return LINK;
+    if (error instanceof UntrustedState || isErrno(error, EFBIG)) return NO_LEASE;
     throw error;
-  } finally {
-    if (fd !== undefined) closeFile(fd);
   }
 }
 
@@ -127,7 +129,7 @@ function underGoLock<T>(directory: string, work: () => T): T {
 }
 
 function openGoLock(directory: string): number | undefined {
-  return openExisting(`${directory}/lock`, O_RDONLY | O_NOFOLLOW);
+  return unlessUntrusted(() => openExistingState(`${directory}/lock`, O_RDONLY, "anybody's"))?.fd;
 }
 
 /** Whether Go's plugin has run here. */
@@ -164,13 +166,14 @@ export function findEverywhere(
   isOthers: (address: Uint8Array) => boolean,
 ): Found[] {
   const found: Found[] = [];
-  for (const name of namesIn(directory)) {
+  for (const { name, kind } of entriesIn(directory)) {
     const address = addressOfName(name);
     if (name.startsWith(".") || name.startsWith(CURSOR) || (address !== undefined && isOthers(address))) continue;
     const path = `${directory}/${name}`;
-    const text = readState(path)?.trim();
-    if (text === DIRECTORY) found.push(...findEverywhere(path, texts, isOthers));
-    else if (text !== undefined && texts.includes(text)) found.push({ path, text });
+    if (kind === "directory") found.push(...findEverywhere(path, texts, isOthers));
+    // Nothing else is opened: `dataDir` may be /dev.
+    const text = kind === "file" ? readState(path)?.trim() : undefined;
+    if (text !== undefined && texts.includes(text)) found.push({ path, text });
   }
   return found;
 }
@@ -186,8 +189,8 @@ export function readCursor(directory: string, rangeId: string): string | undefin
 }
 
 /** Records the address allocated last. Only the order in which addresses are allocated depends on it. */
-export function writeCursor(directory: string, rangeId: string, address: Uint8Array, before = ""): void {
-  overwriteFile(cursorPath(directory, rangeId), formatAddress(address), before.length);
+export function writeCursor(directory: string, rangeId: string, address: Uint8Array): void {
+  overwriteStateFile(cursorPath(directory, rangeId), formatAddress(address), "anybody's");
 }
 
 function cursorPath(directory: string, rangeId: string): string {

@@ -11,9 +11,10 @@
  * process that dies; then any process can finish its work. docs/lease-store.md has the whole argument.
  */
 import { EACCES, EROFS, isErrno } from "../ffi/errno.ts";
-import { closeFile, makeDirectories, O_CREAT, O_NOFOLLOW, O_RDWR, openExisting, openFile } from "../ffi/files.ts";
+import { closeFile, makeDirectories, O_CREAT, O_RDWR } from "../ffi/files.ts";
 import { lockRangeExclusive, lockRangeShared, unlockRange } from "../ffi/lock.ts";
 import { unmap } from "../ffi/mapped-file.ts";
+import { judgeStateDirectory, openExistingState, openStateFile, UntrustedState } from "../ffi/state-file.ts";
 import { type LeaseOwner, leaseText } from "./go-directory.ts";
 import type { Block } from "./layout.ts";
 
@@ -67,7 +68,7 @@ const IN_USE = { start: 0 }, CURSORS = { start: 2 ** 32 };
 
 /** Works on the store, and makes it if there is none. `lease` is the one to be added. */
 export function inStore<T>(options: StoreOptions, lease: Lease | undefined, work: (store: Store) => T): T {
-  return withLocks(options, openLocks(options.directory, true)!, lease, work);
+  return withLocks(options, openLocks(options, true)!, lease, work);
 }
 
 /** Works on the store if it exists and is writable; otherwise on the lease files only. */
@@ -76,7 +77,7 @@ export function inExistingStore<T>(
   lease: Lease | undefined,
   work: (store: Store | undefined) => T,
 ): T {
-  const locksFd = openLocks(options.directory, false);
+  const locksFd = openLocks(options, false);
   return locksFd === undefined ? work(undefined) : withLocks(options, locksFd, lease, work);
 }
 
@@ -112,19 +113,23 @@ export function indexDirectory(directory: string): string {
   return `${directory}/.patchbay`;
 }
 
-function openLocks(directory: string, create: boolean): number | undefined {
+function openLocks({ directory, report }: StoreOptions, create: boolean): number | undefined {
   const path = `${indexDirectory(directory)}/locks`;
   try {
-    const fd = openExisting(path, O_RDWR | O_NOFOLLOW);
-    if (fd !== undefined || !create) return fd;
+    const locks = openExistingState(path, O_RDWR);
+    if (locks !== undefined || !create) return locks?.fd;
   } catch (error) {
+    if (create) throw error;
     // DEL of an attachment without leases must succeed on a read-only file system.
-    if (!create && isErrno(error, EROFS, EACCES)) return undefined;
-    throw error;
+    if (isErrno(error, EROFS, EACCES)) return undefined;
+    if (!(error instanceof UntrustedState)) throw error;
+    report(`the lease index is left out: ${error.message}`);
+    return undefined;
   }
   makeDirectories(directory, 0o755);
   makeDirectories(indexDirectory(directory), 0o700);
-  return openFile(path, O_RDWR | O_NOFOLLOW | O_CREAT);
+  judgeStateDirectory(indexDirectory(directory));
+  return openStateFile(path, O_RDWR | O_CREAT).fd;
 }
 
 /** Runs `work`, which records how far the round robin is, in one process at a time. */

@@ -7,8 +7,9 @@
  */
 import { CniError, INTERNAL, IO_FAILURE } from "../cni/error.ts";
 import { foldKey, isObject } from "../cni/json.ts";
-import { listDirectory, makeDirectories, readTextFile, removeFile, replaceFile } from "../ffi/files.ts";
+import { listDirectory, makeDirectories, removeFile, replaceFile } from "../ffi/files.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
+import { isTrustedDirectory, judgeStateDirectory, readTrustedState } from "../ffi/state-file.ts";
 import { containerNumber } from "./lock.ts";
 
 export const DEFAULT_CACHE_DIRECTORY = "/var/lib/cni";
@@ -48,7 +49,17 @@ export function cachePath(cacheDirectory: string, key: AttachmentKey): string {
         `and interface name ("${ifName}")`,
     );
   }
-  return `${cacheDirectory}/results/${network}-${containerId}-${ifName}`;
+  return `${resultsIn(cacheDirectory)}/${network}-${containerId}-${ifName}`;
+}
+
+/** libcni makes it with mode 0700. Where a group may write to it, records are still judged each. */
+function resultsIn(cacheDirectory: string): string {
+  return `${cacheDirectory}/results`;
+}
+
+/** Before ADD makes anything. Without a record of an earlier ADD, it would undo that one when it fails. */
+export function refuseUntrustedCache(cacheDirectory: string): void {
+  judgeStateDirectory(resultsIn(cacheDirectory), "group");
 }
 
 export function writeCache(cacheDirectory: string, record: CacheRecord): void {
@@ -64,7 +75,7 @@ export function writeCache(cacheDirectory: string, record: CacheRecord): void {
     capabilityArgs: Object.keys(record.capabilityArgs ?? {}).length > 0 ? record.capabilityArgs : undefined,
     result: record.result,
   });
-  makeDirectories(`${cacheDirectory}/results`);
+  makeDirectories(resultsIn(cacheDirectory));
   // It is not synced: attachments do not survive a reboot, and our DEL works without a record.
   replaceFile(path, text, { temporary: temporaryPath(cacheDirectory, record) });
 }
@@ -80,7 +91,8 @@ function temporaryPath(cacheDirectory: string, { containerId }: AttachmentKey): 
 export function readCache(cacheDirectory: string, key: AttachmentKey): Cached {
   let text: string | undefined;
   try {
-    text = readTextFile(cachePath(cacheDirectory, key));
+    if (!isTrustedDirectory(resultsIn(cacheDirectory), "group")) return { state: "absent" };
+    text = readTrustedState(cachePath(cacheDirectory, key));
   } catch {
     // DEL must work without a record.
     return { state: "absent" };
@@ -98,7 +110,7 @@ export function removeCache(cacheDirectory: string, key: AttachmentKey): void {
   if (readCache(cacheDirectory, key).state === "foreign") return;
   try {
     removeFile(temporaryPath(cacheDirectory, key));
-    removeFile(cachePath(cacheDirectory, key));
+    if (judgeStateDirectory(resultsIn(cacheDirectory), "group")) removeFile(cachePath(cacheDirectory, key));
   } catch {
     // A record that stays does no harm: DEL of what is gone succeeds.
   }
@@ -118,7 +130,8 @@ export function listCache(cacheDirectory: string, containerId?: string): CacheRe
 
 export function cacheFiles(cacheDirectory: string): string[] {
   try {
-    return listDirectory(`${cacheDirectory}/results`);
+    const directory = resultsIn(cacheDirectory), names = listDirectory(directory);
+    return names.length > 0 && isTrustedDirectory(directory, "group") ? names : [];
   } catch (error) {
     throw new CniError(IO_FAILURE, `cannot list cached attachments: ${(error as Error).message}`, "", {
       cause: error,
@@ -129,7 +142,7 @@ export function cacheFiles(cacheDirectory: string): string[] {
 /** The record in the file of this name; undefined when there is none that can be read. */
 export function readCacheFile(cacheDirectory: string, name: string): CacheRecord | undefined {
   try {
-    const record = decodeRecord(parseOrUndefined(readTextFile(`${cacheDirectory}/results/${name}`) ?? ""));
+    const record = decodeRecord(parseOrUndefined(readTrustedState(`${resultsIn(cacheDirectory)}/${name}`) ?? ""));
     return record === undefined || record.network === "" || record.ifName === "" ? undefined : record;
   } catch {
     return undefined;

@@ -10,7 +10,7 @@ import { convertResult, parsePluginResult, readPluginResult, type VersionedResul
 import { compareVersions } from "../cni/versions.ts";
 import { collectFailures, throwJoined } from "../contract/failures.ts";
 import { warn, withoutRepeating } from "../ffi/warn.ts";
-import { type Cached, readCache, removeCache, writeCache } from "./cache.ts";
+import { type Cached, readCache, refuseUntrustedCache, removeCache, writeCache } from "./cache.ts";
 import type { Network, NetworkPlugin } from "./conf/network.ts";
 import { withContainerLocked } from "./lock.ts";
 import {
@@ -43,6 +43,7 @@ export function addUnlocked(
   request: AttachmentRequest,
 ): VersionedResult | undefined {
   const key = { network: network.name, ...request };
+  refuseUntrustedCache(runtime.cacheDirectory);
   // What is attached already must survive a second ADD, which can only fail.
   const wasAttached = readCache(runtime.cacheDirectory, key).state === "present";
   const begun: NetworkPlugin[] = [];

@@ -7,8 +7,9 @@
  * locks"). Other engines do not take them.
  */
 import { SyscallError } from "../ffi/errno.ts";
-import { closeFile, makeDirectories, O_CREAT, O_NOFOLLOW, O_RDWR, openFile } from "../ffi/files.ts";
+import { closeFile, makeDirectories } from "../ffi/files.ts";
 import { type ByteRange, lockRangeExclusive, tryLockRangeExclusive } from "../ffi/lock.ts";
+import { openStateLock } from "../ffi/state-file.ts";
 import { warn } from "../ffi/warn.ts";
 
 export function withContainerLocked<T>(cacheDirectory: string, containerId: string, work: () => T): T {
@@ -21,15 +22,16 @@ export function withAllLocked<T>(cacheDirectory: string, work: () => T): T {
 
 function withLock<T>(directory: string, range: ByteRange, what: string, work: () => T): T {
   const path = `${directory}/.patchbay.lock`;
-  let fd: number;
+  let fd: number | undefined;
   try {
     makeDirectories(directory);
-    fd = openFile(path, O_RDWR | O_CREAT | O_NOFOLLOW);
+    fd = openStateLock(path);
   } catch (error) {
     if (!(error instanceof SyscallError)) throw error;
     // In a directory that cannot be written, ADD will fail when it writes the cache, and DEL must still work.
     return work();
   }
+  if (fd === undefined) return work();
   try {
     lock(fd, range, what);
     return work();

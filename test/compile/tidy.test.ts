@@ -72,6 +72,18 @@ const faults: [fault: string, path: string, text: string, finding: string][] = [
   ["output", "src/engine/a.ts", "console.log(1);", "calls console.log"],
   ["a stream", "src/engine/a.ts", "process.stdout.write('');", "calls process.stdout"],
   ["waiting", "src/engine/a.ts", "await 1;", "calls await"],
+  [
+    "a file that is opened without being judged",
+    "src/engine/a.ts",
+    'import { openFile } from "../ffi/files.ts";\nopenFile("/run/state", 0);',
+    "src/engine/a.ts: opens files without judging them",
+  ],
+  [
+    "an opening that is listed and gone",
+    "src/resident/build.ts",
+    "export {};",
+    "src/resident/build.ts opens no file any more",
+  ],
   ["a drawer", "src/net/utils.ts", "export {};", "src/net/utils.ts: is a drawer"],
   ["a name in another case", "test/someTest.ts", "export {};", "test/someTest.ts: is not in kebab-case"],
   ["a long file", "test/long.ts", "\n".repeat(701), "test/long.ts: has 701 lines"],

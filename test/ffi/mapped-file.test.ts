@@ -7,7 +7,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { closeFile, fileSize, O_CREAT, O_RDWR, openFile } from "../../src/ffi/files.ts";
+import { closeFile, identify, O_CREAT, O_RDWR, openFile } from "../../src/ffi/files.ts";
 import { allocateOnDisk, mapShared, unmap } from "../../src/ffi/mapped-file.ts";
 
 const PROCESSES = 4;
@@ -30,10 +30,10 @@ function file(sizeBytes: number): { path: string; fd: number } & Disposable {
 /** Runs `body` in several processes at once, with `words` mapped and `me` counting them; answers what they print. */
 async function inProcesses(path: string, body: string, engine: Record<string, string> = {}): Promise<string[]> {
   const source = `
-    import { O_RDWR, openFile, fileSize } from "${import.meta.dir}/../../src/ffi/files.ts";
+    import { identify, O_RDWR, openFile } from "${import.meta.dir}/../../src/ffi/files.ts";
     import { mapShared } from "${import.meta.dir}/../../src/ffi/mapped-file.ts";
     const fd = openFile(${JSON.stringify(path)}, O_RDWR);
-    const words = new Int32Array(mapShared(fd, fileSize(fd), "test"));
+    const words = new Int32Array(mapShared(fd, identify(fd).size, "test"));
     const me = Number(process.argv.at(-1));
     // All begin together: the first word counts who is there.
     Atomics.add(words, 0, 1);
@@ -122,7 +122,7 @@ test("who sees an atomic store sees what was stored before it", async () => {
 
 test("allocateOnDisk() gives the file its length at once, and mapShared() shares it", () => {
   using made = file(10_000);
-  expect(fileSize(made.fd)).toBe(10_000);
+  expect(identify(made.fd).size).toBe(10_000);
   const one = new Uint8Array(mapShared(made.fd, 10_000, "test"));
   const other = new Uint8Array(mapShared(made.fd, 10_000, "test"));
   one[9_999] = 42;

@@ -122,16 +122,16 @@ describe("findEverywhere()", () => {
 test("the cursor is written without a line end, also over a longer one", () => {
   using made = directory();
   expect(readCursor(made.path, "0")).toBeUndefined();
-  writeCursor(made.path, "0", address("10.0.0.254"), undefined);
+  writeCursor(made.path, "0", address("10.0.0.254"));
   expect(readCursor(made.path, "0")).toBe("10.0.0.254");
-  writeCursor(made.path, "0", address("10.0.0.2"), "10.0.0.254");
+  writeCursor(made.path, "0", address("10.0.0.2"));
   expect(readFileSync(join(made.path, "last_reserved_ip.0"), "utf8")).toBe("10.0.0.2");
 });
 
 test("the cursor is not written through a symbolic link", () => {
   using made = directory({ victim: "safe" });
   symlinkSync(join(made.path, "victim"), join(made.path, "last_reserved_ip.0"));
-  expect(() => writeCursor(made.path, "0", address("10.0.0.2"), undefined)).toThrow(
+  expect(() => writeCursor(made.path, "0", address("10.0.0.2"))).toThrow(
     "too many levels of symbolic links",
   );
   expect(readFileSync(join(made.path, "victim"), "utf8")).toBe("safe");

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
+import { patchbayPlugins } from "../support/plugins.ts";
 
 const ways: Record<string, string> = {
   "a FIFO": "mkfifo PATH",
@@ -57,4 +58,27 @@ test("what is no resolv.conf says nothing: lines that it does not know do not co
   expect(code).toBe(0);
   expect(`${stdout}${stderr}`).not.toMatch(/root|secret|nobody|19000/);
   await net.del(container);
+});
+
+test("DEL looks through the files below dataDir, and opens nothing else there", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  await machine.sh(`mkdir -p /run/devices/below; cd /run/devices; mkfifo pipe below/pipe 10.1.0.9; mknod zero c 1 5
+    mknod null c 1 3; mknod tty c 5 0; mknod disk b 250 250; truncate -s 1M large; ln -s pipe link
+    perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0); bind(S,sockaddr_un("sock")) or die'
+    printf 'ctr-c1\\r\\neth0' >below/notes`);
+  const ipam = { type: "host-local", subnet: "10.1.0.0/24", dataDir: "/run" };
+  const traced = ["strace", "-f", "-qq", "-e", "trace=open,openat", "-o", "/run/trace"];
+  const env = { CNI_COMMAND: "DEL", CNI_CONTAINERID: "ctr-c1", CNI_NETNS: container.netnsPath, CNI_IFNAME: "eth0" };
+  const stdin = JSON.stringify({ cniVersion: "1.1.0", name: "devices", type: "host-local", ipam });
+  const program = `${patchbayPlugins()}/host-local`;
+  const { code } = await machine.run([...traced, program], { stdin, env: { ...env, CNI_PATH: "/nowhere" } });
+  expect(code).toBe(0);
+  const opened = [...(await machine.sh("cat /run/trace")).matchAll(/"(\/run\/devices[^"]*)"/g)].map(([, path]) =>
+    path!
+  );
+  const files = [...new Set(opened)].filter((path) => !/\.patchbay|\/lock$/.test(path)).sort();
+  expect(files).toEqual(["/run/devices", "/run/devices/below", "/run/devices/below/notes", "/run/devices/large"]);
+  // The lease was there, whatever its name.
+  expect(await machine.sh("ls /run/devices/below")).toBe("pipe\n");
 });

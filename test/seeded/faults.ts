@@ -605,12 +605,6 @@ const engine: Fault[] = [
     named: "of two containers",
   },
   {
-    file: "src/contract/trace.ts",
-    find: "isRegularFile(file) && (mode & 0o022) === 0",
-    replace: "isRegularFile(file)",
-    tests: ["test/contract/trace.test.ts"],
-  },
-  {
     file: "src/engine/judging.ts",
     find: "plugin.judge?.(conf, call);",
     replace: "if (call !== undefined) plugin.judge?.(conf, call);",
@@ -637,10 +631,28 @@ const engine: Fault[] = [
     named: "in the configuration",
   },
   {
-    file: "src/engine/state-directory.ts",
-    find: "|| (mode & 0o022) !== 0",
+    file: "src/ffi/state-file.ts",
+    find: "&& (mode & writers) === 0",
     replace: "",
-    tests: ["test/engine/ledger/ledger.test.ts", "test/engine/exec-plugin.test.ts"],
+    tests: ["test/engine/ledger/ledger.test.ts", "test/ffi/state-file.test.ts"],
+  },
+  {
+    file: "src/ffi/state-file.ts",
+    find: " || (mode & 0o022) !== 0",
+    replace: "",
+    tests: ["test/ffi/state-file.test.ts", "test/contract/trace.test.ts"],
+  },
+  {
+    file: "src/ffi/state-file.ts",
+    find: "flags | O_NOFOLLOW | O_NONBLOCK",
+    replace: "flags | O_NOFOLLOW",
+    tests: ["test/ffi/state-file.test.ts"],
+  },
+  {
+    file: "src/ffi/state-file.ts",
+    find: "flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY",
+    replace: "flags | O_NONBLOCK | O_NOCTTY",
+    tests: ["test/ffi/state-file.test.ts"],
   },
   {
     file: "src/engine/delegation/delegate.ts",
@@ -1705,14 +1717,14 @@ const netavark: Fault[] = [
   },
   {
     file: "src/netavark/aardvark/files.ts",
-    find: "    lockExclusive(fd, path);",
+    find: "    if (fd !== undefined) lockExclusive(fd, path);",
     replace: "    void lockExclusive;",
     tests: ["test/netavark/aardvark/files.test.ts"],
     named: "own lock",
   },
   {
     file: "src/netavark/aardvark/files.ts",
-    find: "    overwriteFile(path, text, utf8(before).length);",
+    find: "    overwriteStateFile(path, text);",
     replace: "    throw error;",
     tests: ["test/netavark/aardvark/files.test.ts"],
     named: "full disk",

@@ -14,10 +14,7 @@ import {
   makeDirectories,
   namesIn,
   O_CREAT,
-  O_NOFOLLOW,
   O_RDWR,
-  openFile,
-  readTextFile,
   removeFile,
   replaceFile,
   syncDirectory,
@@ -25,6 +22,13 @@ import {
   writeAll,
 } from "../../ffi/files.ts";
 import { tryLockExclusive } from "../../ffi/lock.ts";
+import {
+  isTrustedDirectory,
+  judgeStateDirectory,
+  openStateFile,
+  readStateFile,
+  readTrustedState,
+} from "../../ffi/state-file.ts";
 import { check, cString, libc, utf8 } from "../../ffi/libc.ts";
 import { type LeaseRecord, readRecord } from "./record.ts";
 
@@ -42,7 +46,8 @@ export class Journal {
   /** Undefined when another process has it. */
   static open(directory: string): Journal | undefined {
     makeDirectories(directory, 0o700);
-    const lock = openFile(`${directory}/${LOCK}`, O_RDWR | O_CREAT | O_NOFOLLOW);
+    judgeStateDirectory(directory);
+    const lock = openStateFile(`${directory}/${LOCK}`, O_RDWR | O_CREAT).fd;
     if (tryLockExclusive(lock)) {
       nameHolder(lock);
       return new Journal(directory, lock);
@@ -53,7 +58,7 @@ export class Journal {
 
   /** Which process has it, as far as that is known. */
   static holderOf(directory: string): string {
-    return (readTextFile(`${directory}/${LOCK}`) ?? "").trim() || "unknown";
+    return (readTrustedState(`${directory}/${LOCK}`) ?? "").trim() || "unknown";
   }
 
   close(): void {
@@ -76,7 +81,7 @@ export class Journal {
   /** The service that comes next gives this lease back. `durable`: also after a power cut. */
   giveUp(owner: Owner, durable: boolean): void {
     const path = `${this.pathOf(owner)}${GIVEN_UP}`;
-    closeFile(openFile(path, O_RDWR | O_CREAT | O_NOFOLLOW));
+    closeFile(openStateFile(path, O_RDWR | O_CREAT).fd);
     if (durable) syncDirectory(this.directory);
   }
 
@@ -115,7 +120,7 @@ function nameHolder(lock: number): void {
 
 /** For whoever only looks. What it cannot read it leaves to the service. */
 export function recordsIn(directory: string): Entry[] {
-  return readAllRecords(directory, () => {});
+  return isTrustedDirectory(directory) ? readAllRecords(directory, () => {}) : [];
 }
 
 function readAllRecords(directory: string, onDamaged: (path: string, error: unknown) => void): Entry[] {
@@ -124,7 +129,7 @@ function readAllRecords(directory: string, onDamaged: (path: string, error: unkn
     if (!name.endsWith(RECORD)) continue;
     const path = `${directory}/${name}`;
     try {
-      const text = readTextFile(path);
+      const text = readStateFile(path);
       if (text === undefined) continue;
       const record = readRecord(text);
       // Under another name it could neither be replaced nor removed.

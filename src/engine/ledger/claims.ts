@@ -1,7 +1,8 @@
 /** What the ledgers of other attachments claim: the same link, or a thing without an owner. */
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
-import { closeFile, identify, O_APPEND, O_NOFOLLOW, O_WRONLY, openExisting, writeAll } from "../../ffi/files.ts";
+import { closeFile, identify, O_APPEND, O_WRONLY, writeAll } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
+import { openExistingState } from "../../ffi/state-file.ts";
 import { listAllLedgers } from "./ledger.ts";
 import { startOfName } from "./paths.ts";
 import type { LedgerRecord } from "./record.ts";
@@ -72,7 +73,7 @@ function isNamespaceGone(path: string): boolean {
 }
 
 function appendTo(path: string, text: string): void {
-  const fd = openExisting(path, O_WRONLY | O_APPEND | O_NOFOLLOW);
+  const fd = openExistingState(path, O_WRONLY | O_APPEND)?.fd;
   if (fd === undefined) return;
   try {
     writeAll(fd, utf8(text), path);

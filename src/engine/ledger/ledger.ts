@@ -2,17 +2,23 @@
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import {
   closeFile,
+  entriesIn,
+  idAt,
   identify,
-  isDirectory,
+  isRegularFile,
   listDirectory,
-  O_NOFOLLOW,
   O_RDONLY,
-  openExisting,
-  readTextFile,
   removeEmptyDirectory,
   removeFile,
 } from "../../ffi/files.ts";
 import { lockShared, tryLockExclusive } from "../../ffi/lock.ts";
+import {
+  isTrustedDirectory,
+  judgeStateDirectory,
+  openExistingState,
+  readStateFile,
+  UntrustedState,
+} from "../../ffi/state-file.ts";
 import { warn } from "../../ffi/warn.ts";
 import { stateDirectory } from "../state-directory.ts";
 import { isSameOwner, type Owner } from "../../contract/owner.ts";
@@ -21,13 +27,13 @@ import { type LedgerRecord, parseLedger } from "./record.ts";
 
 function readLedgerFile(path: string, lastAttempt = false): LedgerRecord | undefined {
   try {
-    const text = readTextFile(path);
+    const text = readStateFile(path);
     return text === undefined ? undefined : parseLedger(path, text);
   } catch (error) {
     // Try twice, for example after too many open files: nothing else records what ADD made.
     if (!lastAttempt) return readLedgerFile(path, true);
-    // An unreadable ledger counts as lost: DEL restates from the configuration.
-    warn(`ledger ${path} cannot be read: ${(error as Error).message}`);
+    // A ledger that cannot be read or trusted counts as lost: DEL restates from the configuration.
+    warn(`ledger ${path} is left out: ${(error as Error).message}`);
     return undefined;
   }
 }
@@ -35,17 +41,21 @@ function readLedgerFile(path: string, lastAttempt = false): LedgerRecord | undef
 /** The ledger of this attachment, or undefined when there is no readable one. */
 export function readLedger(owner: Owner, plugin: string): LedgerRecord | undefined {
   const record = readLedgerFile(ledgerPath(owner, plugin));
-  return record !== undefined && isSameOwner(record.header, owner) ? record : undefined;
+  if (record === undefined || !isSameOwner(record.header, owner)) return undefined;
+  return isTrustedDirectory(networkDirectory(owner.network)) ? record : undefined;
 }
 
 /** All ledgers of one plugin in one network. */
 export function listLedgers(network: string, plugin: string): LedgerRecord[] {
-  return recordsIn(networkDirectory(network)).filter(({ header }) =>
-    header.plugin === plugin && header.network === network
-  );
+  return recordsOf(network).filter(({ header }) => header.plugin === plugin && header.network === network);
 }
 
-/** The readable ledgers whose file name begins with `start`. */
+function recordsOf(network: string, start = ""): LedgerRecord[] {
+  const directory = networkDirectory(network);
+  return isTrustedDirectory(directory) ? recordsIn(directory, start) : [];
+}
+
+/** The readable ledgers whose file name begins with `start`, in a directory that is trusted. */
 function recordsIn(directory: string, start = ""): LedgerRecord[] {
   const records: LedgerRecord[] = [];
   for (const name of listDirectory(directory)) {
@@ -63,27 +73,19 @@ export function listAllLedgers(start = ""): LedgerRecord[] {
 }
 
 function networkDirectories(): string[] {
-  return listDirectory(stateDirectory()).map((network) => `${stateDirectory()}/${network}`).filter(isStillDirectory);
+  const state = stateDirectory();
+  // The resident's socket is there, too.
+  const networks = entriesIn(state).filter(({ kind }) => kind === "directory").map(({ name }) => name).sort();
+  return networks.map((name) => `${state}/${name}`).filter((directory) => isTrustedDirectory(directory));
 }
 
 export function listLedgersOfContainer(containerId: string): LedgerRecord[] {
   return listAllLedgers(startOfName({ containerId })).filter(({ header }) => header.containerId === containerId);
 }
 
-/** Others remove what is there, too: the last DEL of a network its directory, a resident its socket. */
-function isStillDirectory(path: string): boolean {
-  try {
-    return isDirectory(identify(path, false));
-  } catch {
-    return false;
-  }
-}
-
 /** The ledgers of one attachment, one for each plugin. */
 export function listLedgersOf(owner: Owner): LedgerRecord[] {
-  return recordsIn(networkDirectory(owner.network), startOfName(owner)).filter(({ header }) =>
-    isSameOwner(header, owner)
-  );
+  return recordsOf(owner.network, startOfName(owner)).filter(({ header }) => isSameOwner(header, owner));
 }
 
 /**
@@ -103,7 +105,7 @@ export function removing<T>(record: LedgerRecord | undefined, work: () => T): T 
 /** If the file cannot be opened, the removal continues without the lock: a concurrent repair is unlikely. */
 function openToLock(path: string): number | undefined {
   try {
-    return openExisting(path, O_RDONLY | O_NOFOLLOW);
+    return openExistingState(path, O_RDONLY)?.fd;
   } catch {
     return undefined;
   }
@@ -111,7 +113,7 @@ function openToLock(path: string): number | undefined {
 
 /** Runs `work` under the exclusive lock. Returns false, without running it, while an ADD or DEL holds the lock. */
 export function repairing({ path }: LedgerRecord, work: () => void): boolean {
-  const fd = openExisting(path, O_RDONLY | O_NOFOLLOW);
+  const fd = openExistingState(path, O_RDONLY)?.fd;
   if (fd === undefined) return false;
   try {
     if (!tryLockExclusive(fd) || identify(fd).links === 0) return false;
@@ -132,6 +134,7 @@ export function removeEmptyLedgersOfContainer(containerId: string): void {
 }
 
 function removeEmptyFilesIn(directory: string, start: string): void {
+  if (!isTrustedDirectory(directory)) return;
   const names = listDirectory(directory).filter((name) => name.startsWith(start));
   for (const name of names) {
     if (isEmptyFile(`${directory}/${name}`)) removeFile(`${directory}/${name}`);
@@ -141,14 +144,28 @@ function removeEmptyFilesIn(directory: string, start: string): void {
 
 function isEmptyFile(path: string): boolean {
   try {
-    return identify(path, false).size === 0;
+    const file = identify(path, false);
+    return isRegularFile(file) && file.size === 0;
   } catch {
     // A DEL of another container has removed it meanwhile.
     return false;
   }
 }
 
-/** The last step of DEL. Removes an unreadable file too. */
+/** The last step of a DEL without a ledger: removes the file that could not be read or trusted. Never fails. */
+export function removeLostLedger(owner: Owner, plugin: string): void {
+  try {
+    if (idAt(ledgerPath(owner, plugin)) === undefined) return;
+    if (judgeStateDirectory(networkDirectory(owner.network))) removeLedger(owner, plugin);
+  } catch (error) {
+    // The reading has warned of the directory. Nothing in another's directory is ours.
+    if (!(error instanceof UntrustedState)) {
+      warn(`ledger ${ledgerPath(owner, plugin)} stays: ${(error as Error).message}`);
+    }
+  }
+}
+
+/** The last step of DEL. */
 export function removeLedger(owner: Owner, plugin: string): void {
   try {
     if (removeFile(ledgerPath(owner, plugin))) removeEmptyDirectory(networkDirectory(owner.network));

@@ -5,9 +5,7 @@ import {
   identify,
   O_APPEND,
   O_CREAT,
-  O_NOFOLLOW,
   O_WRONLY,
-  openFile,
   removeEmptyDirectory,
   removeFile,
   truncateFile,
@@ -15,6 +13,7 @@ import {
 } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
 import { lockShared } from "../../ffi/lock.ts";
+import { type OpenState, openStateFile } from "../../ffi/state-file.ts";
 import { warn } from "../../ffi/warn.ts";
 import { privateDirectory } from "../state-directory.ts";
 import { ledgerPath, networkDirectory } from "./paths.ts";
@@ -34,11 +33,11 @@ export interface OpenLedger {
 const ATTEMPTS = 100;
 
 /** The DEL of the network's last attachment removes the directory, and may do so before the file is in it. */
-function openForAppending(path: string, directory: string): number {
+function openForAppending(path: string, directory: string): OpenState {
   for (let attempt = 1;; attempt++) {
     try {
       privateDirectory(directory);
-      return openFile(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
+      return openStateFile(path, O_WRONLY | O_APPEND | O_CREAT);
     } catch (error) {
       const isRemoved = isErrno(error, ENOENT) || isErrno((error as Error).cause, ENOENT);
       if (!isRemoved || attempt === ATTEMPTS) throw error;
@@ -49,9 +48,8 @@ function openForAppending(path: string, directory: string): number {
 /** Creates the ledger, or appends to the one of earlier ADDs. */
 export function openLedger(header: Omit<LedgerHeader, "patchbay">): OpenLedger {
   const path = ledgerPath(header, header.plugin);
-  const fd = openForAppending(path, networkDirectory(header.network));
+  const { fd, size: earlierBytes } = openForAppending(path, networkDirectory(header.network));
   lockShared(fd); // see repairing()
-  const earlierBytes = identify(fd).size;
   // Start a new line: a crash may have cut off the last one.
   let pending = (earlierBytes > 0 ? "\n" : "") + JSON.stringify({ patchbay: FORMAT, ...header }) + "\n";
   /** For a line that ADD can do without: a full disk must not fail it. */

@@ -19,7 +19,7 @@ import type { CallHost } from "../call-host.ts";
 import { isOtherNamespace } from "../open-host.ts";
 import { attempt, throwJoined } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
-import { readLedger, removeLedger, removing } from "../ledger/ledger.ts";
+import { readLedger, removeLedger, removeLostLedger, removing } from "../ledger/ledger.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
 import { isAnotherContainers, listRivals } from "../ledger/claims.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
@@ -62,7 +62,8 @@ export function runDel(call: VerbCall): undefined {
         ? removeAttachment(call, record, isComplete || isConfirmed(record, prevResult), prevResult, owner, host)
         : removeByPlugin(call, plugin.del, host);
       throwJoined(failures);
-      removeLedger(record?.header ?? owner, plugin.name);
+      if (record === undefined) removeLostLedger(owner, plugin.name);
+      else removeLedger(record.header, plugin.name);
     }));
 }
 

@@ -1,21 +1,13 @@
 /** aardvark-dns as a process: finding it, telling it that its files have changed, starting it, ending it. */
 import { EACCES, ENOENT, EPERM, errnoText, ESRCH, isErrno, SyscallError } from "../../ffi/errno.ts";
 import { environmentForChild } from "../../ffi/environment.ts";
-import {
-  closeFile,
-  exists,
-  identify,
-  listDirectory,
-  O_WRONLY,
-  openFile,
-  readTextFile,
-  removeFile,
-} from "../../ffi/files.ts";
+import { closeFile, exists, identify, listDirectory, O_WRONLY, openFile, readTextFile } from "../../ffi/files.ts";
 import { findInPath } from "../../ffi/find-in-path.ts";
 import { fromUtf8 } from "../../ffi/libc.ts";
 import { OtherProcess } from "../../ffi/other-process.ts";
 import { isCaught, isKilled, SIGHUP, SIGKILL, SIGTERM } from "../../ffi/signals.ts";
 import type { Finished } from "../../ffi/spawn.ts";
+import { readTrustedState, removeStateFile } from "../../ffi/state-file.ts";
 import { NOT_EVERYBODYS, runTrusted, UntrustedFile, withJudged } from "../../ffi/trusted-executable.ts";
 import { log, loudestLevel } from "../wire/log.ts";
 import { PID_FILE, writeFile } from "./files.ts";
@@ -39,7 +31,7 @@ function withDaemon<T>(daemon: Daemon, work: (found: OtherProcess | undefined) =
 
 /** A file that is torn or of before a crash is not believed: its number may be another program's. */
 function findDaemon(daemon: Daemon): OtherProcess | undefined {
-  const text = readTextFile(`${daemon.directory}/${PID_FILE}`) ?? "";
+  const text = readTrustedState(`${daemon.directory}/${PID_FILE}`) ?? "";
   const written = /^[1-9][0-9]{0,9}$/.test(text.trim()) ? Number(text) : undefined;
   const known = written === undefined ? undefined : openDaemon(written, daemon);
   if (known !== undefined) return known;
@@ -166,7 +158,7 @@ export function tellToEnd(daemon: Daemon): void {
     if (!told.endsWithin(PATIENCE_MS)) end(told);
     return true;
   });
-  removeFile(`${daemon.directory}/${PID_FILE}`);
+  removeStateFile(`${daemon.directory}/${PID_FILE}`);
 }
 
 /** `wasIdle`: it had no files before. Then it may have been told to end, and may not have read the new ones. */

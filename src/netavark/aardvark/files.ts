@@ -1,22 +1,9 @@
 /** The files of aardvark-dns and their lock. Whoever changes them, or starts or signals the program, holds the lock. */
 import { EDQUOT, ENOSPC, isErrno } from "../../ffi/errno.ts";
-import {
-  closeFile,
-  exists,
-  listDirectory,
-  makeDirectories,
-  O_CREAT,
-  O_NOFOLLOW,
-  O_RDWR,
-  openFile,
-  overwriteFile,
-  readTextFile,
-  removeFile,
-  replaceFile,
-} from "../../ffi/files.ts";
+import { closeFile, exists, listDirectory, makeDirectories, removeFile, replaceFile } from "../../ffi/files.ts";
 import { rename } from "../../ffi/directory-entries.ts";
-import { utf8 } from "../../ffi/libc.ts";
 import { lockExclusive } from "../../ffi/lock.ts";
+import { openStateLock, overwriteStateFile, readStateFile } from "../../ffi/state-file.ts";
 import { within } from "../wire/failure.ts";
 
 /** aardvark-dns writes its process id there. */
@@ -28,13 +15,13 @@ const FILE_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 /** The lock is netavark's own, so that both can write by turns. */
 export function whileAlone<Value>(directory: string, work: () => Value): Value {
   const path = `${parentOf(directory)}/aardvark.lock`;
-  const fd = within(`Failed to open/create lockfile ${path}`, () => openFile(path, O_RDWR | O_CREAT | O_NOFOLLOW));
+  const fd = within(`Failed to open/create lockfile ${path}`, () => openStateLock(path));
   try {
-    lockExclusive(fd, path);
+    if (fd !== undefined) lockExclusive(fd, path);
     removeFile(temporaryOf(directory)); // Of a process that was killed.
     return work();
   } finally {
-    closeFile(fd);
+    if (fd !== undefined) closeFile(fd);
   }
 }
 
@@ -75,7 +62,7 @@ export function hasFiles(directory: string): boolean {
 }
 
 export function readFile(path: string): string {
-  return readTextFile(path) ?? "";
+  return readStateFile(path) ?? "";
 }
 
 /** Removes the file instead of making it empty. */
@@ -85,11 +72,11 @@ export function writeFile(path: string, text: string): void {
 }
 
 /** Also on a full disk, where the text is shorter than it was. */
-export function shortenFile(path: string, text: string, before: string): void {
+export function shortenFile(path: string, text: string): void {
   try {
     writeFile(path, text);
   } catch (error) {
     if (!isErrno(error, ENOSPC, EDQUOT)) throw error;
-    overwriteFile(path, text, utf8(before).length);
+    overwriteStateFile(path, text);
   }
 }

@@ -1,5 +1,6 @@
 /** A container's names in aardvark-dns: added, removed, and whom a network asks. */
 import { exists } from "../../ffi/files.ts";
+import { unlessUntrusted } from "../../ffi/state-file.ts";
 import { log } from "../wire/log.ts";
 import { failureText, within } from "../wire/failure.ts";
 import { tell, tellOrStart, tellToEnd } from "./daemon.ts";
@@ -96,8 +97,8 @@ export function removeNames(spec: NamesSpec): void {
 function removeLines(spec: NamesSpec): void {
   const { directory, containerId, networks } = spec;
   for (const path of networks.flatMap(({ name }) => filesOf(directory, name))) {
-    const before = readFile(path), after = withoutLine(before, containerId);
-    if (after !== before) shortenFile(path, after, before);
+    const before = unlessUntrusted(() => readFile(path)) ?? "", after = withoutLine(before, containerId);
+    if (after !== before) shortenFile(path, after);
   }
   if (hasFiles(directory)) tell(spec);
   else tellToEnd(spec);

@@ -1,6 +1,7 @@
 /** The files from which netavark writes all rules again, as netavark or we wrote them. */
 import { field, isObject, parseDocument } from "../../cni/json.ts";
-import { listDirectory, readTextFile } from "../../ffi/files.ts";
+import { listDirectory } from "../../ffi/files.ts";
+import { readStateFile } from "../../ffi/state-file.ts";
 import { protocolNumbers } from "../../iptables/rule.ts";
 import type { PublishedPort, PublishedPortsSpec } from "../../resources/netavark/published-ports.ts";
 import type { NetworkRulesSpec } from "../../resources/netavark/shared/network-rules-spec.ts";
@@ -22,7 +23,7 @@ export function readState(
     listDirectory(`${directory}/${folder}`).flatMap((name) => {
       const path = `${directory}/${folder}/${name}`;
       try {
-        const document = parseDocument(readTextFile(path) ?? "", path);
+        const document = parseDocument(readStateFile(path) ?? "", path);
         if (!isObject(document)) throw new Error("it is no JSON object");
         return [read(document)];
       } catch (error) {
@@ -32,7 +33,7 @@ export function readState(
     });
   const containers = each("ports", (document) => document);
   return {
-    driver: readTextFile(`${directory}/firewall-driver`),
+    driver: readStateFile(`${directory}/firewall-driver`),
     networks: each("networks", (document) => networkOf(document, containers)),
     containers: containers.flatMap(containerOf),
   };

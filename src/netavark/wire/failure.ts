@@ -2,12 +2,13 @@
 import { errorText } from "../../cni/error.ts";
 import { LeftToCaller } from "../../ffi/calls.ts";
 import { SyscallError } from "../../ffi/errno.ts";
+import { UntrustedState } from "../../ffi/state-file.ts";
 import { NetlinkError } from "../../ffi/netlink/netlink-error.ts";
 import { osError } from "../../resources/netavark/shared/netavark-text.ts";
 
 /** Without what the system call worked on; `within` says that. */
 export function failureText(error: unknown): string {
-  if (error instanceof SyscallError) return `IO error: ${osError(error.errno)}`;
+  if (error instanceof SyscallError && !(error instanceof UntrustedState)) return `IO error: ${osError(error.errno)}`;
   if (error instanceof NetlinkError) {
     return `Netlink error: ${osError(error.errno)}${error.text === "" ? "" : ` (${error.text})`}`;
   }

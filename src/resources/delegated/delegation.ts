@@ -10,16 +10,14 @@ import {
   closeFile,
   makeDirectories,
   O_CREAT,
-  O_NOFOLLOW,
-  O_TRUNC,
   O_WRONLY,
-  openFile,
-  readTextFile,
   removeFile,
   syncDescriptor,
+  truncateFile,
   writeAll,
 } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
+import { openStateFile, readTrustedState } from "../../ffi/state-file.ts";
 
 export interface DelegationSpec {
   /** The other plugin's name. */
@@ -52,7 +50,7 @@ export const delegationKind: ResourceKind<DelegationSpec, Result> = {
   remove({ type, stdin, keptIn }, host) {
     host.delegate(type, "DEL", stdin);
     // Last: until here the next DEL finds it. Another attachment's file may have the name; a crash may have cut ours.
-    const kept = readTextFile(keptIn);
+    const kept = readTrustedState(keptIn);
     if (kept !== undefined && stdin.startsWith(kept)) removeFile(keptIn);
   },
   describe: ({ type }) => `what ${type} makes`,
@@ -62,8 +60,9 @@ export const delegation = resource(delegationKind);
 
 function writeConfiguration(path: string, text: string): void {
   makeDirectories(path.slice(0, path.lastIndexOf("/")), 0o700);
-  const fd = openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+  const { fd, size } = openStateFile(path, O_WRONLY | O_CREAT);
   try {
+    if (size > 0) truncateFile(fd, 0, path);
     writeAll(fd, utf8(text), path);
     syncDescriptor(fd, path);
   } catch (error) {

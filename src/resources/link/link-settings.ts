@@ -19,12 +19,11 @@ import {
   O_NOFOLLOW,
   O_WRONLY,
   openFile,
-  overwriteFile,
-  readTextFile,
   removeFile,
   writeAll,
 } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
+import { overwriteStateFile, readStateFile, unlessUntrusted } from "../../ffi/state-file.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { getLink, type Link, type LinkChange, setLink } from "../../ffi/netlink/route/link.ts";
 import { IFF_ALLMULTI, IFF_PROMISC } from "../../ffi/netlink/uapi/if-link.ts";
@@ -94,8 +93,10 @@ export const linkSettingsKind: ResourceKind<LinkSettingsSpec, Backup> = {
     return differences;
   },
   remove(spec, host) {
-    putBack(spec, { ...spec.before, ...parseBackup(readTextFile(spec.backupFile)) }, host);
-    removeFile(spec.backupFile);
+    const backup = unlessUntrusted(() => ({ text: readStateFile(spec.backupFile) }));
+    putBack(spec, { ...spec.before, ...parseBackup(backup?.text) }, host);
+    // What is not trusted may be anybody's.
+    if (backup !== undefined) removeFile(spec.backupFile);
   },
   repair({ ifName, wanted }, host) {
     const link = getLink(host.container!.route, ifName);
@@ -151,7 +152,7 @@ interface Backup {
 
 /** Keeps the values of an earlier ADD and adds those it lacks. Replaces a file that a crash cut off. */
 function writeBackup({ backupFile, before }: LinkSettingsSpec): Backup {
-  const earlier = readTextFile(backupFile);
+  const earlier = readStateFile(backupFile);
   const earlierValues = parseBackup(earlier);
   if (earlierValues !== undefined) {
     replaceText(backupFile, textOf({ ...before, ...earlierValues }));
@@ -177,8 +178,7 @@ function textOf({ mac, promisc, mtu, allmulti, txQLen }: LinkSettings): string {
 }
 
 function replaceText(file: string, text: string): void {
-  const present = readTextFile(file) ?? "";
-  if (present !== text) overwriteFile(file, text, utf8(present).length);
+  if (readStateFile(file) !== text) overwriteStateFile(file, text);
 }
 
 function parseBackup(text: string | undefined): LinkSettings | undefined {

@@ -4,18 +4,9 @@
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
-import {
-  closeFile,
-  exists,
-  makeDirectories,
-  O_CREAT,
-  O_NOFOLLOW,
-  O_RDWR,
-  openFile,
-  removeFile,
-  replaceFile,
-} from "../../ffi/files.ts";
+import { closeFile, exists, makeDirectories, replaceFile } from "../../ffi/files.ts";
 import { lockExclusive } from "../../ffi/lock.ts";
+import { openStateLock, removeStateFile } from "../../ffi/state-file.ts";
 import { isSpare } from "./shared/spare-bridge.ts";
 
 export interface FirewallStateSpec {
@@ -57,8 +48,8 @@ export const firewallStateKind: ResourceKind<FirewallStateSpec> = {
     if (!exists(spec.directory)) return;
     const { ofNetwork, ofContainer } = pathsOf(spec);
     whileLocked(spec, () => {
-      removeFile(ofContainer);
-      if (isSpare(spec.bridge, host)) removeFile(ofNetwork);
+      removeStateFile(ofContainer);
+      if (isSpare(spec.bridge, host)) removeStateFile(ofNetwork);
     });
   },
   repair: (spec, host) => firewallStateKind.apply(spec, host),
@@ -81,11 +72,11 @@ function write(path: string, text: string, { directory }: FirewallStateSpec): vo
 
 /** netavark holds it while it reads the files and writes the rules. */
 function whileLocked({ directory }: FirewallStateSpec, work: () => void): void {
-  const path = `${directory}/firewall-reload.lock`, fd = openFile(path, O_RDWR | O_CREAT | O_NOFOLLOW);
+  const path = `${directory}/firewall-reload.lock`, fd = openStateLock(path);
   try {
-    lockExclusive(fd, path);
+    if (fd !== undefined) lockExclusive(fd, path);
     work();
   } finally {
-    closeFile(fd);
+    if (fd !== undefined) closeFile(fd);
   }
 }

@@ -2,7 +2,8 @@
  * `install --bin DIR` and `install --podman`: links to this program where a shell finds the runtime, and podman its
  * drivers of networks. A file in the plugin directory lists the directories with such links, for `--uninstall`.
  */
-import { makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
+import { makeDirectories, replaceFile } from "../../ffi/files.ts";
+import { readTrustedState, removeStateFile } from "../../ffi/state-file.ts";
 import { UsageError } from "./command.ts";
 import { linkWithBackup, unlinkAndRestore } from "./link-with-backup.ts";
 import { absolutePath } from "./network-arguments.ts";
@@ -37,11 +38,11 @@ export function unlinkPrograms(directory: string): void {
   for (const bin of recordedDirectories(directory)) {
     for (const name of NAMES) unlinkAndRestore(`${bin}/${name}`, programIn(directory));
   }
-  removeFile(`${directory}/${RECORD}`);
+  removeStateFile(`${directory}/${RECORD}`);
 }
 
 function recordedDirectories(directory: string): string[] {
-  return readTextFile(`${directory}/${RECORD}`)?.split("\n").filter(Boolean) ?? [];
+  return readTrustedState(`${directory}/${RECORD}`)?.split("\n").filter(Boolean) ?? [];
 }
 
 function programIn(directory: string): string {

@@ -12,7 +12,11 @@ const address = "192.168.77.50";
 
 const troubles = [
   { name: "a full disk", begin: "head -c 100000 /dev/zero > DIR/ballast || true", cause: "no space left on device" },
-  { name: "a disk that is read-only", begin: "mount -t tmpfs -o ro tmpfs DIR", cause: "read-only file system" },
+  {
+    name: "a disk that is read-only",
+    begin: "mount -t tmpfs -o ro,mode=700 tmpfs DIR",
+    cause: "read-only file system",
+  },
 ];
 
 test.each(troubles)(
@@ -26,7 +30,9 @@ test.each(troubles)(
       options: { 58: value.u32(2), 59: value.u32(50) },
     });
     const service = new Service(segment, {});
-    await machine.sh(`mkdir -p ${service.directory} && mount -t tmpfs -o size=16k tmpfs ${service.directory}`);
+    await machine.sh(
+      `mkdir -p ${service.directory} && mount -t tmpfs -o size=16k,mode=700 tmpfs ${service.directory}`,
+    );
     await service.start();
     const inMachine = async () =>
       (await machine.sh(`ls ${service.directory}`)).split("\n").filter((name) => name !== "");

@@ -8,8 +8,9 @@
 import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { isObject } from "../../../cni/json.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
-import { EISDIR, ENOTDIR, isErrno, SyscallError } from "../../../ffi/errno.ts";
-import { listDirectory, readTextFile, removeFile } from "../../../ffi/files.ts";
+import { ENOTDIR, isErrno, SyscallError } from "../../../ffi/errno.ts";
+import { entriesIn, removeFile } from "../../../ffi/files.ts";
+import { readTrustedState } from "../../../ffi/state-file.ts";
 import { delegation } from "../../../resources/delegated/delegation.ts";
 import { validateFlannelConf } from "./flannel.validate.gen.ts";
 import { readSubnetEnv, type SubnetEnv } from "./subnet-env.ts";
@@ -45,9 +46,9 @@ export default definePlugin<FlannelConf>({
     return render(conf, env);
   },
   gc(conf, isValid) {
-    for (const containerId of listDirectory(conf.dataDir)) {
+    for (const { name: containerId, kind } of entriesIn(conf.dataDir)) {
       const file = fileOf(conf, containerId);
-      if (!isValid({ containerId }) && storedConf(file, conf.name) !== undefined) removeFile(file);
+      if (kind === "file" && !isValid({ containerId }) && storedConf(file, conf.name) !== undefined) removeFile(file);
     }
   },
 });
@@ -73,11 +74,11 @@ function fileOf({ dataDir }: FlannelConf, containerId: string): string {
 function storedConf(file: string, network: string): { type: string; stdin: string } | undefined {
   let stdin: string | undefined, document: unknown;
   try {
-    stdin = readTextFile(file);
+    stdin = readTrustedState(file);
     document = stdin && JSON.parse(stdin);
   } catch (error) {
-    // Not JSON, or not a file. Other errors are thrown, because the file might be readable later.
-    if (error instanceof SyscallError && !isErrno(error, EISDIR, ENOTDIR)) throw error;
+    // Not JSON, or no directory. Other errors are thrown, because the file might be readable later.
+    if (error instanceof SyscallError && !isErrno(error, ENOTDIR)) throw error;
     return undefined;
   }
   if (stdin === undefined || !isObject(document) || document.name !== network || typeof document.type !== "string") {

@@ -1,0 +1,61 @@
+/**
+ * Who may open a file by its path without judging it. What one call writes for a later one is state, and goes through
+ * src/ffi/state-file.ts; everything else is listed here, with what it is.
+ */
+import type { Source } from "./sources.ts";
+
+const unjudged: Record<string, string> = {
+  "src/ffi/files.ts": "makes these functions",
+  "src/ffi/state-file.ts": "judges what it opens",
+  "src/dhcp/service/service.ts": "the kernel's boot id",
+  "src/engine/open-host.ts": "the state directory, to lock it",
+  "src/ffi/calls.ts": "processes in /proc",
+  "src/ffi/directory-entries.ts": "the program that is installed, and a new file in its place",
+  "src/ffi/environment.ts": "the environment in /proc",
+  "src/ffi/kept.ts": "files in /proc",
+  "src/ffi/memory-use.ts": "processes in /proc",
+  "src/ffi/netns.ts": "network namespaces, which are judged as such",
+  "src/ffi/signals.ts": "processes in /proc",
+  "src/ffi/sysctl.ts": "sysctls in /proc/sys",
+  "src/ffi/trusted-executable.ts": "executables, which are judged as such",
+  "src/ffi/tun.ts": "the kernel's device for taps",
+  "src/ipam/blocks.ts": "the kernel's boot id",
+  "src/ipam/go-directory.ts": "new lease files, made with O_EXCL",
+  "src/iptables/which-iptables.ts": "the kernel's tables in /proc",
+  "src/library/resident.ts": "this thread's own descriptors",
+  "src/netavark/aardvark/daemon.ts": "processes in /proc, /dev/null",
+  "src/netavark/drivers/alone.ts": "the directory of --config, to lock it",
+  "src/netavark/program/command-line.ts": "a file that the caller names",
+  "src/plugins/ipam/dhcp/wishes.ts": "/etc/machine-id",
+  "src/plugins/meta/tuning/tuning.ts": "the operator's list of sysctls",
+  "src/resident/build.ts": "this program",
+  "src/resident/lease-service.ts": "/dev/null",
+  "src/resident/likeness.ts": "processes in /proc",
+  "src/resident/own-file.ts": "/dev/null",
+  "src/resident/socket.ts": "processes in /proc",
+  "src/resident/status.ts": "processes in /proc",
+  "src/resident/streams.ts": "/dev/null",
+  "src/resident/workers.ts": "/dev/null",
+  "src/resources/link/link-settings.ts": "a new backup file, made with O_EXCL",
+  "src/resources/link/tap/selinux-tap.ts": "this process's attributes in /proc",
+  "src/runtime/cli/privileges.ts": "this process in /proc",
+  "src/runtime/cli/units.ts": "systemd's units, which operators mask by links",
+  "src/runtime/conf/directory.ts": "the operator's configurations",
+  "src/runtime/conf/network-file.ts": "the operator's configurations",
+  "src/runtime/lint/lint.ts": "a file that the operator names",
+};
+
+const OPENS = /\b(openFile|openExisting|readTextFile|libc\.open)\(/;
+
+export function openedFiles(sources: readonly Source[]): string[] {
+  const opening = sources.filter(({ code }) => OPENS.test(code)).map(({ path }) => path);
+  const listed = Object.keys(unjudged), present = sources.map(({ path }) => path);
+  return [
+    ...opening.filter((path) => !listed.includes(path)).map((path) =>
+      `${path}: opens files without judging them: use src/ffi/state-file.ts, or say in compile/structure/opened-files.ts what they are`
+    ),
+    ...listed.filter((path) => present.includes(path) && !opening.includes(path)).map((path) =>
+      `compile/structure/opened-files.ts: ${path} opens no file any more`
+    ),
+  ];
+}

@@ -1,0 +1,223 @@
+/**
+ * State: files that one call writes for a later one, by this program or by another of the same trade. Root does what they
+ * say, so a file is judged when it is open, by its descriptor: whatever happens to its path meanwhile does not count.
+ * What is not a regular file is refused before anything is read from it, and opening it waits for nobody.
+ *
+ * A file of this user or root that has one name and that nobody else can write says what its owner wrote, in whose
+ * directory it may be. `judgeStateDirectory` adds that nobody else can put one such file in another's place.
+ */
+import { EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM, errnoText, isErrno, SyscallError } from "./errno.ts";
+import {
+  closeFile,
+  type FileIdentity,
+  identify,
+  isDirectory,
+  isRegularFile,
+  O_CREAT,
+  O_NOCTTY,
+  O_NOFOLLOW,
+  O_NONBLOCK,
+  O_RDONLY,
+  O_RDWR,
+  O_WRONLY,
+  openExisting,
+  openFile,
+  readAll,
+  removeFile,
+  truncateFile,
+  writeAll,
+} from "./files.ts";
+import { fromUtf8, utf8 } from "./libc.ts";
+import { warn } from "./warn.ts";
+
+/** What is at the path is not believed. The message names what it is, and the next step. */
+export class UntrustedState extends SyscallError {
+  constructor(path: string, readonly found: string, readonly remedy: string) {
+    super("open", EPERM, path);
+    this.name = "UntrustedState";
+    this.message = `${path} is not trusted: ${found}; ${remedy}`;
+  }
+}
+
+/** Whose files count. What files of anybody's say decides nothing but which address is free. */
+export type Whose = "own" | "anybody's";
+
+export interface OpenState {
+  fd: number;
+  size: number;
+}
+
+/** Without O_TRUNC, which would act before the judgement. */
+export function openStateFile(path: string, flags: number, whose: Whose = "own"): OpenState {
+  return judged(path, flags, whose, () => openFile(path, safe(flags)))!;
+}
+
+/** Like `openStateFile`; undefined when there is no such file. */
+export function openExistingState(path: string, flags: number, whose: Whose = "own"): OpenState | undefined {
+  return judged(path, flags, whose, () => openExisting(path, safe(flags)));
+}
+
+/** The file's text, or undefined when there is no such file. */
+export function readStateFile(path: string, whose: Whose = "own", limitBytes?: number): string | undefined {
+  const state = openExistingState(path, O_RDONLY, whose);
+  if (state === undefined) return undefined;
+  try {
+    return state.size === 0 ? "" : fromUtf8(readAll(state.fd, limitBytes, path, state.size));
+  } finally {
+    closeFile(state.fd);
+  }
+}
+
+/** Like `readStateFile`, for clean-up: what is not trusted counts as lost, with a warning. */
+export function readTrustedState(path: string): string | undefined {
+  return unlessUntrusted(() => readStateFile(path));
+}
+
+/** Makes the file, or overwrites it. Not atomic: after a crash it may be wrong, but a reader never finds it empty. */
+export function overwriteStateFile(path: string, text: string, whose: Whose = "own"): void {
+  const bytes = utf8(text), { fd, size } = openStateFile(path, O_WRONLY | O_CREAT, whose);
+  try {
+    writeAll(fd, bytes, path);
+    if (bytes.length < size) truncateFile(fd, bytes.length, path);
+  } finally {
+    closeFile(fd);
+  }
+}
+
+/** Undefined, with a warning, when the work met something that is not trusted. */
+export function unlessUntrusted<Value>(work: () => Value): Value | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof UntrustedState)) throw error;
+    warn(error.message);
+    return undefined;
+  }
+}
+
+/** For clean-up, which must not fail for ever: a directory, which nobody of us has made, stays, with a warning. */
+export function removeStateFile(path: string): void {
+  try {
+    removeFile(path);
+  } catch (error) {
+    if (!isErrno(error, EISDIR)) throw error;
+    warn(`${path} stays: it is a directory; remove it`);
+  }
+}
+
+/** A file that processes lock. Others could hold one that is not trusted for ever: then, with a warning, there is none. */
+export function openStateLock(path: string): number | undefined {
+  return unlessUntrusted(() => openStateFile(path, O_RDWR | O_CREAT).fd);
+}
+
+/** Who but its owner may write to a directory: whoever can replaces files, but cannot make any that are believed. */
+export type Sharing = "private" | "group";
+
+/** Whether there is such a directory. Throws UntrustedState when others could exchange the files in it. */
+export function judgeStateDirectory(path: string, sharing: Sharing = "private"): boolean {
+  let directory: FileIdentity;
+  try {
+    directory = identify(path, false);
+  } catch (error) {
+    if (isErrno(error, ENOENT, ENOTDIR, ENAMETOOLONG)) return false;
+    throw error;
+  }
+  const { uid, mode } = directory, writers = sharing === "private" ? 0o022 : 0o002;
+  if (!isDirectory(directory)) {
+    throw new UntrustedState(path, `it is ${kindName(mode)}`, "put a directory in its place");
+  }
+  if (isOwn(uid) && (mode & writers) === 0) return true;
+  const remedy = `it must belong to uid ${
+    process.geteuid!()
+  } and be writable by nobody else: fix it with chown and chmod 700`;
+  throw new UntrustedState(path, ownerAndMode(directory), remedy);
+}
+
+/** Like `judgeStateDirectory`, for clean-up: false, with a warning, when the directory is not trusted. */
+export function isTrustedDirectory(path: string, sharing: Sharing = "private"): boolean {
+  return unlessUntrusted(() => judgeStateDirectory(path, sharing)) ?? false;
+}
+
+/** O_NONBLOCK: a FIFO waits for nobody. O_NOCTTY: a terminal does not become this process's. */
+function safe(flags: number): number {
+  return flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+}
+
+function judged(path: string, flags: number, whose: Whose, open: () => number | undefined): OpenState | undefined {
+  const isWritten = (flags & (O_WRONLY | O_RDWR)) !== 0;
+  let fd: number | undefined;
+  try {
+    fd = open();
+  } catch (error) {
+    // A link, a socket, a FIFO or a directory cannot be opened so. What can is some other trouble.
+    refuseUnlessTrusted(
+      path,
+      identifyOr(path, error),
+      whose,
+      isWritten,
+      ` (${errnoText((error as SyscallError).errno)})`,
+    );
+    throw error;
+  }
+  if (fd === undefined) return undefined;
+  try {
+    const file = identify(fd);
+    refuseUnlessTrusted(path, file, whose, isWritten);
+    return { fd, size: file.size };
+  } catch (error) {
+    closeFile(fd);
+    throw error;
+  }
+}
+
+function identifyOr(path: string, reason: unknown): FileIdentity {
+  try {
+    return identify(path, false);
+  } catch {
+    throw reason;
+  }
+}
+
+function refuseUnlessTrusted(
+  path: string,
+  file: FileIdentity,
+  whose: Whose,
+  isWritten: boolean,
+  kernelSays = "",
+): void {
+  const found = whyUntrusted(file, whose, isWritten);
+  if (found === undefined) return;
+  const remedy = whose === "own" ? ` of uid ${process.geteuid!()} that nobody else can write (chown, chmod 600)` : "";
+  throw new UntrustedState(path, found + kernelSays, `remove it, or put a file${remedy} in its place`);
+}
+
+function whyUntrusted(file: FileIdentity, whose: Whose, isWritten: boolean): string | undefined {
+  const { mode, uid, links } = file;
+  if (!isRegularFile(file)) return `it is ${kindName(mode)}`;
+  if (whose === "own" && (!isOwn(uid) || (mode & 0o022) !== 0)) return ownerAndMode(file);
+  // The content is that of another file, which may have nothing to do with us.
+  return links > 1 && (whose === "own" || isWritten) ? `it has ${links} names` : undefined;
+}
+
+/** Root's files are believed by everybody: root can do all that they say. */
+function isOwn(uid: number): boolean {
+  return uid === 0 || uid === process.geteuid!();
+}
+
+function ownerAndMode({ uid, mode }: FileIdentity): string {
+  return `it belongs to uid ${uid} with mode ${(mode & 0o7777).toString(8).padStart(4, "0")}`;
+}
+
+/** S_IFMT, inode(7) */
+function kindName(mode: number): string {
+  const names: Record<number, string> = {
+    0o01: "a FIFO",
+    0o02: "a character device",
+    0o04: "a directory",
+    0o06: "a block device",
+    0o10: "a regular file",
+    0o12: "a symbolic link",
+    0o14: "a socket",
+  };
+  return names[mode >> 12] ?? "no file";
+}
