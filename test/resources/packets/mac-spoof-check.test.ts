@@ -1,8 +1,12 @@
 /** The source MAC check: its elements and their owners, real frames, and the reference plugin's rules. */
 import { expect, test } from "bun:test";
+import { BROADCAST, frame } from "../../support/frames.ts";
 import { lacks } from "../../support/kernel-features.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { drive, type Step } from "../../support/resources.ts";
+
+// IEEE 802
+const FOR_EXPERIMENTS = 0x88b5;
 
 const it = test.skipIf(lacks("nftables bridge family"));
 
@@ -158,7 +162,9 @@ it("frames with another source MAC do not come through, and others' frames do", 
   // A frame that no program on the container's link would send: a raw socket may claim any source.
   const send = (source: string) =>
     machine.sh(`
-      ip netns exec c1 ${process.execPath} ${import.meta.dir}/../../support/send-frame.ts eth0 ${source}`);
+      ip netns exec c1 ${process.execPath} ${import.meta.dir}/../../support/send-frame.ts eth0 ${
+      frame(BROADCAST, source, FOR_EXPERIMENTS)
+    }`);
   await machine.sh(`
     nft add table bridge seen
     nft 'add chain bridge seen c { type filter hook prerouting priority 0; }'
