@@ -140,6 +140,10 @@ export const knownDifferences: Record<string, KnownDifference> = {
     rewrites: [[/^(host sysctl ipv6\/conf\/br0\.100\/accept_ra)=1$/, "$1=0"]],
     cases: ["bridge, vlan with gateway, two containers"],
   },
+  "host-refuses-redirects": {
+    rewrites: [[/^(host sysctl ipv4\/conf\/\S+\/accept_redirects)=1$/, "$1=0"]],
+    cases: "everywhere",
+  },
   "results-of-old-versions": {
     lines: [/^[-+] answer\.(interfaces|ips|ip4|ip6)\./],
     cases: [

@@ -15,11 +15,17 @@ export interface Step {
 
 /**
  * Runs the steps in one process. Returns for each "applied", the differences, "repaired", "removed", "swept", or the text
- * of the error.
+ * of the error. What they say on stderr is added to `warnings`.
  */
-export async function drive(machine: Machine, steps: Step[], env: Record<string, string> = {}): Promise<unknown[]> {
+export async function drive(
+  machine: Machine,
+  steps: Step[],
+  env: Record<string, string> = {},
+  warnings: string[] = [],
+): Promise<unknown[]> {
   const command = [process.execPath, resolve(import.meta.dir, "resource-driver.ts")];
   const { code, stdout, stderr } = await machine.run(command, { stdin: JSON.stringify(steps), env });
   if (code !== 0) throw new Error(`resource driver: ${stderr}`);
+  warnings.push(stderr);
   return JSON.parse(stdout);
 }

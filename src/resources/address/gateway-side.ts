@@ -10,8 +10,9 @@ import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { addRoute, isSameRoute, type KernelRoute, listRoutes } from "../../ffi/netlink/route/route.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { AF_UNSPEC, RT_SCOPE_HOST } from "../../ffi/netlink/uapi/rtnetlink.ts";
-import { compareAddresses, formatAddress, parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
+import { compareAddresses, formatAddress, isV6, parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
 import type { Host } from "../../contract/host.ts";
+import { redirects, refuse } from "../link/shared/refusals.ts";
 
 export interface GatewaySideSpec {
   ifName: string;
@@ -25,6 +26,8 @@ export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
   apply(spec, host) {
     const { route } = host;
     const index = indexOf(spec, host);
+    // With IPv4 comes forwarding, and then the kernel itself refuses them.
+    if (spec.addresses.every(({ gateway }) => isV6(gateway))) refuse(redirects(spec.ifName));
     for (const { address, gateway } of spec.addresses) {
       try {
         addAddress(route, index, singleAddress(parseAddress(gateway)!), { skipDad: true });

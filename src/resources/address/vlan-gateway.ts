@@ -11,9 +11,9 @@ import { addPortVlans, delPortVlans, listPortVlans } from "../../ffi/netlink/rou
 import { addLink, delLink, getLink, type Link, listLinks, setLink } from "../../ffi/netlink/route/link.ts";
 import { vethKind } from "../../ffi/netlink/route/kinds/veth.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
-import { tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { freshHostName } from "../link/shared/free-name.ts";
+import { accepted, advertisements, redirects, refuse } from "../link/shared/refusals.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
 // linux/if.h: IFNAMSIZ without the terminating zero.
@@ -60,12 +60,17 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
   undo(spec, { created }, host) {
     if (created) removeUnused(spec, host);
   },
-  repair: (spec, host) => void vlanGatewayKind.apply(spec, host),
+  repair(spec, host) {
+    vlanGatewayKind.apply(spec, host);
+    refuse(advertisements(vlanGatewayName(spec)));
+  },
   remove: () => {},
-  verify(spec, host) {
+  verify(spec, host, isRestated) {
     const link = getLink(host.route, vlanGatewayName(spec));
     if (link === undefined) return [`VLAN gateway ${vlanGatewayName(spec)} is missing`];
-    return link.up ? [] : [`VLAN gateway ${link.name} is down`];
+    const state = link.up ? [] : [`VLAN gateway ${link.name} is down`];
+    // The reference plugin leaves it open (docs/quirks/bridge.md, "vlan-gateway-ignores-advertisements").
+    return isRestated ? state : [...state, ...accepted(advertisements(link.name))];
   },
   describe: (spec) => `VLAN gateway ${vlanGatewayName(spec)}`,
 };
@@ -95,7 +100,8 @@ function finish(link: Link, bridge: Link, vlan: number, host: Host): void {
     const present = listPortVlans(host.route, port);
     addPortVlans(host.route, port, [{ first: vlan, last: vlan, pvid: true, untagged: true }]);
     delPortVlans(host.route, port, present.filter(({ first }) => first !== vlan));
-    for (const { name } of [link, port]) tryWriteSysctl(`net/ipv6/conf/${name}/accept_ra`, "0");
+    refuse([link, port].flatMap(({ name }) => advertisements(name)));
+    refuse(redirects(link.name));
   }
   setLink(host.route, link, { up: true });
 }

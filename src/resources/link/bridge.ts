@@ -22,12 +22,12 @@ import {
   setLink,
 } from "../../ffi/netlink/route/link.ts";
 import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/kinds/bridge.ts";
-import { tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { warn } from "../../ffi/warn.ts";
 import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
 import { checkIfName } from "../../cni/invocation.ts";
 import type { Host } from "../../contract/host.ts";
 import { ownAddress } from "./shared/own-address.ts";
+import { accepted, advertisements, refuse, refuseRedirects } from "./shared/refusals.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
 export interface BridgeSpec {
@@ -41,6 +41,8 @@ export interface MadeBridge {
   index: number;
   mac: string;
   created: boolean;
+  /** For a bridge that was created: what the host was otherwise. */
+  restoreHost?: () => void;
 }
 
 /** Returns false when a concurrent ADD created it first. */
@@ -75,21 +77,24 @@ function prepare(link: Link | undefined, created: boolean, spec: BridgeSpec, hos
         `until "ip link set ${spec.name} type bridge vlan_filtering 1"`,
     );
   }
-  // Containers must not reconfigure the host with router advertisements (CVE-2020-10749).
-  tryWriteSysctl(`net/ipv6/conf/${spec.name}/accept_ra`, "0");
+  refuse(advertisements(spec.name));
   const promiscuous = spec.promiscuous && link.promiscuity === 0 ? true : undefined;
   if (!link.up || promiscuous) setLink(host.route, link, { up: true, promiscuous });
   if (created) setLink(host.route, link, ownAddress(link));
   return link;
 }
 
-/** Leaves the bridge while another link is its port, or while another ADD may be about to use it. */
-function removeUnused({ name }: BridgeSpec, host: Host): void {
-  if (!host.isAloneWithShared()) return;
+/**
+ * Leaves the bridge while another link is its port, or while another ADD may be about to use it. Returns whether the host
+ * is without any bridge now.
+ */
+function removeUnused({ name }: BridgeSpec, host: Host): boolean {
+  if (!host.isAloneWithShared()) return false;
   const link = getLink(host.route, name);
-  if (link === undefined) return;
+  if (link === undefined) return false;
   const ports = listLinks(host.route, { master: link.index });
   if (ports.every(({ master }) => master !== link.index)) delLink(host.route, name);
+  return listLinks(host.route).every(({ kind }) => kind !== "bridge");
 }
 
 export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
@@ -111,14 +116,15 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
     const created = existing === undefined && create(spec, host);
     try {
       const { index, mac } = prepare(existing ?? getLink(host.route, spec.name), created, spec, host);
-      return { index, mac, created };
+      return { index, mac, created, ...created && { restoreHost: refuseRedirects(spec.name) } };
     } catch (error) {
       if (created) undoAfter(error, () => removeUnused(spec, host));
       throw error;
     }
   },
-  undo(spec, { created }, host) {
-    if (created) removeUnused(spec, host);
+  undo(spec, { created, restoreHost }, host) {
+    // Other bridges may need it as it is.
+    if (created && removeUnused(spec, host)) restoreHost?.();
   },
   repair: (spec, host) => void bridgeKind.apply(spec, host),
   remove: () => {},
@@ -126,7 +132,7 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
     const link = getLink(host.route, name);
     if (link === undefined) return [`bridge ${name} is missing`];
     if (link.kind !== "bridge") return [`link ${name} is a ${link.kind}, not a bridge`];
-    const differences: string[] = [];
+    const differences = accepted(advertisements(name));
     if (!link.up) differences.push(`bridge ${name} is down`);
     if (promiscuous && link.promiscuity === 0) differences.push(`bridge ${name} is not promiscuous`);
     if (vlanFiltering && !link.vlanFiltering) differences.push(`bridge ${name} does not filter VLANs`);

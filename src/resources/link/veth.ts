@@ -10,10 +10,10 @@ import { EEXIST } from "../../ffi/errno.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { addLink, getLink, type Link, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
 import { vethKind as vethLink } from "../../ffi/netlink/route/kinds/veth.ts";
-import { tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { parseMac } from "../../net/mac.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { nameTakenError } from "./shared/name-taken.ts";
+import { accepted, advertisements, refuse } from "./shared/refusals.ts";
 
 export interface VethSpec {
   /** "" when it is not known: another program made the attachment, and there is no prevResult. */
@@ -61,7 +61,7 @@ export const vethKind: ResourceKind<VethSpec> = {
       const details = spec.mtu === undefined ? "" : `its MTU was to be ${spec.mtu}`;
       throw new CniError(INTERNAL, `failed to make veth pair: ${error.message}`, details, { cause: error });
     }
-    tryWriteSysctl(`net/ipv6/conf/${spec.hostName}/accept_ra`, "0");
+    refuse(advertisements(spec.hostName));
   },
   remove({ hostName, hostMac, containerName }, host) {
     // Loaded here: it brings the code that starts child processes, which ADD by `bridge` does not need.
@@ -90,6 +90,7 @@ export const vethKind: ResourceKind<VethSpec> = {
       differences.push(`CNI veth created for ${whose} was not found${hostName && `: ${hostName}`}`);
     } else {
       if (!outside.up) differences.push(`link ${hostName} is down`);
+      differences.push(...accepted(advertisements(hostName)));
       if (hostMac !== "" && outside.mac !== hostMac) {
         differences.push(`Interface ${hostName} Mac ${hostMac} doesn't match host Mac: ${outside.mac}`);
       }
@@ -107,6 +108,7 @@ export const vethKind: ResourceKind<VethSpec> = {
       address: outside.mac === hostMac ? undefined : parseMac(hostMac),
       up: true,
     });
+    refuse(advertisements(hostName));
   },
   describe: ({ hostName, containerName, bridge }) =>
     `veth ${containerName} in the container, ${hostName} on ${bridge ?? "the host"}`,

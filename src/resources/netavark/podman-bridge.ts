@@ -12,7 +12,8 @@ import { addLink, delLink, getLink, type Link, setLink } from "../../ffi/netlink
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { isV6, parsePrefix } from "../../net/address.ts";
 import { ownAddress } from "../link/shared/own-address.ts";
-import { hostSysctls, linkSysctls, type PodmanBridgeSpec } from "./shared/bridge-sysctls.ts";
+import { accepted, refuse } from "../link/shared/refusals.ts";
+import { hostSysctls, linkSysctls, type PodmanBridgeSpec, refusals } from "./shared/bridge-sysctls.ts";
 import { ensureSysctl } from "./shared/ensure-sysctl.ts";
 import { isSpare } from "./shared/spare-bridge.ts";
 import { netlinkText } from "./shared/netavark-text.ts";
@@ -35,10 +36,16 @@ export const podmanBridgeKind: ResourceKind<PodmanBridgeSpec, { isCreated: boole
     return { isCreated: true };
   },
   undo: (spec, { isCreated }, host) => isCreated ? podmanBridgeKind.remove(spec, host) : undefined,
-  verify({ name }, host) {
-    const link = getLink(host.route, name);
+  verify(spec, host) {
+    const { name, isManaged } = spec, link = getLink(host.route, name);
     if (link === undefined) return [`bridge ${name} is missing`];
-    return link.kind === "bridge" ? [] : [`link ${name} is a ${link.kind ?? "physical link"}, not a bridge`];
+    if (link.kind !== "bridge") return [`link ${name} is a ${link.kind ?? "physical link"}, not a bridge`];
+    return isManaged ? accepted(refusals(spec)) : [];
+  },
+  repair(spec, host) {
+    const link = getLink(host.route, spec.name);
+    if (link === undefined) throw new Error("only a teardown and another setup of all its containers make it again");
+    use(link, spec, host);
   },
   remove({ name, isManaged }, host) {
     if (isManaged && getLink(host.route, name)?.kind === "bridge" && isSpare(name, host)) delLink(host.route, name);
@@ -48,13 +55,16 @@ export const podmanBridgeKind: ResourceKind<PodmanBridgeSpec, { isCreated: boole
 
 export const podmanBridge = resource(podmanBridgeKind);
 
-function use(link: Link, { name, filtersVlans }: PodmanBridgeSpec, host: Host): void {
+function use(link: Link, spec: PodmanBridgeSpec, host: Host): void {
+  const { name, isManaged, filtersVlans } = spec;
   if (link.kind !== "bridge") {
     throw new Error(`bridge interface ${name} already exists but is a ${kindOf(link)} interface`);
   }
   if (filtersVlans && !link.vlanFiltering) {
     setLink(host.route, link, { kind: bridgeLink({ vlanFiltering: 1 }) });
   }
+  // netavark does not where there is no IPv6, nor did this program once.
+  if (isManaged) refuse(refusals(spec));
 }
 
 function kindOf({ kind }: Link): string {
@@ -74,6 +84,7 @@ function create(spec: PodmanBridgeSpec, host: Host): void {
   }
   try {
     for (const [key, value] of linkSysctls(spec)) ensureSysctl(key, value);
+    refuse(refusals(spec));
     const link = getLink(host.route, name)!;
     for (const gateway of spec.gateways) addGateway(link, gateway, host);
     setLink(host.route, link, { up: true });

@@ -1,4 +1,5 @@
 /** The bridge of a network of podman's, and the sysctls that it needs. */
+import { advertisements, redirects } from "../../link/shared/refusals.ts";
 
 export interface PodmanBridgeSpec {
   name: string;
@@ -30,12 +31,15 @@ export function linkSysctls({ name, isInternal, hasV6 }: PodmanBridgeSpec): Sysc
     all.push([`${v4}/forwarding`, "0"]);
     if (hasV6) all.push([`${v6}/forwarding`, "0"]);
   }
-  // Containers must not reconfigure the host with router advertisements.
-  if (hasV6) all.push([`${v6}/accept_dad`, "0"], [`${v6}/accept_ra`, "0"]);
+  if (hasV6) all.push([`${v6}/accept_dad`, "0"]);
   // Loose: an answer may come by another way than the question went.
   return [...all, [`${v4}/rp_filter`, "2"]];
 }
 
+export function refusals({ name }: PodmanBridgeSpec): string[] {
+  return [...advertisements(name), ...redirects(name)];
+}
+
 export function bridgeSysctls(spec: PodmanBridgeSpec): Sysctls {
-  return [...hostSysctls(spec), ...linkSysctls(spec)];
+  return [...hostSysctls(spec), ...linkSysctls(spec), ...refusals(spec).map((key): [string, string] => [key, "0"])];
 }
