@@ -98,7 +98,7 @@ test("podman's bridge: the same, also one that is there already, and not one tha
 test("podman's bridge: systemd sets the same for a new link, also where an older file says something else", async () => {
   await using machine = await openMachine();
   const path = "/run/sysctl.d/10-netavark-podman8.conf";
-  await machine.sh(`mkdir /run/sysctl.d; echo "net/ipv4/conf/podman8/rp_filter = 1" > ${path}`);
+  await machine.sh(`mkdir /run/sysctl.d; echo "net/ipv4/conf/podman8/route_localnet = 1" > ${path}`);
   const base = { name: "podman8", isManaged: true, isInternal: false, gateways: [], filtersVlans: false };
   for (const hasV6 of [true, false]) {
     const step = { kind: "sysctl-file", spec: { ...base, hasV6 } };
@@ -109,6 +109,7 @@ test("podman's bridge: systemd sets the same for a new link, also where an older
     expect(outcomes).toEqual([[`${path} has other lines`], { isCreated: false }, []]);
     const text = await machine.sh(`cat ${path}`);
     for (const key of [v6, v4].map((of) => of("podman8"))) expect(text).toContain(`${key} = 0\n`);
+    expect(text).not.toContain("route_localnet");
   }
 });
 

@@ -10,6 +10,7 @@ import { openSession } from "../../engine/run.ts";
 import { warn } from "../../ffi/warn.ts";
 import type { ResourceKind } from "../../contract/resource.ts";
 import { networkRulesKind } from "../../resources/netavark/network-rules.ts";
+import { localhostAccessKind, type LocalhostAccessSpec } from "../../resources/packets/localhost-access.ts";
 import { publishedPortsKind, type PublishedPortsSpec } from "../../resources/netavark/published-ports.ts";
 import type { NetworkRulesSpec } from "../../resources/netavark/shared/network-rules-spec.ts";
 import { trustedSubnetsKind } from "../../resources/netavark/trusted-subnets.ts";
@@ -30,6 +31,11 @@ export function reloadFirewall(directory: string): void {
       }
       for (const spec of containers) {
         for (const each of recorded(spec, kinds.ofPorts)) attempt(failures, () => kinds.ofPorts.apply(each, host));
+      }
+      for (const network of new Set(networks.map((spec) => spec.network))) {
+        for (const spec of recordedIn(network, localhostAccessKind.kind) as LocalhostAccessSpec[]) {
+          attempt(failures, () => localhostAccessKind.repair!(spec, host));
+        }
       }
     });
   });
@@ -59,10 +65,16 @@ function onHost(work: (host: Host) => void): void {
 }
 
 /** With the owner that DEL will look for: the files do not name the interface. */
-function recorded(spec: PublishedPortsSpec, { kind: name }: Kinds["ofPorts"]): PublishedPortsSpec[] {
-  const found = listLedgers(spec.network, "netavark-bridge").filter(({ header }) =>
-    header.containerId === spec.containerId
-  ).flatMap(({ entries }) => entries.filter(({ kind }) => kind === name).slice(-1))
-    .map((entry) => entry.spec as PublishedPortsSpec);
+function recorded(spec: PublishedPortsSpec, { kind }: Kinds["ofPorts"]): PublishedPortsSpec[] {
+  const found = (recordedIn(spec.network, kind) as PublishedPortsSpec[]).filter(({ containerId }) =>
+    containerId === spec.containerId
+  );
   return found.length > 0 ? found : [spec];
+}
+
+/** The specifications of this kind in the ledgers of the network's containers, as the last ADD of each had it. */
+function recordedIn(network: string, wanted: string): unknown[] {
+  return listLedgers(network, "netavark-bridge").flatMap(({ entries }) =>
+    entries.filter(({ kind }) => kind === wanted).slice(-1).map(({ spec }) => spec)
+  );
 }

@@ -36,7 +36,7 @@ import { NF_INET_PRE_ROUTING } from "../../ffi/netlink/uapi/nf-tables.ts";
 import { utf8 } from "../../ffi/libc.ts";
 import { readSysctl, writeSysctl } from "../../ffi/sysctl.ts";
 import { warn } from "../../ffi/warn.ts";
-import type { Prefix } from "../../net/address.ts";
+import { parseAddress, type Prefix } from "../../net/address.ts";
 import { netfilterOf } from "./shared/netfilter-socket.ts";
 import { ownTables } from "./shared/own-tables.ts";
 import { type FoundElement, OwnedTable } from "./shared/owned-table.ts";
@@ -154,10 +154,17 @@ function isUsedByOthers({ link, ...owner }: LocalhostAccessSpec, host: Host): bo
 
 /** Whether somebody else has made the setting; for ADD. Our own is only made after the link's element. */
 export function isSetByOthers(spec: LocalhostAccessSpec, host: Host): boolean {
+  if (readSysctl(setting(spec.link)) !== "1") return false;
   const socket = netfilterOf(host), key = linkKey(spec.link);
   const noted = socket && getElement(socket, links, key)?.comment;
-  if (noted !== undefined) return noted === FOUND;
-  return readSysctl(setting(spec.link)) === "1" && !isUsedByOthers(spec, host);
+  return noted === undefined ? !isUsedByOthers(spec, host) : noted === FOUND;
+}
+
+/** Whether a port of this address of the host, without one of all addresses, is reached by 127.0.0.1 or one beside it. */
+export function isForLocalhost({ hostIp }: { hostIp?: string }): boolean {
+  if (hostIp === undefined || hostIp === "0.0.0.0") return true;
+  const bytes = parseAddress(hostIp)!;
+  return bytes.length === 4 && bytes[0] === 127;
 }
 
 function switchTo(link: string, value: string): void {

@@ -19,7 +19,7 @@ import type { Result } from "../../../cni/result.ts";
 import type { PortmapConf } from "./portmap.schema.ts";
 import { obstacleTo } from "../../../resources/packets/port-mappings/obstacle.ts";
 import { isIptablesSyntax, readConditions } from "./conditions.ts";
-import { isSetByOthers, localhostAccess } from "../../../resources/packets/localhost-access.ts";
+import { isForLocalhost, isSetByOthers, localhostAccess } from "../../../resources/packets/localhost-access.ts";
 
 const MARK_BIT = 13;
 const MOST_PORT = 65535;
@@ -212,12 +212,6 @@ function accessFromLocalhost(
     return [localhostAccess({ ...spec, wasSet: isSetByOthers(spec, at.host) || undefined })];
   });
   return made ?? [localhostAccess({ ...owner, link: linkIfAny(at, inside) ?? "" })];
-}
-
-function isForLocalhost({ hostIp }: PortMapping): boolean {
-  if (hostIp === undefined || hostIp === "0.0.0.0") return true;
-  const bytes = parseAddress(hostIp)!;
-  return bytes.length === 4 && bytes[0] === 127;
 }
 
 /** The host's link towards the container; undefined when the host has no route to it. */

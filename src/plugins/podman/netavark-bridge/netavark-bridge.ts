@@ -20,6 +20,7 @@ import { sysctlFile } from "../../../resources/netavark/sysctl-file.ts";
 import type { PodmanBridgeSpec } from "../../../resources/netavark/shared/bridge-sysctls.ts";
 import { publishedPorts, type PublishedPortsSpec } from "../../../resources/netavark/published-ports.ts";
 import type { NetworkRulesSpec } from "../../../resources/netavark/shared/network-rules-spec.ts";
+import { isV6 } from "../../../net/address.ts";
 import { addressed, type AddressedConf } from "../shared/addressed.ts";
 import { containerSysctls, raiseLoopback, requireFreeName } from "../shared/container-side.ts";
 import { freeVethName, hasFilteredBridges, usualMtu } from "./host-side.ts";
@@ -59,7 +60,7 @@ function add(at: Attachment<NetavarkBridgeConf>): Result {
   };
   at.inAdd(() => requireFreeName(ifName, conf.hostName, conf.onHost.name, host));
   if (at.mayHave(conf.writesSysctlFile)) at.apply<unknown>(sysctlFile(conf.onHost));
-  at.apply<unknown>(podmanBridge(conf.onHost));
+  const { isCreated } = at.apply(podmanBridge(conf.onHost));
   if (conf.rules !== undefined) at.applyAll(rulesOf(conf.rules, conf));
   if (conf.state !== undefined) at.apply(firewallState(conf.state));
   at.inAdd(() => raiseLoopback(host));
@@ -82,7 +83,7 @@ function add(at: Attachment<NetavarkBridgeConf>): Result {
     bridgePort({ ifName: hostVeth.name, hairpin: reachesItself, isolated: false, vlans: vlansOf(conf) }),
   ]);
   const { ips, dns, resources } = addressed(at, containerSysctls(ifName, conf.onHost), ipam?.add());
-  at.applyAll([...resources, ...ports, ...packetsPass]);
+  at.applyAll([...resources, ...ports, ...accessFromLocalhost(at, isCreated), ...packetsPass]);
   const interfaces: Interface[] = [
     { name: conf.onHost.name },
     { name: hostVeth.name, mac: hostVeth.mac },
@@ -98,6 +99,23 @@ function rulesOf(rules: NetworkRulesSpec, { usesFirewalld }: NetavarkBridgeConf)
 
 function portsOf(ports: PublishedPortsSpec, { usesFirewalld }: NetavarkBridgeConf): Resource<unknown> {
   return usesFirewalld ? byFirewalld().ports(ports) : publishedPorts(ports);
+}
+
+/**
+ * For a port that 127.0.0.1 leads to. netavark, and this program once, open every bridge for that, without a guard: such a
+ * bridge is guarded for each container that comes, and stays open for those who were there before.
+ */
+function accessFromLocalhost(at: Attachment<NetavarkBridgeConf>, isNew: boolean): Resource<unknown>[] {
+  const { conf: { onHost, ports }, host } = at, spec = { ...ownerOf(at), link: onHost.name };
+  if (!onHost.isManaged || (isNew && ports === undefined)) return [];
+  const { isForLocalhost, isSetByOthers, localhostAccess } = require(
+    "../../../resources/packets/localhost-access.ts",
+  ) as typeof import("../../../resources/packets/localhost-access.ts");
+  const isFound = !isNew && at.choose(() => isSetByOthers(spec, host), () => false);
+  const isPublished = ports !== undefined && ports.targets.some(({ address }) => !isV6(address)) &&
+    ports.ports.some(isForLocalhost);
+  if (!at.mayHave(isPublished || isFound)) return [];
+  return [localhostAccess({ ...spec, wasSet: isFound || undefined })];
 }
 
 /** Seldom asked for, so it is only loaded then. */

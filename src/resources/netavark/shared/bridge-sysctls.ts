@@ -26,8 +26,7 @@ export function hostSysctls({ isInternal, hasV6 }: PodmanBridgeSpec): Sysctls {
 export function linkSysctls({ name, isInternal, hasV6 }: PodmanBridgeSpec): Sysctls {
   const v4 = `net/ipv4/conf/${name}`, v6 = `net/ipv6/conf/${name}`;
   const all: Sysctls = [];
-  if (!isInternal) all.push([`${v4}/route_localnet`, "1"]);
-  else {
+  if (isInternal) {
     all.push([`${v4}/forwarding`, "0"]);
     if (hasV6) all.push([`${v6}/forwarding`, "0"]);
   }

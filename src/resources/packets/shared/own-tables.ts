@@ -28,7 +28,7 @@ export const ownTables = {
   "localhost-access": {
     family: NFPROTO_IPV4,
     name: "patchbay_localhost",
-    madeBy: "portmap, for mappings that 127.0.0.1 of the host reaches",
+    madeBy: "portmap, and the networks of podman, for ports that 127.0.0.1 of the host reaches",
     comment: "Patchbay: links over which 127.0.0.1 of the host reaches containers, and nobody reaches it",
   },
   "firewall": {
