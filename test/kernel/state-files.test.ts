@@ -19,9 +19,9 @@ const subnets = ["NETWORK=10.1.0.0/16", "SUBNET=10.1.0.1/30", "MTU=1450", "IPMAS
 );
 
 const call = (machine: Machine, container: Container, verb: string, env: Record<string, string> = {}) => {
-  const words: Record<string, string[]> = { gc: ["--valid", "ctr/eth0"], status: [] };
+  const words: Record<string, string[]> = { gc: ["--valid", "ctr/eth0"], "gc --all": [], status: [] };
   const more = words[verb] ?? [container.netnsPath, "--container-id", "ctr"];
-  const command = ["timeout", "-s", "KILL", "120", PATCHBAY, verb, "net", ...more];
+  const command = ["timeout", "-s", "KILL", "120", PATCHBAY, ...verb.split(" "), "net", ...more];
   return machine.run(command, { env: { NETCONFPATH: NETWORKS, ...env } });
 };
 
@@ -170,7 +170,7 @@ test("root believes no ledger of another's, in whose directory it may be", async
       chown -R 65534 /run/theirs; chown ${uid} /run/theirs/net; chmod ${mode} /run/theirs/net`,
       { stdin: ledger },
     );
-    for (const verb of ["del", "gc"]) {
+    for (const verb of ["del", "gc --all"]) {
       const { code } = await call(machine, container, verb, { PATCHBAY_STATE_DIR: "/run/theirs" });
       expect({ uid, mode, verb, code, precious: await machine.sh("cat /run/precious") })
         .toEqual({ uid, mode, verb, code: 0, precious: "precious\n" });
@@ -182,11 +182,11 @@ test("every file below the state directories is opened without following a link 
   await using room = await openRoom();
   const { machine, container } = room;
   const opens = new Set<string>();
-  for (const verb of ["add", "check", "gc", "del", "del", "add"]) {
+  for (const verb of ["add", "check", "gc --all", "add", "del", "del"]) {
     const traced = ["strace", "-f", "-qq", "-e", "trace=open,openat,openat2,creat", "-o", "/run/trace"];
     const env = { NETCONFPATH: NETWORKS };
-    const words = verb === "gc" ? ["--valid", "other/eth0"] : [container.netnsPath, "--container-id", "ctr"];
-    const { code, stderr } = await machine.run([...traced, PATCHBAY, verb, "net", ...words], { env });
+    const words = verb === "gc --all" ? [] : [container.netnsPath, "--container-id", "ctr"];
+    const { code, stderr } = await machine.run([...traced, PATCHBAY, ...verb.split(" "), "net", ...words], { env });
     expect({ verb, code, stderr }).toMatchObject({ verb, code: 0 });
     for (const line of (await machine.sh("cat /run/trace")).split("\n")) {
       const [, path, flags] = /"((?:\/run\/patchbay|\/run\/cni|\/var\/lib\/cni)[^"]*)", ([A-Z_|]+)/.exec(line) ?? [];
