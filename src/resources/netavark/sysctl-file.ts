@@ -3,7 +3,8 @@
  * is to come after them. It is there as long as the bridge.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
+import { makeDirectories, removeFile, replaceFile } from "../../ffi/files.ts";
+import { readStateFile } from "../../ffi/state-file.ts";
 import { bridgeSysctls, type PodmanBridgeSpec } from "./shared/bridge-sysctls.ts";
 import { isSpare } from "./shared/spare-bridge.ts";
 
@@ -13,7 +14,7 @@ export const sysctlFileKind: ResourceKind<PodmanBridgeSpec, { isCreated: boolean
   kind: "sysctl-file",
   unmade: { isCreated: false },
   apply(spec) {
-    const path = pathOf(spec), before = readTextFile(path), wanted = textOf(spec);
+    const path = pathOf(spec), before = readStateFile(path), wanted = textOf(spec);
     if (before !== wanted) {
       makeDirectories(DIRECTORY, 0o755);
       replaceFile(path, wanted, { mode: 0o644, temporary: `${DIRECTORY}/.netavark-${process.pid}` });
@@ -21,7 +22,7 @@ export const sysctlFileKind: ResourceKind<PodmanBridgeSpec, { isCreated: boolean
     return { isCreated: before === undefined };
   },
   verify(spec) {
-    const path = pathOf(spec), text = readTextFile(path);
+    const path = pathOf(spec), text = readStateFile(path);
     if (text === undefined) return [`${path} is missing`];
     return text === textOf(spec) ? [] : [`${path} has other lines`];
   },
