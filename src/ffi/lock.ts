@@ -4,19 +4,32 @@
  * between two users in one process.
  */
 import { EACCES, EAGAIN, EINTR, SyscallError } from "./errno.ts";
-import { bind, check, lastErrno, libc, retrying } from "./libc.ts";
+import { bind, check, lastErrno, libc } from "./libc.ts";
 
 // sys/file.h
 const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8;
 
+/** Longer than any call works while others wait: only ends the wait for what hangs. */
+const PATIENCE_MS = 300_000;
+/** For what everybody can open, and so lock. */
+const PATIENCE_WITH_ALL_MS = 10_000;
+/** Whoever waits for those who share a lock must often look whether all have just let go. After a second it is no matter. */
+const FIRST_PAUSE_US = 50, LONGEST_PAUSE_US = 1000, LATER_PAUSE_US = 10_000, LATER_MS = 1000;
+
 /** Waits for a lock that others may share. Answers false on file systems without locks. */
-export function lockShared(fd: number): boolean {
-  return libc.flock(fd, LOCK_SH) === 0;
+export function lockShared(fd: number, patienceMs = PATIENCE_MS): boolean {
+  try {
+    untilFree(fd, undefined, patienceMs, () => tryLock(fd, LOCK_SH));
+    return true;
+  } catch (error) {
+    if (error instanceof SyscallError) return false;
+    throw error;
+  }
 }
 
 /** Waits until nobody else holds the file. */
-export function lockExclusive(fd: number, subject?: string): void {
-  retrying("flock", () => libc.flock(fd, LOCK_EX), subject);
+export function lockExclusive(fd: number, subject?: string, patienceMs = PATIENCE_MS): void {
+  untilFree(fd, subject, patienceMs, () => tryLock(fd, LOCK_EX, subject));
 }
 
 /** Answers false when somebody else holds the file. A shared lock of ours becomes exclusive. */
@@ -28,19 +41,9 @@ export function unlock(fd: number): void {
   libc.flock(fd, LOCK_UN);
 }
 
-const PATIENCE_MS = 10_000;
-const FIRST_PAUSE_US = 100, LONGEST_PAUSE_US = 10_000;
-
-/** Runs `work` with the file locked exclusively. Gives up after 10 s: whoever can open the file can lock it. */
+/** Runs `work` with the file locked exclusively. */
 export function whileLocked<T>(fd: number, subject: string, work: () => T): T {
-  const deadline = Date.now() + PATIENCE_MS;
-  for (let pauseUs = FIRST_PAUSE_US; !tryLockExclusive(fd);) {
-    const errno = lastErrno();
-    if (errno !== EAGAIN && errno !== EINTR) throw new SyscallError("flock", errno, subject);
-    if (Date.now() > deadline) throw new SyscallError("flock", EAGAIN, `${subject}: held by another process`);
-    bind({ usleep: { args: ["u32"], returns: "i32" } }).usleep(pauseUs);
-    pauseUs = Math.min(pauseUs * 2, LONGEST_PAUSE_US);
-  }
+  lockExclusive(fd, subject, PATIENCE_WITH_ALL_MS);
   try {
     return work();
   } finally {
@@ -48,8 +51,39 @@ export function whileLocked<T>(fd: number, subject: string, work: () => T): T {
   }
 }
 
+function tryLock(fd: number, operation: number, subject?: string): boolean {
+  if (libc.flock(fd, operation | LOCK_NB) === 0) return true;
+  const errno = lastErrno();
+  if (errno === EAGAIN || errno === EINTR) return false;
+  throw new SyscallError("flock", errno, subject);
+}
+
+const bindSleep = () => bind({ usleep: { args: ["u32"], returns: "i32" } });
+let symbols: ReturnType<typeof bindSleep> | undefined;
+
+/** Asks again and again: the kernel itself waits for a lock without end. */
+function untilFree(fd: number, subject: string | undefined, patienceMs: number, attempt: () => boolean): void {
+  if (attempt()) return;
+  const begun = performance.now(), { usleep } = symbols ??= bindSleep();
+  for (let pauseUs = FIRST_PAUSE_US; !attempt(); pauseUs = Math.min(pauseUs * 2, LONGEST_PAUSE_US)) {
+    const waitedMs = performance.now() - begun;
+    if (waitedMs > patienceMs) throw stillLocked(fd, subject, patienceMs);
+    usleep(waitedMs > LATER_MS ? LATER_PAUSE_US : pauseUs);
+  }
+}
+
+function stillLocked(fd: number, subject: string | undefined, patienceMs: number): Error {
+  const { fileOf, holderOf } = require("./lock-holder.ts") as typeof import("./lock-holder.ts");
+  return new Error(
+    `${subject ?? fileOf(fd)}: locked by ${holderOf(fd)} for more than ${
+      patienceMs / 1000
+    } s; see what that waits for, ` +
+      "or end it",
+  );
+}
+
 // asm-generic/fcntl.h
-const F_OFD_SETLK = 37, F_OFD_SETLKW = 38;
+const F_OFD_SETLK = 37;
 const F_RDLCK = 0, F_WRLCK = 1, F_UNLCK = 2;
 
 /** Bytes of a file; they need not exist. */
@@ -63,32 +97,36 @@ const request = new Uint8Array(32);
 const requestView = new DataView(request.buffer);
 
 /** struct flock on 64-bit Linux: type i16, whence i16, start i64 at 8, len i64 at 16, pid i32 at 24. */
-function setRangeLock(command: number, type: number, fd: number, { start, length = 1 }: ByteRange): number {
+function setRangeLock(type: number, fd: number, { start, length = 1 }: ByteRange): number {
   requestView.setInt16(0, type, true);
   requestView.setUint32(8, start, true);
   requestView.setUint32(12, start / 2 ** 32, true);
   requestView.setUint32(16, length, true);
-  return libc.fcntl(fd, command, request);
+  return libc.fcntl(fd, F_OFD_SETLK, request);
 }
 
 /** Answers false when somebody else holds one of the bytes. */
 export function tryLockRangeExclusive(fd: number, range: ByteRange): boolean {
-  if (setRangeLock(F_OFD_SETLK, F_WRLCK, fd, range) === 0) return true;
+  return tryLockRange(fd, F_WRLCK, range);
+}
+
+function tryLockRange(fd: number, type: number, range: ByteRange): boolean {
+  if (setRangeLock(type, fd, range) === 0) return true;
   const errno = lastErrno();
-  if (errno === EAGAIN || errno === EACCES) return false;
+  if (errno === EAGAIN || errno === EACCES || errno === EINTR) return false;
   throw new SyscallError("fcntl F_OFD_SETLK", errno, `descriptor ${fd}`);
 }
 
 /** Waits until nobody else holds the range. A shared lock of ours becomes exclusive. */
-export function lockRangeExclusive(fd: number, range: ByteRange): void {
-  retrying("fcntl F_OFD_SETLKW", () => setRangeLock(F_OFD_SETLKW, F_WRLCK, fd, range));
+export function lockRangeExclusive(fd: number, range: ByteRange, patienceMs = PATIENCE_MS): void {
+  untilFree(fd, undefined, patienceMs, () => tryLockRange(fd, F_WRLCK, range));
 }
 
 /** Waits until nobody else holds the range exclusively. An exclusive lock of ours becomes shared. */
-export function lockRangeShared(fd: number, range: ByteRange): void {
-  retrying("fcntl F_OFD_SETLKW", () => setRangeLock(F_OFD_SETLKW, F_RDLCK, fd, range));
+export function lockRangeShared(fd: number, range: ByteRange, patienceMs = PATIENCE_MS): void {
+  untilFree(fd, undefined, patienceMs, () => tryLockRange(fd, F_RDLCK, range));
 }
 
 export function unlockRange(fd: number, range: ByteRange): void {
-  check("fcntl F_OFD_SETLK", setRangeLock(F_OFD_SETLK, F_UNLCK, fd, range));
+  check("fcntl F_OFD_SETLK", setRangeLock(F_UNLCK, fd, range));
 }

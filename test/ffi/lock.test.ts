@@ -1,10 +1,19 @@
 /** Locks on ranges of bytes, between descriptors and between processes; the lease store and the runtime rely on them. */
 import { expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { closeFile, O_CREAT, O_RDWR, openFile } from "../../src/ffi/files.ts";
-import { lockRangeExclusive, lockRangeShared, tryLockRangeExclusive, unlockRange } from "../../src/ffi/lock.ts";
+import {
+  lockExclusive,
+  lockRangeExclusive,
+  lockRangeShared,
+  lockShared,
+  tryLockRangeExclusive,
+  unlock,
+  unlockRange,
+} from "../../src/ffi/lock.ts";
+import { isAsleep } from "../support/asleep.ts";
 
 function emptyFile(): { path: string; fd: number } & Disposable {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-lock-"));
@@ -48,9 +57,7 @@ test("who has a byte alone keeps out those who would share it", async () => {
     lockRangeShared(openFile(${JSON.stringify(made.path)}, O_RDWR), { start: 5 });
     console.log("shared");`;
   const child = Bun.spawn([process.execPath, "-e", source], { stdout: "pipe", stderr: "inherit" });
-  const inode = statSync(made.path).ino;
-  const isWaiting = () => new RegExp(`-> .*:${inode} 5 5$`, "m").test(readFileSync("/proc/locks", "utf8"));
-  while (child.exitCode === null && !isWaiting()) await Bun.sleep(5);
+  while (child.exitCode === null && !isAsleep(child.pid)) await Bun.sleep(5);
   expect(child.exitCode).toBeNull();
   unlockRange(made.fd, { start: 5 });
   expect(await child.stdout.text()).toBe("shared\n");
@@ -70,4 +77,29 @@ test("the kernel drops the lock of a process that is killed", async () => {
   child.kill("SIGKILL");
   await child.exited;
   lockRangeExclusive(made.fd, { start: 5 });
+});
+
+const locks: [kind: string, lock: (fd: number, patienceMs?: number) => unknown, release: (fd: number) => void][] = [
+  ["shared", (fd, patienceMs) => lockShared(fd, patienceMs), unlock],
+  ["exclusive", (fd, patienceMs) => lockExclusive(fd, undefined, patienceMs), unlock],
+  ["shared, of a range", (fd, ms) => lockRangeShared(fd, { start: 5 }, ms), (fd) => unlockRange(fd, { start: 5 })],
+  [
+    "exclusive, of a range",
+    (fd, ms) => lockRangeExclusive(fd, { start: 5 }, ms),
+    (fd) => unlockRange(fd, { start: 5 }),
+  ],
+];
+
+test.each(locks)("waiting for a lock has an end, which says who holds it: %s", (kind, lock, release) => {
+  using made = emptyFile();
+  const other = openFile(made.path, O_RDWR);
+  if (kind.includes("range")) lockRangeExclusive(other, { start: 5 });
+  else lockExclusive(other);
+  const holder = kind.includes("range") ? "another process" : `process ${process.pid} \\(.+\\)`;
+  expect(() => lock(made.fd, 20)).toThrow(
+    new RegExp(`^${made.path}: locked by ${holder} for more than 0.02 s; see what that waits for, or end it$`),
+  );
+  release(other);
+  lock(made.fd, 20);
+  closeFile(other);
 });

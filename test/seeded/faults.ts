@@ -130,8 +130,8 @@ const system: Fault[] = [
   },
   {
     file: "src/ffi/lock.ts",
-    find: "F_OFD_SETLKW, F_WRLCK",
-    replace: "F_OFD_SETLKW, F_RDLCK",
+    find: "untilFree(fd, undefined, patienceMs, () => tryLockRange(fd, F_WRLCK, range))",
+    replace: "untilFree(fd, undefined, patienceMs, () => tryLockRange(fd, F_RDLCK, range))",
     tests: ["test/ffi/lock.test.ts"],
   },
   {
