@@ -22,7 +22,7 @@ import {
   openFile,
 } from "./files.ts";
 import { cString, fromUtf8, libc } from "./libc.ts";
-import { type Finished, type GivenOutputs, type Program, runProgram } from "./spawn.ts";
+import { type Finished, type GivenOutputs, type ProgramToRun, runProgram } from "./run-program.ts";
 
 /** Who may write to a file that is executed, and to the directories. */
 export interface Rule {
@@ -117,7 +117,7 @@ const SCRIPT_DIRECTORY = 101;
 
 /** Tries six times, a second apart, while the file is open for writing because an installer replaces it. */
 export function runTrusted(
-  program: Omit<Program, "descriptors">,
+  program: ProgramToRun,
   stdin: Uint8Array,
   given?: GivenOutputs,
 ): Finished {

@@ -6,7 +6,8 @@ import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { ENOENT, isErrno } from "../../src/ffi/errno.ts";
 import { fromUtf8, utf8 } from "../../src/ffi/libc.ts";
-import { runProgram, spawn, waitFor } from "../../src/ffi/spawn.ts";
+import { runProgram } from "../../src/ffi/run-program.ts";
+import { forgetEnded, spawn, waitFor } from "../../src/ffi/spawn.ts";
 import { closeFile, openFile } from "../../src/ffi/files.ts";
 
 const sh = (script: string, stdin = "", environment = ["PATH=/usr/bin:/bin"]) => {
@@ -35,6 +36,18 @@ test("more than the pipes hold goes through in both directions at once", () => {
 
 test("a child that does not read its stdin is no error", () => {
   expect(sh("exec 0<&-; echo done", "x".repeat(1 << 20)).stdout).toBe("done\n");
+});
+
+test.each([
+  ["silent", "exec sleep 600"],
+  ["without outputs", "exec sleep 600 0<&- >&- 2>&-"],
+  ["never silent", "while :; do echo more; done"],
+  ["deaf to signals", "trap '' TERM INT HUP; while :; do sleep 600; done"],
+])("a tool that hangs is killed, and said: one that is %s", (_, script) => {
+  const program = { path: "/bin/sh", argv: ["sh", "-c", script], environment: [utf8("PATH=/usr/bin:/bin")] };
+  const run = () => runProgram({ ...program, patienceMs: 50 }, new Uint8Array());
+  expect(run).toThrow(/^\/bin\/sh \(process [0-9]+\) had not ended after 0.05 s, and was killed$/);
+  expect(forgetEnded()).toEqual({ ended: [], areRunning: false });
 });
 
 test("a grandchild that keeps the pipes open is not waited for", () => {

@@ -15,13 +15,13 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { fromUtf8, utf8 } from "../../src/ffi/libc.ts";
-import * as spawning from "../../src/ffi/spawn.ts";
+import * as running from "../../src/ffi/run-program.ts";
 
 /** Between the look at a file and its execution. */
 let meanwhile = () => {};
-const { runProgram } = spawning;
-mock.module("../../src/ffi/spawn.ts", () => ({
-  ...spawning,
+const { runProgram } = running;
+mock.module("../../src/ffi/run-program.ts", () => ({
+  ...running,
   runProgram: (...how: Parameters<typeof runProgram>) => {
     meanwhile();
     return runProgram(...how);

@@ -10,7 +10,8 @@ import { goQuote } from "../../cni/quote.ts";
 import { environmentForChild } from "../../ffi/environment.ts";
 import { writeAll } from "../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
-import type { Ending, Finished } from "../../ffi/spawn.ts";
+import type { Finished } from "../../ffi/run-program.ts";
+import type { Ending } from "../../ffi/spawn.ts";
 import { runTrusted, UntrustedFile } from "../../ffi/trusted-executable.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import { refusal } from "./find-plugin.ts";
@@ -37,7 +38,7 @@ export function runForeignPlugin(path: string, invocation: Invocation): string {
 
 function run(path: string, environment: Uint8Array[], stdin: Uint8Array): Finished {
   try {
-    return runTrusted({ path, argv: [path], environment }, stdin);
+    return runTrusted({ path, argv: [path], environment, patienceMs: Infinity }, stdin);
   } catch (error) {
     if (error instanceof UntrustedFile) throw refusal(error);
     throw pluginFailure("", "", (error as Error).message, error);

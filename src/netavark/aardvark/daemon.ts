@@ -5,8 +5,8 @@ import { closeFile, exists, identify, listDirectory, O_WRONLY, openFile, readTex
 import { findInPath } from "../../ffi/find-in-path.ts";
 import { fromUtf8 } from "../../ffi/libc.ts";
 import { OtherProcess } from "../../ffi/other-process.ts";
+import type { Finished } from "../../ffi/run-program.ts";
 import { isCaught, isKilled, SIGHUP, SIGKILL, SIGTERM } from "../../ffi/signals.ts";
-import type { Finished } from "../../ffi/spawn.ts";
 import { readTrustedState, removeStateFile } from "../../ffi/state-file.ts";
 import { NOT_EVERYBODYS, runTrusted, UntrustedFile, withJudged } from "../../ffi/trusted-executable.ts";
 import { log, loudestLevel } from "../wire/log.ts";

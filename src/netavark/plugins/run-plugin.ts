@@ -7,7 +7,7 @@ import { failureText } from "../wire/failure.ts";
 
 /** Answers its stdout. Its stderr is ours. */
 export function runPlugin(path: string, args: readonly string[], input: object): Uint8Array {
-  const program = { path, argv: [path, ...args], environment: environmentForChild() };
+  const program = { path, argv: [path, ...args], environment: environmentForChild(), patienceMs: Infinity };
   const { ending, stdout } = runTrusted(program, utf8(JSON.stringify(input)), { stderr: 2 });
   const name = `plugin ${JSON.stringify(pluginName(path))}`;
   if ("signal" in ending) throw new Error(`${name} killed by signal`);

@@ -1,0 +1,127 @@
+/** Running a program to its end, with what it reads and writes (pipe(7), poll(2)). */
+import { EINTR, EPIPE, SyscallError } from "./errno.ts";
+import { closeFile } from "./files.ts";
+import { lastErrno, libc } from "./libc.ts";
+import { poll, POLLIN, POLLOUT } from "./poll.ts";
+import { type Ending, openPidfd, openPipe, type Program, spawn, waitFor } from "./spawn.ts";
+
+export interface Finished {
+  ending: Ending;
+  stdout: Uint8Array;
+  stderr: Uint8Array;
+}
+
+/** The limit for each of a child's outputs; the rest is read and dropped, so that the child never blocks. */
+const OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024;
+
+/** Descriptors that the child gets instead of a pipe to us. */
+export interface GivenOutputs {
+  stdout?: number;
+  stderr?: number;
+}
+
+/** Longer than any tool works: only ends one that hangs, and the wait of those who wait for us. */
+const PATIENCE_MS = 120_000;
+
+/** `patienceMs` is Infinity for a plugin: the specification sets no limit, and the engine that waits for us has its own. */
+export type ProgramToRun = Omit<Program, "descriptors"> & { patienceMs?: number };
+
+/** Runs the program with `stdin` until it ends. Does not wait for grandchildren that keep the pipes open. */
+export function runProgram(
+  { patienceMs = PATIENCE_MS, ...program }: ProgramToRun,
+  stdin: Uint8Array,
+  given: GivenOutputs = {},
+): Finished {
+  const open = new Set<number>();
+  const pipe = (): [readEnd: number, writeEnd: number] => {
+    const ends = openPipe();
+    ends.forEach((fd) => open.add(fd));
+    return ends;
+  };
+  const close = (fd: number) => {
+    if (open.delete(fd)) closeFile(fd);
+  };
+  try {
+    const output = (fd: number | undefined) => fd === undefined ? pipe() : [-1, fd] as const;
+    const [theirIn, ourIn] = pipe(),
+      [ourOut, theirOut] = output(given.stdout),
+      [ourErr, theirErr] = output(given.stderr);
+    const pid = spawn({ ...program, descriptors: [theirIn, theirOut, theirErr] });
+    [theirIn, theirOut, theirErr].forEach(close);
+    // Before Linux 5.3 this is negative, which poll ignores: then the loop ends when the pipes are closed.
+    const pidfd = openPidfd(pid);
+    if (pidfd >= 0) open.add(pidfd);
+    const fromOut = new Collected(), fromErr = new Collected();
+    const outputs = new Map([[ourOut, fromOut], [ourErr, fromErr]]);
+    let unwritten = stdin, ended = false, failure: SyscallError | undefined;
+    for (const deadline = performance.now() + patienceMs;;) {
+      if (unwritten.length === 0) close(ourIn);
+      const reading = [...outputs.keys()].filter((fd) => open.has(fd));
+      if (reading.length === 0 && !open.has(ourIn) && (ended || pidfd < 0)) break;
+      // Once the child has ended, read only what is already in the pipes.
+      const leftMs = ended ? 0 : deadline - performance.now();
+      if (leftMs < 0) throw killed(pid, program.path, patienceMs);
+      const ready = poll(
+        [...reading.map((fd) => ({ fd, events: POLLIN })), { fd: open.has(ourIn) ? ourIn : -1, events: POLLOUT }, {
+          fd: ended ? -1 : pidfd,
+          events: POLLIN,
+        }],
+        leftMs,
+      );
+      if (ended && !reading.some((fd) => ready.has(fd))) break;
+      if (ready.has(pidfd)) ended = true;
+      if (ready.has(ourIn)) {
+        // POLLOUT promises room for PIPE_BUF (4096) bytes, so this does not block.
+        const written = Number(libc.write(ourIn, unwritten, Math.min(unwritten.length, 4096)));
+        if (written >= 0) unwritten = unwritten.subarray(written);
+        else if (lastErrno() !== EINTR) {
+          // The child must not take half of its input for all of it. EPIPE: it closed its stdin.
+          if (lastErrno() !== EPIPE) failure = new SyscallError("write", lastErrno(), `stdin of ${program.path}`);
+          close(ourIn);
+        }
+      }
+      for (const fd of reading) {
+        if (ready.has(fd) && !outputs.get(fd)!.readFrom(fd)) close(fd);
+      }
+    }
+    const ending = waitFor(pid);
+    if (failure !== undefined) throw failure;
+    return { ending, stdout: fromOut.bytes(), stderr: fromErr.bytes() };
+  } finally {
+    open.forEach((fd) => closeFile(fd));
+  }
+}
+
+function killed(pid: number, path: string, patienceMs: number): Error {
+  const { sendSignal, SIGKILL } = require("./signals.ts") as typeof import("./signals.ts");
+  sendSignal(pid, SIGKILL);
+  waitFor(pid);
+  return new Error(`${path} (process ${pid}) had not ended after ${patienceMs / 1000} s, and was killed`);
+}
+
+/** The output read from one pipe. */
+class Collected {
+  private chunks: Uint8Array[] = [];
+  private size = 0;
+
+  /** Reads what is there; answers false at the end of the output. */
+  readFrom(fd: number): boolean {
+    const chunk = new Uint8Array(65536);
+    const count = Number(libc.read(fd, chunk, chunk.length));
+    if (count < 0) return lastErrno() === EINTR;
+    const part = chunk.subarray(0, Math.min(count, OUTPUT_LIMIT_BYTES - this.size));
+    this.size += part.length;
+    if (part.length > 0) this.chunks.push(part);
+    return count > 0;
+  }
+
+  bytes(): Uint8Array {
+    const all = new Uint8Array(this.size);
+    let at = 0;
+    for (const chunk of this.chunks) {
+      all.set(chunk, at);
+      at += chunk.length;
+    }
+    return all;
+  }
+}
