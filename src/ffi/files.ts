@@ -13,6 +13,7 @@ import {
   ENAMETOOLONG,
   ENOENT,
   ENOTDIR,
+  ETIMEDOUT,
   isErrno,
   SyscallError,
 } from "./errno.ts";
@@ -91,8 +92,8 @@ export function readAll(
   }
 }
 
-/** Writes every byte; waits while a non-blocking descriptor is full. */
-export function writeAll(fd: number, bytes: Uint8Array, subject?: string): void {
+/** Writes every byte; waits while a non-blocking descriptor is full, unless `patienceMs` is given without end. */
+export function writeAll(fd: number, bytes: Uint8Array, subject?: string, patienceMs = -1): void {
   let written = 0;
   while (written < bytes.length) {
     const rest = bytes.subarray(written);
@@ -108,7 +109,7 @@ export function writeAll(fd: number, bytes: Uint8Array, subject?: string): void 
     const view = new DataView(pollfd.buffer);
     view.setInt32(0, fd, true);
     view.setInt16(4, 0x4, true); // POLLOUT
-    libc.poll(pollfd, 1, -1);
+    if (libc.poll(pollfd, 1, patienceMs) === 0) throw new SyscallError("write", ETIMEDOUT, subject);
   }
 }
 

@@ -1,11 +1,14 @@
 /** Stream sockets between processes of a host (unix(7)). */
 import { setNonblocking } from "./descriptors.ts";
-import { EADDRINUSE, EAGAIN, ECONNABORTED, ECONNREFUSED, EINTR, EINVAL, SyscallError } from "./errno.ts";
+import { EADDRINUSE, EAGAIN, ECONNABORTED, ECONNREFUSED, EINTR, EINVAL, ETIMEDOUT, SyscallError } from "./errno.ts";
 import { closeFile, identify, isSocket, removeFile } from "./files.ts";
 import { bind, check, lastErrno, libc } from "./libc.ts";
 
 const AF_UNIX = 1, SOCK_STREAM = 1, SOCK_CLOEXEC = 0o2000000, SOCK_NONBLOCK = 0o4000;
+const SOL_SOCKET = 1, SO_SNDTIMEO = 21;
 const BACKLOG = 1024, LONGEST_PATH = 107;
+/** Only ends the wait for what hangs. */
+const PATIENCE_MS = 25_000;
 
 const bindSockets = () =>
   bind({
@@ -31,15 +34,22 @@ function newSocket(): number {
   return check("socket", libc.socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 }
 
-/** Throws SyscallError: ENOENT or ECONNREFUSED when nobody listens. */
-export function connectTo(path: string): number {
+/** Limits how long connecting waits for a listener that accepts nobody, and sending for a reader. */
+export function limitSending(fd: number, patienceMs: number): void {
+  const timeval = new BigInt64Array([BigInt(Math.floor(patienceMs / 1000)), BigInt((patienceMs % 1000) * 1000)]);
+  check("setsockopt SO_SNDTIMEO", libc.setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, timeval, 16));
+}
+
+/** Throws SyscallError: ENOENT or ECONNREFUSED when nobody listens, ETIMEDOUT when the listener accepts nobody. */
+export function connectTo(path: string, patienceMs = PATIENCE_MS): number {
   const fd = newSocket(), address = addressOf(path);
+  limitSending(fd, patienceMs);
   for (;;) {
     if (c().connect(fd, address, address.length) === 0) return fd;
     const errno = lastErrno();
     if (errno === EINTR) continue;
     closeFile(fd);
-    throw new SyscallError("connect", errno, path);
+    throw new SyscallError("connect", errno === EAGAIN ? ETIMEDOUT : errno, path);
   }
 }
 
@@ -74,8 +84,8 @@ export function listenAt(path: string): number {
 }
 
 /** On a socket that has its name already. */
-export function listenOn(fd: number, path: string): void {
-  check("listen", c().listen(fd, BACKLOG), path);
+export function listenOn(fd: number, path: string, backlog = BACKLOG): void {
+  check("listen", c().listen(fd, backlog), path);
 }
 
 /** The next connection, not waiting for what it sends; undefined when there is none, or the other end is gone. */

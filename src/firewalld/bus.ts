@@ -6,6 +6,7 @@ import { EAGAIN, ECONNREFUSED, ENOENT, EPIPE, SyscallError } from "../ffi/errno.
 import { variable } from "../ffi/environment.ts";
 import { closeFile, writeAll } from "../ffi/files.ts";
 import { bind, check, lastErrno, libc, retrying, utf8 } from "../ffi/libc.ts";
+import { limitSending } from "../ffi/unix-socket.ts";
 import { completeTypes, Decoder, Encoder, type Value, type Variant } from "./marshal.ts";
 
 /** A refusal by the bus or by the service. */
@@ -34,7 +35,6 @@ export type Answer = Value | undefined;
 
 const AF_UNIX = 1, SOCK_STREAM = 1, SOCK_CLOEXEC = 0o2000000;
 const DEFAULT_ADDRESS = "unix:path=/var/run/dbus/system_bus_socket";
-const SOL_SOCKET = 1, SO_SNDTIMEO = 21;
 /** As long as D-Bus libraries wait for an answer. */
 const PATIENCE_MS = 25_000;
 /** A policy of firewalld has a text for each port. */
@@ -61,7 +61,7 @@ export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
     // The bus allows sending everything at once: who we are, and the greeting that must come first.
     const uid = utf8(String(process.geteuid!())).toHex();
     const greeting = { ...nameHasOwner, member: "Hello" };
-    writeAll(fd, utf8(`\0AUTH EXTERNAL ${uid}\r\nBEGIN\r\n`), "D-Bus");
+    writeAll(fd, utf8(`\0AUTH EXTERNAL ${uid}\r\nBEGIN\r\n`), "D-Bus", patienceMs);
     const line = incoming.line();
     if (!line.startsWith("OK ")) throw new Error(`D-Bus: the bus refuses us: ${line}`);
     call(greeting);
@@ -73,7 +73,7 @@ export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
 
   function call(method: Method, args: readonly Value[] = [], signature = "s".repeat(args.length)): Answer {
     const ours = ++serial;
-    writeAll(fd!, encodeCall(ours, method, args, signature), "D-Bus");
+    writeAll(fd!, encodeCall(ours, method, args, signature), "D-Bus", patienceMs);
     for (;;) {
       const message = decode(incoming.message());
       if (message.replySerial !== ours) continue;
@@ -105,12 +105,6 @@ function connect(addresses: string, patienceMs: number): number | undefined {
     if (errno !== ENOENT && errno !== ECONNREFUSED) throw new SyscallError("connect", errno, address);
   }
   return undefined;
-}
-
-/** Also limits how long connecting waits for a bus that accepts no connections. */
-function limitSending(fd: number, patienceMs: number): void {
-  const timeval = new BigInt64Array([BigInt(Math.floor(patienceMs / 1000)), BigInt((patienceMs % 1000) * 1000)]);
-  check("setsockopt SO_SNDTIMEO", libc.setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, timeval, 16));
 }
 
 /** struct sockaddr_un of `unix:path=…` or `unix:abstract=…`; undefined for other kinds of addresses. */
@@ -197,8 +191,9 @@ class Incoming {
     const pollfd = new Uint8Array(8), view = new DataView(pollfd.buffer);
     view.setInt32(0, this.fd, true);
     view.setInt16(4, POLLIN, true);
-    const ready = retrying("poll", () => libc.poll(pollfd, 1, Math.max(0, this.deadline - Date.now())));
-    if (ready === 0) throw noAnswer(this.patienceMs);
+    // Also when others send all the time.
+    const leftMs = this.deadline - Date.now();
+    if (leftMs <= 0 || retrying("poll", () => libc.poll(pollfd, 1, leftMs)) === 0) throw noAnswer(this.patienceMs);
     const chunk = new Uint8Array(65_536);
     const count = retrying("read", () => Number(libc.read(this.fd, chunk, chunk.length)), "D-Bus");
     if (count === 0) throw new SyscallError("read", EPIPE, "D-Bus");

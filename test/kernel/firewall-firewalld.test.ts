@@ -103,8 +103,8 @@ test("a bus that does not answer is like none, and keeps nobody long", async () 
   const container = await machine.container();
   const why = "firewalld counts as not running: D-Bus: no answer within 3 s";
   const net = open(machine);
-  {
-    await using _bus = await startHungBus(machine, "silent");
+  for (const state of ["silent", "talking"] as const) {
+    await using _bus = await startHungBus(machine, state);
     const { code, stderr } = await net.call("ADD", container, { env: { PATCHBAY_TRACE: "1" } });
     expect([code, stderr.split(`patchbay: ${why}\n`).length - 1]).toEqual([0, 1]);
     expect(stderr).toContain(`"note":"firewall backend","backend":"iptables","why":"${why}"`);

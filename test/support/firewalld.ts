@@ -29,8 +29,11 @@ export async function startBus(machine: Machine): Promise<AsyncDisposable> {
   };
 }
 
-/** A bus that does not answer. When it is silent, callers wait for the answer; when it is full, for the connection. */
-export async function startHungBus(machine: Machine, state: "silent" | "full"): Promise<AsyncDisposable> {
+/**
+ * A bus that does not answer. When it is silent, or talks of something else, callers wait for the answer; when it is full,
+ * for the connection.
+ */
+export async function startHungBus(machine: Machine, state: "silent" | "talking" | "full"): Promise<AsyncDisposable> {
   await machine.sh("mkdir -p /run/dbus; rm -f /run/dbus/system_bus_socket");
   const bus = machine.start([process.execPath, resolve(import.meta.dir, "hung-bus.ts"), state]);
   const { value } = await bus.stdout.getReader().read();

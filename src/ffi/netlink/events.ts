@@ -50,11 +50,12 @@ export function openNetfilterEvents(): KernelTransport {
 }
 
 /** A program that changes rules changes many, one after the other. */
-const QUIET_MS = 100;
+const QUIET_MS = 100, LONGEST_MS = 5000;
 
-/** Waits for a notification, and then until none has come for a moment. */
-export function untilQuiet(events: Transport): void {
-  for (let patienceMs: number | undefined; receives(events, patienceMs); patienceMs = QUIET_MS);
+/** Waits for a notification, and then until none has come for a moment, or they do not cease. */
+export function untilQuiet(events: Transport, longestMs = LONGEST_MS): void {
+  receives(events, undefined);
+  for (const deadline = Date.now() + longestMs; Date.now() < deadline && receives(events, QUIET_MS););
 }
 
 function receives(events: Transport, patienceMs: number | undefined): boolean {
