@@ -8,6 +8,7 @@ import { machineTexts, namesAndLengths, testHeads } from "./structure/files.ts";
 import { circles, hotPath, importDirections } from "./structure/imports.ts";
 import { openedFiles } from "./structure/opened-files.ts";
 import { filesBelow, readSource } from "./structure/sources.ts";
+import { waits } from "./structure/waits.ts";
 import { defineTool, runTool } from "./tool.ts";
 
 const ours = resolve(import.meta.dir, "..");
@@ -40,6 +41,7 @@ export function findings(root: string, table: readonly string[]): string[] {
     ...anyTypes(sources),
     ...calls(sources),
     ...openedFiles(sources),
+    ...waits(root, sources),
     ...pluginTable(root, table),
     ...namesAndLengths(root, everywhere),
     ...testHeads(root, everywhere),

@@ -158,13 +158,16 @@ export function removeFile(path: string): boolean {
   throw new SyscallError("unlink", errno, path);
 }
 
+const ATTEMPTS = 100;
+
 /** Makes a new file that nobody else has opened. What has the name, left by a process that was killed, is removed first. */
 export function createFile(path: string, flags: number, mode = 0o600): number {
-  for (;;) {
+  for (let attempt = 1;; attempt++) {
     try {
       return openFile(path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
     } catch (error) {
-      if (!isErrno(error, EEXIST)) throw error;
+      // Another program may make the file again and again.
+      if (!isErrno(error, EEXIST) || attempt === ATTEMPTS) throw error;
       removeFile(path);
     }
   }

@@ -1,0 +1,91 @@
+/**
+ * Loops and calls that could go on for ever. Each file that has some says here how many, and what ends them or why nothing
+ * should: a call that never ends keeps a container from starting or going, and every lock that it holds from others.
+ *
+ * Loops with a condition are not found. Waiting with a limit is in src/ffi: lock.ts, poll.ts, run-program.ts, other-process.ts.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Source } from "./sources.ts";
+
+const ENDLESS = [
+  // Loops without a condition.
+  /\bfor \([^;]*;\s*;/g,
+  /\bwhile \((?:!0|true|1)\)/g,
+  // Waiting for a descriptor, a child or a lock without a limit.
+  /\b(?:poll|epoll_wait)\((?:[^()]|\([^()]*\))*-1\s*\)/g,
+  /\bwaitFor\(\w/g,
+  /\bF_OFD_SETLKW\b/g,
+  /\bCALL4?\((?:ppoll|wait4|recvfrom)\b/g,
+];
+
+const permitted: Readonly<Record<string, readonly [most: number, why: string]>> = {
+  // They end with what they read, or after so many attempts.
+  "src/dhcp/names.ts": [1, "ends with the bytes: pointers only lead back"],
+  "src/dhcp/service/timetable.ts": [2, "ends with the heap"],
+  "src/engine/ledger/open-ledger.ts": [1, "100 attempts"],
+  "src/ffi/environment.ts": [1, "ends with the block"],
+  "src/ffi/libc.ts": [1, "repeats a call that a signal has interrupted"],
+  "src/ffi/netlink/nftables/batch.ts": [1, "1000 attempts"],
+  "src/ffi/signals.ts": [1, "reads what is there"],
+  "src/ffi/trusted-executable.ts": [1, "6 attempts, a second apart"],
+  "src/iptables/legacy-table.ts": [1, "10 attempts"],
+  "src/resources/link/shared/free-name.ts": [1, "a name of many is free"],
+
+  // They have a deadline.
+  "src/dhcp/ask.ts": [1, "patience of the caller"],
+  "src/dhcp/service/process.ts": [1, "2 s for the journal"],
+  "src/ffi/unix-socket.ts": [1, "SO_SNDTIMEO; repeats what a signal has interrupted"],
+  "src/firewalld/bus.ts": [1, "one deadline for all that is read and written"],
+  "src/netavark/aardvark/daemon.ts": [1, "5 s, then an error that names the process"],
+  "src/plugins/ipam/dhcp/dhcp.ts": [2, "each question has a deadline; the pages of a list end"],
+  "src/resident/status.ts": [1, "3 s"],
+
+  // The kernel answers, or a child of ours that waits for nobody else.
+  "src/ffi/files.ts": [4, "reads to the end of a file; the engine's pipes are the engine's to read; 100 attempts"],
+  "src/ffi/netlink/route/remove-link.ts": [1, "the child waits for the kernel, as the request itself would"],
+  "src/ffi/netlink/transport.ts": [
+    2,
+    "the kernel queues its answer before the request returns, and says when it was lost",
+  ],
+  "src/ffi/packet-socket.ts": [1, "reads what is there"],
+  "src/ffi/reaper.ts": [1, "the child ends at once"],
+  "src/ffi/run-program.ts": [3, "tools have 2 minutes; a plugin has the engine's, the specification sets no limit"],
+  "src/ffi/spawn.ts": [2, "takes notice of those that have ended; waitFor itself"],
+  "src/native/launch.h": [6, "a call in a resident takes as long as a call; the kernel tells when the worker dies"],
+  "src/native/linux.h": [2, "the engine's pipes are the engine's to read; ending"],
+  "src/native/reaper.c": [1, "the kernel's answer"],
+  "src/library/resident.ts": [4, "as native/launch.h"],
+
+  // What stays waits for work.
+  "src/dhcp/link/sockets.ts": [1, "reads what is there"],
+  "src/dhcp/link/sockets6.ts": [1, "reads what is there"],
+  "src/dhcp/service/service.ts": [1, "the service, until a signal"],
+  "src/ffi/shared-wait.ts": [2, "a worker, until a call or its parent's end"],
+  "src/netavark/program/firewall-reload.ts": [1, "the service, until it is killed"],
+  "src/resident/own-file.ts": [1, "the child was killed"],
+  "src/resident/serve.ts": [3, "the resident, until a signal"],
+  "src/resident/workers.ts": [1, "until there are enough, or no room"],
+};
+
+/** What is more than permitted. */
+export function waits(root: string, sources: readonly Source[]): string[] {
+  const texts = [...sources.map(({ path, code }) => [path, code] as const), ...nativeTexts(root)];
+  return texts.flatMap(([path, text]) => {
+    const found = ENDLESS.flatMap((pattern) => text.match(pattern) ?? []), [most] = permitted[path] ?? [0];
+    if (found.length <= most) return [];
+    return [
+      `${path}: waits or loops without end: ${
+        found.join(", ")
+      }; limit it, or permit it in compile/structure/waits.ts`,
+    ];
+  });
+}
+
+function nativeTexts(root: string): (readonly [path: string, text: string])[] {
+  const folder = join(root, "src/native");
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder).filter((name) => /\.[ch]$/.test(name)).map((name) =>
+    [`src/native/${name}`, readFileSync(join(folder, name), "utf8")] as const
+  );
+}
