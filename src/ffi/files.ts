@@ -35,6 +35,8 @@ export const O_NONBLOCK = 0o4000;
 export const O_DIRECTORY = arm ? 0o40000 : 0o200000;
 export const O_NOFOLLOW = arm ? 0o100000 : 0o400000;
 export const O_CLOEXEC = 0o2000000;
+/** open(2): a name for the file, which is not opened: neither a FIFO nor a device notices. */
+export const O_PATH = 0o10000000;
 
 export function openFile(path: string, flags: number, mode = 0o600): number {
   const cPath = cString(path);
@@ -310,7 +312,7 @@ export function identify(target: number | string, followLinks = true): FileIdent
   };
 }
 
-const S_IFMT = 0o170000, S_IFDIR = 0o040000, S_IFREG = 0o100000, S_IFSOCK = 0o140000;
+const S_IFMT = 0o170000, S_IFDIR = 0o040000, S_IFREG = 0o100000, S_IFLNK = 0o120000, S_IFSOCK = 0o140000;
 
 export function exists(path: string): boolean {
   try {
@@ -336,6 +338,10 @@ export function isDirectory({ mode }: FileIdentity): boolean {
 
 export function isRegularFile({ mode }: FileIdentity): boolean {
   return (mode & S_IFMT) === S_IFREG;
+}
+
+export function isLink({ mode }: FileIdentity): boolean {
+  return (mode & S_IFMT) === S_IFLNK;
 }
 
 export function isSocket({ mode }: FileIdentity): boolean {

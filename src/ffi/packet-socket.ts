@@ -10,6 +10,8 @@ import { controlOfLast, receiveMessage, senderOfLast } from "./message.ts";
 import { type FilterRule, ofThisHost, setFilter } from "./socket-filter.ts";
 
 export const ETH_P_IP = 0x0800, ETH_P_ARP = 0x0806;
+/** The hardware address of everybody on the link. */
+export const ALL_CARDS = new Uint8Array(6).fill(255);
 const AF_PACKET = 17, SOCK_DGRAM = 2, SOCK_RAW = 3, SOCK_CLOEXEC = 0o2000000;
 const SOL_PACKET = 263, PACKET_AUXDATA = 8;
 const ADDRESS_BYTES = 20, MAC_AT = 12, MAC_BYTES = 6;

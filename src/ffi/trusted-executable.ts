@@ -14,10 +14,12 @@ import {
   closeFile,
   type FileIdentity,
   identify,
+  isLink,
   isRegularFile,
   O_CLOEXEC,
   O_DIRECTORY,
   O_NOFOLLOW,
+  O_PATH,
   O_RDONLY,
   openFile,
 } from "./files.ts";
@@ -56,9 +58,6 @@ interface Judged {
 
 /** path_resolution(7) */
 const MOST_LINKS = 40;
-/** open(2): neither a FIFO nor a device notices. */
-export const O_PATH = 0o10000000;
-const S_IFMT = 0o170000, S_IFLNK = 0o120000;
 
 /** Throws an UntrustedFile unless the rule holds, and what the kernel says when it finds nothing to execute. */
 export function withJudged<T>(path: string, rule: Rule, work: (judged: Judged) => T): T {
@@ -70,7 +69,7 @@ export function withJudged<T>(path: string, rule: Rule, work: (judged: Judged) =
       requireRule(rule, identify(directory), links === 0 ? directoryOf(path) : directory);
       const entry = `/proc/self/fd/${directory}/${nameOf(at)}`, file = enter(entry, O_NOFOLLOW, path, open);
       const found = identify(file);
-      if ((found.mode & S_IFMT) !== S_IFLNK) {
+      if (!isLink(found)) {
         requireRule(rule, found, links === 0 ? path : file);
         return work({ directory: open[0]!, file });
       }

@@ -1,10 +1,10 @@
 /** The file that this program is started from, which an upgrade replaces. */
 import { errorText } from "../cni/error.ts";
-import { closeFile, identify, O_RDONLY, O_WRONLY, openFile } from "../ffi/files.ts";
+import { closeFile, identify, O_PATH, O_RDONLY, O_WRONLY, openFile } from "../ffi/files.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { sendSignal, SIGKILL } from "../ffi/signals.ts";
 import { endingSoFar, openPidfd, spawn, waitFor } from "../ffi/spawn.ts";
-import { O_PATH, onlyOurs, UntrustedFile, withJudged } from "../ffi/trusted-executable.ts";
+import { onlyOurs, UntrustedFile, withJudged } from "../ffi/trusted-executable.ts";
 import { warn } from "../ffi/warn.ts";
 import { moveUp } from "./service-manager.ts";
 

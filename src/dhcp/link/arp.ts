@@ -1,5 +1,5 @@
 /** Whether another host of the link has an address, and telling the others that we have it (RFC 5227). */
-import { ETH_P_ARP, PacketSocket } from "../../ffi/packet-socket.ts";
+import { ALL_CARDS, ETH_P_ARP, PacketSocket } from "../../ffi/packet-socket.ts";
 import { type FilterRule, has } from "../../ffi/socket-filter.ts";
 import { parseMac } from "../../net/mac.ts";
 import type { Probe } from "../wishes.ts";
@@ -8,7 +8,7 @@ import { Probing } from "./probing.ts";
 
 const REQUEST = 1, REPLY = 2, ETHERNET = 1, IPV4 = 0x0800;
 const OPERATION_AT = 6, SENDER_MAC_AT = 8, SENDER_AT = 14, TARGET_AT = 24, BYTES = 28;
-const ALL_CARDS = new Uint8Array(6).fill(255), NOBODY = new Uint8Array(4);
+const NOBODY = new Uint8Array(4);
 
 /** What another host sends that has the address, or that probes it as we do. */
 function ofRivals(mac: Uint8Array, address: Uint8Array): FilterRule[] {

@@ -3,7 +3,7 @@
  * and because replies to a broadcast request come as either.
  */
 import { SyscallError } from "../../ffi/errno.ts";
-import { ETH_P_IP, PacketSocket } from "../../ffi/packet-socket.ts";
+import { ALL_CARDS, ETH_P_IP, PacketSocket } from "../../ffi/packet-socket.ts";
 import { behindHeader, type FilterRule, has, hasNoBit, LINK_HEADER } from "../../ffi/socket-filter.ts";
 import { UdpSocket } from "../../ffi/udp-socket.ts";
 import { isSameBytes } from "../../net/address.ts";
@@ -12,7 +12,7 @@ import { CLIENT_PORT, SERVER_PORT, unwrap, wrap } from "../v4/message/packet.ts"
 import type { Visit } from "./place.ts";
 import { type Arrival, Replies } from "./replies.ts";
 
-export const EVERYBODY = new Uint8Array(4).fill(255), ALL_CARDS = new Uint8Array(6).fill(255);
+export const EVERYBODY = new Uint8Array(4).fill(255);
 const NOBODY = new Uint8Array(4);
 
 /** Where a packet says of which protocol it is, whether it is one of several parts, and where its frame says whose it is. */

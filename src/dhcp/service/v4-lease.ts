@@ -1,12 +1,13 @@
 /** One DHCPv4 lease in the world: does what its client says. */
 import { errorText } from "../../cni/error.ts";
+import { ALL_CARDS } from "../../ffi/packet-socket.ts";
 import { formatAddress, formatPrefix } from "../../net/address.ts";
 import { formatMac, parseMac } from "../../net/mac.ts";
 import { offeredOf, textOf } from "../journal/lease-text.ts";
 import { beginningOf, LONG_AGO, stampsOf, type V4Record } from "../journal/record.ts";
 import { ArpProbing } from "../link/arp.ts";
 import type { Visit } from "../link/place.ts";
-import { ALL_CARDS, EVERYBODY, Sockets } from "../link/sockets.ts";
+import { EVERYBODY, Sockets } from "../link/sockets.ts";
 import { endUse, exchangeLease, lowerMtu, setLifetime } from "../link/use.ts";
 import { type Deed, endOf, type Lease, LeaseClient } from "../v4/lease/client.ts";
 import type { Message } from "../v4/message/message.ts";

@@ -80,7 +80,7 @@ export function attachmentTable(
   const rows = attachments.map(({ network, containerId, netnsPath, ifName, addresses, ports, state }) => [
     network,
     containerId,
-    namespaceName({ containerId, netnsPath }) || "-",
+    namespaceName(netnsPath) || "-",
     ifName,
     addresses.join(" ") || "-",
     ports.join(" ") || "-",

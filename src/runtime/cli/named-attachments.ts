@@ -22,7 +22,7 @@ export function isNamed({ containerId, netnsPath }: Named, text: string): boolea
 }
 
 /** How `ip netns` calls the namespace, or its path. */
-export function namespaceName({ netnsPath }: Named): string {
+export function namespaceName(netnsPath: string): string {
   const path = shortest(netnsPath);
   return path.startsWith(`${NETNS_DIRECTORY}/`) ? path.slice(NETNS_DIRECTORY.length + 1) : path;
 }
@@ -42,7 +42,7 @@ export function nothingAttached(network: string, all: readonly KnownAttachment[]
 export function notAttached(container: string, network: string, all: readonly KnownAttachment[]): string {
   const ofNetwork = all.filter((attachment) => attachment.network === network);
   const meant = closestName(container, [
-    ...new Set(ofNetwork.flatMap((one) => [one.containerId, namespaceName(one)])),
+    ...new Set(ofNetwork.flatMap((one) => [one.containerId, namespaceName(one.netnsPath)])),
   ]);
   return `"${container}" is not attached to network "${network}"; ${NO_RECORD}${hint(meant)}`;
 }

@@ -46,7 +46,7 @@ export const gcCommand: Command = {
 };
 
 function collect(given: Given, name: string, chosen: Choice | undefined): void {
-  const runtime = runtimeOf(given), isListed = chosen === undefined || given.has("dry-run");
+  const runtime = runtimeOf(given);
   const { network, isConfigured } = networkOrRecorded(given, name, () => unconfiguredNetwork(runtime, name));
   if (network.disableGC) return printToStderr(`network ${network.name} has "disableGC": nothing is deleted`);
   const all = staleAttachments(runtime, network, { valid: [] });
@@ -57,15 +57,16 @@ function collect(given: Given, name: string, chosen: Choice | undefined): void {
   const keep: Keep = chosen === "gone"
     ? "live"
     : { valid: given.values("valid").flatMap((text) => validOf(text, all)) };
-  if (!isListed) {
-    return collectGarbage(runtime, network, keep, (stale) => {
-      if (!isConfigured && stale.length > 0) tellUnconfigured(name);
-      printDeletions(stale);
-    });
+  if (given.has("dry-run")) {
+    for (const each of staleAttachments(runtime, network, keep)) {
+      printLine(`would delete ${nameOf(each)}${remarksOn(each)}`);
+    }
+    return;
   }
-  for (const each of staleAttachments(runtime, network, keep)) {
-    printLine(`would delete ${nameOf(each)}${remarksOn(each)}`);
-  }
+  collectGarbage(runtime, network, keep, (stale) => {
+    if (!isConfigured && stale.length > 0) tellUnconfigured(name);
+    printDeletions(stale);
+  });
 }
 
 /** cnitool offers no choice: it deletes what the cache has. */
