@@ -148,7 +148,6 @@ function leftToDo({ name, kind, theme }: Wanted): string {
     ...resource,
     `examples/${name}.conflist; README.md: a row of the plugins; docs/quirks/${name}.md, with a row in its index`,
     "test/kernel/: what the kernel holds; test/faults/subjects.ts: a subject",
-    "compile/build.ts: a program of its own, if engines call the plugin for every container",
     "CHANGELOG.md: a line",
   ];
   const steps = [
