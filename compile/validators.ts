@@ -6,8 +6,8 @@
  * - `schemas/*.json`: JSON Schemas for people and editors;
  * - `src/runtime/lint/*.gen.ts`: JSON Schemas without descriptions, for `patchbay lint`.
  *
- * `npm run generate` writes them (generate.ts). docs/decisions/0002-validators.md says why we have a generator of our own. It knows the part of
- * zod that the schemas use, and throws at anything else.
+ * `npm run generate` writes them (generate.ts). docs/decisions/0002-validators.md says why we have a generator of our
+ * own. It knows the part of zod that the schemas use, and throws at anything else.
  */
 import { join } from "node:path";
 import { z } from "zod";

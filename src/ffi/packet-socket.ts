@@ -52,7 +52,7 @@ export class PacketSocket {
     }
   }
 
-  /** From now on. What has arrived by now stays. */
+  /** Replaces the earlier filter. Packets that have arrived stay. */
   setFilter(rules: readonly FilterRule[]): void {
     setFilter(this.fd, [{ keeps: false, when: ofThisHost }, ...rules]);
   }

@@ -56,7 +56,7 @@ export function behindHeader(conditions: readonly Condition[]): Condition[] {
   return conditions.map((one) => ({ ...one, load: one.load + BEHIND_HEADER }));
 }
 
-/** From now on, instead of an earlier filter. What has arrived by now stays. */
+/** Replaces an earlier filter. Packets that have arrived stay. */
 export function setFilter(fd: number, rules: readonly FilterRule[]): void {
   const code = rules.flatMap(({ keeps, when }) => {
     const length = 2 * when.length + 1;

@@ -1,6 +1,6 @@
 /**
- * State: files that one call writes for a later one, by this program or by another of the same trade. Root does what they
- * say, so a file is judged when it is open, by its descriptor: whatever happens to its path meanwhile does not count.
+ * State: files that one call writes for a later one, of this program or of another that shares them, such as libcni. Root
+ * does what they say, so a file is judged when it is open, by its descriptor: whatever happens to its path meanwhile does not count.
  * What is not a regular file is refused before anything is read from it, and opening it waits for nobody.
  *
  * A file of this user or root that has one name and that nobody else can write says what its owner wrote, in whose
@@ -39,7 +39,7 @@ export class UntrustedState extends SyscallError {
   }
 }
 
-/** Whose files count. What files of anybody's say decides nothing but which address is free. */
+/** Whose files count. Lease files may be anybody's, because they decide nothing but which address is free. */
 export type Whose = "own" | "anybody's";
 
 export interface OpenState {
@@ -95,7 +95,7 @@ export function unlessUntrusted<Value>(work: () => Value): Value | undefined {
   }
 }
 
-/** For clean-up, which must not fail for ever: a directory, which nobody of us has made, stays, with a warning. */
+/** For clean-up, which must not fail for ever: leaves a directory, which is none of ours, and warns. */
 export function removeStateFile(path: string): void {
   try {
     removeFile(path);
@@ -105,12 +105,12 @@ export function removeStateFile(path: string): void {
   }
 }
 
-/** A file that processes lock. Others could hold one that is not trusted for ever: then, with a warning, there is none. */
+/** Opens a file that processes lock. Undefined, with a warning, when it is not trusted: others could hold it for ever. */
 export function openStateLock(path: string): number | undefined {
   return unlessUntrusted(() => openStateFile(path, O_RDWR | O_CREAT).fd);
 }
 
-/** Who but its owner may write to a directory: whoever can replaces files, but cannot make any that are believed. */
+/** Who may write to a directory beside its owner. They can remove files, but what they put there is not trusted. */
 export type Sharing = "private" | "group";
 
 /** Whether there is such a directory. Throws UntrustedState when others could exchange the files in it. */
@@ -149,7 +149,7 @@ function judged(path: string, flags: number, whose: Whose, open: () => number | 
   try {
     fd = open();
   } catch (error) {
-    // A link, a socket, a FIFO or a directory cannot be opened so. What can is some other trouble.
+    // A link, a socket, a FIFO or a directory does not open with these flags. For any other file the error says why.
     refuseUnlessTrusted(
       path,
       identifyOr(path, error),

@@ -27,7 +27,7 @@ import { cString, fromUtf8, libc } from "./libc.ts";
 import { type Finished, type GivenOutputs, type ProgramToRun, runProgram } from "./run-program.ts";
 
 /** Who may write to a file that is executed, and to the directories. */
-export interface Rule {
+interface Rule {
   /** Permissions that none of them may have. */
   forbidden: number;
   /** Anybody, when it is not there. */
@@ -37,7 +37,7 @@ export interface Rule {
 /** For what an administrator or engine names: archives of plugins keep the user ids of their packers. */
 export const NOT_EVERYBODYS: Rule = { forbidden: 0o002 };
 
-/** For what nobody names. */
+/** For a file that no administrator or engine names, such as the one that takes a resident's place. */
 export function onlyOurs(): Rule {
   return { forbidden: 0o022, owners: [0, process.geteuid!()] };
 }
@@ -48,7 +48,7 @@ export class UntrustedFile extends Error {
   }
 }
 
-/** Descriptors. */
+/** Open descriptors. */
 interface Judged {
   /** The directory that the path says. */
   directory: number;
@@ -135,7 +135,7 @@ export function runTrusted(
   }
 }
 
-/** Of anything else, an interpreter opens the file once more, when only what it has inherited is open. */
+/** Any other file is opened once more, by an interpreter that has only the descriptors which it inherits. */
 function isMachineCode(file: number): boolean {
   if (!isRegularFile(identify(file))) return true;
   const bytes = new Uint8Array(4), fd = libc.open(cString(`/proc/self/fd/${file}`), O_RDONLY | O_CLOEXEC, 0);

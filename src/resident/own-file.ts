@@ -29,7 +29,7 @@ export class OwnFile {
     this.refused = undefined;
   }
 
-  /** Calls `become` when another file has taken the place of this one, and runs. Returns whether there is none. */
+  /** Looks at the file, and calls `become` when another one has its place and runs. Returns whether there has long been none. */
   isGone(become: (program: string) => never): boolean {
     const present = this.present();
     if (present === undefined) {

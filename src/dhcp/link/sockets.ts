@@ -15,13 +15,13 @@ import { type Arrival, Replies } from "./replies.ts";
 export const EVERYBODY = new Uint8Array(4).fill(255);
 const NOBODY = new Uint8Array(4);
 
-/** Where a packet says of which protocol it is, whether it is one of several parts, and where its frame says whose it is. */
+/** Where the IP header has its protocol and fragment fields, and the frame its sender's address. */
 const PROTOCOL_AT = 9, FRAGMENT_AT = 6, SENDER_AT = LINK_HEADER + 6;
 type Head = ReturnType<typeof headOfReply>;
 
 const UDP = 17, MORE_FRAGMENTS_AND_OFFSET = 0x3fff, UDP_BYTES = 8;
 
-/** Not the container's own traffic, and nothing for other clients of the link. */
+/** Keeps the answers to this client: neither the container's own traffic nor what is for other clients of the link. */
 function answersWith(head: Head): FilterRule[] {
   const when = [
     ...has(PROTOCOL_AT, [UDP]),
@@ -36,7 +36,7 @@ export class Sockets {
   private readonly packets: PacketSocket;
   /** While the link has the address: through it the kernel finds the server, and nobody hears that the port is closed. */
   private readonly udp: UdpSocket | undefined;
-  /** To the last message. */
+  /** The answers to the last message. */
   private replies: Replies | undefined;
   private head: Head = [];
 

@@ -18,7 +18,7 @@ export class Sockets6 {
   private readonly udp: UdpSocket;
   readonly linkLocal: Uint8Array;
   private readonly link: number;
-  /** To the last message. */
+  /** The answers to the last message. */
   private replies: Replies | undefined;
   private heads: Uint8Array[] = [];
 

@@ -5,7 +5,7 @@ import { writeAll } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
 
 const PAUSE_S = 60, MOST_SUBJECTS = 1000;
-/** In the order of time. */
+/** The oldest is first. */
 const lastSaid = new Map<string, number>();
 
 export function say(text: string, facts: Record<string, unknown> = {}): void {
@@ -17,7 +17,7 @@ export function say(text: string, facts: Record<string, unknown> = {}): void {
   }
 }
 
-/** At most once a minute for each subject, and of so many subjects: others write some of them. The trace has all. */
+/** Says at most one line a minute for each subject, of a limited number of subjects: others choose some of them. The trace has all. */
 export function sayRarely(subject: string, text: string, facts: Record<string, unknown> = {}): void {
   const now = preciseSecondsSinceBoot(), last = lastSaid.get(subject);
   if (last !== undefined && now - last < PAUSE_S) return note("dhcp", { text, ...facts });

@@ -43,17 +43,17 @@ export function findPlugin(type: string, searchPath: string): FoundPlugin {
   throw new CniError(INTERNAL, `failed to find plugin "${type}" in path [${directories.join(" ")}]`);
 }
 
-/** Before anything is made for the plugin; who executes it judges it again (src/ffi/trusted-executable.ts). */
+/** Judges the file before anything is made for the plugin. `runTrusted` judges it again. */
 function requireTrusted(path: string): void {
   const { withJudged, NOT_EVERYBODYS, UntrustedFile } = trusted();
   try {
     withJudged(path, NOT_EVERYBODYS, () => {});
   } catch (error) {
-    throw error instanceof UntrustedFile ? refusal(error) : error;
+    throw error instanceof UntrustedFile ? untrustedPlugin(error) : error;
   }
 }
 
-export function refusal({ path, why, remedy }: UntrustedFile): CniError {
+export function untrustedPlugin({ path, why, remedy }: UntrustedFile): CniError {
   return new CniError(INTERNAL, `no plugin is run from ${path}: ${why}`, remedy);
 }
 

@@ -14,7 +14,7 @@ import type { Finished } from "../../ffi/run-program.ts";
 import type { Ending } from "../../ffi/spawn.ts";
 import { runTrusted, UntrustedFile } from "../../ffi/trusted-executable.ts";
 import type { Invocation } from "../../cni/invocation.ts";
-import { refusal } from "./find-plugin.ts";
+import { untrustedPlugin } from "./find-plugin.ts";
 import { timed } from "../../contract/trace.ts";
 
 /** Runs the plugin and returns its stdout. Throws a CniError when it fails. */
@@ -40,7 +40,7 @@ function run(path: string, environment: Uint8Array[], stdin: Uint8Array): Finish
   try {
     return runTrusted({ path, argv: [path], environment, patienceMs: Infinity }, stdin);
   } catch (error) {
-    if (error instanceof UntrustedFile) throw refusal(error);
+    if (error instanceof UntrustedFile) throw untrustedPlugin(error);
     throw pluginFailure("", "", (error as Error).message, error);
   }
 }

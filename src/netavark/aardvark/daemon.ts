@@ -19,7 +19,7 @@ const SYSTEMD = "/run/systemd/system";
 const PATIENCE_MS = 5000;
 const PAUSE_MS = 5;
 
-/** With the process, by a descriptor; undefined when there is none. */
+/** Runs `work` with the process, held by a descriptor, or with undefined when there is none. */
 function withDaemon<T>(daemon: Daemon, work: (found: OtherProcess | undefined) => T): T {
   const found = findDaemon(daemon);
   try {
@@ -44,7 +44,7 @@ function findDaemon(daemon: Daemon): OtherProcess | undefined {
   return undefined;
 }
 
-/** What is seen of the number is seen of the process: it has not ended after the look. One that ends is waited for. */
+/** What /proc says of the number is true of the process, which has not ended after the look. One that is ending is waited for. */
 function openDaemon(pid: number, daemon: Daemon): OtherProcess | undefined {
   if (!hasName(pid, daemon)) return undefined;
   const opened = OtherProcess.open(pid);
@@ -101,7 +101,7 @@ function isTrusted(pid: number): boolean {
   return isSame(`/proc/${pid}/root`, "/proc/self/root") && (capabilitiesOf("self") & ~capabilitiesOf(pid)) === 0n;
 }
 
-/** What it may make effective. */
+/** The capabilities that it may make effective. */
 function capabilitiesOf(pid: number | "self"): bigint {
   const [, set] = /^CapPrm:\t([0-9a-f]+)$/m.exec(readOf(pid, "status"))!;
   return BigInt(`0x${set}`);
@@ -175,7 +175,7 @@ export function tellOrStart(daemon: Daemon, wasIdle: boolean): void {
   if (!tell(daemon, (told) => !wasIdle || !told.endsWithin(PATIENCE_MS))) start(daemon);
 }
 
-/** In this thread's network namespace; when it has ended, wherever. */
+/** Whether it is in this thread's network namespace; true also when it has ended. */
 function isHere({ pid }: OtherProcess): boolean {
   try {
     return isSame(`/proc/${pid}/ns/net`, "/proc/thread-self/ns/net");

@@ -72,7 +72,7 @@ function recorded(spec: PublishedPortsSpec, { kind }: Kinds["ofPorts"]): Publish
   return found.length > 0 ? found : [spec];
 }
 
-/** The specifications of this kind in the ledgers of the network's containers, as the last ADD of each had it. */
+/** The specifications of this kind in the ledgers of the network's containers: of each, the last one. */
 function recordedIn(network: string, wanted: string): unknown[] {
   return listLedgers(network, "netavark-bridge").flatMap(({ entries }) =>
     entries.filter(({ kind }) => kind === wanted).slice(-1).map(({ spec }) => spec)

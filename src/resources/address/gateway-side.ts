@@ -26,7 +26,7 @@ export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
   apply(spec, host) {
     const { route } = host;
     const index = indexOf(spec, host);
-    // With IPv4 comes forwarding, and then the kernel itself refuses them.
+    // IPv4 brings forwarding, with which the kernel itself refuses them.
     if (spec.addresses.every(({ gateway }) => isV6(gateway))) refuse(redirects(spec.ifName));
     for (const { address, gateway } of spec.addresses) {
       try {

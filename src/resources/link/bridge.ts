@@ -41,7 +41,7 @@ export interface MadeBridge {
   index: number;
   mac: string;
   created: boolean;
-  /** For a bridge that was created: what the host was otherwise. */
+  /** Restores the host's setting. There is none for a bridge that was found. */
   restoreHost?: () => void;
 }
 

@@ -63,7 +63,7 @@ function use(link: Link, spec: PodmanBridgeSpec, host: Host): void {
   if (filtersVlans && !link.vlanFiltering) {
     setLink(host.route, link, { kind: bridgeLink({ vlanFiltering: 1 }) });
   }
-  // netavark does not where there is no IPv6, nor did this program once.
+  // A bridge of netavark's, or of an earlier version of this program, may accept them still.
   if (isManaged) refuse(refusals(spec));
 }
 

@@ -160,7 +160,7 @@ export function isSetByOthers(spec: LocalhostAccessSpec, host: Host): boolean {
   return noted === undefined ? !isUsedByOthers(spec, host) : noted === FOUND;
 }
 
-/** Whether a port of this address of the host, without one of all addresses, is reached by 127.0.0.1 or one beside it. */
+/** Whether 127.0.0.0/8 reaches a port that is published on this address of the host; without one, it is published on all. */
 export function isForLocalhost({ hostIp }: { hostIp?: string }): boolean {
   if (hostIp === undefined || hostIp === "0.0.0.0") return true;
   const bytes = parseAddress(hostIp)!;

@@ -14,7 +14,7 @@ export const attachedArguments = {
 
 export interface AttachedRequest {
   request: AttachmentRequest;
-  /** Why there is nothing to expect: no record names the attachment, which is the one that `add` would make. */
+  /** The error, when no record names the attachment. Then `request` is that of the attachment which `add` would make. */
   unknown?: string;
 }
 

@@ -23,7 +23,10 @@ export function redirects(link: string): string[] {
 
 const OF_ALL_LINKS = "net/ipv4/conf/all/accept_redirects";
 
-/** Returns what makes the host as it was, for an ADD that fails. Forwarding stays then, and refuses them by itself. */
+/**
+ * Returns a function that restores the host when ADD fails. It restores nothing where the host forwards by then, because
+ * the kernel itself refuses them there.
+ */
 export function refuseRedirects(link: string): () => void {
   const before = readSysctl(OF_ALL_LINKS);
   refuse(redirects(link));
