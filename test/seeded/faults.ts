@@ -183,7 +183,7 @@ const system: Fault[] = [
   },
   {
     file: "src/ffi/trusted-executable.ts",
-    find: "if ((found.mode & S_IFMT) !== S_IFLNK) {",
+    find: "if (!isLink(found)) {",
     replace: "if (found !== undefined) {",
     tests: ["test/kernel/executables.test.ts"],
     named: "iptables-restore",
