@@ -106,6 +106,12 @@ const faults: [fault: string, path: string, text: string, finding: string][] = [
     "CALL(ppoll, &closed, 1, 0, 0, 0, 0);",
     "src/native/a.c: waits or loops without end",
   ],
+  [
+    "a permission to wait that is not needed any more",
+    "src/resident/workers.ts",
+    "export {};",
+    "compile/structure/waits.ts: permits 1 in src/resident/workers.ts, which has 0",
+  ],
   ["a drawer", "src/net/utils.ts", "export {};", "src/net/utils.ts: is a drawer"],
   ["a name in another case", "test/someTest.ts", "export {};", "test/someTest.ts: is not in kebab-case"],
   ["a long file", "test/long.ts", "\n".repeat(701), "test/long.ts: has 701 lines"],
