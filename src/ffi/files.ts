@@ -94,7 +94,7 @@ export function readAll(
   }
 }
 
-/** Writes every byte; waits while a non-blocking descriptor is full, unless `patienceMs` is given without end. */
+/** Writes every byte. Waits while a non-blocking descriptor is full, without end unless `patienceMs` is given. */
 export function writeAll(fd: number, bytes: Uint8Array, subject?: string, patienceMs = -1): void {
   let written = 0;
   while (written < bytes.length) {

@@ -9,11 +9,11 @@ import { bind, check, lastErrno, libc } from "./libc.ts";
 // sys/file.h
 const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8;
 
-/** Longer than any call works while others wait: only ends the wait for what hangs. */
+/** No call holds a lock for so long, unless it hangs. */
 const PATIENCE_MS = 300_000;
-/** For what everybody can open, and so lock. */
+/** For files that everybody can open, and so lock. */
 const PATIENCE_WITH_ALL_MS = 10_000;
-/** Whoever waits for those who share a lock must often look whether all have just let go. After a second it is no matter. */
+/** Those who share a lock come and go. The moment without any is short, so it is looked for often in the first second. */
 const FIRST_PAUSE_US = 50, LONGEST_PAUSE_US = 1000, LATER_PAUSE_US = 10_000, LATER_MS = 1000;
 
 /** Waits for a lock that others may share. Answers false on file systems without locks. */
