@@ -197,6 +197,7 @@ test("no other file of the sources executes one that it finds by a path", () => 
     "dhcp/service/process.ts",
     "ffi/execute.ts",
     "ffi/reaper.ts",
+    "ffi/run-program.ts",
     "ffi/spawn.ts",
     "ffi/trusted-executable.ts",
     "resident/lease-service.ts",
