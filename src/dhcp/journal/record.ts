@@ -18,8 +18,6 @@ export interface LeaseRecord extends Owner {
   bootId: string;
   v4?: V4Record;
   v6?: V6Record;
-  /** The link's MTU before we lowered it. */
-  mtuBefore?: number;
 }
 
 /** Now, in seconds since boot and since 1970. */

@@ -61,14 +61,13 @@ export function endUse({ route, link }: Visit, offered: Offered, how: Wishes["on
   if (how === "down") setLink(route, link, { up: false });
 }
 
-/** Only ever lowers it. Answers what it was before, if it changed. */
-export function lowerMtu({ route, link }: Visit, { mtu }: Offered, { ignored, v6 }: Wishes): number | undefined {
-  if (mtu === undefined || mtu >= link.mtu || ignored.includes("mtu")) return undefined;
+/** Only ever lowers it. */
+export function lowerMtu({ route, link }: Visit, { mtu }: Offered, { ignored, v6 }: Wishes): void {
+  if (mtu === undefined || mtu >= link.mtu || ignored.includes("mtu")) return;
   const hasV6 = v6 !== undefined ||
     listAddresses(route, link.index, AF_INET6).some(({ bytes }) => !isLinkLocal(bytes));
-  if (hasV6 && mtu < SMALLEST_MTU_OF_IPV6) return undefined;
+  if (hasV6 && mtu < SMALLEST_MTU_OF_IPV6) return;
   setLink(route, link, { mtu });
-  return link.mtu;
 }
 
 /** The kernel counts whole seconds. An address that lives no longer than one would be gone before it is used. */

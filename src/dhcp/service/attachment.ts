@@ -64,7 +64,6 @@ export class Attachment implements Holder {
     const now = around.clock().boot;
     if (v4 !== undefined) attachment.v4?.resume(now, v4, isSameBoot, spread);
     if (v6 !== undefined) attachment.v6?.resume(now, v6, isSameBoot);
-    if (attachment.v4 !== undefined) attachment.v4.mtuBefore = record.mtuBefore;
     return attachment;
   }
 
@@ -210,7 +209,7 @@ export class Attachment implements Holder {
   private toRecord(): LeaseRecord {
     const { owner, place, wishes, around, v4, v6 } = this;
     const { network, containerId, ifName } = owner, { netnsPath, cookie, mac } = place, { bootId } = around;
-    const leases = { v4: v4?.toRecord(), v6: v6?.toRecord(), mtuBefore: v4?.mtuBefore };
+    const leases = { v4: v4?.toRecord(), v6: v6?.toRecord() };
     return { format: 1, network, containerId, ifName, netnsPath, cookie, mac, wishes, bootId, ...leases };
   }
 

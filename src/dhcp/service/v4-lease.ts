@@ -23,7 +23,6 @@ export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
   private origin: V4Record["origin"];
   /** The last lease, after it has ended. */
   private lost: Offered | undefined;
-  mtuBefore: number | undefined;
   /** The plugin that made the link has given it the address; from then on it is ours to do. */
   private isPlaced = false;
 
@@ -137,8 +136,7 @@ export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
     this.announceLease(isMoved, seconds, { address, server, seconds });
     if (holder.isAwaited && holder.wishes.placesAddress === true && !this.place(lease, now)) return;
     this.applied((visit) => {
-      const mtu = lowerMtu(visit, offered, holder.wishes);
-      this.mtuBefore ??= mtu;
+      lowerMtu(visit, offered, holder.wishes);
       // The plugin that made the link is about to give it the address.
       if (holder.isAwaited) return;
       const had = before?.offered ?? (holder.wishes.onExpiry === "keep" ? this.lost : undefined);

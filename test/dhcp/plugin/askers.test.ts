@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { serveScript } from "../../support/dhcp/scripted-server.ts";
 import { serverBehindBridge } from "../../support/dhcp/link.ts";
-import { type Service, startService } from "../../support/dhcp/service.ts";
+import { startService, untilIdle } from "../../support/dhcp/service.ts";
 import { connectFrom, type Said, say } from "../../support/dhcp/asker.ts";
 import { GO_PLUGINS } from "../../support/plugins.ts";
 import { untilTrue } from "../../support/resident-status.ts";
@@ -25,15 +25,6 @@ const wishes = {
 };
 const acquire = { version: 1, do: "acquire", owner, netnsPath: "/run/netns/c9", wishes };
 const line = (order: unknown) => `${JSON.stringify(order)}\n`;
-
-/** Nothing of what was asked is open any more: of sockets one to listen, of namespaces the service's own. */
-async function untilIdle(service: Service): Promise<void> {
-  const isOf = (kind: string) => (one: string) => one.startsWith(kind);
-  const look = () => service.descriptors().filter((one) => /^(socket|net|mnt):|hostname/.test(one));
-  await untilTrue(look, (all) =>
-    all.filter(isOf("socket")).length <= 1 && all.filter(isOf("net")).length <= 1 &&
-    all.length <= 2);
-}
 
 test("requests that are none get an answer that says so, and nothing of them stays open", async () => {
   await using segment = await serverBehindBridge();

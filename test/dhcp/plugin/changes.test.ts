@@ -1,5 +1,6 @@
 /** The plugin dhcp when a server changes its mind: the container's address, routes and MTU follow, and nothing else does. */
 import { expect, test } from "bun:test";
+import { captureIn } from "../../support/dhcp/capture.ts";
 import { value } from "../../support/dhcp/offer.ts";
 import { openScene, routesIn, untilLeased, untilRoutes } from "../../support/dhcp/scene.ts";
 import { untilTrue } from "../../support/resident-status.ts";
@@ -14,15 +15,20 @@ const SOON = { 58: u32(2) };
 test("a NAK at renewal: another address at once, its routes, and the old one is gone", async () => {
   const before = routes(["0.0.0.0/0", SERVER], ["10.5.0.0/16", "192.168.77.7"]);
   await using scene = await openScene({ address: ADDRESS, leaseSeconds: 20, options: { ...SOON, 121: before } });
-  const { machine, server, service } = scene;
+  const { segment, machine, server, service } = scene;
   const container = await machine.container("c1"), net = service.network();
   await net.add(container);
   await untilLeased(scene, container, ADDRESS);
   await machine.sh("ip route add 10.9.0.0/16 dev eth0; ip route add 10.8.0.0/16 via 192.168.77.8", { in: container });
   const after = routes(["0.0.0.0/0", SERVER], ["10.6.0.0/16", "192.168.77.7"]);
   const rules = { RENEW: [{ nak: "moved" }, {}] };
+  await using capture = await captureIn(segment, segment.site.namespace, { filter: "arp" });
   server.tell({ address: OTHER, leaseSeconds: 20, options: { 121: after }, rules });
   await untilLeased(scene, container, OTHER);
+  // Neighbours may remember another card for the address.
+  const isTold = ({ source, destination }: { source?: string; destination?: string }) =>
+    source === OTHER && destination === OTHER;
+  await untilTrue(() => capture.frames(), (frames) => frames.some(isTold));
   const all = await untilRoutes(scene, container, (found) => found.includes("10.6.0.0/16 via 192.168.77.7"));
   // With its last address the kernel drops a link's routes, also those of others.
   expect(all.filter((route) => /^(default|10\.[56])/.test(route))).toEqual([
@@ -121,5 +127,14 @@ test("an MTU that would take IPv6 from the container is not set", async () => {
   expect((await linkIn(machine, container)).mtu).toBe(1300);
   server.change({ options: { ...SOON, 26: u16(1280) } });
   await untilTrue(() => linkIn(machine, container), (link) => link.mtu === 1280);
+  await net.del(container);
+});
+
+test("an MTU that would take IPv6 from a container that is to have it is not set", async () => {
+  await using scene = await openScene({ address: ADDRESS, options: { 26: u16(1279) } });
+  const { machine, service } = scene;
+  const container = await machine.container("c1"), net = service.network({}, { ipv6: true, required: ["ipv4"] });
+  await net.add(container);
+  expect((await linkIn(machine, container)).mtu).toBe(1500);
   await net.del(container);
 });

@@ -4,6 +4,7 @@ import type { Container } from "../../support/machine.ts";
 import { value } from "../../support/dhcp/offer.ts";
 import { openScene, type Scene } from "../../support/dhcp/scene.ts";
 import { SILENT } from "../../support/dhcp/scripted-server.ts";
+import { untilIdle } from "../../support/dhcp/service.ts";
 import type { Rule, Script } from "../../support/dhcp/script.ts";
 import { linkIn } from "../../support/wire.ts";
 
@@ -82,6 +83,19 @@ test.concurrent.each(
   const patient = service.network();
   await patient.add(container);
   await patient.del(container);
+});
+
+test("a renewal without an answer: until the next one, nothing of the container is open", async () => {
+  const options = { 58: value.u32(4), 59: value.u32(900) };
+  await using scene = await openScene({ address: ADDRESS, leaseSeconds: 1000, options, rules: { RENEW: SILENT } });
+  const { machine, server, service } = scene;
+  const container = await machine.container("c1"), net = service.network();
+  await net.add(container);
+  await untilIdle(service);
+  await server.until((all) => all.some(({ asked }) => asked === "RENEW"));
+  await untilIdle(service);
+  await net.check(container);
+  await net.del(container);
 });
 
 async function linksOf({ machine }: Scene, container: Container): Promise<string[]> {

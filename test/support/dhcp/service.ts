@@ -158,3 +158,12 @@ export async function untilAddresses(
 ): Promise<AddressOfLink[]> {
   return await untilTrue(() => addressesIn(segment, container), isRight);
 }
+
+/** Waits until nothing of askers or containers is open: of sockets one to listen, of namespaces the service's own. */
+export async function untilIdle(service: Service): Promise<void> {
+  const isOf = (kind: string) => (one: string) => one.startsWith(kind);
+  const look = () => service.descriptors().filter((one) => /^(socket|net|mnt):|hostname/.test(one));
+  await untilTrue(look, (all) =>
+    all.filter(isOf("socket")).length <= 1 && all.filter(isOf("net")).length <= 1 &&
+    all.length <= 2);
+}
