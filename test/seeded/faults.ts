@@ -1299,6 +1299,26 @@ const dhcp: Fault[] = [
     named: "a flood from always new senders",
   },
   {
+    file: "src/dhcp/service/service.ts",
+    find: "    if (this.around.clock().wall < endOf(record)) {",
+    replace: "    if (endOf(record) > 0) {",
+    tests: ["test/dhcp/plugin/survival.test.ts"],
+    named: "tells no server",
+  },
+  {
+    file: "src/dhcp/service/attachment.ts",
+    find: "    if (this.settling === undefined) this.settle();",
+    replace: "",
+    tests: ["test/dhcp/plugin/survival.test.ts"],
+    named: "an ADD that is repeated",
+  },
+  {
+    file: "src/dhcp/journal/record.ts",
+    find: "boot - Math.max(0, wall - sinceWall)",
+    replace: "boot - (wall - sinceWall)",
+    tests: ["test/dhcp/journal/record.test.ts"],
+  },
+  {
     file: "src/dhcp/service/family-lease.ts",
     find: "this.listenUntil = this.holder.isAwaited ? Infinity : now + LISTEN_S;",
     replace: "this.listenUntil = Infinity;",

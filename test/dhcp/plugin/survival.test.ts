@@ -6,7 +6,7 @@ import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { value } from "../../support/dhcp/offer.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { kindsOf, serveScript, SILENT } from "../../support/dhcp/scripted-server.ts";
-import { addressesIn, type Service, startService } from "../../support/dhcp/service.ts";
+import { addressesIn, type Service, startService, untilAddresses } from "../../support/dhcp/service.ts";
 import type { Container } from "../../support/machine.ts";
 import { untilTrue } from "../../support/resident-status.ts";
 
@@ -136,6 +136,42 @@ test("after a boot: the address is asked for again, expired ones are a hint, and
   await untilTrue(afterDel, (all) => kindsOf(all).includes("RELEASE"));
   expect(afterDel()).toMatchObject([{ ciaddr: address, source: address }]);
   expect(service.records()).toEqual([]);
+});
+
+test("after a boot, DEL of a lease that has ended meanwhile tells no server", async () => {
+  await using segment = await serverBehindBridge();
+  const server = await serveScript(segment.site, { address, leaseSeconds: 1000 });
+  await using service = await startService(segment);
+  const container = await segment.machine.container("c1"), net = service.network();
+  await net.add(container);
+  await service.stop();
+  editRecord(service, (record) => {
+    record.bootId = "another";
+    record.v4.sinceWall -= 5000;
+  });
+  await segment.machine.sh("ip -n c1 link del eth0");
+  await service.start();
+  const seen = server.received().length;
+  await net.del(container);
+  expect(service.records()).toEqual([]);
+  // A message that is sent afterwards is the first that anybody sees.
+  await net.add(await segment.machine.container("c2"));
+  expect(kindsOf(server.received().slice(seen))).toEqual(["DISCOVER", "REQUEST"]);
+});
+
+test("an ADD that is repeated: an address that is set anew gets the lease's lifetime again", async () => {
+  await using segment = await serverBehindBridge();
+  await serveScript(segment.site, { address, leaseSeconds: 1000 });
+  await using service = await startService(segment);
+  const container = await segment.machine.container("c1");
+  const isLimited = ([one]: { valid: number }[]) => one !== undefined && one.valid < Infinity;
+  await service.network().add(container);
+  await untilAddresses(segment, container, isLimited);
+  await service.network({ type: "dhcp" }).add(container);
+  await segment.machine.sh(`ip address change ${address}/24 dev eth0 valid_lft forever preferred_lft forever`, {
+    in: container,
+  });
+  await untilAddresses(segment, container, isLimited);
 });
 
 test("an ADD that fails after a boot takes nothing from the next one", async () => {
