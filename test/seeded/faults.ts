@@ -1299,6 +1299,20 @@ const dhcp: Fault[] = [
     named: "a flood from always new senders",
   },
   {
+    file: "src/dhcp/service/v4-lease.ts",
+    find: "{ ...textOf(lost), lease: 1, renew: 1, rebind: 1 }",
+    replace: "textOf(lost)",
+    tests: ["test/dhcp/plugin/survival.test.ts"],
+    named: "taken back is not gone on with",
+  },
+  {
+    file: "src/dhcp/service/v6-lease.ts",
+    find: "{ ...textOf6(lost), valid: 1, preferred: 1 }",
+    replace: "textOf6(lost)",
+    tests: ["test/dhcp/plugin/survival.test.ts"],
+    named: "taken back is not gone on with",
+  },
+  {
     file: "src/dhcp/service/service.ts",
     find: "    if (this.around.clock().wall < endOf(record)) {",
     replace: "    if (endOf(record) > 0) {",

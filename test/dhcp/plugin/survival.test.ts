@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
+import { forge } from "../../support/dhcp/forged6.ts";
 import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { value } from "../../support/dhcp/offer.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
@@ -172,6 +173,36 @@ test("an ADD that is repeated: an address that is set anew gets the lease's life
     in: container,
   });
   await untilAddresses(segment, container, isLimited);
+});
+
+test("a long lease that the server has taken back is not gone on with by the next service", async () => {
+  await using segment = await serverBehindBridge();
+  const server = await serveScript(segment.site, { address, leaseSeconds: 1000 });
+  const forger = await forge(segment.site, { ADVERTISE: ["right"], REPLY: ["right"] });
+  await using service = await startService(segment);
+  const container = await segment.machine.container("c1"), net = service.network({}, { ipv6: true });
+  await net.add(container);
+  await service.stop();
+  await forger.stop();
+  await forge(segment.site, { ADVERTISE: [], REPLY: ["withdrawn"] });
+  server.change({ rules: { any: SILENT, RENEW: { nak: "" } } });
+  // They would last for longer than any machine has been up, and are renewed at once.
+  const long = 2 ** 31;
+  editRecord(service, ({ v4, v6 }) => {
+    Object.assign(v4.lease, { lease: long, renew: 1, rebind: long / 2 });
+    Object.assign(v6.lease, { valid: long, preferred: long, renew: 1, rebind: long / 2 });
+    for (const one of [v4, v6]) one.since -= 10;
+  });
+  await service.start();
+  await untilAddresses(segment, container, ({ length }) => length === 0);
+  const seen = server.received().length;
+  await service.restart();
+  await server.until((all) => all.length > seen);
+  expect(kindsOf(server.received().slice(seen))).toEqual(["DISCOVER"]);
+  const { v4, v6 } = JSON.parse(readFileSync(join(service.directory, service.records()[0]!), "utf8"));
+  expect([v4.lease.lease, v6.lease.valid]).toEqual([1, 1]);
+  expect((await net.call("CHECK", container)).json.msg).toContain("has ended");
+  await net.del(container);
 });
 
 test("an ADD that fails after a boot takes nothing from the next one", async () => {

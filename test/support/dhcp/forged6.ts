@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import type { Site } from "./link.ts";
 import type { Running } from "./running.ts";
 
-/** Every one but `right` gives the address fd00:77::bad, or one that no host can have; `right` is fd00:77::100. */
+/** Every one but `right` and `withdrawn` gives the address fd00:77::bad, or one that no host can have; `right` is fd00:77::100. */
 export type Forgery =
   | "right"
   | "wrong xid"
@@ -16,7 +16,9 @@ export type Forgery =
   | "multicast"
   | "loopback"
   | "unspecified"
-  | "preferred for longer than valid";
+  | "preferred for longer than valid"
+  /** Gives fd00:77::100 for no time any more. */
+  | "withdrawn";
 
 /** In this order, for every message. */
 export interface Answers {

@@ -32,6 +32,7 @@ interface Parts {
   iaid: Uint8Array;
   address: string;
   preferred: number;
+  valid: number;
 }
 
 const changes: Record<Forgery, (parts: Parts) => Partial<Parts>> = {
@@ -47,14 +48,15 @@ const changes: Record<Forgery, (parts: Parts) => Partial<Parts>> = {
   loopback: () => ({ address: "::1" }),
   unspecified: () => ({ address: "::" }),
   "preferred for longer than valid": () => ({ preferred: 5000 }),
+  withdrawn: () => ({ address: RIGHT, preferred: 0, valid: 0 }),
 };
 
 function answer(asked: Message, type: number, forgery: Forgery): Uint8Array {
   const { iaid } = decodeIa(all(asked.options, option.ia)[0]!)!;
   const client = first(asked.options, option.clientId);
-  const usual: Parts = { xid: asked.xid, client, server: OURS, iaid, address: STRANGE, preferred: 600 };
-  const parts = { ...usual, ...changes[forgery](usual) }, { server, preferred } = parts;
-  const address = encodeIaAddress({ address: parseAddress(parts.address)!, preferred, valid: 1000, options: [] });
+  const usual: Parts = { xid: asked.xid, client, server: OURS, iaid, address: STRANGE, preferred: 600, valid: 1000 };
+  const parts = { ...usual, ...changes[forgery](usual) }, { server, preferred, valid } = parts;
+  const address = encodeIaAddress({ address: parseAddress(parts.address)!, preferred, valid, options: [] });
   const ia = encodeIa({ iaid: parts.iaid, renew: 300, rebind: 400, options: [[option.iaAddress, address]] });
   const options: Options = [
     ...(parts.client === undefined ? [] : [[option.clientId, parts.client] as const]),
