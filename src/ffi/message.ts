@@ -1,4 +1,5 @@
 /** Messages with what goes beside their bytes: an address, descriptors, what the kernel says of them (recvmsg(2), cmsg(3)). */
+import { closeFile } from "./files.ts";
 import { bind, libc } from "./libc.ts";
 import { FFIType, ptr } from "./native.ts";
 
@@ -7,9 +8,11 @@ const symbols = bind({
   sendmsg: { args: ["i32", "ptr", "i32"], returns: FFIType.i64_fast },
 });
 
-const SOL_SOCKET = 1, SCM_RIGHTS = 1;
+const SOL_SOCKET = 1, SCM_RIGHTS = 1, SCM_CREDENTIALS = 2;
 const MSG_CMSG_CLOEXEC = 0x40000000, MSG_NOSIGNAL = 0x4000;
-const CONTROL_HEADER_BYTES = 16, CONTROL_BYTES = 64, NAME_BYTES = 32;
+const CONTROL_HEADER_BYTES = 16, CONTROL_BYTES = 64, NAME_BYTES = 32, DESCRIPTOR_BYTES = 4;
+/** With struct ucred. */
+const CREDENTIALS_BYTES = CONTROL_HEADER_BYTES + 12;
 
 /** struct msghdr, its struct iovec, the sender's address and the control messages. */
 interface Header {
@@ -32,7 +35,7 @@ function newHeader(): Header {
 const receiving = newHeader(), sending = newHeader();
 
 function fill({ fields, part, name, control }: Header, bytes: Uint8Array, nameLength: number, controlLength: number) {
-  part[0] = BigInt(ptr(bytes));
+  part[0] = bytes.length === 0 ? 0n : BigInt(ptr(bytes));
   part[1] = BigInt(bytes.length);
   fields[0] = nameLength === 0 ? 0n : BigInt(ptr(name));
   fields[1] = BigInt(nameLength);
@@ -43,25 +46,63 @@ function fill({ fields, part, name, control }: Header, bytes: Uint8Array, nameLe
   fields[6] = 0n;
 }
 
-/**
- * The length of the message that is in `bytes` now: 0 when the other end is closed, negative on failure (errno(3)).
- * Sockets that carry no descriptors refuse the flag for them.
- */
-export function receiveMessage(fd: number, bytes: Uint8Array, flags = MSG_CMSG_CLOEXEC): number {
-  fill(receiving, bytes, NAME_BYTES, CONTROL_BYTES);
+function receive(fd: number, bytes: Uint8Array, nameLength: number, controlLength: number, flags: number): number {
+  fill(receiving, bytes, nameLength, controlLength);
   return Number(symbols.recvmsg(fd, receiving.fields, flags));
 }
 
-/** Who sent the message that was received last: a struct sockaddr. Valid until the next one. */
-export function senderOfLast(): Uint8Array {
-  return receiving.name;
+/**
+ * The length of the message that is in `bytes` now: 0 when the other end is closed, negative on failure (errno(3)). The
+ * kernel closes the descriptors that come with it.
+ */
+export function receiveMessage(fd: number, bytes: Uint8Array): number {
+  return receive(fd, bytes, 0, 0, 0);
 }
 
-/** The descriptors that came with the message that was received last. */
-export function descriptorsOfLast(): number[] {
+export interface Received {
+  /** As `receiveMessage` returns it. */
+  length: number;
+  /** They are the caller's from now on. A message without bytes has none: those that came with it are closed. */
+  descriptors: number[];
+}
+
+/** With up to `most` descriptors. The kernel closes the others. */
+export function receiveWithDescriptors(fd: number, bytes: Uint8Array, most: number): Received {
+  const room = CONTROL_HEADER_BYTES + DESCRIPTOR_BYTES * most;
+  const length = receive(fd, bytes, 0, room, MSG_CMSG_CLOEXEC);
+  if (length > 0) return { length, descriptors: descriptorsOfLast() };
+  if (length === 0) closeDescriptorsOfLast();
+  return { length, descriptors: [] };
+}
+
+function closeDescriptorsOfLast(): void {
+  for (const fd of descriptorsOfLast()) closeFile(fd);
+}
+
+function descriptorsOfLast(): number[] {
   const data = controlOfLast(SOL_SOCKET, SCM_RIGHTS), found: number[] = [];
-  for (let at = 0; data !== undefined && at + 4 <= data.byteLength; at += 4) found.push(data.getInt32(at, true));
+  for (let at = 0; data !== undefined && at + DESCRIPTOR_BYTES <= data.byteLength; at += DESCRIPTOR_BYTES) {
+    found.push(data.getInt32(at, true));
+  }
   return found;
+}
+
+/** The process that sent the next message, on a socket with SO_PASSCRED; undefined when there is no message. */
+export function receiveSender(fd: number): number | undefined {
+  const length = receive(fd, new Uint8Array(1), 0, CREDENTIALS_BYTES, MSG_CMSG_CLOEXEC);
+  if (length < 0) return undefined;
+  closeDescriptorsOfLast();
+  return controlOfLast(SOL_SOCKET, SCM_CREDENTIALS)?.getInt32(0, true);
+}
+
+/** Of a socket that carries no descriptors: with the sender (`senderOfLast`) and what the kernel says of the packet. */
+export function receivePacket(fd: number, bytes: Uint8Array): number {
+  return receive(fd, bytes, NAME_BYTES, CONTROL_BYTES, 0);
+}
+
+/** Who sent the packet that was received last: a struct sockaddr. Valid until the next one. */
+export function senderOfLast(): Uint8Array {
+  return receiving.name;
 }
 
 /** The data of the first control message of this kind that came with the message that was received last. */
@@ -79,13 +120,16 @@ export function controlOfLast(level: number, type: number): DataView | undefined
   return undefined;
 }
 
-/** Answers how many bytes went, or a negative number (errno(3)). */
+/** Answers how many bytes went, or a negative number (errno(3)). At most twelve descriptors. */
 export function sendMessage(fd: number, bytes: Uint8Array, descriptors: readonly number[] = []): number {
-  fill(sending, bytes, 0, descriptors.length === 0 ? 0 : CONTROL_HEADER_BYTES + 8);
-  sending.control.setBigUint64(0, BigInt(CONTROL_HEADER_BYTES + 4 * descriptors.length), true);
+  const size = CONTROL_HEADER_BYTES + DESCRIPTOR_BYTES * descriptors.length;
+  fill(sending, bytes, 0, descriptors.length === 0 ? 0 : size);
+  sending.control.setBigUint64(0, BigInt(size), true);
   sending.control.setInt32(8, SOL_SOCKET, true);
   sending.control.setInt32(12, SCM_RIGHTS, true);
-  descriptors.forEach((fd, index) => sending.control.setInt32(CONTROL_HEADER_BYTES + 4 * index, fd, true));
+  descriptors.forEach((one, index) =>
+    sending.control.setInt32(CONTROL_HEADER_BYTES + DESCRIPTOR_BYTES * index, one, true)
+  );
   return Number(symbols.sendmsg(fd, sending.fields, MSG_NOSIGNAL));
 }
 

@@ -6,7 +6,7 @@ import { setNonblocking } from "./descriptors.ts";
 import { EAGAIN, EINTR, SyscallError } from "./errno.ts";
 import { closeFile } from "./files.ts";
 import { check, lastErrno, libc } from "./libc.ts";
-import { controlOfLast, receiveMessage, senderOfLast } from "./message.ts";
+import { controlOfLast, receivePacket, senderOfLast } from "./message.ts";
 import { type FilterRule, ofThisHost, setFilter } from "./socket-filter.ts";
 
 export const ETH_P_IP = 0x0800, ETH_P_ARP = 0x0806;
@@ -66,7 +66,7 @@ export class PacketSocket {
   receive(): Packet | undefined {
     buffer ??= new Uint8Array(LONGEST_BYTES);
     for (;;) {
-      const length = receiveMessage(this.fd, buffer, 0);
+      const length = receivePacket(this.fd, buffer);
       if (length < 0) {
         const errno = lastErrno();
         if (errno === EAGAIN) return undefined;

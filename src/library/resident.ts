@@ -6,7 +6,7 @@ import { EAGAIN, EINTR, ENOMEM } from "../ffi/errno.ts";
 import { closeFile, exists, identify, O_RDONLY, openFile, readAll, writeAll } from "../ffi/files.ts";
 import { bind, fromUtf8, lastErrno, utf8 } from "../ffi/libc.ts";
 import { memoryFile } from "../ffi/memory-file.ts";
-import { descriptorsOfLast, receiveMessage, sendMessage } from "../ffi/message.ts";
+import { receiveWithDescriptors, sendMessage } from "../ffi/message.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { DONE, DONE_IN_FILES, MESSAGE_BYTES, readAnswer, READY, requestMessage } from "../resident/protocol.ts";
 import { connectToOwn, SOCKET_PATH } from "../resident/socket.ts";
@@ -72,14 +72,13 @@ function isSent(resident: number, message: Uint8Array, request: string): boolean
 }
 
 function converse(resident: number): Served | undefined {
-  const first = receive(resident, PATIENCE_MS);
+  const first = receive(resident, PATIENCE_MS, 0);
   if (first?.answer !== READY) {
     if (first === undefined && hasBegun(resident)) awaitEnd(resident);
     return undefined;
   }
-  const last = receive(resident, Infinity);
-  if (last === undefined) return undefined;
-  return last.answer === DONE || last.answer === DONE_IN_FILES ? servedBy(last) : undefined;
+  const last = receive(resident, Infinity, 2);
+  return last === undefined ? undefined : servedBy(last);
 }
 
 interface Received extends NonNullable<ReturnType<typeof readAnswer>> {
@@ -87,14 +86,14 @@ interface Received extends NonNullable<ReturnType<typeof readAnswer>> {
 }
 
 /** Undefined when the resident is gone, or says nothing in time. */
-function receive(resident: number, patienceMs: number): Received | undefined {
+function receive(resident: number, patienceMs: number, mostDescriptors: number): Received | undefined {
   const bytes = new Uint8Array(MESSAGE_BYTES);
   for (;;) {
     if (!isReadable(resident, patienceMs)) return undefined;
-    const length = receiveMessage(resident, bytes);
+    const { length, descriptors } = receiveWithDescriptors(resident, bytes, mostDescriptors);
     if (length < 0 && [EINTR, EAGAIN, ENOMEM].includes(lastErrno())) continue;
     if (length <= 0) return undefined;
-    const descriptors = descriptorsOfLast(), answer = readAnswer(bytes.subarray(0, length));
+    const answer = readAnswer(bytes.subarray(0, length));
     if (answer !== undefined) return { ...answer, descriptors };
     for (const fd of descriptors) closeFile(fd);
     return undefined;
@@ -118,7 +117,7 @@ function isReadable(fd: number, patienceMs: number): boolean {
 /** From here on the resident cannot say READY any more, so it does not begin. Answers whether it had begun before. */
 function hasBegun(resident: number): boolean {
   bind({ shutdown: { args: ["i32", "i32"], returns: "i32" } }).shutdown(resident, SHUT_RD);
-  return receive(resident, 0)?.answer === READY;
+  return receive(resident, 0, 0)?.answer === READY;
 }
 
 /** Its answer cannot arrive any more. It closes when it has ended. */
@@ -134,6 +133,7 @@ function awaitEnd(resident: number): void {
 
 function servedBy({ answer, stdout, stderr, descriptors }: Received): Served | undefined {
   try {
+    if (answer !== DONE && answer !== DONE_IN_FILES) return undefined;
     const [out, err] = answer === DONE ? [stdout, stderr] : descriptors.map(contentOf);
     if (out === undefined || err === undefined || out.length === 0) return undefined;
     const lines = fromUtf8(err).split("\n").filter((line) => line !== "");

@@ -2,7 +2,7 @@
 import { EAGAIN, EINTR, SyscallError } from "../ffi/errno.ts";
 import { closeFile } from "../ffi/files.ts";
 import { bind, check, lastErrno, libc } from "../ffi/libc.ts";
-import { descriptorsOfLast, peerOf, receiveMessage, sendMessage } from "../ffi/message.ts";
+import { peerOf, receiveWithDescriptors, sendMessage } from "../ffi/message.ts";
 import { poll } from "../ffi/poll.ts";
 import { MESSAGE_BYTES } from "./protocol.ts";
 
@@ -15,7 +15,8 @@ const PATIENCE_MS = 100;
 
 export interface Received {
   message: Uint8Array;
-  descriptors: number[];
+  /** Of stdin, or none. Two are a mistake, and more of a mistake the kernel closes. */
+  descriptors: readonly number[];
 }
 
 export class Connection {
@@ -42,9 +43,8 @@ export class Connection {
 
   /** Undefined when the other end is gone, or says nothing in time. */
   receive(): Received | undefined {
-    const length = receiveMessage(this.fd, messageBytes);
-    if (length <= 0) return undefined;
-    return { message: messageBytes.slice(0, length), descriptors: descriptorsOfLast() };
+    const { length, descriptors } = receiveWithDescriptors(this.fd, messageBytes, 2);
+    return length > 0 ? { message: messageBytes.slice(0, length), descriptors } : undefined;
   }
 
   /** Answers whether the other end is there to receive it. */

@@ -2,7 +2,7 @@
 import { errorText } from "../../cni/error.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
-import { descriptorsOfLast, receiveMessage, sendMessage } from "../../ffi/message.ts";
+import { receiveWithDescriptors, sendMessage } from "../../ffi/message.ts";
 import { type Answer, failure, LONGEST_LINE, NoOrder, readOrder } from "../order.ts";
 import { Callers, type Connection } from "./callers.ts";
 import type { Asker, Front, Serve } from "./front.ts";
@@ -17,7 +17,8 @@ const buffer = new Uint8Array(LONGEST_LINE);
 
 class AskerConnection implements Asker, Connection {
   private line = new Uint8Array(0);
-  private readonly descriptors: number[] = [];
+  /** Of the container's namespace. */
+  private netns: number | undefined;
   onGone: (() => void) | undefined;
   isClosed = false;
   private isAsked = false;
@@ -32,8 +33,9 @@ class AskerConnection implements Asker, Connection {
 
   /** What has arrived: more of the line, or the end. */
   read(): void {
-    const length = receiveMessage(this.fd, buffer);
-    if (length > 0) this.descriptors.push(...descriptorsOfLast());
+    const most = this.netns === undefined && !this.isAsked ? 1 : 0;
+    const { length, descriptors } = receiveWithDescriptors(this.fd, buffer, most);
+    this.netns ??= descriptors[0];
     if (length < 0) return;
     // Whoever goes on talking would keep the service busy for as long as the answer takes.
     if (length === 0 || this.isAsked) return this.end();
@@ -53,7 +55,10 @@ class AskerConnection implements Asker, Connection {
     // What Go's plugin begins with.
     if (line.startsWith("CONNECT ")) return this.close(GO_ANSWER);
     try {
-      this.serve(readOrder(line), this, this.descriptors.shift());
+      const order = readOrder(line), { netns } = this;
+      // It is the service's from now on.
+      this.netns = undefined;
+      this.serve(order, this, netns);
     } catch (error) {
       this.answer(failure(errorText(error), error instanceof NoOrder ? error.hint : undefined));
     }
@@ -77,7 +82,7 @@ class AskerConnection implements Asker, Connection {
     this.forget();
     // The kernel's buffer takes more than the longest answer.
     if (text !== "") sendMessage(this.fd, utf8(text));
-    for (const fd of this.descriptors) closeFile(fd);
+    if (this.netns !== undefined) closeFile(this.netns);
     closeFile(this.fd);
   }
 }

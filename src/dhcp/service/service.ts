@@ -136,26 +136,19 @@ export class Service {
 
   private serve(order: Order, asker: Asker, netns: number | undefined): void {
     note("dhcp order", { ...order });
-    let given = netns;
+    if (order.do === "acquire") return this.acquire(order, asker, netns);
+    if (netns !== undefined) closeFile(netns);
     switch (order.do) {
-      case "acquire":
-        given = undefined;
-        return this.acquire(order, asker, netns);
       case "check":
-        asker.answer(this.check(order.owner));
-        break;
+        return asker.answer(this.check(order.owner));
       case "release":
         this.release(order.owner);
-        asker.answer({ version: ORDER_VERSION });
-        break;
+        return asker.answer({ version: ORDER_VERSION });
       case "list":
-        asker.answer({ version: ORDER_VERSION, owners: this.list(order.network, order.after) });
-        break;
+        return asker.answer({ version: ORDER_VERSION, owners: this.list(order.network, order.after) });
       case "report":
-        asker.answer({ version: ORDER_VERSION, report: this.report(order.network) });
-        break;
+        return asker.answer({ version: ORDER_VERSION, report: this.report(order.network) });
     }
-    if (given !== undefined) closeFile(given);
   }
 
   private acquire(order: Order & { do: "acquire" }, asker: Asker, netns: number | undefined): void {

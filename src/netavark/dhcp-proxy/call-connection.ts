@@ -42,7 +42,7 @@ export class CallConnection implements Connection {
   }
 
   read(now: number): void {
-    const bytes = new Uint8Array(CHUNK_BYTES), length = receiveMessage(this.fd, bytes, 0);
+    const bytes = new Uint8Array(CHUNK_BYTES), length = receiveMessage(this.fd, bytes);
     if (length === 0) return this.close();
     if (length < 0) return;
     this.since = now;
