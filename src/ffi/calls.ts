@@ -57,17 +57,23 @@ export function callerId(): string | undefined {
 
 /** What `callerId` is, or was, in a resident that this very call was handed over to. */
 export function ownCallId(): string {
-  return withName(processId("self"));
+  return withName(ownProcessId());
 }
 
 function withName(id: string): string {
   return callName === undefined ? id : `${id} ${callName}`;
 }
 
-/** Differs from the one of every other process until the next boot, also from a later one with the same number. */
-export function processId(pid: number | "self"): string {
-  const text = readTextFile(`/proc/${pid}/stat`) ?? "";
+export function ownProcessId(): string {
+  return processId(readTextFile("/proc/self/stat") ?? "");
+}
+
+/**
+ * Differs from the one of every other process until the next boot, also from a later one with the same number. `stat` is
+ * the process's file of this name.
+ */
+export function processId(stat: string): string {
   // The name before may contain anything. The 20th field after it is the time of the start (proc(5)).
-  const startedAt = text.slice(text.lastIndexOf(")") + 2).split(" ")[19];
-  return `${text.slice(0, text.indexOf(" "))} ${startedAt}`;
+  const startedAt = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+  return `${stat.slice(0, stat.indexOf(" "))} ${startedAt}`;
 }

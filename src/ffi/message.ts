@@ -1,6 +1,6 @@
 /** Messages with what goes beside their bytes: an address, descriptors, what the kernel says of them (recvmsg(2), cmsg(3)). */
 import { closeFile } from "./files.ts";
-import { bind, libc } from "./libc.ts";
+import { bind } from "./libc.ts";
 import { FFIType, ptr } from "./native.ts";
 
 const symbols = bind({
@@ -131,13 +131,4 @@ export function sendMessage(fd: number, bytes: Uint8Array, descriptors: readonly
     sending.control.setInt32(CONTROL_HEADER_BYTES + DESCRIPTOR_BYTES * index, one, true)
   );
   return Number(symbols.sendmsg(fd, sending.fields, MSG_NOSIGNAL));
-}
-
-const SO_PEERCRED = 17;
-
-/** The process at the other end of a socket of unix(7), as it was when it connected. */
-export function peerOf(fd: number): { pid: number; uid: number } | undefined {
-  const credentials = new Int32Array(3), length = Int32Array.of(12);
-  if (libc.getsockopt(fd, SOL_SOCKET, SO_PEERCRED, credentials, length) !== 0) return undefined;
-  return { pid: credentials[0]!, uid: credentials[1]! };
 }

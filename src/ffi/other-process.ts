@@ -2,9 +2,9 @@
  * A process that is no child of ours, by descriptor (pidfd_open(2), Linux 5.3): its number may be another's a moment later,
  * the descriptor never is.
  */
-import { EINVAL, ENOENT, ESRCH, SyscallError } from "./errno.ts";
+import { EINVAL, ENOENT, ENOPROTOOPT, ESRCH, SyscallError } from "./errno.ts";
 import { closeFile } from "./files.ts";
-import { bind, lastErrno } from "./libc.ts";
+import { bind, lastErrno, libc } from "./libc.ts";
 import { FFIType } from "./native.ts";
 import { poll, POLLIN } from "./poll.ts";
 import { openPidfd } from "./spawn.ts";
@@ -20,6 +20,9 @@ const bindCalls = () =>
   });
 let symbols: ReturnType<typeof bindCalls> | undefined;
 
+const SOL_SOCKET = 1, SO_PEERPIDFD = 77;
+let canHoldPeers = true;
+
 export class OtherProcess {
   private constructor(readonly pid: number, private readonly fd: number) {}
 
@@ -34,6 +37,22 @@ export class OtherProcess {
     // A thread that is not the first of its process has a number, too.
     if (errno === ESRCH || errno === EINVAL || errno === ENOENT) return undefined;
     throw new SyscallError("pidfd_open", errno, `process ${pid}`);
+  }
+
+  /**
+   * The one that made the connection, which has the number or had it. Undefined before Linux 6.5; throws SyscallError when
+   * it has ended, which not every kernel tells.
+   */
+  static atOtherEnd(socket: number, pid: number): OtherProcess | undefined {
+    if (!canHoldPeers) return undefined;
+    const fd = new Int32Array(1);
+    if (libc.getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, fd, Int32Array.of(4)) === 0) {
+      return new OtherProcess(pid, fd[0]!);
+    }
+    const errno = lastErrno();
+    if (errno !== ENOPROTOOPT) throw new SyscallError("getsockopt SO_PEERPIDFD", errno, `process ${pid}`);
+    canHoldPeers = false;
+    return undefined;
   }
 
   get hasEnded(): boolean {

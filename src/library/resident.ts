@@ -8,7 +8,16 @@ import { bind, fromUtf8, lastErrno, utf8 } from "../ffi/libc.ts";
 import { memoryFile } from "../ffi/memory-file.ts";
 import { receiveWithDescriptors, sendMessage } from "../ffi/message.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
-import { DONE, DONE_IN_FILES, MESSAGE_BYTES, readAnswer, READY, requestMessage } from "../resident/protocol.ts";
+import {
+  DONE,
+  DONE_IN_FILES,
+  MESSAGE_BYTES,
+  plainAnswer,
+  PROVE,
+  readAnswer,
+  READY,
+  requestMessage,
+} from "../resident/protocol.ts";
 import { connectToOwn, SOCKET_PATH } from "../resident/socket.ts";
 import { HANDED_OVER } from "../runtime/cli/command.ts";
 import { programBuild } from "./program.ts";
@@ -72,7 +81,11 @@ function isSent(resident: number, message: Uint8Array, request: string): boolean
 }
 
 function converse(resident: number): Served | undefined {
-  const first = receive(resident, PATIENCE_MS, 0);
+  let first = receive(resident, PATIENCE_MS, 0);
+  if (first?.answer === PROVE) {
+    sendMessage(resident, plainAnswer(PROVE));
+    first = receive(resident, PATIENCE_MS, 0);
+  }
   if (first?.answer !== READY) {
     if (first === undefined && hasBegun(resident)) awaitEnd(resident);
     return undefined;

@@ -52,7 +52,7 @@ enum { TRIES = 100 };
 
 /* src/resident/protocol.ts has the same. */
 enum { PROTOCOL = 0x31424350 };
-enum answer { READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4 };
+enum answer { READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4, PROVE = 5 };
 struct request {
   uint32_t protocol, argument_count, variable_count;
   uint8_t build[20];
@@ -296,6 +296,10 @@ static void await_end(int resident) {
 static enum how converse(int resident, struct buffer *buffer) {
   struct rights rights = {0};
   enum answer answer = receive(resident, buffer, 0, PATIENCE_MS);
+  if (answer == PROVE) {
+    CALL(sendto, resident, &answer, sizeof answer, MSG_NOSIGNAL_, 0, 0);
+    answer = receive(resident, buffer, 0, PATIENCE_MS);
+  }
   if (answer != READY) {
     if (answer == DECLINED || !has_begun(resident, buffer)) return ALONE;
     await_end(resident);

@@ -1,26 +1,29 @@
 /** One launcher's connection: messages with descriptors, and who is at the other end (unix(7)). */
-import { EAGAIN, EINTR, SyscallError } from "../ffi/errno.ts";
+import { EAGAIN, EINTR, ESRCH, SyscallError } from "../ffi/errno.ts";
 import { closeFile } from "../ffi/files.ts";
 import { bind, check, lastErrno, libc } from "../ffi/libc.ts";
-import { peerOf, receiveWithDescriptors, sendMessage } from "../ffi/message.ts";
+import { receiveSender, receiveWithDescriptors, sendMessage } from "../ffi/message.ts";
+import { Peer } from "../ffi/peer.ts";
 import { poll } from "../ffi/poll.ts";
-import { MESSAGE_BYTES } from "./protocol.ts";
+import { MESSAGE_BYTES, plainAnswer, PROVE } from "./protocol.ts";
 
 const symbols = bind({ accept4: { args: ["i32", "ptr", "ptr", "i32"], returns: "i32" } });
 
-const SOL_SOCKET = 1, SO_RCVTIMEO = 20, SO_SNDTIMEO = 21;
+const SOL_SOCKET = 1, SO_PASSCRED = 16, SO_RCVTIMEO = 20, SO_SNDTIMEO = 21;
 const SOCK_CLOEXEC = 0o2000000;
 /** A launcher has its message ready when it connects, and answers at once. */
 const PATIENCE_MS = 100;
 
-export interface Received {
+export interface Call {
   message: Uint8Array;
   /** Of stdin, or none. Two are a mistake, and more of a mistake the kernel closes. */
   descriptors: readonly number[];
 }
 
 export class Connection {
-  private constructor(readonly fd: number) {}
+  private caller: Peer | undefined;
+
+  private constructor(private readonly fd: number) {}
 
   /** Undefined when another worker was faster. */
   static accept(listening: number): Connection | undefined {
@@ -35,14 +38,28 @@ export class Connection {
     return new Connection(fd);
   }
 
-  get peerPid(): number {
-    const peer = peerOf(this.fd);
-    if (peer === undefined) throw new SyscallError("getsockopt", lastErrno());
-    return peer.pid;
+  /** Throws SyscallError when it has ended, is hidden, or does not prove that it is the one that connected. */
+  get peer(): Peer {
+    if (this.caller !== undefined) return this.caller;
+    const peer = Peer.of(this.fd);
+    if (!peer.isHeld && !this.isSentBy(peer.pid)) {
+      peer.close();
+      throw new SyscallError("recvmsg", ESRCH);
+    }
+    return this.caller = peer;
+  }
+
+  /**
+   * Whether the next message comes from the process. The kernel looks at the sender when it sends. So whatever can be read
+   * of the process afterwards, through what was opened before, is the sender's, and no later process's with its number.
+   */
+  private isSentBy(pid: number): boolean {
+    check("setsockopt", libc.setsockopt(this.fd, SOL_SOCKET, SO_PASSCRED, Int32Array.of(1), 4));
+    return this.send(plainAnswer(PROVE)) && receiveSender(this.fd) === pid;
   }
 
   /** Undefined when the other end is gone, or says nothing in time. */
-  receive(): Received | undefined {
+  receive(): Call | undefined {
     const { length, descriptors } = receiveWithDescriptors(this.fd, messageBytes, 2);
     return length > 0 ? { message: messageBytes.slice(0, length), descriptors } : undefined;
   }
@@ -58,6 +75,7 @@ export class Connection {
   }
 
   close(): void {
+    this.caller?.close();
     closeFile(this.fd);
   }
 }

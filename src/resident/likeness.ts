@@ -1,55 +1,62 @@
 /**
  * Whether a caller is like this process: then it gains nothing by having its call done here. What the kernel says of it
  * counts, not what it says of itself.
+ *
+ * Not compared: the cgroup, because a service's is another than its engine's, and root leaves its own by a write to a
+ * file; and what no process can see of another, Landlock above all.
  */
-import { readTextFile } from "../ffi/files.ts";
-import { bind, check, cString, fromUtf8 } from "../ffi/libc.ts";
-import { FFIType } from "../ffi/native.ts";
+import { EINVAL, ENOENT, isErrno } from "../ffi/errno.ts";
+import { ProcessFiles } from "../ffi/process-files.ts";
 
-const { readlink } = bind({ readlink: { args: ["ptr", "ptr", "usize"], returns: FFIType.i64_fast } });
+export type Difference = "uid" | "namespace" | "capabilities" | "confinement";
 
-const target = new Uint8Array(4096);
-
-function targetOf(path: string): string {
-  return fromUtf8(
-    target.subarray(0, check("readlink", Number(readlink(cString(path), target, target.length)), path)),
-  );
-}
-
+const IDS = ["Uid", "Gid"];
 /** A path means the same to both when root and mount namespace are the same. */
 const LINKS = ["ns/mnt", "ns/net", "ns/user", "ns/pid", "root"];
+/** With these a process can give itself the inheritable and the ambient ones, too. */
+const CAPABILITIES = ["CapPrm", "CapEff", "CapBnd"];
+/** Whoever confines itself by Landlock mostly sets the first. */
+const CONFINEMENTS = ["NoNewPrivs", "Seccomp", "Seccomp_filters"];
+/** Of SELinux, AppArmor or Smack. */
+const LABEL = "attr/current";
 
 interface Nature {
   links: readonly string[];
-  uids: string;
-  capabilities: string;
-}
-
-function natureOf(pid: number | "self"): Nature {
-  const status = readTextFile(`/proc/${pid}/status`) ?? "";
-  const line = (name: string) => {
-    const at = status.indexOf(`\n${name}:`);
-    return at < 0 ? "" : status.slice(at + 1, status.indexOf("\n", at + 1));
-  };
-  return {
-    links: LINKS.map((link) => targetOf(`/proc/${pid}/${link}`)),
-    uids: `${line("Uid")} ${line("Gid")}`,
-    capabilities: `${line("CapEff")} ${line("CapBnd")} ${line("Seccomp")}`,
-  };
+  values: ReadonlyMap<string, string>;
+  /** Undefined where no such module runs. */
+  label: string | undefined;
 }
 
 let own: Nature | undefined;
 
-/** Why the process is served elsewhere, or undefined. */
-export function whyUnlike(pid: number): "uid" | "namespace" | "capabilities" | undefined {
-  own ??= natureOf("self");
+function ownNature(): Nature {
+  const files = new ProcessFiles("self"), names = [...IDS, ...CAPABILITIES, ...CONFINEMENTS];
   try {
-    const { links, uids, capabilities } = natureOf(pid);
-    if (uids !== own.uids) return "uid";
-    if (links.some((link, index) => link !== own!.links[index])) return "namespace";
-    return capabilities === own.capabilities ? undefined : "capabilities";
-  } catch {
-    // It is gone, or hidden.
-    return "namespace";
+    return {
+      links: LINKS.map((link) => files.link(link)),
+      values: new Map(names.map((name) => [name, files.value(name)])),
+      label: labelOf(files),
+    };
+  } finally {
+    files.close();
   }
+}
+
+function labelOf(files: ProcessFiles): string | undefined {
+  try {
+    return files.text(LABEL);
+  } catch (error) {
+    if (isErrno(error, EINVAL, ENOENT)) return undefined;
+    throw error;
+  }
+}
+
+/** Throws SyscallError when the other one has ended, or is hidden. */
+export function differenceOf(other: ProcessFiles): Difference | undefined {
+  const { links, values, label } = own ??= ownNature();
+  const areSame = (names: readonly string[]) => names.every((name) => other.value(name) === values.get(name));
+  if (!areSame(IDS)) return "uid";
+  if (LINKS.some((link, index) => other.link(link) !== links[index])) return "namespace";
+  if (!areSame(CAPABILITIES)) return "capabilities";
+  return areSame(CONFINEMENTS) && (label === undefined || other.text(LABEL) === label) ? undefined : "confinement";
 }

@@ -3,6 +3,8 @@
  * library/resident.ts is one, too.
  *
  *     launcher → resident   request, with stdin as a descriptor
+ *     resident → launcher   PROVE, before Linux 6.5: the resident learns who sends, not who has connected
+ *     launcher → resident   PROOF, whose bytes mean nothing
  *     resident → launcher   READY: the call has begun; or DECLINED
  *     resident → launcher   DONE, with the exit status and what was written; or DECLINED, when nothing was changed
  *
@@ -10,7 +12,7 @@
  * is not begun.
  */
 const PROTOCOL = 0x31424350;
-export const READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4;
+export const READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4, PROVE = 5;
 export const BUILD_BYTES = 20;
 /** The kernel's limit for a message is 208 KiB. */
 export const MESSAGE_BYTES = 192 * 1024;

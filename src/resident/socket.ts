@@ -3,7 +3,7 @@ import { setNonblocking } from "../ffi/descriptors.ts";
 import { ESRCH, isErrno } from "../ffi/errno.ts";
 import { closeFile, idAt, makeDirectories, readTextFile, removeFile } from "../ffi/files.ts";
 import { bind, check, libc } from "../ffi/libc.ts";
-import { peerOf } from "../ffi/message.ts";
+import { peerOf } from "../ffi/peer.ts";
 import { addressOf } from "../ffi/unix-socket.ts";
 
 export const SOCKET_DIRECTORY = "/run/patchbay";

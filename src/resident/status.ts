@@ -6,9 +6,10 @@ import { secondsSinceBoot } from "../ffi/clock.ts";
 import { linkTarget } from "../ffi/directory-entries.ts";
 import { closeFile, exists, namesIn, O_RDONLY, openExisting } from "../ffi/files.ts";
 import { memoryKib } from "../ffi/memory-use.ts";
+import { ProcessFiles } from "../ffi/process-files.ts";
 import { buildOf, ownBuild } from "./build.ts";
 import { DECLINED_BECAUSE, type Page, readPage, REPLACED, SERVED, TAKEN_BACK } from "./counters.ts";
-import { whyUnlike } from "./likeness.ts";
+import { type Difference, differenceOf } from "./likeness.ts";
 import { SOCKET_PATH, whoListens } from "./socket.ts";
 import { TOTALS_PAGE, WORKER_PAGE } from "./workers.ts";
 
@@ -20,7 +21,7 @@ export interface ResidentStatus {
   pid: number;
   build: "this" | "another";
   /** Why calls from here are not served, if they are not. */
-  declinesFromHere: string | undefined;
+  declinesFromHere: Difference | undefined;
   ageSeconds: number;
   served: number;
   takenBack: number;
@@ -118,7 +119,7 @@ function statusOf(pid: number, { totals, workers }: Pages): ResidentStatus {
     socket: SOCKET_PATH,
     pid,
     build: isThisBuild(pid) ? "this" : "another",
-    declinesFromHere: whyUnlike(pid),
+    declinesFromHere: differenceFrom(pid),
     ageSeconds: now - totals.begun,
     served: sum.get(SERVED) ?? 0,
     takenBack: sum.get(TAKEN_BACK) ?? 0,
@@ -130,6 +131,19 @@ function statusOf(pid: number, { totals, workers }: Pages): ResidentStatus {
       return { pid, ageSeconds: now - begun, served, memoryKib: all, ownMemoryKib: own };
     }),
   };
+}
+
+function differenceFrom(pid: number): Difference | undefined {
+  try {
+    const files = new ProcessFiles(pid);
+    try {
+      return differenceOf(files);
+    } finally {
+      files.close();
+    }
+  } catch {
+    return "namespace";
+  }
 }
 
 function isThisBuild(pid: number): boolean {

@@ -14,7 +14,7 @@ import { ownBuild } from "./build.ts";
 import { Connection } from "./connection.ts";
 import { Counters, DECLINED_BECAUSE, SERVED, TAKEN_BACK } from "./counters.ts";
 import { leaveNetworkThatWaits, whyNotHere } from "./declining.ts";
-import { whyUnlike } from "./likeness.ts";
+import { type Difference, differenceOf } from "./likeness.ts";
 import {
   DECLINED,
   doneAnswer,
@@ -74,14 +74,13 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
   try {
     const request = readRequest(message);
     if (request === undefined || descriptors.length > 1) return true;
-    const { peerPid } = connection;
     const isOurs = Buffer.compare(request.build, build) === 0;
-    const reason = isOurs ? whyUnlike(peerPid) : "build";
+    const reason = isOurs ? whyUnlike(connection) : "build";
     const obstacle = reason ?? whyNotInPlace(request, streams, descriptors[0]);
     if (obstacle !== undefined) {
       decline(connection, obstacle);
     } else if (connection.send(plainAnswer(READY))) {
-      takeCall({ id: () => idOf(peerPid), isGone: () => isGone(connection) });
+      takeCall({ id: () => idOf(connection), isGone: () => isGone(connection) });
       run(connection, streams, request, runCall);
     }
     return true;
@@ -96,10 +95,20 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
   }
 }
 
-/** One that has ended meanwhile will not look for what was begun in its name. */
-function idOf(pid: number): string | undefined {
+/** The caller has ended when it cannot be looked at. */
+function whyUnlike(connection: Connection): Difference | undefined {
   try {
-    return processId(pid);
+    const { peer } = connection, difference = differenceOf(peer.files);
+    return peer.hasEnded ? "namespace" : difference;
+  } catch {
+    return "namespace";
+  }
+}
+
+/** One that has ended meanwhile will not look for what was begun in its name. */
+function idOf({ peer }: Connection): string | undefined {
+  try {
+    return processId(peer.files.text("stat"));
   } catch {
     return undefined;
   }

@@ -6,8 +6,8 @@ import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { SOCKET } from "../support/resident.ts";
-import { childrenOf } from "../support/resident.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { childrenOf, startResident } from "../support/resident.ts";
+import { statusOf, untilServed as untilPresent, untilTrue } from "../support/resident-status.ts";
 import { openResident, OWN_SOCKET, traceOf, untilServed } from "../support/served.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 
@@ -37,6 +37,64 @@ test("a resident serves what is like it, and nobody else", async () => {
     expect([other, code, stderr.includes("ld-linux")]).toEqual([other, 0, true]);
   }
   expect(resident.workers().length).toBeGreaterThan(0);
+});
+
+/** Runs a command as a process of which `/proc` says something else. */
+function saying(file: string, text: string): string[] {
+  const script = `${text} >/run/said; mount --bind /run/said /proc/$$/${file}; exec "$@"`;
+  return ["sh", "-ec", script, "sh"];
+}
+
+const withStatus = (name: string, value: string) =>
+  saying("status", `sed 's/^${name}:.*/${name}:\t${value}/' /proc/$$/status`);
+
+test("a caller is declined for each difference, and for no other", async () => {
+  await using machine = await openMachine();
+  await machine.sh("mkdir /run/root; mount --rbind / /run/root; mount --make-rprivate /run/root");
+  await using _resident = await openResident(machine);
+  const callers: [outcome: string, as: string[]][] = [
+    ["served", []],
+    ["served", ["unshare", "--uts", "--ipc", "--cgroup"]],
+    ["served", withStatus("Groups", "0 1 2")],
+    ["uid", ["setpriv", "--regid=7", "--clear-groups"]],
+    ["uid", withStatus("Uid", "0\\t0\\t0\\t7")],
+    ["namespace", ["unshare", "--net"]],
+    ["namespace", ["chroot", "/run/root"]],
+    ["capabilities", ["setpriv", "--bounding-set=-net_admin"]],
+    ["capabilities", withStatus("CapPrm", "0")],
+    ["capabilities", withStatus("CapEff", "0")],
+    ["capabilities", withStatus("CapBnd", "0")],
+    ["confinement", ["setpriv", "--no-new-privs"]],
+    ["confinement", withStatus("Seccomp", "2")],
+    ["confinement", withStatus("Seccomp_filters", "2")],
+    // These know by themselves that the resident is none for them.
+    ["not asked", ["unshare", "--mount"]],
+    ["not asked", ["unshare", "--user", "--map-root-user"]],
+    ["not asked", ["unshare", "--pid", "--fork"]],
+    ["not asked", ["setpriv", "--reuid=65534", "--clear-groups"]],
+  ];
+  for (const [outcome, as] of callers) {
+    const before = await statusOf(machine);
+    expect([as, await machine.run([...as, PATCHBAY, "version"])]).toMatchObject([as, { code: 0 }]);
+    const { served, declined } = await statusOf(machine);
+    const reasons = Object.keys(declined).filter((reason) => declined[reason] !== before.declined[reason]);
+    if (served !== before.served) reasons.push("served");
+    expect([as, reasons]).toEqual([as, outcome === "not asked" ? [] : [outcome]]);
+  }
+});
+
+test("a caller with another label of a security module is declined", async () => {
+  await using machine = await openMachine();
+  const resident = await startResident(machine, 1), { workers: [worker] } = await untilPresent(machine);
+  await machine.sh(`echo engine >/run/label; mount --bind /run/label /proc/${worker!.pid}/attr/current`);
+  for (const label of ["engine", "container"]) {
+    await machine.sh(
+      `${saying("attr/current", `echo ${label}`).map((word) => `'${word}'`).join(" ")} ${PATCHBAY} version`,
+    );
+  }
+  expect(await statusOf(machine)).toMatchObject({ served: 1, declined: { confinement: 1 } });
+  resident.kill("SIGKILL");
+  await resident.exited;
 });
 
 test("the same answers as without, and nothing is left", async () => {

@@ -5,7 +5,7 @@ import { environmentEntries, variable } from "../../ffi/environment.ts";
 import { execute } from "../../ffi/execute.ts";
 import { closeFile, idAt, makeDirectories } from "../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
-import { peerOf } from "../../ffi/message.ts";
+import { peerOf } from "../../ffi/peer.ts";
 import { blockSignals, SIGHUP, SIGINT, SIGTERM } from "../../ffi/signals.ts";
 import { connectTo, listenAt, listenOn } from "../../ffi/unix-socket.ts";
 import { Journal } from "../journal/journal.ts";

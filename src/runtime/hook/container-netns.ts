@@ -9,7 +9,7 @@
  */
 import { CniError, errorText, INVALID_CONFIG, INVALID_NETNS } from "../../cni/error.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
-import { processId } from "../../ffi/calls.ts";
+import { ownProcessId } from "../../ffi/calls.ts";
 import { closeFile, readConfiguredFile } from "../../ffi/files.ts";
 import { isSameNetns, openNetns, openOwnNetns } from "../../ffi/netns.ts";
 import type { ContainerState } from "./state.ts";
@@ -27,7 +27,7 @@ export function containerNetns(state: ContainerState): string {
   if (state.status === "stopped") {
     throw refusal(`container ${state.id} has stopped`, "'hook add' is for createRuntime, 'hook del' for poststop");
   }
-  if (!processId("self").startsWith(`${process.pid} `)) throw insideContainer();
+  if (!ownProcessId().startsWith(`${process.pid} `)) throw insideContainer();
   const configured = readConfigured(state.bundle);
   const path = configured.kind === "path" ? configured.path : netnsOf(state.pid);
   if (path === undefined) {

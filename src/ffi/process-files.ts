@@ -1,0 +1,53 @@
+/**
+ * What the kernel says of a process (proc(5)), read through one descriptor of its directory: it stays the same process's,
+ * and reading fails when that has ended, also when its number is another's by then.
+ */
+import { closeFile, O_CLOEXEC, O_DIRECTORY, O_RDONLY, openFile, readAll } from "./files.ts";
+import { bind, check, cString, fromUtf8 } from "./libc.ts";
+import { FFIType } from "./native.ts";
+
+const bindAt = () =>
+  bind({
+    openat: { args: ["i32", "ptr", "i32"], returns: "i32" },
+    readlinkat: { args: ["i32", "ptr", "ptr", "usize"], returns: FFIType.i64_fast },
+  });
+let symbols: ReturnType<typeof bindAt> | undefined;
+const c = () => (symbols ??= bindAt());
+
+/** Longer than a line of the kernel's own, and than any path of a root directory. */
+const target = new Uint8Array(4096);
+
+export class ProcessFiles {
+  private readonly directory: number;
+  private status: string | undefined;
+
+  /** Throws SyscallError when there is no such process, as everything here does when it has ended. */
+  constructor(process: number | "self") {
+    this.directory = openFile(`/proc/${process}`, O_RDONLY | O_DIRECTORY);
+  }
+
+  text(name: string): string {
+    const fd = check("openat", c().openat(this.directory, cString(name), O_RDONLY | O_CLOEXEC), name);
+    try {
+      return fromUtf8(readAll(fd, undefined, name));
+    } finally {
+      closeFile(fd);
+    }
+  }
+
+  /** Where a link leads, such as `ns/net`. */
+  link(name: string): string {
+    const length = Number(c().readlinkat(this.directory, cString(name), target, target.length));
+    return fromUtf8(target.subarray(0, check("readlinkat", length, name)));
+  }
+
+  /** A value of the file `status`, such as `CapEff`; empty where the kernel does not know it. */
+  value(name: string): string {
+    const status = this.status ??= this.text("status"), at = status.indexOf(`\n${name}:\t`);
+    return at < 0 ? "" : status.slice(at + name.length + 3, status.indexOf("\n", at + 1));
+  }
+
+  close(): void {
+    closeFile(this.directory);
+  }
+}

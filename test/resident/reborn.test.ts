@@ -1,0 +1,84 @@
+/**
+ * A process that connects, or listens, and has ended when somebody looks at it. Its number is another's by then, of a
+ * process that may do everything: nobody takes the one for the other.
+ */
+import { readFileSync } from "node:fs";
+import { expect, test } from "bun:test";
+import { lacks } from "../support/kernel-features.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
+import { PATCHBAY } from "../support/plugins.ts";
+import { openStage, type Stage } from "../support/reborn.ts";
+import { childrenOf } from "../support/resident.ts";
+import { untilTrue } from "../support/resident-status.ts";
+import { talking } from "../support/talking.ts";
+
+// Each machine has one of its own.
+delete process.env.PATCHBAY_TEST_RESIDENT;
+
+const [READY, DECLINED, PROVE] = [1, 2, 5];
+const ANSWERS = "/run/answers";
+
+/** Writes down what it is told, and says who it is when it is asked. */
+const goOn = () => `
+  ${talking()}
+  import { appendFileSync } from "node:fs";
+  for (;;) {
+    const answer = hear(3)[0];
+    if (answer === undefined) break;
+    appendFileSync("${ANSWERS}", answer + "\\n");
+    if (answer === ${PROVE}) send(3, version);
+  }
+  appendFileSync("${ANSWERS}", "end\\n");
+`;
+
+async function answersIn(stage: Stage): Promise<number[]> {
+  const look = async () => (await stage.run(["cat", ANSWERS])).stdout;
+  return (await untilTrue(look, (text) => text.includes("end"))).split("\n").slice(0, -2).map(Number);
+}
+
+/** What an older kernel does not know of a connection, the worker asks the caller. */
+async function withoutPidfds(machine: Machine, worker: number): Promise<void> {
+  const inject = "inject=getsockopt:error=ENOPROTOOPT:when=2";
+  machine.start(["strace", "-qq", "-o", "/dev/null", "-e", "trace=getsockopt", "-e", inject, "-p", String(worker)]);
+  await untilTrue(() => readFileSync(`/proc/${worker}/status`, "utf8"), (text) => /TracerPid:\t[1-9]/.test(text));
+}
+
+const UNLIKE = ["setpriv", "--bounding-set=-net_admin"];
+
+const isNew = lacks("no hold on who has connected");
+
+test.skipIf(!isNew)("a resident", () => showItsCallers("held"));
+test("a resident to which the kernel seems older", () => showItsCallers("injected"));
+test.skipIf(isNew)("a resident on an older kernel", () => showItsCallers("older"));
+
+async function showItsCallers(kernel: "held" | "injected" | "older"): Promise<void> {
+  await using machine = await openMachine();
+  await using stage = await openStage(machine);
+  const resident = stage.start([PATCHBAY, "serve", "--workers=1"]);
+  const isServing = async () => (await stage.run([PATCHBAY, "serve", "--status"])).code;
+  await untilTrue(isServing, (code) => code === 0);
+  const [worker] = childrenOf(await stage.pidOf(resident));
+  if (kernel === "injected") await withoutPidfds(machine, worker!);
+
+  // Who has not ended is served, or not, by what it is itself.
+  const call = `${talking()} const fd = open(); send(fd, version);`;
+  const asked = kernel === "held" ? [] : [PROVE];
+  for (const [as, answer] of [[[], READY], [UNLIKE, DECLINED], [["setpriv", "--no-new-privs"], DECLINED]] as const) {
+    const words = [
+      ...as,
+      process.execPath,
+      "-e",
+      `${call} 
+      let answer = hear(fd)[0];
+      console.log(answer);
+      if (answer === ${PROVE}) { send(fd, version); console.log(hear(fd)[0]); }`,
+    ];
+    const { stdout, stderr } = await stage.run(words);
+    expect([as, stdout, stderr]).toEqual([as, [...asked, answer].map((one) => `${one}\n`).join(""), ""]);
+  }
+
+  process.kill(worker!, "SIGSTOP");
+  await stage.handOver(call, goOn(), UNLIKE);
+  process.kill(worker!, "SIGCONT");
+  expect(await answersIn(stage)).toEqual([...asked, DECLINED]);
+}
