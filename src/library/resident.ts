@@ -3,9 +3,9 @@
  * build that this package was made with, and whatever does not go as expected means that the operation runs here.
  */
 import { EAGAIN, EINTR, ENOMEM } from "../ffi/errno.ts";
-import { closeFile, exists, identify, O_RDONLY, openFile, readAll, writeAll } from "../ffi/files.ts";
+import { closeFile, exists, identify, O_RDONLY, openFile, readAll } from "../ffi/files.ts";
 import { bind, fromUtf8, lastErrno, utf8 } from "../ffi/libc.ts";
-import { memoryFile } from "../ffi/memory-file.ts";
+import { sealedFile } from "../ffi/memory-file.ts";
 import { receiveWithDescriptors, sendMessage } from "../ffi/message.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import {
@@ -64,11 +64,10 @@ function isWhereProcessIs(): boolean {
 }
 
 function isSent(resident: number, message: Uint8Array, request: string): boolean {
-  const stdin = memoryFile("operation");
-  if (stdin < 0) return false;
+  const stdin = sealedFile("operation", utf8(request));
+  if (stdin === undefined) return false;
   let fromStart: number | undefined;
   try {
-    writeAll(stdin, utf8(request));
     // The descriptor that was written stands at the end.
     fromStart = openFile(`/proc/thread-self/fd/${stdin}`, O_RDONLY);
     return sendMessage(resident, message, [fromStart]) === message.length;

@@ -31,6 +31,7 @@ enum {
   SOCK_SEQPACKET_ = 5,
   SOL_SOCKET_ = 1,
   SO_PEERCRED_ = 17,
+  SO_PEERPIDFD_ = 77,
   SCM_RIGHTS_ = 1,
   SHUT_READING = 0,
   MSG_NOSIGNAL_ = 0x4000,
@@ -169,29 +170,65 @@ static int copy_stdin(int file, struct buffer *buffer) {
   return 1;
 }
 
-/* Makes stdin something that can be read twice: by the resident, and by us should it die. */
+/* Makes stdin something that can be read twice: by the resident, and by us should it die; and that nobody can change. */
 static int keep_stdin(struct buffer *buffer, long *offset) {
   *offset = CALL3(lseek, 0, 0, SEEK_CUR);
   if (*offset >= 0) return 1;
   /* There is none, and what is opened next would take its place. */
   if (*offset == -EBADF) return 0;
-  int file = CALL2(memfd_create, "stdin", MFD_CLOEXEC);
+  int file = CALL2(memfd_create, "stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return 0;
   int is_kept = copy_stdin(file, buffer);
   for (int tries = 0; is_kept && CALL3(dup3, file, 0, 0) < 0 && tries < TRIES;) tries++;
   if (is_kept) *offset = 0;
+  int is_sealed = CALL3(fcntl, file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) >= 0;
   CALL1(close, file);
-  return is_kept;
+  return is_kept && is_sealed;
 }
 
-/* Whoever listens there gets our environment and our stdin, and what it answers is the call's result. */
+/* Copies the text with its NUL, and answers where that is. */
+static char *join(char *to, const char *text) {
+  unsigned long length = length_of(text);
+  memcpy(to, text, length + 1);
+  return to + length;
+}
+
+static char *join_number(char *to, uint32_t number) {
+  char digit[] = {'0' + number % 10, 0};
+  return join(number < 10 ? to : join_number(to, number / 10), digit);
+}
+
+/* Not with a process that has ended, or is hidden. */
+static int shares_namespace(uint32_t process, const char *name) {
+  char path[64], own[64] = {0}, theirs[64] = {0};
+  join(join(path, "/proc/self/ns/"), name);
+  CALL4(readlinkat, AT_FDCWD, path, own, sizeof own - 1);
+  join(join(join_number(join(path, "/proc/"), process), "/ns/"), name);
+  CALL4(readlinkat, AT_FDCWD, path, theirs, sizeof theirs - 1);
+  return *own != 0 && is_same(own, theirs);
+}
+
+/* Whoever listens there gets our environment and our stdin, and what it answers is the call's result. The kernel tells
+ * which process began to listen: the resident, or the service manager that starts it. That has not ended when we have
+ * looked (pidfd), so we have looked at no later process with its number. */
 static int is_ours(int resident) {
   struct {
     uint32_t pid, user, group;
   } peer;
-  uint32_t length = sizeof peer;
-  if (CALL(getsockopt, resident, SOL_SOCKET_, SO_PEERCRED_, &peer, &length, 0) < 0) return 0;
-  return peer.user == (uint32_t)CALL0(geteuid);
+  struct pollfd listener = {-1, POLLIN, 0};
+  struct {
+    int64_t seconds, nanoseconds;
+  } now = {0, 0};
+  uint32_t peer_length = sizeof peer, pidfd_length = sizeof listener.fd;
+  if (CALL(getsockopt, resident, SOL_SOCKET_, SO_PEERCRED_, &peer, &peer_length, 0) < 0) return 0;
+  if (peer.user != (uint32_t)CALL0(geteuid)) return 0;
+  long held = CALL(getsockopt, resident, SOL_SOCKET_, SO_PEERPIDFD_, &listener.fd, &pidfd_length, 0);
+  /* Before Linux 6.5 there is none, and ppoll ignores -1. */
+  if (held < 0 && held != -ENOPROTOOPT) return 0;
+  int is_like_us = shares_namespace(peer.pid, "mnt") && shares_namespace(peer.pid, "user");
+  is_like_us = is_like_us && CALL(ppoll, &listener, 1, &now, 0, 0, 0) == 0;
+  if (held >= 0) CALL1(close, listener.fd);
+  return is_like_us;
 }
 
 static int connect_resident(void) {

@@ -3,7 +3,8 @@ import { setNonblocking } from "../ffi/descriptors.ts";
 import { ESRCH, isErrno } from "../ffi/errno.ts";
 import { closeFile, idAt, makeDirectories, readTextFile, removeFile } from "../ffi/files.ts";
 import { bind, check, libc } from "../ffi/libc.ts";
-import { peerOf } from "../ffi/peer.ts";
+import { Peer } from "../ffi/peer.ts";
+import { ProcessFiles } from "../ffi/process-files.ts";
 import { addressOf } from "../ffi/unix-socket.ts";
 
 export const SOCKET_DIRECTORY = "/run/patchbay";
@@ -102,12 +103,28 @@ function connected(): number | undefined {
   return undefined;
 }
 
-/** As the launcher does: whoever listens there gets our environment, so it must be a process of our user. */
+/** Whoever listens there gets our environment and our operation: it must be one that the launcher would take, too. */
 export function connectToOwn(): number | undefined {
   const fd = connected();
-  if (fd === undefined || peerOf(fd)?.uid === process.geteuid!()) return fd;
+  if (fd === undefined || isOurs(fd)) return fd;
   closeFile(fd);
   return undefined;
+}
+
+function isOurs(connection: number): boolean {
+  try {
+    const peer = Peer.of(connection), self = new ProcessFiles("self");
+    try {
+      const areSame = ["ns/mnt", "ns/user"].every((link) => peer.files.link(link) === self.link(link));
+      return peer.uid === process.geteuid!() && areSame && !peer.hasEnded;
+    } finally {
+      self.close();
+      peer.close();
+    }
+  } catch {
+    // It has ended, or is hidden.
+    return false;
+  }
 }
 
 function hasEnded(pid: number): boolean {

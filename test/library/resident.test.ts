@@ -17,10 +17,21 @@ import {
   options,
 } from "../support/library/network.ts";
 import type { Machine } from "../support/machine.ts";
+import { network } from "../support/network.ts";
 import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
-import { childrenOf, type Resident, startResident } from "../support/resident.ts";
+import { childrenOf, type Resident, SOCKET, startResident } from "../support/resident.ts";
 import { statusOf, untilServed } from "../support/resident-status.ts";
 import { OWN_SOCKET } from "../support/served.ts";
+import {
+  ALTERED,
+  answer,
+  DONE_IN_FILES,
+  HEARD,
+  makePlace,
+  NOT_OURS,
+  READY,
+  startStranger,
+} from "../support/stranger.ts";
 import { buildOf } from "../../src/resident/build.ts";
 
 // Each machine has one of its own.
@@ -111,6 +122,20 @@ test("add succeeds, and del leaves nothing, wherever the worker is killed", asyn
   await end(resident);
 });
 
+test("the worker forgets the name of an operation: the next call's ledger names the caller alone", async () => {
+  await using machine = await machineWithNetwork();
+  const container = await machine.container("c1"), resident = await startResident(machine, 1);
+  await untilServed(machine);
+  await using library = await Library.open(machine, { options });
+  expect(await servedWhile(machine, () => library.must("status", "net"))).toBe(1);
+  const net = network(machine, { type: "bridge", ipam: bridge.ipam });
+  expect(await servedWhile(machine, () => net.add(container))).toBe(1);
+  const [header] = (await machine.sh("head -qn 1 /run/patchbay/*/*@eth0@bridge")).trim().split("\n");
+  expect(JSON.parse(header!).caller).toMatch(/^\d+ \d+$/);
+  await net.del(container);
+  await end(resident);
+});
+
 test("an attachment that a resident made is not taken back by a second add without one", async () => {
   await using machine = await machineWithNetwork();
   const container = await machine.container("c1"), resident = await startResident(machine, 1);
@@ -123,6 +148,36 @@ test("an attachment that a resident made is not taken back by a second add witho
   expect(await machine.sh("ip -o addr show eth0", { in: container })).toBe(attached);
   await library.must("check", "net", published);
   await library.must("del", "net", published);
+});
+
+const ready = answer(READY, 0, 0, 0);
+
+test.each([["of our own", [], {}], ...NOT_OURS] as typeof NOT_OURS)(
+  "a listener %s: whether it hears of the environment and the operation, which it cannot change",
+  async (name, as, stranger) => {
+    await using machine = await machineWithNetwork();
+    await makePlace(machine);
+    const how = { answers: [ready], closes: true, alters: true, ...stranger };
+    await using _listening = await startStranger(machine, how, as);
+    await using library = await Library.open(machine, { options, env: { SECRET: "told" } });
+    await library.must("status", "net");
+    const heard = await machine.sh(`tr '\\0' '\\n' <${HEARD}; cat ${ALTERED}`);
+    if (name === "of our own") expect(heard.split("\n").slice(-3)).toContain("SECRET=told");
+    else expect(heard).toBe("");
+  },
+);
+
+test("the library closes all descriptors that it does not want", async () => {
+  await using machine = await machineWithNetwork();
+  await makePlace(machine);
+  for (const answers of [[[]], [[1]], [ready, []], [ready, [1]], [ready, answer(DONE_IN_FILES, 0, 0, 0)]]) {
+    await using listening = await startStranger(machine, { answers, closes: true, gives: 12 });
+    await using library = await Library.open(machine, { options });
+    // The call looks whether the process has other descriptors afterwards.
+    await library.must("status", "net");
+    await listening.end();
+    await machine.sh(`rm ${SOCKET}`);
+  }
 });
 
 test("what a resident declines is done here: foreign plugins, another build", async () => {

@@ -12,7 +12,7 @@ import { startProxy } from "../support/netavark/dhcp-proxy.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { SOCKET, startResident } from "../support/resident.ts";
 import { untilServed, untilTrue } from "../support/resident-status.ts";
-const SEQPACKET = 5, STREAM = 1;
+import { SEQPACKET, STREAM } from "../support/stranger.ts";
 
 // Each machine has one of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;

@@ -8,7 +8,7 @@ import { lacks } from "../support/kernel-features.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { openStage, type Stage } from "../support/reborn.ts";
-import { childrenOf } from "../support/resident.ts";
+import { childrenOf, SOCKET } from "../support/resident.ts";
 import { untilTrue } from "../support/resident-status.ts";
 import { talking } from "../support/talking.ts";
 
@@ -82,3 +82,36 @@ async function showItsCallers(kernel: "held" | "injected" | "older"): Promise<vo
   process.kill(worker!, "SIGCONT");
   expect(await answersIn(stage)).toEqual([...asked, DECLINED]);
 }
+
+test("the launcher", async () => {
+  await using machine = await openMachine();
+  await using stage = await openStage(machine);
+  await machine.sh("mkdir -m 700 /run/patchbay");
+  const listen = `${talking()}
+    const { listen } = bind({ listen: { args: ["i32", "i32"], returns: "i32" } });
+    const fd = libc.socket(1, 5, 0);
+    if (libc.bind(fd, address, address.length) !== 0 || listen(fd, 10) !== 0) throw new Error("listen");`;
+  const hearAll = `${talking()}
+    import { appendFileSync } from "node:fs";
+    const { accept } = bind({ accept: { args: ["i32", "ptr", "ptr"], returns: "i32" } });
+    for (;;) {
+      const caller = accept(3, null, null), heard = hear(caller);
+      appendFileSync("${ANSWERS}", "heard " + heard.length + "\\n");
+      close(caller);
+    }`;
+  const version = async () => {
+    expect((await stage.run([PATCHBAY, "version"])).code).toBe(0);
+    return await untilTrue(async () => (await stage.run(["cat", ANSWERS])).stdout, (text) => text !== "");
+  };
+  // In the callers' own namespaces it is heard, and in others not, also when a process of theirs has its number.
+  stage.start([
+    process.execPath,
+    "-e",
+    `${listen} const accepting = fd; ${hearAll.replace("accept(3", "accept(fd").replace(talking(), "")}`,
+  ]);
+  await machine.sh(`until test -S ${SOCKET}; do :; done`);
+  expect(await version()).toMatch(/^heard [1-9]/);
+  await machine.sh(`rm ${SOCKET} ${ANSWERS}`);
+  await stage.handOver(listen, hearAll, ["unshare", "--mount"]);
+  expect(await version()).toBe("heard 0\n");
+});

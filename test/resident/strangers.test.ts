@@ -8,64 +8,31 @@ import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { environmentOf, patchbayPlugins } from "../support/plugins.ts";
 import { SOCKET } from "../support/resident.ts";
+import {
+  ALTERED,
+  answer,
+  DECLINED,
+  DONE,
+  DONE_IN_FILES,
+  HEARD,
+  makePlace,
+  NOT_OURS,
+  PROVE,
+  READY,
+  startStranger,
+  type Stranger,
+  STREAM,
+} from "../support/stranger.ts";
 
 // What is at the path is what each of these tests is about.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
-const DIRECTORY = "/run/patchbay";
-const HEARD = "/run/heard";
 const conf = { type: "bridge", isGateway: true, ipam: { type: "host-local", subnet: "10.1.0.0/24" } };
 
-/** Answers each caller with these messages when it has asked. */
-const listener = `
-  import { appendFileSync } from "node:fs";
-  import { bind, libc } from "${import.meta.dir}/../../src/ffi/libc.ts";
-  const extra = bind({
-    listen: { args: ["i32", "i32"], returns: "i32" },
-    accept: { args: ["i32", "ptr", "ptr"], returns: "i32" },
-    connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
-    setuid: { args: ["u32"], returns: "i32" },
-    recv: { args: ["i32", "ptr", "usize", "i32"], returns: "i64_fast" },
-  });
-  const { answers, closes, user, backlog, fills, type } = JSON.parse(process.argv[1]);
-  const address = new Uint8Array([1, 0, ...new TextEncoder().encode("${SOCKET}"), 0]);
-  const fd = libc.socket(1, type, 0);
-  if (libc.bind(fd, address, address.length) !== 0) throw new Error("bind");
-  if (user !== 0) extra.setuid(user);
-  if (extra.listen(fd, backlog) !== 0) throw new Error("listen");
-  while (fills && extra.connect(libc.socket(1, type | 0o4000, 0), address, address.length) === 0);
-  console.log("listens");
-  while (fills) Bun.sleepSync(1000);
-  const heard = new Uint8Array(200000);
-  for (;;) {
-    const caller = extra.accept(fd, null, null);
-    const length = Number(extra.recv(caller, heard, heard.length, 0));
-    if (length > 0) appendFileSync("${HEARD}", heard.subarray(0, length));
-    for (const answer of answers) {
-      const bytes = new Uint8Array(answer);
-      libc.sendto(caller, bytes, bytes.length, 0x4000, null, 0);
-    }
-    if (closes) libc.close(caller);
-  }
-`;
-
-const [READY, DECLINED, DONE, DONE_IN_FILES] = [1, 2, 3, 4];
-const answer = (...numbers: number[]) => [...new Uint8Array(Uint32Array.from(numbers).buffer)];
 const ready = answer(READY, 0, 0, 0), text = [...new TextEncoder().encode('{"cniVersion":"1.1.0"}')];
 const done = (stdout: number, stderr: number) => [...answer(DONE, 0, stdout, stderr), ...text];
-const SEQPACKET = 5, STREAM = 1, NOBODY = 65534;
 
-interface Stranger {
-  name: string;
-  answers?: number[][];
-  closes?: boolean;
-  user?: number;
-  backlog?: number;
-  fills?: boolean;
-  type?: number;
-}
-
-const strangers: Stranger[] = [
+const strangers: (Stranger & { name: string })[] = [
   { name: "a socket whose queue is full", backlog: 0, fills: true },
   { name: "a socket of another type", type: STREAM },
   { name: "who accepts and never answers" },
@@ -74,6 +41,8 @@ const strangers: Stranger[] = [
   { name: "who answers a word that is none", answers: [answer(77, 0, 0, 0)] },
   { name: "who is done before it was told to begin", answers: [done(text.length, 0)] },
   { name: "who is ready and closes", answers: [ready], closes: true },
+  { name: "who wants a proof and closes", answers: [answer(PROVE, 0, 0, 0)], closes: true },
+  { name: "who wants one proof after the other", answers: Array(9).fill(answer(PROVE, 0, 0, 0)) },
   { name: "who is ready and answers rubbish", answers: [ready, [255, 255, 255]] },
   { name: "who is ready and says a word that is none", answers: [ready, answer(77, 0, 0, 0)] },
   { name: "who is ready and is ready again", answers: [ready, ready] },
@@ -93,58 +62,61 @@ test.each(strangers)("$name: the call runs by itself", async (stranger) => {
   await net.del(container);
   const moment = await quietMoment(machine);
   const { name: _, ...how } = stranger;
-  const behaviour = { answers: [], closes: false, user: 0, backlog: 100, fills: false, type: SEQPACKET, ...how };
-  await using listening = machine.start([process.execPath, "-e", listener, JSON.stringify(behaviour)]);
-  await listening.stdout.getReader().read();
+  await using listening = await startStranger(machine, how);
   expect(await machine.sh(`test -S ${SOCKET} && echo is there`)).toBe("is there\n");
   const result = await net.add(container);
   expect(result.ips).toHaveLength(1);
   await net.check(container);
   expect(await machine.sh("ip -br -4 address show eth0", { in: container })).toContain("10.1.0.");
   await net.del(container);
-  listening.kill("SIGKILL");
-  await listening.exited;
-  await machine.sh(`rm ${SOCKET} ${HEARD} 2>/dev/null || true`);
+  await listening.end();
+  await machine.sh(`rm ${SOCKET} ${HEARD} ${ALTERED} 2>/dev/null || true`);
   expect(await leftSince(moment, machine)).toEqual([]);
 });
 
-test.each([["ppoll", "ENOMEM"], ["ppoll", "EINTR"], ["recvmsg", "ENOMEM"], ["recvmsg", "EINTR"]])(
+test.each([["ppoll", "ENOMEM", 3], ["ppoll", "EINTR", 3], ["recvmsg", "ENOMEM", 2], ["recvmsg", "EINTR", 2]])(
   "a call that was begun is waited for, also when %s fails with %s",
-  async (syscall, error) => {
+  async (syscall, error, last) => {
     await using machine = await openMachine();
-    await machine.sh(`mkdir -m 700 ${DIRECTORY}`);
-    const answers = [ready, done(text.length, 0)];
-    const behaviour = { answers, closes: false, user: 0, backlog: 100, fills: false, type: SEQPACKET };
-    await using listening = machine.start([process.execPath, "-e", listener, JSON.stringify(behaviour)]);
-    await listening.stdout.getReader().read();
+    await makePlace(machine);
+    await using _listening = await startStranger(machine, { answers: [ready, done(text.length, 0)] });
     const env = environmentOf(patchbayPlugins(), { plugin: "bridge", command: "DEL", conf, containerId: "c" });
-    // The second is for the end of the call.
-    const inject = ["-e", `inject=${syscall}:error=${error}:when=2`];
+    // The last is for the end of the call; the first ppoll is for the listener itself.
+    const inject = ["-e", `inject=${syscall}:error=${error}:when=${last}`];
     const call = ["strace", "-o", "/run/trace", ...inject, `${patchbayPlugins()}/bridge`];
     const { code, stdout } = await machine.run(call, { env, stdin: JSON.stringify(conf) });
     expect(await machine.sh("cat /run/trace")).toContain("(INJECTED)");
     expect([code, stdout]).toEqual([0, new TextDecoder().decode(Uint8Array.from(text))]);
-    listening.kill("SIGKILL");
-    await listening.exited;
   },
 );
 
-test("another user's listener hears nothing of the environment, the configuration and the descriptors", async () => {
-  await using machine = await openMachine();
-  const container = await machine.container("c1"), net = network(machine, conf);
-  await machine.sh(`mkdir -m 700 ${DIRECTORY}; touch ${HEARD}; chmod 666 ${HEARD}`);
-  for (const user of [0, NOBODY]) {
-    const behaviour = { answers: [ready], closes: true, user, backlog: 100, fills: false, type: SEQPACKET };
-    await using listening = machine.start([process.execPath, "-e", listener, JSON.stringify(behaviour)]);
-    await listening.stdout.getReader().read();
+test.each([["of our own", [], {}], ...NOT_OURS] as typeof NOT_OURS)(
+  "a listener %s: whether it hears of the environment, the configuration and the descriptors",
+  async (name, as, stranger) => {
+    await using machine = await openMachine();
+    const container = await machine.container("c1"), net = network(machine, conf);
+    await makePlace(machine);
+    await using _listening = await startStranger(machine, { answers: [ready], closes: true, ...stranger }, as);
     await net.add(container);
     await net.del(container);
-    listening.kill("SIGKILL");
-    await listening.exited;
-    const heard = await machine.sh(`tr '\\0' '\\n' <${HEARD}; rm ${SOCKET}; : >${HEARD}`);
-    if (user === 0) expect(heard).toContain("CNI_CONTAINERID=ctr-c1");
+    const heard = await machine.sh(`tr '\\0' '\\n' <${HEARD}`);
+    if (name === "of our own") expect(heard).toContain("CNI_CONTAINERID=ctr-c1");
     else expect(heard).toBe("");
+  },
+);
+
+test("nobody can change the configuration that he was handed from a pipe", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  await makePlace(machine);
+  await using _listening = await startStranger(machine, { answers: [ready], closes: true, alters: true });
+  const call = { plugin: "bridge", container, conf: { cniVersion: "1.1.0", name: "net", ...conf } };
+  for (const command of ["ADD", "DEL"]) {
+    const env = { ...environmentOf(patchbayPlugins(), { ...call, command }), TEXT: JSON.stringify(call.conf) };
+    const words = ["sh", "-c", `printf %s "$TEXT" | ${patchbayPlugins()}/bridge`];
+    expect([command, await machine.run(words, { env })]).toMatchObject([command, { code: 0, stderr: "" }]);
   }
+  expect(await machine.sh(`cat ${HEARD} | tr '\\0' '\\n' | grep -c ^CNI_COMMAND; cat ${ALTERED}`)).toBe("2\n");
 });
 
 test.each([

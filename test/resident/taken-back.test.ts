@@ -73,8 +73,8 @@ test("ADD is taken back when its caller is killed before the answer", async () =
   await untilServed(machine);
   const call = { plugin: "bridge", command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...conf } };
   for (let count = 0; count < 5; count++) {
-    // The second time that the launcher waits is for the end of the call.
-    const { hit } = await killAt(machine, patchbayPlugins(), call, { syscall: "ppoll", nth: 2 });
+    // The launcher looks whether the listener has ended, and waits for the call's beginning and for its end.
+    const { hit } = await killAt(machine, patchbayPlugins(), call, { syscall: "ppoll", nth: 3 });
     expect(hit).toBe(true);
     expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
   }
@@ -95,7 +95,7 @@ test("a launcher that waits no longer runs the call once, whether the worker has
     const isStopped = round % 2 === 0, delay = isStopped ? "" : ":delay_enter=50000";
     const signal = (name: NodeJS.Signals) => resident.workers().forEach((pid) => process.kill(pid, name));
     if (isStopped) signal("SIGSTOP");
-    const injection = `inject=ppoll:retval=0${delay}:when=1`;
+    const injection = `inject=ppoll:retval=0${delay}:when=2`;
     const words = ["strace", "-e", "trace=ppoll,shutdown,execve", "-e", injection, `${patchbayPlugins()}/bridge`];
     const { code, stdout, stderr } = await machine.run(words, { env, stdin: JSON.stringify(call.conf) });
     if (isStopped) signal("SIGCONT");
