@@ -1,6 +1,6 @@
 /** The plugin's side: asks the service, and waits for its answer. */
 import { parseDocument } from "../cni/json.ts";
-import { EAGAIN, ECONNREFUSED, ENOENT, isErrno, SyscallError } from "../ffi/errno.ts";
+import { EAGAIN, ECONNREFUSED, ECONNRESET, ENOENT, EPIPE, isErrno, SyscallError } from "../ffi/errno.ts";
 import { closeFile } from "../ffi/files.ts";
 import { fromUtf8, lastErrno, libc, utf8 } from "../ffi/libc.ts";
 import { sendMessage } from "../ffi/message.ts";
@@ -30,7 +30,9 @@ export function ask(socketPath: string, order: Order, patienceMs: number, netns?
     const line = utf8(`${JSON.stringify({ version: ORDER_VERSION, ...order })}\n`);
     if (line.length > LONGEST_LINE) throw new Failed(`the request is longer than ${LONGEST_LINE} bytes`);
     const sent = sendMessage(fd, line, netns === undefined ? [] : [netns]);
-    if (sent !== line.length) throw new Failed(`${socketPath} does not take the request`);
+    // A service that refuses us has said so, and does not wait for what we want.
+    const isRefused = sent < 0 && [EPIPE, ECONNRESET].includes(lastErrno());
+    if (sent !== line.length && !isRefused) throw new Failed(`${socketPath} does not take the request`);
     return replyIn(receiveLine(fd, socketPath, patienceMs), socketPath);
   } finally {
     closeFile(fd);

@@ -22,6 +22,8 @@ export const ENODEV = 19;
 export const ENOTDIR = 20;
 export const EISDIR = 21;
 export const EINVAL = 22;
+export const ENFILE = 23;
+export const EMFILE = 24;
 export const ETXTBSY = 26;
 export const EFBIG = 27;
 export const ENOSPC = 28;
@@ -74,8 +76,8 @@ const known: Record<number, [name: string, text: string]> = {
   [ENOTDIR]: ["ENOTDIR", "not a directory"],
   [EISDIR]: ["EISDIR", "is a directory"],
   [EINVAL]: ["EINVAL", "invalid argument"],
-  23: ["ENFILE", "too many open files in system"],
-  24: ["EMFILE", "too many open files"],
+  [ENFILE]: ["ENFILE", "too many open files in system"],
+  [EMFILE]: ["EMFILE", "too many open files"],
   25: ["ENOTTY", "inappropriate ioctl for device"],
   [ETXTBSY]: ["ETXTBSY", "text file busy"],
   [EFBIG]: ["EFBIG", "file too large"],

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "bun:test";
 import { lacks } from "../support/kernel-features.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
-import { PATCHBAY } from "../support/plugins.ts";
+import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { openStage, type Stage } from "../support/reborn.ts";
 import { childrenOf, SOCKET } from "../support/resident.ts";
 import { untilTrue } from "../support/resident-status.ts";
@@ -82,6 +82,48 @@ async function showItsCallers(kernel: "held" | "injected" | "older"): Promise<vo
   process.kill(worker!, "SIGCONT");
   expect(await answersIn(stage)).toEqual([...asked, DECLINED]);
 }
+
+test("the DHCP service", async () => {
+  await using machine = await openMachine();
+  await using stage = await openStage(machine);
+  const socket = "/run/dhcp.sock";
+  const words = [`${patchbayPlugins()}/dhcp`, "daemon", "-socketpath", socket, "-datadir", "/run/leases"];
+  const service = await stage.pidOf(stage.start(words));
+  const connect = `
+    import { sendMessage } from "${import.meta.dir}/../../src/ffi/message.ts";
+    import { connectTo } from "${import.meta.dir}/../../src/ffi/unix-socket.ts";
+    const fd = connectTo("${socket}");
+    sendMessage(fd, new TextEncoder().encode('{"version":1,"do":"report","network":"net"}\\n'));
+  `;
+  const hear = (fd: string) => `
+    import { receiveMessage } from "${import.meta.dir}/../../src/ffi/message.ts";
+    import { writeFileSync } from "node:fs";
+    const bytes = new Uint8Array(65536);
+    let text = "";
+    for (let length; (length = receiveMessage(${fd}, bytes)) > 0;) {
+      text += new TextDecoder().decode(bytes.subarray(0, length));
+    }
+    writeFileSync("${ANSWERS}", text + "end\\n");
+  `;
+  const answer = async (): Promise<unknown> => {
+    const text = await untilTrue(
+      async () => (await stage.run(["cat", ANSWERS])).stdout,
+      (found) => found.endsWith("end\n"),
+    );
+    await stage.run(["rm", ANSWERS]);
+    return JSON.parse(text.slice(0, -4));
+  };
+  await untilTrue(async () => (await stage.run(["test", "-S", socket])).code, (code) => code === 0);
+  expect(await stage.run([process.execPath, "-e", `${connect} ${hear("fd")}`])).toMatchObject({
+    code: 0,
+    stderr: "",
+  });
+  expect(await answer()).toMatchObject({ report: { unanswered: 0 } });
+  process.kill(service, "SIGSTOP");
+  const number = await stage.handOver(connect, hear("3"), UNLIKE);
+  process.kill(service, "SIGCONT");
+  expect(await answer()).toMatchObject({ failure: expect.stringContaining(`process ${number}`) });
+});
 
 test("the launcher", async () => {
   await using machine = await openMachine();

@@ -1,8 +1,8 @@
 /** Who is connected to a socket of the service. None of them can keep it waiting. */
 import { errorText } from "../../cni/error.ts";
 import { closeFile } from "../../ffi/files.ts";
-import { peerOf } from "../../ffi/peer.ts";
 import { acceptNext } from "../../ffi/unix-socket.ts";
+import { type Refusal, whyRefused } from "./admission.ts";
 import { say, sayRarely } from "./log.ts";
 
 /** Until the next attempt to take somebody on, when the process or the host has no descriptor left. */
@@ -19,13 +19,22 @@ export interface Connection {
 
 /** Makes a connection, which calls `forget` before it closes its descriptor: the next one that is opened may be the same. */
 export type Open<One extends Connection> = (fd: number, now: number, forget: () => void) => One;
+/** Tells somebody why; the connection is closed afterwards. */
+export type Refuse = (fd: number, refusal: Refusal) => void;
 
 export class Callers<One extends Connection> {
   private readonly connected = new Map<number, One>();
   private pausedUntil = -Infinity;
+  /** Accepted, but there was no room to look at who it is. */
+  private unknown: number | undefined;
 
   /** At most `most` at a time; the others wait in the kernel. */
-  constructor(private readonly listening: number, private readonly most: number, private readonly open: Open<One>) {}
+  constructor(
+    private readonly listening: number,
+    private readonly most: number,
+    private readonly open: Open<One>,
+    private readonly refuse: Refuse,
+  ) {}
 
   get all(): One[] {
     return [...this.connected.values()];
@@ -55,27 +64,31 @@ export class Callers<One extends Connection> {
       if (now >= connection.due) connection.close();
     }
     if (now >= this.pausedUntil) this.pausedUntil = -Infinity;
-    if (ready.has(this.listening)) this.accept(now);
+    const isWaiting = this.unknown !== undefined && this.pausedUntil === -Infinity;
+    if (isWaiting || ready.has(this.listening)) this.accept(now);
   }
 
   private accept(now: number): void {
-    while (this.connected.size < this.most) {
-      const fd = this.acceptNext(now);
-      if (fd === undefined) return;
-      const uid = peerOf(fd)?.uid;
-      // Only root may have addresses and routes set, and namespaces opened.
-      if (uid !== 0 && uid !== process.geteuid!()) closeFile(fd);
-      else this.connected.set(fd, this.open(fd, now, () => this.connected.delete(fd)));
-    }
-  }
-
-  private acceptNext(now: number): number | undefined {
     try {
-      return acceptNext(this.listening);
+      while (this.connected.size < this.most && this.acceptNext(now)) continue;
     } catch (error) {
       sayRarely("accept", `nobody new is served for a moment: ${errorText(error)}`);
       this.pausedUntil = now + PAUSE_S;
-      return undefined;
     }
+  }
+
+  /** Returns false when nobody has connected. Throws SyscallError when there is no room for another one. */
+  private acceptNext(now: number): boolean {
+    const fd = this.unknown ??= acceptNext(this.listening);
+    if (fd === undefined) return false;
+    const refusal = whyRefused(fd);
+    this.unknown = undefined;
+    if (refusal === undefined) {
+      this.connected.set(fd, this.open(fd, now, () => this.connected.delete(fd)));
+    } else {
+      this.refuse(fd, refusal);
+      closeFile(fd);
+    }
+    return true;
   }
 }

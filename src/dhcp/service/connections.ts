@@ -71,7 +71,7 @@ class AskerConnection implements Asker, Connection {
   }
 
   answer(answer: Answer): void {
-    this.close(`${JSON.stringify(answer)}\n`);
+    this.close(lineOf(answer));
   }
 
   close(text = ""): void {
@@ -89,6 +89,15 @@ class AskerConnection implements Asker, Connection {
 
 const GO_ANSWER = "HTTP/1.0 501 this is Patchbay's DHCP service; Patchbay's dhcp plugin speaks with it\r\n\r\n";
 
+function lineOf(answer: Answer): string {
+  return `${JSON.stringify(answer)}\n`;
+}
+
 export function connections(listening: number, serve: Serve): Front {
-  return new Callers(listening, MOST, (fd, now, forget) => new AskerConnection(fd, now + PATIENCE_S, serve, forget));
+  return new Callers(
+    listening,
+    MOST,
+    (fd, now, forget) => new AskerConnection(fd, now + PATIENCE_S, serve, forget),
+    (fd, { text, hint }) => void sendMessage(fd, utf8(lineOf(failure(text, hint)))),
+  );
 }

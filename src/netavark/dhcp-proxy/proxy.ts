@@ -42,7 +42,12 @@ export class Proxy implements Front {
     private readonly idleAfter: number,
   ) {
     const serve = (request: Request, caller: Caller) => this.serve(request, caller);
-    this.callers = new Callers(listening, MOST, (fd, now, forget) => new CallConnection(fd, now, serve, forget));
+    this.callers = new Callers(
+      listening,
+      MOST,
+      (fd, now, forget) => new CallConnection(fd, now, serve, forget),
+      (_, { text, hint }) => log("warn", MODULE, `a caller is sent away: ${text}; ${hint}`),
+    );
   }
 
   get fds(): number[] {

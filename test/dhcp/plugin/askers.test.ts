@@ -4,7 +4,7 @@ import { serveScript } from "../../support/dhcp/scripted-server.ts";
 import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { startService, untilIdle } from "../../support/dhcp/service.ts";
 import { connectFrom, type Said, say } from "../../support/dhcp/asker.ts";
-import { GO_PLUGINS } from "../../support/plugins.ts";
+import { environmentOf, GO_PLUGINS, patchbayPlugins } from "../../support/plugins.ts";
 import { untilTrue } from "../../support/resident-status.ts";
 
 const address = "192.168.77.50";
@@ -66,15 +66,11 @@ test("requests that are none get an answer that says so, and nothing of them sta
   expect(service.records()).toEqual([]);
 });
 
-test("who is not root is not answered; who says half a line or nothing keeps nobody waiting", async () => {
+test("who says half a line or nothing keeps nobody waiting", async () => {
   await using segment = await serverBehindBridge();
   await serveScript(segment.site, { address });
   await using service = await startService(segment);
   const { machine } = segment;
-  await machine.sh(`chmod 755 ${segment.folder} && chmod 777 ${service.socket}`);
-  const report = line({ version: 1, do: "report", network: "net" });
-  expect(await say(machine, service.socket, { text: report })).toContain('"report"');
-  expect(await say(machine, service.socket, { text: report, uid: 1000 })).toBe("");
   const silent = await connectFrom(machine, service.socket, { text: "", count: 20 });
   const half = await connectFrom(machine, service.socket, { text: '{"version": 1, ', count: 20 });
   const container = await machine.container("c1"), net = service.network();
@@ -85,6 +81,63 @@ test("who is not root is not answered; who says half a line or nothing keeps nob
   await untilIdle(service);
 });
 
+test("root with the capabilities for it is served, and others are told why they are not", async () => {
+  await using segment = await serverBehindBridge();
+  await using service = await startService(segment);
+  const { machine } = segment, container = await machine.container("c1");
+  await machine.sh(`chmod 755 ${segment.folder} && chmod 777 ${service.socket}`);
+  const report = line({ version: 1, do: "report", network: "net" });
+  const askers: [as: string[], failure: string | undefined, hint?: string][] = [
+    [[], undefined],
+    [["unshare", "--mount", "--net", "--uts", "--ipc"], undefined],
+    [["unshare", "--pid", "--fork"], undefined],
+    [["setpriv", "--bounding-set=-all,+net_admin,+sys_admin"], undefined],
+    [["setpriv", "--reuid=1000", "--clear-groups"], "serves root, and not user 1000", "as root"],
+    [["setpriv", "--bounding-set=-net_admin"], "does not have CAP_NET_ADMIN,", "with the capabilities"],
+    [["setpriv", "--bounding-set=-sys_admin"], "does not have CAP_SYS_ADMIN,", "with the capabilities"],
+    [["setpriv", "--bounding-set=-all"], "does not have CAP_NET_ADMIN and CAP_SYS_ADMIN,", "with the capabilities"],
+    [["unshare", "--user", "--map-root-user"], "serves its own user namespace", "where the service was started"],
+  ];
+  for (const [as, failure, hint] of askers) {
+    const answer = JSON.parse(await say(machine, service.socket, { text: report, as }));
+    const expected = failure === undefined
+      ? { report: { unanswered: 0 } }
+      : { failure: expect.stringContaining(failure), hint: expect.stringContaining(hint!) };
+    expect([as, answer]).toEqual([as, { version: 1, ...expected }]);
+  }
+  expect(service.log()).toBe("");
+
+  // The plugin passes it on, also where it is too late to say what it wants.
+  const conf = { cniVersion: "1.1.0", name: "net", type: "macvlan", master: "br0", ipam: service.ipam() };
+  const env = environmentOf(patchbayPlugins(), { plugin: "dhcp", command: "ADD", conf, container });
+  for (const inject of [[], ["-e", "inject=sendmsg:error=EPIPE"]]) {
+    const words = ["strace", "-qq", "-o", "/dev/null", ...inject, `${patchbayPlugins()}/dhcp`];
+    const { code, stdout } = await machine.run(["setpriv", "--bounding-set=-net_admin", ...words], {
+      env,
+      stdin: JSON.stringify(conf),
+    });
+    expect([inject, code, JSON.parse(stdout)]).toEqual([inject, 1, {
+      cniVersion: "1.1.0",
+      code: expect.any(Number),
+      msg: expect.stringContaining("does not have CAP_NET_ADMIN, which the DHCP service asks of its callers"),
+      details: expect.stringContaining("call the plugin with the capabilities of the container engine"),
+    }]);
+  }
+});
+
+test("a service that does not see its callers says how to start it", async () => {
+  await using segment = await serverBehindBridge();
+  const { machine } = segment, socket = "/run/dhcp.sock", words = [`${patchbayPlugins()}/dhcp`, "daemon"];
+  const inside = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", ...words];
+  await using service = machine.start([...inside, "-socketpath", socket, "-datadir", "/run/leases"]);
+  await machine.sh(`until test -S ${socket}; do :; done`);
+  expect(await say(machine, socket, { text: line({ version: 1, do: "report", network: "net" }) })).toContain(
+    "hostPID",
+  );
+  service.kill("SIGKILL");
+  await service.exited;
+});
+
 test("600 connections at once, and as many descriptors as a process may have", async () => {
   await using segment = await serverBehindBridge();
   await serveScript(segment.site, { address });
@@ -92,8 +145,12 @@ test("600 connections at once, and as many descriptors as a process may have", a
   const { machine } = segment;
   await machine.sh(`prlimit --pid ${service.pid} --nofile=200:1024`);
   const crowd = await connectFrom(machine, service.socket, { text: "", count: 600 });
-  await untilTrue(() => service.descriptors().length, (count) => count >= 200);
+  await untilTrue(() => service.descriptors().length, (count) => count >= 195);
+  // Who comes when there is no room waits for it.
+  const report = say(machine, service.socket, { text: line({ version: 1, do: "report", network: "net" }) });
+  await untilTrue(() => service.log(), (log) => log.includes("too many open files"));
   await crowd.end();
+  expect(await report).toContain('"report"');
   const container = await machine.container("c1"), net = service.network();
   expect((await net.add(container)).ips).toMatchObject([{ address: `${address}/24` }]);
   await net.del(container);

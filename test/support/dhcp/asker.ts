@@ -6,7 +6,8 @@ export interface Said {
   text: string;
   /** A file whose descriptor goes with the text. */
   open?: string;
-  uid?: number;
+  /** A command that executes who says it. */
+  as?: readonly string[];
   /** Reads nothing. */
   isDeaf?: boolean;
 }
@@ -43,9 +44,8 @@ export interface Crowd {
 export async function connectFrom(
   machine: Machine,
   socket: string,
-  { text, open = "", uid, isDeaf = false, count = 1 }: Said & { count?: number },
+  { text, open = "", as = [], isDeaf = false, count = 1 }: Said & { count?: number },
 ): Promise<Crowd> {
-  const as = uid === undefined ? [] : ["setpriv", `--reuid=${uid}`, "--clear-groups"];
   const command = [...as, process.execPath, "-e", program, JSON.stringify([socket, text, open, count, isDeaf])];
   const child = machine.start(command);
   const reader = child.stdout.getReader(), decoder = new TextDecoder();
