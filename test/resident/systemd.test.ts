@@ -4,6 +4,7 @@
  * systemd-analyze(1) reads the units, and a script in PATH writes down what systemctl is asked for.
  */
 import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { expect, test } from "bun:test";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
@@ -141,6 +142,21 @@ test("install --resident writes units that systemd understands, and starts the s
   });
   expect(await machine.sh("find /etc/systemd -type f")).toBe("");
   expect((await install("--no-resident")).asked).toEqual([]);
+});
+
+test("docs/resident.md says why the service's unit has what it has", async () => {
+  await using machine = await openMachine();
+  await (await host(machine, true))("--resident");
+  const service = (await machine.sh(`cat ${UNITS[1]}`)).split("[Service]\n")[1]!;
+  const settings = [...service.matchAll(/^([A-Z]\w*)=(.*)$/gm)].map(([, name, value]) => [name, value]);
+  const pages = readFileSync(resolve(import.meta.dir, "../../docs/resident.md"), "utf8");
+  const rows = [...pages.matchAll(/^\| `([A-Z]\w*)(?:=(\S+))?` +\|/gm)].map(([, name, value]) => [name, value]);
+  // OOMScoreAdjust's number is in its text, with a minus sign for people.
+  const shown = settings.filter(([name]) => name !== "ExecStart").map(([name, value]) =>
+    name === "OOMScoreAdjust" ? [name, undefined] : [name, value]
+  );
+  expect(shown.sort()).toEqual(rows.sort());
+  expect(shown).toContainEqual(["UMask", "0077"]);
 });
 
 test("a resident as the service's unit starts it serves the machine's calls", async () => {

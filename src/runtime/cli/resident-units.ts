@@ -29,14 +29,15 @@ function serviceUnit(program: string): string {
   return `${MARK}
 # Changes belong into a file of their own: systemctl edit ${SERVICE}
 #
-# The resident serves callers that are like itself: the same namespaces, root directory, capabilities and seccomp mode
-# as container engines have. What makes a service different from them in one of these would make it decline every call.
+# The resident serves callers that are like itself: the same namespaces, root directory, capabilities, seccomp filters and
+# security label as container engines have. What makes a service different from them in one of these would make it
+# decline every call.
 # So there is no ProtectSystem=, ProtectHome=, PrivateTmp= or ReadWritePaths= (each gives a mount namespace), no
 # PrivateNetwork=, PrivateUsers= or CapabilityBoundingSet=, and no SystemCallFilter=, RestrictNamespaces=,
 # RestrictRealtime=, RestrictSUIDSGID=, LockPersonality= or MemoryDenyWriteExecute= (each is seccomp's).
 # Nor is there a limit that would fail a call which succeeds by itself: TasksMax=, MemoryMax=, DevicePolicy=,
-# IPAddressDeny=. NoNewPrivileges= would change nothing for root, but foreign plugins could not change their SELinux
-# domain or AppArmor profile.
+# IPAddressDeny=. NoNewPrivileges= is compared, too. Where SELinux runs and the engine has another context than this
+# service, SELinuxContext= gives it the engine's.
 
 [Unit]
 Description=Patchbay's resident, which serves calls of CNI plugins
@@ -56,6 +57,8 @@ KillMode=process
 OOMPolicy=continue
 # Killed after containers, before the engine: nothing fails without it.
 OOMScoreAdjust=-500
+# Whatever it makes is root's alone, also before it has chosen a mode.
+UMask=0077
 `;
 }
 
