@@ -61,6 +61,17 @@ test("two at a time are two, and one of them is kept", () => {
   expect(run(script)).toEqual([false, true, 2]);
 });
 
+test("what is kept is given out once", () => {
+  const script = `
+    keepFromNowOn();
+    const first = route.take();
+    route.giveBack(first);
+    const one = route.take(), other = route.take();
+    console.log(JSON.stringify([one === first, other === first]));
+  `;
+  expect(run(script)).toEqual([true, false]);
+});
+
 test("without keepFromNowOn() everything is closed", () => {
   const script = `
     const before = open();

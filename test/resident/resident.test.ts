@@ -75,26 +75,32 @@ test("a caller is declined for each difference, and for no other", async () => {
   ];
   for (const [outcome, as] of callers) {
     const before = await statusOf(machine);
-    expect([as, await machine.run([...as, PATCHBAY, "version"])]).toMatchObject([as, { code: 0 }]);
-    const { served, declined } = await statusOf(machine);
-    const reasons = Object.keys(declined).filter((reason) => declined[reason] !== before.declined[reason]);
-    if (served !== before.served) reasons.push("served");
+    const call = async () => {
+      expect([as, await machine.run([...as, PATCHBAY, "version"])]).toMatchObject([as, { code: 0 }]);
+      const { served, declined } = await statusOf(machine);
+      const reasons = Object.keys(declined).filter((reason) => declined[reason] !== before.declined[reason]);
+      return served === before.served ? reasons : [...reasons, "served"];
+    };
+    // A launcher does not wait long: on a busy machine its call may have run by itself.
+    const reasons = await untilTrue(call, ({ length }) => length > 0 || outcome === "not asked");
     expect([as, reasons]).toEqual([as, outcome === "not asked" ? [] : [outcome]]);
   }
 });
 
 test("a caller with another label of a security module is declined", async () => {
   await using machine = await openMachine();
-  const resident = await startResident(machine, 1), { workers: [worker] } = await untilPresent(machine);
+  await using _resident = await startResident(machine, 1);
+  const { workers: [worker] } = await untilPresent(machine);
   await machine.sh(`echo engine >/run/label; mount --bind /run/label /proc/${worker!.pid}/attr/current`);
-  for (const label of ["engine", "container"]) {
-    await machine.sh(
-      `${saying("attr/current", `echo ${label}`).map((word) => `'${word}'`).join(" ")} ${PATCHBAY} version`,
-    );
-  }
-  expect(await statusOf(machine)).toMatchObject({ served: 1, declined: { confinement: 1 } });
-  resident.kill("SIGKILL");
-  await resident.exited;
+  const callAs = async (label: string) => {
+    const as = saying("attr/current", `echo ${label}`).map((word) => `'${word}'`).join(" ");
+    await machine.sh(`${as} ${PATCHBAY} version`);
+    const { served, declined } = await statusOf(machine);
+    return { isServed: served > 0, declined };
+  };
+  const heard = await untilTrue(() => callAs("container"), ({ declined }) => Object.keys(declined).length > 0);
+  expect(heard).toEqual({ isServed: false, declined: { confinement: 1 } });
+  expect((await untilTrue(() => callAs("engine"), ({ isServed }) => isServed)).declined).toEqual({ confinement: 1 });
 });
 
 test("the same answers as without, and nothing is left", async () => {
