@@ -47,9 +47,13 @@ const UNLIKE = ["setpriv", "--bounding-set=-net_admin"];
 
 const isNew = lacks("no hold on who has connected");
 
-test.skipIf(!isNew)("a resident", () => showItsCallers("held"));
-test("a resident to which the kernel seems older", () => showItsCallers("injected"));
-test.skipIf(isNew)("a resident on an older kernel", () => showItsCallers("older"));
+test.skipIf(!isNew)("a resident takes no later process for a caller that has ended", () => showItsCallers("held"));
+test("a resident to which the kernel seems older takes no later process for a caller that has ended", () =>
+  showItsCallers("injected"));
+test.skipIf(isNew)(
+  "a resident on an older kernel takes no later process for a caller that has ended",
+  () => showItsCallers("older"),
+);
 
 async function showItsCallers(kernel: "held" | "injected" | "older"): Promise<void> {
   await using machine = await openMachine();
@@ -83,7 +87,7 @@ async function showItsCallers(kernel: "held" | "injected" | "older"): Promise<vo
   expect(await answersIn(stage)).toEqual([...asked, DECLINED]);
 }
 
-test("the DHCP service", async () => {
+test("the DHCP service takes no later process for one that asked and has ended", async () => {
   await using machine = await openMachine();
   await using stage = await openStage(machine);
   const socket = "/run/dhcp.sock";
@@ -125,7 +129,7 @@ test("the DHCP service", async () => {
   expect(await answer()).toMatchObject({ failure: expect.stringContaining(`process ${number}`) });
 });
 
-test("the launcher", async () => {
+test("a launcher takes no later process for one that listens and has ended", async () => {
   await using machine = await openMachine();
   await using stage = await openStage(machine);
   await machine.sh("mkdir -m 700 /run/patchbay");

@@ -1652,7 +1652,7 @@ const resident: Fault[] = [
     find: "CALL(ppoll, &listener, 1, &now, 0, 0, 0) == 0",
     replace: "CALL(ppoll, &listener, 1, &now, 0, 0, 0) >= 0",
     tests: ["test/resident/reborn.test.ts"],
-    named: "the launcher",
+    named: "a launcher",
   },
   {
     file: "src/native/launch.h",
