@@ -92,6 +92,33 @@ test("CHECK goes by prevResult where a later plugin changed the MAC", async () =
   await net.check(container, { conf: { prevResult } });
 });
 
+test.each([{ type: "bridge", bridge: "br0" }, { type: "ptp" }, { type: "tap" }])(
+  "CHECK asks for addresses and routes that prevResult has and ADD did not make: $type",
+  async (conf) => {
+    await using machine = await openMachine();
+    const container = await machine.container("c1");
+    const net = network(machine, { ...conf, ipam });
+    const { ips, routes, ...result } = await net.add(container);
+    const given: [how: string, says: string, prevResult: unknown][] = [
+      [
+        "ip address add 10.20.0.99/24 dev eth0",
+        "10.20.0.99/24",
+        { ...result, ips: [...ips, { ...ips[0], address: "10.20.0.99/24" }], routes },
+      ],
+      [
+        "ip route add 198.51.100.0/24 via 10.20.0.1 dev eth0",
+        "198.51.100.0/24",
+        { ...result, ips, routes: [...routes, { dst: "198.51.100.0/24" }] },
+      ],
+    ];
+    for (const [how, says, prevResult] of given) {
+      expect((await net.call("CHECK", container, { conf: { prevResult } })).json?.msg).toContain(says);
+      await machine.sh(how, { in: container });
+      await net.check(container, { conf: { prevResult } });
+    }
+  },
+);
+
 test("CHECK asks for prevResult", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");
