@@ -137,6 +137,22 @@ test("iptables: rules that were saved and restored have no owner any more, and t
   expect(await rulesOf(machine, 2)).toBe(0);
 });
 
+test("iptables: rules without an owner are not claimed by a container whose namespace is gone", async () => {
+  await using machine = await openMachine();
+  const [c1, c2, c3] = [await machine.container(), await machine.container(), await machine.container()];
+  const net = network(machine, conf, undefined, { own }), sameAddress = { conf: own(c1) };
+  for (const [heir, isGone] of [[c2, false], [c3, true]] as const) {
+    await net.add(c1);
+    await net.add(heir, sameAddress);
+    await machine.sh("iptables-save > /run/s; iptables -F; iptables -X; iptables-restore < /run/s");
+    // Another program has called its DEL, or it was killed: the ledger stays.
+    if (isGone) await machine.sh("ip netns del c1");
+    await net.del(heir);
+    const text = (await rules(machine)).join("\n");
+    expect(text.includes("10.20.0.1/32")).toBe(!isGone);
+  }
+});
+
 for (
   const { name, env } of [{ name: "restored", env: undefined }, {
     name: "in the older tables",

@@ -138,6 +138,19 @@ test.each(kinds)("a killed ADD lays no claim to the link that it found: $type", 
   expect(kills).toBeGreaterThan(3);
 });
 
+test.each(kinds)("GC removes an interface of a container that has a valid one: $type", async (conf) => {
+  await using machine = await openMachine();
+  await machine.sh(master);
+  const container = await machine.container("c1");
+  const net = network(machine, { ...conf, ipam });
+  await net.add(container, { ifName: "eth0" });
+  await net.add(container, { ifName: "eth1" });
+  await net.gc([container]);
+  expect(await machine.sh("ip -br link show", { in: container })).not.toContain("eth1");
+  expect(await machine.sh("ls /run/patchbay/net")).toBe(`ctr-c1@eth0@${conf.type}\n`);
+  await net.check(container);
+});
+
 test.each(kinds)("CHECK asks for the container's interface in prevResult: $type", async (conf) => {
   await using machine = await openMachine();
   await machine.sh(master);
@@ -150,6 +163,9 @@ test.each(kinds)("CHECK asks for the container's interface in prevResult: $type"
     const { json } = await net.call("CHECK", container, { conf: { prevResult: { ...result, interfaces } } });
     expect(json.msg).toBe(`Sandbox in prevResult ${told} doesn't match configured netns: ${container.netnsPath}`);
   }
+  // The last of the name counts: earlier ones are of other plugins.
+  const again = [...result.interfaces.slice(0, -1), { ...inside, sandbox: "/elsewhere" }, inside];
+  await net.check(container, { conf: { prevResult: { ...result, interfaces: again } } });
   const written = [...result.interfaces.slice(0, -1), {
     ...inside,
     mac: inside.mac.toUpperCase().replaceAll(":", "-"),

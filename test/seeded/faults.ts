@@ -336,7 +336,7 @@ const resources: Fault[] = [
     file: "src/resources/address/bridge-gateway.ts",
     find: "const present = listAddresses(host.route, index).some((other) => formatPrefix(other) === wanted);",
     replace:
-      "const present = listAddresses(host.route, index).some((other) => formatPrefix({ ...other, bits: 24 }) === wanted);",
+      "const present = listAddresses(host.route, index).some((other) => formatPrefix({ ...other, bits: parsePrefix(address)!.bits }) === wanted);",
     tests: ["test/kernel/altered.test.ts"],
     named: "bridge-gateway",
   },
@@ -580,6 +580,27 @@ const plugins: Fault[] = [
 ];
 
 const engine: Fault[] = [
+  {
+    file: "src/engine/verbs/check.ts",
+    find: "prevResult?.interfaces?.findLast(",
+    replace: "prevResult?.interfaces?.find(",
+    tests: ["test/kernel/whose-link.test.ts"],
+    named: "CHECK asks for the container",
+  },
+  {
+    file: "src/engine/verbs/gc.ts",
+    find: "valid.has(ifName === undefined ? containerId : `${containerId}/${ifName}`)",
+    replace: "valid.has(ifName === undefined ? containerId : containerId)",
+    tests: ["test/kernel/whose-link.test.ts"],
+    named: "GC removes an interface",
+  },
+  {
+    file: "src/engine/ledger/claims.ts",
+    find: ".filter(({ header }) => !isNamespaceGone(header.netnsPath))",
+    replace: ".filter(() => isNamespaceGone !== undefined)",
+    tests: ["test/kernel/firewall.test.ts"],
+    named: "namespace is gone",
+  },
   {
     file: "src/engine/verbs/check.ts",
     find: "restated : restated.filter(isAddressing)",
