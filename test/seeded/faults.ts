@@ -1467,6 +1467,34 @@ const dhcp: Fault[] = [
 const hooks: Fault[] = [
   {
     file: "src/runtime/hook/attach.ts",
+    find: "{ ...capabilityArgs, ...portMappings, ...own }",
+    replace: "{ ...own, ...capabilityArgs, ...portMappings }",
+    tests: ["test/runtime/hook/hook.test.ts"],
+    named: "of two networks",
+  },
+  {
+    file: "src/runtime/hook/attach.ts",
+    find: "one === withPorts && ports.length > 0",
+    replace: "ports.length > 0",
+    tests: ["test/runtime/hook/hook.test.ts"],
+    named: "of two networks",
+  },
+  {
+    file: "src/runtime/hook/attach.ts",
+    find: "Object.keys(own).find(",
+    replace: "Object.keys(own).slice(0, 1).find(",
+    tests: ["test/runtime/hook/hook.test.ts"],
+    named: "every word",
+  },
+  {
+    file: "src/runtime/hook/attach.ts",
+    find: "wanted.some((one) => one.ifName === ifName)",
+    replace: "wanted[0]?.ifName === ifName",
+    tests: ["test/runtime/hook/hook.test.ts"],
+    named: "second interface",
+  },
+  {
+    file: "src/runtime/hook/attach.ts",
     find: "      takeBack(runtime, attached);",
     replace: "",
     tests: ["test/runtime/hook/hook.test.ts"],

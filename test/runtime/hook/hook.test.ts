@@ -90,6 +90,35 @@ describe("what is attached", () => {
     expect(await left()).toEqual([]);
   });
 
+  test("of two networks that take ports the first gets them; what one is given counts before what all are given", async () => {
+    await using machine = await openMachine();
+    for (const [name, subnet] of [["front", "10.1.0.0/24"], ["side", "10.5.0.0/24"]] as const) {
+      await writeNetwork(machine, name, [bridge(`${name}0`, subnet, { capabilities: { mac: true } }), portmap]);
+    }
+    await using web = await startHooked(machine, "web");
+    const annotations = { "dev.patchbay.capabilities": JSON.stringify({ mac: "02:00:00:00:00:01" }) };
+    const words = ["add", "front mac=02:00:00:00:00:77", "side", "--ports", "8088:80"];
+    expect(await hook(machine, words, web.state({ annotations }))).toEqual(silent);
+    const links = await web.inside("ip -br link");
+    expect(links).toMatch(/eth0@\S+ +UP +02:00:00:00:00:77/);
+    expect(links).toMatch(/eth1@\S+ +UP +02:00:00:00:00:01/);
+    const { stdout } = await machine.run(["nft", "list", "map", "inet", "patchbay_portmap", "ports_ipv4"]);
+    expect(stdout).toMatch(/= { tcp \. 8088 comment "[^"]*" : 10\.1\.0\.\d+ \. 80 }/);
+    const records = await machine.sh("cat /run/patchbay/side/*");
+    expect(records).not.toContain("8088");
+    expect(await hook(machine, ["del"], { id: "web" })).toEqual(silent);
+  });
+
+  test("every word of a network must be one that its plugins take", async () => {
+    await using web = await startHooked(machine, "web");
+    for (const word of ["ingress=1M", "mac=02:00:00:00:00:77 ingress=1M", "ip=10.1.0.9 ingress=1M"]) {
+      const { code, stderr } = await hook(machine, ["add", `front ${word}`], web.state());
+      expect({ word, code, stderr }).toEqual({ word, code: 1, stderr: expect.stringContaining("bandwidth") });
+    }
+    await web.end();
+    expect(await left()).toEqual([]);
+  });
+
   test("one hook a network; the second names its interface", async () => {
     await using web = await startHooked(machine, "web");
     expect(await hook(machine, ["add", "front"], web.state())).toEqual(silent);
@@ -248,6 +277,18 @@ describe("all or none", () => {
     }
     expect(await addresses(web)).toEqual(before);
     await web.inside("ping -c 1 -W 60 10.1.0.1");
+    expect(await hook(machine, ["del"], { id: "web" })).toEqual(silent);
+    await web.end();
+    expect(await left()).toEqual([]);
+  });
+
+  test("the second interface is there already: nothing is attached", async () => {
+    await using web = await startHooked(machine, "web");
+    expect(await hook(machine, ["add", "back@eth1"], web.state())).toEqual(silent);
+    const again = await hook(machine, ["add", "front", "back@eth1"], web.state());
+    const says = expect.stringContaining("eth1 of container web is attached to network back already");
+    expect(again).toMatchObject({ code: 1, stderr: says });
+    expect(await addresses(web)).toEqual(["lo 127.0.0.N", "eth1 10.2.0.N"]);
     expect(await hook(machine, ["del"], { id: "web" })).toEqual(silent);
     await web.end();
     expect(await left()).toEqual([]);
