@@ -327,6 +327,39 @@ test("nftables: mappings that the container has no address for make nothing", as
   await net.del(container, { conf });
 });
 
+test("nftables: a container with several addresses has its ports at the first of each family", async () => {
+  await using machine = await openHost();
+  const one = await machine.container(), prevResult = attachedTo("br0", one);
+  const more = [{ address: "10.20.0.99/16", interface: 2 }, { address: "fd20::99/64", interface: 2 }];
+  const others = [{ address: "10.20.0.98/16", interface: 0 }];
+  prevResult.ips = [...others, ...prevResult.ips, ...more] as typeof prevResult.ips;
+  const net = portmap(machine, { backend: "nftables" });
+  await net.add(one, { conf: { ...mapped(tcp(80)).conf, prevResult } });
+  expect(await inMaps(machine)).toEqual(["tcp . 80 → 10.20.0.11 . 80 (c1)", "tcp . 80 → fd20::11 . 80 (c1)"]);
+});
+
+test("nftables: a port that is mapped at one family already is mapped at the other", async () => {
+  await using machine = await openHost();
+  const one = await machine.container(), net = portmap(machine, { backend: "nftables" });
+  for (const hostIP of ["::", "0.0.0.0"]) {
+    await net.add(one, mapped(tcp(80, 80, { hostIP }), tcp(80)));
+    expect(await inMaps(machine)).toEqual(["tcp . 80 → 10.20.0.11 . 80 (c1)", "tcp . 80 → fd20::11 . 80 (c1)"]);
+    await net.del(one);
+  }
+});
+
+test("route_localnet is set for ports of all addresses and of 127.0.0.0/8, and for no others", async () => {
+  await using machine = await openHost();
+  const one = await machine.container(), net = portmap(machine, { backend: "nftables" });
+  const expected = { "": "1", "0.0.0.0": "1", "127.0.0.2": "1", "10.20.0.1": "0", "::": "0", "fd20::1": "0" };
+  for (const [hostIP, setting] of Object.entries(expected)) {
+    await net.add(one, mapped(tcp(80, 80, { hostIP })));
+    const read = await machine.sh("cat /proc/sys/net/ipv4/conf/br0/route_localnet");
+    expect({ hostIP, setting: read.trim() }).toEqual({ hostIP, setting });
+    await net.del(one);
+  }
+});
+
 test("route_localnet is taken back when somebody flushed what guards it, and only if it is ours", async () => {
   await using machine = await openHost();
   const [one, two] = [await machine.container(), await machine.container()];

@@ -250,6 +250,25 @@ test("of the MAC's sources args goes before the capability, CNI_ARGS and the con
   }
 });
 
+test("of the other settings args goes before the configuration, also when it says less", async () => {
+  await using machine = await openMachine();
+  const { container, prevResult } = await pair(machine);
+  const more = { mtu: 1300, txQLen: 70, promisc: true, allmulti: true, sysctl: { "net.core.somaxconn": "70" } };
+  const less = { mtu: 1200, txQLen: 60, promisc: false, allmulti: false, sysctl: { "net.core.somaxconn": "60" } };
+  const seen = async () => ({
+    ...await settings(machine, container),
+    somaxconn: (await machine.sh("cat /proc/sys/net/core/somaxconn", { in: container })).trim(),
+  });
+  const shown = ({ sysctl, ...rest }: typeof more) => ({ ...rest, somaxconn: sysctl["net.core.somaxconn"] });
+  for (const [conf, cni] of [[more, less], [less, more]] as const) {
+    const net = network(machine, { type: "tuning", ...conf, prevResult });
+    await net.add(container, { conf: { args: { cni } } });
+    expect(await seen()).toMatchObject(shown(cni));
+    await net.check(container, { conf: { args: { cni } } });
+    await net.del(container, { conf: { args: { cni } } });
+  }
+});
+
 test("an interface name with dots is reached through IFNAME", async () => {
   await using machine = await openMachine();
   const { container, prevResult } = await pair(machine, "c1", "eth0.7$&");

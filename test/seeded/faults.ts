@@ -528,6 +528,34 @@ const resources: Fault[] = [
 
 const plugins: Fault[] = [
   {
+    file: "src/plugins/meta/portmap/portmap.ts",
+    find: "found[length as 4 | 16] ??= address;",
+    replace: "found[length as 4 | 16] = address;",
+    tests: ["test/kernel/portmap.test.ts"],
+    named: "several addresses",
+  },
+  {
+    file: "src/plugins/meta/portmap/portmap.ts",
+    find: "isNew ||= before === undefined;",
+    replace: "isNew = before === undefined;",
+    tests: ["test/kernel/portmap.test.ts"],
+    named: "one family already",
+  },
+  {
+    file: "src/resources/packets/localhost-access.ts",
+    find: "bytes.length === 4 && bytes[0] === 127;",
+    replace: "bytes.length === 4;",
+    tests: ["test/kernel/portmap.test.ts"],
+    named: "route_localnet is set",
+  },
+  {
+    file: "src/plugins/meta/tuning/tuning.ts",
+    find: "args?.cni?.allmulti ?? conf.allmulti",
+    replace: "conf.allmulti ?? args?.cni?.allmulti",
+    tests: ["test/kernel/tuning.test.ts"],
+    named: "other settings",
+  },
+  {
     file: "src/plugins/main/bridge/bridge.ts",
     find: "interface: 2, gateway",
     replace: "interface: 1, gateway",
@@ -593,13 +621,6 @@ const engine: Fault[] = [
     replace: "valid.has(ifName === undefined ? containerId : containerId)",
     tests: ["test/kernel/whose-link.test.ts"],
     named: "GC removes an interface",
-  },
-  {
-    file: "src/engine/ledger/claims.ts",
-    find: ".filter(({ header }) => !isNamespaceGone(header.netnsPath))",
-    replace: ".filter(() => isNamespaceGone !== undefined)",
-    tests: ["test/kernel/firewall.test.ts"],
-    named: "namespace is gone",
   },
   {
     file: "src/engine/verbs/check.ts",
@@ -1465,6 +1486,12 @@ const dhcp: Fault[] = [
 ];
 
 const hooks: Fault[] = [
+  {
+    file: "src/runtime/hook/wanted.ts",
+    find: "while (taken.has(`eth${next}`)) next++;",
+    replace: "if (taken.has(`eth${next}`)) next++;",
+    tests: ["test/runtime/hook/wanted.test.ts"],
+  },
   {
     file: "src/runtime/hook/attach.ts",
     find: "{ ...capabilityArgs, ...portMappings, ...own }",

@@ -16,6 +16,7 @@ test("interfaces are eth0, eth1 and so on, unless somebody names them", () => {
   expect(places("a")).toEqual(["a eth0"]);
   expect(places("a, b ,c")).toEqual(["a eth0", "b eth1", "c eth2"]);
   expect(places("a,b@eth0,c@net7,d")).toEqual(["a eth1", "b eth0", "c net7", "d eth2"]);
+  expect(places("a,b@eth1,c@eth0,d@eth3,e")).toEqual(["a eth2", "b eth1", "c eth0", "d eth3", "e eth4"]);
 });
 
 test("addresses, MAC addresses and rates go to their network", () => {
