@@ -165,6 +165,13 @@ const attachments: Record<string, Attachment> = {
   ptp: {
     conf: { type: "ptp", ipMasq: true, ipMasqBackend: "nftables", ipam },
     altered: {
+      veth: [
+        ["ip link set $(ls /sys/class/net | grep ^veth) down", /link veth\w+ is down/],
+        [
+          "ip link set $(ls /sys/class/net | grep ^veth) master $(ip link add br9 type bridge; echo br9)",
+          "CNI veth created for net0 was not found: veth",
+        ],
+      ],
       "gateway-side": [
         [
           "ip address del 10.20.0.1/32 dev $(ls /sys/class/net | grep ^veth)",
