@@ -376,6 +376,14 @@ test("refusals: nothing is changed, and the reason says which key", async () => 
       7,
       /no veth peer of container interface found/,
     ],
+    [
+      {
+        ...LIMITS,
+        prevResult: { cniVersion: "1.1.0", interfaces: [{ name: "hc1eth0", sandbox: container.netnsPath }] },
+      },
+      7,
+      /no veth peer of container interface found/,
+    ],
     [{ ...LIMITS, prevResult: { cniVersion: "1.1.0" } }, 7, /^no interfaces provided/],
     [{ runtimeConfig: { bandwidth: { egressRate: 5 } } }, 7, /if rate is set, burst must also be set/],
   ];

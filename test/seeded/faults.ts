@@ -528,6 +528,13 @@ const resources: Fault[] = [
 
 const plugins: Fault[] = [
   {
+    file: "src/plugins/meta/bandwidth/bandwidth.ts",
+    find: "if (name === outside.name && !sandbox) return outside;",
+    replace: "if (name === outside.name && sandbox !== name) return outside;",
+    tests: ["test/kernel/bandwidth.test.ts"],
+    named: "refusals",
+  },
+  {
     file: "src/plugins/meta/portmap/portmap.ts",
     find: "found[length as 4 | 16] ??= address;",
     replace: "found[length as 4 | 16] = address;",
