@@ -109,6 +109,10 @@ const attachments: Record<string, Attachment> = {
       ipam: [["rm -r /var/lib/cni/networks/net", "ctr-c1"]],
     },
   },
+  "bridge with a link that stays down": {
+    conf: { type: "bridge", bridge: "br0", disableContainerInterface: true },
+    altered: { veth: [[`ip link set ${PORT} down`, /link veth\w+ is down/]] },
+  },
   "bridge with port options": {
     conf: { type: "bridge", bridge: "br0", hairpinMode: true, portIsolation: true, ipam: {} },
     needs: "isolated bridge ports",
@@ -239,7 +243,7 @@ const attachments: Record<string, Attachment> = {
     },
   },
   vlan: {
-    conf: { type: "vlan", master: "m0", vlanId: 7, mtu: 1400, ipam: {} },
+    conf: { type: "vlan", master: "m0", vlanId: 7, mtu: 1400, ipam },
     needs: "VLAN links",
     altered: {
       "container-link": [
@@ -248,7 +252,7 @@ const attachments: Record<string, Attachment> = {
           "ip -n c1 link del net0; ip link add link m0 name tag type vlan id 8; ip link set tag netns c1 name net0",
           "container vlan id 8 does not match expected value: 7",
         ],
-        ["ip link set m0 name other", 'failed to lookup master "m0": Link not found'],
+        ["ip link set m0 down; ip link set m0 name other", 'failed to lookup master "m0": Link not found'],
       ],
     },
   },
