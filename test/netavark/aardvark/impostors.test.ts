@@ -93,10 +93,11 @@ test("what always starts another in its place does not keep the lock", async () 
   await using machine = await openMachine();
   await openBridges(machine);
   // Not ready for SIGHUP, so that nobody can tell it anything.
-  const again =
-    `cp /bin/bash /run/aardvark-dns; echo ready; while :; do /run/aardvark-dns -c 'read -r _' -- ${CONFIG}; done`;
-  const starter = machine.start(["sh", "-c", again]);
-  await starter.stdout.getReader().read();
+  const again = `echo ready; while :; do /run/aardvark-dns -c 'read -r _' -- ${CONFIG}; done`;
+  await machine.sh("cp /bin/bash /run/aardvark-dns");
+  // Two of them, so that one is there while the other comes back.
+  const starters = [machine.start(["sh", "-c", again]), machine.start(["sh", "-c", again])];
+  for (const { stdout } of starters) await stdout.getReader().read();
   const [outcome] = await addNames(machine, web);
   expect(outcome).toMatch(
     new RegExp(
@@ -106,8 +107,11 @@ test("what always starts another in its place does not keep the lock", async () 
   );
   await machine.sh(`flock --nonblock ${ND}/aardvark.lock true`);
   expect((await filesIn(machine))["aardvark-dns/n1"]).toBeUndefined();
-  starter.kill("SIGKILL");
-  await starter.exited;
+  for (const starter of starters) {
+    starter.kill("SIGKILL");
+    await starter.exited;
+    await starter.stdin.end();
+  }
   expect(await addNames(machine, web)).toEqual([true]);
   expect(await lookUp(machine, "web")).toEqual(["10.55.0.7"]);
   await removeNames(machine, web);
