@@ -904,6 +904,13 @@ const dhcpService: Fault[] = [
   },
   {
     file: "src/dhcp/service/callers.ts",
+    find: "taken < MOST_AT_ONCE && ",
+    replace: "",
+    tests: ["test/dhcp/plugin/askers.test.ts"],
+    named: "come again and again",
+  },
+  {
+    file: "src/dhcp/service/callers.ts",
     find: "if (refusal === undefined) {",
     replace: "if (whyRefused !== undefined) {",
     tests: ["test/dhcp/plugin/askers.test.ts"],

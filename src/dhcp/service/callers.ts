@@ -7,6 +7,8 @@ import { say, sayRarely } from "./log.ts";
 
 /** Until the next attempt to take somebody on, when the process or the host has no descriptor left. */
 const PAUSE_S = 1;
+/** Of those who connect. Who is refused leaves room for the next one, so without a limit they could go on for ever. */
+const MOST_AT_ONCE = 16;
 
 export interface Connection {
   /** When it is closed, whether or not something has arrived. */
@@ -70,7 +72,9 @@ export class Callers<One extends Connection> {
 
   private accept(now: number): void {
     try {
-      while (this.connected.size < this.most && this.acceptNext(now)) continue;
+      for (let taken = 0; taken < MOST_AT_ONCE && this.connected.size < this.most; taken++) {
+        if (!this.acceptNext(now)) return;
+      }
     } catch (error) {
       sayRarely("accept", `nobody new is served for a moment: ${errorText(error)}`);
       this.pausedUntil = now + PAUSE_S;

@@ -1,5 +1,6 @@
 /** Whoever connects to the service's socket, whatever they say or do not say: the service goes on serving. */
 import { expect, test } from "bun:test";
+import { resolve } from "node:path";
 import { serveScript } from "../../support/dhcp/scripted-server.ts";
 import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { startService, untilIdle } from "../../support/dhcp/service.ts";
@@ -177,6 +178,29 @@ test("600 who say half a line, and 600 who never read their answer: there is roo
   await untilIdle(service);
   expect(await half.closed).toBe("");
   await deaf.end();
+});
+
+test("those who are refused, and come again and again, keep nobody waiting", async () => {
+  await using segment = await serverBehindBridge();
+  await serveScript(segment.site, { address });
+  await using service = await startService(segment);
+  const { machine } = segment;
+  const again = `
+    import { connectTo } from "${resolve(import.meta.dir, "../../../src/ffi/unix-socket.ts")}";
+    import { closeFile } from "${resolve(import.meta.dir, "../../../src/ffi/files.ts")}";
+    process.stdout.write("begins\\n");
+    for (;;) closeFile(connectTo(${JSON.stringify(service.socket)}));
+  `;
+  const powerless = ["setpriv", "--bounding-set=-all", process.execPath, "-e", again];
+  const crowd = Array.from({ length: 3 }, () => machine.start(powerless));
+  for (const one of crowd) await one.stdout.getReader().read();
+  const container = await machine.container("c1"), net = service.network();
+  expect((await net.add(container)).ips).toMatchObject([{ address: `${address}/24` }]);
+  await net.del(container);
+  expect(crowd.map(({ exitCode }) => exitCode)).toEqual([null, null, null]);
+  for (const one of crowd) one.kill("SIGKILL");
+  await Promise.all(crowd.map(({ exited }) => exited));
+  await untilIdle(service);
 });
 
 test("who goes on talking while the answer takes its time gets none", async () => {
