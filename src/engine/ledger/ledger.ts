@@ -11,7 +11,7 @@ import {
   removeEmptyDirectory,
   removeFile,
 } from "../../ffi/files.ts";
-import { lockShared, tryLockExclusive } from "../../ffi/lock.ts";
+import { lockShared, StillLocked, tryLockExclusive } from "../../ffi/lock.ts";
 import {
   isTrustedDirectory,
   judgeStateDirectory,
@@ -95,10 +95,20 @@ export function listLedgersOf(owner: Owner): LedgerRecord[] {
 export function removing<T>(record: LedgerRecord | undefined, work: () => T): T {
   const fd = record && openToLock(record.path);
   try {
-    if (fd !== undefined) lockShared(fd);
+    if (fd !== undefined) lockUnlessHeld(fd);
     return work();
   } finally {
     if (fd !== undefined) closeFile(fd);
+  }
+}
+
+/** A repair that hangs must not keep clean-up from its work for ever. */
+function lockUnlessHeld(fd: number): void {
+  try {
+    lockShared(fd);
+  } catch (error) {
+    if (!(error instanceof StillLocked)) throw error;
+    warn(`DEL goes on without the lock: ${error.message}`);
   }
 }
 
