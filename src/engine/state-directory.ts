@@ -20,6 +20,7 @@ export function stateDirectory(): string {
  */
 export function privateDirectory(path: string): void {
   try {
+    judgeStateDirectory(stateDirectory());
     makeDirectories(path, 0o700);
     judgeStateDirectory(path);
   } catch (error) {

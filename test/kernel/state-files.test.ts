@@ -117,7 +117,7 @@ const otherDirectories: Record<string, string> = {
   "a link to it": 'mv "$P" "$D/moved"; ln -s "$D/moved" "$P"',
 };
 
-test.each(["/run/patchbay/net", "/var/lib/cni/results"])("the directory %s", async (path) => {
+test.each(["/run/patchbay", "/run/patchbay/net", "/var/lib/cni/results"])("the directory %s", async (path) => {
   await using room = await openRoom();
   const { machine, container } = room;
   const outside = `${path.startsWith("/run/") ? "/run" : "/var/lib"}/outside`;
@@ -136,6 +136,23 @@ test.each(["/run/patchbay/net", "/var/lib/cni/results"])("the directory %s", asy
     expect(await content()).toBe(before);
     await machine.sh(`rm -rf ${path} ${path}/ ${outside} ${leases} /run/cni`);
   }
+});
+
+test.each(["touch", "mkfifo"])("clean-up works where %s made the state directory", async (make) => {
+  await using room = await openRoom();
+  const { machine, container } = room;
+  expect((await call(machine, container, "add")).code).toBe(0);
+  await machine.sh(`mv /run/patchbay /run/moved; ${make} /run/patchbay`);
+  const refused = await call(machine, container, "add");
+  expect({ code: refused.code, named: names(refused, "/run/patchbay is not trusted") }).toEqual({
+    code: 1,
+    named: true,
+  });
+  for (const verb of ["gc", "del"]) {
+    const { code, stderr } = await call(machine, container, verb);
+    expect({ verb, code, stderr }).toEqual({ verb, code: 0, stderr: expect.stringContaining("put a directory") });
+  }
+  expect(await vethCount(machine)).toBe(0);
 });
 
 test("what a group may write to, or has its bit, is used as libcni and Go's plugins leave it", async () => {

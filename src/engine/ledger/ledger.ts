@@ -42,7 +42,12 @@ function readLedgerFile(path: string, lastAttempt = false): LedgerRecord | undef
 export function readLedger(owner: Owner, plugin: string): LedgerRecord | undefined {
   const record = readLedgerFile(ledgerPath(owner, plugin));
   if (record === undefined || !isSameOwner(record.header, owner)) return undefined;
-  return isTrustedDirectory(networkDirectory(owner.network)) ? record : undefined;
+  return isTrusted(networkDirectory(owner.network)) ? record : undefined;
+}
+
+/** Whoever can write to the state directory can exchange those of networks. */
+function isTrusted(directory: string): boolean {
+  return isTrustedDirectory(stateDirectory()) && isTrustedDirectory(directory);
 }
 
 /** All ledgers of one plugin in one network. */
@@ -52,7 +57,7 @@ export function listLedgers(network: string, plugin: string): LedgerRecord[] {
 
 function recordsOf(network: string, start = ""): LedgerRecord[] {
   const directory = networkDirectory(network);
-  return isTrustedDirectory(directory) ? recordsIn(directory, start) : [];
+  return isTrusted(directory) ? recordsIn(directory, start) : [];
 }
 
 /** The readable ledgers whose file name begins with `start`, in a directory that is trusted. */
@@ -74,6 +79,7 @@ export function listAllLedgers(start = ""): LedgerRecord[] {
 
 function networkDirectories(): string[] {
   const state = stateDirectory();
+  if (!isTrustedDirectory(state)) return [];
   // The resident's socket is there, too.
   const networks = entriesIn(state).filter(({ kind }) => kind === "directory").map(({ name }) => name).sort();
   return networks.map((name) => `${state}/${name}`).filter((directory) => isTrustedDirectory(directory));
@@ -144,7 +150,7 @@ export function removeEmptyLedgersOfContainer(containerId: string): void {
 }
 
 function removeEmptyFilesIn(directory: string, start: string): void {
-  if (!isTrustedDirectory(directory)) return;
+  if (!isTrusted(directory)) return;
   const names = listDirectory(directory).filter((name) => name.startsWith(start));
   for (const name of names) {
     if (isEmptyFile(`${directory}/${name}`)) removeFile(`${directory}/${name}`);
@@ -166,6 +172,7 @@ function isEmptyFile(path: string): boolean {
 export function removeLostLedger(owner: Owner, plugin: string): void {
   try {
     if (idAt(ledgerPath(owner, plugin)) === undefined) return;
+    judgeStateDirectory(stateDirectory());
     if (judgeStateDirectory(networkDirectory(owner.network))) removeLedger(owner, plugin);
   } catch (error) {
     // The reading has warned of the directory. Nothing in another's directory is ours.
