@@ -5,6 +5,7 @@ import { closeFile, idAt, makeDirectories, readTextFile, removeFile } from "../f
 import { bind, check, libc } from "../ffi/libc.ts";
 import { Peer } from "../ffi/peer.ts";
 import { ProcessFiles } from "../ffi/process-files.ts";
+import { judgeStateDirectory } from "../ffi/state-file.ts";
 import { addressOf } from "../ffi/unix-socket.ts";
 
 export const SOCKET_DIRECTORY = "/run/patchbay";
@@ -31,6 +32,7 @@ export class ServingSocket {
     const other = whoListens();
     if (other !== undefined) throw anotherResident(other);
     makeDirectories(SOCKET_DIRECTORY, 0o700);
+    judgeStateDirectory(SOCKET_DIRECTORY);
     const fd = newSocket(), address = addressOf(SOCKET_PATH);
     try {
       removeFile(SOCKET_PATH);

@@ -276,3 +276,17 @@ test("a resident whose place another one has taken ends, and leaves the other's 
   second.kill("SIGTERM");
   expect(await second.exited).toBe(0);
 });
+
+test("a resident does not listen in a directory that others can write to, and says what to do", async () => {
+  await using machine = await openMachine();
+  for (const spoil of ["chmod 777", "chown 65534"]) {
+    await machine.sh(`mkdir -m 700 /run/patchbay; ${spoil} /run/patchbay`);
+    const { code, stderr } = await machine.run([PATCHBAY, "serve"]);
+    expect({ spoil, code, stderr }).toEqual({
+      spoil,
+      code: 1,
+      stderr: expect.stringMatching(/^patchbay serve: \/run\/patchbay is not trusted: .*chown and chmod 700\n$/),
+    });
+    await machine.sh("rmdir /run/patchbay");
+  }
+});

@@ -37,7 +37,7 @@ Type=notify
 ExecStart=${program} dhcp
 # Leases have to be renewed whether or not somebody asks for one.
 Restart=always
-# Its leases are the only files that it writes. With -datadir DIR or -pidfile DIR/FILE it needs ReadWritePaths=DIR, too.
+# Its leases are the only files that it writes. With --datadir DIR or --pidfile DIR/FILE it needs ReadWritePaths=DIR, too.
 StateDirectory=cni/dhcp
 StateDirectoryMode=0700
 UMask=0077

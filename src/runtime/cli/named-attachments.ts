@@ -41,9 +41,12 @@ export function nothingAttached(network: string, all: readonly KnownAttachment[]
 
 export function notAttached(container: string, network: string, all: readonly KnownAttachment[]): string {
   const ofNetwork = all.filter((attachment) => attachment.network === network);
-  const meant = closestName(container, [
-    ...new Set(ofNetwork.flatMap((one) => [one.containerId, namespaceName(one.netnsPath)])),
-  ]);
+  const interfaces = ofNetwork.filter((one) => isNamed(one, container)).map(({ ifName }) => ifName);
+  if (interfaces.length > 0) {
+    return `"${container}" is attached to network "${network}" as ${interfaces.join(" and ")}; say so with --ifname`;
+  }
+  const names = new Set(ofNetwork.flatMap((one) => [one.containerId, namespaceName(one.netnsPath)]));
+  const meant = closestName(container, [...names].filter((name) => name !== ""));
   return `"${container}" is not attached to network "${network}"; ${NO_RECORD}${hint(meant)}`;
 }
 

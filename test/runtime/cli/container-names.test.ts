@@ -69,7 +69,10 @@ describe("a container that is not attached", () => {
 
   test("as another interface it is not attached", async () => {
     const { code, stderr } = await patchbay("check", "n", "web", "--ifname", "eth7");
-    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('"web" is not attached') });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: 'patchbay check: "web" is attached to network "n" as eth0; say so with --ifname\n',
+    });
   });
 });
 

@@ -8,7 +8,7 @@ export const dhcpCommand: Command = {
   operandCount: [0, 0],
   needsRoot: true,
   options: flagsOfService,
-  notes: "The same as 'dhcp daemon', with the flags of the reference plugin.\n",
+  notes: "The same as 'dhcp daemon', whose flags have one dash instead of two.\n",
   run(given, _program, resident) {
     const flags = Object.entries(flagsOfService).filter(([name]) => given.has(name))
       .map(([name, { value }]) => value === undefined ? `-${name}` : `-${name}=${given.value(name)}`);
