@@ -1,12 +1,15 @@
 /** What the host refuses from a container is compared and put right, and told where it cannot be set. */
 import { expect, test } from "bun:test";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
-import { attach, bridgeNetwork, containerIn } from "../support/netavark/attached.ts";
+import type { PortMapping } from "../../src/netavark/wire/netavark.schema.ts";
+import { lacks } from "../support/kernel-features.ts";
+import { attach, bridgeNetwork, containerIn, published } from "../support/netavark/attached.ts";
 import { network } from "../support/network.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { drive } from "../support/resources.ts";
 
 const ipam = { type: "host-local", subnet: "10.20.0.0/24" };
+const readOnly = "mount --bind /proc/sys /proc/sys; mount -o remount,bind,ro /proc/sys";
 const net8 = bridgeNetwork(8, { subnets: [{ subnet: "10.88.0.0/24", gateway: "10.88.0.1" }], ipv6_enabled: false });
 
 /** Adds, and returns the host's link. */
@@ -15,19 +18,26 @@ type Add = (machine: Machine, container: Container) => Promise<string>;
 const byCni = (conf: { type: string; [key: string]: unknown }): Add => async (machine, container) =>
   (await network(machine, conf).add(container)).interfaces[0].name;
 
-const byPodman: Add = async (machine, container) => {
-  const answer = await attach(machine, "setup", container, containerIn([{ network: net8 }]));
-  expect(answer).toMatchObject({ code: 0, stderr: "" });
-  return "podman8";
+const byAlternativeName: Add = async (machine, container) => {
+  await machine.sh("ip link add br0 type bridge; ip link property add dev br0 altname alt0");
+  return await byCni({ type: "bridge", bridge: "alt0", ipam })(machine, container);
 };
+
+const byPodmanAs = (network_interface: string, ports: PortMapping[] = []): Add => async (machine, container) => {
+  const input = containerIn([{ network: { ...net8, network_interface } }], 1, ports);
+  expect(await attach(machine, "setup", container, input)).toMatchObject({ code: 0, stderr: "" });
+  return network_interface;
+};
+const byPodman = byPodmanAs("podman8");
 
 const v6 = (link: string) => `net/ipv6/conf/${link}/accept_ra`,
   v4 = (link: string) => `net/ipv4/conf/${link}/accept_redirects`;
 
 for (
   const [name, add, keys] of [
-    ["bridge", byCni({ type: "bridge", bridge: "br0", ipam }), [v6]],
-    ["ptp", byCni({ type: "ptp", ipam }), [v6]],
+    ["bridge", byCni({ type: "bridge", bridge: "br0", ipam }), [() => v6("br0"), () => v4("br0"), () => v4("all")]],
+    ["bridge, by its alternative name", byAlternativeName, [() => v6("br0"), () => v4("br0"), () => v4("all")]],
+    ["ptp", byCni({ type: "ptp", ipam }), [v6, v4]],
     ["podman's bridge", byPodman, [v6, v4, () => v4("all")]],
   ] as const
 ) {
@@ -44,6 +54,95 @@ for (
   });
 }
 
+const madeBefore = "ip link add br0 type bridge; ip link set br0 up; ip link property add dev br0 altname alt0";
+const gatewayBefore = `${madeBefore}; ip link set br0 type bridge vlan_filtering 1
+  ip link add br0.7 type veth peer name port7 master br0; ip link set port7 up; ip link set br0.7 up`;
+const onBridge = { type: "bridge", bridge: "br0", isGateway: true, ipam };
+
+for (
+  const [name, before, add, link] of [
+    ["bridge", madeBefore, byCni(onBridge), "br0"],
+    ["bridge, by its alternative name", madeBefore, byCni({ ...onBridge, bridge: "alt0" }), "br0"],
+    ["gateway of a VLAN", gatewayBefore, byCni({ ...onBridge, vlan: 7 }), "br0.7"],
+    ["podman's bridge", madeBefore, byPodmanAs("br0"), "br0"],
+    ["podman's bridge, by its alternative name", madeBefore, byPodmanAs("alt0"), "br0"],
+  ] as const
+) {
+  test.skipIf(lacks(name.includes("VLAN") ? "bridge VLAN filtering" : undefined))(
+    `${name}: one that others made before refuses the same`,
+    async () => {
+      await using machine = await openMachine();
+      await machine.sh(`sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.all.accept_redirects=1; ${before}`);
+      await add(machine, await machine.container());
+      const keys = [v6(link), v4(link), v4("all")].join(" ");
+      expect(await machine.sh(`cd /proc/sys; grep -H . ${keys}`)).toBe(
+        [v6(link), v4(link), v4("all")].map((key) => `${key}:0\n`).join(""),
+      );
+    },
+  );
+}
+
+test("ptp: the link refuses redirects itself, also where the host forwards and says that all accept them", async () => {
+  await using machine = await openMachine();
+  await machine.sh("sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.all.accept_redirects=1");
+  const link = await byCni({ type: "ptp", ipam })(machine, await machine.container());
+  expect(await machine.sh(`cat /proc/sys/${v4(link)} /proc/sys/${v4("all")}`)).toBe("0\n1\n");
+});
+
+test("podman's bridge, by its alternative name: 127.0.0.1 leads to its ports, by its own name", async () => {
+  await using machine = await openMachine();
+  await machine.sh(madeBefore);
+  await byPodmanAs("alt0", [published(8080, 80)])(machine, await machine.container());
+  expect(await machine.sh("cat /proc/sys/net/ipv4/conf/br0/route_localnet")).toBe("1\n");
+  expect(await machine.sh("nft list map ip patchbay_localhost links")).toContain('"br0"');
+});
+
+test("podman's new bridge is closed for 127.0.0.1, whatever new links are", async () => {
+  await using machine = await openMachine();
+  await machine.sh("sysctl -qw net.ipv4.conf.default.route_localnet=1");
+  const link = await byPodman(machine, await machine.container());
+  expect(await machine.sh(`cat /proc/sys/net/ipv4/conf/${link}/route_localnet`)).toBe("0\n");
+});
+
+for (
+  const [name, conf] of [
+    ["bridge", onBridge],
+    ["ptp", { type: "ptp", ipam }],
+  ] as const
+) {
+  test(`${name}: CHECK succeeds where ADD could only warn, because /proc/sys is read-only`, async () => {
+    await using machine = await openMachine();
+    await machine.sh(`sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.default.accept_ra=1; ${readOnly}`);
+    const container = await machine.container(), net = network(machine, conf);
+    const { code, stderr } = await net.call("ADD", container);
+    expect([code, stderr.includes("accept_ra is 1, not 0")]).toEqual([0, true]);
+    await net.check(container);
+  });
+}
+
+test("where the bridge forwards IPv6, the kernel accepts advertisements only with 2", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container(), net = network(machine, { type: "bridge", bridge: "br0", ipam });
+  await net.add(container);
+  const set = (value: number) =>
+    machine.sh(`cd /proc/sys/net/ipv6/conf/br0; echo 1 > forwarding; echo ${value} > accept_ra`);
+  await set(1);
+  await net.check(container);
+  await set(2);
+  expect((await net.call("CHECK", container)).json.msg).toContain("net.ipv6.conf.br0.accept_ra is 2, not 0");
+});
+
+test("a link without IPv6 has nothing to refuse, and one whose keys are not found is told", async () => {
+  await using machine = await openMachine();
+  await machine.sh("ip link add br0 mtu 1000 type bridge");
+  const net = network(machine, { type: "bridge", bridge: "br0", mtu: 1000 });
+  expect(await net.call("ADD", await machine.container())).toMatchObject({ code: 0, stderr: "" });
+  await machine.sh("mount -t tmpfs tmpfs /proc/sys/net/ipv4/conf");
+  const { code, stderr } = await net.call("ADD", await machine.container());
+  expect(code).toBe(0);
+  expect(stderr).toContain("net.ipv4.conf.br0.accept_redirects is missing, so a container may change the routes");
+});
+
 test("CHECK fails while the bridge accepts advertisements", async () => {
   await using machine = await openMachine();
   const container = await machine.container(), net = network(machine, { type: "bridge", bridge: "br0", ipam });
@@ -53,7 +152,6 @@ test("CHECK fails while the bridge accepts advertisements", async () => {
   expect((await net.call("CHECK", container)).json.msg).toContain("net.ipv6.conf.br0.accept_ra is 2, not 0");
 });
 
-const readOnly = "mount --bind /proc/sys /proc/sys; mount -o remount,bind,ro /proc/sys";
 const toldOf = (link: string, value: number) =>
   `patchbay: net.ipv6.conf.${link}.accept_ra is ${value}, not 0, so a container may change the routes of this host: `;
 

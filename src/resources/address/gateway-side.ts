@@ -12,7 +12,7 @@ import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { AF_UNSPEC, RT_SCOPE_HOST } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { compareAddresses, formatAddress, isV6, parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
 import type { Host } from "../../contract/host.ts";
-import { redirects, refuse } from "../link/shared/refusals.ts";
+import { accepted, ownRedirects, redirects, refuse } from "../link/shared/refusals.ts";
 
 export interface GatewaySideSpec {
   ifName: string;
@@ -26,8 +26,7 @@ export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
   apply(spec, host) {
     const { route } = host;
     const index = indexOf(spec, host);
-    // IPv4 brings forwarding, with which the kernel itself refuses them.
-    if (spec.addresses.every(({ gateway }) => isV6(gateway))) refuse(redirects(spec.ifName));
+    refuse(refusals(spec));
     for (const { address, gateway } of spec.addresses) {
       try {
         addAddress(route, index, singleAddress(parseAddress(gateway)!), { skipDad: true });
@@ -43,11 +42,12 @@ export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
   },
   undo: () => {},
   remove: () => {},
-  verify(spec, host) {
+  verify(spec, host, isRestated) {
     const index = linkIndex(host.route, spec.ifName);
     if (index === undefined) return [`link ${spec.ifName} is missing`];
     const addresses = listAddresses(host.route, index), routes = listRoutes(host.route, AF_UNSPEC);
-    const differences: string[] = [];
+    // The reference plugin leaves redirects open (docs/quirks/bridge.md, "host-refuses-redirects").
+    const differences = isRestated ? [] : accepted(refusals(spec));
     for (const { address, gateway } of spec.addresses) {
       const bytes = parseAddress(gateway)!;
       if (!addresses.some((present) => compareAddresses(present.bytes, bytes) === 0)) {
@@ -66,6 +66,11 @@ export const gatewaySideKind: ResourceKind<GatewaySideSpec> = {
 };
 
 export const gatewaySide = resource(gatewaySideKind);
+
+/** IPv4 brings forwarding, with which the link's own key suffices. */
+function refusals({ ifName, addresses }: GatewaySideSpec): string[] {
+  return addresses.every(({ gateway }) => isV6(gateway)) ? redirects(ifName) : [ownRedirects(ifName)];
+}
 
 function indexOf({ ifName }: GatewaySideSpec, host: Host): number {
   const index = linkIndex(host.route, ifName);

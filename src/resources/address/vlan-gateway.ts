@@ -48,6 +48,7 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
     const created = getLink(host.route, name) === undefined && create(spec, bridge, host);
     try {
       const link = getLink(host.route, name)!;
+      refuse(refusals(link));
       // `finish` sets the link up last. If it is down, the ADD that created it died or is still running, and finishing
       // twice does no harm.
       if (!link.up) finish(link, bridge, spec.vlan, host);
@@ -60,20 +61,21 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
   undo(spec, { created }, host) {
     if (created) removeUnused(spec, host);
   },
-  repair(spec, host) {
-    vlanGatewayKind.apply(spec, host);
-    refuse(advertisements(vlanGatewayName(spec)));
-  },
+  repair: (spec, host) => void vlanGatewayKind.apply(spec, host),
   remove: () => {},
   verify(spec, host, isRestated) {
     const link = getLink(host.route, vlanGatewayName(spec));
     if (link === undefined) return [`VLAN gateway ${vlanGatewayName(spec)} is missing`];
     const state = link.up ? [] : [`VLAN gateway ${link.name} is down`];
     // The reference plugin leaves it open (docs/quirks/bridge.md, "vlan-gateway-ignores-advertisements").
-    return isRestated ? state : [...state, ...accepted(advertisements(link.name))];
+    return isRestated ? state : [...state, ...accepted(refusals(link))];
   },
   describe: (spec) => `VLAN gateway ${vlanGatewayName(spec)}`,
 };
+
+function refusals({ name }: Link): string[] {
+  return [...advertisements(name), ...redirects(name)];
+}
 
 /** Returns false when a concurrent ADD created it first. */
 function create(spec: VlanGatewaySpec, bridge: Link, host: Host): boolean {
@@ -100,8 +102,7 @@ function finish(link: Link, bridge: Link, vlan: number, host: Host): void {
     const present = listPortVlans(host.route, port);
     addPortVlans(host.route, port, [{ first: vlan, last: vlan, pvid: true, untagged: true }]);
     delPortVlans(host.route, port, present.filter(({ first }) => first !== vlan));
-    refuse([link, port].flatMap(({ name }) => advertisements(name)));
-    refuse(redirects(link.name));
+    refuse(advertisements(port.name));
   }
   setLink(host.route, link, { up: true });
 }

@@ -27,7 +27,7 @@ import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.t
 import { checkIfName } from "../../cni/invocation.ts";
 import type { Host } from "../../contract/host.ts";
 import { ownAddress } from "./shared/own-address.ts";
-import { accepted, advertisements, refuse, refuseRedirects } from "./shared/refusals.ts";
+import { accepted, advertisements, redirects, refuse, refuseRedirects } from "./shared/refusals.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
 export interface BridgeSpec {
@@ -77,7 +77,8 @@ function prepare(link: Link | undefined, created: boolean, spec: BridgeSpec, hos
         `until "ip link set ${spec.name} type bridge vlan_filtering 1"`,
     );
   }
-  refuse(advertisements(spec.name));
+  // The bridge may be found by an alternative name, which the sysctls do not have.
+  refuse(advertisements(link.name));
   const promiscuous = spec.promiscuous && link.promiscuity === 0 ? true : undefined;
   if (!link.up || promiscuous) setLink(host.route, link, { up: true, promiscuous });
   if (created) setLink(host.route, link, ownAddress(link));
@@ -115,8 +116,9 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
     const existing = getLink(host.route, spec.name);
     const created = existing === undefined && create(spec, host);
     try {
-      const { index, mac } = prepare(existing ?? getLink(host.route, spec.name), created, spec, host);
-      return { index, mac, created, ...created && { restoreHost: refuseRedirects(spec.name) } };
+      const { index, mac, name } = prepare(existing ?? getLink(host.route, spec.name), created, spec, host);
+      const restoreHost = refuseRedirects(name);
+      return { index, mac, created, ...created && { restoreHost } };
     } catch (error) {
       if (created) undoAfter(error, () => removeUnused(spec, host));
       throw error;
@@ -128,11 +130,12 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
   },
   repair: (spec, host) => void bridgeKind.apply(spec, host),
   remove: () => {},
-  verify({ name, promiscuous, vlanFiltering }, host) {
+  verify({ name, promiscuous, vlanFiltering }, host, isRestated) {
     const link = getLink(host.route, name);
     if (link === undefined) return [`bridge ${name} is missing`];
     if (link.kind !== "bridge") return [`link ${name} is a ${link.kind}, not a bridge`];
-    const differences = accepted(advertisements(name));
+    // The reference plugin leaves redirects open (docs/quirks/bridge.md, "host-refuses-redirects").
+    const differences = accepted([...advertisements(link.name), ...isRestated ? [] : redirects(link.name)]);
     if (!link.up) differences.push(`bridge ${name} is down`);
     if (promiscuous && link.promiscuity === 0) differences.push(`bridge ${name} is not promiscuous`);
     if (vlanFiltering && !link.vlanFiltering) differences.push(`bridge ${name} does not filter VLANs`);

@@ -32,15 +32,14 @@ export const podmanBridgeKind: ResourceKind<PodmanBridgeSpec, { isCreated: boole
         `in unmanaged mode, the bridge must already exist on the host: Netlink error: No such device (os error 19)`,
       );
     }
-    create(spec, host);
-    return { isCreated: true };
+    return { isCreated: create(spec, host) };
   },
   undo: (spec, { isCreated }, host) => isCreated ? podmanBridgeKind.remove(spec, host) : undefined,
   verify(spec, host) {
     const { name, isManaged } = spec, link = getLink(host.route, name);
     if (link === undefined) return [`bridge ${name} is missing`];
     if (link.kind !== "bridge") return [`link ${name} is a ${link.kind ?? "physical link"}, not a bridge`];
-    return isManaged ? accepted(refusals(spec)) : [];
+    return isManaged ? accepted(refusals(link.name)) : [];
   },
   repair(spec, host) {
     const link = getLink(host.route, spec.name);
@@ -64,31 +63,38 @@ function use(link: Link, spec: PodmanBridgeSpec, host: Host): void {
     setLink(host.route, link, { kind: bridgeLink({ vlanFiltering: 1 }) });
   }
   // A bridge of netavark's, or of an earlier version of this program, may accept them still.
-  if (isManaged) refuse(refusals(spec));
+  if (isManaged) refuse(refusals(link.name));
 }
 
 function kindOf({ kind }: Link): string {
   return kind === undefined ? "physical" : kind.charAt(0).toUpperCase() + kind.slice(1);
 }
 
-function create(spec: PodmanBridgeSpec, host: Host): void {
+/** Returns false when another program made it in this moment. */
+function create(spec: PodmanBridgeSpec, host: Host): boolean {
   const { name, mtu, filtersVlans } = spec;
   const master = spec.vrf === undefined ? undefined : vrfIndex(spec.vrf, host);
   for (const [key, value] of hostSysctls(spec)) ensureSysctl(key, value);
   try {
     addLink(host.route, { ifName: name, kind: bridgeLink(filtersVlans ? { vlanFiltering: 1 } : {}), mtu, master });
   } catch (error) {
-    // Another program made it in this moment.
-    if (isNetlinkError(error, EEXIST)) return;
+    const existing = isNetlinkError(error, EEXIST) ? getLink(host.route, name) : undefined;
+    if (existing !== undefined) {
+      use(existing, spec, host);
+      return false;
+    }
     throw new Error(`create bridge: ${netlinkText(error)}`, { cause: error });
   }
   try {
     for (const [key, value] of linkSysctls(spec)) ensureSysctl(key, value);
-    refuse(refusals(spec));
+    // New links may be open for 127.0.0.1. A published port opens the bridge, together with its guard.
+    ensureSysctl(`net/ipv4/conf/${name}/route_localnet`, "0");
+    refuse(refusals(name));
     const link = getLink(host.route, name)!;
     for (const gateway of spec.gateways) addGateway(link, gateway, host);
     setLink(host.route, link, { up: true });
     setLink(host.route, link, ownAddress(link));
+    return true;
   } catch (error) {
     undoAfter(error, () => delLink(host.route, name));
     throw error;

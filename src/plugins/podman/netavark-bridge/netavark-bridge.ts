@@ -7,6 +7,7 @@ import type { Interface, Result } from "../../../cni/result.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin, type PluginConfig } from "../../../contract/plugin.ts";
 import type { Resource } from "../../../contract/resource.ts";
+import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { announcement } from "../../../resources/address/announcement.ts";
 import { bridgePort } from "../../../resources/link/bridge-port.ts";
@@ -106,11 +107,14 @@ function portsOf(ports: PublishedPortsSpec, { usesFirewalld }: NetavarkBridgeCon
  * bridge is guarded for each container that comes, and stays open for those who were there before.
  */
 function accessFromLocalhost(at: Attachment<NetavarkBridgeConf>, isNew: boolean): Resource<unknown>[] {
-  const { conf: { onHost, ports }, host } = at, spec = { ...ownerOf(at), link: onHost.name };
+  const { conf: { onHost, ports }, host } = at;
   if (!onHost.isManaged || (isNew && ports === undefined)) return [];
   const { isForLocalhost, isSetByOthers, localhostAccess } = require(
     "../../../resources/packets/localhost-access.ts",
   ) as typeof import("../../../resources/packets/localhost-access.ts");
+  // The configuration may have an alternative name, which neither sysctls nor rules know.
+  const link = at.choose(() => getLink(host.route, onHost.name)?.name, () => undefined) ?? onHost.name;
+  const spec = { ...ownerOf(at), link };
   const isFound = !isNew && at.choose(() => isSetByOthers(spec, host), () => false);
   const isPublished = ports !== undefined && ports.targets.some(({ address }) => !isV6(address)) &&
     ports.ports.some(isForLocalhost);

@@ -4,6 +4,7 @@
  */
 import { errorText } from "../../../cni/error.ts";
 import { EACCES, ENOENT, EPERM, EROFS, isErrno } from "../../../ffi/errno.ts";
+import { mayWrite } from "../../../ffi/access.ts";
 import { readSysctl, tryWriteSysctl, writeSysctl } from "../../../ffi/sysctl.ts";
 import { warn } from "../../../ffi/warn.ts";
 
@@ -18,7 +19,12 @@ export function advertisements(link: string): string[] {
  * routes over the link that they come by, on which a container can claim the router's address in any case.
  */
 export function redirects(link: string): string[] {
-  return [`net/ipv4/conf/${link}/accept_redirects`, OF_ALL_LINKS];
+  return [ownRedirects(link), OF_ALL_LINKS];
+}
+
+/** Suffices where the link forwards: there the kernel accepts a redirect only if both keys say so. */
+export function ownRedirects(link: string): string {
+  return `net/ipv4/conf/${link}/accept_redirects`;
 }
 
 const OF_ALL_LINKS = "net/ipv4/conf/all/accept_redirects";
@@ -37,25 +43,49 @@ export function refuseRedirects(link: string): () => void {
   };
 }
 
-/** A kernel without the key accepts nothing. Where /proc/sys is read-only, the operator has to know what stays open. */
+/**
+ * `keys` have the link's own name, no alternative one. A link without the key accepts nothing: the kernel has no IPv6, or
+ * the link's MTU is too small for it. Where /proc/sys is read-only, the operator has to know what stays open.
+ */
 export function refuse(keys: readonly string[]): void {
   for (const key of keys) {
     try {
       writeSysctl(key, "0");
     } catch (error) {
-      if (isErrno(error, ENOENT)) continue;
-      if (!isErrno(error, EACCES, EPERM, EROFS)) throw error;
-      for (const difference of accepted([key])) {
-        warn(`${difference}, so a container may change the routes of this host: ${errorText(error)}`);
-      }
+      if (!isErrno(error, ENOENT, EACCES, EPERM, EROFS)) throw error;
+      const difference = isErrno(error, ENOENT) ? missing(key) : open(key);
+      if (difference === undefined) continue;
+      warn(`${difference}, so a container may change the routes of this host: ${errorText(error)}`);
     }
   }
 }
 
-/** One line for each that is not refused. */
+/** One line for each that is not refused, and could be: ADD has warned of what it cannot set. */
 export function accepted(keys: readonly string[]): string[] {
   return keys.flatMap((key) => {
-    const value = readSysctl(key);
-    return value === undefined || value === "0" ? [] : [`${key.replaceAll("/", ".")} is ${value}, not 0`];
+    const difference = open(key);
+    return difference === undefined || !mayWrite(`/proc/sys/${key}`) ? [] : [difference];
   });
+}
+
+function open(key: string): string | undefined {
+  const value = readSysctl(key);
+  if (value === undefined || value === "0" || (value === "1" && isRouter(key))) return undefined;
+  return `${nameOf(key)} is ${value}, not 0`;
+}
+
+/** Where a link forwards IPv6, the kernel only accepts advertisements if the key is 2. */
+function isRouter(key: string): boolean {
+  const link = key.slice(0, key.lastIndexOf("/"));
+  return key.endsWith("/accept_ra") && readSysctl(`${link}/forwarding`) === "1";
+}
+
+/** Every link has the keys of IPv4. Without them it has another name. */
+function missing(key: string): string | undefined {
+  const [, , , link] = key.split("/");
+  return readSysctl(ownRedirects(link!)) === undefined ? `${nameOf(key)} is missing` : undefined;
+}
+
+function nameOf(key: string): string {
+  return key.replaceAll("/", ".");
 }

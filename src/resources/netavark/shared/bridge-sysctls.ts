@@ -35,10 +35,15 @@ export function linkSysctls({ name, isInternal, hasV6 }: PodmanBridgeSpec): Sysc
   return [...all, [`${v4}/rp_filter`, "2"]];
 }
 
-export function refusals({ name }: PodmanBridgeSpec): string[] {
-  return [...advertisements(name), ...redirects(name)];
+/** `link`: its own name. The one of the configuration may be an alternative one. */
+export function refusals(link: string): string[] {
+  return [...advertisements(link), ...redirects(link)];
 }
 
 export function bridgeSysctls(spec: PodmanBridgeSpec): Sysctls {
-  return [...hostSysctls(spec), ...linkSysctls(spec), ...refusals(spec).map((key): [string, string] => [key, "0"])];
+  return [
+    ...hostSysctls(spec),
+    ...linkSysctls(spec),
+    ...refusals(spec.name).map((key): [string, string] => [key, "0"]),
+  ];
 }
