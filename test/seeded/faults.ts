@@ -2132,6 +2132,13 @@ const netavark: Fault[] = [
 
 const netavarkDrivers: Fault[] = [
   {
+    file: "src/netavark/firewall/reload.ts",
+    find: ".slice(-1).map(",
+    replace: ".slice(0, 1).map(",
+    tests: ["test/netavark/firewall/reload.test.ts"],
+    named: "attached again",
+  },
+  {
     file: "src/resources/netavark/podman-bridge.ts",
     find: 'getLink(host.route, name)?.kind === "bridge" && isSpare(name, host)',
     replace: 'isSpare !== undefined && getLink(host.route, name)?.kind === "bridge"',

@@ -47,6 +47,27 @@ test("containers of netavark's, without a ledger; a file that cannot be read lea
   expect(withoutOwner(await rules(machine))).toEqual(withoutOwner(before));
 });
 
+test("of a container that was attached again without a teardown, what the last setup made", async () => {
+  await using machine = await openMachine();
+  const network = bridgeNetwork(8);
+  const neighbour = containerIn([{ network }], 2, [published(7070, 80)]);
+  await attach(machine, "setup", await machine.container("neighbour"), neighbour);
+  // The host's rules of each stay until a teardown: podman was killed, and the container's namespace is a new one.
+  for (const hostPort of [8080, 9090]) {
+    const container = await machine.container(), again = containerIn([{ network }], 1, [published(hostPort, 80)]);
+    expect(await attach(machine, "setup", container, again)).toMatchObject({ code: 0, stderr: "" });
+    if (hostPort === 8080) await machine.removeContainer(container);
+  }
+  await machine.sh("nft flush ruleset");
+  expect(await reload(machine)).toMatchObject({ code: 0, stderr: SUCCESS });
+  const map = await machine.sh("nft list map inet netavark nv_8abcdef0_10_88_0_0_nm24_ports");
+  expect(map.match(/(?<=tcp \. )[0-9]+/g)?.sort()).toEqual(["7070", "9090"]);
+  for (const each of [containerIn([{ network }], 1), neighbour]) {
+    expect(await attach(machine, "teardown", { netnsPath: "/run/netns/none" }, each)).toMatchObject({ code: 0 });
+  }
+  expect(await machine.sh("nft list table inet netavark | grep -c nv_ || true")).toBe("0\n");
+});
+
 test("without any container there is nothing to do", async () => {
   await using machine = await openMachine();
   expect(await reload(machine)).toMatchObject({ code: 0, stderr: SUCCESS });
