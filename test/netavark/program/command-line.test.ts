@@ -110,6 +110,14 @@ test("every form of an option", async () => {
   }
 });
 
+test("an option that may be given several times counts each time", async () => {
+  const config = await configWithNetwork(), servers = ["9.9.9.9,9.9.9.10", "1.1.1.1"];
+  const args = servers.flatMap((each) => ["--network-dns-servers", each]);
+  const answer = await call(["-c", config, "-a", `${HELPERS}/aardvark-dns`, "-rtrue", "update", "n1", ...args]);
+  expect(answer).toMatchObject({ code: 0, stdout: "", stderr: "" });
+  expect(await fileOf(config)).toBe("10.1.0.1 9.9.9.9,9.9.9.10,1.1.1.1\nc1 10.1.0.2  cup\n");
+});
+
 test("a path without aardvark-dns, or none, changes nothing", async () => {
   const config = await configWithNetwork();
   for (const binary of ["--aardvark-binary=", "-a/none"]) {

@@ -1,0 +1,87 @@
+/** What netavark does with the second and third of several: networks, subnets of a family, ways to say one thing. */
+import { expect, test } from "bun:test";
+import { leftSince, quietMoment } from "../../support/leftovers.ts";
+import { openMachine } from "../../support/machine.ts";
+import { attach, bridgeNetwork, containerIn, published } from "../../support/netavark/attached.ts";
+import { ND } from "../../support/netavark/names.ts";
+import { netavark } from "../../support/netavark/netavark.ts";
+
+test("two subnets of a family: the first's gateway, and ports of the first address", async () => {
+  await using machine = await openMachine();
+  const subnets = [[8, 1], [6, 2], [7, 3]].flatMap(([number, last]) => [
+    { subnet: `10.8${number}.0.0/24`, gateway: `10.8${number}.0.${last}` },
+    { subnet: `fd00:${number}::/64`, gateway: `fd00:${number}::${last}` },
+  ]);
+  const container = await machine.container(), network = bridgeNetwork(8, { subnets });
+  const input = containerIn([{ network }], 1, [published(8080, 80)]);
+  expect(await attach(machine, "setup", container, input)).toMatchObject({ code: 0, stderr: "" });
+  const lines = async (command: string) => (await machine.sh(command, { in: container })).trim().split(/\s*\n/);
+  expect(await lines("ip -o -4 addr show eth0 | grep -o '10[^ ]*/24'")).toHaveLength(3);
+  expect(await lines("ip route show default")).toEqual(["default via 10.88.0.1 dev eth0 proto static metric 100"]);
+  expect((await lines("ip -6 route show default")).map((line) => line.split(" ")[2])).toEqual(["fd00:8::1"]);
+  const table = await machine.sh("nft list table inet netavark");
+  const targets = [...table.matchAll(/tcp \. 8080 comment "[^"]*" : (\S+)/g)].map(([, address]) => address!);
+  expect([...new Set(targets)].sort()).toEqual(["10.88.0.11", "fd00:8::11"]);
+  expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
+});
+
+test("when the last of three networks cannot be had, the two before are undone", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container(), networks = [8, 6, 7].map((number) => bridgeNetwork(number));
+  // The tables of the kernel stay after the first.
+  const first = await machine.container("first"), other = containerIn([{ network: bridgeNetwork(9) }], 9);
+  for (const verb of ["setup", "teardown"] as const) await attach(machine, verb, first, other);
+  await machine.sh("ip link set lo up", { in: container });
+  await machine.sh("ip link add podman7 type veth peer name elsewhere");
+  const before = await quietMoment(machine);
+  const input = containerIn(networks.map((network) => ({ network })), 1, [published(8080, 80)]);
+  expect((await attach(machine, "setup", container, input)).json).toEqual({
+    error: "bridge interface podman7 already exists but is a Veth interface",
+  });
+  expect(await leftSince(before, machine)).toEqual([]);
+});
+
+test("without aardvark-dns, no network that would have names promises servers, whichever it is", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  const networks = [6, 7, 8].map((number) => bridgeNetwork(number, { dns_enabled: number !== 6 }));
+  const input = { ...containerIn(networks.map((network) => ({ network }))), dns_servers: ["192.0.2.53"] };
+  await machine.sh(`mkdir -p ${ND}`);
+  const args = ["-c", ND, "--aardvark-binary=", "setup", container.netnsPath];
+  const { json } = await netavark(machine, args, input);
+  for (const name of ["net6", "net7", "net8"]) {
+    expect(json[name]).toMatchObject({ dns_server_ips: ["192.0.2.53"], dns_search_domains: [] });
+  }
+  expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
+});
+
+test("an option counts more than the environment", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container(), input = containerIn([{ network: bridgeNetwork() }]);
+  await machine.sh(`mkdir -p ${ND}`);
+  for (const verb of ["setup", "teardown"]) {
+    const args = ["-c", ND, "--firewall-driver", "none", verb, container.netnsPath];
+    expect(await netavark(machine, args, input, { env: { NETAVARK_FW: "nftables" } })).toMatchObject({ code: 0 });
+    expect((await machine.run(["nft", "list", "table", "inet", "netavark"])).code).toBe(1);
+  }
+});
+
+/** podman 6 sends a list, and expects isolation of networks that do not say it. So does who gives a file. */
+const inputs: [what: string, isMap: boolean, args: string[], isolation: string][] = [
+  ["a list", false, [], "Strict"],
+  ["a map", true, [], "Never"],
+  ["a map in a file", true, ["--file", "/run/input.json"], "Strict"],
+];
+
+test.each(inputs)("isolation of a network that does not say it: by %s", async (_, isMap, args, isolation) => {
+  await using machine = await openMachine();
+  const container = await machine.container(), input = containerIn([{ network: bridgeNetwork() }]);
+  const map = Object.fromEntries(input.networks.map(({ name, ...rest }) => [name, rest]));
+  const text = JSON.stringify(isMap ? { ...input, networks: map } : input);
+  await machine.sh(`mkdir -p ${ND}; cat >/run/input.json`, { stdin: text });
+  const call = (verb: string) =>
+    netavark(machine, ["-c", ND, ...args, verb, container.netnsPath], args.length > 0 ? "" : text);
+  expect(await call("setup")).toMatchObject({ code: 0, stderr: "" });
+  expect(JSON.parse(await machine.sh(`cat ${ND}/firewall/networks/*`))).toMatchObject({ isolation });
+  expect(await call("teardown")).toMatchObject({ code: 0, stderr: "" });
+});
