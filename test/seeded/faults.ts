@@ -1590,6 +1590,12 @@ const hooks: Fault[] = [
     named: "add, killed at any moment: del",
   },
   {
+    file: "src/runtime/hook/wanted.ts",
+    find: "      checkCounts(setting, name, value);",
+    replace: "",
+    tests: ["test/runtime/hook/wanted.test.ts"],
+  },
+  {
     file: "src/runtime/hook/ports.ts",
     find: "if (host.count !== container.count)",
     replace: "if (host.count > container.count)",

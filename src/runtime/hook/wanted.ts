@@ -38,7 +38,7 @@ export function wantedOf(settings: Settings, permitted: readonly string[] = []):
   };
 }
 
-/** Each is an interface; what is looked up for one takes a moment. */
+/** Networks, and entries of each list: each takes a moment, and the container's author writes them. */
 const MOST = 64;
 
 export function parseNetworks(setting: Setting): WantedNetwork[] {
@@ -88,6 +88,7 @@ function parseWords(setting: Setting, item: string, words: readonly string[]): R
     switch (key) {
       case "ip":
         ips.push(canonicalPrefix(value) ?? canonicalAddress(value) ?? wrong(setting, word, "it is no address"));
+        if (ips.length > MOST) throw refusal(setting, item, `there are more than ${MOST} addresses`);
         break;
       case "mac":
         mac = canonicalMac(value) ?? wrong(setting, word, "it is no MAC address");
@@ -131,8 +132,25 @@ const ANNOTATED = ["aliases", "bandwidth", "dns", "ips", "mac"];
 function parseCapabilities(setting: Setting, permitted: readonly string[]): Record<string, unknown> {
   const document = parseDocument(setting.text, setting.source);
   if (!isObject(document)) throw refusal(setting, setting.text, "it must be a JSON object of capability arguments");
-  if (setting.isAnnotation) { for (const name of Object.keys(document)) checkAnnotated(setting, name, permitted); }
+  if (setting.isAnnotation) {
+    for (const [name, value] of Object.entries(document)) {
+      checkAnnotated(setting, name, permitted);
+      checkCounts(setting, name, value);
+    }
+  }
   return document;
+}
+
+/** A capability is a list, or an object of lists, or a list of lists. */
+function checkCounts(setting: Setting, name: string, capability: unknown): void {
+  checkCount(setting, name, capability);
+  if (typeof capability !== "object" || capability === null) return;
+  for (const [key, value] of Object.entries(capability)) checkCount(setting, `${name}.${key}`, value);
+}
+
+function checkCount(setting: Setting, key: string, value: unknown): void {
+  const count = typeof value === "object" && value !== null ? Object.keys(value).length : 0;
+  if (count > MOST) throw refusal(setting, key, `it has ${count} entries, more than ${MOST}`);
 }
 
 function checkAnnotated(setting: Setting, name: string, permitted: readonly string[]): void {

@@ -67,6 +67,35 @@ test.each(["deviceID", "infinibandGUID", "ipRanges", "cgroupPath", "IPS", "__pro
   },
 );
 
+const lists: [key: string, capabilities: (entries: string[]) => object][] = [
+  ["ips", (ips) => ({ ips })],
+  ["dns.servers", (servers) => ({ dns: { servers } })],
+  ["dns.searches", (searches) => ({ dns: { searches } })],
+  ["dns.options", (options) => ({ dns: { options } })],
+  ["aliases", (aliases) => ({ aliases })],
+  ["aliases", (names) => ({ aliases: Object.fromEntries(names.map((name) => [name, ["a"]])) })],
+  ["aliases.net", (aliases) => ({ aliases: { net: aliases } })],
+  ["ipRanges", (ranges) => ({ ipRanges: ranges })],
+  ["ipRanges.1", (range) => ({ ipRanges: [[], range] })],
+];
+
+test.each(lists)(
+  "an annotation's list %s has 64 entries at most; the hook's own argument may have more",
+  (key, of) => {
+    const capabilities = (count: number) => of(Array.from({ length: count }, (_, index) => `e${index}`));
+    const annotated = (count: number) =>
+      wantedOf(settingsOf({ "dev.patchbay.capabilities": JSON.stringify(capabilities(count)) }, {}), ["ipRanges"]);
+    expect(annotated(64).capabilityArgs).toEqual(capabilities(64) as Record<string, unknown>);
+    expect(() => annotated(65)).toThrow(expect.objectContaining({
+      message: `annotation dev.patchbay.capabilities: "${key}" is wrong`,
+      details: "it has 65 entries, more than 64",
+    }));
+    const text = JSON.stringify(capabilities(65));
+    expect(wantedOf(settingsOf({}, { capabilities: { text, source: "--capabilities" } })).capabilityArgs)
+      .toEqual(JSON.parse(text));
+  },
+);
+
 test("ports have one annotation, where they are counted; the hook's own argument may have them", () => {
   const text = JSON.stringify({ portMappings: [{ hostPort: 1, containerPort: 1 }] }),
     key = "dev.patchbay.capabilities";
@@ -121,6 +150,7 @@ const wrong: [name: string, text: string, says: string][] = [
   ["name", "", "a name has no ; and no ="],
   ["capabilities", "[]", "it must be a JSON object"],
   ["capabilities", "{", "annotation dev.patchbay.capabilities: "],
+  ["networks", `a${" ip=10.1.0.9".repeat(65)}`, "there are more than 64 addresses"],
   ["netwroks", "a", "unknown annotation dev.patchbay.netwroks; did you mean dev.patchbay.networks?"],
   ["x", "a", "unknown annotation dev.patchbay.x; there are dev.patchbay.networks, dev.patchbay.ports"],
 ];
