@@ -20,8 +20,8 @@ const PATIENCE_MS = 5000;
 const PAUSE_MS = 5;
 
 /** Runs `work` with the process, held by a descriptor, or with undefined when there is none. */
-function withDaemon<T>(daemon: Daemon, work: (found: OtherProcess | undefined) => T): T {
-  const found = findDaemon(daemon);
+function withDaemon<T>(daemon: Daemon, deadline: number, work: (found: OtherProcess | undefined) => T): T {
+  const found = findDaemon(daemon, deadline);
   try {
     return work(found);
   } finally {
@@ -30,13 +30,13 @@ function withDaemon<T>(daemon: Daemon, work: (found: OtherProcess | undefined) =
 }
 
 /** A file that is torn or of before a crash is not believed: its number may be another program's. */
-function findDaemon(daemon: Daemon): OtherProcess | undefined {
+function findDaemon(daemon: Daemon, deadline: number): OtherProcess | undefined {
   const text = readTrustedState(`${daemon.directory}/${PID_FILE}`) ?? "";
   const written = /^[1-9][0-9]{0,9}$/.test(text.trim()) ? Number(text) : undefined;
-  const known = written === undefined ? undefined : openDaemon(written, daemon);
+  const known = written === undefined ? undefined : openDaemon(written, daemon, deadline);
   if (known !== undefined) return known;
   for (const name of listDirectory("/proc")) {
-    const found = /^[0-9]+$/.test(name) ? openDaemon(Number(name), daemon) : undefined;
+    const found = /^[0-9]+$/.test(name) ? openDaemon(Number(name), daemon, deadline) : undefined;
     if (found === undefined) continue;
     writeFile(`${daemon.directory}/${PID_FILE}`, name);
     return found;
@@ -44,14 +44,17 @@ function findDaemon(daemon: Daemon): OtherProcess | undefined {
   return undefined;
 }
 
-/** What /proc says of the number is true of the process, which has not ended after the look. One that is ending is waited for. */
-function openDaemon(pid: number, daemon: Daemon): OtherProcess | undefined {
+/**
+ * What /proc says of the number is true of the process, which has not ended after the look. One that is ending is waited
+ * for, until the deadline: everybody can have any number of processes that seem to end and do not.
+ */
+function openDaemon(pid: number, daemon: Daemon, deadline: number): OtherProcess | undefined {
   if (!hasName(pid, daemon)) return undefined;
   const opened = OtherProcess.open(pid);
   if (opened === undefined) return undefined;
   const state = stateOf(pid, daemon);
   if (state === "runs" && !opened.hasEnded) return opened;
-  if (state === "ends") opened.endsWithin(PATIENCE_MS);
+  if (state === "ends") opened.endsWithin(Math.max(0, Math.ceil(deadline - performance.now())));
   opened.close();
   return undefined;
 }
@@ -61,12 +64,17 @@ function stateOf(pid: number, daemon: Daemon): "runs" | "ends" | "another" {
   try {
     if (!hasName(pid, daemon) || !isOurUsers(pid)) return "another";
     const words = readOf(pid, "cmdline").split("\0"), at = words.indexOf("--config");
-    if (words.join("") === "") return "ends";
+    if (words.join("") === "") return hasMemory(pid) ? "another" : "ends";
     const isOurs = at >= 0 && isTrusted(pid) && isSame(`/proc/${pid}/root${words[at + 1]}`, daemon.directory);
     return isOurs ? "runs" : "another";
   } catch {
     return "another"; // It ended meanwhile, or is hidden.
   }
+}
+
+/** A process can also overwrite its arguments with nothing. */
+function hasMemory(pid: number): boolean {
+  return /^VmSize:/m.test(readOf(pid, "status"));
 }
 
 /** Says which program, not whose it is: everybody can name a process. */
@@ -116,10 +124,14 @@ function isSame(one: string, other: string): boolean {
  * That its files have changed. Returns what `whenTold` says of the process that knows now; false when there is none.
  * Something that starts others in place of those that end must not keep us here, and with us all who wait for the lock.
  */
-export function tell(daemon: Daemon, whenTold: (told: OtherProcess) => boolean = () => true): boolean {
-  const deadline = performance.now() + PATIENCE_MS;
+export function tell(
+  daemon: Daemon,
+  whenTold: (told: OtherProcess) => boolean = () => true,
+  searchDeadline = nextDeadline(),
+): boolean {
+  const deadline = nextDeadline();
   for (let ended: number | undefined;;) {
-    const outcome = withDaemon(daemon, (found) => {
+    const outcome = withDaemon(daemon, searchDeadline, (found) => {
       if (found === undefined) return false;
       if (ended !== undefined && performance.now() > deadline) throw doesNotStay(daemon, ended, found.pid);
       if (hangUp(found, deadline)) return whenTold(found);
@@ -128,6 +140,10 @@ export function tell(daemon: Daemon, whenTold: (told: OtherProcess) => boolean =
     });
     if (outcome !== undefined) return outcome;
   }
+}
+
+function nextDeadline(): number {
+  return performance.now() + PATIENCE_MS;
 }
 
 function doesNotStay({ directory }: Daemon, ended: number, next: number): Error {
@@ -163,7 +179,8 @@ export function tellToEnd(daemon: Daemon): void {
 
 /** `wasIdle`: it had no files before. Then it may have been told to end, and may not have read the new ones. */
 export function tellOrStart(daemon: Daemon, wasIdle: boolean): void {
-  withDaemon(daemon, (before) => {
+  const searchDeadline = nextDeadline();
+  withDaemon(daemon, searchDeadline, (before) => {
     if (before === undefined || isHere(before)) return;
     log(
       "warn",
@@ -172,7 +189,7 @@ export function tellOrStart(daemon: Daemon, wasIdle: boolean): void {
     );
     end(before);
   });
-  if (!tell(daemon, (told) => !wasIdle || !told.endsWithin(PATIENCE_MS))) start(daemon);
+  if (!tell(daemon, (told) => !wasIdle || !told.endsWithin(PATIENCE_MS), searchDeadline)) start(daemon);
 }
 
 /** Whether it is in this thread's network namespace; true also when it has ended. */

@@ -117,6 +117,44 @@ test("what always starts another in its place does not keep the lock", async () 
   await removeNames(machine, web);
 });
 
+/** Three that seem to end, and do not. `$!` is the last one. */
+const lingering: [what: string, command: string, longWaits: number][] = [
+  [
+    "whose arguments are overwritten",
+    `bash -c "exec -a '' /run/aardvark-dns"`,
+    0,
+  ],
+  // The first of its threads has ended, and others have not.
+  [
+    "whose first thread has ended",
+    `perl -Mthreads -MPOSIX=uname -e 'open C, ">/proc/self/comm"; syswrite C, "aardvark-dns"; close C; ` +
+    `threads->create(sub { sleep }); syscall((uname)[4] eq "x86_64" ? 60 : 93, 0)'`,
+    1,
+  ],
+];
+
+test.each(lingering)("those %s do not keep the lock, however many", async (_, command, longWaits) => {
+  await using machine = await openMachine();
+  await openBridges(machine);
+  // A file that is no terminal and never ends is their input.
+  await machine.sh("cp /bin/bash /run/aardvark-dns; mkfifo /run/endless");
+  const isReady = longWaits === 0
+    ? `tr -d "\\0" </proc/$!/cmdline | cmp -s - /dev/null && grep -qx aardvark-dns /proc/$!/comm`
+    : `! grep -q ^VmSize: /proc/$!/status`;
+  const around =
+    `exec 3<>/run/endless; for each in 1 2 3; do ${command} <&3 >/dev/null & until ${isReady}; do :; done; ` +
+    `done; strace -qq -e trace=/^p?poll -o /run/trace "$@"; exit $?`;
+  // They end with the namespace, and no other test meets them.
+  const through = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", around, "sh"];
+  const { outcomes } = await doNames(machine, [{ verb: "add", spec: web }, { verb: "remove", spec: web }], {
+    through,
+  });
+  expect(outcomes).toEqual([true, "removed"]);
+  const trace = await machine.sh("cat /run/trace");
+  const waits = trace.match(/^.*(?:, [0-9]{3,}|tv_sec=[1-9].*)\) += 0 \(Timeout\)$/gm) ?? [];
+  expect(waits.length).toBeLessThanOrEqual(longWaits);
+});
+
 /** How the next caller meets the aardvark-dns that an earlier one has started from /run/own. */
 const meetings: [what: string, change: string, caller: { binary?: string; through?: string[] }][] = [
   // As podman does for each call without root, and systemd for a service with a /tmp of its own.
