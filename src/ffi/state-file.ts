@@ -28,6 +28,7 @@ import {
   writeAll,
 } from "./files.ts";
 import { fromUtf8, utf8 } from "./libc.ts";
+import { lockExclusive } from "./lock.ts";
 import { warn } from "./warn.ts";
 
 /** What is at the path is not believed. The message names what it is, and the next step. */
@@ -39,8 +40,11 @@ export class UntrustedState extends SyscallError {
   }
 }
 
-/** Whose files count. Lease files may be anybody's, because they decide nothing but which address is free. */
-export type Whose = "own" | "anybody's";
+/**
+ * Whose files count. Lease files may be anybody's, because they decide nothing but which address is free. The own group may
+ * write to lock files, because nothing is read from them: netavark makes its own so where the umask is 002.
+ */
+export type Whose = "own" | "own group's" | "anybody's";
 
 export interface OpenState {
   fd: number;
@@ -107,7 +111,18 @@ export function removeStateFile(path: string): void {
 
 /** Opens a file that processes lock. Undefined, with a warning, when it is not trusted: others could hold it for ever. */
 export function openStateLock(path: string): number | undefined {
-  return unlessUntrusted(() => openStateFile(path, O_RDWR | O_CREAT).fd);
+  return unlessUntrusted(() => openStateFile(path, O_RDWR | O_CREAT, "own group's").fd);
+}
+
+/** Runs `work` while nobody else has the lock, or without it, with a warning, when the lock file is not trusted. */
+export function whileStateLocked<Value>(path: string, work: () => Value, open = openStateLock): Value {
+  const fd = open(path);
+  try {
+    if (fd !== undefined) lockExclusive(fd, path);
+    return work();
+  } finally {
+    if (fd !== undefined) closeFile(fd);
+  }
 }
 
 /** Who may write to a directory beside its owner. They can remove files, but what they put there is not trusted. */
@@ -187,16 +202,19 @@ function refuseUnlessTrusted(
 ): void {
   const found = whyUntrusted(file, whose, isWritten);
   if (found === undefined) return;
-  const remedy = whose === "own" ? ` of uid ${process.geteuid!()} that nobody else can write (chown, chmod 600)` : "";
+  const remedy = whose !== "anybody's"
+    ? ` of uid ${process.geteuid!()} that nobody else can write (chown, chmod 600)`
+    : "";
   throw new UntrustedState(path, found + kernelSays, `remove it, or put a file${remedy} in its place`);
 }
 
 function whyUntrusted(file: FileIdentity, whose: Whose, isWritten: boolean): string | undefined {
-  const { mode, uid, links } = file;
+  const { mode, uid, links } = file, isAnybodys = whose === "anybody's";
+  const writers = whose === "own" ? 0o022 : 0o002;
   if (!isRegularFile(file)) return `it is ${kindName(mode)}`;
-  if (whose === "own" && (!isOwn(uid) || (mode & 0o022) !== 0)) return ownerAndMode(file);
+  if (!isAnybodys && (!isOwn(uid) || (mode & writers) !== 0)) return ownerAndMode(file);
   // The content is that of another file, which may have nothing to do with us.
-  return links > 1 && (whose === "own" || isWritten) ? `it has ${links} names` : undefined;
+  return links > 1 && (!isAnybodys || isWritten) ? `it has ${links} names` : undefined;
 }
 
 /** Root's files are believed by everybody: root can do all that they say. */

@@ -54,15 +54,25 @@ const socketAt = (path: string) => {
 
 /** Why the file is refused; "" when it is not. */
 type Refusal = string | Record<Whose, string>;
+const ofOwner = (why: string) => ({ own: why, "own group's": why, "anybody's": "" });
 
 const cases: [what: string, put: () => void, refusal: Refusal][] = [
   ["a file", () => make(), ""],
   ["a file that everybody may read", () => make(0o644), ""],
   ["a file of a group", () => make(0o640, 0, NOBODY), ""],
-  ["another's file", () => make(0o600, NOBODY), { own: "it belongs to uid 65534 with mode 0600", "anybody's": "" }],
-  ["a file its group may write", () => make(0o660), { own: "it belongs to uid 0 with mode 0660", "anybody's": "" }],
-  ["a file that all may write", () => make(0o602), { own: "it belongs to uid 0 with mode 0602", "anybody's": "" }],
-  ["a file with another name", () => linkSync(other, file), { own: "it has 2 names", "anybody's": "" }],
+  ["another's file", () => make(0o600, NOBODY), ofOwner("it belongs to uid 65534 with mode 0600")],
+  [
+    "another's file its group may write",
+    () => make(0o660, NOBODY),
+    ofOwner("it belongs to uid 65534 with mode 0660"),
+  ],
+  [
+    "a file its group may write",
+    () => make(0o660),
+    { own: "it belongs to uid 0 with mode 0660", "own group's": "", "anybody's": "" },
+  ],
+  ["a file that all may write", () => make(0o602), ofOwner("it belongs to uid 0 with mode 0602")],
+  ["a file with another name", () => linkSync(other, file), ofOwner("it has 2 names")],
   ["a link to a file", () => symlinkSync(other, file), "it is a symbolic link"],
   ["a link to nothing", () => symlinkSync("/nowhere", file), "it is a symbolic link"],
   ["a link to itself", () => symlinkSync(file, file), "it is a symbolic link"],
@@ -78,7 +88,7 @@ const cases: [what: string, put: () => void, refusal: Refusal][] = [
   ["a block device that is not there", () => run("mknod", file, "b", "250", "250"), "it is a block device"],
 ];
 
-for (const whose of ["own", "anybody's"] as const) {
+for (const whose of ["own", "own group's", "anybody's"] as const) {
   test.each(cases)(`%s, for ${whose} state`, (_what, put, refusal) => {
     put();
     const reason = typeof refusal === "string" ? refusal : refusal[whose];

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { afterAll, expect, test } from "bun:test";
 import { type Container, type Machine, openMachine, type Outcome } from "../support/machine.ts";
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
-import { otherNames, otherWriters, spoilings } from "../support/state-spoilings.ts";
+import { groupWriters, otherNames, otherWriters, spoilings } from "../support/state-spoilings.ts";
 
 const NETWORKS = mkdtempSync(`${tmpdir()}/patchbay-state-files-`);
 afterAll(() => rmSync(NETWORKS, { recursive: true }));
@@ -55,7 +55,7 @@ const stateFiles: StateFile[] = [
   { path: "/run/cni/tuning/ctr_eth0.json", add: 1, check: 0, del: "leaves it" },
   { path: "/var/lib/cni/flannel/ctr", add: 1, check: 1, del: "leaves it" },
   { path: "/var/lib/cni/results/net-ctr-eth0", add: 0, check: 1, del: "removes it" },
-  { path: "/var/lib/cni/.patchbay.lock", add: 0, check: 0, del: "leaves it" },
+  { path: "/var/lib/cni/.patchbay.lock", add: 0, check: 0, del: "leaves it", trusted: groupWriters },
   // Whatever has the name of an address, the address is taken.
   { path: `${leases}/10.1.0.2`, add: 1, check: 1, del: "leaves it", trusted: { ...otherWriters, ...otherNames } },
   { path: `${leases}/last_reserved_ip.0`, add: 0, check: 0, del: "leaves it", trusted: otherWriters },

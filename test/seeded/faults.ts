@@ -784,8 +784,8 @@ const engine: Fault[] = [
   },
   {
     file: "src/ffi/state-file.ts",
-    find: " || (mode & 0o022) !== 0",
-    replace: "",
+    find: " || (mode & writers) !== 0)) return",
+    replace: ")) return",
     tests: ["test/ffi/state-file.test.ts", "test/contract/trace.test.ts"],
   },
   {
@@ -2114,11 +2114,32 @@ const netavark: Fault[] = [
     named: "not ended yet",
   },
   {
-    file: "src/netavark/aardvark/files.ts",
+    file: "src/ffi/state-file.ts",
     find: "    if (fd !== undefined) lockExclusive(fd, path);",
     replace: "    void lockExclusive;",
     tests: ["test/netavark/aardvark/files.test.ts"],
     named: "own lock",
+  },
+  {
+    file: "src/ffi/state-file.ts",
+    find: '"own group\'s").fd',
+    replace: '"own").fd',
+    tests: ["test/netavark/aardvark/files.test.ts"],
+    named: "own lock",
+  },
+  {
+    file: "src/netavark/aardvark/daemon.ts",
+    find: 'hasMemory(pid) ? "another" : "ends"',
+    replace: '"ends"',
+    tests: ["test/netavark/aardvark/impostors.test.ts"],
+    named: "however many",
+  },
+  {
+    file: "src/netavark/aardvark/daemon.ts",
+    find: "Math.max(0, Math.ceil(deadline - performance.now()))",
+    replace: "PATIENCE_MS",
+    tests: ["test/netavark/aardvark/impostors.test.ts"],
+    named: "however many",
   },
   {
     file: "src/netavark/aardvark/files.ts",

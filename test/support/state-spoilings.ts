@@ -16,10 +16,11 @@ export const otherKinds: Record<string, string> = {
   "a socket":
     `perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0); bind(S,sockaddr_un($ARGV[0])) or die' "$D/s"; mv "$D/s" "$P"`,
 };
+export const groupWriters: Record<string, string> = { "a file that its group can write": 'chmod 660 "$P"' };
 /** A file that somebody else can have written. */
 export const otherWriters: Record<string, string> = {
   "another's file": 'chown 65534 "$P"',
-  "a file that its group can write": 'chmod 660 "$P"',
+  ...groupWriters,
   "a file that everybody can write": 'chmod 606 "$P"',
 };
 /** A file that is also somewhere else. */

@@ -1,9 +1,8 @@
 /** The files of aardvark-dns and their lock. Whoever changes them, or starts or signals the program, holds the lock. */
 import { EDQUOT, ENOSPC, isErrno } from "../../ffi/errno.ts";
-import { closeFile, exists, listDirectory, makeDirectories, removeFile, replaceFile } from "../../ffi/files.ts";
+import { exists, listDirectory, makeDirectories, removeFile, replaceFile } from "../../ffi/files.ts";
 import { rename } from "../../ffi/directory-entries.ts";
-import { lockExclusive } from "../../ffi/lock.ts";
-import { openStateLock, overwriteStateFile, readStateFile } from "../../ffi/state-file.ts";
+import { openStateLock, overwriteStateFile, readStateFile, whileStateLocked } from "../../ffi/state-file.ts";
 import { within } from "../wire/failure.ts";
 
 /** aardvark-dns writes its process id there. */
@@ -15,14 +14,11 @@ const FILE_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 /** The lock is netavark's own, so that both can write by turns. */
 export function whileAlone<Value>(directory: string, work: () => Value): Value {
   const path = `${parentOf(directory)}/aardvark.lock`;
-  const fd = within(`Failed to open/create lockfile ${path}`, () => openStateLock(path));
-  try {
-    if (fd !== undefined) lockExclusive(fd, path);
+  const open = () => within(`Failed to open/create lockfile ${path}`, () => openStateLock(path));
+  return whileStateLocked(path, () => {
     removeFile(temporaryOf(directory)); // Of a process that was killed.
     return work();
-  } finally {
-    if (fd !== undefined) closeFile(fd);
-  }
+  }, open);
 }
 
 function parentOf(path: string): string {

@@ -4,9 +4,8 @@
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
-import { closeFile, exists, makeDirectories, replaceFile } from "../../ffi/files.ts";
-import { lockExclusive } from "../../ffi/lock.ts";
-import { openStateLock, removeStateFile } from "../../ffi/state-file.ts";
+import { exists, makeDirectories, replaceFile } from "../../ffi/files.ts";
+import { removeStateFile, whileStateLocked } from "../../ffi/state-file.ts";
 import { isSpare } from "./shared/spare-bridge.ts";
 
 export interface FirewallStateSpec {
@@ -72,11 +71,5 @@ function write(path: string, text: string, { directory }: FirewallStateSpec): vo
 
 /** netavark holds it while it reads the files and writes the rules. */
 function whileLocked({ directory }: FirewallStateSpec, work: () => void): void {
-  const path = `${directory}/firewall-reload.lock`, fd = openStateLock(path);
-  try {
-    if (fd !== undefined) lockExclusive(fd, path);
-    work();
-  } finally {
-    if (fd !== undefined) closeFile(fd);
-  }
+  whileStateLocked(`${directory}/firewall-reload.lock`, work);
 }

@@ -121,9 +121,11 @@ test("coming and going at once: whoever is there has names", async () => {
   expect(await filesIn(machine)).toEqual(LOCK);
 });
 
-test("netavark's own lock is respected", async () => {
+// As it makes it, where the umask is 022 and where it is 002.
+test.each(["644", "664"])("netavark's own lock is respected, with mode %s", async (mode) => {
   await using machine = await openMachine();
   await openBridges(machine);
+  await machine.sh(`install -m ${mode} /dev/null ${ND}/aardvark.lock`);
   const holder = machine.start(["flock", `${ND}/aardvark.lock`, "sh", "-c", "echo held; cat"]);
   await holder.stdout.getReader().read();
   let isDone = false;
