@@ -8,6 +8,8 @@ import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import {
   closeFile,
+  exists,
+  identify,
   makeDirectories,
   O_CREAT,
   O_WRONLY,
@@ -17,7 +19,7 @@ import {
   writeAll,
 } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
-import { openStateFile, readTrustedState } from "../../ffi/state-file.ts";
+import { type OpenState, openStateFile, readTrustedState, UntrustedState } from "../../ffi/state-file.ts";
 
 export interface DelegationSpec {
   /** The other plugin's name. */
@@ -58,9 +60,23 @@ export const delegationKind: ResourceKind<DelegationSpec, Result> = {
 
 export const delegation = resource(delegationKind);
 
+/** What cannot be judged may have been made just now. An empty file says nothing to DEL, nor to flannel's own. */
+function openForWriting(path: string): OpenState {
+  try {
+    return openStateFile(path, O_WRONLY | O_CREAT);
+  } catch (error) {
+    if (!(error instanceof UntrustedState)) undoAfter(error, () => removeIfEmpty(path));
+    throw error;
+  }
+}
+
+function removeIfEmpty(path: string): void {
+  if (exists(path) && identify(path, false).size === 0) removeFile(path);
+}
+
 function writeConfiguration(path: string, text: string): void {
   makeDirectories(path.slice(0, path.lastIndexOf("/")), 0o700);
-  const { fd, size } = openStateFile(path, O_WRONLY | O_CREAT);
+  const { fd, size } = openForWriting(path);
   try {
     if (size > 0) truncateFile(fd, 0, path);
     writeAll(fd, utf8(text), path);
