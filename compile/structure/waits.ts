@@ -35,7 +35,6 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   // They have a deadline.
   "src/dhcp/ask.ts": [1, "patience of the caller"],
   "src/dhcp/service/process.ts": [1, "2 s for the journal"],
-  "src/ffi/lock.ts": [3, "interrupted.ts ends the wait: 5 min, 10 s for what everybody can lock"],
   "src/ffi/unix-socket.ts": [1, "SO_SNDTIMEO; repeats what a signal has interrupted"],
   "src/firewalld/bus.ts": [1, "one deadline for all that is read and written"],
   "src/netavark/aardvark/daemon.ts": [1, "5 s, then an error that names the process"],

@@ -4,7 +4,7 @@
  * between two users in one process.
  */
 import { EACCES, EAGAIN, EINTR, SyscallError } from "./errno.ts";
-import { check, lastErrno, libc } from "./libc.ts";
+import { bind, check, lastErrno, libc } from "./libc.ts";
 
 // sys/file.h
 const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8;
@@ -13,6 +13,8 @@ const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8;
 const PATIENCE_MS = 300_000;
 /** For files that everybody can open, and so lock. */
 const PATIENCE_WITH_ALL_MS = 10_000;
+/** The longest pause is short, and soon everybody's: otherwise those who have just come overtake who has waited long. */
+const FIRST_PAUSE_US = 50, LONGEST_PAUSE_US = 1000;
 
 /** The lock did not become free. */
 export class StillLocked extends Error {}
@@ -20,7 +22,7 @@ export class StillLocked extends Error {}
 /** Waits for a lock that others may share. Answers false on file systems without locks. */
 export function lockShared(fd: number, patienceMs = PATIENCE_MS): boolean {
   try {
-    wait(fd, undefined, patienceMs, "flock", (isWaiting) => libc.flock(fd, LOCK_SH | (isWaiting ? 0 : LOCK_NB)));
+    untilFree(fd, undefined, patienceMs, () => tryLock(fd, LOCK_SH));
     return true;
   } catch (error) {
     if (error instanceof SyscallError) return false;
@@ -30,7 +32,7 @@ export function lockShared(fd: number, patienceMs = PATIENCE_MS): boolean {
 
 /** Waits until nobody else holds the file. */
 export function lockExclusive(fd: number, subject?: string, patienceMs = PATIENCE_MS): void {
-  wait(fd, subject, patienceMs, "flock", (isWaiting) => libc.flock(fd, LOCK_EX | (isWaiting ? 0 : LOCK_NB)));
+  untilFree(fd, subject, patienceMs, () => tryLock(fd, LOCK_EX, subject));
 }
 
 /** Answers false when somebody else holds the file. A shared lock of ours becomes exclusive. */
@@ -52,33 +54,24 @@ export function whileLocked<T>(fd: number, subject: string, work: () => T): T {
   }
 }
 
-/**
- * Waits in the kernel's queue, which is fair, but has no limit. Where nobody holds the lock, that costs one system call.
- * `attempt` waits or does not, and returns what the system call returned.
- */
-function wait(
-  fd: number,
-  subject: string | undefined,
-  patienceMs: number,
-  call: string,
-  attempt: (isWaiting: boolean) => number,
-): void {
-  if (isDone(attempt(false), call, subject)) return;
-  const { interruptedAfter } = require("./interrupted.ts") as typeof import("./interrupted.ts");
-  const deadline = performance.now() + patienceMs;
-  interruptedAfter(patienceMs, () => {
-    while (!isDone(attempt(true), call, subject)) {
-      if (performance.now() >= deadline) throw stillLocked(fd, subject, patienceMs);
-    }
-  });
+function tryLock(fd: number, operation: number, subject?: string): boolean {
+  if (libc.flock(fd, operation | LOCK_NB) === 0) return true;
+  const errno = lastErrno();
+  if (errno === EAGAIN || errno === EINTR) return false;
+  throw new SyscallError("flock", errno, subject);
 }
 
-/** False when somebody else holds the lock, or a signal has interrupted the wait. */
-function isDone(returned: number, call: string, subject: string | undefined): boolean {
-  if (returned === 0) return true;
-  const errno = lastErrno();
-  if (errno === EAGAIN || errno === EACCES || errno === EINTR) return false;
-  throw new SyscallError(call, errno, subject);
+const bindSleep = () => bind({ usleep: { args: ["u32"], returns: "i32" } });
+let symbols: ReturnType<typeof bindSleep> | undefined;
+
+/** Asks again and again: the kernel itself waits for a lock without end. */
+function untilFree(fd: number, subject: string | undefined, patienceMs: number, attempt: () => boolean): void {
+  if (attempt()) return;
+  const begun = performance.now(), { usleep } = symbols ??= bindSleep();
+  for (let pauseUs = FIRST_PAUSE_US; !attempt(); pauseUs = Math.min(pauseUs * 2, LONGEST_PAUSE_US)) {
+    if (performance.now() - begun > patienceMs) throw stillLocked(fd, subject, patienceMs);
+    usleep(pauseUs);
+  }
 }
 
 function stillLocked(fd: number, subject: string | undefined, patienceMs: number): StillLocked {
@@ -92,7 +85,7 @@ function stillLocked(fd: number, subject: string | undefined, patienceMs: number
 }
 
 // asm-generic/fcntl.h
-const F_OFD_SETLK = 37, F_OFD_SETLKW = 38;
+const F_OFD_SETLK = 37;
 const F_RDLCK = 0, F_WRLCK = 1, F_UNLCK = 2;
 
 /** Bytes of a file; they need not exist. */
@@ -106,39 +99,36 @@ const request = new Uint8Array(32);
 const requestView = new DataView(request.buffer);
 
 /** struct flock on 64-bit Linux: type i16, whence i16, start i64 at 8, len i64 at 16, pid i32 at 24. */
-function setRangeLock(command: number, type: number, fd: number, { start, length = 1 }: ByteRange): number {
+function setRangeLock(type: number, fd: number, { start, length = 1 }: ByteRange): number {
   requestView.setInt16(0, type, true);
   requestView.setUint32(8, start, true);
   requestView.setUint32(12, start / 2 ** 32, true);
   requestView.setUint32(16, length, true);
-  return libc.fcntl(fd, command, request);
+  return libc.fcntl(fd, F_OFD_SETLK, request);
 }
 
 /** Answers false when somebody else holds one of the bytes. */
 export function tryLockRangeExclusive(fd: number, range: ByteRange): boolean {
-  return isDone(setRangeLock(F_OFD_SETLK, F_WRLCK, fd, range), "fcntl F_OFD_SETLK", `descriptor ${fd}`);
+  return tryLockRange(fd, F_WRLCK, range);
+}
+
+function tryLockRange(fd: number, type: number, range: ByteRange): boolean {
+  if (setRangeLock(type, fd, range) === 0) return true;
+  const errno = lastErrno();
+  if (errno === EAGAIN || errno === EACCES || errno === EINTR) return false;
+  throw new SyscallError("fcntl F_OFD_SETLK", errno, `descriptor ${fd}`);
 }
 
 /** Waits until nobody else holds the range. A shared lock of ours becomes exclusive. */
 export function lockRangeExclusive(fd: number, range: ByteRange, patienceMs = PATIENCE_MS): void {
-  waitForRange(F_WRLCK, fd, range, patienceMs);
+  untilFree(fd, undefined, patienceMs, () => tryLockRange(fd, F_WRLCK, range));
 }
 
 /** Waits until nobody else holds the range exclusively. An exclusive lock of ours becomes shared. */
 export function lockRangeShared(fd: number, range: ByteRange, patienceMs = PATIENCE_MS): void {
-  waitForRange(F_RDLCK, fd, range, patienceMs);
-}
-
-function waitForRange(type: number, fd: number, range: ByteRange, patienceMs: number): void {
-  wait(
-    fd,
-    undefined,
-    patienceMs,
-    "fcntl F_OFD_SETLKW",
-    (isWaiting) => setRangeLock(isWaiting ? F_OFD_SETLKW : F_OFD_SETLK, type, fd, range),
-  );
+  untilFree(fd, undefined, patienceMs, () => tryLockRange(fd, F_RDLCK, range));
 }
 
 export function unlockRange(fd: number, range: ByteRange): void {
-  check("fcntl F_OFD_SETLK", setRangeLock(F_OFD_SETLK, F_UNLCK, fd, range));
+  check("fcntl F_OFD_SETLK", setRangeLock(F_UNLCK, fd, range));
 }

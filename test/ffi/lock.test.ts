@@ -13,7 +13,7 @@ import {
   unlock,
   unlockRange,
 } from "../../src/ffi/lock.ts";
-import { waitsForLock } from "../support/waits-for-lock.ts";
+import { isAsleep } from "../support/asleep.ts";
 
 function emptyFile(): { path: string; fd: number } & Disposable {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-lock-"));
@@ -57,7 +57,7 @@ test("who has a byte alone keeps out those who would share it", async () => {
     lockRangeShared(openFile(${JSON.stringify(made.path)}, O_RDWR), { start: 5 });
     console.log("shared");`;
   const child = Bun.spawn([process.execPath, "-e", source], { stdout: "pipe", stderr: "inherit" });
-  while (child.exitCode === null && !waitsForLock(child.pid)) await Bun.sleep(5);
+  while (child.exitCode === null && !isAsleep(child.pid)) await Bun.sleep(5);
   expect(child.exitCode).toBeNull();
   unlockRange(made.fd, { start: 5 });
   expect(await child.stdout.text()).toBe("shared\n");
@@ -102,31 +102,4 @@ test.each(locks)("waiting for a lock has an end, which says who holds it: %s", (
   release(other);
   lock(made.fd, 20);
   closeFile(other);
-});
-
-test("those who wait get the lock in the order in which they came", async () => {
-  using made = emptyFile();
-  const held = openFile(made.path, O_RDWR), order: number[] = [];
-  lockExclusive(held);
-  const source = `
-    import { O_RDWR, openFile } from "${import.meta.dir}/../../src/ffi/files.ts";
-    import { lockExclusive } from "${import.meta.dir}/../../src/ffi/lock.ts";
-    lockExclusive(openFile(${JSON.stringify(made.path)}, O_RDWR));
-    console.log("locked");
-    await Bun.stdin.text();`;
-  const children = [];
-  for (let number = 0; number < 4; number++) {
-    const child = Bun.spawn([process.execPath, "-e", source], { stdin: "pipe", stdout: "pipe", stderr: "inherit" });
-    while (child.exitCode === null && !waitsForLock(child.pid)) await Bun.sleep(5);
-    children.push(child);
-  }
-  const locked = children.map((child, number) => child.stdout.getReader().read().then(() => order.push(number)));
-  unlock(held);
-  for (const [number, child] of children.entries()) {
-    await locked[number];
-    expect(order.at(-1)).toBe(number);
-    await child.stdin.end();
-    await child.exited;
-  }
-  closeFile(held);
 });

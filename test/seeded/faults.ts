@@ -130,14 +130,14 @@ const system: Fault[] = [
   },
   {
     file: "src/ffi/lock.ts",
-    find: "waitForRange(F_WRLCK, fd, range, patienceMs)",
-    replace: "waitForRange(F_RDLCK, fd, range, patienceMs)",
+    find: "untilFree(fd, undefined, patienceMs, () => tryLockRange(fd, F_WRLCK, range))",
+    replace: "untilFree(fd, undefined, patienceMs, () => tryLockRange(fd, F_RDLCK, range))",
     tests: ["test/ffi/lock.test.ts"],
   },
   {
     file: "src/ffi/lock.ts",
-    find: "if (performance.now() >= deadline) throw stillLocked(fd, subject, patienceMs);",
-    replace: "if (performance.now() >= deadline) return;",
+    find: "if (performance.now() - begun > patienceMs) throw stillLocked(fd, subject, patienceMs);",
+    replace: "if (performance.now() - begun > patienceMs) return;",
     tests: ["test/ffi/lock.test.ts"],
     named: "has an end",
   },

@@ -21,7 +21,7 @@ import { listLedgers, readLedger, removeLedger, removing, repairing } from "../.
 import { openLedger } from "../../../src/engine/ledger/open-ledger.ts";
 import { confirmedAdd } from "../../../src/engine/ledger/confirmation.ts";
 import { claimedByOthers, recordedByOthers } from "../../../src/engine/ledger/claims.ts";
-import { waitsForLock } from "../../support/waits-for-lock.ts";
+import { isAsleep } from "../../support/asleep.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -243,7 +243,7 @@ test("a DEL that waits for a repair continues when it ends", async () => {
   let waiting: Bun.Subprocess<"ignore", "pipe", "inherit"> | undefined;
   repairing(readLedger(owner, "bridge")!, () => {
     waiting = Bun.spawn([process.execPath, "-e", program], { stdin: "ignore", stdout: "pipe", env: process.env });
-    while (!waitsForLock(waiting.pid)) Bun.sleepSync(10);
+    while (!isAsleep(waiting.pid)) Bun.sleepSync(10);
     expect(waiting.exitCode).toBe(null);
   });
   expect(await waiting!.stdout.text()).toBe("removed\n");

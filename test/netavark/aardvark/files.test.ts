@@ -1,6 +1,6 @@
 /** The files of aardvark-dns: torn ones, a full disk, writers that are killed, and many of them at once. */
 import { expect, test } from "bun:test";
-import { waitsForLock } from "../../support/waits-for-lock.ts";
+import { isAsleep } from "../../support/asleep.ts";
 import { openMachine } from "../../support/machine.ts";
 import {
   addNames,
@@ -132,7 +132,7 @@ test.each(["644", "664"])("netavark's own lock is respected, with mode %s", asyn
   const adding = addNames(machine, web).finally(() => isDone = true);
   const isWaiting = async () => {
     const { stdout } = await machine.run(["find", "/proc", "-maxdepth", "3", "-lname", `${ND}/aardvark.lock`]);
-    return stdout.split("\n").some((path) => path !== "" && waitsForLock(Number(path.split("/")[2])));
+    return stdout.split("\n").some((path) => path !== "" && isAsleep(Number(path.split("/")[2])));
   };
   await untilTrue(async () => isDone || await isWaiting(), Boolean);
   expect(await filesIn(machine)).toEqual(LOCK);
