@@ -161,7 +161,7 @@ const losses: [what: string, script: string, turns?: number][] = [
   ["its directory is removed", "rm -rf /run/patchbay"],
   ["its directory is moved away", "rm -rf /run/away; mv /run/patchbay /run/away"],
   ["a file takes its place", `echo >/run/other; mv /run/other ${SOCKET}`],
-  ["an empty tmpfs is mounted over it", "mount -t tmpfs tmpfs /run/patchbay", 1],
+  ["an empty tmpfs is mounted over it", "mount -t tmpfs -o mode=700 tmpfs /run/patchbay", 1],
 ];
 
 test.each(losses)("%s: the resident listens again, and no call fails", async (_what, script, turns = 5) => {
