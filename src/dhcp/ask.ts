@@ -57,6 +57,8 @@ function receiveLine(fd: number, path: string, patienceMs: number): string {
     if (leftMs <= 0) throw new Failed(`the DHCP service at ${path} does not answer`, "look at its log");
     if (poll([{ fd, events: POLLIN }], Math.ceil(leftMs)).size === 0) continue;
     const length = Number(libc.recvfrom(fd, part, part.length, 0, null, null));
+    // It was killed before it had read all.
+    if (length < 0 && lastErrno() === ECONNRESET) return "";
     if (length < 0 && lastErrno() !== EAGAIN) throw new SyscallError("recvfrom", lastErrno(), path);
     if (length > 0) text += fromUtf8(part.subarray(0, length));
     if (text.endsWith("\n") || length === 0) return text;
