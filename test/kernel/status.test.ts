@@ -1,9 +1,13 @@
-/** STATUS as runtimes call it: with the configuration alone, without the parameters of an ADD. */
+/**
+ * STATUS as runtimes call it: with the configuration alone, without the parameters of an ADD; and as root with fewer
+ * rights than the host's.
+ */
 import { expect, test } from "bun:test";
-import { pluginNames } from "../../src/plugins/table.ts";
-import { type Machine, openMachine } from "../support/machine.ts";
+import { loadPlugin, pluginNames } from "../../src/plugins/table.ts";
+import { type Machine, type MachineOptions, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { type Feature, lacks } from "../support/kernel-features.ts";
+import { type Call, environmentOf, patchbayPlugins, stdinOf } from "../support/plugins.ts";
 
 const ranges = { ranges: [[{ subnet: "10.1.0.0/24" }]] };
 
@@ -29,8 +33,8 @@ const configurations: Record<string, Record<string, unknown>> = {
   flannel: { subnetFile: "/run/subnet.env" },
 };
 
-async function openHost(): Promise<Machine> {
-  const machine = await openMachine();
+async function openHost(options?: MachineOptions): Promise<Machine> {
+  const machine = await openMachine(options);
   await machine.sh(
     "printf 'FLANNEL_NETWORK=10.9.0.0/16\\nFLANNEL_SUBNET=10.9.1.1/24\\nFLANNEL_MTU=1450\\nFLANNEL_IPMASQ=true\\n' > /run/subnet.env",
   );
@@ -75,3 +79,85 @@ test("ADD misses the ranges and the device that STATUS did not", async () => {
     expect((await net.call("ADD", container)).json).toMatchObject({ code: 7 });
   }
 });
+
+const lease = { ipam: { type: "host-local", subnet: "10.1.0.0/24" } };
+const addressed = { ipam: { type: "static", addresses: [{ address: "10.1.0.2/24" }] } };
+const limits = { ingressRate: 800_000, ingressBurst: 800_000, egressRate: 800_000, egressBurst: 800_000 };
+const backends = ["iptables", "nftables"];
+
+/** Configurations that ADD takes, those of each plugin. */
+const complete: Record<string, Record<string, unknown>[]> = {
+  bridge: backends.map((ipMasqBackend) => ({ bridge: "br1", ipMasq: true, ipMasqBackend, ...lease })),
+  "host-device": [{ device: "spare" }],
+  dummy: [addressed],
+  ptp: backends.map((ipMasqBackend) => ({ ipMasq: true, ipMasqBackend, ...lease })),
+  macvlan: [{ master: "up0", ...lease }],
+  ipvlan: [{ master: "up0", ...lease }],
+  vlan: [{ master: "up0", vlanId: 5, ...lease }],
+  tap: [lease],
+  "host-local": [lease],
+  static: [addressed],
+  dhcp: [{ ipam: { type: "dhcp" } }],
+  portmap: backends.map((backend) => ({
+    backend,
+    runtimeConfig: { portMappings: [{ hostPort: 8080, containerPort: 80, protocol: "tcp" }] },
+  })),
+  bandwidth: [limits, { ...limits, unshapedSubnets: ["10.2.0.0/16"] }],
+  tuning: [{ sysctl: { "net.ipv4.conf.IFNAME.arp_filter": "1" } }],
+  sbr: [{}],
+  vrf: [{ vrfname: "blue" }],
+  firewall: backends.map((backend) => ({ backend, ingressPolicy: "same-bridge" })),
+  loopback: [{}],
+  flannel: [{ name: "flannel", subnetFile: "/run/subnet.env" }],
+};
+
+const without = (right: string) => {
+  return ["setpriv", `--bounding-set=-${right}`, `--inh-caps=-${right}`, "--no-new-privs", "--"];
+};
+const callers: Record<string, { isRootless: boolean; command: string[] }> = {
+  "root without CAP_SYS_ADMIN": { isRootless: false, command: without("sys_admin") },
+  "root without CAP_NET_ADMIN": { isRootless: false, command: without("net_admin") },
+  "root of a user namespace": { isRootless: true, command: [] },
+  "root of a user namespace without CAP_SYS_ADMIN": { isRootless: true, command: without("sys_admin") },
+};
+
+for (const [caller, { isRootless, command }] of Object.entries(callers)) {
+  test(`${caller}: what STATUS fails for, ADD fails for`, async () => {
+    await using host = await openHost();
+    await using machine = await openHost({ isRootless });
+    const bin = patchbayPlugins();
+    const run = async (where: Machine, call: Call, rights: string[] = []) => {
+      const conf = { cniVersion: "1.1.0", name: "net", type: call.plugin, ...call.conf as object };
+      const options = { stdin: stdinOf({ ...call, conf }), env: environmentOf(bin, call) };
+      return await where.run([...rights, `${bin}/${call.plugin}`], options);
+    };
+    const links =
+      "ip link add up0 up type veth peer name up1; ip link set up1 up; ip link add spare type veth peer name other";
+    await Promise.all([host.sh(links), machine.sh(links)]);
+    for (const plugin of pluginNames) {
+      for (const conf of complete[plugin]!) {
+        const status = await run(machine, { plugin, command: "STATUS", conf }, command);
+        // What the host lacks, root with all rights misses too.
+        if (status.code === 0 || status.stdout === (await run(host, { plugin, command: "STATUS", conf })).stdout) {
+          continue;
+        }
+        const container = await machine.container(), isChained = loadPlugin(plugin)!.missingPrevResult !== undefined;
+        const prevResult = isChained
+          ? await network(machine, { type: "bridge", ...lease }).add(container)
+          : undefined;
+        const added = await run(
+          machine,
+          { plugin, command: "ADD", conf: { ...conf, prevResult }, container },
+          command,
+        );
+        const [asked, tried] = [status, added].map(({ code, stdout }) => ({ code, because: reasonIn(stdout) }));
+        expect([plugin, tried]).toEqual([plugin, asked]);
+      }
+    }
+  });
+}
+
+/** The kernel's words, at the end of the message. */
+function reasonIn(document: string): string {
+  return document === "" || JSON.parse(document).msg === undefined ? "" : JSON.parse(document).msg.split(": ").at(-1);
+}

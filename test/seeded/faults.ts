@@ -556,6 +556,13 @@ const resources: Fault[] = [
 
 const plugins: Fault[] = [
   {
+    file: "src/ffi/netlink/tc/known-kind.ts",
+    find: "if (isNetlinkError(error, EPERM)) return undefined;",
+    replace: "if (isNetlinkError(error, EPERM)) return false;",
+    tests: ["test/kernel/status.test.ts"],
+    named: "user namespace",
+  },
+  {
     file: "src/plugins/meta/bandwidth/bandwidth.ts",
     find: "if (name === outside.name && !sandbox) return outside;",
     replace: "if (name === outside.name && sandbox !== name) return outside;",

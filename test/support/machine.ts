@@ -70,8 +70,14 @@ echo ready
 exec cat
 `;
 
-export async function openMachine(): Promise<Machine> {
-  const holder = Bun.spawn(["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", setUp], {
+export interface MachineOptions {
+  /** In a user namespace of its own, as rootless engines make one: root there, and nobody outside of it. */
+  isRootless?: boolean;
+}
+
+export async function openMachine({ isRootless = false }: MachineOptions = {}): Promise<Machine> {
+  const user = isRootless ? ["--user", "--map-root-user"] : [];
+  const holder = Bun.spawn(["unshare", ...user, "--net", "--mount", "--propagation", "private", "sh", "-c", setUp], {
     stdin: "pipe",
     stdout: "pipe",
     stderr: "inherit",
@@ -80,8 +86,11 @@ export async function openMachine(): Promise<Machine> {
   const { value } = await holder.stdout.getReader().read();
   if (value === undefined) throw new Error("the machine's namespaces could not be set up: root is needed");
   const containers: Container[] = [];
-  const mountNamespace = `--mount=/proc/${holder.pid}/ns/mnt`;
-  const enter = ["nsenter", `--net=/proc/${holder.pid}/ns/net`, mountNamespace];
+  const others = [
+    ...isRootless ? [`--user=/proc/${holder.pid}/ns/user`, "--preserve-credentials"] : [],
+    `--mount=/proc/${holder.pid}/ns/mnt`,
+  ];
+  const enter = ["nsenter", `--net=/proc/${holder.pid}/ns/net`, ...others];
 
   const machine: Machine & { resident: OwnResident | undefined } = {
     resident: undefined,
@@ -92,7 +101,7 @@ export async function openMachine(): Promise<Machine> {
         return await countingServed(command, options, (more) => run([...enter, ...command], more));
       }
       return await run(
-        ["nsenter", `--net=${netnsFromOutside(holder.pid, options.in)}`, mountNamespace, ...command],
+        ["nsenter", `--net=${netnsFromOutside(holder.pid, options.in)}`, ...others, ...command],
         options,
       );
     },

@@ -3,7 +3,7 @@
  * and loads its module, before it rejects the rest of the request. This does not work for filters, which the kernel
  * rejects whatever their kind where there is no queueing discipline for them.
  */
-import { EEXIST, EINVAL, ENOENT } from "../../errno.ts";
+import { EEXIST, EINVAL, ENOENT, EPERM } from "../../errno.ts";
 import { attrTable, custom, list, text } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket, type Request } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
@@ -35,16 +35,25 @@ export function knowsQdisc(socket: NetlinkSocket, kind: string): boolean {
   });
 }
 
-/** For actions that require options, such as mirred. */
-export function knowsAction(socket: NetlinkSocket, kind: string): boolean {
-  return isKindKnown(socket, {
+/**
+ * For actions that require options, such as mirred. Undefined when the kernel does not tell: an action by itself takes
+ * CAP_NET_ADMIN in the first user namespace, and a filter with that action takes it in the network's own only.
+ */
+export function knowsAction(socket: NetlinkSocket, kind: string): boolean | undefined {
+  const request: Request = {
     what: `RTM_NEWACTION ${kind}`,
     type: RTM_NEWACTION,
     body(writer) {
       writer.u8(0).u8(0).u16(0); // struct tcamsg: family u8, pads u8 u16
       actionsAttrs.encode(writer, { actions: [{ kind }] });
     },
-  });
+  };
+  try {
+    return isKindKnown(socket, request);
+  } catch (error) {
+    if (isNetlinkError(error, EPERM)) return undefined;
+    throw error;
+  }
 }
 
 /** `request` must be one that the kernel rejects. */

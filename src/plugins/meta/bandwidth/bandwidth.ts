@@ -155,6 +155,6 @@ function status(conf: BandwidthConf, { route }: Host): void {
   for (const kind of ["tbf", "ingress", ...limitsOf(conf).subnets === undefined ? [] : ["htb"]]) {
     if (!knowsQdisc(route, kind)) lacking.push(`the queueing discipline ${kind}`);
   }
-  if (!knowsAction(route, "mirred")) lacking.push("the action mirred");
+  if (knowsAction(route, "mirred") === false) lacking.push("the action mirred");
   if (lacking.length > 0) throw new CniError(PLUGIN_NOT_AVAILABLE, `this kernel lacks ${lacking.join(" and ")}`);
 }
