@@ -1986,6 +1986,20 @@ const resident: Fault[] = [
 
 const netavark: Fault[] = [
   {
+    file: "src/resources/netavark/static-routes.ts",
+    find: "addRoute(socket, kernelRoute(route, oif));",
+    replace: "addRoute(socket, kernelRoute(route, oif), { alone: true });",
+    tests: ["test/netavark/drivers/several.test.ts"],
+    named: "side by side",
+  },
+  {
+    file: "src/resources/netavark/static-routes.ts",
+    find: "oif === ANY_LINK ? {",
+    replace: "oif !== undefined ? {",
+    tests: ["test/netavark/drivers/vlan.test.ts"],
+    named: "each link's own",
+  },
+  {
     file: "src/netavark/wire/container-call.ts",
     find: '  return [...new Set(keysIn("networks", text).at(-1))];',
     replace: "  return void [keysIn, text] ?? keys;",

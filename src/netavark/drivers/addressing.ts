@@ -8,6 +8,8 @@ import type { NetInterface } from "../wire/answer.ts";
 import type { Wanted } from "./driver.ts";
 
 const DHCP = "dhcp";
+/** Of a route that names none. */
+const ROUTE_METRIC = 100;
 
 export function hasDhcp({ ipam_options }: Network): boolean {
   return ipam_options?.["driver"] === DHCP;
@@ -80,7 +82,7 @@ export function routesOf(
     const gateway = gateways.find((each) => parseAddress(each)!.length === length);
     if (gateway !== undefined) defaultRoutes.push({ destination, gateway, metric, type: "unicast" });
   }
-  for (const { destination, gateway, metric: own, route_type: type } of network.routes ?? []) {
+  for (const { destination, gateway, metric: own = ROUTE_METRIC, route_type: type } of network.routes ?? []) {
     routes.push({ destination, gateway, metric: own, type: (type || "unicast") as StaticRoute["type"] });
   }
   return { defaultRoutes, routes };

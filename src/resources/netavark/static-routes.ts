@@ -1,10 +1,14 @@
 /**
  * Routes of the container: by way of a gateway, or ones that drop packets. The kernel drops those through a link with the
  * link; DEL removes all of them first.
+ *
+ * Two networks of a container may have a route to one destination with one metric. As with netavark, those through
+ * different gateways or links stand side by side, and the kernel takes the newest first.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import type { Host } from "../../contract/host.ts";
+import type { Owner } from "../../contract/owner.ts";
 import { EEXIST } from "../../ffi/errno.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { addRoute, delRoute, isSameRoute, type KernelRoute, listRoutes } from "../../ffi/netlink/route/route.ts";
@@ -29,8 +33,13 @@ export const routeTypes = {
 export type RouteType = keyof typeof routeTypes;
 
 export interface StaticRoutesSpec {
-  /** Undefined: the kernel finds the link by the gateway. */
+  /**
+   * Undefined for routes without a link, and where the kernel finds the link by the gateway. Then another network of the
+   * container may have the same ones.
+   */
   ifName?: string;
+  /** Undefined in ledgers of older builds. */
+  owner?: Owner;
   routes: StaticRoute[];
 }
 
@@ -45,47 +54,73 @@ export const staticRoutesKind: ResourceKind<StaticRoutesSpec> = {
   kind: "static-routes",
   unmade: undefined,
   apply(spec, host) {
-    const { route: socket } = host.container!, made: StaticRoute[] = [];
+    const { route: socket } = host.container!, made: StaticRoute[] = [], oif = linkOf(spec, host);
+    if (oif === undefined) throw new Error(`failed to add routes: there is no link ${spec.ifName}`);
     for (const route of spec.routes) {
       try {
-        addRoute(socket, kernelRoute(spec, route, host), { alone: true });
+        addRoute(socket, kernelRoute(route, oif));
         made.push(route);
       } catch (error) {
+        // The very same route, through the same link.
         if (isNetlinkError(error, EEXIST)) continue;
         undoAfter(error, () => staticRoutesKind.remove({ ...spec, routes: made }, host));
         throw new Error(`failed to add route (${textOf(route)}): ${netlinkText(error)}`, { cause: error });
       }
     }
   },
-  verify(spec, host) {
-    const present = listRoutes(host.container!.route, AF_UNSPEC);
-    return spec.routes.filter((wanted) => {
-      const { oif: _, ...rest } = kernelRoute(spec, wanted, host);
-      return !present.some((route) => isSameRoute({ ...rest, oif: route.oif }, route));
-    }).map((route) => `route ${textOf(route)} is missing`);
-  },
+  verify: (spec, host) => missing(spec, host).map((route) => `route ${textOf(route)}${through(spec)} is missing`),
   remove(spec, host) {
-    if (host.container === undefined) return;
+    const oif = host.container && linkOf(spec, host);
+    if (oif === undefined) return;
+    const shared = ofOtherNetworks(spec, host);
     for (const route of spec.routes.toReversed()) {
-      delRoute(host.container.route, kernelRoute(spec, route, host));
+      if (!shared.some((other) => Bun.deepEquals(other, route))) {
+        delRoute(host.container!.route, kernelRoute(route, oif));
+      }
     }
   },
-  repair: (spec, host) => staticRoutesKind.apply(spec, host),
-  describe: ({ routes }) => `routes ${routes.map(textOf).join(", ")}`,
+  repair: (spec, host) => staticRoutesKind.apply({ ...spec, routes: missing(spec, host) }, host),
+  describe: ({ routes, ...spec }) => `routes ${routes.map(textOf).join(", ")}${through(spec)}`,
 };
 
 export const staticRoutes = resource(staticRoutesKind);
 
-function kernelRoute({ ifName }: StaticRoutesSpec, route: StaticRoute, host: Host): KernelRoute {
-  const oif = ifName === undefined || route.type !== "unicast" ? undefined : linkIndex(host.container!.route, ifName);
+function missing(spec: StaticRoutesSpec, host: Host): StaticRoute[] {
+  const oif = linkOf(spec, host), present = listRoutes(host.container!.route, AF_UNSPEC);
+  return spec.routes.filter((route) => {
+    if (oif === undefined) return true;
+    const wanted = kernelRoute(route, oif);
+    return !present.some((each) => isSameRoute(oif === ANY_LINK ? { ...wanted, oif: each.oif } : wanted, each));
+  });
+}
+
+/** Reads every ledger of the host, for containers that have such routes. */
+function ofOtherNetworks({ ifName, owner }: StaticRoutesSpec, host: Host): StaticRoute[] {
+  if (ifName !== undefined || owner === undefined) return [];
+  return (host.recordedByOthers(staticRoutesKind.kind, owner) as StaticRoutesSpec[])
+    .flatMap((other) => other.owner?.containerId === owner.containerId ? other.routes : []);
+}
+
+const ANY_LINK = 0;
+
+/** Undefined when the link is gone. */
+function linkOf({ ifName }: StaticRoutesSpec, host: Host): number | undefined {
+  return ifName === undefined ? ANY_LINK : linkIndex(host.container!.route, ifName);
+}
+
+function kernelRoute({ destination, gateway, metric, type }: StaticRoute, oif: number): KernelRoute {
   return {
-    dst: parsePrefix(route.destination)!,
-    oif: oif ?? 0,
-    gateway: route.gateway === undefined ? undefined : parseAddress(route.gateway),
-    priority: route.metric,
-    type: routeTypes[route.type],
+    dst: parsePrefix(destination)!,
+    oif,
+    gateway: gateway === undefined ? undefined : parseAddress(gateway),
+    priority: metric,
+    type: routeTypes[type],
     protocol: RTPROT_STATIC,
   };
+}
+
+function through({ ifName }: Pick<StaticRoutesSpec, "ifName">): string {
+  return ifName === undefined ? "" : ` through ${ifName}`;
 }
 
 function textOf({ destination, gateway, metric, type }: StaticRoute): string {

@@ -1,10 +1,11 @@
 /** What netavark does with the second and third of several: networks, subnets of a family, ways to say one thing. */
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";
-import { openMachine } from "../../support/machine.ts";
+import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../../support/netavark/attached.ts";
 import { ND } from "../../support/netavark/names.ts";
 import { netavark } from "../../support/netavark/netavark.ts";
+import { PATCHBAY } from "../../support/plugins.ts";
 
 test("two subnets of a family: the first's gateway, and ports of the first address", async () => {
   await using machine = await openMachine();
@@ -24,6 +25,76 @@ test("two subnets of a family: the first's gateway, and ports of the first addre
   expect([...new Set(targets)].sort()).toEqual(["10.88.0.11", "fd00:8::11"]);
   expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
 });
+
+/** Equal in both networks: the default routes, one by each network's own gateway, one by the same gateway, one without. */
+const sideBySide = (number: number) =>
+  bridgeNetwork(number, {
+    routes: [
+      { destination: "198.51.100.0/24", gateway: `10.8${number}.0.2` },
+      { destination: "2001:db8:1::/64", gateway: `fd00:${number}::2` },
+      { destination: "203.0.113.0/24", gateway: "10.88.0.3" },
+      { destination: "192.0.2.0/24", route_type: "blackhole" },
+    ],
+  });
+
+/** One line for each next hop, without the kernel's own routes. */
+async function routesIn(machine: Machine, container: Container): Promise<string[]> {
+  const text = await machine.sh("ip -j route; ip -6 -j route", { in: container });
+  // deno-lint-ignore no-explicit-any
+  const routes = text.trim().split("\n").flatMap((line) => JSON.parse(line) as any[]);
+  return routes.filter(({ protocol }) => protocol === "static").flatMap(({ nexthops, ...route }) =>
+    (nexthops ?? [route]).map((hop: typeof route) =>
+      [route.type, route.dst, hop.gateway, route.metric, hop.dev].filter(Boolean).join(" ")
+    )
+  ).sort();
+}
+
+test.each([["first", 0], ["last", 1]])(
+  "equal routes of two networks stand side by side, the %s leaves",
+  async (_, left) => {
+    await using machine = await openMachine();
+    const container = await machine.container(), stays = 1 - left;
+    const calls = [8, 7].map((number, index) =>
+      containerIn([{ network: sideBySide(number), attachment: { interface_name: `eth${index}` } }])
+    );
+    const call = async (verb: "setup" | "teardown", index: number) =>
+      expect(await attach(machine, verb, container, calls[index]!)).toMatchObject({ code: 0, stderr: "" });
+    const inspect = async () => (await machine.run([PATCHBAY, "inspect"])).stdout;
+    const of = (number: number, link: string) => [
+      `default 10.8${number}.0.1 100 ${link}`,
+      `198.51.100.0/24 10.8${number}.0.2 100 ${link}`,
+      `default fd00:${number}::1 100 ${link}`,
+      `2001:db8:1::/64 fd00:${number}::2 100 ${link}`,
+    ];
+    const shared = ["203.0.113.0/24 10.88.0.3 100 eth0", "blackhole 192.0.2.0/24 100"];
+    const both = [...of(8, "eth0"), ...of(7, "eth1"), ...shared].sort();
+    for (const index of [0, 1]) await call("setup", index);
+    expect(await routesIn(machine, container)).toEqual(both);
+    expect((await machine.run([PATCHBAY, "inspect"])).code).toBe(0);
+
+    // Each link's own route is looked for, not one like it.
+    await machine.sh("ip route del default dev eth1; ip -6 route del default via fd00:8::1 dev eth0", {
+      in: container,
+    });
+    const told = await inspect();
+    expect(told).toContain("route 0.0.0.0/0 via 10.87.0.1 metric 100 through eth1 is missing");
+    expect(told).toContain("route ::/0 via fd00:8::1 metric 100 through eth0 is missing");
+    expect(told.match(/is missing/g)).toHaveLength(2);
+    await machine.sh(`${PATCHBAY} repair`);
+    expect(await routesIn(machine, container)).toEqual(both);
+
+    await call("teardown", left);
+    const link = `eth${stays}`, number = [8, 7][stays]!;
+    // The same gateway is by the first network's link, and goes with it.
+    const remaining = [...of(number, link), ...shared.filter((line) => !line.includes("eth0") || stays === 0)];
+    expect(await routesIn(machine, container)).toEqual(remaining.sort());
+    await call("setup", left);
+    expect(await routesIn(machine, container)).toEqual(both);
+    await call("teardown", stays);
+    await call("teardown", left);
+    expect(await routesIn(machine, container)).toEqual([]);
+  },
+);
 
 test("when the last of three networks cannot be had, the two before are undone", async () => {
   await using machine = await openMachine();

@@ -5,6 +5,7 @@ import { leftSince, momentOf } from "../../support/leftovers.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { attach, bridgeNetwork, containerIn } from "../../support/netavark/attached.ts";
 import { ND } from "../../support/netavark/names.ts";
+import { PATCHBAY } from "../../support/plugins.ts";
 
 const KEPT = new RegExp(`^[-+] file ${ND}/`);
 
@@ -75,4 +76,33 @@ test("without a parent, the link of the default route; without one, an error and
   await machine.sh("ip addr add 192.0.2.1/24 dev parent0; ip route add default via 192.0.2.2");
   expect(await attach(machine, "setup", container, input)).toMatchObject({ code: 0 });
   expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0 });
+});
+
+test("routes by one gateway through two links are each link's own", async () => {
+  await using machine = await openWithParent();
+  const container = await machine.container();
+  const calls = [8, 7].map((number, index) => {
+    const named = { name: `net${number}`, network_interface: "parent0", driver: "macvlan" };
+    const routes = [{ destination: "10.99.0.0/16", gateway: "10.88.0.2" }];
+    const attachment = { interface_name: `eth${index}` };
+    return containerIn([{ network: bridgeNetwork(8, { ...named, routes }), attachment }], number);
+  });
+  const links = async (destination: string) =>
+    [...(await machine.sh(`ip route show ${destination}`, { in: container })).matchAll(/dev (\S+)/g)].map((
+      [, link],
+    ) => link)
+      .sort();
+  for (const input of calls) expect(await attach(machine, "setup", container, input)).toMatchObject({ code: 0 });
+  for (const each of ["default", "10.99.0.0/16"]) expect(await links(each)).toEqual(["eth0", "eth1"]);
+  await machine.sh("ip route del default dev eth1; ip route del 10.99.0.0/16 dev eth0", { in: container });
+  const told = (await machine.run([PATCHBAY, "inspect"])).stdout;
+  expect(told.match(/route .* is missing/g)).toEqual([
+    "route 0.0.0.0/0 via 10.88.0.1 metric 99 through eth1 is missing",
+    "route 10.99.0.0/16 via 10.88.0.2 metric 100 through eth0 is missing",
+  ]);
+  await machine.sh(`${PATCHBAY} repair`);
+  for (const each of ["default", "10.99.0.0/16"]) expect(await links(each)).toEqual(["eth0", "eth1"]);
+  expect(await attach(machine, "teardown", container, calls[0]!)).toMatchObject({ code: 0, stderr: "" });
+  for (const each of ["default", "10.99.0.0/16"]) expect(await links(each)).toEqual(["eth1"]);
+  expect(await attach(machine, "teardown", container, calls[1]!)).toMatchObject({ code: 0, stderr: "" });
 });

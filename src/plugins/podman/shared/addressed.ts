@@ -2,18 +2,18 @@
 import type { IpConfig, Result } from "../../../cni/result.ts";
 import type { Attachment, PluginConfig } from "../../../contract/plugin.ts";
 import type { Resource } from "../../../contract/resource.ts";
+import { contains, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { addressing } from "../../../resources/address/addressing/addressing.ts";
 import { type StaticRoute, staticRoutes } from "../../../resources/netavark/static-routes.ts";
 
 export interface AddressedConf {
   addresses: { address: string; gateway?: string }[];
-  /** With the link named, because the gateway of another network may have the same address. */
   defaultRoutes: StaticRoute[];
   routes: StaticRoute[];
 }
 
 export function addressed(
-  { conf, ifName }: Attachment<PluginConfig & AddressedConf>,
+  { conf, network, containerId, ifName }: Attachment<PluginConfig & AddressedConf>,
   sysctls: Record<string, string>,
   lease: Result | undefined,
 ): { ips: IpConfig[]; dns: Result["dns"]; resources: Resource<unknown>[] } {
@@ -23,7 +23,17 @@ export function addressed(
   const resources: Resource<unknown>[] = [
     addressing({ ifName, addresses: ips, routes: lease?.routes ?? [], sysctls, detectDuplicates: false }),
   ];
-  if (conf.defaultRoutes.length > 0) resources.push(staticRoutes({ ifName, routes: conf.defaultRoutes }));
-  if (conf.routes.length > 0) resources.push(staticRoutes({ routes: conf.routes }));
+  // With the link named, because the gateway of another network may have the same address.
+  const own = [...conf.defaultRoutes, ...conf.routes.filter((route) => isByNeighbour(route, ips))];
+  const others = conf.routes.filter((route) => !own.includes(route));
+  const owner = { network, containerId, ifName };
+  if (own.length > 0) resources.push(staticRoutes({ ifName, owner, routes: own }));
+  if (others.length > 0) resources.push(staticRoutes({ owner, routes: others }));
   return { ips, dns: lease?.dns, resources };
+}
+
+/** Whether the gateway is in a subnet of the link. */
+function isByNeighbour({ gateway }: StaticRoute, ips: readonly IpConfig[]): boolean {
+  const bytes = gateway === undefined ? undefined : parseAddress(gateway);
+  return bytes !== undefined && ips.some(({ address }) => contains(parsePrefix(address)!, bytes));
 }
