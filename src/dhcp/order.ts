@@ -29,8 +29,10 @@ export type Answer =
 
 /** How a network is doing. */
 export interface Report {
-  /** Why the last attempt to get a lease failed, when none has succeeded since. */
+  /** Why the last ADD got no lease, when there has been none since. */
   obstacle?: string;
+  /** So many seconds from now, the obstacle counts no more. */
+  forgottenInS?: number;
   /** Leases that no server has renewed in time. */
   unanswered: number;
 }

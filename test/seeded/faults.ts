@@ -556,6 +556,13 @@ const resources: Fault[] = [
 
 const plugins: Fault[] = [
   {
+    file: "src/dhcp/service/failed-adds.ts",
+    find: "return now < end ?",
+    replace: "return end > 0 ?",
+    tests: ["test/dhcp/plugin/given-back.test.ts"],
+    named: "after an outage",
+  },
+  {
     file: "src/ffi/netlink/tc/known-kind.ts",
     find: "if (isNetlinkError(error, EPERM)) return undefined;",
     replace: "if (isNetlinkError(error, EPERM)) return false;",

@@ -17,6 +17,7 @@ import { failure, nameOf, type Order, ORDER_VERSION, type Report } from "../orde
 import { parsePrefix } from "../../net/address.ts";
 import { Attachment } from "./attachment.ts";
 import type { Wishes } from "../wishes.ts";
+import { FailedAdds } from "./failed-adds.ts";
 import { type Asker, type Desk, type Front, pausesOf, type ServiceSettings } from "./front.ts";
 import { Held } from "./held.ts";
 import { say, sayRarely } from "./log.ts";
@@ -36,8 +37,7 @@ export class Service {
   private readonly held = new Held();
   /** Leases of an earlier boot, whose containers are gone: who comes with the same client id is given the address again. */
   private readonly remembered = new Map<string, LeaseRecord>();
-  /** Why the last attempt on a network failed. */
-  private readonly obstacles = new Map<string, string>();
+  private readonly failedAdds: FailedAdds;
   private readonly alarm = new Alarm();
   private readonly ownNetns = identify("/proc/thread-self/ns/net").id;
   private readonly front: Front;
@@ -49,6 +49,7 @@ export class Service {
     private readonly journal: Journal,
     private readonly settings: ServiceSettings,
   ) {
+    this.failedAdds = new FailedAdds(this.patience);
     const clock = () => ({ boot: preciseSecondsSinceBoot(), wall: Date.now() / 1000 });
     this.around = {
       journal,
@@ -57,7 +58,7 @@ export class Service {
       broadcasts: settings.broadcast,
       clock,
       obtained: (client) => this.hasObtained(client),
-      failed: (network, obstacle) => void this.obstacles.set(network, obstacle),
+      failed: (network, obstacle) => this.failedAdds.add(network, obstacle, clock().boot),
     };
     this.front = front({
       serve: (order, asker, netns) => this.serve(order, asker, netns),
@@ -65,6 +66,10 @@ export class Service {
     });
     this.takeUp();
     this.front.leasesChanged?.();
+  }
+
+  private get patience(): number {
+    return this.settings.patience ?? PATIENCE_S;
   }
 
   /** The leases of an earlier process. */
@@ -155,7 +160,7 @@ export class Service {
     if (netns === undefined) return asker.answer(failure("the request has no namespace with it"));
     const { boot } = this.around.clock(), { timeout } = order.wishes;
     const waiter: Waiter = {
-      deadline: boot + (timeout ?? this.settings.patience ?? PATIENCE_S),
+      deadline: boot + (timeout ?? this.patience),
       answer: (answer) => asker.answer(answer),
     };
     let attachment: Attachment;
@@ -223,7 +228,7 @@ export class Service {
   }
 
   private hasObtained({ owner, wishes }: Pick<Attachment, "owner" | "wishes">): void {
-    this.obstacles.delete(owner.network);
+    this.failedAdds.forget(owner.network);
     this.forgetMemory(owner, wishes);
     this.front.leasesChanged?.();
   }
@@ -270,7 +275,7 @@ export class Service {
     const unanswered =
       this.held.of(network).filter(({ v4, v6 }) => [v4, v6].some((part) => part?.client.state === "rebinding"))
         .length;
-    return { obstacle: this.obstacles.get(network), unanswered };
+    return { ...this.failedAdds.of(network, this.around.clock().boot), unanswered };
   }
 
   /** The service ends, the leases go on with the next one. */

@@ -195,12 +195,13 @@ function status(conf: DhcpConf): void {
     const hint = holdsLeases ? `${startIt}; nobody renews the leases of this network` : startIt;
     throw new CniError(code, error.message, hint, { cause: error });
   }
-  const { obstacle, unanswered = 0 } = report ?? {};
+  const { obstacle, forgottenInS, unanswered = 0 } = report ?? {};
   if (unanswered > 0) {
     throw new CniError(LIMITED_CONNECTIVITY, `no server renews ${unanswered} leases of network "${conf.name}"`);
   }
   if (obstacle !== undefined) {
-    throw new CniError(PLUGIN_NOT_AVAILABLE, `the last ADD got no address: ${obstacle}`, "look at the DHCP server");
+    const hint = `look at the DHCP server; STATUS succeeds again in ${forgottenInS} s unless another ADD fails`;
+    throw new CniError(PLUGIN_NOT_AVAILABLE, `the last ADD got no address: ${obstacle}`, hint);
   }
 }
 
