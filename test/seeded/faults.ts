@@ -1617,6 +1617,20 @@ const hooks: Fault[] = [
     tests: ["test/runtime/hook/wanted.test.ts"],
   },
   {
+    file: "src/runtime/cli/answered-add.ts",
+    find: 'holder?.hasEnded ? { ...request, netnsPath: "" } : request',
+    replace: "request",
+    tests: ["test/runtime/cli/add-options.test.ts"],
+    named: "of a process that ends meanwhile",
+  },
+  {
+    file: "src/runtime/cli/capability-options.ts",
+    find: "for (const word of words) requireTaker(word.name, argsOfWords([word]));",
+    replace: "",
+    tests: ["test/runtime/cli/add-options.test.ts"],
+    named: "network none refuses",
+  },
+  {
     file: "src/runtime/hook/ports.ts",
     find: "if (host.count !== container.count)",
     replace: "if (host.count > container.count)",

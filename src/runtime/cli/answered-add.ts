@@ -7,22 +7,30 @@ import type { Network } from "../conf/network.ts";
 import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
 import { printToStderr } from "./output.ts";
 
-/** Returns the exit status; 1 when `answer` has failed. */
+/** The process that the path of the namespace names. As long as it has not ended, nobody else has its number. */
+export interface Holder {
+  readonly pid: number;
+  readonly hasEnded: boolean;
+}
+
+/** Returns the exit status; 1 when `answer` has failed, or the holder has ended. */
 export function addAnswered(
   runtime: Runtime,
   network: Network,
   request: AttachmentRequest,
   answer: (result: VersionedResult | undefined) => void,
+  holder?: Holder,
 ): number {
   const result = addNetwork(runtime, network, request);
   try {
     if (isCallerGone()) throw new Error("the caller is gone");
+    if (holder?.hasEnded) throw new Error(`process ${holder.pid} has ended`);
     answer(result);
     return 0;
   } catch (error) {
     // A caller without the result cannot delete the attachment.
-    printToStderr(`the result cannot be written, so the attachment is taken back: ${errorText(error)}`);
-    deleteNetwork(runtime, network, request);
+    printToStderr(`the attachment is taken back: ${errorText(error)}`);
+    deleteNetwork(runtime, network, holder?.hasEnded ? { ...request, netnsPath: "" } : request);
     return 1;
   }
 }

@@ -1,6 +1,7 @@
 /** The operands of the commands on an attachment that is there. */
 import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
-import { type AttachmentKey, readCache } from "../cache.ts";
+import { variable } from "../../ffi/environment.ts";
+import { type AttachmentKey, type CacheRecord, readCache } from "../cache.ts";
 import type { AttachmentRequest } from "../plugin-call.ts";
 import type { Command, Given } from "./command.ts";
 import { attachmentArguments, requestOf, runtimeOf } from "./network-arguments.ts";
@@ -9,7 +10,7 @@ import { attachmentArguments, requestOf, runtimeOf } from "./network-arguments.t
 export const attachedArguments = {
   ...attachmentArguments,
   operands: "NETWORK CONTAINER",
-  notes: `CONTAINER is a network namespace, its name, or the container's ID.\n${attachmentArguments.notes}`,
+  notes: `CONTAINER is the container's ID, or its network namespace.\n${attachmentArguments.notes}`,
 } satisfies Partial<Command>;
 
 export interface AttachedRequest {
@@ -22,8 +23,9 @@ export interface AttachedRequest {
 export function attachedRequest(given: Given): AttachedRequest {
   const request = requestOf(given), runtime = runtimeOf(given), [network, text] = given.operands;
   const key: AttachmentKey = { ...request, network: network! };
+  const cached = readCache(runtime.cacheDirectory, key);
   // Most often; then nothing is searched among many attachments.
-  if (readCache(runtime.cacheDirectory, key).state === "present") return { request };
+  if (cached.state === "present") return { request: withArguments(request, cached.record) };
   const { isNamed, knownAttachments, notAttached } = require(
     "./named-attachments.ts",
   ) as typeof import("./named-attachments.ts");
@@ -38,5 +40,16 @@ export function attachedRequest(given: Given): AttachedRequest {
     throw new Error(`"${text}" is a name of the containers ${ids}; choose one with --container-id`);
   }
   const { containerId, netnsPath } = first;
-  return { request: given.has("container-id") ? request : { ...request, containerId, netnsPath } };
+  const meant = given.has("container-id") ? request : { ...request, containerId, netnsPath };
+  const recorded = readCache(runtime.cacheDirectory, { ...meant, network: network! });
+  return { request: recorded.state === "present" ? withArguments(meant, recorded.record) : meant };
+}
+
+/** Where the environment says none, those of ADD: they are to be the same (CNI spec 1.1.0, "Deriving runtimeConfig"). */
+function withArguments(request: AttachmentRequest, { cniArgs, capabilityArgs }: CacheRecord): AttachmentRequest {
+  return {
+    ...request,
+    cniArgs: variable("CNI_ARGS") ? request.cniArgs : cniArgs ?? [],
+    capabilityArgs: variable("CAP_ARGS") ? request.capabilityArgs : capabilityArgs ?? {},
+  };
 }

@@ -1,13 +1,13 @@
 /**
- * The attachments that a person means. A container has three names: its ID, the path of its network namespace, and the name
- * that `ip netns` has for that.
+ * The attachments that a person means. A container has these names: its ID, the path of its network namespace, also
+ * as `pid:N`, and the name that `ip netns` has for it.
  */
 import { type KnownAttachment, listAttachments } from "../../engine/operator/known-attachment.ts";
 import { listCache } from "../cache.ts";
 import { cachedAttachments } from "../cached-attachments.ts";
 import type { Runtime } from "../plugin-call.ts";
 import { closestName } from "../spelling.ts";
-import { absolutePath, NETNS_DIRECTORY } from "./network-arguments.ts";
+import { namedPath, NETNS_DIRECTORY } from "./network-arguments.ts";
 
 export function knownAttachments({ cacheDirectory }: Runtime): KnownAttachment[] {
   return listAttachments(cachedAttachments(listCache(cacheDirectory)));
@@ -18,7 +18,7 @@ type Named = Pick<KnownAttachment, "containerId" | "netnsPath">;
 export function isNamed({ containerId, netnsPath }: Named, text: string): boolean {
   if (containerId === text) return true;
   const path = shortest(netnsPath);
-  return path !== "" && (path === shortest(absolutePath(text)) || path === `${NETNS_DIRECTORY}/${text}`);
+  return path !== "" && (path === shortest(namedPath(text)) || path === `${NETNS_DIRECTORY}/${text}`);
 }
 
 /** How `ip netns` calls the namespace, or its path. */

@@ -21,6 +21,15 @@ export const runtimeOptions: Options = {
   "cache-dir": { value: "DIR", help: `directory of cached results (${DEFAULT_CACHE_DIRECTORY})` },
 };
 
+/** In place of $CAP_ARGS: what `capabilityArgsOf` reads. */
+export const capabilityOptions: Options = {
+  ports: { value: "LIST", help: "ports of the host, as in 8080:80,127.0.0.1:53:53/udp" },
+  ip: { value: "ADDRESS", help: "this address, with or without a prefix length; may be repeated" },
+  mac: { value: "MAC", help: "this MAC address" },
+  ingress: { value: "RATE", help: "so many bits per second towards the container, as in 100M" },
+  egress: { value: "RATE", help: "so many bits per second from the container" },
+};
+
 const attachmentOptions: Options = {
   ifname: { short: "i", value: "NAME", help: "the interface's name in the container ($CNI_IFNAME, eth0)" },
   "container-id": { value: "ID", help: "the container's ID (a hash of NETNS, the same as cnitool's)" },
@@ -33,7 +42,9 @@ export const attachmentArguments = {
   operandCount: [2, 2],
   needsRoot: true,
   options: attachmentOptions,
-  notes: "$CAP_ARGS is a JSON object of capability arguments, $CNI_ARGS has the form K=V;K=V.\n",
+  notes: "NETNS is a path, a name of 'ip netns', or pid:N for the namespace of process N.\n" +
+    "$CNI_ARGS has the form K=V;K=V. $CAP_ARGS is a JSON object of capability arguments, as in\n" +
+    `  CAP_ARGS='{"portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]}'\n`,
 } satisfies Partial<Command>;
 
 export function runtimeOf(given: Given): Runtime {
@@ -85,6 +96,26 @@ export function requestOf(given: Given): AttachmentRequest {
   return { containerId: idOf(netnsPath), netnsPath, ifName, cniArgs, capabilityArgs };
 }
 
+/** With the capability arguments that options say, which win over $CAP_ARGS. */
+export function requestTo(network: Network, given: Given): AttachmentRequest {
+  const request = requestOf(given);
+  if (!Object.keys(capabilityOptions).some((option) => given.has(option))) return request;
+  const { capabilityArgsOf } = require("./capability-options.ts") as typeof import("./capability-options.ts");
+  return { ...request, capabilityArgs: { ...request.capabilityArgs, ...capabilityArgsOf(given, network) } };
+}
+
+/** `pid:N`: the process with this number; undefined for another name. */
+export function pidIn(text: string): number | undefined {
+  const digits = text.startsWith("pid:") ? text.slice("pid:".length) : "";
+  return /^[1-9][0-9]{0,9}$/.test(digits) ? Number(digits) : undefined;
+}
+
+/** The path that somebody names: as it is, or by a process. */
+export function namedPath(text: string): string {
+  const pid = pidIn(text);
+  return pid === undefined ? absolutePath(text) : `/proc/${pid}/ns/net`;
+}
+
 /** Where `ip netns` keeps namespaces. */
 export const NETNS_DIRECTORY = "/run/netns";
 
@@ -93,8 +124,10 @@ export const NETNS_DIRECTORY = "/run/netns";
  * names a namespace of `ip netns`.
  */
 function netnsPathOf(text: string, isAttached: (path: string) => boolean): string {
-  const path = absolutePath(text);
-  return text.includes("/") || isNetns(path) || isAttached(path) ? path : `${NETNS_DIRECTORY}/${text}`;
+  const path = namedPath(text);
+  return text.includes("/") || pidIn(text) !== undefined || isNetns(path) || isAttached(path)
+    ? path
+    : `${NETNS_DIRECTORY}/${text}`;
 }
 
 function isNetns(path: string): boolean {

@@ -7,6 +7,7 @@ import { isInPlace } from "../../engine/operator/inspect.ts";
 import { isHandedOver, ownCallId } from "../../ffi/calls.ts";
 import { getLink, setLink } from "../../ffi/netlink/route/link.ts";
 import { warn } from "../../ffi/warn.ts";
+import { takes, takesNone } from "../capabilities.ts";
 import { addUnlocked, deleteUnlocked } from "../chain.ts";
 import { loadNetwork } from "../conf/load.ts";
 import type { Network } from "../conf/network.ts";
@@ -82,11 +83,17 @@ function plannedCalls(
     network: examined(loadNetwork(configDirectory, wanted.network), runtime),
   }));
   const withPorts = loaded.find(({ network }) => takes(network, "portMappings"));
-  if (ports.length > 0 && withPorts === undefined) throw takesNone("ports", "portMappings", networks);
+  if (ports.length > 0 && withPorts === undefined) {
+    throw takesNone(
+      "ports",
+      "portMappings",
+      networks.map(({ network }) => network),
+    );
+  }
   return loaded.map((one) => {
     const { network, wanted } = one, own = wanted.capabilityArgs;
     const ignored = Object.keys(own).find((capability) => !takes(network, capability));
-    if (ignored !== undefined) throw takesNone(`${wanted.source}: ${ignored}`, ignored, [wanted]);
+    if (ignored !== undefined) throw takesNone(`${wanted.source}: ${ignored}`, ignored, [network.name]);
     const portMappings = one === withPorts && ports.length > 0 ? { portMappings: ports } : {};
     const args = { ...capabilityArgs, ...portMappings, ...own };
     const request: AttachmentRequest = {
@@ -98,18 +105,6 @@ function plannedCalls(
     };
     return { network, request };
   });
-}
-
-function takes({ plugins }: Network, capability: string): boolean {
-  return plugins.some(({ capabilities }) => capabilities[capability]);
-}
-
-function takesNone(what: string, capability: string, networks: readonly WantedNetwork[]): CniError {
-  return new CniError(
-    INVALID_CONFIG,
-    `${what}: no plugin of network ${networks.map(({ network }) => network).join(", ")} takes them`,
-    `a plugin that does needs "capabilities": {"${capability}": true} in the network's configuration`,
-  );
 }
 
 function hasLoopback({ plugins }: Network): boolean {

@@ -5,10 +5,9 @@
 import { errorText } from "../../cni/error.ts";
 import { checkIfName, checkNetworkName } from "../../cni/invocation.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
-import { canonicalAddress, canonicalPrefix } from "../../net/address.ts";
-import { canonicalMac } from "../../net/mac.ts";
 import { parsePorts, type PortMapping } from "./ports.ts";
 import { refusal, type Setting, type Settings } from "./settings.ts";
+import { argsOfWords, type Word, wordNames } from "./words.ts";
 
 export interface WantedNetwork {
   readonly network: string;
@@ -74,56 +73,15 @@ function parseNetwork(setting: Setting, item: string) {
   } catch (error) {
     throw refusal(setting, item, errorText(error));
   }
-  return { item, network, ifName, capabilityArgs: parseWords(setting, item, words) };
+  return { item, network, ifName, capabilityArgs: argsOfWords(words.map((word) => parseWord(setting, item, word))) };
 }
 
 const WORDS = "after the network there may be ip=ADDRESS, mac=MAC, ingress=RATE, egress=RATE";
 
-function parseWords(setting: Setting, item: string, words: readonly string[]): Record<string, unknown> {
-  const ips: string[] = [], bandwidth: Record<string, number> = {};
-  let mac: string | undefined;
-  for (const word of words) {
-    const [key, value = "", ...more] = word.split("=");
-    if (more.length > 0) throw refusal(setting, item, WORDS);
-    switch (key) {
-      case "ip":
-        ips.push(canonicalPrefix(value) ?? canonicalAddress(value) ?? wrong(setting, word, "it is no address"));
-        if (ips.length > MOST) throw refusal(setting, item, `there are more than ${MOST} addresses`);
-        break;
-      case "mac":
-        mac = canonicalMac(value) ?? wrong(setting, word, "it is no MAC address");
-        break;
-      case "ingress":
-      case "egress":
-        bandwidth[`${key}Rate`] = parseRate(setting, word, value);
-        bandwidth[`${key}Burst`] = burstFor(bandwidth[`${key}Rate`]!);
-        break;
-      default:
-        throw refusal(setting, item, WORDS);
-    }
-  }
-  return {
-    ...ips.length > 0 && { ips },
-    ...mac !== undefined && { mac },
-    ...Object.keys(bandwidth).length > 0 && { bandwidth },
-  };
-}
-
-function wrong(setting: Setting, word: string, rule: string): never {
-  throw refusal(setting, word, rule);
-}
-
-const UNITS: Record<string, number> = { "": 1, k: 1e3, M: 1e6, G: 1e9 };
-
-function parseRate(setting: Setting, word: string, value: string): number {
-  const [, digits, unit = ""] = /^([1-9][0-9]{0,11})([kMG]?)$/.exec(value) ?? [];
-  if (digits === undefined) return wrong(setting, word, "a rate is bits per second, as in 800k, 100M or 1G");
-  return Number(digits) * UNITS[unit]!;
-}
-
-/** Bits: a tenth of a second, and at least the largest packet that the kernel hands over at once. */
-function burstFor(rate: number): number {
-  return Math.max(Math.floor(rate / 10), 64 * 1024 * 8);
+function parseWord(setting: Setting, item: string, text: string): Word {
+  const [key, value = "", ...more] = text.split("="), name = wordNames.find((one) => one === key);
+  if (name === undefined || more.length > 0) throw refusal(setting, item, WORDS);
+  return { name, value, setting, text };
 }
 
 /** What a container may ask for within its networks. Others choose devices, ranges of addresses and paths of the host. */

@@ -1,19 +1,38 @@
 /** `patchbay add NETWORK NETNS`. */
 import { printResult } from "../../../cni/result-versions.ts";
-import { addAnswered } from "../answered-add.ts";
+import { addAnswered, type Holder } from "../answered-add.ts";
 import type { Command } from "../command.ts";
-import { attachmentArguments, networkOf, requestOf, runtimeOf } from "../network-arguments.ts";
+import {
+  attachmentArguments,
+  capabilityOptions,
+  networkOf,
+  pidIn,
+  requestTo,
+  runtimeOf,
+} from "../network-arguments.ts";
 import { print } from "../output.ts";
 import { warnOfMisspellings } from "../misspelling-warnings.ts";
 
 export const addCommand: Command = {
   summary: "attach a network namespace to a network, and print the result",
   ...attachmentArguments,
+  options: { ...capabilityOptions, ...attachmentArguments.options },
   run(given, program) {
-    const runtime = runtimeOf(given), network = networkOf(given), request = requestOf(given);
+    // Opened before anything is asked of its number.
+    const holder = holderOf(given.operands[1]!);
+    const runtime = runtimeOf(given), network = networkOf(given), request = requestTo(network, given);
     if (program === "patchbay") warnOfMisspellings(network, runtime.pluginPath);
     return addAnswered(runtime, network, request, (result) => {
       if (result !== undefined) print(printResult(result));
-    });
+    }, holder);
   },
 };
+
+function holderOf(netns: string): Holder | undefined {
+  const pid = pidIn(netns);
+  if (pid === undefined) return undefined;
+  const { OtherProcess } = require("../../../ffi/other-process.ts") as typeof import("../../../ffi/other-process.ts");
+  const holder = OtherProcess.open(pid);
+  if (holder === undefined) throw new Error(`there is no process ${pid}`);
+  return holder;
+}

@@ -12,7 +12,7 @@ import { parseEndedState, parseState, STATE_LIMIT_BYTES } from "../../hook/state
 import { type Setting, type SettingName, settingNames, settingsOf } from "../../hook/settings.ts";
 import { parseNetworks, type WantedNetwork, wantedOf } from "../../hook/wanted.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
-import { configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { capabilityOptions, configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { printLine } from "../output.ts";
 
 export const hookCommand: Command = {
@@ -21,7 +21,7 @@ export const hookCommand: Command = {
   operandCount: [1, Infinity],
   needsRoot: true,
   options: {
-    ports: { value: "LIST", help: "ports of the host, as in 8080:80/tcp,127.0.0.1:53:53/udp" },
+    ports: capabilityOptions["ports"]!,
     name: { value: "NAME", help: "the container's name, for plugins that read K8S_POD_NAME" },
     capabilities: { value: "JSON", help: "capability arguments for every network" },
     permit: { value: "LIST", help: "capabilities that annotations may carry besides the usual ones" },

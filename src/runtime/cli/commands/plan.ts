@@ -2,7 +2,7 @@
 import { withScratchNetns } from "../../../ffi/netns.ts";
 import { type PlannedPlugin, planNetwork } from "../../plan.ts";
 import type { Command, Given } from "../command.ts";
-import { attachmentArguments, networkOf, requestOf, runtimeOf } from "../network-arguments.ts";
+import { attachmentArguments, capabilityOptions, networkOf, requestTo, runtimeOf } from "../network-arguments.ts";
 import { printLine, printToStderr } from "../output.ts";
 import { warnOfMisspellings } from "../misspelling-warnings.ts";
 
@@ -11,7 +11,7 @@ export const planCommand: Command = {
   operands: "NETWORK [NETNS]",
   operandCount: [1, 2],
   needsRoot: true,
-  options: { json: { help: "print JSON" }, ...attachmentArguments.options },
+  options: { json: { help: "print JSON" }, ...capabilityOptions, ...attachmentArguments.options },
   notes:
     `${attachmentArguments.notes}Names and addresses are examples: 'add' chooses its own. Without NETNS, an empty namespace is assumed.\n` +
     "Exit status: 1 when 'add' would fail.\n",
@@ -19,7 +19,7 @@ export const planCommand: Command = {
     const { pluginPath } = runtimeOf(given), network = networkOf(given);
     warnOfMisspellings(network, pluginPath);
     const plan = (netnsPath: string) =>
-      planNetwork(runtimeOf(given), network, requestOf(withNetns(given, netnsPath)));
+      planNetwork(runtimeOf(given), network, requestTo(network, withNetns(given, netnsPath)));
     const netnsPath = given.operands[1];
     const planned = netnsPath === undefined ? withScratchNetns(plan) : plan(netnsPath);
     if (given.has("json")) printLine(JSON.stringify(planned, null, 2));
