@@ -83,8 +83,14 @@ afterAll(async () => {
   for (const one of spare.splice(0)) await one[Symbol.asyncDispose]();
 });
 
-/** Every point, and whether each run must reach it: what three runs had in common. */
-async function survey(sweep: Sweep): Promise<(Point & { required: boolean })[]> {
+interface Surveyed extends Point {
+  /** Three runs had it in common. On a busy machine one of them may make calls that no later one makes. */
+  isUsual: boolean;
+  /** Each run must reach it. */
+  required: boolean;
+}
+
+async function survey(sweep: Sweep): Promise<Surveyed[]> {
   const runs: Map<string, number>[] = [];
   for (let run = 0; run < 3; run++) {
     const opened = await takeStage(sweep);
@@ -105,6 +111,7 @@ async function survey(sweep: Sweep): Promise<(Point & { required: boolean })[]> 
     return Array.from({ length: isSteady ? Math.max(...reached) : always }, (_, index) => ({
       syscall,
       nth: index + 1,
+      isUsual: index < always,
       required: isSteady && index < always,
     }));
   });
@@ -168,7 +175,7 @@ async function killEverywhere(sweep: Sweep): Promise<void> {
     (["DEL", "GC"] as const).filter((_, way) => isFullSweep || index % 2 === way)
       .map((clearBy) => ({ ...point, clearBy }))
   );
-  const total = queue.length;
+  const total = queue.length, usual = queue.filter(({ isUsual }) => isUsual).length;
   const wrong: string[] = [], missed: string[] = [];
   let hits = 0;
 
@@ -192,7 +199,7 @@ async function killEverywhere(sweep: Sweep): Promise<void> {
   await Promise.all(Array.from({ length: LANES }, lane));
   console.log(`${sweep.name} ${sweep.verb} on a ${sweep.machine} machine: killed at ${hits} of ${total} points`);
   expect(wrong.slice(0, 40)).toEqual([]);
-  expect(hits).toBeGreaterThan(total * 0.8);
+  expect(hits).toBeGreaterThan(usual * 0.8);
   // The runtime makes some calls more or less often from run to run, whatever we say above.
   if (missed.length > Math.max(1, total * 0.02)) throw new Error(`not reached: ${missed.join(", ")}`);
 }
