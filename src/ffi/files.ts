@@ -75,6 +75,23 @@ export function readAll(
   subject?: string,
   expectedBytes = Infinity,
 ): Uint8Array {
+  return collect((target) => libc.read(fd, target, target.length), limitBytes, subject, expectedBytes);
+}
+
+/** Reads from there to the end, and leaves the descriptor's position, which other processes may share, where it is. */
+export function readAllFrom(offset: number, fd: number, subject?: string): Uint8Array {
+  pread ??= bind({ pread: { args: ["i32", "ptr", "usize", FFIType.i64_fast], returns: FFIType.i64_fast } }).pread;
+  return collect((target, length) => pread!(fd, target, target.length, offset + length), LONGEST, subject, Infinity);
+}
+
+let pread: ((fd: number, target: Uint8Array, length: number, offset: number) => number | bigint) | undefined;
+
+function collect(
+  read: (target: Uint8Array, length: number) => number | bigint,
+  limitBytes: number,
+  subject: string | undefined,
+  expectedBytes: number,
+): Uint8Array {
   const isExpected = expectedBytes !== Infinity;
   if (isExpected && expectedBytes > limitBytes) throw new SyscallError("read", EFBIG, subject);
   let buffer = new Uint8Array(isExpected ? expectedBytes + 1 : 8192);
@@ -88,7 +105,7 @@ export function readAll(
       buffer = larger;
     }
     const target = buffer.subarray(length);
-    const got = retrying("read", () => Number(libc.read(fd, target, target.length)), subject);
+    const got = retrying("read", () => Number(read(target, length)), subject);
     length += got;
     if (got === 0 || (got < target.length && length >= expectedBytes)) return buffer.subarray(0, length);
   }

@@ -6,7 +6,7 @@ import { field, isObject, parseDocument } from "../cni/json.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { LeftToCaller } from "../ffi/calls.ts";
 import { variable } from "../ffi/environment.ts";
-import { exists, readAll } from "../ffi/files.ts";
+import { exists } from "../ffi/files.ts";
 import { hasContent } from "../ffi/kept.ts";
 import { pluginNames } from "../plugins/table.ts";
 import type { Network } from "../runtime/conf/network.ts";
@@ -17,8 +17,11 @@ const OWN_COMMANDS = new Set(["dhcp", "install", "serve"]);
 /** They look at everything that is recorded, whatever it is. */
 const COMMANDS_ON_EVERYTHING = new Set(["inspect", "repair"]);
 
-/** Why the call is not served, or undefined. Reads stdin of a plugin, and leaves it where it was read to. */
-export function whyNotHere(name: string, argv: readonly string[]): string | undefined {
+/**
+ * Why the call is not served, or undefined. Moves nothing of the caller's stdin: one that has waited too long reads it
+ * at the same time.
+ */
+export function whyNotHere(name: string, argv: readonly string[], readStdin: () => Uint8Array): string | undefined {
   if (variable("DBUS_SYSTEM_BUS_ADDRESS") !== undefined) return "bus";
   // It waits for plugins, and for others' locks while they start aardvark-dns.
   if (name === "netavark") return "netavark";
@@ -26,7 +29,7 @@ export function whyNotHere(name: string, argv: readonly string[]): string | unde
   const command = variable("CNI_COMMAND");
   if (command === "VERSION") return undefined;
   try {
-    const document = parseDocument(new TextDecoder().decode(readAll(0, undefined, "stdin")), "");
+    const document = parseDocument(new TextDecoder().decode(readStdin()), "");
     return isObject(document) ? whyNotConfigured(name, document, variable("CNI_PATH") ?? "") : undefined;
   } catch {
     // What is wrong is said as everywhere.

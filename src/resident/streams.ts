@@ -2,7 +2,7 @@
  * Stdin, stdout and stderr of the call that is served. Stdin is the caller's. The outputs are files in memory: the
  * launcher writes them, when the call has ended, so a worker that dies has said nothing.
  */
-import { closeFile, O_RDONLY, openFile, truncateFile } from "../ffi/files.ts";
+import { closeFile, O_RDONLY, openFile, readAllFrom, truncateFile } from "../ffi/files.ts";
 import { bind, check } from "../ffi/libc.ts";
 import { memoryFile } from "../ffi/memory-file.ts";
 import { FFIType } from "../ffi/native.ts";
@@ -17,7 +17,6 @@ const symbols = bind({
 
 export class Streams {
   private readonly nothing = openFile("/dev/null", O_RDONLY);
-  private stdinBegins = 0;
 
   constructor() {
     for (const fd of [1, 2]) newFile(fd);
@@ -27,12 +26,11 @@ export class Streams {
   /** Undefined: nothing to read. */
   takeStdin(fd: number | undefined): void {
     this.put(fd ?? this.nothing, 0);
-    this.stdinBegins = Number(symbols.lseek(0, 0, SEEK_CUR));
   }
 
-  /** To where the caller had read it. */
-  rewindStdin(): void {
-    symbols.lseek(0, this.stdinBegins, SEEK_SET);
+  /** Reads what the caller has not read, and leaves it unread. */
+  readAhead(): Uint8Array {
+    return readAllFrom(Number(symbols.lseek(0, 0, SEEK_CUR)), 0, "stdin");
   }
 
   written(fd: 1 | 2): Uint8Array {

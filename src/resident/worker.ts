@@ -134,9 +134,7 @@ function whyNotInPlace(request: Request, streams: Streams, stdin: number | undef
     streams.takeStdin(stdin);
     takeEnvironment(request.environment);
     if (process.cwd() !== request.workingDirectory) process.chdir(request.workingDirectory);
-    const reason = whyNotHere(nameOf(request), request.argv);
-    streams.rewindStdin();
-    return reason;
+    return whyNotHere(nameOf(request), request.argv, () => streams.readAhead());
   } catch {
     return "directory";
   }
