@@ -1,5 +1,6 @@
 /** Collecting failures: every step is tried even when an earlier one fails, and all failures are reported together. */
 import { CniError, errorText } from "../cni/error.ts";
+import { LeftToCaller } from "../ffi/calls.ts";
 
 /** Runs every step, then throws the failures. */
 export function attemptAll(steps: Iterable<() => void>): void {
@@ -18,6 +19,7 @@ export function attempt(failures: unknown[], work: () => void): void {
   try {
     work();
   } catch (error) {
+    if (error instanceof LeftToCaller) throw error;
     failures.push(error);
   }
 }

@@ -292,9 +292,15 @@ static int is_complete(const struct buffer *buffer, const struct rights *rights,
   return (uint64_t)done->stdout_bytes + done->stderr_bytes + sizeof *done == buffer->used;
 }
 
+/* isatty(3) */
+static int is_terminal(int fd) {
+  char settings[64];
+  return CALL3(ioctl, fd, 0x5401 /* TCGETS */, settings) >= 0;
+}
+
 /* Ends this process with the resident's answer. Returns when that is none, or when stdout does not take it: then the
  * call runs again, by itself, and does what it does when nobody can read its result. */
-static void finish(struct buffer *buffer, const struct rights *rights) {
+static void finish(struct buffer *buffer, const struct rights *rights, int is_runtime) {
   struct {
     void *handler;
     unsigned long flags;
@@ -313,6 +319,9 @@ static void finish(struct buffer *buffer, const struct rights *rights) {
     const char *bytes = buffer->bytes + sizeof done;
     write_all(2, bytes + done.stdout_bytes, done.stderr_bytes);
     printed = write_all(1, bytes, done.stdout_bytes);
+    /* The worker cannot see a terminal (printDocument in src/runtime/cli/output.ts). */
+    int is_open = is_runtime && done.stdout_bytes > 0 && bytes[done.stdout_bytes - 1] != '\n';
+    if (printed && is_open && is_terminal(1)) write_text(1, "\n");
   }
   if (printed) leave(done.status);
   CALL4(rt_sigaction, SIGPIPE_, &before, 0, 8);
@@ -330,7 +339,7 @@ static void await_end(int resident) {
   while (CALL(ppoll, &closed, 1, 0, 0, 0, 0) < 0) continue;
 }
 
-static enum how converse(int resident, struct buffer *buffer) {
+static enum how converse(int resident, struct buffer *buffer, int is_runtime) {
   struct rights rights = {0};
   enum answer answer = receive(resident, buffer, 0, PATIENCE_MS);
   if (answer == PROVE) {
@@ -343,7 +352,7 @@ static enum how converse(int resident, struct buffer *buffer) {
     return AGAIN;
   }
   answer = receive(resident, buffer, &rights, -1);
-  if (answer == DONE || answer == DONE_IN_FILES) finish(buffer, &rights);
+  if (answer == DONE || answer == DONE_IN_FILES) finish(buffer, &rights, is_runtime);
   return answer == DECLINED ? ALONE : AGAIN;
 }
 
@@ -370,7 +379,7 @@ static enum how launch(const struct call *call, const uint8_t *build, long *offs
   if (write_request(&buffer, call, build)) {
     int resident = connect_resident();
     if (resident >= 0) {
-      if (send_request(resident, &buffer, reads_stdin)) how = converse(resident, &buffer);
+      if (send_request(resident, &buffer, reads_stdin)) how = converse(resident, &buffer, is_runtime);
       CALL1(close, resident);
     }
   }

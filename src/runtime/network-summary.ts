@@ -1,6 +1,6 @@
 /** All networks of a configuration directory, and what would keep an ADD to each from working: `patchbay networks`. */
 import { errorText } from "../cni/error.ts";
-import { asWritten, field, isObject } from "../cni/json.ts";
+import { asRead, asWritten, field, isObject } from "../cni/json.ts";
 import type { Pool } from "../contract/plugin.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { poolsOf } from "../engine/operator/pools.ts";
@@ -41,6 +41,10 @@ function summarize({ path, network, problem, hiddenBy }: NetworkFile, pluginPath
     pools: examined.flatMap(({ pools }) => pools),
     problems: [...hidden, ...examined.flatMap(({ problems }) => problems)],
   };
+}
+
+export function poolsOfNetwork(network: Network): Pool[] {
+  return network.plugins.flatMap((plugin) => poolsOf(plugin.type, asRead(pluginConfig(network, plugin, {}))));
 }
 
 /** What would keep an ADD from working now, except for its address pools. */

@@ -3,14 +3,12 @@
  * library carries them out in its own process, or hands them to a resident (cli/handed-over.ts).
  */
 import { CniError, INTERNAL } from "../cni/error.ts";
-import { asRead } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
 import { newestResult, resultDocument } from "../cni/result-versions.ts";
 import { CURRENT_VERSION } from "../cni/versions.ts";
 import type { Pool } from "../contract/plugin.ts";
 import { inspect } from "../engine/operator/inspect.ts";
 import { listAttachments } from "../engine/operator/known-attachment.ts";
-import { poolsOf } from "../engine/operator/pools.ts";
 import { isCallerGone } from "../ffi/calls.ts";
 import { withScratchNetns } from "../ffi/netns.ts";
 import { listCache } from "./cache.ts";
@@ -19,10 +17,9 @@ import { addNetwork, checkNetwork, deleteNetwork, networkStatus } from "./chain.
 import type { Network } from "./conf/network.ts";
 import { examined } from "./examination.ts";
 import { type AttachmentName, collectGarbage, type Keep } from "./gc.ts";
-import { summarizeNetworks } from "./network-summary.ts";
+import { poolsOfNetwork, summarizeNetworks } from "./network-summary.ts";
 import { type PlannedPlugin, planNetwork } from "./plan.ts";
 import type { AttachmentRequest, Runtime } from "./plugin-call.ts";
-import { pluginConfig } from "./plugin-config.ts";
 import { deleteByLedgers } from "./recorded-network.ts";
 
 interface OnNetwork {
@@ -89,7 +86,7 @@ const operations: { [Name in OperationName]: Perform<Name> } = {
   },
   status(runtime, { network }) {
     networkStatus(runtime, network);
-    return network.plugins.flatMap((plugin) => poolsOf(plugin.type, asRead(pluginConfig(network, plugin, {}))));
+    return poolsOfNetwork(network);
   },
   plan(runtime, { network, attachment }) {
     const plan = (netnsPath: string) => planNetwork(runtime, network, { ...attachment, netnsPath });

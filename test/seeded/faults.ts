@@ -903,6 +903,18 @@ const engine: Fault[] = [
 
 const dhcpService: Fault[] = [
   {
+    file: "src/runtime/cli/inspected-attachments.ts",
+    find: '["differs", "gone", "ok"]',
+    replace: '["ok", "gone", "differs"]',
+    tests: ["test/runtime/cli/printed.test.ts"],
+  },
+  {
+    file: "src/contract/failures.ts",
+    find: "if (error instanceof LeftToCaller) throw error;",
+    replace: "",
+    tests: ["test/runtime/cli/printed.test.ts"],
+  },
+  {
     file: "src/runtime/cli/dhcp-units.ts",
     find: "KeyringMode=private",
     replace: "KeyringMode=private\nPrivateTmp=yes",

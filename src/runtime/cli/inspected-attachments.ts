@@ -1,12 +1,18 @@
 /** What `inspect` and `repair` share: choosing attachments by operands, and showing them. */
-import type { Owner } from "../../contract/owner.ts";
 import type { InspectedAttachment } from "../../engine/operator/inspect.ts";
 import type { Gist, KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import type { Command, Given } from "./command.ts";
-import { isNamed, knownAttachments, namespaceName, notAttached, nothingAttached } from "./named-attachments.ts";
+import {
+  isNamed,
+  knownAttachments,
+  namespaceName,
+  notAttached,
+  nothingAttached,
+  shortId,
+} from "./named-attachments.ts";
 import { runtimeOf, runtimeOptions } from "./network-arguments.ts";
 import { print, printLine } from "./output.ts";
-import { textTable } from "./text-table.ts";
+import { counted, textTable } from "./text-table.ts";
 
 /** What `attachmentsOf` and `showAttachments` read. */
 export const inspectionArguments = {
@@ -48,8 +54,26 @@ export function showAttachments(
 ): number {
   if (given.has("json")) printLine(JSON.stringify(attachments, null, 2));
   else if (attachments.length === 0) printLine("nothing is attached");
-  else print(head + attachments.map(describe).join("\n"));
+  else print(head + worstFirst(attachments).map(describe).join("\n"));
+  return exitStatusFor(attachments);
+}
+
+export function exitStatusFor(attachments: readonly InspectedAttachment<unknown>[]): number {
   return attachments.every(({ state }) => state === "ok") ? 0 : 1;
+}
+
+const ORDER: InspectedAttachment["state"][] = ["differs", "gone", "ok"];
+
+/** Within a state by network, and by the namespace's name or the ID. */
+function worstFirst<Attachment extends Pick<InspectedAttachment, "state" | "network" | "netnsPath" | "containerId">>(
+  attachments: readonly Attachment[],
+): Attachment[] {
+  const { compare } = new Intl.Collator("en", { numeric: true }); // c9 before c10
+  const nameOf = ({ netnsPath, containerId }: Attachment) => namespaceName(netnsPath) || containerId;
+  return attachments.toSorted((one, other) =>
+    ORDER.indexOf(one.state) - ORDER.indexOf(other.state) || compare(one.network, other.network) ||
+    compare(nameOf(one), nameOf(other))
+  );
 }
 
 const MAKER = { patchbay: "", others: " (made by another program)", nobody: " (nothing to make)" };
@@ -73,11 +97,9 @@ function describeResource({ what, state, differences, reason }: ShownResource): 
 }
 
 /** A line for each attachment, and an empty line; "" when there are none. */
-export function attachmentTable(
-  attachments: readonly (Owner & Gist & { netnsPath: string; state: string })[],
-): string {
+export function attachmentTable(attachments: readonly (InspectedAttachment & Gist)[]): string {
   if (attachments.length === 0) return "";
-  const rows = attachments.map(({ network, containerId, netnsPath, ifName, addresses, ports, state }) => [
+  const rows = worstFirst(attachments).map(({ network, containerId, netnsPath, ifName, addresses, ports, state }) => [
     network,
     containerId,
     namespaceName(netnsPath) || "-",
@@ -88,4 +110,29 @@ export function attachmentTable(
   ]);
   const head = ["network", "container", "namespace", "interface", "addresses", "ports", "state"];
   return `${textTable([head, ...rows])}\n`;
+}
+
+/** A line for each attachment, and one that counts them. */
+export function briefTable(attachments: readonly (InspectedAttachment & Gist)[]): string {
+  if (attachments.length === 0) return "nothing is attached\n";
+  const rows = worstFirst(attachments).map((attachment) => [
+    shortId(attachment.containerId),
+    namespaceName(attachment.netnsPath) || "-",
+    attachment.network,
+    attachment.ifName,
+    attachment.addresses.join(" ") || "-",
+    briefState(attachment),
+  ]);
+  const head = ["container", "namespace", "network", "interface", "addresses", "state"];
+  const counts = ORDER.map((state) => [attachments.filter((one) => one.state === state).length, state] as const)
+    .filter(([count]) => count > 0).map(([count, state]) =>
+      `${count} ${count > 1 && state === "differs" ? "differ" : state}`
+    );
+  return `${textTable([head, ...rows])}\n${counted(attachments.length, "attachment")}: ${counts.join(", ")}\n`;
+}
+
+/** With the plugins whose work is not as they made it. */
+function briefState({ state, plugins }: InspectedAttachment): string {
+  const differing = plugins.filter(({ resources }) => resources.some((resource) => resource.state !== "ok"));
+  return differing.length === 0 ? state : `${state}: ${differing.map(({ plugin }) => plugin).join(", ")}`;
 }

@@ -1,6 +1,6 @@
 /**
- * The attachments that a person means. A container has these names: its ID, the path of its network namespace, also
- * as `pid:N`, and the name that `ip netns` has for it.
+ * The attachments that a person means. A container has these names: its ID, also shortened as engines do, the path of its
+ * network namespace, also as `pid:N`, and the name that `ip netns` has for it.
  */
 import { type KnownAttachment, listAttachments } from "../../engine/operator/known-attachment.ts";
 import { listCache } from "../cache.ts";
@@ -16,9 +16,14 @@ export function knownAttachments({ cacheDirectory }: Runtime): KnownAttachment[]
 type Named = Pick<KnownAttachment, "containerId" | "netnsPath">;
 
 export function isNamed({ containerId, netnsPath }: Named, text: string): boolean {
-  if (containerId === text) return true;
+  if (containerId === text || shortId(containerId) === text) return true;
   const path = shortest(netnsPath);
   return path !== "" && (path === shortest(namedPath(text)) || path === `${NETNS_DIRECTORY}/${text}`);
+}
+
+/** The beginning of an ID of 64 hexadecimal digits, by which container engines name it in their lists. */
+export function shortId(containerId: string): string {
+  return /^[0-9a-f]{64}$/.test(containerId) ? containerId.slice(0, 12) : containerId;
 }
 
 /** How `ip netns` calls the namespace, or its path. */

@@ -5,3 +5,8 @@ export function textTable(rows: readonly (readonly string[])[]): string {
     row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd();
   return rows.map((row) => `${line(row)}\n`).join("");
 }
+
+/** The noun forms its plural with s. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}

@@ -10,7 +10,7 @@ import {
   requestTo,
   runtimeOf,
 } from "../network-arguments.ts";
-import { print } from "../output.ts";
+import { printDocument } from "../output.ts";
 import { warnOfMisspellings } from "../misspelling-warnings.ts";
 
 export const addCommand: Command = {
@@ -23,7 +23,7 @@ export const addCommand: Command = {
     const runtime = runtimeOf(given), network = networkOf(given), request = requestTo(network, given);
     if (program === "patchbay") warnOfMisspellings(network, runtime.pluginPath);
     return addAnswered(runtime, network, request, (result) => {
-      if (result !== undefined) print(printResult(result));
+      if (result !== undefined) printDocument(printResult(result));
     }, holder);
   },
 };

@@ -1,18 +1,30 @@
 /** `patchbay check NETWORK CONTAINER`. */
+import { errorText } from "../../../cni/error.ts";
+import { collectFailures } from "../../../contract/failures.ts";
 import { checkNetwork } from "../../chain.ts";
 import type { Command } from "../command.ts";
 import { attachedArguments, attachedRequest } from "../attached-request.ts";
 import { attachmentArguments, networkOf, requestOf, runtimeOf } from "../network-arguments.ts";
+import { printLine } from "../output.ts";
 
 const summary = "say whether an attachment is still as it was made";
 
 export const checkCommand: Command = {
   summary,
   ...attachedArguments,
+  options: { json: { help: "print JSON" }, ...attachedArguments.options },
   run(given) {
     const network = networkOf(given), { request, unknown } = attachedRequest(given);
-    if (unknown !== undefined) throw new Error(unknown);
-    checkNetwork(runtimeOf(given), network, request);
+    const [failure] = collectFailures([request], () => {
+      if (unknown !== undefined) throw new Error(unknown);
+      checkNetwork(runtimeOf(given), network, request);
+    });
+    if (given.has("json")) {
+      const { containerId, ifName, netnsPath } = request,
+        problems = failure === undefined ? [] : [errorText(failure)];
+      printLine(JSON.stringify({ network: network.name, containerId, ifName, netnsPath, problems }, null, 2));
+    }
+    if (failure !== undefined) throw failure;
     return 0;
   },
 };

@@ -29,6 +29,7 @@ export const gcCommand: Command = {
     valid: { value: "CONTAINER/IFNAME", help: "keep this attachment and delete the others; may be repeated" },
     all: { help: "delete every attachment" },
     "dry-run": { help: "only list what would be deleted" },
+    json: { help: "print what is deleted, or listed, as JSON" },
     ...runtimeOptions,
   },
   notes:
@@ -36,37 +37,59 @@ export const gcCommand: Command = {
     "--valid and --all, plugins also remove what no record names. Without a choice, gc only lists the attachments.\n",
   run(given) {
     const chosen = choiceOf(given), runtime = runtimeOf(given), [name] = given.operands;
+    if (name === undefined && (chosen === "valid" || chosen === "all")) {
+      throw new UsageError(`--${chosen} needs the NETWORK's name`);
+    }
     for (const text of given.values("valid")) partsOf(text);
-    if (name !== undefined) collect(given, name, chosen);
-    else if (chosen === "valid" || chosen === "all") throw new UsageError(`--${chosen} needs the NETWORK's name`);
-    else throwJoined(collectFailures(recordedNetworks(runtime), (each) => collect(given, each, chosen)), "\n");
+    const found: ReturnType<typeof inJson>[] = [], isInJson = given.has("json");
+    const list: List = (attachments, describe) => {
+      if (isInJson) found.push(...attachments.map(inJson));
+      else attachments.forEach(describe);
+    };
+    const networks: FoundNetwork[] = [], names = name === undefined ? recordedNetworks(runtime) : [name];
+    // All are found before anything is deleted: a resident leaves some to its callers.
+    const failures = collectFailures(names, (each) => {
+      networks.push(networkOrRecorded(given, each, () => unconfiguredNetwork(runtime, each)));
+    });
+    failures.push(...collectFailures(networks, (each) => collect(given, each, chosen, list)));
+    if (isInJson && (found.length > 0 || failures.length === 0)) printLine(JSON.stringify(found, null, 2));
+    throwJoined(failures, "\n");
     if (chosen === undefined) printToStderr(`nothing is deleted without a choice: ${choices}`);
     return 0;
   },
 };
 
-function collect(given: Given, name: string, chosen: Choice | undefined): void {
+/** Keeps the attachments for JSON, or lets `describe` print each. */
+type List = (attachments: readonly RecordedAttachment[], describe: (attachment: RecordedAttachment) => void) => void;
+
+type FoundNetwork = ReturnType<typeof networkOrRecorded>;
+
+function collect(
+  given: Given,
+  { network, isConfigured }: FoundNetwork,
+  chosen: Choice | undefined,
+  list: List,
+): void {
   const runtime = runtimeOf(given);
-  const { network, isConfigured } = networkOrRecorded(given, name, () => unconfiguredNetwork(runtime, name));
   if (network.disableGC) return printToStderr(`network ${network.name} has "disableGC": nothing is deleted`);
   const all = staleAttachments(runtime, network, { valid: [] });
-  if (chosen === undefined) {
-    for (const each of all) printLine(`${nameOf(each)}${remarksOn(each)}`);
-    return;
-  }
+  if (chosen === undefined) return list(all, (each) => printLine(`${nameOf(each)}${remarksOn(each)}`));
   const keep: Keep = chosen === "gone"
     ? "live"
     : { valid: given.values("valid").flatMap((text) => validOf(text, all)) };
   if (given.has("dry-run")) {
-    for (const each of staleAttachments(runtime, network, keep)) {
-      printLine(`would delete ${nameOf(each)}${remarksOn(each)}`);
-    }
-    return;
+    const describe = (each: RecordedAttachment) => printLine(`would delete ${nameOf(each)}${remarksOn(each)}`);
+    return list(staleAttachments(runtime, network, keep), describe);
   }
   collectGarbage(runtime, network, keep, (stale) => {
-    if (!isConfigured && stale.length > 0) tellUnconfigured(name);
-    printDeletions(stale);
+    if (!isConfigured && stale.length > 0) tellUnconfigured(network.name);
+    list(stale, tellDeletion);
   });
+}
+
+function inJson(attachment: RecordedAttachment) {
+  const { network, containerId, ifName, netnsPath, isCached } = attachment;
+  return { network, containerId, ifName, netnsPath, isGone: isGone(attachment), isCached };
 }
 
 /** cnitool offers no choice: it deletes what the cache has. */
@@ -78,7 +101,7 @@ export const cnitoolGcCommand: Command = {
   options: runtimeOptions,
   notes: "The result cache also has attachments of other engines, when they use the same network name.\n",
   run(given) {
-    collectGarbage(runtimeOf(given), networkOf(given), "uncached", printDeletions);
+    collectGarbage(runtimeOf(given), networkOf(given), "uncached", (stale) => stale.forEach(tellDeletion));
     return 0;
   },
 };
@@ -108,8 +131,8 @@ function validOf(text: string, all: readonly RecordedAttachment[]): AttachmentNa
   throw new Error(`--valid ${text}: no such attachment is known, so nothing is deleted${hint}`);
 }
 
-function printDeletions(stale: readonly RecordedAttachment[]): void {
-  for (const each of stale) printToStderr(`deleting ${nameOf(each)}`);
+function tellDeletion(attachment: RecordedAttachment): void {
+  printToStderr(`deleting ${nameOf(attachment)}`);
 }
 
 function recordedNetworks(runtime: Runtime): string[] {

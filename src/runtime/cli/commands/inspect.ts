@@ -1,16 +1,31 @@
 /** `patchbay inspect`. */
 import { inspect } from "../../../engine/operator/inspect.ts";
-import type { Command } from "../command.ts";
-import { attachmentsOf, attachmentTable, inspectionArguments, showAttachments } from "../inspected-attachments.ts";
+import { type Command, UsageError } from "../command.ts";
+import {
+  attachmentsOf,
+  attachmentTable,
+  briefTable,
+  exitStatusFor,
+  inspectionArguments,
+  showAttachments,
+} from "../inspected-attachments.ts";
 import { runtimeOf } from "../network-arguments.ts";
+import { print } from "../output.ts";
 
 export const inspectCommand: Command = {
   summary: "compare what was made for attachments with what is there now",
   ...inspectionArguments,
+  options: {
+    brief: { help: "print one line for each attachment, those with differences first" },
+    ...inspectionArguments.options,
+  },
   notes: "Exit status: 0 when everything is as it was made, 1 when something differs or a namespace is gone.\n",
   run(given) {
-    const { pluginPath } = runtimeOf(given);
+    const { pluginPath } = runtimeOf(given), isBrief = given.has("brief");
+    if (isBrief && given.has("json")) throw new UsageError("--brief and --json exclude each other");
     const attachments = attachmentsOf(given).map((attachment) => inspect(attachment, pluginPath));
-    return showAttachments(given, attachments, attachmentTable(attachments));
+    if (!isBrief) return showAttachments(given, attachments, attachmentTable(attachments));
+    print(briefTable(attachments));
+    return exitStatusFor(attachments);
   },
 };

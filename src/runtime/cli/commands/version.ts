@@ -8,9 +8,11 @@ export const versionCommand: Command = {
   summary: "print the versions of this program and of Bun, and the CNI versions it supports",
   operands: "",
   operandCount: [0, 0],
-  options: {},
-  run() {
-    printLine(`patchbay ${VERSION}\nCNI ${KNOWN_VERSIONS.join(", ")}\nBun ${Bun.version}`);
+  options: { json: { help: "print JSON" } },
+  run(given) {
+    const bun = Bun.version;
+    if (given.has("json")) printLine(JSON.stringify({ patchbay: VERSION, cni: KNOWN_VERSIONS, bun }, null, 2));
+    else printLine(`patchbay ${VERSION}\nCNI ${KNOWN_VERSIONS.join(", ")}\nBun ${bun}`);
     return 0;
   },
 };

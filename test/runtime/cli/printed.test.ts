@@ -1,0 +1,170 @@
+/** What commands on attachments print for people, in short, and for programs, as JSON (docs/json.md). */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { version } from "../../../package.json";
+import { type Machine, openMachine, type Outcome } from "../../support/machine.ts";
+import { PATCHBAY } from "../../support/plugins.ts";
+import { startResident } from "../../support/resident.ts";
+
+let machine: Machine;
+const directory = mkdtempSync(`${tmpdir()}/printed-`);
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const ranges = [[{ subnet: "10.30.0.0/24" }], [{ subnet: "fd30::/64" }]];
+const bridge = { type: "bridge", bridge: "br-n", isGateway: true, ipam: { type: "host-local", ranges } };
+const configure = (name: string, plugins: unknown[]) =>
+  writeFileSync(`${directory}/${name}.conflist`, JSON.stringify({ cniVersion: "1.1.0", name, plugins }));
+const patchbay = (args: string[]): Promise<Outcome> =>
+  machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: directory } });
+const must = async (...args: string[]) => {
+  const outcome = await patchbay(args);
+  if (outcome.code !== 0) throw new Error(`${args.join(" ")}: ${outcome.stdout}${outcome.stderr}`);
+  return outcome.stdout;
+};
+// deno-lint-ignore no-explicit-any
+const json = async (...args: string[]): Promise<any> => JSON.parse((await patchbay([...args, "--json"])).stdout);
+
+const long = "0123456789ab".padEnd(64, "c");
+beforeAll(async () => {
+  machine = await openMachine();
+  configure("n", [bridge]);
+  configure("m", [{ type: "loopback" }]);
+  for (const name of ["c1", "c2", "c10"]) await machine.container(name);
+  await must("add", "n", "c1", "--container-id", "first");
+  await must("add", "n", "c2", "--container-id", long);
+  await must("add", "n", "c10", "--container-id", "tenth");
+  await must("add", "m", "c1", "--container-id", "first", "-i", "lo");
+});
+afterAll(() => machine[Symbol.asyncDispose]());
+const lines = async (...args: string[]) => (await patchbay(args)).stdout.split("\n").slice(0, -1);
+
+test("inspect --brief: a line each, differences first, short IDs, aligned", async () => {
+  expect(await lines("inspect", "--brief")).toEqual([
+    "container     namespace  network  interface  addresses                state",
+    "first         c1         m        lo         -                        ok",
+    "first         c1         n        eth0       10.30.0.2/24 fd30::2/64  ok",
+    "0123456789ab  c2         n        eth0       10.30.0.3/24 fd30::3/64  ok",
+    "tenth         c10        n        eth0       10.30.0.4/24 fd30::4/64  ok",
+    "",
+    "4 attachments: 4 ok",
+  ]);
+  await machine.sh("ip -n c10 link set eth0 down; ip netns del c2");
+  expect(await lines("inspect", "--brief")).toEqual([
+    "container     namespace  network  interface  addresses                state",
+    "tenth         c10        n        eth0       10.30.0.4/24 fd30::4/64  differs: bridge",
+    "0123456789ab  c2         n        eth0       10.30.0.3/24 fd30::3/64  gone",
+    "first         c1         m        lo         -                        ok",
+    "first         c1         n        eth0       10.30.0.2/24 fd30::2/64  ok",
+    "",
+    "4 attachments: 1 differs, 1 gone, 2 ok",
+  ]);
+  expect((await patchbay(["inspect", "--brief"])).code).toBe(1);
+  // The whole report is in the same order.
+  expect(
+    (await lines("inspect")).filter((line) => line.startsWith("network ")).slice(1).map((line) => line.slice(8, 32)),
+  )
+    .toEqual([
+      "n, container tenth, eth0",
+      "n, container 0123456789a",
+      "m, container first, lo i",
+      "n, container first, eth0",
+    ]);
+  expect(await patchbay(["inspect", "--brief", "m", "c1"])).toEqual({
+    code: 0,
+    stdout: "container  namespace  network  interface  addresses  state\n" +
+      "first      c1         m        lo         -          ok\n\n1 attachment: 1 ok\n",
+    stderr: "",
+  });
+  expect((await patchbay(["inspect", "--brief", "--json"])).code).toBe(2);
+});
+
+test("a short ID names the container", async () => {
+  expect(await json("inspect", "n", "0123456789ab")).toMatchObject([{ containerId: long, state: "gone" }]);
+  expect(await patchbay(["inspect", "n", "0123456789a"])).toMatchObject({ code: 1 });
+});
+
+test("check --json", async () => {
+  const key = { network: "n", ifName: "eth0", netnsPath: expect.stringContaining("/c1"), containerId: "first" };
+  expect(await json("check", "n", "first")).toEqual({ ...key, problems: [] });
+  const tenth = { ...key, containerId: "tenth", netnsPath: expect.stringContaining("/c10") };
+  expect(await json("check", "n", "tenth")).toEqual({ ...tenth, problems: [expect.stringContaining("eth0")] });
+  expect(await json("check", "n", "tent")).toMatchObject({
+    problems: [expect.stringContaining('"tent" is not attached to network "n"')],
+  });
+});
+
+test("gc --json", async () => {
+  const attachment = (network: string, containerId: string, ifName: string, isGone = false) => ({
+    network,
+    containerId,
+    ifName,
+    netnsPath: expect.any(String),
+    isGone,
+    isCached: true,
+  });
+  const gone = [attachment("n", long, "eth0", true)];
+  const all = [
+    attachment("m", "first", "lo"),
+    ...gone,
+    attachment("n", "first", "eth0"),
+    attachment("n", "tenth", "eth0"),
+  ];
+  expect(await json("gc")).toEqual(all);
+  expect(await json("gc", "--gone", "--dry-run")).toEqual(gone);
+  expect(await json("gc", "n", "--gone")).toEqual(gone);
+  expect(await json("gc", "--gone")).toEqual([]);
+  expect(await patchbay(["gc", "nothing", "--gone", "--json"])).toMatchObject({ code: 1, stdout: "" });
+  expect(await patchbay(["gc", "--all", "--json"])).toMatchObject({ code: 2, stdout: "" });
+});
+
+test("status --json and version --json", async () => {
+  const pools = [{ subnets: ["10.30.0.0/24"], leased: 2 }, { subnets: ["fd30::/64"], leased: 2 }];
+  expect(await json("status", "n")).toMatchObject({ network: "n", problems: [], pools });
+  configure("broken", [{ ...bridge, type: "macvlan", master: "none" }]);
+  expect(await json("status", "broken")).toMatchObject({
+    problems: [expect.stringContaining('master "none"')],
+    pools: [{ free: 253 }, {}],
+  });
+  configure("broken", [{ type: "brige" }]);
+  expect(await json("status", "broken")).toEqual({
+    network: "broken",
+    problems: [expect.stringContaining("brige")],
+    pools: [],
+  });
+  expect(await patchbay(["status", "broken", "--json"])).toMatchObject({ code: 1 });
+  expect(await json("version")).toEqual({
+    patchbay: version,
+    cni: expect.arrayContaining(["1.1.0"]),
+    bun: Bun.version,
+  });
+});
+
+test.each(["by itself", "through a resident"])("on a terminal, add ends its line: %s", async (how) => {
+  const resident = how === "through a resident" ? await startResident(machine, 1) : undefined;
+  if (resident === undefined) await machine.container("t1");
+  expect(await must("add", "n", "t1")).toEndWith("}");
+  await must("del", "n", "t1");
+  const { stdout } = await machine.run(["script", "-qec", `${PATCHBAY} add n t1`, "/dev/null"], {
+    env: { NETCONFPATH: directory },
+  });
+  expect(stdout).toEndWith("\r\n}\r\n");
+  await must("del", "n", "t1");
+  if (resident === undefined) return;
+  expect((await json("serve", "--status")).served).toBeGreaterThanOrEqual(4);
+  resident.kill();
+  await resident.exited;
+});
+
+test("gc of several networks that a resident leaves to its callers", async () => {
+  for (const name of ["f1", "f2"]) {
+    configure(name, [{ type: "loopback" }]);
+    await must("add", name, "c1", "--container-id", "first", "-i", "lo");
+    configure(name, [{ type: "loopback" }, { ...bridge, ipam: { type: "dhcp" } }]);
+  }
+  const resident = await startResident(machine, 1);
+  expect(await patchbay(["gc", "--gone"])).toEqual({ code: 0, stdout: "", stderr: "" });
+  expect((await json("serve", "--status")).declined).toEqual({ DHCP: 1 });
+  resident.kill();
+  await resident.exited;
+});
