@@ -50,7 +50,7 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   ],
   "src/ffi/packet-socket.ts": [1, "reads what is there"],
   "src/ffi/reaper.ts": [1, "the child ends at once"],
-  "src/ffi/run-program.ts": [3, "tools have 2 minutes; a plugin has the engine's, the specification sets no limit"],
+  "src/ffi/run-program.ts": [4, "tools have 2 minutes; a plugin has the engine's, the specification sets no limit"],
   "src/ffi/spawn.ts": [2, "takes notice of those that have ended; waitFor itself"],
   "src/native/launch.h": [
     7,

@@ -23,12 +23,16 @@ export interface GivenOutputs {
 /** Longer than any tool works: only ends one that hangs, and the wait of those who wait for us. */
 const PATIENCE_MS = 120_000;
 
-/** `patienceMs` is Infinity for a plugin: the specification sets no limit, and the engine that waits for us has its own. */
-export type ProgramToRun = Omit<Program, "descriptors"> & { patienceMs?: number };
+export type ProgramToRun = Omit<Program, "descriptors"> & {
+  /** Infinity for a plugin: the specification sets no limit, and the engine that waits for us has its own. */
+  patienceMs?: number;
+  /** How long a program that has failed leaves it to its own children to say why: until they close the outputs. */
+  heirsMs?: number;
+};
 
-/** Runs the program with `stdin` until it ends. Does not wait for grandchildren that keep the pipes open. */
+/** Runs the program with `stdin` until it ends. Else does not wait for grandchildren that keep the pipes open. */
 export function runProgram(
-  { patienceMs = PATIENCE_MS, ...program }: ProgramToRun,
+  { patienceMs = PATIENCE_MS, heirsMs = 0, ...program }: ProgramToRun,
   stdin: Uint8Array,
   given: GivenOutputs = {},
 ): Finished {
@@ -53,28 +57,27 @@ export function runProgram(
     if (pidfd >= 0) open.add(pidfd);
     const fromOut = new Collected(), fromErr = new Collected();
     const outputs = new Map([[ourOut, fromOut], [ourErr, fromErr]]);
-    let unwritten = stdin, ended = false, failure: SyscallError | undefined;
-    for (const deadline = performance.now() + patienceMs;;) {
+    let unwritten = stdin, ending: Ending | undefined, failure: SyscallError | undefined;
+    for (let deadline = performance.now() + patienceMs;;) {
       if (unwritten.length === 0) close(ourIn);
       const reading = [...outputs.keys()].filter((fd) => open.has(fd));
-      if (reading.length === 0 && !open.has(ourIn) && (ended || pidfd < 0)) break;
-      // Once the child has ended, read only what is already in the pipes.
-      const leftMs = ended ? 0 : deadline - performance.now();
-      if (leftMs < 0) throw killed(pid, program.path, patienceMs);
+      if (reading.length === 0 && !open.has(ourIn) && (ending !== undefined || pidfd < 0)) break;
+      const leftMs = deadline - performance.now();
+      if (leftMs < 0 && ending === undefined) throw killed(pid, program.path, patienceMs);
       const ready = poll(
         [...reading.map((fd) => ({ fd, events: POLLIN })), { fd: open.has(ourIn) ? ourIn : -1, events: POLLOUT }, {
-          fd: ended ? -1 : pidfd,
+          fd: ending === undefined ? pidfd : -1,
           events: POLLIN,
         }],
-        leftMs,
+        Math.max(0, leftMs),
       );
-      if (ended && !reading.some((fd) => ready.has(fd))) break;
-      if (ready.has(pidfd)) ended = true;
+      if (ending !== undefined && leftMs <= 0 && !reading.some((fd) => ready.has(fd))) break;
+      // What a success has not written by now belongs to what it leaves behind.
+      if (ready.has(pidfd)) deadline = performance.now() + (isSuccess(ending = waitFor(pid)) ? 0 : heirsMs);
       if (ready.has(ourIn)) {
-        // POLLOUT promises room for PIPE_BUF (4096) bytes, so this does not block.
-        const written = Number(libc.write(ourIn, unwritten, Math.min(unwritten.length, 4096)));
+        const written = writeSome(ourIn, unwritten);
         if (written >= 0) unwritten = unwritten.subarray(written);
-        else if (lastErrno() !== EINTR) {
+        else {
           // The child must not take half of its input for all of it. EPIPE: it closed its stdin.
           if (lastErrno() !== EPIPE) failure = new SyscallError("write", lastErrno(), `stdin of ${program.path}`);
           close(ourIn);
@@ -84,12 +87,23 @@ export function runProgram(
         if (ready.has(fd) && !outputs.get(fd)!.readFrom(fd)) close(fd);
       }
     }
-    const ending = waitFor(pid);
+    ending ??= waitFor(pid);
     if (failure !== undefined) throw failure;
     return { ending, stdout: fromOut.bytes(), stderr: fromErr.bytes() };
   } finally {
     open.forEach((fd) => closeFile(fd));
   }
+}
+
+/** Returns a negative number when it fails. */
+function writeSome(fd: number, bytes: Uint8Array): number {
+  // POLLOUT promises room for PIPE_BUF (4096) bytes, so this does not block.
+  const written = Number(libc.write(fd, bytes, Math.min(bytes.length, 4096)));
+  return written < 0 && lastErrno() === EINTR ? 0 : written;
+}
+
+function isSuccess(ending: Ending): boolean {
+  return "exitStatus" in ending && ending.exitStatus === 0;
 }
 
 function killed(pid: number, path: string, patienceMs: number): Error {

@@ -55,6 +55,19 @@ test("a grandchild that keeps the pipes open is not waited for", () => {
   process.kill(Number(stdout), "SIGKILL");
 });
 
+test("the grandchildren of one that has failed may say why, for so long; those of one that has not are left alone", () => {
+  const program = (script: string) => ({ path: "/bin/sh", argv: ["sh", "-c", script], environment: [] });
+  const run = (script: string, heirsMs: number) => runProgram({ ...program(script), heirsMs }, new Uint8Array());
+  // $$ exists until it is waited for.
+  const later = "(while kill -0 $$ 2>/dev/null; do :; done; echo why >&2) &";
+  expect(fromUtf8(run(`${later} exit 1`, 60_000).stderr)).toBe("why\n");
+  for (const [status, heirsMs] of [[0, 1_000_000], [1, 20]] as const) {
+    const { stdout, ending } = run(`sleep 1000 & echo $!; exit ${status}`, heirsMs);
+    process.kill(Number(fromUtf8(stdout)), "SIGKILL");
+    expect(ending).toEqual({ exitStatus: status });
+  }
+});
+
 test("outputs are pipes that a script can open again by name", () => {
   expect(sh("echo out >/dev/stdout; echo err >/dev/stderr")).toMatchObject({ stdout: "out\n", stderr: "err\n" });
 });

@@ -143,14 +143,14 @@ const system: Fault[] = [
   },
   {
     file: "src/ffi/run-program.ts",
-    find: "if (leftMs < 0) throw killed(",
-    replace: "if (leftMs < -1e9) throw killed(",
+    find: "if (leftMs < 0 && ending === undefined) throw killed(",
+    replace: "if (leftMs < -1e9 && ending === undefined) throw killed(",
     tests: ["test/ffi/spawn.test.ts"],
     named: "one that is silent",
   },
   {
     file: "src/ffi/run-program.ts",
-    find: " && (ended || pidfd < 0)) break;",
+    find: " && (ending !== undefined || pidfd < 0)) break;",
     replace: ") break;",
     tests: ["test/ffi/spawn.test.ts"],
     named: "a tool that hangs",
@@ -2018,6 +2018,19 @@ const resident: Fault[] = [
 ];
 
 const netavark: Fault[] = [
+  {
+    file: "src/netavark/wire/failure.ts",
+    find: "  return errorText(error).replace(errnoText(refusal.errno), () => netlinkText(refusal));",
+    replace: "  return void [errnoText, netlinkText] ?? errorText(error);",
+    tests: ["test/netavark/drivers/refusals.test.ts"],
+  },
+  {
+    file: "src/netavark/aardvark/daemon.ts",
+    find: "heirsMs: PATIENCE_MS",
+    replace: "heirsMs: 0",
+    tests: ["test/netavark/aardvark/daemon.test.ts"],
+    named: "cannot start",
+  },
   {
     file: "src/resources/netavark/static-routes.ts",
     find: "addRoute(socket, kernelRoute(route, oif));",

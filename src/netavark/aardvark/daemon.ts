@@ -218,7 +218,10 @@ function start(daemon: Daemon): void {
   );
 }
 
-/** systemd-run executes it by its path, so it is judged here, too. */
+/**
+ * systemd-run executes it by its path, so it is judged here, too. The first process says that its child has failed, and
+ * the child, which may end later, says why.
+ */
 function run({ binary }: Daemon, path: string, argv: string[]): Finished {
   const nothing = openFile("/dev/null", O_WRONLY);
   try {
@@ -226,7 +229,7 @@ function run({ binary }: Daemon, path: string, argv: string[]): Finished {
     return withJudged(
       binary,
       NOT_EVERYBODYS,
-      () => runTrusted({ path, argv, environment }, new Uint8Array(), { stdout: nothing }),
+      () => runTrusted({ path, argv, environment, heirsMs: PATIENCE_MS }, new Uint8Array(), { stdout: nothing }),
     );
   } catch (error) {
     const isMissing = error instanceof SyscallError;

@@ -8,7 +8,7 @@ import type { NetInterface } from "../wire/answer.ts";
 import type { Wanted } from "./driver.ts";
 
 const DHCP = "dhcp";
-/** Of a route that names none. */
+/** Of a route that names none; for a DHCP server's default route with every driver. */
 const ROUTE_METRIC = 100;
 
 export function hasDhcp({ ipam_options }: Network): boolean {
@@ -18,7 +18,7 @@ export function hasDhcp({ ipam_options }: Network): boolean {
 /** For the plugin dhcp: who asks, and what of the answer counts. */
 export function dhcpOf(
   { network, call }: Wanted,
-  { metric, noDefaultRoute }: { metric: number; noDefaultRoute: boolean },
+  { metric = ROUTE_METRIC, noDefaultRoute }: { metric?: number | undefined; noDefaultRoute: boolean },
 ): { type: string } | undefined {
   if (!hasDhcp(network)) return undefined;
   const ignored = [...noDefaultRoute || network.internal ? ["routers"] : [], ...call.dns_servers ? ["dns"] : []];

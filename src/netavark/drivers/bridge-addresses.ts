@@ -3,12 +3,15 @@ import { listAddresses } from "../../ffi/netlink/route/address.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { NETLINK_ROUTE, openNetlink } from "../../ffi/netlink/socket.ts";
 import { formatAddress, isLinkLocal } from "../../net/address.ts";
+import { NO_UNMANAGED_BRIDGE } from "../../resources/netavark/shared/netavark-text.ts";
 
 /** Where aardvark-dns can listen. */
 export function bridgeOwnAddresses(bridge: string): string[] {
   const socket = openNetlink(NETLINK_ROUTE);
   try {
-    const index = linkIndex(socket, bridge), addresses = index === undefined ? [] : listAddresses(socket, index);
+    const index = linkIndex(socket, bridge);
+    if (index === undefined) throw new Error(NO_UNMANAGED_BRIDGE);
+    const addresses = listAddresses(socket, index);
     const usable = addresses.filter(({ bytes }) => bytes.length === 4 || !isLinkLocal(bytes));
     if (usable.length > 0) return usable.map(({ bytes }) => formatAddress(bytes));
   } finally {

@@ -70,7 +70,7 @@ export function bridgeDriver(wanted: Wanted, context: DriverContext): Driver {
     ports,
     addresses: given.map(({ address, gateway }) => ({ address, gateway })),
     ...routesOf(wanted, { ...options, metric }),
-    ipam: dhcpOf(wanted, { ...options, metric }),
+    ipam: dhcpOf(wanted, options),
     mac: attachment.static_mac,
     mtu: options.mtu,
     vlan: options.vlan,

@@ -23,7 +23,7 @@ export function vlanDriver(wanted: Wanted, kind: "macvlan" | "ipvlan"): Driver {
     master: network.network_interface || (isLeaving ? "" : defaultParent()),
     addresses: given.map(({ address, gateway }) => ({ address, gateway })),
     ...routesOf(wanted, { ...options, metric }),
-    ipam: dhcpOf(wanted, { ...options, metric }),
+    ipam: dhcpOf(wanted, options),
     mac: kind === "macvlan" ? attachment.static_mac : undefined,
     mtu: options.mtu,
   };

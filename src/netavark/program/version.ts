@@ -6,7 +6,8 @@ import { VERSION } from "../../version.ts";
 /** The release of netavark whose behaviour this is. podman and netavark's tests read it. */
 const NETAVARK = "2.1.0";
 
-export const versionLine = `netavark ${NETAVARK} (patchbay ${VERSION})\n`;
+/** podman's tests compare the last word as a semantic version; what follows the plus does not count there. */
+export const versionLine = `netavark ${NETAVARK}+patchbay.${VERSION}\n`;
 
 const processors: Partial<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 

@@ -16,7 +16,7 @@ import { accepted, refuse } from "../link/shared/refusals.ts";
 import { hostSysctls, linkSysctls, type PodmanBridgeSpec, refusals } from "./shared/bridge-sysctls.ts";
 import { ensureSysctl } from "./shared/ensure-sysctl.ts";
 import { isSpare } from "./shared/spare-bridge.ts";
-import { netlinkText } from "./shared/netavark-text.ts";
+import { netlinkText, NO_UNMANAGED_BRIDGE } from "./shared/netavark-text.ts";
 
 export const podmanBridgeKind: ResourceKind<PodmanBridgeSpec, { isCreated: boolean }> = {
   kind: "podman-bridge",
@@ -27,11 +27,7 @@ export const podmanBridgeKind: ResourceKind<PodmanBridgeSpec, { isCreated: boole
       use(existing, spec, host);
       return { isCreated: false };
     }
-    if (!spec.isManaged) {
-      throw new Error(
-        `in unmanaged mode, the bridge must already exist on the host: Netlink error: No such device (os error 19)`,
-      );
-    }
+    if (!spec.isManaged) throw new Error(NO_UNMANAGED_BRIDGE);
     return { isCreated: create(spec, host) };
   },
   undo: (spec, { isCreated }, host) => isCreated ? podmanBridgeKind.remove(spec, host) : undefined,

@@ -48,6 +48,11 @@ test("when it cannot start, its reason is told and nothing is left", async () =>
     ["echo ' no water ' >&2; exit 3", "failed to start: no water"],
     ["exit 3", "exited unexpectedly without error message"],
     ["kill -KILL $$", "exited unexpectedly without error message"],
+    // Its first process ends before the child says why; who has failed and is not waited for any more does not exist.
+    [
+      "(while kill -0 $$ 2>/dev/null; do :; done; echo Address already in use >&2) &\necho Error from child >&2; exit 1",
+      "failed to start: Error from child\nAddress already in use",
+    ],
   ];
   for (const [script, error] of reasons) {
     expect(await addNames(machine, { ...web, binary: await writeProgram(machine, script) })).toEqual([

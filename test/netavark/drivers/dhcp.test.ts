@@ -10,29 +10,33 @@ const KEPT = new RegExp(`^[-+] (file ${ND}/|.* (neighbour|link operstate))`);
 const address = "192.168.77.50";
 
 for (const driver of ["bridge", "macvlan"]) {
-  test(`${driver}: an address, a route with the network's metric, and the lease is given back`, async () => {
-    await using scene = await openScene({ address, leaseSeconds: 600 });
-    const { machine, service, server } = scene, container = await machine.container();
-    await machine.sh(`ip link set lo up`, { in: container });
-    await machine.sh(`mkdir -p /run/cni; ln -s ${service.socket} /run/cni/dhcp.sock`);
-    const before = await momentOf(machine);
-    const network = bridgeNetwork(8, {
-      driver,
-      network_interface: "br0",
-      options: { metric: "7", ...driver === "bridge" && { mode: "unmanaged" } },
-      ipam_options: { driver: "dhcp" },
-      subnets: [],
-    });
-    const input = { ...containerIn([{ network }]), container_hostname: "larder" };
-    const { code, json, stderr } = await attach(machine, "setup", container, input);
-    expect([code, stderr, json.error]).toEqual([0, "", undefined]);
-    expect(json.net8.interfaces.eth0.subnets).toEqual([{ gateway: "192.168.77.1", ipnet: `${address}/24` }]);
-    await untilLeased(scene, container, address);
-    expect(await routesIn(scene, container)).toEqual(["default via 192.168.77.1 metric 7"]);
-    expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
-    await server.until((received) => kindsOf(received).includes("RELEASE"));
-    expect(await leftSince(before, machine, KEPT)).toEqual([]);
-  });
+  test.each([["the network's", "7"], ["netavark's", undefined]])(
+    `${driver}: an address, a route with %s metric, and the lease is given back`,
+    async (_, metric) => {
+      await using scene = await openScene({ address, leaseSeconds: 600 });
+      const { machine, service, server } = scene, container = await machine.container();
+      await machine.sh(`ip link set lo up`, { in: container });
+      await machine.sh(`mkdir -p /run/cni; ln -s ${service.socket} /run/cni/dhcp.sock`);
+      const before = await momentOf(machine);
+      const network = bridgeNetwork(8, {
+        driver,
+        network_interface: "br0",
+        options: { ...metric !== undefined && { metric }, ...driver === "bridge" && { mode: "unmanaged" } },
+        ipam_options: { driver: "dhcp" },
+        subnets: [],
+      });
+      const input = { ...containerIn([{ network }]), container_hostname: "larder" };
+      const { code, json, stderr } = await attach(machine, "setup", container, input);
+      expect([code, stderr, json.error]).toEqual([0, "", undefined]);
+      expect(json.net8.interfaces.eth0.subnets).toEqual([{ gateway: "192.168.77.1", ipnet: `${address}/24` }]);
+      await untilLeased(scene, container, address);
+      expect(await routesIn(scene, container)).toEqual([`default via 192.168.77.1 metric ${metric ?? 100}`]);
+      expect(await machine.sh("ip route show default", { in: container })).toContain("proto static");
+      expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
+      await server.until((received) => kindsOf(received).includes("RELEASE"));
+      expect(await leftSince(before, machine, KEPT)).toEqual([]);
+    },
+  );
 }
 
 test("without the service, an error that says how to start it", async () => {

@@ -7,6 +7,11 @@ import { attach, bridgeNetwork, containerIn, published } from "../../support/net
 const network = bridgeNetwork();
 const one = (more: Parameters<typeof bridgeNetwork>[1]) => containerIn([{ network: bridgeNetwork(8, more) }]);
 
+const ofDriver = (driver: string, options = {}) =>
+  bridgeNetwork(8, { driver, options, ...driver !== "bridge" && { network_interface: "parent0" } });
+const NO_BRIDGE =
+  "in unmanaged mode, the bridge must already exist on the host: Netlink error: No such device (os error 19)";
+
 const refused: [what: string, input: object, error: string][] = [
   ["a network that is not described", { ...one({}), network_info: {} }, "network info for network net8 not found"],
   ["an unknown driver", one({ driver: "mystery" }), 'unknown network driver "mystery"'],
@@ -18,7 +23,33 @@ const refused: [what: string, input: object, error: string][] = [
   ["an unknown isolation", one({ options: { isolate: "maybe" } }), 'invalid isolate option "maybe"'],
   ["a VLAN too high", one({ options: { vlan: "4095" } }), "vlan must be between 0 and 4094"],
   ["a VRF that is not there", one({ options: { vrf: "blue" } }), "get vrf to set up bridge interface"],
-  ["an unmanaged bridge that is not there", one({ options: { mode: "unmanaged" } }), "the bridge must already exist"],
+  ["an unmanaged bridge that is not there", one({ options: { mode: "unmanaged" } }), NO_BRIDGE],
+  ["the same with names", one({ options: { mode: "unmanaged" }, dns_enabled: true }), NO_BRIDGE],
+  [
+    "the same with DHCP",
+    one({ options: { mode: "unmanaged" }, ipam_options: { driver: "dhcp" }, subnets: [] }),
+    NO_BRIDGE,
+  ],
+  // podman's tests compare the reason.
+  ...["bridge", "macvlan"].flatMap((driver): typeof refused => [
+    [
+      `${driver}: a MAC address of zeros`,
+      containerIn([{ network: ofDriver(driver), attachment: { static_mac: "00:00:00:00:00:00" } }]),
+      "Netlink error: Cannot assign requested address (os error 99)",
+    ],
+    [
+      `${driver}: an MTU that is too small`,
+      containerIn([{ network: ofDriver(driver, { mtu: "67" }) }]),
+      "Netlink error: Invalid argument (os error 22)",
+    ],
+    [
+      `${driver}: a route by a gateway that nobody is near`,
+      containerIn([{
+        network: { ...ofDriver(driver), routes: [{ destination: "10.9.0.0/16", gateway: "192.0.2.1" }] },
+      }]),
+      "Netlink error: Network is unreachable (os error 101)",
+    ],
+  ]),
   [
     "addresses of no subnet",
     containerIn([{ network, attachment: { static_ips: ["192.0.2.9"] } }]),
@@ -52,6 +83,7 @@ test("each with its reason, and nothing made", async () => {
   await using machine = await openMachine();
   const container = await machine.container();
   await machine.sh("ip link set lo up", { in: container });
+  await machine.sh("ip link add parent0 type veth peer name outside0; ip link set parent0 up");
   const good = containerIn([{ network }]);
   for (const verb of ["setup", "teardown"] as const) await attach(machine, verb, container, good);
   const before = await momentOf(machine);

@@ -24,7 +24,8 @@ async function configWithNetwork(): Promise<string> {
 const fileOf = (directory: string) => machine.sh(`cat ${directory}/aardvark-dns/n1`);
 
 test("what it is", async () => {
-  const line = `netavark 2.1.0 (patchbay ${packageJson.version})\n`;
+  const line = `netavark 2.1.0+patchbay.${packageJson.version}\n`;
+  expect(Bun.semver.satisfies(line.trim().split(" ").at(-1)!, ">=2.1.0 <2.1.1")).toBe(true);
   for (const args of [["--version"], ["-V"], ["--config", "/x", "--version"], ["-Vh"]]) {
     expect(await call(args)).toMatchObject({ code: 0, stdout: line, stderr: "" });
   }

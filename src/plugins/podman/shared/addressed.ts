@@ -2,6 +2,7 @@
 import type { IpConfig, Result } from "../../../cni/result.ts";
 import type { Attachment, PluginConfig } from "../../../contract/plugin.ts";
 import type { Resource } from "../../../contract/resource.ts";
+import { RTPROT_STATIC } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 import { contains, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { addressing } from "../../../resources/address/addressing/addressing.ts";
 import { type StaticRoute, staticRoutes } from "../../../resources/netavark/static-routes.ts";
@@ -21,7 +22,14 @@ export function addressed(
     ? conf.addresses
     : (lease.ips ?? []).map(({ address, gateway }) => ({ address, gateway }));
   const resources: Resource<unknown>[] = [
-    addressing({ ifName, addresses: ips, routes: lease?.routes ?? [], sysctls, detectDuplicates: false }),
+    addressing({
+      ifName,
+      addresses: ips,
+      routes: lease?.routes ?? [],
+      protocol: RTPROT_STATIC,
+      sysctls,
+      detectDuplicates: false,
+    }),
   ];
   // With the link named, because the gateway of another network may have the same address.
   const own = [...conf.defaultRoutes, ...conf.routes.filter((route) => isByNeighbour(route, ips))];

@@ -31,6 +31,8 @@ export interface AddressingSpec {
   ifName: string;
   addresses: { address: string; gateway?: string }[];
   routes: Route[];
+  /** RTPROT_…, of the routes; undefined where nobody says who added them. */
+  protocol?: number;
   /** Sysctls by key below `net/`, such as `ipv4/conf/eth0/arp_notify`. ADD skips those that the kernel lacks. */
   sysctls: Record<string, string>;
   /** Run IPv6 duplicate address detection, which takes a second or two. */
@@ -66,7 +68,8 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
       try {
         if (addAddress(container.route, index, prefix, { skipDad: !spec.detectDuplicates }) === "added") continue;
       } catch (error) {
-        throw new CniError(INTERNAL, `failed to add IP addr ${text} to "${ifName}": ${(error as Error).message}`);
+        const reason = (error as Error).message;
+        throw new CniError(INTERNAL, `failed to add IP addr ${text} to "${ifName}": ${reason}`, "", { cause: error });
       }
       throw new CniError(INTERNAL, `failed to add IP addr ${text} to "${ifName}": file exists`);
     }
@@ -201,7 +204,7 @@ function kernelRoutes(spec: AddressingSpec, oif: number): KernelRoute[] {
   for (const { dst: text, gw, priority, table, scope, mtu, advmss } of spec.routes) {
     const dst = prefixOf(text);
     const gateway = gw ? parseAddress(gw) : firstGateway[dst.bytes.length];
-    routes.push({ dst, oif, gateway, priority, table, scope, mtu, advmss });
+    routes.push({ dst, oif, gateway, priority, table, scope, mtu, advmss, protocol: spec.protocol });
   }
   if (!spec.pointToPoint) return routes;
   const { direct, subnets } = pointToPointRoutes(spec.addresses, oif);

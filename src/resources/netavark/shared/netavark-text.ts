@@ -3,6 +3,9 @@ import { errnoText, SyscallError } from "../../../ffi/errno.ts";
 import { isNetlinkError } from "../../../ffi/netlink/socket.ts";
 import { errorText } from "../../../cni/error.ts";
 
+export const NO_UNMANAGED_BRIDGE =
+  "in unmanaged mode, the bridge must already exist on the host: Netlink error: No such device (os error 19)";
+
 /** `Netlink error: File exists (os error 17)` */
 export function netlinkText(error: unknown): string {
   if (!isNetlinkError(error)) return errorText(error);
