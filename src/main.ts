@@ -1,13 +1,16 @@
 /** The program is a plugin, netavark or the runtime, depending on the name it is called by; in a resident, once for each call. */
 import { exitNow } from "./ffi/libc.ts";
 import { restrictUmask } from "./ffi/umask.ts";
-import { loadPlugin } from "./plugins/table.ts";
+import { loadPlugin, pluginNamed } from "./plugins/table.ts";
 
 function run(calledBy: string, args: readonly string[]): number {
-  const name = calledBy.slice(calledBy.lastIndexOf("/") + 1), plugin = loadPlugin(name);
-  if (name === "dhcp" && args[0] === "daemon") return holdLeases(args.slice(1));
-  if (plugin !== undefined) {
-    return (require("./engine/exec-plugin.ts") as typeof import("./engine/exec-plugin.ts")).execPlugin(plugin);
+  const name = calledBy.slice(calledBy.lastIndexOf("/") + 1), plugin = pluginNamed(name);
+  if (plugin === "dhcp" && args[0] === "daemon") return holdLeases(args.slice(1));
+  // What is called `my-bridge` may be the runtime, or a driver of podman's networks. A call of CNI has no arguments.
+  if (plugin === name || args.length === 0) {
+    const { execPlugin, refuseCall } = require("./engine/exec-plugin.ts") as typeof import("./engine/exec-plugin.ts");
+    const status = plugin === undefined ? refuseCall(name) : execPlugin(loadPlugin(plugin)!);
+    if (status !== undefined) return status;
   }
   if (name === "netavark") {
     return (require("./netavark/program/command-line.ts") as typeof import("./netavark/program/command-line.ts"))

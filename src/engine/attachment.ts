@@ -2,6 +2,7 @@
 import type { Invocation } from "../cni/invocation.ts";
 import { parsePrevResult } from "../cni/result-versions.ts";
 import type { Result } from "../cni/result.ts";
+import { meansPlugin } from "../cni/plugin-name.ts";
 import type { Attachment, PluginConfig } from "../contract/plugin.ts";
 import type { Host } from "../contract/host.ts";
 
@@ -37,5 +38,5 @@ export function prevResultOf(conf: PluginConfig): () => Result | undefined {
  * by a packet through the link, so it is announced after the link.
  */
 export function isReleasedThroughLink(ipamType: string): boolean {
-  return ipamType === "dhcp";
+  return meansPlugin(ipamType, "dhcp");
 }

@@ -9,7 +9,7 @@ import { field } from "../cni/json.ts";
 import { formatResult } from "../cni/result-versions.ts";
 import { KNOWN_VERSIONS } from "../cni/versions.ts";
 import { isCallerGone, LeftToCaller } from "../ffi/calls.ts";
-import { environmentBlock } from "../ffi/environment.ts";
+import { environmentBlock, variable } from "../ffi/environment.ts";
 import { readAll, writeAll } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
 import { VERSION } from "../version.ts";
@@ -48,6 +48,18 @@ export function execPlugin(plugin: Plugin): number {
     return 1;
   }
 }
+
+/**
+ * A call by a name that is no plugin's: whoever calls would take anything but an error for a success. Undefined when it
+ * is no call.
+ */
+export function refuseCall(name: string): number | undefined {
+  if (!variable("CNI_COMMAND")) return undefined;
+  report(new CniError(INTERNAL, `invalid plugin name: ${name}`, NOT_OURS), undefined);
+  return 1;
+}
+
+const NOT_OURS = `this program is patchbay, which has no such plugin; "patchbay --help" lists those that it has`;
 
 /** stdout is full or closed. Nothing more may be written to it. */
 class OutputFailure extends Error {}

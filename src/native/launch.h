@@ -390,11 +390,20 @@ static void rewind_stdin(long offset) {
   if (offset >= 0) CALL3(lseek, 0, offset, SEEK_SET);
 }
 
+/* As src/cni/plugin-name.ts: also after a prefix, as in buildkit-cni-host-local. */
+static int means_host_local(const char *name) {
+  if (is_same(name, "host-local")) return 1;
+  for (; *name != 0; name++) {
+    if (is_same(name, "-host-local")) return 1;
+  }
+  return 0;
+}
+
 /* Takes back the lease that a resident may have taken: makes a child, for which the call is DEL. Other plugins write down
  * whose call they run, and their ADD takes back what a dead resident began in this very call (src/engine/verbs/add.ts). */
 static void undo_in_child(struct call *call, long offset) {
   char *command = (char *)value_of(call, "CNI_COMMAND");
-  if (!is_same(command, "ADD") || !is_same(base_name(call->arguments[0]), "host-local")) return;
+  if (!is_same(command, "ADD") || !means_host_local(base_name(call->arguments[0]))) return;
   long child = CALL(clone, SIGCHLD_, 0, 0, 0, 0, 0);
   if (child == 0) {
     memcpy(command, "DEL", 3);

@@ -1,4 +1,5 @@
 /** Every plugin by name. Loading is lazy: a process loads only the plugin it runs. Sorted like the folders. */
+import { meansPlugin } from "../cni/plugin-name.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 
 const table: Record<string, () => PluginDefinition<PluginConfig>> = {
@@ -39,8 +40,16 @@ const netavarkDrivers: typeof table = {
 
 export const pluginNames: readonly string[] = Object.keys(table);
 
-export function loadPlugin(name: string): PluginDefinition<PluginConfig> | undefined {
-  return Object.hasOwn(table, name) ? table[name]!() : undefined;
+/** The plugin that a program's name, or a type in a configuration, means. None has a name that means another. */
+export function pluginNamed(name: string): string | undefined {
+  if (Object.hasOwn(table, name)) return name;
+  if (Object.hasOwn(netavarkDrivers, name)) return undefined;
+  return pluginNames.find((plugin) => meansPlugin(name, plugin));
+}
+
+export function loadPlugin(type: string): PluginDefinition<PluginConfig> | undefined {
+  const name = pluginNamed(type);
+  return name === undefined ? undefined : table[name]!();
 }
 
 /** Of ledgers: also the drivers of netavark. */

@@ -8,7 +8,8 @@ import { LeftToCaller } from "../ffi/calls.ts";
 import { variable } from "../ffi/environment.ts";
 import { exists } from "../ffi/files.ts";
 import { hasContent } from "../ffi/kept.ts";
-import { pluginNames } from "../plugins/table.ts";
+import { meansPlugin } from "../cni/plugin-name.ts";
+import { pluginNamed } from "../plugins/table.ts";
 import type { Network } from "../runtime/conf/network.ts";
 import type { Runtime } from "../runtime/plugin-call.ts";
 
@@ -21,11 +22,16 @@ const COMMANDS_ON_EVERYTHING = new Set(["inspect", "repair"]);
  * Why the call is not served, or undefined. Moves nothing of the caller's stdin: one that has waited too long reads it
  * at the same time.
  */
-export function whyNotHere(name: string, argv: readonly string[], readStdin: () => Uint8Array): string | undefined {
+export function whyNotHere(
+  calledBy: string,
+  argv: readonly string[],
+  readStdin: () => Uint8Array,
+): string | undefined {
   if (variable("DBUS_SYSTEM_BUS_ADDRESS") !== undefined) return "bus";
   // It waits for plugins, and for others' locks while they start aardvark-dns.
-  if (name === "netavark") return "netavark";
-  if (!pluginNames.includes(name)) return whyNotCommand(argv);
+  if (calledBy === "netavark") return "netavark";
+  const name = pluginNamed(calledBy);
+  if (name === undefined) return whyNotCommand(argv);
   const command = variable("CNI_COMMAND");
   if (command === "VERSION") return undefined;
   try {
@@ -57,10 +63,11 @@ export function leaveNetworkThatWaits({ plugins }: Network, { pluginPath }: Runt
 /** They write rules. */
 const USE_IPTABLES = new Set(["bridge", "firewall", "portmap", "ptp"]);
 
-function whyNotConfigured(name: string, document: Record<string, unknown>, path: string): string | undefined {
+function whyNotConfigured(calledBy: string, document: Record<string, unknown>, path: string): string | undefined {
+  const name = pluginNamed(calledBy) ?? calledBy;
   const ipam = field(document, "ipam"), type = isObject(ipam) ? field(ipam, "type") : undefined;
   if (typeof type === "string" && type !== "" && isForeign(type, path)) return "foreign plugin";
-  if (name === "dhcp" || type === "dhcp") return "DHCP";
+  if (name === "dhcp" || (typeof type === "string" && meansPlugin(type, "dhcp"))) return "DHCP";
   if (name === "flannel") return "delegate";
   if (field(document, "enabledad") === true) return "duplicate address detection";
   if (field(document, "selinuxContext")) return "SELinux";

@@ -4,7 +4,7 @@ import { killAt } from "../support/injection.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Machine, openMachine, type Outcome } from "../support/machine.ts";
 import { network } from "../support/network.ts";
-import { environmentOf, patchbayPlugins } from "../support/plugins.ts";
+import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { openResident, OWN_SOCKET, type Resident, untilServed } from "../support/served.ts";
 
 // Each machine has one of its own.
@@ -46,10 +46,12 @@ test("an engine that repeats ADD keeps what is attached, though the worker dies 
   await net.del(container);
 });
 
-test("host-local answers, though the worker dies when it has taken the lease", async () => {
+const names = ["host-local", "buildkit-cni-host-local"];
+test.each(names)("%s answers, though the worker dies when it has taken the lease", async (type) => {
   await using machine = await openMachine();
   const container = await machine.container("c1");
-  const net = network(machine, { type: "host-local", ipam });
+  await machine.sh(`mkdir /run/bin; ln -s ${PATCHBAY} /run/bin/${type}`);
+  const net = network(machine, { type, ipam }, "/run/bin");
   await net.add(container);
   await net.del(container);
   const moment = await quietMoment(machine);

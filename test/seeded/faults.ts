@@ -556,6 +556,18 @@ const resources: Fault[] = [
 
 const plugins: Fault[] = [
   {
+    file: "src/cni/plugin-name.ts",
+    find: "name.endsWith(`-${plugin}`)",
+    replace: "name.endsWith(plugin)",
+    tests: ["test/kernel/prefixed-names.test.ts"],
+  },
+  {
+    file: "src/main.ts",
+    find: "plugin === undefined ? refuseCall(name)",
+    replace: "plugin === undefined ? undefined",
+    tests: ["test/kernel/prefixed-names.test.ts"],
+  },
+  {
     file: "src/dhcp/service/failed-adds.ts",
     find: "return now < end ?",
     replace: "return end > 0 ?",

@@ -8,6 +8,7 @@ import type { Result } from "../../cni/result.ts";
 import { newestResult, parsePluginResult } from "../../cni/result-versions.ts";
 import { VALID_ATTACHMENTS, validAttachmentsIn } from "../../cni/valid-attachments.ts";
 import { compareVersions, configVersion } from "../../cni/versions.ts";
+import { meansPlugin } from "../../cni/plugin-name.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import { findPlugin } from "./find-plugin.ts";
 import { warn } from "../../ffi/warn.ts";
@@ -38,7 +39,7 @@ export function passOn(
   if (plugin.passedOn === undefined) {
     const type = conf.ipam?.type;
     // The IPAM plugin itself reads the same configuration.
-    if (type && type !== plugin.name) delegate(type, invocation, session);
+    if (type && !meansPlugin(type, plugin.name)) delegate(type, invocation, session);
     return;
   }
   const other = plugin.passedOn(conf);

@@ -8,6 +8,7 @@ import { asWritten, type ParsedObject } from "../../cni/json.ts";
 import { convertResult, parsePrevResult, resultDocument } from "../../cni/result-versions.ts";
 import type { IpConfig, Result } from "../../cni/result.ts";
 import { configVersion, CURRENT_VERSION } from "../../cni/versions.ts";
+import { meansPlugin } from "../../cni/plugin-name.ts";
 import { loadRecorded } from "../../plugins/table.ts";
 import { loadKind } from "../../resources/table.ts";
 import { prevResultOf } from "../attachment.ts";
@@ -105,7 +106,7 @@ export function partsOf({ ledgers, cached }: KnownAttachment, opened: Opened, pl
     parts.push({ plugin, madeBy: "patchbay", record, netns, host, resources: resourcesOf(add) });
   }
   for (const { type, document } of cacheCounts ? cached!.plugins : []) {
-    if (parts.some(({ plugin }) => plugin === type)) continue;
+    if (parts.some(({ plugin }) => meansPlugin(type, plugin))) continue;
     parts.push(restatedPart(cached!, type, document, pluginPath, (invocation) => session.hostOf(opened, invocation)));
   }
   return parts;

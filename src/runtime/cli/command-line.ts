@@ -216,6 +216,7 @@ function printHelp(program: Program): number {
       : `patchbay ${VERSION}: CNI runtime and plugins in one program\n\n${head}` +
         `'patchbay help COMMAND' describes a command.\n\n` +
         `Called by one of these names, patchbay is that plugin: ${pluginNames.join(", ")}.\n` +
+        "A prefix may stand before the name, as in buildkit-cni-bridge.\n" +
         `'patchbay install DIR' makes links with these names. Without CNI_PATH, networks use the plugins in patchbay.\n\n` +
         "podman and netavark call create, setup, teardown and info, when patchbay is linked as a network driver:\n" +
         "'patchbay install --podman' makes the link.\n",

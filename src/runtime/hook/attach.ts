@@ -1,6 +1,7 @@
 /** `patchbay hook add`: all networks that are wanted for a container, or none. */
 import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
 import type { VersionedResult } from "../../cni/result-versions.ts";
+import { meansPlugin } from "../../cni/plugin-name.ts";
 import { collectFailures, throwJoined } from "../../contract/failures.ts";
 import { openHost } from "../../engine/open-host.ts";
 import { isInPlace } from "../../engine/operator/inspect.ts";
@@ -108,7 +109,7 @@ function plannedCalls(
 }
 
 function hasLoopback({ plugins }: Network): boolean {
-  return plugins.some(({ type }) => type === "loopback");
+  return plugins.some(({ type }) => meansPlugin(type, "loopback"));
 }
 
 /** As the plugin loopback does. Nothing is recorded, because nothing has to be undone. */

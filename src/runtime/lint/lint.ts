@@ -4,7 +4,7 @@ import { foldKey, isObject } from "../../cni/json.ts";
 import { compareVersions, CURRENT_VERSION, KNOWN_VERSIONS } from "../../cni/versions.ts";
 import { findPlugin } from "../../engine/delegation/find-plugin.ts";
 import { readTextFile } from "../../ffi/files.ts";
-import { loadPlugin, pluginNames } from "../../plugins/table.ts";
+import { loadPlugin, pluginNamed, pluginNames } from "../../plugins/table.ts";
 import { listNetworkFiles } from "../conf/directory.ts";
 import { networkPaths, pluginFolderPaths, readNetwork } from "../conf/network-file.ts";
 import {
@@ -175,7 +175,7 @@ function checkType(node: JsonNode, type: string, { path, pluginPath, report }: P
   try {
     return "own" in findPlugin(type, pluginPath);
   } catch (error) {
-    if (pluginPath !== "" && pluginNames.includes(type)) return true;
+    if (pluginPath !== "" && pluginNamed(type) !== undefined) return true;
     const meant = closestKey(type, pluginNames);
     const severity = pluginPath !== "" ? "error" : meant !== undefined ? "warning" : "note";
     const message = pluginPath === "" ? `${JSON.stringify(type)} is no plugin of this program` : errorText(error);

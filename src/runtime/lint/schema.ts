@@ -1,4 +1,5 @@
 /** The schema of a plugin together with its IPAM plugin, from the JSON Schemas in schemas/. */
+import { pluginNamed } from "../../plugins/table.ts";
 import { capabilities, common, list, plugins } from "./schemas.gen.ts";
 
 /** The subset of JSON Schema that our schemas use. */
@@ -59,7 +60,8 @@ function openForRuntime(schema: Schema): Schema {
 }
 
 function schemaOf(type: string): Schema | undefined {
-  return Object.hasOwn(plugins, type) ? read(plugins[type]!) : undefined;
+  const name = pluginNamed(type);
+  return name !== undefined && Object.hasOwn(plugins, name) ? read(plugins[name]!) : undefined;
 }
 
 function read(text: string): Schema {

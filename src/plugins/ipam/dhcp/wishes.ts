@@ -16,6 +16,7 @@ import {
 import { readTextFile } from "../../../ffi/files.ts";
 import { parseAddress } from "../../../net/address.ts";
 import { parseMac } from "../../../net/mac.ts";
+import { meansPlugin } from "../../../cni/plugin-name.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { DhcpConf } from "./dhcp.schema.ts";
 
@@ -46,7 +47,7 @@ export function wishesOf(conf: DhcpConf, caller: Caller): Wishes {
     clientId: clientId?.toHex(),
     wanted: wantedOptions(ipam.request ?? []),
     provided: [...provided].map(([number, bytes]) => [number, bytes.toHex()]),
-    broadcast: ipam.broadcast === true || conf.type === SHARES_MAC,
+    broadcast: ipam.broadcast === true || meansPlugin(conf.type, SHARES_MAC),
     probe: oneOf("acd", acd, PROBES),
     servers: (ipam.servers ?? []).map((text) => v4Address("servers", text)),
     denied: (ipam.denyServers ?? []).map((text) => v4Address("denyServers", text)),
@@ -57,7 +58,7 @@ export function wishesOf(conf: DhcpConf, caller: Caller): Wishes {
     v6: ipam.ipv6 ? v6WishesOf(caller.owner) : undefined,
     required: requiredOf(ipam),
     timeout: ipam.timeout,
-    hostLink: conf.master ?? conf.bridge ?? (conf.type === "bridge" ? DEFAULT_BRIDGE : undefined),
+    hostLink: conf.master ?? conf.bridge ?? (meansPlugin(conf.type, "bridge") ? DEFAULT_BRIDGE : undefined),
   };
 }
 
