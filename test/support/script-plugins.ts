@@ -44,6 +44,8 @@ export function scriptPlugins(): ScriptPlugins {
   const bin = `${directory}/bin`, state = `${directory}/state`;
   mkdirSync(bin);
   mkdirSync(state);
+  // GC and DEL look for ledgers, and the machine may have some.
+  process.env.PATCHBAY_STATE_DIR = `${directory}/ledgers`;
   const file = (call: string, ending: string) => {
     const [command, type] = call.split(" ");
     return readFileSync(`${state}/${type}.${command}.${ending}`, "utf8");
@@ -76,6 +78,9 @@ export function scriptPlugins(): ScriptPlugins {
           ...changes,
         }),
       ),
-    [Symbol.dispose]: () => rmSync(directory, { recursive: true }),
+    [Symbol.dispose]() {
+      delete process.env.PATCHBAY_STATE_DIR;
+      rmSync(directory, { recursive: true });
+    },
   };
 }

@@ -26,7 +26,9 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 function patchbay(args: string[], program = PATCHBAY) {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args], { env: {}, stdout: "pipe", stderr: "pipe" });
+  // The machine's own ledgers would refuse --uninstall.
+  const env = { PATCHBAY_STATE_DIR: `${directory}/ledgers` };
+  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args], { env, stdout: "pipe", stderr: "pipe" });
   return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
 }
 

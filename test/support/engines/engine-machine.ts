@@ -91,7 +91,10 @@ find ${ENGINE} -mindepth 1 -maxdepth 1 ! -name own ! -name root ! -name storage 
 find /dev/shm -mindepth 1 -delete
 mkdir -p /run/netns
 for kind in bridge veth macvlan; do
-  ip -o link show type $kind | sed 's/^[0-9]*: //; s/[:@].*//' | xargs -r -n1 ip link del
+  for link in $(ip -o link show type $kind | sed 's/^[0-9]*: //; s/[:@].*//'); do
+    # Its other end, or its namespace, may have taken it along.
+    ip link del $link 2>/dev/null || ! ip link show $link 2>/dev/null
+  done
 done
 nft flush ruleset
 `;
