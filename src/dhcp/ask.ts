@@ -2,6 +2,7 @@
 import { parseDocument } from "../cni/json.ts";
 import { EAGAIN, ECONNREFUSED, ECONNRESET, ENOENT, EPIPE, isErrno, SyscallError } from "../ffi/errno.ts";
 import { closeFile } from "../ffi/files.ts";
+import { heedInterruption, interruptionDescriptor } from "../ffi/interruption.ts";
 import { fromUtf8, lastErrno, libc, utf8 } from "../ffi/libc.ts";
 import { sendMessage } from "../ffi/message.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
@@ -33,7 +34,7 @@ export function ask(socketPath: string, order: Order, patienceMs: number, netns?
     // A service that refuses us has said so, and does not wait for what we want.
     const isRefused = sent < 0 && [EPIPE, ECONNRESET].includes(lastErrno());
     if (sent !== line.length && !isRefused) throw new Failed(`${socketPath} does not take the request`);
-    return replyIn(receiveLine(fd, socketPath, patienceMs), socketPath);
+    return replyIn(receiveLine(fd, socketPath, patienceMs, order.do === "acquire"), socketPath);
   } finally {
     closeFile(fd);
   }
@@ -50,12 +51,15 @@ function connect(path: string): number {
   }
 }
 
-function receiveLine(fd: number, path: string, patienceMs: number): string {
+function receiveLine(fd: number, path: string, patienceMs: number, isInterruptible: boolean): string {
   const deadline = performance.now() + patienceMs, part = new Uint8Array(LONGEST_LINE);
   for (let text = "";;) {
     const leftMs = deadline - performance.now();
     if (leftMs <= 0) throw new Failed(`the DHCP service at ${path} does not answer`, "look at its log");
-    if (poll([{ fd, events: POLLIN }], Math.ceil(leftMs)).size === 0) continue;
+    const signals = isInterruptible ? interruptionDescriptor() : -1;
+    const ready = poll([fd, signals].map((one) => ({ fd: one, events: POLLIN })), Math.ceil(leftMs));
+    if (ready.has(signals)) heedInterruption();
+    if (!ready.has(fd)) continue;
     const length = Number(libc.recvfrom(fd, part, part.length, 0, null, null));
     // It was killed before it had read all.
     if (length < 0 && lastErrno() === ECONNRESET) return "";

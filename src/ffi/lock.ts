@@ -4,6 +4,7 @@
  * between two users in one process.
  */
 import { EACCES, EAGAIN, EINTR, SyscallError } from "./errno.ts";
+import { heedInterruption } from "./interruption.ts";
 import { bind, check, lastErrno, libc } from "./libc.ts";
 
 // sys/file.h
@@ -69,6 +70,7 @@ function untilFree(fd: number, subject: string | undefined, patienceMs: number, 
   if (attempt()) return;
   const begun = performance.now(), { usleep } = symbols ??= bindSleep();
   for (let pauseUs = FIRST_PAUSE_US; !attempt(); pauseUs = Math.min(pauseUs * 2, LONGEST_PAUSE_US)) {
+    heedInterruption();
     if (performance.now() - begun > patienceMs) throw stillLocked(fd, subject, patienceMs);
     usleep(pauseUs);
   }

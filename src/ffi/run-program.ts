@@ -1,6 +1,7 @@
 /** Running a program to its end, with what it reads and writes (pipe(7), poll(2)). */
 import { EINTR, EPIPE, SyscallError } from "./errno.ts";
 import { closeFile } from "./files.ts";
+import { heedInterruption, interruptionDescriptor } from "./interruption.ts";
 import { lastErrno, libc } from "./libc.ts";
 import { poll, POLLIN, POLLOUT } from "./poll.ts";
 import { type Ending, openPidfd, openPipe, type Program, spawn, waitFor } from "./spawn.ts";
@@ -28,11 +29,13 @@ export type ProgramToRun = Omit<Program, "descriptors"> & {
   patienceMs?: number;
   /** How long a program that has failed leaves it to its own children to say why: until they close the outputs. */
   heirsMs?: number;
+  /** It has a group of its own, which a signal to us kills. */
+  isInterruptible?: boolean;
 };
 
 /** Runs the program with `stdin` until it ends. Else does not wait for grandchildren that keep the pipes open. */
 export function runProgram(
-  { patienceMs = PATIENCE_MS, heirsMs = 0, ...program }: ProgramToRun,
+  { patienceMs = PATIENCE_MS, heirsMs = 0, isInterruptible = false, ...program }: ProgramToRun,
   stdin: Uint8Array,
   given: GivenOutputs = {},
 ): Finished {
@@ -50,6 +53,7 @@ export function runProgram(
     const [theirIn, ourIn] = pipe(),
       [ourOut, theirOut] = output(given.stdout),
       [ourErr, theirErr] = output(given.stderr);
+    const signals = isInterruptible ? interruptionDescriptor() : -1;
     const pid = spawn({ ...program, descriptors: [theirIn, theirOut, theirErr] });
     [theirIn, theirOut, theirErr].forEach(close);
     // Before Linux 5.3 this is negative, which poll ignores: then the loop ends when the pipes are closed.
@@ -64,14 +68,11 @@ export function runProgram(
       if (reading.length === 0 && !open.has(ourIn) && (ending !== undefined || pidfd < 0)) break;
       const leftMs = deadline - performance.now();
       if (leftMs < 0 && ending === undefined) throw killed(pid, program.path, patienceMs);
-      const ready = poll(
-        [...reading.map((fd) => ({ fd, events: POLLIN })), { fd: open.has(ourIn) ? ourIn : -1, events: POLLOUT }, {
-          fd: ending === undefined ? pidfd : -1,
-          events: POLLIN,
-        }],
-        Math.max(0, leftMs),
-      );
+      const running = ending === undefined ? [pidfd, signals] : [];
+      const inputs = [...reading, ...running].map((fd) => ({ fd, events: POLLIN }));
+      const ready = poll([...inputs, { fd: open.has(ourIn) ? ourIn : -1, events: POLLOUT }], Math.max(0, leftMs));
       if (ending !== undefined && leftMs <= 0 && !reading.some((fd) => ready.has(fd))) break;
+      if (ready.has(signals)) killGroup(pid);
       // What a success has not written by now belongs to what it leaves behind.
       if (ready.has(pidfd)) deadline = performance.now() + (isSuccess(ending = waitFor(pid)) ? 0 : heirsMs);
       if (ready.has(ourIn)) {
@@ -111,6 +112,14 @@ function killed(pid: number, path: string, patienceMs: number): Error {
   sendSignal(pid, SIGKILL);
   waitFor(pid);
   return new Error(`${path} (process ${pid}) had not ended after ${patienceMs / 1000} s, and was killed`);
+}
+
+/** With what the program has started, which would go on beside the taking back. Throws. */
+function killGroup(pid: number): void {
+  const { sendSignal, SIGKILL } = require("./signals.ts") as typeof import("./signals.ts");
+  sendSignal(-pid, SIGKILL);
+  waitFor(pid);
+  heedInterruption();
 }
 
 /** The output read from one pipe. */

@@ -68,6 +68,13 @@ export function blockSignals(signals: readonly number[]): void {
   if (errno !== 0) throw new SyscallError("pthread_sigmask", errno);
 }
 
+/** Those of the signals that are blocked. */
+export function blockedAmong(signals: readonly number[]): number[] {
+  const blocked = new BigUint64Array(16), errno = c().pthread_sigmask(SIG_BLOCK, null, blocked);
+  if (errno !== 0) throw new SyscallError("pthread_sigmask", errno);
+  return signals.filter((signal) => (blocked[0]! & setOf([signal])[0]!) !== 0n);
+}
+
 /** A descriptor that is readable when one of these blocked signals has come. */
 export function openSignals(signals: readonly number[]): number {
   return check("signalfd", c().signalfd(-1, setOf(signals), SFD_CLOEXEC | SFD_NONBLOCK));

@@ -49,6 +49,8 @@ export interface Program {
   inherited?: { ours: number; theirs: number };
   /** Signals to our process group, such as a terminal's, do not reach the child. */
   hasOwnGroup?: boolean;
+  /** The child begins with no signal blocked, whatever this process has blocked. */
+  blocksNothing?: boolean;
 }
 
 let flagsForAll = POSIX_SPAWN_SETSIGDEF;
@@ -77,7 +79,8 @@ export function spawn(program: Program): number {
   try {
     succeed(symbols.posix_spawnattr_init(attributes));
     succeed(symbols.posix_spawnattr_setsigdefault(attributes, new BigUint64Array(16).fill(IGNORED_BY_BUN, 0, 1)));
-    const flags = flagsForAll | (program.hasOwnGroup ? POSIX_SPAWN_SETPGROUP : 0);
+    const flags = flagsForAll | (program.hasOwnGroup ? POSIX_SPAWN_SETPGROUP : 0) |
+      (program.blocksNothing ? POSIX_SPAWN_SETSIGMASK : 0);
     succeed(symbols.posix_spawnattr_setflags(attributes, flags));
     program.descriptors.forEach((ours, theirs) => {
       succeed(

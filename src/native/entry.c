@@ -154,6 +154,31 @@ static const char *restore_header(const struct start *start, unsigned long page,
   return (const char *)(*load_bias + header->p_vaddr);
 }
 
+/* `add …`, `-i net1 add …`, `hook add …`: src/runtime/cli/interruptible.ts. */
+static int takes_back(const struct start *start) {
+  char **arguments = start->arguments;
+  if (arguments[0] == 0 || arguments[1] == 0) return 0;
+  if (is_same(arguments[1], "add")) return 1;
+  if (arguments[1][0] != '-' && !is_same(arguments[1], "hook")) return 0;
+  for (char **at = arguments + 2; *at != 0; at++) {
+    if (is_same(*at, "add")) return 1;
+  }
+  return 0;
+}
+
+/* They wait until the runtime reads them: its threads would be given them otherwise. What the caller ignores stays ignored. */
+static void block_interruptions(void) {
+  enum { SIGINT_ = 2, SIGTERM_ = 15, BLOCK = 0 };
+  static const int interruptions[] = {SIGINT_, SIGTERM_};
+  uint64_t blocked = 0;
+  for (unsigned index = 0; index < sizeof interruptions / sizeof *interruptions; index++) {
+    struct sigaction action = {0};
+    CALL4(rt_sigaction, interruptions[index], 0, &action, sizeof blocked);
+    if (action.sa_handler != SIG_IGN) blocked |= 1ull << (interruptions[index] - 1);
+  }
+  CALL4(rt_sigprocmask, BLOCK, &blocked, 0, sizeof blocked);
+}
+
 struct jump {
   long *stack;
   unsigned long to;
@@ -186,6 +211,7 @@ __attribute__((used)) struct jump enter(long *stack) {
   enum how how = launch(&call, build, &offset);
   rewind_stdin(offset);
   if (how == AGAIN) undo_in_child(&call, offset);
+  if (takes_back(&start)) block_interruptions();
   return become_runtime(&start);
 }
 

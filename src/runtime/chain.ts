@@ -9,6 +9,7 @@ import { CniError, errorText, INTERNAL } from "../cni/error.ts";
 import { convertResult, parsePluginResult, readPluginResult, type VersionedResult } from "../cni/result-versions.ts";
 import { compareVersions } from "../cni/versions.ts";
 import { collectFailures, throwJoined } from "../contract/failures.ts";
+import { heedInterruption, ignoreInterruptions } from "../ffi/interruption.ts";
 import { warn, withoutRepeating } from "../ffi/warn.ts";
 import { type Cached, readCache, refuseUntrustedCache, removeCache, writeCache } from "./cache.ts";
 import type { Network, NetworkPlugin } from "./conf/network.ts";
@@ -51,6 +52,7 @@ export function addUnlocked(
   try {
     inSession((session) => {
       for (const plugin of network.plugins) {
+        heedInterruption();
         namingPlugin(plugin, "add", () => {
           const run = prepareCall(runtime, network, plugin, { request, session });
           begun.push(plugin);
@@ -65,6 +67,7 @@ export function addUnlocked(
     }
     return result;
   } catch (error) {
+    ignoreInterruptions();
     if (wasAttached) throw error;
     throw undone(error, network, () => deletePlugins(runtime, network, begun, request, result));
   }

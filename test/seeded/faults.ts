@@ -1642,6 +1642,27 @@ const hooks: Fault[] = [
   },
   {
     file: "src/runtime/cli/answered-add.ts",
+    find: "    awaitReader();",
+    replace: "",
+    tests: ["test/runtime/cli/interrupted-add.test.ts"],
+    named: "while nobody reads",
+  },
+  {
+    file: "src/engine/delegation/foreign-plugin.ts",
+    find: "hasOwnGroup: true, blocksNothing: true",
+    replace: "blocksNothing: true",
+    tests: ["test/runtime/cli/interrupted-add.test.ts"],
+    named: "while a plugin of others runs",
+  },
+  {
+    file: "src/native/entry.c",
+    find: "if (action.sa_handler != SIG_IGN)",
+    replace: "",
+    tests: ["test/runtime/cli/interrupted-add.test.ts"],
+    named: "the caller ignores",
+  },
+  {
+    file: "src/runtime/cli/answered-add.ts",
     find: 'holder?.hasEnded ? { ...request, netnsPath: "" } : request',
     replace: "request",
     tests: ["test/runtime/cli/add-options.test.ts"],

@@ -9,6 +9,7 @@ import { foldKey, isObject } from "../../cni/json.ts";
 import { goQuote } from "../../cni/quote.ts";
 import { environmentForChild } from "../../ffi/environment.ts";
 import { writeAll } from "../../ffi/files.ts";
+import { areInterruptionsTaken } from "../../ffi/interruption.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import type { Finished } from "../../ffi/run-program.ts";
 import type { Ending } from "../../ffi/spawn.ts";
@@ -22,7 +23,7 @@ export function runForeignPlugin(path: string, invocation: Invocation): string {
   const { command: verb, stdin } = invocation;
   const finished = timed(
     { operation: "exec", verb, path },
-    () => run(path, pluginEnvironment(invocation), utf8(stdin)),
+    () => run(path, pluginEnvironment(invocation), utf8(stdin), verb === "ADD"),
   );
   const stdout = fromUtf8(finished.stdout);
   const status = describeEnding(finished.ending);
@@ -36,9 +37,11 @@ export function runForeignPlugin(path: string, invocation: Invocation): string {
   throw failure;
 }
 
-function run(path: string, environment: Uint8Array[], stdin: Uint8Array): Finished {
+function run(path: string, environment: Uint8Array[], stdin: Uint8Array, isAdd: boolean): Finished {
+  // A signal from a terminal reaches a group. One that has ended ADD must not end DEL.
+  const own = areInterruptionsTaken() && { hasOwnGroup: true, blocksNothing: true, isInterruptible: isAdd };
   try {
-    return runTrusted({ path, argv: [path], environment, patienceMs: Infinity }, stdin);
+    return runTrusted({ path, argv: [path], environment, patienceMs: Infinity, ...own }, stdin);
   } catch (error) {
     if (error instanceof UntrustedFile) throw untrustedPlugin(error);
     throw pluginFailure("", "", (error as Error).message, error);

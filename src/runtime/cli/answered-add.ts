@@ -2,6 +2,8 @@
 import { errorText } from "../../cni/error.ts";
 import type { VersionedResult } from "../../cni/result-versions.ts";
 import { isCallerGone } from "../../ffi/calls.ts";
+import { heedInterruption, Interrupted, interruptionDescriptor } from "../../ffi/interruption.ts";
+import { poll, POLLIN, POLLOUT } from "../../ffi/poll.ts";
 import { addNetwork, deleteNetwork } from "../chain.ts";
 import type { Network } from "../conf/network.ts";
 import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
@@ -25,12 +27,21 @@ export function addAnswered(
   try {
     if (isCallerGone()) throw new Error("the caller is gone");
     if (holder?.hasEnded) throw new Error(`process ${holder.pid} has ended`);
+    awaitReader();
     answer(result);
     return 0;
   } catch (error) {
     // A caller without the result cannot delete the attachment.
-    printToStderr(`the attachment is taken back: ${errorText(error)}`);
+    if (!(error instanceof Interrupted)) printToStderr(`the attachment is taken back: ${errorText(error)}`);
     deleteNetwork(runtime, network, holder?.hasEnded ? { ...request, netnsPath: "" } : request);
+    if (error instanceof Interrupted) throw error;
     return 1;
   }
+}
+
+/** stdout may be a pipe that nobody reads. */
+function awaitReader(): void {
+  const signals = interruptionDescriptor();
+  if (signals >= 0) poll([{ fd: 1, events: POLLOUT }, { fd: signals, events: POLLIN }], -1);
+  heedInterruption();
 }

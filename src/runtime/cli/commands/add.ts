@@ -11,21 +11,23 @@ import {
   runtimeOf,
 } from "../network-arguments.ts";
 import { printDocument } from "../output.ts";
+import { interruptible } from "../interruptible.ts";
 import { warnOfMisspellings } from "../misspelling-warnings.ts";
 
 export const addCommand: Command = {
   summary: "attach a network namespace to a network, and print the result",
   ...attachmentArguments,
   options: { ...capabilityOptions, ...attachmentArguments.options },
-  run(given, program) {
-    // Opened before anything is asked of its number.
-    const holder = holderOf(given.operands[1]!);
-    const runtime = runtimeOf(given), network = networkOf(given), request = requestTo(network, given);
-    if (program === "patchbay") warnOfMisspellings(network, runtime.pluginPath);
-    return addAnswered(runtime, network, request, (result) => {
-      if (result !== undefined) printDocument(printResult(result));
-    }, holder);
-  },
+  run: (given, program) =>
+    interruptible(`${program} add`, () => {
+      // Opened before anything is asked of its number.
+      const holder = holderOf(given.operands[1]!);
+      const runtime = runtimeOf(given), network = networkOf(given), request = requestTo(network, given);
+      if (program === "patchbay") warnOfMisspellings(network, runtime.pluginPath);
+      return addAnswered(runtime, network, request, (result) => {
+        if (result !== undefined) printDocument(printResult(result));
+      }, holder);
+    }),
 };
 
 function holderOf(netns: string): Holder | undefined {

@@ -13,6 +13,7 @@ import { type Setting, type SettingName, settingNames, settingsOf } from "../../
 import { parseNetworks, type WantedNetwork, wantedOf } from "../../hook/wanted.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { capabilityOptions, configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { interruptible } from "../interruptible.ts";
 import { printLine } from "../output.ts";
 
 export const hookCommand: Command = {
@@ -33,7 +34,7 @@ export const hookCommand: Command = {
     "takes the annotation dev.patchbay.networks, and 'del' everything that is recorded of the container.\n",
   run(given) {
     const [verb, ...networks] = given.operands;
-    if (verb === "add") return add(given, networks);
+    if (verb === "add") return interruptible("patchbay hook", () => add(given, networks));
     if (verb === "del") return del(given, networks);
     throw new UsageError(`"${verb}" is neither add nor del`);
   },

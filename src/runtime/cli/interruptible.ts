@@ -1,0 +1,18 @@
+/** Commands that take back what they have begun when SIGINT or SIGTERM comes. src/native/entry.c knows their names. */
+import { isHandedOver } from "../../ffi/calls.ts";
+import { interruptedBy, nameOf, takeInterruptions } from "../../ffi/interruption.ts";
+import { printToStderr } from "./output.ts";
+
+/** Returns the exit status of the work, or that of a program which the signal has ended. */
+export function interruptible(command: string, work: () => number): number {
+  // The signals of a resident are its own. It sees that its caller is gone.
+  if (!isHandedOver()) takeInterruptions();
+  try {
+    return work();
+  } catch (error) {
+    const signal = interruptedBy();
+    if (signal === undefined) throw error;
+    printToStderr(`${command}: interrupted by ${nameOf(signal)}; what it had made is taken back`);
+    return 128 + signal;
+  }
+}
