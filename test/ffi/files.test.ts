@@ -1,13 +1,12 @@
 /** Listing directories that others remove meanwhile. */
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmdirSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
 import { listDirectory } from "../../src/ffi/files.ts";
 
 test("a directory that is removed after it was opened has no names", () => {
-  const directory = join(mkdtempSync(join(tmpdir(), "files-")), "removed");
-  mkdirSync(directory);
+  const directory = mkdtempSync(join(tmpdir(), "files-"));
   const fd = openSync(directory, "r");
   rmdirSync(directory);
   expect(listDirectory(`/proc/self/fd/${fd}`)).toEqual([]);

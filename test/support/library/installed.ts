@@ -1,6 +1,7 @@
 /**
  * The npm package, made and installed as a user does it, and programs that use it in a machine.
  */
+import { afterAll } from "bun:test";
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -10,12 +11,17 @@ import type { Machine } from "../machine.ts";
 import { PATCHBAY } from "../plugins.ts";
 
 let installed: string | undefined;
+const folders: string[] = [];
+afterAll(() => {
+  installed = undefined;
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
+});
 
 /** A folder of a user's, with the package in its node_modules. */
 export function installedPackage(): string {
   if (installed !== undefined) return installed;
   const folder = mkdtempSync(join(tmpdir(), "patchbay-library-"));
-  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  folders.push(folder);
   const packed = makePackage(PATCHBAY, folder), user = join(folder, "user");
   mkdirSync(user);
   writeFileSync(join(user, "package.json"), '{ "type": "module", "private": true }');
