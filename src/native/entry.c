@@ -179,6 +179,12 @@ static void block_interruptions(void) {
   CALL4(rt_sigprocmask, BLOCK, &blocked, 0, sizeof blocked);
 }
 
+/* A resident and its workers are executed by a descriptor, which would be their name in ps(1). */
+static void take_name(const struct start *start) {
+  enum { SET_NAME = 15 };
+  if (start->arguments[0] != 0) CALL2(prctl, SET_NAME, base_name(start->arguments[0]));
+}
+
 struct jump {
   long *stack;
   unsigned long to;
@@ -212,6 +218,7 @@ __attribute__((used)) struct jump enter(long *stack) {
   rewind_stdin(offset);
   if (how == AGAIN) undo_in_child(&call, offset);
   if (takes_back(&start)) block_interruptions();
+  take_name(&start);
   return become_runtime(&start);
 }
 

@@ -2,7 +2,7 @@
  * Another program takes the place of the resident's file, another worker that of one that has grown: no call fails, and
  * nothing is left.
  */
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { afterAll, expect, test } from "bun:test";
 import { keepCalling } from "../support/keep-calling.ts";
@@ -10,7 +10,7 @@ import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { openMachine } from "../support/machine.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { cni, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
-import { SOCKET, startResident } from "../support/resident.ts";
+import { childrenOf, SOCKET, startResident } from "../support/resident.ts";
 import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
 
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
@@ -48,6 +48,8 @@ test("an upgrade: the resident goes on as the new file, as the same process, and
     expect((await statusOf(machine, build)).build).toBe("another");
     await machine.sh(`mv ${build} ${own}`);
     expect((await untilServed(machine, own)).pid).toBe(resident.pid);
+    const all = [resident.pid, ...childrenOf(resident.pid)];
+    expect(new Set(all.map((pid) => readFileSync(`/proc/${pid}/comm`, "utf8")))).toEqual(new Set(["patchbay\n"]));
     open.push(Number(await machine.sh(`ls /proc/${resident.pid}/fd | wc -l`)));
   }
   expect(new Set(open).size).toBe(1);
