@@ -84,6 +84,8 @@ export interface PluginDefinition<Config extends PluginConfig> {
    * story, except for `undo`. STATUS has no call (engine/judging.ts).
    */
   judge?(conf: Config, call: JudgedCall | undefined): void;
+  /** The capability whose argument has to say what the configuration does not: without it ADD makes nothing, or fails. */
+  missingCapability?(conf: Config): string | undefined;
   /** For a plugin that needs earlier ones in the chain: the error text of an ADD without prevResult. */
   readonly missingPrevResult?: string;
   /** Applies the resources of one attachment in order and returns the result. */

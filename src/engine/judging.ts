@@ -31,6 +31,13 @@ function judgedCall({ ifName, cniArgs, stdin }: Invocation, prevResult?: () => R
   };
 }
 
+/** The decoded configuration, unless ADD would reject it whatever the call says: for STATUS and `patchbay lint`. */
+export function judgedConf<Config extends PluginConfig>(plugin: PluginDefinition<Config>, document: unknown): Config {
+  const conf = plugin.validate(document);
+  judge(plugin, conf);
+  return conf;
+}
+
 /** For ADD: a plugin that needs earlier ones cannot be the first of its chain. */
 export function requirePrevResult(
   { missingPrevResult }: PluginDefinition<PluginConfig>,

@@ -22,8 +22,16 @@ export function acceptedDocument(
 ): ParsedObject {
   const parsed = document ?? parseDocument(stdin, "error unmarshall network config");
   if (!isObject(parsed)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
-  checkVersions(negotiated, configVersion(parsed), plugin.versions ?? KNOWN_VERSIONS);
+  requireVersion(plugin, parsed, negotiated);
   return parsed;
+}
+
+export function requireVersion(
+  { versions = KNOWN_VERSIONS }: PluginDefinition<PluginConfig>,
+  document: Record<string, unknown>,
+  negotiated: Command,
+): void {
+  checkVersions(negotiated, configVersion(document), versions);
 }
 
 /** Such a plugin makes nothing in the container, so the container's namespace may be gone for every verb. */

@@ -3,10 +3,13 @@ import { errorText } from "../cni/error.ts";
 import { asRead, asWritten, field, isObject } from "../cni/json.ts";
 import type { Pool } from "../contract/plugin.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
+import { requirePrevResult } from "../engine/judging.ts";
 import { poolsOf } from "../engine/operator/pools.ts";
 import { openSession } from "../engine/run.ts";
+import { requireVersion } from "../engine/verb-call.ts";
 import { listNetworkFiles, type NetworkFile } from "./conf/directory.ts";
 import type { Network, NetworkPlugin } from "./conf/network.ts";
+import { checkNames } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
 
 export interface NetworkSummary {
@@ -33,18 +36,28 @@ function summarize({ path, network, problem, hiddenBy }: NetworkFile, pluginPath
   const { name, cniVersion } = network;
   const hidden = hiddenBy === undefined ? [] : [`not found by its name: ${hiddenBy} is in the way`];
   const examined = network.plugins.map((plugin) => examinePlugin(network, plugin, pluginPath));
+  const misnamed = problemsOf(() => checkNames(network, undefined));
   return {
     file: path,
     name,
     cniVersion,
     plugins: network.plugins.map(({ type, config }) => ipamType(config) ? `${type}+${ipamType(config)}` : type),
     pools: examined.flatMap(({ pools }) => pools),
-    problems: [...hidden, ...examined.flatMap(({ problems }) => problems)],
+    problems: [...hidden, ...misnamed, ...examined.flatMap(({ problems }) => problems)],
   };
 }
 
 export function poolsOfNetwork(network: Network): Pool[] {
   return network.plugins.flatMap((plugin) => poolsOf(plugin.type, asRead(pluginConfig(network, plugin, {}))));
+}
+
+function problemsOf(work: () => void): string[] {
+  try {
+    work();
+    return [];
+  } catch (error) {
+    return [errorText(error)];
+  }
 }
 
 /** What would keep an ADD from working now, except for its address pools. */
@@ -71,6 +84,8 @@ function examinePlugin(network: Network, plugin: NetworkPlugin, path: string): E
   const type = ipamType(plugin.config);
   const ipam = type === "" ? undefined : attempt(() => findPlugin(type, path));
   if (found !== undefined && "own" in found) {
+    attempt(() => requireVersion(found.own, written.document, "ADD"));
+    if (plugin === network.plugins[0]) attempt(() => requirePrevResult(found.own, () => undefined));
     const parameters = { containerId: "", netnsPath: "", ifName: "", cniArgs: "", path, ...written };
     attempt(() => openSession({ inEveryVersion: true }).runVerb(found.own, { ...parameters, command: "STATUS" }));
   }

@@ -39,9 +39,7 @@ export function prepareCall(
   { request, session }: { request?: AttachmentRequest; session?: Session } = {},
 ): RunVerb {
   const found = findPlugin(plugin.type, runtime.pluginPath);
-  if (request !== undefined) checkContainerId(request.containerId);
-  checkNetworkName(network.name);
-  if (request !== undefined) checkIfName(request.ifName);
+  checkNames(network, request);
   return (command, derived) => {
     const invocation = { ...invocationOf(runtime, network, plugin, derived, request), command };
     if ("own" in found) {
@@ -54,6 +52,12 @@ export function prepareCall(
     const stdout = runForeignPlugin(found.path, invocation);
     return command === "ADD" ? parsePluginResult(stdout, network.cniVersion) : undefined;
   };
+}
+
+export function checkNames({ name }: Network, request: AttachmentRequest | undefined): void {
+  if (request !== undefined) checkContainerId(request.containerId);
+  checkNetworkName(name);
+  if (request !== undefined) checkIfName(request.ifName);
 }
 
 export function invocationOf(

@@ -11,6 +11,11 @@ import { PATCHBAY } from "../support/plugins.ts";
 const ipam = { type: "static", addresses: [{ address: "10.1.0.2/24" }] };
 const dummies = { interfaces: [{ name: "eth0", sandbox: "x" }], ips: [{ address: "10.1.0.2/24" }] };
 
+const hostLocalWith = (ipam: object) => ({
+  type: "host-local",
+  ipam: { type: "host-local", subnet: "10.1.0.0/24", ...ipam },
+});
+
 /** `call`: what is wrong comes with the call, so STATUS cannot know. */
 const refused: { conf: Record<string, unknown> & { type: string }; message: string; call?: true }[] = [
   {
@@ -35,6 +40,12 @@ const refused: { conf: Record<string, unknown> & { type: string }; message: stri
     message: "cannot be both specified",
   },
   { conf: { type: "tuning", mac: "hello" }, message: "invalid args hello for MAC addr" },
+  { conf: { type: "bandwidth", ingressRate: 8000 }, message: "if rate is set, burst must also be set" },
+  { conf: hostLocalWith({ rangeStart: "10.2.0.9" }), message: "RangeStart 10.2.0.9 not in network 10.1.0.0/24" },
+  { conf: hostLocalWith({ rangeEnd: "10.2.0.9" }), message: "RangeEnd 10.2.0.9 not in network 10.1.0.0/24" },
+  { conf: hostLocalWith({ subnet: "10.1.0.1/24" }), message: "Network has host bits set" },
+  { conf: hostLocalWith({ subnet: "10.1.0.0/31" }), message: "too small to allocate from" },
+  { conf: hostLocalWith({ ranges: [[{ subnet: "10.1.0.0/25" }]] }), message: "range set 0 overlaps with 1" },
   { conf: { type: "flannel", delegate: { type: "flannel" } }, message: "'delegate' cannot be flannel itself" },
 ];
 
@@ -58,6 +69,64 @@ for (const { conf, message, call } of refused) {
     expect(await leftSince(moment, machine)).toEqual([]);
   });
 }
+
+/** What ADD refuses where it stands: of a chain, or on a host. */
+const refusedInPlace: { plugins: { type: string }[]; message: string; cniVersion?: string; name?: string }[] = [
+  {
+    plugins: [{ ...hostLocalWith({ rangeStart: "10.2.0.9" }), type: "bridge" }],
+    message: "RangeStart 10.2.0.9 not in network 10.1.0.0/24",
+  },
+  { plugins: [{ type: "portmap" }], message: "must be called as chained plugin" },
+  { plugins: [{ type: "tuning" }], message: "Required prevResult missing" },
+  {
+    plugins: [{ type: "loopback" }, { type: "firewall" }],
+    cniVersion: "0.3.1",
+    message: "incompatible CNI versions",
+  },
+  { plugins: [{ type: "loopback" }], name: "a/b", message: "invalid characters found in network name" },
+];
+
+test("what ADD refuses in a configuration, lint and ls refuse in the same words", async () => {
+  await using machine = await openMachine();
+  const byConf = refused.filter(({ call }) => !call)
+    .map(({ conf, message }) => ({ plugins: [{ type: "loopback" }, conf], message }));
+  const all = [...byConf, ...refusedInPlace].map((row, index) => ({
+    cniVersion: "1.1.0",
+    name: `n${index}`,
+    ...row,
+  }));
+  await machine.sh("mkdir -p /run/net.d");
+  const files = all.map((_, index) => `/run/net.d/${10 + index}.conflist`);
+  for (const [index, { message: _, ...list }] of all.entries()) {
+    await machine.sh(`cat > ${files[index]} <<'end'\n${JSON.stringify(list)}\nend`);
+  }
+  const found = JSON.parse((await machine.run([PATCHBAY, "lint", "--json", "/run/net.d"])).stdout);
+  const networks = JSON.parse((await machine.run([PATCHBAY, "ls", "--json", "--config-dir", "/run/net.d"])).stdout);
+  for (const [index, { message }] of all.entries()) {
+    const errors = found.filter(({ file, severity }: { file: string; severity: string }) =>
+      file === files[index] && severity === "error"
+    );
+    const texts = errors.map(({ key, message }: { key: string; message: string }) => `"${key}" ${message}`);
+    expect([message, texts.join("\n")]).toEqual([
+      message,
+      expect.stringContaining(message.replace(/^"(.*)": /, '$1" ')),
+    ]);
+    expect([message, networks[index].problems.join("\n")]).toEqual([message, expect.stringContaining(message)]);
+  }
+});
+
+test("a bridge whose name no link can have is named by lint and ls, unless a bridge has it as another name", async () => {
+  await using machine = await openMachine();
+  const bridge = "a-bridge-with-a-long-name-xx";
+  const list = { cniVersion: "1.1.0", name: "net", plugins: [{ type: "bridge", bridge }] };
+  await machine.sh(`mkdir -p /run/net.d; echo '${JSON.stringify(list)}' > /run/net.d/net.conflist`);
+  const ls = () => machine.run([PATCHBAY, "ls", "--config-dir", "/run/net.d"]);
+  const lint = await machine.run([PATCHBAY, "lint", "/run/net.d"]);
+  expect([lint.code, lint.stdout]).toEqual([1, expect.stringContaining('"plugins[0].bridge" must have at most 15')]);
+  expect(await ls()).toMatchObject({ code: 1, stdout: expect.stringContaining("interface name is too long") });
+  await machine.sh(`ip link add br0 type bridge; ip link property add dev br0 altname ${bridge}`);
+  expect(await ls()).toMatchObject({ code: 0 });
+});
 
 test("plan lists what is refused as an obstacle, and exits with status 1", async () => {
   await using machine = await openMachine();

@@ -3,12 +3,11 @@
  * (`runtimeConfig`) to STATUS, so it does not require them.
  */
 import { passOn } from "../delegation/delegate.ts";
-import { judge } from "../judging.ts";
+import { judgedConf } from "../judging.ts";
 import type { VerbCall } from "../verb-call.ts";
 
 export function runStatus({ plugin, invocation, document, session }: VerbCall): undefined {
-  const conf = plugin.validate(document);
-  judge(plugin, conf);
+  const conf = judgedConf(plugin, document);
   session.withHost({ ...invocation, netnsPath: "" }, true, (host) => plugin.status?.(conf, host));
   passOn(plugin, conf, invocation, session);
 }

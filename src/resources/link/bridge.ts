@@ -98,19 +98,21 @@ function removeUnused({ name }: BridgeSpec, host: Host): boolean {
   return listLinks(host.route).every(({ kind }) => kind !== "bridge");
 }
 
+/** An existing bridge may be named by an alternative name, which may be longer. */
+export function requireBridgeName(name: string, host: Host): void {
+  try {
+    checkIfName(name);
+  } catch (error) {
+    if (linkIndex(host.route, name) !== undefined) return;
+    const text = `failed to create bridge "${name}": could not add "${name}": ${errorText(error)}`;
+    throw new CniError(INVALID_CONFIG, text, "", { cause: error });
+  }
+}
+
 export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
   kind: "bridge",
   unmade: { index: 0, mac: "", created: false },
-  requireRoom({ name }, host) {
-    try {
-      checkIfName(name);
-    } catch (error) {
-      // The name may be an existing bridge's alternative name, which may be longer.
-      if (linkIndex(host.route, name) !== undefined) return;
-      const text = `failed to create bridge "${name}": could not add "${name}": ${errorText(error)}`;
-      throw new CniError(INVALID_CONFIG, text, "", { cause: error });
-    }
-  },
+  requireRoom: ({ name }, host) => requireBridgeName(name, host),
   apply(spec, host) {
     host.useShared();
     const existing = getLink(host.route, spec.name);

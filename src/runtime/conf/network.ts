@@ -84,7 +84,7 @@ function parsePlugins(configs: readonly unknown[]): NetworkPlugin[] {
 }
 
 /** The highest version both sides know when the list offers several; else the list's version, known or not. */
-function selectVersion(document: JsonObject): string {
+export function selectVersion(document: JsonObject): string {
   const stated = document["cniVersion"] ?? (Object.hasOwn(document, "cniVersion") ? null : "");
   if (typeof stated !== "string") throw invalidConfig(`${PARSING_LIST}: invalid cniVersion type ${goType(stated)}`);
   if (!Object.hasOwn(document, "cniVersions")) return stated;

@@ -38,14 +38,15 @@ const string = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
 const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const word = /true|false|null/y;
 
-export function parseWithPositions(text: string): JsonNode {
-  return new Reader(text).document();
+/** `onExtension` is told where a comment or a trailing comma begins, which are no JSON. */
+export function parseWithPositions(text: string, onExtension: (offset: number) => void = () => {}): JsonNode {
+  return new Reader(text, onExtension).document();
 }
 
 class Reader {
   #at = 0;
 
-  constructor(readonly text: string) {}
+  constructor(readonly text: string, readonly onExtension: (offset: number) => void) {}
 
   document(): JsonNode {
     const document = this.#value(0);
@@ -98,7 +99,7 @@ class Reader {
     for (this.#skip(); this.text[this.#at] !== closing; this.#skip()) {
       read();
       this.#skip();
-      if (this.text[this.#at] === ",") this.#at++;
+      if (this.text[this.#at] === ",") this.#comma(closing);
       else if (this.text[this.#at] !== closing) this.#fail(`"," or "${closing}"`);
     }
     this.#at++;
@@ -113,8 +114,15 @@ class Reader {
     throw new JsonSyntaxError(line.includes('"') ? "this text cannot be read" : "this text has no end", start);
   }
 
+  #comma(closing: string): void {
+    const comma = this.#at++;
+    this.#skip();
+    if (this.text[this.#at] === closing) this.onExtension(comma);
+  }
+
   #skip(): void {
-    this.#match(blank);
+    const start = this.#at, comment = this.#match(blank)?.indexOf("/") ?? -1;
+    if (comment >= 0) this.onExtension(start + comment);
   }
 
   #match(pattern: RegExp): string | undefined {

@@ -1,20 +1,17 @@
 /** `patchbay lint`: checks configuration files against the schemas, and by what plugins and loader themselves reject. */
-import { CniError, errorText } from "../../cni/error.ts";
-import { foldKey, isObject } from "../../cni/json.ts";
+import { errorText } from "../../cni/error.ts";
+import { isObject } from "../../cni/json.ts";
+import { checkNetworkName } from "../../cni/invocation.ts";
 import { compareVersions, CURRENT_VERSION, KNOWN_VERSIONS } from "../../cni/versions.ts";
 import { findPlugin } from "../../engine/delegation/find-plugin.ts";
 import { readTextFile } from "../../ffi/files.ts";
 import { loadPlugin, pluginNamed, pluginNames } from "../../plugins/table.ts";
 import { listNetworkFiles } from "../conf/directory.ts";
 import { networkPaths, pluginFolderPaths, readNetwork } from "../conf/network-file.ts";
-import {
-  type JsonEntry,
-  type JsonNode,
-  JsonSyntaxError,
-  lineAndColumn,
-  parseWithPositions,
-} from "../conf/positioned-json.ts";
+import { type JsonNode, JsonSyntaxError, lineAndColumn, parseWithPositions } from "../conf/positioned-json.ts";
 import { closestKey } from "../spelling.ts";
+import { entryOf, stringAt } from "./json-nodes.ts";
+import { checkByPlugin, nameAndVersion } from "./plugin-check.ts";
 import { keyPath, type Remark, remark, type Report, type Severity } from "./remark.ts";
 import { checkSchema } from "./schema-check.ts";
 import { delegates, ipamSchema, listSchema, pluginSchema, type Schema, wellKnownCapabilities } from "./schema.ts";
@@ -60,7 +57,9 @@ function lintFile(file: string, pluginPath: string): Finding[] {
   const remarks: Remark[] = [];
   const report: Report = (remark) => remarks.push(remark);
   try {
-    const document = parseWithPositions(text);
+    const extensions: number[] = [];
+    const document = parseWithPositions(text, (offset) => extensions.push(offset));
+    if (extensions.length > 0) report(tolerated(Math.min(...extensions)));
     checkDocument(document, pluginPath, report);
     if (!remarks.some(({ severity }) => severity === "error")) checkByLoading(file, document, report);
   } catch (error) {
@@ -72,6 +71,12 @@ function lintFile(file: string, pluginPath: string): Finding[] {
     ...lineAndColumn(text, start),
     ...remark,
   }));
+}
+
+function tolerated(start: number): Remark {
+  const message = "comments and trailing commas are read here, but engines that read the file with Go's libcni " +
+    "(containerd, podman) refuse it";
+  return remark({ start, end: start }, "note", "", message);
 }
 
 /** A network that is in no file. */
@@ -89,19 +94,32 @@ function checkDocument(document: JsonNode, pluginPath: string, report: Report): 
   checkVersion(document, report);
   const plugins = entryOf(document, "plugins");
   if (plugins === undefined && entryOf(document, "type") !== undefined) {
-    checkPlugin(document, { path: "", pluginPath, report });
+    // Without a name it is a plugin in a network's folder, whose place in the list is not known.
+    checkPlugin(document, { path: "", pluginPath, report, isFirst: entryOf(document, "name") !== undefined });
     return;
   }
   checkSchema(document, withAnyPlugins(listSchema()), "", report);
-  plugins?.value.items?.forEach((plugin, index) =>
-    checkPlugin(plugin, { path: `plugins[${index}]`, pluginPath, report, network: document.value })
-  );
+  checkName(document, report);
+  plugins?.value.items?.forEach((plugin, index) => {
+    const path = `plugins[${index}]`;
+    checkPlugin(plugin, { path, pluginPath, report, network: document.value, isFirst: index === 0 });
+  });
 }
 
 /** Each plugin is checked by its own schema. */
 function withAnyPlugins(schema: Schema): Schema {
   const plugins: Schema = { type: "array", items: { type: "object" } };
   return { ...schema, properties: { ...schema.properties, plugins }, required: ["name"] };
+}
+
+function checkName(document: JsonNode, report: Report): void {
+  const name = stringAt(document, "name");
+  if (name === undefined) return;
+  try {
+    checkNetworkName(name);
+  } catch (error) {
+    report(remark(entryOf(document, "name")!.value, "error", "name", errorText(error)));
+  }
 }
 
 function checkVersion(document: JsonNode, report: Report): void {
@@ -138,6 +156,8 @@ interface PluginContext {
   report: Report;
   /** The list that has the plugin. */
   network?: unknown;
+  /** No other plugin is called before it. */
+  isFirst: boolean;
 }
 
 function checkPlugin(node: JsonNode, context: PluginContext): void {
@@ -162,12 +182,15 @@ function checkPlugin(node: JsonNode, context: PluginContext): void {
   checkSchema(node, schema, path, (remark) => bySchema.push(remark));
   bySchema.forEach(report);
   checkCapabilities(node, schema, type, context);
-  const config = { name: "network", ...isObject(network) ? nameAndVersion(network) : {}, ...node.value };
-  for (const plugin of isIpamOurs ? [type, ipamType] : [type]) {
-    checkByPlugin(plugin, config, node, path, (remark) => {
-      if (!bySchema.some(({ key, severity }) => key === remark.key && severity === "error")) report(remark);
-    });
-  }
+  const config = { name: "network", ...node.value, ...isObject(network) ? nameAndVersion(network) : {} };
+  const byPlugin = (remark: Remark) => {
+    const isSaid = remark.severity === "error"
+      ? bySchema.some(({ key, severity }) => key === remark.key && severity === "error")
+      : bySchema.some(({ meant }) => meant !== undefined);
+    if (!isSaid) report(remark);
+  };
+  checkByPlugin(type, config, node, { ...context, report: byPlugin });
+  if (isIpamOurs) checkByPlugin(ipamType, config, node, { ...context, report: byPlugin, isFirst: false }, "ipam");
 }
 
 /** Returns whether the plugin is ours: then its keys are known. */
@@ -194,46 +217,4 @@ function checkCapabilities(node: JsonNode, schema: Schema, type: string, { path,
     const message = `is no capability that ${type} uses`;
     report(remark(at, "warning", keyPath(path, `capabilities.${key}`), message, meant));
   }
-}
-
-/** Finds what the schemas do not, for example addresses that cannot be parsed. */
-function checkByPlugin(
-  type: string,
-  config: Record<string, unknown>,
-  node: JsonNode,
-  path: string,
-  report: Report,
-): void {
-  try {
-    loadPlugin(type)?.validate(config);
-  } catch (error) {
-    if (!(error instanceof CniError)) throw error;
-    const [, key = "", message] = /^[^"]*"([^"]*)":? ([^]*)$/.exec(error.message) ?? [];
-    if (message === undefined) report(remark(node, "error", path, errorText(error)));
-    else report(remark(nodeAt(node, key), "error", keyPath(path, key), message));
-  }
-}
-
-function entryOf(node: JsonNode, key: string): JsonEntry | undefined {
-  return node.entries?.findLast((entry) => foldKey(entry.key) === foldKey(key));
-}
-
-function stringAt(node: JsonNode, key: string): string | undefined {
-  const value = entryOf(node, key)?.value.value;
-  return typeof value === "string" ? value : undefined;
-}
-
-/** The node at a path such as `ipam.ranges[0][0].subnet`, or the innermost node around it. */
-function nodeAt(node: JsonNode, path: string): JsonNode {
-  let found = node;
-  for (const [, name, index] of path.matchAll(/([^.[\]]+)|\[([0-9]+)\]/g)) {
-    const next = index === undefined ? entryOf(found, name!)?.value : found.items?.[Number(index)];
-    if (next === undefined) break;
-    found = next;
-  }
-  return found;
-}
-
-function nameAndVersion({ name, cniVersion }: Record<string, unknown>): Record<string, unknown> {
-  return { ...typeof name === "string" && { name }, ...typeof cniVersion === "string" && { cniVersion } };
 }

@@ -34,19 +34,22 @@ function lint(text: string, env: Record<string, string> = {}, name = "n.conflist
 }
 
 const list = (...plugins: unknown[]) => JSON.stringify({ cniVersion: "1.1.0", name: "n", plugins });
-/** The findings for one plugin in a list, without the position. */
+/** The findings for a plugin that another comes before, without the position. */
 const ofPlugin = (plugin: unknown, env?: Record<string, string>) =>
-  lint(list(plugin), env).map((line) => line.replace(/^[0-9:]+ /, "").replaceAll("plugins[0].", ""));
+  lint(list({ type: "loopback" }, plugin), env)
+    .map((line) => line.replace(/^[0-9:]+ /, "").replace('"plugins[1]" ', "").replaceAll("plugins[1].", ""));
 
 test("a finding has file, line, column, key, and what was meant", () => {
   const text = '{\n  "cniVersion": "1.1.0", "name": "n", // a network\n  "plugins": [\n    {\n' +
     '      "type": "bridge",\n      "brigde": "br0",\n      "isGatway": true,\n    }\n  ]\n}\n';
   expect(lint(text)).toEqual([
+    "2:39: note: comments and trailing commas are read here, but engines that read the file with Go's libcni " +
+    "(containerd, podman) refuse it",
     '6:7: warning: "plugins[0].brigde" is not known, and ignored; did you mean "bridge"?',
     '7:7: warning: "plugins[0].isGatway" is not known, and ignored; did you mean "isGateway"?',
   ]);
   expect(run(["lint"]).code).toBe(1);
-  expect(JSON.parse(run(["lint", "--json"]).stdout)[0]).toEqual({
+  expect(JSON.parse(run(["lint", "--json"]).stdout)[1]).toEqual({
     file: `${configs}/n.conflist`,
     line: 6,
     column: 7,
@@ -68,7 +71,10 @@ describe("what is found", () => {
     [{ type: "macvlan", mac: "x" }, [
       'warning: "mac" must match ^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$, got "x"',
     ]],
-    [{ type: "portmap", markMasqBit: 40 }, ['warning: "markMasqBit" must be at most 31, got 40']],
+    [{ type: "portmap", capabilities: { portMappings: true }, markMasqBit: 40 }, [
+      'error: failed to parse config: MasqMarkBit must be between 0 and 31; "markMasqBit" is 40',
+      'warning: "markMasqBit" must be at most 31, got 40',
+    ]],
     [{ type: "bridge", vlanTrunk: [{ idd: 2, minID: 1, maxID: 4 }] }, [
       'warning: "vlanTrunk[0].idd" is not known, and ignored; did you mean "id"?',
     ]],
@@ -76,6 +82,7 @@ describe("what is found", () => {
       'warning: "dns.nameserver" is not known, and ignored; did you mean "nameservers"?',
     ]],
     [{ type: "bridge", ipam: { type: "host-local", ranges: [[{ subent: "10.0.0.0/24" }]] } }, [
+      'error: "ipam" invalid range set 0: IP <nil> not v4 nor v6',
       'warning: "ipam.ranges[0][0].subent" is not known, and ignored; did you mean "subnet"?',
     ]],
     [{ type: "bridge", ipam: { type: "host-local", ranges: [[{ subnet: "10.0.0.500/24" }]] } }, [
@@ -120,7 +127,7 @@ describe("what is found", () => {
     expect(ofPlugin({ type: "bridge", brigde: 1, ipam }, env)).toEqual([
       'warning: "ipam.subent" is not known, and ignored; did you mean "subnet"?',
     ]);
-    expect(ofPlugin({ type: "ptp", mut: 1 }, env)[0]).toContain('did you mean "mtu"?');
+    expect(ofPlugin({ type: "ptp", mut: 1, ipam: { type: "static" } }, env)[0]).toContain('did you mean "mtu"?');
     expect(ofPlugin({ type: "nowhere" }, env)[0]).toStartWith(
       'error: "type" failed to find plugin "nowhere" in path [',
     );
@@ -172,6 +179,42 @@ test("hidden networks are found, with the file that hides them", () => {
   });
   writeFileSync(`${configs}/10.conflist`, list({ type: "loopback" }));
   expect(run(["lint"]).stdout).toContain(`${configs}/10.conflist comes first, and has the same name\n`);
+});
+
+describe("a plugin that waits for a capability which no engine passes", () => {
+  const subnet = { type: "host-local", subnet: "10.1.0.0/24" };
+  const rows: [plugin: object, lacking: string | undefined, of?: string][] = [
+    [{ type: "portmap" }, "portMappings"],
+    [{ type: "portmap", capabilities: { portMappings: false } }, "portMappings"],
+    [{ type: "portmap", capabilities: { portMappings: true } }, undefined],
+    [{ type: "portmap", runtimeConfig: { portMappings: [] } }, undefined],
+    [{ type: "bandwidth" }, "bandwidth"],
+    [{ type: "bandwidth", capabilities: { bandwidth: true } }, undefined],
+    [{ type: "bandwidth", egressRate: 8000, egressBurst: 8000 }, undefined],
+    [{ type: "host-device", ipam: subnet }, "deviceID"],
+    [{ type: "host-device", ipam: subnet, device: "eth1" }, undefined],
+    [{ type: "ptp", ipam: { type: "host-local" } }, "ipRanges", "host-local"],
+    [{ type: "ptp", ipam: { type: "host-local" }, capabilities: { ipRanges: true } }, undefined],
+    [{ type: "ptp", ipam: subnet }, undefined],
+  ];
+  for (const [plugin, lacking, of = (plugin as { type: string }).type] of rows) {
+    test(JSON.stringify(plugin), () =>
+      expect(ofPlugin(plugin)).toEqual(
+        lacking === undefined
+          ? []
+          : [`warning: "capabilities" lacks "${lacking}": true, so no engine tells ${of} what to do`],
+      ));
+  }
+});
+
+test("comments and trailing commas are noted once, where the first is", () => {
+  const conf = list({ type: "loopback" });
+  const at = (text: string) => lint(text).map((line) => line.split(" ").slice(0, 2).join(""));
+  expect(at(conf)).toEqual([]);
+  expect(at(`${conf} // end`)).toEqual([`1:${conf.length + 2}:note:`]);
+  expect(at(conf.replace("]}", ",]}"))).toEqual([`1:${conf.indexOf("]}") + 1}:note:`]);
+  expect(at(`/* begin */ ${conf.replace("]}", ",]}")}`)).toEqual(["1:1:note:"]);
+  expect(run(["lint"]).code).toBe(0);
 });
 
 test("a file that is not there, and an empty directory", () => {

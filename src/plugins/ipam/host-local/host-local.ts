@@ -43,6 +43,9 @@ export default definePlugin<HostLocalConf>({
   name: "host-local",
   validate: validateHostLocalConf,
   checksWithoutPrevResult: true,
+  // The capability `ipRanges` is not known before ADD.
+  judge: (conf, call) => void (call === undefined ? configuredSets(conf) : rangeSetsOf(conf)),
+  missingCapability: (conf) => writtenSets(conf).length === 0 ? "ipRanges" : undefined,
   add,
   foresee,
   del,

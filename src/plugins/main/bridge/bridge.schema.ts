@@ -11,7 +11,11 @@ export type BridgeConf = z.infer<typeof bridgeConf>;
 
 export const bridgeConf = z.object({
   ...commonKeys,
-  bridge: z.string().default("cni0").describe("The name of the bridge, which is made if missing."),
+  bridge: z.string().default("cni0").meta({
+    maxLength: 15,
+    pattern: "^[^/:%\\s]*$",
+    description: "The name of the bridge, which is made if missing.",
+  }),
   isGateway: z.boolean().default(false).describe("Give the bridge the gateway's address and enable forwarding."),
   isDefaultGateway: z.boolean().default(false).describe("Like isGateway, and make it the container's default route."),
   forceAddress: z.boolean().default(false).describe("Replace a different address on the bridge instead of failing."),

@@ -12,7 +12,7 @@ import { randomMac } from "../../../ffi/random.ts";
 import { canonicalMac } from "../../../net/mac.ts";
 import { addressing } from "../../../resources/address/addressing/addressing.ts";
 import { announcement, announcing } from "../../../resources/address/announcement.ts";
-import { bridge, bridgeMac } from "../../../resources/link/bridge.ts";
+import { bridge, bridgeMac, requireBridgeName } from "../../../resources/link/bridge.ts";
 import { bridgeGateway } from "../../../resources/address/bridge-gateway.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
 import { bridgePort } from "../../../resources/link/bridge-port.ts";
@@ -42,6 +42,7 @@ export default definePlugin<BridgeConf>({
     }
   },
   add,
+  status: (conf, host) => requireBridgeName(conf.bridge, host),
   sweeps: ["masquerade", "mac-spoof-check"],
 });
 

@@ -30,6 +30,7 @@ export default definePlugin<HostDeviceConf>({
   validate: validateHostDeviceConf,
   // The capability `deviceID` is not known before ADD.
   judge: (conf, call) => void (call === undefined ? configuredDevice(conf) : chosenDevice(conf)),
+  missingCapability: (conf) => configuredDevice(conf) === undefined ? "deviceID" : undefined,
   add,
   status(conf) {
     const choice = configuredDevice(conf), path = choice && missingHardware(choice);

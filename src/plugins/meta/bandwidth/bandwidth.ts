@@ -14,7 +14,7 @@ import { ifb } from "../../../resources/traffic/ifb.ts";
 import { redirect } from "../../../resources/traffic/redirect.ts";
 import { trafficLimit } from "../../../resources/traffic/traffic-limit/traffic-limit.ts";
 import { validateBandwidthConf } from "./bandwidth.validate.gen.ts";
-import { type Limits, limitsOf } from "./limits.ts";
+import { hasLimits, type Limits, limitsOf } from "./limits.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Host } from "../../../contract/host.ts";
 import type { Resource } from "../../../contract/resource.ts";
@@ -29,6 +29,8 @@ export default definePlugin<BandwidthConf>({
   versions: versionsSince("0.3.0"),
   validate: validateBandwidthConf,
   judge: (conf) => void limitsOf(conf),
+  missingCapability: (conf) =>
+    hasLimits(conf) || conf.runtimeConfig?.bandwidth !== undefined ? undefined : "bandwidth",
   missingPrevResult: "must be called as chained plugin",
   add: (at) => limit(at, hostEnd),
   foresee: (at) => limit(at, hostEndToBe),

@@ -43,7 +43,7 @@ type Written = Pick<
   "ingressRate" | "ingressBurst" | "egressRate" | "egressBurst" | "unshapedSubnets" | "shapedSubnets"
 >;
 
-function hasLimits(conf: Written): boolean {
+export function hasLimits(conf: Written): boolean {
   const { ingressRate, ingressBurst, egressRate, egressBurst, unshapedSubnets, shapedSubnets } = conf;
   return (ingressRate ?? ingressBurst ?? egressRate ?? egressBurst ?? unshapedSubnets ?? shapedSubnets) !== undefined;
 }

@@ -33,6 +33,7 @@ export default definePlugin<PortmapConf>({
     const { refusal } = readMappings(conf);
     if (refusal !== undefined) throw refusal;
   },
+  missingCapability: ({ runtimeConfig }) => runtimeConfig?.portMappings === undefined ? "portMappings" : undefined,
   missingPrevResult: "must be called as chained plugin",
   add,
   status(conf, host) {
