@@ -27,9 +27,15 @@ function run(calledBy: string, args: readonly string[]): number {
     });
 }
 
-/** As a driver of podman's networks, whatever the driver is called. */
-function isCalledByPodman(name: string, [verb = ""]: readonly string[]): boolean {
-  return name !== "cnitool" && ["create", "info", "setup", "teardown"].includes(verb);
+/**
+ * As a driver of podman's networks, whatever the driver is called: with at most a namespace's path, and a document on stdin.
+ * People who type these words mean something else.
+ */
+function isCalledByPodman(name: string, [verb = "", ...operands]: readonly string[]): boolean {
+  if (name === "cnitool" || !["create", "info", "setup", "teardown"].includes(verb)) return false;
+  if (operands.length > 1 || operands.some((operand) => !operand.startsWith("/"))) return false;
+  const { isTerminal } = require("./ffi/terminal.ts") as typeof import("./ffi/terminal.ts");
+  return verb === "info" || !isTerminal(0);
 }
 
 function servePodman(args: readonly string[]): number {

@@ -1,5 +1,5 @@
 /** Collecting failures: every step is tried even when an earlier one fails, and all failures are reported together. */
-import { CniError, errorText } from "../cni/error.ts";
+import { CniError, errorText, INTERNAL } from "../cni/error.ts";
 import { LeftToCaller } from "../ffi/calls.ts";
 
 /** Runs every step, then throws the failures. */
@@ -22,6 +22,18 @@ export function attempt(failures: unknown[], work: () => void): void {
     if (error instanceof LeftToCaller) throw error;
     failures.push(error);
   }
+}
+
+/** The error, and behind it lines about what failed when its work was taken back: the cause comes first. */
+export function followedBy(error: unknown, lines: readonly string[]): unknown {
+  if (lines.length === 0) return error;
+  const { code, message, details, cause } = error instanceof CniError
+    ? error
+    : new CniError(INTERNAL, errorText(error), "", { cause: error });
+  const below = [...new Set(lines)].map((line) => `\n${line}`).join("");
+  return details === ""
+    ? new CniError(code, message + below, "", { cause })
+    : new CniError(code, message, details + below, { cause });
 }
 
 /**

@@ -123,6 +123,14 @@ function withNul(bytes: Uint8Array): Uint8Array {
 
 export type Ending = { exitStatus: number } | { signal: number };
 
+export function hasSucceeded(ending: Ending): boolean {
+  return "exitStatus" in ending && ending.exitStatus === 0;
+}
+
+export function describeEnding(ending: Ending): string {
+  return "signal" in ending ? `signal ${ending.signal}` : `exit status ${ending.exitStatus}`;
+}
+
 export function waitFor(pid: number): Ending {
   return waitpid(pid, 0)!;
 }

@@ -12,6 +12,7 @@ import { findInPath } from "../ffi/find-in-path.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
 import { lockExclusive } from "../ffi/lock.ts";
 import { openOwnNetns } from "../ffi/netns.ts";
+import { describeEnding, hasSucceeded } from "../ffi/spawn.ts";
 import { runTrusted } from "../ffi/trusted-executable.ts";
 import { hasLegacyTable } from "./which-iptables.ts";
 import { parsePrefix } from "../net/address.ts";
@@ -180,9 +181,6 @@ function runTool(family: Family, what: "save" | "restore", parameters: string[],
   const path = findTool(family, what);
   const environment = environmentEntries();
   const { ending, stdout, stderr } = runTrusted({ path, argv: [path, ...parameters], environment }, utf8(input));
-  if (!("exitStatus" in ending) || ending.exitStatus !== 0) {
-    const how = "signal" in ending ? `signal ${ending.signal}` : `exit status ${ending.exitStatus}`;
-    throw new Error(`${path}: ${how}: ${fromUtf8(stderr).trim()}`);
-  }
+  if (!hasSucceeded(ending)) throw new Error(`${path}: ${describeEnding(ending)}: ${fromUtf8(stderr).trim()}`);
   return fromUtf8(stdout);
 }

@@ -3,7 +3,7 @@ import { errorText } from "../cni/error.ts";
 import { closeFile, identify, O_PATH, O_RDONLY, O_WRONLY, openFile } from "../ffi/files.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { sendSignal, SIGKILL } from "../ffi/signals.ts";
-import { endingSoFar, openPidfd, spawn, waitFor } from "../ffi/spawn.ts";
+import { describeEnding, endingSoFar, hasSucceeded, openPidfd, spawn, waitFor } from "../ffi/spawn.ts";
 import { onlyOurs, UntrustedFile, withJudged } from "../ffi/trusted-executable.ts";
 import { warn } from "../ffi/warn.ts";
 import { moveUp } from "./service-manager.ts";
@@ -98,7 +98,7 @@ function whyItDoesNotRun(program: string): string | undefined {
       sendSignal(pid, SIGKILL);
       ending = waitFor(pid);
     }
-    return "exitStatus" in ending && ending.exitStatus === 0 ? undefined : `version: ${JSON.stringify(ending)}`;
+    return hasSucceeded(ending) ? undefined : `its command \`version\` ended with ${describeEnding(ending)}`;
   } finally {
     closeFile(input);
     closeFile(output);

@@ -75,7 +75,10 @@ class Parent {
   run(): number {
     this.leases.startIfMissing();
     this.workers.startMissing();
-    tellManager("READY=1");
+    // A manager says by itself that the service has begun.
+    if (!tellManager("READY=1")) {
+      warn(`the resident serves calls on ${SOCKET_PATH} (workers: ${this.count})`);
+    }
     for (;;) {
       this.watch.entries(this.file.directory);
       this.watchSocket();

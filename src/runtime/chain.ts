@@ -8,7 +8,7 @@
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
 import { convertResult, parsePluginResult, readPluginResult, type VersionedResult } from "../cni/result-versions.ts";
 import { compareVersions } from "../cni/versions.ts";
-import { collectFailures, throwJoined } from "../contract/failures.ts";
+import { collectFailures, followedBy, throwJoined } from "../contract/failures.ts";
 import { heedInterruption, ignoreInterruptions } from "../ffi/interruption.ts";
 import { warn, withoutRepeating } from "../ffi/warn.ts";
 import { type Cached, readCache, refuseUntrustedCache, removeCache, writeCache } from "./cache.ts";
@@ -69,7 +69,7 @@ export function addUnlocked(
   } catch (error) {
     ignoreInterruptions();
     if (wasAttached) throw error;
-    throw undone(error, network, () => deletePlugins(runtime, network, begun, request, result));
+    throw undone(error, () => deletePlugins(runtime, network, begun, request, result));
   }
 }
 
@@ -141,18 +141,16 @@ function deletePlugins(
   );
 }
 
-/** The error of ADD, after a DEL whose failures are warnings; one that is the same is only mentioned. */
-function undone(error: unknown, { name }: Network, deleteBegun: () => unknown[]): unknown {
+/** The error of ADD with what failed in the DEL that takes it back; a reason is said once. */
+function undone(error: unknown, deleteBegun: () => unknown[]): unknown {
   const reason = errorText((error as Error).cause ?? error);
-  let isRepeated = false;
-  for (const failure of withoutRepeating(reason, deleteBegun)) {
+  const lines = withoutRepeating(reason, deleteBegun).map((failure) => {
     const text = errorText(failure);
-    if (text.endsWith(reason)) isRepeated = true;
-    else warn(`after the failed ADD of network "${name}": ${text}`);
-  }
-  if (!isRepeated || !(error instanceof CniError)) return error;
-  const { code, message, details } = error, likewise = "DEL after it failed for the same reason";
-  return new CniError(code, message, details === "" ? likewise : `${details}; ${likewise}`, { cause: error.cause });
+    return text.endsWith(reason)
+      ? "taking it back (DEL) failed for the same reason"
+      : `taking it back failed: ${text}`;
+  });
+  return followedBy(error, lines);
 }
 
 function passesPrevResultToDel(network: Network): boolean {

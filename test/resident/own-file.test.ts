@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { openMachine } from "../support/machine.ts";
 import { needs } from "../support/needs.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { startResident } from "../support/resident.ts";
+import { BEGUN, startResident } from "../support/resident.ts";
 import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
 
 needs("gcc");
@@ -71,7 +71,8 @@ test("the resident stays what it is, says why once, and goes on when that is men
   })();
   const script = (text: string) => machine.sh(`D=${D}; F=${F}; P=${folder}/new; E=${E}; ${text}`);
   await script(`ln $F ${folder}/kept`);
-  const texts: string[] = [];
+  await untilTrue(() => said, (all) => BEGUN.test(all));
+  const texts = [said];
   for (const [prepare, blamed, why] of ways) {
     // The file that runs comes back before anything else changes.
     await script(`

@@ -76,7 +76,8 @@ describe("every plugin is found in this program when CNI_PATH is not set", () =>
       code: 1,
       stdout: "",
       stderr:
-        'patchbay add: plugin type="calico" failed (add): no paths provided; "calico" is not part of patchbay\n',
+        'patchbay add: plugin type="calico" failed (add): no paths provided; "calico" is not part of patchbay\n' +
+        "  --plugin-path or $CNI_PATH names the directories of other plugins\n",
     });
   });
 });

@@ -927,6 +927,18 @@ const engine: Fault[] = [
 
 const dhcpService: Fault[] = [
   {
+    file: "src/contract/failures.ts",
+    find: "new CniError(code, message + below",
+    replace: "new CniError(code, below + message",
+    tests: ["test/runtime/cli/command-line.test.ts"],
+  },
+  {
+    file: "src/native/launch.h",
+    find: "is_podmans(call->arguments[1]) && is_terminal(0)",
+    replace: "0",
+    tests: ["test/runtime/cli/next-steps.test.ts"],
+  },
+  {
     file: "src/runtime/cli/inspected-attachments.ts",
     find: '["differs", "gone", "ok"]',
     replace: '["ok", "gone", "differs"]',
@@ -1621,8 +1633,8 @@ const hooks: Fault[] = [
   },
   {
     file: "src/runtime/hook/attach.ts",
-    find: "      takeBack(runtime, attached);",
-    replace: "",
+    find: "throw followedBy(error, takeBack(runtime, attached));",
+    replace: "throw followedBy(error, [typeof takeBack]);",
     tests: ["test/runtime/hook/hook.test.ts"],
     named: "when the last network fails",
   },

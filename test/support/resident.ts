@@ -16,6 +16,9 @@ export function isThroughResident(): boolean {
   return process.env.PATCHBAY_TEST_RESIDENT === "1";
 }
 
+/** What a resident says when it begins to serve, and no more. */
+export const BEGUN = new RegExp(`^patchbay: the resident serves calls on ${SOCKET} \\(workers: \\d+\\)\n$`);
+
 export type Resident = Subprocess<"pipe", "pipe", "pipe">;
 
 /** Returns when it listens and its workers are processes; the first call waits until they are ready. */

@@ -13,16 +13,21 @@ import { Service } from "./service.ts";
 /** Set by a resident whose child this is: its end is the end of this process. */
 const PARENT = "PATCHBAY_DHCP_PARENT";
 
+const NAME = "patchbay dhcp";
+
 /** Returns the exit status. */
 export function runDaemon(args: readonly string[]): number {
+  // What is wrong with flags is said in the reference's words.
+  let prefix = "";
   try {
     const flags = parseFlags(args);
+    prefix = `${NAME}: `;
     beginWithSignalsBlocked(["dhcp", "daemon", ...args]);
     const parent = variable(PARENT);
     if (parent !== undefined) endWith(Number(parent), SIGTERM);
     return serve(flags);
   } catch (error) {
-    say(errorText(error));
+    say(prefix + errorText(error));
     return error instanceof WrongFlags ? 2 : 1;
   }
 }
@@ -34,7 +39,8 @@ function serve(flags: Flags): number {
   try {
     if (flags.pidFile !== "") replaceFile(flags.pidFile, String(process.pid), { mode: 0o644 });
     const service = new Service((desk) => connections(fd, desk.serve), signals, journal, flags);
-    tellManager("READY=1");
+    const isTold = tellManager("READY=1");
+    if (!isTold) say(`${NAME}: holds the leases in ${flags.directory}, and listens on ${flags.socketPath}`);
     service.run();
     tellManager("STOPPING=1");
     service.close();

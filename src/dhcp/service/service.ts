@@ -2,6 +2,7 @@
  * `dhcp daemon`: holds the leases of all containers of the host in one process with one thread. It waits for messages,
  * for those who ask something of it, and for the earliest thing that is due; otherwise it sleeps.
  */
+import { counted } from "../../contract/counted.ts";
 import { errorText } from "../../cni/error.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { note } from "../../contract/trace.ts";
@@ -83,7 +84,9 @@ export class Service {
       }
     }
     if (entries.length > 0) {
-      say(`${this.held.size} leases go on, ${this.remembered.size} of before the boot are remembered`);
+      const goOn = `${counted(this.held.size, "lease")} ${this.held.size === 1 ? "goes" : "go"} on`;
+      const remembered = `${this.remembered.size} of before the boot ${this.remembered.size === 1 ? "is" : "are"}`;
+      say(`${goOn}, ${remembered} remembered`);
     }
   }
 
@@ -282,7 +285,7 @@ export class Service {
   close(): void {
     for (const attachment of this.held.all()) attachment.close();
     this.journal.close();
-    sayRarely("end", `${this.held.size} leases stay`);
+    sayRarely("end", `${counted(this.held.size, "lease")} ${this.held.size === 1 ? "stays" : "stay"}`);
   }
 }
 

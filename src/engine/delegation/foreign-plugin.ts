@@ -12,7 +12,7 @@ import { writeAll } from "../../ffi/files.ts";
 import { areInterruptionsTaken } from "../../ffi/interruption.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import type { Finished } from "../../ffi/run-program.ts";
-import type { Ending } from "../../ffi/spawn.ts";
+import { describeEnding, type Ending, hasSucceeded } from "../../ffi/spawn.ts";
 import { runTrusted, UntrustedFile } from "../../ffi/trusted-executable.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import { untrustedPlugin } from "./find-plugin.ts";
@@ -26,7 +26,7 @@ export function runForeignPlugin(path: string, invocation: Invocation): string {
     () => run(path, pluginEnvironment(invocation), utf8(stdin), verb === "ADD"),
   );
   const stdout = fromUtf8(finished.stdout);
-  const status = describeEnding(finished.ending);
+  const status = failureIn(finished.ending);
   if (status === undefined) {
     forwardStderr(finished.stderr);
     return stdout;
@@ -83,10 +83,12 @@ const signalNames: Record<number, string> = {
   15: "terminated",
 };
 
-/** Undefined for success. */
-function describeEnding(ending: Ending): string | undefined {
-  if ("signal" in ending) return `signal: ${signalNames[ending.signal] ?? `signal ${ending.signal}`}`;
-  return ending.exitStatus === 0 ? undefined : `exit status ${ending.exitStatus}`;
+/** As Go's library does; undefined for success. */
+function failureIn(ending: Ending): string | undefined {
+  if (hasSucceeded(ending)) return undefined;
+  return "signal" in ending
+    ? `signal: ${signalNames[ending.signal] ?? describeEnding(ending)}`
+    : describeEnding(ending);
 }
 
 function pluginFailure(stdout: string, stderr: string, status: string, cause?: unknown): CniError {

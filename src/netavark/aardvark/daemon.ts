@@ -8,6 +8,7 @@ import { OtherProcess } from "../../ffi/other-process.ts";
 import type { Finished } from "../../ffi/run-program.ts";
 import { isCaught, isKilled, SIGHUP, SIGKILL, SIGTERM } from "../../ffi/signals.ts";
 import { readTrustedState, removeStateFile } from "../../ffi/state-file.ts";
+import { hasSucceeded } from "../../ffi/spawn.ts";
 import { NOT_EVERYBODYS, runTrusted, UntrustedFile, withJudged } from "../../ffi/trusted-executable.ts";
 import { log, loudestLevel } from "../wire/log.ts";
 import { PID_FILE, writeFile } from "./files.ts";
@@ -211,7 +212,7 @@ function start(daemon: Daemon): void {
   const [path, ...argv] = commandFor(daemon);
   log("debug", "netavark::dns::aardvark", `start ${NAME}: ${JSON.stringify([path, ...argv])}`);
   const { ending, stderr } = run(daemon, path!, [path!, ...argv]);
-  if ("exitStatus" in ending && ending.exitStatus === 0) return;
+  if (hasSucceeded(ending)) return;
   const said = fromUtf8(stderr).trim();
   throw new Error(
     said === "" ? `${NAME} exited unexpectedly without error message` : `${NAME} failed to start: ${said}`,

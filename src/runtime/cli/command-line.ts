@@ -150,12 +150,17 @@ function run(program: Program, name: string, command: Command, args: readonly st
       return 1;
     }
     if (!(error instanceof UsageError)) {
-      printToStderr(`patchbay ${name}: ${text}`);
+      const { nextSteps } = require("./next-steps.ts") as typeof import("./next-steps.ts");
+      printToStderr([`patchbay ${name}: ${text}`, ...nextSteps(text, networkIn(command, args))].join("\n  "));
       return 1;
     }
     printToStderr(`patchbay ${name}: ${text}\n${usage(program, name, command)}See 'patchbay help ${name}'.`);
     return 2;
   }
+}
+
+function networkIn(command: Command, args: readonly string[]): string | undefined {
+  return command.operands.startsWith("NETWORK") ? parseArguments(args, command.options).operands[0] : undefined;
 }
 
 function warnUnlessRoot(name: string): void {
@@ -187,13 +192,32 @@ function reportUnknownCommand(program: Program, name: string): number {
     printLine(JSON.stringify({ error: `unknown subcommand: ${name}` }));
     return 1;
   }
-  const meant = closestName(name, ["help", ...Object.keys(program.commands)]);
-  printToStderr(
-    `patchbay: unknown command "${name}"${meant === undefined ? "" : `; did you mean "${meant}"?`}\n` +
-      "See 'patchbay help'.",
-  );
+  const meant = OTHER_WORDS.get(name) ?? closestName(name, ["help", ...Object.keys(program.commands)]);
+  const hint = meant === undefined ? "" : `; did you mean "${meant.replaceAll(" ", '" or "')}"?`;
+  printToStderr(`patchbay: unknown command "${name}"${hint}\nSee 'patchbay help'.`);
   return 2;
 }
+
+/** What other programs call our commands. */
+const OTHER_WORDS = new Map(Object.entries({
+  attach: "add",
+  config: "lint",
+  connect: "add",
+  create: "add",
+  delete: "del",
+  detach: "del",
+  disconnect: "del",
+  leases: "ipam",
+  list: "ls inspect",
+  prune: "gc",
+  ps: "inspect",
+  remove: "del",
+  rm: "del",
+  setup: "add",
+  show: "inspect ls",
+  teardown: "del",
+  validate: "lint",
+}));
 
 function usage({ name: program }: Program, name: string, { operands, options }: Command): string {
   const parts = [program, name, Object.keys(options).length > 0 ? "[OPTIONS]" : "", operands];

@@ -1,4 +1,5 @@
 /** What `inspect` and `repair` share: choosing attachments by operands, and showing them. */
+import { counted } from "../../contract/counted.ts";
 import type { InspectedAttachment } from "../../engine/operator/inspect.ts";
 import type { Gist, KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import type { Command, Given } from "./command.ts";
@@ -12,7 +13,7 @@ import {
 } from "./named-attachments.ts";
 import { runtimeOf, runtimeOptions } from "./network-arguments.ts";
 import { print, printLine } from "./output.ts";
-import { counted, textTable } from "./text-table.ts";
+import { textTable } from "./text-table.ts";
 
 /** What `attachmentsOf` and `showAttachments` read. */
 export const inspectionArguments = {

@@ -6,7 +6,7 @@ export function textTable(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => `${line(row)}\n`).join("");
 }
 
-/** The noun forms its plural with s. */
-export function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+/** Exact as long as a person can read it; pools of IPv6 have more. */
+export function readable(count: number): string {
+  return count < 1e9 ? String(count) : `~2^${Math.round(Math.log2(count))}`;
 }

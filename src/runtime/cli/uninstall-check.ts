@@ -4,6 +4,7 @@
  */
 import { listAllLedgers } from "../../engine/ledger/ledger.ts";
 import type { LedgerRecord } from "../../engine/ledger/record.ts";
+import { counted } from "../../contract/counted.ts";
 import { stateDirectory } from "../../engine/state-directory.ts";
 import { loadKind } from "../../resources/table.ts";
 import { printLine } from "./output.ts";
@@ -35,7 +36,8 @@ export function checkUninstall(willExist: (plugin: string) => boolean, force: bo
         "leave it behind.",
     );
   }
-  printLine(`${attachments.size} attachments stay; the plugins that come back remove them, with their addresses`);
+  const stay = `${counted(attachments.size, "attachment")} ${attachments.size === 1 ? "stays" : "stay"}`;
+  printLine(`${stay}; the plugins that come back remove what was made, with the addresses`);
   if (withOrphans.length > 0) printLine(`nothing removes this before the next boot:\n${lines.join("\n")}`);
   printLine(`their ledgers stay in ${stateDirectory()}, for when this program is installed again`);
 }

@@ -3,6 +3,7 @@ import { environmentEntries } from "../../ffi/environment.ts";
 import { findInPath } from "../../ffi/find-in-path.ts";
 import { exists, makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
 import { fromUtf8 } from "../../ffi/libc.ts";
+import { describeEnding, hasSucceeded } from "../../ffi/spawn.ts";
 import { runTrusted } from "../../ffi/trusted-executable.ts";
 import { absolutePath } from "./network-arguments.ts";
 import { print, printLine } from "./output.ts";
@@ -84,8 +85,8 @@ function systemctl(...words: string[]): void {
   if (path === undefined) throw new Error("there is no systemctl in PATH, though systemd runs");
   const program = { path, argv: ["systemctl", ...words], environment: environmentEntries() };
   const { ending, stderr } = runTrusted(program, new Uint8Array());
-  if ("exitStatus" in ending && ending.exitStatus === 0) return;
-  throw new Error(`systemctl ${words.join(" ")} failed: ${fromUtf8(stderr).trim() || JSON.stringify(ending)}`);
+  if (hasSucceeded(ending)) return;
+  throw new Error(`systemctl ${words.join(" ")} failed: ${fromUtf8(stderr).trim() || describeEnding(ending)}`);
 }
 
 /** systemd.service(5), "Command lines". */

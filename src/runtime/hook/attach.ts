@@ -2,12 +2,11 @@
 import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
 import type { VersionedResult } from "../../cni/result-versions.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
-import { collectFailures, throwJoined } from "../../contract/failures.ts";
+import { collectFailures, followedBy, throwJoined } from "../../contract/failures.ts";
 import { openHost } from "../../engine/open-host.ts";
 import { isInPlace } from "../../engine/operator/inspect.ts";
 import { isHandedOver, ownCallId } from "../../ffi/calls.ts";
 import { getLink, setLink } from "../../ffi/netlink/route/link.ts";
-import { warn } from "../../ffi/warn.ts";
 import { takes, takesNone } from "../capabilities.ts";
 import { addUnlocked, deleteUnlocked } from "../chain.ts";
 import { loadNetwork } from "../conf/load.ts";
@@ -50,18 +49,18 @@ export function attachAll(
       if (!planned.some(({ network }) => hasLoopback(network))) bringUpLoopback(container.netnsPath);
       accept(attached);
     } catch (error) {
-      takeBack(runtime, attached);
-      throw error;
+      throw followedBy(error, takeBack(runtime, attached));
     }
   });
 }
 
-function takeBack(runtime: Runtime, attached: readonly Attached[]): void {
+/** Returns what failed. */
+function takeBack(runtime: Runtime, attached: readonly Attached[]): string[] {
   const failures = collectFailures(
     attached.toReversed(),
     ({ network, request }) => deleteUnlocked(runtime, network, request),
   );
-  for (const failure of failures) warn(`after the failed hook: ${errorText(failure)}`);
+  return failures.map((failure) => `taking it back failed: ${errorText(failure)}`);
 }
 
 function addNamed(runtime: Runtime, network: Network, request: AttachmentRequest): VersionedResult | undefined {

@@ -66,6 +66,8 @@ test.each(["SIGTERM", "SIGINT"] as const)(
     expect(await say(machine, files[0]!, report)).toContain('"report"');
     service.kill(signal);
     expect(await service.exited).toBe(0);
+    const begun = `patchbay dhcp: holds the leases in ${folder}/own, and listens on ${files[0]}\n`;
+    expect(await service.stderr.text()).toBe(`${begun}0 leases stay\n`);
     expect(files.filter((path) => existsSync(path))).toEqual([]);
   },
 );

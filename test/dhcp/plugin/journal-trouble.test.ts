@@ -114,7 +114,7 @@ test("records that are none are set aside; the others go on", async () => {
   const expected = [...names, "net@ctr-folder@eth0.lease"].map((name) => `${name}.damaged`);
   expect(readdirSync(service.directory).sort()).toEqual([...expected, good!, "lock"].sort());
   for (const name of names) expect(service.log()).toContain(`${name} is not a lease`);
-  expect(service.log()).toContain("1 leases go on");
+  expect(service.log()).toContain("1 lease goes on");
   expect(kindsOf(server.received())).toEqual(["DISCOVER", "REQUEST"]);
   await net.del(container);
 });

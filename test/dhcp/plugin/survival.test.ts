@@ -70,7 +70,7 @@ test("a renewal that was due while no service ran is made at once, and one more 
   const same = await machine.run([...program, `--socketpath=${folder}/x.sock`, `--datadir=${service.directory}`]);
   expect(same).toMatchObject({
     code: 1,
-    stderr: `process ${service.pid} holds the leases in ${service.directory}\n`,
+    stderr: `patchbay dhcp: process ${service.pid} holds the leases in ${service.directory}\n`,
   });
   expect(existsSync(`${folder}/x.sock`)).toBe(false);
   const flags = [`--socketpath=${service.socket}`, `--datadir=${folder}/x`, `--pidfile=${folder}/x.pid`];

@@ -52,10 +52,10 @@ describe("networks", () => {
     await must("add", "one", container.netnsPath);
     const { stdout } = await must("networks");
     expect(stdout).toBe(
-      "network  version  plugins                    state  subnets       leased  free    file\n" +
-        `one      1.1.0    bridge+host-local, tuning  ok     10.70.0.0/29  1       4       ${configs}/10-one.conflist\n` +
-        "                                                    fd70::/64     1       1.8e19\n" +
-        `two      1.0.0    loopback                   ok                                   ${configs}/20-two.conf\n`,
+      "network  version  plugins                    state  subnets       leased  free   file\n" +
+        `one      1.1.0    bridge+host-local, tuning  ok     10.70.0.0/29  1       4      ${configs}/10-one.conflist\n` +
+        "                                                    fd70::/64     1       ~2^64\n" +
+        `two      1.0.0    loopback                   ok                                  ${configs}/20-two.conf\n`,
     );
     expect(await must("ls")).toMatchObject({ stdout });
     expect(JSON.parse((await must("networks", "--json")).stdout)[0]).toEqual({

@@ -37,7 +37,7 @@ test("a line for each pool; a full one is not a failure", () => {
     code: 0,
     stdout: "addresses 10.1.0.1-10.1.0.254: 252 of 253 free\n" +
       "addresses 10.2.0.1-10.2.0.2: pool full: 0 of 1 free\n" +
-      "addresses fd00::1-fd00::ffff:ffff:ffff:ffff: more than 2^53 free\n",
+      "addresses fd00::1-fd00::ffff:ffff:ffff:ffff: ~2^64 of ~2^64 free\n",
     stderr: "",
   });
 });

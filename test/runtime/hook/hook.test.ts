@@ -246,7 +246,7 @@ describe("all or none", () => {
     const { code, stderr } = await hook(machine, ["add", "front", "back", "full"], web.state(), []);
     expect(code).toBe(1);
     expect(stderr).toContain("eth2 cannot be attached to network full: ");
-    expect(stderr).not.toContain("after the failed hook");
+    expect(stderr).not.toContain("taking it back");
     expect(await web.inside("ip -br link")).toMatch(/^lo .*\n$/);
     await web.end();
     expect(await left()).toEqual([]);

@@ -2,6 +2,7 @@
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 
 export function nameTakenError(text: string, cause?: unknown): CniError {
-  const hint = "the container has an interface of this name: DEL the attachment first, or use another CNI_IFNAME";
+  const hint =
+    "the container has an interface of this name: DEL the attachment first, or choose another name (CNI_IFNAME, or --ifname of patchbay)";
   return new CniError(INTERNAL, text, hint, { cause });
 }

@@ -5,6 +5,7 @@
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { closeFile, O_WRONLY, openFile, writeAll } from "../../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
+import { describeEnding, hasSucceeded } from "../../../ffi/spawn.ts";
 import { runTrusted } from "../../../ffi/trusted-executable.ts";
 import { findInPath } from "../../../ffi/find-in-path.ts";
 import type { TapSettings } from "../../../ffi/tun.ts";
@@ -24,8 +25,8 @@ export function addTapWithContext(context: string): (name: string, settings: Tap
     setExecContext(context);
     try {
       const { ending, stderr } = runTrusted({ path, argv, environment: [] }, new Uint8Array());
-      if ("exitStatus" in ending && ending.exitStatus === 0) return true;
-      throw new CniError(INTERNAL, `failed to run command ${fromUtf8(stderr).trim()}: ${JSON.stringify(ending)}`);
+      if (hasSucceeded(ending)) return true;
+      throw new CniError(INTERNAL, `failed to run command ${fromUtf8(stderr).trim()}: ${describeEnding(ending)}`);
     } finally {
       setExecContext("");
     }

@@ -19,7 +19,7 @@ export function chooseFirewallBackend(configured: string): ChosenFirewall {
 /** A text that names no backend counts as nothing configured. */
 function choose(configured: string): ChosenFirewall {
   if (configured === "iptables" || configured === "firewalld" || configured === "nftables") {
-    return { backend: configured, why: "configured" };
+    return { backend: configured, why: `"backend": "${configured}" is configured` };
   }
   const { whyNotRunning } = require("../../../firewalld/client.ts") as typeof import("../../../firewalld/client.ts");
   const why = whyNotRunning();

@@ -1,12 +1,16 @@
 /** `patchbay ipam`: leases; taking host-local's over from Go's plugin, and handing them back. */
+import { counted } from "../../../contract/counted.ts";
 import { DEFAULT_DIRECTORY } from "../../../dhcp/order.ts";
 import { exists, identify, isDirectory, namesIn } from "../../../ffi/files.ts";
 import { releaseAddress } from "../../../ipam/claims.ts";
 import type { StoreOptions } from "../../../ipam/store.ts";
 import { exportLeases, importLeases, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
 import { parseAddress } from "../../../net/address.ts";
+import { networkNames } from "../../conf/directory.ts";
+import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
+import { configDirectoryOf } from "../network-arguments.ts";
 import { print, printLine, printToStderr } from "../output.ts";
 import { textTable } from "../text-table.ts";
 
@@ -53,9 +57,24 @@ function dataDir(given: Given): string {
 function named(given: Given, network: string | undefined): StoreOptions {
   if (network === undefined) throw new UsageError(`ipam ${given.operands[0]} needs the NETWORK's name`);
   const directory = `${dataDir(given)}/${network}`;
-  identify(directory);
+  if (!exists(directory)) throw unknownNetwork(given, network);
   // For leases of an earlier boot, the index has what the network's configuration said.
   return { directory, keep: false, quarantineSeconds: 0, report: printToStderr };
+}
+
+/** One of which there is neither a lease nor a configuration. */
+function isKnown(given: Given, network: string): boolean {
+  return exists(`${dataDir(given)}/${network}`) || networkNames(configDirectoryOf(undefined)).includes(network);
+}
+
+function unknownNetwork(given: Given, network: string): Error {
+  const meant = closestName(network, networksWithLeases(given));
+  const hint = meant === undefined ? "" : `; did you mean "${meant}"?`;
+  return new Error(`${dataDir(given)}/${network}: no such file or directory; the network has no leases${hint}`);
+}
+
+function networksWithLeases(given: Given): string[] {
+  return namesIn(dataDir(given)).filter((name) => isDirectory(identify(`${dataDir(given)}/${name}`)));
 }
 
 interface Listed {
@@ -71,9 +90,10 @@ function list(given: Given, network: string | undefined): number {
   const { compare } = new Intl.Collator("en", { numeric: true }); // 10.0.0.9 before 10.0.0.10
   const ofDhcp = dhcpLeases(given.value("dhcp-dir") ?? DEFAULT_DIRECTORY)
     .filter((lease) => network === undefined || lease.network === network);
+  if (network !== undefined && ofDhcp.length === 0 && !isKnown(given, network)) throw unknownNetwork(given, network);
   const inOrder = (leases: Listed[]) =>
     leases.sort((a, b) => compare(a.network, b.network) || compare(a.address, b.address));
-  const leases = inOrder([...hostLocalLeases(given, network, ofDhcp.length > 0), ...ofDhcp]);
+  const leases = inOrder([...hostLocalLeases(given, network), ...ofDhcp]);
   if (given.has("json")) {
     printLine(JSON.stringify(leases.map(({ lease, ...listed }) => ({ ...listed, ...lease }))));
     return 0;
@@ -85,10 +105,8 @@ function list(given: Given, network: string | undefined): number {
   return 0;
 }
 
-function hostLocalLeases(given: Given, network: string | undefined, mayBeMissing: boolean): Listed[] {
-  const isNetwork = (name: string) => isDirectory(identify(`${dataDir(given)}/${name}`));
-  if (mayBeMissing && network !== undefined && !exists(`${dataDir(given)}/${network}`)) return [];
-  const networks = network === undefined ? namesIn(dataDir(given)).filter(isNetwork) : [network];
+function hostLocalLeases(given: Given, network: string | undefined): Listed[] {
+  const networks = networksWithLeases(given).filter((name) => name === (network ?? name));
   return networks.flatMap((name) =>
     listLeases(`${dataDir(given)}/${name}`).map(({ address, owner }) => ({ network: name, address, ...owner }))
   );
@@ -120,7 +138,7 @@ function release(given: Given, options: StoreOptions, addresses: string[]): numb
 function takeOver(work: (options: StoreOptions) => void, done: string, options: StoreOptions): number {
   work(options);
   const leases = listLeases(options.directory);
-  printLine(`${options.directory}: ${leases.length} leases ${done}`);
+  printLine(`${options.directory}: ${counted(leases.length, "lease")} ${done}`);
   for (const { address, owner } of leases) {
     if (owner === undefined) {
       printToStderr(`${options.directory}/${address} does not name an attachment; it stays reserved`);

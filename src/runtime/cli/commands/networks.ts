@@ -3,7 +3,7 @@ import { type NetworkSummary, summarizeNetworks } from "../../network-summary.ts
 import type { Command } from "../command.ts";
 import { configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { print, printLine } from "../output.ts";
-import { textTable } from "../text-table.ts";
+import { readable, textTable } from "../text-table.ts";
 
 export const networksCommand: Command = {
   summary: "list all networks, their addresses, and what is broken or missing (also: ls)",
@@ -42,10 +42,5 @@ function tableOf(networks: readonly NetworkSummary[]): string {
 }
 
 function cellsOf(pool: NetworkSummary["pools"][number] | undefined): string[] {
-  return pool === undefined ? ["", "", ""] : [pool.subnets.join(", "), String(pool.leased), shortened(pool.free)];
-}
-
-/** Large counts, which IPv6 has, in exponential form. */
-function shortened(count: number): string {
-  return count < 1e9 ? String(count) : count.toExponential(1).replace("e+", "e");
+  return pool === undefined ? ["", "", ""] : [pool.subnets.join(", "), String(pool.leased), readable(pool.free)];
 }

@@ -8,6 +8,7 @@ import type { Command } from "../command.ts";
 import { warnOfMisspellings } from "../misspelling-warnings.ts";
 import { networkOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { printLine } from "../output.ts";
+import { readable } from "../text-table.ts";
 
 export const statusCommand: Command = {
   summary: "say whether containers can be attached to a network now",
@@ -32,6 +33,5 @@ export const statusCommand: Command = {
 };
 
 function describePool({ ranges, free, capacity }: Pool): string {
-  if (free <= 0) return `addresses ${ranges}: pool full: 0 of ${capacity} free`;
-  return `addresses ${ranges}: ${free > Number.MAX_SAFE_INTEGER ? "more than 2^53" : `${free} of ${capacity}`} free`;
+  return `addresses ${ranges}: ${free <= 0 ? "pool full: 0" : readable(free)} of ${readable(capacity)} free`;
 }

@@ -1,0 +1,120 @@
+/** Errors on the command line say what to do next, and words of other programs what they are here. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { type Machine, openMachine } from "../../support/machine.ts";
+import { PATCHBAY } from "../../support/plugins.ts";
+import { startResident } from "../../support/resident.ts";
+
+let machine: Machine;
+const directory = mkdtempSync(`${tmpdir()}/steps-`);
+const configure = (name: string, plugin: Record<string, unknown>) =>
+  writeFileSync(`${directory}/${name}.conflist`, JSON.stringify({ cniVersion: "1.1.0", name, plugins: [plugin] }));
+const patchbay = (...args: string[]) => machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: directory } });
+
+beforeAll(async () => {
+  machine = await openMachine();
+  configure("full", {
+    type: "bridge",
+    bridge: "full",
+    ipam: { type: "host-local", ranges: [[{ subnet: "10.1.0.0/24", rangeStart: "10.1.0.2", rangeEnd: "10.1.0.2" }]] },
+  });
+  configure("lo", { type: "loopback" });
+  configure("typo", { type: "firewal" });
+  configure("other", { type: "calico" });
+  configure("firewalld", { type: "firewall", backend: "firewalld" });
+  for (const name of ["c1", "c2"]) await machine.container(name);
+  expect(await patchbay("add", "full", "c1")).toMatchObject({ code: 0 });
+  return async () => await machine[Symbol.asyncDispose]();
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+describe("the next step", () => {
+  const elsewhere = "--plugin-path or $CNI_PATH names the directories of other plugins";
+  const rule = 'CNI takes letters, digits, "_", "." and "-", with a letter or digit first';
+  const cases: [args: string[], says: string, step: string][] = [
+    [
+      ["add", "full", "c2"],
+      "no IP addresses available in range set: 10.1.0.2-10.1.0.2",
+      "'patchbay ipam list full' lists who has the addresses; " +
+      "'patchbay gc full --gone' gives back those of containers that are gone",
+    ],
+    [
+      ["add", "lo", "c1", "--container-id", "a/b"],
+      "invalid characters in containerID; a/b",
+      `${rule}; --container-id chooses another ID`,
+    ],
+    [["add", "typo", "c1"], '"firewal" is not part of patchbay', `did you mean "firewall"? ${elsewhere}`],
+    [["add", "other", "c1"], '"calico" is not part of patchbay', elsewhere],
+    [
+      ["status", "firewalld"],
+      'firewall by firewalld: firewalld does not run; "backend": "firewalld" is configured',
+      'start firewalld, or set "backend" of the plugin firewall to "iptables" or "nftables"',
+    ],
+  ];
+  test.each(cases)("patchbay %p", async (args, says, step) => {
+    const { code, stderr } = await patchbay(...args), lines = stderr.split("\n");
+    expect(code).toBe(1);
+    expect(lines[0]).toStartWith(`patchbay ${args[0]}: `);
+    expect(lines[0]).toContain(says);
+    // The step is said once, and last.
+    expect(lines.slice(-2)).toEqual([`  ${step}`, ""]);
+    expect(lines.filter((line) => line.includes(step))).toHaveLength(1);
+  });
+
+  test("a name that the container has already", async () => {
+    const { stderr } = await patchbay("add", "full", "c1", "--container-id", "again");
+    expect(stderr).toContain("choose another name (CNI_IFNAME, or --ifname of patchbay)");
+  });
+
+  test("ipam of a network that there is not", async () => {
+    const says = "/var/lib/cni/networks/ful: no such file or directory; the network has no leases; " +
+      'did you mean "full"?\n';
+    for (const args of [["list", "ful"], ["release", "ful", "10.1.0.2"], ["import", "ful"], ["export", "ful"]]) {
+      expect(await patchbay("ipam", ...args)).toEqual({ code: 1, stdout: "", stderr: `patchbay ipam: ${says}` });
+    }
+    // One without leases is configured.
+    expect(await patchbay("ipam", "list", "lo")).toEqual({ code: 0, stdout: "", stderr: "" });
+  });
+});
+
+describe("words of other programs", () => {
+  const words: [word: string, meant: string][] = [
+    ["list", '"ls" or "inspect"'],
+    ["show", '"inspect" or "ls"'],
+    ["rm", '"del"'],
+    ["remove", '"del"'],
+    ["delete", '"del"'],
+    ["attach", '"add"'],
+    ["detach", '"del"'],
+    ["ps", '"inspect"'],
+    ["prune", '"gc"'],
+  ];
+  test.each(words)("%s", async (word, meant) => {
+    expect(await patchbay(word, "n")).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: `patchbay: unknown command "${word}"; did you mean ${meant}?\nSee 'patchbay help'.\n`,
+    });
+  });
+
+  const create = 'patchbay: unknown command "create"; did you mean "add"?';
+  const podmans = ["create", "create first", "setup c1", "setup a b", "teardown c1"];
+  test.each(["by themselves", "through a resident"])("podman's verbs on a terminal are nobody's, %s", async (how) => {
+    const resident = how === "through a resident" ? await startResident(machine, 1) : undefined;
+    for (const words of podmans) {
+      const { code, stdout } = await machine.run(["script", "-qec", `${PATCHBAY} ${words}`, "/dev/null"]);
+      expect([words, code, stdout.split("\r\n")[0]]).toEqual([
+        words,
+        2,
+        create.replace("create", words.split(" ")[0]!)
+          .replace('"add"', words.startsWith("teardown") ? '"del"' : '"add"'),
+      ]);
+    }
+    // With more words than podman gives, nor without a terminal.
+    expect(await patchbay("create", "first")).toMatchObject({ code: 2, stderr: `${create}\nSee 'patchbay help'.\n` });
+    expect(JSON.parse((await patchbay("create")).stdout)).toEqual({ error: expect.stringContaining("stdin") });
+    resident?.kill();
+    await resident?.exited;
+  });
+});
