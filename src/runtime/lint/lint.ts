@@ -5,7 +5,7 @@ import { checkNetworkName } from "../../cni/invocation.ts";
 import { compareVersions, CURRENT_VERSION, KNOWN_VERSIONS } from "../../cni/versions.ts";
 import { findPlugin } from "../../engine/delegation/find-plugin.ts";
 import { readTextFile } from "../../ffi/files.ts";
-import { loadPlugin, pluginNamed, pluginNames } from "../../plugins/table.ts";
+import { pluginNamed, pluginNames } from "../../plugins/table.ts";
 import { listNetworkFiles } from "../conf/directory.ts";
 import { networkPaths, pluginFolderPaths, readNetwork } from "../conf/network-file.ts";
 import { type JsonNode, JsonSyntaxError, lineAndColumn, parseWithPositions } from "../conf/positioned-json.ts";
