@@ -70,7 +70,8 @@ function receiveLine(fd: number, path: string, patienceMs: number, isInterruptib
 }
 
 function replyIn(text: string, path: string): Reply {
-  if (text.startsWith("HTTP/")) {
+  // HTTP/2, as netavark's proxy speaks it, begins with the length of a frame.
+  if (text.startsWith("HTTP/") || text.startsWith("\0")) {
     throw new NoAnswer(
       `a DHCP daemon of another make listens on ${path}`,
       `stop it, and start "patchbay dhcp" instead`,

@@ -10,6 +10,8 @@ import { isObject, parseDocument } from "../cni/json.ts";
 import { readWishes, type Wishes } from "./wishes.ts";
 
 export const DEFAULT_SOCKET = "/run/cni/dhcp.sock", DEFAULT_DIRECTORY = "/var/lib/cni/dhcp";
+/** Of podman's units for netavark's DHCP proxy. */
+export const PODMANS_SOCKET = "/run/podman/nv-proxy.sock";
 
 /** One that differs does not understand the other. */
 export const ORDER_VERSION = 1;

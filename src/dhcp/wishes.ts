@@ -26,8 +26,6 @@ export interface Wishes {
   timeout?: number;
   /** The link of the host through which the container's frames go. */
   hostLink?: string;
-  /** The service gives the link its first address, too, instead of the plugin that made the link. */
-  placesAddress?: boolean;
 }
 
 export const PROBES = ["none", "fast", "full"] as const;
@@ -73,7 +71,6 @@ const tests: Record<keyof Wishes, Test> = {
   required: listOf(among(FAMILIES)),
   timeout: optional(isNumber),
   hostLink: optional(isText),
-  placesAddress: optional(isBoolean),
 };
 
 /** Throws when it is something else: it comes from another process, or from a file. */

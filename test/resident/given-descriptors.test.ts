@@ -8,7 +8,6 @@ import { serverBehindBridge } from "../support/dhcp/link.ts";
 import { say } from "../support/dhcp/asker.ts";
 import { startService } from "../support/dhcp/service.ts";
 import type { Machine } from "../support/machine.ts";
-import { startProxy } from "../support/netavark/dhcp-proxy.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { SOCKET, startResident } from "../support/resident.ts";
 import { untilServed, untilTrue } from "../support/resident-status.ts";
@@ -82,17 +81,9 @@ async function service(): Promise<Receiver> {
   return { machine, pid, path, type: STREAM, texts: ["{"], ofConnection: 2, settle, end };
 }
 
-async function proxy(): Promise<Receiver> {
-  const segment = await serverBehindBridge(), proxy = await startProxy(segment), { running, socket: path } = proxy;
-  const { machine } = segment, end = () => segment[Symbol.asyncDispose]();
-  const settle = () => proxy.call("Teardown", { 3: "02:00:00:00:00:00" });
-  return { machine, pid: running.pid, path, type: STREAM, texts: ["PRI"], ofConnection: 1, settle, end };
-}
-
 const receivers: [name: string, start: () => Promise<Receiver>][] = [
   ["a worker of the resident", worker],
   ["the DHCP service", service],
-  ["netavark's DHCP proxy", proxy],
 ];
 
 test.each(receivers)("%s closes all descriptors that it does not want", async (_, start) => {

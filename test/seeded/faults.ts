@@ -263,25 +263,6 @@ const system: Fault[] = [
     named: "a rule where",
   },
   {
-    file: "src/netavark/dhcp-proxy/http2/hpack.ts",
-    find: "while (this.size > this.limit)",
-    replace: "while (this.size > 4 * this.limit)",
-    tests: ["test/netavark/dhcp-proxy/http2.test.ts"],
-  },
-  {
-    file: "src/netavark/dhcp-proxy/http2/connection.ts",
-    find: "if (this.open.delete(stream)) this.gone(stream);",
-    replace: "this.open.delete(stream);",
-    tests: ["test/netavark/dhcp-proxy/http2.test.ts"],
-  },
-  {
-    file: "src/netavark/dhcp-proxy/proxy.ts",
-    find: "if (lease === undefined || isAwaited) return undefined;",
-    replace: "if (lease === undefined || !isAwaited) return undefined;",
-    tests: ["test/netavark/dhcp-proxy/proxy.test.ts"],
-    named: "Setup gives",
-  },
-  {
     file: "src/firewalld/marshal.ts",
     find: "this.number(lengthAt, this.length - start);",
     replace: "this.number(lengthAt, this.length - lengthAt);",

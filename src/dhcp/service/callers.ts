@@ -20,12 +20,12 @@ export interface Connection {
 }
 
 /** Makes a connection, which calls `forget` before it closes its descriptor: the next one that is opened may be the same. */
-export type Open<One extends Connection> = (fd: number, now: number, forget: () => void) => One;
+export type Open = (fd: number, now: number, forget: () => void) => Connection;
 /** Tells somebody why; the connection is closed afterwards. */
 export type Refuse = (fd: number, refusal: Refusal) => void;
 
-export class Callers<One extends Connection> {
-  private readonly connected = new Map<number, One>();
+export class Callers {
+  private readonly connected = new Map<number, Connection>();
   private pausedUntil = -Infinity;
   /** Accepted, but there was no room to look at who it is. */
   private unknown: number | undefined;
@@ -34,12 +34,12 @@ export class Callers<One extends Connection> {
   constructor(
     private readonly listening: number,
     private readonly most: number,
-    private readonly open: Open<One>,
+    private readonly open: Open,
     private readonly refuse: Refuse,
   ) {}
 
-  get all(): One[] {
-    return [...this.connected.values()];
+  get areConnected(): boolean {
+    return this.connected.size > 0;
   }
 
   get fds(): number[] {

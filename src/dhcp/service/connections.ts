@@ -3,9 +3,17 @@ import { errorText } from "../../cni/error.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import { receiveWithDescriptors, sendMessage } from "../../ffi/message.ts";
-import { type Answer, failure, LONGEST_LINE, NoOrder, readOrder } from "../order.ts";
+import { type Answer, failure, LONGEST_LINE, NoOrder, type Order, readOrder } from "../order.ts";
 import { Callers, type Connection } from "./callers.ts";
-import type { Asker, Front, Serve } from "./front.ts";
+
+export interface Asker {
+  answer(answer: Answer): void;
+  /** Called when the asker goes away before it has an answer. */
+  onGone: (() => void) | undefined;
+}
+
+/** `netns`: an open descriptor of the container's namespace, which is closed afterwards. */
+export type Serve = (order: Order, asker: Asker, netns: number | undefined) => void;
 
 const MOST = 512;
 /** For the line, in seconds. */
@@ -93,7 +101,7 @@ function lineOf(answer: Answer): string {
   return `${JSON.stringify(answer)}\n`;
 }
 
-export function connections(listening: number, serve: Serve): Front {
+export function connections(listening: number, serve: Serve): Callers {
   return new Callers(
     listening,
     MOST,

@@ -4,7 +4,6 @@ import { variable } from "../../ffi/environment.ts";
 import { closeFile, idAt, removeFile, replaceFile } from "../../ffi/files.ts";
 import { tellManager } from "../../ffi/notify.ts";
 import { endWith, openSignals, SIGTERM } from "../../ffi/signals.ts";
-import { connections } from "./connections.ts";
 import { type Flags, parseFlags, WrongFlags } from "./flags.ts";
 import { say } from "./log.ts";
 import { beginWithSignalsBlocked, listeningSocket, openJournal, SIGNALS } from "./process.ts";
@@ -22,23 +21,24 @@ export function runDaemon(args: readonly string[]): number {
   try {
     const flags = parseFlags(args);
     prefix = `${NAME}: `;
-    beginWithSignalsBlocked(["dhcp", "daemon", ...args]);
-    const parent = variable(PARENT);
-    if (parent !== undefined) endWith(Number(parent), SIGTERM);
-    return serve(flags);
+    return holdLeases(flags, ["dhcp", "daemon", ...args]);
   } catch (error) {
     say(prefix + errorText(error));
     return error instanceof WrongFlags ? 2 : 1;
   }
 }
 
-function serve(flags: Flags): number {
+/** `argv`: what began this process, which begins again with its signals blocked. */
+export function holdLeases(flags: Flags, argv: string[]): number {
+  beginWithSignalsBlocked(argv);
+  const parent = variable(PARENT);
+  if (parent !== undefined) endWith(Number(parent), SIGTERM);
   // Before the socket: of two that start at once, one takes nothing from the other.
   const signals = openSignals(SIGNALS), journal = openJournal(flags.directory);
   const { fd, id } = listeningSocket(flags.socketPath);
   try {
     if (flags.pidFile !== "") replaceFile(flags.pidFile, String(process.pid), { mode: 0o644 });
-    const service = new Service((desk) => connections(fd, desk.serve), signals, journal, flags);
+    const service = new Service(fd, signals, journal, flags);
     const isTold = tellManager("READY=1");
     if (!isTold) say(`${NAME}: holds the leases in ${flags.directory}, and listens on ${flags.socketPath}`);
     service.run();

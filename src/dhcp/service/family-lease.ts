@@ -32,8 +32,6 @@ export interface Holder {
   leave(): void;
   /** A new or changed lease, before anything else learns of it. False: it cannot be recorded, and has been given up. */
   record(durable: boolean): boolean;
-  /** The lease cannot be used by those who wait for it, and is given up. */
-  refuse(problem: string): void;
   /** The lease can be used. */
   obtained(): void;
   readonly pauses: readonly number[] | undefined;

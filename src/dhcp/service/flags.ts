@@ -12,6 +12,8 @@ export interface Flags {
   timeout: number | undefined;
   longestPause: number | undefined;
   patience: number | undefined;
+  /** In seconds, without leases and orders; then the service ends. */
+  idleAfter: number | undefined;
 }
 
 /** The text says what is wrong, and what the flags are. */
@@ -55,6 +57,7 @@ export function parseFlags(args: readonly string[]): Flags {
     timeout: seconds("timeout"),
     longestPause: seconds("resendmax"),
     patience: seconds("resendtimeout"),
+    idleAfter: undefined,
   };
 }
 

@@ -17,11 +17,12 @@ import { PlaceGone } from "../link/place.ts";
 import { failure, nameOf, type Order, ORDER_VERSION, type Report } from "../order.ts";
 import { parsePrefix } from "../../net/address.ts";
 import { Attachment } from "./attachment.ts";
-import type { Wishes } from "../wishes.ts";
 import { FailedAdds } from "./failed-adds.ts";
-import { type Asker, type Desk, type Front, pausesOf, type ServiceSettings } from "./front.ts";
+import { type Asker, connections } from "./connections.ts";
+import type { Flags } from "./flags.ts";
 import { Held } from "./held.ts";
 import { say, sayRarely } from "./log.ts";
+import { Remembered } from "./remembered.ts";
 import { leaseOfRecord6 } from "./v6-lease.ts";
 import type { Earlier, Surroundings, Waiter } from "./surroundings.ts";
 
@@ -34,18 +35,23 @@ const WAKES_BETWEEN_COLLECTIONS = 1000;
 /** What fits into an answer. */
 const MOST_LISTED = 200;
 
+export type ServiceSettings = Pick<
+  Flags,
+  "hostPrefix" | "broadcast" | "timeout" | "longestPause" | "patience" | "idleAfter"
+>;
+
 export class Service {
   private readonly held = new Held();
-  /** Leases of an earlier boot, whose containers are gone: who comes with the same client id is given the address again. */
-  private readonly remembered = new Map<string, LeaseRecord>();
+  private readonly remembered = new Remembered();
   private readonly failedAdds: FailedAdds;
   private readonly alarm = new Alarm();
+  private lastOrder = preciseSecondsSinceBoot();
   private readonly ownNetns = identify("/proc/thread-self/ns/net").id;
-  private readonly front: Front;
+  private readonly callers: ReturnType<typeof connections>;
   private readonly around: Surroundings;
 
   constructor(
-    front: (desk: Desk) => Front,
+    listening: number,
     private readonly signals: number,
     private readonly journal: Journal,
     private readonly settings: ServiceSettings,
@@ -61,12 +67,8 @@ export class Service {
       obtained: (client) => this.hasObtained(client),
       failed: (network, obstacle) => this.failedAdds.add(network, obstacle, clock().boot),
     };
-    this.front = front({
-      serve: (order, asker, netns) => this.serve(order, asker, netns),
-      attachments: () => this.held.all(),
-    });
+    this.callers = connections(listening, (order, asker, netns) => this.serve(order, asker, netns));
     this.takeUp();
-    this.front.leasesChanged?.();
   }
 
   private get patience(): number {
@@ -96,7 +98,7 @@ export class Service {
     if (isSameBoot) {
       this.held.set(Attachment.resume(record, SPREAD_S, this.around));
     } else if (clock().wall < endOf(record) + MEMORY_S) {
-      this.remembered.set(memoryKey(record), record);
+      this.remembered.add(record);
     } else {
       this.journal.remove(record);
     }
@@ -108,16 +110,16 @@ export class Service {
     Bun.unsafe.setJITPolicy(1);
     for (let wakes = 0;;) {
       const owners = this.held.descriptors();
-      this.alarm.set(Math.min(this.front.due, this.held.earliest()));
-      const fds = [this.signals, this.alarm.fd, ...this.front.fds, ...owners.keys()];
+      this.alarm.set(Math.min(this.callers.due, this.held.earliest(), this.idleUntil));
+      const fds = [this.signals, this.alarm.fd, ...this.callers.fds, ...owners.keys()];
       const ready = poll(fds.map((fd) => ({ fd, events: POLLIN })), -1);
       if (readSignals(this.signals).length > 0) return;
       if (ready.has(this.alarm.fd)) this.alarm.silence();
       const { boot } = this.around.clock(), awake = new Set(this.held.takeDue(boot));
       for (const fd of ready) if (owners.has(fd)) awake.add(owners.get(fd)!);
       for (const attachment of awake) this.wake(attachment, boot);
-      this.front.wake(ready, boot);
-      if (this.front.isOver === true) return;
+      this.callers.wake(ready, boot);
+      if (boot >= this.idleUntil) return;
       wakes += awake.size;
       if (wakes < WAKES_BETWEEN_COLLECTIONS) continue;
       wakes = 0;
@@ -139,10 +141,16 @@ export class Service {
   private drop(attachment: Attachment): void {
     this.held.delete(attachment.name);
     attachment.abandon();
-    this.front.leasesChanged?.();
+  }
+
+  /** When to end, without a lease and without anybody who asks. */
+  private get idleUntil(): number {
+    const isNeeded = this.held.size > 0 || this.callers.areConnected;
+    return isNeeded ? Infinity : this.lastOrder + (this.settings.idleAfter ?? Infinity);
   }
 
   private serve(order: Order, asker: Asker, netns: number | undefined): void {
+    this.lastOrder = this.around.clock().boot;
     note("dhcp order", { ...order });
     if (order.do === "acquire") return this.acquire(order, asker, netns);
     if (netns !== undefined) closeFile(netns);
@@ -194,7 +202,7 @@ export class Service {
     const rival = wishes.clientId === undefined
       ? undefined
       : this.held.of(owner.network).find((one) => one !== before && one.wishes.clientId === wishes.clientId);
-    const isOwn = this.settings.servesOwnNamespace !== true && identify(netns).id === this.ownNetns;
+    const isOwn = identify(netns).id === this.ownNetns;
     if (rival !== undefined || isOwn) closeFile(netns);
     if (isOwn) throw new Refused("the namespace of the request is the host's own");
     if (rival !== undefined) {
@@ -217,7 +225,7 @@ export class Service {
   }
 
   private recall(owner: Owner, clientId: string | undefined): Earlier | undefined {
-    const record = this.remembered.get(memoryKey({ ...owner, wishes: { clientId } })), clock = this.around.clock();
+    const record = this.remembered.of(owner, clientId), clock = this.around.clock();
     if (record === undefined) return undefined;
     const address = record.v4 && parsePrefix(record.v4.lease.address)!.bytes;
     const lease6 = record.v6 && leaseOfRecord6(record.v6, false, clock);
@@ -232,31 +240,22 @@ export class Service {
 
   private hasObtained({ owner, wishes }: Pick<Attachment, "owner" | "wishes">): void {
     this.failedAdds.forget(owner.network);
-    this.forgetMemory(owner, wishes);
-    this.front.leasesChanged?.();
-  }
-
-  /** The client that was remembered has a lease again. */
-  private forgetMemory(owner: Owner, wishes: Wishes): void {
-    const key = memoryKey({ ...owner, wishes }), record = this.remembered.get(key);
-    if (record === undefined) return;
-    this.remembered.delete(key);
+    const record = this.remembered.take(owner, wishes.clientId);
     // One of the same name has been replaced.
-    if (nameOf(record) !== nameOf(owner)) this.journal.remove(record);
+    if (record !== undefined && nameOf(record) !== nameOf(owner)) this.journal.remove(record);
   }
 
   private release(owner: Owner): void {
     const name = nameOf(owner), attachment = this.held.get(name);
     this.held.delete(name);
     attachment?.release();
-    this.front.leasesChanged?.();
-    for (const [key, record] of this.remembered) if (nameOf(record) === name) this.forget(key, record);
+    for (const record of this.remembered.takeNamed(name)) this.forget(record);
   }
 
   /** Not those that are being asked for: somebody wants them now. */
   private list(network: string, after: string): Owner[] {
     const held = this.held.of(network).filter((one) => !one.isAwaited).map(({ owner }) => owner);
-    const named = new Map([...this.remembered.values(), ...held].map((owner) => [nameOf(owner), owner]));
+    const named = new Map([...this.remembered.all(), ...held].map((owner) => [nameOf(owner), owner]));
     return [...named.keys()].filter((name) => named.get(name)!.network === network && name > after).sort()
       .slice(0, MOST_LISTED).map((name) => {
         const { containerId, ifName } = named.get(name)!;
@@ -265,8 +264,7 @@ export class Service {
   }
 
   /** Gives back what a container of before the boot had. */
-  private forget(key: string, record: LeaseRecord): void {
-    this.remembered.delete(key);
+  private forget(record: LeaseRecord): void {
     if (this.around.clock().wall < endOf(record)) {
       Attachment.resume(record, 0, this.around).release();
     } else {
@@ -291,8 +289,9 @@ export class Service {
 
 class Refused extends Error {}
 
-function memoryKey(
-  { network, wishes: { clientId }, containerId, ifName }: Owner & { wishes: { clientId?: string } },
-): string {
-  return clientId === undefined ? nameOf({ network, containerId, ifName }) : `${network}\0${clientId}`;
+/** How long to wait between messages while somebody waits, in seconds; undefined for the usual pauses. */
+function pausesOf({ timeout, longestPause }: ServiceSettings): number[] | undefined {
+  if (timeout === undefined && longestPause === undefined) return undefined;
+  const first = timeout ?? 1;
+  return [1, 2, 4, 8, 16].map((factor) => Math.min(first * factor, longestPause ?? Infinity));
 }

@@ -1,7 +1,6 @@
 /** One DHCPv4 lease in the world: does what its client says. */
-import { errorText } from "../../cni/error.ts";
 import { ALL_CARDS } from "../../ffi/packet-socket.ts";
-import { formatAddress, formatPrefix } from "../../net/address.ts";
+import { formatAddress } from "../../net/address.ts";
 import { formatMac, parseMac } from "../../net/mac.ts";
 import { offeredOf, textOf } from "../journal/lease-text.ts";
 import { beginningOf, LONG_AGO, stampsOf, type V4Record } from "../journal/record.ts";
@@ -134,7 +133,6 @@ export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
     const isMoved = before === undefined || formatAddress(before.offered.address.bytes) !== address;
     if (!holder.record(isMoved)) return;
     this.announceLease(isMoved, seconds, { address, server, seconds });
-    if (holder.isAwaited && holder.wishes.placesAddress === true && !this.place(lease, now)) return;
     this.applied((visit) => {
       lowerMtu(visit, offered, holder.wishes);
       // The plugin that made the link is about to give it the address.
@@ -145,18 +143,6 @@ export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
     });
     this.lost = undefined;
     holder.obtained();
-  }
-
-  /** Answers whether the link has the address now. */
-  private place(lease: Lease, now: number): boolean {
-    const { holder } = this, seconds = this.lifetimeOf(lease, now);
-    try {
-      exchangeLease(this.enter(), { before: undefined, after: lease.offered, seconds }, holder.wishes);
-      return this.isPlaced = true;
-    } catch (error) {
-      holder.refuse(`cannot set the address ${formatPrefix(lease.offered.address)}: ${errorText(error)}`);
-      return false;
-    }
   }
 
   limitLifetime(visit: Visit, now: number): boolean {

@@ -23,23 +23,23 @@ export const commands: Readonly<Record<string, Command>> = {
     run: (call) => (require("./create.ts") as typeof import("./create.ts")).create(call),
   },
   "dhcp-proxy": {
-    what: "Holds the DHCP leases of containers, for netavark that asks on its socket",
+    what: "Holds the DHCP leases of containers: the service of the plugin dhcp, for podman's units",
     options: [
-      { long: "dir", short: "d", value: "DIR", what: "For the socket and for the leases; by default /run/podman" },
+      { long: "dir", short: "d", value: "DIR", what: "For the socket; by default /run/podman" },
       { long: "uds", short: "u", value: "UDS", what: "The socket, when it is elsewhere" },
       {
         long: "timeout",
         short: "t",
         value: "TIMEOUT",
         most: MOST_SECONDS,
-        what: "Seconds until a lease is given up; by default 8",
+        what: "Seconds until a lease is given up; by default 60",
       },
       {
         long: "activity-timeout",
         short: "a",
         value: "ACTIVITY_TIMEOUT",
         most: MOST_SECONDS,
-        what: "Seconds without calls and leases until it ends; by default 300, 0 for never",
+        what: "Seconds without requests and leases until it ends; by default 300, 0 for never",
       },
     ],
     run: (call) => (require("./dhcp-proxy.ts") as typeof import("./dhcp-proxy.ts")).dhcpProxy(call),

@@ -1,18 +1,32 @@
-/** The options of `netavark dhcp-proxy`. */
+/** `netavark dhcp-proxy`, which podman's units start: the service of the plugin dhcp, where those units have their socket. */
+import { holdLeases } from "../../dhcp/service/daemon.ts";
+import { DEFAULT_DIRECTORY, PODMANS_SOCKET } from "../../dhcp/order.ts";
 import { variable } from "../../ffi/environment.ts";
-import { runProxy } from "../dhcp-proxy/daemon.ts";
+import { exists, identify, isDirectory } from "../../ffi/files.ts";
 import type { Call } from "./call.ts";
 
-const DIRECTORY = "/run/podman", PATIENCE_S = 8, IDLE_AFTER_S = 300;
+const IDLE_AFTER_S = 300;
 /** That is netavark's name for it. */
 const DIRECTORY_VARIABLE = "NETAVARK_PROXY_RUN_DIR_ENV";
 
 export function dhcpProxy({ optional }: Call): number {
-  const options = {
-    directory: variable(DIRECTORY_VARIABLE) ?? optional("dir") ?? DIRECTORY,
-    socket: optional("uds"),
-    patience: Number(optional("timeout") ?? PATIENCE_S),
-    idleAfter: Number(optional("activity-timeout") ?? IDLE_AFTER_S),
+  const patience = optional("timeout"), idleAfter = Number(optional("activity-timeout") ?? IDLE_AFTER_S);
+  const flags = {
+    socketPath: socketPath(variable(DIRECTORY_VARIABLE) ?? optional("dir"), optional("uds")),
+    directory: DEFAULT_DIRECTORY,
+    hostPrefix: "",
+    pidFile: "",
+    broadcast: false,
+    timeout: undefined,
+    longestPause: undefined,
+    patience: patience === undefined ? undefined : Number(patience),
+    idleAfter: idleAfter === 0 ? undefined : idleAfter,
   };
-  return runProxy(options, process.argv.slice(2));
+  return holdLeases(flags, ["netavark", ...process.argv.slice(2)]);
+}
+
+function socketPath(directory: string | undefined, socket: string | undefined): string {
+  const name = PODMANS_SOCKET.slice(PODMANS_SOCKET.lastIndexOf("/"));
+  if (socket === undefined) return directory === undefined ? PODMANS_SOCKET : `${directory}${name}`;
+  return exists(socket) && isDirectory(identify(socket)) ? `${socket}${name}` : socket;
 }

@@ -12,6 +12,7 @@ test("no flags: the reference plugin's paths, and our own pace", () => {
     timeout: undefined,
     longestPause: undefined,
     patience: undefined,
+    idleAfter: undefined,
   });
 });
 

@@ -1,9 +1,16 @@
 /** Networks of podman's whose addresses a DHCP server gives, by the service that the CNI plugin dhcp uses. */
 import { expect, test } from "bun:test";
+import { PODMANS_SOCKET } from "../../../src/dhcp/order.ts";
+import { type Segment, serverBehindBridge } from "../../support/dhcp/link.ts";
+import type { Running } from "../../support/dhcp/running.ts";
 import { openScene, routesIn, untilLeased } from "../../support/dhcp/scene.ts";
-import { kindsOf } from "../../support/dhcp/scripted-server.ts";
+import { kindsOf, serveScript } from "../../support/dhcp/scripted-server.ts";
 import { attach, bridgeNetwork, containerIn } from "../../support/netavark/attached.ts";
 import { leftSince, momentOf } from "../../support/leftovers.ts";
+import { netavark, netavarkProgram } from "../../support/netavark/netavark.ts";
+import { network } from "../../support/network.ts";
+import { patchbayPlugins } from "../../support/plugins.ts";
+import { untilTrue } from "../../support/resident-status.ts";
 import { ND } from "../../support/netavark/names.ts";
 
 const KEPT = new RegExp(`^[-+] (file ${ND}/|.* (neighbour|link operstate))`);
@@ -39,16 +46,66 @@ for (const driver of ["bridge", "macvlan"]) {
   );
 }
 
-test("without the service, an error that says how to start it", async () => {
-  await using scene = await openScene({ address, leaseSeconds: 600 });
-  const container = await scene.machine.container();
-  const network = bridgeNetwork(8, {
+const ofMaster = (number = 8) =>
+  bridgeNetwork(number, {
     driver: "macvlan",
     network_interface: "br0",
     ipam_options: { driver: "dhcp" },
     subnets: [],
   });
-  const { code, json } = await attach(scene.machine, "setup", container, containerIn([{ network }]));
+
+/** As podman's unit netavark-dhcp-proxy.socket starts it. */
+function startByUnit(segment: Segment, ...options: string[]): Running {
+  const command = [netavarkProgram(), "dhcp-proxy", ...options];
+  const log = `${segment.folder}/proxy.log`;
+  return segment.start(undefined, ["systemd-socket-activate", "-l", PODMANS_SOCKET, ...command], { log });
+}
+
+test("podman's units start the service: setup finds it, and so does the plugin; without leases it ends", async () => {
+  await using segment = await serverBehindBridge();
+  const { machine } = segment, server = await serveScript(segment.site, { address, leaseSeconds: 600 });
+  await machine.sh("mkdir -p /run/podman");
+  const activator = startByUnit(segment, "-a", "1");
+  await untilTrue(() => machine.run(["test", "-S", PODMANS_SOCKET]), ({ code }) => code === 0);
+  const container = await machine.container(), input = containerIn([{ network: ofMaster() }]);
+  expect(await attach(machine, "setup", container, input)).toMatchObject({ code: 0, stderr: "" });
+  await untilLeased({ segment }, container, address);
+  expect(activator.hasEnded).toBe(false);
+  const net = network(machine, { type: "dhcp", ipam: { type: "dhcp" } });
+  expect(await net.call("STATUS", undefined)).toMatchObject({ code: 0 });
+  expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
+  await server.until((received) => kindsOf(received).includes("RELEASE"));
+  await untilTrue(() => activator.hasEnded, Boolean);
+  expect([activator.exitCode, await machine.sh("ls /var/lib/cni/dhcp")]).toEqual([0, "lock\n"]);
+});
+
+test("another make's service at podman's socket is none, and one service at a time has the leases", async () => {
+  await using segment = await serverBehindBridge();
+  const { machine, folder } = segment;
+  await machine.sh("mkdir -p /run/podman");
+  const flags = ["-socketpath", "/run/cni/dhcp.sock"];
+  const command = [`${patchbayPlugins()}/dhcp`, "daemon", ...flags];
+  await using first = segment.start(undefined, command, { log: `${folder}/first.log` });
+  await untilTrue(() => machine.run(["test", "-S", "/run/cni/dhcp.sock"]), ({ code }) => code === 0);
+  expect(await netavark(machine, ["dhcp-proxy"])).toMatchObject({
+    code: 1,
+    json: { error: `process ${first.pid} holds the leases in /var/lib/cni/dhcp` },
+  });
+  await first.stop();
+  const settings = "[0, 0, 0, 4, 0, 0, 0, 0, 0]";
+  const program = `Bun.listen({ unix: "${PODMANS_SOCKET}", socket: {
+    open: (socket) => void socket.end(new Uint8Array(${settings})), data() {} } })`;
+  await using _ = segment.start(undefined, [process.execPath, "-e", program], { log: `${folder}/other.log` });
+  await untilTrue(() => machine.run(["test", "-S", PODMANS_SOCKET]), ({ code }) => code === 0);
+  const container = await machine.container();
+  const { code, json } = await attach(machine, "setup", container, containerIn([{ network: ofMaster() }]));
+  expect([code, json.error]).toEqual([1, expect.stringMatching(/dial unix \/run\/cni\/dhcp\.sock.*patchbay dhcp/s)]);
+});
+
+test("without the service, an error that says how to start it", async () => {
+  await using scene = await openScene({ address, leaseSeconds: 600 });
+  const container = await scene.machine.container();
+  const { code, json } = await attach(scene.machine, "setup", container, containerIn([{ network: ofMaster() }]));
   expect(code).toBe(1);
   expect(json.error).toMatch(/dhcp\.sock.*patchbay dhcp/s);
 });

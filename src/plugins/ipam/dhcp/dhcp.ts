@@ -20,7 +20,7 @@ import { ask, Failed, NoAnswer, NoService } from "../../../dhcp/ask.ts";
 import { Journal, recordsIn } from "../../../dhcp/journal/journal.ts";
 import { type LeaseText, offeredOf } from "../../../dhcp/journal/lease-text.ts";
 import type { LeaseText6 } from "../../../dhcp/journal/lease-text6.ts";
-import { DEFAULT_DIRECTORY, DEFAULT_SOCKET, nameOf, type Order } from "../../../dhcp/order.ts";
+import { DEFAULT_DIRECTORY, DEFAULT_SOCKET, nameOf, type Order, PODMANS_SOCKET } from "../../../dhcp/order.ts";
 import { routesOf } from "../../../dhcp/v4/lease/routes.ts";
 import { exists } from "../../../ffi/files.ts";
 import { linkMac } from "../../../ffi/netlink/route/link.ts";
@@ -69,7 +69,7 @@ function acquire(at: At): Result {
   const order: Order = { do: "acquire", owner, netnsPath, wishes };
   const leases = asked(
     "error calling DHCP.Allocate: ",
-    () => ask(socketOf(conf), order, FOREVER_MS, container.netnsFd),
+    () => askService(conf, order, FOREVER_MS, container.netnsFd),
   );
   return resultOf(conf, leases);
 }
@@ -116,7 +116,7 @@ function foresee(at: At): Result {
 /** Asks the service, which sends nothing for it. */
 function check(at: At): string[] {
   try {
-    ask(socketOf(at.conf), { do: "check", owner: ownerOf(at) }, PATIENCE_MS);
+    askService(at.conf, { do: "check", owner: ownerOf(at) }, PATIENCE_MS);
     return [];
   } catch (error) {
     if (error instanceof Failed) return [`dhcp: ${error.message}`];
@@ -126,7 +126,7 @@ function check(at: At): string[] {
 }
 
 function release(conf: DhcpConf, owner: Owner): void {
-  asked("error calling DHCP.Release: ", () => ask(socketOf(conf), { do: "release", owner }, PATIENCE_MS));
+  asked("error calling DHCP.Release: ", () => askService(conf, { do: "release", owner }, PATIENCE_MS));
 }
 
 /** Who has a lease on the network, says the service. */
@@ -134,7 +134,7 @@ function ownersAt(conf: DhcpConf): Owner[] {
   const all: Owner[] = [];
   for (let after = "";;) {
     const order: Order = { do: "list", network: conf.name, after };
-    const { owners = [] } = asked("error calling DHCP.Release: ", () => ask(socketOf(conf), order, PATIENCE_MS));
+    const { owners = [] } = asked("error calling DHCP.Release: ", () => askService(conf, order, PATIENCE_MS));
     all.push(...owners);
     if (owners.length === 0) return all;
     after = nameOf(owners.at(-1)!);
@@ -187,7 +187,7 @@ function asked<Reply>(context: string, work: () => Reply): Reply {
 function status(conf: DhcpConf): void {
   let report;
   try {
-    ({ report } = ask(socketOf(conf), { do: "report", network: conf.name }, PATIENCE_MS));
+    ({ report } = askService(conf, { do: "report", network: conf.name }, PATIENCE_MS));
   } catch (error) {
     if (!(error instanceof NoService) && !(error instanceof Failed)) throw error;
     const holdsLeases = recordsIn(directoryOf(conf)).some(({ record }) => record.network === conf.name);
@@ -209,8 +209,20 @@ function ownerOf({ network, containerId, ifName }: Owner): Owner {
   return { network, containerId, ifName };
 }
 
-function socketOf({ ipam }: DhcpConf): string {
-  return ipam?.daemonSocketPath || DEFAULT_SOCKET;
+/** Podman's units start the same service elsewhere (src/netavark/program/dhcp-proxy.ts). */
+function askService({ ipam }: DhcpConf, order: Order, patienceMs: number, netns?: number): ReturnType<typeof ask> {
+  if (ipam?.daemonSocketPath) return ask(ipam.daemonSocketPath, order, patienceMs, netns);
+  try {
+    return ask(DEFAULT_SOCKET, order, patienceMs, netns);
+  } catch (error) {
+    if (!(error instanceof NoService)) throw error;
+    try {
+      return ask(PODMANS_SOCKET, order, patienceMs, netns);
+    } catch (other) {
+      // Somebody else's service there is none of ours.
+      throw other instanceof NoService || other instanceof NoAnswer ? error : other;
+    }
+  }
 }
 
 function directoryOf({ ipam }: DhcpConf): string {
