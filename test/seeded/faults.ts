@@ -920,6 +920,12 @@ const dhcpService: Fault[] = [
     tests: ["test/runtime/cli/next-steps.test.ts"],
   },
   {
+    file: "src/runtime/cli/candidates.ts",
+    find: "const start = begun.length - (isBreak(piece) ? 0 : piece.length);",
+    replace: "const start = 0;",
+    tests: ["test/runtime/cli/completion.test.ts"],
+  },
+  {
     file: "src/runtime/cli/inspected-attachments.ts",
     find: '["differs", "gone", "ok"]',
     replace: '["ok", "gone", "differs"]',

@@ -19,8 +19,8 @@ import { closestName } from "../spelling.ts";
 import { print, printLine, printToStderr } from "./output.ts";
 import { missingPrivileges } from "./privileges.ts";
 
-/** Completion scripts call this hidden command with the words typed so far. */
-const COMPLETE = "__complete";
+/** Completion scripts call these hidden commands with the words typed so far. */
+const COMPLETE = "__complete", DESCRIBE = "__describe";
 
 const networkCommands: Record<string, () => Command> = {
   add: () => (require("./commands/add.ts") as typeof import("./commands/add.ts")).addCommand,
@@ -94,7 +94,7 @@ function dispatch(program: Program, args: readonly string[]): number {
   if (name === undefined || isHelp(name)) return printHelp(program);
   if (name === "help") return rest[0] === undefined ? printHelp(program) : dispatch(program, [rest[0], "--help"]);
   if (name === "--version") return dispatch(program, ["version"]);
-  if (name === COMPLETE) return complete(program, rest);
+  if (name === COMPLETE || name === DESCRIBE) return complete(program, rest, name === DESCRIBE);
   if (name === HANDED_OVER) return answerOperation();
   const load = commandOf(program, name);
   return load === undefined ? reportUnknownCommand(program, name) : run(program, name, load(), rest);
@@ -119,10 +119,9 @@ function optionsAfterCommand(program: Program, args: readonly string[]): readonl
   return args[at] === undefined ? args : [args[at]!, ...args.slice(0, at), ...args.slice(at + 1)];
 }
 
-function complete(program: Program, words: readonly string[]): number {
-  const { candidates } = require("./commands/completion.ts") as typeof import("./commands/completion.ts");
-  const { commands, aliases } = program;
-  print(candidates({ commands, aliases }, words).map((line) => `${line}\n`).join(""));
+function complete({ commands, aliases }: Program, words: readonly string[], isDescribed: boolean): number {
+  const { printCandidates } = require("./commands/completion.ts") as typeof import("./commands/completion.ts");
+  printCandidates({ commands, aliases }, words, isDescribed);
   return 0;
 }
 

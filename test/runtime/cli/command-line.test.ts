@@ -331,7 +331,7 @@ describe("completion", () => {
         env: { PATH: `${at.directory}:/usr/bin:/bin`, NETCONFPATH: configs },
         stderr: "pipe",
       });
-      expect(String(stderr)).toBe(`complete -o default -F _${name} ${name}\n`);
+      expect(String(stderr)).toBe(`complete -F _${name} ${name}\n`);
       expect(String(stdout)).toBe("n\ncheck completion\n");
     }
   });

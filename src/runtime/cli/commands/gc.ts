@@ -21,7 +21,7 @@ const choices =
 
 export const gcCommand: Command = {
   summary: "delete the attachments to a network that are gone, that are not named as valid, or all",
-  operands: "[NETWORK [NETNS]]",
+  operands: "[NETWORK]",
   operandCount: [0, 2],
   needsRoot: true,
   options: {

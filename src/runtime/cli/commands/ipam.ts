@@ -1,7 +1,7 @@
 /** `patchbay ipam`: leases; taking host-local's over from Go's plugin, and handing them back. */
 import { counted } from "../../../contract/counted.ts";
 import { DEFAULT_DIRECTORY } from "../../../dhcp/order.ts";
-import { exists, identify, isDirectory, namesIn } from "../../../ffi/files.ts";
+import { exists } from "../../../ffi/files.ts";
 import { releaseAddress } from "../../../ipam/claims.ts";
 import type { StoreOptions } from "../../../ipam/store.ts";
 import { exportLeases, importLeases, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
@@ -10,11 +10,10 @@ import { networkNames } from "../../conf/directory.ts";
 import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
+import { DATA_DIR, dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
 import { configDirectoryOf } from "../network-arguments.ts";
 import { print, printLine, printToStderr } from "../output.ts";
 import { textTable } from "../text-table.ts";
-
-const DATA_DIR = "/var/lib/cni/networks";
 
 export const ipamCommand: Command = {
   summary: "list leases; release host-local's, import them from Go's plugin, export them to it",
@@ -50,13 +49,9 @@ export const ipamCommand: Command = {
   },
 };
 
-function dataDir(given: Given): string {
-  return given.value("data-dir") ?? DATA_DIR;
-}
-
 function named(given: Given, network: string | undefined): StoreOptions {
   if (network === undefined) throw new UsageError(`ipam ${given.operands[0]} needs the NETWORK's name`);
-  const directory = `${dataDir(given)}/${network}`;
+  const directory = `${dataDirOf(given)}/${network}`;
   if (!exists(directory)) throw unknownNetwork(given, network);
   // For leases of an earlier boot, the index has what the network's configuration said.
   return { directory, keep: false, quarantineSeconds: 0, report: printToStderr };
@@ -64,24 +59,16 @@ function named(given: Given, network: string | undefined): StoreOptions {
 
 /** One of which there is neither a lease nor a configuration. */
 function isKnown(given: Given, network: string): boolean {
-  return exists(`${dataDir(given)}/${network}`) || networkNames(configDirectoryOf(undefined)).includes(network);
+  return exists(`${dataDirOf(given)}/${network}`) || networkNames(configDirectoryOf(undefined)).includes(network);
 }
 
 function unknownNetwork(given: Given, network: string): Error {
   const meant = closestName(network, networksWithLeases(given));
   const hint = meant === undefined ? "" : `; did you mean "${meant}"?`;
-  return new Error(`${dataDir(given)}/${network}: no such file or directory; the network has no leases${hint}`);
+  return new Error(`${dataDirOf(given)}/${network}: no such file or directory; the network has no leases${hint}`);
 }
 
-function networksWithLeases(given: Given): string[] {
-  return namesIn(dataDir(given)).filter((name) => isDirectory(identify(`${dataDir(given)}/${name}`)));
-}
-
-interface Listed {
-  network: string;
-  address: string;
-  containerId?: string;
-  ifName?: string;
+interface Listed extends HeldLease {
   /** Only DHCP's. */
   lease?: LeaseState;
 }
@@ -93,7 +80,7 @@ function list(given: Given, network: string | undefined): number {
   if (network !== undefined && ofDhcp.length === 0 && !isKnown(given, network)) throw unknownNetwork(given, network);
   const inOrder = (leases: Listed[]) =>
     leases.sort((a, b) => compare(a.network, b.network) || compare(a.address, b.address));
-  const leases = inOrder([...hostLocalLeases(given, network), ...ofDhcp]);
+  const leases = inOrder([...heldLeases(given, network), ...ofDhcp]);
   if (given.has("json")) {
     printLine(JSON.stringify(leases.map(({ lease, ...listed }) => ({ ...listed, ...lease }))));
     return 0;
@@ -103,13 +90,6 @@ function list(given: Given, network: string | undefined): number {
   });
   print(textTable(rows));
   return 0;
-}
-
-function hostLocalLeases(given: Given, network: string | undefined): Listed[] {
-  const networks = networksWithLeases(given).filter((name) => name === (network ?? name));
-  return networks.flatMap((name) =>
-    listLeases(`${dataDir(given)}/${name}`).map(({ address, owner }) => ({ network: name, address, ...owner }))
-  );
 }
 
 function release(given: Given, options: StoreOptions, addresses: string[]): number {

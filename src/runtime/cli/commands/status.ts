@@ -12,7 +12,7 @@ import { readable } from "../text-table.ts";
 
 export const statusCommand: Command = {
   summary: "say whether containers can be attached to a network now",
-  operands: "NETWORK [NETNS]",
+  operands: "NETWORK",
   operandCount: [1, 2],
   needsRoot: true,
   options: { json: { help: "print JSON" }, ...runtimeOptions },

@@ -1,0 +1,31 @@
+/** The leases of host-local that a command line is about. */
+import { identify, isDirectory, namesIn } from "../../ffi/files.ts";
+import { listLeases } from "../../ipam/take-over.ts";
+import type { Given } from "./command.ts";
+
+export const DATA_DIR = "/var/lib/cni/networks";
+
+export function dataDirOf(given: Given): string {
+  return given.value("data-dir") ?? DATA_DIR;
+}
+
+export interface HeldLease {
+  network: string;
+  address: string;
+  /** Undefined for a file that names no attachment. */
+  containerId?: string;
+  ifName?: string;
+}
+
+/** Of one network, or of all. */
+export function heldLeases(given: Given, network?: string): HeldLease[] {
+  const networks = networksWithLeases(given).filter((name) => name === (network ?? name));
+  return networks.flatMap((name) =>
+    listLeases(`${dataDirOf(given)}/${name}`).map(({ address, owner }) => ({ network: name, address, ...owner }))
+  );
+}
+
+export function networksWithLeases(given: Given): string[] {
+  const directory = dataDirOf(given);
+  return namesIn(directory).filter((name) => isDirectory(identify(`${directory}/${name}`)));
+}
