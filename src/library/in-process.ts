@@ -4,6 +4,7 @@
  */
 import { CniError, INTERNAL, IO_FAILURE } from "../cni/error.ts";
 import { endCall, nameCall } from "../ffi/calls.ts";
+import { missingPrivileges } from "../ffi/capabilities.ts";
 import { takeEnvironment } from "../ffi/environment.ts";
 import { SyscallError } from "../ffi/errno.ts";
 import { bind } from "../ffi/libc.ts";
@@ -14,7 +15,8 @@ import { type OperationName, type Outcomes, perform } from "../runtime/operation
 import { recognizeProgram } from "./program.ts";
 
 export function inProcess<Name extends OperationName>(request: OperationRequest<Name>): Outcomes[Name] {
-  const { name, runtime, subject, call } = request;
+  const { name, runtime, subject, call } = request, reason = missingPrivileges();
+  if (reason !== undefined) throw new CniError(INTERNAL, reason);
   onStranded(tryAgain);
   recognizeProgram();
   takeEnvironment(ownEnvironment());

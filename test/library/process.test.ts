@@ -19,6 +19,30 @@ import { untilTrue } from "../support/resident-status.ts";
 // Those of resident.test.ts have one.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
+test("without root every function throws one error that says so, and does nothing", async () => {
+  await using machine = await machineWithNetwork();
+  await machine.container("c1");
+  const as = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"];
+  await using library = await Library.open(machine, { options, as });
+  const moment = await quietMoment(machine), c1 = attachmentOf("c1");
+  const reason = "this needs root, or a user namespace of its own: uid 0 has not CAP_SYS_ADMIN";
+  for (
+    const [name, ...given] of [["add", "net", c1], ["del", "net", c1], ["status", "net"], ["networks"], ["inspect"]]
+  ) {
+    const { error, value, changed } = await library.call(name as string, ...given);
+    expect([name, value, changed, error]).toEqual([
+      name,
+      undefined,
+      [],
+      expect.objectContaining({
+        isCniError: true,
+        message: reason,
+      }),
+    ]);
+  }
+  expect(await leftSince(moment, machine)).toEqual([]);
+});
+
 const sysctl = { "net.ipv4.conf.all.arp_filter": "1" };
 
 test("a failed call throws a CniError and leaves process and kernel as they were", async () => {

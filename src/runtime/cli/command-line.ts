@@ -1,6 +1,7 @@
 /** `patchbay COMMAND …`, and `cnitool COMMAND …` with cnitool's texts for help and errors. */
 import { errorText } from "../../cni/error.ts";
 import { LeftToCaller } from "../../ffi/calls.ts";
+import { missingPrivileges } from "../../ffi/capabilities.ts";
 import { pluginNames } from "../../plugins/table.ts";
 import { VERSION } from "../../version.ts";
 import {
@@ -17,7 +18,6 @@ import {
 } from "./command.ts";
 import { closestName } from "../spelling.ts";
 import { print, printLine, printToStderr } from "./output.ts";
-import { missingPrivileges } from "./privileges.ts";
 
 /** Completion scripts call these hidden commands with the words typed so far. */
 const COMPLETE = "__complete", DESCRIBE = "__describe";
@@ -139,7 +139,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
       return 0;
     }
     checkOperands(program, command, given);
-    if (command.needsRoot && !program.isCnitool) warnUnlessRoot(name);
+    if (!program.isCnitool) requireRoot(command, given);
     return command.run(given, program.name, program.resident);
   } catch (error) {
     if (error instanceof LeftToCaller) throw error;
@@ -162,9 +162,11 @@ function networkIn(command: Command, args: readonly string[]): string | undefine
   return command.operands.startsWith("NETWORK") ? parseArguments(args, command.options).operands[0] : undefined;
 }
 
-function warnUnlessRoot(name: string): void {
-  const reason = missingPrivileges();
-  if (reason !== undefined) printToStderr(`patchbay ${name}: ${reason}`);
+/** Nothing is tried without: what then fails says less, and once for each network. */
+function requireRoot({ needsRoot }: Command, given: Given): void {
+  const isNeeded = typeof needsRoot === "function" ? needsRoot(given) : needsRoot;
+  const reason = isNeeded ? missingPrivileges() : undefined;
+  if (reason !== undefined) throw new Error(reason);
 }
 
 function checkOperands(program: Program, command: Command, { operands }: Given): void {

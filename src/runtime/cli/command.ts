@@ -11,8 +11,8 @@ export interface Command {
   /** How many operands the command takes. */
   readonly operandCount: readonly [least: number, most: number];
   readonly options: Options;
-  /** Without the capabilities of root the command prints a warning first. */
-  readonly needsRoot?: true;
+  /** Without the capabilities of root the command does nothing, and says which are missing. */
+  readonly needsRoot?: true | ((given: Given) => boolean);
   /** Ends the help, in full lines. */
   readonly notes?: string;
   /** Returns the exit status. The message of an error it throws is printed, with exit status 1. */

@@ -56,6 +56,8 @@ interface Start {
   folder?: string;
   env?: Record<string, string>;
   umask?: string;
+  /** A command that executes the program. */
+  as?: readonly string[];
 }
 
 /** A process that makes calls of the package, one after the other. */
@@ -69,12 +71,12 @@ export class Library implements AsyncDisposable {
 
   static async open(
     machine: Machine,
-    { options = {}, folder = installedPackage(), env = {}, umask = "022" }: Start = {},
+    { options = {}, folder = installedPackage(), env = {}, umask = "022", as = [] }: Start = {},
   ) {
     const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
     const words = [process.execPath, join(folder, "driver.ts"), JSON.stringify(options)];
     const library = new Library(
-      machine.start(["sh", "-c", `umask ${umask}; exec env "$@"`, "sh", ...variables, ...words]),
+      machine.start(["sh", "-c", `umask ${umask}; exec env "$@"`, "sh", ...variables, ...as, ...words]),
     );
     await library.line();
     return library;

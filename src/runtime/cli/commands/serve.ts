@@ -9,7 +9,7 @@ export const serveCommand: Command = {
   summary: "stay, and serve the calls of this program, so that they need not start it each time",
   operands: "",
   operandCount: [0, 0],
-  needsRoot: true,
+  needsRoot: (given) => !given.has("status"),
   options: {
     workers: { value: "N", help: "how many calls are served at a time; by default one a processor, and at most 4" },
     dhcp: { help: "also hold the leases of the plugin dhcp, as `patchbay dhcp` does" },
