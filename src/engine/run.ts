@@ -8,7 +8,8 @@ import { field } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import { inScene, isTracing } from "../contract/trace.ts";
-import { SyscallError } from "../ffi/errno.ts";
+import { EACCES, EPERM, isErrno, SyscallError } from "../ffi/errno.ts";
+import { isNetlinkError } from "../ffi/netlink/netlink-error.ts";
 import { delegate } from "./delegation/delegate.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import { acceptedDocument, type VerbCall } from "./verb-call.ts";
@@ -58,7 +59,19 @@ function dispatch(call: VerbCall): Result | undefined {
 }
 
 function asCniError(error: unknown): CniError {
-  if (error instanceof CniError) return error;
-  const { message } = error as Error;
-  return new CniError(error instanceof SyscallError ? IO_FAILURE : INTERNAL, message, "", { cause: error });
+  const known = error instanceof CniError ? error : undefined, step = nextStepAfter(error);
+  // A delegate's error has it already.
+  if (known !== undefined && (step === "" || known.details.endsWith(step))) return known;
+  const code = known?.code ?? (error instanceof SyscallError ? IO_FAILURE : INTERNAL);
+  const details = [known?.details ?? "", step].filter((text) => text !== "").join("; ");
+  return new CniError(code, (error as Error).message, details, { cause: error });
+}
+
+/** What the kernel does not permit needs root. */
+function nextStepAfter(error: unknown): string {
+  if (!isErrno(error, EPERM, EACCES) && !isNetlinkError(error, EPERM, EACCES)) {
+    return error instanceof Error && error.cause !== undefined ? nextStepAfter(error.cause) : "";
+  }
+  const { missingPrivileges } = require("../ffi/capabilities.ts") as typeof import("../ffi/capabilities.ts");
+  return missingPrivileges() ?? "";
 }

@@ -157,6 +157,39 @@ for (const [caller, { isRootless, command }] of Object.entries(callers)) {
   });
 }
 
+test.each(["sys_admin", "net_admin"])("what fails without CAP_%s says that it is missing", async (right) => {
+  await using machine = await openHost();
+  const bin = patchbayPlugins(), failed: string[] = [];
+  await machine.sh("ip link add up0 up type veth peer name up1; ip link set up1 up");
+  for (const plugin of pluginNames) {
+    // It has no service here.
+    if (plugin === "dhcp" && right === "net_admin") continue;
+    const container = await machine.container(), isChained = loadPlugin(plugin)!.missingPrevResult !== undefined;
+    const prevResult = isChained ? await network(machine, { type: "bridge", ...lease }).add(container) : undefined;
+    const conf = {
+      cniVersion: "1.1.0",
+      name: "net",
+      type: plugin,
+      ...complete[plugin]![0],
+      device: "up1",
+      prevResult,
+    };
+    const call: Call = { plugin, command: "ADD", conf, container };
+    const options = { stdin: stdinOf(call), env: environmentOf(bin, call) };
+    const { code, stdout } = await machine.run([...without(right), `${bin}/${plugin}`], options);
+    if (code === 0) continue;
+    failed.push(plugin);
+    const { msg, details } = JSON.parse(stdout);
+    const missing = `this needs root, or a user namespace of its own: uid 0 has not CAP_${right.toUpperCase()}`;
+    expect([plugin, msg, details]).toEqual([
+      plugin,
+      expect.any(String),
+      expect.stringMatching(new RegExp(`(^|; )${missing}$`)),
+    ]);
+  }
+  expect(failed).toContain(right === "sys_admin" ? "dhcp" : "bridge");
+});
+
 /** The kernel's words, at the end of the message. */
 function reasonIn(document: string): string {
   return document === "" || JSON.parse(document).msg === undefined ? "" : JSON.parse(document).msg.split(": ").at(-1);

@@ -157,15 +157,16 @@ function status(conf: HostLocalConf): void {
     throw new CniError(PLUGIN_NOT_AVAILABLE, message, "it has none besides its gateway");
   }
   const { directory } = storeOf(conf);
-  if (canBeDirectory(directory)) return;
-  throw new CniError(PLUGIN_NOT_AVAILABLE, `no leases can be kept in ${directory}`, "it is not a directory");
+  const reason = whyNoDirectory(directory);
+  if (reason !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `no leases can be kept in ${directory}`, reason);
 }
 
-function canBeDirectory(path: string): boolean {
+/** ADD makes one that is missing. */
+function whyNoDirectory(path: string): string | undefined {
   try {
-    return isDirectory(identify(path));
+    return isDirectory(identify(path)) ? undefined : "it is not a directory";
   } catch (error) {
-    return isErrno(error, ENOENT);
+    return isErrno(error, ENOENT) ? undefined : errorText(error);
   }
 }
 
