@@ -1,6 +1,16 @@
 /** The plugin's side: asks the service, and waits for its answer. */
 import { parseDocument } from "../cni/json.ts";
-import { EAGAIN, ECONNREFUSED, ECONNRESET, ENOENT, EPIPE, isErrno, SyscallError } from "../ffi/errno.ts";
+import {
+  EACCES,
+  EAGAIN,
+  ECONNREFUSED,
+  ECONNRESET,
+  ENOENT,
+  EPIPE,
+  errnoText,
+  isErrno,
+  SyscallError,
+} from "../ffi/errno.ts";
 import { closeFile } from "../ffi/files.ts";
 import { heedInterruption, interruptionDescriptor } from "../ffi/interruption.ts";
 import { fromUtf8, lastErrno, libc, utf8 } from "../ffi/libc.ts";
@@ -44,10 +54,11 @@ function connect(path: string): number {
   try {
     return connectTo(path);
   } catch (error) {
-    if (!isErrno(error, ENOENT, ECONNREFUSED)) throw error;
-    const reason = isErrno(error, ENOENT) ? "no such file or directory" : "connection refused";
+    if (!isErrno(error, ENOENT, ECONNREFUSED, EACCES)) throw error;
     // The reference plugin's words.
-    throw new NoService(`error dialing DHCP daemon: dial unix ${path}: connect: ${reason}`, { cause: error });
+    const text = `error dialing DHCP daemon: dial unix ${path}: connect: ${errnoText(error.errno)}`;
+    if (error.errno === EACCES) throw new Failed(text, "the service serves root of its own user namespace");
+    throw new NoService(text, { cause: error });
   }
 }
 

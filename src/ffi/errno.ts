@@ -205,6 +205,6 @@ export class SyscallError extends Error {
   }
 }
 
-export function isErrno(error: unknown, ...errnos: number[]): boolean {
+export function isErrno(error: unknown, ...errnos: number[]): error is SyscallError {
   return error instanceof SyscallError && errnos.includes(error.errno);
 }

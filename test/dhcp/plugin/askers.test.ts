@@ -5,6 +5,7 @@ import { serveScript } from "../../support/dhcp/scripted-server.ts";
 import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { startService, untilIdle } from "../../support/dhcp/service.ts";
 import { connectFrom, type Said, say } from "../../support/dhcp/asker.ts";
+import { network } from "../../support/network.ts";
 import { environmentOf, GO_PLUGINS, patchbayPlugins } from "../../support/plugins.ts";
 import { untilTrue } from "../../support/resident-status.ts";
 
@@ -108,6 +109,21 @@ test("root with the capabilities for it is served, and others are told why they 
   }
   expect(service.log()).toBe("");
 
+  // STATUS as well, and says of the leases that are held nothing that is not true.
+  const holder = await machine.container("holder"), net = service.network();
+  await serveScript(segment.site, { address });
+  await net.add(holder);
+  const statusConf = { cniVersion: "1.1.0", name: "net", type: "dhcp", ipam: service.ipam() };
+  const statusEnv = environmentOf(patchbayPlugins(), { plugin: "dhcp", command: "STATUS", conf: statusConf });
+  for (const [as, failure, hint] of askers) {
+    const options = { env: statusEnv, stdin: JSON.stringify(statusConf) };
+    const { stdout } = await machine.run([...as, `${patchbayPlugins()}/dhcp`], options);
+    const [msg, details] = [failure, hint].map((text = "") => expect.stringContaining(text));
+    const refusal = failure === undefined ? undefined : { cniVersion: "1.1.0", code: 50, msg, details };
+    expect([as, stdout === "" ? undefined : JSON.parse(stdout)]).toEqual([as, refusal]);
+  }
+  await net.del(holder);
+
   // The plugin passes it on, also where it is too late to say what it wants.
   const conf = { cniVersion: "1.1.0", name: "net", type: "macvlan", master: "br0", ipam: service.ipam() };
   const env = environmentOf(patchbayPlugins(), { plugin: "dhcp", command: "ADD", conf, container });
@@ -134,6 +150,13 @@ test("a service that does not see its callers says how to start it", async () =>
   await machine.sh(`until test -S ${socket}; do :; done`);
   expect(await say(machine, socket, { text: line({ version: 1, do: "report", network: "net" }) })).toContain(
     "hostPID",
+  );
+  // It runs, so starting one is no advice.
+  const conf = { type: "dhcp", ipam: { type: "dhcp", daemonSocketPath: socket, dataDir: "/run/leases" } };
+  const { json } = await network(machine, conf).call("STATUS", undefined);
+  expect(json).toMatchObject({ code: 50, msg: expect.stringContaining("does not see the process that asks") });
+  expect(json.details).toStartWith(
+    "start the service in the process namespace of the container engine (hostPID: true",
   );
   service.kill("SIGKILL");
   await service.exited;

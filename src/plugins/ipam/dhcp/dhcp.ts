@@ -190,10 +190,7 @@ function status(conf: DhcpConf): void {
     ({ report } = askService(conf, { do: "report", network: conf.name }, PATIENCE_MS));
   } catch (error) {
     if (!(error instanceof NoService) && !(error instanceof Failed)) throw error;
-    const holdsLeases = recordsIn(directoryOf(conf)).some(({ record }) => record.network === conf.name);
-    const code = holdsLeases ? LIMITED_CONNECTIVITY : PLUGIN_NOT_AVAILABLE;
-    const hint = holdsLeases ? `${startIt}; nobody renews the leases of this network` : startIt;
-    throw new CniError(code, error.message, hint, { cause: error });
+    throw unserved(conf, error);
   }
   const { obstacle, forgottenInS, unanswered = 0 } = report ?? {};
   if (unanswered > 0) {
@@ -203,6 +200,17 @@ function status(conf: DhcpConf): void {
     const hint = `look at the DHCP server; STATUS succeeds again in ${forgottenInS} s unless another ADD fails`;
     throw new CniError(PLUGIN_NOT_AVAILABLE, `the last ADD got no address: ${obstacle}`, hint);
   }
+}
+
+/** One that refuses us is there all the same, and renews its leases. */
+function unserved(conf: DhcpConf, error: NoService | Failed): CniError {
+  const hint = error instanceof Failed ? error.hint : startIt,
+    isThere = error instanceof Failed && !(error instanceof NoAnswer);
+  if (isThere || !recordsIn(directoryOf(conf)).some(({ record }) => record.network === conf.name)) {
+    return new CniError(PLUGIN_NOT_AVAILABLE, error.message, hint, { cause: error });
+  }
+  const details = `${hint}; nobody renews the leases of this network`;
+  return new CniError(LIMITED_CONNECTIVITY, error.message, details, { cause: error });
 }
 
 function ownerOf({ network, containerId, ifName }: Owner): Owner {
