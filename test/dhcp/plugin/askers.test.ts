@@ -107,7 +107,8 @@ test("root with the capabilities for it is served, and others are told why they 
       : { failure: expect.stringContaining(failure), hint: expect.stringContaining(hint!) };
     expect([as, answer]).toEqual([as, { version: 1, ...expected }]);
   }
-  expect(service.log()).toBe("");
+  const begun = `patchbay dhcp: holds the leases in ${service.directory}, and listens on ${service.socket}\n`;
+  expect(service.log()).toBe(begun);
 
   // STATUS as well, and says of the leases that are held nothing that is not true.
   const holder = await machine.container("holder"), net = service.network();
