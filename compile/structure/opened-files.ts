@@ -26,7 +26,7 @@ const unjudged: Record<string, string> = {
   "src/ipam/go-directory.ts": "new lease files, made with O_EXCL",
   "src/iptables/which-iptables.ts": "the kernel's tables in /proc",
   "src/library/resident.ts": "this thread's own descriptors",
-  "src/netavark/aardvark/daemon.ts": "processes in /proc, /dev/null",
+  "src/resources/netavark/aardvark-names/daemon.ts": "processes in /proc, /dev/null",
   "src/netavark/drivers/alone.ts": "the directory of --config, to lock it",
   "src/netavark/program/command-line.ts": "a file that the caller names",
   "src/plugins/ipam/dhcp/wishes.ts": "/etc/machine-id",

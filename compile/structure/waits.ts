@@ -37,7 +37,7 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   "src/dhcp/service/process.ts": [1, "2 s for the journal"],
   "src/ffi/unix-socket.ts": [1, "SO_SNDTIMEO; repeats what a signal has interrupted"],
   "src/firewalld/bus.ts": [1, "one deadline for all that is read and written"],
-  "src/netavark/aardvark/daemon.ts": [1, "5 s, then an error that names the process"],
+  "src/resources/netavark/aardvark-names/daemon.ts": [1, "5 s, then an error that names the process"],
   "src/plugins/ipam/dhcp/dhcp.ts": [2, "each question has a deadline; the pages of a list end"],
   "src/resident/status.ts": [1, "3 s"],
 

@@ -4,7 +4,7 @@ import { closeFile } from "./files.ts";
 import { heedInterruption, interruptionDescriptor } from "./interruption.ts";
 import { lastErrno, libc } from "./libc.ts";
 import { poll, POLLIN, POLLOUT } from "./poll.ts";
-import { type Ending, openPidfd, openPipe, type Program, spawn, waitFor } from "./spawn.ts";
+import { type Ending, hasSucceeded, openPidfd, openPipe, type Program, spawn, waitFor } from "./spawn.ts";
 
 export interface Finished {
   ending: Ending;
@@ -74,7 +74,7 @@ export function runProgram(
       if (ending !== undefined && leftMs <= 0 && !reading.some((fd) => ready.has(fd))) break;
       if (ready.has(signals)) killGroup(pid);
       // What a success has not written by now belongs to what it leaves behind.
-      if (ready.has(pidfd)) deadline = performance.now() + (isSuccess(ending = waitFor(pid)) ? 0 : heirsMs);
+      if (ready.has(pidfd)) deadline = performance.now() + (hasSucceeded(ending = waitFor(pid)) ? 0 : heirsMs);
       if (ready.has(ourIn)) {
         const written = writeSome(ourIn, unwritten);
         if (written >= 0) unwritten = unwritten.subarray(written);
@@ -101,10 +101,6 @@ function writeSome(fd: number, bytes: Uint8Array): number {
   // POLLOUT promises room for PIPE_BUF (4096) bytes, so this does not block.
   const written = Number(libc.write(fd, bytes, Math.min(bytes.length, 4096)));
   return written < 0 && lastErrno() === EINTR ? 0 : written;
-}
-
-function isSuccess(ending: Ending): boolean {
-  return "exitStatus" in ending && ending.exitStatus === 0;
 }
 
 function killed(pid: number, path: string, patienceMs: number): Error {

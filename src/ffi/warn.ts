@@ -30,9 +30,14 @@ export function whileWarning<Value>(listen: (message: string) => void, work: () 
 export function warn(message: string): void {
   if (reportedLater !== "" && message.endsWith(reportedLater)) return;
   if (listener !== undefined) return listener(message);
+  printToStderr(`patchbay: ${message}`);
+}
+
+/** Never fails: a closed or full stderr must not stop the clean-up that it reports on. */
+export function printToStderr(line: string): void {
   try {
-    writeAll(2, utf8(`patchbay: ${message}\n`));
+    writeAll(2, utf8(`${line}\n`));
   } catch {
-    // A closed stderr must not stop the clean-up that it reports on.
+    // The exit status reports errors, too.
   }
 }

@@ -7,6 +7,11 @@
 import type { AnyKind } from "../contract/resource.ts";
 
 const table: Record<string, () => AnyKind> = {
+  "aardvark-names": () =>
+    (require(
+      "./netavark/aardvark-names/aardvark-names.ts",
+    ) as typeof import("./netavark/aardvark-names/aardvark-names.ts"))
+      .aardvarkNamesKind,
   "addressing": () =>
     (require("./address/addressing/addressing.ts") as typeof import("./address/addressing/addressing.ts"))
       .addressingKind,

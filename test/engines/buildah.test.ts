@@ -61,7 +61,7 @@ async function momentAfterFirst(buildah: Buildah, container: string): Promise<Mo
 /** With what runs in the container. */
 const KILLED = ["buildah", "runc", "busybox"];
 /** The runtime's files, and the killed container's name, which only the network's own end takes away. */
-const KEPT_OF_KILLED = new RegExp(`${KEPT.source}|file (/run/runc/|.*/aardvark-dns/|.*/.patchbay.lock$)`);
+const KEPT_OF_KILLED = new RegExp(`${KEPT.source}|file (/run/runc/|.*/.patchbay.lock$)`);
 
 const leftIn = (buildah: Buildah, since: Moment) => leftSince(since, buildah.room.machine, KEPT);
 

@@ -566,6 +566,7 @@ const attachments: Record<string, Attachment> = {
 
 /** Kinds without an own line in CHECK, and where the others are altered. */
 const elsewhere: Record<string, string> = {
+  "aardvark-names": "test/netavark/drivers/gone.test.ts",
   announcement: "src/resources/address/announcement.ts",
   delegation: "test/kernel/flannel.test.ts",
   "firewall-state": "test/netavark/firewall/reload.test.ts",

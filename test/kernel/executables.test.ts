@@ -187,9 +187,9 @@ test("no other file of the sources executes one that it finds by a path", () => 
     "engine/delegation/foreign-plugin.ts",
     "ffi/trusted-executable.ts",
     "iptables/legacy-table.ts",
-    "netavark/aardvark/daemon.ts",
     "netavark/plugins/run-plugin.ts",
     "resources/link/tap/selinux-tap.ts",
+    "resources/netavark/aardvark-names/daemon.ts",
     "runtime/cli/units.ts",
   ]);
   // Our own program by /proc/self/exe, programs of ours in memory, and what is judged beforehand (resident/own-file.ts).

@@ -77,6 +77,17 @@ export function listAllLedgers(start = ""): LedgerRecord[] {
   return records;
 }
 
+/** Ledgers of the plugin in all networks, at most so many: others each time where there are more. */
+export function someLedgers(plugin: string, most: number): LedgerRecord[] {
+  const isOfPlugin = (name: string) => name.endsWith(`@${plugin}`);
+  const paths = networkDirectories().flatMap((directory) =>
+    listDirectory(directory).filter(isOfPlugin).map((name) => `${directory}/${name}`)
+  );
+  const first = paths.length <= most ? 0 : Math.floor(Math.random() * paths.length);
+  const chosen = [...paths.slice(first), ...paths.slice(0, first)].slice(0, most);
+  return chosen.flatMap((path) => readLedgerFile(path) ?? []).filter(({ header }) => header.plugin === plugin);
+}
+
 function networkDirectories(): string[] {
   const state = stateDirectory();
   if (!isTrustedDirectory(state)) return [];

@@ -36,8 +36,13 @@ export function runGc({ plugin, invocation, document, session }: VerbCall): unde
   ]);
 }
 
-function removeStale(record: LedgerRecord, invocation: Invocation, session: Session): void {
-  const { header } = record, stale = { ...invocation, ...header, command: "DEL" as const };
+/** By the ledger alone: what the configuration would name may be another attachment's by now. */
+export function removeStale(
+  record: LedgerRecord,
+  { path, allowOwnNetns }: Pick<Invocation, "path" | "allowOwnNetns">,
+  session: Session,
+): void {
+  const { header } = record, stale = { path, allowOwnNetns, ...header, command: "DEL" as const };
   withDelHost(session, stale, true, (host) =>
     removing(record, () => {
       throwJoined(removeRecorded(record, stale, host));

@@ -4,7 +4,8 @@ import type { PublishedPort, PublishedPortsSpec } from "../../resources/netavark
 import type { NetworkRulesSpec } from "../../resources/netavark/shared/network-rules-spec.ts";
 import { type Protocol, protocolNumbers } from "../../iptables/rule.ts";
 import { canonicalAddress, isV6, parsePrefix } from "../../net/address.ts";
-import type { NamesInNetwork } from "../aardvark/spec.ts";
+import { canHaveNames } from "../../resources/netavark/aardvark-names/names.ts";
+import type { NamesSpec } from "../../resources/netavark/aardvark-names/spec.ts";
 import type { PortMapping } from "../wire/netavark.schema.ts";
 import { type BridgeOptions, readBridgeOptions } from "../wire/options.ts";
 import {
@@ -29,15 +30,7 @@ const DNS_PORT = 53;
 const DNS_DOMAIN = "dns.podman";
 
 export function bridgeDriver(wanted: Wanted, context: DriverContext): Driver {
-  const { network, attachment } = wanted;
-  const name = network.network_interface;
-  if (name === undefined || name === "") throw new Error("no bridge interface name given");
-  if (attachment.interface_name === "") throw new Error("no container interface name given");
-  checkIfName(name);
-  // It is part of the names of files and chains.
-  if (!/^[a-zA-Z0-9]+$/.test(network.id)) {
-    throw new Error(`network id ${JSON.stringify(network.id)} must be hexadecimal`);
-  }
+  const { network, attachment } = wanted, name = checkedBridge(wanted);
   const options = readBridgeOptions(network.options), isManaged = options.mode === "managed";
   if (isManaged && hasDhcp(network)) {
     throw new Error("cannot use dhcp ipam driver without using the option mode=unmanaged");
@@ -48,6 +41,7 @@ export function bridgeDriver(wanted: Wanted, context: DriverContext): Driver {
   const ports = hasRules && !isInternal ? portsOf(wanted, given) : undefined;
   if (hasRules && !isInternal && !wanted.isLeaving) checkForwarding(ports, context);
   const dnsServers = network.dns_enabled ? dnsServersOf(wanted, isManaged) : [];
+  const names = namesOf(wanted, context, given, dnsServers);
   const rules = hasRules ? rulesOf(wanted, options, context, dnsServers) : undefined;
   const conf: NetavarkBridgeConf = {
     cniVersion: "1.1.0",
@@ -75,18 +69,30 @@ export function bridgeDriver(wanted: Wanted, context: DriverContext): Driver {
     mtu: options.mtu,
     vlan: options.vlan,
     hostName: attachment.options?.["host_interface_name"],
+    names,
   };
   const story = told(wanted, {
     plugin: netavarkBridge,
     conf,
     status: (mac, result) => ({
-      ...network.dns_enabled
+      // Otherwise there is nobody to ask at the gateways, and the container keeps podman's own choice.
+      ...names !== undefined
         ? { dns_search_domains: [DNS_DOMAIN], dns_server_ips: dnsServers }
         : resolversOf(wanted, result),
       interfaces: { [attachment.interface_name]: interfaceOf(mac, result) },
     }),
   });
-  return { ...story, names: network.dns_enabled ? namesOf(wanted, given, dnsServers) : undefined };
+  return { ...story, names: names?.networks[0] };
+}
+
+/** Returns the bridge's name. */
+function checkedBridge({ network: { network_interface: name, id }, attachment }: Wanted): string {
+  if (name === undefined || name === "") throw new Error("no bridge interface name given");
+  if (attachment.interface_name === "") throw new Error("no container interface name given");
+  checkIfName(name);
+  // It is part of the names of files and chains.
+  if (!/^[a-zA-Z0-9]+$/.test(id)) throw new Error(`network id ${JSON.stringify(id)} must be hexadecimal`);
+  return name;
 }
 
 function dnsServersOf({ network, isLeaving }: Wanted, isManaged: boolean): string[] {
@@ -95,12 +101,15 @@ function dnsServersOf({ network, isLeaving }: Wanted, isManaged: boolean): strin
 }
 
 function namesOf(
-  { network, attachment, call }: Wanted,
+  { network, attachment, call, isLeaving }: Wanted,
+  { daemon }: DriverContext,
   given: readonly GivenAddress[],
   gateways: readonly string[],
-): NamesInNetwork {
+): NamesSpec | undefined {
+  const container = { ...daemon, containerId: call.container_id, servers: call.dns_servers ?? [] };
+  if (!network.dns_enabled || !(isLeaving || canHaveNames(container))) return undefined;
   const addresses = given.map(({ address }) => address.slice(0, address.indexOf("/")));
-  return {
+  const ofNetwork = {
     name: network.name,
     isInternal: network.internal,
     gateways,
@@ -109,6 +118,7 @@ function namesOf(
     addresses6: addresses.filter(isV6),
     names: [call.container_name, ...attachment.aliases ?? []],
   };
+  return { ...container, networks: [ofNetwork] };
 }
 
 function bridgeAddresses({ network }: Wanted): string[] {

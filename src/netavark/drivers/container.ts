@@ -6,16 +6,16 @@ import { attempt } from "../../contract/failures.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
 import { inSession } from "../../runtime/plugin-call.ts";
-import { addNames, removeNames } from "../aardvark/names.ts";
-import type { NamesSpec } from "../aardvark/spec.ts";
+import { refuseLoop } from "../../resources/netavark/aardvark-names/names.ts";
 import type { Surroundings } from "../program/surroundings.ts";
 import type { StatusBlock } from "../wire/answer.ts";
 import type { CheckedCall } from "../wire/container-call.ts";
-import { failureText, within } from "../wire/failure.ts";
-import { log } from "../wire/log.ts";
+import { failureText, within } from "../../resources/netavark/shared/failure.ts";
+import { log } from "../../resources/netavark/shared/log.ts";
 import { whileAlone } from "./alone.ts";
 import { bridgeDriver } from "./bridge.ts";
 import type { Driver, DriverContext, Wanted } from "./driver.ts";
+import { removeWhatIsGone } from "./gone.ts";
 import { pluginDriver } from "./plugin.ts";
 import { vlanDriver } from "./vlan.ts";
 
@@ -33,7 +33,9 @@ export function setUp(
 ): Record<string, StatusBlock> {
   within("invalid namespace path", () => closeFile(openNetns(netnsPath)));
   return whileAlone(surroundings.configDirectory, () => {
+    removeWhatIsGone();
     const all = wantedOf(call, false).map((wanted) => ({ wanted, driver: driverOf(wanted, context) }));
+    refuseLoops(call, all);
     const done: Attaching[] = [], blocks: Record<string, StatusBlock> = Object.create(null);
     return inSession((session) => {
       try {
@@ -41,8 +43,7 @@ export function setUp(
           blocks[each.wanted.network.name] = each.driver.setUp(session, netnsPath);
           done.push(each);
         }
-        const hasNames = addNames(namesOf(call, all, surroundings));
-        return hasNames ? blocks : withoutNames(blocks, all);
+        return blocks;
       } catch (error) {
         const failures: unknown[] = [error];
         for (const { driver } of done.toReversed()) attempt(failures, () => driver.tearDown(session, netnsPath));
@@ -69,7 +70,6 @@ export function tearDown(
     log("warn", "netavark::commands::teardown", `container netns not found: ${failureText(error)}`);
   }
   whileAlone(surroundings.configDirectory, () => {
-    attempt(failures, () => removeNames(namesOf(call, all, surroundings)));
     inSession((session) => {
       for (const { driver } of all) attempt(failures, () => driver.tearDown(session, netnsPath));
     });
@@ -97,27 +97,9 @@ function driverOf(wanted: Wanted, context: DriverContext): Driver {
   return pluginDriver(wanted, context.pluginDirectories);
 }
 
-function namesOf(call: CheckedCall, all: readonly Attaching[], surroundings: Surroundings): NamesSpec {
-  const { configDirectory, aardvarkBinary, dnsPort, isRootless } = surroundings;
-  return {
-    directory: `${configDirectory}/aardvark-dns`,
-    binary: aardvarkBinary,
-    port: dnsPort,
-    isRootless,
-    containerId: call.container_id,
-    servers: call.dns_servers ?? [],
-    networks: all.flatMap(({ driver: { names } }) => names === undefined ? [] : [names]),
-  };
-}
-
-/** There is nobody to ask at the gateways: the container keeps podman's own choice. */
-function withoutNames(blocks: Record<string, StatusBlock>, all: readonly Attaching[]): Record<string, StatusBlock> {
-  for (const { wanted: { network, call }, driver: { names } } of all) {
-    if (names === undefined) continue;
-    const block = blocks[network.name]!;
-    blocks[network.name] = { ...block, dns_search_domains: [], dns_server_ips: call.dns_servers ?? [] };
-  }
-  return blocks;
+function refuseLoops({ dns_servers: servers = [] }: CheckedCall, all: readonly Attaching[]): void {
+  const networks = all.flatMap(({ driver: { names } }) => names === undefined ? [] : [names]);
+  within("error while applying dns entries", () => refuseLoop({ servers, networks }));
 }
 
 /** In netavark's form. */

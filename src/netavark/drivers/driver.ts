@@ -1,6 +1,6 @@
 /** What each of netavark's drivers is to `setup` and `teardown`. */
 import type { Session } from "../../engine/session.ts";
-import type { NamesInNetwork } from "../aardvark/spec.ts";
+import type { Daemon, NamesInNetwork } from "../../resources/netavark/aardvark-names/spec.ts";
 import type { StatusBlock } from "../wire/answer.ts";
 import type { CheckedCall } from "../wire/container-call.ts";
 import type { NamedAttachment, Network } from "../wire/netavark.schema.ts";
@@ -28,6 +28,8 @@ export interface DriverContext {
   stateDirectory: string | undefined;
   /** Whether systemd may set sysctls of new links. */
   hasSystemd: boolean;
+  /** What the container's names would be written to. */
+  daemon: Daemon;
 }
 
 /** The network's driver, with what the network says checked. */
@@ -36,6 +38,6 @@ export interface Driver {
   setUp(session: Session, netnsPath: string): StatusBlock;
   /** Removes what is there; the namespace may be gone. */
   tearDown(session: Session, netnsPath: string): void;
-  /** What aardvark-dns has to know; undefined for a network without names. */
+  /** What aardvark-dns is told; undefined for a network without names. */
   names?: NamesInNetwork | undefined;
 }

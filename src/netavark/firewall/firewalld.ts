@@ -1,7 +1,7 @@
 /** What firewalld has to say before anything is made: whether it can be reached, and whether it lets ports be forwarded. */
 import { firewalldProperty, requireBus, whyNotRunning } from "../../firewalld/client.ts";
-import { within } from "../wire/failure.ts";
-import { log } from "../wire/log.ts";
+import { within } from "../../resources/netavark/shared/failure.ts";
+import { log } from "../../resources/netavark/shared/log.ts";
 
 const STRICT = "StrictForwardPorts";
 

@@ -1,6 +1,6 @@
 /** A network whose driver is a plugin: `setup` and `teardown` are the plugin's. */
 import type { StatusBlock } from "../wire/answer.ts";
-import { within } from "../wire/failure.ts";
+import { within } from "../../resources/netavark/shared/failure.ts";
 import type { PluginCall, PluginStatus } from "../wire/netavark.schema.ts";
 import { decodePluginStatus } from "../wire/netavark.validate.gen.ts";
 import { checkedAddress, checkedAddresses, checkedPrefix } from "../wire/network.ts";

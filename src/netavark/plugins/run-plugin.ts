@@ -3,7 +3,7 @@ import { isObject, type Parsed, parseDocument } from "../../cni/json.ts";
 import { environmentForChild } from "../../ffi/environment.ts";
 import { utf8 } from "../../ffi/libc.ts";
 import { runTrusted } from "../../ffi/trusted-executable.ts";
-import { failureText } from "../wire/failure.ts";
+import { failureText } from "../../resources/netavark/shared/failure.ts";
 
 /** Answers its stdout. Its stderr is ours. */
 export function runPlugin(path: string, args: readonly string[], input: object): Uint8Array {

@@ -6,7 +6,7 @@ import { SyscallError } from "../../ffi/errno.ts";
 import { closeFile, O_RDONLY, openFile, readAll } from "../../ffi/files.ts";
 import { print, printToStderr } from "../../runtime/cli/output.ts";
 import { answering } from "../wire/answer.ts";
-import { inNetavarksWords } from "../wire/failure.ts";
+import { inNetavarksWords } from "../../resources/netavark/shared/failure.ts";
 import { type OptionRule, type ParsedOptions, parseOptions, shown, UsageError } from "./arguments.ts";
 import { type Command, commands } from "./commands.ts";
 import { commandHelp, programHelp, usage } from "./help.ts";

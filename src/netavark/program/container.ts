@@ -6,7 +6,7 @@ import { printLine, printToStderr } from "../../runtime/cli/output.ts";
 import type { DriverContext } from "../drivers/driver.ts";
 import { setUp, tearDown } from "../drivers/container.ts";
 import { type CheckedCall, readContainerCall } from "../wire/container-call.ts";
-import { within } from "../wire/failure.ts";
+import { within } from "../../resources/netavark/shared/failure.ts";
 import type { Call } from "./call.ts";
 import { chooseFirewall } from "./firewall-choice.ts";
 
@@ -50,5 +50,11 @@ function contextOf({ surroundings, hasFile }: Call, { isListed }: CheckedCall): 
     pluginDirectories: surroundings.pluginDirectories,
     stateDirectory: surroundings.isRootless ? undefined : `${surroundings.configDirectory}/firewall`,
     hasSystemd: !surroundings.isRootless && exists("/run/systemd/system"),
+    daemon: {
+      directory: `${surroundings.configDirectory}/aardvark-dns`,
+      binary: surroundings.aardvarkBinary,
+      port: surroundings.dnsPort,
+      isRootless: surroundings.isRootless,
+    },
   };
 }

@@ -7,7 +7,7 @@ import { randomBytes } from "../../ffi/random.ts";
 import { createNetwork } from "../create/create.ts";
 import { findPlugin } from "../plugins/find-plugin.ts";
 import { readAnswer, runPlugin } from "../plugins/run-plugin.ts";
-import { within } from "../wire/failure.ts";
+import { within } from "../../resources/netavark/shared/failure.ts";
 import type { Creation, Network } from "../wire/netavark.schema.ts";
 import { decodeCreation, decodeNetwork } from "../wire/netavark.validate.gen.ts";
 import { checkedInteger, checkedNetwork, checkedPrefix } from "../wire/network.ts";

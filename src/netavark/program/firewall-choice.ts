@@ -1,6 +1,6 @@
 /** Which firewall `setup`, `teardown` and the reloads write to. */
 import type { FirewallDriver } from "../drivers/driver.ts";
-import { log } from "../wire/log.ts";
+import { log } from "../../resources/netavark/shared/log.ts";
 
 const lines: Readonly<Record<FirewallDriver, string>> = {
   nftables: "Using nftables firewall driver",

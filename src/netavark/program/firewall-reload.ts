@@ -3,7 +3,7 @@ import { errorText } from "../../cni/error.ts";
 import { endCall } from "../../ffi/calls.ts";
 import { openNetfilterEvents, untilQuiet } from "../../ffi/netlink/events.ts";
 import { reloadFirewall } from "../firewall/reload.ts";
-import { log } from "../wire/log.ts";
+import { log } from "../../resources/netavark/shared/log.ts";
 import type { Call } from "./call.ts";
 
 /** Once, for a service that runs after the one that flushes them. */

@@ -1,7 +1,7 @@
 /** `netavark update`: whom containers of a network ask for names outside of it. */
 import { exists } from "../../ffi/files.ts";
-import { setServers } from "../aardvark/names.ts";
-import { within } from "../wire/failure.ts";
+import { setServers } from "../../resources/netavark/aardvark-names/names.ts";
+import { within } from "../../resources/netavark/shared/failure.ts";
 import { checkedAddresses } from "../wire/network.ts";
 import type { Call } from "./call.ts";
 

@@ -74,7 +74,7 @@ export const vethKind: ResourceKind<VethSpec> = {
       return;
     }
     // The namespace's path is gone, but a process may still hold the namespace, and with it the pair.
-    if (hostName !== "" && isOurs(hostName, hostMac, host)) removeLink(host.route, hostName);
+    if (hasHostEnd({ hostName, hostMac }, host)) removeLink(host.route, hostName);
   },
   verify(spec, host) {
     const { hostName, hostMac, containerName } = spec;
@@ -125,8 +125,11 @@ function isPair(inside: Link, outside: Link | undefined): outside is Link {
 }
 
 /** Names of links are reused: the MAC address tells whether this is the link that ADD made. */
-function isOurs(hostName: string, hostMac: string, host: Host): boolean {
-  const link = getLink(host.route, hostName);
+export function hasHostEnd(
+  { hostName, hostMac }: Pick<VethSpec, "hostName" | "hostMac">,
+  host: Pick<Host, "route">,
+): boolean {
+  const link = hostName === "" ? undefined : getLink(host.route, hostName);
   return link?.kind === "veth" && (hostMac === "" || link.mac === hostMac);
 }
 

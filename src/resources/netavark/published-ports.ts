@@ -126,7 +126,9 @@ function netavarksRules(socket: NetlinkSocket, spec: PublishedPortsSpec, owner: 
   const written = rulesOf(spec, () => true);
   return chainsOf(spec).flatMap((name) => listRules(socket, chain(name))).filter((found) =>
     found.comment === owner ||
-    written.some((rule) => rule.chain === found.chain && isSame(rule.expressions, found.expressions))
+    // A comment names the container that has the address and the port by now.
+    found.comment === "" &&
+      written.some((rule) => rule.chain === found.chain && isSame(rule.expressions, found.expressions))
   );
 }
 

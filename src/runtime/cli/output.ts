@@ -3,6 +3,8 @@ import { writeAll } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
 import { isTerminal } from "../../ffi/terminal.ts";
 
+export { printToStderr } from "../../ffi/warn.ts";
+
 export function print(text: string): void {
   writeAll(1, utf8(text), "stdout");
 }
@@ -14,13 +16,4 @@ export function printLine(text: string): void {
 /** A document that other programs get as it is; on a terminal it ends its line (so does src/native/launch.h). */
 export function printDocument(text: string): void {
   print(isTerminal(1) ? text + "\n" : text);
-}
-
-/** Never fails: the exit status also reports errors. */
-export function printToStderr(line: string): void {
-  try {
-    writeAll(2, utf8(line + "\n"));
-  } catch {
-    // stderr is closed or full.
-  }
 }

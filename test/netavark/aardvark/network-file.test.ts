@@ -8,7 +8,7 @@ import {
   withLine,
   withoutLine,
   withServers,
-} from "../../../src/netavark/aardvark/network-file.ts";
+} from "../../../src/resources/netavark/aardvark-names/network-file.ts";
 
 const head = { gateways: ["10.1.0.1", "fd01::1"], servers: [] };
 const line = (containerId: string, more: Partial<Line> = {}): Line => ({

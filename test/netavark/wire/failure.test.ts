@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { LeftToCaller } from "../../../src/ffi/calls.ts";
 import { ENODEV, ENOENT, SyscallError } from "../../../src/ffi/errno.ts";
 import { NetlinkError } from "../../../src/ffi/netlink/netlink-error.ts";
-import { inNetavarksWords, within } from "../../../src/netavark/wire/failure.ts";
+import { inNetavarksWords, within } from "../../../src/resources/netavark/shared/failure.ts";
 
 const fail = (error: Error) => () => {
   throw error;

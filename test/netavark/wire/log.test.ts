@@ -1,7 +1,7 @@
 /** Log lines by the rules in RUST_LOG, as netavark's logger takes them. */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
-import type { log } from "../../../src/netavark/wire/log.ts";
+import type { log } from "../../../src/resources/netavark/shared/log.ts";
 
 type Call = Parameters<typeof log>;
 
@@ -16,7 +16,7 @@ const INFO = "[INFO  netavark::firewall] a firewall", DETAIL = "[DEBUG netavark:
 
 /** In a process of its own, because stderr is. The last line is the loudest level. */
 function logged(rules: string | undefined): string[] {
-  const module = resolve(import.meta.dir, "../../../src/netavark/wire/log.ts");
+  const module = resolve(import.meta.dir, "../../../src/resources/netavark/shared/log.ts");
   const script = `import { log, loudestLevel } from "${module}";
     for (const call of ${JSON.stringify(calls)}) log(...call);
     console.error(loudestLevel());`;

@@ -1,5 +1,5 @@
 /** The program behind names.ts, run inside a machine: writes and removes names as setup and teardown do. */
-import { addNames, removeNames } from "../../../src/netavark/aardvark/names.ts";
+import { addNames, removeNames } from "../../../src/resources/netavark/aardvark-names/names.ts";
 import type { NamesStep } from "./names.ts";
 
 const steps: NamesStep[] = await Bun.stdin.json();

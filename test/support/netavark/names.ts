@@ -1,7 +1,7 @@
 /** A machine with bridges and aardvark-dns, and the calls that give containers names there. */
 import { readFileSync, readlinkSync } from "node:fs";
 import { resolve } from "node:path";
-import type { NamesSpec } from "../../../src/netavark/aardvark/spec.ts";
+import type { NamesSpec } from "../../../src/resources/netavark/aardvark-names/spec.ts";
 import type { Machine, RunOptions } from "../machine.ts";
 import { untilTrue } from "../resident-status.ts";
 import { HELPERS } from "./netavark.ts";

@@ -13,6 +13,8 @@ import { announcement } from "../../../resources/address/announcement.ts";
 import { bridgePort } from "../../../resources/link/bridge-port.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
 import { veth } from "../../../resources/link/veth.ts";
+import { aardvarkNames } from "../../../resources/netavark/aardvark-names/aardvark-names.ts";
+import type { NamesSpec } from "../../../resources/netavark/aardvark-names/spec.ts";
 import { netavarkNetworkRules } from "../../../resources/netavark/network-rules.ts";
 import { firewallState, type FirewallStateSpec } from "../../../resources/netavark/firewall-state.ts";
 import { podmanBridge } from "../../../resources/netavark/podman-bridge.ts";
@@ -43,6 +45,8 @@ export interface NetavarkBridgeConf extends PluginConfig, AddressedConf {
   vlan?: number;
   /** Of the host's end of the pair. */
   hostName?: string;
+  /** What aardvark-dns is to answer. */
+  names?: NamesSpec;
 }
 
 export default definePlugin<NetavarkBridgeConf>({
@@ -84,7 +88,8 @@ function add(at: Attachment<NetavarkBridgeConf>): Result {
     bridgePort({ ifName: hostVeth.name, hairpin: reachesItself, isolated: false, vlans: vlansOf(conf) }),
   ]);
   const { ips, dns, resources } = addressed(at, containerSysctls(ifName, conf.onHost), ipam?.add());
-  at.applyAll([...resources, ...ports, ...accessFromLocalhost(at, isCreated), ...packetsPass]);
+  const names = conf.names === undefined ? [] : [aardvarkNames(conf.names)];
+  at.applyAll([...resources, ...ports, ...accessFromLocalhost(at, isCreated), ...packetsPass, ...names]);
   const interfaces: Interface[] = [
     { name: conf.onHost.name },
     { name: hostVeth.name, mac: hostVeth.mac },

@@ -1,10 +1,10 @@
 /** Failures in netavark's words: podman shows them to users, and its tests compare them. */
-import { errorText } from "../../cni/error.ts";
-import { LeftToCaller } from "../../ffi/calls.ts";
-import { errnoText, SyscallError } from "../../ffi/errno.ts";
-import { UntrustedState } from "../../ffi/state-file.ts";
-import { NetlinkError } from "../../ffi/netlink/netlink-error.ts";
-import { netlinkText, osError } from "../../resources/netavark/shared/netavark-text.ts";
+import { errorText } from "../../../cni/error.ts";
+import { LeftToCaller } from "../../../ffi/calls.ts";
+import { errnoText, SyscallError } from "../../../ffi/errno.ts";
+import { UntrustedState } from "../../../ffi/state-file.ts";
+import { NetlinkError } from "../../../ffi/netlink/netlink-error.ts";
+import { netlinkText, osError } from "./netavark-text.ts";
 
 /**
  * Without what the system call worked on; `within` says that. What resources say around a refusal of the kernel's stays,

@@ -1,9 +1,9 @@
 /** The files of aardvark-dns and their lock. Whoever changes them, or starts or signals the program, holds the lock. */
-import { EDQUOT, ENOSPC, isErrno } from "../../ffi/errno.ts";
-import { exists, listDirectory, makeDirectories, removeFile, replaceFile } from "../../ffi/files.ts";
-import { rename } from "../../ffi/directory-entries.ts";
-import { openStateLock, overwriteStateFile, readStateFile, whileStateLocked } from "../../ffi/state-file.ts";
-import { within } from "../wire/failure.ts";
+import { EDQUOT, ENOSPC, isErrno } from "../../../ffi/errno.ts";
+import { exists, listDirectory, makeDirectories, removeFile, replaceFile } from "../../../ffi/files.ts";
+import { rename } from "../../../ffi/directory-entries.ts";
+import { openStateLock, overwriteStateFile, readStateFile, whileStateLocked } from "../../../ffi/state-file.ts";
+import { within } from "../shared/failure.ts";
 
 /** aardvark-dns writes its process id there. */
 export const PID_FILE = "aardvark.pid";

@@ -1,8 +1,8 @@
 /** A container's names in aardvark-dns: added, removed, and whom a network asks. */
-import { exists } from "../../ffi/files.ts";
-import { unlessUntrusted } from "../../ffi/state-file.ts";
-import { log } from "../wire/log.ts";
-import { failureText, within } from "../wire/failure.ts";
+import { exists } from "../../../ffi/files.ts";
+import { unlessUntrusted } from "../../../ffi/state-file.ts";
+import { log } from "../shared/log.ts";
+import { failureText, within } from "../shared/failure.ts";
 import { tell, tellOrStart, tellToEnd } from "./daemon.ts";
 import {
   filesOf,
@@ -15,7 +15,7 @@ import {
   whileAlone,
   writeFile,
 } from "./files.ts";
-import { gatewaysIn, withLine, withoutLine, withServers } from "./network-file.ts";
+import { gatewaysIn, hasLine, withLine, withoutLine, withServers } from "./network-file.ts";
 import type { Daemon, NamesSpec } from "./spec.ts";
 
 const MODULE = "netavark::dns::aardvark", ALIASES = "netavark::network::bridge";
@@ -25,20 +25,8 @@ const MODULE = "netavark::dns::aardvark", ALIASES = "netavark::network::bridge";
  * none. When it fails, nothing is left of them.
  */
 export function addNames(spec: NamesSpec): boolean {
-  const { networks, containerId, binary, directory } = spec;
-  if (networks.length === 0) return false;
-  if (binary === "" || !exists(binary)) {
-    log("info", MODULE, `dns disabled because aardvark-dns path ${JSON.stringify(binary)} does not exists`);
-    return false;
-  }
-  if (whyUnusable(containerId) !== undefined) {
-    log(
-      "warn",
-      ALIASES,
-      `invalid container id ${JSON.stringify(containerId)}: ${whyUnusable(containerId)}, dns disabled`,
-    );
-    return false;
-  }
+  const { networks, directory } = spec;
+  if (networks.length === 0 || !canHaveNames(spec)) return false;
   return within("error while applying dns entries", () => {
     for (const { name } of networks) refuseBadName(name);
     makeDirectory(directory);
@@ -55,6 +43,25 @@ export function addNames(spec: NamesSpec): boolean {
     });
     return true;
   });
+}
+
+/** Says in the log why not. */
+export function canHaveNames({ binary, containerId }: Pick<NamesSpec, "binary" | "containerId">): boolean {
+  if (binary === "" || !exists(binary)) {
+    log("info", MODULE, `dns disabled because aardvark-dns path ${JSON.stringify(binary)} does not exists`);
+    return false;
+  }
+  const reason = whyUnusable(containerId);
+  if (reason === undefined) return true;
+  log("warn", ALIASES, `invalid container id ${JSON.stringify(containerId)}: ${reason}, dns disabled`);
+  return false;
+}
+
+/** Whether each network's file has a line of the container. */
+export function hasNames({ directory, containerId, networks }: NamesSpec): boolean {
+  return networks.every(({ name }) =>
+    filesOf(directory, name).some((path) => hasLine(unlessUntrusted(() => readFile(path)) ?? "", containerId))
+  );
 }
 
 function addLine({ directory, containerId, servers }: NamesSpec, network: NamesSpec["networks"][number]): void {
@@ -120,8 +127,8 @@ export function setServers(daemon: Daemon, network: string, servers: readonly st
   });
 }
 
-/** aardvark-dns would ask itself. */
-function refuseLoop({ networks, servers }: NamesSpec): void {
+/** aardvark-dns would ask itself, in any of the container's networks. */
+export function refuseLoop({ networks, servers }: Pick<NamesSpec, "networks" | "servers">): void {
   const owners = new Map<string, string>();
   for (const { name, gateways } of networks.toReversed()) for (const gateway of gateways) owners.set(gateway, name);
   refuseGateways(servers, owners, "DNS server");

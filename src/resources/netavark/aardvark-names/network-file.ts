@@ -2,7 +2,7 @@
  * The text of a network's file, which aardvark-dns reads: a head with the addresses to listen on and the network's
  * servers, then a line for each container. Pure.
  */
-import { parseAddress } from "../../net/address.ts";
+import { parseAddress } from "../../../net/address.ts";
 
 /** aardvark-dns reads nothing of a file in which a line has fewer. */
 const LEAST_FIELDS = 4;
@@ -70,6 +70,10 @@ export function withoutLine(text: string, containerId: string): string {
 export function withServers(text: string, servers: readonly string[]): string {
   const { lines } = partsOf(text);
   return textOf(formatHead({ gateways: gatewaysIn(text), servers }), lines);
+}
+
+export function hasLine(text: string, containerId: string): boolean {
+  return partsOf(text).lines.some((line) => idOf(line) === containerId);
 }
 
 function idOf(line: string): string {

@@ -1,16 +1,16 @@
 /** aardvark-dns as a process: finding it, telling it that its files have changed, starting it, ending it. */
-import { EACCES, ENOENT, EPERM, errnoText, ESRCH, isErrno, SyscallError } from "../../ffi/errno.ts";
-import { environmentForChild } from "../../ffi/environment.ts";
-import { closeFile, exists, identify, listDirectory, O_WRONLY, openFile, readTextFile } from "../../ffi/files.ts";
-import { findInPath } from "../../ffi/find-in-path.ts";
-import { fromUtf8 } from "../../ffi/libc.ts";
-import { OtherProcess } from "../../ffi/other-process.ts";
-import type { Finished } from "../../ffi/run-program.ts";
-import { isCaught, isKilled, SIGHUP, SIGKILL, SIGTERM } from "../../ffi/signals.ts";
-import { readTrustedState, removeStateFile } from "../../ffi/state-file.ts";
-import { hasSucceeded } from "../../ffi/spawn.ts";
-import { NOT_EVERYBODYS, runTrusted, UntrustedFile, withJudged } from "../../ffi/trusted-executable.ts";
-import { log, loudestLevel } from "../wire/log.ts";
+import { EACCES, ENOENT, EPERM, errnoText, ESRCH, isErrno, SyscallError } from "../../../ffi/errno.ts";
+import { environmentForChild } from "../../../ffi/environment.ts";
+import { closeFile, exists, identify, listDirectory, O_WRONLY, openFile, readTextFile } from "../../../ffi/files.ts";
+import { findInPath } from "../../../ffi/find-in-path.ts";
+import { fromUtf8 } from "../../../ffi/libc.ts";
+import { OtherProcess } from "../../../ffi/other-process.ts";
+import type { Finished } from "../../../ffi/run-program.ts";
+import { isCaught, isKilled, SIGHUP, SIGKILL, SIGTERM } from "../../../ffi/signals.ts";
+import { readTrustedState, removeStateFile } from "../../../ffi/state-file.ts";
+import { hasSucceeded } from "../../../ffi/spawn.ts";
+import { NOT_EVERYBODYS, runTrusted, UntrustedFile, withJudged } from "../../../ffi/trusted-executable.ts";
+import { log, loudestLevel } from "../shared/log.ts";
 import { PID_FILE, writeFile } from "./files.ts";
 import type { Daemon } from "./spec.ts";
 

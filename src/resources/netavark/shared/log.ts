@@ -1,6 +1,6 @@
 /** Log lines on stderr as netavark's logger prints them, by the rules in RUST_LOG: podman sets `netavark=<level>`. */
-import { variable } from "../../ffi/environment.ts";
-import { printToStderr } from "../../runtime/cli/output.ts";
+import { variable } from "../../../ffi/environment.ts";
+import { printToStderr } from "../../../ffi/warn.ts";
 
 const levels = ["off", "error", "warn", "info", "debug", "trace"] as const;
 type Level = Exclude<(typeof levels)[number], "off">;
