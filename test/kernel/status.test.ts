@@ -7,7 +7,7 @@ import { loadPlugin, pluginNames } from "../../src/plugins/table.ts";
 import { type Machine, type MachineOptions, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { type Feature, lacks } from "../support/kernel-features.ts";
-import { type Call, environmentOf, patchbayPlugins, stdinOf } from "../support/plugins.ts";
+import { type Call, environmentOf, PATCHBAY, patchbayPlugins, stdinOf } from "../support/plugins.ts";
 
 const ranges = { ranges: [[{ subnet: "10.1.0.0/24" }]] };
 
@@ -188,6 +188,30 @@ test.each(["sys_admin", "net_admin"])("what fails without CAP_%s says that it is
     ]);
   }
   expect(failed).toContain(right === "sys_admin" ? "dhcp" : "bridge");
+});
+
+test("host-local says why no leases can be kept where they should be, in the kernel's words", async () => {
+  await using machine = await openHost();
+  // The checkout may be where only root gets to.
+  const bin = "/run/bin", program = `${bin}/host-local`;
+  await machine.sh(
+    `mkdir ${bin}; touch ${program} /run/file; mount --bind ${PATCHBAY} ${program}; mkdir -m 700 /run/own`,
+  );
+  const nobody = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"];
+  const cases: [as: string[], dataDir: string, reason: string | undefined][] = [
+    [[], "/run/own/none", undefined],
+    [nobody, "/run/none", undefined],
+    [nobody, "/run/own", "stat /run/own/net: permission denied"],
+    [[], "/run/file", "stat /run/file/net: not a directory"],
+    [[], "/run/own/there", "it is not a directory"],
+  ];
+  await machine.sh("mkdir /run/own/there; touch /run/own/there/net");
+  for (const [as, dataDir, reason] of cases) {
+    const conf = { cniVersion: "1.1.0", name: "net", type: "host-local", ipam: { ...lease.ipam, dataDir } };
+    const call: Call = { plugin: "host-local", command: "STATUS", conf };
+    const { stdout } = await machine.run([...as, program], { stdin: stdinOf(call), env: environmentOf(bin, call) });
+    expect([dataDir, stdout === "" ? undefined : JSON.parse(stdout).details]).toEqual([dataDir, reason]);
+  }
 });
 
 /** The kernel's words, at the end of the message. */

@@ -537,6 +537,13 @@ const resources: Fault[] = [
 
 const plugins: Fault[] = [
   {
+    file: "src/plugins/ipam/host-local/host-local.ts",
+    find: "return isErrno(error, ENOENT) ? undefined : errorText(error);",
+    replace: 'return isErrno(error, ENOENT) ? undefined : "it is not a directory";',
+    tests: ["test/kernel/status.test.ts"],
+    named: "in the kernel's words",
+  },
+  {
     file: "src/plugins/ipam/dhcp/dhcp.ts",
     find: "error instanceof Failed ? error.hint : startIt",
     replace: "startIt",
