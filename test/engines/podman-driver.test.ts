@@ -17,25 +17,37 @@ delete process.env.PATCHBAY_TEST_RESIDENT;
 const cannotRun = lacks("overlay file systems") || lacks("cgroups of version 2");
 
 const common = { driver: "patchbay", dns_enabled: false, internal: false, ipv6_enabled: false };
-const own = {
+const networkOf = (name: string, id: string) => ({
   ...common,
-  name: "own",
-  id: "a".repeat(64),
-  options: { plugins: "bridge,tuning", "tuning.sysctl": '{"net.core.somaxconn":"77"}' },
-  subnets: [{ subnet: "10.9.0.0/24", gateway: "10.9.0.1" }],
-  ipam_options: { driver: "host-local" },
-};
-const file = {
-  ...common,
-  name: NETWORK,
-  id: "b".repeat(64),
-  options: { conflist: NETWORK },
+  name,
+  id: id.repeat(64),
+  options: { conflist: name },
   ipam_options: { driver: "none" },
+});
+const own = {
+  cniVersion: "1.0.0",
+  name: "own",
+  plugins: [
+    {
+      type: "bridge",
+      bridge: "own0",
+      isGateway: true,
+      ipMasq: true,
+      hairpinMode: true,
+      ipam: { type: "host-local", ranges: [[{ subnet: "10.9.0.0/24" }]], routes: [{ dst: "0.0.0.0/0" }] },
+    },
+    { type: "portmap", capabilities: { portMappings: true } },
+    { type: "tuning", sysctl: { "net.core.somaxconn": "77" } },
+  ],
 };
 const IMAGE = "localhost/box";
 
 async function open(room: EngineMachine): Promise<{ podman: Podman; moment: Moment }> {
-  const podman = await Podman.open(room, { netavark: PROGRAM, networks: [own, file] });
+  await room.machine.sh("cat >/etc/cni/net.d/20-own.conflist", { stdin: JSON.stringify(own) });
+  const podman = await Podman.open(room, {
+    netavark: PROGRAM,
+    networks: [networkOf("own", "a"), networkOf(NETWORK, "b")],
+  });
   // Bridges and base chains stay after the first containers.
   for (const network of [NETWORK, "own"]) await run(podman, "first", network, 8000, true);
   expect(await settled(() => podman.left())).toEqual([]);

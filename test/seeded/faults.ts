@@ -2452,12 +2452,6 @@ const netavarkDrivers: Fault[] = [
 /** What podman calls: its plugin driver. */
 const netavarkPlugin: Fault[] = [
   {
-    file: "src/netavark/plugin/addressing.ts",
-    find: "if (contains(prefix, bytes)) return",
-    replace: "if (prefix.bits > 0) return",
-    tests: ["test/netavark/plugin/attachments.test.ts"],
-  },
-  {
     file: "src/netavark/plugin/attachment-request.ts",
     find: "const count = Math.max(range, 1);",
     replace: "const count = 1;",
@@ -2465,8 +2459,8 @@ const netavarkPlugin: Fault[] = [
   },
   {
     file: "src/netavark/plugin/chosen-network.ts",
-    find: "    return { network: examined(named(options.conflist), runtime), options };",
-    replace: "    return { network: named(options.conflist), options };",
+    find: "return { network: examined(named(options.conflist), runtimeFor(podman)), options };",
+    replace: "return { network: named(options.conflist), options };",
     tests: ["test/netavark/plugin/resident.test.ts"],
   },
   {
@@ -2474,12 +2468,6 @@ const netavarkPlugin: Fault[] = [
     find: "if (subnets.length > 0) throw refuse(",
     replace: "if (subnets.length > 1) throw refuse(",
     tests: ["test/netavark/plugin/bad-input.test.ts"],
-  },
-  {
-    file: "src/netavark/plugin/option-chain.ts",
-    find: "  if (wanted.mac !== undefined && !takesMac && main",
-    replace: "  if (wanted.mac === undefined && !takesMac && main",
-    tests: ["test/netavark/plugin/attachments.test.ts"],
   },
   {
     file: "src/netavark/plugin/status-block.ts",
@@ -2498,7 +2486,7 @@ const netavarkPlugin: Fault[] = [
     find: "    () => deleteByLedgers(runtime, { ...request, network: network.name }),",
     replace: "",
     tests: ["test/netavark/plugin/clean-up.test.ts"],
-    named: "conflist|options",
+    named: "address",
   },
   {
     file: "src/netavark/plugin/teardown.ts",

@@ -11,6 +11,7 @@ export const CONFIGS = "/run/net.d";
 const ID = "2f259bab93aaaaa2542ba43ef33eb990d0999ee1b9924b557b7be53c0b7a1bb9";
 
 type Env = Record<string, string>;
+const AT_HOME = { NETCONFPATH: CONFIGS };
 
 export interface Wanted {
   /** As podman or the user has chosen them. */
@@ -34,10 +35,10 @@ export async function callDriver(
   machine: Machine,
   words: readonly string[],
   document: unknown,
-  env: Env = {},
+  env: Env = AT_HOME,
 ): Promise<Answered> {
   const stdin = typeof document === "string" ? document : JSON.stringify(document);
-  const outcome = await machine.run([PATCHBAY, ...words], { stdin, env: { NETCONFPATH: CONFIGS, ...env } });
+  const outcome = await machine.run([PATCHBAY, ...words], { stdin, env });
   let json;
   try {
     json = JSON.parse(outcome.stdout);
@@ -76,7 +77,8 @@ export class PodmanNetwork {
   private constructor(readonly machine: Machine, readonly network: Network, readonly env: Env) {}
 
   /** A network as podman keeps it after `create`: it adds the gateways of subnets that have none. */
-  static async create(machine: Machine, given: Partial<Network>, env: Env = {}): Promise<PodmanNetwork> {
+  static async create(machine: Machine, given: Partial<Network>, more: Env = {}): Promise<PodmanNetwork> {
+    const env = { ...AT_HOME, ...more };
     const { code, stdout, stderr, json } = await callDriver(machine, ["create"], bareNetwork(given), env);
     if (code !== 0 || stderr !== "") throw new Error(`create: exit ${code}: ${stdout}${stderr}`);
     const network = json as Network;
@@ -85,8 +87,8 @@ export class PodmanNetwork {
   }
 
   /** One whose file somebody has written by hand. */
-  static written(machine: Machine, given: Partial<Network>, env: Env = {}): PodmanNetwork {
-    return new PodmanNetwork(machine, bareNetwork({ dns_enabled: false, ...given }), env);
+  static written(machine: Machine, given: Partial<Network>, more: Env = {}): PodmanNetwork {
+    return new PodmanNetwork(machine, bareNetwork({ dns_enabled: false, ...given }), { ...AT_HOME, ...more });
   }
 
   document(container: Container, wanted: Wanted = {}): Record<string, unknown> {

@@ -22,8 +22,7 @@ export function attachmentRequest(netnsPath: string, call: PluginCall, chosen: C
     if (takes("mac")) capabilityArgs["mac"] = mac;
     else cniArgs.push(["MAC", mac]);
   }
-  // Those that podman gives are in the configuration.
-  if (static_ips.length > 0 && chosen.addressing?.by !== "podman") {
+  if (static_ips.length > 0) {
     if (takes("ips")) capabilityArgs["ips"] = static_ips;
     else if (static_ips.length === 1) cniArgs.push(["IP", argument("static_ips", static_ips[0]!)]);
     else {throw new Error(
@@ -69,8 +68,7 @@ interface PublishedPort {
 
 function publishedPorts(call: PluginCall, { network, options }: Chosen): PublishedPort[] {
   const { port_mappings = [] } = call, mappings = port_mappings.flatMap(portsOf);
-  // As podman has it, an internal network publishes nothing, and another network of the container may.
-  if (options.ignoresPorts || call.network.internal || mappings.length === 0) return [];
+  if (options.ignoresPorts || mappings.length === 0) return [];
   if (network.plugins.some(({ capabilities }) => capabilities["portMappings"])) return mappings;
   const { hostPort, containerPort, protocol } = mappings[0]!;
   throw new Error(
@@ -101,13 +99,8 @@ function portsOf({ host_port, container_port, range, host_ip, protocol }: PortMa
 
 function needsCapability({ name, plugins, path }: Network, capability: string, what: string): string {
   const types = plugins.map(({ type }) => type).join(", ");
-  const plugin = capability === "portMappings"
-    ? '{"type":"portmap","capabilities":{"portMappings":true}}'
-    : undefined;
-  const step = path === undefined
-    ? "add portmap to its option plugins"
-    : plugin === undefined
-    ? `add "capabilities":{"${capability}":true} to the plugin with ipam in ${path}`
-    : `add ${plugin} to ${path}`;
+  const step = capability === "portMappings"
+    ? `add {"type":"portmap","capabilities":{"portMappings":true}} to ${path}`
+    : `add "capabilities":{"${capability}":true} to the plugin with ipam in ${path}`;
   return `no plugin of network ${name} (${types}) takes ${what}: ${step}`;
 }

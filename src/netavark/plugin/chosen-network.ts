@@ -8,35 +8,21 @@ import { DEFAULT_CACHE_DIRECTORY } from "../../runtime/cache.ts";
 import { configDirectoryOf } from "../../runtime/cli/network-arguments.ts";
 import { networkNames } from "../../runtime/conf/directory.ts";
 import { loadNetwork } from "../../runtime/conf/load.ts";
-import { type Network, parseNetwork } from "../../runtime/conf/network.ts";
+import type { Network } from "../../runtime/conf/network.ts";
 import { examined } from "../../runtime/examination.ts";
 import type { Runtime } from "../../runtime/plugin-call.ts";
 import type { Network as PodmanNetwork } from "../wire/netavark.schema.ts";
-import { type Addressing, addressingOf } from "./addressing.ts";
-import { optionChain, type PluginConf, type Wanted } from "./option-chain.ts";
 import { type Options, readOptions, refused } from "./options.ts";
 
 export interface Chosen {
   readonly network: Network;
   readonly options: Options;
-  /** Of a network without a file. */
-  readonly chain?: readonly PluginConf[];
-  readonly addressing?: Addressing;
 }
 
-/** What Go's plugins of today know. */
-const VERSION = "1.0.0";
-
-export function chosenNetwork(podman: PodmanNetwork, wanted: Wanted = { addresses: [], mac: undefined }): Chosen {
-  const options = readOptions(podman.options), runtime = runtimeFor(podman);
-  if (options.conflist !== undefined) {
-    return { network: examined(named(options.conflist), runtime), options };
-  }
-  if (options.plugins.length === 0) throw nothingChosen();
-  const addressing = addressingOf(podman, options);
-  const chain = optionChain(podman, options, addressing, runtime.pluginPath, wanted);
-  const list = { cniVersion: VERSION, name: podman.name, plugins: chain };
-  return { network: examined(parseNetwork(JSON.stringify(list)), runtime), options, chain, addressing };
+export function chosenNetwork(podman: PodmanNetwork): Chosen {
+  const options = podman.options?.["conflist"] === undefined ? undefined : readOptions(podman.options);
+  if (options?.conflist === undefined) throw nothingChosen(podman);
+  return { network: examined(named(options.conflist), runtimeFor(podman)), options };
 }
 
 /** The same without its configuration: for clean-up, when that cannot be read. */
@@ -67,10 +53,17 @@ function named(name: string): Network {
   }
 }
 
-function nothingChosen(): Error {
+/** With the conflist that the network's options and subnets come to. */
+function nothingChosen({ name, options = {}, subnets = [] }: PodmanNetwork): Error {
   const directory = configDirectoryOf(undefined), names = networkNames(directory);
   const there = names.length === 0 ? `${directory} has none` : `${directory} has ${names.join(", ")}`;
+  const [first = "bridge", ...others] = options["plugins"]?.split(",") ?? [];
+  const ranges = (subnets.length === 0 ? ["10.77.0.0/24"] : subnets.map(({ subnet }) => subnet))
+    .map((subnet) => [{ subnet }]);
+  const plugins = [{ type: first, ipam: { type: "host-local", ranges } }, ...others.map((type) => ({ type }))];
+  const list = JSON.stringify({ cniVersion: "1.0.0", name, plugins });
   return new Error(
-    `no CNI network is named: use --opt conflist=NAME (${there}), or --opt plugins=bridge,… for one without a file`,
+    `no CNI network is named: use --opt conflist=NAME (${there}). ` +
+      `For a new one, write ${directory}/${name}.conflist, such as ${list}`,
   );
 }

@@ -43,11 +43,8 @@ function readDocument(): unknown {
 function setUp(netnsPath: string, call: PluginCall): number {
   const { static_ips: addresses = [], static_mac } = call.network_options;
   const wanted = { addresses, mac: static_mac === undefined ? undefined : macOf(static_mac) };
-  const key = keyOf(call), chosen = chosenNetwork(call.network, wanted), runtime = runtimeFor(call.network);
+  const key = keyOf(call), chosen = chosenNetwork(call.network), runtime = runtimeFor(call.network);
   const request = attachmentRequest(netnsPath, call, chosen);
-  if (chosen.addressing?.by === "podman" && addresses.length === 0) {
-    throw new Error(`static_ips: podman has given no address of network ${call.network.name}`);
-  }
   takeBackFormer(runtime, key, netnsPath, call);
   return addAnswered(
     runtime,

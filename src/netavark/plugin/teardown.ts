@@ -88,9 +88,8 @@ function deleteAll(runtime: Runtime, { network, request }: Deletion): void {
 
 /** Undefined when it cannot be read any more: then there are the ledgers. */
 function deletionToday(netnsPath: string, call: PluginCall, isRecorded: boolean): Deletion | undefined {
-  const { static_ips = [], static_mac } = call.network_options;
   try {
-    const chosen = chosenNetwork(call.network, { addresses: static_ips, mac: static_mac });
+    const chosen = chosenNetwork(call.network);
     return { network: chosen.network, request: attachmentRequest(netnsPath, call, chosen) };
   } catch (error) {
     if (error instanceof LeftToCaller) throw error;

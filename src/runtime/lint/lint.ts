@@ -79,13 +79,6 @@ function tolerated(start: number): Remark {
   return remark({ start, end: start }, "note", "", message);
 }
 
-/** A network that is in no file. */
-export function lintText(text: string, pluginPath: string): Remark[] {
-  const remarks: Remark[] = [];
-  checkDocument(parseWithPositions(text), pluginPath, (remark) => remarks.push(remark));
-  return remarks;
-}
-
 function checkDocument(document: JsonNode, pluginPath: string, report: Report): void {
   if (!isObject(document.value)) {
     report(remark(document, "error", "", "must be an object"));

@@ -18,24 +18,35 @@ import {
 } from "../../support/podman-driver.ts";
 
 const subnets = [{ subnet: "10.8.0.0/24" }];
-const bridge = (more: Record<string, string> = {}): Partial<Network> => ({
-  subnets,
-  options: { plugins: "bridge", ...more },
-});
+const web = (more: Record<string, string> = {}): Partial<Network> => ({ options: { conflist: "web", ...more } });
+/** With a plugin for ports, and its own range of addresses. */
+const own: Partial<Network> = { options: { conflist: "own" } };
 let machine: Machine, container: Container, moment: Moment;
 beforeAll(async () => {
   machine = await openMachine();
   container = await machine.container("c1");
   const ipam = { type: "host-local", ranges: [[{ subnet: "10.7.0.0/24" }]] };
   await writeConflist(machine, { name: "web", plugins: [{ type: "bridge", bridge: "web0", ipam }] });
+  await writeConflist(machine, {
+    name: "own",
+    plugins: [{
+      type: "bridge",
+      bridge: "own0",
+      isGateway: true,
+      ipam: { type: "host-local", subnet: "10.8.0.0/24" },
+    }, {
+      type: "portmap",
+      capabilities: { portMappings: true },
+    }],
+  });
   await writeConflist(machine, { name: "wrong", plugins: [{ type: "bridge", mtu: "1500" }] });
   await writeConflist(machine, { name: "future", cniVersion: "9.0.0", plugins: [{ type: "bridge" }] });
   await writeConflist(machine, { name: "absent", plugins: [{ type: "calico" }] });
   await writeConflist(machine, { name: "lost", plugins: [{ type: "macvlan", master: "nolink0", ipam }] });
   // Bridges and what they share stay after the first container.
   const [ips, ports] = [["10.8.0.5"], [port(8080, 80)]];
-  await (await PodmanNetwork.create(machine, bridge())).once(container, { ips, ports });
-  await (await PodmanNetwork.create(machine, { options: { conflist: "web" } })).once(container);
+  await (await PodmanNetwork.create(machine, own)).once(container, { ips, ports });
+  await (await PodmanNetwork.create(machine, web())).once(container);
   moment = await quietMoment(machine);
 });
 afterAll(async () => await machine[Symbol.asyncDispose]());
@@ -47,72 +58,34 @@ async function refusal(words: string[], document: unknown): Promise<string> {
   return json.error;
 }
 
-const chain = (plugins: string, more: Record<string, string> = {}): Partial<Network> => ({
-  subnets,
-  options: { plugins, ...more },
-});
-
 /** What podman hands over, and what the error must name: key, value, and what is allowed. */
 const networks: [given: Partial<Network>, ...says: string[]][] = [
-  [{}, "--opt conflist=NAME", "/run/net.d has", "web", "--opt plugins="],
-  [{ options: { conflist: "nets" } }, "option conflist=nets", CONFIGS, "absent, future, lost, web, wrong"],
+  [{}, "--opt conflist=NAME", "/run/net.d has", "web", "pod-net.conflist"],
+  [{ options: { conflist: "nets" } }, "option conflist=nets", CONFIGS, "absent, future, lost, own, web, wrong"],
   [{ options: { conflist: "wrong" } }, "wrong.conflist:1:", "mtu", "must be an integer"],
   [{ options: { conflist: "future" } }, "9.0.0", "1.1.0"],
   [{ options: { conflist: "absent" } }, "calico"],
   [{ options: { conflist: "lost" } }, "nolink0"],
-  [{ options: { conflist: "web", mtu: "1400" } }, "option mtu=1400", "conflist=web"],
-  [{ options: { conflist: "web", "bridge.mtu": "1400" } }, "option bridge.mtu=1400", "conflist=web"],
+  [{ options: { conflist: "web", mtu: "1400" } }, "option mtu=1400", "conflist"],
+  [{ options: { conflist: "web", "bridge.mtu": "1400" } }, "option bridge.mtu=1400", "conflist"],
   [{ options: { conflist: "web" }, subnets }, "subnet 10.8.0.0/24", "conflist"],
   [{ options: { conflist: "web" }, internal: true }, "internal", "conflist"],
   [{ options: { conflist: "web" }, ipv6_enabled: true }, "ipv6_enabled", "conflist"],
   [{ options: { conflist: "web" }, network_interface: "br7" }, 'network_interface "br7"', "conflist"],
   [{ options: { conflist: "web" }, ipam_options: { driver: "dhcp" } }, 'ipam driver "dhcp"', "conflist"],
   [{ options: { conflist: "web" }, routes: [{ destination: "10.0.0.0/8", gateway: "10.7.0.9" }] }, "10.0.0.0/8"],
-  [{ ...bridge(), network_dns_servers: ["9.9.9.9"] }, "network_dns_servers 9.9.9.9"],
-  [bridge({ isolate: "true" }), "option isolate=true", "conflist, plugins, pluginPath, ports, mtu"],
-  [bridge({ mut: "1400" }), "option mut=1400", 'did you mean "mtu"?'],
-  [bridge({ ports: "yes" }), "option ports=yes", '"ignore"'],
-  [bridge({ mtu: "large" }), "option mtu=large", "must be an integer"],
-  [bridge({ mtu: "1400", "bridge.mtu": "1300" }), "option mtu=1400", "bridge.mtu=1300"],
-  [bridge({ "bridge.mut": "1" }), "option bridge.mut=1", 'did you mean "mtu"?', "hairpinMode"],
-  [bridge({ "bridge.type": "ptp" }), "option bridge.type=ptp", "no such key"],
-  [bridge({ "bridge.isGateway": "yes" }), "option bridge.isGateway=yes", "true or false"],
-  [bridge({ "bridge.vlan": "5000" }), "option bridge.vlan", "4094", "5000"],
-  [bridge({ "bridge.vlanTrunk": "5" }), "option bridge.vlanTrunk=5", "JSON list"],
-  [bridge({ "bridge.ipMasqBackend": "ipfw" }), "option bridge.ipMasqBackend", "iptables", "ipfw"],
-  [bridge({ "vlan.master": "eth0" }), "option vlan.master=eth0", "bridge, portmap, firewall"],
-  [bridge({ "firewall.ingressPolicy": "closed" }), "option firewall.ingressPolicy", "same-bridge", "closed"],
-  [chain("bridge,tuning", { "tuning.sysctl": "a=b" }), "option tuning.sysctl=a=b", "JSON object"],
-  [chain("brigde"), "option plugins=brigde", "bandwidth, bridge", "pluginPath"],
-  [chain("bridge,"), "option plugins=bridge,", '""'],
-  [chain("bridge,bridge"), "option plugins=bridge,bridge", "twice"],
-  [chain("bridge,host-local"), "ipam.type=host-local"],
-  [chain("portmap"), "option plugins=portmap", "cannot be the first"],
-  [chain("bridge", { pluginPath: "/run/nothing" }), "/run/nothing", "bridge"],
-  [chain("vlan"), "master"],
-  [chain("macvlan", { "macvlan.master": "nolink0" }), "nolink0"],
-  [chain("ptp", { "bridge.bridge": "b0" }), "option bridge.bridge=b0", "ptp, portmap, firewall"],
-  [{ ...chain("ptp"), network_interface: "eth0" }, 'network_interface "eth0"', "ptp"],
-  [chain("dummy", { mtu: "1400" }), "option mtu=1400", "tuning"],
-  [{ options: { plugins: "bridge" } }, "--subnet", "ipam.type=host-local", "--ipam-driver none"],
-  [{ ...bridge(), ipam_options: { driver: "magic" } }, 'ipam driver "magic"', "--subnet"],
-  [{ ...bridge(), ipam_options: { driver: "none" } }, "subnet 10.8.0.0/24", "nobody"],
-  [bridge({ "ipam.type": "host-local", "ipam.subnet": "10.7.0.0/24" }), "subnet 10.8.0.0/24", "host-local"],
-  [bridge({ "ipam.subnet": "10.7.0.0/24" }), "option ipam.subnet=10.7.0.0/24", "ipam.type"],
-  [{ options: { plugins: "bridge", "ipam.type": "host-local", "ipam.subnet": "10.7.0.0" } }, "ipam.subnet"],
-  [{ options: { plugins: "bridge", "ipam.type": "host-local", "ipam.net": "1" } }, "option ipam.net=1", "rangeStart"],
-  [{ ...bridge(), ipv6_enabled: true }, "ipv6_enabled", "--subnet"],
-  [{ ...bridge({ "bridge.bridge": "br8" }), network_interface: "br7" }, "option bridge.bridge=br8", '"br7"'],
+  [{ ...web(), network_dns_servers: ["9.9.9.9"] }, "network_dns_servers 9.9.9.9"],
+  [web({ isolate: "true" }), "option isolate=true", "conflist, pluginPath, ports"],
+  [web({ conflict: "1" }), "option conflict=1", 'did you mean "conflist"?'],
+  [web({ ports: "yes" }), "option ports=yes", '"ignore"'],
+  [web({ pluginPath: "/run/nothing" }), "/run/nothing", "bridge"],
   [
-    {
-      options: { plugins: "bridge", "ipam.type": "static", "ipam.addresses": '[{"address":"10.7.0.9/24"}]' },
-      internal: true,
-    },
-    "internal",
-    "ipam.type=static",
+    { options: { plugins: "ptp,bandwidth", "ptp.mtu": "1400" }, subnets },
+    "--opt conflist=NAME",
+    `${CONFIGS}/pod-net.conflist`,
+    '{"type":"ptp","ipam":{"type":"host-local","ranges":[[{"subnet":"10.8.0.0/24"}]]}},{"type":"bandwidth"}',
   ],
-  [{ ...bridge(), routes: [{ destination: "10.0.0.0/8", route_type: "blackhole" }] }, "10.0.0.0/8", "blackhole"],
-  [{ ...bridge(), name: "-net" }, "name"],
+  [{ ...web(), options: { conflist: "-net" } }, "-net"],
 ];
 
 test.each(networks)("create refuses %j", async (given, ...says) => {
@@ -128,15 +101,14 @@ const attachments: [given: Partial<Network>, wanted: Wanted, ...says: string[]][
   [{ options: { conflist: "web" } }, { mac: "0a:58" }, 'static_mac "0a:58"'],
   [{ options: { conflist: "web" } }, { ips: ["10.7.0.5;MAC=1"] }, "10.7.0.5;MAC=1"],
   [{ options: { conflist: "web" } }, { ips: ["10.99.0.5"] }, "10.99.0.5"],
-  [bridge(), { ips: ["10.99.0.5"] }, "10.99.0.5", "10.8.0.0/24"],
-  [bridge(), { ips: ["nine"] }, '"nine"'],
-  [bridge(), {}, "static_ips", "no address of network pod-net"],
-  [bridge(), { ips: ["10.8.0.5"], ports: [port(65535, 80, { range: 2 })] }, "65535:80", "range 2"],
-  [bridge(), { ips: ["10.8.0.5"], ports: [port(8080, 80, { protocol: "dccp" })] }, "dccp"],
-  [bridge(), { ips: ["10.8.0.5"], ports: [port(8080, 80, { host_ip: "abcd" })] }, "abcd"],
-  [bridge(), { ips: ["10.8.0.5"], netnsPath: "/run/netns/none" }, "/run/netns/none"],
-  [bridge(), { ips: ["10.8.0.5"], containerId: "../x" }, "../x"],
-  [bridge(), { ips: ["10.8.0.5"], ifName: "eth0/x" }, "interface name contains /"],
+  [own, { ips: ["10.99.0.5"] }, "10.99.0.5"],
+  [own, { ips: ["nine"] }, "nine"],
+  [own, { ips: ["10.8.0.5"], ports: [port(65535, 80, { range: 2 })] }, "65535:80", "range 2"],
+  [own, { ips: ["10.8.0.5"], ports: [port(8080, 80, { protocol: "dccp" })] }, "dccp"],
+  [own, { ips: ["10.8.0.5"], ports: [port(8080, 80, { host_ip: "abcd" })] }, "abcd"],
+  [own, { ips: ["10.8.0.5"], netnsPath: "/run/netns/none" }, "/run/netns/none"],
+  [own, { ips: ["10.8.0.5"], containerId: "../x" }, "../x"],
+  [own, { ips: ["10.8.0.5"], ifName: "eth0/x" }, "interface name contains /"],
 ];
 
 test.each(attachments)("setup refuses %j %j", async (given, wanted, ...says) => {
@@ -146,7 +118,7 @@ test.each(attachments)("setup refuses %j %j", async (given, wanted, ...says) => 
 });
 
 test("documents of another form are refused, with the key", async () => {
-  const path = container.netnsPath, good = PodmanNetwork.written(machine, bridge()).document(container);
+  const path = container.netnsPath, good = PodmanNetwork.written(machine, own).document(container);
   for (const verb of ["create", "setup", "teardown"]) {
     expect(await refusal([verb, path], "")).toContain("unexpected end of JSON input");
     expect(await refusal([verb, path], "[]")).toContain("must be an object");
@@ -173,14 +145,14 @@ test("teardown makes no paths of hostile names, and succeeds for what was never 
     { containerId: "../id" },
     { ifName: "../eth0" },
   ];
-  const net = PodmanNetwork.written(machine, bridge());
+  const net = PodmanNetwork.written(machine, own);
   for (const wanted of hostile) {
     expect(await refusal(["teardown", container.netnsPath], net.document(container, wanted))).toMatch(
       /name|containerID/,
     );
   }
   expect(await machine.sh("rm -v /var/lib/cni/x-id-c1-eth0")).toContain("removed");
-  for (const given of [bridge(), { options: { conflist: "gone" } }, { options: { plugins: "nothing" } }]) {
+  for (const given of [own, { options: { conflist: "gone" } }, { options: { plugins: "nothing" } }]) {
     const { code, stdout } = await PodmanNetwork.written(machine, given).call("teardown", container);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
   }

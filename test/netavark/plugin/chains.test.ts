@@ -102,31 +102,6 @@ test("without capabilities, MAC and address go by CNI_ARGS", async () => {
   expect(added).toEndWith(";MAC=0a:58:0a:07:00:05;IP=10.7.0.5");
 });
 
-test("a foreign plugin in a network by options, with values of any form", async () => {
-  const net = await PodmanNetwork.create(machine, {
-    subnets: [{ subnet: "10.8.0.0/24" }],
-    options: {
-      plugins: "bridge,foreign",
-      pluginPath: path,
-      "foreign.list": "[1,2]",
-      "foreign.text": "a b",
-      "foreign.is": "true",
-      "foreign.capabilities": '{"aliases":true}',
-    },
-  });
-  const { code } = await net.call("setup", container, { ips: ["10.8.0.5"], aliases: ["one"] });
-  expect(code).toBe(0);
-  expect(await told("ADD")).toMatchObject({
-    name: "pod-net",
-    cniVersion: "1.0.0",
-    list: [1, 2],
-    text: "a b",
-    is: true,
-    runtimeConfig: { aliases: { "pod-net": ["one"] } },
-  });
-  await net.teardown(container);
-});
-
 test("setup that fails in a foreign plugin is undone, and one that was killed there at teardown", async () => {
   await writeConflist(machine, { name: "web", plugins: [bridge, { type: "foreign" }] });
   const net = await PodmanNetwork.create(machine, { options: { conflist: "web", pluginPath: path } });

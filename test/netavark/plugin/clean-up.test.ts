@@ -3,46 +3,41 @@
  * changed, records lost, setup killed at any moment, the container started again elsewhere, nobody there for the answer.
  */
 import { expect, test } from "bun:test";
-import type { Network } from "../../../src/netavark/wire/netavark.schema.ts";
 import { leftSince, quietMoment, withoutContainer } from "../../support/leftovers.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { CONFIGS, PodmanNetwork, port, type Wanted, writeConflist } from "../../support/podman-driver.ts";
 import { ping } from "../../support/traffic.ts";
 
-const plugins = [
-  {
-    type: "bridge",
-    bridge: "web0",
-    isGateway: true,
-    ipMasq: true,
-    ipam: { type: "host-local", ranges: [[{ subnet: "10.7.0.0/24" }]] },
-  },
-  { type: "portmap", capabilities: { portMappings: true } },
-  { type: "firewall" },
-];
+const bridge = (name: string, subnet: string, more = {}) => ({
+  type: "bridge",
+  bridge: name,
+  isGateway: true,
+  ipMasq: true,
+  ipam: { type: "host-local", ranges: [[{ subnet }]], ...more },
+});
+const chained = [{ type: "portmap", capabilities: { portMappings: true } }, { type: "firewall" }];
 const ports = [port(8080, 80)];
 /** By the test itself. */
 const REMOVED = /^- file \/run\/net\.d\//;
 
 interface Kind {
   name: string;
-  given: Partial<Network>;
+  /** Of the conflist. */
+  list: string;
   wanted: Wanted;
 }
 
 const kinds: Kind[] = [
-  { name: "conflist", given: { options: { conflist: "web" } }, wanted: { ports } },
-  {
-    name: "options",
-    given: { options: { plugins: "bridge" }, subnets: [{ subnet: "10.8.0.0/24" }] },
-    wanted: { ports, ips: ["10.8.0.5"] },
-  },
+  { name: "an address of the network's choice", list: "web", wanted: { ports } },
+  { name: "a chosen address, and leases in /run", list: "own", wanted: { ports, ips: ["10.8.0.5"] } },
 ];
 
-async function open(machine: Machine, { given }: Kind): Promise<PodmanNetwork> {
-  await writeConflist(machine, { name: "web", plugins });
-  return await PodmanNetwork.create(machine, given);
+async function open(machine: Machine, { list }: Kind): Promise<PodmanNetwork> {
+  await writeConflist(machine, { name: "web", plugins: [bridge("web0", "10.7.0.0/24"), ...chained] });
+  const ofRun = bridge("own0", "10.8.0.0/24", { dataDir: "/run/cni/networks" });
+  await writeConflist(machine, { name: "own", plugins: [ofRun, ...chained] });
+  return await PodmanNetwork.create(machine, { options: { conflist: list } });
 }
 
 /** What happens to an attachment before teardown; answers what teardown is told. */
@@ -55,7 +50,9 @@ const mishaps: Record<string, Mishap> = {
   },
   "the configuration directory gone": async (machine) => void await machine.sh(`rm -r ${CONFIGS}`),
   "another conflist of the name": async (machine) => {
-    await writeConflist(machine, { name: "web", plugins: [{ type: "bridge", bridge: "other0" }] });
+    for (const name of ["web", "own"]) {
+      await writeConflist(machine, { name, plugins: [{ type: "bridge", bridge: "other0" }] });
+    }
   },
   "podman's options changed": () => ({ network: { options: { conflist: "none" }, subnets: [] } }),
   "podman's options not readable": () => ({ network: { options: { plugins: "nothing", x: "y" } } }),
@@ -143,7 +140,7 @@ test.each(kinds)("after a boot, without teardown, setup works and teardown leave
   // What a boot does to the kernel and to /run.
   await machine.removeContainer(before);
   await machine.sh(
-    `ip link del ${net.network.network_interface ?? "web0"}; nft flush ruleset; rm -r /run/patchbay/*`,
+    `ip link del ${kind.list}0; nft flush ruleset; rm -r /run/patchbay/*`,
   );
   const { interfaces: { eth0 } } = await net.setup(after, own);
   expect(await ping(machine, undefined, eth0!.subnets![0]!.ipnet.split("/")[0]!)).toBe(true);
@@ -160,7 +157,7 @@ test("records are in /run where /var/lib/cni cannot be written, as for podman wi
   await net.once(container, kind.wanted);
   const moment = await quietMoment(machine);
   await net.setup(container, kind.wanted);
-  expect(await machine.sh("ls /run/cni/results")).toBe("pod-net-id-c1-eth0\n");
+  expect(await machine.sh("ls /run/cni/results")).toBe("own-id-c1-eth0\n");
   await net.teardown(container, kind.wanted);
   expect(await leftSince(moment, machine)).toEqual([]);
 });
@@ -175,7 +172,7 @@ test("a failed setup leaves nothing, and neither does one whose answer nobody re
   expect(await leftSince(moment, machine)).toEqual([]);
   const stdin = JSON.stringify(net.document(container, kind.wanted));
   const script = `exec ${PATCHBAY} setup ${container.netnsPath} >/dev/full`;
-  const { code: status, stderr } = await machine.run(["sh", "-c", script], { stdin });
+  const { code: status, stderr } = await machine.run(["sh", "-c", script], { stdin, env: net.env });
   expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining("the attachment is taken back") });
   expect(await leftSince(moment, machine)).toEqual([]);
   // The second of two must not take back the first.

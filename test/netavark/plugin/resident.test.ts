@@ -10,6 +10,16 @@ import { openResident, OWN_SOCKET, untilServed } from "../../support/served.ts";
 // Each machine has one of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
+async function openOwn(machine: Machine): Promise<PodmanNetwork> {
+  const ipam = { type: "host-local", subnet: "10.8.0.0/24" };
+  const plugins = [{ type: "bridge", bridge: "own0", isGateway: true, ipMasq: true, ipam }, {
+    type: "portmap",
+    capabilities: { portMappings: true },
+  }];
+  await writeConflist(machine, { name: "own", plugins });
+  return await PodmanNetwork.create(machine, { options: { conflist: "own" } });
+}
+
 const wanted: Wanted = { ips: ["10.8.0.5"], ports: [port(8080, 80)] };
 
 test("create, setup and teardown are served; what may wait for others is left to them", async () => {
@@ -25,8 +35,7 @@ test("create, setup and teardown are served; what may wait for others is left to
       type: "foreign",
     }],
   });
-  const subnets = [{ subnet: "10.8.0.0/24" }];
-  const net = await PodmanNetwork.create(machine, { subnets, options: { plugins: "bridge" } });
+  const net = await openOwn(machine);
   const other = await PodmanNetwork.create(machine, { options: { conflist: "web", pluginPath: plugins } });
   await net.once(container, wanted);
   await other.call("setup", container);
@@ -76,10 +85,7 @@ test("an error is answered as podman reads it, also through a resident", async (
 test("setup whose worker dies is run again by its own process, and nothing is left of the first time", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");
-  const net = await PodmanNetwork.create(machine, {
-    subnets: [{ subnet: "10.8.0.0/24" }],
-    options: { plugins: "bridge" },
-  });
+  const net = await openOwn(machine);
   await net.once(container, wanted);
   const moment = await quietMoment(machine);
   const resident = await startResident(machine, 1);
