@@ -63,6 +63,21 @@ export interface ResourceKind<Spec, Made = void> {
    * known, keeps the thing if any attachment of the container is valid.
    */
   sweep?(network: string, isValid: (owner: { containerId: string; ifName?: string }) => boolean, host: Host): void;
+  /**
+   * The network goes, and nothing is attached to it: removes what DEL leaves because the network's containers share it.
+   * `specs` are what its configuration says today, if there is one. With `isDryRun` nothing is changed.
+   */
+  retire?(network: string, specs: readonly Spec[], host: Host, isDryRun: boolean): Retired[];
+}
+
+/** What a network has left. */
+export interface Retired {
+  /** `bridge cni0` */
+  what: string;
+  /** Why it is not removed. */
+  staysBecause?: string;
+  /** It is a lease, and this container's if it is a container's. */
+  lease?: { containerId?: string };
 }
 
 /** A kind whose specification type is unknown, because it was read from a ledger. The only `any` in the code. */

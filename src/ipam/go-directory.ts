@@ -37,7 +37,14 @@ import {
 } from "../ffi/state-file.ts";
 import { formatAddress, parseAddress } from "../net/address.ts";
 
+/** With a folder of leases for each network. */
+export const DEFAULT_DATA_DIRECTORY = "/var/lib/cni/networks";
 const CURSOR = "last_reserved_ip.";
+
+/** The files of a network's directory that are no leases. */
+export function isOfStore(name: string): boolean {
+  return name === "lock" || name.startsWith(CURSOR);
+}
 
 export interface LeaseOwner {
   containerId: string;

@@ -2,10 +2,11 @@
  * Taking over a network from the Go host-local plugin, and giving it back. The lease files are the same for both; only
  * the index beside them is made or removed.
  */
-import { namesIn, removeEmptyDirectory, removeFile } from "../ffi/files.ts";
-import { formatAddress } from "../net/address.ts";
+import { exists, namesIn, removeEmptyDirectory, removeFile } from "../ffi/files.ts";
+import { formatAddress, parseAddress } from "../net/address.ts";
 import { endEarlierBoot, remakeBlocks, removeEmpty } from "./blocks.ts";
-import { leasedAddresses, type LeaseOwner, ownerOf, readLease } from "./go-directory.ts";
+import { releaseAddress } from "./claims.ts";
+import { isOfStore, leasedAddresses, type LeaseOwner, ownerOf, readLease } from "./go-directory.ts";
 import { exclusively, indexDirectory, inStore, type Store, type StoreOptions } from "./store.ts";
 
 export interface LeaseFile {
@@ -43,6 +44,34 @@ export function exportLeases(options: StoreOptions): void {
       for (const name of namesIn(index)) removeFile(`${index}/${name}`);
     }));
   removeEmptyDirectory(index);
+}
+
+interface RetiredFile {
+  what: string;
+  staysBecause?: string;
+  lease?: { containerId?: string };
+}
+
+/**
+ * Removes the directory of a network that goes, with leases of which nothing else knows. What host-local does not know stays,
+ * and the directory with it.
+ */
+export function retireLeases(options: StoreOptions, isDryRun: boolean): RetiredFile[] {
+  const { directory } = options;
+  if (!exists(directory)) return [];
+  const leases = listLeases(directory), what = `directory ${directory}`;
+  const removed = leases.map(({ address, owner }) => ({
+    what: `lease ${address}${owner === undefined ? "" : ` of container ${owner.containerId}`}`,
+    lease: { containerId: owner?.containerId },
+  }));
+  if (isDryRun) return [...removed, { what }];
+  for (const { address } of leases) releaseAddress(options, parseAddress(address)!);
+  exportLeases(options);
+  for (const name of namesIn(directory)) if (isOfStore(name)) removeFile(`${directory}/${name}`);
+  const [other] = namesIn(directory);
+  if (other !== undefined) return [...removed, { what, staysBecause: `${other} is in it` }];
+  removeEmptyDirectory(directory);
+  return [...removed, { what }];
 }
 
 function removeEmptyFiles(store: Store): void {

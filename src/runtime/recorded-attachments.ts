@@ -24,6 +24,10 @@ export function attachmentsOf({ cacheDirectory }: Runtime, containerId: string):
   return inBoth(records, listAttachments(cachedAttachments(records), containerId));
 }
 
+export function knownAttachments({ cacheDirectory }: Runtime): KnownAttachment[] {
+  return listAttachments(cachedAttachments(listCache(cacheDirectory)));
+}
+
 function inBoth(records: readonly CacheRecord[], known: readonly KnownAttachment[]): RecordedAttachment[] {
   const uncached = new Map(known.map((attachment) => [nameOf(attachment), attachment]));
   const found: RecordedAttachment[] = records.map((record) => {

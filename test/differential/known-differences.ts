@@ -55,6 +55,10 @@ export const knownDifferences: Record<string, KnownDifference> = {
     ],
     cases: "everywhere",
   },
+  "bridge-says-who-made-it": {
+    lines: [/^\+ host link \S+ ifalias="made by Patchbay for network \S+"$/],
+    cases: "everywhere",
+  },
   "kernel-default-queue-length": {
     lines: [/^\+ (c\d link \w+|host link (veth>)?br0\.100) txqlen=1000$/],
     cases: "everywhere",

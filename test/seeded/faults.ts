@@ -1680,6 +1680,20 @@ const hooks: Fault[] = [
     tests: ["test/runtime/hook/wanted.test.ts"],
   },
   {
+    file: "src/resources/link/bridge.ts",
+    find: "if (!link.alias?.startsWith(MADE))",
+    replace: "if (link.alias === MADE)",
+    tests: ["test/runtime/cli/network-remove.test.ts"],
+    named: "was there before",
+  },
+  {
+    file: "src/runtime/network-removal.ts",
+    find: "if (attached.length > 0)",
+    replace: "if (attached.length > 1)",
+    tests: ["test/runtime/cli/network-remove.test.ts"],
+    named: "while something is attached",
+  },
+  {
     file: "src/runtime/cli/answered-add.ts",
     find: "    awaitReader();",
     replace: "",

@@ -35,6 +35,8 @@ export interface BridgeSpec {
   mtu?: number;
   vlanFiltering: boolean;
   promiscuous: boolean;
+  /** For which it is made; older ledgers do not say. */
+  network?: string;
 }
 
 export interface MadeBridge {
@@ -43,6 +45,15 @@ export interface MadeBridge {
   created: boolean;
   /** Restores the host's setting. There is none for a bridge that was found. */
   restoreHost?: () => void;
+}
+
+const MADE = "made by Patchbay";
+/** In bytes; the kernel takes 255. */
+const LONGEST_ALIAS = 200;
+
+/** Says whose it is, so that a bridge which was found is not removed with a network. */
+function aliasFor(network: string | undefined): string {
+  return network === undefined ? MADE : `${MADE} for network ${network}`.slice(0, LONGEST_ALIAS);
 }
 
 /** Returns false when a concurrent ADD created it first. */
@@ -81,7 +92,7 @@ function prepare(link: Link | undefined, created: boolean, spec: BridgeSpec, hos
   refuse(advertisements(link.name));
   const promiscuous = spec.promiscuous && link.promiscuity === 0 ? true : undefined;
   if (!link.up || promiscuous) setLink(host.route, link, { up: true, promiscuous });
-  if (created) setLink(host.route, link, ownAddress(link));
+  if (created) setLink(host.route, link, { ...ownAddress(link), alias: aliasFor(spec.network) });
   return link;
 }
 
@@ -107,6 +118,27 @@ export function requireBridgeName(name: string, host: Host): void {
     const text = `failed to create bridge "${name}": could not add "${name}": ${errorText(error)}`;
     throw new CniError(INVALID_CONFIG, text, "", { cause: error });
   }
+}
+
+function whyItStays(link: Link, pairs: readonly Link[], host: Host): string | undefined {
+  if (link.kind !== "bridge") return `it is a ${link.kind ?? "physical"} link`;
+  if (!link.alias?.startsWith(MADE)) return "it was there before, or another program made it";
+  if (!host.isAloneWithShared()) return "something is being attached";
+  const links = listLinks(host.route), isOfPair = ({ index }: Link) => pairs.some((pair) => pair.link === index);
+  const ports = links.filter((port) => port.master === link.index && !isOfPair(port));
+  // Such as a VLAN of it; the other end of a veth pair is no user.
+  const above = links.filter((other) => other.link === link.index && other.linkNetnsId === undefined);
+  const users = [...ports, ...above].map(({ name }) => name);
+  return users.length === 0 ? undefined : `${users.join(", ")} ${users.length === 1 ? "uses" : "use"} it`;
+}
+
+/** Links of veth pairs on the host that are named after the bridge (address/vlan-gateway.ts); each pair's other end is a port. */
+function vlanGatewaysOn({ index, name }: Link, host: Host): Link[] {
+  const links = listLinks(host.route), ports = links.filter(({ master }) => master === index);
+  return links.filter((link) =>
+    link.kind === "veth" && link.linkNetnsId === undefined && link.name.startsWith(`${name}.`) &&
+    ports.some((port) => port.index === link.link)
+  );
 }
 
 export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
@@ -144,6 +176,18 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
     return differences;
   },
   describe: ({ name }) => `bridge ${name}`,
+  retire(network, specs, host, isDryRun) {
+    const made = listLinks(host.route).filter((link) => link.kind === "bridge" && link.alias === aliasFor(network));
+    const named = specs.map(({ name }) => getLink(host.route, name)).filter((link) => link !== undefined)
+      .filter(({ index }) => made.every((link) => link.index !== index));
+    return [...made, ...named].map((link) => {
+      const what = `bridge ${link.name}`, pairs = vlanGatewaysOn(link, host);
+      const staysBecause = whyItStays(link, pairs, host);
+      if (staysBecause !== undefined) return { what, staysBecause };
+      if (!isDryRun) { for (const { name } of [...pairs, link]) delLink(host.route, name); }
+      return { what };
+    });
+  },
 };
 
 export const bridge = resource(bridgeKind);

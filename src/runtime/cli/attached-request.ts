@@ -26,9 +26,10 @@ export function attachedRequest(given: Given): AttachedRequest {
   const cached = readCache(runtime.cacheDirectory, key);
   // Most often; then nothing is searched among many attachments.
   if (cached.state === "present") return { request: withArguments(request, cached.record) };
-  const { isNamed, knownAttachments, notAttached } = require(
+  const { isNamed, notAttached } = require(
     "./named-attachments.ts",
   ) as typeof import("./named-attachments.ts");
+  const { knownAttachments } = require("../recorded-attachments.ts") as typeof import("../recorded-attachments.ts");
   const isWanted = (one: KnownAttachment) =>
     given.has("container-id") ? one.containerId === request.containerId : isNamed(one, text!);
   const all = knownAttachments(runtime);

@@ -7,7 +7,8 @@ import { namesIn } from "../../ffi/files.ts";
 import { listNetworkFiles } from "../conf/directory.ts";
 import { awaitsValue, type Command, type Given, type Option, parseArguments } from "./command.ts";
 import { heldLeases, networksWithLeases } from "./held-leases.ts";
-import { knownAttachments, namespaceName, shortId } from "./named-attachments.ts";
+import { namespaceName, shortId } from "./named-attachments.ts";
+import { knownAttachments } from "../recorded-attachments.ts";
 import { configDirectoryOf, NETNS_DIRECTORY, runtimeOf } from "./network-arguments.ts";
 
 export interface Candidate {

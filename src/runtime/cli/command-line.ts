@@ -47,6 +47,7 @@ export const ownCommands: Record<string, () => Command> = {
   install: () => (require("./commands/install.ts") as typeof import("./commands/install.ts")).installCommand,
   ipam: () => (require("./commands/ipam.ts") as typeof import("./commands/ipam.ts")).ipamCommand,
   lint: () => (require("./commands/lint.ts") as typeof import("./commands/lint.ts")).lintCommand,
+  network: () => (require("./commands/network.ts") as typeof import("./commands/network.ts")).networkCommand,
   networks: () => (require("./commands/networks.ts") as typeof import("./commands/networks.ts")).networksCommand,
   plan: () => (require("./commands/plan.ts") as typeof import("./commands/plan.ts")).planCommand,
   repair: () => (require("./commands/repair.ts") as typeof import("./commands/repair.ts")).repairCommand,

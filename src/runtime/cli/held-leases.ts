@@ -1,12 +1,11 @@
 /** The leases of host-local that a command line is about. */
+import { DEFAULT_DATA_DIRECTORY } from "../../ipam/go-directory.ts";
 import { identify, isDirectory, namesIn } from "../../ffi/files.ts";
 import { listLeases } from "../../ipam/take-over.ts";
 import type { Given } from "./command.ts";
 
-export const DATA_DIR = "/var/lib/cni/networks";
-
 export function dataDirOf(given: Given): string {
-  return given.value("data-dir") ?? DATA_DIR;
+  return given.value("data-dir") ?? DEFAULT_DATA_DIRECTORY;
 }
 
 export interface HeldLease {

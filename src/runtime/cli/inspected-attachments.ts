@@ -2,15 +2,9 @@
 import { counted } from "../../contract/counted.ts";
 import type { InspectedAttachment } from "../../engine/operator/inspect.ts";
 import type { Gist, KnownAttachment } from "../../engine/operator/known-attachment.ts";
+import { knownAttachments } from "../recorded-attachments.ts";
 import type { Command, Given } from "./command.ts";
-import {
-  isNamed,
-  knownAttachments,
-  namespaceName,
-  notAttached,
-  nothingAttached,
-  shortId,
-} from "./named-attachments.ts";
+import { isNamed, namespaceName, notAttached, nothingAttached, shortId } from "./named-attachments.ts";
 import { runtimeOf, runtimeOptions } from "./network-arguments.ts";
 import { print, printLine } from "./output.ts";
 import { textTable } from "./text-table.ts";

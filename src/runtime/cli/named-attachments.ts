@@ -2,16 +2,9 @@
  * The attachments that a person means. A container has these names: its ID, also shortened as engines do, the path of its
  * network namespace, also as `pid:N`, and the name that `ip netns` has for it.
  */
-import { type KnownAttachment, listAttachments } from "../../engine/operator/known-attachment.ts";
-import { listCache } from "../cache.ts";
-import { cachedAttachments } from "../cached-attachments.ts";
-import type { Runtime } from "../plugin-call.ts";
+import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { closestName } from "../spelling.ts";
 import { namedPath, NETNS_DIRECTORY } from "./network-arguments.ts";
-
-export function knownAttachments({ cacheDirectory }: Runtime): KnownAttachment[] {
-  return listAttachments(cachedAttachments(listCache(cacheDirectory)));
-}
 
 type Named = Pick<KnownAttachment, "containerId" | "netnsPath">;
 

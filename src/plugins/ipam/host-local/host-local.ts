@@ -30,6 +30,7 @@ import {
   type RangeSet,
 } from "../../../ipam/range.ts";
 import { blockAt } from "../../../ipam/blocks.ts";
+import { DEFAULT_DATA_DIRECTORY } from "../../../ipam/go-directory.ts";
 import { holdsLease, release, releaseInvalid, unclaim } from "../../../ipam/claims.ts";
 import { inStore, type Lease, leaseOf, type Store, type StoreOptions } from "../../../ipam/store.ts";
 import { formatAddress, formatPrefix, parseAddress, parsePrefix } from "../../../net/address.ts";
@@ -53,6 +54,10 @@ export default definePlugin<HostLocalConf>({
   gc: (conf, isValid) => releaseInvalid(storeOf(conf), isValid),
   status,
   pools,
+  retire(conf, isDryRun) {
+    const { retireLeases } = require("../../../ipam/take-over.ts") as typeof import("../../../ipam/take-over.ts");
+    return retireLeases(storeOf(conf), isDryRun);
+  },
 });
 
 function add(at: At): Result {
@@ -185,7 +190,7 @@ function pools(conf: HostLocalConf): Pool[] {
 }
 
 function storeOf({ name, ipam }: HostLocalConf): StoreOptions {
-  const { dataDir = "/var/lib/cni/networks", keepAcrossReboot = false, quarantineSeconds = 0 } = ipam ?? {};
+  const { dataDir = DEFAULT_DATA_DIRECTORY, keepAcrossReboot = false, quarantineSeconds = 0 } = ipam ?? {};
   return { directory: `${dataDir}/${name}`, keep: keepAcrossReboot, quarantineSeconds, report: warn };
 }
 

@@ -57,6 +57,7 @@ function add(at: Attachment<BridgeConf>): Result {
     mtu: conf.mtu > 0 ? conf.mtu : undefined,
     vlanFiltering: vlans !== undefined,
     promiscuous: conf.promiscMode,
+    network: conf.name,
   }));
   // Applied before the container's port, so undone after it: then only ports of others count as its users.
   const vlanGateway = ipam !== undefined && isGateway(conf) && conf.vlan !== 0 ? applyVlanGateway(at) : undefined;

@@ -9,10 +9,10 @@ import {
   unconfiguredNetwork,
 } from "../../gc.ts";
 import type { Runtime } from "../../plugin-call.ts";
-import type { RecordedAttachment } from "../../recorded-attachments.ts";
+import { knownAttachments, type RecordedAttachment } from "../../recorded-attachments.ts";
 import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
-import { isNamed, knownAttachments } from "../named-attachments.ts";
+import { isNamed } from "../named-attachments.ts";
 import { networkOf, networkOrRecorded, runtimeOf, runtimeOptions, tellUnconfigured } from "../network-arguments.ts";
 import { printLine, printToStderr } from "../output.ts";
 

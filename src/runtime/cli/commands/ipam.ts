@@ -2,6 +2,7 @@
 import { counted } from "../../../contract/counted.ts";
 import { DEFAULT_DIRECTORY } from "../../../dhcp/order.ts";
 import { exists } from "../../../ffi/files.ts";
+import { DEFAULT_DATA_DIRECTORY } from "../../../ipam/go-directory.ts";
 import { releaseAddress } from "../../../ipam/claims.ts";
 import type { StoreOptions } from "../../../ipam/store.ts";
 import { exportLeases, importLeases, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
@@ -10,7 +11,7 @@ import { networkNames } from "../../conf/directory.ts";
 import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
-import { DATA_DIR, dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
+import { dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
 import { configDirectoryOf } from "../network-arguments.ts";
 import { print, printLine, printToStderr } from "../output.ts";
 import { textTable } from "../text-table.ts";
@@ -20,7 +21,10 @@ export const ipamCommand: Command = {
   operands: "list|release|import|export [NETWORK] [ADDRESS…]",
   operandCount: [1, Infinity],
   options: {
-    "data-dir": { value: "DIR", help: `directory with a folder of leases for each network (${DATA_DIR})` },
+    "data-dir": {
+      value: "DIR",
+      help: `directory with a folder of leases for each network (${DEFAULT_DATA_DIRECTORY})`,
+    },
     "dhcp-dir": { value: "DIR", help: `list: where the DHCP service keeps leases (${DEFAULT_DIRECTORY})` },
     container: { value: "ID", help: "release: all addresses of this container" },
     ifname: { value: "NAME", help: "release: only the addresses of its interface NAME" },

@@ -1,8 +1,10 @@
 /** `patchbay networks`. */
 import { type NetworkSummary, summarizeNetworks } from "../../network-summary.ts";
+import { type UnconfiguredNetwork, unconfiguredNetworks } from "../../unconfigured-networks.ts";
 import type { Command } from "../command.ts";
 import { configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { print, printLine } from "../output.ts";
+import { counted } from "../../../contract/counted.ts";
 import { readable, textTable } from "../text-table.ts";
 
 export const networksCommand: Command = {
@@ -12,32 +14,42 @@ export const networksCommand: Command = {
   needsRoot: true,
   options: {
     json: { help: "print JSON" },
-    "config-dir": runtimeOptions["config-dir"]!,
-    "plugin-path": runtimeOptions["plugin-path"]!,
+    ...runtimeOptions,
   },
   notes:
     "Exit status: 1 when something is broken or missing. Plugins that are not part of patchbay are not called.\n",
   run(given) {
     const directory = configDirectoryOf(given);
-    const networks = summarizeNetworks(directory, runtimeOf(given).pluginPath);
-    if (given.has("json")) printLine(JSON.stringify(networks, null, 2));
-    else if (networks.length === 0) printLine(`no networks in ${directory}`);
-    else print(tableOf(networks));
+    const runtime = runtimeOf(given), networks = summarizeNetworks(directory, runtime.pluginPath);
+    const others = unconfiguredNetworks(runtime, networks.flatMap(({ name }) => name ?? []));
+    const isEmpty = networks.length + others.length === 0;
+    if (given.has("json")) printLine(JSON.stringify([...networks, ...others.map(inJson)], null, 2));
+    else print(isEmpty ? `no networks in ${directory}\n` : tableOf(networks, others));
     return networks.every(({ problems }) => problems.length === 0) ? 0 : 1;
   },
 };
 
-function tableOf(networks: readonly NetworkSummary[]): string {
+/** As the other networks, without a file. */
+function inJson(network: UnconfiguredNetwork) {
+  return { ...network, plugins: [], pools: [], problems: [] };
+}
+
+function tableOf(networks: readonly NetworkSummary[], others: readonly UnconfiguredNetwork[]): string {
   const rows = networks.flatMap((network) => {
     const { name = "?", file, cniVersion = "", plugins, pools, problems } = network;
     const state = problems.length === 0 ? "ok" : "broken";
     const first = [name, cniVersion, plugins.join(", "), state, ...cellsOf(pools[0]), file];
     return [first, ...pools.slice(1).map((pool) => ["", "", "", "", ...cellsOf(pool), ""])];
   });
+  for (const { name, leases } of others) rows.push([name, "", "", "in use", "", String(leases), "", "(none)"]);
   const head = ["network", "version", "plugins", "state", "subnets", "leased", "free", "file"];
   const below = networks.flatMap(({ name, file, problems }) =>
     problems.map((problem) => `${name === undefined ? file : `network ${name}`}: ${problem}\n`)
   );
+  for (const { name, attachments, leases } of others) {
+    const counts = [counted(attachments, "attachment"), counted(leases, "lease")].join(" and ");
+    below.push(`network ${name}: ${counts}, and no file; 'patchbay network remove ${name}' ends it\n`);
+  }
   return [textTable([head, ...rows]), ...below].join("");
 }
 

@@ -1,0 +1,61 @@
+/** `patchbay network remove NETWORK`. */
+import { hasTraces, type Removal, removeNetwork } from "../../network-removal.ts";
+import type { Runtime } from "../../plugin-call.ts";
+import { attachmentsTo } from "../../recorded-attachments.ts";
+import { networkWithoutPlugins, recordedNetwork } from "../../recorded-network.ts";
+import type { Network } from "../../conf/network.ts";
+import { type Command, UsageError } from "../command.ts";
+import { networkOrRecorded, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { printLine, printToStderr } from "../output.ts";
+
+export const networkCommand: Command = {
+  summary: "remove what a network has left on the host: its bridge, its leases, its records",
+  operands: "remove NETWORK",
+  operandCount: [2, 2],
+  needsRoot: true,
+  options: {
+    "dry-run": { help: "only list what would be removed" },
+    leases: { help: "also leases that no record explains; containers of other programs may have them" },
+    json: { help: "print JSON" },
+    ...runtimeOptions,
+  },
+  notes:
+    "Refused while a container is attached. The network's file may be gone already; if it is there, it stays.\n" +
+    "A bridge stays when something else uses it, or when patchbay did not make it. What all networks share stays, too.\n",
+  run(given) {
+    const [action, name] = given.operands, runtime = runtimeOf(given), isDryRun = given.has("dry-run");
+    if (action !== "remove") throw new UsageError(`network knows remove, not ${action}`);
+    const { network } = networkOrRecorded(given, name!, () => tracedNetwork(runtime, name!));
+    const removal = removeNetwork(runtime, network, { isDryRun, withLeases: given.has("leases") });
+    if (given.has("json")) printLine(JSON.stringify(inJson(removal), null, 2));
+    else describe(removal, isDryRun ? "would remove" : "removed").forEach(printLine);
+    if (network.path !== undefined) printToStderr(`${network.path} stays: the next 'add' makes the network again`);
+    return 0;
+  },
+};
+
+/** Of a network without a file; undefined when nothing is left of it. */
+function tracedNetwork(runtime: Runtime, name: string): Network | undefined {
+  const [attachment] = attachmentsTo(runtime, name);
+  const network = attachment && recordedNetwork(runtime, attachment) || networkWithoutPlugins(name);
+  return hasTraces(runtime, network) ? network : undefined;
+}
+
+function describe({ attachments, retired }: Removal, verb: string): string[] {
+  const lines = [
+    ...attachments.map(({ ifName, containerId }) => `${verb} ${ifName} of container ${containerId}`),
+    ...retired.map(({ what, staysBecause }) =>
+      staysBecause === undefined ? `${verb} ${what}` : `${what} stays: ${staysBecause}`
+    ),
+  ];
+  return lines.length > 0 ? lines : ["nothing is left of it"];
+}
+
+function inJson({ attachments, retired }: Removal) {
+  return {
+    attachments: attachments.map(({ containerId, ifName }) => ({ containerId, ifName })),
+    removed: retired.filter(({ staysBecause }) => staysBecause === undefined).map(({ what }) => what),
+    stays: retired.filter(({ staysBecause }) => staysBecause !== undefined)
+      .map(({ what, staysBecause }) => ({ what, because: staysBecause })),
+  };
+}

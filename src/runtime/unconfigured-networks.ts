@@ -1,0 +1,26 @@
+/** Networks that no file configures any more, while something of them is attached or leased. */
+import { entriesIn, exists } from "../ffi/files.ts";
+import { DEFAULT_DATA_DIRECTORY } from "../ipam/go-directory.ts";
+import { listLeases } from "../ipam/take-over.ts";
+import type { Runtime } from "./plugin-call.ts";
+import { knownAttachments } from "./recorded-attachments.ts";
+
+export interface UnconfiguredNetwork {
+  readonly name: string;
+  readonly attachments: number;
+  /** In the directory where host-local keeps them by default. */
+  readonly leases: number;
+}
+
+export function unconfiguredNetworks(runtime: Runtime, configured: readonly string[]): UnconfiguredNetwork[] {
+  const recorded = knownAttachments(runtime).map(({ network }) => network);
+  const leasing = exists(DEFAULT_DATA_DIRECTORY)
+    ? entriesIn(DEFAULT_DATA_DIRECTORY).filter(({ kind }) => kind === "directory").map(({ name }) => name)
+    : [];
+  const names = [...new Set([...recorded, ...leasing])].filter((name) => !configured.includes(name)).sort();
+  return names.map((name) => ({
+    name,
+    attachments: recorded.filter((one) => one === name).length,
+    leases: leasing.includes(name) ? listLeases(`${DEFAULT_DATA_DIRECTORY}/${name}`).length : 0,
+  })).filter(({ attachments, leases }) => attachments + leases > 0);
+}

@@ -1,0 +1,195 @@
+/** `patchbay network remove`: what a network leaves on the host goes, what others use or made stays; `ls` shows what has no file. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { CONFIGS, writeNetwork } from "../../support/hooked.ts";
+import { lacks } from "../../support/kernel-features.ts";
+import { leftSince, quietMoment } from "../../support/leftovers.ts";
+import { type Machine, openMachine, type Outcome } from "../../support/machine.ts";
+import { PATCHBAY } from "../../support/plugins.ts";
+
+let machine: Machine;
+beforeEach(async () => {
+  machine = await openMachine();
+  await machine.sh(`mkdir -p ${CONFIGS}`);
+  await machine.container("c1");
+});
+afterEach(() => machine[Symbol.asyncDispose]());
+
+const patchbay = (...args: string[]): Promise<Outcome> =>
+  machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: CONFIGS } });
+const must = async (...args: string[]): Promise<string> => {
+  const outcome = await patchbay(...args);
+  expect({ args, ...outcome }).toMatchObject({ args, code: 0 });
+  return outcome.stdout;
+};
+const attachAndDetach = async (network: string) => {
+  await must("add", network, "c1");
+  await must("del", network, "c1");
+};
+const links = () => machine.sh("ls /sys/class/net");
+
+const ipam = { type: "host-local", ranges: [[{ subnet: "10.9.0.0/24" }], [{ subnet: "fd09::/64" }]] };
+const bridge = { type: "bridge", bridge: "br0", isGateway: true, ipMasq: true, ipMasqBackend: "nftables", ipam };
+const portmap = { type: "portmap", capabilities: { portMappings: true } };
+const file = `${CONFIGS}/net.conflist stays: the next 'add' makes the network again\n`;
+/** What all networks share, and the kernel's settings for the whole host. */
+const OF_THE_HOST = /sysctl |CNI-|POSTROUTING|PREROUTING|INPUT|OUTPUT|FORWARD|patchbay\.lock|file \/run\/networks/;
+
+type Case = [name: string, plugins: Record<string, unknown>[], removed: string[]];
+const withVlan: Case = ["a bridge with a VLAN", [{ ...bridge, vlan: 100 }], [
+  "bridge br0",
+  "directory /var/lib/cni/networks/net",
+]];
+const networks: Case[] = [
+  ["bridge", [bridge, portmap], ["bridge br0", "directory /var/lib/cni/networks/net"]],
+  ...lacks("bridge VLAN filtering") ? [] : [withVlan],
+  ["a bridge without addresses", [{ type: "bridge", bridge: "br0" }], ["bridge br0"]],
+  ["a bridge with the default name", [{ type: "bridge" }], ["bridge cni0"]],
+  ["ptp", [{ type: "ptp", ipMasq: true, ipam }], ["directory /var/lib/cni/networks/net"]],
+  ["leases elsewhere", [{ type: "ptp", ipam: { ...ipam, dataDir: "/var/lib/here" } }], [
+    "directory /var/lib/here/net",
+  ]],
+];
+
+describe.each(networks)("%s", (_, plugins, removed) => {
+  test("leaves nothing; a dry run says the same, and changes nothing", async () => {
+    await writeNetwork(machine, "net", plugins);
+    const before = await quietMoment(machine);
+    await attachAndDetach("net");
+    const used = await quietMoment(machine);
+    expect(await patchbay("network", "remove", "net", "--dry-run")).toEqual({
+      code: 0,
+      stdout: removed.map((what) => `would remove ${what}\n`).join(""),
+      stderr: file,
+    });
+    expect(await leftSince(used, machine)).toEqual([]);
+    expect(await patchbay("network", "remove", "net")).toEqual({
+      code: 0,
+      stdout: removed.map((what) => `removed ${what}\n`).join(""),
+      stderr: file,
+    });
+    expect(await leftSince(before, machine, OF_THE_HOST)).toEqual([]);
+    expect(await must("network", "remove", "net")).toBe("nothing is left of it\n");
+    await attachAndDetach("net");
+  });
+
+  test("while something is attached nothing is removed, with and without the file", async () => {
+    await writeNetwork(machine, "net", plugins);
+    await must("add", "net", "c1", "--container-id", "web");
+    const attached = await quietMoment(machine);
+    for (const prepare of [":", `rm ${CONFIGS}/net.conflist`]) {
+      await machine.sh(prepare);
+      for (const more of [[], ["--dry-run"], ["--leases"]]) {
+        expect(await patchbay("network", "remove", "net", ...more)).toEqual({
+          code: 1,
+          stdout: "",
+          stderr: "patchbay network: network net is in use: eth0 of container web; nothing is removed\n",
+        });
+      }
+    }
+    expect(await leftSince(attached, machine, OF_THE_HOST)).toEqual([]);
+    expect(await must("ls")).toMatch(
+      /^net .* in use .*\(none\)\n[^]*network net: 1 attachment and \d leases?, and no file;/m,
+    );
+  });
+
+  test("without its file, what is attached to namespaces that are gone goes, too", async () => {
+    await writeNetwork(machine, "net", plugins);
+    const before = await quietMoment(machine);
+    await must("add", "net", "c1", "--container-id", "web");
+    await machine.sh(`rm ${CONFIGS}/net.conflist; ip netns del c1`);
+    const { attachments, removed: gone, stays } = JSON.parse(await must("network", "remove", "net", "--json"));
+    expect({ attachments, stays }).toEqual({ attachments: [{ containerId: "web", ifName: "eth0" }], stays: [] });
+    expect(gone).toEqual(expect.arrayContaining(removed.filter((what) => what.startsWith("bridge"))));
+    await machine.sh("ip netns add c1");
+    expect(await leftSince(before, machine, OF_THE_HOST)).toEqual([]);
+    expect(await must("ls")).toBe(`no networks in ${CONFIGS}\n`);
+  });
+});
+
+describe("what stays", () => {
+  test("a bridge that was there before", async () => {
+    await writeNetwork(machine, "net", [bridge]);
+    await machine.sh("ip link add br0 type bridge");
+    await attachAndDetach("net");
+    for (const more of [["--dry-run"], []]) {
+      expect(await must("network", "remove", "net", ...more))
+        .toContain("bridge br0 stays: it was there before, or another program made it\n");
+      expect(await links()).toContain("br0");
+    }
+  });
+
+  const uses: [what: string, how: string, user: string][] = [
+    ["a port", "ip link add d0 type veth peer name d1; ip link set d0 master br0", "d0"],
+    ["a macvlan", "ip link add link br0 name m0 type macvlan", "m0"],
+  ];
+  test.each(uses)("a bridge of ours that somebody uses: %s", async (_, how, user) => {
+    await writeNetwork(machine, "net", [bridge]);
+    await attachAndDetach("net");
+    await machine.sh(how);
+    expect(await must("network", "remove", "net")).toContain(`bridge br0 stays: ${user} uses it\n`);
+    expect(await links()).toContain("br0");
+    await machine.sh(`ip link del ${user}`);
+    expect(await must("network", "remove", "net")).toContain("removed bridge br0\n");
+  });
+
+  test("a VLAN gateway is no user: its pair goes with the bridge", async () => {
+    await writeNetwork(machine, "net", [bridge]);
+    await attachAndDetach("net");
+    await machine.sh("ip link add vethgateway type veth peer name br0.100; ip link set vethgateway master br0");
+    expect(await must("network", "remove", "net")).toContain("removed bridge br0\n");
+    expect(await links()).not.toMatch(/br0|vethgateway/);
+  });
+
+  test("a bridge that another network's container is on", async () => {
+    await writeNetwork(machine, "net", [bridge]);
+    await attachAndDetach("net");
+    await writeNetwork(machine, "other", [{ ...bridge, ipam: undefined, isGateway: false, ipMasq: false }]);
+    await must("add", "other", "c1");
+    expect(await must("network", "remove", "net")).toMatch(/^bridge br0 stays: veth\w+ uses it\n/);
+    await must("del", "other", "c1");
+    // Whoever removes the last of its networks ends it.
+    expect(await must("network", "remove", "other")).toBe("removed bridge br0\n");
+  });
+
+  test("leases that no record explains, until --leases says so", async () => {
+    await writeNetwork(machine, "net", [bridge]);
+    await attachAndDetach("net");
+    await machine.sh("printf 'lost\\r\\neth0' >/var/lib/cni/networks/net/10.9.0.77");
+    for (const prepare of [":", `rm ${CONFIGS}/net.conflist`]) {
+      await machine.sh(prepare);
+      expect(await patchbay("network", "remove", "net")).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: "patchbay network: network net has lease 10.9.0.77 of container lost, which no record explains; " +
+          "nothing is removed without --leases\n",
+      });
+    }
+    expect(await must("ls")).toContain("network net: 0 attachments and 1 lease, and no file;");
+    expect(await must("network", "remove", "net", "--leases")).toContain(
+      "removed lease 10.9.0.77 of container lost\nremoved bridge br0\nremoved directory /var/lib/cni/networks/net\n",
+    );
+    expect(await must("ls")).toBe(`no networks in ${CONFIGS}\n`);
+  });
+
+  test("files in the directory of leases that are not host-local's", async () => {
+    await writeNetwork(machine, "net", [bridge]);
+    await attachAndDetach("net");
+    await machine.sh("echo keep >/var/lib/cni/networks/net/NOTES");
+    expect(await must("network", "remove", "net")).toContain(
+      "directory /var/lib/cni/networks/net stays: NOTES is in it\n",
+    );
+    expect(await machine.sh("ls -A /var/lib/cni/networks/net")).toBe("NOTES\n");
+  });
+});
+
+test("a network that nobody knows, and another action", async () => {
+  await writeNetwork(machine, "net", [bridge]);
+  expect(await patchbay("network", "remove", "nett")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('no net configuration with name "nett"'),
+  });
+  expect(await patchbay("network", "destroy", "net")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("network knows remove, not destroy"),
+  });
+});
