@@ -29,7 +29,7 @@ import {
 } from "./files.ts";
 import { fromUtf8, utf8 } from "./libc.ts";
 import { lockExclusive } from "./lock.ts";
-import { warn } from "./warn.ts";
+import { warn, warnOnce } from "./warn.ts";
 
 /** What is at the path is not believed. The message names what it is, and the next step. */
 export class UntrustedState extends SyscallError {
@@ -94,7 +94,7 @@ export function unlessUntrusted<Value>(work: () => Value): Value | undefined {
     return work();
   } catch (error) {
     if (!(error instanceof UntrustedState)) throw error;
-    warn(error.message);
+    warnOnce(error.message);
     return undefined;
   }
 }
@@ -142,10 +142,8 @@ export function judgeStateDirectory(path: string, sharing: Sharing = "private"):
     throw new UntrustedState(path, `it is ${kindName(mode)}`, "put a directory in its place");
   }
   if (isOwn(uid) && (mode & writers) === 0) return true;
-  const remedy = `it must belong to uid ${
-    process.geteuid!()
-  } and be writable by nobody else: fix it with chown and chmod 700`;
-  throw new UntrustedState(path, ownerAndMode(directory), remedy);
+  const commands = commandsFor(path, directory, writers).join(" and ");
+  throw new UntrustedState(path, ownerAndMode(directory), `nobody else may write to it: ${commands}`);
 }
 
 /** Like `judgeStateDirectory`, for clean-up: false, with a warning, when the directory is not trusted. */
@@ -202,15 +200,34 @@ function refuseUnlessTrusted(
 ): void {
   const found = whyUntrusted(file, whose, isWritten);
   if (found === undefined) return;
-  const remedy = whose !== "anybody's"
-    ? ` of uid ${process.geteuid!()} that nobody else can write (chown, chmod 600)`
-    : "";
-  throw new UntrustedState(path, found + kernelSays, `remove it, or put a file${remedy} in its place`);
+  throw new UntrustedState(path, found + kernelSays, remedyFor(path, file, whose));
+}
+
+function remedyFor(path: string, file: FileIdentity, whose: Whose): string {
+  const commands = whose === "anybody's" ? [] : commandsFor(path, file, writersOf(whose));
+  if (!isRegularFile(file)) return "remove it";
+  return commands.length === 0
+    ? "remove it, or its other names"
+    : `remove it, or run ${commands.join(" and ")} if what it says is right`;
+}
+
+/** What makes the file or directory our own. */
+function commandsFor(path: string, { uid, mode }: FileIdentity, writers: number): string[] {
+  const classes = `${mode & writers & 0o020 ? "g" : ""}${mode & writers & 0o002 ? "o" : ""}`;
+  return [
+    ...isOwn(uid) ? [] : [`chown ${process.geteuid!()} ${path}`],
+    ...classes === "" ? [] : [`chmod ${classes}-w ${path}`],
+  ];
+}
+
+/** Who may not write to a file. */
+function writersOf(whose: Whose): number {
+  return whose === "own" ? 0o022 : 0o002;
 }
 
 function whyUntrusted(file: FileIdentity, whose: Whose, isWritten: boolean): string | undefined {
   const { mode, uid, links } = file, isAnybodys = whose === "anybody's";
-  const writers = whose === "own" ? 0o022 : 0o002;
+  const writers = writersOf(whose);
   if (!isRegularFile(file)) return `it is ${kindName(mode)}`;
   if (!isAnybodys && (!isOwn(uid) || (mode & writers) !== 0)) return ownerAndMode(file);
   // The content is that of another file, which may have nothing to do with us.

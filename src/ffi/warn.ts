@@ -1,4 +1,5 @@
 /** Warnings for the operator. Engines show a plugin's stderr or log it; stdout belongs to the result. */
+import { forgetAfterCall } from "./calls.ts";
 import { writeAll } from "./files.ts";
 import { utf8 } from "./libc.ts";
 
@@ -25,6 +26,16 @@ export function whileWarning<Value>(listen: (message: string) => void, work: () 
   } finally {
     listener = undefined;
   }
+}
+
+const said = new Set<string>();
+forgetAfterCall(() => said.clear());
+
+/** For what one call meets several times. */
+export function warnOnce(message: string): void {
+  if (said.has(message)) return;
+  said.add(message);
+  warn(message);
 }
 
 export function warn(message: string): void {

@@ -84,7 +84,11 @@ export interface InspectedAttachment {
   ports: string[];
   /** `gone`: the container's namespace is gone, and nothing was looked at. */
   state: "ok" | "differs" | "gone";
-  plugins: { plugin: string; madeBy: "patchbay" | "others" | "nobody"; resources: InspectedResource[] }[];
+  plugins: {
+    plugin: string;
+    madeBy: "patchbay" | "others" | "nobody" | "unreadable";
+    resources: InspectedResource[];
+  }[];
 }
 
 export interface InspectedResource {

@@ -1,5 +1,5 @@
 /** What is opened as state, and what is refused at once: a table of what may lie at the path, and whose it may be. */
-import { afterAll, beforeEach, expect, test } from "bun:test";
+import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import {
   chmodSync,
   chownSync,
@@ -20,6 +20,7 @@ import {
   overwriteStateFile,
   readStateFile,
   type Sharing,
+  type UntrustedState,
   type Whose,
 } from "../../src/ffi/state-file.ts";
 import { needs } from "../support/needs.ts";
@@ -110,12 +111,38 @@ for (const whose of ["own", "own group's", "anybody's"] as const) {
   });
 }
 
-test("the message says what to do", () => {
-  make(0o666, NOBODY);
-  expect(() => readStateFile(file)).toThrow(
-    `${file} is not trusted: it belongs to uid 65534 with mode 0666; remove it, or put a file of uid 0 that nobody ` +
-      "else can write (chown, chmod 600) in its place",
-  );
+describe("the message says what to do about its cause", () => {
+  const right = "if what it says is right";
+  const remedies: [what: string, put: () => void, remedy: () => string][] = [
+    ["owner", () => make(0o600, NOBODY), () => `remove it, or run chown 0 ${file} ${right}`],
+    ["group", () => make(0o660), () => `remove it, or run chmod g-w ${file} ${right}`],
+    ["everybody", () => make(0o602), () => `remove it, or run chmod o-w ${file} ${right}`],
+    ["all", () => make(0o666, NOBODY), () => `remove it, or run chown 0 ${file} and chmod go-w ${file} ${right}`],
+    ["another name", () => linkSync(other, file), () => "remove it, or its other names"],
+    ["no file", () => symlinkSync(other, file), () => "remove it"],
+  ];
+  test.each(remedies)("%s", (_what, put, remedy) => {
+    put();
+    expect(remedyOf(() => readStateFile(file))).toBe(remedy());
+  });
+
+  const ofDirectories: [what: string, put: () => void, remedy: () => string][] = [
+    ["owner", () => run("install", "-d", "-m755", `-o${NOBODY}`, file), () => `chown 0 ${file}`],
+    ["group", () => run("install", "-d", "-m770", file), () => `chmod g-w ${file}`],
+    ["everybody", () => run("install", "-d", "-m777", file), () => `chmod go-w ${file}`],
+  ];
+  test.each(ofDirectories)("of a directory: %s", (_what, put, remedy) => {
+    put();
+    expect(remedyOf(() => judgeStateDirectory(file))).toBe(`nobody else may write to it: ${remedy()}`);
+  });
+
+  function remedyOf(work: () => unknown): unknown {
+    try {
+      return work();
+    } catch (error) {
+      return (error as UntrustedState).remedy;
+    }
+  }
 });
 
 test("a file is read whole, also one that grows, an empty one, and none", () => {

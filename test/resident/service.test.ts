@@ -279,13 +279,17 @@ test("a resident whose place another one has taken ends, and leaves the other's 
 
 test("a resident does not listen in a directory that others can write to, and says what to do", async () => {
   await using machine = await openMachine();
-  for (const spoil of ["chmod 777", "chown 65534"]) {
+  const spoilings = { "chmod 777": "chmod go-w", "chown 65534": "chown 0" };
+  for (const [spoil, remedy] of Object.entries(spoilings)) {
     await machine.sh(`mkdir -m 700 /run/patchbay; ${spoil} /run/patchbay`);
     const { code, stderr } = await machine.run([PATCHBAY, "serve"]);
+    const says = "nobody else may write to it";
     expect({ spoil, code, stderr }).toEqual({
       spoil,
       code: 1,
-      stderr: expect.stringMatching(/^patchbay serve: \/run\/patchbay is not trusted: .*chown and chmod 700\n$/),
+      stderr: expect.stringMatching(
+        new RegExp(`^patchbay serve: /run/patchbay is not trusted: .*; ${says}: ${remedy} /run/patchbay\n$`),
+      ),
     });
     await machine.sh("rmdir /run/patchbay");
   }

@@ -221,7 +221,7 @@ describe("gc", () => {
       await patchbay(["add", "once", containers[1]!.netnsPath, "--container-id", "two"]);
       rmSync(`${directory}/configs/once.conflist`);
       if (records === "without") await machine.sh("rm /var/lib/cni/results/once-*");
-      const told = "network once is not configured any more; what is recorded of it is undone\n";
+      const told = `network once is not configured in ${directory}/configs; what is recorded of it is undone\n`;
       expect(await patchbay(["del", "once", containers[0]!.netnsPath, "--container-id", "one"]))
         .toEqual({ ...silent, stderr: told });
       expect(await patchbay(["gc", "--gone"])).toEqual(silent);

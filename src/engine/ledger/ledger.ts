@@ -19,7 +19,7 @@ import {
   readStateFile,
   UntrustedState,
 } from "../../ffi/state-file.ts";
-import { warn } from "../../ffi/warn.ts";
+import { warn, warnOnce } from "../../ffi/warn.ts";
 import { stateDirectory } from "../state-directory.ts";
 import { isSameOwner, type Owner } from "../../contract/owner.ts";
 import { ledgerPath, networkDirectory, startOfName } from "./paths.ts";
@@ -33,7 +33,7 @@ function readLedgerFile(path: string, lastAttempt = false): LedgerRecord | undef
     // Try twice, for example after too many open files: nothing else records what ADD made.
     if (!lastAttempt) return readLedgerFile(path, true);
     // A ledger that cannot be read or trusted counts as lost: DEL restates from the configuration.
-    warn(`ledger ${path} is left out: ${(error as Error).message}`);
+    warnOnce(`ledger ${path} is left out: ${(error as Error).message}`);
     return undefined;
   }
 }

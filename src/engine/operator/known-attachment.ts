@@ -14,7 +14,9 @@ import { loadKind } from "../../resources/table.ts";
 import { prevResultOf } from "../attachment.ts";
 import { confirmedAdd } from "../ledger/confirmation.ts";
 import type { Host } from "../../contract/host.ts";
+import { idAt } from "../../ffi/files.ts";
 import { listAllLedgers, listLedgersOfContainer } from "../ledger/ledger.ts";
+import { ledgerPath } from "../ledger/paths.ts";
 import type { LedgerAdd, LedgerRecord } from "../ledger/record.ts";
 import { hasLinkOf } from "../ledger/link-of-result.ts";
 import type { AnyKind } from "../../contract/resource.ts";
@@ -43,9 +45,10 @@ export interface KnownPart {
   plugin: string;
   /**
    * `others`: foreign plugins, or ours before the ledgers were lost. Restated from configuration and result. `nobody`:
-   * the plugin had nothing to make, such as portmap without ports.
+   * the plugin had nothing to make, such as portmap without ports. `unreadable`: there is a ledger that cannot be read or
+   * trusted; restated as well.
    */
-  madeBy: "patchbay" | "others" | "nobody";
+  madeBy: "patchbay" | "others" | "nobody" | "unreadable";
   record?: LedgerRecord;
   /** Container.cookie at the time of ADD, when a ledger records it. */
   netns?: string;
@@ -107,7 +110,10 @@ export function partsOf({ ledgers, cached }: KnownAttachment, opened: Opened, pl
   }
   for (const { type, document } of cacheCounts ? cached!.plugins : []) {
     if (parts.some(({ plugin }) => meansPlugin(type, plugin))) continue;
-    parts.push(restatedPart(cached!, type, document, pluginPath, (invocation) => session.hostOf(opened, invocation)));
+    const isRead = ledgers.some(({ header }) => header.plugin === type);
+    const madeBy = isRead || idAt(ledgerPath(cached!, type)) === undefined ? "others" : "unreadable";
+    const hostIn = (invocation: Invocation) => session.hostOf(opened, invocation);
+    parts.push(restatedPart(cached!, type, document, madeBy, pluginPath, hostIn));
   }
   return parts;
 }
@@ -144,12 +150,13 @@ function restatedPart(
   { plugins: _, ...owner }: CachedAttachment,
   type: string,
   document: Record<string, unknown>,
+  madeBy: "others" | "unreadable",
   path: string,
   hostIn: (invocation: Invocation) => Host,
 ): KnownPart {
   const plugin = loadRecorded(type);
   const unread: Invocation = { ...owner, command: "CHECK", path, stdin: "" };
-  const part: KnownPart = { plugin: type, madeBy: "others", host: hostIn(unread), resources: [] };
+  const part: KnownPart = { plugin: type, madeBy, host: hostIn(unread), resources: [] };
   if (plugin === undefined || plugin.del !== undefined) return part;
   try {
     const invocation = { ...unread, ...checkable(document) };
@@ -158,7 +165,7 @@ function restatedPart(
     const list = restate({ plugin: type, conf, invocation, prevResult, host }, "check", (at) => plugin.add(at));
     const resources: KnownResource[] = [];
     for (const { kind, spec } of list) resources.push({ name: kind.kind, kind, spec, isRestated: true });
-    return { ...part, madeBy: list.length === 0 ? "nobody" : "others", host, resources };
+    return { ...part, madeBy: list.length === 0 ? "nobody" : part.madeBy, host, resources };
   } catch (error) {
     const name = `what ${type} made cannot be told: ${errorText(error)}`;
     return { ...part, resources: [{ name, kind: undefined, spec: undefined }] };

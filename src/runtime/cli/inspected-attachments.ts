@@ -71,7 +71,12 @@ function worstFirst<Attachment extends Pick<InspectedAttachment, "state" | "netw
   );
 }
 
-const MAKER = { patchbay: "", others: " (made by another program)", nobody: " (nothing to make)" };
+const MAKER = {
+  patchbay: "",
+  others: " (made by another program)",
+  nobody: " (nothing to make)",
+  unreadable: " (its ledger cannot be read or trusted; restated from the configuration)",
+};
 
 function describe(attachment: InspectedAttachment<ShownResource>): string {
   const { network, containerId, ifName, netnsPath, state, plugins } = attachment;

@@ -77,8 +77,10 @@ export function networkOrRecorded(
   }
 }
 
-export function tellUnconfigured(network: string): void {
-  printToStderr(`network ${network} is not configured any more; what is recorded of it is undone`);
+/** It may be podman's, or one whose file is gone. */
+export function tellUnconfigured(given: Given, network: string): void {
+  const directory = configDirectoryOf(given);
+  printToStderr(`network ${network} is not configured in ${directory}; what is recorded of it is undone`);
 }
 
 export function requestOf(given: Given): AttachmentRequest {

@@ -129,7 +129,7 @@ test("uninstalling prints what stays attached, and refuses when no plugin could 
 
   const forced = await uninstall("--force");
   expect(forced).toMatchObject({ code: 0, stderr: "" });
-  expect(forced.stdout).toContain("1 attachments stay");
+  expect(forced.stdout).toContain("1 attachment stays");
   expect(forced.stdout).toContain("patchbay_localhost");
   expect(await program()).toBe("Go\n");
 
@@ -146,7 +146,7 @@ test("uninstalling works when the plugins that come back can remove everything",
   await stage.happen("ours ADD");
   const outcome = await machine.run([PATCHBAY, "install", "--uninstall", "/run/bin"]);
   expect(outcome).toMatchObject({ code: 0, stderr: "" });
-  expect(outcome.stdout).toContain("1 attachments stay; the plugins that come back remove them");
+  expect(outcome.stdout).toContain("1 attachment stays; the plugins that come back remove what was made");
   await stage.happen("Go DEL");
   const left = (await stage.host()).filter((line) => /ctr|address#|veth#/.test(line));
   expect(left.filter((line) => !line.includes("/run/patchbay/"))).toEqual([]);

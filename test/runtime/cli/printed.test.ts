@@ -168,3 +168,34 @@ test("gc of several networks that a resident leaves to its callers", async () =>
   resident.kill();
   await resident.exited;
 });
+
+test("gc says that nothing is attached, or would be deleted", async () => {
+  for (const name of ["f1", "f2"]) configure(name, [{ type: "loopback" }]);
+  for (const name of ["n", "m", "f1", "f2"]) await must("gc", name, "--all");
+  const outcome = (stdout: string) => ({ code: 0, stdout, stderr: "" });
+  expect(await patchbay(["gc"])).toEqual(outcome("nothing is attached\n"));
+  expect(await patchbay(["gc", "n"])).toEqual(outcome("nothing is attached to network n\n"));
+  expect(await patchbay(["gc", "n", "--all", "--dry-run"])).toEqual(outcome("nothing would be deleted\n"));
+  expect(await patchbay(["gc", "--gone", "--dry-run"])).toEqual(outcome("nothing would be deleted\n"));
+  expect(await patchbay(["gc", "--gone"])).toEqual(outcome(""));
+});
+
+test.each([["a ledger", "n/first@eth0@bridge"], ["all ledgers", "n"]])(
+  "%s that others can write to is said once, with what to do, and is not taken for another program's",
+  async (_what, path) => {
+    await must("add", "n", "c1", "--container-id", "first");
+    expect(await must("inspect", "n")).toContain("\n  bridge\n");
+    await machine.sh(`chmod o+w /run/patchbay/${path}`);
+    for (const command of ["inspect", "repair"]) {
+      const { stdout, stderr } = await patchbay([command, "n"]);
+      expect(stdout).toContain(
+        "\n  bridge (its ledger cannot be read or trusted; restated from the configuration)\n",
+      );
+      const told = stderr.split("\n").filter((line) => line.includes("is not trusted"));
+      expect(told).toEqual([expect.stringContaining(`chmod o-w /run/patchbay/${path}`)]);
+    }
+    expect((await json("inspect", "n"))[0].plugins).toMatchObject([{ plugin: "bridge", madeBy: "unreadable" }]);
+    await machine.sh(`chmod o-w /run/patchbay/${path}`);
+    await must("del", "n", "c1");
+  },
+);

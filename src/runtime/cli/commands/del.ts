@@ -37,7 +37,7 @@ export const cnitoolDelCommand: Command = {
 function remove(given: Given, request: AttachmentRequest, begin = () => {}): number {
   const runtime = runtimeOf(given), key = { network: given.operands[0]!, ...request };
   const { network, isConfigured } = networkOrRecorded(given, key.network, () => recordedNetwork(runtime, key));
-  if (!isConfigured) tellUnconfigured(key.network);
+  if (!isConfigured) tellUnconfigured(given, key.network);
   begin();
   deleteNetwork(runtime, network, request);
   if (!isConfigured) deleteByLedgers(runtime, key);

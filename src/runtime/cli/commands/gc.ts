@@ -42,7 +42,9 @@ export const gcCommand: Command = {
     }
     for (const text of given.values("valid")) partsOf(text);
     const found: ReturnType<typeof inJson>[] = [], isInJson = given.has("json");
+    const counts: number[] = [];
     const list: List = (attachments, describe) => {
+      counts.push(attachments.length);
       if (isInJson) found.push(...attachments.map(inJson));
       else attachments.forEach(describe);
     };
@@ -54,10 +56,19 @@ export const gcCommand: Command = {
     failures.push(...collectFailures(networks, (each) => collect(given, each, chosen, list)));
     if (isInJson && (found.length > 0 || failures.length === 0)) printLine(JSON.stringify(found, null, 2));
     throwJoined(failures, "\n");
-    if (chosen === undefined) printToStderr(`nothing is deleted without a choice: ${choices}`);
+    // A network with "disableGC" has no count.
+    const isNothing = counts.length === names.length && counts.every((count) => count === 0);
+    if (isNothing && !isInJson) tellNothing(chosen, given);
+    else if (chosen === undefined) printToStderr(`nothing is deleted without a choice: ${choices}`);
     return 0;
   },
 };
+
+function tellNothing(chosen: Choice | undefined, given: Given): void {
+  const [name] = given.operands;
+  if (chosen === undefined) printLine(`nothing is attached${name === undefined ? "" : ` to network ${name}`}`);
+  else if (given.has("dry-run")) printLine("nothing would be deleted");
+}
 
 /** Keeps the attachments for JSON, or lets `describe` print each. */
 type List = (attachments: readonly RecordedAttachment[], describe: (attachment: RecordedAttachment) => void) => void;
@@ -82,7 +93,7 @@ function collect(
     return list(staleAttachments(runtime, network, keep), describe);
   }
   collectGarbage(runtime, network, keep, (stale) => {
-    if (!isConfigured && stale.length > 0) tellUnconfigured(network.name);
+    if (!isConfigured && stale.length > 0) tellUnconfigured(given, network.name);
     list(stale, tellDeletion);
   });
 }
