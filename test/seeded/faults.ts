@@ -2117,6 +2117,13 @@ const resident: Fault[] = [
 
 const netavark: Fault[] = [
   {
+    file: "src/dhcp/service/service.ts",
+    find: "    if (address !== undefined) this.givenBack.add(",
+    replace: "    if (address === undefined) this.givenBack.add(",
+    tests: ["test/netavark/drivers/dhcp.test.ts"],
+    named: "started again",
+  },
+  {
     file: "src/netavark/drivers/container.ts",
     find: "    removeWhatIsGone();",
     replace: "    void removeWhatIsGone;",

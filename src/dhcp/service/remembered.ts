@@ -36,6 +36,27 @@ export class Remembered {
   }
 }
 
+const MOST_GIVEN_BACK = 1000;
+
+/**
+ * Addresses that clients have given back since the service began. Who comes again asks for its own: podman stops and
+ * starts a container with the same id and another hardware address, by which servers such as dnsmasq choose.
+ */
+export class GivenBack {
+  private readonly addresses = new Map<string, Uint8Array>();
+
+  add(owner: Owner, clientId: string | undefined, address: Uint8Array): void {
+    const key = keyOf(owner, clientId);
+    this.addresses.delete(key);
+    this.addresses.set(key, address);
+    if (this.addresses.size > MOST_GIVEN_BACK) this.addresses.delete(this.addresses.keys().next().value!);
+  }
+
+  of(owner: Owner, clientId: string | undefined): Uint8Array | undefined {
+    return this.addresses.get(keyOf(owner, clientId));
+  }
+}
+
 function keyOf({ network, containerId, ifName }: Owner, clientId: string | undefined): string {
   return clientId === undefined ? nameOf({ network, containerId, ifName }) : `${network}\0${clientId}`;
 }

@@ -22,7 +22,7 @@ import { type Asker, connections } from "./connections.ts";
 import type { Flags } from "./flags.ts";
 import { Held } from "./held.ts";
 import { say, sayRarely } from "./log.ts";
-import { Remembered } from "./remembered.ts";
+import { GivenBack, Remembered } from "./remembered.ts";
 import { leaseOfRecord6 } from "./v6-lease.ts";
 import type { Earlier, Surroundings, Waiter } from "./surroundings.ts";
 
@@ -43,6 +43,7 @@ export type ServiceSettings = Pick<
 export class Service {
   private readonly held = new Held();
   private readonly remembered = new Remembered();
+  private readonly givenBack = new GivenBack();
   private readonly failedAdds: FailedAdds;
   private readonly alarm = new Alarm();
   private lastOrder = preciseSecondsSinceBoot();
@@ -224,9 +225,9 @@ export class Service {
     return attachment;
   }
 
-  private recall(owner: Owner, clientId: string | undefined): Earlier | undefined {
+  private recall(owner: Owner, clientId: string | undefined): Earlier {
     const record = this.remembered.of(owner, clientId), clock = this.around.clock();
-    if (record === undefined) return undefined;
+    if (record === undefined) return { address: this.givenBack.of(owner, clientId), isOurs: false };
     const address = record.v4 && parsePrefix(record.v4.lease.address)!.bytes;
     const lease6 = record.v6 && leaseOfRecord6(record.v6, false, clock);
     return { address, isOurs: clock.wall < endOf(record), lease6 };
@@ -246,7 +247,8 @@ export class Service {
   }
 
   private release(owner: Owner): void {
-    const name = nameOf(owner), attachment = this.held.get(name);
+    const name = nameOf(owner), attachment = this.held.get(name), address = attachment?.had().address;
+    if (address !== undefined) this.givenBack.add(owner, attachment!.wishes.clientId, address);
     this.held.delete(name);
     attachment?.release();
     for (const record of this.remembered.takeNamed(name)) this.forget(record);

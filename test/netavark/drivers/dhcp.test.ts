@@ -3,8 +3,11 @@ import { expect, test } from "bun:test";
 import { PODMANS_SOCKET } from "../../../src/dhcp/order.ts";
 import { type Segment, serverBehindBridge } from "../../support/dhcp/link.ts";
 import type { Running } from "../../support/dhcp/running.ts";
+import { OFFER4 } from "../../support/dhcp/offer.ts";
 import { openScene, routesIn, untilLeased } from "../../support/dhcp/scene.ts";
 import { kindsOf, serveScript } from "../../support/dhcp/scripted-server.ts";
+import { dnsmasq, serve4 } from "../../support/dhcp/servers-v4.ts";
+import { startService } from "../../support/dhcp/service.ts";
 import { attach, bridgeNetwork, containerIn } from "../../support/netavark/attached.ts";
 import { leftSince, momentOf } from "../../support/leftovers.ts";
 import { netavark, netavarkProgram } from "../../support/netavark/netavark.ts";
@@ -100,6 +103,26 @@ test("another make's service at podman's socket is none, and one service at a ti
   const container = await machine.container();
   const { code, json } = await attach(machine, "setup", container, containerIn([{ network: ofMaster() }]));
   expect([code, json.error]).toEqual([1, expect.stringMatching(/dial unix \/run\/cni\/dhcp\.sock.*patchbay dhcp/s)]);
+});
+
+test("a container that is started again with another MAC address has its address again", async () => {
+  await using segment = await serverBehindBridge();
+  const { machine } = segment;
+  await serve4(dnsmasq, segment.site, { ...OFFER4, leaseSeconds: 600 });
+  await using service = await startService(segment);
+  await machine.sh(`mkdir -p /run/cni; ln -s ${service.socket} /run/cni/dhcp.sock`);
+  const macvlan = { driver: "macvlan", network_interface: "br0", ipam_options: { driver: "dhcp" }, subnets: [] };
+  const input = containerIn([{ network: bridgeNetwork(8, macvlan) }]), macs = new Set(), addresses = new Set();
+  for (let start = 0; start < 4; start++) {
+    const container = await machine.container(`start${start}`);
+    const { json } = await attach(machine, "setup", container, input);
+    const { mac_address, subnets: [subnet] } = json.net8.interfaces.eth0;
+    macs.add(mac_address);
+    addresses.add(subnet.ipnet);
+    expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
+    await machine.removeContainer(container);
+  }
+  expect([macs.size, addresses.size]).toEqual([4, 1]);
 });
 
 test("without the service, an error that says how to start it", async () => {
