@@ -45,6 +45,11 @@ export interface Attachment<Config> {
   configured<Value>(read: () => Value, unknown: Value): Value;
   /** Runs `work` for `make` only: things that only ADD can look at or reject. Undefined for the other purposes. */
   inAdd<Value>(work: () => Value): Value | undefined;
+  /**
+   * Runs `work`, which looks at the host and may reject, for `make` and `plan`. For `plan` a rejection is told, and the
+   * story goes on; it and the other purposes return undefined.
+   */
+  examine<Value>(work: () => Value): Value | undefined;
   /** A name or address that ADD chooses. `make` and `plan` pick one; `check` and `undo` take it from prevResult. */
   choose<Value>(pick: () => Value, recall: (prevResult: Result) => Value): Value;
   apply<Made>(resource: Resource<Made>): Made;

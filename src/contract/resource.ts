@@ -15,6 +15,13 @@ export interface ResourceKind<Spec, Made = void> {
    * ledger names, and the other thing is not ours.
    */
   requireRoom?(spec: Spec, host: Host): void;
+  /** For `patchbay plan`: throws what `apply` would reject before it makes anything, besides what `requireRoom` says. */
+  judge?(spec: Spec, host: Host): void;
+  /**
+   * For operators: one line for each reason why it has no effect, although it is as ADD made it, or would be. CHECK does
+   * not ask, because the reference plugin's succeeds.
+   */
+  whyIdle?(spec: Spec, host: Host): string[];
   /**
    * Makes the resource and returns what only the kernel could decide. On failure it leaves nothing behind; it undoes
    * its own steps with `undoAfter`.

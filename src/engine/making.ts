@@ -34,6 +34,7 @@ function attachmentOf<Config extends PluginConfig>(call: Call<Config>, making: M
     mayHave: (option) => option,
     configured: (read) => read(),
     inAdd: (work) => work(),
+    examine: (work) => work(),
     choose: (pick) => pick(),
     apply<Made>(resource: Resource<Made>): Made {
       const [announced] = making.announce([resource]);

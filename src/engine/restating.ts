@@ -13,12 +13,19 @@ function recalledLease({ cniVersion, ips, routes, dns }: Result): Result {
   return { cniVersion, ips: ips ?? [], routes, dns };
 }
 
-/** `foresee` returns what the IPAM plugin of that name would lease; it is only called for `plan`. */
+/** What only `plan` asks. */
+export interface Foresight {
+  /** What the IPAM plugin of that name would lease. */
+  lease(ipamType: string): Result;
+  /** Gets what ADD would throw. */
+  onRefusal(error: unknown): void;
+}
+
 export function restate<Config extends PluginConfig>(
   call: Call<Config>,
   purpose: Exclude<Purpose, "make">,
   tell: Tell<Config>,
-  foresee?: (ipamType: string) => Result,
+  foresight?: Foresight,
 ): Resource<unknown>[] {
   const list: Resource<unknown>[] = [];
   const { conf } = call;
@@ -31,6 +38,15 @@ export function restate<Config extends PluginConfig>(
     mayHave: (option) => option || purpose === "undo",
     configured: (read, unknown) => purpose === "undo" ? unknown : read(),
     inAdd: () => undefined,
+    examine(work) {
+      if (foresight === undefined) return undefined;
+      try {
+        return work();
+      } catch (error) {
+        foresight.onRefusal(error);
+        return undefined;
+      }
+    },
     choose: (pick, recall) => purpose === "plan" ? pick() : recall(recalled),
     apply(resource) {
       list.push(resource);
@@ -45,7 +61,7 @@ export function restate<Config extends PluginConfig>(
       return {
         add() {
           if (isReleasedThroughLink(type)) announce();
-          return foresee === undefined ? recalledLease(recalled) : foresee(type);
+          return foresight === undefined ? recalledLease(recalled) : foresight.lease(type);
         },
       };
     },

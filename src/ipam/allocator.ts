@@ -38,8 +38,7 @@ export function allocate(store: Store, wanted: Wanted): Allocated {
 function allocateRequested(store: Store, wanted: Wanted, address: Uint8Array): Allocated {
   const { set, lease } = wanted;
   const range = rangeOf(set, address)!;
-  const text = formatAddress(address);
-  if (compareAddresses(address, range.gateway) === 0) throw refusal(`requested ip ${text} is subnet's gateway`);
+  if (isGateway(range, address)) throw refusal(gatewayText(address));
   blocksOf(store, range);
   const attempt = (isSettled: boolean) => {
     const block = blockAt(store, blockPrefix(range.subnet, address), true);
@@ -48,11 +47,29 @@ function allocateRequested(store: Store, wanted: Wanted, address: Uint8Array): A
     return claim(store, block, index, lease);
   };
   if (!attempt(false) && !exclusively(store, () => attempt(true))) {
-    throw refusal(`requested IP address ${text} is not available in range set ${formatRangeSet(set)}`);
+    throw refusal(leasedText(address, set));
   }
   const allocated = { address, range };
   noteCursor(store, wanted, readCursor(store.directory, wanted.rangeId), allocated);
   return allocated;
+}
+
+function isGateway({ gateway }: Range, address: Uint8Array): boolean {
+  return compareAddresses(address, gateway) === 0;
+}
+
+function gatewayText(address: Uint8Array): string {
+  return `requested ip ${formatAddress(address)} is subnet's gateway`;
+}
+
+function leasedText(address: Uint8Array, set: RangeSet): string {
+  return `requested IP address ${formatAddress(address)} is not available in range set ${formatRangeSet(set)}`;
+}
+
+/** Why `allocate` would refuse the address of the set, according to the lease files; undefined when it would not. */
+export function whyNotAvailable(directory: string, set: RangeSet, address: Uint8Array): string | undefined {
+  if (isGateway(rangeOf(set, address)!, address)) return gatewayText(address);
+  return readLease(directory, address) === undefined ? undefined : leasedText(address, set);
 }
 
 function allocateNext(store: Store, wanted: Wanted): Allocated {

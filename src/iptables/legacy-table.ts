@@ -155,7 +155,13 @@ function found(line: string): FoundInText {
       const prefix = parsePrefix(wordAfter(words, "-s") ?? "");
       return prefix && prefix.bytes.subarray(0, Math.ceil(prefix.bits / 8));
     },
+    get destination() {
+      const prefix = parsePrefix(wordAfter(words, "-d") ?? "");
+      return prefix && prefix.bytes.subarray(0, Math.ceil(prefix.bits / 8));
+    },
     is: (rule) => ruleText(rule) === text,
+    matches: (conditions) =>
+      ` ${text} `.includes(` ${ruleText({ ...conditions, target: "RETURN" }).slice(0, -"-j RETURN".length)}`),
   };
 }
 

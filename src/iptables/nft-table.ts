@@ -12,7 +12,7 @@ import { comparedValue } from "../ffi/netlink/nftables/expr/cmp.ts";
 import { type Expression, isSameRule } from "../ffi/netlink/nftables/expr/expression.ts";
 import { jumpTarget } from "../ffi/netlink/nftables/expr/immediate.ts";
 import { matchedComment } from "../ffi/netlink/nftables/expr/match.ts";
-import { loadsSource } from "../ffi/netlink/nftables/expr/payload.ts";
+import { loadsDestination, loadsSource } from "../ffi/netlink/nftables/expr/payload.ts";
 import type { NftMessage } from "../ffi/netlink/nftables/message.ts";
 import {
   addRule,
@@ -214,6 +214,17 @@ function found(rule: NftRule, family: Family): FoundInNft {
     },
     get owner() {
       return ownerTagIn(rule.userdata);
+    },
+    get destination() {
+      const at = rule.expressions.findIndex((each) => loadsDestination(each, family === 4 ? 4 : 16));
+      return at < 0 ? undefined : comparedValue(rule.expressions.slice(at));
+    },
+    matches(conditions) {
+      // Without the counter and the verdict, which come last.
+      const wanted = ruleExpressions({ ...conditions, target: "RETURN" }, family).slice(0, -2);
+      let next = 0;
+      for (const each of rule.expressions) if (next < wanted.length && isSameRule([wanted[next]!], [each])) next++;
+      return next === wanted.length;
     },
     is: (wanted) => isSameRule(expressionsOf(wanted, family), rule.expressions),
   };

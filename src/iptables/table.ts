@@ -26,9 +26,13 @@ export interface FoundRule {
   readonly comment: string | undefined;
   /** The bytes of `-s` that are compared, or undefined. */
   readonly source: Uint8Array | undefined;
+  /** The bytes of `-d` that are compared, or undefined. */
+  readonly destination: Uint8Array | undefined;
   /** What `append` was given. The older kernel tables have no room for it. */
   readonly owner: string | undefined;
   is(rule: Rule): boolean;
+  /** Whether these are among its conditions. */
+  matches(conditions: Omit<Rule, "target">): boolean;
 }
 
 /** Reading after a change still shows the table as it was before. */

@@ -73,6 +73,8 @@ export interface PlannedPlugin {
   resources: { kind: string; what: string }[] | undefined;
   /** Why `add` would fail here and now. */
   obstacles: string[];
+  /** What `add` would make without effect, such as a port that leads to another container. */
+  warnings: string[];
 }
 
 export interface InspectedAttachment {

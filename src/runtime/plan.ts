@@ -5,6 +5,7 @@ import { type Plan, planAdd } from "../engine/operator/plan.ts";
 import type { Network } from "./conf/network.ts";
 import {
   type AttachmentRequest,
+  checkNames,
   documentOf,
   inSession,
   inVersion,
@@ -19,22 +20,26 @@ export interface PlannedPlugin {
   resources: Plan["resources"] | undefined;
   /** Why ADD would fail here and now. */
   obstacles: Plan["obstacles"];
+  /** What ADD would make without effect. */
+  warnings: Plan["warnings"];
 }
 
 /** What ADD would make, with nothing made. */
 export function planNetwork(runtime: Runtime, network: Network, request: AttachmentRequest): PlannedPlugin[] {
   let result: VersionedResult | undefined;
+  checkNames(network, request);
   return inSession((session) =>
     network.plugins.map((plugin) =>
       namingPlugin(plugin, "plan", () => {
         const { type } = plugin;
         const found = findPlugin(type, runtime.pluginPath);
-        if (!("own" in found)) return { type, resources: undefined, obstacles: [] };
+        if (!("own" in found)) return { type, resources: undefined, obstacles: [], warnings: [] };
         const derived = { prevResult: documentOf(result), capabilityArgs: request.capabilityArgs };
         const call = { ...invocationOf(runtime, network, plugin, derived, request), command: "ADD" as const };
         const plan = planAdd(found.own, call, result && newestResult(result), session);
         result = inVersion(plan.result, network.cniVersion);
-        return { type, resources: plan.resources, obstacles: plan.obstacles };
+        const { resources, obstacles, warnings } = plan;
+        return { type, resources, obstacles, warnings };
       })
     )
   );

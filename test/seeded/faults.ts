@@ -792,6 +792,18 @@ const engine: Fault[] = [
     tests: ["test/kernel/judging.test.ts"],
   },
   {
+    file: "src/engine/operator/plan.ts",
+    find: "kind.judge?.(spec, host);",
+    replace: "",
+    tests: ["test/kernel/plan.test.ts"],
+  },
+  {
+    file: "src/resources/packets/port-mappings/iptables.ts",
+    find: "if (leadsTo === own) break;",
+    replace: "",
+    tests: ["test/kernel/plan.test.ts"],
+  },
+  {
     file: "src/runtime/lint/plugin-check.ts",
     find: "if (isFirst) requirePrevResult(plugin, () => undefined);",
     replace: "",

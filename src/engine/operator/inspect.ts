@@ -52,6 +52,18 @@ export function inspect(attachment: KnownAttachment, pluginPath: string): Inspec
   return { ...head, ...gist ?? gistOf(attachment), state, plugins };
 }
 
+/** What of the attachment has no effect, although it is as ADD made it. */
+export function whatIsIdle(attachment: KnownAttachment, pluginPath: string): string[] {
+  const lines: string[] = [];
+  withAttachment(attachment, pluginPath, (_opened, parts) => {
+    for (const { host, resources } of parts) {
+      for (const { kind, spec } of resources) lines.push(...kind?.whyIdle?.(spec, host) ?? []);
+    }
+    return { ...headOf(attachment), state: "ok", plugins: [] };
+  });
+  return lines;
+}
+
 /** Whether the container's namespace is gone. False when that cannot be determined. */
 export function isNamespaceGone(attachment: KnownAttachment): boolean {
   const { netnsPath, ledgers } = attachment;
@@ -141,7 +153,10 @@ export function look({ name, kind, spec, isRestated }: KnownResource, host: Host
   if (kind === undefined) return unknown(name, name, "this version of patchbay does not know it");
   const what = kind.describe(spec);
   try {
-    const differences = traced("verify", kind, spec, () => kind.verify(spec, host, isRestated));
+    const differences = [
+      ...traced("verify", kind, spec, () => kind.verify(spec, host, isRestated)),
+      ...kind.whyIdle?.(spec, host) ?? [],
+    ];
     return { kind: name, what, state: differences.length === 0 ? "ok" : "differs", differences };
   } catch (error) {
     return unknown(name, what, errorText(error));

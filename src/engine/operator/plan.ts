@@ -9,7 +9,7 @@ import { findPlugin } from "../delegation/find-plugin.ts";
 import type { Host } from "../../contract/host.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { Resource } from "../../contract/resource.ts";
-import { judge } from "../judging.ts";
+import { judge, requirePrevResult } from "../judging.ts";
 import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
 import type { Session } from "../session.ts";
@@ -19,8 +19,10 @@ export interface Plan {
   /** In the order in which ADD would make them, each as one line for people. */
   resources: { kind: string; what: string }[];
   result: Result;
-  /** Why ADD would fail here and now: errors of `judge`, `requireRoom` and STATUS. */
+  /** Why ADD would fail here and now: what it would reject, and errors of STATUS. */
   obstacles: string[];
+  /** What ADD would make without effect. */
+  warnings: string[];
 }
 
 export function planAdd(
@@ -39,7 +41,7 @@ export function planAdd(
   } catch (error) {
     plan.obstacles.push(errorText(error));
   }
-  return plan;
+  return { ...plan, obstacles: [...new Set(plan.obstacles)] };
 }
 
 function planStory(
@@ -49,21 +51,36 @@ function planStory(
   host: Host,
 ): Plan {
   const conf = plugin.validate(acceptedDocument(plugin, invocation, "ADD"));
-  const refusals = refusalsOf(() => judge(plugin, conf, invocation, () => prevResult));
+  const obstacles = refusalsOf(() => {
+    judge(plugin, conf, invocation, () => prevResult);
+    requirePrevResult(plugin, () => prevResult);
+  });
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host };
   let result: Result = { cniVersion: conf.cniVersion };
   const list = restate(
     call,
     "plan",
     (at) => result = plugin.foresee?.(at) ?? plugin.add(at),
-    (type) => foreseeLease(type, invocation, host),
+    {
+      lease(type) {
+        const { result, obstacles: ofIpam } = planLease(type, invocation, host);
+        obstacles.push(...ofIpam);
+        return result;
+      },
+      onRefusal: (error) => obstacles.push(errorText(error)),
+    },
   );
   const resources = list.map(({ kind, spec }) => ({ kind: kind.kind, what: kind.describe(spec) }));
-  return { resources, result, obstacles: [...refusals, ...list.flatMap((one) => obstaclesTo(one, host))] };
+  obstacles.push(...list.flatMap((one) => obstaclesTo(one, host)));
+  const warnings = list.flatMap(({ kind, spec }) => kind.whyIdle?.(spec, host) ?? []);
+  return { resources, result, obstacles, warnings };
 }
 
 function obstaclesTo({ kind, spec }: Resource<unknown>, host: Host): string[] {
-  return refusalsOf(() => kind.requireRoom?.(spec, host));
+  return refusalsOf(() => {
+    kind.requireRoom?.(spec, host);
+    kind.judge?.(spec, host);
+  });
 }
 
 function refusalsOf(work: () => void): string[] {
@@ -76,7 +93,8 @@ function refusalsOf(work: () => void): string[] {
 }
 
 /** A foreign plugin's result cannot be known, so it has no addresses. */
-function foreseeLease(type: string, invocation: Invocation, host: Host): Result {
+function planLease(type: string, invocation: Invocation, host: Host): Pick<Plan, "result" | "obstacles"> {
   const found = findPlugin(type, invocation.path);
-  return "own" in found ? planStory(found.own, invocation, undefined, host).result : { cniVersion: "", ips: [] };
+  if ("own" in found) return planStory(found.own, invocation, undefined, host);
+  return { result: { cniVersion: "", ips: [] }, obstacles: [] };
 }

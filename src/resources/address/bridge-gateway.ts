@@ -8,8 +8,9 @@ import { undoAfter } from "../../contract/undo.ts";
 import { addAddress, delAddress, listAddresses, overlap } from "../../ffi/netlink/route/address.ts";
 import { getLink, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
 import { AF_INET, AF_INET6 } from "../../ffi/netlink/uapi/rtnetlink.ts";
-import { formatPrefix, parsePrefix } from "../../net/address.ts";
+import { formatPrefix, parsePrefix, type Prefix } from "../../net/address.ts";
 import { parseMac } from "../../net/mac.ts";
+import type { Host } from "../../contract/host.ts";
 
 export interface BridgeGatewaySpec {
   ifName: string;
@@ -28,29 +29,41 @@ interface MadeGateway {
   added: boolean;
 }
 
+/** The link's addresses that are in the way of `wanted`; undefined when it has that already. */
+function othersThan(wanted: Prefix, index: number, host: Host): Prefix[] | undefined {
+  const v4 = wanted.bytes.length === 4, text = formatPrefix(wanted);
+  const present = listAddresses(host.route, index, v4 ? AF_INET : AF_INET6);
+  for (const other of present) if (formatPrefix(other) === text) return undefined;
+  return present.filter((other) => v4 || overlap(other, wanted));
+}
+
+function requireNone([other]: readonly Prefix[], ifName: string, address: string): void {
+  if (other === undefined) return;
+  throw new CniError(
+    INTERNAL,
+    `failed to set bridge addr: "${ifName}" already has an IP address different from ${address}`,
+    `it has ${formatPrefix(other)}; remove that address, or set "forceAddress": true, or use another bridge`,
+  );
+}
+
 export const bridgeGatewayKind: ResourceKind<BridgeGatewaySpec, MadeGateway> = {
   kind: "bridge-gateway",
   unmade: { added: false },
+  judge({ ifName, address, force }, host) {
+    const index = linkIndex(host.route, ifName);
+    if (index !== undefined && !force) {
+      requireNone(othersThan(parsePrefix(address)!, index, host) ?? [], ifName, address);
+    }
+  },
   apply({ ifName, address, force, mac }, host) {
     const wanted = parsePrefix(address)!;
     const index = linkIndex(host.route, ifName);
     if (index === undefined) throw new CniError(INTERNAL, `failed to set bridge addr: link "${ifName}" not found`);
-    const v4 = wanted.bytes.length === 4;
-    const present = listAddresses(host.route, index, v4 ? AF_INET : AF_INET6);
-    const text = formatPrefix(wanted);
-    for (const other of present) if (formatPrefix(other) === text) return { added: false };
+    const others = othersThan(wanted, index, host);
+    if (others === undefined) return { added: false };
     const link = getLink(host.route, index)!;
-    for (const other of present) {
-      if (!v4 && !overlap(other, wanted)) continue;
-      if (!force) {
-        throw new CniError(
-          INTERNAL,
-          `failed to set bridge addr: "${ifName}" already has an IP address different from ${address}`,
-          `it has ${formatPrefix(other)}; remove that address, or set "forceAddress": true, or use another bridge`,
-        );
-      }
-      delAddress(host.route, link.index, other);
-    }
+    if (!force) requireNone(others, ifName, address);
+    for (const other of others) delAddress(host.route, link.index, other);
     let added = true; // even if only the kernel's answer is lost
     try {
       added = addAddress(host.route, link.index, wanted, { skipDad: true }) === "added";

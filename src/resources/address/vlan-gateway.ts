@@ -36,14 +36,18 @@ export function vlanGatewayName({ bridge, vlan }: VlanGatewaySpec): string {
   return `${bridge}.${vlan}`;
 }
 
+function requireShort(name: string): void {
+  if (name.length <= LONGEST_NAME) return;
+  throw new CniError(INTERNAL, `interface name "${name}" is too long`, "choose a shorter name for the bridge");
+}
+
 export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
   kind: "vlan-gateway",
   unmade: { name: "", mac: "", created: false },
+  judge: (spec) => requireShort(vlanGatewayName(spec)),
   apply(spec, host) {
     const name = vlanGatewayName(spec);
-    if (name.length > LONGEST_NAME) {
-      throw new CniError(INTERNAL, `interface name "${name}" is too long`, "choose a shorter name for the bridge");
-    }
+    requireShort(name);
     const bridge = getLink(host.route, spec.bridge)!;
     const created = getLink(host.route, name) === undefined && create(spec, bridge, host);
     try {

@@ -73,15 +73,18 @@ function create(spec: BridgeSpec, host: Host): boolean {
   }
 }
 
+function requireBridge({ kind }: Link, { name }: BridgeSpec): void {
+  if (kind === "bridge") return;
+  throw new CniError(
+    INTERNAL,
+    `failed to create bridge "${name}": "${name}" already exists but is not a bridge`,
+    `it is a ${kind ?? "physical"} link; name another bridge in the configuration, or remove it`,
+  );
+}
+
 function prepare(link: Link | undefined, created: boolean, spec: BridgeSpec, host: Host): Link {
   if (link === undefined) throw new CniError(INTERNAL, `bridge "${spec.name}" vanished while it was being created`);
-  if (link.kind !== "bridge") {
-    throw new CniError(
-      INTERNAL,
-      `failed to create bridge "${spec.name}": "${spec.name}" already exists but is not a bridge`,
-      `it is a ${link.kind ?? "physical"} link; name another bridge in the configuration, or remove it`,
-    );
-  }
+  requireBridge(link, spec);
   if (spec.vlanFiltering && !link.vlanFiltering) {
     warn(
       `bridge ${spec.name} existed before and does not filter VLANs: "vlan" and "vlanTrunk" have no effect ` +
@@ -145,6 +148,10 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
   kind: "bridge",
   unmade: { index: 0, mac: "", created: false },
   requireRoom: ({ name }, host) => requireBridgeName(name, host),
+  judge(spec, host) {
+    const link = getLink(host.route, spec.name);
+    if (link !== undefined) requireBridge(link, spec);
+  },
   apply(spec, host) {
     host.useShared();
     const existing = getLink(host.route, spec.name);

@@ -12,6 +12,7 @@ import { addUnlocked, deleteUnlocked } from "../chain.ts";
 import { loadNetwork } from "../conf/load.ts";
 import type { Network } from "../conf/network.ts";
 import { examined } from "../examination.ts";
+import { warnOfIdle } from "../idle-warnings.ts";
 import { withContainerLocked } from "../lock.ts";
 import { type AttachmentRequest, type Runtime, wrapped } from "../plugin-call.ts";
 import { attachmentsOf, type RecordedAttachment } from "../recorded-attachments.ts";
@@ -47,6 +48,9 @@ export function attachAll(
         attached.push({ network, request, result: addNamed(runtime, network, request) });
       }
       if (!planned.some(({ network }) => hasLoopback(network))) bringUpLoopback(container.netnsPath);
+      for (const { network, request } of attached) {
+        if (Object.hasOwn(request.capabilityArgs, "portMappings")) warnOfIdle(runtime, network, request);
+      }
       accept(attached);
     } catch (error) {
       throw followedBy(error, takeBack(runtime, attached));

@@ -109,6 +109,20 @@ describe("what is attached", () => {
     expect(await hook(machine, ["del"], { id: "web" })).toEqual(silent);
   });
 
+  test("the second holder of a port is told", async () => {
+    await using machine = await openMachine();
+    await writeNetwork(machine, "front", [bridge("front0", "10.1.0.0/24"), { ...portmap, backend: "iptables" }]);
+    await using one = await startHooked(machine, "one");
+    await using two = await startHooked(machine, "two");
+    expect(await hook(machine, ["add", "front", "--ports", "8088:80"], one.state())).toEqual(silent);
+    expect(await hook(machine, ["add", "front", "--ports", "8088:80"], two.state())).toEqual({
+      ...silent,
+      stderr: "patchbay: network front: host port 8088/tcp leads to container one of network front, " +
+        "whose rule comes first\n",
+    });
+    for (const id of ["one", "two"]) expect(await hook(machine, ["del"], { id })).toEqual(silent);
+  });
+
   test("every word of a network must be one that its plugins take", async () => {
     await using web = await startHooked(machine, "web");
     for (const word of ["ingress=1M", "mac=02:00:00:00:00:77 ingress=1M", "ip=10.1.0.9 ingress=1M"]) {

@@ -19,7 +19,14 @@ import { type Attachment, definePlugin, type Pool } from "../../../contract/plug
 import { warn } from "../../../ffi/warn.ts";
 import { ENOENT, isErrno, SyscallError } from "../../../ffi/errno.ts";
 import { identify, isDirectory, readConfiguredFile } from "../../../ffi/files.ts";
-import { allocate, type Allocated, countFree, countLeased, likelyNext } from "../../../ipam/allocator.ts";
+import {
+  allocate,
+  type Allocated,
+  countFree,
+  countLeased,
+  likelyNext,
+  whyNotAvailable,
+} from "../../../ipam/allocator.ts";
 import { blockPrefix, indexIn } from "../../../ipam/layout.ts";
 import {
   capacityOf,
@@ -81,17 +88,20 @@ function take(at: At): Result {
 /** The addresses that would probably be leased next, according to the lease files. */
 function foresee(at: At): Result {
   const { conf } = at;
-  const requested = requestedAddresses(at), ips: IpConfig[] = [];
+  const requested = requestedAddresses(at), ips: IpConfig[] = [], { directory } = storeOf(conf);
+  const { resolvConf, routes } = conf.ipam ?? {};
+  const dns = resolvConf ? readResolvConf(resolvConf) : undefined;
   rangeSetsOf(conf).forEach((set, index) => {
-    const wanted = takeRequested(set, requested);
-    const next = wanted ?? likelyNext(storeOf(conf).directory, set, String(index));
-    if (next === undefined) {
-      throw failure("", new Error(`no IP addresses available in range set: ${formatRangeSet(set)}`));
-    }
+    const refused = (reason: string) => failure(`failed to allocate for range ${index}: `, new Error(reason));
+    const wanted = takeRequested(set, requested), reason = wanted && whyNotAvailable(directory, set, wanted);
+    if (reason !== undefined) throw refused(reason);
+    const next = wanted ?? likelyNext(directory, set, String(index));
+    if (next === undefined) throw refused(`no IP addresses available in range set: ${formatRangeSet(set)}`);
     const { subnet, gateway } = rangeOf(set, next)!;
     ips.push({ address: `${formatAddress(next)}/${subnet.bits}`, gateway: formatAddress(gateway) });
   });
-  return { cniVersion: conf.cniVersion, ips, routes: conf.ipam!.routes };
+  requireNoneLeft(requested);
+  return { cniVersion: conf.cniVersion, ips, routes, dns };
 }
 
 /** Allocates one address of each set, or none on failure. */
@@ -111,9 +121,13 @@ function allocateAll(at: At, sets: RangeSet[], requested: Uint8Array[]): Allocat
     }
     if (requested.length === 0) return taken;
     undo(store, lease, taken);
-    const list = requested.map(formatAddress).join(" ");
-    throw new CniError(INTERNAL, `failed to allocate all requested IPs: ${list}`);
+    return requireNoneLeft(requested) ?? taken;
   });
+}
+
+function requireNoneLeft(requested: readonly Uint8Array[]): void {
+  if (requested.length === 0) return;
+  throw new CniError(INTERNAL, `failed to allocate all requested IPs: ${requested.map(formatAddress).join(" ")}`);
 }
 
 /** Removes and returns the first requested address that is in the set. */

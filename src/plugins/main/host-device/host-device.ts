@@ -41,8 +41,8 @@ export default definePlugin<HostDeviceConf>({
 function add(at: Attachment<HostDeviceConf>): Result {
   const { conf, ifName } = at;
   const choice = choiceIfAny(conf);
-  const moved = !(at.inAdd(() => isForDpdk(choice!, conf.DPDKMode)) ?? isForDpdkIfKnown(choice, conf));
-  const device = moved ? at.inAdd(() => findDevice(choice!, at.host)) : undefined;
+  const moved = !((choice && at.examine(() => isForDpdk(choice, conf.DPDKMode))) ?? isForDpdkIfKnown(choice, conf));
+  const device = moved && choice ? at.examine(() => findDevice(choice, at.host)) : undefined;
   const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
   const mac = device?.mac ?? at.choose(() => "", (result) => insideOf(at, result)?.mac ?? "");
   const inside: Interface = { name: ifName, mac: mac || undefined, sandbox: at.netnsPath };

@@ -12,6 +12,7 @@ import { announcing } from "../../../resources/address/announcement.ts";
 import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
 import { configuredMaster, findMaster, requireHostFor } from "../../../resources/link/shared/master-link.ts";
 import { configureContainerInterface } from "../../shared/container-interface.ts";
+import { examinedMaster } from "../../shared/examined-master.ts";
 import { validateIpvlanConf } from "./ipvlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { IpvlanConf } from "./ipvlan.schema.ts";
@@ -37,7 +38,7 @@ export default definePlugin<IpvlanConf>({
 
 function add(at: Attachment<IpvlanConf>): Result {
   const { conf, ifName } = at;
-  const master = at.inAdd(() => chooseMaster(at)) ?? configuredMaster(conf);
+  const master = examinedMaster(at, chooseMaster) ?? configuredMaster(conf);
   const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
   const link = at.apply(containerLink({
     ifName,

@@ -17,6 +17,7 @@ import {
 } from "../../../resources/link/shared/master-link.ts";
 import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
 import { configureContainerInterface } from "../../shared/container-interface.ts";
+import { examinedMaster } from "../../shared/examined-master.ts";
 import { validateMacvlanConf } from "./macvlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { MacvlanConf } from "./macvlan.schema.ts";
@@ -43,7 +44,7 @@ function add(at: Attachment<MacvlanConf>): Result {
   const { conf, ifName } = at;
   const mode = modeOf(conf);
   const mac = requestedMac(at);
-  const master = at.inAdd(() => chooseMaster(at)) ?? configuredMaster(conf);
+  const master = examinedMaster(at, chooseMaster) ?? configuredMaster(conf);
   const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
   const link = at.apply(containerLink({
     ifName,

@@ -62,7 +62,7 @@ function add(at: Attachment<PtpConf>): Result {
 function connect(at: Attachment<PtpConf>, hostName: string, ips: IpConfig[], lease: Result | undefined): void {
   const { ifName } = at;
   const addresses: { address: string; gateway: string }[] = [];
-  at.inAdd(() => requireGateways(ips));
+  at.examine(() => requireGateways(ips));
   for (const { address, gateway } of ips) if (gateway !== undefined) addresses.push({ address, gateway });
   const wanted: Resource[] = [];
   for (const family of [4, 6] as const) {

@@ -14,6 +14,7 @@ import {
   requireMtuOf,
 } from "../../../resources/link/shared/master-link.ts";
 import { configureContainerInterface } from "../../shared/container-interface.ts";
+import { examinedMaster } from "../../shared/examined-master.ts";
 import { requireIpam } from "../../shared/required-ipam.ts";
 import { validateVlanConf } from "./vlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
@@ -34,7 +35,7 @@ export default definePlugin<VlanConf>({
 
 function add(at: Attachment<VlanConf>): Result {
   const { conf, ifName } = at;
-  const master = at.inAdd(() => chooseMaster(at)) ?? configuredMaster(conf);
+  const master = examinedMaster(at, chooseMaster) ?? configuredMaster(conf);
   const ipam = at.ipam(); // announced first, so released last, when nothing uses the addresses any more
   const link = at.apply(containerLink({
     ifName,

@@ -44,6 +44,7 @@ export default definePlugin<SbrConf>({
 });
 
 function add(at: Attachment<SbrConf>): Result {
+  at.examine(() => requireAddresses(at));
   const { prevResult = { cniVersion: at.conf.cniVersion } } = at;
   if (at.purpose === "make") {
     makeRoutes(at);
@@ -55,11 +56,13 @@ function add(at: Attachment<SbrConf>): Result {
   return prevResult;
 }
 
+function requireAddresses({ prevResult, ifName }: Attachment<SbrConf>): void {
+  if (prevResult?.ips?.length) return;
+  throw new CniError(INVALID_CONFIG, `No IP addresses supplied on interface: ${ifName}`);
+}
+
 function makeRoutes(at: Attachment<SbrConf>): void {
-  const { conf, host, prevResult } = at;
-  if (!prevResult?.ips?.length) {
-    throw new CniError(INVALID_CONFIG, `No IP addresses supplied on interface: ${at.ifName}`);
-  }
+  const { conf, host } = at;
   host.container!.alone(() => at.applyAll(conf.table === undefined ? ownTables(at) : onlyRules(at, conf.table)));
 }
 

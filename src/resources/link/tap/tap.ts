@@ -32,13 +32,11 @@ export const tapKind: ResourceKind<TapSpec> = {
   requireRoom(spec, host) {
     if (linkIndex(host.container!.route, spec.ifName) !== undefined) throw taken(spec);
   },
+  judge: (spec, host) => void requiredMaster(spec, host),
   apply(spec, host) {
-    const { ifName, mac, mtu, bridge, selinuxContext } = spec;
+    const { ifName, mac, mtu, selinuxContext } = spec;
     const { route, inside } = host.container!;
-    const master = masterOf(spec, host);
-    if (bridge !== undefined && master === undefined) {
-      throw new CniError(INTERNAL, `failed to get bridge ${bridge}: Link not found`, "it must be in the container");
-    }
+    const master = requiredMaster(spec, host);
     const add = selinuxContext === undefined ? addTap : addTapWithContext(selinuxContext);
     if (!inside(() => add(ifName, spec))) throw taken(spec);
     try {
@@ -85,6 +83,12 @@ export const tapKind: ResourceKind<TapSpec> = {
   },
   describe: ({ ifName, bridge }) => `tap ${ifName} in the container${bridge === undefined ? "" : ` on ${bridge}`}`,
 };
+
+function requiredMaster(spec: TapSpec, host: Host): number | undefined {
+  const master = masterOf(spec, host);
+  if (spec.bridge === undefined || master !== undefined) return master;
+  throw new CniError(INTERNAL, `failed to get bridge ${spec.bridge}: Link not found`, "it must be in the container");
+}
 
 export const tap = resource(tapKind);
 

@@ -23,7 +23,7 @@ import { type FoundRule, isAmong, missingAmong, type Table, type TableChange } f
 import { ruleText } from "../../../iptables/text-rule.ts";
 import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
 import { MULTIPORT_LIMIT } from "../../../ffi/netlink/nftables/expr/match.ts";
-import type { Prefix } from "../../../net/address.ts";
+import { isSameBytes, type Prefix } from "../../../net/address.ts";
 import type { Backend } from "../shared/backend.ts";
 import { containerChain, containerComment, type Named, namedIn } from "../shared/container-chain.ts";
 import { explainingEnoent } from "../shared/missing-extensions.ts";
@@ -187,6 +187,37 @@ function lacksChain(host: Host, chain: string, families: readonly Family[]): Fam
   return undefined;
 }
 
+function requireMarkChain(spec: PortMappingsSpec, host: Host): void {
+  const external = spec.masquerade && spec.setMarkChain;
+  const lacking = external ? lacksChain(host, external, familiesOf(spec)) : undefined;
+  if (lacking !== undefined) throw missingChain(external!, lacking);
+}
+
+/** The rule that was there first wins. A runtime may ask several networks of a container for the same port. */
+function earlierHolders(spec: PortMappingsSpec, host: Host, family: Family): string[] {
+  const table = readTable(host, "nat", family), own = chainName(spec), lines: string[] = [];
+  const wanted = spec.mappings.filter((mapping) => appliesTo(spec, mapping, family));
+  const passed = new Set<string>();
+  for (const { comment, leadsTo = "" } of table.rules(DNAT)) {
+    if (leadsTo === own) break;
+    const holder = namedIn(CHAIN, comment, leadsTo);
+    if (holder === undefined || holder.containerId === spec.containerId || passed.has(leadsTo)) continue;
+    passed.add(leadsTo);
+    const rules = table.rules(leadsTo);
+    for (const mapping of wanted) {
+      const { protocol, hostPort } = mapping, at = hostAddress(mapping);
+      const isTaken = rules.some((rule) =>
+        rule.matches({ protocol, destinationPort: hostPort }) &&
+        (rule.destination === undefined || (at !== undefined && isSameBytes(rule.destination, at)))
+      );
+      if (!isTaken) continue;
+      const whose = `container ${holder.containerId} of network ${holder.network}`;
+      lines.push(`host port ${hostPort}/${protocol} leads to ${whose}, whose rule comes first`);
+    }
+  }
+  return lines;
+}
+
 function missingChain(chain: string, family: Family): CniError {
   return new CniError(INTERNAL, `externalSetMarkChain "${chain}" is not in the table nat of ${toolOf(family)}`);
 }
@@ -195,10 +226,9 @@ const MODULES = "xt_comment, xt_addrtype, xt_multiport, xt_mark, xt_nat or xt_MA
 
 export const backend: Backend<PortMappingsSpec> = {
   apply(spec, host) {
-    const families = familiesOf(spec), external = spec.masquerade && spec.setMarkChain;
+    const families = familiesOf(spec);
     // Before any family is changed: the older tables are changed one family after the other.
-    const lacking = external ? lacksChain(host, external, families) : undefined;
-    if (lacking !== undefined) throw missingChain(external!, lacking);
+    requireMarkChain(spec, host);
     const shared = sharedOf(spec), chains = shared.length > 2 ? [DNAT, SETMARK, MASQ] : [DNAT];
     const change = () =>
       changeTable(host, "nat", families, (table) => {
@@ -207,6 +237,8 @@ export const backend: Backend<PortMappingsSpec> = {
       });
     return explainingEnoent("portmap by iptables", MODULES, '"backend": "nftables"', change);
   },
+  judge: requireMarkChain,
+  whyIdle: (spec, host) => [...new Set(familiesOf(spec).flatMap((family) => earlierHolders(spec, host, family)))],
   verify: (spec, host) => familiesOf(spec).flatMap((family) => verifyFamily(spec, host, family)),
   remove(spec, host, isRestated) {
     const owner = ownerComment(spec), families = isRestated ? FAMILIES : familiesOf(spec);

@@ -50,6 +50,7 @@ import { FAMILIES, type Family } from "../../../iptables/rule.ts";
 import { formatAddress } from "../../../net/address.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { Backend } from "../shared/backend.ts";
+import { netfilterOf } from "../shared/netfilter-socket.ts";
 import type { FoundElement, Group } from "../shared/owned-table.ts";
 import { isOfContainer, ownerComment, ownerIn, ownerKey, ownerText } from "../shared/owner-comment.ts";
 import { Contents } from "./nft-contents.ts";
@@ -252,6 +253,10 @@ export const backend: Backend<PortMappingsSpec> = {
         }
         return lost;
       }));
+  },
+  judge: (spec, host) => {
+    const netfilter = netfilterOf(host);
+    if (netfilter !== undefined) planApply(netfilter, spec);
   },
   obstacle(spec, host) {
     const { obstacleToNftables } = require(

@@ -26,6 +26,10 @@ export const addCommand: Command = {
       if (program === "patchbay") warnOfMisspellings(network, runtime.pluginPath);
       return addAnswered(runtime, network, request, (result) => {
         if (result !== undefined) printDocument(printResult(result));
+        if (program === "patchbay" && Object.hasOwn(request.capabilityArgs, "portMappings")) {
+          const { warnOfIdle } = require("../../idle-warnings.ts") as typeof import("../../idle-warnings.ts");
+          warnOfIdle(runtime, network, request);
+        }
       }, holder);
     }),
 };

@@ -26,6 +26,7 @@ export const planCommand: Command = {
     else planned.forEach(describe);
     const obstacles = planned.flatMap(({ obstacles }) => obstacles);
     for (const obstacle of obstacles) printToStderr(`patchbay plan: 'add' would fail: ${obstacle}`);
+    for (const warning of planned.flatMap(({ warnings }) => warnings)) printToStderr(`patchbay plan: ${warning}`);
     return obstacles.length === 0 ? 0 : 1;
   },
 };

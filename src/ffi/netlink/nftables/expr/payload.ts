@@ -36,10 +36,19 @@ export function sourceAddress(addressLength: number, length = addressLength) {
 }
 
 /** Whether the expression loads the source address or its first bytes. */
-export function loadsSource({ name, data }: FoundExpression, addressLength: number): boolean {
+export function loadsSource(expression: FoundExpression, addressLength: number): boolean {
+  return loadsFromHeader(expression, addressLength === 4 ? 12 : 8);
+}
+
+/** Whether the expression loads the destination address or its first bytes. */
+export function loadsDestination(expression: FoundExpression, addressLength: number): boolean {
+  return loadsFromHeader(expression, addressLength === 4 ? 16 : 24);
+}
+
+function loadsFromHeader({ name, data }: FoundExpression, offset: number): boolean {
   if (name !== "payload") return false;
-  const { base, offset } = payloadAttrs.decode(data);
-  return base === NFT_PAYLOAD_NETWORK_HEADER && offset === (addressLength === 4 ? 12 : 8);
+  const found = payloadAttrs.decode(data);
+  return found.base === NFT_PAYLOAD_NETWORK_HEADER && found.offset === offset;
 }
 
 /** `ip daddr` or `ip6 daddr`, or its first bytes. */

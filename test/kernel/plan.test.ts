@@ -1,0 +1,264 @@
+/** What `add` refuses before it makes anything, `plan` refuses in the same words; what `add` makes without effect, too. */
+import { expect, test } from "bun:test";
+import { legacyPath } from "../support/legacy-iptables.ts";
+import { lacks } from "../support/kernel-features.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
+import { PATCHBAY } from "../support/plugins.ts";
+
+const subnet = "10.1.0.0/24";
+const ipam = { type: "host-local", subnet };
+const tuning = { type: "tuning" }, loopback = { type: "loopback" };
+const bridge = (more: object = {}) => ({ type: "bridge", bridge: "br0", isGateway: true, ipam, ...more });
+const portmap = (backend: string, more: object = {}) => ({
+  type: "portmap",
+  backend,
+  capabilities: { portMappings: true },
+  ...more,
+});
+const port = (hostPort: unknown, more: object = {}) => ({ portMappings: [{ hostPort, containerPort: 80, ...more }] });
+
+interface Row {
+  plugins: { type: string; [key: string]: unknown }[];
+  message: string;
+  /** Run on the host before. */
+  host?: string;
+  /** Run in the container before. */
+  inside?: string;
+  /** Capability arguments of another container that is attached before. */
+  other?: object;
+  capabilities?: object;
+  args?: string;
+  ifName?: string;
+  cniVersion?: string;
+  needs?: "ipvlan links" | "VLAN links";
+}
+
+const rows: Row[] = [
+  // The call.
+  { plugins: [loopback], ifName: "much-too-long-name", message: "interface name is too long" },
+  { plugins: [portmap("nftables")], message: "must be called as chained plugin" },
+  { plugins: [loopback, { type: "firewall" }], cniVersion: "0.3.1", message: "incompatible CNI versions" },
+  { plugins: [bridge()], inside: "ip link add eth0 type veth peer name other", message: "already exists" },
+  // Capability arguments and CNI_ARGS.
+  {
+    plugins: [bridge(), portmap("nftables")],
+    capabilities: port(80, { protocol: "icmp" }),
+    message: '"protocol": "icmp" is not tcp, udp or sctp',
+  },
+  { plugins: [bridge(), portmap("iptables")], capabilities: port(70000), message: "Invalid host port number: 70000" },
+  {
+    plugins: [bridge(), portmap("nftables")],
+    capabilities: { portMappings: [{ hostPort: 1, containerPort: 1 }, { hostPort: 1, containerPort: 2 }] },
+    message: "host port 1/tcp is mapped twice",
+  },
+  { plugins: [bridge(), portmap("nftables")], capabilities: port("x"), message: "portMappings" },
+  {
+    plugins: [bridge({ capabilities: { mac: true } })],
+    capabilities: { mac: "hello" },
+    message: "address hello: invalid MAC",
+  },
+  {
+    plugins: [bridge(), { type: "bandwidth", capabilities: { bandwidth: true } }],
+    capabilities: { bandwidth: { ingressRate: 8000 } },
+    message: "if rate is set, burst must also be set",
+  },
+  { plugins: [bridge(), { ...tuning, capabilities: { mac: true } }], capabilities: { mac: "x" }, message: "invalid" },
+  {
+    plugins: [bridge({ capabilities: { ips: true } })],
+    capabilities: { ips: ["10.2.0.9"] },
+    message: "failed to allocate all requested IPs: 10.2.0.9",
+  },
+  {
+    plugins: [bridge({ capabilities: { ips: true } })],
+    capabilities: { ips: ["10.1.0.1"] },
+    message: "failed to allocate for range 0: requested ip 10.1.0.1 is subnet's gateway",
+  },
+  {
+    plugins: [bridge({ capabilities: { ips: true } })],
+    capabilities: { ips: ["10.1.0.9"] },
+    other: { ips: ["10.1.0.9"] },
+    message: "failed to allocate for range 0: requested IP address 10.1.0.9 is not available in range set",
+  },
+  { plugins: [bridge()], args: "IgnoreUnknown=1;IP=x", message: "invalid IP address x" },
+  {
+    plugins: [bridge({ capabilities: { ipRanges: true } })],
+    capabilities: { ipRanges: [[{ subnet: "10.3.0.1/24" }]] },
+    message: "Network has host bits set",
+  },
+  {
+    plugins: [{ type: "ptp", ipam: { type: "static" } }],
+    args: "IP=10.1.0.9",
+    message: "the 'ip' field is expected to be in CIDR notation",
+  },
+  // The state of the machine.
+  {
+    plugins: [bridge(), portmap("nftables")],
+    capabilities: port(8080),
+    other: port(8080),
+    message: "host port 8080/tcp is taken by container other, interface eth0 of network net",
+  },
+  {
+    plugins: [bridge(), portmap("iptables", { externalSetMarkChain: "THEIRS" })],
+    capabilities: port(8080),
+    message: 'externalSetMarkChain "THEIRS" is not in the table nat',
+  },
+  {
+    plugins: [bridge({ ipam: { type: "host-local", subnet: "10.1.0.0/30" } })],
+    other: {},
+    message: "failed to allocate for range 0: no IP addresses available in range set",
+  },
+  {
+    plugins: [bridge({ ipam: { ...ipam, resolvConf: "/nosuch" } })],
+    message: "open /nosuch",
+  },
+  {
+    plugins: [bridge()],
+    host: "ip link add br0 type veth peer name br1",
+    message: '"br0" already exists but is not a bridge',
+  },
+  {
+    plugins: [bridge()],
+    host: "ip link add br0 type bridge; ip address add 10.9.0.1/16 dev br0",
+    message: '"br0" already has an IP address different from 10.1.0.1/24',
+  },
+  { plugins: [{ type: "macvlan", master: "nosuch", ipam }], message: 'failed to lookup master "nosuch"' },
+  {
+    plugins: [{ type: "macvlan", master: "m0", mtu: 9000, ipam }],
+    host: "ip link add m0 type veth peer name m1; ip link set m0 up",
+    message: "invalid MTU 9000, must be [0, master MTU(1500)]",
+  },
+  {
+    plugins: [{ type: "vlan", master: "m0", vlanId: 5, mtu: 9000, ipam }],
+    host: "ip link add m0 type veth peer name m1; ip link set m0 up",
+    message: "invalid MTU 9000",
+    needs: "VLAN links",
+  },
+  {
+    plugins: [{ type: "ipvlan", master: "nosuch", ipam }],
+    message: 'failed to lookup master "nosuch"',
+    needs: "ipvlan links",
+  },
+  {
+    plugins: [{ type: "host-device", device: "nosuch" }],
+    message: "failed to find host device",
+  },
+  {
+    plugins: [{ type: "ptp", ipam: { type: "static", addresses: [{ address: "10.1.0.2/24" }] } }],
+    message: "IPAM gave no gateway for 10.1.0.2/24",
+  },
+  { plugins: [{ type: "tap", bridge: "nosuch" }], message: "failed to get bridge nosuch" },
+  {
+    plugins: [loopback, { ...tuning, sysctl: { "net.core.somaxconn": "9" } }],
+    host: "mount -t tmpfs none /etc; mkdir -p /etc/cni/tuning; echo '^net.ipv4.*$' > /etc/cni/tuning/allowlist.conf",
+    message: "somaxconn",
+  },
+  { plugins: [bridge({ ipam: {} }), { type: "sbr" }], message: "No IP addresses supplied on interface: eth0" },
+  { plugins: [{ type: "flannel", subnetFile: "/nosuch" }], message: "/nosuch" },
+];
+
+async function configure(machine: Machine, { plugins, cniVersion = "1.1.0" }: Pick<Row, "plugins" | "cniVersion">) {
+  const list = JSON.stringify({ cniVersion, name: "net", plugins });
+  await machine.sh(`mkdir -p /run/net.d; cat > /run/net.d/net.conflist <<'end'\n${list}\nend`);
+}
+
+function call(
+  machine: Machine,
+  command: "add" | "plan",
+  netnsPath: string,
+  { capabilities = {}, args = "", ifName = "eth0", id = "c", env: more }: Partial<Row> & {
+    id?: string;
+    env?: Record<string, string>;
+  },
+) {
+  const options = ["--config-dir", "/run/net.d", "--ifname", ifName, "--container-id", id];
+  const env = { CAP_ARGS: JSON.stringify(capabilities), CNI_ARGS: args, ...more };
+  return machine.run([PATCHBAY, command, ...options, "net", netnsPath], { env });
+}
+
+for (const row of rows) {
+  const { plugins, message, host, inside, other, needs } = row;
+  const title = `${plugins.map(({ type }) => type).join(", ")}: ${message}`;
+  test.skipIf(needs !== undefined && lacks(needs))(title, async () => {
+    await using machine = await openMachine();
+    const container = await machine.container();
+    if (host !== undefined) await machine.sh(host);
+    if (inside !== undefined) await machine.sh(inside, { in: container });
+    await configure(machine, row);
+    if (other !== undefined) {
+      const before = await call(machine, "add", (await machine.container()).netnsPath, {
+        capabilities: other,
+        id: "other",
+      });
+      expect([before.code, before.stderr]).toEqual([0, ""]);
+    }
+    const planned = await call(machine, "plan", container.netnsPath, row);
+    const added = await call(machine, "add", container.netnsPath, row);
+    expect([added.code, added.stdout + added.stderr]).toEqual([1, expect.stringContaining(message)]);
+    expect([planned.code, planned.stderr]).toEqual([1, expect.stringContaining(message)]);
+  });
+}
+
+test("what can be added is planned without an obstacle", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container();
+  await machine.sh("ip link add br0 type bridge; ip link add m0 type veth peer name m1; ip link set m0 up");
+  for (
+    const plugins of [
+      [bridge(), portmap("nftables"), portmap("iptables"), tuning, { type: "sbr" }],
+      [{ type: "macvlan", master: "m0", mtu: 1400, ipam }],
+      [{ type: "host-device", device: "m1" }],
+      [{ type: "ptp", ipam }],
+    ]
+  ) {
+    await configure(machine, { plugins });
+    const planned = await call(machine, "plan", container.netnsPath, { capabilities: port(8080) });
+    expect([planned.code, planned.stderr]).toEqual([0, ""]);
+  }
+});
+
+const web = port(8080).portMappings[0]!;
+/** What a second container asks for, when another one has 8080/tcp of all addresses, and whether that never works. */
+const seconds: [mapping: object, isDead: boolean][] = [
+  [web, true],
+  [{ ...web, containerPort: 81 }, true],
+  [{ ...web, hostIP: "10.1.0.1" }, true],
+  [{ ...web, hostPort: 8081 }, false],
+  [{ ...web, protocol: "udp" }, false],
+];
+const ofFirst = [web, { ...web, hostPort: 53, protocol: "sctp" }, { ...web, hostPort: 54, hostIP: "10.1.0.1" }];
+
+for (const [form, env] of [["nf_tables", undefined], ["the older tables", { PATH: legacyPath() }]] as const) {
+  test(`iptables in ${form}: add, plan and inspect tell the second holder of a port`, async () => {
+    await using machine = await openMachine();
+    const [one, two] = [await machine.container(), await machine.container()];
+    await configure(machine, { plugins: [bridge(), portmap("iptables")] });
+    const told = "host port 8080/tcp leads to container one of network net, whose rule comes first";
+    const inspect = async (id: string) => (await machine.run([PATCHBAY, "inspect", "net", id], { env })).stdout;
+    const first = { id: "one", capabilities: { portMappings: ofFirst }, env };
+    expect(await call(machine, "add", one.netnsPath, first)).toMatchObject({ code: 0, stderr: "" });
+    for (const [mapping, isDead] of seconds) {
+      const what = JSON.stringify(mapping), second = { id: "two", capabilities: { portMappings: [mapping] }, env };
+      const planned = await call(machine, "plan", two.netnsPath, second);
+      expect([what, planned.code, planned.stderr]).toEqual([what, 0, isDead ? `patchbay plan: ${told}\n` : ""]);
+      const added = await call(machine, "add", two.netnsPath, second);
+      expect([what, added.code, added.stderr]).toEqual([what, 0, isDead ? `patchbay: network net: ${told}\n` : ""]);
+      expect([what, (await inspect("two")).includes(told)]).toEqual([what, isDead]);
+      expect(await inspect("one")).not.toContain("comes first");
+      for (const command of ["check", "del"]) {
+        const words = [command, "--config-dir", "/run/net.d", "--container-id", "two", "net", two.netnsPath];
+        expect(await machine.run([PATCHBAY, ...words], { env })).toMatchObject({ code: 0, stderr: "" });
+      }
+    }
+    // Runtimes ask every network of a container for the same ports.
+    const again = { ...first, ifName: "eth1" };
+    expect(await call(machine, "add", one.netnsPath, again)).toMatchObject({ code: 0, stderr: "" });
+    for (const mapping of ofFirst.slice(1)) {
+      const second = { id: "two", capabilities: { portMappings: [mapping] }, env };
+      expect((await call(machine, "plan", two.netnsPath, second)).stderr).toContain("whose rule comes first");
+      const elsewhere = { ...mapping, hostIP: "10.1.0.2" };
+      const apart = { id: "two", capabilities: { portMappings: [elsewhere] }, env };
+      const { stderr } = await call(machine, "plan", two.netnsPath, apart);
+      expect(stderr.includes("whose rule comes first")).toBe(mapping.hostPort === 53);
+    }
+  });
+}
