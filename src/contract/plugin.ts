@@ -78,6 +78,9 @@ export interface Pool {
   capacity: number;
 }
 
+/** What a call may wait for, other than the kernel. */
+export type Awaited = "DHCP" | "delegate" | "duplicate address detection" | "SELinux" | "bus" | "legacy iptables";
+
 export interface PluginDefinition<Config extends PluginConfig> {
   readonly name: string;
   /** Supported CNI versions; all known ones by default. */
@@ -91,6 +94,13 @@ export interface PluginDefinition<Config extends PluginConfig> {
   judge?(conf: Config, call: JudgedCall | undefined): void;
   /** The capability whose argument has to say what the configuration does not: without it ADD makes nothing, or fails. */
   missingCapability?(conf: Config): string | undefined;
+  /**
+   * What ADD or DEL of this configuration may wait for: a resident leaves such a call to the caller's own process. It has
+   * not been decoded, because nothing is refused before a resident has taken the call.
+   */
+  mayWaitFor?(document: Record<string, unknown>): readonly Awaited[];
+  /** Of an IPAM plugin: a lease is given back by a packet through the container's link. So DEL releases it before the link. */
+  readonly isReleasedThroughLink?: true;
   /** For a plugin that needs earlier ones in the chain: the error text of an ADD without prevResult. */
   readonly missingPrevResult?: string;
   /** Applies the resources of one attachment in order and returns the result. */

@@ -5,6 +5,7 @@
  * Its specification is plain JSON and contains everything needed to make, recognise and remove it, because DEL has only
  * that text, which was written before the thing was made.
  */
+import type { IpConfig } from "../cni/result.ts";
 import type { Host } from "./host.ts";
 
 export interface ResourceKind<Spec, Made = void> {
@@ -54,6 +55,10 @@ export interface ResourceKind<Spec, Made = void> {
   readonly isOfInterface?: true;
   /** Each operation is a verb of another plugin. DEL calls it once for what is recorded and restated alike. */
   readonly isDelegated?: true;
+  /** Addresses for the attachment. The first one of a list is released last, when nothing uses its addresses any more. */
+  readonly isLease?: true;
+  /** The addresses that it puts into the container. CHECK compares those of prevResult as well as those of the ledger. */
+  addressesIn?(spec: Spec): IpConfig[];
   /** The table of ours that contains it. Foreign plugins do not remove it from there. */
   ownTable?(spec: Spec): string | undefined;
   /** One line for people: `veth eth0 in the container, vethab12cd34 on the host`. */

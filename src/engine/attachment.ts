@@ -2,7 +2,7 @@
 import type { Invocation } from "../cni/invocation.ts";
 import { parsePrevResult } from "../cni/result-versions.ts";
 import type { Result } from "../cni/result.ts";
-import { meansPlugin } from "../cni/plugin-name.ts";
+import { loadPlugin } from "../plugins/table.ts";
 import type { Attachment, PluginConfig } from "../contract/plugin.ts";
 import type { Host } from "../contract/host.ts";
 
@@ -34,9 +34,9 @@ export function prevResultOf(conf: PluginConfig): () => Result | undefined {
 }
 
 /**
- * A lease is announced first, so it is released last, when nothing uses its address any more. A DHCP lease is released
- * by a packet through the link, so it is announced after the link.
+ * A lease is announced first, so it is released last, when nothing uses its address any more. One that is released through
+ * the link is announced after the link, whoever's the plugin of that name is.
  */
 export function isReleasedThroughLink(ipamType: string): boolean {
-  return meansPlugin(ipamType, "dhcp");
+  return loadPlugin(ipamType)?.isReleasedThroughLink === true;
 }

@@ -8,8 +8,7 @@ import { LeftToCaller } from "../ffi/calls.ts";
 import { variable } from "../ffi/environment.ts";
 import { exists } from "../ffi/files.ts";
 import { hasContent } from "../ffi/kept.ts";
-import { meansPlugin } from "../cni/plugin-name.ts";
-import { pluginNamed } from "../plugins/table.ts";
+import { loadPlugin, pluginNamed } from "../plugins/table.ts";
 import type { Network } from "../runtime/conf/network.ts";
 import type { Runtime } from "../runtime/plugin-call.ts";
 
@@ -60,19 +59,18 @@ export function leaveNetworkThatWaits({ plugins }: Network, { pluginPath }: Runt
   }
 }
 
-/** They write rules. */
-const USE_IPTABLES = new Set(["bridge", "firewall", "portmap", "ptp"]);
-
-function whyNotConfigured(calledBy: string, document: Record<string, unknown>, path: string): string | undefined {
-  const name = pluginNamed(calledBy) ?? calledBy;
+function whyNotConfigured(name: string, document: Record<string, unknown>, path: string): string | undefined {
   const ipam = field(document, "ipam"), type = isObject(ipam) ? field(ipam, "type") : undefined;
-  if (typeof type === "string" && type !== "" && isForeign(type, path)) return "foreign plugin";
-  if (name === "dhcp" || (typeof type === "string" && meansPlugin(type, "dhcp"))) return "DHCP";
-  if (name === "flannel") return "delegate";
-  if (field(document, "enabledad") === true) return "duplicate address detection";
-  if (field(document, "selinuxContext")) return "SELinux";
-  if (name === "firewall" && exists(SYSTEM_BUS)) return "bus";
-  return USE_IPTABLES.has(name) && hasLegacyTables() ? "legacy iptables" : undefined;
+  const ipamType = typeof type === "string" && type !== "" ? type : undefined;
+  if (ipamType !== undefined && isForeign(ipamType, path)) return "foreign plugin";
+  const types = ipamType === undefined ? [name] : [name, ipamType];
+  return types.flatMap((each) => loadPlugin(each)?.mayWaitFor?.(document) ?? []).find(isHere);
+}
+
+/** Whether this host has what may be waited for. */
+function isHere(awaited: string): boolean {
+  if (awaited === "bus") return exists(SYSTEM_BUS);
+  return awaited !== "legacy iptables" || hasLegacyTables();
 }
 
 /** One that is not found is none: the call says so. */

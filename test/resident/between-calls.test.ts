@@ -83,6 +83,12 @@ const calls: Call[] = [
   { name: "a bus", env: { DBUS_SYSTEM_BUS_ADDRESS: "unix:path=/nowhere" }, declined: "bus" },
   { name: "DHCP", command: "STATUS", conf: { ...bridge, ipam: { type: "dhcp" } }, declined: "DHCP" },
   {
+    name: "duplicate address detection",
+    command: "STATUS",
+    conf: { ...bridge, enabledad: true },
+    declined: "duplicate address detection",
+  },
+  {
     name: "a directory of its own, declined",
     script: "cd /run/mounted",
     words: ["dhcp", "--help"],

@@ -197,8 +197,7 @@ function invocationOf({ header: { stdin, ...header }, entries, answer }: LedgerA
   const cniVersion = "1.0.0";
   const { links = [], mac, addresses = [] } = answer ?? {};
   const inside = { name: header.ifName, mac, sandbox: header.netnsPath };
-  const given: IpConfig[] = entries.filter(({ kind }) => kind === "addressing")
-    .flatMap(({ spec }) => (spec as { addresses: IpConfig[] }).addresses);
+  const given: IpConfig[] = entries.flatMap(({ kind, spec }) => loadKind(kind)?.addressesIn?.(spec) ?? []);
   const ips: IpConfig[] = given.length > 0
     ? given.map(({ address, gateway }) => ({ address, gateway }))
     : addresses.map((address) => ({ address }));

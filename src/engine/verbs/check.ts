@@ -57,7 +57,7 @@ export function runCheck({ plugin, invocation, document, session }: VerbCall): u
   });
 }
 
-const isAddressing = ({ kind }: Resource<unknown>) => kind.kind === "addressing";
+const isAddressing = ({ kind }: Resource<unknown>) => kind.addressesIn !== undefined;
 
 /** Compares with prevResult, not with the ledger: a later plugin may have changed the link's MAC. */
 function otherLink(prevResult: Result | undefined, { ifName, netnsPath }: Invocation, host: Host): string[] {

@@ -113,7 +113,7 @@ function removeAttachment(
  */
 function removeBoth(allRecorded: Thing[], allRestated: Thing[], failures: unknown[]): void {
   const recorded = withoutSameCalls(allRecorded, []), restated = withoutSameCalls(allRestated, recorded);
-  const isLease = (thing: Thing, index: number) => index === 0 && thing.kind.kind === "ipam";
+  const isLease = (thing: Thing, index: number) => index === 0 && thing.kind.isLease === true;
   const others = (things: Thing[]) => things.filter((thing, index) => !isLease(thing, index));
   const before = failures.length;
   removeAll(others(recorded), failures);

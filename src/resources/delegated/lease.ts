@@ -15,6 +15,7 @@ export interface LeaseSpec {
 export const leaseKind: ResourceKind<LeaseSpec, Result> = {
   kind: "ipam",
   isDelegated: true,
+  isLease: true,
   unmade: { cniVersion: "" },
   apply({ type }, host) {
     const result = host.delegate(type, "ADD")!;

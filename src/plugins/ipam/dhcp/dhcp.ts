@@ -35,6 +35,8 @@ export default definePlugin<DhcpConf>({
   name: "dhcp",
   validate: validateDhcpConf,
   checksWithoutPrevResult: true,
+  isReleasedThroughLink: true,
+  mayWaitFor: () => ["DHCP"],
   judge(conf, call) {
     if (conf.ipam === undefined) throw new CniError(INVALID_CONFIG, "IPAM config missing 'ipam' key");
     const owner = { network: conf.name, containerId: "", ifName: "" };

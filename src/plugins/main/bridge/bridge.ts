@@ -6,6 +6,7 @@
  * bridge, its gateway address and forwarding are shared by the network and stay.
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
+import { field } from "../../../cni/json.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { formatAddress, networkOf, offsetAddress, parsePrefix } from "../../../net/address.ts";
 import { randomMac } from "../../../ffi/random.ts";
@@ -41,6 +42,8 @@ export default definePlugin<BridgeConf>({
       throw new CniError(INVALID_CONFIG, `failed to make veth pair: address ${wanted}: invalid MAC address`);
     }
   },
+  mayWaitFor: (document) =>
+    field(document, "enabledad") === true ? ["duplicate address detection", "legacy iptables"] : ["legacy iptables"],
   add,
   status: (conf, host) => requireBridgeName(conf.bridge, host),
   sweeps: ["masquerade", "mac-spoof-check"],

@@ -28,6 +28,7 @@ export default definePlugin<PtpConf>({
   name: "ptp",
   validate: validatePtpConf,
   judge: (conf) => requireIpam(conf),
+  mayWaitFor: () => ["legacy iptables"],
   add,
   sweeps: ["masquerade"],
 });

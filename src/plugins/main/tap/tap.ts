@@ -5,6 +5,7 @@
  * in the container.
  */
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { field } from "../../../cni/json.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import { tap } from "../../../resources/link/tap/tap.ts";
 import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
@@ -19,6 +20,7 @@ export default definePlugin<TapConf>({
   name: "tap",
   validate: validateTapConf,
   judge: (conf, call) => call && judgeMac(conf, call),
+  mayWaitFor: (document) => field(document, "selinuxContext") ? ["SELinux"] : [],
   add,
   status() {
     const reason = whyNoTaps();

@@ -31,6 +31,7 @@ export default definePlugin<FirewallConf>({
     const policy = call && isolationOf(conf);
     if (policy !== undefined && call!.prevResult !== undefined) checkBridgeName(policy, bridgeOf(call!.prevResult));
   },
+  mayWaitFor: () => ["bus", "legacy iptables"],
   missingPrevResult: "missing prevResult from earlier plugin",
   add,
   status(conf, host) {

@@ -24,6 +24,7 @@ export default definePlugin<FlannelConf>({
   name: "flannel",
   validate: validateFlannelConf,
   judge: checkDelegate,
+  mayWaitFor: () => ["delegate"],
   add,
   check(at) {
     const file = fileOf(at.conf, at.containerId);

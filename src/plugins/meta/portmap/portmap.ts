@@ -34,6 +34,7 @@ export default definePlugin<PortmapConf>({
     if (refusal !== undefined) throw refusal;
   },
   missingCapability: ({ runtimeConfig }) => runtimeConfig?.portMappings === undefined ? "portMappings" : undefined,
+  mayWaitFor: () => ["legacy iptables"],
   missingPrevResult: "must be called as chained plugin",
   add,
   status(conf, host) {

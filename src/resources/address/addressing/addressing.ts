@@ -45,6 +45,7 @@ const DUPLICATE_WAIT_MS = 5000;
 
 export const addressingKind: ResourceKind<AddressingSpec> = {
   kind: "addressing",
+  addressesIn: ({ addresses }) => addresses,
   unmade: undefined,
   apply(spec, host) {
     const container = host.container!;
