@@ -1,6 +1,7 @@
 /** The file that this program is started from, which an upgrade replaces. */
 import { errorText } from "../cni/error.ts";
-import { closeFile, identify, O_PATH, O_RDONLY, O_WRONLY, openFile } from "../ffi/files.ts";
+import { linkTarget } from "../ffi/directory-entries.ts";
+import { closeFile, idAt, identify, O_PATH, O_RDONLY, O_WRONLY, openFile } from "../ffi/files.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { sendSignal, SIGKILL } from "../ffi/signals.ts";
 import { describeEnding, endingSoFar, hasSucceeded, openPidfd, spawn, waitFor } from "../ffi/spawn.ts";
@@ -13,8 +14,11 @@ const MISSING_MS = 10_000;
 /** For a program that says its version. */
 const PATIENCE_MS = 10_000;
 
+/** What the kernel says behind the path of a file that is removed. */
+const DELETED = / \(deleted\)$/;
+
 export class OwnFile {
-  readonly path = process.execPath.replace(/ \(deleted\)$/, "");
+  readonly path = process.execPath.replace(DELETED, "");
   private readonly id = identify("/proc/self/exe").id;
   private missingSince: number | undefined;
   private refused: string | undefined;
@@ -39,7 +43,7 @@ export class OwnFile {
     this.missingSince = undefined;
     if (present.id !== this.id && present.state !== this.refused) {
       this.refused = present.state;
-      this.tell(this.whyNot(become), present.state);
+      this.tell(obstacleTo(this.path, become)!, present.state);
     }
     return false;
   }
@@ -60,25 +64,38 @@ export class OwnFile {
       return undefined;
     }
   }
+}
 
-  /** Nobody names the file now, so it has to be root's or our own. What said its version is what is executed. */
-  private whyNot(become: (program: string) => never): string {
-    try {
-      return withJudged(this.path, onlyOurs(), ({ file }) => {
-        // `become` gives other things to the first numbers.
-        const fd = moveUp(openFile(`/proc/self/fd/${file}`, O_PATH)), program = `/proc/self/fd/${fd}`;
-        try {
-          return `does not run: ${whyItDoesNotRun(program) ?? become(program)}`;
-        } finally {
-          closeFile(fd);
-        }
-      });
-    } catch (error) {
-      if (!(error instanceof UntrustedFile)) return `does not run: ${errorText(error)}`;
-      const { path, why, remedy } = error;
-      return `a resident does not run by itself: ${path}: ${why} (${remedy}, or restart the resident)`;
-    }
+/**
+ * Why no resident becomes the file; calls `become` when nothing is in the way. Nobody names the file, so it has to be root's
+ * or our own. What said its version is what is executed.
+ */
+function obstacleTo(path: string, become: (program: string) => void): string | undefined {
+  try {
+    return withJudged(path, onlyOurs(), ({ file }) => {
+      // `become` gives other things to the first numbers.
+      const fd = moveUp(openFile(`/proc/self/fd/${file}`, O_PATH)), program = `/proc/self/fd/${fd}`;
+      try {
+        const why = whyItDoesNotRun(program);
+        if (why === undefined) become(program);
+        return why && `does not run: ${why}`;
+      } finally {
+        closeFile(fd);
+      }
+    });
+  } catch (error) {
+    if (!(error instanceof UntrustedFile)) return `does not run: ${errorText(error)}`;
+    const { path, why, remedy } = error;
+    return `a resident does not run by itself: ${path}: ${why} (${remedy}, or restart the resident)`;
   }
+}
+
+/** What keeps the resident with that process id from becoming the file that has the place of its own, if there is one. */
+export function refusedUpgradeOf(pid: number): string | undefined {
+  const running = `/proc/${pid}/exe`, path = linkTarget(running)?.replace(DELETED, "");
+  if (path === undefined || idAt(path) === undefined || identify(running).id === identify(path).id) return undefined;
+  const obstacle = obstacleTo(path, () => {});
+  return obstacle && `${path} was replaced by a file that ${obstacle}`;
 }
 
 function whyItDoesNotRun(program: string): string | undefined {

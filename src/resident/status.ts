@@ -10,6 +10,7 @@ import { ProcessFiles } from "../ffi/process-files.ts";
 import { buildOf, ownBuild } from "./build.ts";
 import { DECLINED_BECAUSE, type Page, readPage, REPLACED, SERVED, TAKEN_BACK } from "./counters.ts";
 import { type Difference, differenceOf } from "./likeness.ts";
+import { refusedUpgradeOf } from "./own-file.ts";
 import { SOCKET_PATH, whoListens } from "./socket.ts";
 import { TOTALS_PAGE, WORKER_PAGE } from "./workers.ts";
 
@@ -22,6 +23,8 @@ export interface ResidentStatus {
   build: "this" | "another";
   /** Why calls from here are not served, if they are not. */
   declinesFromHere: Difference | undefined;
+  /** Why it is not what the file in its place is by now, if it does not become that. */
+  refusedUpgrade: string | undefined;
   ageSeconds: number;
   served: number;
   takenBack: number;
@@ -114,12 +117,15 @@ function statusOf(pid: number, { totals, workers }: Pages): ResidentStatus {
   for (const { counts } of [totals, ...workers]) {
     for (const [name, times] of counts) sum.set(name, (sum.get(name) ?? 0) + times);
   }
+  const declinesFromHere = differenceFrom(pid);
   const declined = [...sum].filter(([name]) => name.startsWith(DECLINED_BECAUSE));
   return {
     socket: SOCKET_PATH,
     pid,
     build: isThisBuild(pid) ? "this" : "another",
-    declinesFromHere: differenceFrom(pid),
+    declinesFromHere,
+    // From elsewhere, its path is another file's.
+    refusedUpgrade: declinesFromHere === undefined ? refusedUpgradeOf(pid) : undefined,
     ageSeconds: now - totals.begun,
     served: sum.get(SERVED) ?? 0,
     takenBack: sum.get(TAKEN_BACK) ?? 0,
@@ -161,7 +167,7 @@ function whyNotServing({ build, declinesFromHere, workers }: ResidentStatus): st
 }
 
 function describe(status: ResidentStatus, problem: string | undefined): string {
-  const { pid, ageSeconds, served, takenBack, declined, workersReplaced, workers } = status;
+  const { pid, ageSeconds, served, takenBack, declined, workersReplaced, workers, refusedUpgrade } = status;
   const reasons = Object.entries(declined), count = reasons.reduce((sum, [, times]) => sum + times, 0);
   const because = reasons.map(([reason, times]) => `${reason} ${times}`).join(", ");
   return [
@@ -169,6 +175,7 @@ function describe(status: ResidentStatus, problem: string | undefined): string {
     problem === undefined
       ? "calls of this program are served"
       : `calls of this program run by themselves: ${problem}`,
+    ...refusedUpgrade === undefined ? [] : [`it has not been upgraded: ${refusedUpgrade}`],
     `calls: ${served} served, ${count} declined${count > 0 ? ` (${because})` : ""}, ${takenBack} taken back`,
     `workers: ${workers.length}, replaced: ${workersReplaced}`,
     ...workers.map((worker) =>

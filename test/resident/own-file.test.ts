@@ -82,6 +82,7 @@ test("the resident stays what it is, says why once, and goes on when that is men
     const text = blamed === "" ? why : `a resident does not run by itself: ${blamed}: ${why}`;
     await untilTrue(() => said, (all) => all.slice(texts.join("").length).includes(text));
     texts.push(said.slice(texts.join("").length));
+    expect((await statusOf(machine, `${folder}/kept`)).refusedUpgrade).toContain(text);
     await script("touch $D/something; rm $D/something");
     expect({ prepare, ran: existsSync(RAN) }).toEqual({ prepare, ran: false });
   }
@@ -90,6 +91,8 @@ test("the resident stays what it is, says why once, and goes on when that is men
   expect((await statusOf(machine)).workers).toEqual(
     before.workers.map((worker) => expect.objectContaining({ pid: worker.pid })),
   );
+  const { stdout } = await machine.run([`${folder}/kept`, "serve", "--status"]);
+  expect(stdout).toContain(`it has not been upgraded: ${F} was replaced by a file that a resident does not run`);
   // What it was asked for is what it becomes, although another has its place by then.
   await script("chmod 755 $D");
   expect(await resident.exited).toBe(0);

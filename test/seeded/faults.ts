@@ -978,6 +978,12 @@ const dhcpService: Fault[] = [
     tests: ["test/runtime/cli/printed.test.ts"],
   },
   {
+    file: "src/resident/status.ts",
+    find: "declinesFromHere === undefined ? refusedUpgradeOf(pid) : undefined",
+    replace: "undefined && refusedUpgradeOf(pid)",
+    tests: ["test/resident/own-file.test.ts"],
+  },
+  {
     file: "src/runtime/cli/inspected-attachments.ts",
     find: '["differs", "gone", "ok"]',
     replace: '["ok", "gone", "differs"]',
