@@ -1,6 +1,6 @@
 /** Debian's containerd as kubelets call it: pods get their addresses and host ports from Patchbay's plugins. */
 import { expect, test } from "bun:test";
-import { EngineMachine, GATEWAY, PAGE } from "../support/engines/engine-machine.ts";
+import { EngineMachine, GATEWAY, PAGE, USERS } from "../support/engines/engine-machine.ts";
 import { Kubelet, OWN_FILES } from "../support/engines/kubelet.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
@@ -23,15 +23,18 @@ async function expectNothingLeft(kubelet: Kubelet, since: Moment): Promise<void>
   expect(await leftSince(since, kubelet.room.machine, OWN_FILES)).toEqual([]);
 }
 
-test.skipIf(cannotRun)("a pod has its address and host ports, until it is stopped", async () => {
-  await using room = await EngineMachine.open();
-  const kubelet = await Kubelet.open(room), moment = await momentAfterFirst(kubelet);
-  const { id, address } = await kubelet.run("web", [{ hostPort: 8080, containerPort: 80 }]);
-  expect(address).toStartWith("10.1.0.");
-  for (const place of [address, `${GATEWAY}:8080`, "127.0.0.1:8080"]) expect(await room.page(place)).toBe(PAGE);
-  await kubelet.remove(id);
-  await expectNothingLeft(kubelet, moment);
-});
+test.skipIf(cannotRun).each(USERS)(
+  "a pod has its address and host ports, until it is stopped%s",
+  async (_, options) => {
+    await using room = await EngineMachine.open(options);
+    const kubelet = await Kubelet.open(room), moment = await momentAfterFirst(kubelet);
+    const { id, address } = await kubelet.run("web", [{ hostPort: 8080, containerPort: 80 }]);
+    expect(address).toStartWith("10.1.0.");
+    for (const place of [address, `${GATEWAY}:8080`, "127.0.0.1:8080"]) expect(await room.page(place)).toBe(PAGE);
+    await kubelet.remove(id);
+    await expectNothingLeft(kubelet, moment);
+  },
+);
 
 test.skipIf(cannotRun)("a pod whose network is refused leaves nothing, and is told why", async () => {
   await using room = await EngineMachine.open();

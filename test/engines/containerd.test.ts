@@ -1,7 +1,7 @@
 /** Debian's containerd starts and removes containers with Patchbay's plugins, by themselves and through a resident. */
 import { expect, test } from "bun:test";
 import { Containerd, OWN_FILES } from "../support/engines/containerd.ts";
-import { EngineMachine, PAGE, PROGRAM } from "../support/engines/engine-machine.ts";
+import { EngineMachine, PAGE, PROGRAM, USERS } from "../support/engines/engine-machine.ts";
 import { expectStorm, ROUNDS, storm } from "../support/engines/storm.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
@@ -39,15 +39,15 @@ async function useContainers(containerd: Containerd): Promise<void> {
   await end();
 }
 
-test.skipIf(cannotRun)("containerd without a resident", async () => {
-  await using room = await EngineMachine.open();
+test.skipIf(cannotRun).each(USERS)("containerd without a resident%s", async (_, options) => {
+  await using room = await EngineMachine.open(options);
   const containerd = await Containerd.open(room), moment = await momentAfterFirst(containerd);
   await useContainers(containerd);
   await expectNothingLeft(containerd, moment);
 });
 
-test.skipIf(cannotRun)("containerd through a resident, which declines nothing", async () => {
-  await using room = await EngineMachine.open();
+test.skipIf(cannotRun).each(USERS)("containerd through a resident, which declines nothing%s", async (_, options) => {
+  await using room = await EngineMachine.open(options);
   const containerd = await Containerd.open(room), moment = await momentAfterFirst(containerd);
   await using resident = await startResident(room.machine, undefined, PROGRAM);
   const before = await untilServed(room.machine, PROGRAM);

@@ -1,6 +1,6 @@
 /** Debian's podman with Patchbay in the place of netavark, and with netavark before and after it. */
 import { expect, test } from "bun:test";
-import { EngineMachine, GATEWAY, NETWORK, PAGE, PROGRAM, SERVER } from "../support/engines/engine-machine.ts";
+import { EngineMachine, GATEWAY, NETWORK, PAGE, PROGRAM, SERVER, USERS } from "../support/engines/engine-machine.ts";
 import { IMAGE, KEPT, Podman } from "../support/engines/podman.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
@@ -34,8 +34,8 @@ async function addressOf(podman: Podman, name: string, network = NETWORK): Promi
   return await podman.call("inspect", "-f", `{{.NetworkSettings.Networks.${network}.IPAddress}}`, name);
 }
 
-test.skipIf(cannotRun)("ports, names, several networks, reload and restart", async () => {
-  await using room = await EngineMachine.open();
+test.skipIf(cannotRun).each(USERS)("ports, names, several networks, reload and restart%s", async (_, options) => {
+  await using room = await EngineMachine.open(options);
   const podman = await open(room), moment = await momentAfterFirst(podman);
   await podman.serve("web", 8080);
   const address = await addressOf(podman, "web");

@@ -1,6 +1,6 @@
 /** Debian's podman starts and removes containers with Patchbay's plugins, by themselves and through a resident. */
 import { expect, test } from "bun:test";
-import { EngineMachine, GATEWAY, PAGE, PROGRAM } from "../support/engines/engine-machine.ts";
+import { EngineMachine, GATEWAY, PAGE, PROGRAM, USERS } from "../support/engines/engine-machine.ts";
 import { OWN_FILES, Podman } from "../support/engines/podman.ts";
 import { expectStorm, ROUNDS, storm } from "../support/engines/storm.ts";
 import { lacks } from "../support/kernel-features.ts";
@@ -44,15 +44,15 @@ async function useContainers(podman: Podman): Promise<void> {
   await podman.remove("web");
 }
 
-test.skipIf(cannotRun)("podman without a resident", async () => {
-  await using room = await EngineMachine.open();
+test.skipIf(cannotRun).each(USERS)("podman without a resident%s", async (_, options) => {
+  await using room = await EngineMachine.open(options);
   const podman = await Podman.open(room), moment = await momentAfterFirst(podman);
   await useContainers(podman);
   await expectNothingLeft(podman, moment);
 });
 
-test.skipIf(cannotRun)("podman through a resident, which declines nothing", async () => {
-  await using room = await EngineMachine.open();
+test.skipIf(cannotRun).each(USERS)("podman through a resident, which declines nothing%s", async (_, options) => {
+  await using room = await EngineMachine.open(options);
   const podman = await Podman.open(room), moment = await momentAfterFirst(podman);
   await using resident = await startResident(room.machine, undefined, PROGRAM);
   const before = await untilServed(room.machine, PROGRAM);

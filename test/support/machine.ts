@@ -8,7 +8,7 @@
  *     await using machine = await openMachine();
  *     const container = await machine.container("c1");
  */
-import { readdirSync, readlinkSync } from "node:fs";
+import { readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import type { Subprocess } from "bun";
 import { setDefaultTimeout } from "bun:test";
 import { patienceMs } from "./patience.ts";
@@ -70,26 +70,37 @@ echo ready
 exec cat
 `;
 
+/** In a user namespace: who runs the test is root, and others are nobody outside. */
+const MAPPED = "0 0 1\n1 100001 65535\n";
+const untilMapped = "echo unshared; read -r _";
+
 export interface MachineOptions {
   /** In a user namespace of its own, as rootless engines make one: root there, and nobody outside of it. */
   isRootless?: boolean;
 }
 
 export async function openMachine({ isRootless = false }: MachineOptions = {}): Promise<Machine> {
-  const user = isRootless ? ["--user", "--map-root-user"] : [];
-  const holder = Bun.spawn(["unshare", ...user, "--net", "--mount", "--propagation", "private", "sh", "-c", setUp], {
+  const own = ["--net", "--mount", ...isRootless ? ["--user", "--cgroup"] : [], "--propagation", "private"];
+  const script = isRootless ? untilMapped + setUp : setUp;
+  const holder = Bun.spawn(["unshare", ...own, "sh", "-c", script], {
     stdin: "pipe",
     stdout: "pipe",
     stderr: "inherit",
     env: { PATH },
   });
-  const { value } = await holder.stdout.getReader().read();
+  const said = holder.stdout.getReader();
+  if (isRootless) {
+    await said.read();
+    for (const ids of ["uid", "gid"]) writeFileSync(`/proc/${holder.pid}/${ids}_map`, MAPPED);
+    holder.stdin.write("\n");
+    await holder.stdin.flush();
+  }
+  const { value } = await said.read();
   if (value === undefined) throw new Error("the machine's namespaces could not be set up: root is needed");
   const containers: Container[] = [];
-  const others = [
-    ...isRootless ? [`--user=/proc/${holder.pid}/ns/user`, "--preserve-credentials"] : [],
-    `--mount=/proc/${holder.pid}/ns/mnt`,
-  ];
+  const namespace = (kind: string, option: string) => `--${option}=/proc/${holder.pid}/ns/${kind}`;
+  const others = [namespace("mnt", "mount")];
+  if (isRootless) others.push(namespace("user", "user"), namespace("cgroup", "cgroup"), "--preserve-credentials");
   const enter = ["nsenter", `--net=/proc/${holder.pid}/ns/net`, ...others];
 
   const machine: Machine & { resident: OwnResident | undefined } = {

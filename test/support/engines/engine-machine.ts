@@ -7,7 +7,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import type { Subprocess } from "bun";
-import { type Machine, openMachine, type Outcome } from "../machine.ts";
+import { type Machine, type MachineOptions, openMachine, type Outcome } from "../machine.ts";
 import { PATCHBAY } from "../plugins.ts";
 import { untilTrue } from "../resident-status.ts";
 
@@ -101,6 +101,9 @@ nft flush ruleset
 
 const join = 'echo $$ >"/sys/fs/cgroup/$0/cgroup.procs"; exec "$@"';
 
+/** For `test.each`, which ends the test's name with the first: whose engine it is. */
+export const USERS = [["", {}], [", in a user namespace", { isRootless: true }]] as const;
+
 export class EngineMachine implements AsyncDisposable {
   private constructor(
     readonly machine: Machine,
@@ -109,8 +112,8 @@ export class EngineMachine implements AsyncDisposable {
     private readonly keeper: Subprocess<"pipe", "pipe", "pipe">,
   ) {}
 
-  static async open(): Promise<EngineMachine> {
-    const machine = await openMachine();
+  static async open(options?: MachineOptions): Promise<EngineMachine> {
+    const machine = await openMachine(options);
     const keeping = machine.start(["sh", "-c", keeper, "keeper", JSON.stringify(network), PAGE]);
     const { value } = await keeping.stdout.getReader().read();
     const group = new TextDecoder().decode(value).trim();
