@@ -1801,14 +1801,14 @@ const hooks: Fault[] = [
 const resident: Fault[] = [
   {
     file: "src/resident/own-file.ts",
-    find: "withJudged(this.path, onlyOurs(), (",
-    replace: "withJudged(this.path, { ...onlyOurs(), owners: undefined }, (",
+    find: "withJudged(path, onlyOurs(), (",
+    replace: "withJudged(path, { ...onlyOurs(), owners: undefined }, (",
     tests: ["test/resident/own-file.test.ts"],
   },
   {
     file: "src/resident/own-file.ts",
-    find: "?? become(program)}`;",
-    replace: "?? become(this.path)}`;",
+    find: "if (why === undefined) become(program);",
+    replace: "if (why === undefined) become(path);",
     tests: ["test/resident/own-file.test.ts"],
   },
   {
@@ -2096,8 +2096,8 @@ const resident: Fault[] = [
   },
   {
     file: "src/resident/own-file.ts",
-    find: "whyItDoesNotRun(program) ?? become(program)",
-    replace: "become(program)",
+    find: "const why = whyItDoesNotRun(program);",
+    replace: "const why = undefined as string | undefined;",
     tests: ["test/resident/upgrade.test.ts"],
   },
   {
