@@ -15,6 +15,8 @@ type FunctionName = typeof functions[number];
 export type ThreadedPatchbay =
   & { readonly [F in FunctionName]: (...given: Parameters<Patchbay[F]>) => Promise<ReturnType<Patchbay[F]>> }
   & {
+    /** Waits beside the program as it is, so it needs no thread. */
+    readonly events: Patchbay["events"];
     /** Ends the thread after the calls that were made before. */
     close(): Promise<void>;
   };
@@ -39,7 +41,8 @@ const CLOSE = "close";
 export function openInThread(options: Options = {}): ThreadedPatchbay {
   const { onWarning, ...rest } = checkedOptions(options), thread = new Thread(rest, onWarning);
   const calls = functions.map((name) => [name, (...given: unknown[]) => thread.call(name, given)]);
-  return Object.assign(Object.fromEntries(calls), { close: () => thread.close() }) as ThreadedPatchbay;
+  const events: Patchbay["events"] = (wanted) => open(rest).events(wanted);
+  return Object.assign(Object.fromEntries(calls), { events, close: () => thread.close() }) as ThreadedPatchbay;
 }
 
 interface Pending {

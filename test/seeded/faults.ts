@@ -1724,6 +1724,13 @@ const hooks: Fault[] = [
     named: "while something is attached",
   },
   {
+    file: "src/runtime/cli/command-line.ts",
+    find: "command.printsAfterwards ? printingAfterwards(work) : work()",
+    replace: "work()",
+    tests: ["test/runtime/cli/unread-output.test.ts"],
+    named: "install",
+  },
+  {
     file: "src/runtime/cli/answered-add.ts",
     find: "    awaitReader();",
     replace: "",

@@ -17,7 +17,7 @@ import {
   UsageError,
 } from "./command.ts";
 import { closestName } from "../spelling.ts";
-import { print, printLine, printToStderr } from "./output.ts";
+import { print, printingAfterwards, printLine, printToStderr } from "./output.ts";
 
 /** Completion scripts call these hidden commands with the words typed so far. */
 const COMPLETE = "__complete", DESCRIBE = "__describe";
@@ -141,7 +141,8 @@ function run(program: Program, name: string, command: Command, args: readonly st
     }
     checkOperands(program, command, given);
     if (!program.isCnitool) requireRoot(command, given);
-    return command.run(given, program.name, program.resident);
+    const work = () => command.run(given, program.name, program.resident);
+    return command.printsAfterwards ? printingAfterwards(work) : work();
   } catch (error) {
     if (error instanceof LeftToCaller) throw error;
     const text = errorText(error);

@@ -5,8 +5,39 @@ import { isTerminal } from "../../ffi/terminal.ts";
 
 export { printToStderr } from "../../ffi/warn.ts";
 
+let unprinted: string | undefined;
+
 export function print(text: string): void {
-  writeAll(1, utf8(text), "stdout");
+  if (unprinted === undefined) writeAll(1, utf8(text), "stdout");
+  else unprinted += text;
+}
+
+/** What the work prints is written when it has ended, or has failed: nobody who does not read stops it half-way. */
+export function printingAfterwards(work: () => number): number {
+  unprinted = "";
+  let status: number;
+  try {
+    status = work();
+  } catch (error) {
+    try {
+      printCollected();
+    } catch {
+      // The work's own error says more.
+    }
+    throw error;
+  }
+  try {
+    printCollected();
+  } catch (error) {
+    throw new Error(`everything is done, but cannot be listed: ${(error as Error).message}`, { cause: error });
+  }
+  return status;
+}
+
+function printCollected(): void {
+  const text = unprinted ?? "";
+  unprinted = undefined;
+  print(text);
 }
 
 export function printLine(text: string): void {

@@ -118,6 +118,15 @@ test("a setuid or setgid program is not installed, nor replaced", () => {
   expect(readdirSync(directory).sort()).toEqual(["bin", "setgid"]);
 });
 
+test("uninstalling from a directory that is not there says so", () => {
+  const nowhere = `${directory}/nowhere`;
+  expect(patchbay(["install", "--uninstall", nowhere])).toEqual({
+    code: 0,
+    stdout: "",
+    stderr: `patchbay install: there is no ${nowhere}; nothing is installed there\n`,
+  });
+});
+
 test("a directory that cannot be written is an error, and leaves nothing", () => {
   writeFileSync(bin, "");
   expect(install()).toMatchObject({ code: 1, stderr: `patchbay install: stat ${bin}/patchbay: not a directory\n` });

@@ -16,6 +16,7 @@ import { printToStderr } from "../output.ts";
 const summary = "delete an attachment; its namespace may be gone";
 
 export const delCommand: Command = {
+  printsAfterwards: true,
   summary,
   ...attachedArguments,
   run(given) {

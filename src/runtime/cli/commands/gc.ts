@@ -20,6 +20,7 @@ const choices =
   "--gone deletes those whose namespace is gone, --valid CONTAINER/IFNAME all but those named, --all every one";
 
 export const gcCommand: Command = {
+  printsAfterwards: true,
   summary: "delete the attachments to a network that are gone, that are not named as valid, or all",
   operands: "[NETWORK]",
   operandCount: [0, 2],

@@ -4,6 +4,7 @@
  */
 import { hasFileCapabilities, linkTarget, replaceWithCopy } from "../../../ffi/directory-entries.ts";
 import {
+  exists,
   type FileIdentity,
   identify,
   listDirectory,
@@ -15,7 +16,7 @@ import { libc } from "../../../ffi/libc.ts";
 import { pluginNames } from "../../../plugins/table.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { BACKUP, identifyEntry, linkWithBackup, unlinkAndRestore } from "../link-with-backup.ts";
-import { printLine } from "../output.ts";
+import { printLine, printToStderr } from "../output.ts";
 import {
   linkDriver,
   linkPrograms,
@@ -31,6 +32,7 @@ import { installUnits, removeUnits } from "../units.ts";
 const PROGRAM = "patchbay";
 
 export const installCommand: Command = {
+  printsAfterwards: true,
   summary: "install this program in a CNI plugin directory under every plugin name",
   operands: "DIR",
   operandCount: [1, 1],
@@ -57,6 +59,7 @@ export const installCommand: Command = {
     refuseTogether(given, ["resident", "no-resident", "uninstall"]);
     refuseTogether(given, ["dhcp", "no-dhcp", "uninstall"]);
     if (given.has("uninstall")) {
+      if (!exists(directory)) printToStderr(`patchbay install: there is no ${directory}; nothing is installed there`);
       checkWhatStays(directory, given.has("force"));
       removeUnits(residentUnits, directory);
       removeUnits(dhcpUnits, directory);

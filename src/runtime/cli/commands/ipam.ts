@@ -17,6 +17,7 @@ import { print, printLine, printToStderr } from "../output.ts";
 import { textTable } from "../text-table.ts";
 
 export const ipamCommand: Command = {
+  printsAfterwards: true,
   summary: "list leases; release host-local's, import them from Go's plugin, export them to it",
   operands: "list|release|import|export [NETWORK] [ADDRESS…]",
   operandCount: [1, Infinity],

@@ -9,6 +9,7 @@ import { networkOrRecorded, runtimeOf, runtimeOptions } from "../network-argumen
 import { printLine, printToStderr } from "../output.ts";
 
 export const networkCommand: Command = {
+  printsAfterwards: true,
   summary: "remove what a network has left on the host: its bridge, its leases, its records",
   operands: "remove NETWORK",
   operandCount: [2, 2],

@@ -6,6 +6,7 @@ import { attachmentsOf, inspectionArguments, showAttachments } from "../inspecte
 import { runtimeOf } from "../network-arguments.ts";
 
 export const repairCommand: Command = {
+  printsAfterwards: true,
   summary: "restore what attachments have lost, for example when another program flushed its rules",
   ...inspectionArguments,
   notes: "Exit status: 0 when everything is now as it was made, 1 when something could not be repaired.\n",
