@@ -16,9 +16,14 @@ export function summarise(samples: readonly number[]): Summary {
 /** Of the median's standard error, as a multiple of the distance of p10 and p90, for normal samples. */
 const MEDIAN_ERROR = 1.253 / 2.563;
 
+/** So few do not show how much they vary: they count as if it were a tenth at least. */
+const FEW_RUNS = 5, LEAST_SPREAD = 0.1;
+
 /** Whether `more` is not above `less` by more than samples vary: twice the standard error of the medians' difference. */
 export function isWithinNoise(more: Summary, less: Summary): boolean {
-  const variance = ({ runs, p10, p90 }: Summary) => (MEDIAN_ERROR * (p90 - p10)) ** 2 / runs;
+  const spread = ({ runs, median, p10, p90 }: Summary) =>
+    Math.max(p90 - p10, runs < FEW_RUNS ? LEAST_SPREAD * median : 0);
+  const variance = (summary: Summary) => (MEDIAN_ERROR * spread(summary)) ** 2 / summary.runs;
   const difference = more.median - less.median;
   return difference <= 0 || difference < 2 * Math.sqrt(variance(more) + variance(less));
 }

@@ -91,8 +91,12 @@ export function formatRows(about: Environment, engines: readonly EngineRows[]): 
 
 function remarks(path: string, ours: Row, theirs: Row): string[] {
   const ratio = (ours.start.median / theirs.start.median).toFixed(2), { left, start } = theirs;
+  const isTold = !isWithinNoise(ours.start, theirs.start) || !isWithinNoise(theirs.start, ours.start);
+  const comparison = isTold
+    ? `a start with ours takes ${ratio} of one with theirs`
+    : `which of the two takes longer is ${NOISE}`;
   return [
-    `  theirs is ${path}; a start with ours takes ${ratio} of one with theirs`,
+    `  theirs is ${path}; ${comparison}`,
     ...left > 0 ? [`  theirs left links or rules of ${left} of ${start.runs} containers`] : [],
   ];
 }

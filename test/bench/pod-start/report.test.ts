@@ -20,6 +20,8 @@ test.each([
   ["less than none, in many", around(300, 40), around(290, 40)],
   ["as much", [300], [300]],
   ["more, by less than the samples vary", around(300, 100), around(310, 100)],
+  ["a little more, in one container", [300], [320]],
+  ["a little more, in three containers alike", [300, 301, 302], [310, 311, 312]],
   ["more, in two containers far apart", [200, 400], [230, 450]],
 ])("%s is within noise", (_, none, more) => {
   const { rows, cells, text } = ours(none, more);
@@ -38,4 +40,16 @@ test.each([
   expect(cells[3]).toMatch(/^[\d.]+$/);
   expect(cells[4]).toMatch(/^\d+ %$/);
   expect(cells[6]).toMatch(/^[\d.]+$/);
+});
+
+test.each([
+  ["a little faster, in two containers", [300, 301], [310, 311], "which of the two takes longer is within noise"],
+  ["a little slower, in two containers", [310, 311], [300, 301], "which of the two takes longer is within noise"],
+  ["faster", [300], [400], "a start with ours takes 0.75 of one with theirs"],
+  ["slower", around(300, 2), around(200, 2), "a start with ours takes 1.50 of one with theirs"],
+])("beside theirs, %s", (_, ours, theirs, says) => {
+  const samples = (times: number[]) => ({ start: times, end: times, left: 0 });
+  const rows = rowsOf({ none: samples([100]), ours: samples(ours), theirs: samples(theirs) });
+  const engine = { engine: "e", version: "1", byResident: false, theirs: "/theirs", rows };
+  expect(formatRows({} as Environment, [engine])).toContain(`theirs is /theirs; ${says}\n`);
 });
