@@ -185,7 +185,10 @@ test("podman's bridge: the same, also one that is there already, and not one tha
   const specs = [{ name: "new", ...spec }, { name: "made", ...spec }, { name: "theirs", ...spec, isManaged: false }];
   const stderr: string[] = [];
   const steps = specs.map((spec) => ({ verb: "apply" as const, kind: "podman-bridge", spec }));
-  expect(await drive(machine, steps, {}, stderr)).toEqual([{ isCreated: true }, { isCreated: false }, {
+  expect(await drive(machine, steps, {}, stderr)).toEqual([{ isCreated: true }, {
+    isCreated: false,
+    given: { gateways: [], up: true },
+  }, {
     isCreated: false,
   }]);
   expect(stderr.join("")).toContain(toldOf("new", 1));

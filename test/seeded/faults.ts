@@ -428,7 +428,7 @@ const resources: Fault[] = [
   },
   {
     file: "src/resources/netavark/podman-bridge.ts",
-    find: "if (isManaged) refuse(refusals(link.name));",
+    find: "  refuse(refusals(link.name));",
     replace: "",
     tests: ["test/netavark/drivers/localhost.test.ts"],
     named: "found open",
@@ -2141,6 +2141,13 @@ const resident: Fault[] = [
 ];
 
 const netavark: Fault[] = [
+  {
+    file: "src/resources/netavark/podman-bridge.ts",
+    find: "    if (given.up) setLink(",
+    replace: "    if (!given.up) setLink(",
+    tests: ["test/netavark/drivers/bridge-kinds.test.ts"],
+    named: "gets what it",
+  },
   {
     file: "src/dhcp/service/service.ts",
     find: "    if (address !== undefined) this.givenBack.add(",

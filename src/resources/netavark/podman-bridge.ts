@@ -1,16 +1,17 @@
 /**
  * The bridge of a network of podman's, with its sysctls and the gateways as its addresses. The first container makes it,
- * and the last one removes it. A bridge that is there already is used as it is. An unmanaged one belongs to the host.
+ * and the last one removes it. A bridge that is there already keeps what it has, and gets what it lacks: it is up, and has
+ * the gateways. An unmanaged one belongs to the host.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import type { Host } from "../../contract/host.ts";
 import { EACCES, EEXIST, isErrno } from "../../ffi/errno.ts";
-import { addAddress } from "../../ffi/netlink/route/address.ts";
+import { addAddress, delAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
 import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/kinds/bridge.ts";
 import { addLink, delLink, getLink, type Link, setLink } from "../../ffi/netlink/route/link.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
-import { isV6, parsePrefix } from "../../net/address.ts";
+import { formatPrefix, isV6, parsePrefix } from "../../net/address.ts";
 import { ownAddress } from "../link/shared/own-address.ts";
 import { accepted, refuse } from "../link/shared/refusals.ts";
 import { hostSysctls, linkSysctls, type PodmanBridgeSpec, refusals } from "./shared/bridge-sysctls.ts";
@@ -18,24 +19,35 @@ import { ensureSysctl } from "./shared/ensure-sysctl.ts";
 import { isSpare } from "./shared/spare-bridge.ts";
 import { netlinkText, NO_UNMANAGED_BRIDGE } from "./shared/netavark-text.ts";
 
-export const podmanBridgeKind: ResourceKind<PodmanBridgeSpec, { isCreated: boolean }> = {
+interface Made {
+  isCreated: boolean;
+  /** What one that was there lacked. */
+  given?: { gateways: string[]; up: boolean };
+}
+
+export const podmanBridgeKind: ResourceKind<PodmanBridgeSpec, Made> = {
   kind: "podman-bridge",
   unmade: { isCreated: false },
   apply(spec, host) {
     const existing = getLink(host.route, spec.name);
-    if (existing !== undefined) {
-      use(existing, spec, host);
-      return { isCreated: false };
-    }
+    if (existing !== undefined) return use(existing, spec, host);
     if (!spec.isManaged) throw new Error(NO_UNMANAGED_BRIDGE);
-    return { isCreated: create(spec, host) };
+    return create(spec, host);
   },
-  undo: (spec, { isCreated }, host) => isCreated ? podmanBridgeKind.remove(spec, host) : undefined,
+  undo(spec, { isCreated, given }, host) {
+    if (isCreated) podmanBridgeKind.remove(spec, host);
+    else if (given !== undefined) takeBack(given, spec, host);
+  },
   verify(spec, host) {
     const { name, isManaged } = spec, link = getLink(host.route, name);
     if (link === undefined) return [`bridge ${name} is missing`];
     if (link.kind !== "bridge") return [`link ${name} is a ${link.kind ?? "physical link"}, not a bridge`];
-    return isManaged ? accepted(refusals(link.name)) : [];
+    if (!isManaged) return [];
+    return [
+      ...link.up ? [] : [`bridge ${name} is down`],
+      ...missingGateways(link, spec, host).map((gateway) => `address ${gateway} of bridge ${name} is missing`),
+      ...accepted(refusals(link.name)),
+    ];
   },
   repair(spec, host) {
     const link = getLink(host.route, spec.name);
@@ -50,7 +62,7 @@ export const podmanBridgeKind: ResourceKind<PodmanBridgeSpec, { isCreated: boole
 
 export const podmanBridge = resource(podmanBridgeKind);
 
-function use(link: Link, spec: PodmanBridgeSpec, host: Host): void {
+function use(link: Link, spec: PodmanBridgeSpec, host: Host): Made {
   const { name, isManaged, filtersVlans } = spec;
   if (link.kind !== "bridge") {
     throw new Error(`bridge interface ${name} already exists but is a ${kindOf(link)} interface`);
@@ -58,16 +70,40 @@ function use(link: Link, spec: PodmanBridgeSpec, host: Host): void {
   if (filtersVlans && !link.vlanFiltering) {
     setLink(host.route, link, { kind: bridgeLink({ vlanFiltering: 1 }) });
   }
+  if (!isManaged) return { isCreated: false };
   // A bridge of netavark's, or of an earlier version of this program, may accept them still.
-  if (isManaged) refuse(refusals(link.name));
+  refuse(refusals(link.name));
+  const given = { gateways: missingGateways(link, spec, host), up: !link.up };
+  try {
+    for (const gateway of given.gateways) addGateway(link, gateway, host);
+    if (given.up) setLink(host.route, link, { up: true });
+  } catch (error) {
+    undoAfter(error, () => takeBack(given, spec, host));
+    throw error;
+  }
+  return { isCreated: false, given };
+}
+
+function takeBack({ gateways, up }: NonNullable<Made["given"]>, { name }: PodmanBridgeSpec, host: Host): void {
+  const link = getLink(host.route, name);
+  if (link === undefined) return;
+  for (const gateway of gateways) delAddress(host.route, link.index, parsePrefix(gateway)!);
+  if (up) setLink(host.route, link, { up: false });
+}
+
+/** A bridge with VLANs may be that of several networks, and has the gateways of the first: none is in a VLAN. */
+function missingGateways(link: Link, { gateways, filtersVlans }: PodmanBridgeSpec, host: Host): string[] {
+  if (filtersVlans) return [];
+  const present = listAddresses(host.route, link.index).map(formatPrefix);
+  return gateways.filter((gateway) => !present.includes(formatPrefix(parsePrefix(gateway)!)));
 }
 
 function kindOf({ kind }: Link): string {
   return kind === undefined ? "physical" : kind.charAt(0).toUpperCase() + kind.slice(1);
 }
 
-/** Returns false when another program made it in this moment. */
-function create(spec: PodmanBridgeSpec, host: Host): boolean {
+/** Another program may make it in this moment. */
+function create(spec: PodmanBridgeSpec, host: Host): Made {
   const { name, mtu, filtersVlans } = spec;
   const master = spec.vrf === undefined ? undefined : vrfIndex(spec.vrf, host);
   for (const [key, value] of hostSysctls(spec)) ensureSysctl(key, value);
@@ -75,10 +111,7 @@ function create(spec: PodmanBridgeSpec, host: Host): boolean {
     addLink(host.route, { ifName: name, kind: bridgeLink(filtersVlans ? { vlanFiltering: 1 } : {}), mtu, master });
   } catch (error) {
     const existing = isNetlinkError(error, EEXIST) ? getLink(host.route, name) : undefined;
-    if (existing !== undefined) {
-      use(existing, spec, host);
-      return false;
-    }
+    if (existing !== undefined) return use(existing, spec, host);
     throw new Error(`create bridge: ${netlinkText(error)}`, { cause: error });
   }
   try {
@@ -90,7 +123,7 @@ function create(spec: PodmanBridgeSpec, host: Host): boolean {
     for (const gateway of spec.gateways) addGateway(link, gateway, host);
     setLink(host.route, link, { up: true });
     setLink(host.route, link, ownAddress(link));
-    return true;
+    return { isCreated: true };
   } catch (error) {
     undoAfter(error, () => delLink(host.route, name));
     throw error;

@@ -5,6 +5,8 @@ import { leftSince, momentOf } from "../../support/leftovers.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../../support/netavark/attached.ts";
 import { ND } from "../../support/netavark/names.ts";
+import { PATCHBAY } from "../../support/plugins.ts";
+import { untilTrue } from "../../support/resident-status.ts";
 import { ping, serve } from "../../support/traffic.ts";
 
 const KEPT = new RegExp(`^[-+] (file ${ND}/|host link podman8 tso_max_size)`);
@@ -70,6 +72,43 @@ test("a bridge of the host's is used as it is, and stays", async () => {
   expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
   await machine.removeContainer(container);
   expect(await leftSince(before, machine, KEPT)).toEqual([]);
+});
+
+test("a managed bridge that is there gets what it lacks; inspect tells and repair mends", async () => {
+  await using machine = await openMachine();
+  const network = bridgeNetwork(8), input = containerIn([{ network }]);
+  const refused = containerIn([{ network, attachment: { static_mac: "00:00:00:00:00:00" } }]);
+  await machine.sh("ip link add podman8 type bridge");
+  const bridge = () => machine.sh("ip -br addr show podman8; ip -br link show podman8 | grep -c '[<,]UP' || true");
+  const bare = await bridge(), failing = await machine.container("failing");
+  expect(bare).toMatch(/^podman8\s+DOWN\s*\n0\n$/);
+  // What a failed setup gave, it takes back.
+  expect(await attach(machine, "setup", failing, refused)).toMatchObject({ code: 1 });
+  expect(await bridge()).toBe(bare);
+  const container = await attached(machine, "one", input);
+  const reachable = async () => {
+    for (const address of ["10.88.0.1", "fd00:8::1"]) {
+      // A bridge that setup has not made looks whether somebody else has its IPv6 address.
+      await untilTrue(() => ping(machine, container, address), (answered) => answered);
+    }
+  };
+  await reachable();
+  const damages = [
+    ["ip link set podman8 down", "bridge podman8 is down", "address fd00:8::1/64 of bridge podman8 is missing"],
+    ["ip addr del 10.88.0.1/24 dev podman8", "address 10.88.0.1/24 of bridge podman8 is missing"],
+    ["ip addr del fd00:8::1/64 dev podman8", "address fd00:8::1/64 of bridge podman8 is missing"],
+  ] as const;
+  for (const [damage, ...differences] of damages) {
+    await machine.sh(damage);
+    const { code, stdout } = await machine.run([PATCHBAY, "inspect"]);
+    expect(code).toBe(1);
+    for (const difference of differences) expect(stdout).toContain(difference);
+    await machine.sh(`${PATCHBAY} repair`);
+    expect((await machine.run([PATCHBAY, "inspect"])).code).toBe(0);
+    await reachable();
+  }
+  expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
+  expect(await machine.sh("ip -br link show type bridge")).toBe("");
 });
 
 test("isolation: who reaches whom between two networks, and published ports always", async () => {
