@@ -116,7 +116,18 @@ export interface Options {
 }
 
 /** What a network's plugins may want of an attachment. Each gets what it declares in its `capabilities`. */
-export interface Capabilities {
+export type Capabilities =
+  & KnownCapabilities
+  & { readonly [name: string]: unknown }
+  & { readonly [Name in Slip<keyof KnownCapabilities>]?: never };
+
+/** What somebody types in place of a name: without its capital letters, or as the singular. */
+type Slip<Name extends string> = Exclude<
+  Lowercase<Name> | Capitalize<Name> | (Name extends `${infer Singular}s` ? Singular : `${Name}s`),
+  keyof KnownCapabilities
+>;
+
+export interface KnownCapabilities {
   readonly portMappings?: readonly PortMapping[];
   /** Rates in bits per second, bursts in bits. */
   readonly bandwidth?: {
@@ -138,7 +149,6 @@ export interface Capabilities {
   readonly deviceID?: string;
   readonly infinibandGUID?: string;
   readonly cgroupPath?: string;
-  readonly [name: string]: unknown;
 }
 
 export interface PortMapping {

@@ -1,5 +1,6 @@
 /** Which capability arguments the plugins of a network take (CNI conventions, "Dynamic Plugin specific fields"). */
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
+import { warn } from "../ffi/warn.ts";
 import type { Network } from "./conf/network.ts";
 
 export function takes({ plugins }: Network, capability: string): boolean {
@@ -13,4 +14,26 @@ export function takesNone(what: string, capability: string, networks: readonly s
     `${what}: no plugin of network ${networks.join(", ")} takes them`,
     `a plugin that does needs "capabilities": {"${capability}": true} in the network's configuration`,
   );
+}
+
+/** Plugins get what they declare, so nothing else reports an argument that is misspelt, or that none declares. */
+export function warnOfUntaken(networks: readonly Network[], capabilityArgs: Readonly<Record<string, unknown>>): void {
+  for (const name of Object.keys(capabilityArgs)) {
+    if (networks.some((network) => takes(network, name))) continue;
+    const meant = meantCapability(name, networks), names = networks.map((network) => network.name).join(", ");
+    const hint = meant === undefined
+      ? `a plugin that does needs "capabilities": {${JSON.stringify(name)}: true}`
+      : `did you mean ${JSON.stringify(meant)}?`;
+    warn(`capability argument ${JSON.stringify(name)}: no plugin of network ${names} takes it; ${hint}`);
+  }
+}
+
+function meantCapability(name: string, networks: readonly Network[]): string | undefined {
+  const { wellKnownCapabilities } = require("./lint/schema.ts") as typeof import("./lint/schema.ts");
+  const { closestKey } = require("./spelling.ts") as typeof import("./spelling.ts");
+  const declared = networks.flatMap(({ plugins }) =>
+    plugins.flatMap(({ capabilities }) => Object.keys(capabilities))
+  );
+  const known = [...declared, ...wellKnownCapabilities()];
+  return known.includes(name) ? undefined : closestKey(name, known);
 }

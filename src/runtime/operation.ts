@@ -12,6 +12,7 @@ import { listAttachments } from "../engine/operator/known-attachment.ts";
 import { isCallerGone } from "../ffi/calls.ts";
 import { withScratchNetns } from "../ffi/netns.ts";
 import { listCache } from "./cache.ts";
+import { warnOfUntaken } from "./capabilities.ts";
 import { cachedAttachments } from "./cached-attachments.ts";
 import { addNetwork, checkNetwork, deleteNetwork, networkStatus } from "./chain.ts";
 import type { Network } from "./conf/network.ts";
@@ -61,6 +62,7 @@ type Perform<Name extends OperationName> = (runtime: Runtime, subject: Subjects[
 
 const operations: { [Name in OperationName]: Perform<Name> } = {
   add(runtime, { network, attachment }) {
+    warnOfUntaken([network], attachment.capabilityArgs);
     const result = addNetwork(runtime, network, attachment);
     if (isCallerGone()) {
       // Nobody knows of the attachment.
@@ -89,6 +91,7 @@ const operations: { [Name in OperationName]: Perform<Name> } = {
     return poolsOfNetwork(network);
   },
   plan(runtime, { network, attachment }) {
+    warnOfUntaken([network], attachment.capabilityArgs);
     const plan = (netnsPath: string) => planNetwork(runtime, network, { ...attachment, netnsPath });
     return attachment.netnsPath === "" ? withScratchNetns(plan) : plan(attachment.netnsPath);
   },

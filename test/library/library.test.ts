@@ -61,6 +61,11 @@ test("every function, with what it does in the kernel", async () => {
   await library.must("del", network, published);
   expect(await leftSince(moment, machine)).toEqual([]);
   expect(await library.must("warnings")).toEqual([]);
+
+  await library.must("plan", network, { ...c1, capabilities: { portmappings: [] } });
+  const untaken =
+    'capability argument "portmappings": no plugin of network net takes it; did you mean "portMappings"?';
+  expect(await library.must("warnings")).toEqual([untaken]);
 });
 
 test("gc keeps what is valid, or what is alive, and answers what it deleted", async () => {

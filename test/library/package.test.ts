@@ -129,6 +129,12 @@ ${wrong}`;
     expect(check('patchbay.add(network, { containerID: "c1", netns: "/x" });', options)).toContain("containerID");
     expect(check('patchbay.add(network, { containerId: "c1" });', options)).toContain("netns");
     expect(check("patchbay.gc(network, {});", options)).toContain("typed.ts");
+    const capable = (capabilities: string) =>
+      check(`patchbay.add(network, { containerId: "c1", netns: "/x", capabilities: { ${capabilities} } });`, options);
+    expect(capable('portMappings: [], mac: "x", ips: [], "io.example/own": { a: 1 }')).toBe("");
+    for (const slip of ["portMapping", "portmappings", "PortMappings", "ip", "ipranges", "deviceid"]) {
+      expect([slip, capable(`${slip}: []`)]).toEqual([slip, expect.stringContaining("is not assignable to type")]);
+    }
     expect(check('network.name = "other";', options)).toContain("read-only");
     expect(check("const text: string = patchbay.status(network);", options)).toContain("Pool[]");
   }

@@ -804,6 +804,12 @@ const engine: Fault[] = [
     tests: ["test/kernel/plan.test.ts"],
   },
   {
+    file: "src/runtime/capabilities.ts",
+    find: "if (networks.some((network) => takes(network, name))) continue;",
+    replace: "if (networks.length > 0) continue;",
+    tests: ["test/runtime/cli/lint.test.ts"],
+  },
+  {
     file: "src/runtime/lint/plugin-check.ts",
     find: "if (isFirst) requirePrevResult(plugin, () => undefined);",
     replace: "",

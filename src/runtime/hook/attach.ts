@@ -7,7 +7,7 @@ import { openHost } from "../../engine/open-host.ts";
 import { isInPlace } from "../../engine/operator/inspect.ts";
 import { isHandedOver, ownCallId } from "../../ffi/calls.ts";
 import { getLink, setLink } from "../../ffi/netlink/route/link.ts";
-import { takes, takesNone } from "../capabilities.ts";
+import { takes, takesNone, warnOfUntaken } from "../capabilities.ts";
 import { addUnlocked, deleteUnlocked } from "../chain.ts";
 import { loadNetwork } from "../conf/load.ts";
 import type { Network } from "../conf/network.ts";
@@ -86,6 +86,7 @@ function plannedCalls(
     wanted,
     network: examined(loadNetwork(configDirectory, wanted.network), runtime),
   }));
+  warnOfUntaken(loaded.map(({ network }) => network), capabilityArgs);
   const withPorts = loaded.find(({ network }) => takes(network, "portMappings"));
   if (ports.length > 0 && withPorts === undefined) {
     throw takesNone(

@@ -232,6 +232,37 @@ test("the examples have no findings", () => {
   expect(run(["lint", ...files])).toEqual({ code: 0, stdout: "", stderr: "" });
 });
 
+describe("capability arguments that nobody takes", () => {
+  const declared = { type: "tuning", capabilities: { mac: true, "io.example/own": true } };
+  const rows: [args: object, told: string[]][] = [
+    [{}, []],
+    [{ mac: "02:00:00:00:00:01", "io.example/own": 1 }, []],
+    [{ portmappings: [] }, ['"portmappings": no plugin of network n takes it; did you mean "portMappings"?']],
+    [{ "io.exmaple/own": 1 }, ['"io.exmaple/own": no plugin of network n takes it; did you mean "io.example/own"?']],
+    [{ portMappings: [] }, [
+      '"portMappings": no plugin of network n takes it; a plugin that does needs "capabilities": {"portMappings": true}',
+    ]],
+    [{ something: 1, ipRange: [] }, [
+      '"something": no plugin of network n takes it; a plugin that does needs "capabilities": {"something": true}',
+      '"ipRange": no plugin of network n takes it; did you mean "ipRanges"?',
+    ]],
+  ];
+  for (const [args, told] of rows) {
+    test(JSON.stringify(args), () => {
+      writeFileSync(`${configs}/n.conflist`, list({ type: "loopback" }, declared));
+      const expected = told.map((line) => `patchbay: capability argument ${line}\n`).join("");
+      const env = { CAP_ARGS: JSON.stringify(args) };
+      for (const command of ["add", "plan"]) {
+        const { stderr } = run([command, "n", "/x"], env);
+        expect([command, stderr.slice(0, expected.length)]).toEqual([command, expected]);
+        if (told.length === 0) expect(stderr).not.toContain("no plugin of network");
+      }
+      symlinkSync(PATCHBAY, `${at.directory}/cnitool`);
+      expect(run(["add", "n", "/x"], env, `${at.directory}/cnitool`).stderr).not.toContain("no plugin of network");
+    });
+  }
+});
+
 test("add, plan and status warn of misspellings on stderr, cnitool does not", () => {
   writeFileSync(`${configs}/n.conflist`, list({ type: "loopback", capabilties: {} }, { type: "tuning", other: 1 }));
   const slip = `${configs}/n.conflist:1:64: warning: "plugins[0].capabilties" is not known, and ignored; ` +

@@ -109,6 +109,20 @@ describe("what is attached", () => {
     expect(await hook(machine, ["del"], { id: "web" })).toEqual(silent);
   });
 
+  test("a capability that is given to all networks, and that none takes, is told", async () => {
+    await using web = await startHooked(machine, "web");
+    const args = (
+      name: string,
+    ) => ["add", "front", "--capabilities", JSON.stringify({ [name]: "02:00:00:00:00:07" })];
+    expect(await hook(machine, args("mca"), web.state())).toEqual({
+      ...silent,
+      stderr: 'patchbay: capability argument "mca": no plugin of network front takes it; did you mean "mac"?\n',
+    });
+    expect(await hook(machine, ["del"], { id: "web" })).toEqual(silent);
+    expect(await hook(machine, args("mac"), web.state())).toEqual(silent);
+    expect(await hook(machine, ["del"], { id: "web" })).toEqual(silent);
+  });
+
   test("the second holder of a port is told", async () => {
     await using machine = await openMachine();
     await writeNetwork(machine, "front", [bridge("front0", "10.1.0.0/24"), { ...portmap, backend: "iptables" }]);

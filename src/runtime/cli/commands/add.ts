@@ -1,5 +1,6 @@
 /** `patchbay add NETWORK NETNS`. */
 import { printResult } from "../../../cni/result-versions.ts";
+import { warnOfUntaken } from "../../capabilities.ts";
 import { addAnswered, type Holder } from "../answered-add.ts";
 import type { Command } from "../command.ts";
 import {
@@ -23,7 +24,10 @@ export const addCommand: Command = {
       // Opened before anything is asked of its number.
       const holder = holderOf(given.operands[1]!);
       const runtime = runtimeOf(given), network = networkOf(given), request = requestTo(network, given);
-      if (program === "patchbay") warnOfMisspellings(network, runtime.pluginPath);
+      if (program === "patchbay") {
+        warnOfMisspellings(network, runtime.pluginPath);
+        warnOfUntaken([network], request.capabilityArgs);
+      }
       return addAnswered(runtime, network, request, (result) => {
         if (result !== undefined) printDocument(printResult(result));
         if (program === "patchbay" && Object.hasOwn(request.capabilityArgs, "portMappings")) {

@@ -1,5 +1,6 @@
 /** `patchbay plan NETWORK [NETNS]`. */
 import { withScratchNetns } from "../../../ffi/netns.ts";
+import { warnOfUntaken } from "../../capabilities.ts";
 import { type PlannedPlugin, planNetwork } from "../../plan.ts";
 import type { Command, Given } from "../command.ts";
 import { attachmentArguments, capabilityOptions, networkOf, requestTo, runtimeOf } from "../network-arguments.ts";
@@ -18,8 +19,11 @@ export const planCommand: Command = {
   run(given) {
     const { pluginPath } = runtimeOf(given), network = networkOf(given);
     warnOfMisspellings(network, pluginPath);
-    const plan = (netnsPath: string) =>
-      planNetwork(runtimeOf(given), network, requestTo(network, withNetns(given, netnsPath)));
+    const plan = (netnsPath: string) => {
+      const request = requestTo(network, withNetns(given, netnsPath));
+      warnOfUntaken([network], request.capabilityArgs);
+      return planNetwork(runtimeOf(given), network, request);
+    };
     const netnsPath = given.operands[1];
     const planned = netnsPath === undefined ? withScratchNetns(plan) : plan(netnsPath);
     if (given.has("json")) printLine(JSON.stringify(planned, null, 2));
