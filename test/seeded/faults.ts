@@ -1737,6 +1737,20 @@ const hooks: Fault[] = [
     named: "install",
   },
   {
+    file: "src/runtime/cli/named-attachments.ts",
+    find: "HASH.test(containerId) && ",
+    replace: "",
+    tests: ["test/runtime/cli/container-names.test.ts"],
+    named: "is no name when",
+  },
+  {
+    file: "src/runtime/cli/named-attachments.ts",
+    find: "if (ids.length > 1)",
+    replace: "if (ids.length > 2)",
+    tests: ["test/runtime/cli/container-names.test.ts"],
+    named: "begins several",
+  },
+  {
     file: "src/runtime/cli/answered-add.ts",
     find: "    awaitReader();",
     replace: "",

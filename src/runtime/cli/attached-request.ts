@@ -1,5 +1,4 @@
 /** The operands of the commands on an attachment that is there. */
-import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { variable } from "../../ffi/environment.ts";
 import { type AttachmentKey, type CacheRecord, readCache } from "../cache.ts";
 import type { AttachmentRequest } from "../plugin-call.ts";
@@ -26,14 +25,15 @@ export function attachedRequest(given: Given): AttachedRequest {
   const cached = readCache(runtime.cacheDirectory, key);
   // Most often; then nothing is searched among many attachments.
   if (cached.state === "present") return { request: withArguments(request, cached.record) };
-  const { isNamed, notAttached } = require(
+  const { namedBy, notAttached } = require(
     "./named-attachments.ts",
   ) as typeof import("./named-attachments.ts");
   const { knownAttachments } = require("../recorded-attachments.ts") as typeof import("../recorded-attachments.ts");
-  const isWanted = (one: KnownAttachment) =>
-    given.has("container-id") ? one.containerId === request.containerId : isNamed(one, text!);
   const all = knownAttachments(runtime);
-  const found = all.filter((one) => one.network === network && one.ifName === request.ifName && isWanted(one));
+  const ofNetwork = all.filter((one) => one.network === network && one.ifName === request.ifName);
+  const found = given.has("container-id")
+    ? ofNetwork.filter(({ containerId }) => containerId === request.containerId)
+    : namedBy(text!, ofNetwork);
   const [first, second] = found;
   if (first === undefined) return { request, unknown: notAttached(text!, network!, all) };
   if (second !== undefined) {

@@ -4,7 +4,7 @@ import type { InspectedAttachment } from "../../engine/operator/inspect.ts";
 import type { Gist, KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { knownAttachments } from "../recorded-attachments.ts";
 import type { Command, Given } from "./command.ts";
-import { isNamed, namespaceName, notAttached, nothingAttached, shortId } from "./named-attachments.ts";
+import { namedBy, namespaceName, notAttached, nothingAttached, shortId } from "./named-attachments.ts";
 import { runtimeOf, runtimeOptions } from "./network-arguments.ts";
 import { print, printLine } from "./output.ts";
 import { textTable } from "./text-table.ts";
@@ -28,7 +28,7 @@ export function attachmentsOf(given: Given): KnownAttachment[] {
   const ofNetwork = all.filter((attachment) => attachment.network === network);
   if (ofNetwork.length === 0) throw new Error(nothingAttached(network, all));
   if (container === undefined) return ofNetwork;
-  const found = ofNetwork.filter((attachment) => isNamed(attachment, container));
+  const found = namedBy(container, ofNetwork);
   if (found.length === 0) throw new Error(notAttached(container, network, all));
   return found;
 }

@@ -2,7 +2,7 @@
  * Commands on an attachment that is there take its container by each of its names: the ID, the namespace's path, and the
  * name of `ip netns`. Each says when there is no such attachment.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { type Container, type Machine, openMachine, type Outcome } from "../../support/machine.ts";
@@ -88,4 +88,106 @@ test("a name that two containers have deletes neither; --container-id chooses", 
   expect([await hasLink(web), await hasLink(other)]).toEqual([true, true]);
   expect(await patchbay("del", "n", "web", "--container-id", "box-1")).toEqual({ ...ok, stdout: "" });
   expect([await hasLink(web), await hasLink(other)]).toEqual([false, true]);
+});
+
+describe("the beginning of an ID", () => {
+  const one = `abcd1${"0".repeat(59)}`, another = `abcd2${"0".repeat(59)}`, chosen = "abcd-web";
+  const lease = (id: string) => machine.sh(`grep -l ${id} /var/lib/cni/networks/n/10.* || true`);
+  beforeEach(async () => {
+    await patchbay("gc", "n", "--all");
+    await patchbay("add", "n", web.netnsPath, "--container-id", one);
+    await patchbay("add", "n", other.netnsPath, "--container-id", another);
+  });
+  afterEach(() => patchbay("gc", "n", "--all"));
+
+  test("names the container for every command", async () => {
+    expect(await patchbay("check", "n", "abcd1")).toEqual({ ...ok, stdout: "" });
+    for (const command of ["inspect", "repair"]) {
+      const { stdout, ...rest } = await patchbay(command, "n", "abcd1", "--json");
+      expect(rest).toEqual(ok);
+      expect(JSON.parse(stdout)).toMatchObject([{ containerId: one, state: "ok" }]);
+    }
+    expect(await patchbay("gc", "n", "--valid", "abcd1/eth0", "--dry-run")).toEqual({
+      ...ok,
+      stdout: `would delete eth0 of container ${another} from network n\n`,
+    });
+    expect(await patchbay("del", "n", "abcd1")).toEqual({ ...ok, stdout: "" });
+    expect([await hasLink(web), await hasLink(other)]).toEqual([false, true]);
+  });
+
+  test.each([
+    ["check", ["n", "abcd"]],
+    ["inspect", ["n", "abcd"]],
+    ["repair", ["n", "abcd"]],
+    ["del", ["n", "abcd"]],
+    ["gc", ["n", "--valid", "abcd/eth0"]],
+    ["ipam", ["release", "n", "--container", "abcd"]],
+  ])("that begins several is refused, and nothing changes: %s", async (command, words) => {
+    expect(await patchbay(command, ...words)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `patchbay ${command}: "abcd" begins the IDs of several containers: ${one}, ${another}\n`,
+    });
+    expect([await hasLink(web), await hasLink(other), await lease(one), await lease(another)])
+      .toEqual([true, true, expect.stringContaining("10."), expect.stringContaining("10.")]);
+  });
+
+  const others: [why: string, name: string, prepare: () => Promise<unknown>][] = [
+    ["it has three letters", "abc", () => Promise.resolve()],
+    ["a namespace has the name", "abcd1", () => machine.sh("ip netns add abcd1")],
+    // DEL once more must not delete another container: web, web1.
+    [
+      "people chose the ID",
+      "abcd-w",
+      () => patchbay("add", "n", web.netnsPath, "-i", "eth1", "--container-id", chosen),
+    ],
+  ];
+  test.each(others)("is no name when %s", async (_, name, prepare) => {
+    await prepare();
+    expect(await patchbay("del", "n", name)).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("not attached"),
+    });
+    for (const words of [["--valid", `${name}/eth0`], ["--valid", `${name}/eth1`]]) {
+      expect(await patchbay("gc", "n", ...words)).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining("nothing is deleted"),
+      });
+    }
+    expect([await hasLink(web), await hasLink(other)]).toEqual([true, true]);
+    await machine.sh("ip netns del abcd1 2>/dev/null || true");
+  });
+});
+
+describe("ipam release --container", () => {
+  const id = `12ab${"f".repeat(60)}`;
+  const names: [string, string][] = [
+    ["the name of ip netns", "web"],
+    ["the path", "/var/run/netns/web"],
+    ["the ID", id],
+    ["the beginning of the ID", "12abff"],
+  ];
+  test.each(names)("takes %s", async (_, name) => {
+    await patchbay("gc", "n", "--all");
+    await patchbay("add", "n", web.netnsPath, "--container-id", id);
+    const [{ address }] = JSON.parse((await patchbay("ipam", "list", "n", "--json")).stdout);
+    expect(await patchbay("ipam", "release", "n", "--container", name)).toEqual({
+      ...ok,
+      stdout: `${address}: released, was ${id}/eth0\n`,
+    });
+    expect(await patchbay("ipam", "release", "n", "--container", name)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`container ${name} has no address`),
+    });
+  });
+
+  test("of what no record names, the ID", async () => {
+    await patchbay("gc", "n", "--all");
+    await machine.sh("printf 'lost-1\\r\\neth0' >/var/lib/cni/networks/n/10.9.0.99");
+    expect(await patchbay("ipam", "release", "n", "--container", "lost")).toMatchObject({ code: 1 });
+    expect(await patchbay("ipam", "release", "n", "--container", "lost-1")).toEqual({
+      ...ok,
+      stdout: "10.9.0.99: released, was lost-1/eth0\n",
+    });
+  });
 });

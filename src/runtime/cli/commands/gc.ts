@@ -12,7 +12,7 @@ import type { Runtime } from "../../plugin-call.ts";
 import { knownAttachments, type RecordedAttachment } from "../../recorded-attachments.ts";
 import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
-import { isNamed } from "../named-attachments.ts";
+import { namedBy } from "../named-attachments.ts";
 import { networkOf, networkOrRecorded, runtimeOf, runtimeOptions, tellUnconfigured } from "../network-arguments.ts";
 import { printLine, printToStderr } from "../output.ts";
 
@@ -136,7 +136,7 @@ function partsOf(text: string): { container: string; ifName: string } {
 /** A misspelt name would delete the attachment that was meant. */
 function validOf(text: string, all: readonly RecordedAttachment[]): AttachmentName[] {
   const { container, ifName } = partsOf(text);
-  const found = all.filter((one) => one.ifName === ifName && isNamed(one, container));
+  const found = namedBy(container, all.filter((one) => one.ifName === ifName));
   if (found.length > 0) return found;
   const meant = closestName(text, all.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
   const hint = meant === undefined ? "" : `; did you mean ${meant}?`;

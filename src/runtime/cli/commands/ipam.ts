@@ -8,11 +8,13 @@ import type { StoreOptions } from "../../../ipam/store.ts";
 import { exportLeases, importLeases, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
 import { parseAddress } from "../../../net/address.ts";
 import { networkNames } from "../../conf/directory.ts";
+import { knownAttachments } from "../../recorded-attachments.ts";
 import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
 import { dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
-import { configDirectoryOf } from "../network-arguments.ts";
+import { namedBy } from "../named-attachments.ts";
+import { configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { print, printLine, printToStderr } from "../output.ts";
 import { textTable } from "../text-table.ts";
 
@@ -27,7 +29,8 @@ export const ipamCommand: Command = {
       help: `directory with a folder of leases for each network (${DEFAULT_DATA_DIRECTORY})`,
     },
     "dhcp-dir": { value: "DIR", help: `list: where the DHCP service keeps leases (${DEFAULT_DIRECTORY})` },
-    container: { value: "ID", help: "release: all addresses of this container" },
+    container: { value: "CONTAINER", help: "release: all addresses of this container" },
+    "cache-dir": runtimeOptions["cache-dir"]!,
     ifname: { value: "NAME", help: "release: only the addresses of its interface NAME" },
     json: { help: "list: print JSON" },
   },
@@ -98,19 +101,14 @@ function list(given: Given, network: string | undefined): number {
 }
 
 function release(given: Given, options: StoreOptions, addresses: string[]): number {
-  const containerId = given.value("container");
-  if ((containerId === undefined) === (addresses.length === 0)) {
+  const container = given.value("container");
+  if ((container === undefined) === (addresses.length === 0)) {
     throw new UsageError("ipam release needs either addresses or --container");
   }
-  const ifName = given.value("ifname");
-  const ofContainer = ({ owner }: LeaseFile) =>
-    owner?.containerId === containerId && (ifName === undefined || owner?.ifName === ifName);
-  const texts = containerId === undefined
-    ? addresses
-    : listLeases(options.directory).filter(ofContainer).map(({ address }) => address);
+  const texts = container === undefined ? addresses : addressesOf(given, container, listLeases(options.directory));
   const wrong = texts.find((text) => parseAddress(text) === undefined);
   if (wrong !== undefined) throw new UsageError(`${wrong} is not an address`);
-  if (texts.length === 0) printToStderr(`container ${containerId} has no address in ${options.directory}`);
+  if (texts.length === 0) printToStderr(`container ${container} has no address in ${options.directory}`);
   let status = texts.length === 0 ? 1 : 0;
   for (const text of texts) {
     const holder = releaseAddress(options, parseAddress(text)!);
@@ -118,6 +116,19 @@ function release(given: Given, options: StoreOptions, addresses: string[]): numb
     printLine(`${text}: ${holder === undefined ? "not leased" : `released, was ${holder.replace("\r\n", "/")}`}`);
   }
   return status;
+}
+
+/** Those of its interfaces, or of one. Whoever has a lease has an ID; the other names are in the records of attachments. */
+function addressesOf(given: Given, container: string, leases: readonly LeaseFile[]): string[] {
+  const known = knownAttachments(runtimeOf(given)), ifName = given.value("ifname");
+  const holders = leases.flatMap(({ address, owner }) => {
+    if (owner === undefined || ifName !== undefined && owner.ifName !== ifName) return [];
+    const { containerId } = owner, recorded = known.find((one) => one.containerId === containerId);
+    return [{ address, containerId, netnsPath: recorded?.netnsPath ?? "" }];
+  });
+  const found = namedBy(container, holders), ids = new Set(found.map(({ containerId }) => containerId));
+  if (ids.size > 1) throw new Error(`"${container}" is a name of the containers ${[...ids].join(" and ")}`);
+  return found.map(({ address }) => address);
 }
 
 function takeOver(work: (options: StoreOptions) => void, done: string, options: StoreOptions): number {
