@@ -43,7 +43,7 @@ export const pluginNames: readonly string[] = Object.keys(table);
 /** The plugin that a program's name, or a type in a configuration, means. None has a name that means another. */
 export function pluginNamed(name: string): string | undefined {
   if (Object.hasOwn(table, name)) return name;
-  if (Object.hasOwn(netavarkDrivers, name)) return undefined;
+  if (isNetavarkDriver(name)) return undefined;
   return pluginNames.find((plugin) => meansPlugin(name, plugin));
 }
 
@@ -54,5 +54,9 @@ export function loadPlugin(type: string): PluginDefinition<PluginConfig> | undef
 
 /** Of ledgers: also the drivers of netavark. */
 export function loadRecorded(name: string): PluginDefinition<PluginConfig> | undefined {
-  return Object.hasOwn(netavarkDrivers, name) ? netavarkDrivers[name]!() : loadPlugin(name);
+  return isNetavarkDriver(name) ? netavarkDrivers[name]!() : loadPlugin(name);
+}
+
+export function isNetavarkDriver(name: string): boolean {
+  return Object.hasOwn(netavarkDrivers, name);
 }

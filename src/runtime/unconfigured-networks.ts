@@ -1,7 +1,8 @@
-/** Networks that no file configures any more, while something of them is attached or leased. */
+/** Networks that no file configures any more, while something of them is attached or leased. podman's are podman's. */
 import { entriesIn, exists } from "../ffi/files.ts";
 import { DEFAULT_DATA_DIRECTORY } from "../ipam/go-directory.ts";
 import { listLeases } from "../ipam/take-over.ts";
+import { isNetavarkDriver } from "../plugins/table.ts";
 import type { Runtime } from "./plugin-call.ts";
 import { knownAttachments } from "./recorded-attachments.ts";
 
@@ -13,7 +14,10 @@ export interface UnconfiguredNetwork {
 }
 
 export function unconfiguredNetworks(runtime: Runtime, configured: readonly string[]): UnconfiguredNetwork[] {
-  const recorded = knownAttachments(runtime).map(({ network }) => network);
+  const ofCni = knownAttachments(runtime).filter(({ ledgers }) =>
+    !ledgers.some(({ header }) => isNetavarkDriver(header.plugin))
+  );
+  const recorded = ofCni.map(({ network }) => network);
   const leasing = exists(DEFAULT_DATA_DIRECTORY)
     ? entriesIn(DEFAULT_DATA_DIRECTORY).filter(({ kind }) => kind === "directory").map(({ name }) => name)
     : [];

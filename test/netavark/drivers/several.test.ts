@@ -23,6 +23,8 @@ test("two subnets of a family: the first's gateway, and ports of the first addre
   const table = await machine.sh("nft list table inet netavark");
   const targets = [...table.matchAll(/tcp \. 8080 comment "[^"]*" : (\S+)/g)].map(([, address]) => address!);
   expect([...new Set(targets)].sort()).toEqual(["10.88.0.11", "fd00:8::11"]);
+  // They are podman's, and no file of CNI's is missing.
+  expect(await machine.sh(`${PATCHBAY} ls --config-dir /run`)).toBe("no networks in /run\n");
   expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
 });
 

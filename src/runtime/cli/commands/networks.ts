@@ -24,7 +24,7 @@ export const networksCommand: Command = {
     const others = unconfiguredNetworks(runtime, networks.flatMap(({ name }) => name ?? []));
     const isEmpty = networks.length + others.length === 0;
     if (given.has("json")) printLine(JSON.stringify([...networks, ...others.map(inJson)], null, 2));
-    else print(isEmpty ? `no networks in ${directory}\n` : tableOf(networks, others));
+    else print(isEmpty ? `no networks in ${directory}\n` : tableOf(networks, others, directory));
     return networks.every(({ problems }) => problems.length === 0) ? 0 : 1;
   },
 };
@@ -34,7 +34,11 @@ function inJson(network: UnconfiguredNetwork) {
   return { ...network, plugins: [], pools: [], problems: [] };
 }
 
-function tableOf(networks: readonly NetworkSummary[], others: readonly UnconfiguredNetwork[]): string {
+function tableOf(
+  networks: readonly NetworkSummary[],
+  others: readonly UnconfiguredNetwork[],
+  directory: string,
+): string {
   const rows = networks.flatMap((network) => {
     const { name = "?", file, cniVersion = "", plugins, pools, problems } = network;
     const state = problems.length === 0 ? "ok" : "broken";
@@ -47,8 +51,11 @@ function tableOf(networks: readonly NetworkSummary[], others: readonly Unconfigu
     problems.map((problem) => `${name === undefined ? file : `network ${name}`}: ${problem}\n`)
   );
   for (const { name, attachments, leases } of others) {
-    const counts = [counted(attachments, "attachment"), counted(leases, "lease")].join(" and ");
-    below.push(`network ${name}: ${counts}, and no file; 'patchbay network remove ${name}' ends it\n`);
+    const counts = `${counted(attachments, "attachment")} and ${
+      counted(leases, "lease")
+    }, and no file in ${directory}`;
+    const step = attachments > 0 ? "" : `; 'patchbay network remove ${name}' ends it`;
+    below.push(`network ${name}: ${counts}${step}\n`);
   }
   return [textTable([head, ...rows]), ...below].join("");
 }
