@@ -2162,6 +2162,13 @@ const resident: Fault[] = [
 
 const netavark: Fault[] = [
   {
+    file: "src/runtime/cli/link-with-backup.ts",
+    find: "  const older = path + BACKUP;",
+    replace: "  const older = `${path}/${BACKUP}`;",
+    tests: ["test/runtime/cli/install.test.ts"],
+    named: "an older build",
+  },
+  {
     file: "src/resources/netavark/podman-bridge.ts",
     find: "    if (given.up) setLink(",
     replace: "    if (!given.up) setLink(",

@@ -9,6 +9,8 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  renameSync,
+  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -65,16 +67,38 @@ test("replaced files are kept, reported, and put back", () => {
   writeFileSync(`${bin}/unrelated`, "x");
   const { code, stdout } = install();
   expect(code).toBe(0);
-  expect(stdout).toContain(`${bin}/bridge: installed; what was there is now bridge.patchbay-backup\n`);
+  expect(stdout).toContain(`${bin}/bridge: installed; what was there is now .patchbay-backup/bridge\n`);
   expect(readlinkSync(`${bin}/bridge`)).toBe("patchbay");
-  expect(readFileSync(`${bin}/bridge.patchbay-backup`, "utf8")).toBe("go bridge");
-  expect(readlinkSync(`${bin}/loopback.patchbay-backup`)).toBe("/usr/lib/cni/loopback");
+  expect(readFileSync(`${bin}/.patchbay-backup/bridge`, "utf8")).toBe("go bridge");
+  // Nomad takes every executable file for a plugin of its name.
+  const files = readdirSync(bin, { withFileTypes: true }).filter((entry) => !entry.isDirectory());
+  expect(files.map(({ name }) => name).filter((name) => name.includes("backup"))).toEqual([]);
+  expect(readlinkSync(`${bin}/.patchbay-backup/loopback`)).toBe("/usr/lib/cni/loopback");
   expect(uninstall().stdout).toContain(`${bin}/bridge: put back what was there before\n`);
   expect(readdirSync(bin).sort()).toEqual(["bridge", "loopback", "unrelated"]);
   expect(readFileSync(`${bin}/bridge`, "utf8")).toBe("go bridge");
   expect(statSync(`${bin}/bridge`).mode & 0o7777).toBe(0o755);
   expect(readlinkSync(`${bin}/loopback`)).toBe("/usr/lib/cni/loopback");
 });
+
+test.each([["install", true], ["uninstall", false]])(
+  "what an older build kept beside the links: %s",
+  (_, installsAgain) => {
+    mkdirSync(bin);
+    writeFileSync(`${bin}/bridge`, "go bridge");
+    install();
+    renameSync(`${bin}/.patchbay-backup/bridge`, `${bin}/bridge.patchbay-backup`);
+    rmdirSync(`${bin}/.patchbay-backup`);
+    if (installsAgain) {
+      expect(install()).toMatchObject({ code: 0 });
+      expect(readdirSync(bin)).not.toContain("bridge.patchbay-backup");
+      expect(readFileSync(`${bin}/.patchbay-backup/bridge`, "utf8")).toBe("go bridge");
+    }
+    expect(uninstall().code).toBe(0);
+    expect(readdirSync(bin)).toEqual(["bridge"]);
+    expect(readFileSync(`${bin}/bridge`, "utf8")).toBe("go bridge");
+  },
+);
 
 test("a plugin that an upgrade put over our link is the one that is kept next time", () => {
   mkdirSync(bin);
@@ -83,7 +107,7 @@ test("a plugin that an upgrade put over our link is the one that is kept next ti
   rmSync(`${bin}/bridge`);
   writeFileSync(`${bin}/bridge`, "new");
   install();
-  expect(readFileSync(`${bin}/bridge.patchbay-backup`, "utf8")).toBe("new");
+  expect(readFileSync(`${bin}/.patchbay-backup/bridge`, "utf8")).toBe("new");
   uninstall();
   expect(readFileSync(`${bin}/bridge`, "utf8")).toBe("new");
 });
@@ -141,7 +165,7 @@ describe("with --podman", () => {
     writeFileSync(`${drivers()}/patchbay`, "other");
     expect(installDriver()).toMatchObject({ code: 0, stderr: "" });
     expect(readlinkSync(`${drivers()}/patchbay`)).toBe(`${bin}/patchbay`);
-    expect(readdirSync(drivers()).sort()).toEqual(["patchbay", "patchbay.patchbay-backup"]);
+    expect(readdirSync(drivers()).sort()).toEqual([".patchbay-backup", "patchbay"]);
     const { code, stdout } = patchbay(["info"], `${drivers()}/patchbay`);
     expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 0, api_version: "1.0.0" });
     const again = patchbay(["install", `--podman=${drivers()}`, bin], `${bin}/patchbay`);
@@ -183,9 +207,9 @@ describe("with --bin", () => {
     mkdirSync(links());
     writeFileSync(`${links()}/cnitool`, "go cnitool");
     expect(installBin().stdout).toContain(
-      `${links()}/cnitool: installed; what was there is now cnitool.patchbay-backup\n`,
+      `${links()}/cnitool: installed; what was there is now .patchbay-backup/cnitool\n`,
     );
-    expect(readFileSync(`${links()}/cnitool.patchbay-backup`, "utf8")).toBe("go cnitool");
+    expect(readFileSync(`${links()}/.patchbay-backup/cnitool`, "utf8")).toBe("go cnitool");
     rmSync(`${links()}/patchbay`);
     writeFileSync(`${links()}/patchbay`, "somebody's");
     uninstall();

@@ -123,9 +123,9 @@ test("uninstalling prints what stays attached, and refuses when no plugin could 
   );
   expect(await program()).toBe("patchbay\n");
 
-  await machine.sh(`mv ${bin}/firewall.patchbay-backup /run`);
+  await machine.sh(`mv ${bin}/.patchbay-backup/firewall /run`);
   expect((await uninstall()).stderr).toContain("what firewall made, as no other firewall comes back");
-  await machine.sh(`mv /run/firewall.patchbay-backup ${bin}`);
+  await machine.sh(`mv /run/firewall ${bin}/.patchbay-backup`);
 
   const forced = await uninstall("--force");
   expect(forced).toMatchObject({ code: 0, stderr: "" });

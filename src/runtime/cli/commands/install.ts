@@ -15,7 +15,7 @@ import {
 import { libc } from "../../../ffi/libc.ts";
 import { pluginNames } from "../../../plugins/table.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
-import { BACKUP, identifyEntry, linkWithBackup, unlinkAndRestore } from "../link-with-backup.ts";
+import { BACKUP, hasBackup, identifyEntry, linkWithBackup, unlinkAndRestore } from "../link-with-backup.ts";
 import { printLine, printToStderr } from "../output.ts";
 import {
   linkDriver,
@@ -50,7 +50,7 @@ export const installCommand: Command = {
     uninstall: { help: "remove the plugins and put back what they replaced" },
     force: { help: "with --uninstall: even when something is attached that only this program can remove" },
   },
-  notes: `A file that has one of the names is kept as NAME${BACKUP}, and put back by --uninstall.\n`,
+  notes: `A file that has one of the names is kept in DIR/${BACKUP}, and put back by --uninstall.\n`,
   run(given: Given) {
     const directory = given.operands[0]!;
     const bin = given.value("bin"), podman = given.value("podman");
@@ -103,7 +103,8 @@ function install(directory: string): void {
 function checkWhatStays(directory: string, force: boolean): void {
   const names = listDirectory(directory);
   const isOurs = (name: string) => linkTarget(`${directory}/${name}`) === PROGRAM;
-  if (names.some(isOurs)) checkUninstall((name) => names.includes(isOurs(name) ? name + BACKUP : name), force);
+  const willExist = (name: string) => isOurs(name) ? hasBackup(`${directory}/${name}`) : names.includes(name);
+  if (names.some(isOurs)) checkUninstall(willExist, force);
 }
 
 /** Goes by the links that are there, not by our list of names: an older version may have installed others. */
