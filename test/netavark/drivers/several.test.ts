@@ -73,6 +73,9 @@ test.each([["first", 0], ["last", 1]])(
     for (const index of [0, 1]) await call("setup", index);
     expect(await routesIn(machine, container)).toEqual(both);
     expect((await machine.run([PATCHBAY, "inspect"])).code).toBe(0);
+    expect(await machine.sh(`${PATCHBAY} inspect --brief`)).toMatch(
+      /^container .*\n(\S+ +\S+ +\S+ +eth[01] +10\.8[78]\.\S+ fd00:[78]::\S+ +ok\n){2}\n2 attachments: 2 ok\n$/,
+    );
 
     // Each link's own route is looked for, not one like it.
     await machine.sh("ip route del default dev eth1; ip -6 route del default via fd00:8::1 dev eth0", {
