@@ -7,6 +7,7 @@
  */
 import type { Result } from "../cni/result.ts";
 import type { Resource, Retired } from "./resource.ts";
+import type { Prefix } from "../net/address.ts";
 import type { Host } from "./host.ts";
 
 export interface PluginConfig {
@@ -81,6 +82,21 @@ export interface Pool {
 /** What a call may wait for, other than the kernel. */
 export type Awaited = "DHCP" | "delegate" | "duplicate address detection" | "SELinux" | "bus" | "legacy iptables";
 
+/** Addresses from `start` to `end` inclusive. */
+export interface AddressRange {
+  subnet: Prefix;
+  start: Uint8Array;
+  end: Uint8Array;
+}
+
+/** Where the containers of a network are. */
+export interface Segment {
+  /** The host's link that they share; undefined when each has its own. */
+  link?: string;
+  /** The host has a route to their subnet. */
+  isRouted: boolean;
+}
+
 export interface PluginDefinition<Config extends PluginConfig> {
   readonly name: string;
   /** Supported CNI versions; all known ones by default. */
@@ -118,6 +134,10 @@ export interface PluginDefinition<Config extends PluginConfig> {
   status?(conf: Config, host: Host): void;
   /** How full the address pools are. A full pool is no failure of STATUS. */
   pools?(conf: Config): Pool[];
+  /** The addresses that it gives out, as far as the configuration says. */
+  ranges?(conf: Config): AddressRange[];
+  /** Where its containers are, unless they reach nobody. */
+  segment?(conf: Config): Segment;
   /** Kinds of resources that GC sweeps, independent of the configuration (`sweep` in contract/resource.ts). */
   readonly sweeps?: readonly string[];
   /** What GC does besides removing the resources of invalid attachments. */

@@ -50,6 +50,8 @@ export interface NetworkFile {
   pools: Pool[];
   /** What is broken or missing; none when containers can be attached. */
   problems: string[];
+  /** Addresses that other networks give out too, or that routes of the host lead elsewhere. */
+  warnings: string[];
 }
 
 /** Addresses that are handed out together. */

@@ -9,6 +9,7 @@ import { openSession } from "../engine/run.ts";
 import { requireVersion } from "../engine/verb-call.ts";
 import { listNetworkFiles, type NetworkFile } from "./conf/directory.ts";
 import type { Network, NetworkPlugin } from "./conf/network.ts";
+import { claimantsIn, overlappingRoutes, overlapsWith } from "./overlaps.ts";
 import { checkNames } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
 
@@ -22,13 +23,23 @@ export interface NetworkSummary {
   pools: Pool[];
   /** What is broken or missing. */
   problems: string[];
+  /** Addresses that other networks give out too, or that routes of the host lead elsewhere. */
+  warnings: string[];
 }
 
 export function summarizeNetworks(directory: string, pluginPath: string): NetworkSummary[] {
-  return listNetworkFiles(directory).map((file) => summarize(file, pluginPath));
+  const files = listNetworkFiles(directory), claimants = claimantsIn(files);
+  return files.map((file) => {
+    const own = claimants.find(({ path }) => path === file.path);
+    const warnings = own === undefined ? [] : [...overlapsWith(own, claimants), ...overlappingRoutes(own)];
+    return { ...summarize(file, pluginPath), warnings };
+  });
 }
 
-function summarize({ path, network, problem, hiddenBy }: NetworkFile, pluginPath: string): NetworkSummary {
+function summarize(
+  { path, network, problem, hiddenBy }: NetworkFile,
+  pluginPath: string,
+): Omit<NetworkSummary, "warnings"> {
   if (network === undefined) {
     const hides = `${problem}; networks in files after it are not found`;
     return { file: path, plugins: [], pools: [], problems: [hides] };

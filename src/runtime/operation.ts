@@ -19,6 +19,7 @@ import type { Network } from "./conf/network.ts";
 import { examined } from "./examination.ts";
 import { type AttachmentName, collectGarbage, type Keep } from "./gc.ts";
 import { poolsOfNetwork, summarizeNetworks } from "./network-summary.ts";
+import { warnOfOverlaps } from "./overlaps.ts";
 import { type PlannedPlugin, planNetwork } from "./plan.ts";
 import type { AttachmentRequest, Runtime } from "./plugin-call.ts";
 import { deleteByLedgers } from "./recorded-network.ts";
@@ -91,6 +92,7 @@ const operations: { [Name in OperationName]: Perform<Name> } = {
     return poolsOfNetwork(network);
   },
   plan(runtime, { network, attachment }) {
+    warnOfOverlaps(network);
     warnOfUntaken([network], attachment.capabilityArgs);
     const plan = (netnsPath: string) => planNetwork(runtime, network, { ...attachment, netnsPath });
     return attachment.netnsPath === "" ? withScratchNetns(plan) : plan(attachment.netnsPath);

@@ -25,6 +25,7 @@ test("every function, with what it does in the kernel", async () => {
     plugins: ["bridge+host-local", "portmap"],
     pools: [expect.objectContaining({ subnets: ["10.1.0.0/24"], leased: 0 })],
     problems: [],
+    warnings: [],
   }]);
   const network = await library.must("network", "net");
   expect(network).toMatchObject({ name: "net", path: `${CONFIGURATIONS}/net.conflist` });

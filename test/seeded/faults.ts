@@ -810,6 +810,12 @@ const engine: Fault[] = [
     tests: ["test/runtime/cli/lint.test.ts"],
   },
   {
+    file: "src/runtime/overlaps.ts",
+    find: "return dst.bits >= subnet.bits || gateway === undefined;",
+    replace: "return dst.bits >= subnet.bits;",
+    tests: ["test/runtime/cli/overlaps.test.ts"],
+  },
+  {
     file: "src/runtime/lint/plugin-check.ts",
     find: "if (isFirst) requirePrevResult(plugin, () => undefined);",
     replace: "",

@@ -9,6 +9,7 @@ import { pluginNamed, pluginNames } from "../../plugins/table.ts";
 import { listNetworkFiles } from "../conf/directory.ts";
 import { networkPaths, pluginFolderPaths, readNetwork } from "../conf/network-file.ts";
 import { type JsonNode, JsonSyntaxError, lineAndColumn, parseWithPositions } from "../conf/positioned-json.ts";
+import { claimantsIn, overlapsWith } from "../overlaps.ts";
 import { closestKey } from "../spelling.ts";
 import { entryOf, stringAt } from "./json-nodes.ts";
 import { checkByPlugin, nameAndVersion } from "./plugin-check.ts";
@@ -35,7 +36,13 @@ export function describeFinding({ file, line, column, severity, key, message, me
 
 export function lintDirectory(directory: string, pluginPath: string): Finding[] {
   const findings = networkPaths(directory).flatMap((path) => lintNetwork(path, pluginPath));
-  for (const { path, network, hiddenBy } of listNetworkFiles(directory)) {
+  const files = listNetworkFiles(directory), claimants = claimantsIn(files);
+  for (const claimant of claimants) {
+    for (const message of overlapsWith(claimant, claimants)) {
+      findings.push({ file: claimant.path, line: 1, column: 1, severity: "warning", key: "", message });
+    }
+  }
+  for (const { path, network, hiddenBy } of files) {
     if (hiddenBy === undefined || network === undefined) continue;
     const message = `network "${network.name}" cannot be reached: ${hiddenBy} comes first, and ` +
       (findings.some(({ file, severity }) => file === hiddenBy && severity === "error")

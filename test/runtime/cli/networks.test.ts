@@ -74,6 +74,7 @@ describe("networks", () => {
         },
       ],
       problems: [],
+      warnings: [],
     });
     await must("del", "one", container.netnsPath);
   });

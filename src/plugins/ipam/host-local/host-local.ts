@@ -61,6 +61,7 @@ export default definePlugin<HostLocalConf>({
   gc: (conf, isValid) => releaseInvalid(storeOf(conf), isValid),
   status,
   pools,
+  ranges: (conf) => configuredSets(conf).flat(),
   retire(conf, isDryRun) {
     const { retireLeases } = require("../../../ipam/take-over.ts") as typeof import("../../../ipam/take-over.ts");
     return retireLeases(storeOf(conf), isDryRun);

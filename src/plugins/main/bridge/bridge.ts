@@ -46,6 +46,10 @@ export default definePlugin<BridgeConf>({
     field(document, "enabledad") === true ? ["duplicate address detection", "legacy iptables"] : ["legacy iptables"],
   add,
   status: (conf, host) => requireBridgeName(conf.bridge, host),
+  segment: ({ bridge: link, vlan, ...conf }) => ({
+    link: vlan === 0 ? link : `${link}.${vlan}`,
+    isRouted: isGateway(conf),
+  }),
   sweeps: ["masquerade", "mac-spoof-check"],
 });
 
@@ -187,7 +191,7 @@ function withDefaultRoutes(routes: Route[], ips: IpConfig[]): Route[] {
   return all;
 }
 
-function isGateway(conf: BridgeConf): boolean {
+function isGateway(conf: Pick<BridgeConf, "isGateway" | "isDefaultGateway">): boolean {
   return conf.isGateway || conf.isDefaultGateway;
 }
 

@@ -32,6 +32,7 @@ export default definePlugin<IpvlanConf>({
     if (call !== undefined && !conf.ipam?.type) requireAddresses(call.prevResult);
   },
   add,
+  segment: ({ master: link }) => ({ link, isRouted: false }),
   // In a chain the master is not known before ADD.
   status: (conf, host) => requireHostFor("ipvlan", conf.master === "" ? undefined : conf, host),
 });

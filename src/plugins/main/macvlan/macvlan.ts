@@ -37,6 +37,7 @@ export default definePlugin<MacvlanConf>({
     }
   },
   add,
+  segment: ({ master: link }) => ({ link, isRouted: false }),
   status: (conf, host) => requireHostFor("macvlan", conf, host),
 });
 

@@ -30,6 +30,7 @@ export default definePlugin<PtpConf>({
   judge: (conf) => requireIpam(conf),
   mayWaitFor: () => ["legacy iptables"],
   add,
+  segment: () => ({ isRouted: true }),
   sweeps: ["masquerade"],
 });
 

@@ -30,6 +30,7 @@ export default definePlugin<VlanConf>({
     requireIpam(conf);
   },
   add,
+  segment: ({ master, vlanId }) => ({ link: `${master}.${vlanId}`, isRouted: false }),
   status: (conf, host) => requireHostFor("vlan", conf, host, requireUp),
 });
 

@@ -1,6 +1,7 @@
 /** `patchbay add NETWORK NETNS`. */
 import { printResult } from "../../../cni/result-versions.ts";
 import { warnOfUntaken } from "../../capabilities.ts";
+import { warnOfOverlaps } from "../../overlaps.ts";
 import { addAnswered, type Holder } from "../answered-add.ts";
 import type { Command } from "../command.ts";
 import {
@@ -27,6 +28,7 @@ export const addCommand: Command = {
       if (program === "patchbay") {
         warnOfMisspellings(network, runtime.pluginPath);
         warnOfUntaken([network], request.capabilityArgs);
+        warnOfOverlaps(network);
       }
       return addAnswered(runtime, network, request, (result) => {
         if (result !== undefined) printDocument(printResult(result));

@@ -16,7 +16,7 @@ export const networksCommand: Command = {
     json: { help: "print JSON" },
     ...runtimeOptions,
   },
-  notes:
+  notes: "Addresses that overlap with another network's, or with a route of the host, are told.\n" +
     "Exit status: 1 when something is broken or missing. Plugins that are not part of patchbay are not called.\n",
   run(given) {
     const directory = configDirectoryOf(given);
@@ -31,7 +31,7 @@ export const networksCommand: Command = {
 
 /** As the other networks, without a file. */
 function inJson(network: UnconfiguredNetwork) {
-  return { ...network, plugins: [], pools: [], problems: [] };
+  return { ...network, plugins: [], pools: [], problems: [], warnings: [] };
 }
 
 function tableOf(
@@ -47,8 +47,8 @@ function tableOf(
   });
   for (const { name, leases } of others) rows.push([name, "", "", "in use", "", String(leases), "", "(none)"]);
   const head = ["network", "version", "plugins", "state", "subnets", "leased", "free", "file"];
-  const below = networks.flatMap(({ name, file, problems }) =>
-    problems.map((problem) => `${name === undefined ? file : `network ${name}`}: ${problem}\n`)
+  const below = networks.flatMap(({ name, file, problems, warnings }) =>
+    [...problems, ...warnings].map((line) => `${name === undefined ? file : `network ${name}`}: ${line}\n`)
   );
   for (const { name, attachments, leases } of others) {
     const counts = `${counted(attachments, "attachment")} and ${

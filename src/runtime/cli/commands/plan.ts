@@ -1,6 +1,7 @@
 /** `patchbay plan NETWORK [NETNS]`. */
 import { withScratchNetns } from "../../../ffi/netns.ts";
 import { warnOfUntaken } from "../../capabilities.ts";
+import { warnOfOverlaps } from "../../overlaps.ts";
 import { type PlannedPlugin, planNetwork } from "../../plan.ts";
 import type { Command, Given } from "../command.ts";
 import { attachmentArguments, capabilityOptions, networkOf, requestTo, runtimeOf } from "../network-arguments.ts";
@@ -19,6 +20,7 @@ export const planCommand: Command = {
   run(given) {
     const { pluginPath } = runtimeOf(given), network = networkOf(given);
     warnOfMisspellings(network, pluginPath);
+    warnOfOverlaps(network);
     const plan = (netnsPath: string) => {
       const request = requestTo(network, withNetns(given, netnsPath));
       warnOfUntaken([network], request.capabilityArgs);

@@ -1,0 +1,128 @@
+/** Networks whose containers may get the same addresses, and routes of the host that lead elsewhere: for operators. */
+import { asRead, field, isObject } from "../cni/json.ts";
+import type { AddressRange, Segment } from "../contract/plugin.ts";
+import { getLink } from "../ffi/netlink/route/link.ts";
+import { type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
+import { NETLINK_ROUTE, openNetlink } from "../ffi/netlink/socket.ts";
+import { AF_INET, AF_INET6 } from "../ffi/netlink/uapi/rtnetlink.ts";
+import { warn } from "../ffi/warn.ts";
+import { compareAddresses, contains, formatPrefix, type Prefix } from "../net/address.ts";
+import { loadPlugin } from "../plugins/table.ts";
+import { listNetworkFiles, type NetworkFile } from "./conf/directory.ts";
+import type { Network } from "./conf/network.ts";
+import { pluginConfig } from "./plugin-config.ts";
+
+/** Addresses that a network gives out, and where their containers are. */
+interface Claim {
+  readonly range: AddressRange;
+  readonly segment: Segment;
+}
+
+/** A network with its claims, which are read once for many comparisons. */
+export interface Claimant {
+  readonly name: string;
+  readonly path: string;
+  readonly claims: readonly Claim[];
+}
+
+export function claimantsIn(files: readonly NetworkFile[]): Claimant[] {
+  return files.flatMap(({ network, path }) => network === undefined ? [] : [claimantOf(network, path)]);
+}
+
+export function claimantOf(network: Network, path: string): Claimant {
+  return { name: network.name, path, claims: network.plugins.flatMap((plugin) => claimsOf(network, plugin)) };
+}
+
+/** None of a plugin that is not ours, or whose configuration it rejects. */
+function claimsOf(network: Network, plugin: Network["plugins"][number]): Claim[] {
+  const document = asRead(pluginConfig(network, plugin, {})), ipam = field(document, "ipam");
+  const ipamType = isObject(ipam) ? field(ipam, "type") : undefined;
+  try {
+    const link = loadPlugin(plugin.type), lender = loadPlugin(String(ipamType));
+    const segment = link?.segment?.(link.validate(document));
+    if (segment === undefined || lender?.ranges === undefined) return [];
+    return lender.ranges(lender.validate(document)).map((range) => ({ range, segment }));
+  } catch {
+    return [];
+  }
+}
+
+/** One line for each network of another name that gives out the same addresses. */
+export function overlapsWith(one: Claimant, others: readonly Claimant[]): string[] {
+  return others.flatMap((other) => {
+    if (other.name === one.name) return [];
+    const clash = one.claims.find((claim) => other.claims.some((theirs) => areInTheWay(claim, theirs)));
+    if (clash === undefined) return [];
+    return [`addresses ${subnetOf(clash)} overlap with those of network ${other.name} in ${other.path}`];
+  });
+}
+
+/**
+ * On one link, networks may share a subnet and divide its addresses. The host can route a subnet to one link only; behind
+ * other links, where it does not route, the same subnet may be another network.
+ */
+function areInTheWay(one: Claim, other: Claim): boolean {
+  const isSameLink = one.segment.link === other.segment.link;
+  if (one.segment.isRouted && other.segment.isRouted && !isSameLink) {
+    return overlap(one.range.subnet, other.range.subnet);
+  }
+  return isSameLink && one.segment.isRouted === other.segment.isRouted && shareAddresses(one.range, other.range);
+}
+
+function shareAddresses(one: AddressRange, other: AddressRange): boolean {
+  return one.start.length === other.start.length && compareAddresses(one.start, other.end) <= 0 &&
+    compareAddresses(other.start, one.end) <= 0;
+}
+
+function overlap(one: Prefix, other: Prefix): boolean {
+  return one.bytes.length === other.bytes.length && (contains(one, other.bytes) || contains(other, one.bytes));
+}
+
+function subnetOf({ range: { subnet } }: Claim): string {
+  return formatPrefix(subnet);
+}
+
+/** One line for each route of the host that leads to addresses of the network by another link than its own. */
+export function overlappingRoutes({ claims }: Claimant): string[] {
+  const routed = claims.filter(({ segment }) => segment.isRouted);
+  if (routed.length === 0) return [];
+  const socket = openNetlink(NETLINK_ROUTE);
+  try {
+    const routes = [AF_INET, AF_INET6].flatMap((family) => listRoutes(socket, family));
+    const lines = routes.flatMap((route) => {
+      const clash = routed.find(({ range: { subnet } }) => isInTheWay(route, subnet));
+      const link = clash === undefined ? undefined : getLink(socket, route.oif)?.name;
+      if (link === undefined || routed.some(({ segment }) => segment.link === link)) return [];
+      const to = formatPrefix(route.dst);
+      return [`addresses ${subnetOf(clash!)} overlap with the host's route to ${to} by ${link}`];
+    });
+    return [...new Set(lines)];
+  } finally {
+    socket.close();
+  }
+}
+
+/**
+ * Routes to single addresses are those to containers of `ptp`, which another network's claims tell. A wider route by a
+ * gateway yields to the network's own, as a default route does.
+ */
+function isInTheWay({ dst, oif, gateway }: KernelRoute, subnet: Prefix): boolean {
+  if (oif === 0 || dst.bits === 0 || dst.bits === dst.bytes.length * 8 || !overlap(dst, subnet)) return false;
+  return dst.bits >= subnet.bits || gateway === undefined;
+}
+
+/** What `add` and `plan` say of a network that comes from a file. */
+export function warnOfOverlaps(network: Network): void {
+  const { path } = network;
+  if (path === undefined) return;
+  try {
+    const one = claimantOf(network, path);
+    if (one.claims.length === 0) return;
+    const others = claimantsIn(listNetworkFiles(path.slice(0, path.lastIndexOf("/"))));
+    for (const line of [...overlapsWith(one, others), ...overlappingRoutes(one)]) {
+      warn(`network ${one.name}: ${line}`);
+    }
+  } catch {
+    // What cannot be read does not keep the network from being used.
+  }
+}
