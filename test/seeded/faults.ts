@@ -1758,7 +1758,7 @@ const hooks: Fault[] = [
   },
   {
     file: "src/runtime/cli/answered-add.ts",
-    find: "    awaitReader();",
+    find: "if (error instanceof Interrupted) throw error;",
     replace: "",
     tests: ["test/runtime/cli/interrupted-add.test.ts"],
     named: "while nobody reads",

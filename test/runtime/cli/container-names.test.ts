@@ -91,7 +91,7 @@ test("a name that two containers have deletes neither; --container-id chooses", 
 });
 
 describe("the beginning of an ID", () => {
-  const one = `abcd1${"0".repeat(59)}`, another = `abcd2${"0".repeat(59)}`, chosen = "abcd-web";
+  const one = `abcd1${"0".repeat(59)}`, another = `abcd2${"0".repeat(59)}`, chosen = "beef-web";
   const lease = (id: string) => machine.sh(`grep -l ${id} /var/lib/cni/networks/n/10.* || true`);
   beforeEach(async () => {
     await patchbay("gc", "n", "--all");
@@ -138,7 +138,7 @@ describe("the beginning of an ID", () => {
     // DEL once more must not delete another container: web, web1.
     [
       "people chose the ID",
-      "abcd-w",
+      "beef",
       () => patchbay("add", "n", web.netnsPath, "-i", "eth1", "--container-id", chosen),
     ],
   ];
