@@ -306,3 +306,22 @@ test("GC removes what is not valid, and nothing else", async () => {
   expect(await leftSince(moment, machine)).toEqual([]);
   await net.check(container);
 });
+
+test.each(["bridge", "ptp", "macvlan"])("%s: mtu and advmss of a route are the kernel's", async (type) => {
+  await using machine = await openMachine();
+  await machine.sh("ip link add master0 type veth peer name peer0; ip link set master0 up");
+  const container = await machine.container(),
+    routes = [{ dst: "192.0.2.0/24", gw: "10.1.0.1", mtu: 1300, advmss: 1200 }];
+  const ipam = { type: "host-local", ranges: [[{ subnet: "10.1.0.0/24" }]], routes };
+  const net = network(machine, {
+    type,
+    ipam,
+    ...type === "bridge" && { isGateway: true },
+    ...type === "macvlan" && { master: "master0" },
+  });
+  await net.add(container);
+  const [route] = JSON.parse(await machine.sh("ip -j route show 192.0.2.0/24", { in: container }));
+  expect(route.metrics).toEqual([{ mtu: 1300, advmss: 1200 }]);
+  await net.check(container);
+  await net.del(container);
+});
