@@ -101,6 +101,16 @@ test.each([["first", 0], ["last", 1]])(
   },
 );
 
+test("the document of the page for podman is one that setup and teardown take", async () => {
+  await using machine = await openMachine();
+  const page = await Bun.file(`${import.meta.dir}/../../../docs/engines/podman.md`).text();
+  const [, input] = /```json\n(.*?"container_id".*?)```/s.exec(page)!, container = await machine.container("web");
+  expect(await attach(machine, "setup", container, JSON.parse(input!))).toMatchObject({ code: 0, stderr: "" });
+  expect(await machine.sh("ip -br addr show eth0", { in: container })).toContain("10.89.40.2/24");
+  expect(await machine.sh("nft list table inet netavark")).toContain("tcp . 8080");
+  expect(await attach(machine, "teardown", container, JSON.parse(input!))).toMatchObject({ code: 0, stderr: "" });
+});
+
 test("when the last of three networks cannot be had, the two before are undone", async () => {
   await using machine = await openMachine();
   const container = await machine.container(), networks = [8, 6, 7].map((number) => bridgeNetwork(number));
