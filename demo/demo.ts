@@ -12,7 +12,7 @@ import { type Attached, diagram, table } from "./drawing.ts";
 
 const root = resolve(import.meta.dir, "..");
 const patchbay = join(root, "dist/patchbay");
-const NETWORK = "demo", GATEWAY = "10.88.0.1", GATEWAY6 = "fd00:88::1";
+const NETWORK = "demo", GATEWAY = "10.69.0.1", GATEWAY6 = "fd00:88::1";
 
 export const tool = defineTool({
   name: "demo",
@@ -63,7 +63,7 @@ function writeNetwork(): void {
       ipam: {
         type: "host-local",
         dataDir: "/run/demo/leases",
-        ranges: [[{ subnet: "10.88.0.0/24" }], [{ subnet: "fd00:88::/64" }]],
+        ranges: [[{ subnet: "10.69.0.0/24" }], [{ subnet: "fd00:88::/64" }]],
       },
     }],
   };

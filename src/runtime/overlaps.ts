@@ -1,12 +1,13 @@
 /** Networks whose containers may get the same addresses, and routes of the host that lead elsewhere: for operators. */
 import { asRead, field, isObject } from "../cni/json.ts";
 import type { AddressRange, Segment } from "../contract/plugin.ts";
+import { overlap } from "../ffi/netlink/route/address.ts";
 import { getLink } from "../ffi/netlink/route/link.ts";
 import { type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
 import { NETLINK_ROUTE, openNetlink } from "../ffi/netlink/socket.ts";
 import { AF_INET, AF_INET6 } from "../ffi/netlink/uapi/rtnetlink.ts";
 import { warn } from "../ffi/warn.ts";
-import { compareAddresses, contains, formatPrefix, type Prefix } from "../net/address.ts";
+import { compareAddresses, formatPrefix, type Prefix } from "../net/address.ts";
 import { loadPlugin } from "../plugins/table.ts";
 import { listNetworkFiles, type NetworkFile } from "./conf/directory.ts";
 import type { Network } from "./conf/network.ts";
@@ -72,10 +73,6 @@ function areInTheWay(one: Claim, other: Claim): boolean {
 function shareAddresses(one: AddressRange, other: AddressRange): boolean {
   return one.start.length === other.start.length && compareAddresses(one.start, other.end) <= 0 &&
     compareAddresses(other.start, one.end) <= 0;
-}
-
-function overlap(one: Prefix, other: Prefix): boolean {
-  return one.bytes.length === other.bytes.length && (contains(one, other.bytes) || contains(other, one.bytes));
 }
 
 function subnetOf({ range: { subnet } }: Claim): string {

@@ -3,10 +3,12 @@
  * is left afterwards. README.md names them all.
  */
 import { describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { z } from "zod";
+import { overlap } from "../../src/ffi/netlink/route/address.ts";
+import { parsePrefix } from "../../src/net/address.ts";
 import { pluginNames } from "../../src/plugins/table.ts";
 import { Running } from "../support/dhcp/running.ts";
 import { type Feature, lacks } from "../support/kernel-features.ts";
@@ -62,6 +64,36 @@ const capabilityArgs = {
   portMappings: [{ hostPort: 8080, containerPort: 80, protocol: "tcp" }],
   mac: "02:00:00:00:00:07",
 };
+
+/** podman's own, and those that it takes for further networks. */
+const PODMANS = ["10.88.0.0/16", "10.89.0.0/16"];
+const pages = ["README.md", "docs/ledger.md", "demo/demo.ts"];
+
+test("the examples, the README, the pages and the demo have subnets of their own, none of them podman's", () => {
+  const files = readdirSync(examples, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith(".conflist")
+  );
+  const found = [...files.map((name) => `examples/${name}`), ...pages].flatMap((file) => {
+    const text = readFileSync(`${root}/${file}`, "utf8");
+    const subnets = [...text.matchAll(/"?(?:subnet|address)"?: *"([^"]+\/[0-9]+)"/g)].map(([, subnet]) => subnet!);
+    // The ledger shows what came of the subnet.
+    return (file === "docs/ledger.md" ? subnets.slice(0, 1) : subnets).map((subnet) => ({ file, subnet }));
+  });
+  expect(new Set(found.map(({ file }) => file)).size).toBeGreaterThan(18);
+  const all = [...found, ...PODMANS.map((subnet) => ({ file: "podman", subnet }))];
+  const clashes = all.flatMap((one, index) =>
+    all.slice(index + 1).filter((other) => overlap(parsePrefix(one.subnet)!, parsePrefix(other.subnet)!))
+      .map((other) => `${one.subnet} of ${one.file} and ${other.subnet} of ${other.file}`)
+  );
+  expect(clashes).toEqual([]);
+});
+
+test("the examples' bridges are of one network each", () => {
+  const bridges = readdirSync(examples, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".conflist"))
+    .flatMap((name) => /"bridge": "([^"]+)"/.exec(readFileSync(`${examples}/${name}`, "utf8"))?.[1] ?? []);
+  expect(bridges).toEqual([...new Set(bridges)]);
+});
 
 describe.each(pluginNames.map((name) => ({ name })))("$name", ({ name }) => {
   test.skipIf(lacks(needs[name]))(`the example of ${name} does what it says`, async () => {

@@ -28,7 +28,7 @@ test("Install, and a first network", async () => {
   await machine.sh(`cd ${root}\n${install}`);
   const lines = blockUnder("A first network");
   const output = await machine.sh(lines);
-  expect(output).toContain('"address": "10.88.0.2/16"');
+  expect(output).toContain('"address": "10.70.0.2/16"');
   expect(output).toContain("1 packets transmitted, 1 received");
   expect(await machine.sh("patchbay inspect")).toBe("nothing is attached\n");
   // "Called as cnitool", and the plugins by their names.

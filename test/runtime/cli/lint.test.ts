@@ -230,6 +230,7 @@ test("the examples have no findings", () => {
   expect(names).toContain("oci/front.conflist");
   const files = names.map((name) => `${examples}/${name}`);
   expect(run(["lint", ...files])).toEqual({ code: 0, stdout: "", stderr: "" });
+  expect(run(["lint", examples])).toEqual({ code: 0, stdout: "", stderr: "" });
 });
 
 describe("capability arguments that nobody takes", () => {
