@@ -30,10 +30,8 @@ export function followedBy(error: unknown, lines: readonly string[]): unknown {
   const { code, message, details, cause } = error instanceof CniError
     ? error
     : new CniError(INTERNAL, errorText(error), "", { cause: error });
-  const below = [...new Set(lines)].map((line) => `\n${line}`).join("");
-  return details === ""
-    ? new CniError(code, message + below, "", { cause })
-    : new CniError(code, message, details + below, { cause });
+  const below = [...new Set(lines)].join("\n");
+  return new CniError(code, message, details === "" ? below : `${details}\n${below}`, { cause });
 }
 
 /**

@@ -961,8 +961,8 @@ const engine: Fault[] = [
 const dhcpService: Fault[] = [
   {
     file: "src/contract/failures.ts",
-    find: "new CniError(code, message + below",
-    replace: "new CniError(code, below + message",
+    find: 'details === "" ? below :',
+    replace: 'details === "" ? "" :',
     tests: ["test/runtime/cli/command-line.test.ts"],
   },
   {

@@ -109,13 +109,7 @@ function optionsFor(begun: string, place: Place): Groups {
 
 function valuesOf([name, { value = "" }]: [string, Option], { command, given }: Place): Groups {
   if (/^(DIRS?|FILE)$/.test(value)) return FILES;
-  if (name === "container" && value === "ID") {
-    return [
-      heldLeases(given, given.operands[1]).flatMap(({ containerId, address }) => {
-        return containerId === undefined ? [] : [{ word: containerId, what: address }];
-      }),
-    ];
-  }
+  if (value === "CONTAINER") return holdersIn(given);
   const isOfAttachment = value === "CONTAINER/IFNAME" || command.operands.includes("CONTAINER");
   if (!isOfAttachment) return [];
   const attachments = attachmentsIn(given);
@@ -192,6 +186,17 @@ function describe(attachment: KnownAttachment): string {
 
 function leasedNetworks(given: Given): Candidate[] {
   return networksWithLeases(given).map((word) => ({ word, what: "" }));
+}
+
+/** Who has leases, by the names of containers; what is left over is known by its ID alone. */
+function holdersIn(given: Given): Candidate[][] {
+  const leases = heldLeases(given, given.operands[1]), attachments = knownAttachments(runtimeOf(given));
+  const holders = leases.flatMap(({ containerId, address }) => {
+    return containerId === undefined ? [] : [{ word: containerId, what: address }];
+  });
+  const known = attachments.filter(({ containerId }) => holders.some(({ word }) => word === containerId));
+  const others = holders.filter(({ word }) => !known.some(({ containerId }) => containerId === word));
+  return [[...namesOf(known)[0]!, ...others], holders];
 }
 
 function leasesOf(given: Given, network: string): Candidate[] {

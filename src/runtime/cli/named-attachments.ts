@@ -28,7 +28,7 @@ function mayBegin(text: string): boolean {
 }
 
 function isNamed({ containerId, netnsPath }: Named, text: string): boolean {
-  if (containerId === text || shortId(containerId) === text) return true;
+  if (containerId === text) return true;
   const path = shortest(netnsPath);
   return path !== "" && (path === shortest(namedPath(text)) || path === `${NETNS_DIRECTORY}/${text}`);
 }

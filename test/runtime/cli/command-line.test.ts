@@ -129,11 +129,11 @@ describe("on networks", () => {
     expect(add()).toEqual({
       code: 1,
       stdout: "",
-      stderr: `${begin}no; never\ntaking it back (DEL) failed for the same reason\n`,
+      stderr: `${begin}no; never; taking it back (DEL) failed for the same reason\n`,
     });
     at.plugin("one", { ADD: refusal, DEL: { stdout: { code: 11, msg: "not now" }, exit: 1 } });
     expect(add().stderr).toBe(
-      `${begin}no; never\ntaking it back failed: plugin type="one" failed (delete): not now\n`,
+      `${begin}no; never; taking it back failed: plugin type="one" failed (delete): not now\n`,
     );
     at.plugin("two", { ADD: { stderr: "boom", exit: 1 } });
     writeFileSync(`${configs}/n.conflist`, at.network(["two"], { name: "n" }).source);

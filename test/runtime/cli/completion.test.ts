@@ -33,6 +33,8 @@ beforeAll(async () => {
   ];
   for (const words of adds) expect(await patchbay("add", ...words.split(" "))).toMatchObject({ code: 0 });
   rmSync(`${configs}/back.conflist`);
+  // A lease of an attachment that nobody knows any more.
+  await machine.sh("mkdir /var/lib/cni/networks/left; printf 'lost\\r\\neth0' > /var/lib/cni/networks/left/10.4.0.2");
   return async () => await machine[Symbol.asyncDispose]();
 });
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -53,7 +55,7 @@ describe("the last word may become", () => {
     ["plan |", ["front", "six", "unused"]],
     ["status |", ["front", "six", "unused"]],
     ["hook add |", ["front", "six", "unused"]],
-    ["ipam list |", networks],
+    ["ipam list |", ["back", "front", "left", "six"]],
     ["inspect front |", containers],
     ["inspect front w", ["web"]],
     ["inspect front box", ["box-1", "box-2"]],
@@ -73,7 +75,9 @@ describe("the last word may become", () => {
     ["ipam release front |", ["10.1.0.2", "10.1.0.3", "fd01::2", "fd01::3"]],
     ["ipam release front fd01 :: 3", ["3"]],
     ["ipam release front fd01 ::", ["2", "3"]],
-    ["ipam release front --container |", ["box-1", "box-2"]],
+    ["ipam release front --container |", ["db", "web"]],
+    ["ipam release front --container box", ["box-1", "box-2"]],
+    ["ipam release left --container |", ["lost"]],
     ["ipam list front |", []],
     ["add front |", ["db", "free", "web", ":files"]],
     ["add front /run/netns/f", ["/run/netns/free", ":files"]],
