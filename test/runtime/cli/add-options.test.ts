@@ -149,7 +149,7 @@ describe("pid:N", () => {
     }
     expect(await patchbay(["gc", "all", "--valid", `${name}/eth0`, "--dry-run"])).toEqual({
       code: 0,
-      stdout: "",
+      stdout: "nothing would be deleted\n",
       stderr: "",
     });
     expect(await patchbay(["del", "all", name])).toEqual({ code: 0, stdout: "", stderr: "" });
