@@ -15,11 +15,11 @@ const patchbay = (args: readonly string[], env: Record<string, string> = {}): Pr
 const left = () =>
   leftSince(moment, machine, /last_reserved_ip|file \/run\/(bundles|plugins|networks)|networks\/ending\/\.patchbay/);
 
-const bridge = (capabilities = {}) => ({
+const bridge = (network: number, capabilities = {}) => ({
   type: "bridge",
-  bridge: "br0",
+  bridge: `br${network}`,
   capabilities,
-  ipam: { type: "host-local", subnet: "10.9.0.0/24" },
+  ipam: { type: "host-local", subnet: `10.9.${network}.0/24` },
 });
 const portmap = { type: "portmap", backend: "nftables", capabilities: { portMappings: true } };
 
@@ -27,13 +27,16 @@ beforeAll(async () => {
   machine = await openMachine();
   c1 = await machine.container("c1");
   await writeNetwork(machine, "all", [
-    bridge({ ips: true, mac: true }),
+    bridge(0, { ips: true, mac: true }),
     portmap,
     { type: "bandwidth", capabilities: { bandwidth: true } },
   ]);
-  await writeNetwork(machine, "none", [bridge()]);
+  await writeNetwork(machine, "none", [bridge(1)]);
+  await writeNetwork(machine, "ending", [bridge(2)]);
   expect(await patchbay(["add", "all", "c1", "--ports", "1:1", "--ingress", "1G"])).toMatchObject({ code: 0 });
   expect(await patchbay(["del", "all", "c1"])).toEqual({ code: 0, stdout: "", stderr: "" });
+  expect(await patchbay(["add", "ending", "c1"])).toMatchObject({ code: 0 });
+  expect(await patchbay(["del", "ending", "c1"])).toEqual({ code: 0, stdout: "", stderr: "" });
   moment = await quietMoment(machine);
 });
 afterAll(() => machine[Symbol.asyncDispose]());
@@ -168,7 +171,7 @@ echo '{"cniVersion":"1.1.0"}'
 `,
     });
     await machine.sh(`ln -sf ${PATCHBAY} /run/plugins/bridge; ln -sf ${PATCHBAY} /run/plugins/host-local`);
-    await writeNetwork(machine, "ending", [bridge(), { type: "ending" }]);
+    await writeNetwork(machine, "ending", [bridge(2), { type: "ending" }]);
     const name = `pid:${web.pid}`, CNI_PATH = "/run/plugins";
     expect(await patchbay(["add", "ending", name], { CNI_PATH })).toEqual({
       code: 1,

@@ -67,18 +67,15 @@ beforeAll(async () => {
     ipMasqBackend: "nftables",
     ipam: { type: "host-local", subnet: "10.9.0.0/24" },
   };
+  const other = (name: string, subnet: string) => ({ ...bridge, bridge: name, ipam: { ...bridge.ipam, subnet } });
   const portmap = { type: "portmap", backend: "iptables", capabilities: { portMappings: true } };
   await machine.sh("mkdir /run/plugins; cat >/run/plugins/waiting; chmod +x /run/plugins/waiting", {
     stdin: waiting,
   });
   await machine.sh(`cd /run/plugins; for name in bridge host-local portmap tuning; do ln -s ${PATCHBAY} $name; done`);
   await writeNetwork(machine, "own", [bridge, portmap, { type: "tuning", mtu: 1400 }]);
-  await writeNetwork(machine, "mixed", [bridge, { type: "waiting" }]);
-  await writeNetwork(machine, "back", [{
-    ...bridge,
-    bridge: "br1",
-    ipam: { ...bridge.ipam, subnet: "10.8.0.0/24" },
-  }]);
+  await writeNetwork(machine, "mixed", [other("br2", "10.7.0.0/24"), { type: "waiting" }]);
+  await writeNetwork(machine, "back", [other("br1", "10.8.0.0/24")]);
   await machine.sh("touch /run/plugins/release /run/plugins/forgive");
   for (const network of ["own", "mixed", "back"]) {
     for (const verb of ["add", "del"]) {
