@@ -143,7 +143,8 @@ export function judgeStateDirectory(path: string, sharing: Sharing = "private"):
   }
   if (isOwn(uid) && (mode & writers) === 0) return true;
   const commands = commandsFor(path, directory, writers).join(" and ");
-  throw new UntrustedState(path, ownerAndMode(directory), `nobody else may write to it: ${commands}`);
+  const remedy = `it must belong to uid ${process.geteuid!()} and be writable by nobody else: ${commands}`;
+  throw new UntrustedState(path, ownerAndMode(directory), remedy);
 }
 
 /** Like `judgeStateDirectory`, for clean-up: false, with a warning, when the directory is not trusted. */

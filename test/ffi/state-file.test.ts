@@ -133,7 +133,9 @@ describe("the message says what to do about its cause", () => {
   ];
   test.each(ofDirectories)("of a directory: %s", (_what, put, remedy) => {
     put();
-    expect(remedyOf(() => judgeStateDirectory(file))).toBe(`nobody else may write to it: ${remedy()}`);
+    expect(remedyOf(() => judgeStateDirectory(file))).toBe(
+      `it must belong to uid 0 and be writable by nobody else: ${remedy()}`,
+    );
   });
 
   function remedyOf(work: () => unknown): unknown {

@@ -283,7 +283,7 @@ test("a resident does not listen in a directory that others can write to, and sa
   for (const [spoil, remedy] of Object.entries(spoilings)) {
     await machine.sh(`mkdir -m 700 /run/patchbay; ${spoil} /run/patchbay`);
     const { code, stderr } = await machine.run([PATCHBAY, "serve"]);
-    const says = "nobody else may write to it";
+    const says = "it must belong to uid 0 and be writable by nobody else";
     expect({ spoil, code, stderr }).toEqual({
       spoil,
       code: 1,
