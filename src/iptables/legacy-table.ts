@@ -159,6 +159,9 @@ function found(line: string): FoundInText {
       const prefix = parsePrefix(wordAfter(words, "-d") ?? "");
       return prefix && prefix.bytes.subarray(0, Math.ceil(prefix.bits / 8));
     },
+    get destinationPorts() {
+      return wordAfter(words, "--dports")?.split(",").map(Number);
+    },
     is: (rule) => ruleText(rule) === text,
     matches: (conditions) =>
       ` ${text} `.includes(` ${ruleText({ ...conditions, target: "RETURN" }).slice(0, -"-j RETURN".length)}`),

@@ -11,7 +11,7 @@ import { isFreeFor, ownerTag, ownerTagIn } from "../ffi/netlink/nftables/comment
 import { comparedValue } from "../ffi/netlink/nftables/expr/cmp.ts";
 import { type Expression, isSameRule } from "../ffi/netlink/nftables/expr/expression.ts";
 import { jumpTarget } from "../ffi/netlink/nftables/expr/immediate.ts";
-import { matchedComment } from "../ffi/netlink/nftables/expr/match.ts";
+import { matchedComment, matchedPorts } from "../ffi/netlink/nftables/expr/match.ts";
 import { loadsDestination, loadsSource } from "../ffi/netlink/nftables/expr/payload.ts";
 import type { NftMessage } from "../ffi/netlink/nftables/message.ts";
 import {
@@ -218,6 +218,9 @@ function found(rule: NftRule, family: Family): FoundInNft {
     get destination() {
       const at = rule.expressions.findIndex((each) => loadsDestination(each, family === 4 ? 4 : 16));
       return at < 0 ? undefined : comparedValue(rule.expressions.slice(at));
+    },
+    get destinationPorts() {
+      return matchedPorts(rule.expressions);
     },
     matches(conditions) {
       // Without the counter and the verdict, which come last.

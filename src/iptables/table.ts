@@ -28,6 +28,8 @@ export interface FoundRule {
   readonly source: Uint8Array | undefined;
   /** The bytes of `-d` that are compared, or undefined. */
   readonly destination: Uint8Array | undefined;
+  /** The ports of `--dports`, or undefined. */
+  readonly destinationPorts: readonly number[] | undefined;
   /** What `append` was given. The older kernel tables have no room for it. */
   readonly owner: string | undefined;
   is(rule: Rule): boolean;

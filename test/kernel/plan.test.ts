@@ -211,7 +211,8 @@ test("what can be added is planned without an obstacle", async () => {
     ]
   ) {
     await configure(machine, { plugins });
-    const planned = await call(machine, "plan", container.netnsPath, { capabilities: port(8080) });
+    const capabilities = plugins.length > 1 ? port(8080) : {};
+    const planned = await call(machine, "plan", container.netnsPath, { capabilities });
     expect([planned.code, planned.stderr]).toEqual([0, ""]);
   }
 });

@@ -197,14 +197,14 @@ function requireMarkChain(spec: PortMappingsSpec, host: Host): void {
 function earlierHolders(spec: PortMappingsSpec, host: Host, family: Family): string[] {
   const table = readTable(host, "nat", family), own = chainName(spec), lines: string[] = [];
   const wanted = spec.mappings.filter((mapping) => appliesTo(spec, mapping, family));
-  const passed = new Set<string>();
-  for (const { comment, leadsTo = "" } of table.rules(DNAT)) {
+  for (const { comment, leadsTo = "", destinationPorts } of table.rules(DNAT)) {
     if (leadsTo === own) break;
-    const holder = namedIn(CHAIN, comment, leadsTo);
-    if (holder === undefined || holder.containerId === spec.containerId || passed.has(leadsTo)) continue;
-    passed.add(leadsTo);
+    // There may be many containers: the chains of those with other ports are not listed.
+    const shared = wanted.filter(({ hostPort }) => destinationPorts?.includes(hostPort) ?? true);
+    const holder = shared.length === 0 ? undefined : namedIn(CHAIN, comment, leadsTo);
+    if (holder === undefined || holder.containerId === spec.containerId) continue;
     const rules = table.rules(leadsTo);
-    for (const mapping of wanted) {
+    for (const mapping of shared) {
       const { protocol, hostPort } = mapping, at = hostAddress(mapping);
       const isTaken = rules.some((rule) =>
         rule.matches({ protocol, destinationPort: hostPort }) &&

@@ -49,10 +49,10 @@ export const localDestination: Expression = (() => {
 })();
 
 export const MULTIPORT_LIMIT = 15;
+const XT_MULTIPORT_DESTINATION = 1;
 
 /** struct xt_multiport_v1 (linux/netfilter/xt_multiport.h): flags u8, count u8, ports u16 × 15, ranges, invert. */
 export function destinationPorts(ports: readonly number[]): Expression {
-  const XT_MULTIPORT_DESTINATION = 1;
   if (ports.length > MULTIPORT_LIMIT) throw new Error(`iptables multiport of ${ports.length} ports, 15 at most`);
   const info = new Uint8Array(48), view = new DataView(info.buffer);
   info[0] = XT_MULTIPORT_DESTINATION;
@@ -77,12 +77,23 @@ export function sctpDestinationPort(port: number): Expression {
 
 /** The text of the rule's comment match, or undefined. */
 export function matchedComment(rule: readonly FoundExpression[]): string | undefined {
+  const info = infoOf("comment", rule), end = info?.indexOf(0) ?? -1;
+  return info && new TextDecoder().decode(end < 0 ? info : info.subarray(0, end));
+}
+
+/** The ports that `destinationPorts` was given, or undefined. */
+export function matchedPorts(rule: readonly FoundExpression[]): number[] | undefined {
+  const info = infoOf("multiport", rule);
+  if (info?.[0] !== XT_MULTIPORT_DESTINATION) return undefined;
+  const view = new DataView(info.buffer, info.byteOffset, info.byteLength);
+  return Array.from({ length: info[1]! }, (_, index) => view.getUint16(2 + 2 * index, true));
+}
+
+function infoOf(wanted: string, rule: readonly FoundExpression[]): Uint8Array | undefined {
   for (const { name, data } of rule) {
     if (name !== "match") continue;
     const values = matchAttrs.decode(data);
-    if (values.name !== "comment" || values.info === undefined) continue;
-    const end = values.info.indexOf(0);
-    return new TextDecoder().decode(end < 0 ? values.info : values.info.subarray(0, end));
+    if (values.name === wanted && values.info !== undefined) return values.info;
   }
   return undefined;
 }
