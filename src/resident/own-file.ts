@@ -1,7 +1,7 @@
 /** The file that this program is started from, which an upgrade replaces. */
 import { errorText } from "../cni/error.ts";
 import { linkTarget } from "../ffi/directory-entries.ts";
-import { closeFile, idAt, identify, O_PATH, O_RDONLY, O_WRONLY, openFile } from "../ffi/files.ts";
+import { closeFile, identify, O_PATH, O_RDONLY, O_WRONLY, openFile } from "../ffi/files.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { sendSignal, SIGKILL } from "../ffi/signals.ts";
 import { describeEnding, endingSoFar, hasSucceeded, openPidfd, spawn, waitFor } from "../ffi/spawn.ts";
@@ -93,9 +93,18 @@ function obstacleTo(path: string, become: (program: string) => void): string | u
 /** What keeps the resident with that process id from becoming the file that has the place of its own, if there is one. */
 export function refusedUpgradeOf(pid: number): string | undefined {
   const running = `/proc/${pid}/exe`, path = linkTarget(running)?.replace(DELETED, "");
-  if (path === undefined || idAt(path) === undefined || identify(running).id === identify(path).id) return undefined;
+  if (path === undefined || isSameFile(running, path)) return undefined;
   const obstacle = obstacleTo(path, () => {});
   return obstacle && `${path} was replaced by a file that ${obstacle}`;
+}
+
+/** Also where one of them is gone: the process may end at any moment. */
+function isSameFile(one: string, other: string): boolean {
+  try {
+    return identify(one).id === identify(other).id;
+  } catch {
+    return true;
+  }
 }
 
 function whyItDoesNotRun(program: string): string | undefined {
