@@ -1,6 +1,7 @@
 /**
- * What a resident keeps from call to call: all of it is here, each with what makes it stale. A process that runs a call
- * of its own keeps nothing: what it gives back is closed.
+ * What a process keeps from one piece of work to the next: all of it is here, each with what makes it stale. A resident
+ * keeps it from call to call, `add` from its look at the host to its warnings. Others keep nothing: what they give back
+ * is closed.
  *
  * Not kept, because others change it at any time: anything read from the kernel or from files (links, addresses, tables,
  * configurations, leases, ledgers), and anything of a container (its namespace, its sockets).
@@ -13,7 +14,7 @@ import { openOwnNetns } from "./netns.ts";
 
 let isKeeping = false;
 
-/** From here on, this process is one that serves many calls. */
+/** From here on, what is given back stays open for the next who takes it. */
 export function keepFromNowOn(): void {
   isKeeping = true;
 }

@@ -1,10 +1,10 @@
 /** Networks whose containers may get the same addresses, and routes of the host that lead elsewhere: for operators. */
 import { asRead, field, isObject } from "../cni/json.ts";
 import type { AddressRange, Segment } from "../contract/plugin.ts";
+import { hostSockets } from "../ffi/kept.ts";
 import { overlap } from "../ffi/netlink/route/address.ts";
 import { getLink } from "../ffi/netlink/route/link.ts";
 import { type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
-import { NETLINK_ROUTE, openNetlink } from "../ffi/netlink/socket.ts";
 import { AF_INET, AF_INET6 } from "../ffi/netlink/uapi/rtnetlink.ts";
 import { warn } from "../ffi/warn.ts";
 import { compareAddresses, formatPrefix, type Prefix } from "../net/address.ts";
@@ -83,7 +83,7 @@ function subnetOf({ range: { subnet } }: Claim): string {
 export function overlappingRoutes({ claims }: Claimant): string[] {
   const routed = claims.filter(({ segment }) => segment.isRouted);
   if (routed.length === 0) return [];
-  const socket = openNetlink(NETLINK_ROUTE);
+  const socket = hostSockets.route.take();
   try {
     const routes = [AF_INET, AF_INET6].flatMap((family) => listRoutes(socket, family));
     const lines = routes.flatMap((route) => {
@@ -95,7 +95,7 @@ export function overlappingRoutes({ claims }: Claimant): string[] {
     });
     return [...new Set(lines)];
   } finally {
-    socket.close();
+    hostSockets.route.giveBack(socket);
   }
 }
 

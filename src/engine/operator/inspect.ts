@@ -52,18 +52,6 @@ export function inspect(attachment: KnownAttachment, pluginPath: string): Inspec
   return { ...head, ...gist ?? gistOf(attachment), state, plugins };
 }
 
-/** What of the attachment has no effect, although it is as ADD made it. */
-export function whatIsIdle(attachment: KnownAttachment, pluginPath: string): string[] {
-  const lines: string[] = [];
-  withAttachment(attachment, pluginPath, (_opened, parts) => {
-    for (const { host, resources } of parts) {
-      for (const { kind, spec } of resources) lines.push(...kind?.whyIdle?.(spec, host) ?? []);
-    }
-    return { ...headOf(attachment), state: "ok", plugins: [] };
-  });
-  return lines;
-}
-
 /** Whether the container's namespace is gone. False when that cannot be determined. */
 export function isNamespaceGone(attachment: KnownAttachment): boolean {
   const { netnsPath, ledgers } = attachment;

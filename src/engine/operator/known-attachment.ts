@@ -193,7 +193,7 @@ function resourcesOf({ entries }: LedgerAdd): KnownResource[] {
  * A call of CHECK for delegates. It needs a version that has the verb, and a result: the ledger records its links and
  * addresses, and the gateways. `path` is CNI_PATH.
  */
-function invocationOf({ header: { stdin, ...header }, entries, answer }: LedgerAdd, path: string): Invocation {
+export function invocationOf({ header: { stdin, ...header }, entries, answer }: LedgerAdd, path: string): Invocation {
   const cniVersion = "1.0.0";
   const { links = [], mac, addresses = [] } = answer ?? {};
   const inside = { name: header.ifName, mac, sandbox: header.netnsPath };

@@ -1,5 +1,6 @@
 /** `patchbay add NETWORK NETNS`. */
 import { printResult } from "../../../cni/result-versions.ts";
+import { keepFromNowOn } from "../../../ffi/kept.ts";
 import { warnOfUntaken } from "../../capabilities.ts";
 import { warnOfOverlaps } from "../../overlaps.ts";
 import { addAnswered, type Holder } from "../answered-add.ts";
@@ -26,6 +27,7 @@ export const addCommand: Command = {
       const holder = holderOf(given.operands[1]!);
       const runtime = runtimeOf(given), network = networkOf(given), request = requestTo(network, given);
       if (program === "patchbay") {
+        keepFromNowOn();
         warnOfMisspellings(network, runtime.pluginPath);
         warnOfUntaken([network], request.capabilityArgs);
         warnOfOverlaps(network);

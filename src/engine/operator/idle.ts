@@ -1,0 +1,22 @@
+/** What of an attachment has no effect, although it is as ADD made it. */
+import type { Owner } from "../../contract/owner.ts";
+import { loadKind } from "../../resources/table.ts";
+import { listLedgersOf } from "../ledger/ledger.ts";
+import { openSession } from "../run.ts";
+import { invocationOf } from "./known-attachment.ts";
+
+/** By the ledgers of the ADD that was just made. */
+export function whatIsIdle(owner: Owner, pluginPath: string): string[] {
+  const session = openSession({ keepsOpen: true }), lines: string[] = [];
+  try {
+    for (const { adds } of listLedgersOf(owner)) {
+      const add = adds.at(-1)!;
+      session.withHost({ ...invocationOf(add, pluginPath), netnsPath: "" }, true, (host) => {
+        for (const { kind, spec } of add.entries) lines.push(...loadKind(kind)?.whyIdle?.(spec, host) ?? []);
+      });
+    }
+    return lines;
+  } finally {
+    session.close();
+  }
+}
