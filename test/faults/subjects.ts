@@ -10,6 +10,7 @@ import { legacyPath } from "../support/legacy-iptables.ts";
 import type { Container, Machine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
 import { type Call, patchbayPlugins } from "../support/plugins.ts";
+import { ownShare } from "../support/share.ts";
 
 export interface Subject {
   /** In the names of tests. */
@@ -37,10 +38,10 @@ export interface Subject {
 
 const EFFECTS = /^(sendto|p?write(64)?|rename|link(at)?|unlink|mkdir|rmdir|ftruncate|fallocate|vfork|clone)$/;
 
-/** The points that a sweep takes; all of them with PATCHBAY_TEST_FULL_SWEEP=1. */
+/** The points that this run's sweep takes; all of them with PATCHBAY_TEST_FULL_SWEEP=1. */
 export function taken<P extends Point>(points: readonly P[], { every = 1, few }: Subject): P[] {
   if (isFullSweep) return [...points];
-  if (few === undefined) return points.filter((_, index) => index % every === 0);
+  if (few === undefined) return ownShare(points.filter((_, index) => index % every === 0));
   const effects = points.filter(({ syscall }) => EFFECTS.test(syscall));
   const nth = (index: number) => Math.round(index * few / effects.length);
   return effects.filter((_, index) => nth(index) !== nth(index + 1));

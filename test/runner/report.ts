@@ -2,10 +2,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestCase } from "./junit.ts";
+import { namedRuns, runOf } from "./long.ts";
 import type { Durations } from "./queue.ts";
 import { testFiles } from "./test-files.ts";
 import type { Counts, FileResult } from "./test-process.ts";
-import { runsThroughResident } from "./through-resident.ts";
 
 /** One boot of the virtual machine. */
 export interface VmResult extends Counts {
@@ -72,13 +72,12 @@ export function record({ files, vm }: Results, top: string): void {
   const known = readDurations();
   const inVm = vm.flatMap(({ cases }) => cases);
   for (const { file, seconds, processorSeconds } of files) {
-    const there = inVm.filter((one) => one.file === file).reduce((sum, one) => sum + one.seconds, 0);
+    const own = runOf(file), isOnce = own.env.PATCHBAY_TEST_RESIDENT === undefined;
+    const there = inVm.filter((one) => isOnce && one.file === own.file).reduce((sum, one) => sum + one.seconds, 0);
     const busy = Math.round(processorSeconds);
     known[file] = { here: Math.round(seconds), busy, vm: vm.length > 0 ? Math.round(there) : known[file]?.vm };
   }
-  const all = [...testFiles(top), ...runsThroughResident].sort().filter((file) =>
-    known[file]?.here || known[file]?.vm
-  );
+  const all = [...testFiles(top), ...namedRuns].sort().filter((file) => known[file]?.here || known[file]?.vm);
   const lines = all.map((file) => {
     const { here = 0, busy, vm = 0 } = known[file]!;
     const parts = [`"here": ${here}`, busy === undefined ? [] : `"busy": ${busy}`, vm === 0 ? [] : `"vm": ${vm}`];

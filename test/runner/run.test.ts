@@ -74,6 +74,13 @@ test.each([
   expect(output.match(/^(FAILED )?test\/b\.test\.ts: .*/gm)?.join("\n")).toContain(trouble);
 });
 
+test("a run of all files fails when one skips tests that the long run does not have", () => {
+  const { exitCode, last, output } = run({ a: good, b: `${good}test.skip("three", () => {});` });
+  expect([exitCode, last]).toEqual([1, "4 passed, 0 failed, 1 skipped"]);
+  expect(output).toContain("FAILED: test/b.test.ts skips tests");
+  expect(run({ a: good }, "test/a", "--long").exitCode).toBe(2);
+});
+
 test("paths choose files, and flags go to bun test", () => {
   const files = { a: good, b: good, c: good };
   expect(run(files, "a.test", "test/c").last).toBe("4 passed, 0 failed, 0 skipped");

@@ -1,0 +1,136 @@
+/**
+ * What `npm run test:long` runs beside `npm test`, which has to stay below 15 minutes on two processors. Together they
+ * run everything.
+ *
+ * - Files that repeat what others show, at length: the short run leaves them out.
+ * - Files with a long table of cases: the short run takes a share of them, the long run the rest (support/share.ts).
+ * - Files a second time through a resident, with PATCHBAY_TEST_RESIDENT=1.
+ * - Files with tests that this machine's kernel skips: the long run takes these to the virtual machine.
+ */
+
+/** Whole files. */
+const aside = [
+  "test/dhcp/plugin/floods.test.ts",
+  "test/dhcp/plugin/storms.test.ts",
+  "test/differential/turns.test.ts",
+  "test/resident/soak.test.ts",
+  // The unit tests once more, as the user nobody.
+  "test/runner/unit.test.ts",
+];
+
+/** The tests of the virtual machine alone. */
+const SUITES = "test/vm/suites/";
+
+const inShares = [
+  "test/differential/plugins.test.ts",
+  "test/faults/errno-sweep.test.ts",
+  "test/faults/kill-sweep.test.ts",
+];
+
+/** Few of their tests are for the virtual machine. The run on this kernel only finds out which. */
+const withOtherKernel = [
+  "test/docs/examples.test.ts",
+  "test/kernel/altered.test.ts",
+  "test/kernel/announcement.test.ts",
+  "test/kernel/bridge-options.test.ts",
+  "test/kernel/bridge-packets.test.ts",
+  "test/kernel/hostile-container.test.ts",
+  "test/kernel/plan.test.ts",
+  "test/kernel/refusals.test.ts",
+  "test/kernel/several-hops.test.ts",
+  "test/kernel/status.test.ts",
+  "test/netavark/drivers/bridge-kinds.test.ts",
+  "test/netavark/drivers/vlan.test.ts",
+  "test/resident/reborn.test.ts",
+];
+
+/**
+ * - All kernel files about the state that plugins make, and none about packets, which do not depend on who made the state
+ *   and are most of the time waited for.
+ * - The runtime's commands on whole networks, and podman's driver.
+ * - The differential suite's calls of plugins, all of them: stdout, exit code and kernel must be the Go plugins' here, too.
+ *   Not its turns with the Go plugins, which take longest and whose foreign calls are declined.
+ * - The kill sweep of one plugin, which kills the worker at every system call: the others take the same way through the
+ *   resident, and are swept in processes of their own.
+ */
+interface Again {
+  file: string;
+  /** A regular expression for the names of the tests; without it, all. */
+  named?: string;
+}
+
+const kernel = [
+  "bandwidth",
+  "bridge-check",
+  "bridge-masquerade",
+  "bridge-options",
+  "bridge-removal",
+  "firewall",
+  "host-device",
+  "judging",
+  "loopback",
+  "macvlan",
+  "master",
+  "netns-path",
+  "portmap",
+  "ptp",
+  "sbr",
+  "several-hops",
+  "status",
+  "tap",
+  "tuning",
+  "vrf",
+  "whose-link",
+];
+
+const again: readonly Again[] = [
+  ...kernel.map((name) => ({ file: `test/kernel/${name}.test.ts` })),
+  { file: "test/differential/plugins.test.ts" },
+  { file: "test/engine/exec-plugin.test.ts" },
+  { file: "test/faults/disk.test.ts" },
+  { file: "test/faults/kill-sweep.test.ts", named: "lost: bridge (ADD|DEL) killed on a used" },
+  { file: "test/faults/many-at-once.test.ts" },
+  { file: "test/faults/taken-back.test.ts" },
+  { file: "test/netavark/plugin/attachments.test.ts" },
+  { file: "test/runtime/networks.test.ts" },
+  { file: "test/runtime/cli/attachments.test.ts" },
+  { file: "test/runtime/hook/hook.test.ts" },
+];
+
+const RESIDENT = " through a resident", REST = " (the rest)";
+
+/** The runs by name: `test/kernel/ptp.test.ts through a resident`. */
+export const runsThroughResident: readonly string[] = again.map(({ file }) => `${file}${RESIDENT}`);
+
+/** Every run that has a name of its own. */
+export const namedRuns: readonly string[] = [...runsThroughResident, ...inShares.map((file) => `${file}${REST}`)];
+
+export function shortRuns(files: readonly string[]): string[] {
+  return files.filter((file) => !aside.includes(file) && !file.startsWith(SUITES));
+}
+
+export function longRuns(files: readonly string[]): string[] {
+  const whole = files.filter((file) => [...aside, ...withOtherKernel].includes(file) || file.startsWith(SUITES));
+  return [...whole, ...namedRuns];
+}
+
+/** Whether the long run takes to the virtual machine what the file skips. */
+export function isForOtherKernel(file: string): boolean {
+  return [...withOtherKernel, ...inShares].includes(file);
+}
+
+/** What `bun test` gets for a run: a file's name is that of its plain run. */
+export function runOf(name: string): { file: string; flags: string[]; env: Record<string, string> } {
+  if (name.endsWith(REST)) {
+    return { file: name.slice(0, -REST.length), flags: [], env: { PATCHBAY_TEST_SHARE: "rest" } };
+  }
+  if (!name.endsWith(RESIDENT)) return { file: name, flags: [], env: {} };
+  const file = name.slice(0, -RESIDENT.length), named = again.find((one) => one.file === file)?.named;
+  return { file, flags: named === undefined ? [] : ["-t", named], env: { PATCHBAY_TEST_RESIDENT: "1" } };
+}
+
+/** Those that a person asked for by this name; a PATH alone means the plain runs. */
+export function matchingNamed(filters: readonly string[]): string[] {
+  const wanted = filters.filter((one) => [RESIDENT, REST].some((suffix) => one.includes(suffix.trim())));
+  return namedRuns.filter((name) => wanted.some((part) => name.includes(part)));
+}
