@@ -9,6 +9,7 @@ import { CniError, errorText, INTERNAL } from "../cni/error.ts";
 import { convertResult, parsePluginResult, readPluginResult, type VersionedResult } from "../cni/result-versions.ts";
 import { compareVersions } from "../cni/versions.ts";
 import { collectFailures, followedBy, throwJoined } from "../contract/failures.ts";
+import { requirePrevResult } from "../engine/judging.ts";
 import { heedInterruption, ignoreInterruptions } from "../ffi/interruption.ts";
 import { warn, withoutRepeating } from "../ffi/warn.ts";
 import { type Cached, readCache, refuseUntrustedCache, removeCache, writeCache } from "./cache.ts";
@@ -21,6 +22,7 @@ import {
   namingPlugin,
   prepareCall,
   type Runtime,
+  verbOfNetwork,
   wrapped,
 } from "./plugin-call.ts";
 
@@ -157,17 +159,13 @@ function passesPrevResultToDel(network: Network): boolean {
   return compareVersions(network.cniVersion, "0.4.0") >= 0;
 }
 
-/** Throws the first plugin's error with the code it gave; networks older than the verb are always ready. */
+/** Throws the first plugin's error with the code it gave, and what ADD refuses of the first plugin. */
 export function networkStatus(runtime: Runtime, network: Network): void {
-  if (!knowsStatus(network.cniVersion)) return;
-  for (const plugin of network.plugins) prepareCall(runtime, network, plugin)("STATUS", {});
-}
-
-function knowsStatus(version: string): boolean {
-  try {
-    return compareVersions(version, "1.1.0") >= 0;
-  } catch {
-    return false;
+  for (const plugin of network.plugins) {
+    const { own, hasVerb } = verbOfNetwork(runtime, network, plugin);
+    if (!hasVerb) continue;
+    prepareCall(runtime, network, plugin)("STATUS", {});
+    if (own !== undefined && plugin === network.plugins[0]) requirePrevResult(own, () => undefined);
   }
 }
 

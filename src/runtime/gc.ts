@@ -1,10 +1,8 @@
 /** GC of a whole network: finding its stale attachments and deleting them. */
-import { compareVersions } from "../cni/versions.ts";
 import { collectFailures, throwJoined } from "../contract/failures.ts";
-import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { isNamespaceGone } from "../engine/operator/inspect.ts";
 import { deleteUnlocked } from "./chain.ts";
-import { prepareCall, type Runtime, wrapped } from "./plugin-call.ts";
+import { prepareCall, type Runtime, verbOfNetwork, wrapped } from "./plugin-call.ts";
 import { attachmentsTo, type RecordedAttachment } from "./recorded-attachments.ts";
 import type { Network } from "./conf/network.ts";
 import { withAllLocked } from "./lock.ts";
@@ -75,15 +73,13 @@ function deleteStale(runtime: Runtime, network: Network, attachment: RecordedAtt
   }
 }
 
-/** CNI has GC from 1.1.0 on. Our plugins are called in every version, because they always keep ledgers and leases. */
 function callPlugins(runtime: Runtime, network: Network, keep: Keep): unknown[] {
   const validAttachments = typeof keep === "string"
     ? undefined
     : keep.valid.map(({ containerId, ifName }) => ({ containerID: containerId, ifname: ifName }));
-  const hasVerb = compareVersions(network.cniVersion, "1.1.0") >= 0;
   return collectFailures(network.plugins, (plugin) => {
     try {
-      if (!hasVerb && !("own" in findPlugin(plugin.type, runtime.pluginPath))) return;
+      if (!verbOfNetwork(runtime, network, plugin).hasVerb) return;
       prepareCall(runtime, network, plugin)("GC", { validAttachments });
     } catch (error) {
       throw wrapped(`failed to GC plugin ${plugin.type}`, error);

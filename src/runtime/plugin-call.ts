@@ -7,7 +7,8 @@ import { checkContainerId, checkIfName, checkNetworkName, type Command } from ".
 import { asWritten } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
 import { convertResult, parsePluginResult, resultDocument, type VersionedResult } from "../cni/result-versions.ts";
-import { CURRENT_VERSION } from "../cni/versions.ts";
+import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
+import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { openSession } from "../engine/run.ts";
 import type { Session } from "../engine/session.ts";
@@ -52,6 +53,27 @@ export function prepareCall(
     const stdout = runForeignPlugin(found.path, invocation);
     return command === "ADD" ? parsePluginResult(stdout, network.cniVersion) : undefined;
   };
+}
+
+/**
+ * Whether GC and STATUS, the verbs of whole networks, are called. CNI has them from 1.1.0 on; our own plugins have them
+ * in every version.
+ */
+export function verbOfNetwork(
+  runtime: Runtime,
+  { cniVersion }: Network,
+  { type }: NetworkPlugin,
+): { own?: PluginDefinition<PluginConfig>; hasVerb: boolean } {
+  const found = findPlugin(type, runtime.pluginPath);
+  return "own" in found ? { own: found.own, hasVerb: true } : { hasVerb: isSince(cniVersion, "1.1.0") };
+}
+
+function isSince(version: string, first: string): boolean {
+  try {
+    return compareVersions(version, first) >= 0;
+  } catch {
+    return false;
+  }
 }
 
 export function checkNames({ name }: Network, request: AttachmentRequest | undefined): void {

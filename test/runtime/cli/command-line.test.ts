@@ -115,8 +115,8 @@ describe("on networks", () => {
 
   test("add, check, del and status: the result without a newline, the others silent", () => {
     expect(patchbay(["add", "n", "/run/netns/x", ...here()])).toEqual({ code: 0, stdout: printed, stderr: "" });
-    for (const command of ["check", "status", "del"]) {
-      expect(patchbay([command, "n", "/run/netns/x", ...here()])).toEqual({ code: 0, stdout: "", stderr: "" });
+    for (const words of [["check", "n", "/run/netns/x"], ["status", "n"], ["del", "n", "/run/netns/x"]]) {
+      expect(patchbay([...words, ...here()])).toEqual({ code: 0, stdout: "", stderr: "" });
     }
     expect(at.calls()).toEqual(["ADD one", "CHECK one", "STATUS one", "DEL one"]);
   });

@@ -1,6 +1,7 @@
 /** `patchbay status` says how full the pools are, whatever STATUS answers. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { KNOWN_VERSIONS } from "../../../src/cni/versions.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { type ScriptPlugins, scriptPlugins } from "../../support/script-plugins.ts";
 
@@ -11,9 +12,13 @@ beforeEach(() => {
 });
 afterEach(() => at[Symbol.dispose]());
 
-function status(plugins: Record<string, unknown>[], changes: Record<string, unknown> = {}) {
+function status(
+  plugins: Record<string, unknown>[],
+  changes: Record<string, unknown> = {},
+  pluginPath = at.runtime.pluginPath,
+) {
   writeFileSync(`${at.directory}/configs/n.conflist`, at.network(plugins, { name: "n", ...changes }).source);
-  const options = ["--config-dir", `${at.directory}/configs`, "--plugin-path", at.runtime.pluginPath];
+  const options = ["--config-dir", `${at.directory}/configs`, "--plugin-path", pluginPath];
   const { exitCode, stdout, stderr } = Bun.spawnSync([PATCHBAY, "status", "n", ...options]);
   return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
 }
@@ -68,4 +73,35 @@ test("nothing is printed for ranges from capabilities, nor for wrong ranges", ()
   for (const ipam of [hostLocal(), hostLocal("nonsense"), null]) {
     expect(status([{ type: "one", ipam }])).toEqual({ code: 0, stdout: "", stderr: "" });
   }
+});
+
+test("our own plugins are asked in every version", () => {
+  const rows: [plugin: Record<string, unknown>, problem: string][] = [
+    [{ type: "ptp", ipam: hostLocal("10.1.0.0/31") }, "10.1.0.0/31"],
+    [{ type: "ptp", ipam: { type: "nosuch" } }, '"nosuch"'],
+    [{ type: "bridge", vlan: 5000 }, "5000"],
+    [{ type: "portmap" }, "must be called as chained plugin"],
+    [{ type: "nosuch" }, '"nosuch"'],
+  ];
+  for (const cniVersion of [undefined, ...KNOWN_VERSIONS]) {
+    expect(status([{ type: "ptp", ipam: hostLocal("10.1.0.0/24") }], { cniVersion }, "").code).toBe(0);
+    for (const [plugin, problem] of rows) {
+      expect([cniVersion, status([plugin], { cniVersion }, "")]).toEqual([
+        cniVersion,
+        { code: 1, stdout: expect.anything(), stderr: expect.stringContaining(problem) },
+      ]);
+    }
+  }
+  const firewall = [{ type: "loopback" }, { type: "firewall" }];
+  expect(status(firewall, { cniVersion: "0.3.1" }, "")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("incompatible CNI versions"),
+  });
+});
+
+test("one network at a time", () => {
+  at.plugin("one");
+  writeFileSync(`${at.directory}/configs/n.conflist`, at.network(["one"], { name: "n" }).source);
+  const { exitCode, stderr } = Bun.spawnSync([PATCHBAY, "status", "n", "junk"]);
+  expect([exitCode, String(stderr)]).toEqual([2, expect.stringContaining('"junk" is one too many')]);
 });

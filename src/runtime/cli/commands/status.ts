@@ -13,7 +13,7 @@ import { readable } from "../text-table.ts";
 export const statusCommand: Command = {
   summary: "say whether containers can be attached to a network now",
   operands: "NETWORK",
-  operandCount: [1, 2],
+  operandCount: [1, 1],
   needsRoot: true,
   options: { json: { help: "print JSON" }, ...runtimeOptions },
   notes: "Prints how many addresses each pool of host-local has left. A full pool fails ADD, not STATUS.\n",
