@@ -1,6 +1,6 @@
 /** The socket that launchers look for: listening on it, taking it over, and whether it still is in its place. */
 import { setNonblocking } from "../ffi/descriptors.ts";
-import { ESRCH, isErrno } from "../ffi/errno.ts";
+import { EACCES, ESRCH, isErrno } from "../ffi/errno.ts";
 import { closeFile, idAt, makeDirectories, readTextFile, removeFile } from "../ffi/files.ts";
 import { bind, check, libc } from "../ffi/libc.ts";
 import { Peer } from "../ffi/peer.ts";
@@ -98,16 +98,27 @@ export function whoListens(): number | undefined {
   }
 }
 
+/** Undefined when nobody listens. Throws when this user may not ask. */
 function connected(): number | undefined {
   const fd = newSocket(), address = addressOf(SOCKET_PATH);
-  if (symbols.connect(fd, address, address.length) === 0) return fd;
-  closeFile(fd);
-  return undefined;
+  try {
+    check("connect", symbols.connect(fd, address, address.length), SOCKET_PATH);
+    return fd;
+  } catch (error) {
+    closeFile(fd);
+    if (isErrno(error, EACCES)) throw error;
+    return undefined;
+  }
 }
 
 /** Whoever listens there gets our environment and our operation: it must be one that the launcher would take, too. */
 export function connectToOwn(): number | undefined {
-  const fd = connected();
+  let fd: number | undefined;
+  try {
+    fd = connected();
+  } catch {
+    return undefined;
+  }
   if (fd === undefined || isOurs(fd)) return fd;
   closeFile(fd);
   return undefined;

@@ -4,6 +4,7 @@
  */
 import { secondsSinceBoot } from "../ffi/clock.ts";
 import { linkTarget } from "../ffi/directory-entries.ts";
+import { EACCES, isErrno } from "../ffi/errno.ts";
 import { closeFile, exists, namesIn, O_RDONLY, openExisting } from "../ffi/files.ts";
 import { memoryKib } from "../ffi/memory-use.ts";
 import { ProcessFiles } from "../ffi/process-files.ts";
@@ -50,14 +51,23 @@ export interface Report {
 }
 
 export function reportStatus(): Report {
-  const status = residentStatus();
+  let status: ResidentStatus | string;
+  try {
+    status = residentStatus();
+  } catch (error) {
+    if (!isErrno(error, EACCES)) throw error;
+    return unseen(`uid ${process.geteuid!()} may not connect to ${SOCKET_PATH}`, "Its calls run by themselves.");
+  }
   if (typeof status === "string") {
-    const text = `${status}\nCalls run by themselves. \`patchbay serve\` starts a resident.\n`;
-    return { isServing: false, text, facts: { socket: SOCKET_PATH, problem: status } };
+    return unseen(status, "Calls run by themselves. `patchbay serve` starts a resident.");
   }
   const problem = whyNotServing(status);
   const isServing = problem === undefined;
   return { isServing, text: describe(status, problem), facts: { ...status, problem } };
+}
+
+function unseen(problem: string, consequence: string): Report {
+  return { isServing: false, text: `${problem}\n${consequence}\n`, facts: { socket: SOCKET_PATH, problem } };
 }
 
 /** Or why there is none. */
