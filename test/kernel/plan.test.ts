@@ -1,4 +1,8 @@
-/** What `add` refuses before it makes anything, `plan` refuses in the same words; what `add` makes without effect, too. */
+/**
+ * What `add` refuses, `plan` refuses in the same words; what `add` makes without effect, too.
+ *
+ * Longer than 300 lines: a table, one entry a refusal.
+ */
 import { expect, test } from "bun:test";
 import { legacyPath } from "../support/legacy-iptables.ts";
 import { lacks } from "../support/kernel-features.ts";
@@ -152,6 +156,46 @@ const rows: Row[] = [
     host: "mount -t tmpfs none /etc; mkdir -p /etc/cni/tuning; echo '^net.ipv4.*$' > /etc/cni/tuning/allowlist.conf",
     message: "somaxconn",
   },
+  // What the kernel refuses.
+  ...["01:00:5e:00:00:01", "ff:ff:ff:ff:ff:ff", "00:00:00:00:00:00"].flatMap((mac): Row[] =>
+    ([
+      [[{ type: "bridge" }]],
+      [[{ type: "tap" }]],
+      [[{ type: "macvlan", master: "m0" }], "ip link add m0 type veth peer name m1; ip link set m0 up"],
+      [[bridge(), tuning]],
+    ] as [Row["plugins"], string?][]).map(([plugins, host]) => ({
+      plugins: plugins.with(-1, { ...plugins.at(-1)!, capabilities: { mac: true } }),
+      host,
+      capabilities: { mac },
+      message: "cannot assign requested address",
+    }))
+  ),
+  ...[["10.1.0.2/24", "10.1.0.2/24"], ["fd00::2/64", "fd00::2/64"], ["fd00::2/64", "fd00::2/48"]].map((
+    addresses,
+  ): Row => ({
+    plugins: [bridge({
+      isGateway: false,
+      ipam: { type: "static", addresses: addresses.map((address) => ({ address })) },
+    })],
+    message: `failed to add IP addr ${addresses[1]} to "eth0": file exists`,
+  })),
+  {
+    plugins: [{ type: "host-device", device: "lo" }],
+    message: 'failed to move link "lo": RTM_NEWLINK lo: invalid argument',
+  },
+  {
+    plugins: [{ type: "host-device", device: "br7" }],
+    host: "ip link add br7 type bridge",
+    message: 'failed to move link "br7": RTM_NEWLINK br7: invalid argument',
+  },
+  ...[{ type: "ptp", ipam: { ...ipam, subnet: "10.2.0.0/24" } }, { type: "bridge", bridge: "br1" }, { type: "tap" }]
+    .map((
+      second,
+    ): Row => ({ plugins: [bridge(), second], message: "already exists" })),
+  {
+    plugins: [bridge(), { type: "firewall", backend: "firewalld" }],
+    message: "firewalld cannot be reached: there is no D-Bus system bus",
+  },
   { plugins: [bridge({ ipam: {} }), { type: "sbr" }], message: "No IP addresses supplied on interface: eth0" },
   { plugins: [{ type: "flannel", subnetFile: "/nosuch" }], message: "/nosuch" },
 ];
@@ -208,6 +252,10 @@ test("what can be added is planned without an obstacle", async () => {
       [{ type: "macvlan", master: "m0", mtu: 1400, ipam }],
       [{ type: "host-device", device: "m1" }],
       [{ type: "ptp", ipam }],
+      [{
+        type: "bridge",
+        ipam: { type: "static", addresses: [{ address: "10.1.0.2/24" }, { address: "10.1.0.2/25" }] },
+      }],
     ]
   ) {
     await configure(machine, { plugins });

@@ -293,6 +293,27 @@ const system: Fault[] = [
 
 const resources: Fault[] = [
   {
+    file: "src/resources/link/shared/usable-mac.ts",
+    find: "if (!isGroups && !isNone) return;",
+    replace: "return;",
+    tests: ["test/kernel/plan.test.ts"],
+    named: "cannot assign",
+  },
+  {
+    file: "src/resources/link/lent-link/lent-link.ts",
+    find: "const link = device && getLink(host.route, device.index);",
+    replace: "const link = device && getLink(host.route, -1);",
+    tests: ["test/kernel/plan.test.ts"],
+    named: "host-device",
+  },
+  {
+    file: "src/resources/address/addressing/addressing.ts",
+    find: "seen.add(key);",
+    replace: "",
+    tests: ["test/kernel/plan.test.ts"],
+    named: "file exists",
+  },
+  {
     file: "src/resources/packets/port-mappings/nft-structure.ts",
     find: "AFTER_DSTNAT = -99",
     replace: "AFTER_DSTNAT = -100",
@@ -678,6 +699,13 @@ const plugins: Fault[] = [
 ];
 
 const engine: Fault[] = [
+  {
+    file: "src/engine/operator/plan.ts",
+    find: "names?.includes(ifName) && ",
+    replace: "names?.includes(invocation.netnsPath) && ",
+    tests: ["test/kernel/plan.test.ts"],
+    named: "already exists",
+  },
   {
     file: "src/engine/verbs/check.ts",
     find: "prevResult?.interfaces?.findLast(",

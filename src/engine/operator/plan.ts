@@ -72,6 +72,11 @@ function planStory(
   );
   const resources = list.map(({ kind, spec }) => ({ kind: kind.kind, what: kind.describe(spec) }));
   obstacles.push(...list.flatMap((one) => obstaclesTo(one, host)));
+  const { ifName } = invocation,
+    names = prevResult?.interfaces?.filter(({ sandbox }) => sandbox).map(({ name }) => name);
+  if (names?.includes(ifName) && list.some(({ kind }) => kind.isContainerLink)) {
+    obstacles.push(`"${ifName}" already exists in the container: an earlier plugin of the network makes it`);
+  }
   const warnings = list.flatMap(({ kind, spec }) => kind.whyIdle?.(spec, host) ?? []);
   return { resources, result, obstacles, warnings };
 }

@@ -25,6 +25,7 @@ import type { Master } from "./shared/master-link.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { freshHostName } from "./shared/free-name.ts";
 import { nameTakenError } from "./shared/name-taken.ts";
+import { requireUsableMac } from "./shared/usable-mac.ts";
 
 /** The kind of link and its settings, as ip-link(8) calls them. */
 export type LinkType =
@@ -60,6 +61,7 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
   requireRoom(spec, host) {
     if (linkIndex(host.container!.route, spec.ifName) !== undefined) throw taken(spec);
   },
+  judge: ({ mac }) => requireUsableMac(mac),
   apply(spec, host) {
     const { ifName, type, mac, mtu, master } = spec;
     const container = host.container!;

@@ -29,6 +29,7 @@ import { getLink, type Link, type LinkChange, setLink } from "../../ffi/netlink/
 import { IFF_ALLMULTI, IFF_PROMISC } from "../../ffi/netlink/uapi/if-link.ts";
 import { warn } from "../../ffi/warn.ts";
 import { parseMac } from "../../net/mac.ts";
+import { requireUsableMac } from "./shared/usable-mac.ts";
 
 /** Keys and their order are those of the reference plugin's file. */
 export interface LinkSettings {
@@ -52,6 +53,7 @@ export const linkSettingsKind: ResourceKind<LinkSettingsSpec, Backup> = {
   kind: "link-settings",
   isOfInterface: true,
   unmade: {},
+  judge: ({ wanted }) => requireUsableMac(wanted.mac),
   apply(spec, host) {
     const { ifName, wanted } = spec;
     const backup = writeBackup(spec);

@@ -14,6 +14,7 @@ import { parseMac } from "../../net/mac.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { nameTakenError } from "./shared/name-taken.ts";
 import { accepted, advertisements, refuse } from "./shared/refusals.ts";
+import { requireUsableMac } from "./shared/usable-mac.ts";
 
 export interface VethSpec {
   /** "" when it is not known: another program made the attachment, and there is no prevResult. */
@@ -33,6 +34,7 @@ export const vethKind: ResourceKind<VethSpec> = {
   requireRoom(spec, host) {
     if (linkIndex(host.container!.route, spec.containerName) !== undefined) throw taken(spec);
   },
+  judge: ({ containerMac }) => requireUsableMac(containerMac),
   apply(spec, host) {
     const container = host.container!;
     const master = masterOf(spec, host);

@@ -15,10 +15,14 @@ interface Step {
 
 const steps: readonly Step[] = [
   {
-    about: /no IP addresses available in range set|failed to allocate all requested IPs/,
+    about: /no IP addresses available in range set/,
     step: (_, network) =>
       `'patchbay ipam list ${network}' lists who has the addresses; 'patchbay gc ${network} --gone' gives back those of ` +
       "containers that are gone",
+  },
+  {
+    about: /failed to allocate all requested IPs/,
+    step: (_, network) => `'patchbay status ${network}' lists the ranges of which --ip takes an address`,
   },
   {
     about: /^(plugin .*)?invalid characters in containerID/,
@@ -34,7 +38,8 @@ const steps: readonly Step[] = [
     },
   },
   {
-    about: /firewall by firewalld: firewalld does not run/,
+    about:
+      /firewall by firewalld: firewalld does not run|^(plugin .*)?firewalld cannot be reached|FirewallD1 was not provided/,
     step: () => 'start firewalld, or set "backend" of the plugin firewall to "iptables" or "nftables"',
   },
 ];

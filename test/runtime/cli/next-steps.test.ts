@@ -8,8 +8,8 @@ import { startResident } from "../../support/resident.ts";
 
 let machine: Machine;
 const directory = mkdtempSync(`${tmpdir()}/steps-`);
-const configure = (name: string, plugin: Record<string, unknown>) =>
-  writeFileSync(`${directory}/${name}.conflist`, JSON.stringify({ cniVersion: "1.1.0", name, plugins: [plugin] }));
+const configure = (name: string, ...plugins: Record<string, unknown>[]) =>
+  writeFileSync(`${directory}/${name}.conflist`, JSON.stringify({ cniVersion: "1.1.0", name, plugins }));
 const patchbay = (...args: string[]) => machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: directory } });
 
 beforeAll(async () => {
@@ -19,10 +19,18 @@ beforeAll(async () => {
     bridge: "full",
     ipam: { type: "host-local", ranges: [[{ subnet: "10.1.0.0/24", rangeStart: "10.1.0.2", rangeEnd: "10.1.0.2" }]] },
   });
+  configure("free", {
+    type: "ptp",
+    capabilities: { ips: true },
+    ipam: { type: "host-local", subnet: "10.3.0.0/24" },
+  });
   configure("lo", { type: "loopback" });
   configure("typo", { type: "firewal" });
   configure("other", { type: "calico" });
-  configure("firewalld", { type: "firewall", backend: "firewalld" });
+  const firewalld = { type: "firewall", backend: "firewalld" };
+  configure("firewalld", firewalld);
+  const ipam = { type: "host-local", subnet: "10.2.0.0/24" };
+  configure("firewalled", { type: "bridge", bridge: "walled", ipam }, firewalld);
   for (const name of ["c1", "c2"]) await machine.container(name);
   expect(await patchbay("add", "full", "c1")).toMatchObject({ code: 0 });
   return async () => await machine[Symbol.asyncDispose]();
@@ -40,12 +48,22 @@ describe("the next step", () => {
       "'patchbay gc full --gone' gives back those of containers that are gone",
     ],
     [
+      ["add", "free", "c2", "--ip", "10.9.0.9"],
+      "failed to allocate all requested IPs: 10.9.0.9",
+      "'patchbay status free' lists the ranges of which --ip takes an address",
+    ],
+    [
       ["add", "lo", "c1", "--container-id", "a/b"],
       "invalid characters in containerID; a/b",
       `${rule}; --container-id chooses another ID`,
     ],
     [["add", "typo", "c1"], '"firewal" is not part of patchbay', `did you mean "firewall"? ${elsewhere}`],
     [["add", "other", "c1"], '"calico" is not part of patchbay', elsewhere],
+    [
+      ["add", "firewalled", "c2"],
+      "firewalld cannot be reached: there is no D-Bus system bus",
+      'start firewalld, or set "backend" of the plugin firewall to "iptables" or "nftables"',
+    ],
     [
       ["status", "firewalld"],
       'firewall by firewalld: firewalld does not run; "backend": "firewalld" is configured',

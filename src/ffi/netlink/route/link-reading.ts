@@ -15,6 +15,7 @@ import {
   IFLA_LINKINFO,
   IFLA_MASTER,
   IFLA_MTU,
+  IFLA_NETNS_IMMUTABLE,
   IFLA_OPERSTATE,
   IFLA_PARENT_DEV_BUS_NAME,
   IFLA_PARENT_DEV_NAME,
@@ -45,6 +46,8 @@ export interface Link {
   permanentMac: string | undefined;
   /** The directory below /sys/bus of the hardware that the link is part of (Linux 5.14). */
   parent: string | undefined;
+  /** It cannot be moved to another namespace; undefined before Linux 6.15, which does not say. */
+  isImmovable: boolean | undefined;
   /** Undefined for links that are not virtual. */
   kind: string | undefined;
   /** The settings of its kind, for its LinkFormat to decode; a bridge's are decoded already. */
@@ -67,6 +70,7 @@ const linkAttrs = attrTable("IFLA", {
   permanentMac: binary(IFLA_PERM_ADDRESS),
   parentName: text(IFLA_PARENT_DEV_NAME),
   parentBus: text(IFLA_PARENT_DEV_BUS_NAME),
+  netnsImmutable: u8(IFLA_NETNS_IMMUTABLE),
   linkInfo: custom(IFLA_LINKINFO, { write: () => {}, read: readLinkInfo }),
 });
 
@@ -107,6 +111,7 @@ export function decodeLink(payload: Uint8Array): Link {
     alias: attributes.alias,
     permanentMac: attributes.permanentMac && formatMac(attributes.permanentMac),
     parent: attributes.parentBus && `${attributes.parentBus}/devices/${attributes.parentName}`,
+    isImmovable: attributes.netnsImmutable === undefined ? undefined : attributes.netnsImmutable === 1,
     kind: attributes.linkInfo?.kind,
     kindData: attributes.linkInfo?.kindData,
     vlanFiltering: attributes.linkInfo?.vlanFiltering ?? false,

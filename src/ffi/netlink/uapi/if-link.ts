@@ -25,6 +25,7 @@ export const IFLA_ALT_IFNAME = 53;
 export const IFLA_PERM_ADDRESS = 54;
 export const IFLA_PARENT_DEV_NAME = 56;
 export const IFLA_PARENT_DEV_BUS_NAME = 57;
+export const IFLA_NETNS_IMMUTABLE = 67;
 
 export const IFLA_INFO_KIND = 1;
 export const IFLA_INFO_DATA = 2;

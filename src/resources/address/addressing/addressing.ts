@@ -79,6 +79,16 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
     for (const route of kernelRoutes(spec, index)) addRouteOrExplain(container, ifName, route);
     if (spec.pointToPoint) dropConnectedRoutes(spec.addresses, index, container.route);
   },
+  /** The kernel has an IPv4 address once for each prefix length, and an IPv6 address once. */
+  judge({ ifName, addresses }) {
+    const seen = new Set<string>();
+    for (const { address } of addresses) {
+      const prefix = prefixOf(address), text = formatPrefix(prefix);
+      const key = prefix.bytes.length === 16 ? formatAddress(prefix.bytes) : text;
+      if (seen.has(key)) throw new CniError(INTERNAL, `failed to add IP addr ${text} to "${ifName}": file exists`);
+      seen.add(key);
+    }
+  },
   remove: () => {},
   verify(spec, host) {
     const { route: socket } = host.container!;

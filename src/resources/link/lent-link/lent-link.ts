@@ -31,6 +31,25 @@ export const lentLinkKind: ResourceKind<LentLinkSpec> = {
     if (linkIndex(host.container!.route, ifName) === undefined) return;
     throw nameTakenError(`failed to move link "${device!.name}": "${ifName}" already exists in the container`);
   },
+  /** Before Linux 6.15 a link does not say that it cannot be moved; but there, moving it to where it is asks the kernel. */
+  judge({ device }, host) {
+    const link = device && getLink(host.route, device.index);
+    if (link?.isImmovable) {
+      throw notMoved(
+        link,
+        new Error(`RTM_NEWLINK ${link.name}: invalid argument (The interface netns is immutable)`),
+      );
+    }
+    if (link === undefined || link.isImmovable === false) return;
+    const netnsFd = openOwnNetns();
+    try {
+      setLink(host.route, link, { netnsFd });
+    } catch (error) {
+      throw notMoved(link, error);
+    } finally {
+      closeFile(netnsFd);
+    }
+  },
   apply(spec, host) {
     const { route } = host.container!;
     try {
@@ -41,9 +60,7 @@ export const lentLinkKind: ResourceKind<LentLinkSpec> = {
         const moved = getLink(route, spec.index!);
         if (moved !== undefined && isLent(moved, spec)) lentLinkKind.undo!(spec, undefined, host);
       });
-      throw new CniError(INTERNAL, `failed to move link "${spec.device!.name}": ${(error as Error).message}`, "", {
-        cause: error,
-      });
+      throw notMoved(spec.device!, error);
     }
   },
   /** A failed ADD leaves the device as it was. DEL leaves it down, like the reference plugin. */
@@ -100,6 +117,10 @@ export function freeIndex(socket: NetlinkSocket, index: number): number {
   let highest = 0;
   for (const link of listLinks(socket)) highest = Math.max(highest, link.index);
   return highest + 1;
+}
+
+function notMoved({ name }: { name: string }, error: unknown): CniError {
+  return new CniError(INTERNAL, `failed to move link "${name}": ${(error as Error).message}`, "", { cause: error });
 }
 
 function lend({ owner: { ifName }, device, index: newIndex }: LentLinkSpec, host: Host): void {

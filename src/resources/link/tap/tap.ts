@@ -13,6 +13,7 @@ import type { Host } from "../../../contract/host.ts";
 import { removeLink } from "../../../ffi/netlink/route/remove-link.ts";
 import { nameTakenError } from "../shared/name-taken.ts";
 import { addTapWithContext } from "./selinux-tap.ts";
+import { requireUsableMac } from "../shared/usable-mac.ts";
 
 export interface TapSpec extends TapSettings {
   ifName: string;
@@ -32,7 +33,10 @@ export const tapKind: ResourceKind<TapSpec> = {
   requireRoom(spec, host) {
     if (linkIndex(host.container!.route, spec.ifName) !== undefined) throw taken(spec);
   },
-  judge: (spec, host) => void requiredMaster(spec, host),
+  judge(spec, host) {
+    requiredMaster(spec, host);
+    requireUsableMac(spec.mac);
+  },
   apply(spec, host) {
     const { ifName, mac, mtu, selinuxContext } = spec;
     const { route, inside } = host.container!;

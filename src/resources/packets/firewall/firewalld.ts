@@ -20,9 +20,9 @@ function forEachAddress(spec: FirewallSpec, work: (zone: Zone, address: string) 
   });
 }
 
-function addSource(zone: Zone, source: string, { zone: name }: FirewallSpec): void {
+function adding(source: string, { zone: name }: FirewallSpec, work: () => void): void {
   try {
-    zone.addSource(source);
+    work();
   } catch (error) {
     const text = `failed to add the address ${source} to ${name} zone`;
     throw new CniError(INTERNAL, `${text}: ${(error as Error).message}`, "", { cause: error });
@@ -36,8 +36,18 @@ function isAsked({ backend }: FirewallSpec): boolean {
 
 export const backend: Backend<FirewallSpec, MadeChains> = {
   inSteps: true,
+  judge(spec) {
+    const reached = forEachAddress(spec, (zone, address) => {
+      const source = sourceOf(address);
+      adding(source, spec, () => zone.hasSource(source));
+    });
+    if (!reached) throw new CniError(INTERNAL, UNREACHABLE);
+  },
   apply(spec, host, made) {
-    const reached = forEachAddress(spec, (zone, address) => addSource(zone, sourceOf(address), spec));
+    const reached = forEachAddress(spec, (zone, address) => {
+      const source = sourceOf(address);
+      adding(source, spec, () => zone.addSource(source));
+    });
     if (!reached) throw new CniError(INTERNAL, UNREACHABLE);
     return spec.ingress === undefined || isolation.apply(spec, host, made);
   },
