@@ -8,6 +8,7 @@ import { startResident } from "../support/resident.ts";
 import { untilServed } from "../support/resident-status.ts";
 import { settled } from "../support/snapshot.ts";
 import { ping } from "../support/traffic.ts";
+import { random } from "../support/random.ts";
 
 // Each test says itself whether there is a resident.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -167,7 +168,7 @@ describe.each(["runc", "crun"] as const)("%s", (name) => {
       const { runtime } = stage;
       for (let round = 0; round < 12; round++) {
         const id = `killed-${round}`, starting = runtime.start(id).catch(() => undefined);
-        await Bun.sleep(Math.random() * 150);
+        await Bun.sleep(random() * 150);
         await runtime.killEverything();
         await starting;
         // On a busy machine the runtime may have begun after that.

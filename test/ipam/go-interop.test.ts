@@ -6,6 +6,7 @@ import { releaseInvalid } from "../../src/ipam/claims.ts";
 import { exportLeases, importLeases } from "../../src/ipam/take-over.ts";
 import { add, del, type LeaseDirectory, leaseDirectory, rangeSet } from "../support/lease-directory.ts";
 import { GO_PLUGINS } from "../support/plugins.ts";
+import { random } from "../support/random.ts";
 
 const GO = join(GO_PLUGINS, "host-local");
 const subnet = "10.1.0.0/28";
@@ -137,7 +138,7 @@ describe.if(existsSync(GO))("with Debian's host-local", () => {
           continue;
         }
         take(address, id);
-        await Bun.sleep(Math.random() * 10);
+        await Bun.sleep(random() * 10);
         holders.delete(address);
         await go(made, round % 3 === 0 ? "DEL" : "CHECK", id);
         if (round % 3 !== 0) expect(del(made, id)).toBe(1);
@@ -150,7 +151,7 @@ describe.if(existsSync(GO))("with Debian's host-local", () => {
         try {
           const address = add(made, set, id);
           take(address, id);
-          await Bun.sleep(Math.random() * 10);
+          await Bun.sleep(random() * 10);
           holders.delete(address);
           if (round % 5 === 0) await go(made, "DEL", id);
           else expect(del(made, id, round % 2 === 0 ? [address] : [])).toBe(1);

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { releaseInvalid } from "../../src/ipam/claims.ts";
 import { add, leaseDirectory, leaseFiles, rangeSet } from "../support/lease-directory.ts";
 import type { Churn, Steps } from "../support/lease-worker.ts";
+import { random, randomBelow } from "../support/random.ts";
 
 const WORKER = join(import.meta.dir, "../support/lease-worker.ts");
 const TIMEOUT_MS = 300_000;
@@ -22,7 +23,9 @@ function place(): { directory: string; held: string } & Disposable {
 }
 
 function start(mode: string, task: Churn | Steps) {
-  return Bun.spawn([process.execPath, WORKER, mode, JSON.stringify(task)], { stdout: "pipe", stderr: "pipe" });
+  // Each chooses on its own.
+  const env = { ...process.env, PATCHBAY_TEST_SEED: String(randomBelow(2 ** 32)) };
+  return Bun.spawn([process.execPath, WORKER, mode, JSON.stringify(task)], { env, stdout: "pipe", stderr: "pipe" });
 }
 
 /** Every address can be had, and no more: nothing was lost or given twice. */
@@ -76,7 +79,7 @@ test("processes killed at any moment: what they had can be released, and no othe
   for (let count = 0; count < 4; count++) begin();
   let killed = 0;
   for (let kill = 0; kill < 40; kill++) {
-    await Bun.sleep(60 + Math.random() * 30);
+    await Bun.sleep(60 + random() * 30);
     const [name, worker] = [...running][0]!;
     running.delete(name);
     worker.kill("SIGKILL");

@@ -51,7 +51,7 @@ test("unit tests that pass say nothing, and one that fails says why", () => {
   expect(output).toContain("expect(received).toBe(expected)");
   const quiet = run({ a: good, b: good }, "--unit", "test/").output.trim().split("\n");
   expect(quiet).toEqual([
-    "[patchbay] running 2 test files, 2 at a time",
+    expect.stringMatching(/^\[patchbay\] running 2 test files, 2 at a time, PATCHBAY_TEST_SEED=\d+$/),
     expect.stringMatching(/^\[patchbay\] took \d+ s, /),
     "4 passed, 0 failed, 0 skipped",
   ]);

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { Refused } from "../../compile/arguments.mjs";
 import { defineTool, runTool } from "../../compile/tool.ts";
 import { readJUnit } from "./junit.ts";
+import { newSeed } from "../support/random.ts";
 import { isForOtherKernel, longRuns, matchingNamed, runOf, shortRuns } from "./long.ts";
 import { Queue, type Step } from "./queue.ts";
 import { describe, readDurations, record, repeatFailures, type Results, say, total } from "./report.ts";
@@ -161,7 +162,8 @@ async function runAll(options: Options, files: readonly string[]): Promise<numbe
   const run = new Run(options, directory);
   try {
     const way = isThroughResident ? ", through a resident" : "";
-    say(`running ${files.length} test files, ${options.jobs} at a time${way}`);
+    const seed = process.env.PATCHBAY_TEST_SEED ??= String(newSeed());
+    say(`running ${files.length} test files, ${options.jobs} at a time${way}, PATCHBAY_TEST_SEED=${seed}`);
     await run.all(files, usesVm(options));
   } finally {
     rmSync(directory, { recursive: true, force: true });

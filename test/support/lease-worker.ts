@@ -10,6 +10,7 @@
 import { closeSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { add, del, leaseDirectory, rangeSet } from "./lease-directory.ts";
+import { randomBelow } from "./random.ts";
 
 export interface Churn {
   directory: string;
@@ -31,7 +32,7 @@ function churn({ directory, held, name, subnet, rounds }: Churn): void {
   const set = rangeSet(subnet);
   const holding: { id: string; address: string }[] = [];
   const letGo = () => {
-    const { id, address } = holding.splice(Math.floor(Math.random() * holding.length), 1)[0]!;
+    const { id, address } = holding.splice(randomBelow(holding.length), 1)[0]!;
     rmSync(join(held, address));
     if (del(made, id) !== 1) throw new Error(`${address} of ${id} was not there to release`);
   };

@@ -8,6 +8,7 @@ import { dnsmasq, serve4 } from "../../support/dhcp/servers-v4.ts";
 import { startService } from "../../support/dhcp/service.ts";
 import { environmentOf, patchbayPlugins } from "../../support/plugins.ts";
 import { untilTrue } from "../../support/resident-status.ts";
+import { random } from "../../support/random.ts";
 
 const address = "192.168.77.50";
 
@@ -34,7 +35,7 @@ test("ADD and DEL at once, in any order: nobody holds or renews what nobody has"
   for (let turn = 0; turn < 10; turn++) {
     await Promise.all(containers.map(async (container) => {
       const add = net.call("ADD", container);
-      await Bun.sleep(Math.random() * 100);
+      await Bun.sleep(random() * 100);
       await net.del(container);
       // An ADD that came after the DEL has an owner, who deletes it again.
       if ((await add).code === 0) await net.del(container);

@@ -10,6 +10,7 @@ import { kindsOf, serveScript, SILENT } from "../../support/dhcp/scripted-server
 import { addressesIn, type Service, startService, untilAddresses } from "../../support/dhcp/service.ts";
 import type { Container } from "../../support/machine.ts";
 import { untilTrue } from "../../support/resident-status.ts";
+import { random } from "../../support/random.ts";
 
 const address = "192.168.77.50";
 
@@ -241,7 +242,7 @@ test("killed at any moment of ADD, renewal and DEL: what was answered is kept, a
   const net = service.network({}, { acd: "none" }), container = await machine.container("c1");
   for (let turn = 0; turn < 25; turn++) {
     const add = net.call("ADD", container);
-    await Bun.sleep(Math.random() * 120);
+    await Bun.sleep(random() * 120);
     const isAdded = turn % 3 === 0 && (await add).code === 0;
     service.signal("SIGKILL");
     const { code } = await add;
@@ -254,7 +255,7 @@ test("killed at any moment of ADD, renewal and DEL: what was answered is kept, a
     } else expect(isAdded).toBe(false);
     const del = net.call("DEL", container);
     if (turn % 2 === 0) {
-      await Bun.sleep(Math.random() * 60);
+      await Bun.sleep(random() * 60);
       await service.restart("SIGKILL");
     }
     if ((await del).code !== 0) await net.del(container);

@@ -16,6 +16,7 @@ import {
   untilKnown,
 } from "../../support/netavark/names.ts";
 import { untilTrue } from "../../support/resident-status.ts";
+import { random } from "../../support/random.ts";
 
 const LOCK = { "aardvark.lock": "" };
 const web = names("web1", "10.55.0.7", ["web"]), jug = names("web2", "10.55.0.8", ["jug"]);
@@ -68,7 +69,7 @@ test("killed at any moment, whoever comes next has names, and nothing stays", as
   await openBridges(machine);
   for (let round = 0; round < 16; round++) {
     for (const verb of ["add", "remove"] as const) {
-      const adding = doNames(machine, [{ verb, spec: web }], { killedAfterMs: 20 + Math.random() * 60 });
+      const adding = doNames(machine, [{ verb, spec: web }], { killedAfterMs: 20 + random() * 60 });
       await adding.catch(() => undefined);
       expect(await addNames(machine, jug)).toEqual([true]);
       await untilKnown(machine, "jug", ["10.55.0.8"]);

@@ -6,6 +6,7 @@ import { attach, bridgeNetwork, containerIn, published } from "../../support/net
 import { ND } from "../../support/netavark/names.ts";
 import { netavarkProgram } from "../../support/netavark/netavark.ts";
 import { ping, type Place, serve } from "../../support/traffic.ts";
+import { random } from "../../support/random.ts";
 
 /** Locks stay, and what netavark keeps of its choice of firewall. */
 const KEPT = /^[-+] file \/run\/nd\/(firewall\/firewall-(driver|reload\.lock)|aardvark\.lock)/;
@@ -207,7 +208,7 @@ test("setup or teardown killed at any moment, the next teardown leaves nothing",
     if (verb === "teardown") await succeed(machine, "setup", container, input);
     const command = [netavarkProgram(), "-c", ND, "-f", "/run/input.json", verb, container.netnsPath];
     const call = machine.start(command);
-    await Bun.sleep(Math.random() * 40);
+    await Bun.sleep(random() * 40);
     call.kill("SIGKILL");
     if (await call.exited !== 0) killed++;
     expect((await attach(machine, "teardown", container, input)).stderr).toBe("");

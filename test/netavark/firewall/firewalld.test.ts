@@ -7,6 +7,7 @@ import { ND } from "../../support/netavark/names.ts";
 import { netavark, netavarkProgram } from "../../support/netavark/netavark.ts";
 import { untilTrue } from "../../support/resident-status.ts";
 import { ping, serve } from "../../support/traffic.ts";
+import { random } from "../../support/random.ts";
 
 const env = { NETAVARK_FW: "firewalld" };
 const network = bridgeNetwork(8);
@@ -178,7 +179,7 @@ test("setup killed at any moment: teardown leaves nothing", async () => {
     ]);
     call.stdin.write(JSON.stringify(input));
     await call.stdin.end();
-    await Bun.sleep(Math.random() * 120);
+    await Bun.sleep(random() * 120);
     call.kill("SIGKILL");
     await call.exited;
     if (round % 2 === 0) await machine.removeContainer(container);

@@ -8,6 +8,7 @@ import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { CONFIGS, PodmanNetwork, port, type Wanted, writeConflist } from "../../support/podman-driver.ts";
 import { ping } from "../../support/traffic.ts";
+import { random } from "../../support/random.ts";
 
 const bridge = (name: string, subnet: string, more = {}) => ({
   type: "bridge",
@@ -96,7 +97,7 @@ test.each(kinds)("setup or teardown killed at any moment, then teardown: $name",
     const child = machine.start(["env", `NETCONFPATH=${CONFIGS}`, PATCHBAY, verb, container.netnsPath]);
     child.stdin.write(document);
     await child.stdin.end();
-    await Bun.sleep(both * Math.random());
+    await Bun.sleep(both * random());
     child.kill("SIGKILL");
     await child.exited;
     if (child.signalCode === "SIGKILL") killed[verb]++;

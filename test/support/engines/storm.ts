@@ -12,6 +12,7 @@ import { writeOtherBuild } from "../other-build.ts";
 import { childrenOf, isListening, type Resident, startResident } from "../resident.ts";
 import { untilServed, untilTrue } from "../resident-status.ts";
 import { PLUGINS, PROGRAM } from "./engine-machine.ts";
+import { random } from "../random.ts";
 
 /** The longest is longer than a caller waits for a resident to begin (src/native/launch.h). */
 const STOPPED_MS = [50, 1200, 300];
@@ -102,7 +103,7 @@ class Storm implements AsyncDisposable {
 
   async round(): Promise<void> {
     for (const turn of Object.values(turns)) {
-      await Bun.sleep(100 + Math.random() * 200);
+      await Bun.sleep(100 + random() * 200);
       await this.look();
       await turn(this);
       await this.look();
