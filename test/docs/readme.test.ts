@@ -8,10 +8,10 @@ import { PATCHBAY } from "../support/plugins.ts";
 const root = resolve(import.meta.dir, "../..");
 const readme = readFileSync(`${root}/README.md`, "utf8");
 
-/** The lines of the first block of code under a heading. */
-function blockUnder(heading: string): string {
+/** The lines of each block of code under a heading. */
+function blocksUnder(heading: string): string[] {
   const section = readme.split(/^## /m).find((text) => text.startsWith(`${heading}\n`))!;
-  return /^```\n([^]*?)^```$/m.exec(section)![1]!;
+  return [...section.matchAll(/^```\n([^]*?)^```$/gm)].map(([, lines]) => lines!);
 }
 
 /** Private copies of the directories that the commands write to. */
@@ -23,13 +23,17 @@ test("Install, and a first network", async () => {
   await using machine = await openMachine();
   await machine.sh(privately);
   // The program has been built: the tests run what `npm run build` left.
-  const install = blockUnder("Install").replace("npm run build\n", "").replace("dist/patchbay", PATCHBAY);
+  const install = blocksUnder("Install")[0]!.replace("npm run build\n", "").replace("dist/patchbay", PATCHBAY);
   expect(install).toContain("install --bin /usr/local/bin /opt/cni/bin");
   await machine.sh(`cd ${root}\n${install}`);
-  const lines = blockUnder("A first network");
-  const output = await machine.sh(lines);
+  const [first, byHand, ...others] = blocksUnder("A first network");
+  expect(others).toEqual([]);
+  const output = await machine.sh(first!);
   expect(output).toContain('"address": "10.70.0.2/16"');
   expect(output).toContain("1 packets transmitted, 1 received");
+  const { code, stdout, stderr } = await machine.run(["sh", "-ec", `cd ${root}\n${byHand}`]);
+  expect([code, stdout, stderr]).toEqual([0, expect.stringContaining('"address": "10.76.0.9/16"'), ""]);
+  expect(stdout).toContain('"mac": "02:00:00:00:00:09"');
   expect(await machine.sh("patchbay inspect")).toBe("nothing is attached\n");
   // "Called as cnitool", and the plugins by their names.
   await machine.sh("CNI_PATH=/opt/cni/bin cnitool add first /run/netns/web >/dev/null");
