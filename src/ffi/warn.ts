@@ -2,6 +2,7 @@
 import { forgetAfterCall } from "./calls.ts";
 import { writeAll } from "./files.ts";
 import { utf8 } from "./libc.ts";
+import { printable } from "./printable.ts";
 
 let reportedLater = "";
 
@@ -47,7 +48,7 @@ export function warn(message: string): void {
 /** Never fails: a closed or full stderr must not stop the clean-up that it reports on. */
 export function printToStderr(line: string): void {
   try {
-    writeAll(2, utf8(`${line}\n`));
+    writeAll(2, utf8(`${printable(line)}\n`));
   } catch {
     // The exit status reports errors, too.
   }

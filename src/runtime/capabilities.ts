@@ -4,7 +4,7 @@ import { warn } from "../ffi/warn.ts";
 import type { Network } from "./conf/network.ts";
 
 export function takes({ plugins }: Network, capability: string): boolean {
-  return plugins.some(({ capabilities }) => capabilities[capability]);
+  return plugins.some(({ capabilities }) => Object.hasOwn(capabilities, capability) && capabilities[capability]);
 }
 
 /** The error for `what`, which somebody wants of these networks. */

@@ -117,6 +117,13 @@ const addresses: Fault[] = [
 
 const system: Fault[] = [
   {
+    file: "src/ffi/printable.ts",
+    find: "x7f-\\x9f]/g",
+    replace: "x7f]/g",
+    tests: ["test/runtime/cli/printed.test.ts"],
+    named: "control characters",
+  },
+  {
     file: "src/ffi/netns.ts",
     find: "libc.ioctl(fd, NS_GET_NSTYPE, null) !== CLONE_NEWNET",
     replace: "false",
@@ -836,6 +843,13 @@ const engine: Fault[] = [
     find: "if (networks.some((network) => takes(network, name))) continue;",
     replace: "if (networks.length > 0) continue;",
     tests: ["test/runtime/cli/lint.test.ts"],
+  },
+  {
+    file: "src/runtime/capabilities.ts",
+    find: "Object.hasOwn(capabilities, capability) && ",
+    replace: "",
+    tests: ["test/runtime/cli/lint.test.ts"],
+    named: "constructor|toString",
   },
   {
     file: "src/runtime/overlaps.ts",

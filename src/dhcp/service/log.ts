@@ -1,8 +1,7 @@
 /** What the service says on stderr, which a service manager keeps. What may happen a thousand times a minute is said once. */
 import { note } from "../../contract/trace.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
-import { writeAll } from "../../ffi/files.ts";
-import { utf8 } from "../../ffi/libc.ts";
+import { printToStderr } from "../../ffi/warn.ts";
 
 const PAUSE_S = 60, MOST_SUBJECTS = 1000;
 /** The oldest is first. */
@@ -10,11 +9,7 @@ const lastSaid = new Map<string, number>();
 
 export function say(text: string, facts: Record<string, unknown> = {}): void {
   note("dhcp", { text, ...facts });
-  try {
-    writeAll(2, utf8(`${text}\n`));
-  } catch {
-    // A closed stderr must not stop the service.
-  }
+  printToStderr(text);
 }
 
 /** Says at most one line a minute for each subject, of a limited number of subjects: others choose some of them. The trace has all. */

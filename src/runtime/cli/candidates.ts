@@ -67,8 +67,9 @@ function groupsFor({ commands, aliases }: Commands, before: readonly string[], b
     return [[...all, ...others, { word: "help", what: "describe the commands, or one of them" }]];
   }
   if (name === "help") return before.length > 1 ? [] : [all];
-  const command = commands[aliases[name] ?? name]?.();
-  if (command === undefined) return [];
+  const known = Object.hasOwn(aliases, name) ? aliases[name]! : name;
+  if (!Object.hasOwn(commands, known)) return [];
+  const command = commands[known]!();
   const rest = before.slice(before.indexOf(name) + 1), awaiting = rest.at(-1) ?? "";
   if (awaitsValue(awaiting, command.options)) {
     return valuesOf(optionIn(awaiting, command), { name, command, given: givenIn(rest.slice(0, -1), command) });

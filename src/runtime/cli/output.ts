@@ -1,6 +1,7 @@
 /** What the command line prints: results and lists on stdout, everything else on stderr. */
 import { writeAll } from "../../ffi/files.ts";
 import { utf8 } from "../../ffi/libc.ts";
+import { printable } from "../../ffi/printable.ts";
 import { isTerminal } from "../../ffi/terminal.ts";
 
 export { printToStderr } from "../../ffi/warn.ts";
@@ -8,6 +9,10 @@ export { printToStderr } from "../../ffi/warn.ts";
 let unprinted: string | undefined;
 
 export function print(text: string): void {
+  write(printable(text));
+}
+
+function write(text: string): void {
   if (unprinted === undefined) writeAll(1, utf8(text), "stdout");
   else unprinted += text;
 }
@@ -37,7 +42,7 @@ export function printingAfterwards(work: () => number): number {
 function printCollected(): void {
   const text = unprinted ?? "";
   unprinted = undefined;
-  print(text);
+  write(text);
 }
 
 export function printLine(text: string): void {
@@ -46,5 +51,5 @@ export function printLine(text: string): void {
 
 /** A document that other programs get as it is; on a terminal it ends its line (so does src/native/launch.h). */
 export function printDocument(text: string): void {
-  print(isTerminal(1) ? text + "\n" : text);
+  write(isTerminal(1) ? printable(text) + "\n" : text);
 }

@@ -243,6 +243,9 @@ describe("capability arguments that nobody takes", () => {
     [{ portMappings: [] }, [
       '"portMappings": no plugin of network n takes it; a plugin that does needs "capabilities": {"portMappings": true}',
     ]],
+    ...["constructor", "toString", "valueOf"].map((name): [object, string[]] => [{ [name]: 1 }, [
+      `"${name}": no plugin of network n takes it; a plugin that does needs "capabilities": {"${name}": true}`,
+    ]]),
     [{ something: 1, ipRange: [] }, [
       '"something": no plugin of network n takes it; a plugin that does needs "capabilities": {"something": true}',
       '"ipRange": no plugin of network n takes it; did you mean "ipRanges"?',

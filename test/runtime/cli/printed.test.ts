@@ -1,6 +1,6 @@
 /** What commands on attachments print for people, in short, and for programs, as JSON (docs/json.md). */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { version } from "../../../package.json";
 import { type Machine, openMachine, type Outcome } from "../../support/machine.ts";
@@ -82,6 +82,46 @@ test("inspect --brief: a line each, differences first, short IDs, aligned", asyn
 test("a short ID names the container", async () => {
   expect(await json("inspect", "n", "0123456789ab")).toMatchObject([{ containerId: long, state: "gone" }]);
   expect((await patchbay(["inspect", "n", "0123456789ac"])).stderr).toContain("is not attached to network");
+});
+
+test("control characters of names are shown, and JSON says the same as before", async () => {
+  const odd = "x\x1b]0;own\x07\x9b31m\x7f\r", shown = "x\\u001b]0;own\\u0007\\u009b31m\\u007f\\u000d";
+  const configs = `${directory}/odd`;
+  mkdirSync(configs);
+  const write = (file: string, name: string, plugin: object) =>
+    writeFileSync(`${configs}/${file}`, JSON.stringify({ cniVersion: "1.1.0", name, plugins: [plugin] }));
+  write("name.conflist", odd, { type: "loopback", [odd]: 1 });
+  write("type.conflist", "type", { type: odd });
+  const at = (...args: string[]) => machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: configs } });
+  await machine.container("odd");
+  await must("add", "n", "odd", "--container-id", "odd");
+  // What a container may do to its link.
+  await machine.sh(`ip -n odd link set eth0 down; ip -n odd link set eth0 name "$(printf 'x\\033[1m')"`);
+  const commands = [
+    [odd],
+    ["add", odd, "odd"],
+    ["add", "type", "odd"],
+    ["add", "type", `/run/${odd}`],
+    ["plan", odd],
+    ["status", odd],
+    ["gc", odd],
+    ["del", odd, odd],
+    ["lint"],
+    ["ls"],
+    ["ipam", "list", odd],
+    ["--", odd],
+    ["inspect", odd],
+    ["inspect", "n", "odd"],
+    ["repair", "n", "odd"],
+  ];
+  for (const words of commands) {
+    const { stdout, stderr } = await at(...words);
+    expect([words, (stdout + stderr).match(/[^\n\x20-\x7e\xa0-\uffff]/g)]).toEqual([words, null]);
+  }
+  expect((await at("ls")).stdout).toContain(`${shown}  `);
+  expect((await at("plan", odd)).stderr).toContain(shown);
+  expect(JSON.parse((await at("ls", "--json")).stdout)[0].name).toBe(odd);
+  await must("del", "n", "odd");
 });
 
 test("check --json", async () => {

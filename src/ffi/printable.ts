@@ -1,0 +1,9 @@
+/** Text for people. Names that others chose may hold control characters, which a terminal would obey. */
+
+// deno-lint-ignore no-control-regex
+const CONTROL = /[\0-\x08\x0b-\x1f\x7f-\x9f]/g;
+
+/** Control characters, besides tab and newline, as JSON writes them: so a JSON document says the same as before. */
+export function printable(text: string): string {
+  return text.replace(CONTROL, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
