@@ -6,7 +6,7 @@
  * attachment without a ledger; `plan` takes the ones that ADD would choose now.
  */
 import type { Result } from "../cni/result.ts";
-import type { Resource, Retired } from "./resource.ts";
+import type { Resource, Retired, Retirement } from "./resource.ts";
 import type { Prefix } from "../net/address.ts";
 import type { Host } from "./host.ts";
 
@@ -147,7 +147,7 @@ export interface PluginDefinition<Config extends PluginConfig> {
   /** The plugin neither makes nor stores anything: DEL succeeds whatever the configuration says. */
   readonly keepsNothing?: true;
   /** As that of resources, for what the plugin keeps of the network itself. */
-  retire?(conf: Config, isDryRun: boolean): Retired[];
+  retire?(conf: Config, retirement: Retirement): Retired[];
   /**
    * DEL of plugins with their own record, such as the lease store. They own nothing in the container, so its namespace
    * may be gone for any verb.

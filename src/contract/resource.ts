@@ -77,9 +77,20 @@ export interface ResourceKind<Spec, Made = void> {
   sweep?(network: string, isValid: (owner: { containerId: string; ifName?: string }) => boolean, host: Host): void;
   /**
    * The network goes, and nothing is attached to it: removes what DEL leaves because the network's containers share it.
-   * `specs` are what its configuration says today, if there is one. With `isDryRun` nothing is changed.
+   * `specs` are what its configuration says today, if there is one.
    */
-  retire?(network: string, specs: readonly Spec[], host: Host, isDryRun: boolean): Retired[];
+  retire?(retirement: Retirement, specs: readonly Spec[], host: Host): Retired[];
+}
+
+/** How a network goes. */
+export interface Retirement {
+  readonly network: string;
+  /** Nothing is changed, and the list is what would be removed. */
+  readonly isDryRun: boolean;
+  /** Whether this lease may be released. Another one has been taken since the operator was asked. */
+  mayRelease(what: string): boolean;
+  /** What kinds before this one have removed, or would remove. */
+  readonly before: readonly Retired[];
 }
 
 /** What a network has left. */
@@ -88,6 +99,8 @@ export interface Retired {
   what: string;
   /** Why it is not removed. */
   staysBecause?: string;
+  /** Its name, when it is a link of the host. */
+  link?: string;
   /** It is a lease, and this container's if it is a container's. */
   lease?: { containerId?: string };
 }

@@ -1,6 +1,6 @@
 /** Opens what a verb works on: sockets, namespaces, and the lock on what attachments share. */
 import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "../ffi/files.ts";
-import { lockShared, tryLockExclusive, unlock, whileLocked } from "../ffi/lock.ts";
+import { lockExclusive, lockShared, tryLockExclusive, unlock, whileLocked } from "../ffi/lock.ts";
 import { hostSockets, ownNetns } from "../ffi/kept.ts";
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../ffi/netlink/socket.ts";
 import { inNetns, isNetnsGone, isSameNetns, netnsCookie, openNetns } from "../ffi/netns.ts";
@@ -11,6 +11,8 @@ import { stateDirectory } from "./state-directory.ts";
 export type Opened = Pick<Host, "route" | "netfilter" | "container" | "useShared" | "isAloneWithShared">;
 
 export interface OpenHost extends Opened {
+  /** Waits until nobody else uses shared things; then nobody can start to before the verb ends. */
+  waitUntilAlone(): void;
   /** Ends the verb; sockets and namespaces stay open for the next one. */
   release(): void;
   close(): void;
@@ -40,6 +42,7 @@ export function openHost(netnsPath: string, options: OpenOptions = {}): OpenHost
     container: netnsPath === "" ? undefined : openContainer(netnsPath, options, closing),
     useShared: () => void lockShared(shared.fd),
     isAloneWithShared: () => tryLockExclusive(shared.fd),
+    waitUntilAlone: () => lockExclusive(shared.fd),
     release: () => shared.release(),
     close: () => closeAll(closing),
   };

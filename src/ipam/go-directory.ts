@@ -10,6 +10,7 @@
  *     lock                  held by Go's plugin with flock(2) while it works; exists only if that has run here
  *     .patchbay/            our index (store.ts)
  */
+import { checkNetworkName } from "../cni/invocation.ts";
 import { EEXIST, EFBIG, isErrno } from "../ffi/errno.ts";
 import {
   closeFile,
@@ -39,6 +40,13 @@ import { formatAddress, parseAddress } from "../net/address.ts";
 
 /** With a folder of leases for each network. */
 export const DEFAULT_DATA_DIRECTORY = "/var/lib/cni/networks";
+
+/** Throws for what is no network's name: `..` leads out of the data directory. */
+export function leaseDirectory(dataDirectory: string, network: string): string {
+  checkNetworkName(network);
+  return `${dataDirectory}/${network}`;
+}
+
 const CURSOR = "last_reserved_ip.";
 
 /** The files of a network's directory that are no leases. */

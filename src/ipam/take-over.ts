@@ -2,7 +2,7 @@
  * Taking over a network from the Go host-local plugin, and giving it back. The lease files are the same for both; only
  * the index beside them is made or removed.
  */
-import { exists, namesIn, removeEmptyDirectory, removeFile } from "../ffi/files.ts";
+import { idAt, identify, isDirectory, namesIn, removeEmptyDirectory, removeFile } from "../ffi/files.ts";
 import { formatAddress, parseAddress } from "../net/address.ts";
 import { endEarlierBoot, remakeBlocks, removeEmpty } from "./blocks.ts";
 import { releaseAddress } from "./claims.ts";
@@ -46,7 +46,13 @@ export function exportLeases(options: StoreOptions): void {
   removeEmptyDirectory(index);
 }
 
-interface RetiredFile {
+/** Of the contract of plugins (contract/resource.ts). */
+interface Retirement {
+  isDryRun: boolean;
+  mayRelease(what: string): boolean;
+}
+
+interface Retired {
   what: string;
   staysBecause?: string;
   lease?: { containerId?: string };
@@ -54,24 +60,38 @@ interface RetiredFile {
 
 /**
  * Removes the directory of a network that goes, with leases of which nothing else knows. What host-local does not know stays,
- * and the directory with it.
+ * and the directory with it; so do leases that have been taken meanwhile.
  */
-export function retireLeases(options: StoreOptions, isDryRun: boolean): RetiredFile[] {
+export function retireLeases(options: StoreOptions, { isDryRun, mayRelease }: Retirement): Retired[] {
   const { directory } = options;
-  if (!exists(directory)) return [];
-  const leases = listLeases(directory), what = `directory ${directory}`;
-  const removed = leases.map(({ address, owner }) => ({
-    what: `lease ${address}${owner === undefined ? "" : ` of container ${owner.containerId}`}`,
-    lease: { containerId: owner?.containerId },
+  if (idAt(directory) === undefined) return [];
+  // A link may lead to another network's leases.
+  if (!isDirectory(identify(directory, false))) {
+    throw new Error(`${directory} is not a directory; remove it, or put the directory of the leases in its place`);
+  }
+  const leases = listLeases(directory), directoryItself = `directory ${directory}`;
+  const removed = leases.map((lease) => ({
+    what: textOf(lease),
+    lease: { containerId: lease.owner?.containerId },
   }));
-  if (isDryRun) return [...removed, { what }];
-  for (const { address } of leases) releaseAddress(options, parseAddress(address)!);
+  if (isDryRun) return [...removed, { what: directoryItself }];
+  for (const lease of leases) if (mayRelease(textOf(lease))) releaseAddress(options, parseAddress(lease.address)!);
+  const staysBecause = whyDirectoryStays(options);
+  return [...removed.filter(({ what }) => mayRelease(what)), { what: directoryItself, staysBecause }];
+}
+
+function textOf({ address, owner }: LeaseFile): string {
+  return `lease ${address}${owner === undefined ? "" : ` of container ${owner.containerId}`}`;
+}
+
+/** Removes it with what host-local keeps in it besides leases; undefined when it is gone. */
+function whyDirectoryStays(options: StoreOptions): string | undefined {
+  const { directory } = options, [lease] = listLeases(directory);
+  if (lease !== undefined) return `${textOf(lease)} has been taken meanwhile`;
   exportLeases(options);
   for (const name of namesIn(directory)) if (isOfStore(name)) removeFile(`${directory}/${name}`);
-  const [other] = namesIn(directory);
-  if (other !== undefined) return [...removed, { what, staysBecause: `${other} is in it` }];
-  removeEmptyDirectory(directory);
-  return [...removed, { what }];
+  if (removeEmptyDirectory(directory)) return undefined;
+  return `${namesIn(directory)[0] ?? "something"} is in it`;
 }
 
 function removeEmptyFiles(store: Store): void {

@@ -44,24 +44,16 @@ export function collectGarbage(
   announce: (stale: readonly RecordedAttachment[]) => void = () => {},
 ): void {
   if (network.disableGC) return;
-  withAllLocked(runtime.cacheDirectory, () => collectUnlocked(runtime, network, keep, announce));
+  withAllLocked(runtime.cacheDirectory, () => {
+    const stale = staleAttachments(runtime, network, keep);
+    announce(stale);
+    const failures = collectFailures(stale, (attachment) => deleteStale(runtime, network, attachment));
+    if (keep !== "live") failures.push(...callPlugins(runtime, network, keep));
+    throwJoined(failures, "\n");
+  });
 }
 
-/** For a caller that holds the lock. */
-export function collectUnlocked(
-  runtime: Runtime,
-  network: Network,
-  keep: Keep,
-  announce: (stale: readonly RecordedAttachment[]) => void,
-): void {
-  const stale = staleAttachments(runtime, network, keep);
-  announce(stale);
-  const failures = collectFailures(stale, (attachment) => deleteStale(runtime, network, attachment));
-  if (keep !== "live") failures.push(...callPlugins(runtime, network, keep));
-  throwJoined(failures, "\n");
-}
-
-function deleteStale(runtime: Runtime, network: Network, attachment: RecordedAttachment): void {
+export function deleteStale(runtime: Runtime, network: Network, attachment: RecordedAttachment): void {
   try {
     const isConfigured = network.plugins.length > 0;
     const addedTo = isConfigured ? network : recordedNetwork(runtime, attachment) ?? network;

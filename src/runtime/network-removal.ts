@@ -1,10 +1,14 @@
 /** The end of a network: everything that its attachments have left on the host, because they shared it. */
+import { collectFailures, throwJoined } from "../contract/failures.ts";
+import { counted } from "../contract/counted.ts";
+import type { Host } from "../contract/host.ts";
 import type { Retired } from "../contract/resource.ts";
-import { type ConfiguredPlugin, retireNetwork } from "../engine/operator/retire.ts";
+import { type ConfiguredPlugin, onHost, retireNetwork, sweepNetwork } from "../engine/operator/retire.ts";
+import { loadPlugin } from "../plugins/table.ts";
 import type { Network } from "./conf/network.ts";
-import { collectUnlocked, isGone } from "./gc.ts";
+import { deleteStale, isGone } from "./gc.ts";
 import { withAllLocked } from "./lock.ts";
-import type { Runtime } from "./plugin-call.ts";
+import { checkNames, type Runtime } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
 import { attachmentsTo, type RecordedAttachment } from "./recorded-attachments.ts";
 
@@ -19,42 +23,104 @@ export interface Removal {
   /** Their namespaces are gone. */
   readonly attachments: readonly RecordedAttachment[];
   readonly retired: readonly Retired[];
+  /** Neither a file nor a record says how the network was configured. */
+  readonly isUnconfigured: boolean;
+  /** What plugins could not remove of what no record names. */
+  readonly failures: readonly unknown[];
 }
 
 /** Throws while something is attached, and changes nothing then. */
 export function removeNetwork(runtime: Runtime, network: Network, options: RemovalOptions): Removal {
-  const { isDryRun, withLeases } = options, { name } = network;
+  checkNames(network, undefined);
   return withAllLocked(runtime.cacheDirectory, () => {
-    const attachments = attachmentsTo(runtime, name), attached = attachments.filter((one) => !isGone(one));
-    if (attached.length > 0) {
-      const names = attached.map(({ ifName, containerId }) => `${ifName} of container ${containerId}`);
-      throw new Error(`network ${name} is in use: ${names.join(", ")}; nothing is removed`);
-    }
-    const plugins = configuredPlugins(network), foreseen = retireNetwork(name, plugins, true);
-    const isExplained = (containerId?: string) => attachments.some((one) => one.containerId === containerId);
-    const leases = foreseen.filter(({ lease }) => lease !== undefined && !isExplained(lease.containerId));
-    if (leases.length > 0 && !withLeases) {
-      const names = leases.map(({ what }) => what).join(", ");
-      throw new Error(`network ${name} has ${names}, which no record explains; nothing is removed without --leases`);
-    }
-    if (isDryRun) return { attachments, retired: foreseen };
-    // What no record names goes with it, such as chains.
-    collectUnlocked(runtime, network, { valid: [] }, () => {});
-    // GC has given back the leases.
-    const others = retireNetwork(name, plugins, false).filter(({ lease }) => lease === undefined);
-    return { attachments, retired: [...foreseen.filter(({ lease }) => lease !== undefined), ...others] };
+    const { isDryRun } = options, attachments = attachmentsTo(runtime, network.name);
+    requireUnused(network, attachments.filter((one) => !isGone(one)), "in use", "nothing is removed");
+    const plugins = configuredPlugins(network, attachments), isUnconfigured = plugins.length === 0;
+    const foreseen = onHost(false, (host) => retire(network, plugins, host));
+    const leases = foreseen.filter(({ lease }) => lease !== undefined);
+    if (!options.withLeases) requireExplained(network, leases, attachments);
+    if (isDryRun) return { attachments, retired: foreseen, isUnconfigured, failures: [] };
+    throwJoined(collectFailures(attachments, (attachment) => deleteStale(runtime, network, attachment)), "\n");
+    // Engines do not take our lock. An ADD that uses a bridge has its ledger before it shares the host.
+    return onHost(true, (host) => {
+      const since = attachmentsTo(runtime, network.name), count = countOf(attachments);
+      const consequence = attachments.length === 0
+        ? "nothing is removed"
+        : `what ${count} had left is removed, the rest stays`;
+      requireUnused(network, since, "in use again", consequence);
+      const failures = network.disableGC ? [] : sweepNetwork(network.name, plugins, runtime.pluginPath, host);
+      const others = retire(network, plugins, host, leases).filter(({ lease }) => lease === undefined);
+      return { attachments, retired: [...leases, ...others], isUnconfigured, failures };
+    });
   });
 }
 
 /** Whether anything of it is left on the host, or recorded. */
 export function hasTraces(runtime: Runtime, network: Network): boolean {
-  return attachmentsTo(runtime, network.name).length > 0 ||
-    retireNetwork(network.name, configuredPlugins(network), true).length > 0;
+  checkNames(network, undefined);
+  const attachments = attachmentsTo(runtime, network.name);
+  return attachments.length > 0 ||
+    onHost(false, (host) => retire(network, configuredPlugins(network, []), host)).length > 0;
 }
 
-/** Without a configuration, leases can be where host-local keeps them by default. */
-function configuredPlugins(network: Network): ConfiguredPlugin[] {
-  const { name, cniVersion, plugins } = network, type = "host-local";
-  if (plugins.length === 0) return [{ type, document: { cniVersion, name, type, ipam: { type } } }];
-  return plugins.map((plugin) => ({ type: plugin.type, document: pluginConfig(network, plugin, {}) }));
+/** Without the leases that may be released, nothing is changed. */
+function retire(
+  { name, cniVersion }: Network,
+  plugins: readonly ConfiguredPlugin[],
+  host: Host,
+  leases?: readonly Retired[],
+): Retired[] {
+  const mayRelease = (lease: string) => leases?.some(({ what }) => what === lease) ?? false;
+  // Without a configuration, leases can be where host-local keeps them by default.
+  const type = "host-local", document = { cniVersion, name, type, ipam: { type } };
+  const configured = plugins.length > 0 ? plugins : [{ type, document }];
+  return retireNetwork(configured, { network: name, isDryRun: leases === undefined, mayRelease }, host);
+}
+
+/** Ledgers have what their plugins were given, also when no file configures the network any more. */
+function configuredPlugins(network: Network, attachments: readonly RecordedAttachment[]): ConfiguredPlugin[] {
+  if (network.plugins.length > 0) {
+    return network.plugins.map((plugin) => ({ type: plugin.type, document: pluginConfig(network, plugin, {}) }));
+  }
+  const ledgers = attachments.flatMap(({ recorded }) => recorded.ledgers).map(({ header }) => header);
+  const newest = new Map(ledgers.map(({ plugin, stdin }) => [plugin, stdin]));
+  return [...newest].filter(([type]) => loadPlugin(type) !== undefined)
+    .map(([type, stdin]) => ({ type, document: JSON.parse(stdin) }));
+}
+
+function requireUnused(
+  { name }: Network,
+  attached: readonly RecordedAttachment[],
+  state: string,
+  consequence: string,
+): void {
+  if (attached.length === 0) return;
+  const names = attached.map(({ ifName, containerId }) => `${ifName} of container ${containerId}`);
+  throw new Error(`network ${name} is ${state} by ${countOf(attached)}: ${someOf(names)}; ${consequence}`);
+}
+
+/** A lease of a container that has gone is explained by its record. */
+function requireExplained(
+  { name }: Network,
+  leases: readonly Retired[],
+  attachments: readonly RecordedAttachment[],
+): void {
+  const unexplained = leases.filter(({ lease }) =>
+    attachments.every(({ containerId }) => containerId !== lease!.containerId)
+  );
+  if (unexplained.length === 0) return;
+  const count = `${counted(unexplained.length, "lease")} that no record explains`;
+  const list = someOf(unexplained.map(({ what }) => what));
+  throw new Error(`network ${name} has ${count}: ${list}; nothing is removed without --leases`);
+}
+
+function countOf(attachments: readonly RecordedAttachment[]): string {
+  return counted(attachments.length, "attachment");
+}
+
+const MOST_NAMES = 5;
+
+function someOf(names: readonly string[]): string {
+  const more = names.length - MOST_NAMES;
+  return more <= 1 ? names.join(", ") : `${names.slice(0, MOST_NAMES).join(", ")} and ${more} more`;
 }

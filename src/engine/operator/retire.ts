@@ -1,10 +1,16 @@
 /** What a network leaves on the host when nothing is attached to it any more: `patchbay network remove`. */
 import type { Invocation } from "../../cni/invocation.ts";
 import { asWritten, field, isObject } from "../../cni/json.ts";
+import { VALID_ATTACHMENTS } from "../../cni/valid-attachments.ts";
+import { collectFailures } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
-import type { Resource, Retired } from "../../contract/resource.ts";
+import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
+import type { Resource, Retired, Retirement } from "../../contract/resource.ts";
 import { loadPlugin } from "../../plugins/table.ts";
 import { kindNames, loadKind } from "../../resources/table.ts";
+import { delegate } from "../delegation/delegate.ts";
+import { findPlugin } from "../delegation/find-plugin.ts";
+import { listLedgersOfContainer } from "../ledger/ledger.ts";
 import { openHost } from "../open-host.ts";
 import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
@@ -15,62 +21,116 @@ export interface ConfiguredPlugin {
   document: Record<string, unknown>;
 }
 
-/** With `isDryRun` nothing is changed, and the list is what would be removed. */
-export function retireNetwork(network: string, plugins: readonly ConfiguredPlugin[], isDryRun: boolean): Retired[] {
+/** `conf` is undefined for foreign plugins and for what is refused. */
+interface Part extends ConfiguredPlugin {
+  plugin?: PluginDefinition<PluginConfig>;
+  conf?: PluginConfig;
+}
+
+const unread: Invocation = {
+  command: "DEL",
+  containerId: "",
+  netnsPath: "",
+  ifName: "",
+  cniArgs: "",
+  path: "",
+  stdin: "",
+};
+
+/** Runs `work` on the host; with `alone`, while nobody else uses what containers share, such as bridges. */
+export function onHost<T>(alone: boolean, work: (host: Host) => T): T {
   const opened = openHost("");
   try {
-    const unread: Invocation = {
-      command: "DEL",
-      containerId: "",
-      netnsPath: "",
-      ifName: "",
-      cniArgs: "",
-      path: "",
-      stdin: "",
-    };
-    const host = openSession().hostOf(opened, unread);
-    const list = plugins.flatMap((plugin) => resourcesOf(plugin, unread, host));
-    const shared = kindNames.flatMap((name) => {
-      const kind = loadKind(name)!, specs = list.filter((one) => one.kind === kind).map(({ spec }) => spec);
-      return kind.retire?.(network, specs, host, isDryRun) ?? [];
-    });
-    return [...shared, ...plugins.flatMap((plugin) => retirePlugin(plugin, isDryRun))];
+    if (alone) opened.waitUntilAlone();
+    return work(openSession().hostOf(opened, unread));
   } finally {
     opened.close();
   }
 }
 
-/** Without names and addresses, which only an attachment has. Empty for foreign plugins and for what is refused. */
-function resourcesOf({ type, document }: ConfiguredPlugin, unread: Invocation, host: Host): Resource<unknown>[] {
+export function retireNetwork(
+  plugins: readonly ConfiguredPlugin[],
+  how: Omit<Retirement, "before">,
+  host: Host,
+): Retired[] {
+  const parts = plugins.flatMap(withDelegates), list = parts.flatMap((part) => resourcesOf(part, host));
+  const retired: Retired[] = [];
+  for (const name of kindNames) {
+    const kind = loadKind(name)!, specs = list.filter((one) => one.kind === kind).map(({ spec }) => spec);
+    retired.push(...kind.retire?.({ ...how, before: retired }, specs, host) ?? []);
+  }
+  for (const { plugin, conf } of parts) {
+    if (conf !== undefined) retired.push(...plugin?.retire?.(conf, { ...how, before: retired }) ?? []);
+  }
+  return retired;
+}
+
+/**
+ * Removes what no ledger names, as GC does, for a network without attachments. An attachment that has a ledger by now has
+ * been begun since: what is found of it stays. Returns what failed.
+ */
+export function sweepNetwork(
+  network: string,
+  plugins: readonly ConfiguredPlugin[],
+  path: string,
+  host: Host,
+): unknown[] {
+  const hasLedger = ({ containerId, ifName }: { containerId: string; ifName?: string }) =>
+    listLedgersOfContainer(containerId).some(({ header }) =>
+      header.network === network && (ifName === undefined || header.ifName === ifName)
+    );
+  return collectFailures(plugins.flatMap(withDelegates), (part) => {
+    if (isForeign(part, path)) return collectForeign(part, path);
+    const { plugin, conf } = part;
+    for (const kind of plugin?.sweeps ?? []) loadKind(kind)!.sweep!(network, hasLedger, host);
+    // Leases are listed for the operator first (`retire`).
+    if (conf !== undefined && plugin?.retire === undefined) plugin?.gc?.(conf, hasLedger, host);
+  });
+}
+
+function isForeign({ type, plugin }: Part, path: string): boolean {
   try {
-    const plugin = loadPlugin(type), conf = plugin?.validate(document);
-    if (plugin === undefined || plugin.del !== undefined) return [];
+    return !("own" in findPlugin(type, path));
+  } catch (error) {
+    if (plugin === undefined) throw error;
+    return false;
+  }
+}
+
+/** Does nothing for a network that is older than the verb. */
+function collectForeign({ type, document }: Part, path: string): void {
+  const call: Invocation = { ...unread, command: "GC", path, ...asWritten({ ...document, [VALID_ATTACHMENTS]: [] }) };
+  delegate(type, call, openSession({ inEveryVersion: true }));
+}
+
+/** The plugin, and the one that it delegates to, or its IPAM plugin. */
+function withDelegates({ type, document }: ConfiguredPlugin): Part[] {
+  const plugin = loadPlugin(type);
+  if (plugin === undefined) return [{ type, document }];
+  let conf: PluginConfig;
+  try {
+    conf = plugin.validate(document);
+  } catch {
+    return [{ type, document, plugin }];
+  }
+  const other = plugin.passedOn?.(conf), part: Part = { type, document, plugin, conf };
+  if (other !== undefined) return [part, ...withDelegates({ type: other.type, document: other.conf })];
+  const ipam = field(document, "ipam"), ipamType = isObject(ipam) ? field(ipam, "type") : undefined;
+  const hasIpam = typeof ipamType === "string" && ipamType !== "" && ipamType !== type;
+  return hasIpam ? [part, ...withDelegates({ type: ipamType, document })] : [part];
+}
+
+/** Without names and addresses, which only an attachment has. */
+function resourcesOf({ plugin, conf, document }: Part, host: Host): Resource<unknown>[] {
+  if (plugin === undefined || conf === undefined || plugin.del !== undefined) return [];
+  try {
     const invocation = { ...unread, ...asWritten(document) };
     return restate(
-      { plugin: plugin.name, conf: conf!, invocation, prevResult: () => undefined, host },
+      { plugin: plugin.name, conf, invocation, prevResult: () => undefined, host },
       "undo",
       (at) => plugin.add(at),
     );
   } catch {
     return [];
   }
-}
-
-/** What the plugin keeps, or else its delegate or IPAM plugin. */
-function retirePlugin({ type, document }: ConfiguredPlugin, isDryRun: boolean): Retired[] {
-  const plugin = loadPlugin(type);
-  if (plugin === undefined) return [];
-  let conf;
-  try {
-    conf = plugin.validate(document);
-  } catch {
-    return [];
-  }
-  if (plugin.retire !== undefined) return plugin.retire(conf, isDryRun);
-  const other = plugin.passedOn?.(conf);
-  if (other !== undefined) return retirePlugin({ type: other.type, document: other.conf }, isDryRun);
-  const ipam = field(document, "ipam"), ipamType = isObject(ipam) ? field(ipam, "type") : undefined;
-  return typeof ipamType === "string" && ipamType !== type
-    ? retirePlugin({ type: ipamType, document }, isDryRun)
-    : [];
 }

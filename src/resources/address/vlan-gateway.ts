@@ -13,6 +13,7 @@ import { vethKind } from "../../ffi/netlink/route/kinds/veth.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { freshHostName } from "../link/shared/free-name.ts";
+import { aliasFor, isVlanGateway } from "../link/shared/made-for.ts";
 import { accepted, advertisements, redirects, refuse } from "../link/shared/refusals.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
@@ -24,6 +25,8 @@ export interface VlanGatewaySpec {
   vlan: number;
   /** The MTU of the port that is about to join. The bridge takes the smallest MTU of its ports. */
   mtu?: number;
+  /** For which it is made; older ledgers do not say. */
+  network?: string;
 }
 
 interface MadeVlanGateway {
@@ -55,7 +58,7 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
       refuse(refusals(link));
       // `finish` sets the link up last. If it is down, the ADD that created it died or is still running, and finishing
       // twice does no harm.
-      if (!link.up) finish(link, bridge, spec.vlan, host);
+      if (!link.up) finish(link, bridge, spec, host);
       return { name, mac: link.mac, created };
     } catch (error) {
       if (created) undoAfter(error, () => removeUnused(spec, host));
@@ -75,6 +78,16 @@ export const vlanGatewayKind: ResourceKind<VlanGatewaySpec, MadeVlanGateway> = {
     return isRestated ? state : [...state, ...accepted(refusals(link))];
   },
   describe: (spec) => `VLAN gateway ${vlanGatewayName(spec)}`,
+  /** After the bridge. Where that stays, another network may use the VLAN. */
+  retire({ network, isDryRun }, _specs, host) {
+    return listLinks(host.route).filter((link) => isVlanGateway(link, undefined, network)).map((link) => {
+      const what = `VLAN gateway ${link.name}`, vlan = Number(link.name.slice(link.name.lastIndexOf(".") + 1));
+      const [user] = othersInVlan(link, vlan, host);
+      if (user !== undefined) return { what, staysBecause: `${user.name} is in its VLAN`, link: link.name };
+      if (!isDryRun) delLink(host.route, link.name);
+      return { what, link: link.name };
+    });
+  },
 };
 
 function refusals({ name }: Link): string[] {
@@ -100,7 +113,7 @@ function create(spec: VlanGatewaySpec, bridge: Link, host: Host): boolean {
   }
 }
 
-function finish(link: Link, bridge: Link, vlan: number, host: Host): void {
+function finish(link: Link, bridge: Link, { vlan, network }: VlanGatewaySpec, host: Host): void {
   const port = otherEnd(link, host);
   if (port !== undefined && port.master === bridge.index) {
     const present = listPortVlans(host.route, port);
@@ -108,7 +121,7 @@ function finish(link: Link, bridge: Link, vlan: number, host: Host): void {
     delPortVlans(host.route, port, present.filter(({ first }) => first !== vlan));
     refuse(advertisements(port.name));
   }
-  setLink(host.route, link, { up: true });
+  setLink(host.route, link, { up: true, alias: aliasFor(network) });
 }
 
 /** Leaves the pair while another port is in its VLAN, or while another ADD may be about to use it. */
@@ -116,12 +129,17 @@ function removeUnused(spec: VlanGatewaySpec, host: Host): void {
   if (!host.isAloneWithShared()) return;
   const link = getLink(host.route, vlanGatewayName(spec));
   if (link === undefined) return;
-  const port = otherEnd(link, host);
-  const used = listLinks(host.route, { master: port?.master }).some((other) =>
-    other.master === port?.master && other.index !== port?.index &&
-    listPortVlans(host.route, other).some(({ first }) => first === spec.vlan)
+  if (othersInVlan(link, spec.vlan, host).length === 0) delLink(host.route, link.name);
+}
+
+/** The other ports of its bridge that are in the VLAN. */
+function othersInVlan(link: Link, vlan: number, host: Host): Link[] {
+  const port = otherEnd(link, host), master = port?.master;
+  if (master === undefined) return [];
+  return listLinks(host.route, { master }).filter((other) =>
+    other.master === master && other.index !== port!.index &&
+    listPortVlans(host.route, other).some(({ first }) => first === vlan)
   );
-  if (!used) delLink(host.route, link.name);
 }
 
 function otherEnd(link: Link, host: Host): Link | undefined {

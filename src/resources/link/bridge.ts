@@ -26,6 +26,7 @@ import { warn } from "../../ffi/warn.ts";
 import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
 import { checkIfName } from "../../cni/invocation.ts";
 import type { Host } from "../../contract/host.ts";
+import { aliasFor, isVlanGateway, whyOthers } from "./shared/made-for.ts";
 import { ownAddress } from "./shared/own-address.ts";
 import { accepted, advertisements, redirects, refuse, refuseRedirects } from "./shared/refusals.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
@@ -45,15 +46,6 @@ export interface MadeBridge {
   created: boolean;
   /** Restores the host's setting. There is none for a bridge that was found. */
   restoreHost?: () => void;
-}
-
-const MADE = "made by Patchbay";
-/** In bytes; the kernel takes 255. */
-const LONGEST_ALIAS = 200;
-
-/** Says whose it is, so that a bridge which was found is not removed with a network. */
-function aliasFor(network: string | undefined): string {
-  return network === undefined ? MADE : `${MADE} for network ${network}`.slice(0, LONGEST_ALIAS);
 }
 
 /** Returns false when a concurrent ADD created it first. */
@@ -123,25 +115,20 @@ export function requireBridgeName(name: string, host: Host): void {
   }
 }
 
-function whyItStays(link: Link, pairs: readonly Link[], host: Host): string | undefined {
+/** The network's VLAN gateways are no users: they go after it (address/vlan-gateway.ts). */
+function whyItStays(link: Link, network: string, host: Host): string | undefined {
   if (link.kind !== "bridge") return `it is a ${link.kind ?? "physical"} link`;
-  if (!link.alias?.startsWith(MADE)) return "it was there before, or another program made it";
+  const reason = whyOthers(link, network);
+  if (reason !== undefined) return reason;
   if (!host.isAloneWithShared()) return "something is being attached";
-  const links = listLinks(host.route), isOfPair = ({ index }: Link) => pairs.some((pair) => pair.link === index);
-  const ports = links.filter((port) => port.master === link.index && !isOfPair(port));
+  const links = listLinks(host.route), gateways = links.filter((one) => isVlanGateway(one, link.name, network));
+  const ports = links.filter((port) =>
+    port.master === link.index && gateways.every((gateway) => gateway.link !== port.index)
+  );
   // Such as a VLAN of it; the other end of a veth pair is no user.
   const above = links.filter((other) => other.link === link.index && other.linkNetnsId === undefined);
   const users = [...ports, ...above].map(({ name }) => name);
   return users.length === 0 ? undefined : `${users.join(", ")} ${users.length === 1 ? "uses" : "use"} it`;
-}
-
-/** Links of veth pairs on the host that are named after the bridge (address/vlan-gateway.ts); each pair's other end is a port. */
-function vlanGatewaysOn({ index, name }: Link, host: Host): Link[] {
-  const links = listLinks(host.route), ports = links.filter(({ master }) => master === index);
-  return links.filter((link) =>
-    link.kind === "veth" && link.linkNetnsId === undefined && link.name.startsWith(`${name}.`) &&
-    ports.some((port) => port.index === link.link)
-  );
 }
 
 export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
@@ -183,16 +170,14 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
     return differences;
   },
   describe: ({ name }) => `bridge ${name}`,
-  retire(network, specs, host, isDryRun) {
+  retire({ network, isDryRun }, specs, host) {
     const made = listLinks(host.route).filter((link) => link.kind === "bridge" && link.alias === aliasFor(network));
     const named = specs.map(({ name }) => getLink(host.route, name)).filter((link) => link !== undefined)
       .filter(({ index }) => made.every((link) => link.index !== index));
     return [...made, ...named].map((link) => {
-      const what = `bridge ${link.name}`, pairs = vlanGatewaysOn(link, host);
-      const staysBecause = whyItStays(link, pairs, host);
-      if (staysBecause !== undefined) return { what, staysBecause };
-      if (!isDryRun) { for (const { name } of [...pairs, link]) delLink(host.route, name); }
-      return { what };
+      const staysBecause = whyItStays(link, network, host);
+      if (staysBecause === undefined && !isDryRun) delLink(host.route, link.name);
+      return { what: `bridge ${link.name}`, staysBecause, link: link.name };
     });
   },
 };

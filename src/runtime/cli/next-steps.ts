@@ -25,6 +25,11 @@ const steps: readonly Step[] = [
     step: (_, network) => `'patchbay status ${network}' lists the ranges of which --ip takes an address`,
   },
   {
+    about: /^network (\S+) is in use/,
+    step: ([network]) =>
+      `'patchbay del ${network} CONTAINER' ends an attachment, 'patchbay gc ${network} --all' every one`,
+  },
+  {
     about: /^(plugin .*)?invalid characters in containerID/,
     step: () => `${NAMES}; --container-id chooses another ID`,
   },

@@ -37,6 +37,7 @@ const OF_THE_HOST = /sysctl |CNI-|POSTROUTING|PREROUTING|INPUT|OUTPUT|FORWARD|pa
 type Case = [name: string, plugins: Record<string, unknown>[], removed: string[]];
 const withVlan: Case = ["a bridge with a VLAN", [{ ...bridge, vlan: 100 }], [
   "bridge br0",
+  "VLAN gateway br0.100",
   "directory /var/lib/cni/networks/net",
 ]];
 const networks: Case[] = [
@@ -82,7 +83,9 @@ describe.each(networks)("%s", (_, plugins, removed) => {
         expect(await patchbay("network", "remove", "net", ...more)).toEqual({
           code: 1,
           stdout: "",
-          stderr: "patchbay network: network net is in use: eth0 of container web; nothing is removed\n",
+          stderr:
+            "patchbay network: network net is in use by 1 attachment: eth0 of container web; nothing is removed\n" +
+            "  'patchbay del net CONTAINER' ends an attachment, 'patchbay gc net --all' every one\n",
         });
       }
     }
@@ -135,8 +138,11 @@ describe("what stays", () => {
   test("a VLAN gateway is no user: its pair goes with the bridge", async () => {
     await writeNetwork(machine, "net", [bridge]);
     await attachAndDetach("net");
-    await machine.sh("ip link add vethgateway type veth peer name br0.100; ip link set vethgateway master br0");
-    expect(await must("network", "remove", "net")).toContain("removed bridge br0\n");
+    await machine.sh(
+      "ip link add vethgateway type veth peer name br0.100; ip link set vethgateway master br0; " +
+        "ip link set br0.100 alias 'made by Patchbay for network net'",
+    );
+    expect(await must("network", "remove", "net")).toContain("removed bridge br0\nremoved VLAN gateway br0.100\n");
     expect(await links()).not.toMatch(/br0|vethgateway/);
   });
 
@@ -147,8 +153,10 @@ describe("what stays", () => {
     await must("add", "other", "c1");
     expect(await must("network", "remove", "net")).toMatch(/^bridge br0 stays: veth\w+ uses it\n/);
     await must("del", "other", "c1");
-    // Whoever removes the last of its networks ends it.
-    expect(await must("network", "remove", "other")).toBe("removed bridge br0\n");
+    expect(await must("network", "remove", "other")).toBe("bridge br0 stays: Patchbay made it for network net\n");
+    expect(await links()).toContain("br0");
+    await machine.sh(`rm ${CONFIGS}/net.conflist`);
+    expect(await must("network", "remove", "net")).toBe("removed bridge br0\n");
   });
 
   test("leases that no record explains, until --leases says so", async () => {
@@ -160,7 +168,8 @@ describe("what stays", () => {
       expect(await patchbay("network", "remove", "net")).toEqual({
         code: 1,
         stdout: "",
-        stderr: "patchbay network: network net has lease 10.9.0.77 of container lost, which no record explains; " +
+        stderr:
+          "patchbay network: network net has 1 lease that no record explains: lease 10.9.0.77 of container lost; " +
           "nothing is removed without --leases\n",
       });
     }
@@ -180,6 +189,64 @@ describe("what stays", () => {
     );
     expect(await machine.sh("ls -A /var/lib/cni/networks/net")).toBe("NOTES\n");
   });
+});
+
+describe("whose a link is, its alias says", () => {
+  const made = (network: string) => `made by Patchbay for network ${network}`;
+  const long = "n".repeat(220);
+  type Link = [what: string, type: string, name: string, alias: string];
+  const links: Link[] = [
+    ["the bridge of a network whose name begins alike", "bridge", "br1", made("net2")],
+    ["the bridge of a network whose long name begins alike", "bridge", "br1", made(`${long}1`).slice(0, 200)],
+    ["the bridge of a build that did not say the network", "bridge", "br1", "made by Patchbay"],
+    ["a link of another kind", "veth", "br1", made("net")],
+    ["the VLAN gateway of another network", "veth", "br0.7", made("net2")],
+    ["a veth pair of others, named after the bridge", "veth", "br0.7", ""],
+    ["a veth pair whose name has no VLAN", "veth", "br0.web", made("net")],
+    ["a veth pair whose VLAN does not exist", "veth", "br0.4095", made("net")],
+  ];
+  test.each(links)("%s is not the network's: it stays", async (_, type, name, alias) => {
+    await writeNetwork(machine, "net", [bridge, { ...bridge, bridge: "br1" }].slice(0, name === "br1" ? 2 : 1));
+    await machine.sh(`ip link add br0 type bridge; ip link set br0 alias '${made("net")}'`);
+    const isGateway = name.startsWith("br0."), port = isGateway ? "peer name p0; ip link set p0 master br0" : "";
+    await machine.sh(`ip link add ${name} type ${type} ${port}; ip link set ${name} alias '${alias}'`);
+    expect(await must("network", "remove", "net")).toContain(
+      isGateway ? "bridge br0 stays: p0 uses it\n" : "removed bridge br0\n",
+    );
+    expect(await machine.sh("ls /sys/class/net")).toContain(name);
+  });
+
+  test("a name that is longer than an alias", async () => {
+    const names = [`${long}1`, `${long}2`];
+    for (const [index, name] of names.entries()) {
+      await writeNetwork(machine, name, [{ type: "bridge", bridge: `br${index}` }]);
+      await attachAndDetach(name);
+    }
+    expect(await must("network", "remove", names[0]!)).toBe("removed bridge br0\n");
+    expect(await machine.sh("ls /sys/class/net")).toMatch(/^br1$/m);
+    expect(await must("network", "remove", names[1]!)).toBe("removed bridge br1\n");
+  });
+});
+
+test("the rules of iptables for its bridge go with it, those for other bridges stay", async () => {
+  const isolated = (policy: string) => ({ type: "firewall", backend: "iptables", ingressPolicy: policy });
+  await writeNetwork(machine, "net", [bridge, isolated("isolated")]);
+  await writeNetwork(machine, "other", [
+    { ...bridge, bridge: "br1", ipam: { type: "host-local", subnet: "10.10.0.0/24" } },
+    isolated("same-bridge"),
+  ]);
+  await attachAndDetach("other");
+  const rules = () => machine.sh("iptables -S | grep STAGE; ip6tables -S | grep STAGE || true");
+  await attachAndDetach("net");
+  const withBoth = (await rules()).split("\n"), ofBridge = withBoth.filter((line) => / br0 /.test(line));
+  expect(ofBridge.length).toBeGreaterThan(2);
+  expect(await must("network", "remove", "net", "--dry-run")).toBe(
+    "would remove bridge br0\nwould remove rules of iptables for bridge br0\n" +
+      "would remove directory /var/lib/cni/networks/net\n",
+  );
+  expect((await rules()).split("\n")).toEqual(withBoth);
+  expect(await must("network", "remove", "net")).toContain("removed rules of iptables for bridge br0\n");
+  expect((await rules()).split("\n")).toEqual(withBoth.filter((line) => !ofBridge.includes(line)));
 });
 
 test("a network that nobody knows, and another action", async () => {

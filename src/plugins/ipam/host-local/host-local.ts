@@ -37,7 +37,7 @@ import {
   type RangeSet,
 } from "../../../ipam/range.ts";
 import { blockAt } from "../../../ipam/blocks.ts";
-import { DEFAULT_DATA_DIRECTORY } from "../../../ipam/go-directory.ts";
+import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
 import { holdsLease, release, releaseInvalid, unclaim } from "../../../ipam/claims.ts";
 import { inStore, type Lease, leaseOf, type Store, type StoreOptions } from "../../../ipam/store.ts";
 import { formatAddress, formatPrefix, parseAddress, parsePrefix } from "../../../net/address.ts";
@@ -62,9 +62,9 @@ export default definePlugin<HostLocalConf>({
   status,
   pools,
   ranges: (conf) => configuredSets(conf).flat(),
-  retire(conf, isDryRun) {
+  retire(conf, retirement) {
     const { retireLeases } = require("../../../ipam/take-over.ts") as typeof import("../../../ipam/take-over.ts");
-    return retireLeases(storeOf(conf), isDryRun);
+    return retireLeases(storeOf(conf), retirement);
   },
 });
 
@@ -206,7 +206,7 @@ function pools(conf: HostLocalConf): Pool[] {
 
 function storeOf({ name, ipam }: HostLocalConf): StoreOptions {
   const { dataDir = DEFAULT_DATA_DIRECTORY, keepAcrossReboot = false, quarantineSeconds = 0 } = ipam ?? {};
-  return { directory: `${dataDir}/${name}`, keep: keepAcrossReboot, quarantineSeconds, report: warn };
+  return { directory: leaseDirectory(dataDir, name), keep: keepAcrossReboot, quarantineSeconds, report: warn };
 }
 
 /** May be empty, because STATUS does not get the capability `ipRanges`. */

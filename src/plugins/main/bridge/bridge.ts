@@ -162,7 +162,7 @@ function applyVlanGateway(at: Attachment<BridgeConf>): Interface {
     "../../../resources/address/vlan-gateway.ts",
   ) as typeof import("../../../resources/address/vlan-gateway.ts");
   const { bridge, vlan, mtu } = at.conf;
-  const spec = { bridge, vlan, mtu: mtu > 0 ? mtu : undefined };
+  const spec = { bridge, vlan, mtu: mtu > 0 ? mtu : undefined, network: at.network };
   return { name: vlanGatewayName(spec), mac: at.apply<{ mac: string }>(vlanGateway(spec)).mac };
 }
 

@@ -33,6 +33,10 @@ export const firewallKind: ResourceKind<FirewallSpec, MadeChains> = {
     if (host.recordedByOthers(KIND, spec).length === 0) iptables().removeChains(host, spec, made);
   },
   ownTable: ({ backend }) => backend === "nftables" ? nameOf(ownTables.firewall) : undefined,
+  retire: ({ isDryRun, before }, _specs, host) =>
+    before.filter(({ link, staysBecause }) => link !== undefined && staysBecause === undefined)
+      .filter(({ link }) => iptables().removeIsolation(link!, host, isDryRun))
+      .map(({ link }) => ({ what: `rules of iptables for bridge ${link}` })),
   describe({ backend, addresses, ingress }) {
     const reached = ingress === undefined ? "" : `, ${ingress.policy} on ${ingress.bridge}`;
     return `forwarding for ${addresses.join(" and ")} by ${backend}${reached}`;

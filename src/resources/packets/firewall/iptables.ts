@@ -128,6 +128,23 @@ export function removeChains(host: Host, spec: FirewallSpec, made: MadeChains): 
   });
 }
 
+/** Removes the rules for a bridge that goes, in either form; returns whether there were any. */
+export function removeIsolation(bridge: string, host: Host, isDryRun: boolean): boolean {
+  const rules = (["isolated", "same-bridge"] as const).flatMap((policy) => isolationOf({ policy, bridge }))
+    .filter(({ rule: { inLink, outLink } }) => inLink !== undefined || outLink !== undefined);
+  let areThere = false;
+  changeEveryTable(netfilterOf(host), "filter", FAMILIES, true, (table) => {
+    for (const chain of [STAGE_1, STAGE_2]) {
+      for (const found of table.rules(chain)) {
+        if (!rules.some((one) => one.chain === chain && found.is(one.rule))) continue;
+        areThere = true;
+        if (!isDryRun) table.delete(found);
+      }
+    }
+  });
+  return areThere;
+}
+
 function addOwn(table: TableChange, spec: FirewallSpec): void {
   const owner = ownerComment(spec);
   // A rule without an owner may be ours.

@@ -2,7 +2,7 @@
 import { counted } from "../../../contract/counted.ts";
 import { DEFAULT_DIRECTORY } from "../../../dhcp/order.ts";
 import { exists } from "../../../ffi/files.ts";
-import { DEFAULT_DATA_DIRECTORY } from "../../../ipam/go-directory.ts";
+import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
 import { releaseAddress } from "../../../ipam/claims.ts";
 import type { StoreOptions } from "../../../ipam/store.ts";
 import { exportLeases, importLeases, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
@@ -59,7 +59,7 @@ export const ipamCommand: Command = {
 
 function named(given: Given, network: string | undefined): StoreOptions {
   if (network === undefined) throw new UsageError(`ipam ${given.operands[0]} needs the NETWORK's name`);
-  const directory = `${dataDirOf(given)}/${network}`;
+  const directory = leaseDirectory(dataDirOf(given), network);
   if (!exists(directory)) throw unknownNetwork(given, network);
   // For leases of an earlier boot, the index has what the network's configuration said.
   return { directory, keep: false, quarantineSeconds: 0, report: printToStderr };
@@ -67,7 +67,8 @@ function named(given: Given, network: string | undefined): StoreOptions {
 
 /** One of which there is neither a lease nor a configuration. */
 function isKnown(given: Given, network: string): boolean {
-  return exists(`${dataDirOf(given)}/${network}`) || networkNames(configDirectoryOf(undefined)).includes(network);
+  return exists(leaseDirectory(dataDirOf(given), network)) ||
+    networkNames(configDirectoryOf(undefined)).includes(network);
 }
 
 function unknownNetwork(given: Given, network: string): Error {

@@ -1,4 +1,6 @@
 /** `patchbay network remove NETWORK`. */
+import { checkNetworkName } from "../../../cni/invocation.ts";
+import { throwJoined } from "../../../contract/failures.ts";
 import { hasTraces, type Removal, removeNetwork } from "../../network-removal.ts";
 import type { Runtime } from "../../plugin-call.ts";
 import { attachmentsTo } from "../../recorded-attachments.ts";
@@ -22,15 +24,24 @@ export const networkCommand: Command = {
   },
   notes:
     "Refused while a container is attached. The network's file may be gone already; if it is there, it stays.\n" +
-    "A bridge stays when something else uses it, or when patchbay did not make it. What all networks share stays, too.\n",
+    "A bridge stays when something else uses it, or when patchbay did not make it for this network. What all networks\n" +
+    'share stays, too; with "disableGC" also what no record names.\n',
   run(given) {
     const [action, name] = given.operands, runtime = runtimeOf(given), isDryRun = given.has("dry-run");
     if (action !== "remove") throw new UsageError(`network knows remove, not ${action}`);
+    checkNetworkName(name!);
     const { network } = networkOrRecorded(given, name!, () => tracedNetwork(runtime, name!));
     const removal = removeNetwork(runtime, network, { isDryRun, withLeases: given.has("leases") });
     if (given.has("json")) printLine(JSON.stringify(inJson(removal), null, 2));
     else describe(removal, isDryRun ? "would remove" : "removed").forEach(printLine);
     if (network.path !== undefined) printToStderr(`${network.path} stays: the next 'add' makes the network again`);
+    if (network.disableGC) printToStderr(`network ${name} has "disableGC": what no record names stays`);
+    if (removal.isUnconfigured) {
+      printToStderr(
+        `no file and no record configures the network: leases in a "dataDir" of its own are not looked for`,
+      );
+    }
+    throwJoined(removal.failures, "\n");
     return 0;
   },
 };
