@@ -25,7 +25,6 @@ const unjudged: Record<string, string> = {
   "src/ipam/blocks.ts": "the kernel's boot id",
   "src/ipam/go-directory.ts": "new lease files, made with O_EXCL",
   "src/iptables/which-iptables.ts": "the kernel's tables in /proc",
-  "src/library/resident.ts": "this thread's own descriptors",
   "src/resources/netavark/aardvark-names/daemon.ts": "processes in /proc, /dev/null",
   "src/netavark/drivers/alone.ts": "the directory of --config, to lock it",
   "src/netavark/program/command-line.ts": "a file that the caller names",

@@ -19,13 +19,12 @@ export const rooms: readonly Room[] = [
   },
   {
     name: "library",
-    what: "what programs for Bun import: the runtime as typed functions, in process or through a resident",
+    what: "what programs for Bun import: the runtime as typed functions",
     mayImport: [
       "resident/build.ts",
-      "resident/protocol.ts",
-      "resident/socket.ts",
       "runtime",
-      "engine/delegation/find-plugin.ts",
+      "engine",
+      "contract",
       "ffi",
       "cni",
       "node:fs",

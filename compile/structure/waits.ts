@@ -59,7 +59,6 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   ],
   "src/native/linux.h": [2, "the engine's pipes are the engine's to read; ending"],
   "src/native/reaper.c": [1, "the kernel's answer"],
-  "src/library/resident.ts": [4, "as native/launch.h"],
 
   // What stays waits for work.
   "src/dhcp/service/service.ts": [1, "the service, until a signal"],

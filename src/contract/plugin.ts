@@ -9,6 +9,7 @@ import type { Result } from "../cni/result.ts";
 import type { Resource, Retired, Retirement } from "./resource.ts";
 import type { Prefix } from "../net/address.ts";
 import type { Host } from "./host.ts";
+import type { Pool } from "./shown.ts";
 
 export interface PluginConfig {
   cniVersion: string;
@@ -69,15 +70,6 @@ export interface Ipam {
 
 /** The part of a call that `judge` examines. */
 export type JudgedCall = Pick<Attachment<PluginConfig>, "ifName" | "cniArgs" | "stdin" | "prevResult">;
-
-/** A pool of addresses. Each ADD takes one. */
-export interface Pool {
-  ranges: string;
-  subnets: string[];
-  leased: number;
-  free: number;
-  capacity: number;
-}
 
 /** What a call may wait for, other than the kernel. */
 export type Awaited = "DHCP" | "delegate" | "duplicate address detection" | "SELinux" | "bus" | "legacy iptables";

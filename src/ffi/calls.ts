@@ -13,7 +13,6 @@ export function forgetAfterCall(forget: () => void): void {
 /** A resident calls this between two calls. */
 export function endCall(): void {
   caller = undefined;
-  callName = undefined;
   for (const forget of forgetting) forget();
 }
 
@@ -42,28 +41,12 @@ export function isCallerGone(): boolean {
   return caller !== undefined && caller.isGone();
 }
 
-let callName: string | undefined;
-
-/** A process that makes many calls names each, so that what one began is not taken for another's. */
-export function nameCall(name: string): void {
-  callName = name;
-}
-
 /** Of the caller that handed its call over; undefined when the call is this process's own. */
 export function callerId(): string | undefined {
-  const id = caller?.id();
-  return id === undefined ? undefined : withName(id);
+  return caller?.id();
 }
 
 /** What `callerId` is, or was, in a resident that this very call was handed over to. */
-export function ownCallId(): string {
-  return withName(ownProcessId());
-}
-
-function withName(id: string): string {
-  return callName === undefined ? id : `${id} ${callName}`;
-}
-
 export function ownProcessId(): string {
   return processId(readTextFile("/proc/self/stat") ?? "");
 }

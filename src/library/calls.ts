@@ -2,17 +2,25 @@
  * The library's functions. They are synchronous, as the engine is: an operation takes milliseconds, and while the thread
  * is in a container's namespace nothing else may run on it. thread.ts is for programs that must not wait.
  */
-import { CniError } from "../cni/error.ts";
 import type { Result } from "../cni/result.ts";
+import { newestResult, resultDocument } from "../cni/result-versions.ts";
+import { CURRENT_VERSION } from "../cni/versions.ts";
+import { inspect } from "../engine/operator/inspect.ts";
+import { listAttachments } from "../engine/operator/known-attachment.ts";
+import { withScratchNetns } from "../ffi/netns.ts";
 import { whileWarning } from "../ffi/warn.ts";
-import type { OperationAnswer } from "../runtime/cli/handed-over.ts";
-import { DEFAULT_CACHE_DIRECTORY } from "../runtime/cache.ts";
+import { DEFAULT_CACHE_DIRECTORY, listCache } from "../runtime/cache.ts";
+import { cachedAttachments } from "../runtime/cached-attachments.ts";
+import { warnOfUntaken } from "../runtime/capabilities.ts";
+import { addNetwork, checkNetwork, deleteNetwork, networkStatus } from "../runtime/chain.ts";
 import { loadNetwork, UnknownNetworkError } from "../runtime/conf/load.ts";
 import { parseNetwork } from "../runtime/conf/network.ts";
-import { type Keep, unconfiguredNetwork } from "../runtime/gc.ts";
-import type { OperationName, Outcomes, Subjects } from "../runtime/operation.ts";
-import type { Runtime } from "../runtime/plugin-call.ts";
-import { recordedNetwork } from "../runtime/recorded-network.ts";
+import { collectGarbage, type Keep, unconfiguredNetwork } from "../runtime/gc.ts";
+import { poolsOfNetwork, summarizeNetworks } from "../runtime/network-summary.ts";
+import { warnOfOverlaps } from "../runtime/overlaps.ts";
+import { planNetwork } from "../runtime/plan.ts";
+import type { AttachmentRequest, Runtime } from "../runtime/plugin-call.ts";
+import { deleteByLedgers, recordedNetwork } from "../runtime/recorded-network.ts";
 import { ArgumentError } from "./argument-error.ts";
 import type {
   Attachment,
@@ -28,10 +36,9 @@ import type {
 } from "./documents.ts";
 import { type EventOptions, eventsOf, type NetworkEvent } from "./events.ts";
 import { anyRequest, checkedOptions, knownKeys, requestFrom, text } from "./given.ts";
-import { asCniError, inProcess, ownEnvironment } from "./in-process.ts";
-import { throughResident } from "./resident.ts";
+import { asCniError, inProcess } from "./in-process.ts";
 
-/** A network's name in the configuration directory, its configuration, or what `network` answered. */
+/** A network's name in the configuration directory, its configuration, or what `network` returned. */
 export type NetworkGiven = string | NetworkConfig | Network;
 
 /** What GC keeps: the attachments named, or all whose namespace still exists. */
@@ -43,13 +50,13 @@ export function open(options: Options = {}): Patchbay {
 
 /** Every function throws `CniError`; wrong arguments are an `ArgumentError`, which is one, too. */
 export class Patchbay {
-  readonly #options: Options;
+  readonly #onWarning: Options["onWarning"];
   readonly #runtime: Runtime;
   readonly #directory: string;
 
   /** @internal */
   constructor(options: Options) {
-    this.#options = options;
+    this.#onWarning = options.onWarning;
     this.#directory = options.configDirectory ?? "/etc/cni/net.d";
     this.#runtime = {
       pluginPath: options.pluginPath ?? "",
@@ -59,7 +66,7 @@ export class Patchbay {
 
   /** All files of the configuration directory, and what would keep containers from being attached. */
   networks(): NetworkFile[] {
-    return this.#run("networks", () => ({ directory: this.#directory }));
+    return this.#run(() => summarizeNetworks(this.#directory, this.#runtime.pluginPath));
   }
 
   /** Reads a network once, for calls that follow. */
@@ -67,52 +74,79 @@ export class Patchbay {
     return this.#typed(() => this.#networkOf(network));
   }
 
-  /** Attaches a container, and answers the result as of CNI 1.1. When it throws, nothing is attached. */
+  /** Attaches a container, and returns the result as of CNI 1.1. When it throws, nothing is attached. */
   add(network: NetworkGiven, attachment: Attachment): Result {
-    return this.#run("add", () => this.#onAttachment(network, attachment));
+    return this.#on(network, attachment, (chosen, request) => {
+      warnOfUntaken([chosen], request.capabilityArgs);
+      const result = addNetwork(this.#runtime, chosen, request);
+      if (result === undefined) return { cniVersion: CURRENT_VERSION };
+      return resultDocument({ family: "1.0", result: newestResult(result) }) as unknown as Result;
+    });
   }
 
   /** Throws when the attachment is not as it was made. */
   check(network: NetworkGiven, attachment: Attachment): void {
-    this.#run("check", () => this.#onAttachment(network, attachment));
+    this.#on(network, attachment, (chosen, request) => checkNetwork(this.#runtime, chosen, request));
   }
 
   /** Deletes an attachment. Its namespace and the network's file may be gone, and so may the attachment. */
   del(network: NetworkGiven, attachment: DetachedAttachment): void {
-    this.#run("del", () => {
+    this.#prepared(() => {
       const request = requestFrom(attachment, false);
       const recorded = (name: string) => recordedNetwork(this.#runtime, { network: name, ...request });
-      return { ...this.#networkOrRecorded(network, recorded), attachment: request };
+      return { ...this.#networkOrRecorded(network, recorded), request };
+    }, ({ network, isRecorded, request }) => {
+      deleteNetwork(this.#runtime, network, request);
+      if (isRecorded) deleteByLedgers(this.#runtime, { network: network.name, ...request });
     });
   }
 
-  /** Deletes the attachments that are not to be kept, with what no record names, and answers which. */
+  /** Deletes the attachments that are not to be kept, with what no record names, and returns which. */
   gc(network: NetworkGiven, kept: Kept): AttachmentName[] {
-    return this.#run("gc", () => {
+    return this.#prepared(() => {
       const keep = keepOf(kept), recorded = (name: string) => unconfiguredNetwork(this.#runtime, name);
       return { ...this.#networkOrRecorded(network, recorded), keep };
+    }, ({ network, keep }) => {
+      const deleted: AttachmentName[] = [];
+      collectGarbage(this.#runtime, network, keep, (stale) => {
+        for (const { containerId, ifName } of stale) deleted.push({ containerId, ifName });
+      });
+      return deleted;
     });
   }
 
-  /** Throws when nothing can be attached now; answers how full the pools of addresses are. */
+  /** Throws when nothing can be attached now; returns how full the pools of addresses are. */
   status(network: NetworkGiven): Pool[] {
-    return this.#run("status", () => ({ network: this.#networkOf(network) }));
+    return this.#prepared(() => this.#networkOf(network), (chosen) => {
+      networkStatus(this.#runtime, chosen);
+      return poolsOfNetwork(chosen);
+    });
   }
 
   /** What `add` would make, and why it would fail. Nothing is changed. */
   plan(network: NetworkGiven, attachment?: Attachment): PlannedPlugin[] {
-    return this.#run("plan", () => {
-      if (attachment !== undefined) return this.#onAttachment(network, attachment);
-      return { attachment: anyRequest(), network: this.#networkOf(network) };
+    return this.#prepared(() => ({
+      request: attachment === undefined ? anyRequest() : requestFrom(attachment, true),
+      chosen: this.#networkOf(network),
+    }), ({ chosen, request }) => {
+      warnOfOverlaps(chosen);
+      warnOfUntaken([chosen], request.capabilityArgs);
+      const plan = (netnsPath: string) => planNetwork(this.#runtime, chosen, { ...request, netnsPath });
+      return attachment === undefined ? withScratchNetns(plan) : plan(request.netnsPath);
     });
   }
 
   /** Compares attachments with the kernel: all, those of a network, those of a container. */
   inspect(wanted: { readonly network?: string; readonly containerId?: string } = {}): InspectedAttachment[] {
-    return this.#run("inspect", () => {
+    return this.#prepared(() => {
       const given = knownKeys("wanted", wanted, ["network", "containerId"]);
       for (const [key, value] of Object.entries(given)) if (value !== undefined) text(`wanted.${key}`, value);
       return wanted;
+    }, ({ network, containerId }) => {
+      const { cacheDirectory, pluginPath } = this.#runtime;
+      return listAttachments(cachedAttachments(listCache(cacheDirectory, containerId)), containerId)
+        .filter((attachment) => (network ?? attachment.network) === attachment.network)
+        .map((attachment) => inspect(attachment, pluginPath));
     });
   }
 
@@ -121,8 +155,15 @@ export class Patchbay {
     return eventsOf(this.#runtime.cacheDirectory, options);
   }
 
-  #onAttachment(network: unknown, attachment: unknown): Subjects["add"] {
-    return { attachment: requestFrom(attachment, true), network: this.#networkOf(network) };
+  #on<Value>(
+    network: unknown,
+    attachment: unknown,
+    work: (network: Network, request: AttachmentRequest) => Value,
+  ): Value {
+    return this.#prepared(
+      () => ({ request: requestFrom(attachment, true), chosen: this.#networkOf(network) }),
+      ({ chosen, request }) => work(chosen, request),
+    );
   }
 
   #networkOf(given: unknown): Network {
@@ -146,23 +187,23 @@ export class Patchbay {
     }
   }
 
-  #run<Name extends OperationName>(name: Name, make: () => Subjects[Name]): Outcomes[Name] {
-    return this.#typed((warn) => {
-      const request = { name, runtime: this.#runtime, subject: make(), call: crypto.randomUUID() };
-      const served = this.#options.resident === false
-        ? undefined
-        : throughResident(name, JSON.stringify(request), ownEnvironment());
-      if (served === undefined) return inProcess(request);
-      served.warnings.forEach(warn);
-      return outcomeOf<Name>(served.answer);
+  /** `prepare` reads and judges what was given; `work` needs the privileges. */
+  #prepared<Given, Value>(prepare: () => Given, work: (given: Given) => Value): Value {
+    return this.#typed(() => {
+      const given = prepare();
+      return inProcess(() => work(given));
     });
   }
 
+  #run<Value>(work: () => Value): Value {
+    return this.#typed(() => inProcess(work));
+  }
+
   /** Other errors become a CniError, and warnings go where the program wants them. */
-  #typed<Value>(work: (warn: (message: string) => void) => Value): Value {
-    const warnings: string[] = [], warn = (message: string) => void warnings.push(message);
+  #typed<Value>(work: () => Value): Value {
+    const warnings: string[] = [];
     try {
-      return whileWarning(warn, () => work(warn));
+      return whileWarning((message) => void warnings.push(message), work);
     } catch (error) {
       throw asCniError(error);
     } finally {
@@ -172,7 +213,7 @@ export class Patchbay {
 
   /** After the call, so that whoever listens may call again. What he throws must not take the place of the outcome. */
   #report(warnings: readonly string[]): void {
-    const listen = this.#options.onWarning ?? ((message) => console.error(`patchbay: ${message}`));
+    const listen = this.#onWarning ?? ((message) => console.error(`patchbay: ${message}`));
     for (const warning of warnings) {
       try {
         listen(warning);
@@ -199,10 +240,4 @@ function keepOf(kept: unknown): Keep {
       return { containerId: text(`${path}.containerId`, containerId), ifName: text(`${path}.ifName`, ifName) };
     }),
   };
-}
-
-function outcomeOf<Name extends OperationName>(text: string): Outcomes[Name] {
-  const answer = JSON.parse(text) as OperationAnswer<Name>;
-  if ("error" in answer) throw new CniError(answer.error.code, answer.error.message, answer.error.details);
-  return (answer.outcome ?? undefined) as Outcomes[Name];
 }

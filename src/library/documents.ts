@@ -1,4 +1,13 @@
-/** What goes into the library's functions and comes out, for programs that use it. The runtime's own types have to fit these. */
+/** What goes into the library's functions, for programs that use it. What comes out has the runtime's own types. */
+export type {
+  AttachmentName,
+  InspectedAttachment,
+  InspectedResource,
+  NetworkSummary as NetworkFile,
+  PlannedPlugin,
+  Pool,
+} from "../contract/shown.ts";
+export type { Network, NetworkPlugin } from "../runtime/conf/network.ts";
 
 /** A network's configuration as it is written in a file (CNI spec 1.1.0, "Section 1: Network configuration format"). */
 export interface NetworkConfig {
@@ -17,93 +26,6 @@ export interface PluginConfig {
   readonly [key: string]: unknown;
 }
 
-/** A network that was read, from a file or an object. It is data: it may be kept, and sent to a worker. */
-export interface Network {
-  readonly name: string;
-  /** The version it runs in; "" when the configuration names none. */
-  readonly cniVersion: string;
-  readonly disableCheck: boolean;
-  readonly disableGC: boolean;
-  readonly loadOnlyInlinedPlugins: boolean;
-  readonly plugins: readonly NetworkPlugin[];
-  /** The file, for a network that was found by its name. */
-  readonly path?: string;
-  /** The configuration as JSON. */
-  readonly source: string;
-}
-
-export interface NetworkPlugin {
-  readonly type: string;
-  readonly name: string;
-  readonly capabilities: Readonly<Record<string, boolean>>;
-  readonly config: Record<string, unknown>;
-}
-
-/** A file of the configuration directory. */
-export interface NetworkFile {
-  file: string;
-  /** Missing for a file that cannot be read. */
-  name?: string;
-  cniVersion?: string;
-  /** Types; a plugin with an IPAM plugin as `bridge+host-local`. */
-  plugins: string[];
-  pools: Pool[];
-  /** What is broken or missing; none when containers can be attached. */
-  problems: string[];
-  /** Addresses that other networks give out too, or that routes of the host lead elsewhere. */
-  warnings: string[];
-}
-
-/** Addresses that are handed out together. */
-export interface Pool {
-  subnets: string[];
-  /** For people. */
-  ranges: string;
-  capacity: number;
-  leased: number;
-  free: number;
-}
-
-export interface AttachmentName {
-  readonly containerId: string;
-  readonly ifName: string;
-}
-
-export interface PlannedPlugin {
-  type: string;
-  /** In the order in which `add` would make them. Undefined for a plugin of another make. */
-  resources: { kind: string; what: string }[] | undefined;
-  /** Why `add` would fail here and now. */
-  obstacles: string[];
-  /** What `add` would make without effect, such as a port that leads to another container. */
-  warnings: string[];
-}
-
-export interface InspectedAttachment {
-  network: string;
-  containerId: string;
-  ifName: string;
-  netnsPath: string;
-  addresses: string[];
-  ports: string[];
-  /** `gone`: the container's namespace is gone, and nothing was looked at. */
-  state: "ok" | "differs" | "gone";
-  plugins: {
-    plugin: string;
-    madeBy: "patchbay" | "others" | "nobody" | "unreadable";
-    resources: InspectedResource[];
-  }[];
-}
-
-export interface InspectedResource {
-  kind: string;
-  /** One line for people. */
-  what: string;
-  /** `unknown`: nobody can tell. */
-  state: "ok" | "differs" | "unknown";
-  differences: string[];
-}
-
 export interface Options {
   /** Where networks are found by name; `/etc/cni/net.d` unless given. */
   readonly configDirectory?: string;
@@ -111,8 +33,6 @@ export interface Options {
   readonly pluginPath?: string;
   /** Where results are recorded; `/var/lib/cni` unless given. All programs that share containers share it. */
   readonly cacheDirectory?: string;
-  /** false: never hand a call to a resident. */
-  readonly resident?: boolean;
   /** Gets warnings, after the call in which they arose. Without it they go to stderr. */
   readonly onWarning?: (message: string) => void;
 }

@@ -52,7 +52,7 @@ function pairs(args: unknown): [string, string][] {
   });
 }
 
-const optionKeys = ["configDirectory", "pluginPath", "cacheDirectory", "resident", "onWarning"] as const;
+const optionKeys = ["configDirectory", "pluginPath", "cacheDirectory", "onWarning"] as const;
 
 export function checkedOptions(options: unknown): Options {
   const given = knownKeys("options", options, optionKeys);
@@ -63,9 +63,6 @@ export function checkedOptions(options: unknown): Options {
     if (key !== "pluginPath" && !value.startsWith("/")) {
       throw new ArgumentError(`options.${key}`, value, "must be an absolute path");
     }
-  }
-  if (given.resident !== undefined && typeof given.resident !== "boolean") {
-    throw new ArgumentError("options.resident", given.resident, "must be true or false");
   }
   if (given.onWarning !== undefined && typeof given.onWarning !== "function") {
     throw new ArgumentError("options.onWarning", given.onWarning, "must be a function");

@@ -3,26 +3,23 @@
  * namespace, no descriptor more, umask and directory untouched.
  */
 import { CniError, INTERNAL, IO_FAILURE } from "../cni/error.ts";
-import { endCall, nameCall } from "../ffi/calls.ts";
+import { endCall } from "../ffi/calls.ts";
 import { missingPrivileges } from "../ffi/capabilities.ts";
 import { takeEnvironment } from "../ffi/environment.ts";
 import { SyscallError } from "../ffi/errno.ts";
 import { bind } from "../ffi/libc.ts";
 import { isEntered, onStranded } from "../ffi/netns.ts";
 import { areLeftRunning } from "../ffi/spawn.ts";
-import type { OperationRequest } from "../runtime/cli/handed-over.ts";
-import { type OperationName, type Outcomes, perform } from "../runtime/operation.ts";
 import { recognizeProgram } from "./program.ts";
 
-export function inProcess<Name extends OperationName>(request: OperationRequest<Name>): Outcomes[Name] {
-  const { name, runtime, subject, call } = request, reason = missingPrivileges();
+export function inProcess<Value>(work: () => Value): Value {
+  const reason = missingPrivileges();
   if (reason !== undefined) throw new CniError(INTERNAL, reason);
   onStranded(tryAgain);
   recognizeProgram();
   takeEnvironment(ownEnvironment());
-  nameCall(call);
   try {
-    return perform(name, runtime, subject);
+    return work();
   } finally {
     endCall();
     noticeChildren();
@@ -37,7 +34,7 @@ export function asCniError(error: unknown): CniError {
 }
 
 /** A block of `NAME=value` entries, with what the program has changed since its start. */
-export function ownEnvironment(): Uint8Array {
+function ownEnvironment(): Uint8Array {
   const entries = Object.entries(process.env).filter(([, value]) => value !== undefined);
   return new TextEncoder().encode(entries.map(([name, value]) => `${name}=${value}\0`).join(""));
 }

@@ -5,7 +5,7 @@ import { buildOf } from "../resident/build.ts";
 /** Which build it is, in hexadecimal (compile/package.ts); missing where the sources run as they are. */
 declare const PROGRAM_BUILD: string | undefined;
 
-export function programBuild(): Uint8Array | undefined {
+function programBuild(): Uint8Array | undefined {
   return typeof PROGRAM_BUILD === "undefined" ? undefined : Uint8Array.fromHex(PROGRAM_BUILD);
 }
 

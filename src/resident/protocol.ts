@@ -1,6 +1,5 @@
 /**
- * What launcher and resident say to each other, over SOCK_SEQPACKET. src/native/launch.h is the other side, and
- * library/resident.ts is one, too.
+ * What launcher and resident say to each other, over SOCK_SEQPACKET. src/native/launch.h is the other side.
  *
  *     launcher → resident   request, with stdin as a descriptor
  *     resident → launcher   PROVE, before Linux 6.5: the resident learns who sends, not who has connected
@@ -42,42 +41,6 @@ export function readRequest(message: Uint8Array): Request | undefined {
     workingDirectory: text(0),
     argv: Array.from({ length: argumentCount! }, (_, index) => text(1 + index)),
     environment: message.slice(ends[argumentCount!]),
-  };
-}
-
-/** Undefined when it is too long for a message. */
-export function requestMessage({ build, workingDirectory, argv, environment }: Request): Uint8Array | undefined {
-  const texts = new TextEncoder().encode([workingDirectory, ...argv, ""].join("\0"));
-  const message = new Uint8Array(HEAD_BYTES + texts.length + environment.length);
-  if (message.length > MESSAGE_BYTES) return undefined;
-  const view = new DataView(message.buffer), variables = environment.filter((byte) => byte === 0).length;
-  [PROTOCOL, argv.length, variables].forEach((value, index) => view.setUint32(index * 4, value, true));
-  message.set(build, 12);
-  message.set(texts, HEAD_BYTES);
-  message.set(environment, HEAD_BYTES + texts.length);
-  return message;
-}
-
-interface Answer {
-  answer: number;
-  status: number;
-  /** Empty when they are in files. */
-  stdout: Uint8Array;
-  stderr: Uint8Array;
-}
-
-/** Undefined when it is not as long as it says. */
-export function readAnswer(message: Uint8Array): Answer | undefined {
-  if (message.length < ANSWER_BYTES) return undefined;
-  const view = new DataView(message.buffer, message.byteOffset, message.byteLength);
-  const [answer, status, stdoutBytes, stderrBytes] = [0, 4, 8, 12].map((at) => view.getUint32(at, true));
-  if (message.length !== ANSWER_BYTES + stdoutBytes! + stderrBytes!) return undefined;
-  const stderrAt = ANSWER_BYTES + stdoutBytes!;
-  return {
-    answer: answer!,
-    status: status!,
-    stdout: message.subarray(ANSWER_BYTES, stderrAt),
-    stderr: message.subarray(stderrAt),
   };
 }
 

@@ -3,8 +3,6 @@ import { setNonblocking } from "../ffi/descriptors.ts";
 import { EACCES, ESRCH, isErrno } from "../ffi/errno.ts";
 import { closeFile, idAt, makeDirectories, readTextFile, removeFile } from "../ffi/files.ts";
 import { bind, check, libc } from "../ffi/libc.ts";
-import { Peer } from "../ffi/peer.ts";
-import { ProcessFiles } from "../ffi/process-files.ts";
 import { judgeStateDirectory } from "../ffi/state-file.ts";
 import { addressOf } from "../ffi/unix-socket.ts";
 
@@ -108,35 +106,6 @@ function connected(): number | undefined {
     closeFile(fd);
     if (isErrno(error, EACCES)) throw error;
     return undefined;
-  }
-}
-
-/** Whoever listens there gets our environment and our operation: it must be one that the launcher would take, too. */
-export function connectToOwn(): number | undefined {
-  let fd: number | undefined;
-  try {
-    fd = connected();
-  } catch {
-    return undefined;
-  }
-  if (fd === undefined || isOurs(fd)) return fd;
-  closeFile(fd);
-  return undefined;
-}
-
-function isOurs(connection: number): boolean {
-  try {
-    const peer = Peer.of(connection), self = new ProcessFiles("self");
-    try {
-      const areSame = ["ns/mnt", "ns/user"].every((link) => peer.files.link(link) === self.link(link));
-      return peer.uid === process.geteuid!() && areSame && !peer.hasEnded;
-    } finally {
-      self.close();
-      peer.close();
-    }
-  } catch {
-    // It has ended, or is hidden.
-    return false;
   }
 }
 

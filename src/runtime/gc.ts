@@ -7,11 +7,7 @@ import { attachmentsTo, type RecordedAttachment } from "./recorded-attachments.t
 import type { Network } from "./conf/network.ts";
 import { withAllLocked } from "./lock.ts";
 import { deleteByLedgers, networkWithoutPlugins, recordedNetwork } from "./recorded-network.ts";
-
-export interface AttachmentName {
-  readonly containerId: string;
-  readonly ifName: string;
-}
+import type { AttachmentName } from "../contract/shown.ts";
 
 /** Which attachments to keep: those named, those whose namespace exists, or those that the cache does not have. */
 export type Keep = { valid: readonly AttachmentName[] } | "live" | "uncached";

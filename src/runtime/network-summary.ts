@@ -1,7 +1,6 @@
 /** All networks of a configuration directory, and what would keep an ADD to each from working: `patchbay networks`. */
 import { errorText } from "../cni/error.ts";
 import { asRead, asWritten, field, isObject } from "../cni/json.ts";
-import type { Pool } from "../contract/plugin.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { requirePrevResult } from "../engine/judging.ts";
 import { poolsOf } from "../engine/operator/pools.ts";
@@ -12,20 +11,7 @@ import type { Network, NetworkPlugin } from "./conf/network.ts";
 import { claimantsIn, overlappingRoutes, overlapsWith } from "./overlaps.ts";
 import { checkNames } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
-
-export interface NetworkSummary {
-  file: string;
-  /** Undefined for a file that cannot be read. */
-  name?: string;
-  cniVersion?: string;
-  /** Types; a plugin with an IPAM plugin as `bridge+host-local`. */
-  plugins: string[];
-  pools: Pool[];
-  /** What is broken or missing. */
-  problems: string[];
-  /** Addresses that other networks give out too, or that routes of the host lead elsewhere. */
-  warnings: string[];
-}
+import type { NetworkSummary, Pool } from "../contract/shown.ts";
 
 export function summarizeNetworks(directory: string, pluginPath: string): NetworkSummary[] {
   const files = listNetworkFiles(directory), claimants = claimantsIn(files);

@@ -1,7 +1,7 @@
 /** What ADD of a whole network would make: `patchbay plan`. */
 import { newestResult, type VersionedResult } from "../cni/result-versions.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
-import { type Plan, planAdd } from "../engine/operator/plan.ts";
+import { planAdd } from "../engine/operator/plan.ts";
 import type { Network } from "./conf/network.ts";
 import {
   type AttachmentRequest,
@@ -13,16 +13,7 @@ import {
   namingPlugin,
   type Runtime,
 } from "./plugin-call.ts";
-
-export interface PlannedPlugin {
-  type: string;
-  /** Undefined for a plugin of another make, of which nobody knows what it would do. */
-  resources: Plan["resources"] | undefined;
-  /** Why ADD would fail here and now. */
-  obstacles: Plan["obstacles"];
-  /** What ADD would make without effect. */
-  warnings: Plan["warnings"];
-}
+import type { PlannedPlugin } from "../contract/shown.ts";
 
 /** What ADD would make, with nothing made. */
 export function planNetwork(runtime: Runtime, network: Network, request: AttachmentRequest): PlannedPlugin[] {

@@ -6,7 +6,7 @@ import { attachmentOf, conf, CONFIGURATIONS, machineWithNetwork, options } from 
 import { PATCHBAY } from "../support/plugins.ts";
 import { ping, serve } from "../support/traffic.ts";
 
-// Those of resident.test.ts have one.
+// A resident serves none of these.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 test("every function, with what it does in the kernel", async () => {

@@ -14,9 +14,10 @@ import {
   options,
 } from "../support/library/network.ts";
 import { GO_PLUGINS, PATCHBAY } from "../support/plugins.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { startResident } from "../support/resident.ts";
+import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
 
-// Those of resident.test.ts have one.
+// A resident serves none of these.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 test("without root every function throws one error that says so, and does nothing", async () => {
@@ -214,4 +215,23 @@ test("a thread that the kernel does not let return at once is home when the call
   await library.must("del", "net", attachmentOf("c1"));
   await library.process.stdin.end();
   expect(await library.process.stderr.text()).toContain("cannot return from a container's network namespace");
+});
+
+test("beside a resident, calls are made in the process, and a second add leaves the first", async () => {
+  await using machine = await machineWithNetwork();
+  const container = await machine.container("c1");
+  const resident = await startResident(machine, 1);
+  await untilServed(machine);
+  const { served } = await statusOf(machine);
+  await using library = await Library.open(machine, { options });
+  const attachment = attachmentOf("c1");
+  await library.must("add", "net", attachment);
+  const attached = await machine.sh("ip -o addr show eth0", { in: container });
+  expect((await library.call("add", "net", attachment)).error?.message).toContain("already exists");
+  expect(await machine.sh("ip -o addr show eth0", { in: container })).toBe(attached);
+  await library.must("check", "net", attachment);
+  await library.must("del", "net", attachment);
+  expect((await statusOf(machine)).served).toBe(served);
+  resident.kill("SIGKILL");
+  await resident.exited;
 });

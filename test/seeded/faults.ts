@@ -1940,8 +1940,8 @@ const resident: Fault[] = [
   },
   {
     file: "src/engine/verbs/add.ts",
-    find: "return begun.header.caller === ownCallId",
-    replace: "return begun.header.caller !== ownCallId",
+    find: "return begun.header.caller === ownProcessId",
+    replace: "return begun.header.caller !== ownProcessId",
     tests: ["test/resident/resident.test.ts"],
   },
   {
@@ -2072,20 +2072,6 @@ const resident: Fault[] = [
     named: "nobody can change",
   },
   {
-    file: "src/ffi/memory-file.ts",
-    find: "F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE",
-    replace: "F_SEAL_SHRINK | F_SEAL_GROW",
-    tests: ["test/library/resident.test.ts"],
-    named: "of our own",
-  },
-  {
-    file: "src/resident/socket.ts",
-    find: "=== process.geteuid!() && areSame && ",
-    replace: "=== process.geteuid!() && ",
-    tests: ["test/library/resident.test.ts"],
-    named: "namespace: whether",
-  },
-  {
     file: "src/dhcp/service/admission.ts",
     find: "peer.hasEnded ? {",
     replace: "peer.pid < 0 ? {",
@@ -2153,13 +2139,6 @@ const resident: Fault[] = [
     find: "    this.value = undefined;",
     replace: "",
     tests: ["test/ffi/kept.test.ts"],
-  },
-  {
-    file: "src/ffi/calls.ts",
-    find: "  callName = undefined;",
-    replace: "",
-    tests: ["test/library/resident.test.ts"],
-    named: "forgets the name",
   },
   {
     file: "src/resident/build.ts",
@@ -2692,20 +2671,6 @@ const library: Fault[] = [
     replace: "      throw error;",
     tests: ["test/library/library.test.ts"],
     named: "what cannot be read",
-  },
-  {
-    file: "src/library/in-process.ts",
-    find: "  nameCall(call);",
-    replace: "",
-    tests: ["test/library/resident.test.ts"],
-    named: "wherever the worker is killed",
-  },
-  {
-    file: "src/ffi/calls.ts",
-    find: "  return callName === undefined ? id : `${id} ${callName}`;",
-    replace: "  return id;",
-    tests: ["test/library/resident.test.ts"],
-    named: "not taken back",
   },
   {
     file: "src/library/in-process.ts",

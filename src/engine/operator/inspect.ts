@@ -5,7 +5,6 @@ import { isNetnsGone, isSameNetns, openNetns } from "../../ffi/netns.ts";
 import { isOtherNamespace, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
 import type { Host } from "../../contract/host.ts";
 import {
-  type Gist,
   gistOf,
   isConfirmed,
   type KnownAttachment,
@@ -13,26 +12,10 @@ import {
   type KnownResource,
   partsOf,
 } from "./known-attachment.ts";
-import type { Owner } from "../../contract/owner.ts";
+import type { AttachmentState, Gist, InspectedAttachment, InspectedResource } from "../../contract/shown.ts";
 import { inScene, traced } from "../../contract/trace.ts";
 
-export interface InspectedResource {
-  kind: string;
-  /** One line for people. */
-  what: string;
-  /** `unknown`: it could not be verified. */
-  state: "ok" | "differs" | "unknown";
-  differences: string[];
-}
-
-export interface InspectedAttachment<Resource = InspectedResource> extends Owner {
-  netnsPath: string;
-  /** `gone`: the container's namespace is gone, and nothing was verified. */
-  state: "ok" | "differs" | "gone";
-  plugins: { plugin: string; madeBy: KnownPart["madeBy"]; resources: Resource[] }[];
-}
-
-export function inspect(attachment: KnownAttachment, pluginPath: string): InspectedAttachment & Gist {
+export function inspect(attachment: KnownAttachment, pluginPath: string): InspectedAttachment {
   let gist: Gist | undefined;
   const { state, plugins, ...head } = withAttachment(attachment, pluginPath, (_opened, parts) => {
     gist = gistOf(attachment, parts);
@@ -92,9 +75,9 @@ export function isInPlace(attachment: KnownAttachment, other: string): false | "
 export function withAttachment<Resource>(
   attachment: KnownAttachment,
   pluginPath: string,
-  work: (opened: Opened, parts: KnownPart[]) => InspectedAttachment<Resource>,
-): InspectedAttachment<Resource> {
-  const gone: InspectedAttachment<Resource> = { ...headOf(attachment), state: "gone", plugins: [] };
+  work: (opened: Opened, parts: KnownPart[]) => AttachmentState<Resource>,
+): AttachmentState<Resource> {
+  const gone: AttachmentState<Resource> = { ...headOf(attachment), state: "gone", plugins: [] };
   const host = openAttachment(attachment);
   if (host === undefined) return gone;
   try {

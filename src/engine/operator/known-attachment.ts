@@ -25,6 +25,7 @@ import { judge } from "../judging.ts";
 import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
 import type { Opened } from "../open-host.ts";
+import type { Gist, MadeBy } from "../../contract/shown.ts";
 
 /** An attachment in the runtime's cache, with the configuration that each plugin would get now. */
 export interface CachedAttachment extends Owner {
@@ -43,12 +44,7 @@ export interface KnownAttachment extends Owner {
 /** The part of an attachment that one plugin made. */
 export interface KnownPart {
   plugin: string;
-  /**
-   * `others`: foreign plugins, or ours before the ledgers were lost. Restated from configuration and result. `nobody`:
-   * the plugin had nothing to make, such as portmap without ports. `unreadable`: there is a ledger that cannot be read or
-   * trusted; restated as well.
-   */
-  madeBy: "patchbay" | "others" | "nobody" | "unreadable";
+  madeBy: MadeBy;
   record?: LedgerRecord;
   /** Container.cookie at the time of ADD, when a ledger records it. */
   netns?: string;
@@ -64,11 +60,6 @@ export interface KnownResource {
   spec: unknown;
   /** Restated from configuration and result, not read from a ledger. */
   isRestated?: true;
-}
-
-export interface Gist {
-  addresses: string[];
-  ports: string[];
 }
 
 /** Of all containers, or of one. */

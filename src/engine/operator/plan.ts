@@ -14,15 +14,11 @@ import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
 import type { Session } from "../session.ts";
 import { acceptedDocument, ownsNothingInside } from "../verb-call.ts";
+import type { PlannedPlugin, PlannedResource } from "../../contract/shown.ts";
 
-export interface Plan {
-  /** In the order in which ADD would make them, each as one line for people. */
-  resources: { kind: string; what: string }[];
+export interface Plan extends Pick<PlannedPlugin, "obstacles" | "warnings"> {
+  resources: PlannedResource[];
   result: Result;
-  /** Why ADD would fail here and now: what it would reject, and errors of STATUS. */
-  obstacles: string[];
-  /** What ADD would make without effect. */
-  warnings: string[];
 }
 
 export function planAdd(

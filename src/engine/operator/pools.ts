@@ -1,7 +1,7 @@
 /** How full the address pools of a plugin are, its own and those of its delegates. */
 import { field, isObject } from "../../cni/json.ts";
 import { loadPlugin } from "../../plugins/table.ts";
-import type { Pool } from "../../contract/plugin.ts";
+import type { Pool } from "../../contract/shown.ts";
 
 /** Empty for foreign plugins and for a configuration that STATUS rejects. */
 export function poolsOf(type: string, document: unknown): Pool[] {

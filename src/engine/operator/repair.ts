@@ -5,18 +5,12 @@
 import { errorText } from "../../cni/error.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import type { Host } from "../../contract/host.ts";
-import {
-  headOf,
-  inAttachmentScene,
-  type InspectedAttachment,
-  type InspectedResource,
-  look,
-  withAttachment,
-} from "./inspect.ts";
+import { headOf, inAttachmentScene, look, withAttachment } from "./inspect.ts";
 import { repairing } from "../ledger/ledger.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
 import type { KnownAttachment, KnownResource } from "./known-attachment.ts";
 import { traced } from "../../contract/trace.ts";
+import type { AttachmentState, InspectedResource } from "../../contract/shown.ts";
 
 export interface RepairedResource extends Omit<InspectedResource, "state"> {
   /** `mended`: it differed as `differences` says, and was repaired. */
@@ -25,7 +19,7 @@ export interface RepairedResource extends Omit<InspectedResource, "state"> {
   reason?: string;
 }
 
-export type RepairedAttachment = InspectedAttachment<RepairedResource>;
+export type RepairedAttachment = AttachmentState<RepairedResource>;
 
 export function repair(attachment: KnownAttachment, pluginPath: string): RepairedAttachment {
   return withAttachment(attachment, pluginPath, (opened, parts) => {

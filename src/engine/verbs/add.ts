@@ -1,7 +1,7 @@
 /** ADD (CNI spec 1.1.0, "ADD: Add container to network, or apply modifications"). */
 import { field } from "../../cni/json.ts";
 import type { Result } from "../../cni/result.ts";
-import { isHandedOver, ownCallId } from "../../ffi/calls.ts";
+import { isHandedOver, ownProcessId } from "../../ffi/calls.ts";
 import { prevResultOf } from "../attachment.ts";
 import { judge, requirePrevResult } from "../judging.ts";
 import { readLedger } from "../ledger/ledger.ts";
@@ -28,5 +28,5 @@ function wasBegunByResident({ plugin, invocation: { containerId, ifName }, docum
   if (isHandedOver()) return false;
   const begun = readLedger({ network: String(field(document, "name")), containerId, ifName }, plugin.name);
   if (begun?.header.caller === undefined || begun.adds.length > 1) return false;
-  return begun.header.caller === ownCallId();
+  return begun.header.caller === ownProcessId();
 }

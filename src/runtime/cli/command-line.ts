@@ -10,7 +10,6 @@ import {
   type Command,
   describeOptions,
   type Given,
-  HANDED_OVER,
   type Options,
   parseArguments,
   type Resident,
@@ -96,7 +95,6 @@ function dispatch(program: Program, args: readonly string[]): number {
   if (name === "help") return rest[0] === undefined ? printHelp(program) : dispatch(program, [rest[0], "--help"]);
   if (name === "--version") return dispatch(program, ["version"]);
   if (name === COMPLETE || name === DESCRIBE) return complete(program, rest, name === DESCRIBE);
-  if (name === HANDED_OVER) return answerOperation();
   const load = commandOf(program, name);
   return load === undefined ? reportUnknownCommand(program, name) : run(program, name, load(), rest);
 }
@@ -124,10 +122,6 @@ function complete({ commands, aliases }: Program, words: readonly string[], isDe
   const { printCandidates } = require("./commands/completion.ts") as typeof import("./commands/completion.ts");
   printCandidates({ commands, aliases }, words, isDescribed);
   return 0;
-}
-
-function answerOperation(): number {
-  return (require("./handed-over.ts") as typeof import("./handed-over.ts")).answerOperation();
 }
 
 const helpOption: Options = { help: { short: "h", help: "" } };

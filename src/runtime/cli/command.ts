@@ -1,8 +1,5 @@
 /** What a command consists of, and parsing its arguments (docs/decisions/0004 says why not with node:util). */
 
-/** A hidden command (handed-over.ts). The operation's name follows, for a resident that looks at the words of a command. */
-export const HANDED_OVER = "__operation";
-
 export interface Command {
   /** One line for the list of commands. */
   readonly summary: string;

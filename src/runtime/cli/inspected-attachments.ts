@@ -1,7 +1,7 @@
 /** What `inspect` and `repair` share: choosing attachments by operands, and showing them. */
 import { counted } from "../../contract/counted.ts";
-import type { InspectedAttachment } from "../../engine/operator/inspect.ts";
-import type { Gist, KnownAttachment } from "../../engine/operator/known-attachment.ts";
+import type { AttachmentState, InspectedAttachment } from "../../contract/shown.ts";
+import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { knownAttachments } from "../recorded-attachments.ts";
 import type { Command, Given } from "./command.ts";
 import { namedBy, namespaceName, notAttached, nothingAttached, shortId } from "./named-attachments.ts";
@@ -44,7 +44,7 @@ interface ShownResource {
 /** Prints the attachments below `head` and returns the exit status: 0 when all are as they were made. */
 export function showAttachments(
   given: Given,
-  attachments: readonly InspectedAttachment<ShownResource & { kind: string }>[],
+  attachments: readonly AttachmentState<ShownResource & { kind: string }>[],
   head = "",
 ): number {
   if (given.has("json")) printLine(JSON.stringify(attachments, null, 2));
@@ -53,14 +53,14 @@ export function showAttachments(
   return exitStatusFor(attachments);
 }
 
-export function exitStatusFor(attachments: readonly InspectedAttachment<unknown>[]): number {
+export function exitStatusFor(attachments: readonly AttachmentState<unknown>[]): number {
   return attachments.every(({ state }) => state === "ok") ? 0 : 1;
 }
 
-const ORDER: InspectedAttachment["state"][] = ["differs", "gone", "ok"];
+const ORDER: AttachmentState["state"][] = ["differs", "gone", "ok"];
 
 /** Within a state by network, and by the namespace's name or the ID. */
-function worstFirst<Attachment extends Pick<InspectedAttachment, "state" | "network" | "netnsPath" | "containerId">>(
+function worstFirst<Attachment extends Pick<AttachmentState, "state" | "network" | "netnsPath" | "containerId">>(
   attachments: readonly Attachment[],
 ): Attachment[] {
   const { compare } = new Intl.Collator("en", { numeric: true }); // c9 before c10
@@ -78,7 +78,7 @@ const MAKER = {
   unreadable: " (its ledger cannot be read or trusted; restated from the configuration)",
 };
 
-function describe(attachment: InspectedAttachment<ShownResource>): string {
+function describe(attachment: AttachmentState<ShownResource>): string {
   const { network, containerId, ifName, netnsPath, state, plugins } = attachment;
   const head = `network ${network}, container ${containerId}, ${ifName} in ${netnsPath}`;
   if (state === "gone") {
@@ -97,7 +97,7 @@ function describeResource({ what, state, differences, reason }: ShownResource): 
 }
 
 /** A line for each attachment, and an empty line; "" when there are none. */
-export function attachmentTable(attachments: readonly (InspectedAttachment & Gist)[]): string {
+export function attachmentTable(attachments: readonly InspectedAttachment[]): string {
   if (attachments.length === 0) return "";
   const rows = worstFirst(attachments).map(({ network, containerId, netnsPath, ifName, addresses, ports, state }) => [
     network,
@@ -113,7 +113,7 @@ export function attachmentTable(attachments: readonly (InspectedAttachment & Gis
 }
 
 /** A line for each attachment, and one that counts them. */
-export function briefTable(attachments: readonly (InspectedAttachment & Gist)[]): string {
+export function briefTable(attachments: readonly InspectedAttachment[]): string {
   if (attachments.length === 0) return "nothing is attached\n";
   const rows = worstFirst(attachments).map((attachment) => [
     shortId(attachment.containerId),
@@ -132,7 +132,7 @@ export function briefTable(attachments: readonly (InspectedAttachment & Gist)[])
 }
 
 /** With the plugins whose work is not as they made it. */
-function briefState({ state, plugins }: InspectedAttachment): string {
+function briefState({ state, plugins }: AttachmentState): string {
   const differing = plugins.filter(({ resources }) => resources.some((resource) => resource.state !== "ok"));
   return differing.length === 0 ? state : `${state}: ${differing.map(({ plugin }) => plugin).join(", ")}`;
 }

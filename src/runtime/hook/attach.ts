@@ -5,7 +5,7 @@ import { meansPlugin } from "../../cni/plugin-name.ts";
 import { collectFailures, followedBy, throwJoined } from "../../contract/failures.ts";
 import { openHost } from "../../engine/open-host.ts";
 import { isInPlace } from "../../engine/operator/inspect.ts";
-import { isHandedOver, ownCallId } from "../../ffi/calls.ts";
+import { isHandedOver, ownProcessId } from "../../ffi/calls.ts";
 import { getLink, setLink } from "../../ffi/netlink/route/link.ts";
 import { takes, takesNone, warnOfUntaken } from "../capabilities.ts";
 import { addUnlocked, deleteUnlocked } from "../chain.ts";
@@ -155,5 +155,5 @@ function staleOf(
 
 /** This process handed the hook over to a resident, which died before it answered. */
 function wasBegunByResident({ recorded }: RecordedAttachment): boolean {
-  return !isHandedOver() && recorded.ledgers.some(({ header }) => header.caller === ownCallId());
+  return !isHandedOver() && recorded.ledgers.some(({ header }) => header.caller === ownProcessId());
 }

@@ -15,7 +15,8 @@ import {
   PLUGIN_NOT_AVAILABLE,
 } from "../../../cni/error.ts";
 import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
-import { type Attachment, definePlugin, type Pool } from "../../../contract/plugin.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
+import type { Pool } from "../../../contract/shown.ts";
 import { warn } from "../../../ffi/warn.ts";
 import { ENOENT, isErrno, SyscallError } from "../../../ffi/errno.ts";
 import { identify, isDirectory, readConfiguredFile } from "../../../ffi/files.ts";

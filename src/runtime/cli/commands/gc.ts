@@ -1,13 +1,7 @@
 /** `patchbay gc [NETWORK]`. */
 import { collectFailures, throwJoined } from "../../../contract/failures.ts";
-import {
-  type AttachmentName,
-  collectGarbage,
-  isGone,
-  type Keep,
-  staleAttachments,
-  unconfiguredNetwork,
-} from "../../gc.ts";
+import type { AttachmentName } from "../../../contract/shown.ts";
+import { collectGarbage, isGone, type Keep, staleAttachments, unconfiguredNetwork } from "../../gc.ts";
 import type { Runtime } from "../../plugin-call.ts";
 import { knownAttachments, type RecordedAttachment } from "../../recorded-attachments.ts";
 import { closestName } from "../../spelling.ts";

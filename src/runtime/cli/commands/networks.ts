@@ -1,11 +1,12 @@
 /** `patchbay networks`. */
-import { type NetworkSummary, summarizeNetworks } from "../../network-summary.ts";
+import { summarizeNetworks } from "../../network-summary.ts";
 import { type UnconfiguredNetwork, unconfiguredNetworks } from "../../unconfigured-networks.ts";
 import type { Command } from "../command.ts";
 import { configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { print, printLine } from "../output.ts";
 import { counted } from "../../../contract/counted.ts";
 import { readable, textTable } from "../text-table.ts";
+import type { NetworkSummary } from "../../../contract/shown.ts";
 
 export const networksCommand: Command = {
   summary: "list all networks, their addresses, and what is broken or missing (also: ls)",

@@ -2,11 +2,12 @@
 import { withScratchNetns } from "../../../ffi/netns.ts";
 import { warnOfUntaken } from "../../capabilities.ts";
 import { warnOfOverlaps } from "../../overlaps.ts";
-import { type PlannedPlugin, planNetwork } from "../../plan.ts";
+import { planNetwork } from "../../plan.ts";
 import type { Command, Given } from "../command.ts";
 import { attachmentArguments, capabilityOptions, networkOf, requestTo, runtimeOf } from "../network-arguments.ts";
 import { printLine, printToStderr } from "../output.ts";
 import { warnOfMisspellings } from "../misspelling-warnings.ts";
+import type { PlannedPlugin } from "../../../contract/shown.ts";
 
 export const planCommand: Command = {
   summary: "list what 'add' would make and why it would fail; change nothing",

@@ -1,7 +1,6 @@
 /** `patchbay status NETWORK`. */
 import { errorText } from "../../../cni/error.ts";
 import { collectFailures } from "../../../contract/failures.ts";
-import type { Pool } from "../../../contract/plugin.ts";
 import { networkStatus } from "../../chain.ts";
 import { poolsOfNetwork } from "../../network-summary.ts";
 import type { Command } from "../command.ts";
@@ -9,6 +8,7 @@ import { warnOfMisspellings } from "../misspelling-warnings.ts";
 import { networkOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { printLine } from "../output.ts";
 import { readable } from "../text-table.ts";
+import type { Pool } from "../../../contract/shown.ts";
 
 export const statusCommand: Command = {
   summary: "say whether containers can be attached to a network now",
