@@ -2224,8 +2224,15 @@ const resident: Fault[] = [
 const netavark: Fault[] = [
   {
     file: "src/runtime/cli/link-with-backup.ts",
-    find: "  const older = path + BACKUP;",
-    replace: "  const older = `${path}/${BACKUP}`;",
+    find: "  judgeStateDirectory(`${directory}/${BACKUP}`);",
+    replace: "",
+    tests: ["test/runtime/cli/install-backups.test.ts"],
+    named: "is not trusted with what is kept",
+  },
+  {
+    file: "src/runtime/cli/link-with-backup.ts",
+    find: "const older = path + BACKUP,",
+    replace: "const older = `${path}/${BACKUP}`,",
     tests: ["test/runtime/cli/install.test.ts"],
     named: "an older build",
   },

@@ -8,28 +8,39 @@ import {
   type FileIdentity,
   identify,
   isDirectory,
+  listDirectory,
   makeDirectories,
   removeEmptyDirectory,
   removeFile,
 } from "../../ffi/files.ts";
+import { judgeStateDirectory } from "../../ffi/state-file.ts";
 import { printLine } from "./output.ts";
 
 /** Older builds kept a file beside the link, with this behind its name. */
 export const BACKUP = ".patchbay-backup";
+
+/**
+ * Throws when the directory of what is kept is a link, or when others could put files into it: they would be plugins after
+ * --uninstall.
+ */
+export function judgeBackups(directory: string): void {
+  judgeStateDirectory(`${directory}/${BACKUP}`);
+}
 
 /** Does nothing when the link exists. The path always leads to the old file or to the target. */
 export function linkWithBackup(path: string, target: string): void {
   moveOlderBackup(path);
   if (linkTarget(path) === target) return;
   const replaced = identifyEntry(path);
-  if (replaced !== undefined) {
-    if (isDirectory(replaced)) throw new Error(`${path} is a directory`);
-    makeDirectories(`${directoryOf(path)}/${BACKUP}`, 0o755);
-    replaceWithHardLink(backupOf(path), path);
+  if (replaced === undefined) {
+    replaceWithLink(path, target);
+    return printLine(`${path}: installed`);
   }
+  if (isDirectory(replaced)) throw new Error(`${path} is a directory`);
+  const kept = backupOf(path), before = identifyEntry(kept) === undefined ? "" : ", in place of what was kept before";
+  inBackups(path, () => replaceWithHardLink(kept, path));
   replaceWithLink(path, target);
-  const where = `; what was there is now ${BACKUP}/${nameOf(path)}`;
-  printLine(`${path}: installed${replaced === undefined ? "" : where}`);
+  printLine(`${path}: installed; what was there is now ${BACKUP}/${nameOf(path)}${before}`);
 }
 
 /** Does nothing when something else is there by now. */
@@ -37,11 +48,16 @@ export function unlinkAndRestore(path: string, target: string): void {
   if (linkTarget(path) !== target) return;
   moveOlderBackup(path);
   const isKept = hasBackup(path);
-  if (isKept) {
-    rename(backupOf(path), path);
-    removeEmptyDirectory(`${directoryOf(path)}/${BACKUP}`);
-  } else removeFile(path);
+  if (isKept) rename(backupOf(path), path);
+  else removeFile(path);
   printLine(`${path}: ${isKept ? "put back what was there before" : "removed"}`);
+}
+
+/** The last step of uninstalling: what is kept for names that are others' by now stays. */
+export function removeBackups(directory: string): void {
+  const backups = `${directory}/${BACKUP}`, names = listDirectory(backups);
+  if (names.length === 0) removeEmptyDirectory(backups);
+  else printLine(`${backups} stays: ${names.join(", ")} ${names.length === 1 ? "was" : "were"} kept in it`);
 }
 
 export function hasBackup(path: string): boolean {
@@ -49,11 +65,24 @@ export function hasBackup(path: string): boolean {
 }
 
 function moveOlderBackup(path: string): void {
-  const older = path + BACKUP;
+  const older = path + BACKUP, kept = backupOf(path);
   if (identifyEntry(older) === undefined) return;
-  makeDirectories(`${directoryOf(path)}/${BACKUP}`, 0o755);
-  if (identifyEntry(backupOf(path)) === undefined) rename(older, backupOf(path));
-  else removeFile(older);
+  if (identifyEntry(kept) !== undefined) {
+    return printLine(`${older} stays: ${BACKUP}/${nameOf(path)} is put back instead`);
+  }
+  inBackups(path, () => rename(older, kept));
+}
+
+function inBackups(path: string, work: () => void): void {
+  const directory = `${directoryOf(path)}/${BACKUP}`;
+  makeDirectories(directory, 0o755);
+  judgeBackups(directoryOf(path));
+  try {
+    work();
+  } catch (error) {
+    removeEmptyDirectory(directory);
+    throw error;
+  }
 }
 
 function backupOf(path: string): string {

@@ -5,7 +5,7 @@
 import { makeDirectories, replaceFile } from "../../ffi/files.ts";
 import { readTrustedState, removeStateFile } from "../../ffi/state-file.ts";
 import { UsageError } from "./command.ts";
-import { linkWithBackup, unlinkAndRestore } from "./link-with-backup.ts";
+import { linkWithBackup, removeBackups, unlinkAndRestore } from "./link-with-backup.ts";
 import { absolutePath } from "./network-arguments.ts";
 
 const DRIVER = "patchbay";
@@ -37,11 +37,13 @@ export function linkPrograms(bin: string, directory: string, names = NAMES): voi
 export function unlinkPrograms(directory: string): void {
   for (const bin of recordedDirectories(directory)) {
     for (const name of NAMES) unlinkAndRestore(`${bin}/${name}`, programIn(directory));
+    removeBackups(bin);
   }
   removeStateFile(`${directory}/${RECORD}`);
 }
 
-function recordedDirectories(directory: string): string[] {
+/** Those with links to the program. */
+export function recordedDirectories(directory: string): string[] {
   return readTrustedState(`${directory}/${RECORD}`)?.split("\n").filter(Boolean) ?? [];
 }
 

@@ -15,12 +15,21 @@ import {
 import { libc } from "../../../ffi/libc.ts";
 import { pluginNames } from "../../../plugins/table.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
-import { BACKUP, hasBackup, identifyEntry, linkWithBackup, unlinkAndRestore } from "../link-with-backup.ts";
+import {
+  BACKUP,
+  hasBackup,
+  identifyEntry,
+  judgeBackups,
+  linkWithBackup,
+  removeBackups,
+  unlinkAndRestore,
+} from "../link-with-backup.ts";
 import { printLine, printToStderr } from "../output.ts";
 import {
   linkDriver,
   linkPrograms,
   PODMAN_DIRECTORY,
+  recordedDirectories,
   requireOtherDirectory,
   unlinkPrograms,
 } from "../program-links.ts";
@@ -50,7 +59,9 @@ export const installCommand: Command = {
     uninstall: { help: "remove the plugins and put back what they replaced" },
     force: { help: "with --uninstall: even when something is attached that only this program can remove" },
   },
-  notes: `A file that has one of the names is kept in DIR/${BACKUP}, and put back by --uninstall.\n`,
+  notes:
+    `A file that has one of the names is kept in ${BACKUP} of its directory, and put back by --uninstall. Of two that\n` +
+    "had the same name, one after the other, the later one is kept.\n",
   run(given: Given) {
     const directory = given.operands[0]!;
     const bin = given.value("bin"), podman = given.value("podman");
@@ -58,6 +69,9 @@ export const installCommand: Command = {
     requireOtherDirectory("podman", podman, directory);
     refuseTogether(given, ["resident", "no-resident", "uninstall"]);
     refuseTogether(given, ["dhcp", "no-dhcp", "uninstall"]);
+    // Before anything is changed.
+    const linked = given.has("uninstall") ? recordedDirectories(directory) : [bin, podman];
+    for (const each of [directory, ...linked]) if (each !== undefined) judgeBackups(each);
     if (given.has("uninstall")) {
       if (!exists(directory)) printToStderr(`patchbay install: there is no ${directory}; nothing is installed there`);
       checkWhatStays(directory, given.has("force"));
@@ -112,6 +126,7 @@ function uninstall(directory: string): void {
   for (const name of listDirectory(directory)) {
     if (name !== PROGRAM) unlinkAndRestore(`${directory}/${name}`, PROGRAM);
   }
+  removeBackups(directory);
   const program = `${directory}/${PROGRAM}`;
   if (removeFile(program)) printLine(`${program}: removed`);
 }
