@@ -859,6 +859,13 @@ const engine: Fault[] = [
   },
   {
     file: "src/runtime/lint/plugin-check.ts",
+    find: "isOfValue(one) && isNamedIn(text, one.key)",
+    replace: "isOfValue(one) && isNamedIn(one.key, text)",
+    tests: ["test/runtime/cli/lint.test.ts"],
+    named: "what is found",
+  },
+  {
+    file: "src/runtime/lint/plugin-check.ts",
     find: "if (isFirst) requirePrevResult(plugin, () => undefined);",
     replace: "",
     tests: ["test/kernel/judging.test.ts"],

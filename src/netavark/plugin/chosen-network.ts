@@ -53,17 +53,12 @@ function named(name: string): Network {
   }
 }
 
-/** With the conflist that the network's options and subnets come to. */
-function nothingChosen({ name, options = {}, subnets = [] }: PodmanNetwork): Error {
+function nothingChosen(podman: PodmanNetwork): Error {
   const directory = configDirectoryOf(undefined), names = networkNames(directory);
   const there = names.length === 0 ? `${directory} has none` : `${directory} has ${names.join(", ")}`;
-  const [first = "bridge", ...others] = options["plugins"]?.split(",") ?? [];
-  const ranges = (subnets.length === 0 ? ["10.77.0.0/24"] : subnets.map(({ subnet }) => subnet))
-    .map((subnet) => [{ subnet }]);
-  const plugins = [{ type: first, ipam: { type: "host-local", ranges } }, ...others.map((type) => ({ type }))];
-  const list = JSON.stringify({ cniVersion: "1.0.0", name, plugins });
+  const { exampleConflist } = require("./example-conflist.ts") as typeof import("./example-conflist.ts");
   return new Error(
     `no CNI network is named: use --opt conflist=NAME (${there}). ` +
-      `For a new one, write ${directory}/${name}.conflist, such as ${list}`,
+      `For a new one, write ${directory}/${podman.name}.conflist, such as ${exampleConflist(podman, directory)}`,
   );
 }

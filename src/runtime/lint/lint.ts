@@ -73,7 +73,13 @@ function lintFile(file: string, pluginPath: string): Finding[] {
     if (!(error instanceof JsonSyntaxError)) throw error;
     report(remark({ start: error.offset, end: error.offset }, "error", "", error.message));
   }
-  return remarks.sort((one, other) => one.start - other.start).map(({ start, end: _, ...remark }) => ({
+  // An error says more than a warning about the same value.
+  const isSaid = ({ severity, start, key }: Remark) =>
+    severity === "warning" &&
+    remarks.some((other) => other.severity === "error" && other.start === start && other.key === key);
+  return remarks.filter((one) => !isSaid(one)).sort((one, other) => one.start - other.start).map((
+    { start, end: _, ...remark },
+  ) => ({
     file,
     ...lineAndColumn(text, start),
     ...remark,
@@ -189,8 +195,9 @@ function checkPlugin(node: JsonNode, context: PluginContext): void {
       : bySchema.some(({ meant }) => meant !== undefined);
     if (!isSaid) report(remark);
   };
-  checkByPlugin(type, config, node, { ...context, report: byPlugin });
-  if (isIpamOurs) checkByPlugin(ipamType, config, node, { ...context, report: byPlugin, isFirst: false }, "ipam");
+  const place = { ...context, report: byPlugin, bySchema };
+  checkByPlugin(type, config, node, place);
+  if (isIpamOurs) checkByPlugin(ipamType, config, node, { ...place, isFirst: false }, "ipam");
 }
 
 /** Returns whether the plugin is ours: then its keys are known. */

@@ -7,7 +7,7 @@ import { loadPlugin } from "../../plugins/table.ts";
 import { selectVersion } from "../conf/network.ts";
 import type { JsonNode } from "../conf/positioned-json.ts";
 import { entryOf, nodeAt } from "./json-nodes.ts";
-import { keyPath, remark, type Report } from "./remark.ts";
+import { keyPath, type Remark, remark, type Report } from "./remark.ts";
 import { pluginSchema } from "./schema.ts";
 
 interface Place {
@@ -16,6 +16,8 @@ interface Place {
   report: Report;
   /** No other plugin is called before it. */
   isFirst: boolean;
+  /** What the schema says of its values. */
+  bySchema: readonly Remark[];
 }
 
 /** `subject` is the key of what the plugin rejects as a whole. */
@@ -23,7 +25,7 @@ export function checkByPlugin(
   type: string,
   config: Record<string, unknown>,
   node: JsonNode,
-  { path, report, isFirst }: Place,
+  { path, report, isFirst, bySchema }: Place,
   subject = "",
 ): void {
   const plugin = loadPlugin(type);
@@ -41,10 +43,22 @@ export function checkByPlugin(
     // Other words in quotes are no keys.
     if (message !== undefined && isKey(type, key, node)) {
       report(remark(nodeAt(node, key), "error", keyPath(path, key), message));
-    } else {report(
-        remark(nodeAt(node, subject), "error", subject === "" ? path : keyPath(path, subject), errorText(error)),
-      );}
+      return;
+    }
+    const text = errorText(error), named = bySchema.find((one) => isOfValue(one) && isNamedIn(text, one.key));
+    if (named !== undefined) report(remark(named, "error", named.key, text));
+    else report(remark(nodeAt(node, subject), "error", subject === "" ? path : keyPath(path, subject), text));
   }
+}
+
+function isOfValue({ message }: Remark): boolean {
+  return message.startsWith("must ");
+}
+
+/** Plugins have words of their own for a key: `unknown macvlan mode: "x"`. */
+function isNamedIn(text: string, path: string): boolean {
+  const key = path.slice(path.lastIndexOf(".") + 1).toLowerCase();
+  return text.toLowerCase().split(/[^a-z0-9_]+/).includes(key);
 }
 
 /** Whether the plugin knows such a key. */

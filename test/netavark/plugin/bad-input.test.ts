@@ -93,6 +93,27 @@ test.each(networks)("create refuses %j", async (given, ...says) => {
   for (const part of says) expect(error).toContain(part);
 });
 
+test("the conflist that create prints can be used as it is, beside what there is", async () => {
+  await using machine = await openMachine();
+  await machine.sh(
+    "ip link add pod-net0 type bridge; ip address add 10.77.0.1/24 dev pod-net0; ip link set pod-net0 up",
+  );
+  const ipam = { type: "host-local", subnet: "10.77.1.0/24" };
+  await writeConflist(machine, {
+    name: "other",
+    plugins: [{ type: "bridge", bridge: "pod-net1", isGateway: true, ipam }],
+  });
+  const { json } = await callDriver(machine, ["create"], bareNetwork());
+  const list = JSON.parse(json.error.slice(json.error.indexOf("{")));
+  expect(list.plugins[0]).toMatchObject({ bridge: "pod-net2", ipam: { ranges: [[{ subnet: "10.77.2.0/24" }]] } });
+  await writeConflist(machine, list);
+  const env = { NETCONFPATH: CONFIGS };
+  expect(await machine.run([PATCHBAY, "lint"], { env })).toEqual({ code: 0, stdout: "", stderr: "" });
+  const network = await PodmanNetwork.create(machine, { options: { conflist: "pod-net" } });
+  const wanted = { ips: ["10.77.2.9"], mac: "02:00:00:00:00:09", ports: [port(8080, 80)] };
+  await network.once(await machine.container("c1"), wanted);
+});
+
 const twoIps: Wanted = { ips: ["10.7.0.5", "10.7.0.6"] };
 const attachments: [given: Partial<Network>, wanted: Wanted, ...says: string[]][] = [
   [{ options: { conflist: "gone" } }, {}, "option conflist=gone", CONFIGS, "web"],

@@ -1,5 +1,7 @@
 /**
  * `patchbay lint`, and what `add`, `plan` and `status` say about misspelt keys: where they are and what was meant.
+ *
+ * Longer than 300 lines: a table, one entry a finding.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -60,6 +62,12 @@ test("a finding has file, line, column, key, and what was meant", () => {
   });
 });
 
+test("the name of a network is found wrong once", () => {
+  expect(lint('{"cniVersion":"1.1.0","name":"_n","plugins":[{"type":"loopback"}]}')).toEqual([
+    '1:30: error: "name" invalid characters found in network name; _n',
+  ]);
+});
+
 describe("what is found", () => {
   const rows: [plugin: unknown, findings: string[]][] = [
     [{ type: "bridge", bridge: "b", ISGATEWAY: true, mtu: null }, []],
@@ -72,9 +80,22 @@ describe("what is found", () => {
       'warning: "mac" must match ^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$, got "x"',
     ]],
     [{ type: "portmap", capabilities: { portMappings: true }, markMasqBit: 40 }, [
-      'error: failed to parse config: MasqMarkBit must be between 0 and 31; "markMasqBit" is 40',
-      'warning: "markMasqBit" must be at most 31, got 40',
+      'error: "markMasqBit" failed to parse config: MasqMarkBit must be between 0 and 31; "markMasqBit" is 40',
     ]],
+    // What the plugin and the schema refuse is said once.
+    [{ type: "macvlan", mode: "brige" }, [
+      'error: "mode" must be one of "bridge", "private", "vepa", "passthru", got "brige"; did you mean "bridge"?',
+    ]],
+    [{ type: "ipvlan", mode: "x" }, ['error: "mode" must be one of "l2", "l3", "l3s", got "x"']],
+    [{ type: "portmap", capabilities: { portMappings: true }, backend: "ebpf" }, [
+      'error: "backend" must be one of "iptables", "nftables", got "ebpf"',
+    ]],
+    [{ type: "firewall", ingressPolicy: "opn" }, [
+      'error: "ingressPolicy" must be one of "open", "same-bridge", "isolated", got "opn"; did you mean "open"?',
+    ]],
+    [{ type: "vrf", vrfname: "a-name-that-is-too-long" }, ['error: "vrfname" interface name is too long']],
+    [{ type: "bridge", vlan: 5000 }, ['error: "vlan" invalid VLAN ID 5000 (must be between 0 and 4094)']],
+    [{ type: "tuning", mac: "x" }, ['error: "mac" invalid args x for MAC addr: address x: invalid MAC address']],
     [{ type: "bridge", vlanTrunk: [{ idd: 2, minID: 1, maxID: 4 }] }, [
       'warning: "vlanTrunk[0].idd" is not known, and ignored; did you mean "id"?',
     ]],

@@ -1,0 +1,49 @@
+/** A conflist to begin with, which can be used as it is: its bridge and its subnet are nobody's yet. */
+import { hostSockets } from "../../ffi/kept.ts";
+import { listLinks } from "../../ffi/netlink/route/link.ts";
+import { listRoutes } from "../../ffi/netlink/route/route.ts";
+import { AF_INET } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { formatPrefix } from "../../net/address.ts";
+import { listNetworkFiles } from "../../runtime/conf/directory.ts";
+import { claimantsIn } from "../../runtime/overlaps.ts";
+import { freeSubnet4 } from "../create/free-subnet.ts";
+import type { Network } from "../wire/netavark.schema.ts";
+
+const POOL = { base: "10.77.0.0/16", size: 24 };
+const LONGEST_BRIDGE = 13;
+
+export function exampleConflist({ name, options = {}, subnets = [] }: Network, directory: string): string {
+  const taken = takenNow(directory);
+  const ranges = (subnets.length === 0 ? [freeSubnet4([POOL], taken.subnets)] : subnets.map(({ subnet }) => subnet))
+    .map((subnet) => [{ subnet }]);
+  const types = options["plugins"]?.split(",") ?? ["bridge", "portmap"];
+  const plugins = types.map((type, index) => ({
+    type,
+    ...type === "bridge" && { bridge: freeBridge(name, taken.links), isDefaultGateway: true, ipMasq: true },
+    ...type === "bridge" && { capabilities: { ips: true, mac: true } },
+    ...type === "portmap" && { capabilities: { portMappings: true } },
+    ...index === 0 && { ipam: { type: "host-local", ranges } },
+  }));
+  return JSON.stringify({ cniVersion: "1.1.0", name, plugins });
+}
+
+/** By the host, and by the networks of the directory. */
+function takenNow(directory: string): { links: string[]; subnets: string[] } {
+  const claims = claimantsIn(listNetworkFiles(directory)).flatMap(({ claims }) => claims);
+  const socket = hostSockets.route.take();
+  try {
+    const routes = listRoutes(socket, AF_INET).filter(({ dst }) => dst.bits > 0);
+    return {
+      links: [...listLinks(socket).map(({ name }) => name), ...claims.flatMap(({ segment }) => segment.link ?? [])],
+      subnets: [...routes.map(({ dst }) => dst), ...claims.map(({ range }) => range.subnet)].map(formatPrefix),
+    };
+  } finally {
+    hostSockets.route.giveBack(socket);
+  }
+}
+
+function freeBridge(network: string, taken: readonly string[]): string {
+  const begin = network.slice(0, LONGEST_BRIDGE);
+  for (let number = 0; number < 100; number++) if (!taken.includes(`${begin}${number}`)) return `${begin}${number}`;
+  return begin;
+}
