@@ -2,6 +2,9 @@
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
 import { LeftToCaller } from "../ffi/calls.ts";
 
+/** STATUS fails because an earlier ADD did. The next one may succeed, so it is no reason why ADD would fail. */
+export class EarlierFailure extends CniError {}
+
 /** Runs every step, then throws the failures. */
 export function attemptAll(steps: Iterable<() => void>): void {
   throwJoined(collectFailures(steps, (step) => step()));

@@ -37,7 +37,7 @@ export interface PlannedPlugin {
   resources: PlannedResource[] | undefined;
   /** Why ADD would fail here and now: what it would reject, and errors of STATUS. */
   obstacles: string[];
-  /** What ADD would make without effect, such as a port that leads to another container. */
+  /** What ADD would make without effect, such as a port that leads to another container, and what an earlier ADD met. */
   warnings: string[];
 }
 

@@ -1165,6 +1165,13 @@ const dhcpService: Fault[] = [
     named: "with the service and without",
   },
   {
+    file: "src/plugins/ipam/dhcp/dhcp.ts",
+    find: "throw new EarlierFailure(",
+    replace: "throw new CniError(",
+    tests: ["test/dhcp/plugin/given-back.test.ts"],
+    named: "after an outage",
+  },
+  {
     file: "src/plugins/ipam/dhcp/wishes.ts",
     find: "ipam.timeout < 1",
     replace: "ipam.timeout < 0",

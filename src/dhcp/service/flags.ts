@@ -25,7 +25,10 @@ export const flagsOfService: Readonly<Record<string, { value?: string; help: str
   hostprefix: { value: "PATH", help: "where the host's root directory is, for a service in a container" },
   pidfile: { value: "FILE", help: "write the process id to this file" },
   resendmax: { value: "DURATION", help: "the longest wait between two messages of an ADD (16s)" },
-  resendtimeout: { value: "DURATION", help: "when ADD gives up (1m)" },
+  resendtimeout: {
+    value: "DURATION",
+    help: "how long ADD tries, and STATUS fails after an ADD that got no address (1m)",
+  },
   socketpath: { value: "PATH", help: `listen here (${DEFAULT_SOCKET})` },
   timeout: { value: "DURATION", help: "the first wait for an answer (250ms)" },
 };

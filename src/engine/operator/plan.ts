@@ -6,6 +6,7 @@ import { errorText } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import type { Result } from "../../cni/result.ts";
 import { findPlugin } from "../delegation/find-plugin.ts";
+import { EarlierFailure } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { Resource } from "../../contract/resource.ts";
@@ -35,7 +36,8 @@ export function planAdd(
   try {
     openSession({ inEveryVersion: true }).runVerb(plugin, { ...invocation, command: "STATUS" });
   } catch (error) {
-    plan.obstacles.push(errorText(error));
+    const list = error instanceof EarlierFailure ? plan.warnings : plan.obstacles;
+    list.push(errorText(error));
   }
   return { ...plan, obstacles: [...new Set(plan.obstacles)] };
 }

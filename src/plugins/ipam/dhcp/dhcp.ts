@@ -14,6 +14,7 @@ import {
   PLUGIN_NOT_AVAILABLE,
 } from "../../../cni/error.ts";
 import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
+import { EarlierFailure } from "../../../contract/failures.ts";
 import { isSameOwner, type Owner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { ask, Failed, NoAnswer, NoService } from "../../../dhcp/ask.ts";
@@ -200,7 +201,7 @@ function status(conf: DhcpConf): void {
   }
   if (obstacle !== undefined) {
     const hint = `look at the DHCP server; STATUS succeeds again in ${forgottenInS} s unless another ADD fails`;
-    throw new CniError(PLUGIN_NOT_AVAILABLE, `the last ADD got no address: ${obstacle}`, hint);
+    throw new EarlierFailure(PLUGIN_NOT_AVAILABLE, `the last ADD got no address: ${obstacle}`, hint);
   }
 }
 
