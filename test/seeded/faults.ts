@@ -1126,6 +1126,13 @@ const dhcpService: Fault[] = [
     named: "root with the capabilities",
   },
   {
+    file: "src/dhcp/service/remembered.ts",
+    find: 'this.journal.keepGivenBack(lines.join(""));',
+    replace: 'this.journal.keepGivenBack("");',
+    tests: ["test/netavark/drivers/dhcp.test.ts"],
+    named: "ends in between",
+  },
+  {
     file: "src/dhcp/service/flags.ts",
     find: "ms: 1e-3",
     replace: "ms: 1e-2",

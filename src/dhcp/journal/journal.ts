@@ -32,7 +32,12 @@ import {
 import { check, cString, libc, utf8 } from "../../ffi/libc.ts";
 import { type LeaseRecord, readRecord } from "./record.ts";
 
-const RECORD = ".lease", GIVEN_UP = ".given-up", DAMAGED = ".damaged", TEMPORARY = ".new", LOCK = "lock";
+const RECORD = ".lease",
+  GIVEN_UP = ".given-up",
+  DAMAGED = ".damaged",
+  TEMPORARY = ".new",
+  LOCK = "lock",
+  GIVEN_BACK = "given-back";
 
 export interface Entry {
   record: LeaseRecord;
@@ -83,6 +88,18 @@ export class Journal {
     const path = `${this.pathOf(owner)}${GIVEN_UP}`;
     closeFile(openStateFile(path, O_RDWR | O_CREAT).fd);
     if (durable) syncDirectory(this.directory);
+  }
+
+  /** What `keepGivenBack` has kept, or "". */
+  givenBack(): string {
+    return readTrustedState(`${this.directory}/${GIVEN_BACK}`) ?? "";
+  }
+
+  /** A text for the service that comes next. */
+  keepGivenBack(text: string): void {
+    const path = `${this.directory}/${GIVEN_BACK}`;
+    if (text === "") removeFile(path);
+    else replaceFile(path, text, { temporary: `${path}${TEMPORARY}` });
   }
 
   /** Every record. One that cannot be read is set aside. */

@@ -83,6 +83,13 @@ function booleanOf(name: string, text: string): boolean {
   throw new WrongFlags(`invalid boolean value "${text}" for -${name}\n${usage()}`);
 }
 
+/** How long to wait between messages while somebody waits, in seconds; undefined for the usual pauses. */
+export function pausesOf({ timeout, longestPause }: Pick<Flags, "timeout" | "longestPause">): number[] | undefined {
+  if (timeout === undefined && longestPause === undefined) return undefined;
+  const first = timeout ?? 1;
+  return [1, 2, 4, 8, 16].map((factor) => Math.min(first * factor, longestPause ?? Infinity));
+}
+
 export function usage(): string {
   const lines = Object.entries(flagsOfService).map(([name, { value, help }]) =>
     `  -${name}${value ? ` ${value}` : ""}\n    \t${help}`

@@ -1,7 +1,10 @@
 /** Leases of an earlier boot, whose containers are gone: who comes with the same client id is given the address again. */
+import { errorText } from "../../cni/error.ts";
 import type { Owner } from "../../contract/owner.ts";
+import type { Journal } from "../journal/journal.ts";
 import type { LeaseRecord } from "../journal/record.ts";
 import { nameOf } from "../order.ts";
+import { say } from "./log.ts";
 
 export class Remembered {
   private readonly records = new Map<string, LeaseRecord>();
@@ -39,11 +42,34 @@ export class Remembered {
 const MOST_GIVEN_BACK = 1000;
 
 /**
- * Addresses that clients have given back since the service began. Who comes again asks for its own: podman stops and
- * starts a container with the same id and another hardware address, by which servers such as dnsmasq choose.
+ * Addresses that clients have given back. Who comes again asks for its own: podman stops and starts a container with the
+ * same id and another hardware address, by which servers such as dnsmasq choose. The service that podman's units start
+ * ends while nobody has a lease, so the addresses stand in the journal when a service ends.
  */
 export class GivenBack {
   private readonly addresses = new Map<string, Uint8Array>();
+
+  /** With those that an earlier service has kept. A line that is damaged counts as none. */
+  constructor(private readonly journal: Pick<Journal, "givenBack" | "keepGivenBack">) {
+    for (const line of journal.givenBack().split("\n").slice(-MOST_GIVEN_BACK - 1)) {
+      const [, key, hex] = /^(".*") ([0-9a-f]{8})$/.exec(line) ?? [];
+      try {
+        if (key !== undefined) this.addresses.set(String(JSON.parse(key)), Uint8Array.fromHex(hex!));
+      } catch {
+        // The key is no JSON.
+      }
+    }
+  }
+
+  /** For the service that comes next. */
+  keep(): void {
+    const lines = [...this.addresses].map(([key, address]) => `${JSON.stringify(key)} ${address.toHex()}\n`);
+    try {
+      this.journal.keepGivenBack(lines.join(""));
+    } catch (error) {
+      say(`addresses that were given back are forgotten: ${errorText(error)}`);
+    }
+  }
 
   add(owner: Owner, clientId: string | undefined, address: Uint8Array): void {
     const key = keyOf(owner, clientId);

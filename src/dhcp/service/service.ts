@@ -19,7 +19,7 @@ import { parsePrefix } from "../../net/address.ts";
 import { Attachment } from "./attachment.ts";
 import { FailedAdds } from "./failed-adds.ts";
 import { type Asker, connections } from "./connections.ts";
-import type { Flags } from "./flags.ts";
+import { type Flags, pausesOf } from "./flags.ts";
 import { Held } from "./held.ts";
 import { say, sayRarely } from "./log.ts";
 import { GivenBack, Remembered } from "./remembered.ts";
@@ -43,7 +43,7 @@ export type ServiceSettings = Pick<
 export class Service {
   private readonly held = new Held();
   private readonly remembered = new Remembered();
-  private readonly givenBack = new GivenBack();
+  private readonly givenBack: GivenBack;
   private readonly failedAdds: FailedAdds;
   private readonly alarm = new Alarm();
   private lastOrder = preciseSecondsSinceBoot();
@@ -58,6 +58,7 @@ export class Service {
     private readonly settings: ServiceSettings,
   ) {
     this.failedAdds = new FailedAdds(this.patience);
+    this.givenBack = new GivenBack(journal);
     const clock = () => ({ boot: preciseSecondsSinceBoot(), wall: Date.now() / 1000 });
     this.around = {
       journal,
@@ -95,7 +96,7 @@ export class Service {
 
   private takeUpOne({ record, isGivenUp }: Entry): void {
     const { bootId, clock } = this.around, isSameBoot = record.bootId === bootId;
-    if (isGivenUp) return Attachment.resume(record, 0, this.around).release();
+    if (isGivenUp) return this.giveBack(Attachment.resume(record, 0, this.around));
     if (isSameBoot) {
       this.held.set(Attachment.resume(record, SPREAD_S, this.around));
     } else if (clock().wall < endOf(record) + MEMORY_S) {
@@ -247,11 +248,16 @@ export class Service {
   }
 
   private release(owner: Owner): void {
-    const name = nameOf(owner), attachment = this.held.get(name), address = attachment?.had().address;
-    if (address !== undefined) this.givenBack.add(owner, attachment!.wishes.clientId, address);
+    const name = nameOf(owner), attachment = this.held.get(name);
     this.held.delete(name);
-    attachment?.release();
+    if (attachment !== undefined) this.giveBack(attachment);
     for (const record of this.remembered.takeNamed(name)) this.forget(record);
+  }
+
+  private giveBack(attachment: Attachment): void {
+    const { address } = attachment.had();
+    if (address !== undefined) this.givenBack.add(attachment.owner, attachment.wishes.clientId, address);
+    attachment.release();
   }
 
   /** Not those that are being asked for: somebody wants them now. */
@@ -268,7 +274,7 @@ export class Service {
   /** Gives back what a container of before the boot had. */
   private forget(record: LeaseRecord): void {
     if (this.around.clock().wall < endOf(record)) {
-      Attachment.resume(record, 0, this.around).release();
+      this.giveBack(Attachment.resume(record, 0, this.around));
     } else {
       this.journal.remove(record);
     }
@@ -284,16 +290,10 @@ export class Service {
   /** The service ends, the leases go on with the next one. */
   close(): void {
     for (const attachment of this.held.all()) attachment.close();
+    this.givenBack.keep();
     this.journal.close();
     sayRarely("end", `${counted(this.held.size, "lease")} ${this.held.size === 1 ? "stays" : "stay"}`);
   }
 }
 
 class Refused extends Error {}
-
-/** How long to wait between messages while somebody waits, in seconds; undefined for the usual pauses. */
-function pausesOf({ timeout, longestPause }: ServiceSettings): number[] | undefined {
-  if (timeout === undefined && longestPause === undefined) return undefined;
-  const first = timeout ?? 1;
-  return [1, 2, 4, 8, 16].map((factor) => Math.min(first * factor, longestPause ?? Infinity));
-}

@@ -1,13 +1,13 @@
 /** Networks of podman's whose addresses a DHCP server gives, by the service that the CNI plugin dhcp uses. */
 import { expect, test } from "bun:test";
-import { PODMANS_SOCKET } from "../../../src/dhcp/order.ts";
+import { DEFAULT_SOCKET, PODMANS_SOCKET } from "../../../src/dhcp/order.ts";
 import { type Segment, serverBehindBridge } from "../../support/dhcp/link.ts";
 import type { Running } from "../../support/dhcp/running.ts";
 import { OFFER4 } from "../../support/dhcp/offer.ts";
 import { openScene, routesIn, untilLeased } from "../../support/dhcp/scene.ts";
 import { kindsOf, serveScript } from "../../support/dhcp/scripted-server.ts";
 import { dnsmasq, serve4 } from "../../support/dhcp/servers-v4.ts";
-import { startService } from "../../support/dhcp/service.ts";
+import { isListening } from "../../support/dhcp/service.ts";
 import { attach, bridgeNetwork, containerIn } from "../../support/netavark/attached.ts";
 import { leftSince, momentOf } from "../../support/leftovers.ts";
 import { netavark, netavarkProgram } from "../../support/netavark/netavark.ts";
@@ -79,7 +79,7 @@ test("podman's units start the service: setup finds it, and so does the plugin; 
   expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
   await server.until((received) => kindsOf(received).includes("RELEASE"));
   await untilTrue(() => activator.hasEnded, Boolean);
-  expect([activator.exitCode, await machine.sh("ls /var/lib/cni/dhcp")]).toEqual([0, "lock\n"]);
+  expect([activator.exitCode, await machine.sh("ls /var/lib/cni/dhcp")]).toEqual([0, "given-back\nlock\n"]);
 });
 
 test("another make's service at podman's socket is none, and one service at a time has the leases", async () => {
@@ -105,25 +105,41 @@ test("another make's service at podman's socket is none, and one service at a ti
   expect([code, json.error]).toEqual([1, expect.stringMatching(/dial unix \/run\/cni\/dhcp\.sock.*patchbay dhcp/s)]);
 });
 
-test("a container that is started again with another MAC address has its address again", async () => {
-  await using segment = await serverBehindBridge();
-  const { machine } = segment;
-  await serve4(dnsmasq, segment.site, { ...OFFER4, leaseSeconds: 600 });
-  await using service = await startService(segment);
-  await machine.sh(`mkdir -p /run/cni; ln -s ${service.socket} /run/cni/dhcp.sock`);
-  const macvlan = { driver: "macvlan", network_interface: "br0", ipam_options: { driver: "dhcp" }, subnets: [] };
-  const input = containerIn([{ network: bridgeNetwork(8, macvlan) }]), macs = new Set(), addresses = new Set();
-  for (let start = 0; start < 4; start++) {
-    const container = await machine.container(`start${start}`);
-    const { json } = await attach(machine, "setup", container, input);
-    const { mac_address, subnets: [subnet] } = json.net8.interfaces.eth0;
-    macs.add(mac_address);
-    addresses.add(subnet.ipnet);
-    expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
-    await machine.removeContainer(container);
-  }
-  expect([macs.size, addresses.size]).toEqual([4, 1]);
-});
+const ways = ["the service goes on", "the service ends in between", "the service is killed before"] as const;
+
+test.each(ways)(
+  "a container that is started again with another MAC address has its address again: %s",
+  async (way) => {
+    await using segment = await serverBehindBridge();
+    const { machine } = segment;
+    await serve4(dnsmasq, segment.site, { ...OFFER4, leaseSeconds: 600 });
+    const start = async () => {
+      const service = segment.start(undefined, [`${patchbayPlugins()}/dhcp`, "daemon"], {
+        log: `${segment.folder}/service.log`,
+      });
+      await service.until(() => isListening(service.pid, DEFAULT_SOCKET));
+      return service;
+    };
+    let service = await start();
+    const macvlan = { driver: "macvlan", network_interface: "br0", ipam_options: { driver: "dhcp" }, subnets: [] };
+    const input = containerIn([{ network: bridgeNetwork(8, macvlan) }]), macs = new Set(), addresses = new Set();
+    for (let times = 0; times < 4; times++) {
+      const container = await machine.container(`start${times}`);
+      const { json } = await attach(machine, "setup", container, input);
+      const { mac_address, subnets: [subnet] } = json.net8.interfaces.eth0;
+      macs.add(mac_address);
+      addresses.add(subnet.ipnet);
+      if (way === "the service is killed before") await service.stop("SIGKILL");
+      expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
+      await machine.removeContainer(container);
+      if (way === "the service goes on") continue;
+      await service.stop();
+      service = await start();
+    }
+    await service.stop();
+    expect([macs.size, addresses.size]).toEqual([4, 1]);
+  },
+);
 
 test("without the service, an error that says how to start it", async () => {
   await using scene = await openScene({ address, leaseSeconds: 600 });
