@@ -1,5 +1,5 @@
 /** The plugin's side: asks the service, and waits for its answer. */
-import { parseDocument } from "../cni/json.ts";
+import { errorText } from "../cni/error.ts";
 import {
   EACCES,
   EAGAIN,
@@ -15,9 +15,10 @@ import { closeFile } from "../ffi/files.ts";
 import { heedInterruption, interruptionDescriptor } from "../ffi/interruption.ts";
 import { fromUtf8, lastErrno, libc, utf8 } from "../ffi/libc.ts";
 import { sendMessage } from "../ffi/message.ts";
+import { peerOf } from "../ffi/peer.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { connectTo } from "../ffi/unix-socket.ts";
-import { type Answer, LONGEST_LINE, type Order, ORDER_VERSION } from "./order.ts";
+import { type Answer, LONGEST_LINE, type Order, ORDER_VERSION, readAnswer } from "./order.ts";
 
 /** Nobody listens there. */
 export class NoService extends Error {}
@@ -29,6 +30,8 @@ export class Failed extends Error {
   }
 }
 
+const START_IT = 'start "patchbay dhcp"';
+
 /** The service has ended meanwhile, or it is none of ours that listens there. */
 export class NoAnswer extends Failed {}
 
@@ -38,6 +41,7 @@ type Reply = Exclude<Answer, { failure: string }>;
 export function ask(socketPath: string, order: Order, patienceMs: number, netns?: number): Reply {
   const fd = connect(socketPath);
   try {
+    requireTrusted(fd, socketPath);
     const line = utf8(`${JSON.stringify({ version: ORDER_VERSION, ...order })}\n`);
     if (line.length > LONGEST_LINE) throw new Failed(`the request is longer than ${LONGEST_LINE} bytes`);
     const sent = sendMessage(fd, line, netns === undefined ? [] : [netns]);
@@ -60,6 +64,21 @@ function connect(path: string): number {
     if (error.errno === EACCES) throw new Failed(text, "the service serves root of its own user namespace");
     throw new NoService(text, { cause: error });
   }
+}
+
+/** The kernel's name in a user namespace for everybody of other ones (overflowuid), and the user nobody. */
+const NOBODY = 65534;
+
+/** Who listens gets the container's namespace, and says what address a container has. */
+function requireTrusted(fd: number, path: string): void {
+  const { pid, uid } = peerOf(fd) ?? { pid: 0, uid: -1 };
+  if (uid === 0 || uid === process.geteuid!()) return;
+  const who = `process ${pid} of user ${uid} listens on ${path}, and only root or this user may`;
+  if (uid !== NOBODY) throw new NoAnswer(who, `end it, and ${START_IT}`);
+  throw new NoAnswer(
+    `${who}; the DHCP service serves its own user namespace`,
+    "call the plugin where the service was started, or start a service of its own here",
+  );
 }
 
 function receiveLine(fd: number, path: string, patienceMs: number, isInterruptible: boolean): string {
@@ -85,14 +104,25 @@ function replyIn(text: string, path: string): Reply {
   if (text.startsWith("HTTP/") || text.startsWith("\0")) {
     throw new NoAnswer(
       `a DHCP daemon of another make listens on ${path}`,
-      `stop it, and start "patchbay dhcp" instead`,
+      `stop it, and ${START_IT} instead`,
     );
   }
   if (text === "") throw new NoAnswer(`the DHCP service at ${path} ended before it answered`, "look at its log");
-  const answer = parseDocument(text, "the DHCP service's answer") as unknown as Answer;
+  const answer = answerIn(text, path);
   if (answer.version !== ORDER_VERSION) {
     throw new Failed(`the DHCP service at ${path} is of another version`, "restart it");
   }
   if ("failure" in answer) throw new Failed(answer.failure, answer.hint);
   return answer;
+}
+
+function answerIn(text: string, path: string): Answer {
+  try {
+    return readAnswer(text);
+  } catch (error) {
+    throw new NoAnswer(
+      `what listens on ${path} is no DHCP service of ours: ${errorText(error)}`,
+      `end it, and ${START_IT}`,
+    );
+  }
 }

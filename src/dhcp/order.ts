@@ -4,8 +4,8 @@
  */
 import { errorText } from "../cni/error.ts";
 import type { Owner } from "../contract/owner.ts";
-import type { LeaseText } from "./journal/lease-text.ts";
-import type { LeaseText6 } from "./journal/lease-text6.ts";
+import { type LeaseText, requireLease } from "./journal/lease-text.ts";
+import { type LeaseText6, requireLease6 } from "./journal/lease-text6.ts";
 import { isObject, parseDocument } from "../cni/json.ts";
 import { readWishes, type Wishes } from "./wishes.ts";
 
@@ -37,6 +37,31 @@ export interface Report {
   forgottenInS?: number;
   /** Leases that no server has renewed in time. */
   unanswered: number;
+}
+
+/** Throws when it is none. Of another version, only the version is judged. */
+export function readAnswer(line: string): Answer {
+  const answer: unknown = parseDocument(line, "the answer");
+  if (!isObject(answer) || typeof answer.version !== "number") throw new Error("the answer has no version");
+  if (answer.version !== ORDER_VERSION) return { version: answer.version, failure: "" };
+  const { failure, hint, lease, lease6, report, owners } = answer;
+  for (const [key, value] of Object.entries({ failure, hint })) {
+    if (value !== undefined && typeof value !== "string") throw new Error(`${key} of the answer is no text`);
+  }
+  if (lease !== undefined) requireLease(lease);
+  if (lease6 !== undefined) requireLease6(lease6);
+  if (report !== undefined && !isReport(report)) throw new Error("report of the answer is wrong");
+  if (owners !== undefined && !(Array.isArray(owners) && owners.every((one) => wrongOwner(one) === undefined))) {
+    throw new Error("owners of the answer are wrong");
+  }
+  return answer as unknown as Answer;
+}
+
+function isReport(value: unknown): boolean {
+  if (!isObject(value) || typeof value.unanswered !== "number") return false;
+  const { obstacle, forgottenInS } = value;
+  return (obstacle === undefined) === (forgottenInS === undefined) &&
+    ["string", "undefined"].includes(typeof obstacle) && ["number", "undefined"].includes(typeof forgottenInS);
 }
 
 /** What the other side said is no order. `hint` says what to do. */

@@ -1,4 +1,5 @@
 /** A lease as JSON: for the journal, and for whoever lists leases. Pure. */
+import { isObject } from "../../cni/json.ts";
 import { formatAddress, formatPrefix, parseAddress, parsePrefix } from "../../net/address.ts";
 import type { Offered } from "../v4/message/offer.ts";
 
@@ -66,11 +67,35 @@ export function offeredOf(text: LeaseText): Offered {
   };
 }
 
+/** Throws when it is something else: it comes from a file, or from another process. */
+export function requireLease(value: unknown): asserts value is LeaseText {
+  if (!isObject(value)) throw new Error("a lease that is no object");
+  requireTimes(value, ["lease", "renew", "rebind"]);
+  const { domain, search, mtu, isClassless } = value;
+  if (typeof isClassless !== "boolean") throw new Error("a lease with a malformed isClassless");
+  if (domain !== undefined && typeof domain !== "string") throw new Error("a lease with a malformed domain");
+  if (mtu !== undefined && typeof mtu !== "number") throw new Error("a lease with a malformed mtu");
+  requireTexts(search, "search");
+  offeredOf(value as unknown as LeaseText);
+}
+
+export function requireTexts(value: unknown, key: string): void {
+  const areTexts = Array.isArray(value) && value.every((one) => typeof one === "string");
+  if (!areTexts) throw new Error(`a lease with a malformed ${key}`);
+}
+
+/** null is for ever. */
+export function requireTimes(within: object, keys: readonly string[]): void {
+  const isTime = (value: unknown) => value === null || typeof value === "number";
+  const wrong = keys.find((key) => !isTime((within as Record<string, unknown>)[key]));
+  if (wrong !== undefined) throw new Error(`a record without ${wrong}`);
+}
+
 function finite(seconds: number): number | null {
   return seconds === Infinity ? null : seconds;
 }
 
-function must<Value>(value: Value | undefined): Value {
+export function must<Value>(value: Value | undefined): Value {
   if (value === undefined) throw new Error("a lease with a malformed address");
   return value;
 }

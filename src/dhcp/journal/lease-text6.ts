@@ -1,6 +1,8 @@
 /** An IPv6 lease as JSON, like lease-text.ts. Pure. */
+import { isObject } from "../../cni/json.ts";
 import { formatAddress, parseAddress } from "../../net/address.ts";
 import type { Offered6 } from "../v6/lease/lease.ts";
+import { must, requireTexts, requireTimes } from "./lease-text.ts";
 
 /** Times in seconds; null is for ever. */
 export interface LeaseText6 {
@@ -48,12 +50,20 @@ export function leaseOf6(text: LeaseText6): Offered6 {
       rebind: rebind ?? Infinity,
     },
     withdrawn: [],
-    nameServers: text.nameServers.map((one) => parseAddress(one)!),
+    nameServers: text.nameServers.map((one) => must(parseAddress(one))),
     search: text.search,
-    timeServers: text.timeServers.map((one) => parseAddress(one)!),
+    timeServers: text.timeServers.map((one) => must(parseAddress(one))),
     refresh: Infinity,
     ignored: [],
   };
+}
+
+/** Throws when it is something else: it comes from a file, or from another process. */
+export function requireLease6(value: unknown): asserts value is LeaseText6 {
+  if (!isObject(value)) throw new Error("a lease that is no object");
+  requireTimes(value, ["preferred", "valid", "renew", "rebind"]);
+  for (const key of ["nameServers", "search", "timeServers"]) requireTexts(value[key], key);
+  leaseOf6(value as unknown as LeaseText6);
 }
 
 function finite(seconds: number): number | null {

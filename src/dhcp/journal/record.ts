@@ -3,8 +3,8 @@ import type { Owner } from "../../contract/owner.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
 import { parseMac } from "../../net/mac.ts";
 import { readWishes, type Wishes } from "../wishes.ts";
-import { type LeaseText, offeredOf } from "./lease-text.ts";
-import { leaseOf6, type LeaseText6 } from "./lease-text6.ts";
+import { type LeaseText, requireLease, requireTimes } from "./lease-text.ts";
+import { type LeaseText6, requireLease6 } from "./lease-text6.ts";
 
 export interface LeaseRecord extends Owner {
   /** Raised when the form changes. */
@@ -77,13 +77,11 @@ export function readRecord(text: string): LeaseRecord {
     requireStrings(v4, ["serverMac"]);
     if (v4.origin !== undefined) requireStrings(v4.origin, ["server", "mac"]);
     requireTimes(v4, ["since", "sinceWall"]);
-    requireTimes(v4.lease, ["lease", "renew", "rebind"]);
-    offeredOf(v4.lease);
+    requireLease(v4.lease);
   }
   if (v6 !== undefined) {
     requireTimes(v6, ["since", "sinceWall"]);
-    requireTimes(v6.lease, ["preferred", "valid", "renew", "rebind"]);
-    leaseOf6(v6.lease);
+    requireLease6(v6.lease);
     Uint8Array.fromHex(v6.linkLocal);
   }
   return record as unknown as LeaseRecord;
@@ -91,12 +89,5 @@ export function readRecord(text: string): LeaseRecord {
 
 function requireStrings(within: object, keys: readonly string[]): void {
   const wrong = keys.find((key) => typeof (within as Record<string, unknown>)[key] !== "string");
-  if (wrong !== undefined) throw new Error(`a record without ${wrong}`);
-}
-
-/** null is for ever. */
-function requireTimes(within: object, keys: readonly string[]): void {
-  const isTime = (value: unknown) => value === null || typeof value === "number";
-  const wrong = keys.find((key) => !isTime((within as Record<string, unknown>)[key]));
   if (wrong !== undefined) throw new Error(`a record without ${wrong}`);
 }

@@ -139,8 +139,9 @@ function ownersAt(conf: DhcpConf): Owner[] {
     const order: Order = { do: "list", network: conf.name, after };
     const { owners = [] } = asked("error calling DHCP.Release: ", () => askService(conf, order, PATIENCE_MS));
     all.push(...owners);
-    if (owners.length === 0) return all;
-    after = nameOf(owners.at(-1)!);
+    const last = owners.at(-1);
+    if (last === undefined || nameOf(last) <= after) return all;
+    after = nameOf(last);
   }
 }
 

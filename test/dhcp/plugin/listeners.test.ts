@@ -1,0 +1,75 @@
+/** Whom the plugin asks, and whom it believes: who listens where it looks for the service. */
+import { expect, test } from "bun:test";
+import { serverBehindBridge } from "../../support/dhcp/link.ts";
+import { Listener } from "../../support/dhcp/listener.ts";
+import { network } from "../../support/network.ts";
+
+const FOLDER = "/run/another", SOCKET = `${FOLDER}/dhcp.sock`;
+const verbs = ["ADD", "CHECK", "DEL", "STATUS", "GC"] as const;
+const valid = { conf: { "cni.dev/valid-attachments": [] } };
+
+test("a process of another user is told nothing and given no namespace", async () => {
+  await using segment = await serverBehindBridge();
+  const { machine } = segment, container = await segment.plug("c1");
+  await machine.sh(`mkdir -m 777 ${FOLDER}`);
+  await using listener = await Listener.start(segment, SOCKET, ["setpriv", "--reuid=1000", "--clear-groups"]);
+  listener.say('{"version":1,"report":{"unanswered":0},"owners":[]}\n');
+  const conf = { type: "dhcp", ipam: { type: "dhcp", daemonSocketPath: SOCKET, dataDir: `${FOLDER}/none` } };
+  const net = network(machine, conf);
+  for (const verb of verbs) {
+    const { code, json } = await net.call(verb, ["STATUS", "GC"].includes(verb) ? undefined : container, valid);
+    // There is no lease to give back.
+    const isDone = verb === "DEL" || verb === "GC";
+    expect([verb, code, json?.msg]).toEqual([
+      verb,
+      isDone ? 0 : 1,
+      isDone ? undefined : expect.stringMatching(/process \d+ of user 1000 listens on \/run\/another\/dhcp\.sock/),
+    ]);
+  }
+  expect(listener.visits()).toEqual(verbs.map(() => ({ text: "", descriptors: 0 })));
+});
+
+const lease = {
+  address: "192.168.77.50/24",
+  server: "192.168.77.1",
+  routers: [],
+  isClassless: false,
+  nameServers: [],
+  search: [],
+  timeServers: [],
+  lease: 60,
+  renew: 30,
+  rebind: 50,
+};
+
+test("an answer that is none is an error of ADD, and keeps no container from being deleted", async () => {
+  await using segment = await serverBehindBridge();
+  const { machine } = segment, container = await segment.plug("c1");
+  await machine.sh(`mkdir ${FOLDER}`);
+  await using listener = await Listener.start(segment, SOCKET);
+  const ipam = { type: "dhcp", daemonSocketPath: SOCKET, dataDir: `${FOLDER}/none` };
+  const net = network(machine, { type: "dhcp", ipam });
+  const answer = (change: object) => `${JSON.stringify({ version: 1, lease, ...change })}\n`;
+  listener.say(answer({}));
+  expect((await net.add(container)).ips).toEqual([{ address: lease.address }]);
+  const answers = [
+    "hello\n",
+    "null\n",
+    answer({ version: "1" }),
+    answer({ lease: { ...lease, address: "192.168.77.50" } }),
+    answer({ lease: { ...lease, routers: "many" } }),
+    answer({ lease: { ...lease, nameServers: [{}] } }),
+    answer({ lease: { ...lease, domain: ["x"] } }),
+    answer({ failure: {} }),
+  ];
+  for (const text of answers) {
+    listener.say(text);
+    const { code, json } = await net.call("ADD", container);
+    const msg = expect.stringContaining(`what listens on ${SOCKET} is no DHCP service of ours`);
+    expect([text, code, json]).toEqual([text, 1, expect.objectContaining({ msg })]);
+    expect([text, (await net.call("DEL", container)).code]).toEqual([text, 0]);
+  }
+  // A list that never ends.
+  listener.say(answer({ owners: [{ network: "net", containerId: "ctr-c1", ifName: "eth0" }] }));
+  await net.gc([container]);
+});
