@@ -41,6 +41,11 @@ export function tryLockExclusive(fd: number): boolean {
   return libc.flock(fd, LOCK_EX | LOCK_NB) === 0;
 }
 
+/** Returns false when somebody else holds the file exclusively. */
+export function tryLockShared(fd: number): boolean {
+  return libc.flock(fd, LOCK_SH | LOCK_NB) === 0;
+}
+
 export function unlock(fd: number): void {
   libc.flock(fd, LOCK_UN);
 }

@@ -1185,6 +1185,20 @@ const dhcpService: Fault[] = [
     named: "with the service and without",
   },
   {
+    file: "src/plugins/ipam/dhcp/service.ts",
+    find: 'const isNeeded = order.do === "acquire" || order.do === "release";',
+    replace: "const isNeeded = order !== undefined;",
+    tests: ["test/dhcp/plugin/listeners.test.ts"],
+    named: "by ADD and DEL alone",
+  },
+  {
+    file: "src/plugins/ipam/dhcp/service.ts",
+    find: "error instanceof NoService || error instanceof NoAnswer;",
+    replace: "error instanceof NoService;",
+    tests: ["test/dhcp/plugin/listeners.test.ts"],
+    named: "cannot start",
+  },
+  {
     file: "src/plugins/ipam/dhcp/dhcp.ts",
     find: "throw new EarlierFailure(",
     replace: "throw new CniError(",

@@ -14,6 +14,7 @@ import {
   makeDirectories,
   namesIn,
   O_CREAT,
+  O_RDONLY,
   O_RDWR,
   removeFile,
   replaceFile,
@@ -21,13 +22,15 @@ import {
   truncateFile,
   writeAll,
 } from "../../ffi/files.ts";
-import { tryLockExclusive } from "../../ffi/lock.ts";
+import { tryLockExclusive, tryLockShared } from "../../ffi/lock.ts";
 import {
   isTrustedDirectory,
   judgeStateDirectory,
+  openExistingState,
   openStateFile,
   readStateFile,
   readTrustedState,
+  unlessUntrusted,
 } from "../../ffi/state-file.ts";
 import { check, cString, libc, utf8 } from "../../ffi/libc.ts";
 import { type LeaseRecord, readRecord } from "./record.ts";
@@ -59,6 +62,18 @@ export class Journal {
     }
     closeFile(lock);
     return undefined;
+  }
+
+  /** Whether a process has it. Makes nothing. */
+  static isHeld(directory: string): boolean {
+    if (!isTrustedDirectory(directory)) return false;
+    const lock = unlessUntrusted(() => openExistingState(`${directory}/${LOCK}`, O_RDONLY));
+    if (lock === undefined) return false;
+    try {
+      return !tryLockShared(lock.fd);
+    } finally {
+      closeFile(lock.fd);
+    }
   }
 
   /** Which process has it, as far as that is known. */

@@ -1,8 +1,12 @@
 /** Whom the plugin asks, and whom it believes: who listens where it looks for the service. */
 import { expect, test } from "bun:test";
+import { DEFAULT_SOCKET, PODMANS_SOCKET } from "../../../src/dhcp/order.ts";
 import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { Listener } from "../../support/dhcp/listener.ts";
+import { serveScript } from "../../support/dhcp/scripted-server.ts";
 import { network } from "../../support/network.ts";
+import { patchbayPlugins } from "../../support/plugins.ts";
+import { untilTrue } from "../../support/resident-status.ts";
 
 const FOLDER = "/run/another", SOCKET = `${FOLDER}/dhcp.sock`;
 const verbs = ["ADD", "CHECK", "DEL", "STATUS", "GC"] as const;
@@ -72,4 +76,49 @@ test("an answer that is none is an error of ADD, and keeps no container from bei
   // A list that never ends.
   listener.say(answer({ owners: [{ network: "net", containerId: "ctr-c1", ifName: "eth0" }] }));
   await net.gc([container]);
+});
+
+test("podman's unit is started by ADD and DEL alone, and never for a directory of its own", async () => {
+  await using segment = await serverBehindBridge();
+  const { machine } = segment, container = await segment.plug("c1");
+  await machine.sh("mkdir -p /run/podman");
+  await using listener = await Listener.start(segment, PODMANS_SOCKET);
+  const counts = [];
+  for (const dataDir of [undefined, "/run/leases"]) {
+    const net = network(machine, { type: "dhcp", ipam: { type: "dhcp", dataDir } });
+    for (const verb of verbs) {
+      const before = listener.visits().length;
+      await net.call(verb, ["STATUS", "GC"].includes(verb) ? undefined : container, valid);
+      counts.push([dataDir, verb, listener.visits().length - before]);
+    }
+  }
+  const isAsked = (dataDir: unknown, verb: string) => dataDir === undefined && ["ADD", "DEL"].includes(verb);
+  expect(counts).toEqual(counts.map(([dataDir, verb]) => [dataDir, verb, isAsked(dataDir, verb as string) ? 1 : 0]));
+});
+
+test("podman's service is asked when the other one cannot start, because podman's has the leases", async () => {
+  await using segment = await serverBehindBridge();
+  const { machine, folder } = segment, address = "192.168.77.50";
+  await serveScript(segment.site, { address, leaseSeconds: 1000 });
+  await machine.sh("mkdir -p /run/podman /run/cni");
+  const program = `${patchbayPlugins()}/dhcp`;
+  await using podmans = segment.start(undefined, [program, "daemon", "-socketpath", PODMANS_SOCKET], {
+    log: `${folder}/podmans.log`,
+  });
+  await podmans.until(async () => (await machine.run(["test", "-S", PODMANS_SOCKET])).code === 0);
+  // As the unit cni-dhcp.socket.
+  const unit = () =>
+    segment.start(undefined, ["systemd-socket-activate", "-l", DEFAULT_SOCKET, program, "daemon"], {
+      log: `${folder}/unit.log`,
+    });
+  const container = await segment.plug("c1"), net = network(machine, { type: "dhcp", ipam: { type: "dhcp" } });
+  for (const verb of ["ADD", "CHECK", "STATUS", "DEL"] as const) {
+    await machine.sh(`rm -f ${DEFAULT_SOCKET}`);
+    await using activated = unit();
+    await activated.until(async () => (await machine.run(["test", "-S", DEFAULT_SOCKET])).code === 0);
+    const { code, json } = await net.call(verb, verb === "STATUS" ? undefined : container);
+    expect([verb, code, json?.msg]).toEqual([verb, 0, undefined]);
+    await untilTrue(() => activated.hasEnded, Boolean);
+    expect(activated.log()).toContain(`process ${podmans.pid} holds the leases in /var/lib/cni/dhcp`);
+  }
 });

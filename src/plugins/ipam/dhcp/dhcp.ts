@@ -17,17 +17,18 @@ import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
 import { EarlierFailure } from "../../../contract/failures.ts";
 import { isSameOwner, type Owner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
-import { ask, Failed, NoAnswer, NoService } from "../../../dhcp/ask.ts";
+import { Failed, NoAnswer, NoService } from "../../../dhcp/ask.ts";
 import { Journal, recordsIn } from "../../../dhcp/journal/journal.ts";
 import { type LeaseText, offeredOf } from "../../../dhcp/journal/lease-text.ts";
 import type { LeaseText6 } from "../../../dhcp/journal/lease-text6.ts";
-import { DEFAULT_DIRECTORY, DEFAULT_SOCKET, nameOf, type Order, PODMANS_SOCKET } from "../../../dhcp/order.ts";
+import { nameOf, type Order } from "../../../dhcp/order.ts";
 import { routesOf } from "../../../dhcp/v4/lease/routes.ts";
 import { exists } from "../../../ffi/files.ts";
 import { linkMac } from "../../../ffi/netlink/route/link.ts";
 import { warn } from "../../../ffi/warn.ts";
 import type { DhcpConf } from "./dhcp.schema.ts";
 import { validateDhcpConf } from "./dhcp.validate.gen.ts";
+import { askService, directoryOf } from "./service.ts";
 import { ignoredOf, wishesOf } from "./wishes.ts";
 
 type At = Attachment<DhcpConf>;
@@ -138,9 +139,9 @@ function ownersAt(conf: DhcpConf): Owner[] {
   for (let after = "";;) {
     const order: Order = { do: "list", network: conf.name, after };
     const { owners = [] } = asked("error calling DHCP.Release: ", () => askService(conf, order, PATIENCE_MS));
-    all.push(...owners);
     const last = owners.at(-1);
     if (last === undefined || nameOf(last) <= after) return all;
+    all.push(...owners);
     after = nameOf(last);
   }
 }
@@ -219,24 +220,4 @@ function unserved(conf: DhcpConf, error: NoService | Failed): CniError {
 
 function ownerOf({ network, containerId, ifName }: Owner): Owner {
   return { network, containerId, ifName };
-}
-
-/** Podman's units start the same service elsewhere (src/netavark/program/dhcp-proxy.ts). */
-function askService({ ipam }: DhcpConf, order: Order, patienceMs: number, netns?: number): ReturnType<typeof ask> {
-  if (ipam?.daemonSocketPath) return ask(ipam.daemonSocketPath, order, patienceMs, netns);
-  try {
-    return ask(DEFAULT_SOCKET, order, patienceMs, netns);
-  } catch (error) {
-    if (!(error instanceof NoService)) throw error;
-    try {
-      return ask(PODMANS_SOCKET, order, patienceMs, netns);
-    } catch (other) {
-      // Somebody else's service there is none of ours.
-      throw other instanceof NoService || other instanceof NoAnswer ? error : other;
-    }
-  }
-}
-
-function directoryOf({ ipam }: DhcpConf): string {
-  return ipam?.dataDir || DEFAULT_DIRECTORY;
 }

@@ -1,0 +1,38 @@
+/** Where the service is that holds the leases of a network. */
+import { ask, NoAnswer, NoService } from "../../../dhcp/ask.ts";
+import { Journal } from "../../../dhcp/journal/journal.ts";
+import { DEFAULT_DIRECTORY, DEFAULT_SOCKET, type Order, PODMANS_SOCKET } from "../../../dhcp/order.ts";
+import type { DhcpConf } from "./dhcp.schema.ts";
+
+export function directoryOf({ ipam }: DhcpConf): string {
+  return ipam?.dataDir || DEFAULT_DIRECTORY;
+}
+
+/**
+ * Podman's units start the same service elsewhere (src/netavark/program/dhcp-proxy.ts). It has the default directory, and
+ * it is asked where nobody answers at the usual place. Throws NoService or Failed.
+ */
+export function askService(conf: DhcpConf, order: Order, patienceMs: number, netns?: number): ReturnType<typeof ask> {
+  const own = conf.ipam?.daemonSocketPath;
+  try {
+    return ask(own || DEFAULT_SOCKET, order, patienceMs, netns);
+  } catch (error) {
+    const isElsewhere = Boolean(own) || directoryOf(conf) !== DEFAULT_DIRECTORY;
+    if (isElsewhere || !mayBePodmans(error, order)) throw error;
+    try {
+      return ask(PODMANS_SOCKET, order, patienceMs, netns);
+    } catch (other) {
+      // Somebody else's service there is none of ours.
+      throw other instanceof NoService || other instanceof NoAnswer ? error : other;
+    }
+  }
+}
+
+/** Connecting starts podman's unit. Without a lease to make or to give back, only one that runs is asked. */
+function mayBePodmans(error: unknown, order: Order): boolean {
+  const isNeeded = order.do === "acquire" || order.do === "release";
+  if (error instanceof NoService && isNeeded) return true;
+  // The unit cni-dhcp.service ends at once while podman's has the leases.
+  const isUnserved = error instanceof NoService || error instanceof NoAnswer;
+  return isUnserved && Journal.isHeld(DEFAULT_DIRECTORY);
+}
