@@ -13,6 +13,7 @@ import {
   ENAMETOOLONG,
   ENOENT,
   ENOTDIR,
+  ESRCH,
   ETIMEDOUT,
   isErrno,
   SyscallError,
@@ -132,12 +133,15 @@ export function writeAll(fd: number, bytes: Uint8Array, subject?: string, patien
   }
 }
 
-/** The file's text, or undefined when there is no such file. */
+/** The file's text, or undefined when there is no such file. A process's has gone when that has ended (proc(5)). */
 export function readTextFile(path: string): string | undefined {
   const fd = openExisting(path, O_RDONLY);
   if (fd === undefined) return undefined;
   try {
     return fromUtf8(readAll(fd, undefined, path));
+  } catch (error) {
+    if (isErrno(error, ESRCH)) return undefined;
+    throw error;
   } finally {
     closeFile(fd);
   }

@@ -1,6 +1,6 @@
 /** The socket that launchers look for: listening on it, taking it over, and whether it still is in its place. */
 import { setNonblocking } from "../ffi/descriptors.ts";
-import { EACCES, ESRCH, isErrno } from "../ffi/errno.ts";
+import { EACCES, isErrno } from "../ffi/errno.ts";
 import { closeFile, idAt, makeDirectories, readTextFile, removeFile } from "../ffi/files.ts";
 import { bind, check, libc } from "../ffi/libc.ts";
 import { judgeStateDirectory } from "../ffi/state-file.ts";
@@ -110,13 +110,9 @@ function connected(): number | undefined {
 }
 
 function hasEnded(pid: number): boolean {
-  try {
-    const text = readTextFile(`/proc/${pid}/stat`);
-    // A zombie has ended; nobody has asked how.
-    return text === undefined || text[text.lastIndexOf(")") + 2] === "Z";
-  } catch (error) {
-    return isErrno(error, ESRCH);
-  }
+  const text = readTextFile(`/proc/${pid}/stat`);
+  // A zombie has ended; nobody has asked how.
+  return text === undefined || text[text.lastIndexOf(")") + 2] === "Z";
 }
 
 function anotherResident(pid: number | undefined): Error {

@@ -76,8 +76,10 @@ function residentStatus(): ResidentStatus | string {
   for (;;) {
     const pid = whoListens();
     if (pid === undefined) return `no resident listens on ${SOCKET_PATH}`;
+    // Asked first: a process that becomes another build meanwhile loses its pages.
+    const build = isThisBuild(pid) ? "this" : "another";
     const pages = pagesOf(pid), isLate = performance.now() - begun > START_MS;
-    if (pages !== undefined && (pages.workers.length > 0 || isLate)) return statusOf(pid, pages);
+    if (pages !== undefined && (pages.workers.length > 0 || isLate)) return statusOf(pid, build, pages);
     if (isLate) {
       return `process ${pid} listens on ${SOCKET_PATH}; it is no resident that can be seen from here`;
     }
@@ -122,7 +124,7 @@ function pageAt(path: string): Page | undefined {
   }
 }
 
-function statusOf(pid: number, { totals, workers }: Pages): ResidentStatus {
+function statusOf(pid: number, build: ResidentStatus["build"], { totals, workers }: Pages): ResidentStatus {
   const now = secondsSinceBoot(), sum = new Map<string, number>();
   for (const { counts } of [totals, ...workers]) {
     for (const [name, times] of counts) sum.set(name, (sum.get(name) ?? 0) + times);
@@ -132,7 +134,7 @@ function statusOf(pid: number, { totals, workers }: Pages): ResidentStatus {
   return {
     socket: SOCKET_PATH,
     pid,
-    build: isThisBuild(pid) ? "this" : "another",
+    build,
     declinesFromHere,
     // From elsewhere, its path is another file's.
     refusedUpgrade: declinesFromHere === undefined ? refusedUpgradeOf(pid) : undefined,

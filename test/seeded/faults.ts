@@ -1046,6 +1046,18 @@ const dhcpService: Fault[] = [
   },
   {
     file: "src/resident/status.ts",
+    find: "    build,",
+    replace: '    build: isThisBuild(pid) ? "this" : "another",',
+    tests: ["test/resident/status.test.ts"],
+  },
+  {
+    file: "src/ffi/files.ts",
+    find: "if (isErrno(error, ESRCH)) return undefined;",
+    replace: "",
+    tests: ["test/resident/status.test.ts"],
+  },
+  {
+    file: "src/resident/status.ts",
     find: "declinesFromHere === undefined ? refusedUpgradeOf(pid) : undefined",
     replace: "undefined && refusedUpgradeOf(pid)",
     tests: ["test/resident/own-file.test.ts"],

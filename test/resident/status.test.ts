@@ -1,0 +1,50 @@
+/** `patchbay serve --status` while the resident that it looks at ends, or becomes another one. */
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { afterAll, expect, test } from "bun:test";
+import { linkTarget } from "../../src/ffi/directory-entries.ts";
+import { namesIn } from "../../src/ffi/files.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
+import { writeOtherBuild } from "../support/other-build.ts";
+import { PATCHBAY } from "../support/plugins.ts";
+import { childrenOf, startResident } from "../support/resident.ts";
+import { untilServed, untilTrue } from "../support/resident-status.ts";
+
+const folder = mkdtempSync(`${tmpdir()}/status-`);
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** The status by the program, which stops when it has opened the path. The result lets it go on, and returns what it says. */
+async function stoppedAt(path: string, machine: Machine, program = PATCHBAY) {
+  const stopping = ["-P", path, "-e", "inject=open,openat:signal=STOP:when=1"];
+  const command = [program, "serve", "--status", "--json"];
+  const status = machine.start(["strace", "-D", "-qq", "-o", "/dev/null", ...stopping, ...command]);
+  const opened = () => namesIn(`/proc/${status.pid}/fd`).map((name) => linkTarget(`/proc/${status.pid}/fd/${name}`));
+  await untilTrue(opened, (paths) => paths.includes(path));
+  return async () => {
+    process.kill(status.pid, "SIGCONT");
+    const [stdout, stderr] = await Promise.all([status.stdout.text(), status.stderr.text(), status.exited]);
+    return { stderr, ...JSON.parse(stdout || "{}") };
+  };
+}
+
+test("a worker that ends has no memory", async () => {
+  await using machine = await openMachine();
+  await using resident = await startResident(machine, 1);
+  const { pid } = (await untilServed(machine)).workers[0]!, goOn = await stoppedAt(`/proc/${pid}/status`, machine);
+  process.kill(pid, "SIGKILL");
+  await untilTrue(() => childrenOf(resident.pid), (children) => !children.includes(pid));
+  expect(await goOn()).toMatchObject({ stderr: "", workers: [{ pid, memoryKib: 0 }] });
+});
+
+test("the workers of a resident are not those of the build that it becomes", async () => {
+  await using machine = await openMachine();
+  const own = `${folder}/own`, build = writeOtherBuild(`${folder}/next`, 1);
+  copyFileSync(PATCHBAY, own);
+  await using resident = await startResident(machine, 1, own);
+  await untilServed(machine, own);
+  // By then it has looked at the workers.
+  const goOn = await stoppedAt(`/proc/${resident.pid}`, machine, build);
+  await machine.sh(`mv ${build} ${own}`);
+  await untilServed(machine, own);
+  expect(await goOn()).toMatchObject({ stderr: "", build: "another", problem: "it is of another build" });
+});
