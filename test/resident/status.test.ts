@@ -1,4 +1,4 @@
-/** `patchbay serve --status` while the resident that it looks at ends, or becomes another one. */
+/** `patchbay serve --status` of workers that do not answer or end, and of a resident that becomes another one. */
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { afterAll, expect, test } from "bun:test";
@@ -8,7 +8,7 @@ import { type Machine, openMachine } from "../support/machine.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { childrenOf, startResident } from "../support/resident.ts";
-import { untilServed, untilTrue } from "../support/resident-status.ts";
+import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
 
 const folder = mkdtempSync(`${tmpdir()}/status-`);
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -26,6 +26,17 @@ async function stoppedAt(path: string, machine: Machine, program = PATCHBAY) {
     return { stderr, ...JSON.parse(stdout || "{}") };
   };
 }
+
+test("the status needs no worker that answers", async () => {
+  await using machine = await openMachine();
+  const resident = await startResident(machine);
+  const { workers } = await untilServed(machine);
+  for (const { pid } of workers) process.kill(pid, "SIGSTOP");
+  expect((await statusOf(machine)).workers.map(({ pid }) => pid)).toEqual(workers.map(({ pid }) => pid));
+  for (const { pid } of workers) process.kill(pid, "SIGCONT");
+  resident.kill("SIGKILL");
+  await resident.exited;
+});
 
 test("a worker that ends has no memory", async () => {
   await using machine = await openMachine();

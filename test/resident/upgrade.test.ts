@@ -2,9 +2,10 @@
  * Another program takes the place of the resident's file, another worker that of one that has grown: no call fails, and
  * nothing is left.
  */
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { afterAll, expect, test } from "bun:test";
+import { readTextFile } from "../../src/ffi/files.ts";
 import { keepCalling } from "../support/keep-calling.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { openMachine } from "../support/machine.ts";
@@ -49,8 +50,10 @@ test("an upgrade: the resident goes on as the new file, as the same process, and
     await machine.sh(`mv ${build} ${own}`);
     expect((await untilServed(machine, own)).pid).toBe(resident.pid);
     const all = [resident.pid, ...childrenOf(resident.pid)];
-    expect(new Set(all.map((pid) => readFileSync(`/proc/${pid}/comm`, "utf8")))).toEqual(new Set(["patchbay\n"]));
-    open.push(Number(await machine.sh(`ls /proc/${resident.pid}/fd | wc -l`)));
+    const names = all.map((pid) => readTextFile(`/proc/${pid}/comm`)).filter((name) => name !== undefined);
+    expect(new Set(names)).toEqual(new Set(["patchbay\n"]));
+    await untilTrue(() => readFileSync(`/proc/${resident.pid}/wchan`, "utf8"), (place) => place.includes("poll"));
+    open.push(readdirSync(`/proc/${resident.pid}/fd`).length);
   }
   expect(new Set(open).size).toBe(1);
   expect(await calling.stop()).toBeGreaterThan(0);

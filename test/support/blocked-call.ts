@@ -1,6 +1,6 @@
 /** A call of the plugin bridge that waits in a worker of a resident, for as long as the test wants. */
-import { readFileSync } from "node:fs";
 import { expect } from "bun:test";
+import { isAsleep } from "./asleep.ts";
 import type { Container, Machine } from "./machine.ts";
 import { network } from "./network.ts";
 import { environmentOf, patchbayPlugins } from "./plugins.ts";
@@ -44,16 +44,11 @@ export async function blockedCall(machine: Machine, conf: BridgeConf, workers: S
   for (;;) {
     const release = await beginBlocked(machine, container, conf);
     for (let count = 0; count < LOOKS; count++) {
-      const busy = workers.find(({ pid }) => blocks(pid));
+      const busy = workers.find(({ pid }) => isAsleep(pid));
       if (busy !== undefined) return { release, busy };
       await Bun.sleep(5);
     }
     expect((await release()).code).toBe(0);
     await net.del(container);
   }
-}
-
-/** Waits for something other than a caller: proc_pid_syscall(5). epoll_wait is 232. */
-function blocks(pid: number): boolean {
-  return !/^(232 |running)/.test(readFileSync(`/proc/${pid}/syscall`, "utf8"));
 }

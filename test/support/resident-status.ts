@@ -7,7 +7,9 @@ import { PATCHBAY } from "./plugins.ts";
 export type Status = ResidentStatus & { problem?: string };
 
 export async function statusOf(machine: Machine, program = PATCHBAY): Promise<Status> {
-  return JSON.parse((await machine.run([program, "serve", "--status", "--json"])).stdout);
+  const { code, stdout, stderr } = await machine.run([program, "serve", "--status", "--json"]);
+  if (stdout === "") throw new Error(`no status, exit ${code}: ${stderr}`);
+  return JSON.parse(stdout);
 }
 
 /** Returns when calls of the program are served, and all workers are there. */
