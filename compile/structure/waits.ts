@@ -29,6 +29,7 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   "src/ffi/netlink/nftables/batch.ts": [1, "1000 attempts"],
   "src/ffi/signals.ts": [1, "reads what is there"],
   "src/ffi/trusted-executable.ts": [1, "6 attempts, a second apart"],
+  "src/ipam/store.ts": [2, "100 attempts"],
   "src/iptables/legacy-table.ts": [1, "10 attempts"],
   "src/resources/link/shared/free-name.ts": [1, "a name of many is free"],
 

@@ -10,8 +10,8 @@
  * number is the owner's tag, so that two processes never work for one owner at once. The kernel drops the locks of a
  * process that dies; then any process can finish its work. docs/lease-store.md has the whole argument.
  */
-import { EACCES, EROFS, isErrno } from "../ffi/errno.ts";
-import { closeFile, makeDirectories, O_CREAT, O_RDWR } from "../ffi/files.ts";
+import { EACCES, ENOENT, EROFS, isErrno } from "../ffi/errno.ts";
+import { closeFile, identify, makeDirectories, O_CREAT, O_RDWR } from "../ffi/files.ts";
 import { lockRangeExclusive, lockRangeShared, unlockRange } from "../ffi/lock.ts";
 import { unmap } from "../ffi/mapped-file.ts";
 import { judgeStateDirectory, openExistingState, openStateFile, UntrustedState } from "../ffi/state-file.ts";
@@ -66,9 +66,12 @@ export function tagOf(text: string): number {
 /** Bytes of the locks file; the bytes between them are the owners' tags. */
 const IN_USE = { start: 0 }, CURSORS = { start: 2 ** 32 };
 
-/** Works on the store, and makes it if there is none. `lease` is the one to be added. */
+/**
+ * Works on the store, and makes it if there is none. `lease` is the one to be added. `work` may run again: see
+ * `untilPresent`.
+ */
 export function inStore<T>(options: StoreOptions, lease: Lease | undefined, work: (store: Store) => T): T {
-  return withLocks(options, openLocks(options, true)!, lease, work);
+  return untilPresent(options, true, lease, (store) => work(store!));
 }
 
 /** Works on the store if it exists and is writable; otherwise on the lease files only. */
@@ -77,8 +80,44 @@ export function inExistingStore<T>(
   lease: Lease | undefined,
   work: (store: Store | undefined) => T,
 ): T {
-  const locksFd = openLocks(options, false);
-  return locksFd === undefined ? work(undefined) : withLocks(options, locksFd, lease, work);
+  return untilPresent(options, false, lease, work);
+}
+
+const ATTEMPTS = 100;
+
+/**
+ * `ipam export` and `network remove` remove the index, with the file of locks that others have open. Whoever holds a lock
+ * of a file that has no name any more excludes nobody, and begins again.
+ */
+function untilPresent<T>(
+  options: StoreOptions,
+  create: boolean,
+  lease: Lease | undefined,
+  work: (store: Store | undefined) => T,
+): T {
+  for (let attempt = 1;; attempt++) {
+    const locksFd = openLocks(options, create);
+    if (locksFd === undefined) return work(undefined);
+    try {
+      return withLocks(options, locksFd, lease, work);
+    } catch (error) {
+      if (isNamed(locksFd) || attempt === ATTEMPTS) throw error;
+    } finally {
+      closeFile(locksFd);
+    }
+  }
+}
+
+function isNamed(fd: number): boolean {
+  try {
+    return identify(fd).links > 0;
+  } catch {
+    return true;
+  }
+}
+
+function requireNamed({ directory, locksFd }: Pick<Store, "directory" | "locksFd">): void {
+  if (!isNamed(locksFd)) throw new Error(`${indexDirectory(directory)} was removed again and again`);
 }
 
 function withLocks<T>(
@@ -93,6 +132,7 @@ function withLocks<T>(
     // In this order: a process that waits for an owner must not delay the exclusive lock of others.
     if (lease !== undefined) lockRangeExclusive(locksFd, { start: lease.tag >>> 0 });
     lockRangeShared(locksFd, IN_USE);
+    requireNamed({ directory, locksFd });
     return work({
       directory,
       keep,
@@ -105,7 +145,6 @@ function withLocks<T>(
     });
   } finally {
     for (const mapping of mappings) unmap(mapping);
-    closeFile(locksFd);
   }
 }
 
@@ -126,10 +165,17 @@ function openLocks({ directory, report }: StoreOptions, create: boolean): number
     report(`the lease index is left out: ${error.message}`);
     return undefined;
   }
-  makeDirectories(directory, 0o755);
-  makeDirectories(indexDirectory(directory), 0o700);
-  judgeStateDirectory(indexDirectory(directory));
-  return openStateFile(path, O_RDWR | O_CREAT).fd;
+  for (let attempt = 1;; attempt++) {
+    try {
+      makeDirectories(directory, 0o755);
+      makeDirectories(indexDirectory(directory), 0o700);
+      judgeStateDirectory(indexDirectory(directory));
+      return openStateFile(path, O_RDWR | O_CREAT).fd;
+    } catch (error) {
+      // A directory may be removed before the next thing is in it.
+      if (!isErrno(error, ENOENT) || attempt === ATTEMPTS) throw error;
+    }
+  }
 }
 
 /** Runs `work`, which records how far the round robin is, in one process at a time. */
@@ -148,6 +194,7 @@ export function exclusively<T>(store: Store, work: () => T): T {
   // Give up the shared lock first: two processes that upgrade it would wait for each other.
   unlockRange(store.locksFd, IN_USE);
   lockRangeExclusive(store.locksFd, IN_USE);
+  requireNamed(store);
   store.blocks.clear();
   store.isExclusive = true;
   try {

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { releaseInvalid } from "../../src/ipam/claims.ts";
+import { exportLeases, retireLeases } from "../../src/ipam/take-over.ts";
 import { add, leaseDirectory, leaseFiles, rangeSet } from "../support/lease-directory.ts";
 import type { Churn, Steps } from "../support/lease-worker.ts";
 import { random, randomBelow } from "../support/random.ts";
@@ -66,6 +67,33 @@ test("8 processes over a range of several blocks", async () => {
   expect(leaseFiles(at.directory)).toEqual({});
   expect(readdirSync(join(at.directory, ".patchbay")).length).toBeGreaterThan(2);
 }, TIMEOUT_MS);
+
+test(
+  "while the index is exported, and the network removed, again and again: no call fails, none is given twice",
+  async () => {
+    using at = place();
+    const subnet = "10.1.0.0/28", { options } = leaseDirectory({ directory: at.directory });
+    const workers = Array.from(
+      { length: 4 },
+      (_, number) => start("churn", { ...at, name: `w${number}`, subnet, rounds: 300 }),
+    );
+    const exited = Promise.all(workers.map((worker) => worker.exited));
+    let exports = 0, isOver = false;
+    void exited.then(() => isOver = true);
+    for (; !isOver; exports++) {
+      if (existsSync(at.directory)) {
+        exportLeases(options);
+        retireLeases(options, { isDryRun: false, mayRelease: () => false });
+      }
+      await new Promise(setImmediate);
+    }
+    for (const worker of workers) expect(await worker.stderr.text()).toBe("");
+    expect(await exited).toEqual([0, 0, 0, 0]);
+    expect(exports).toBeGreaterThan(0);
+    if (existsSync(at.directory)) expectWhole(at.directory, subnet, 13);
+  },
+  TIMEOUT_MS,
+);
 
 test("processes killed at any moment: what they had can be released, and no other is disturbed", async () => {
   using at = place();

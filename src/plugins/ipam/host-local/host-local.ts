@@ -107,11 +107,11 @@ function foresee(at: At): Result {
 }
 
 /** Allocates one address of each set, or none on failure. */
-function allocateAll(at: At, sets: RangeSet[], requested: Uint8Array[]): Allocated[] {
+function allocateAll(at: At, sets: RangeSet[], wanted: readonly Uint8Array[]): Allocated[] {
   const { containerId } = at;
   const lease = leaseOf(at);
   return inStore(storeOf(at.conf), lease, (store) => {
-    const taken: Allocated[] = [];
+    const taken: Allocated[] = [], requested = [...wanted];
     try {
       for (const set of sets) {
         const rangeId = String(taken.length);
