@@ -707,6 +707,13 @@ const plugins: Fault[] = [
 
 const engine: Fault[] = [
   {
+    file: "src/engine/operator/inspect.ts",
+    find: "plugins: inOrderOfChain(plugins, attachment)",
+    replace: "plugins",
+    tests: ["test/runtime/cli/printed.test.ts"],
+    named: "in the order of the network",
+  },
+  {
     file: "src/engine/operator/plan.ts",
     find: "names?.includes(ifName) && ",
     replace: "names?.includes(invocation.netnsPath) && ",

@@ -1,5 +1,6 @@
 /** Compares attachments with the kernel: `patchbay inspect`. */
 import { errorText } from "../../cni/error.ts";
+import { meansPlugin } from "../../cni/plugin-name.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { isNetnsGone, isSameNetns, openNetns } from "../../ffi/netns.ts";
 import { isOtherNamespace, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
@@ -30,9 +31,22 @@ export function inspect(attachment: KnownAttachment, pluginPath: string): Inspec
           return inspected;
         })),
     }));
-    return { ...headOf(attachment), state, plugins };
+    return { ...headOf(attachment), state, plugins: inOrderOfChain(plugins, attachment) };
   });
   return { ...head, ...gist ?? gistOf(attachment), state, plugins };
+}
+
+/** As the network names its plugins. Those that it does not name come last. */
+function inOrderOfChain<Part extends { plugin: string }>(
+  parts: readonly Part[],
+  { cached }: KnownAttachment,
+): Part[] {
+  const chain = cached?.plugins ?? [];
+  const placeOf = ({ plugin }: Part) => {
+    const place = chain.findIndex(({ type }) => meansPlugin(type, plugin));
+    return place < 0 ? chain.length : place;
+  };
+  return parts.toSorted((one, other) => placeOf(one) - placeOf(other));
 }
 
 /** Whether the container's namespace is gone. False when that cannot be determined. */

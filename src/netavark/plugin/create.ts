@@ -1,5 +1,6 @@
 /** `create`: whether containers could be attached to the network, and what podman is to remember of it. */
 import { describeFinding, lintNetwork } from "../../runtime/lint/lint.ts";
+import { nextSteps } from "../../runtime/cli/next-steps.ts";
 import { networkProblems } from "../../runtime/network-summary.ts";
 import type { Network } from "../wire/netavark.schema.ts";
 import { chosenNetwork, runtimeFor } from "./chosen-network.ts";
@@ -10,7 +11,8 @@ export function createNetwork(podman: Network): Network {
   refuseUnused(podman);
   const errors = lintNetwork(network.path!, pluginPath).filter(({ severity }) => severity === "error");
   const problems = errors.length > 0 ? errors.map(describeFinding) : networkProblems(network, pluginPath);
-  if (problems.length > 0) throw new Error(problems.join("; "));
+  const steps = problems.flatMap((problem) => nextSteps(problem, network.name));
+  if (problems.length > 0) throw new Error([...problems, ...new Set(steps)].join("; "));
   return { ...podman, dns_enabled: false, ipam_options: { ...podman.ipam_options, driver: "none" } };
 }
 

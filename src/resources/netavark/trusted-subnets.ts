@@ -27,7 +27,8 @@ export const trustedSubnetsKind: ResourceKind<TrustedSubnetsSpec> = {
     if (isSpare(spec.bridge, host)) forEach(spec, (zone, subnet) => zone.removeSource(subnet));
   },
   repair: (spec, host) => trustedSubnetsKind.apply(spec, host),
-  describe: ({ subnets }) => `${subnets.map(({ subnet }) => subnet).join(", ")} in firewalld's zone ${ZONE}`,
+  describe: ({ subnets }) =>
+    `${subnets.map(({ subnet }) => subnet).join(", ")} in the zone ${ZONE} of a firewalld that runs`,
 };
 
 export const trustedSubnets = resource(trustedSubnetsKind);

@@ -146,7 +146,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
     }
     if (!(error instanceof UsageError)) {
       const { nextSteps } = require("./next-steps.ts") as typeof import("./next-steps.ts");
-      printToStderr([`patchbay ${name}: ${text}`, ...nextSteps(text, networkIn(command, args))].join("\n  "));
+      printToStderr([`patchbay ${name}: ${text}`, ...nextSteps(text, networkIn(command, args), name)].join("\n  "));
       return 1;
     }
     printToStderr(`patchbay ${name}: ${text}\n${usage(program, name, command)}See 'patchbay help ${name}'.`);

@@ -61,7 +61,7 @@ export function parseArguments(args: readonly string[], options: Options): Given
       operands.push(arg);
     } else {
       const { name, option, attached } = readOption(arg, options);
-      if (name === undefined || option === undefined) throw new UsageError(`unknown option ${arg}`);
+      if (name === undefined || option === undefined) throw unknownOption(arg, options);
       const hasAttached = attached !== undefined;
       if (option.value === undefined && hasAttached) throw new UsageError(`option --${name} takes no value`);
       const value = option.value === undefined ? "" : hasAttached ? attached : option.otherwise ?? queue.shift();
@@ -75,6 +75,14 @@ export function parseArguments(args: readonly string[], options: Options): Given
     value: (option) => found.get(option)?.at(-1),
     values: (option) => found.get(option) ?? [],
   };
+}
+
+function unknownOption(arg: string, options: Options): UsageError {
+  const { editDistance } = require("../spelling.ts") as typeof import("../spelling.ts");
+  const [name = ""] = arg.replace(/^-+/, "").split("="), mostEdits = name.length / 4;
+  const meant = name.length > 1 &&
+    Object.keys(options).find((option) => option.startsWith(name) || editDistance(name, option) <= mostEdits);
+  return new UsageError(`unknown option ${arg}${meant ? `; did you mean --${meant}?` : ""}`);
 }
 
 /** `--name`, `--name=value`, `--name value`, `-n`, `-nvalue`, `-n=value`, `-n value`. */

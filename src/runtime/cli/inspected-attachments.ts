@@ -14,6 +14,8 @@ export const inspectionArguments = {
   operands: "[NETWORK [CONTAINER]]",
   operandCount: [0, 2],
   needsRoot: true,
+  notes: "CONTAINER is the container's ID, or its network namespace: a path, a name of 'ip netns', or pid:N.\n" +
+    "Without it, all attachments to NETWORK; without both, all that a ledger or a cached result names.\n",
   options: {
     json: { help: "print JSON" },
     "plugin-path": runtimeOptions["plugin-path"]!,

@@ -2,6 +2,7 @@
  * What a person may do about an error. The errors keep their texts to the letter, because engines and users of the
  * reference plugins look for them; so the next step stands in a line of its own, and only on the command line.
  */
+import { missingPrivileges } from "../../ffi/capabilities.ts";
 import { pluginNames } from "../../plugins/table.ts";
 import { closestName } from "../spelling.ts";
 
@@ -9,11 +10,36 @@ const NAMES = 'CNI takes letters, digits, "_", "." and "-", with a letter or dig
 
 interface Step {
   about: RegExp;
-  /** `found` are the groups of `about`; `network` is what stands where NETWORK belongs. */
-  step(found: readonly string[], network: string): string;
+  /** The only command whose users it helps. */
+  command?: string;
+  /** `found` are the groups of `about`; `network` is what stands where NETWORK belongs. Undefined: there is none here. */
+  step(found: readonly string[], network: string): string | undefined;
 }
 
 const steps: readonly Step[] = [
+  {
+    about: /failed to open netns ".*(failed to Statfs|unknown FS magic|is not a network namespace)/,
+    command: "check",
+    step: (_, network) =>
+      `the namespace is gone: 'patchbay del ${network} CONTAINER' or 'patchbay gc ${network} --gone' removes what it left`,
+  },
+  {
+    about: /failed to open netns "\/run\/netns\/pid:/,
+    step: () => "pid:N takes the number of a process, as in pid:4711",
+  },
+  {
+    about: /failed to open netns "\/run\/netns\/([^"/:]+)": failed to Statfs/,
+    step: ([name]) => `'ip netns list' lists the namespaces that have names; 'ip netns add ${name}' makes this one`,
+  },
+  {
+    about: /should not be the same; CNI_NETNS is "\/proc\/([0-9]+)\//,
+    step: ([pid]) => `process ${pid} is in the host's network namespace; a container's process is in one of its own`,
+  },
+  {
+    about: /no net configurations found in /,
+    step: () => "--config-dir or $NETCONFPATH names another directory",
+  },
+  { about: /permission denied$/, step: () => missingPrivileges() },
   {
     about: /no IP addresses available in range set/,
     step: (_, network) =>
@@ -49,9 +75,10 @@ const steps: readonly Step[] = [
   },
 ];
 
-export function nextSteps(text: string, network: string | undefined): string[] {
-  return steps.flatMap(({ about, step }) => {
-    const found = about.exec(text);
-    return found === null ? [] : [step(found.slice(1), network ?? "NETWORK")];
+export function nextSteps(text: string, network: string | undefined, ofCommand?: string): string[] {
+  const found = steps.flatMap(({ about, command, step }) => {
+    const groups = command === undefined || command === ofCommand ? about.exec(text) : null;
+    return groups === null ? [] : step(groups.slice(1), network ?? "NETWORK") ?? [];
   });
+  return found.slice(0, 1);
 }

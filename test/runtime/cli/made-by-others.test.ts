@@ -85,8 +85,8 @@ test("a cached result whose link is gone does not override the ledger", async ()
   await stage.machine.sh(`sed -i 's/veth[0-9a-f]\\{8\\}/veth00000000/' ${path}`);
   expect(await seen(stage, "inspect")).toEqual([
     "bridge by patchbay:",
-    "firewall by patchbay:",
     "portmap by patchbay:",
+    "firewall by patchbay:",
   ]);
 });
 

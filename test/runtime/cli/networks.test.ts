@@ -89,8 +89,10 @@ describe("networks", () => {
     expect(code).toBe(1);
     expect(stdout.split("\n").slice(4, -1)).toEqual([
       'network one: no paths provided; "calico" is not part of patchbay',
+      "  --plugin-path or $CNI_PATH names the directories of other plugins",
       ...lacks("ipvlan links") ? ["network one: this kernel has no ipvlan links"] : [],
       'network one: no paths provided; "brige" is not part of patchbay',
+      '  did you mean "bridge"? --plugin-path or $CNI_PATH names the directories of other plugins',
       `${configs}/20.conflist: error parsing configuration list: "," or "}" expected, found "plugins" ` +
       "(line 3, column 3); networks in files after it are not found",
       `network hidden: not found by its name: ${configs}/20.conflist is in the way`,

@@ -57,6 +57,21 @@ describe("the next step", () => {
       "invalid characters in containerID; a/b",
       `${rule}; --container-id chooses another ID`,
     ],
+    [
+      ["add", "free", "nosuch"],
+      'failed to open netns "/run/netns/nosuch"',
+      "'ip netns list' lists the namespaces that have names; 'ip netns add nosuch' makes this one",
+    ],
+    [
+      ["plan", "free", "pid:abc"],
+      'failed to open netns "/run/netns/pid:abc"',
+      "pid:N takes the number of a process, as in pid:4711",
+    ],
+    [
+      ["add", "free", "c1", "--config-dir", "/nosuch"],
+      "no net configurations found in /nosuch",
+      "--config-dir or $NETCONFPATH names another directory",
+    ],
     [["add", "typo", "c1"], '"firewal" is not part of patchbay', `did you mean "firewall"? ${elsewhere}`],
     [["add", "other", "c1"], '"calico" is not part of patchbay', elsewhere],
     [
@@ -78,6 +93,59 @@ describe("the next step", () => {
     // The step is said once, and last.
     expect(lines.slice(-2)).toEqual([`  ${step}`, ""]);
     expect(lines.filter((line) => line.includes(step))).toHaveLength(1);
+  });
+
+  test("a process of the host's network, and a container that is gone", async () => {
+    const env = { NETCONFPATH: directory };
+    const { stderr } = await machine.run(["sh", "-c", `echo $$; exec ${PATCHBAY} add free pid:$$`], { env });
+    expect(stderr).toMatch(
+      /\n {2}process [0-9]+ is in the host's network namespace; a container's process is in one of its own\n$/,
+    );
+    await machine.container("short");
+    expect(await patchbay("add", "free", "short")).toMatchObject({ code: 0 });
+    await machine.sh("ip netns del short");
+    const step =
+      "\n  the namespace is gone: 'patchbay del free CONTAINER' or 'patchbay gc free --gone' removes what it left\n";
+    expect((await patchbay("check", "free", "short")).stderr).toEndWith(step);
+    await patchbay("gc", "free", "--gone");
+  });
+
+  test("ls says it for each network, and of a directory without any", async () => {
+    const { stdout } = await patchbay("ls");
+    expect(stdout).toContain(`is not part of patchbay\n  did you mean "firewall"? ${elsewhere}\n`);
+    const none =
+      "no networks in /nosuch\n  it does not exist; --config-dir or $NETCONFPATH names another directory\n";
+    expect((await patchbay("ls", "--config-dir", "/nosuch")).stdout).toEndWith(none);
+  });
+
+  test("without root, for leases that only root may read", async () => {
+    const asUser = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", PATCHBAY, "ipam"];
+    await machine.sh("chmod 700 /var/lib/cni/networks");
+    for (const words of [["list"], ["list", "full"], ["release", "full", "10.1.0.2"], ["import", "full"]]) {
+      const { code, stdout, stderr } = await machine.run([...asUser, ...words]);
+      expect([words, code, stdout, stderr]).toEqual([
+        words,
+        1,
+        "",
+        "patchbay ipam: open /var/lib/cni/networks: permission denied\n" +
+        "  this needs root, or a user namespace of its own: uid 1000 has not CAP_NET_ADMIN and CAP_SYS_ADMIN\n",
+      ]);
+    }
+  });
+
+  test("misspelt options and actions", async () => {
+    expect((await patchbay("add", "full", "c2", "--port", "80:80")).stderr).toStartWith(
+      "patchbay add: unknown option --port; did you mean --ports?\n",
+    );
+    for (const words of [["--bref"], ["--brie"], ["--briefly"], ["-brief"]]) {
+      const { code, stderr } = await patchbay("inspect", ...words);
+      const hint = words[0] === "--briefly" ? "" : "; did you mean --brief?";
+      expect([code, stderr.split("\n")[0]]).toEqual([2, `patchbay inspect: unknown option ${words[0]}${hint}`]);
+    }
+    expect((await patchbay("network", "ls")).stderr).toStartWith(
+      "patchbay network: network knows remove, not ls; 'patchbay ls' lists networks\n",
+    );
+    expect((await patchbay("network", "remove")).stderr).toStartWith("patchbay network: network remove needs");
   });
 
   test("a name that the container has already", async () => {

@@ -79,6 +79,25 @@ test("inspect --brief: a line each, differences first, short IDs, aligned", asyn
   expect((await patchbay(["inspect", "--brief", "--json"])).code).toBe(2);
 });
 
+test("inspect has the plugins in the order of the network, ipam list the namespaces", async () => {
+  expect((await lines("ipam", "list", "n")).slice(0, 2)).toEqual([
+    `n  10.30.0.2  first${" ".repeat(59)}  c1   eth0`,
+    `n  10.30.0.3  ${long}  c2   eth0`,
+  ]);
+  const order = ["bridge", "tuning", "portmap", "firewall"];
+  configure("chain", [
+    { ...bridge, ipam: { type: "host-local", ranges: [[{ subnet: "10.31.0.0/24" }]] }, bridge: "br-c" },
+    { type: "tuning", sysctl: { "net.ipv4.conf.IFNAME.log_martians": "1" } },
+    { type: "portmap", backend: "nftables", capabilities: { portMappings: true } },
+    { type: "firewall", backend: "nftables" },
+  ]);
+  await machine.container("ordered");
+  await must("add", "chain", "ordered", "--ports", "8080:80");
+  const [inspected] = await json("inspect", "chain");
+  expect(inspected.plugins.map(({ plugin }: { plugin: string }) => plugin)).toEqual(order);
+  await must("del", "chain", "ordered");
+});
+
 test("a short ID names the container", async () => {
   expect(await json("inspect", "n", "0123456789ab")).toMatchObject([{ containerId: long, state: "gone" }]);
   expect((await patchbay(["inspect", "n", "0123456789ac"])).stderr).toContain("is not attached to network");

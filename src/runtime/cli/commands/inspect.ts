@@ -19,7 +19,8 @@ export const inspectCommand: Command = {
     brief: { help: "print one line for each attachment, those with differences first" },
     ...inspectionArguments.options,
   },
-  notes: "Exit status: 0 when everything is as it was made, 1 when something differs or a namespace is gone.\n",
+  notes: `${inspectionArguments.notes}Each resource is "ok", "differs", or "unknown" when it cannot be looked at.\n` +
+    "Exit status: 0 when everything is as it was made, 1 when something differs or a namespace is gone.\n",
   run(given) {
     const { pluginPath } = runtimeOf(given), isBrief = given.has("brief");
     if (isBrief && given.has("json")) throw new UsageError("--brief and --json exclude each other");

@@ -13,7 +13,7 @@ import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
 import { dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
-import { namedBy } from "../named-attachments.ts";
+import { namedBy, namespaceName } from "../named-attachments.ts";
 import { configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { print, printLine, printToStderr } from "../output.ts";
 import { textTable } from "../text-table.ts";
@@ -94,11 +94,27 @@ function list(given: Given, network: string | undefined): number {
     printLine(JSON.stringify(leases.map(({ lease, ...listed }) => ({ ...listed, ...lease }))));
     return 0;
   }
+  const namespaces = namespacesOf(given), hasNamespaces = leases.some((lease) => namespaces.has(keyOf(lease)));
   const rows = leases.map(({ network, address, containerId = "(not an attachment)", ifName = "", lease }) => {
-    return [network, address, containerId, ifName, lease === undefined ? "" : describeLease(lease)];
+    const namespace = namespaces.get(keyOf({ network, containerId, ifName })) ?? "-";
+    const what = lease === undefined ? "" : describeLease(lease);
+    return [network, address, containerId, ...hasNamespaces ? [namespace] : [], ifName, what];
   });
   print(textTable(rows));
   return 0;
+}
+
+function keyOf({ network, containerId, ifName }: Pick<HeldLease, "network" | "containerId" | "ifName">): string {
+  return `${network}/${containerId}/${ifName}`;
+}
+
+/** By attachment. Records that may not be read name none. */
+function namespacesOf(given: Given): Map<string, string> {
+  try {
+    return new Map(knownAttachments(runtimeOf(given)).map((one) => [keyOf(one), namespaceName(one.netnsPath)]));
+  } catch {
+    return new Map();
+  }
 }
 
 function release(given: Given, options: StoreOptions, addresses: string[]): number {

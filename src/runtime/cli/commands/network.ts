@@ -14,7 +14,7 @@ export const networkCommand: Command = {
   printsAfterwards: true,
   summary: "remove what a network has left on the host: its bridge, its leases, its records",
   operands: "remove NETWORK",
-  operandCount: [2, 2],
+  operandCount: [1, 2],
   needsRoot: true,
   options: {
     "dry-run": { help: "only list what would be removed" },
@@ -28,9 +28,12 @@ export const networkCommand: Command = {
     'share stays, too; with "disableGC" also what no record names.\n',
   run(given) {
     const [action, name] = given.operands, runtime = runtimeOf(given), isDryRun = given.has("dry-run");
-    if (action !== "remove") throw new UsageError(`network knows remove, not ${action}`);
-    checkNetworkName(name!);
-    const { network } = networkOrRecorded(given, name!, () => tracedNetwork(runtime, name!));
+    if (action !== "remove") {
+      throw new UsageError(`network knows remove, not ${action}; 'patchbay ls' lists networks`);
+    }
+    if (name === undefined) throw new UsageError("network remove needs the NETWORK's name");
+    checkNetworkName(name);
+    const { network } = networkOrRecorded(given, name, () => tracedNetwork(runtime, name));
     const removal = removeNetwork(runtime, network, { isDryRun, withLeases: given.has("leases") });
     if (given.has("json")) printLine(JSON.stringify(inJson(removal), null, 2));
     else describe(removal, isDryRun ? "would remove" : "removed").forEach(printLine);

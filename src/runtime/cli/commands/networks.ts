@@ -1,8 +1,10 @@
 /** `patchbay networks`. */
 import { summarizeNetworks } from "../../network-summary.ts";
 import { type UnconfiguredNetwork, unconfiguredNetworks } from "../../unconfigured-networks.ts";
+import { exists } from "../../../ffi/files.ts";
 import type { Command } from "../command.ts";
 import { configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { nextSteps } from "../next-steps.ts";
 import { print, printLine } from "../output.ts";
 import { counted } from "../../../contract/counted.ts";
 import { readable, textTable } from "../text-table.ts";
@@ -25,10 +27,15 @@ export const networksCommand: Command = {
     const others = unconfiguredNetworks(runtime, networks.flatMap(({ name }) => name ?? []));
     const isEmpty = networks.length + others.length === 0;
     if (given.has("json")) printLine(JSON.stringify([...networks, ...others.map(inJson)], null, 2));
-    else print(isEmpty ? `no networks in ${directory}\n` : tableOf(networks, others, directory));
+    else print(isEmpty ? noneIn(directory) : tableOf(networks, others, directory));
     return networks.every(({ problems }) => problems.length === 0) ? 0 : 1;
   },
 };
+
+function noneIn(directory: string): string {
+  const step = "it does not exist; --config-dir or $NETCONFPATH names another directory";
+  return `no networks in ${directory}\n${exists(directory) ? "" : `  ${step}\n`}`;
+}
 
 /** As the other networks, without a file. */
 function inJson(network: UnconfiguredNetwork) {
@@ -49,7 +56,13 @@ function tableOf(
   for (const { name, leases } of others) rows.push([name, "", "", "in use", "", String(leases), "", "(none)"]);
   const head = ["network", "version", "plugins", "state", "subnets", "leased", "free", "file"];
   const below = networks.flatMap(({ name, file, problems, warnings }) =>
-    [...problems, ...warnings].map((line) => `${name === undefined ? file : `network ${name}`}: ${line}\n`)
+    [...problems, ...warnings].map((line) =>
+      [
+        `${name === undefined ? file : `network ${name}`}: ${line}\n`,
+        ...nextSteps(line, name).map((step) => `  ${step}\n`),
+      ]
+        .join("")
+    )
   );
   for (const { name, attachments, leases } of others) {
     const counts = `${counted(attachments, "attachment")} and ${
@@ -58,6 +71,7 @@ function tableOf(
     const step = attachments > 0 ? "" : `; 'patchbay network remove ${name}' ends it`;
     below.push(`network ${name}: ${counts}${step}\n`);
   }
+  if (networks.length === 0) below.push(noneIn(directory));
   return [textTable([head, ...rows]), ...below].join("");
 }
 

@@ -9,7 +9,10 @@ export const repairCommand: Command = {
   printsAfterwards: true,
   summary: "restore what attachments have lost, for example when another program flushed its rules",
   ...inspectionArguments,
-  notes: "Exit status: 0 when everything is now as it was made, 1 when something could not be repaired.\n",
+  notes:
+    `${inspectionArguments.notes}What differs is "mended", or says why not. A link that is gone is not made again:\n` +
+    "'patchbay del' and 'add' do that. " +
+    "Exit status: 0 when everything is now as it was made, 1 when something could not be repaired.\n",
   run(given) {
     const runtime = runtimeOf(given);
     const repaired = attachmentsOf(given).map((attachment) =>
