@@ -17,6 +17,7 @@ const unjudged: Record<string, string> = {
   "src/ffi/lock-holder.ts": "locks and processes in /proc",
   "src/ffi/memory-use.ts": "processes in /proc",
   "src/ffi/netns.ts": "network namespaces, which are judged as such",
+  "src/ffi/netns-in-sight.ts": "mounts in /proc",
   "src/ffi/process-files.ts": "processes in /proc",
   "src/ffi/signals.ts": "processes in /proc",
   "src/ffi/sysctl.ts": "sysctls in /proc/sys",

@@ -14,6 +14,8 @@ export interface Host {
   readonly route: NetlinkSocket;
   /** NETLINK_NETFILTER socket in the same namespace. */
   readonly netfilter: NetlinkSocket;
+  /** As `Container.cookie`, of the host's namespace. */
+  readonly cookie: string | undefined;
   /** Undefined when the container's namespace is gone or was not given. */
   readonly container: Container | undefined;
   /** Until the verb ends, prevents others from removing a shared thing that we are about to use, such as a bridge. */

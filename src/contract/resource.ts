@@ -51,6 +51,8 @@ export interface ResourceKind<Spec, Made = void> {
    * namespace may belong to another container now.
    */
   readonly isContainerLink?: true;
+  /** The end of the container's link that is on the host. While its other end lives, so does the container. */
+  hostEnd?(spec: Spec): HostEnd;
   /** Identified by container and interface alone, like the container's link: its name does not contain the network. */
   readonly isOfInterface?: true;
   /** Each operation is a verb of another plugin. DEL calls it once for what is recorded and restated alike. */
@@ -91,6 +93,13 @@ export interface Retirement {
   mayRelease(what: string): boolean;
   /** What kinds before this one have removed, or would remove. */
   readonly before: readonly Retired[];
+}
+
+export interface HostEnd {
+  name: string;
+  mac: string;
+  /** The MAC address of the other end, in the container. */
+  farMac: string;
 }
 
 /** What a network has left. */

@@ -31,6 +31,10 @@ export class CallHost implements Host {
     return this.opened.netfilter;
   }
 
+  get cookie() {
+    return this.opened.cookie;
+  }
+
   useShared(): void {
     this.opened.useShared();
   }

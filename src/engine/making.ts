@@ -81,6 +81,7 @@ class Making {
       plugin,
       netnsPath,
       netns: host.container?.cookie,
+      hostNetns: host.cookie,
       cniArgs,
       caller: callerId(),
       stdin,

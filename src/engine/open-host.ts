@@ -8,7 +8,7 @@ import type { Container, Host } from "../contract/host.ts";
 import { stateDirectory } from "./state-directory.ts";
 
 /** The part of a host that does not depend on the call. */
-export type Opened = Pick<Host, "route" | "netfilter" | "container" | "useShared" | "isAloneWithShared">;
+export type Opened = Pick<Host, "route" | "netfilter" | "cookie" | "container" | "useShared" | "isAloneWithShared">;
 
 export interface OpenHost extends Opened {
   /** Waits until nobody else uses shared things; then nobody can start to before the verb ends. */
@@ -31,13 +31,16 @@ export interface OpenOptions {
 /** Sockets are opened on first use. */
 export function openHost(netnsPath: string, options: OpenOptions = {}): OpenHost {
   const closing: Closing = [], shared = new SharedLock(closing);
-  let route: NetlinkSocket | undefined, netfilter: NetlinkSocket | undefined;
+  let route: NetlinkSocket | undefined, netfilter: NetlinkSocket | undefined, cookie: string | undefined;
   return {
     get route() {
       return route ??= takeSocket("route", closing);
     },
     get netfilter() {
       return netfilter ??= takeSocket("netfilter", closing);
+    },
+    get cookie() {
+      return cookie ??= netnsCookie(this.route.fd);
     },
     container: netnsPath === "" ? undefined : openContainer(netnsPath, options, closing),
     useShared: () => void lockShared(shared.fd),

@@ -10,6 +10,7 @@ import type { Result } from "../cni/result.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import { SyscallError } from "../ffi/errno.ts";
 import { isNetnsGone } from "../ffi/netns.ts";
+import type { LedgerRecord } from "./ledger/record.ts";
 import { CallHost, type Delegate } from "./call-host.ts";
 import { type Opened, type OpenHost, openHost, SameNetnsError } from "./open-host.ts";
 
@@ -18,6 +19,8 @@ export interface SessionOptions {
   keepsOpen?: boolean;
   /** Our own plugins also run GC and STATUS when the network's version is older than those verbs. */
   inEveryVersion?: boolean;
+  /** The ledgers that showed that the container is gone: DEL removes nothing of one that was attached since. */
+  gone?: readonly LedgerRecord[];
 }
 
 /** engine/run.ts and delegation/delegate.ts, which call each other through the session. */

@@ -10,6 +10,7 @@ import { convertResult, parsePluginResult, readPluginResult, type VersionedResul
 import { compareVersions } from "../cni/versions.ts";
 import { collectFailures, followedBy, throwJoined } from "../contract/failures.ts";
 import { requirePrevResult } from "../engine/judging.ts";
+import type { LedgerRecord } from "../engine/ledger/record.ts";
 import { heedInterruption, ignoreInterruptions } from "../ffi/interruption.ts";
 import { warn, withoutRepeating } from "../ffi/warn.ts";
 import { type Cached, readCache, refuseUntrustedCache, removeCache, writeCache } from "./cache.ts";
@@ -104,8 +105,13 @@ export function deleteNetwork(runtime: Runtime, network: Network, request: Attac
   withContainerLocked(runtime.cacheDirectory, request.containerId, () => deleteUnlocked(runtime, network, request));
 }
 
-/** For a caller that holds the lock. */
-export function deleteUnlocked(runtime: Runtime, network: Network, request: AttachmentRequest): void {
+/** For a caller that holds the lock. `gone` is SessionOptions.gone. */
+export function deleteUnlocked(
+  runtime: Runtime,
+  network: Network,
+  request: AttachmentRequest,
+  gone?: readonly LedgerRecord[],
+): void {
   const key = keyOf(network, request);
   let prevResult: VersionedResult | undefined;
   if (passesPrevResultToDel(network)) {
@@ -116,7 +122,7 @@ export function deleteUnlocked(runtime: Runtime, network: Network, request: Atta
       removeCache(runtime.cacheDirectory, key);
     }
   }
-  const failures = deletePlugins(runtime, network, network.plugins, request, prevResult);
+  const failures = deletePlugins(runtime, network, network.plugins, request, prevResult, gone);
   throwJoined(failures, "\n");
   removeCache(runtime.cacheDirectory, key);
 }
@@ -127,6 +133,7 @@ function deletePlugins(
   plugins: readonly NetworkPlugin[],
   request: AttachmentRequest,
   prevResult: VersionedResult | undefined,
+  gone?: readonly LedgerRecord[],
 ): unknown[] {
   const derived = {
     prevResult: passesPrevResultToDel(network) ? documentOf(prevResult) : undefined,
@@ -139,8 +146,7 @@ function deletePlugins(
         "delete",
         () => prepareCall(runtime, network, plugin, { request, session })("DEL", derived),
       );
-    })
-  );
+    }), { gone });
 }
 
 /** The error of ADD with what failed in the DEL that takes it back; a reason is said once. */

@@ -1,9 +1,11 @@
 /** GC of a whole network: finding its stale attachments and deleting them. */
 import { collectFailures, throwJoined } from "../contract/failures.ts";
+import type { LedgerRecord } from "../engine/ledger/record.ts";
+import { Look } from "../engine/ledger/whereabouts.ts";
 import { isNamespaceGone } from "../engine/operator/inspect.ts";
 import { deleteUnlocked } from "./chain.ts";
 import { prepareCall, type Runtime, verbOfNetwork, wrapped } from "./plugin-call.ts";
-import { attachmentsTo, type RecordedAttachment } from "./recorded-attachments.ts";
+import { attachmentsOf, attachmentsTo, type RecordedAttachment } from "./recorded-attachments.ts";
 import type { Network } from "./conf/network.ts";
 import { withAllLocked } from "./lock.ts";
 import { deleteByLedgers, networkWithoutPlugins, recordedNetwork } from "./recorded-network.ts";
@@ -19,14 +21,18 @@ export function unconfiguredNetwork(runtime: Runtime, name: string): Network | u
 
 export function staleAttachments(runtime: Runtime, network: Network, keep: Keep): RecordedAttachment[] {
   const all = attachmentsTo(runtime, network.name);
-  if (keep === "live") return all.filter(isGone);
+  if (keep === "live") {
+    const look = new Look();
+    return all.filter((attachment) => isGone(attachment, look));
+  }
   if (keep === "uncached") return all.filter(({ isCached }) => isCached);
   const valid = new Set(keep.valid.map(nameOf));
   return all.filter((attachment) => !valid.has(nameOf(attachment)));
 }
 
-export function isGone({ recorded }: RecordedAttachment): boolean {
-  return isNamespaceGone(recorded);
+/** One `look` serves many. */
+export function isGone({ recorded }: RecordedAttachment, look?: Look): boolean {
+  return isNamespaceGone(recorded, look);
 }
 
 /**
@@ -43,22 +49,45 @@ export function collectGarbage(
   withAllLocked(runtime.cacheDirectory, () => {
     const stale = staleAttachments(runtime, network, keep);
     announce(stale);
-    const failures = collectFailures(stale, (attachment) => deleteStale(runtime, network, attachment));
+    const remove = keep === "live" ? deleteGone : deleteStale;
+    const failures = collectFailures(stale, (attachment) => remove(runtime, network, attachment));
     if (keep !== "live") failures.push(...callPlugins(runtime, network, keep));
     throwJoined(failures, "\n");
   });
 }
 
-export function deleteStale(runtime: Runtime, network: Network, attachment: RecordedAttachment): void {
+/** `gone` is SessionOptions.gone. */
+function deleteStale(
+  runtime: Runtime,
+  network: Network,
+  attachment: RecordedAttachment,
+  gone?: readonly LedgerRecord[],
+): void {
   try {
     const isConfigured = network.plugins.length > 0;
     const addedTo = isConfigured ? network : recordedNetwork(runtime, attachment) ?? network;
-    deleteUnlocked(runtime, addedTo, attachment);
-    deleteByLedgers(runtime, attachment);
+    deleteUnlocked(runtime, addedTo, attachment, gone);
+    deleteByLedgers(runtime, attachment, gone);
   } catch (error) {
     const { containerId, ifName } = attachment;
     throw wrapped(`failed to delete stale attachment ${containerId} ${ifName}`, error);
   }
+}
+
+/**
+ * Deletes what `isGone` has judged, and nothing of a container with the same id that was attached since, by whatever
+ * runtime: its records are other ones. The path may lead to another container's namespace, so plugins get none.
+ */
+export function deleteGone(runtime: Runtime, network: Network, attachment: RecordedAttachment): void {
+  const { containerId, ifName, recorded } = attachment;
+  const now = attachmentsOf(runtime, containerId).find((one) =>
+    one.network === attachment.network && one.ifName === ifName
+  );
+  if (now === undefined) return;
+  if (!Bun.deepEquals(now.recorded, recorded)) {
+    throw new Error(`${ifName} of container ${containerId} stays: it is attached again`);
+  }
+  deleteStale(runtime, network, { ...attachment, netnsPath: "" }, recorded.ledgers);
 }
 
 function callPlugins(runtime: Runtime, network: Network, keep: Keep): unknown[] {

@@ -4,9 +4,10 @@ import { counted } from "../contract/counted.ts";
 import type { Host } from "../contract/host.ts";
 import type { Retired } from "../contract/resource.ts";
 import { type ConfiguredPlugin, onHost, retireNetwork, sweepNetwork } from "../engine/operator/retire.ts";
+import { Look } from "../engine/ledger/whereabouts.ts";
 import { loadPlugin } from "../plugins/table.ts";
 import type { Network } from "./conf/network.ts";
-import { deleteStale, isGone } from "./gc.ts";
+import { deleteGone, isGone } from "./gc.ts";
 import { withAllLocked } from "./lock.ts";
 import { checkNames, type Runtime } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
@@ -33,14 +34,14 @@ export interface Removal {
 export function removeNetwork(runtime: Runtime, network: Network, options: RemovalOptions): Removal {
   checkNames(network, undefined);
   return withAllLocked(runtime.cacheDirectory, () => {
-    const { isDryRun } = options, attachments = attachmentsTo(runtime, network.name);
-    requireUnused(network, attachments.filter((one) => !isGone(one)), "in use", "nothing is removed");
+    const { isDryRun } = options, attachments = attachmentsTo(runtime, network.name), look = new Look();
+    requireUnused(network, attachments.filter((one) => !isGone(one, look)), "in use", "nothing is removed");
     const plugins = configuredPlugins(network, attachments), isUnconfigured = plugins.length === 0;
     const foreseen = onHost(false, (host) => retire(network, plugins, host));
     const leases = foreseen.filter(({ lease }) => lease !== undefined);
     if (!options.withLeases) requireExplained(network, leases, attachments);
     if (isDryRun) return { attachments, retired: foreseen, isUnconfigured, failures: [] };
-    throwJoined(collectFailures(attachments, (attachment) => deleteStale(runtime, network, attachment)), "\n");
+    throwJoined(collectFailures(attachments, (attachment) => deleteGone(runtime, network, attachment)), "\n");
     // Engines do not take our lock. An ADD that uses a bridge has its ledger before it shares the host.
     return onHost(true, (host) => {
       const since = attachmentsTo(runtime, network.name), count = countOf(attachments);

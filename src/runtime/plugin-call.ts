@@ -11,7 +11,7 @@ import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { openSession } from "../engine/run.ts";
-import type { Session } from "../engine/session.ts";
+import type { Session, SessionOptions } from "../engine/session.ts";
 import type { Network, NetworkPlugin } from "./conf/network.ts";
 import { type Derived, pluginConfig } from "./plugin-config.ts";
 
@@ -113,8 +113,8 @@ export function documentOf(result: VersionedResult | undefined): Record<string, 
 }
 
 /** Runs `work` with a session in which what the first plugin opens serves the next ones too. */
-export function inSession<T>(work: (session: Session) => T): T {
-  const session = openSession({ keepsOpen: true });
+export function inSession<T>(work: (session: Session) => T, options: Pick<SessionOptions, "gone"> = {}): T {
+  const session = openSession({ keepsOpen: true, ...options });
   try {
     return work(session);
   } finally {

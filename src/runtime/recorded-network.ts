@@ -3,7 +3,8 @@
  * the time of ADD; ledgers have what our plugins made.
  */
 import { listLedgersOf } from "../engine/ledger/ledger.ts";
-import { runVerb } from "../engine/run.ts";
+import type { LedgerRecord } from "../engine/ledger/record.ts";
+import { openSession, runVerb } from "../engine/run.ts";
 import { loadRecorded } from "../plugins/table.ts";
 import { type AttachmentKey, type CacheRecord, readCache } from "./cache.ts";
 import { cachedNetwork } from "./cached-attachments.ts";
@@ -23,11 +24,16 @@ export function networkWithoutPlugins(name: string): Network {
   return { name, cniVersion: "1.1.0", plugins: [], source: "", ...flags };
 }
 
-/** DEL of every plugin of ours that still has a ledger: the network's configuration no longer names it. */
-export function deleteByLedgers({ pluginPath }: Runtime, key: AttachmentKey): void {
+/**
+ * DEL of every plugin of ours that still has a ledger: the network's configuration no longer names it. `gone` is
+ * SessionOptions.gone.
+ */
+export function deleteByLedgers({ pluginPath }: Runtime, key: AttachmentKey, gone?: readonly LedgerRecord[]): void {
   for (const { header } of ledgersOf(key).toReversed()) {
     const plugin = loadRecorded(header.plugin);
-    if (plugin !== undefined) runVerb(plugin, { ...header, command: "DEL", path: pluginPath });
+    if (plugin === undefined) continue;
+    const netnsPath = gone === undefined ? header.netnsPath : "";
+    runVerb(plugin, { ...header, netnsPath, command: "DEL", path: pluginPath }, openSession({ gone }));
   }
 }
 

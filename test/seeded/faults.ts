@@ -803,8 +803,8 @@ const engine: Fault[] = [
   },
   {
     file: "src/engine/ledger/claims.ts",
-    find: ".filter(({ header }) => !isNamespaceGone(header.netnsPath))",
-    replace: "",
+    find: "withoutGone(recordsOfOthers(owner)));",
+    replace: "recordsOfOthers(owner));",
     tests: ["test/engine/ledger/ledger.test.ts"],
   },
   {
@@ -1955,7 +1955,7 @@ const hooks: Fault[] = [
   },
   {
     file: "src/engine/operator/inspect.ts",
-    find: "if (!isRecorded && !isConfirmed(attachment, host)) return false;",
+    find: 'if (where !== "in place" && where !== "elsewhere") return false;',
     replace: "",
     tests: ["test/runtime/hook/hook-faults.test.ts"],
     named: "after a reboot",
@@ -2331,10 +2331,29 @@ const netavark: Fault[] = [
     tests: ["test/netavark/drivers/gone.test.ts"],
   },
   {
-    file: "src/netavark/drivers/gone.ts",
-    find: 'kind === "veth" && hasHostEnd(',
-    replace: 'kind === "none" && hasHostEnd(',
-    tests: ["test/netavark/drivers/gone.test.ts"],
+    file: "src/engine/ledger/whereabouts.ts",
+    find: 'look.showsLife(ends) ? "elsewhere" : "gone"',
+    replace: '"gone"',
+    tests: ["test/runtime/cli/gone.test.ts"],
+  },
+  {
+    file: "src/engine/ledger/whereabouts.ts",
+    find: "look.isInSight(header.netns)",
+    replace: "look.isInSight(undefined)",
+    tests: ["test/runtime/cli/gone.test.ts"],
+  },
+  {
+    file: "src/engine/ledger/whereabouts.ts",
+    find: "look.isOtherHost(header.hostNetns)",
+    replace: "look.isOtherHost(undefined)",
+    tests: ["test/runtime/cli/gone.test.ts"],
+  },
+  {
+    file: "src/engine/ledger/ledger.ts",
+    find: "if (judged !== undefined && Bun.deepEquals(",
+    replace: "if (judged === undefined || !Bun.deepEquals(",
+    tests: ["test/runtime/cli/gone.test.ts"],
+    named: "the same id",
   },
   {
     file: "src/resources/netavark/published-ports.ts",

@@ -114,7 +114,7 @@ const CHOSEN: readonly (readonly [string, RegExp])[] = [
   ["veth", /\bveth[0-9a-f]{8}\b/g],
   ["mac", /\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b/g],
   ["address", /\b10\.20\.0\.(?!0\b|1\b|255\b)\d+\b/g],
-  ["namespace", /(?<="netns":")[0-9a-f]+/g],
+  ["namespace", /(?<="(?:netns|hostNetns)":")[0-9a-f]+/g],
 ];
 
 function numbered(text: string): string {

@@ -9,6 +9,9 @@ import type { LedgerRecord } from "./record.ts";
 import { isSameOwner, type Owner } from "../../contract/owner.ts";
 import { warn } from "../../ffi/warn.ts";
 
+// Most containers are not gone, and ADD claims nothing.
+const lazily = () => require("./whereabouts.ts") as typeof import("./whereabouts.ts");
+
 /** The ledgers of the same interface of the same container in other networks. */
 export function listRivals({ network, containerId, ifName }: Owner): LedgerRecord[] {
   const rivals: LedgerRecord[] = [];
@@ -48,7 +51,7 @@ export function claimedByOthers(kind: string, owner: Owner): unknown[] {
       warn(`ledger ${path} still claims what is being removed: ${(error as Error).message}`);
     }
   }
-  return specsOf(kind, recordsOfOthers(owner).filter(({ header }) => !isNamespaceGone(header.netnsPath)));
+  return specsOf(kind, withoutGone(recordsOfOthers(owner)));
 }
 
 function recordsOfOthers(owner: Owner): LedgerRecord[] {
@@ -63,12 +66,20 @@ function specsOf(kind: string, records: readonly LedgerRecord[]): unknown[] {
   return specs;
 }
 
-function isNamespaceGone(path: string): boolean {
+function withoutGone(records: readonly LedgerRecord[]): readonly LedgerRecord[] {
+  if (records.every(({ header }) => hasPath(header.netnsPath))) return records;
+  const { Look, whereabouts } = lazily(), look = new Look();
+  return records.filter((record) =>
+    hasPath(record.header.netnsPath) || whereabouts({ records: [record], found: undefined }, look) !== "gone"
+  );
+}
+
+function hasPath(netnsPath: string): boolean {
   try {
-    identify(path);
-    return false;
+    identify(netnsPath);
+    return true;
   } catch (error) {
-    return isErrno(error, ENOENT);
+    return !isErrno(error, ENOENT);
   }
 }
 

@@ -108,8 +108,13 @@ export function listLedgersOf(owner: Owner): LedgerRecord[] {
 /**
  * Runs `work`, which removes the ledger's resources and then the ledger, under the shared lock. The lock excludes a
  * repair, which would otherwise make a resource again that no ledger records.
+ *
+ * `gone`: the ledgers that showed that the container is gone. When this one is another by now, a container of that id was
+ * attached since: throws, and nothing is removed. Then the lock is exclusive: an ADD that comes meanwhile waits, finds its
+ * ledger removed, and undoes itself.
  */
-export function removing<T>(record: LedgerRecord | undefined, work: () => T): T {
+export function removing<T>(record: LedgerRecord | undefined, work: () => T, gone?: readonly LedgerRecord[]): T {
+  if (record !== undefined && gone !== undefined) return removingGone(record, work, gone);
   const fd = record && openToLock(record.path);
   try {
     if (fd !== undefined) lockUnlessHeld(fd);
@@ -117,6 +122,23 @@ export function removing<T>(record: LedgerRecord | undefined, work: () => T): T 
   } finally {
     if (fd !== undefined) closeFile(fd);
   }
+}
+
+function removingGone<T>(record: LedgerRecord, work: () => T, gone: readonly LedgerRecord[]): T {
+  const judged = gone.find(({ path }) => path === record.path);
+  let done: { value: T } | undefined;
+  const isFree = repairing(record, () => {
+    const now = readLedgerFile(record.path);
+    if (judged !== undefined && Bun.deepEquals(addsOf(now), addsOf(judged))) done = { value: work() };
+  });
+  if (done !== undefined) return done.value;
+  const { containerId, ifName, network } = record.header, reason = isFree ? "it is attached again" : "it is in use";
+  throw new Error(`${ifName} of container ${containerId} stays in network ${network}: ${reason}`);
+}
+
+/** Not the resources: DEL writes into a ledger what it gives up. */
+function addsOf(record: LedgerRecord | undefined) {
+  return record?.adds.map(({ header, answer }) => ({ header, answer }));
 }
 
 /** A repair that hangs must not keep clean-up from its work for ever. */
@@ -138,7 +160,7 @@ function openToLock(path: string): number | undefined {
   }
 }
 
-/** Runs `work` under the exclusive lock. Returns false, without running it, while an ADD or DEL holds the lock. */
+/** Runs `work` under the exclusive lock. Returns false, without running it, while an ADD or DEL holds the lock, or after DEL. */
 export function repairing({ path }: LedgerRecord, work: () => void): boolean {
   const fd = openExistingState(path, O_RDONLY)?.fd;
   if (fd === undefined) return false;

@@ -14,6 +14,8 @@ export interface LedgerHeader extends Owner {
   netnsPath: string;
   /** Container.cookie at the time of ADD. */
   netns?: string;
+  /** Host.cookie at the time of ADD. */
+  hostNetns?: string;
   cniArgs: string;
   /** The process that handed its call over to a resident: if that dies, the process runs the call itself. */
   caller?: string;

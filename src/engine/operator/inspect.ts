@@ -1,11 +1,12 @@
 /** Compares attachments with the kernel: `patchbay inspect`. */
 import { errorText } from "../../cni/error.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
-import { closeFile } from "../../ffi/files.ts";
-import { isNetnsGone, isSameNetns, openNetns } from "../../ffi/netns.ts";
+import { isNetnsGone, isSameNetns } from "../../ffi/netns.ts";
 import { isOtherNamespace, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
 import type { Host } from "../../contract/host.ts";
+import { Look, type Whereabouts, whereabouts } from "../ledger/whereabouts.ts";
 import {
+  answeredEnds,
   gistOf,
   isConfirmed,
   type KnownAttachment,
@@ -49,40 +50,60 @@ function inOrderOfChain<Part extends { plugin: string }>(
   return parts.toSorted((one, other) => placeOf(one) - placeOf(other));
 }
 
-/** Whether the container's namespace is gone. False when that cannot be determined. */
-export function isNamespaceGone(attachment: KnownAttachment): boolean {
-  const { netnsPath, ledgers } = attachment;
-  if (netnsPath === "") return false;
-  let host: OpenHost | undefined;
+/**
+ * Whether the container's namespace is gone, by the rule of ledger/whereabouts.ts. False when that cannot be determined.
+ * One `look` serves many attachments.
+ */
+export function isNamespaceGone(attachment: KnownAttachment, look: Look = new Look()): boolean {
+  if (attachment.netnsPath === "") return false;
   try {
-    host = openAttachment(attachment);
-    if (host === undefined) return true;
-    // Another program may have made the attachment again in another namespace under the same path.
-    return !isConfirmed(attachment, host) && ledgers.some(({ header }) => isOtherNamespace(host!, header.netns));
+    return withWhereabouts(attachment, look, (where) => where === "gone");
   } catch {
     return false;
-  } finally {
-    host?.close();
   }
 }
 
 /**
- * Whether the attachment is in its namespace, which `other` is then compared with. Unlike `isNamespaceGone`, what nothing
- * proves counts as gone: a path below /proc may lead to another container after a reboot.
+ * Whether the container lives, and then whether its namespace is `other`. Unlike `isNamespaceGone`, what nothing proves
+ * counts as gone: a path below /proc may lead to another container after a reboot.
  */
 export function isInPlace(attachment: KnownAttachment, other: string): false | "there" | "elsewhere" {
-  let host: OpenHost | undefined, there: number | undefined;
+  return withWhereabouts(attachment, new Look(), (where, found) => {
+    if (where !== "in place" && where !== "elsewhere") return false;
+    const there = openHost(other, { allowOwn: true });
+    try {
+      const isSame = where === "in place"
+        ? isSameNetns(there.container!.netnsFd, found!.container!.netnsFd)
+        : attachment.ledgers.some(({ adds }) => adds.some(({ header }) => isNamespace(there, header.netns)));
+      return isSame ? "there" : "elsewhere";
+    } finally {
+      there.close();
+    }
+  });
+}
+
+function withWhereabouts<T>(
+  attachment: KnownAttachment,
+  look: Look,
+  work: (where: Whereabouts, found: OpenHost | undefined) => T,
+): T {
+  const { netnsPath, ledgers: records } = attachment;
+  const found = netnsPath === "" ? undefined : openAttachment(attachment);
   try {
-    host = attachment.netnsPath === "" ? undefined : openAttachment(attachment);
-    if (host?.container === undefined) return false;
-    const isRecorded = attachment.ledgers.some(({ header }) => !isOtherNamespace(host!, header.netns));
-    if (!isRecorded && !isConfirmed(attachment, host)) return false;
-    there = openNetns(other);
-    return isSameNetns(there, host.container.netnsFd) ? "there" : "elsewhere";
+    const traces = {
+      records,
+      found,
+      isConfirmed: found !== undefined && isConfirmed(attachment, found),
+      hostEnds: answeredEnds(attachment),
+    };
+    return work(whereabouts(traces, look), found);
   } finally {
-    if (there !== undefined) closeFile(there);
-    host?.close();
+    found?.close();
   }
+}
+
+function isNamespace({ container }: Opened, cookie: string | undefined): boolean {
+  return cookie !== undefined && container?.cookie === cookie;
 }
 
 /** Runs `work` with the attachment's namespaces open. Returns state `gone` when the container's is gone. */

@@ -19,7 +19,7 @@ import { listAllLedgers, listLedgersOfContainer } from "../ledger/ledger.ts";
 import { ledgerPath } from "../ledger/paths.ts";
 import type { LedgerAdd, LedgerRecord } from "../ledger/record.ts";
 import { hasLinkOf } from "../ledger/link-of-result.ts";
-import type { AnyKind } from "../../contract/resource.ts";
+import type { AnyKind, HostEnd } from "../../contract/resource.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { judge } from "../judging.ts";
 import { restate } from "../restating.ts";
@@ -113,6 +113,13 @@ export function partsOf({ ledgers, cached }: KnownAttachment, opened: Opened, pl
 export function isConfirmed({ cached, ifName }: KnownAttachment, opened: Opened): boolean {
   const result = cached && resultIn(cached);
   return result !== undefined && hasLinkOf(result, ifName, opened);
+}
+
+/** The links on the host that the cached result names. */
+export function answeredEnds({ cached, ifName }: KnownAttachment): HostEnd[] {
+  const { interfaces = [] } = (cached && resultIn(cached)) ?? {};
+  const farMac = interfaces.findLast(({ name, sandbox }) => name === ifName && sandbox)?.mac ?? "";
+  return interfaces.filter(({ sandbox }) => !sandbox).map(({ name, mac = "" }) => ({ name, mac, farMac }));
 }
 
 /** What a table of attachments shows. Without `parts`, when the namespace is gone, it is what was once made. */

@@ -64,7 +64,7 @@ export function runDel(call: VerbCall): undefined {
       throwJoined(failures);
       if (record === undefined) removeLostLedger(owner, plugin.name);
       else removeLedger(record.header, plugin.name);
-    }));
+    }, own && session.options.gone));
 }
 
 /** For a network that was renamed after ADD: prevResult belongs to an ADD in another network's ledger. */

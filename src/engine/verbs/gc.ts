@@ -47,7 +47,7 @@ export function removeStale(
     removing(record, () => {
       throwJoined(removeRecorded(record, stale, host));
       removeLedger(header, header.plugin);
-    }));
+    }, session.options.gone));
 }
 
 /**

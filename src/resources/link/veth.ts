@@ -112,6 +112,7 @@ export const vethKind: ResourceKind<VethSpec> = {
     });
     refuse(advertisements(hostName));
   },
+  hostEnd: ({ hostName, hostMac, containerMac }) => ({ name: hostName, mac: hostMac, farMac: containerMac }),
   describe: ({ hostName, containerName, bridge }) =>
     `veth ${containerName} in the container, ${hostName} on ${bridge ?? "the host"}`,
 };
@@ -127,7 +128,7 @@ function isPair(inside: Link, outside: Link | undefined): outside is Link {
 }
 
 /** Names of links are reused: the MAC address tells whether this is the link that ADD made. */
-export function hasHostEnd(
+function hasHostEnd(
   { hostName, hostMac }: Pick<VethSpec, "hostName" | "hostMac">,
   host: Pick<Host, "route">,
 ): boolean {

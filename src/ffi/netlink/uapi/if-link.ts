@@ -20,6 +20,7 @@ export const IFLA_NET_NS_FD = 28;
 export const IFLA_EXT_MASK = 29;
 export const IFLA_PROMISCUITY = 30;
 export const IFLA_LINK_NETNSID = 37;
+export const IFLA_TARGET_NETNSID = 46;
 export const IFLA_NEW_IFINDEX = 49;
 export const IFLA_ALT_IFNAME = 53;
 export const IFLA_PERM_ADDRESS = 54;

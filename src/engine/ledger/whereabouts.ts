@@ -1,0 +1,114 @@
+/**
+ * Where the network namespace of an attachment is. This is the one rule by which a container is gone: for `gc`,
+ * `network remove`, the hook, netavark's `setup`, and for DEL where attachments claim the same thing.
+ *
+ * A path that leads nowhere proves nothing: the namespace may be mounted elsewhere, or belong to a process that has no
+ * number here. So a container is gone only when nothing on the host shows that it lives.
+ */
+import type { HostEnd } from "../../contract/resource.ts";
+import { awaitChange } from "../../ffi/netlink/events.ts";
+import { farEnd } from "../../ffi/netlink/route/far-end.ts";
+import { listLinks } from "../../ffi/netlink/route/link.ts";
+import { RTNLGRP_LINK } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { cookiesInSight } from "../../ffi/netns-in-sight.ts";
+import { loadKind } from "../../resources/table.ts";
+import { isOtherNamespace, type Opened, openHost } from "../open-host.ts";
+import type { LedgerRecord } from "./record.ts";
+
+/**
+ * `in place`: its path leads to it. `elsewhere`: it lives, or another network namespace of the host is the one to judge
+ * that. `unknown`: no record says which namespace it is.
+ */
+export type Whereabouts = "in place" | "elsewhere" | "gone" | "unknown";
+
+export interface Traces {
+  records: readonly LedgerRecord[];
+  /** What its path leads to; undefined when that is no network namespace. */
+  found: Opened | undefined;
+  /** The link that ADD answered is in what was found. */
+  isConfirmed?: boolean;
+  /** What ADD answered of links on the host. */
+  hostEnds?: readonly HostEnd[];
+}
+
+export function whereabouts({ records, found, isConfirmed = false, hostEnds = [] }: Traces, look: Look): Whereabouts {
+  const adds = records.flatMap((record) => record.adds);
+  if (adds.some(({ header }) => look.isOtherHost(header.hostNetns))) return "elsewhere";
+  if (found !== undefined) {
+    if (isConfirmed || records.some(({ header }) => !isOtherNamespace(found, header.netns))) return "in place";
+    if (records.length === 0) return "unknown";
+  }
+  if (adds.some(({ header }) => look.isInSight(header.netns))) return "elsewhere";
+  const ends = [...hostEnds, ...adds.flatMap(({ entries }) => entries.flatMap(hostEndOf))];
+  return look.showsLife(ends) ? "elsewhere" : "gone";
+}
+
+/** None of a damaged specification. */
+function hostEndOf({ kind, spec }: { kind: string; spec: unknown }): HostEnd[] {
+  try {
+    const end = loadKind(kind)?.hostEnd?.(spec);
+    return end === undefined ? [] : [end];
+  } catch {
+    return [];
+  }
+}
+
+/** A namespace whose sockets have been closed ends a moment after its last process and mount. */
+const ENDING_MS = 1000;
+
+/** What the host shows at one moment. Each thing is looked at when it is first asked for, and once. */
+export class Look {
+  private own: { cookie: string | undefined } | undefined;
+  private pairs: HostEnd[] | undefined;
+  private cookies: Set<string> | undefined;
+
+  /** `waits`: for namespaces that are ending, once and not for long. */
+  constructor(private waits = true) {}
+
+  /** `cookie`: of the network namespace that ADD had for the host's. */
+  isOtherHost(cookie: string | undefined): boolean {
+    if (cookie === undefined) return false;
+    this.own ??= onHost(({ cookie }) => ({ cookie }));
+    return this.own.cookie !== undefined && this.own.cookie !== cookie;
+  }
+
+  /** The kernel removes the pair with the namespace. */
+  showsLife(ends: readonly HostEnd[]): boolean {
+    const lives = () => this.pairs!.some((pair) => ends.some((end) => isSamePair(pair, end)));
+    this.pairs ??= onHost(livingPairs);
+    if (!lives()) return false;
+    if (!this.waits) return true;
+    this.waits = false;
+    return !awaitChange(RTNLGRP_LINK, ENDING_MS, () => {
+      this.pairs = onHost(livingPairs);
+      return !lives();
+    });
+  }
+
+  isInSight(cookie: string | undefined): boolean {
+    return cookie !== undefined && (this.cookies ??= cookiesInSight()).has(cookie);
+  }
+}
+
+/** A MAC address is the end's own; its name may be another one's by now. */
+function isSamePair(pair: HostEnd, { name, mac, farMac }: HostEnd): boolean {
+  if (mac !== "" && pair.mac === mac) return true;
+  return name === pair.name && (pair.farMac === "" || pair.farMac === farMac);
+}
+
+/** The links of this namespace whose other end is in one that has not ended. */
+function livingPairs({ route }: Opened): HostEnd[] {
+  return listLinks(route).flatMap((link) => {
+    const end = link.kind === "veth" ? farEnd(route, link) : undefined;
+    return end === undefined ? [] : [{ name: link.name, mac: link.mac, farMac: end.mac }];
+  });
+}
+
+function onHost<T>(work: (host: Opened) => T): T {
+  const host = openHost("");
+  try {
+    return work(host);
+  } finally {
+    host.close();
+  }
+}
