@@ -29,7 +29,8 @@ export const hookCommand: Command = {
     json: { help: "let 'add' print the results" },
     ...runtimeOptions,
   },
-  notes: "Reads the container's state from stdin. Call 'hook add' in createRuntime, 'hook del' in poststop.\n" +
+  notes:
+    "The command reads the container's state from stdin. Call 'hook add' in createRuntime, 'hook del' in poststop.\n" +
     "NETWORK has the form NETWORK[@IFNAME][ ip=ADDRESS][ mac=MAC][ ingress=RATE][ egress=RATE]. Without NETWORK, 'add'\n" +
     "takes the annotation dev.patchbay.networks, and 'del' everything that is recorded of the container.\n",
   run(given) {

@@ -23,7 +23,7 @@ export const networkCommand: Command = {
     ...runtimeOptions,
   },
   notes:
-    "Refused while a container is attached. The network's file may be gone already; if it is there, it stays.\n" +
+    "The command refuses while a container is attached. The network's file may be gone already; if it is there, it stays.\n" +
     "A bridge stays when something else uses it, or when patchbay did not make it for this network. What all networks\n" +
     'share stays, too; with "disableGC" also what no record names.\n',
   run(given) {

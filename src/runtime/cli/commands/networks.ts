@@ -19,7 +19,7 @@ export const networksCommand: Command = {
     json: { help: "print JSON" },
     ...runtimeOptions,
   },
-  notes: "Addresses that overlap with another network's, or with a route of the host, are told.\n" +
+  notes: "The command tells of addresses that overlap with another network's, or with a route of the host.\n" +
     "Exit status: 1 when something is broken or missing. Plugins that are not part of patchbay are not called.\n",
   run(given) {
     const directory = configDirectoryOf(given);

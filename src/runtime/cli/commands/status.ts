@@ -16,7 +16,8 @@ export const statusCommand: Command = {
   operandCount: [1, 1],
   needsRoot: true,
   options: { json: { help: "print JSON" }, ...runtimeOptions },
-  notes: "Prints how many addresses each pool of host-local has left. A full pool fails ADD, not STATUS.\n",
+  notes:
+    "The command prints how many addresses each pool of host-local has left. A full pool fails ADD, not STATUS.\n",
   run(given, program) {
     const runtime = runtimeOf(given), network = networkOf(given), isOwn = program === "patchbay";
     if (isOwn) warnOfMisspellings(network, runtime.pluginPath);
