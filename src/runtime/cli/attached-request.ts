@@ -16,26 +16,28 @@ export interface AttachedRequest {
   request: AttachmentRequest;
   /** The error, when no record names the attachment. Then `request` is that of the attachment which `add` would make. */
   unknown?: string;
+  /** The operand is the beginning of its container's ID. */
+  isBegun?: boolean;
 }
 
-/** The attachment of the operands NETWORK and CONTAINER. */
-export function attachedRequest(given: Given): AttachedRequest {
+/** The attachment of the operands NETWORK and CONTAINER. `isTaken`: it is to go. */
+export function attachedRequest(given: Given, isTaken = false): AttachedRequest {
   const request = requestOf(given), runtime = runtimeOf(given), [network, text] = given.operands;
   const key: AttachmentKey = { ...request, network: network! };
   const cached = readCache(runtime.cacheDirectory, key);
   // Most often; then nothing is searched among many attachments.
   if (cached.state === "present") return { request: withArguments(request, cached.record) };
-  const { namedBy, notAttached } = require(
+  const { namedBy, notAttached, TO_LOOK, TO_TAKE } = require(
     "./named-attachments.ts",
   ) as typeof import("./named-attachments.ts");
   const { knownAttachments } = require("../recorded-attachments.ts") as typeof import("../recorded-attachments.ts");
-  const all = knownAttachments(runtime);
+  const all = knownAttachments(runtime), digits = isTaken ? TO_TAKE : TO_LOOK;
   const ofNetwork = all.filter((one) => one.network === network && one.ifName === request.ifName);
   const found = given.has("container-id")
     ? ofNetwork.filter(({ containerId }) => containerId === request.containerId)
-    : namedBy(text!, ofNetwork);
+    : namedBy(text!, ofNetwork, digits);
   const [first, second] = found;
-  if (first === undefined) return { request, unknown: notAttached(text!, network!, all) };
+  if (first === undefined) return { request, unknown: notAttached(text!, network!, all, digits) };
   if (second !== undefined) {
     const ids = found.map(({ containerId }) => containerId).join(" and ");
     throw new Error(`"${text}" is a name of the containers ${ids}; choose one with --container-id`);
@@ -43,7 +45,10 @@ export function attachedRequest(given: Given): AttachedRequest {
   const { containerId, netnsPath } = first;
   const meant = given.has("container-id") ? request : { ...request, containerId, netnsPath };
   const recorded = readCache(runtime.cacheDirectory, { ...meant, network: network! });
-  return { request: recorded.state === "present" ? withArguments(meant, recorded.record) : meant };
+  return {
+    request: recorded.state === "present" ? withArguments(meant, recorded.record) : meant,
+    isBegun: containerId !== text && containerId.startsWith(text!),
+  };
 }
 
 /** Where the environment says none, those of ADD: they are to be the same (CNI spec 1.1.0, "Deriving runtimeConfig"). */

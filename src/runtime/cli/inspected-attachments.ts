@@ -4,7 +4,7 @@ import type { AttachmentState, InspectedAttachment } from "../../contract/shown.
 import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { knownAttachments } from "../recorded-attachments.ts";
 import type { Command, Given } from "./command.ts";
-import { namedBy, namespaceName, notAttached, nothingAttached, shortId } from "./named-attachments.ts";
+import { namedBy, namespaceName, notAttached, nothingAttached, shortId, TO_LOOK } from "./named-attachments.ts";
 import { runtimeOf, runtimeOptions } from "./network-arguments.ts";
 import { print, printLine } from "./output.ts";
 import { textTable } from "./text-table.ts";
@@ -30,8 +30,8 @@ export function attachmentsOf(given: Given): KnownAttachment[] {
   const ofNetwork = all.filter((attachment) => attachment.network === network);
   if (ofNetwork.length === 0) throw new Error(nothingAttached(network, all));
   if (container === undefined) return ofNetwork;
-  const found = namedBy(container, ofNetwork);
-  if (found.length === 0) throw new Error(notAttached(container, network, all));
+  const found = namedBy(container, ofNetwork, TO_LOOK);
+  if (found.length === 0) throw new Error(notAttached(container, network, all, TO_LOOK));
   return found;
 }
 

@@ -9,10 +9,16 @@ import { namedPath, NETNS_DIRECTORY } from "./network-arguments.ts";
 
 type Named = Pick<KnownAttachment, "containerId" | "netnsPath">;
 
-/** Throws when the text begins the IDs of several containers. */
-export function namedBy<T extends Named>(text: string, all: readonly T[]): T[] {
+/** So many digits of an ID name its container: to look at it, and to take something away from it. */
+export const TO_LOOK = 4, TO_TAKE = 12;
+
+/**
+ * Throws when the text begins the IDs of several containers. Who names a container once more must not mean another one,
+ * so `digits` is TO_TAKE where something goes.
+ */
+export function namedBy<T extends Named>(text: string, all: readonly T[], digits: number): T[] {
   const named = all.filter((one) => isNamed(one, text));
-  if (named.length > 0 || !mayBegin(text)) return named;
+  if (named.length > 0 || !mayBegin(text, digits)) return named;
   const begun = all.filter(({ containerId }) => HASH.test(containerId) && containerId.startsWith(text));
   const ids = [...new Set(begun.map(({ containerId }) => containerId))].sort();
   if (ids.length > 1) throw new Error(`"${text}" begins the IDs of several containers: ${ids.join(", ")}`);
@@ -23,8 +29,16 @@ export function namedBy<T extends Named>(text: string, all: readonly T[]): T[] {
 const HASH = /^(cnitool-)?[0-9a-f]{20,}$/;
 
 /** A namespace that is not attached is meant itself. */
-function mayBegin(text: string): boolean {
-  return /^(cnitool-)?[0-9a-f]{4,}$/.test(text) && !exists(`${NETNS_DIRECTORY}/${text}`);
+function mayBegin(text: string, least: number): boolean {
+  const [, digits] = /^(?:cnitool-)?([0-9a-f]+)$/.exec(text) ?? [];
+  return digits !== undefined && digits.length >= least && !exists(`${NETNS_DIRECTORY}/${text}`);
+}
+
+/** Undefined when the text begins no ID, or has enough digits of it. */
+export function whyTooShort(text: string, all: readonly Named[]): string | undefined {
+  const begun = mayBegin(text, TO_LOOK) && !mayBegin(text, TO_TAKE) &&
+    all.find(({ containerId }) => HASH.test(containerId) && containerId.startsWith(text));
+  return begun ? `${begun.containerId} begins so: write at least ${TO_TAKE} digits of it` : undefined;
 }
 
 function isNamed({ containerId, netnsPath }: Named, text: string): boolean {
@@ -56,15 +70,23 @@ export function nothingAttached(network: string, all: readonly KnownAttachment[]
   return `nothing is attached to network "${network}"; ${NO_RECORD}${hint(meant)}`;
 }
 
-export function notAttached(container: string, network: string, all: readonly KnownAttachment[]): string {
+/** `digits` as in `namedBy`. */
+export function notAttached(
+  container: string,
+  network: string,
+  all: readonly KnownAttachment[],
+  digits: number,
+): string {
   const ofNetwork = all.filter((attachment) => attachment.network === network);
-  const interfaces = namedBy(container, ofNetwork).map(({ ifName }) => ifName);
+  const interfaces = namedBy(container, ofNetwork, digits).map(({ ifName }) => ifName);
   if (interfaces.length > 0) {
     return `"${container}" is attached to network "${network}" as ${interfaces.join(" and ")}; say so with --ifname`;
   }
   const names = new Set(ofNetwork.flatMap((one) => [one.containerId, namespaceName(one.netnsPath)]));
   const meant = closestName(container, [...names].filter((name) => name !== ""));
-  return `"${container}" is not attached to network "${network}"; ${NO_RECORD}${hint(meant)}`;
+  const tooShort = digits === TO_TAKE ? whyTooShort(container, ofNetwork) : undefined;
+  const next = tooShort === undefined ? hint(meant) : `; ${tooShort}`;
+  return `"${container}" is not attached to network "${network}"; ${NO_RECORD}${next}`;
 }
 
 function hint(meant: string | undefined): string {

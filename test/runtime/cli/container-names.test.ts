@@ -91,7 +91,8 @@ test("a name that two containers have deletes neither; --container-id chooses", 
 });
 
 describe("the beginning of an ID", () => {
-  const one = `abcd1${"0".repeat(59)}`, another = `abcd2${"0".repeat(59)}`, chosen = "beef-web";
+  const start = `abcd${"0".repeat(12)}`, one = `${start}1${"0".repeat(47)}`, another = `${start}2${"0".repeat(47)}`;
+  const chosen = "beef-web";
   const lease = (id: string) => machine.sh(`grep -l ${id} /var/lib/cni/networks/n/10.* || true`);
   beforeEach(async () => {
     await patchbay("gc", "n", "--all");
@@ -101,32 +102,51 @@ describe("the beginning of an ID", () => {
   afterEach(() => patchbay("gc", "n", "--all"));
 
   test("names the container for every command", async () => {
-    expect(await patchbay("check", "n", "abcd1")).toEqual({ ...ok, stdout: "" });
+    await patchbay("del", "n", other.netnsPath, "--container-id", another);
+    expect(await patchbay("check", "n", "abcd")).toEqual({ ...ok, stdout: "" });
     for (const command of ["inspect", "repair"]) {
-      const { stdout, ...rest } = await patchbay(command, "n", "abcd1", "--json");
+      const { stdout, ...rest } = await patchbay(command, "n", "abcd", "--json");
       expect(rest).toEqual(ok);
       expect(JSON.parse(stdout)).toMatchObject([{ containerId: one, state: "ok" }]);
     }
-    expect(await patchbay("gc", "n", "--valid", "abcd1/eth0", "--dry-run")).toEqual({
+    await patchbay("add", "n", other.netnsPath, "--container-id", another);
+    expect(await patchbay("gc", "n", "--valid", `${start}1/eth0`, "--dry-run")).toEqual({
       ...ok,
       stdout: `would delete eth0 of container ${another} from network n\n`,
     });
-    expect(await patchbay("del", "n", "abcd1")).toEqual({ ...ok, stdout: "" });
+    const stderr = `patchbay del: ${start}1 is container ${one}\n`;
+    expect(await patchbay("del", "n", `${start}1`)).toEqual({ code: 0, stdout: "", stderr });
     expect([await hasLink(web), await hasLink(other)]).toEqual([false, true]);
   });
 
+  // A namespace `abcd` that was deleted once must not be another's ID the second time.
   test.each([
-    ["check", ["n", "abcd"]],
-    ["inspect", ["n", "abcd"]],
-    ["repair", ["n", "abcd"]],
-    ["del", ["n", "abcd"]],
-    ["gc", ["n", "--valid", "abcd/eth0"]],
-    ["ipam", ["release", "n", "--container", "abcd"]],
+    ["del", ["n", "abcd"], 0],
+    ["gc", ["n", "--valid", "abcd/eth0"], 1],
+    ["ipam", ["release", "n", "--container", "abcd"], 1],
+  ])("of less than twelve digits takes nothing away: %s", async (command, words, code) => {
+    await patchbay("del", "n", other.netnsPath, "--container-id", another);
+    const outcome = await patchbay(command, ...words);
+    expect(outcome).toEqual({
+      code,
+      stdout: "",
+      stderr: expect.stringContaining(`${one} begins so: write at least 12`),
+    });
+    expect([await hasLink(web), await lease(one)]).toEqual([true, expect.stringContaining("10.")]);
+  });
+
+  test.each([
+    ["check", ["n", start]],
+    ["inspect", ["n", start]],
+    ["repair", ["n", start]],
+    ["del", ["n", start]],
+    ["gc", ["n", "--valid", `${start}/eth0`]],
+    ["ipam", ["release", "n", "--container", start]],
   ])("that begins several is refused, and nothing changes: %s", async (command, words) => {
     expect(await patchbay(command, ...words)).toEqual({
       code: 1,
       stdout: "",
-      stderr: `patchbay ${command}: "abcd" begins the IDs of several containers: ${one}, ${another}\n`,
+      stderr: `patchbay ${command}: "${start}" begins the IDs of several containers: ${one}, ${another}\n`,
     });
     expect([await hasLink(web), await hasLink(other), await lease(one), await lease(another)])
       .toEqual([true, true, expect.stringContaining("10."), expect.stringContaining("10.")]);
@@ -134,7 +154,7 @@ describe("the beginning of an ID", () => {
 
   const others: [why: string, name: string, prepare: () => Promise<unknown>][] = [
     ["it has three letters", "abc", () => Promise.resolve()],
-    ["a namespace has the name", "abcd1", () => machine.sh("ip netns add abcd1")],
+    ["a namespace has the name", `${start}1`, () => machine.sh(`ip netns add ${start}1`)],
     // DEL once more must not delete another container: web, web1.
     [
       "people chose the ID",
@@ -155,7 +175,7 @@ describe("the beginning of an ID", () => {
       });
     }
     expect([await hasLink(web), await hasLink(other)]).toEqual([true, true]);
-    await machine.sh("ip netns del abcd1 2>/dev/null || true");
+    await machine.sh(`ip netns del ${start}1 2>/dev/null || true`);
   });
 });
 
@@ -165,13 +185,18 @@ describe("ipam release --container", () => {
     ["the name of ip netns", "web"],
     ["the path", "/var/run/netns/web"],
     ["the ID", id],
-    ["the beginning of the ID", "12abff"],
+    ["the beginning of the ID", "12abffffffff"],
   ];
   test.each(names)("takes %s", async (_, name) => {
     await patchbay("gc", "n", "--all");
     await patchbay("add", "n", web.netnsPath, "--container-id", id);
     const [{ address }] = JSON.parse((await patchbay("ipam", "list", "n", "--json")).stdout);
     expect(await patchbay("ipam", "release", "n", "--container", name)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining(`'patchbay del n ${id}' detaches it`),
+    });
+    expect(await patchbay("ipam", "release", "n", "--container", name, "--force")).toEqual({
       ...ok,
       stdout: `${address}: released, was ${id}/eth0\n`,
     });

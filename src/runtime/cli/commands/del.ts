@@ -20,10 +20,11 @@ export const delCommand: Command = {
   summary,
   ...attachedArguments,
   run(given) {
-    const { request, unknown } = attachedRequest(given);
+    const { request, unknown, isBegun } = attachedRequest(given, true);
     return remove(given, request, () => {
       // Its plugins may know of it all the same.
       if (unknown !== undefined) printToStderr(`patchbay del: ${unknown}`);
+      if (isBegun) printToStderr(`patchbay del: ${given.operands[1]} is container ${request.containerId}`);
     });
   },
 };

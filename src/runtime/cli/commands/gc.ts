@@ -6,7 +6,7 @@ import type { Runtime } from "../../plugin-call.ts";
 import { knownAttachments, type RecordedAttachment } from "../../recorded-attachments.ts";
 import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
-import { namedBy } from "../named-attachments.ts";
+import { namedBy, TO_TAKE, whyTooShort } from "../named-attachments.ts";
 import { networkOf, networkOrRecorded, runtimeOf, runtimeOptions, tellUnconfigured } from "../network-arguments.ts";
 import { printLine, printToStderr } from "../output.ts";
 
@@ -130,10 +130,11 @@ function partsOf(text: string): { container: string; ifName: string } {
 /** A misspelt name would delete the attachment that was meant. */
 function validOf(text: string, all: readonly RecordedAttachment[]): AttachmentName[] {
   const { container, ifName } = partsOf(text);
-  const found = namedBy(container, all.filter((one) => one.ifName === ifName));
+  const found = namedBy(container, all.filter((one) => one.ifName === ifName), TO_TAKE);
   if (found.length > 0) return found;
   const meant = closestName(text, all.map(({ containerId, ifName }) => `${containerId}/${ifName}`));
-  const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
+  const guess = meant === undefined ? undefined : `did you mean ${meant}?`;
+  const next = whyTooShort(container, all) ?? guess, hint = next === undefined ? "" : `; ${next}`;
   throw new Error(`--valid ${text}: no such attachment is known, so nothing is deleted${hint}`);
 }
 

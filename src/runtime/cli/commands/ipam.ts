@@ -1,6 +1,8 @@
 /** `patchbay ipam`: leases; taking host-local's over from Go's plugin, and handing them back. */
 import { counted } from "../../../contract/counted.ts";
 import { DEFAULT_DIRECTORY } from "../../../dhcp/order.ts";
+import { isNamespaceGone } from "../../../engine/operator/inspect.ts";
+import type { KnownAttachment } from "../../../engine/operator/known-attachment.ts";
 import { exists } from "../../../ffi/files.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
 import { releaseAddress } from "../../../ipam/claims.ts";
@@ -13,7 +15,7 @@ import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
 import { dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
-import { namedBy, namespaceName } from "../named-attachments.ts";
+import { namedBy, namespaceName, TO_TAKE, whyTooShort } from "../named-attachments.ts";
 import { configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { print, printLine, printToStderr } from "../output.ts";
 import { textTable } from "../text-table.ts";
@@ -29,7 +31,8 @@ export const ipamCommand: Command = {
       help: `directory with a folder of leases for each network (${DEFAULT_DATA_DIRECTORY})`,
     },
     "dhcp-dir": { value: "DIR", help: `list: where the DHCP service keeps leases (${DEFAULT_DIRECTORY})` },
-    container: { value: "CONTAINER", help: "release: all addresses of this container" },
+    container: { value: "CONTAINER", help: "release: all addresses of this container, which is gone" },
+    force: { help: "release: also those of a container that lives" },
     "cache-dir": runtimeOptions["cache-dir"]!,
     ifname: { value: "NAME", help: "release: only the addresses of its interface NAME" },
     json: { help: "list: print JSON" },
@@ -122,7 +125,10 @@ function release(given: Given, options: StoreOptions, addresses: string[]): numb
   if ((container === undefined) === (addresses.length === 0)) {
     throw new UsageError("ipam release needs either addresses or --container");
   }
-  const texts = container === undefined ? addresses : addressesOf(given, container, listLeases(options.directory));
+  const network = given.operands[1]!;
+  const texts = container === undefined
+    ? addresses
+    : addressesOf(given, network, container, listLeases(options.directory));
   const wrong = texts.find((text) => parseAddress(text) === undefined);
   if (wrong !== undefined) throw new UsageError(`${wrong} is not an address`);
   if (texts.length === 0) printToStderr(`container ${container} has no address in ${options.directory}`);
@@ -136,16 +142,33 @@ function release(given: Given, options: StoreOptions, addresses: string[]): numb
 }
 
 /** Those of its interfaces, or of one. Whoever has a lease has an ID; the other names are in the records of attachments. */
-function addressesOf(given: Given, container: string, leases: readonly LeaseFile[]): string[] {
+function addressesOf(given: Given, network: string, container: string, leases: readonly LeaseFile[]): string[] {
   const known = knownAttachments(runtimeOf(given)), ifName = given.value("ifname");
   const holders = leases.flatMap(({ address, owner }) => {
     if (owner === undefined || ifName !== undefined && owner.ifName !== ifName) return [];
-    const { containerId } = owner, recorded = known.find((one) => one.containerId === containerId);
-    return [{ address, containerId, netnsPath: recorded?.netnsPath ?? "" }];
+    const recorded = known.filter((one) => one.containerId === owner.containerId);
+    return [{ address, ...owner, netnsPath: recorded[0]?.netnsPath ?? "" }];
   });
-  const found = namedBy(container, holders), ids = new Set(found.map(({ containerId }) => containerId));
+  const found = namedBy(container, holders, TO_TAKE), ids = new Set(found.map(({ containerId }) => containerId));
+  const tooShort = found.length === 0 ? whyTooShort(container, holders) : undefined;
+  if (tooShort !== undefined) throw new Error(`container ${container} has no address; ${tooShort}`);
   if (ids.size > 1) throw new Error(`"${container}" is a name of the containers ${[...ids].join(" and ")}`);
+  const holder = known.find((one) =>
+    one.network === network &&
+    found.some((lease) => lease.containerId === one.containerId && lease.ifName === one.ifName)
+  );
+  if (holder !== undefined && !given.has("force") && !isNamespaceGone(holder)) throw livingHolder(holder);
   return found.map(({ address }) => address);
+}
+
+function livingHolder({ network, containerId, ifName }: KnownAttachment): Error {
+  return new Error(
+    `container ${containerId} has its addresses by ${ifName} in network ${network}, and lives; nothing is released\n` +
+      `'patchbay del ${network} ${containerId}${
+        ifName === "eth0" ? "" : ` -i ${ifName}`
+      }' detaches it and releases them, ` +
+      "--force releases them all the same",
+  );
 }
 
 function takeOver(work: (options: StoreOptions) => void, done: string, options: StoreOptions): number {
