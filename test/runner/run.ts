@@ -5,7 +5,7 @@
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { Refused } from "../../compile/arguments.mjs";
 import { defineTool, runTool } from "../../compile/tool.ts";
 import { readJUnit } from "./junit.ts";
@@ -14,6 +14,7 @@ import { isForOtherKernel, longRuns, matchingNamed, runOf, shortRuns } from "./l
 import { Queue, type Step } from "./queue.ts";
 import { describe, readDurations, record, repeatFailures, type Results, say, total } from "./report.ts";
 import { matching, root, testFiles, unitTests } from "./test-files.ts";
+import { testsFor } from "./tests-for.ts";
 import { killRunning, runFile, runToEnd } from "./test-process.ts";
 
 interface Options {
@@ -24,6 +25,8 @@ interface Options {
   isRecorded: boolean;
   jobs: number;
   filters: string[];
+  /** Source files. */
+  changed: string[];
   /** Of `bun test`. */
   flags: string[];
 }
@@ -129,15 +132,16 @@ class Run {
 
 /** Every run of a file that these options ask for, by name. */
 function chosen(options: Options): string[] {
-  const { top, filters, isUnit, isLong } = options;
+  const { top, filters, isUnit, isLong, changed } = options;
   if (isLong) return matching(longRuns(testFiles(top)), filters);
+  if (changed.length > 0) return [...new Set(changed.flatMap(testsFor))].sort();
   const files = matching(isUnit ? unitTests(top) : testFiles(top), filters);
   return isShort(options) ? shortRuns(files) : [...files, ...matchingNamed(filters)];
 }
 
 /** The run of all files. */
-function isShort({ isUnit, isLong, filters, flags }: Options): boolean {
-  return !isUnit && !isLong && filters.length === 0 && flags.length === 0;
+function isShort({ isUnit, isLong, filters, changed, flags }: Options): boolean {
+  return !isUnit && !isLong && filters.length === 0 && changed.length === 0 && flags.length === 0;
 }
 
 function usesVm({ isLong, flags }: Options): boolean {
@@ -213,6 +217,13 @@ The last line is "N passed, N failed, N skipped". The exit status is 0 when noth
   words: "[PATH…]",
   options: {
     unit: { type: "boolean", default: false, about: "unit tests alone, which need no root: npm run test:unit" },
+    for: {
+      type: "string",
+      multiple: true,
+      default: [],
+      value: "FILE",
+      about: "the tests that notice a change of this source file; may be given several times",
+    },
     long: { type: "boolean", default: false, about: "what a run of all files leaves out: npm run test:long" },
     jobs: {
       type: "string",
@@ -227,6 +238,7 @@ The last line is "N passed, N failed, N skipped". The exit status is 0 when noth
   begin({ values, positionals }) {
     const { jobs = String(availableParallelism()) } = values;
     if (!/^[1-9]\d*$/.test(jobs)) throw new Refused(`--jobs ${jobs}: not a number of files`);
+    for (const path of values.for) if (!existsSync(path)) throw new Refused(`--for ${path}: there is no such file`);
     const flags = Object.keys(passedOn).flatMap((name) => {
       const value = values[name as keyof typeof passedOn];
       return value === undefined ? [] : value === true ? [`--${name}`] : [`--${name}=${value}`];
@@ -239,10 +251,14 @@ The last line is "N passed, N failed, N skipped". The exit status is 0 when noth
       // Not more: the virtual machine would get less than a processor, and come last.
       jobs: Number(jobs),
       filters: positionals,
+      changed: values.for.map((path) => relative(root, resolve(path))),
       flags,
     };
     const files = chosen(options);
     if (files.length === 0) {
+      if (values.for.length > 0) {
+        throw new Refused(`no test is known to notice a change of ${values.for.join(" or ")}`);
+      }
       const kind = values.unit ? "unit test" : "test";
       throw new Refused(`no ${kind} file has ${positionals.join(" or ")} in its path`);
     }

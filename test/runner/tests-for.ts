@@ -1,0 +1,57 @@
+/**
+ * Which tests notice a change of a source file: those that import it or something that does, those that are named as it
+ * is, and those that the list of seeded faults has for it or for who imports it. A test that runs the program imports
+ * nothing of it, so where nothing else is known, the faults of its folder count.
+ */
+import { readFileSync } from "node:fs";
+import { basename, dirname, join, relative, resolve } from "node:path";
+import { type Fault, faults } from "../seeded/faults.ts";
+import { root, testFiles } from "./test-files.ts";
+
+const transpiler = new Bun.Transpiler({ loader: "ts", target: "bun" });
+
+/** `file` is relative to the root. The tests are sorted. */
+export function testsFor(file: string): string[] {
+  const importers = whoImports(), direct = importers.get(file) ?? [];
+  const near = direct.flatMap((one) => importers.get(one) ?? []);
+  const all = testFiles(), isTest = new Set(all);
+  // A resource's plugins show what it does.
+  const stems = [file, ...direct.filter((one) => one.startsWith("src/plugins/"))].map(stemOf);
+  const found = [
+    ...[file, ...direct, ...near].filter((one) => isTest.has(one)),
+    ...all.filter((one) => stems.some((stem) => isNamedAs(one, stem))),
+    ...[file, ...direct].flatMap((one) => listed((fault) => fault.file === one)),
+  ];
+  const known = found.length > 0 ? found : listed((fault) => dirname(fault.file) === dirname(file));
+  return [...new Set(known)].sort();
+}
+
+function stemOf(file: string): string {
+  return basename(file).split(".")[0]!;
+}
+
+function isNamedAs(test: string, stem: string): boolean {
+  return new RegExp(`^${stem}(-[a-z-]+)?\\.test\\.ts$`).test(basename(test));
+}
+
+function listed(isMeant: (fault: Fault) => boolean): string[] {
+  return faults.filter(isMeant).flatMap(({ tests }) => tests);
+}
+
+let known: Map<string, string[]> | undefined;
+
+function whoImports(): Map<string, string[]> {
+  if (known !== undefined) return known;
+  known = new Map();
+  for (const one of new Bun.Glob("{src,test}/**/*.ts").scanSync(root)) {
+    for (const other of importsOf(one)) known.getOrInsertComputed(other, () => []).push(one);
+  }
+  return known;
+}
+
+/** Types are not loaded, so who imports nothing else notices nothing. */
+function importsOf(file: string): string[] {
+  return transpiler.scanImports(readFileSync(join(root, file), "utf8"))
+    .filter(({ path }) => path.startsWith("."))
+    .map(({ path }) => relative(root, resolve(root, dirname(file), path)));
+}
