@@ -8,6 +8,14 @@
 import type { IpConfig } from "../cni/result.ts";
 import type { Host } from "./host.ts";
 
+/** One line for each thing that has no effect. */
+export interface Idle {
+  /** Of the resource. */
+  here: string[];
+  /** Of others, because of the resource. */
+  elsewhere: string[];
+}
+
 export interface ResourceKind<Spec, Made = void> {
   /** Written to the ledger. Never reuse a name for another specification. */
   readonly kind: string;
@@ -19,10 +27,10 @@ export interface ResourceKind<Spec, Made = void> {
   /** For `patchbay plan`: throws what `apply` would reject before it makes anything, besides what `requireRoom` says. */
   judge?(spec: Spec, host: Host): void;
   /**
-   * For operators: one line for each reason why it has no effect, although it is as ADD made it, or would be. CHECK does
-   * not ask, because the reference plugin's succeeds.
+   * For operators: what has no effect, although it is as ADD made it, or would be. CHECK does not ask, because the
+   * reference plugin's succeeds.
    */
-  whyIdle?(spec: Spec, host: Host): string[];
+  idle?(spec: Spec, host: Host): Idle;
   /**
    * Makes the resource and returns what only the kernel could decide. On failure it leaves nothing behind; it undoes
    * its own steps with `undoAfter`.

@@ -63,3 +63,13 @@ export function changeEveryTable(
 export function readTable(host: NetfilterHost, name: TableName, family: Family): Table {
   return isLegacyHost() ? legacy().readTable(name, family) : nft().readTable(host.netfilter, name, family);
 }
+
+/** Like `readTable`; undefined where that would fail for want of netfilter, or load the modules of the older tables. */
+export function existingTable(
+  socket: NetlinkSocket | undefined,
+  name: TableName,
+  family: Family,
+): Table | undefined {
+  if (isLegacyHost()) return hasLegacyTable(family, name) ? legacy().readTable(name, family) : undefined;
+  return socket && nft().readTable(socket, name, family);
+}

@@ -281,7 +281,8 @@ for (const [form, env] of [["nf_tables", undefined], ["the older tables", { PATH
     await using machine = await openMachine();
     const [one, two] = [await machine.container(), await machine.container()];
     await configure(machine, { plugins: [bridge(), portmap("iptables")] });
-    const told = "host port 8080/tcp leads to container one of network net, whose rule comes first";
+    const told = "host port 8080/tcp leads to container one of network net, whose rule comes first: " +
+      "that container gets the connections, this one none";
     const inspect = async (id: string) => (await machine.run([PATCHBAY, "inspect", "net", id], { env })).stdout;
     const first = { id: "one", capabilities: { portMappings: ofFirst }, env };
     expect(await call(machine, "add", one.netnsPath, first)).toMatchObject({ code: 0, stderr: "" });

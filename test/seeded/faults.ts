@@ -840,8 +840,21 @@ const engine: Fault[] = [
     tests: ["test/kernel/plan.test.ts"],
   },
   {
-    file: "src/resources/packets/port-mappings/iptables.ts",
-    find: "if (leadsTo === own) break;",
+    file: "src/resources/packets/port-mappings/rivals.ts",
+    find: "iptables: -100, netavark: -100, nftables: -99 }",
+    replace: "iptables: -100, netavark: -100, nftables: -101 }",
+    tests: ["test/kernel/port-rivals.test.ts"],
+  },
+  {
+    file: "src/resources/netavark/shared/port-holders.ts",
+    find: "if (has(isPort)) hold(claim, comment, true);",
+    replace: "if (has(isPort)) continue;",
+    tests: ["test/kernel/port-rivals.test.ts"],
+    named: "netavark's own rules",
+  },
+  {
+    file: "src/resources/packets/port-mappings/rivals.ts",
+    find: "isLater ||= leadsTo === own;",
     replace: "",
     tests: ["test/kernel/plan.test.ts"],
   },

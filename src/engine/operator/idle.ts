@@ -1,9 +1,17 @@
 /** What of an attachment has no effect, although it is as ADD made it. */
+import type { Host } from "../../contract/host.ts";
 import type { Owner } from "../../contract/owner.ts";
+import type { ResourceKind } from "../../contract/resource.ts";
 import { loadKind } from "../../resources/table.ts";
 import { listLedgersOf } from "../ledger/ledger.ts";
 import { openSession } from "../run.ts";
 import { invocationOf } from "./known-attachment.ts";
+
+/** What has no effect of this resource, and of others because of it. */
+export function idleLines(kind: ResourceKind<unknown, unknown> | undefined, spec: unknown, host: Host): string[] {
+  const { here = [], elsewhere = [] } = kind?.idle?.(spec, host) ?? {};
+  return [...here, ...elsewhere];
+}
 
 /** By the ledgers of the ADD that was just made. */
 export function whatIsIdle(owner: Owner, pluginPath: string): string[] {
@@ -12,7 +20,7 @@ export function whatIsIdle(owner: Owner, pluginPath: string): string[] {
     for (const { adds } of listLedgersOf(owner)) {
       const add = adds.at(-1)!;
       session.withHost({ ...invocationOf(add, pluginPath), netnsPath: "" }, true, (host) => {
-        for (const { kind, spec } of add.entries) lines.push(...loadKind(kind)?.whyIdle?.(spec, host) ?? []);
+        for (const { kind, spec } of add.entries) lines.push(...idleLines(loadKind(kind), spec, host));
       });
     }
     return lines;

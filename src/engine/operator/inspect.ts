@@ -161,7 +161,7 @@ export function look({ name, kind, spec, isRestated }: KnownResource, host: Host
   try {
     const differences = [
       ...traced("verify", kind, spec, () => kind.verify(spec, host, isRestated)),
-      ...kind.whyIdle?.(spec, host) ?? [],
+      ...kind.idle?.(spec, host).here ?? [],
     ];
     return { kind: name, what, state: differences.length === 0 ? "ok" : "differs", differences };
   } catch (error) {

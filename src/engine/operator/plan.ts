@@ -12,6 +12,7 @@ import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { Resource } from "../../contract/resource.ts";
 import { judge, requirePrevResult } from "../judging.ts";
 import { restate } from "../restating.ts";
+import { idleLines } from "./idle.ts";
 import { openSession } from "../run.ts";
 import type { Session } from "../session.ts";
 import { acceptedDocument, ownsNothingInside } from "../verb-call.ts";
@@ -75,7 +76,7 @@ function planStory(
   if (names?.includes(ifName) && list.some(({ kind }) => kind.isContainerLink)) {
     obstacles.push(`"${ifName}" already exists in the container: an earlier plugin of the network makes it`);
   }
-  const warnings = list.flatMap(({ kind, spec }) => kind.whyIdle?.(spec, host) ?? []);
+  const warnings = list.flatMap(({ kind, spec }) => idleLines(kind, spec, host));
   return { resources, result, obstacles, warnings };
 }
 

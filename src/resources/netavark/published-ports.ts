@@ -20,9 +20,10 @@ import { createElement, delElement, type Element, getElement, type NftSet } from
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { type Protocol, protocolNumbers } from "../../iptables/rule.ts";
 import { parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
+import type { Claimant } from "../packets/port-mappings/claims.ts";
 import { ownerComment } from "../packets/shared/owner-comment.ts";
 import { chain, DNAT, portsChain, portsMap, SETMARK } from "./shared/nft-names.ts";
-import { hairpinSources, type PlacedRule, setPublishedMark } from "./shared/nft-rules.ts";
+import { hairpinSources, type PlacedRule, setPublishedMark, toPort } from "./shared/nft-rules.ts";
 import { isSame, writeRule } from "./shared/nft-table.ts";
 
 export interface PublishedPortsSpec extends Owner {
@@ -65,6 +66,7 @@ export const publishedPortsKind: ResourceKind<PublishedPortsSpec> = {
     if (isRestated) netavark1().removeContainerRules(spec, host);
   },
   repair: (spec, host) => publishedPortsKind.apply(spec, host),
+  idle: (spec, host) => rivals().idleBecauseOfRivals(claimantOf(spec), host),
   gist: ({ ports }) => ({ ports: ports.map(portText) }),
   describe: ({ ports, targets }) => `ports ${ports.map(portText).join(", ")} for ${targets[0]?.address ?? "nothing"}`,
 };
@@ -73,6 +75,25 @@ export const publishedPorts = resource(publishedPortsKind);
 
 function netavark1() {
   return require("./shared/netavark1-rules.ts") as typeof import("./shared/netavark1-rules.ts");
+}
+
+// Loaded for operators only.
+const rivals = () =>
+  require("../packets/port-mappings/rivals.ts") as typeof import("../packets/port-mappings/rivals.ts");
+
+function claimantOf({ network, containerId, targets, ports }: PublishedPortsSpec): Claimant {
+  const claims: Claimant["claims"] = [];
+  for (const { address } of targets) {
+    const size = parseAddress(address)!.length, family = size === 4 ? 4 : 6;
+    for (const port of ports) {
+      if (!isForFamily(port, size)) continue;
+      const at = isOfOneAddress(port) ? parseAddress(port.hostIp!) : undefined;
+      for (let each = port.hostPort; each < port.hostPort + port.range; each++) {
+        claims.push({ family, protocol: port.protocol, port: each, at });
+      }
+    }
+  }
+  return { network, containerId, way: "netavark", claims };
 }
 
 function portText({ protocol, hostPort, containerPort, range, hostIp }: PublishedPort): string {
@@ -207,7 +228,7 @@ function portRules(port: PublishedPort, target: Uint8Array, subnet: Prefix, port
 
 /** `tcp dport 8080`, or `tcp dport 8080-8090` */
 function toPorts({ protocol }: PublishedPort, first: number, range: number): Expression[] {
+  if (range === 1) return toPort(protocol, first);
   const isProtocol = [transportProtocol, equals(new Uint8Array([protocolNumbers[protocol]])), destinationPort];
-  if (range === 1) return [...isProtocol, equals(portBytes(first))];
   return [...isProtocol, ...between(portBytes(first), portBytes(first + range - 1))];
 }

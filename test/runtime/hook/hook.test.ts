@@ -132,7 +132,7 @@ describe("what is attached", () => {
     expect(await hook(machine, ["add", "front", "--ports", "8088:80"], two.state())).toEqual({
       ...silent,
       stderr: "patchbay: network front: host port 8088/tcp leads to container one of network front, " +
-        "whose rule comes first\n",
+        "whose rule comes first: that container gets the connections, this one none\n",
     });
     for (const id of ["one", "two"]) expect(await hook(machine, ["del"], { id })).toEqual(silent);
   });

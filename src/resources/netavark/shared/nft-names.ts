@@ -26,6 +26,17 @@ export function portsMap(networkId: string, subnet: string): NftSet {
   return { table, name: `${subnetChain(networkId, subnet)}_ports` };
 }
 
+/** Of the names of sets of the table. */
+export function portsMapsAmong(names: readonly string[]): NftSet[] {
+  return names.filter((name) => name.startsWith("nv_") && name.endsWith("_ports")).map((name) => ({ table, name }));
+}
+
+/** Undefined for any other chain. */
+export function portsChainFamily(name: string): 4 | 6 | undefined {
+  if (!/^nv_.*_dnat$/.test(name)) return undefined;
+  return name.includes("-") ? 6 : 4;
+}
+
 export function chain(name: string): Chain {
   return { table, name };
 }

@@ -43,6 +43,7 @@ import {
   NF_INET_PRE_ROUTING,
 } from "../../../ffi/netlink/uapi/nf-tables.ts";
 import { utf8 } from "../../../ffi/libc.ts";
+import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
 import { parseAddress, parsePrefix, type Prefix } from "../../../net/address.ts";
 import type { NetworkRulesSpec, RuledSubnet } from "./network-rules-spec.ts";
 import {
@@ -189,12 +190,12 @@ function dnsRules({ dnsPort, dnsServers, isInternal }: NetworkRulesSpec, { subne
   const rules: PlacedRule[] = [], servers = dnsServers.filter((text) => parseAddress(text)!.length === size);
   if (isInternal && dnsServers.length === 0) return rules;
   for (const port of dnsPort === DNS_PORT ? [DNS_PORT] : [DNS_PORT, dnsPort]) {
-    rules.push({ chain: "INPUT", expressions: [...ofFamily(size), ...from(prefix), ...toPort(port), accept] });
+    rules.push({ chain: "INPUT", expressions: [...ofFamily(size), ...from(prefix), ...toPortOfBoth(port), accept] });
   }
   if (dnsPort === DNS_PORT) return rules;
   for (const server of servers) {
     const bytes = parseAddress(server)!;
-    const isQuery = [...ofFamily(size), ...to({ bytes, bits: size * 8 }), ...toPort(DNS_PORT)];
+    const isQuery = [...ofFamily(size), ...to({ bytes, bits: size * 8 }), ...toPortOfBoth(DNS_PORT)];
     rules.push({
       chain: DNAT,
       expressions: [...isQuery, ...destinationNatTo(bytes, portBytes(dnsPort))],
@@ -204,8 +205,18 @@ function dnsRules({ dnsPort, dnsServers, isInternal }: NetworkRulesSpec, { subne
   return rules;
 }
 
+/** `tcp dport 8080` */
+export function toPort(protocol: Protocol, port: number): Expression[] {
+  return [
+    transportProtocol,
+    equals(new Uint8Array([protocolNumbers[protocol]])),
+    destinationPort,
+    equals(portBytes(port)),
+  ];
+}
+
 /** `meta l4proto { tcp, udp } th dport …` */
-function toPort(port: number): Expression[] {
+function toPortOfBoth(port: number): Expression[] {
   return [transportProtocol, tcpOrUdp, destinationPort, equals(portBytes(port))];
 }
 

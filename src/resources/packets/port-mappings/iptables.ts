@@ -23,7 +23,7 @@ import { type FoundRule, isAmong, missingAmong, type Table, type TableChange } f
 import { ruleText } from "../../../iptables/text-rule.ts";
 import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
 import { MULTIPORT_LIMIT } from "../../../ffi/netlink/nftables/expr/match.ts";
-import { isSameBytes, type Prefix } from "../../../net/address.ts";
+import type { Prefix } from "../../../net/address.ts";
 import type { Backend } from "../shared/backend.ts";
 import { containerChain, containerComment, type Named, namedIn } from "../shared/container-chain.ts";
 import { explainingEnoent } from "../shared/missing-extensions.ts";
@@ -33,8 +33,9 @@ import { addShared, type SharedRule } from "../shared/shared-rules.ts";
 import { addressOf, appliesTo, type Conditions, hostAddress, isAllowed, type PortMappingsSpec } from "./spec.ts";
 import { conditionMatches } from "./conditions.ts";
 
-const CHAIN = "CNI-DN-";
-const DNAT = "CNI-HOSTPORT-DNAT", MASQ = "CNI-HOSTPORT-MASQ", SETMARK = "CNI-HOSTPORT-SETMARK";
+export const CHAIN = "CNI-DN-";
+export const DNAT = "CNI-HOSTPORT-DNAT";
+const MASQ = "CNI-HOSTPORT-MASQ", SETMARK = "CNI-HOSTPORT-SETMARK";
 /** Of the reference plugin before 0.7.0. */
 const SNAT = "CNI-HOSTPORT-SNAT";
 const COMMENT_LIMIT_BYTES = 255;
@@ -193,31 +194,6 @@ function requireMarkChain(spec: PortMappingsSpec, host: Host): void {
   if (lacking !== undefined) throw missingChain(external!, lacking);
 }
 
-/** The rule that was there first wins. A runtime may ask several networks of a container for the same port. */
-function earlierHolders(spec: PortMappingsSpec, host: Host, family: Family): string[] {
-  const table = readTable(host, "nat", family), own = chainName(spec), lines: string[] = [];
-  const wanted = spec.mappings.filter((mapping) => appliesTo(spec, mapping, family));
-  for (const { comment, leadsTo = "", destinationPorts } of table.rules(DNAT)) {
-    if (leadsTo === own) break;
-    // There may be many containers: the chains of those with other ports are not listed.
-    const shared = wanted.filter(({ hostPort }) => destinationPorts?.includes(hostPort) ?? true);
-    const holder = shared.length === 0 ? undefined : namedIn(CHAIN, comment, leadsTo);
-    if (holder === undefined || holder.containerId === spec.containerId) continue;
-    const rules = table.rules(leadsTo);
-    for (const mapping of shared) {
-      const { protocol, hostPort } = mapping, at = hostAddress(mapping);
-      const isTaken = rules.some((rule) =>
-        rule.matches({ protocol, destinationPort: hostPort }) &&
-        (rule.destination === undefined || (at !== undefined && isSameBytes(rule.destination, at)))
-      );
-      if (!isTaken) continue;
-      const whose = `container ${holder.containerId} of network ${holder.network}`;
-      lines.push(`host port ${hostPort}/${protocol} leads to ${whose}, whose rule comes first`);
-    }
-  }
-  return lines;
-}
-
 function missingChain(chain: string, family: Family): CniError {
   return new CniError(INTERNAL, `externalSetMarkChain "${chain}" is not in the table nat of ${toolOf(family)}`);
 }
@@ -238,7 +214,6 @@ export const backend: Backend<PortMappingsSpec> = {
     return explainingEnoent("portmap by iptables", MODULES, '"backend": "nftables"', change);
   },
   judge: requireMarkChain,
-  whyIdle: (spec, host) => [...new Set(familiesOf(spec).flatMap((family) => earlierHolders(spec, host, family)))],
   verify: (spec, host) => familiesOf(spec).flatMap((family) => verifyFamily(spec, host, family)),
   remove(spec, host, isRestated) {
     const owner = ownerComment(spec), families = isRestated ? FAMILIES : familiesOf(spec);

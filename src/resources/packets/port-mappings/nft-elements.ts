@@ -91,7 +91,7 @@ function runsOf(spec: PortMappingsSpec, family: Family): { mapping: PortMapping;
 }
 
 /** Each part of a key is padded to registers of four bytes. */
-function keyOf(address: Uint8Array | undefined, protocol: number, port: number): Uint8Array {
+export function keyOf(address: Uint8Array | undefined, protocol: number, port: number): Uint8Array {
   const end = joined(new Uint8Array([protocol, 0, 0, 0]), portBytes(port));
   return address === undefined ? end : joined(address, end);
 }

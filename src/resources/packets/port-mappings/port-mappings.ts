@@ -24,6 +24,9 @@ function forgetFlows(spec: PortMappingsSpec, host: Host, of: "everybody" | "cont
   }
 }
 
+// Loaded for operators only.
+const rivals = () => require("./rivals.ts") as typeof import("./rivals.ts");
+
 export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
   kind: "port-mappings",
   unmade: undefined,
@@ -38,6 +41,7 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
       () => forgetFlows(spec, host, "container"),
     ]);
   },
+  idle: (spec, host) => rivals().idleBecauseOfRivals(rivals().claimantOf(spec), host),
   ownTable: ({ backend }) => backend === "nftables" ? nameOf(ownTables["port-mappings"]) : undefined,
   gist: ({ mappings }) => ({
     ports: mappings.map(({ hostIp, hostPort, containerPort, protocol }) => {

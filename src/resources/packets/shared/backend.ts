@@ -30,8 +30,6 @@ export interface Backend<Spec, Made = void> {
   sweep?(network: string, isValid: IsValid, host: Host): void;
   /** For `patchbay plan`: throws what `apply` would reject. */
   judge?(spec: Spec, host: Host): void;
-  /** Why it has no effect, although it is as `apply` made it. */
-  whyIdle?(spec: Spec, host: Host): string[];
   /** For STATUS: why `apply` would fail on this host, found without making anything. */
   obstacle?(spec: Spec, host: Host): string | undefined;
   /** It writes nf_tables only: where the kernel has none, there is nothing to remove. */
@@ -64,25 +62,23 @@ export class Backends<Spec extends { backend: string }, Made = void> {
   }
 
   /** The methods of the kind besides `apply`. */
-  readonly verbs: Required<Pick<ResourceKind<Spec>, "judge" | "whyIdle" | "verify" | "repair" | "remove" | "sweep">> =
-    {
-      judge: (spec, host) => this.chosen(spec).judge?.(spec, host),
-      whyIdle: (spec, host) => this.chosen(spec).whyIdle?.(spec, host) ?? [],
-      verify: (spec, host, isRestated) => {
-        const differences = this.chosen(spec).verify(spec, host);
-        if (differences.length === 0 || !isRestated) return differences;
-        return this.others(spec).some((load) => load().verify(spec, host).length === 0) ? [] : differences;
-      },
-      repair: (spec, host) => {
-        const backend = this.chosen(spec);
-        if (!(backend.repair ?? backend.apply)(spec, host)) throw lacksNfTables(this.what);
-      },
-      remove: (spec, host, isRestated = false) => {
-        const backends = [() => this.chosen(spec), ...isRestated ? this.others(spec) : []];
-        forEach(backends, host, (one) => one.remove(spec, host, isRestated));
-      },
-      sweep: (network, isValid, host) => forEach(this.all(), host, (one) => one.sweep?.(network, isValid, host)),
-    };
+  readonly verbs: Required<Pick<ResourceKind<Spec>, "judge" | "verify" | "repair" | "remove" | "sweep">> = {
+    judge: (spec, host) => this.chosen(spec).judge?.(spec, host),
+    verify: (spec, host, isRestated) => {
+      const differences = this.chosen(spec).verify(spec, host);
+      if (differences.length === 0 || !isRestated) return differences;
+      return this.others(spec).some((load) => load().verify(spec, host).length === 0) ? [] : differences;
+    },
+    repair: (spec, host) => {
+      const backend = this.chosen(spec);
+      if (!(backend.repair ?? backend.apply)(spec, host)) throw lacksNfTables(this.what);
+    },
+    remove: (spec, host, isRestated = false) => {
+      const backends = [() => this.chosen(spec), ...isRestated ? this.others(spec) : []];
+      forEach(backends, host, (one) => one.remove(spec, host, isRestated));
+    },
+    sweep: (network, isValid, host) => forEach(this.all(), host, (one) => one.sweep?.(network, isValid, host)),
+  };
 
   obstacle(spec: Spec, host: Host): string | undefined {
     return this.chosen(spec).obstacle?.(spec, host);

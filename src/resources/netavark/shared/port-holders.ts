@@ -1,0 +1,44 @@
+/** Which containers have a port of the host in the table `inet netavark`, by this program or by netavark. */
+import { ofFamily } from "../../../ffi/netlink/nftables/address-match.ts";
+import { compares } from "../../../ffi/netlink/nftables/expr/cmp.ts";
+import { destinationAddress } from "../../../ffi/netlink/nftables/expr/payload.ts";
+import { listRules } from "../../../ffi/netlink/nftables/rule.ts";
+import { getElement, listSets } from "../../../ffi/netlink/nftables/set.ts";
+import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
+import { protocolNumbers } from "../../../iptables/rule.ts";
+import { keyOf } from "../../packets/port-mappings/nft-elements.ts";
+import type { Claim, Claimant, CommentedHolder } from "../../packets/port-mappings/claims.ts";
+import { ownerText } from "../../packets/shared/owner-comment.ts";
+import { chain, portsChainFamily, portsMapsAmong, table } from "./nft-names.ts";
+import { toPort } from "./nft-rules.ts";
+import { isSame } from "./nft-table.ts";
+
+/** Ports of all addresses are elements of maps, or rules of netavark's; those of one address are rules. */
+export function holdersInPodmans({ claims }: Claimant, socket: NetlinkSocket): CommentedHolder[] {
+  const rules = listRules(socket, chain(""));
+  if (rules.length === 0) return [];
+  const maps = portsMapsAmong(listSets(socket, table));
+  const holders: CommentedHolder[] = [];
+  const hold = (claim: Claim, comment: string, isOfAll: boolean) => {
+    const whose = comment === "" ? "another container" : ownerText(comment);
+    holders.push({ claim, whose, comment, isOfAll });
+  };
+  for (const claim of claims) {
+    const { family, protocol, port, at } = claim, size = family === 4 ? 4 : 16;
+    for (const map of maps) {
+      const element = getElement(socket, map, keyOf(undefined, protocolNumbers[protocol], port));
+      if (element?.data?.length === size + 4) hold(claim, element.comment, true);
+    }
+    const isPort = toPort(protocol, port), isOfOne = [...ofFamily(size), destinationAddress(size, size)];
+    for (const { chain: name, comment, expressions } of rules) {
+      if (portsChainFamily(name) !== family) continue;
+      const has = (wanted: typeof isPort, from = 0) => isSame(wanted, expressions.slice(from, from + wanted.length));
+      const address = expressions[isOfOne.length];
+      if (has(isPort)) hold(claim, comment, true);
+      else if (has(isOfOne) && has(isPort, isOfOne.length + 1) && (at === undefined || compares(address!, at))) {
+        hold(claim, comment, false);
+      }
+    }
+  }
+  return holders;
+}

@@ -1,0 +1,141 @@
+/**
+ * Who else has a port of the host: in the tables of iptables, in our own table, in podman's. Our table gives a port to one
+ * owner, and refuses others. iptables takes what it is asked for, and no table knows the others.
+ *
+ * Of the chains for NAT at a hook, the one with the lower priority comes first: iptables' and podman's have -100, ours has
+ * -99. The first chain that translates a connection decides. Which of two with the same priority comes first depends on
+ * when each was made.
+ */
+import type { Host } from "../../../contract/host.ts";
+import type { Idle } from "../../../contract/resource.ts";
+import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
+import { existingTable } from "../../../iptables/host-tables.ts";
+import { FAMILIES, type Family, protocolNumbers } from "../../../iptables/rule.ts";
+import { isSameBytes } from "../../../net/address.ts";
+import { namedIn } from "../shared/container-chain.ts";
+import { netfilterOf } from "../shared/netfilter-socket.ts";
+import { isOfContainer, ownerText } from "../shared/owner-comment.ts";
+import { CHAIN, chainName, DNAT } from "./iptables.ts";
+import type { Claim, Claimant, CommentedHolder, Holder, Way } from "./claims.ts";
+import { Contents } from "./nft-contents.ts";
+import { keyOf, overlaps, PORTS, PORTS_AT, RANGES, RANGES_AT } from "./nft-elements.ts";
+import { owned } from "./nft-structure.ts";
+import { addressOf, appliesTo, hostAddress, type PortMappingsSpec } from "./spec.ts";
+
+// Not part of the program for plugins.
+const podmans = () =>
+  require("../../netavark/shared/port-holders.ts") as typeof import("../../netavark/shared/port-holders.ts");
+
+const priorities: Record<Way, number> = { iptables: -100, netavark: -100, nftables: -99 };
+
+export function claimantOf(spec: PortMappingsSpec): Claimant {
+  const { network, containerId, backend, mappings } = spec, claims: Claim[] = [];
+  for (const family of FAMILIES) {
+    if (addressOf(spec, family) === undefined) continue;
+    for (const mapping of mappings) {
+      const { protocol, hostPort } = mapping;
+      if (appliesTo(spec, mapping, family)) {
+        claims.push({ family, protocol, port: hostPort, at: hostAddress(mapping) });
+      }
+    }
+  }
+  return { network, containerId, way: backend, claims };
+}
+
+/** One line for each port that others have, too: who gets the connections. */
+export function idleBecauseOfRivals(claimant: Claimant, host: Host): Idle {
+  const here = new Set<string>(), elsewhere = new Set<string>();
+  for (const way of ["iptables", "nftables", "netavark"] as const) {
+    for (const holder of claimant.claims.length === 0 ? [] : holdersBy[way](claimant, host)) {
+      const first = whyLost(claimant, holder, way), second = whyWon(claimant, holder, way);
+      if (first !== undefined) here.add(first);
+      if (second !== undefined) elsewhere.add(second);
+    }
+  }
+  return { here: [...here], elsewhere: [...elsewhere] };
+}
+
+function whyLost(claimant: Claimant, { claim, whose, isOfAll, isLater }: Holder, way: Way): string | undefined {
+  const { protocol, port, at } = claim, leads = `host port ${port}/${protocol} leads to ${whose}`;
+  const order = priorities[way] - priorities[claimant.way], isCovered = isOfAll || at !== undefined;
+  if (order > 0 || isLater || (!isCovered && (order < 0 || way === claimant.way))) return undefined;
+  const outcome = "that container gets the connections, this one none";
+  if (way === claimant.way) return `${leads}, whose rule comes first: ${outcome}`;
+  if (order < 0) return `${leads} by ${way}, which comes first: ${outcome}`;
+  return `${leads} by ${way}, too: one of the two gets the connections, by whichever of ${way} and ${claimant.way} ` +
+    "the kernel asks first";
+}
+
+function whyWon(claimant: Claimant, { claim, whose, isOfAll }: Holder, way: Way): string | undefined {
+  const { protocol, port, at } = claim;
+  if (priorities[way] <= priorities[claimant.way] || (at !== undefined && isOfAll)) return undefined;
+  return `host port ${port}/${protocol} led to ${whose} by ${way}; ${claimant.way} comes first: ` +
+    "this container gets the connections, that one none";
+}
+
+const holdersBy: Record<Way, (claimant: Claimant, host: Host) => Holder[]> = {
+  iptables: (claimant, host) => FAMILIES.flatMap((family) => holdersInIptables(claimant, host, family)),
+  // In a table of ours a port has one owner.
+  nftables: (claimant, host) => claimant.way === "nftables" ? [] : inNftables(host, claimant, holdersInOurTable),
+  netavark: (claimant, host) =>
+    claimant.way === "netavark" ? [] : inNftables(host, claimant, podmans().holdersInPodmans),
+};
+
+function inNftables(
+  host: Host,
+  claimant: Claimant,
+  find: (claimant: Claimant, socket: NetlinkSocket) => CommentedHolder[],
+): Holder[] {
+  const socket = netfilterOf(host);
+  if (socket === undefined) return [];
+  return find(claimant, socket).filter(({ comment }) => !isOfContainer(comment, claimant.containerId));
+}
+
+function holdersInIptables(claimant: Claimant, host: Host, family: Family): Holder[] {
+  const wanted = claimant.claims.filter((claim) => claim.family === family), holders: Holder[] = [];
+  const table = wanted.length === 0 ? undefined : existingTable(netfilterOf(host), "nat", family),
+    own = chainName(claimant);
+  let isLater = false;
+  for (const { comment, leadsTo = "", destinationPorts } of table?.rules(DNAT) ?? []) {
+    isLater ||= leadsTo === own;
+    // There may be many containers: the chains of those with other ports are not listed.
+    const shared = wanted.filter(({ port }) => destinationPorts?.includes(port) ?? true);
+    const named = shared.length === 0 ? undefined : namedIn(CHAIN, comment, leadsTo);
+    if (named === undefined || named.containerId === claimant.containerId) continue;
+    const rules = table!.rules(leadsTo), whose = `container ${named.containerId} of network ${named.network}`;
+    for (const claim of shared) {
+      const { protocol, port, at } = claim;
+      for (const rule of rules) {
+        if (!rule.matches({ protocol, destinationPort: port }) || !meets(rule.destination, at)) continue;
+        holders.push({ claim, whose, isOfAll: rule.destination === undefined, isLater });
+      }
+    }
+  }
+  return holders;
+}
+
+/** Whether a port at the one address, or at all, is also one at the other. */
+function meets(one: Uint8Array | undefined, other: Uint8Array | undefined): boolean {
+  return one === undefined || other === undefined || isSameBytes(one, other);
+}
+
+function holdersInOurTable({ claims }: Claimant, socket: NetlinkSocket): CommentedHolder[] {
+  if (!owned.exists(socket)) return [];
+  const contents = new Contents(socket, claims.length), holders: CommentedHolder[] = [];
+  for (const claim of claims) {
+    const { family, protocol, port, at } = claim, number = protocolNumbers[protocol], size = family === 4 ? 4 : 16;
+    // Mappings with conditions have other maps: they are for a part of the connections.
+    const map = (kind: string) => `${kind}_ipv${family}`;
+    const ofAll = [PORTS, RANGES].map((kind) => contents.at(map(kind), keyOf(undefined, number, port)));
+    const ofOne = [PORTS_AT, RANGES_AT].flatMap((kind) => contents.list(map(kind))).filter((element) => {
+      const address = element.key.subarray(0, size);
+      return meets(address, at) && overlaps(element, { key: keyOf(address, number, port) });
+    });
+    for (const element of [...ofAll, ...ofOne]) {
+      if (element === undefined) continue;
+      const { comment } = element;
+      holders.push({ claim, whose: ownerText(comment), comment, isOfAll: ofAll.includes(element) });
+    }
+  }
+  return holders;
+}
