@@ -222,6 +222,11 @@ describe("gc", () => {
       rmSync(`${directory}/configs/once.conflist`);
       if (records === "without") await machine.sh("rm /var/lib/cni/results/once-*");
       const told = `network once is not configured in ${directory}/configs; what is recorded of it is undone\n`;
+      expect(await patchbay(["del", "once", "one", "-i", "eth1"])).toEqual({
+        ...silent,
+        stderr: `${told}patchbay del: "one" is attached to network "once" as eth0; say so with --ifname\n`,
+      });
+      expect(await addresses(containers[0]!)).toContain("10.9.0.");
       expect(await patchbay(["del", "once", containers[0]!.netnsPath, "--container-id", "one"]))
         .toEqual({ ...silent, stderr: told });
       expect(await patchbay(["gc", "--gone"])).toEqual(silent);

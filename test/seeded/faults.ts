@@ -1783,6 +1783,13 @@ const dhcp: Fault[] = [
 
 const hooks: Fault[] = [
   {
+    file: "src/runtime/cli/commands/del.ts",
+    find: " ?? unconfiguredNetwork(runtime, key.network)",
+    replace: "",
+    tests: ["test/runtime/networks.test.ts"],
+    named: "no longer configured",
+  },
+  {
     file: "src/runtime/hook/wanted.ts",
     find: "while (taken.has(`eth${next}`)) next++;",
     replace: "if (taken.has(`eth${next}`)) next++;",
@@ -2339,8 +2346,8 @@ const netavark: Fault[] = [
   },
   {
     file: "src/resources/netavark/podman-bridge.ts",
-    find: "    if (given.up) setLink(",
-    replace: "    if (!given.up) setLink(",
+    find: "  if (link.up) return;",
+    replace: "  if (!link.up) return;",
     tests: ["test/netavark/drivers/bridge-kinds.test.ts"],
     named: "gets what it",
   },

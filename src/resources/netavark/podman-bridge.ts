@@ -21,8 +21,14 @@ import { netlinkText, NO_UNMANAGED_BRIDGE } from "./shared/netavark-text.ts";
 
 interface Made {
   isCreated: boolean;
-  /** What one that was there lacked. */
-  given?: { gateways: string[]; up: boolean };
+  given?: Given;
+}
+
+/** What one that was there lacked, and has got. */
+interface Given {
+  gateways: string[];
+  up: boolean;
+  vlanFiltering: boolean;
 }
 
 export const podmanBridgeKind: ResourceKind<PodmanBridgeSpec, Made> = {
@@ -67,16 +73,13 @@ function use(link: Link, spec: PodmanBridgeSpec, host: Host): Made {
   if (link.kind !== "bridge") {
     throw new Error(`bridge interface ${name} already exists but is a ${kindOf(link)} interface`);
   }
-  if (filtersVlans && !link.vlanFiltering) {
-    setLink(host.route, link, { kind: bridgeLink({ vlanFiltering: 1 }) });
-  }
-  if (!isManaged) return { isCreated: false };
-  // A bridge of netavark's, or of an earlier version of this program, may accept them still.
-  refuse(refusals(link.name));
-  const given = { gateways: missingGateways(link, spec, host), up: !link.up };
+  const given: Given = { gateways: [], up: false, vlanFiltering: false };
   try {
-    for (const gateway of given.gateways) addGateway(link, gateway, host);
-    if (given.up) setLink(host.route, link, { up: true });
+    if (filtersVlans && !link.vlanFiltering) {
+      setLink(host.route, link, { kind: bridgeLink({ vlanFiltering: 1 }) });
+      given.vlanFiltering = true;
+    }
+    if (isManaged) giveWhatItLacks(link, spec, given, host);
   } catch (error) {
     undoAfter(error, () => takeBack(given, spec, host));
     throw error;
@@ -84,11 +87,23 @@ function use(link: Link, spec: PodmanBridgeSpec, host: Host): Made {
   return { isCreated: false, given };
 }
 
-function takeBack({ gateways, up }: NonNullable<Made["given"]>, { name }: PodmanBridgeSpec, host: Host): void {
+function giveWhatItLacks(link: Link, spec: PodmanBridgeSpec, given: Given, host: Host): void {
+  // A bridge of netavark's, or of an earlier version of this program, may accept them still.
+  refuse(refusals(link.name));
+  for (const gateway of missingGateways(link, spec, host)) {
+    if (addGateway(link, gateway, host) === "added") given.gateways.push(gateway);
+  }
+  if (link.up) return;
+  setLink(host.route, link, { up: true });
+  given.up = true;
+}
+
+function takeBack({ gateways, up, vlanFiltering }: Given, { name }: PodmanBridgeSpec, host: Host): void {
   const link = getLink(host.route, name);
   if (link === undefined) return;
   for (const gateway of gateways) delAddress(host.route, link.index, parsePrefix(gateway)!);
   if (up) setLink(host.route, link, { up: false });
+  if (vlanFiltering) setLink(host.route, link, { kind: bridgeLink({ vlanFiltering: 0 }) });
 }
 
 /** A bridge with VLANs may be that of several networks, and has the gateways of the first: none is in a VLAN. */
@@ -130,9 +145,9 @@ function create(spec: PodmanBridgeSpec, host: Host): Made {
   }
 }
 
-function addGateway(link: Link, gateway: string, host: Host): void {
+function addGateway(link: Link, gateway: string, host: Host): "added" | "present" {
   try {
-    addAddress(host.route, link.index, parsePrefix(gateway)!, { skipDad: false });
+    return addAddress(host.route, link.index, parsePrefix(gateway)!, { skipDad: false });
   } catch (error) {
     const isRefused = isErrno(error, EACCES) || isNetlinkError(error, EACCES);
     const hint = isRefused && isV6(gateway) ? "failed to add ipv6 address, is ipv6 enabled in the kernel?: " : "";

@@ -111,6 +111,19 @@ test("a managed bridge that is there gets what it lacks; inspect tells and repai
   expect(await machine.sh("ip -br link show type bridge")).toBe("");
 });
 
+test.skipIf(lacks("bridge VLAN filtering"))("a failed setup leaves a bridge without VLANs as it was", async () => {
+  await using machine = await openMachine();
+  const network = bridgeNetwork(8, { options: { mode: "unmanaged", vlan: "5" } });
+  const refused = containerIn([{ network, attachment: { static_mac: "00:00:00:00:00:00" } }]);
+  await machine.sh("ip link add podman8 type bridge; ip link set podman8 up");
+  const filters = async () => (await machine.sh("ip -d link show podman8")).includes("vlan_filtering 1");
+  expect(await attach(machine, "setup", await machine.container("failing"), refused)).toMatchObject({ code: 1 });
+  expect(await filters()).toBe(false);
+  const input = containerIn([{ network }]), container = await attached(machine, "one", input);
+  expect(await filters()).toBe(true);
+  expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
+});
+
 test("isolation: who reaches whom between two networks, and published ports always", async () => {
   const matrix = [
     ["false", "false", true],

@@ -1,5 +1,6 @@
 /** `patchbay del NETWORK CONTAINER`. */
 import { deleteNetwork } from "../../chain.ts";
+import { unconfiguredNetwork } from "../../gc.ts";
 import type { AttachmentRequest } from "../../plugin-call.ts";
 import { deleteByLedgers, recordedNetwork } from "../../recorded-network.ts";
 import type { Command, Given } from "../command.ts";
@@ -38,7 +39,9 @@ export const cnitoolDelCommand: Command = {
 /** `begin` runs when the network is found. */
 function remove(given: Given, request: AttachmentRequest, begin = () => {}): number {
   const runtime = runtimeOf(given), key = { network: given.operands[0]!, ...request };
-  const { network, isConfigured } = networkOrRecorded(given, key.network, () => recordedNetwork(runtime, key));
+  // Another attachment's record shows that the network is no typing error.
+  const recorded = () => recordedNetwork(runtime, key) ?? unconfiguredNetwork(runtime, key.network);
+  const { network, isConfigured } = networkOrRecorded(given, key.network, recorded);
   if (!isConfigured) tellUnconfigured(given, key.network);
   begin();
   deleteNetwork(runtime, network, request);
