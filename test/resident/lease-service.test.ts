@@ -96,7 +96,7 @@ test("ipam list shows the leases, and which are given up", async () => {
   const container = await machine.container("c1"), net = network(machine, conf);
   await net.add(container);
   const row =
-    /^net +192\.168\.77\.50 +ctr-c1 +eth0 +DHCP from 192\.168\.77\.1, bound, renews in \d+ s, expires in \d+ s\n$/;
+    /^net +192\.168\.77\.50 +ctr-c1 +c1 +eth0 +DHCP from 192\.168\.77\.1, bound, renews in \d+ s, expires in \d+ s\n$/;
   expect(await machine.sh(`${PATCHBAY} ipam list`)).toMatch(row);
   expect(await machine.sh(`${PATCHBAY} ipam list net`)).toMatch(row);
   expect(await machine.sh(`${PATCHBAY} ipam list --dhcp-dir /var/lib/cni/dhcp`)).toMatch(row);
