@@ -20,6 +20,11 @@ test("each fault's text stands once in its file, and its tests exist", () => {
   expect(wrong).toEqual([]);
 });
 
+test("the faults of a file stand beside each other, in the list of their room", () => {
+  const files = faults.map(({ file }) => file), runs = files.filter((file, index) => file !== files[index - 1]);
+  expect(runs.filter((file, index) => runs.indexOf(file) !== index)).toEqual([]);
+});
+
 test("there are faults in every room", () => {
   const rooms = readdirSync(join(root, "src"), { withFileTypes: true }).filter((one) => one.isDirectory());
   const plugins = ["main", "ipam", "meta"].map((kind) => `plugins/${kind}`);
