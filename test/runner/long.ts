@@ -42,6 +42,7 @@ const withOtherKernel = [
   "test/netavark/drivers/bridge-kinds.test.ts",
   "test/netavark/drivers/vlan.test.ts",
   "test/resident/reborn.test.ts",
+  "test/runtime/cli/network-remove.test.ts",
 ];
 
 /**

@@ -1,7 +1,7 @@
 /** `patchbay network remove`: what a network leaves on the host goes, what others use or made stays; `ls` shows what has no file. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { CONFIGS, writeNetwork } from "../../support/hooked.ts";
-import { lacks } from "../../support/kernel-features.ts";
+import { type Feature, lacks } from "../../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";
 import { type Machine, openMachine, type Outcome } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
@@ -34,15 +34,15 @@ const file = `${CONFIGS}/net.conflist stays: the next 'add' makes the network ag
 /** What all networks share, and the kernel's settings for the whole host. */
 const OF_THE_HOST = /sysctl |CNI-|POSTROUTING|PREROUTING|INPUT|OUTPUT|FORWARD|patchbay\.lock|file \/run\/networks/;
 
-type Case = [name: string, plugins: Record<string, unknown>[], removed: string[]];
-const withVlan: Case = ["a bridge with a VLAN", [{ ...bridge, vlan: 100 }], [
-  "bridge br0",
-  "VLAN gateway br0.100",
-  "directory /var/lib/cni/networks/net",
-]];
+type Case = [name: string, plugins: Record<string, unknown>[], removed: string[], needs?: Feature];
 const networks: Case[] = [
   ["bridge", [bridge, portmap], ["bridge br0", "directory /var/lib/cni/networks/net"]],
-  ...lacks("bridge VLAN filtering") ? [] : [withVlan],
+  [
+    "a bridge with a VLAN",
+    [{ ...bridge, vlan: 100 }],
+    ["bridge br0", "VLAN gateway br0.100", "directory /var/lib/cni/networks/net"],
+    "bridge VLAN filtering",
+  ],
   ["a bridge without addresses", [{ type: "bridge", bridge: "br0" }], ["bridge br0"]],
   ["a bridge with the default name", [{ type: "bridge" }], ["bridge cni0"]],
   ["ptp", [{ type: "ptp", ipMasq: true, ipam }], ["directory /var/lib/cni/networks/net"]],
@@ -51,63 +51,65 @@ const networks: Case[] = [
   ]],
 ];
 
-describe.each(networks)("%s", (_, plugins, removed) => {
-  test("leaves nothing; a dry run says the same, and changes nothing", async () => {
-    await writeNetwork(machine, "net", plugins);
-    const before = await quietMoment(machine);
-    await attachAndDetach("net");
-    const used = await quietMoment(machine);
-    expect(await patchbay("network", "remove", "net", "--dry-run")).toEqual({
-      code: 0,
-      stdout: removed.map((what) => `would remove ${what}\n`).join(""),
-      stderr: file,
+for (const [name, plugins, removed, needs] of networks) {
+  describe.skipIf(lacks(needs))(name, () => {
+    test("leaves nothing; a dry run says the same, and changes nothing", async () => {
+      await writeNetwork(machine, "net", plugins);
+      const before = await quietMoment(machine);
+      await attachAndDetach("net");
+      const used = await quietMoment(machine);
+      expect(await patchbay("network", "remove", "net", "--dry-run")).toEqual({
+        code: 0,
+        stdout: removed.map((what) => `would remove ${what}\n`).join(""),
+        stderr: file,
+      });
+      expect(await leftSince(used, machine)).toEqual([]);
+      expect(await patchbay("network", "remove", "net")).toEqual({
+        code: 0,
+        stdout: removed.map((what) => `removed ${what}\n`).join(""),
+        stderr: file,
+      });
+      expect(await leftSince(before, machine, OF_THE_HOST)).toEqual([]);
+      expect(await must("network", "remove", "net")).toBe("nothing is left of it\n");
+      await attachAndDetach("net");
     });
-    expect(await leftSince(used, machine)).toEqual([]);
-    expect(await patchbay("network", "remove", "net")).toEqual({
-      code: 0,
-      stdout: removed.map((what) => `removed ${what}\n`).join(""),
-      stderr: file,
-    });
-    expect(await leftSince(before, machine, OF_THE_HOST)).toEqual([]);
-    expect(await must("network", "remove", "net")).toBe("nothing is left of it\n");
-    await attachAndDetach("net");
-  });
 
-  test("while something is attached nothing is removed, with and without the file", async () => {
-    await writeNetwork(machine, "net", plugins);
-    await must("add", "net", "c1", "--container-id", "web");
-    const attached = await quietMoment(machine);
-    for (const prepare of [":", `rm ${CONFIGS}/net.conflist`]) {
-      await machine.sh(prepare);
-      for (const more of [[], ["--dry-run"], ["--leases"]]) {
-        expect(await patchbay("network", "remove", "net", ...more)).toEqual({
-          code: 1,
-          stdout: "",
-          stderr:
-            "patchbay network: network net is in use by 1 attachment: eth0 of container web; nothing is removed\n" +
-            "  'patchbay del net CONTAINER' ends an attachment, 'patchbay gc net --all' every one\n",
-        });
+    test("while something is attached nothing is removed, with and without the file", async () => {
+      await writeNetwork(machine, "net", plugins);
+      await must("add", "net", "c1", "--container-id", "web");
+      const attached = await quietMoment(machine);
+      for (const prepare of [":", `rm ${CONFIGS}/net.conflist`]) {
+        await machine.sh(prepare);
+        for (const more of [[], ["--dry-run"], ["--leases"]]) {
+          expect(await patchbay("network", "remove", "net", ...more)).toEqual({
+            code: 1,
+            stdout: "",
+            stderr:
+              "patchbay network: network net is in use by 1 attachment: eth0 of container web; nothing is removed\n" +
+              "  'patchbay del net CONTAINER' ends an attachment, 'patchbay gc net --all' every one\n",
+          });
+        }
       }
-    }
-    expect(await leftSince(attached, machine, OF_THE_HOST)).toEqual([]);
-    expect(await must("ls")).toMatch(
-      /^net .* in use .*\(none\)\n[^]*network net: 1 attachment and \d leases?, and no file in .*\w$/m,
-    );
-  });
+      expect(await leftSince(attached, machine, OF_THE_HOST)).toEqual([]);
+      expect(await must("ls")).toMatch(
+        /^net .* in use .*\(none\)\n[^]*network net: 1 attachment and \d leases?, and no file in .*\w$/m,
+      );
+    });
 
-  test("without its file, what is attached to namespaces that are gone goes, too", async () => {
-    await writeNetwork(machine, "net", plugins);
-    const before = await quietMoment(machine);
-    await must("add", "net", "c1", "--container-id", "web");
-    await machine.sh(`rm ${CONFIGS}/net.conflist; ip netns del c1`);
-    const { attachments, removed: gone, stays } = JSON.parse(await must("network", "remove", "net", "--json"));
-    expect({ attachments, stays }).toEqual({ attachments: [{ containerId: "web", ifName: "eth0" }], stays: [] });
-    expect(gone).toEqual(expect.arrayContaining(removed.filter((what) => what.startsWith("bridge"))));
-    await machine.sh("ip netns add c1");
-    expect(await leftSince(before, machine, OF_THE_HOST)).toEqual([]);
-    expect(await must("ls")).toBe(`no networks in ${CONFIGS}\n`);
+    test("without its file, what is attached to namespaces that are gone goes, too", async () => {
+      await writeNetwork(machine, "net", plugins);
+      const before = await quietMoment(machine);
+      await must("add", "net", "c1", "--container-id", "web");
+      await machine.sh(`rm ${CONFIGS}/net.conflist; ip netns del c1`);
+      const { attachments, removed: gone, stays } = JSON.parse(await must("network", "remove", "net", "--json"));
+      expect({ attachments, stays }).toEqual({ attachments: [{ containerId: "web", ifName: "eth0" }], stays: [] });
+      expect(gone).toEqual(expect.arrayContaining(removed.filter((what) => what.startsWith("bridge"))));
+      await machine.sh("ip netns add c1");
+      expect(await leftSince(before, machine, OF_THE_HOST)).toEqual([]);
+      expect(await must("ls")).toBe(`no networks in ${CONFIGS}\n`);
+    });
   });
-});
+}
 
 describe("what stays", () => {
   test("a bridge that was there before", async () => {
