@@ -140,6 +140,8 @@ export interface PluginDefinition<Config extends PluginConfig> {
   readonly keepsNothing?: true;
   /** As that of resources, for what the plugin keeps of the network itself. */
   retire?(conf: Config, retirement: Retirement): Retired[];
+  /** The directory that the plugin's own caller locks, for one call at a time. Whoever else deletes locks it, too. */
+  lockedDirectory?(conf: Config): string | undefined;
   /**
    * DEL of plugins with their own record, such as the lease store. They own nothing in the container, so its namespace
    * may be gone for any verb.

@@ -5,6 +5,8 @@
 import { listLedgersOf } from "../engine/ledger/ledger.ts";
 import type { LedgerRecord } from "../engine/ledger/record.ts";
 import { openSession, runVerb } from "../engine/run.ts";
+import { whileDirectoryLocked } from "../ffi/directory-lock.ts";
+import { exists } from "../ffi/files.ts";
 import { loadRecorded } from "../plugins/table.ts";
 import { type AttachmentKey, type CacheRecord, readCache } from "./cache.ts";
 import { cachedNetwork } from "./cached-attachments.ts";
@@ -33,7 +35,11 @@ export function deleteByLedgers({ pluginPath }: Runtime, key: AttachmentKey, gon
     const plugin = loadRecorded(header.plugin);
     if (plugin === undefined) continue;
     const netnsPath = gone === undefined ? header.netnsPath : "";
-    runVerb(plugin, { ...header, netnsPath, command: "DEL", path: pluginPath }, openSession({ gone }));
+    const remove = () =>
+      void runVerb(plugin, { ...header, netnsPath, command: "DEL", path: pluginPath }, openSession({ gone }));
+    const directory = plugin.lockedDirectory?.(JSON.parse(header.stdin));
+    if (directory === undefined || !exists(directory)) remove();
+    else whileDirectoryLocked(directory, remove);
   }
 }
 

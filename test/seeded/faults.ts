@@ -1279,6 +1279,19 @@ const engine: Fault[] = [
     tests: ["test/runtime/cli/gone.test.ts"],
   },
   {
+    file: "src/runtime/recorded-network.ts",
+    find: "if (directory === undefined || !exists(directory)) remove();",
+    replace: 'if (directory !== "") remove();',
+    tests: ["test/netavark/drivers/gone.test.ts"],
+  },
+  {
+    file: "src/engine/verbs/del.ts",
+    find: "if (isRestated || !isDamage(error)) throw error;",
+    replace: "throw error;",
+    tests: ["test/runtime/cli/gone.test.ts"],
+    named: "damaged",
+  },
+  {
     file: "src/engine/ledger/whereabouts.ts",
     find: "look.isOtherHost(header.hostNetns)",
     replace: "look.isOtherHost(undefined)",

@@ -27,8 +27,12 @@ import { type LedgerRecord, parseLedger } from "./record.ts";
 
 function readLedgerFile(path: string, lastAttempt = false): LedgerRecord | undefined {
   try {
-    const text = readStateFile(path);
-    return text === undefined ? undefined : parseLedger(path, text);
+    const text = readStateFile(path), record = text === undefined ? undefined : parseLedger(path, text);
+    // What it says is removed by the name in its header: this file would stay for ever.
+    if (record !== undefined && ledgerPath(record.header, record.header.plugin) !== path) {
+      throw new Error("its header is another file's");
+    }
+    return record;
   } catch (error) {
     // Try twice, for example after too many open files: nothing else records what ADD made.
     if (!lastAttempt) return readLedgerFile(path, true);
@@ -175,29 +179,42 @@ export function repairing({ path }: LedgerRecord, work: () => void): boolean {
 
 /** An ADD that was killed before it wrote its first line leaves an empty file. */
 export function removeEmptyLedgers(network: string): void {
-  removeEmptyFilesIn(networkDirectory(network), "");
+  removeEmptyFilesIn(networkDirectory(network), () => true);
 }
 
 export function removeEmptyLedgersOfContainer(containerId: string): void {
-  for (const directory of networkDirectories()) removeEmptyFilesIn(directory, startOfName({ containerId }));
+  const start = startOfName({ containerId });
+  for (const directory of networkDirectories()) removeEmptyFilesIn(directory, (name) => name.startsWith(start));
 }
 
-function removeEmptyFilesIn(directory: string, start: string): void {
+/** In all networks; of one plugin, or of every one. */
+export function removeAllEmptyLedgers(plugin?: string): void {
+  const isMeant = (name: string) => plugin === undefined || name.endsWith(`@${plugin}`);
+  for (const directory of networkDirectories()) removeEmptyFilesIn(directory, isMeant);
+}
+
+function removeEmptyFilesIn(directory: string, isMeant: (name: string) => boolean): void {
   if (!isTrusted(directory)) return;
-  const names = listDirectory(directory).filter((name) => name.startsWith(start));
-  for (const name of names) {
+  const names = listDirectory(directory), meant = names.filter(isMeant);
+  for (const name of meant) {
     if (isEmptyFile(`${directory}/${name}`)) removeFile(`${directory}/${name}`);
   }
-  if (names.length > 0 || start === "") removeEmptyDirectory(directory);
+  if (meant.length > 0 || names.length === 0) removeEmptyDirectory(directory);
 }
 
+/** And not that of an ADD which is about to write into it. */
 function isEmptyFile(path: string): boolean {
+  let fd: number | undefined;
   try {
     const file = identify(path, false);
-    return isRegularFile(file) && file.size === 0;
+    if (!isRegularFile(file) || file.size > 0) return false;
+    fd = openExistingState(path, O_RDONLY)?.fd;
+    return fd !== undefined && tryLockExclusive(fd) && identify(fd).size === 0;
   } catch {
-    // A DEL of another container has removed it meanwhile.
+    // A DEL of another container has removed it meanwhile, or it is another's.
     return false;
+  } finally {
+    if (fd !== undefined) closeFile(fd);
   }
 }
 

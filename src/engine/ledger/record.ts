@@ -4,6 +4,7 @@
  * because others may claim the same thing. A line without its newline was cut off by a crash, and what it announces was
  * never begun.
  */
+import { isObject } from "../../cni/json.ts";
 import type { Owner } from "../../contract/owner.ts";
 
 export const FORMAT = 1;
@@ -59,6 +60,9 @@ export interface LedgerRecord {
   damaged: boolean;
 }
 
+/** Of a header. */
+const TEXTS = ["network", "containerId", "ifName", "plugin", "netnsPath", "cniArgs"];
+
 export function parseLedger(path: string, text: string): LedgerRecord | undefined {
   const adds: LedgerAdd[] = [], entries: LedgerEntry[] = [];
   let damaged = false;
@@ -71,8 +75,9 @@ export function parseLedger(path: string, text: string): LedgerRecord | undefine
       if (typeof value.patchbay === "number") {
         // Delegates get it as it is; one that is no document would fail every DEL.
         JSON.parse(value.stdin);
+        if (!TEXTS.every((key) => typeof value[key] === "string")) throw new Error("not a header");
         adds.push({ header: value, entries: [] });
-      } else if (add !== undefined && typeof value.kind === "string") {
+      } else if (add !== undefined && typeof value.kind === "string" && isObject(value.spec)) {
         add.entries.push(value);
         entries.push(value);
       } else if (add !== undefined && isAnswer(value.answer)) add.answer = value.answer;

@@ -260,6 +260,23 @@ function prevResultIfReadable(document: Record<string, unknown>): Result | undef
 
 function removeAll(things: Thing[], failures: unknown[]): void {
   for (const { kind, spec, host, isRestated } of things.toReversed()) {
-    attempt(failures, () => traced("remove", kind, spec, () => kind.remove(spec, host, isRestated)));
+    attempt(failures, () => {
+      try {
+        traced("remove", kind, spec, () => kind.remove(spec, host, isRestated));
+      } catch (error) {
+        if (isRestated || !isDamage(error)) throw error;
+        // Otherwise no later DEL would succeed, either.
+        warn(
+          `what the ledger says of ${kind.kind} cannot be understood, and nothing is removed by it: ${
+            errorText(error)
+          }`,
+        );
+      }
+    });
   }
+}
+
+/** What JavaScript throws for values that are missing, or of another form than every ADD writes. */
+function isDamage(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
 }

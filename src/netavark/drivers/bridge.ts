@@ -70,6 +70,7 @@ export function bridgeDriver(wanted: Wanted, context: DriverContext): Driver {
     vlan: options.vlan,
     hostName: attachment.options?.["host_interface_name"],
     names,
+    configDirectory: context.configDirectory,
   };
   const story = told(wanted, {
     plugin: netavarkBridge,

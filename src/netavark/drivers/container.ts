@@ -1,6 +1,7 @@
 /**
  * `netavark setup` and `teardown`: a container's networks one after the other, then its names.
  */
+import { whileDirectoryLocked } from "../../ffi/directory-lock.ts";
 import { checkContainerId, checkIfName, checkNetworkName } from "../../cni/invocation.ts";
 import { attempt } from "../../contract/failures.ts";
 import { closeFile } from "../../ffi/files.ts";
@@ -12,7 +13,6 @@ import type { StatusBlock } from "../wire/answer.ts";
 import type { CheckedCall } from "../wire/container-call.ts";
 import { failureText, within } from "../../resources/netavark/shared/failure.ts";
 import { log } from "../../resources/netavark/shared/log.ts";
-import { whileAlone } from "./alone.ts";
 import { bridgeDriver } from "./bridge.ts";
 import type { Driver, DriverContext, Wanted } from "./driver.ts";
 import { removeWhatIsGone } from "./gone.ts";
@@ -32,7 +32,7 @@ export function setUp(
   context: DriverContext,
 ): Record<string, StatusBlock> {
   within("invalid namespace path", () => closeFile(openNetns(netnsPath)));
-  return whileAlone(surroundings.configDirectory, () => {
+  return whileDirectoryLocked(surroundings.configDirectory, () => {
     removeWhatIsGone();
     const all = wantedOf(call, false).map((wanted) => ({ wanted, driver: driverOf(wanted, context) }));
     refuseLoops(call, all);
@@ -69,7 +69,7 @@ export function tearDown(
   } catch (error) {
     log("warn", "netavark::commands::teardown", `container netns not found: ${failureText(error)}`);
   }
-  whileAlone(surroundings.configDirectory, () => {
+  whileDirectoryLocked(surroundings.configDirectory, () => {
     inSession((session) => {
       for (const { driver } of all) attempt(failures, () => driver.tearDown(session, netnsPath));
     });

@@ -24,6 +24,8 @@ export interface DriverContext {
   /** Of bridges whose network does not say it: podman before 6 expects none. */
   isolatesByDefault: boolean;
   pluginDirectories: readonly string[];
+  /** That of --config. */
+  configDirectory: string;
   /** Where the state of the firewall is kept; undefined when it is not. */
   stateDirectory: string | undefined;
   /** Whether systemd may set sysctls of new links. */

@@ -3,7 +3,7 @@
  * container although its teardown was killed, and never asks again, so the next setup of any container looks.
  */
 import { isNamespaceGone } from "../../engine/operator/inspect.ts";
-import { someLedgers } from "../../engine/ledger/ledger.ts";
+import { removeAllEmptyLedgers, someLedgers } from "../../engine/ledger/ledger.ts";
 import { Look } from "../../engine/ledger/whereabouts.ts";
 import { removeStale } from "../../engine/verbs/gc.ts";
 import netavarkBridge from "../../plugins/podman/netavark-bridge/netavark-bridge.ts";
@@ -18,6 +18,11 @@ const MOST_LOOKS = 50;
 /** Only networks with the driver `bridge` leave something on the host. Never fails: the setup of another container must not. */
 export function removeWhatIsGone(): void {
   const look = new Look(false);
+  try {
+    removeAllEmptyLedgers(netavarkBridge.name);
+  } catch (error) {
+    log("warn", MODULE, `empty ledgers stay: ${failureText(error)}`);
+  }
   for (const record of someLedgers(netavarkBridge.name, MOST_LOOKS)) {
     const { network, containerId, ifName } = record.header;
     try {

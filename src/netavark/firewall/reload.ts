@@ -2,6 +2,7 @@
  * Writes the rules again that another program has flushed. The files of netavark say which there were, whichever of the two
  * programs made them; of what we made, ledgers say it more exactly.
  */
+import { whileDirectoryLocked } from "../../ffi/directory-lock.ts";
 import { errorText } from "../../cni/error.ts";
 import { attempt, throwJoined } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
@@ -14,7 +15,6 @@ import { localhostAccessKind, type LocalhostAccessSpec } from "../../resources/p
 import { publishedPortsKind, type PublishedPortsSpec } from "../../resources/netavark/published-ports.ts";
 import type { NetworkRulesSpec } from "../../resources/netavark/shared/network-rules-spec.ts";
 import { trustedSubnetsKind } from "../../resources/netavark/trusted-subnets.ts";
-import { whileAlone } from "../drivers/alone.ts";
 import { readState } from "./state-files.ts";
 
 /** `directory`: of --config. */
@@ -22,7 +22,7 @@ export function reloadFirewall(directory: string): void {
   const failures: unknown[] = [];
   const refuse = (path: string, reason: unknown) => warn(`${path} is left out: ${errorText(reason)}`);
   // What a teardown has just removed must not come back.
-  whileAlone(directory, () => {
+  whileDirectoryLocked(directory, () => {
     const { driver, networks, containers } = readState(`${directory}/firewall`, refuse);
     const kinds = driver === "firewalld" ? firewalldKinds() : nftablesKinds;
     onHost((host) => {

@@ -48,6 +48,7 @@ function contextOf({ surroundings, hasFile }: Call, { isListed }: CheckedCall): 
     // podman before 6 sends a map on stdin, and expects networks that do not say it to reach each other.
     isolatesByDefault: isListed || hasFile,
     pluginDirectories: surroundings.pluginDirectories,
+    configDirectory: surroundings.configDirectory,
     stateDirectory: surroundings.isRootless ? undefined : `${surroundings.configDirectory}/firewall`,
     hasSystemd: !surroundings.isRootless && exists("/run/systemd/system"),
     daemon: {

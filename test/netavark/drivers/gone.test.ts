@@ -141,3 +141,29 @@ test("a container lives whose namespace has no path here: nothing of it is taken
   expect(await idsIn(machine)).not.toContain(id);
   await call(machine, "teardown", other, inputOf(2));
 });
+
+test("gc waits while a setup or teardown runs; the next setup takes away a ledger that is empty", async () => {
+  await using machine = await openMachine();
+  const [dead, other] = [await machine.container("dead"), await machine.container("other")];
+  await call(machine, "setup", dead, inputOf(1));
+  await remove(machine, dead);
+  // As netavark does, while it works.
+  const holder = machine.start(["flock", ND, "sleep", "infinity"]);
+  await untilTrue(() => machine.run(["flock", "-n", ND, "true"]), ({ code }) => code !== 0);
+  const before = await idsIn(machine), gc = machine.start([PATCHBAY, "gc", "--gone"]);
+  const opened = () => machine.sh(`ls -l /proc/${gc.pid}/fd 2>/dev/null || true`);
+  await untilTrue(
+    opened,
+    (files) => files.split("\n").some((line) => line.endsWith(` ${ND}`)) || gc.exitCode !== null,
+  );
+  expect([gc.exitCode, await idsIn(machine)]).toEqual([null, before]);
+  await machine.sh(`kill $(ps -o pid= --ppid ${holder.pid})`);
+  expect(await gc.exited).toBe(0);
+  expect(await idsIn(machine)).not.toContain(inputOf(1).container_id);
+  await machine.sh(
+    "mkdir -m 700 /run/patchbay/net5; install -m 600 /dev/null /run/patchbay/net5/none@eth0@netavark-bridge",
+  );
+  await call(machine, "setup", other, inputOf(2));
+  expect(await machine.sh("ls /run/patchbay")).toBe("net7\nnet8\n");
+  await call(machine, "teardown", other, inputOf(2));
+});

@@ -163,3 +163,44 @@ echo '{"cniVersion":"1.1.0"}'
     },
   );
 });
+
+describe("a ledger that somebody has damaged", () => {
+  const spoil = (what: string) => `sed -i '${what}' /run/patchbay/net/*@bridge`;
+  const damages: [what: string, script: string][] = [
+    ["a specification is null", spoil('s/"kind":"veth","spec":{[^}]*}/"kind":"veth","spec":null/')],
+    ["a specification has another form", spoil('s/"addresses":\\[[^]]*\\]/"addresses":7/g')],
+    ["the header lacks the container", spoil('1s/"containerId":"[^"]*",//')],
+    [
+      "it is a copy",
+      "cp /run/patchbay/net/*@bridge /run/patchbay/net/other@eth0@bridge; chmod 600 /run/patchbay/net/*",
+    ],
+    ["it is empty", "cd /run/patchbay; mkdir -m 700 empty; touch empty/none@eth0@bridge; chmod 600 empty/*"],
+  ];
+  beforeAll(async () => {
+    machine = await openMachine();
+    await writeNetwork(machine, "net", [{ type: "bridge", bridge: "br0", isGateway: true, ...masquerade }]);
+    await machine.container("lives");
+    expect(await patchbay(["add", "net", "lives", "-i", "eth1", "--container-id", "lives"])).toMatchObject({
+      code: 0,
+    });
+  });
+  afterAll(() => machine[Symbol.asyncDispose]());
+
+  test.each(damages)("%s: gc --gone succeeds, and nothing is left", async (_, script) => {
+    const before = await everything(), dead = await machine.container("dead");
+    await machine.sh("cp -a /run/patchbay/net /run/keep");
+    expect(await patchbay(["add", "net", "dead", "--container-id", "dead"])).toMatchObject({ code: 0 });
+    await machine.sh("mv /run/patchbay/net/lives@* /run/keep");
+    await machine.sh(script);
+    await machine.sh("mv /run/keep/lives@* /run/patchbay/net; rm -r /run/keep");
+    await machine.removeContainer(dead);
+    const collected = async () => {
+      expect(await patchbay(["gc", "--gone"])).toMatchObject({ code: 0 });
+      expect(await patchbay(["gc", "net", "--gone"])).toMatchObject({ code: 0 });
+      return await everything();
+    };
+    await untilTrue(collected, (now) => now.replace(/.*(other|dead)@eth0.*\n/g, "") === before);
+    expect(await patchbay(["check", "net", "lives", "-i", "eth1"])).toMatchObject({ code: 0 });
+    await machine.sh("rm -f /run/patchbay/net/other@*");
+  });
+});

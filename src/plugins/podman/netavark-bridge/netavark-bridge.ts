@@ -47,12 +47,15 @@ export interface NetavarkBridgeConf extends PluginConfig, AddressedConf {
   hostName?: string;
   /** What aardvark-dns is to answer. */
   names?: NamesSpec;
+  /** That of --config. Older ledgers have none. */
+  configDirectory?: string;
 }
 
 export default definePlugin<NetavarkBridgeConf>({
   name: "netavark-bridge",
   validate: (conf) => conf as NetavarkBridgeConf,
   add,
+  lockedDirectory: ({ configDirectory }) => configDirectory,
 });
 
 function add(at: Attachment<NetavarkBridgeConf>): Result {

@@ -2,6 +2,7 @@
 import { collectFailures, throwJoined } from "../../../contract/failures.ts";
 import type { AttachmentName } from "../../../contract/shown.ts";
 import { collectGarbage, isGone, type Keep, staleAttachments, unconfiguredNetwork } from "../../gc.ts";
+import { removeAllEmptyLedgers, removeEmptyLedgers } from "../../../engine/ledger/ledger.ts";
 import type { Runtime } from "../../plugin-call.ts";
 import { knownAttachments, type RecordedAttachment } from "../../recorded-attachments.ts";
 import { closestName } from "../../spelling.ts";
@@ -49,6 +50,11 @@ export const gcCommand: Command = {
       networks.push(networkOrRecorded(given, each, () => unconfiguredNetwork(runtime, each)));
     });
     failures.push(...collectFailures(networks, (each) => collect(given, each, chosen, list)));
+    if (chosen !== undefined && !given.has("dry-run")) {
+      failures.push(
+        ...collectFailures([name], (each) => each === undefined ? removeAllEmptyLedgers() : removeEmptyLedgers(each)),
+      );
+    }
     if (isInJson && (found.length > 0 || failures.length === 0)) printLine(JSON.stringify(found, null, 2));
     throwJoined(failures, "\n");
     // A network with "disableGC" has no count.
