@@ -1279,19 +1279,6 @@ const engine: Fault[] = [
     tests: ["test/runtime/cli/gone.test.ts"],
   },
   {
-    file: "src/runtime/recorded-network.ts",
-    find: "if (directory === undefined || !exists(directory)) remove();",
-    replace: 'if (directory !== "") remove();',
-    tests: ["test/netavark/drivers/gone.test.ts"],
-  },
-  {
-    file: "src/engine/verbs/del.ts",
-    find: "if (isRestated || !isDamage(error)) throw error;",
-    replace: "throw error;",
-    tests: ["test/runtime/cli/gone.test.ts"],
-    named: "damaged",
-  },
-  {
     file: "src/engine/ledger/whereabouts.ts",
     find: "look.isOtherHost(header.hostNetns)",
     replace: "look.isOtherHost(undefined)",
@@ -1375,6 +1362,13 @@ const engine: Fault[] = [
     replace: "restated : []",
     tests: ["test/kernel/bridge-check.test.ts"],
     named: "did not make",
+  },
+  {
+    file: "src/engine/verbs/del.ts",
+    find: "if (isRestated || !isDamage(error)) throw error;",
+    replace: "throw error;",
+    tests: ["test/runtime/cli/gone.test.ts"],
+    named: "damaged",
   },
   {
     file: "src/engine/verbs/del.ts",
@@ -2333,6 +2327,12 @@ const lint: Fault[] = [
 ];
 
 const runtime: Fault[] = [
+  {
+    file: "src/runtime/recorded-network.ts",
+    find: "if (directory === undefined || !exists(directory)) remove();",
+    replace: 'if (directory !== "") remove();',
+    tests: ["test/netavark/drivers/gone.test.ts"],
+  },
   {
     file: "src/runtime/cache.ts",
     find: 'return isSame ? { state: "present", record } : { state: "foreign" };',
