@@ -28,7 +28,7 @@ export const trustedSubnetsKind: ResourceKind<TrustedSubnetsSpec> = {
   },
   repair: (spec, host) => trustedSubnetsKind.apply(spec, host),
   describe: ({ subnets }) =>
-    `${subnets.map(({ subnet }) => subnet).join(", ")} in the zone ${ZONE} of a firewalld that runs`,
+    `${subnets.map(({ subnet }) => subnet).join(", ")} in firewalld's zone ${ZONE}, where firewalld runs`,
 };
 
 export const trustedSubnets = resource(trustedSubnetsKind);

@@ -93,6 +93,8 @@ test("a managed bridge that is there gets what it lacks; inspect tells and repai
     }
   };
   await reachable();
+  const shown = await machine.sh(`${PATCHBAY} inspect`);
+  expect(shown).toContain("in firewalld's zone trusted, where firewalld runs\n");
   const damages = [
     ["ip link set podman8 down", "bridge podman8 is down", "address fd00:8::1/64 of bridge podman8 is missing"],
     ["ip addr del 10.88.0.1/24 dev podman8", "address 10.88.0.1/24 of bridge podman8 is missing"],
