@@ -179,6 +179,42 @@ const rows: Row[] = [
     })],
     message: `failed to add IP addr ${addresses[1]} to "eth0": file exists`,
   })),
+  ...[
+    [{ dst: "10.5.0.1/16" }, "invalid argument"],
+    [{ dst: "10.5.0.0/16", gw: "10.9.0.1" }, "network is unreachable"],
+    [{ dst: "10.5.0.0/16", gw: "fd00::1" }, "network is unreachable"],
+    [{ dst: "fd05::/16", gw: "10.1.0.1" }, "numerical result out of range"],
+    [{ dst: "fd05::/16", gw: "fd09::1" }, "no route to host"],
+  ].flatMap(([route, reason]) =>
+    ["bridge", "ptp"].map((type): Row => ({
+      plugins: [{ type, ipam: { ...ipam, ranges: [[{ subnet: "fd00::/64" }]], routes: [route] } }],
+      message: `${reason}`,
+    }))
+  ),
+  {
+    plugins: [bridge({
+      ipam: { ...ipam, routes: [{ dst: "10.9.0.0/16", gw: "10.1.0.1" }, { dst: "10.5.0.0/16", gw: "10.9.0.1" }] },
+    })],
+    message: "network is unreachable",
+  },
+  ...["bridge", "ptp"].map((type): Row => ({
+    plugins: [{ type, ipam: { ...ipam, routes: [{ dst: "0.0.0.0/0" }, { dst: "0.0.0.0/0", gw: "10.1.0.1" }] } }],
+    message: "failed to add route '0.0.0.0/0 via 10.1.0.1 dev eth0': file exists",
+  })),
+  ...["net.ipv4.nosuch", "net.ipv4.conf.IFNAME.nosuch"].map((key): Row => ({
+    plugins: [bridge(), { ...tuning, sysctl: { [key]: "1" } }],
+    message: `nosuch: no such file or directory; this kernel has no such key`,
+  })),
+  ...["::1/64", "ff02::5/64"].map((address): Row => ({
+    plugins: [{ type: "bridge", ipam: { type: "static", addresses: [{ address }] } }],
+    message: `failed to add IP addr ${address} to "eth0": `,
+  })),
+  ...["all", "default"].flatMap((ifName) =>
+    ["bridge", "tap"].map((type): Row => ({ plugins: [{ type }], ifName, message: "invalid argument" }))
+  ),
+  ...[67, 65536].flatMap((mtu) =>
+    ["bridge", "ptp", "tap"].map((type): Row => ({ plugins: [{ type, mtu, ipam }], message: "invalid argument" }))
+  ),
   {
     plugins: [{ type: "host-device", device: "lo" }],
     message: 'failed to move link "lo": RTM_NEWLINK lo: invalid argument',
@@ -252,6 +288,24 @@ test("what can be added is planned without an obstacle", async () => {
       [{ type: "macvlan", master: "m0", mtu: 1400, ipam }],
       [{ type: "host-device", device: "m1" }],
       [{ type: "ptp", ipam }],
+      ...["bridge", "ptp"].map((type) => [{
+        type,
+        isDefaultGateway: true,
+        ipMasq: true,
+        mtu: 1280,
+        ipam: {
+          ...ipam,
+          ranges: [[{ subnet: "fd00::/64" }]],
+          routes: [
+            { dst: "0.0.0.0/0" },
+            { dst: "::/0" },
+            { dst: "0.0.0.0/0", priority: 7 },
+            { dst: "10.5.0.0/16" },
+            { dst: "fd05::/16", gw: "fe80::1" },
+            { dst: "10.1.0.0/24" },
+          ],
+        },
+      }, { ...tuning, sysctl: { "net.ipv4.conf.IFNAME.log_martians": "1", "net.core.somaxconn": "9" } }]),
       [{
         type: "bridge",
         ipam: { type: "static", addresses: [{ address: "10.1.0.2/24" }, { address: "10.1.0.2/25" }] },
@@ -259,9 +313,16 @@ test("what can be added is planned without an obstacle", async () => {
     ]
   ) {
     await configure(machine, { plugins });
-    const capabilities = plugins.length > 1 ? port(8080) : {};
-    const planned = await call(machine, "plan", container.netnsPath, { capabilities });
-    expect([planned.code, planned.stderr]).toEqual([0, ""]);
+    const takesPorts = plugins.some((plugin) => plugin.type === "portmap");
+    for (const command of ["plan", "add"] as const) {
+      const { code, stderr } = await call(machine, command, container.netnsPath, {
+        capabilities: takesPorts ? port(8080) : {},
+      });
+      expect([plugins, command, code, stderr]).toEqual([plugins, command, 0, ""]);
+    }
+    const del = [PATCHBAY, "del", "--config-dir", "/run/net.d", "--container-id", "c", "net", container.netnsPath];
+    expect(await machine.run(del)).toMatchObject({ code: 0, stderr: "" });
+    await machine.sh("ip address flush dev br0; ip link del cni0 2>/dev/null || true");
   }
 });
 

@@ -747,11 +747,18 @@ const podmansResources: Fault[] = [
 
 const resources: Fault[] = [
   {
-    file: "src/resources/address/addressing/addressing.ts",
-    find: "seen.add(key);",
-    replace: "",
+    file: "src/resources/address/addressing/refused.ts",
+    find: "      : seen.has(key)",
+    replace: "      : seen.has(ifName)",
     tests: ["test/kernel/plan.test.ts"],
     named: "file exists",
+  },
+  {
+    file: "src/resources/address/addressing/refused.ts",
+    find: "if (route.gateway === undefined) reached.push(route.dst);",
+    replace: "reached.push(route.dst);",
+    tests: ["test/kernel/plan.test.ts"],
+    named: "unreachable|no route",
   },
   {
     file: "src/resources/address/bridge-gateway.ts",
@@ -885,6 +892,13 @@ const resources: Fault[] = [
     replace: "return;",
     tests: ["test/kernel/plan.test.ts"],
     named: "cannot assign",
+  },
+  {
+    file: "src/resources/link/shared/usable-mtu.ts",
+    find: "mtu >= LEAST && mtu <= MOST",
+    replace: "mtu >= LEAST - 1 && mtu <= MOST",
+    tests: ["test/kernel/plan.test.ts"],
+    named: "invalid argument",
   },
   {
     file: "src/resources/link/tap/tap.ts",
@@ -1319,8 +1333,8 @@ const engine: Fault[] = [
   },
   {
     file: "src/engine/operator/plan.ts",
-    find: "names?.includes(ifName) && ",
-    replace: "names?.includes(invocation.netnsPath) && ",
+    find: "sandbox && name === ifName",
+    replace: "sandbox === ifName",
     tests: ["test/kernel/plan.test.ts"],
     named: "already exists",
   },

@@ -71,13 +71,18 @@ function planStory(
   );
   const resources = list.map(({ kind, spec }) => ({ kind: kind.kind, what: kind.describe(spec) }));
   obstacles.push(...list.flatMap((one) => obstaclesTo(one, host)));
-  const { ifName } = invocation,
-    names = prevResult?.interfaces?.filter(({ sandbox }) => sandbox).map(({ name }) => name);
-  if (names?.includes(ifName) && list.some(({ kind }) => kind.isContainerLink)) {
-    obstacles.push(`"${ifName}" already exists in the container: an earlier plugin of the network makes it`);
-  }
+  if (list.some(({ kind }) => kind.isContainerLink)) obstacles.push(...refusalsOfName(invocation.ifName, prevResult));
   const warnings = list.flatMap(({ kind, spec }) => idleLines(kind, spec, host));
   return { resources, result, obstacles, warnings };
+}
+
+/** The kernel has sysctls of these names for all links. */
+const NO_LINKS = ["all", "default"];
+
+function refusalsOfName(ifName: string, prevResult: Result | undefined): string[] {
+  if (NO_LINKS.includes(ifName)) return [`"${ifName}" is the name of no link: invalid argument`];
+  const isMade = prevResult?.interfaces?.some(({ sandbox, name }) => sandbox && name === ifName);
+  return isMade ? [`"${ifName}" already exists in the container: an earlier plugin of the network makes it`] : [];
 }
 
 function obstaclesTo({ kind, spec }: Resource<unknown>, host: Host): string[] {

@@ -7,8 +7,8 @@ import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import type { Host } from "../../contract/host.ts";
-import { EACCES, EBUSY, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, ERANGE, isErrno } from "../../ffi/errno.ts";
-import { identify } from "../../ffi/files.ts";
+import { EACCES, EBUSY, EINVAL, EISDIR, ENOENT, EOPNOTSUPP, ERANGE, isErrno, SyscallError } from "../../ffi/errno.ts";
+import { exists, identify } from "../../ffi/files.ts";
 import { readSysctl, writeSysctl } from "../../ffi/sysctl.ts";
 import { warn } from "../../ffi/warn.ts";
 
@@ -24,6 +24,15 @@ export interface SysctlsSpec {
 export const sysctlsKind: ResourceKind<SysctlsSpec> = {
   kind: "sysctls",
   unmade: undefined,
+  judge({ values }, host) {
+    host.container!.inside(() => {
+      for (const key in values) {
+        if (!mayExist(key)) {
+          throw writeFailed(key, values[key]!, new SyscallError("open", ENOENT, `/proc/sys/${key}`));
+        }
+      }
+    });
+  },
   apply(spec, host) {
     host.container!.inside(() => {
       const written: SysctlValues = {};
@@ -116,6 +125,15 @@ function isSameValue(wanted: string, current: string | undefined): boolean {
     if (one[index] !== other[index] && Number(one[index]) !== Number(other[index])) return false;
   }
   return true;
+}
+
+const OF_LINK = /^(net\/ipv[46]\/(?:conf|neigh)\/)([^/]+)(\/.*)$/;
+
+/** A link that is not there yet will have the keys of every link. */
+function mayExist(key: string): boolean {
+  const [, begin, link, end] = OF_LINK.exec(key) ?? [];
+  const isLinkThere = link === undefined || exists(`/proc/sys/${begin}${link}`);
+  return exists(`/proc/sys/${isLinkThere ? key : `${begin}default${end}`}`);
 }
 
 function writeFailed(key: string, value: string, error: unknown): unknown {

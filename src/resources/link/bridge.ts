@@ -28,6 +28,7 @@ import { checkIfName } from "../../cni/invocation.ts";
 import type { Host } from "../../contract/host.ts";
 import { aliasFor, isVlanGateway, whyOthers } from "./shared/made-for.ts";
 import { ownAddress } from "./shared/own-address.ts";
+import { requireUsableMtu } from "./shared/usable-mtu.ts";
 import { accepted, advertisements, redirects, refuse, refuseRedirects } from "./shared/refusals.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
@@ -138,6 +139,7 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
   judge(spec, host) {
     const link = getLink(host.route, spec.name);
     if (link !== undefined) requireBridge(link, spec);
+    else requireUsableMtu(spec.mtu);
   },
   apply(spec, host) {
     host.useShared();

@@ -26,6 +26,7 @@ import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { freshHostName } from "./shared/free-name.ts";
 import { nameTakenError } from "./shared/name-taken.ts";
 import { requireUsableMac } from "./shared/usable-mac.ts";
+import { requireUsableMtu } from "./shared/usable-mtu.ts";
 
 /** The kind of link and its settings, as ip-link(8) calls them. */
 export type LinkType =
@@ -61,7 +62,11 @@ export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }>
   requireRoom(spec, host) {
     if (linkIndex(host.container!.route, spec.ifName) !== undefined) throw taken(spec);
   },
-  judge: ({ mac }) => requireUsableMac(mac),
+  judge({ mac, mtu, type }) {
+    requireUsableMac(mac);
+    // A vlan and a dummy may have any.
+    if (type.kind === "macvlan" || type.kind === "ipvlan") requireUsableMtu(mtu);
+  },
   apply(spec, host) {
     const { ifName, type, mac, mtu, master } = spec;
     const container = host.container!;

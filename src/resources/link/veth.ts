@@ -15,6 +15,7 @@ import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { nameTakenError } from "./shared/name-taken.ts";
 import { accepted, advertisements, refuse } from "./shared/refusals.ts";
 import { requireUsableMac } from "./shared/usable-mac.ts";
+import { requireUsableMtu } from "./shared/usable-mtu.ts";
 
 export interface VethSpec {
   /** "" when it is not known: another program made the attachment, and there is no prevResult. */
@@ -34,7 +35,10 @@ export const vethKind: ResourceKind<VethSpec> = {
   requireRoom(spec, host) {
     if (linkIndex(host.container!.route, spec.containerName) !== undefined) throw taken(spec);
   },
-  judge: ({ containerMac }) => requireUsableMac(containerMac),
+  judge({ containerMac, mtu }) {
+    requireUsableMac(containerMac);
+    requireUsableMtu(mtu);
+  },
   apply(spec, host) {
     const container = host.container!;
     const master = masterOf(spec, host);

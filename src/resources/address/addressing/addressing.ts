@@ -79,15 +79,11 @@ export const addressingKind: ResourceKind<AddressingSpec> = {
     for (const route of kernelRoutes(spec, index)) addRouteOrExplain(container, ifName, route);
     if (spec.pointToPoint) dropConnectedRoutes(spec.addresses, index, container.route);
   },
-  /** The kernel has an IPv4 address once for each prefix length, and an IPv6 address once. */
-  judge({ ifName, addresses }) {
-    const seen = new Set<string>();
-    for (const { address } of addresses) {
-      const prefix = prefixOf(address), text = formatPrefix(prefix);
-      const key = prefix.bytes.length === 16 ? formatAddress(prefix.bytes) : text;
-      if (seen.has(key)) throw new CniError(INTERNAL, `failed to add IP addr ${text} to "${ifName}": file exists`);
-      seen.add(key);
-    }
+  judge(spec) {
+    const { refuseAddresses, refuseRoutes } = require("./refused.ts") as typeof import("./refused.ts");
+    const { ifName } = spec, addresses = spec.addresses.map(({ address }) => prefixOf(address));
+    refuseAddresses(ifName, addresses);
+    refuseRoutes(ifName, kernelRoutes(spec, 0), addresses);
   },
   remove: () => {},
   verify(spec, host) {

@@ -14,6 +14,7 @@ import { removeLink } from "../../../ffi/netlink/route/remove-link.ts";
 import { nameTakenError } from "../shared/name-taken.ts";
 import { addTapWithContext } from "./selinux-tap.ts";
 import { requireUsableMac } from "../shared/usable-mac.ts";
+import { requireUsableMtu } from "../shared/usable-mtu.ts";
 
 export interface TapSpec extends TapSettings {
   ifName: string;
@@ -36,6 +37,7 @@ export const tapKind: ResourceKind<TapSpec> = {
   judge(spec, host) {
     requiredMaster(spec, host);
     requireUsableMac(spec.mac);
+    requireUsableMtu(spec.mtu);
   },
   apply(spec, host) {
     const { ifName, mac, mtu, selinuxContext } = spec;

@@ -1,0 +1,57 @@
+/** What the kernel refuses of addresses and routes, found without a link: for `patchbay plan`. */
+import { CniError, INTERNAL } from "../../../cni/error.ts";
+import { describeRoute, type KernelRoute } from "../../../ffi/netlink/route/route.ts";
+import {
+  contains,
+  formatAddress,
+  formatPrefix,
+  hasHostBits,
+  isLinkLocal,
+  type Prefix,
+} from "../../../net/address.ts";
+
+/** The kernel has an IPv4 address once for each prefix length, and an IPv6 address once. It also looks what IPv6's are. */
+export function refuseAddresses(ifName: string, addresses: readonly Prefix[]): void {
+  const seen = new Set<string>();
+  for (const prefix of addresses) {
+    const text = formatPrefix(prefix), key = prefix.bytes.length === 16 ? formatAddress(prefix.bytes) : text;
+    const isMulticast = prefix.bytes.length === 16 && prefix.bytes[0] === 0xff;
+    const reason = key === "::1" || isMulticast
+      ? "cannot assign requested address"
+      : seen.has(key)
+      ? "file exists"
+      : undefined;
+    if (reason !== undefined) throw new CniError(INTERNAL, `failed to add IP addr ${text} to "${ifName}": ${reason}`);
+    seen.add(key);
+  }
+}
+
+/** `routes` are in the order in which ADD adds them: a gateway has to be reached by an address, or by an earlier route. */
+export function refuseRoutes(ifName: string, routes: readonly KernelRoute[], addresses: readonly Prefix[]): void {
+  const reached: Prefix[] = [...addresses], seen = new Set<string>();
+  for (const route of routes) {
+    const reason = whyRefused(route, reached, seen);
+    if (reason !== undefined) {
+      throw new CniError(INTERNAL, `failed to add route '${describeRoute(route)} dev ${ifName}': ${reason}`);
+    }
+    if (route.gateway === undefined) reached.push(route.dst);
+  }
+}
+
+function whyRefused(route: KernelRoute, reached: readonly Prefix[], seen: Set<string>): string | undefined {
+  const { dst, gateway } = route;
+  const isV4 = dst.bytes.length === 4;
+  if (isV4 && hasHostBits(dst)) return "invalid argument";
+  if (gateway !== undefined && gateway.length !== dst.bytes.length) {
+    return isV4 ? "network is unreachable" : "numerical result out of range";
+  }
+  const isReached = (by: Prefix) => by.bytes.length === gateway!.length && contains(by, gateway!);
+  if (gateway !== undefined && !isLinkLocal(gateway) && !reached.some(isReached)) {
+    return isV4 ? "network is unreachable" : "no route to host";
+  }
+  // Another gateway, metric or preferred source makes another route.
+  const key = JSON.stringify(route);
+  if (isV4 && seen.has(key)) return "file exists";
+  seen.add(key);
+  return undefined;
+}
