@@ -154,8 +154,8 @@ static const char *restore_header(const struct start *start, unsigned long page,
   return (const char *)(*load_bias + header->p_vaddr);
 }
 
-/* `add …`, `-i net1 add …`, `hook add …`: src/runtime/cli/interruptible.ts. */
-static int takes_back(const struct start *start) {
+/* `add …`, `-i net1 add …`, `hook add …`. Of other commands with that word, src/runtime/cli/command-line.ts unblocks them. */
+static int may_take_back(const struct start *start) {
   char **arguments = start->arguments;
   if (arguments[0] == 0 || arguments[1] == 0) return 0;
   if (is_same(arguments[1], "add")) return 1;
@@ -166,7 +166,8 @@ static int takes_back(const struct start *start) {
   return 0;
 }
 
-/* They wait until the runtime reads them: its threads would be given them otherwise. What the caller ignores stays ignored. */
+/* They wait until the runtime reads them (src/ffi/interruption.ts): its threads would be given them otherwise. What the
+ * caller ignores stays ignored. */
 static void block_interruptions(void) {
   enum { SIGINT_ = 2, SIGTERM_ = 15, BLOCK = 0 };
   static const int interruptions[] = {SIGINT_, SIGTERM_};
@@ -179,10 +180,13 @@ static void block_interruptions(void) {
   CALL4(rt_sigprocmask, BLOCK, &blocked, 0, sizeof blocked);
 }
 
-/* A resident and its workers are executed by a descriptor, which would be their name in ps(1). */
+/* A resident, its workers and a DHCP service are executed as /proc/self/exe or by a descriptor, which would be their name
+ * in ps(1). */
 static void take_name(const struct start *start) {
   enum { SET_NAME = 15 };
-  if (start->arguments[0] != 0) CALL2(prctl, SET_NAME, base_name(start->arguments[0]));
+  const char *executed = (const char *)auxiliary_value(start, AT_EXECFN);
+  if (executed == 0 || !begins(executed, "/proc/self/") || start->arguments[0] == 0) return;
+  CALL2(prctl, SET_NAME, base_name(start->arguments[0]));
 }
 
 struct jump {
@@ -217,7 +221,7 @@ __attribute__((used)) struct jump enter(long *stack) {
   enum how how = launch(&call, build, &offset);
   rewind_stdin(offset);
   if (how == AGAIN) undo_in_child(&call, offset);
-  if (takes_back(&start)) block_interruptions();
+  if (may_take_back(&start)) block_interruptions();
   take_name(&start);
   return become_runtime(&start);
 }

@@ -93,6 +93,16 @@ test("the dynamic loader is the one that the program names", () => {
   expect(mapped.stderr.toString()).toContain(`openat(AT_FDCWD, "/lib64/ld-linux-x86-64.so.2", O_RDONLY|O_CLOEXEC)`);
 });
 
+test("what is executed by a descriptor takes its name, and nothing else asks for one", () => {
+  const traced = (path: string) =>
+    Bun.spawnSync(["bash", "-c", `exec 9<${program}; exec strace -e trace=prctl ${path} one`], {
+      stdout: "pipe",
+      stderr: "pipe",
+    }).stderr.toString();
+  expect(traced("/proc/self/fd/9")).toContain('prctl(PR_SET_NAME, "9")');
+  expect(traced(program)).not.toContain("PR_SET_NAME");
+});
+
 test("without a loader it says so", () => {
   const wrong = new Uint8Array(readFileSync(program));
   const at = Buffer.from(wrong.buffer).indexOf("/lib64/ld-linux-x86-64.so.2");
