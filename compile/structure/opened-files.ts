@@ -41,8 +41,6 @@ const unjudged: Record<string, string> = {
   "src/resources/link/link-settings.ts": "a new backup file, made with O_EXCL",
   "src/resources/link/tap/selinux-tap.ts": "this process's attributes in /proc",
   "src/runtime/cli/units.ts": "systemd's units, which operators mask by links",
-  "src/runtime/conf/directory.ts": "the operator's configurations",
-  "src/runtime/conf/network-file.ts": "the operator's configurations",
   "src/runtime/lint/lint.ts": "a file that the operator names",
 };
 

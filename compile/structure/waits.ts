@@ -53,7 +53,7 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   "src/ffi/reaper.ts": [1, "the child ends at once"],
   "src/ffi/run-program.ts": [5, "tools have 2 minutes; a plugin has the engine's, the specification sets no limit"],
   "src/ffi/spawn.ts": [2, "takes notice of those that have ended; waitFor itself"],
-  "src/runtime/cli/answered-add.ts": [1, "stdout is the caller's to read; a signal ends it"],
+  "src/ffi/interruption.ts": [1, "stdin and stdout are the caller's to write and to read; a signal ends it"],
   "src/native/launch.h": [
     7,
     "a call in a resident takes as long as a call; the kernel tells when the worker dies; one is a look",

@@ -27,14 +27,32 @@ export function attempt(failures: unknown[], work: () => void): void {
   }
 }
 
+class IncompletelyTakenBack extends CniError {
+  constructor(code: number, message: string, details: string, readonly lines: readonly string[], cause: unknown) {
+    super(code, message, details, { cause });
+  }
+}
+
+/** What failed when the work of the error was taken back, if anything did: lines of `followedBy`. */
+export function notTakenBack(error: unknown): readonly string[] {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (at instanceof IncompletelyTakenBack) return at.lines;
+  }
+  return [];
+}
+
+export function takingBackFailed(failures: readonly unknown[]): string[] {
+  return failures.map((failure) => `taking it back failed: ${errorText(failure)}`);
+}
+
 /** The error, and behind it lines about what failed when its work was taken back: the cause comes first. */
 export function followedBy(error: unknown, lines: readonly string[]): unknown {
   if (lines.length === 0) return error;
   const { code, message, details, cause } = error instanceof CniError
     ? error
     : new CniError(INTERNAL, errorText(error), "", { cause: error });
-  const below = [...new Set(lines)].join("\n");
-  return new CniError(code, message, details === "" ? below : `${details}\n${below}`, { cause });
+  const below = [...new Set(lines)], all = [...notTakenBack(error), ...below];
+  return new IncompletelyTakenBack(code, message, [details, ...below].filter(Boolean).join("\n"), all, cause);
 }
 
 /**

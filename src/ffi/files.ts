@@ -75,8 +75,10 @@ export function readAll(
   limitBytes = LONGEST,
   subject?: string,
   expectedBytes = Infinity,
+  beforeEach?: () => void,
 ): Uint8Array {
-  return collect((target) => libc.read(fd, target, target.length), limitBytes, subject, expectedBytes);
+  const read = (target: Uint8Array) => (beforeEach?.(), libc.read(fd, target, target.length));
+  return collect(read, limitBytes, subject, expectedBytes);
 }
 
 /** Reads from there to the end, and leaves the descriptor's position, which other processes may share, where it is. */

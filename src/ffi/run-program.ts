@@ -1,7 +1,7 @@
 /** Running a program to its end, with what it reads and writes (pipe(7), poll(2)). */
 import { EINTR, EPIPE, SyscallError } from "./errno.ts";
 import { closeFile } from "./files.ts";
-import { heedInterruption, interruptionDescriptor } from "./interruption.ts";
+import { endsProgram, heedInterruption, signalDescriptor } from "./interruption.ts";
 import { lastErrno, libc } from "./libc.ts";
 import { poll, POLLIN, POLLOUT } from "./poll.ts";
 import { type Ending, hasSucceeded, openPidfd, openPipe, type Program, spawn, waitFor } from "./spawn.ts";
@@ -29,7 +29,7 @@ export type ProgramToRun = Omit<Program, "descriptors"> & {
   patienceMs?: number;
   /** How long a program that has failed leaves it to its own children to say why: until they close the outputs. */
   heirsMs?: number;
-  /** It has a group of its own, which a signal to us kills. */
+  /** The first signal to us kills it (interruption.ts). */
   isInterruptible?: boolean;
 };
 
@@ -53,7 +53,7 @@ export function runProgram(
     const [theirIn, ourIn] = pipe(),
       [ourOut, theirOut] = output(given.stdout),
       [ourErr, theirErr] = output(given.stderr);
-    const signals = isInterruptible ? interruptionDescriptor() : -1;
+    const signals = signalDescriptor();
     const pid = spawn({ ...program, descriptors: [theirIn, theirOut, theirErr] });
     [theirIn, theirOut, theirErr].forEach(close);
     // Before Linux 5.3 this is negative, which poll ignores: then the loop ends when the pipes are closed.
@@ -72,7 +72,7 @@ export function runProgram(
       const inputs = [...reading, ...running].map((fd) => ({ fd, events: POLLIN }));
       const ready = poll([...inputs, { fd: open.has(ourIn) ? ourIn : -1, events: POLLOUT }], Math.max(0, leftMs));
       if (ending !== undefined && leftMs <= 0 && !reading.some((fd) => ready.has(fd))) break;
-      if (ready.has(signals)) killGroup(pid);
+      if (ready.has(signals) && endsProgram(program.path, isInterruptible)) throw ended(pid, program.path);
       // What a success has not written by now belongs to what it leaves behind.
       if (ready.has(pidfd)) deadline = performance.now() + (hasSucceeded(ending = waitFor(pid)) ? 0 : heirsMs);
       if (ready.has(ourIn)) {
@@ -110,12 +110,13 @@ function killed(pid: number, path: string, patienceMs: number): Error {
   return new Error(`${path} (process ${pid}) had not ended after ${patienceMs / 1000} s, and was killed`);
 }
 
-/** With what the program has started, which would go on beside the taking back. Throws. */
-function killGroup(pid: number): void {
+/** With what the program has started, which would go on beside the taking back. */
+function ended(pid: number, path: string): Error {
   const { sendSignal, SIGKILL } = require("./signals.ts") as typeof import("./signals.ts");
   sendSignal(-pid, SIGKILL);
   waitFor(pid);
   heedInterruption();
+  return new Error(`${path} had not ended, and was killed because signals came again and again`);
 }
 
 /** The output read from one pipe. */

@@ -12,7 +12,7 @@ import { FFIType } from "./native.ts";
 
 // asm-generic/signal.h
 export const SIGHUP = 1, SIGINT = 2, SIGKILL = 9, SIGTERM = 15, SIGCHLD = 17;
-const SIG_BLOCK = 0;
+const SIG_BLOCK = 0, SIG_UNBLOCK = 1;
 const SFD_NONBLOCK = 0o4000, SFD_CLOEXEC = 0o2000000;
 /** struct signalfd_siginfo; its first field is the signal's number. */
 const SIGINFO_BYTES = 128;
@@ -65,6 +65,12 @@ function isIn(
 
 export function blockSignals(signals: readonly number[]): void {
   const errno = c().pthread_sigmask(SIG_BLOCK, setOf(signals), null);
+  if (errno !== 0) throw new SyscallError("pthread_sigmask", errno);
+}
+
+/** For this thread, which they end as always: none that begins from now on may count on them being blocked. */
+export function unblockSignals(signals: readonly number[]): void {
+  const errno = c().pthread_sigmask(SIG_UNBLOCK, setOf(signals), null);
   if (errno !== 0) throw new SyscallError("pthread_sigmask", errno);
 }
 

@@ -6,6 +6,7 @@
  */
 import { SyscallError } from "./errno.ts";
 import { O_CLOEXEC } from "./files.ts";
+import { areInterruptionsTaken } from "./interruption.ts";
 import { bind, check, cString, retrying } from "./libc.ts";
 import { withInheritedUmask } from "./umask.ts";
 import { FFIType, ptr } from "./native.ts";
@@ -49,15 +50,8 @@ export interface Program {
   inherited?: { ours: number; theirs: number };
   /** Signals to our process group, such as a terminal's, do not reach the child. */
   hasOwnGroup?: boolean;
-  /** The child begins with no signal blocked, whatever this process has blocked. */
-  blocksNothing?: boolean;
-}
-
-let flagsForAll = POSIX_SPAWN_SETSIGDEF;
-
-/** A process that was started with signals blocked calls this, when that is not for its children. */
-export function unblockSignalsInChildren(): void {
-  flagsForAll |= POSIX_SPAWN_SETSIGMASK;
+  /** The child begins with the signals blocked that this process has blocked, instead of none. */
+  inheritsBlockedSignals?: boolean;
 }
 
 /** Starts the program and answers its process id. The child does not get our close-on-exec descriptors. */
@@ -79,8 +73,10 @@ export function spawn(program: Program): number {
   try {
     succeed(symbols.posix_spawnattr_init(attributes));
     succeed(symbols.posix_spawnattr_setsigdefault(attributes, new BigUint64Array(16).fill(IGNORED_BY_BUN, 0, 1)));
-    const flags = flagsForAll | (program.hasOwnGroup ? POSIX_SPAWN_SETPGROUP : 0) |
-      (program.blocksNothing ? POSIX_SPAWN_SETSIGMASK : 0);
+    // A terminal's signal reaches a group: what interrupts ADD must not end what ADD or the taking back waits for.
+    const hasOwnGroup = program.hasOwnGroup || areInterruptionsTaken();
+    const flags = POSIX_SPAWN_SETSIGDEF | (hasOwnGroup ? POSIX_SPAWN_SETPGROUP : 0) |
+      (program.inheritsBlockedSignals ? 0 : POSIX_SPAWN_SETSIGMASK);
     succeed(symbols.posix_spawnattr_setflags(attributes, flags));
     program.descriptors.forEach((ours, theirs) => {
       succeed(

@@ -7,7 +7,7 @@ import { takeEnvironment } from "../ffi/environment.ts";
 import { closeFile } from "../ffi/files.ts";
 import { keepFromNowOn } from "../ffi/kept.ts";
 import { memoryKib } from "../ffi/memory-use.ts";
-import { forgetEnded, unblockSignalsInChildren } from "../ffi/spawn.ts";
+import { forgetEnded } from "../ffi/spawn.ts";
 import { SharedWait } from "../ffi/shared-wait.ts";
 import { examineNetworks } from "../runtime/examination.ts";
 import { ownBuild } from "./build.ts";
@@ -37,7 +37,6 @@ export type RunCall = (argv: readonly string[]) => number;
 
 export function work(runCall: RunCall): number {
   const streams = new Streams(), build = ownBuild(), waiting = new SharedWait(LISTENING, LIFELINE);
-  unblockSignalsInChildren();
   counters = new Counters(COUNTERS);
   examineNetworks(leaveNetworkThatWaits);
   keepFromNowOn();

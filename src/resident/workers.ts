@@ -94,6 +94,8 @@ export class Workers {
         // worker.ts knows them by these numbers.
         descriptors: [nothing, 1, 2, this.listening, lifeline.workersEnd, page],
         hasOwnGroup: true,
+        // Who wants a resident to end tells the parent.
+        inheritsBlockedSignals: true,
       });
       this.all.set(pid, { page, startedAt: performance.now(), lifeline });
     } catch (error) {

@@ -15,7 +15,7 @@ const BLOCKED = ["env", "--block-signal=TERM,CHLD"];
 async function run(body: string, before: string[] = []): Promise<string> {
   const script = `
     import * as signals from "${ffi}/signals.ts";
-    import { unblockSignalsInChildren, spawn, waitFor, forgetEnded } from "${ffi}/spawn.ts";
+    import { spawn, waitFor, forgetEnded } from "${ffi}/spawn.ts";
     import { poll, POLLIN } from "${ffi}/poll.ts";
     const { SIGTERM, SIGHUP, SIGCHLD } = signals;
     ${body}
@@ -28,8 +28,9 @@ async function run(body: string, before: string[] = []): Promise<string> {
 
 /** sh(1) unblocks signals for what it starts. */
 const child = `
-  const mask = () => waitFor(spawn({
+  const mask = (more) => waitFor(spawn({
     path: "/bin/grep", argv: ["grep", "^SigBlk", "/proc/self/status"], environment: [], descriptors: [undefined, 1, 2],
+    ...more,
   }));
   const wait = (more) => waitFor(spawn({
     path: "/bin/sh", argv: ["sh", "-c", "cut -d' ' -f5 /proc/$$/stat; echo $$"],
@@ -37,7 +38,7 @@ const child = `
   }));
 `;
 
-test("blocked signals wait to be read, and children begin with them blocked until that is not for them", async () => {
+test("blocked signals wait to be read, and children begin with none blocked, unless they inherit them", async () => {
   const lines = (await run(
     `
     ${child}
@@ -45,9 +46,8 @@ test("blocked signals wait to be read, and children begin with them blocked unti
     const fd = signals.openSignals([SIGTERM, SIGCHLD]);
     console.log(JSON.stringify(signals.readSignals(fd)));
     signals.sendSignal(process.pid, SIGTERM);
-    mask();
+    mask({ inheritsBlockedSignals: true });
     console.log(JSON.stringify(signals.readSignals(fd).sort()));
-    unblockSignalsInChildren();
     mask();
   `,
     BLOCKED,

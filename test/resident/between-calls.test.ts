@@ -1,6 +1,7 @@
 /** What a call leaves in the worker: nothing of which the next call, or anybody else, notices anything. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { expect, test } from "bun:test";
+import { type Hooked, startHooked } from "../support/hooked.ts";
 import { type Machine, openMachine, type Outcome, type RunOptions } from "../support/machine.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { childrenOf, startResident } from "../support/resident.ts";
@@ -79,6 +80,24 @@ const calls: Call[] = [
     script: "mkdir -p /run/hidden/one; cd /run/hidden/one; mount -t tmpfs tmpfs /run/hidden",
     declined: "directory",
   },
+  ...[
+    ["add", "net", "c1"],
+    ["check", "net", "c1"],
+    ["inspect", "--json"],
+    ["plan", "net", "c1", "-i", "eth7"],
+    ["status"],
+    ["ls"],
+    ["ipam", "list"],
+    ["gc", "net", "--valid", "c1/eth0", "--dry-run"],
+    ["repair", "net", "c1"],
+    ["del", "net", "c1"],
+    ["add", "net", "PID"],
+    ["check", "net", "PID"],
+    ["del", "net", "PID"],
+    // Of this very network namespace, which is refused.
+    ["add", "net", "OWN"],
+    ["hook", "add"],
+  ].map((words): Call => ({ name: words.join(" "), words, script: ":" })),
   { name: "a command that is left to the caller", words: ["install", "--help"], declined: "command" },
   { name: "a bus", env: { DBUS_SYSTEM_BUS_ADDRESS: "unix:path=/nowhere" }, declined: "bus" },
   { name: "DHCP", command: "STATUS", conf: { ...bridge, ipam: { type: "dhcp" } }, declined: "DHCP" },
@@ -96,14 +115,20 @@ const calls: Call[] = [
   },
 ];
 
+/** A process in a network namespace of its own. */
+let holder: Hooked | undefined;
+
 async function make(machine: Machine, call: Call): Promise<Outcome> {
   const { words = ["version"], command, conf = bridge, env = {}, script = ":" } = call;
   const container = machine.containers[0]!;
-  const options: RunOptions = command === undefined ? { env } : {
+  const operands = words.map((word) =>
+    word === "PID" ? `pid:${holder!.pid}` : word === "OWN" ? `pid:${machine.pid}` : word
+  );
+  const options: RunOptions = command === undefined ? { env: { NETCONFPATH: "/run/networks", ...env } } : {
     env: { ...environmentOf(patchbayPlugins(), { plugin: "bridge", command, conf, container }), ...env },
     stdin: JSON.stringify(conf),
   };
-  const program = command === undefined ? [PATCHBAY, ...words] : [`${patchbayPlugins()}/bridge`];
+  const program = command === undefined ? [PATCHBAY, ...operands] : [`${patchbayPlugins()}/bridge`];
   return await machine.run(["sh", "-c", `${script}; exec "$@"`, "sh", ...program], options);
 }
 
@@ -119,7 +144,9 @@ async function answersOf(machine: Machine): Promise<unknown[]> {
   }
   answers.push(await machine.run(["sh", "-c", `cd /run; ${PATCHBAY} version`]));
   answers.push(await machine.run([PATCHBAY, "lint", "/run/nowhere"]), await machine.run([PATCHBAY, "nonsense"]));
-  answers.push(await machine.sh("find /run/patchbay /var/lib/cni -printf '%p %m\\n' | grep -v lock | sort"));
+  answers.push(
+    await machine.sh("find /run/patchbay /var/lib/cni -printf '%p %m\\n' | grep -v 'lock\\|results' | sort"),
+  );
   return answers;
 }
 
@@ -129,6 +156,11 @@ test("a worker is after each call what it was before", async () => {
   await machine.sh(`
     mkdir /run/mounted /run/long; mount -t tmpfs tmpfs /run/mounted
     for at in $(seq 3000); do echo '{' >/run/long/$(printf %0100d $at).conflist; done`);
+  const { cniVersion, name, ...plugin } = bridge;
+  await machine.sh("mkdir /run/networks; cat >/run/networks/net.conflist", {
+    stdin: JSON.stringify({ cniVersion, name, plugins: [plugin] }),
+  });
+  await using _held = holder = await startHooked(machine, "held");
   await using _resident = await startResident(machine, 1);
   const { workers } = await untilServed(machine), pid = workers[0]!.pid;
   // What it keeps from call to call is there after one of each kind.

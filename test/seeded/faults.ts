@@ -288,6 +288,13 @@ const system: Fault[] = [
     tests: ["test/resident/crowd.test.ts"],
   },
   {
+    file: "src/ffi/interruption.ts",
+    find: "if (isTold) return true;",
+    replace: "",
+    tests: ["test/runtime/cli/interrupted-add.test.ts"],
+    named: "third signal",
+  },
+  {
     file: "src/ffi/spawn.ts",
     find: "(status[0]! >> 8) & 0xff",
     replace: "status[0]! >> 16",
@@ -295,16 +302,23 @@ const system: Fault[] = [
   },
   {
     file: "src/ffi/spawn.ts",
-    find: "  flagsForAll |= POSIX_SPAWN_SETSIGMASK;",
-    replace: "  void POSIX_SPAWN_SETSIGMASK;",
-    tests: ["test/ffi/signals.test.ts"],
-  },
-  {
-    file: "src/ffi/spawn.ts",
     find: "null, action) === 0 && action[0] === SIG_IGN)",
     replace: "null, action) === 0 && SIG_IGN)",
     tests: ["test/library/library.test.ts"],
     named: "every function",
+  },
+  {
+    file: "src/ffi/spawn.ts",
+    find: "program.hasOwnGroup || areInterruptionsTaken()",
+    replace: "program.hasOwnGroup",
+    tests: ["test/runtime/cli/interrupted-add.test.ts"],
+    named: "while a plugin of others runs",
+  },
+  {
+    file: "src/ffi/spawn.ts",
+    find: "(program.inheritsBlockedSignals ? 0 : POSIX_SPAWN_SETSIGMASK)",
+    replace: "0",
+    tests: ["test/ffi/signals.test.ts"],
   },
   {
     file: "src/ffi/state-file.ts",
@@ -524,8 +538,8 @@ const contract: Fault[] = [
   },
   {
     file: "src/contract/failures.ts",
-    find: 'details === "" ? below :',
-    replace: 'details === "" ? "" :',
+    find: "[details, ...below].filter(Boolean)",
+    replace: "[details].filter(Boolean)",
     tests: ["test/runtime/cli/command-line.test.ts"],
   },
   {
@@ -1222,13 +1236,6 @@ const engine: Fault[] = [
     find: "      requireTrusted(path);",
     replace: "      void requireTrusted;",
     tests: ["test/engine/delegation/find-plugin.test.ts"],
-  },
-  {
-    file: "src/engine/delegation/foreign-plugin.ts",
-    find: "hasOwnGroup: true, blocksNothing: true",
-    replace: "blocksNothing: true",
-    tests: ["test/runtime/cli/interrupted-add.test.ts"],
-    named: "while a plugin of others runs",
   },
   {
     file: "src/engine/judging.ts",
@@ -2119,9 +2126,15 @@ const dhcp: Fault[] = [
 
 const commandLine: Fault[] = [
   {
-    file: "src/runtime/cli/answered-add.ts",
-    find: "if (error instanceof Interrupted) throw error;",
+    file: "src/runtime/cli/commands/add.ts",
+    find: "holder?.close();",
     replace: "",
+    tests: ["test/resident/between-calls.test.ts"],
+  },
+  {
+    file: "src/runtime/cli/answered-add.ts",
+    find: "if (error instanceof Interrupted) throw followedBy(error, takingBackFailed(failures));",
+    replace: "if (error instanceof Interrupted) throw error;",
     tests: ["test/runtime/cli/interrupted-add.test.ts"],
     named: "while nobody reads",
   },
@@ -2158,6 +2171,13 @@ const commandLine: Fault[] = [
     replace: "work()",
     tests: ["test/runtime/cli/unread-output.test.ts"],
     named: "install",
+  },
+  {
+    file: "src/runtime/cli/command-line.ts",
+    find: "&& !isHandedOver()) releaseInterruptions();",
+    replace: "&& !isHandedOver()) {}",
+    tests: ["test/runtime/cli/interrupted-add.test.ts"],
+    named: "made nothing",
   },
   {
     file: "src/runtime/cli/commands/del.ts",
@@ -2267,8 +2287,8 @@ const hooks: Fault[] = [
   },
   {
     file: "src/runtime/hook/attach.ts",
-    find: "throw followedBy(error, takeBack(runtime, attached));",
-    replace: "throw followedBy(error, [typeof takeBack]);",
+    find: "throw followedBy(error, takingBackFailed(takeBack(runtime, attached)));",
+    replace: "throw followedBy(error, takingBackFailed([typeof takeBack]));",
     tests: ["test/runtime/hook/hook.test.ts"],
     named: "when the last network fails",
   },

@@ -9,7 +9,6 @@ import { foldKey, isObject } from "../../cni/json.ts";
 import { goQuote } from "../../cni/quote.ts";
 import { environmentForChild } from "../../ffi/environment.ts";
 import { writeAll } from "../../ffi/files.ts";
-import { areInterruptionsTaken } from "../../ffi/interruption.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import type { Finished } from "../../ffi/run-program.ts";
 import { describeEnding, type Ending, hasSucceeded } from "../../ffi/spawn.ts";
@@ -38,10 +37,8 @@ export function runForeignPlugin(path: string, invocation: Invocation): string {
 }
 
 function run(path: string, environment: Uint8Array[], stdin: Uint8Array, isAdd: boolean): Finished {
-  // A signal from a terminal reaches a group. One that has ended ADD must not end DEL.
-  const own = areInterruptionsTaken() && { hasOwnGroup: true, blocksNothing: true, isInterruptible: isAdd };
   try {
-    return runTrusted({ path, argv: [path], environment, patienceMs: Infinity, ...own }, stdin);
+    return runTrusted({ path, argv: [path], environment, patienceMs: Infinity, isInterruptible: isAdd }, stdin);
   } catch (error) {
     if (error instanceof UntrustedFile) throw untrustedPlugin(error);
     throw pluginFailure("", "", (error as Error).message, error);

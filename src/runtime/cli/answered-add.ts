@@ -1,9 +1,9 @@
 /** ADD for a caller that either gets the answer or has nothing attached. */
 import { errorText } from "../../cni/error.ts";
 import type { VersionedResult } from "../../cni/result-versions.ts";
+import { collectFailures, followedBy, takingBackFailed, throwJoined } from "../../contract/failures.ts";
 import { isCallerGone } from "../../ffi/calls.ts";
-import { heedInterruption, Interrupted, interruptionDescriptor } from "../../ffi/interruption.ts";
-import { poll, POLLIN, POLLOUT } from "../../ffi/poll.ts";
+import { heedInterruption, Interrupted } from "../../ffi/interruption.ts";
 import { addNetwork, deleteNetwork } from "../chain.ts";
 import type { Network } from "../conf/network.ts";
 import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
@@ -27,21 +27,16 @@ export function addAnswered(
   try {
     if (isCallerGone()) throw new Error("the caller is gone");
     if (holder?.hasEnded) throw new Error(`process ${holder.pid} has ended`);
-    awaitReader();
+    heedInterruption();
     answer(result);
     return 0;
   } catch (error) {
     // A caller without the result cannot delete the attachment.
     if (!(error instanceof Interrupted)) printToStderr(`the attachment is taken back: ${errorText(error)}`);
-    deleteNetwork(runtime, network, holder?.hasEnded ? { ...request, netnsPath: "" } : request);
-    if (error instanceof Interrupted) throw error;
+    const undone = holder?.hasEnded ? { ...request, netnsPath: "" } : request;
+    const failures = collectFailures([undone], (one) => deleteNetwork(runtime, network, one));
+    if (error instanceof Interrupted) throw followedBy(error, takingBackFailed(failures));
+    throwJoined(failures);
     return 1;
   }
-}
-
-/** stdout may be a pipe that nobody reads. */
-function awaitReader(): void {
-  const signals = interruptionDescriptor();
-  if (signals >= 0) poll([{ fd: 1, events: POLLOUT }, { fd: signals, events: POLLIN }], -1);
-  heedInterruption();
 }

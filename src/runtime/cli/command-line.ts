@@ -1,7 +1,8 @@
 /** `patchbay COMMAND …`, and `cnitool COMMAND …` with cnitool's texts for help and errors. */
 import { errorText } from "../../cni/error.ts";
-import { LeftToCaller } from "../../ffi/calls.ts";
+import { isHandedOver, LeftToCaller } from "../../ffi/calls.ts";
 import { missingPrivileges } from "../../ffi/capabilities.ts";
+import { releaseInterruptions } from "../../ffi/interruption.ts";
 import { pluginNames } from "../../plugins/table.ts";
 import { VERSION } from "../../version.ts";
 import {
@@ -134,6 +135,8 @@ function run(program: Program, name: string, command: Command, args: readonly st
       return 0;
     }
     checkOperands(program, command, given);
+    // The word at which the program's first code blocks signals. Those of a resident are its own.
+    if (args.includes("add") && !isTrue(command.takesBack, given) && !isHandedOver()) releaseInterruptions();
     if (!program.isCnitool) requireRoot(command, given);
     const work = () => command.run(given, program.name, program.resident);
     return command.printsAfterwards ? printingAfterwards(work) : work();
@@ -158,10 +161,13 @@ function networkIn(command: Command, args: readonly string[]): string | undefine
   return command.operands.startsWith("NETWORK") ? parseArguments(args, command.options).operands[0] : undefined;
 }
 
+function isTrue(answer: true | ((given: Given) => boolean) | undefined, given: Given): boolean {
+  return typeof answer === "function" ? answer(given) : answer === true;
+}
+
 /** Nothing is tried without: what then fails says less, and once for each network. */
 function requireRoot({ needsRoot }: Command, given: Given): void {
-  const isNeeded = typeof needsRoot === "function" ? needsRoot(given) : needsRoot;
-  const reason = isNeeded ? missingPrivileges() : undefined;
+  const reason = isTrue(needsRoot, given) ? missingPrivileges() : undefined;
   if (reason !== undefined) throw new Error(reason);
 }
 

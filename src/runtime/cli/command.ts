@@ -10,6 +10,8 @@ export interface Command {
   readonly options: Options;
   /** Without the capabilities of root the command does nothing, and says which are missing. */
   readonly needsRoot?: true | ((given: Given) => boolean);
+  /** Whether it takes back what it has begun when a signal ends it (interruptible.ts). */
+  readonly takesBack?: true | ((given: Given) => boolean);
   /** What it prints tells what it has changed: printed when all of it is done, because whoever reads may be gone before. */
   readonly printsAfterwards?: true;
   /** Ends the help, in full lines. */

@@ -1,6 +1,7 @@
-/** Commands that take back what they have begun when SIGINT or SIGTERM comes. src/native/entry.c knows their names. */
+/** Work that takes back what it has begun when SIGINT or SIGTERM comes. src/native/entry.c knows its commands' names. */
 import { isHandedOver } from "../../ffi/calls.ts";
 import { interruptedBy, nameOf, takeInterruptions } from "../../ffi/interruption.ts";
+import { notTakenBack } from "../../contract/failures.ts";
 import { printToStderr } from "./output.ts";
 
 /** Returns the exit status of the work, or that of a program which the signal has ended. */
@@ -12,7 +13,8 @@ export function interruptible(command: string, work: () => number): number {
   } catch (error) {
     const signal = interruptedBy();
     if (signal === undefined) throw error;
-    printToStderr(`${command}: interrupted by ${nameOf(signal)}; what it had made is taken back`);
+    const failed = notTakenBack(error), outcome = failed.length === 0 ? ["what it had made is taken back"] : failed;
+    printToStderr(`${command}: interrupted by ${nameOf(signal)}; ${outcome.join("\n")}`);
     return 128 + signal;
   }
 }

@@ -1,6 +1,8 @@
 /** What the command line prints: results and lists on stdout, everything else on stderr. */
 import { writeAll } from "../../ffi/files.ts";
+import { awaitReady, interruptionDescriptor } from "../../ffi/interruption.ts";
 import { utf8 } from "../../ffi/libc.ts";
+import { POLLOUT } from "../../ffi/poll.ts";
 import { printable } from "../../ffi/printable.ts";
 import { isTerminal } from "../../ffi/terminal.ts";
 
@@ -13,8 +15,20 @@ export function print(text: string): void {
 }
 
 function write(text: string): void {
-  if (unprinted === undefined) writeAll(1, utf8(text), "stdout");
+  if (unprinted === undefined) writeInterruptibly(utf8(text));
   else unprinted += text;
+}
+
+/** POLLOUT promises room for as many bytes (PIPE_BUF). */
+const PIPE_BYTES = 4096;
+
+/** stdout may be a pipe that nobody reads. */
+function writeInterruptibly(bytes: Uint8Array): void {
+  if (interruptionDescriptor() < 0) return writeAll(1, bytes, "stdout");
+  for (let rest = bytes; rest.length > 0; rest = rest.subarray(PIPE_BYTES)) {
+    awaitReady(1, POLLOUT);
+    writeAll(1, rest.subarray(0, PIPE_BYTES), "stdout");
+  }
 }
 
 /** What the work prints is written when it has ended, or has failed: nobody who does not read stops it half-way. */

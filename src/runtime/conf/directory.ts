@@ -5,7 +5,7 @@
  * A lookup stops at the first file it cannot read, so such a file hides the networks in the files after it.
  */
 import { CniError, DECODING_FAILURE, errorText } from "../../cni/error.ts";
-import { readTextFile } from "../../ffi/files.ts";
+import { readConfiguredFile } from "../../ffi/files.ts";
 import { closestName } from "../spelling.ts";
 import type { Network } from "./network.ts";
 import { networkPaths, readNetwork } from "./network-file.ts";
@@ -73,7 +73,7 @@ function explain(path: string, error: unknown): { message: string; position?: { 
   const message = errorText(error);
   let text: string | undefined;
   try {
-    text = readTextFile(path);
+    text = readConfiguredFile(path);
     if (text !== undefined) parseWithPositions(text);
   } catch (problem) {
     if (text !== undefined && problem instanceof JsonSyntaxError) {

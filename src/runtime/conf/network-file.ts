@@ -3,7 +3,7 @@
  * trailing commas.
  */
 import { errorText } from "../../cni/error.ts";
-import { identify, isDirectory, listDirectory, readTextFile } from "../../ffi/files.ts";
+import { identify, isDirectory, listDirectory, readConfiguredFile } from "../../ffi/files.ts";
 import {
   invalidConfig,
   type Network,
@@ -13,6 +13,7 @@ import {
   parsePluginText,
 } from "./network.ts";
 
+const LONGEST_BYTES = 16 * 1024 * 1024;
 const LIST_ENDING = ".conflist";
 const SINGLE_PLUGIN_ENDINGS = [".conf", ".json"];
 const FOLDER_PLUGIN_ENDING = ".conf";
@@ -80,7 +81,7 @@ function filesWithEnding(directory: string, endings: readonly string[]): string[
 function readConfigFile(path: string): string {
   let text: string | undefined;
   try {
-    text = readTextFile(path);
+    text = readConfiguredFile(path, LONGEST_BYTES);
   } catch (error) {
     throw invalidConfig(`error reading ${path}: ${errorText(error)}`, error);
   }

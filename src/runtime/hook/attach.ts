@@ -1,8 +1,8 @@
 /** `patchbay hook add`: all networks that are wanted for a container, or none. */
-import { CniError, errorText, INVALID_CONFIG } from "../../cni/error.ts";
+import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
 import type { VersionedResult } from "../../cni/result-versions.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
-import { collectFailures, followedBy, throwJoined } from "../../contract/failures.ts";
+import { collectFailures, followedBy, takingBackFailed, throwJoined } from "../../contract/failures.ts";
 import { openHost } from "../../engine/open-host.ts";
 import { isInPlace } from "../../engine/operator/inspect.ts";
 import { isHandedOver, ownProcessId } from "../../ffi/calls.ts";
@@ -53,18 +53,17 @@ export function attachAll(
       }
       accept(attached);
     } catch (error) {
-      throw followedBy(error, takeBack(runtime, attached));
+      throw followedBy(error, takingBackFailed(takeBack(runtime, attached)));
     }
   });
 }
 
 /** Returns what failed. */
-function takeBack(runtime: Runtime, attached: readonly Attached[]): string[] {
-  const failures = collectFailures(
+function takeBack(runtime: Runtime, attached: readonly Attached[]): unknown[] {
+  return collectFailures(
     attached.toReversed(),
     ({ network, request }) => deleteUnlocked(runtime, network, request),
   );
-  return failures.map((failure) => `taking it back failed: ${errorText(failure)}`);
 }
 
 function addNamed(runtime: Runtime, network: Network, request: AttachmentRequest): VersionedResult | undefined {

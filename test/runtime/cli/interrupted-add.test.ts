@@ -1,9 +1,12 @@
 /**
  * SIGINT and SIGTERM while `patchbay add` or `hook add` runs, in its own work and wherever it waits for somebody else: it
- * ends with status 0 and everything attached, or with 128 + signal and nothing left.
+ * ends with status 0 and everything attached, or with 128 + signal and nothing left. The signal ends other commands.
+ *
+ * Longer than 300 lines: one machine and its plugins for everything that an ADD may wait for.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Subprocess } from "bun";
+import { readTextFile } from "../../../src/ffi/files.ts";
 import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { startService } from "../../support/dhcp/service.ts";
 import { CONFIGS, startHooked, writeNetwork } from "../../support/hooked.ts";
@@ -18,7 +21,7 @@ delete process.env.PATCHBAY_TEST_RESIDENT;
 let machine: Machine, moment: Moment;
 
 const env = [`NETCONFPATH=${CONFIGS}`, "CNI_PATH=/run/plugins"];
-const IGNORED = /last_reserved_ip|file \/run\/(bundles|plugins|networks)\//;
+const IGNORED = /last_reserved_ip|file \/run\/(bundles|plugins|networks|fifos)\//;
 const left = () => leftSince(moment, machine, IGNORED);
 
 const start = (words: readonly string[], before: readonly string[] = []): Subprocess<"pipe", "pipe", "pipe"> =>
@@ -33,12 +36,13 @@ const taken = (command: string, name: "SIGINT" | "SIGTERM") => ({
   stdout: "",
   stderr: `${command}: interrupted by ${name}; what it had made is taken back\n`,
 });
+const asking = "patchbay: waiting for /run/plugins/waiting, which one more signal ends\n";
 const exists = async (path: string) => (await machine.run(["test", "-e", path])).code === 0;
 const until = (path: string) => untilTrue(() => exists(path), Boolean);
 
 /**
  * Says in /run/plugins what it begins and ends. ADD ends with a file `release`, as do all that it has started; DEL with
- * `forgive`.
+ * `forgive`, or at once and badly with `refuse`.
  */
 const waiting = `#!/bin/sh
 cat >/run/plugins/stdin
@@ -49,12 +53,13 @@ ADD)
   while [ ! -e /run/plugins/release ]; do sleep 0.01; done; kill $! ;;
 DEL)
   : >/run/plugins/deleting
+  [ ! -e /run/plugins/refuse ] || exit 3
   while [ ! -e /run/plugins/forgive ]; do sleep 0.01; done
   : >/run/plugins/deleted ;;
 esac
 echo '{"cniVersion":"1.1.0"}'
 `;
-const forget = () => machine.sh("cd /run/plugins; rm -f beside added release deleting forgive deleted");
+const forget = () => machine.sh("cd /run/plugins; rm -f beside added release deleting forgive refuse deleted");
 
 beforeAll(async () => {
   machine = await openMachine();
@@ -75,9 +80,14 @@ beforeAll(async () => {
   await machine.sh(`cd /run/plugins; for name in bridge host-local portmap tuning; do ln -s ${PATCHBAY} $name; done`);
   await writeNetwork(machine, "own", [bridge, portmap, { type: "tuning", mtu: 1400 }]);
   await writeNetwork(machine, "mixed", [other("br2", "10.7.0.0/24"), { type: "waiting" }]);
+  const search = Array.from({ length: 400 }, (_, index) => `long-name-${index}.example`);
+  await machine.sh("cat >/run/plugins/naming; chmod +x /run/plugins/naming", {
+    stdin: `#!/bin/sh\necho '${JSON.stringify({ cniVersion: "1.1.0", dns: { search } })}'\n`,
+  });
+  await writeNetwork(machine, "long", [other("br3", "10.6.0.0/24"), { type: "naming" }]);
   await writeNetwork(machine, "back", [other("br1", "10.8.0.0/24")]);
   await machine.sh("touch /run/plugins/release /run/plugins/forgive");
-  for (const network of ["own", "mixed", "back"]) {
+  for (const network of ["own", "mixed", "long", "back"]) {
     for (const verb of ["add", "del"]) {
       const ports = verb === "add" && network === "own" ? ["--ports", "8080:80"] : [];
       expect(await outcomeOf(start([verb, network, "c1", ...ports]))).toMatchObject({ code: 0 });
@@ -121,7 +131,7 @@ test("at any moment of a chain of our own plugins", async () => {
   expect(ends.nothing).toBeGreaterThan(10);
 });
 
-test("while a plugin of others runs: it is killed, and the DEL that takes back goes on through more signals", async () => {
+test("while a plugin of others runs: it is killed, and the DEL that takes back goes on through another signal", async () => {
   for (const name of ["SIGINT", "SIGTERM"] as const) {
     await forget();
     const form = name === "SIGINT" ? ["add"] : ["-i", "eth0", "add"];
@@ -131,15 +141,79 @@ test("while a plugin of others runs: it is killed, and the DEL that takes back g
     child.kill(name);
     await until("/run/plugins/deleting");
     // As a terminal does it, to the group.
-    for (const more of ["SIGINT", "SIGTERM"] as const) process.kill(-child.pid, more);
-    child.kill(name);
+    process.kill(-child.pid, name);
+    await untilTrue(() => hasRead(child.pid, name), Boolean);
     await machine.sh("touch /run/plugins/forgive");
-    expect(await outcome).toEqual(taken("patchbay add", name));
+    const { stderr, ...rest } = taken("patchbay add", name);
+    expect(await outcome).toEqual({ ...rest, stderr: asking + stderr });
     expect(await exists("/run/plugins/deleted")).toBe(true);
     // Nor does what it had started.
     expect(await machine.run(["pgrep", "-x", "-g", String(child.pid), "sleep"])).toMatchObject({ code: 1 });
     expect(await left()).toEqual([]);
   }
+});
+
+test("a third signal ends the DEL that takes back, and what is not taken back is said", async () => {
+  for (const command of ["add", "hook"] as const) {
+    await forget();
+    await using web = await startHooked(machine, "web");
+    const child = start(command === "add" ? ["add", "mixed", "c1"] : ["hook", "add", "mixed"], ["setsid"]);
+    const outcome = outcomeOf(child);
+    child.stdin.write(JSON.stringify(web.state()));
+    await child.stdin.end();
+    await until("/run/plugins/added");
+    child.kill("SIGTERM");
+    await until("/run/plugins/deleting");
+    for (let more = 0; more < 2; more++) {
+      process.kill(-child.pid, "SIGTERM");
+      await untilTrue(() => hasRead(child.pid, "SIGTERM"), Boolean);
+    }
+    const { code, stderr } = await outcome;
+    expect({ code, stderr }).toEqual({
+      code: 143,
+      stderr: `${asking}patchbay ${command}: interrupted by SIGTERM; taking it back failed: ` +
+        'plugin type="waiting" failed (delete): netplugin failed with no error message: ' +
+        "/run/plugins/waiting had not ended, and was killed because signals came again and again\n",
+    });
+    expect(await exists("/run/plugins/deleted")).toBe(false);
+    await web.end();
+    expect(await left()).toEqual([]);
+  }
+});
+
+/** Whether the process has none of the signals before it any more: proc_pid_status(5). */
+function hasRead(pid: number, name: "SIGINT" | "SIGTERM"): boolean {
+  const status = readTextFile(`/proc/${pid}/status`) ?? "", bit = name === "SIGINT" ? 1n << 1n : 1n << 14n;
+  return [...status.matchAll(/^(?:SigPnd|ShdPnd):\t(.*)$/gm)].every(([, set]) => (BigInt(`0x${set}`) & bit) === 0n);
+}
+
+const idle: [what: string, words: string[]][] = [
+  ["hook add waits for its stdin", ["hook", "add", "own"]],
+  ["hook del waits for its stdin", ["hook", "del", "add"]],
+  ["lint waits for a file", ["lint", "/run/fifos/add.conflist", "add"]],
+  ["hook del after its options", ["--ports=1:1", "hook", "del", "add"]],
+];
+
+test.each(idle)("a command that has made nothing: %s", async (_what, words) => {
+  await machine.sh("mkdir -p /run/fifos; rm -f /run/fifos/*; mkfifo /run/fifos/add.conflist");
+  for (const name of ["SIGINT", "SIGTERM"] as const) {
+    const child = start(words), outcome = outcomeOf(child);
+    const place = () => readTextFile(`/proc/${child.pid}/wchan`) ?? "";
+    await untilTrue(place, (text) => /poll|wait_for_partner|unix_stream|pipe/.test(text));
+    child.kill(name);
+    const { code, signal } = await outcome;
+    expect({ code, signal }).toEqual(
+      words[1] === "add" ? { code: taken("", name).code, signal: null } : { code: null, signal: name },
+    );
+  }
+  expect(await left()).toEqual([]);
+});
+
+test("a configuration that is a pipe is refused", async () => {
+  await machine.sh("mkdir -p /run/fifos; rm -f /run/fifos/*; mkfifo /run/fifos/add.conflist");
+  const { code, stderr } = await outcomeOf(start(["add", "own", "c1"], ["NETCONFPATH=/run/fifos"]));
+  expect(code).toBe(1);
+  expect(stderr).toContain("/run/fifos/add.conflist: not a regular file");
 });
 
 test("while another operation has the container", async () => {
@@ -157,15 +231,38 @@ test("while another operation has the container", async () => {
   expect(await left()).toEqual([]);
 });
 
-test("while nobody reads the result", async () => {
-  await machine.sh("mkfifo /run/plugins/full");
-  const full = 'exec 3<>/run/plugins/full; head -c 65536 /dev/zero >&3; exec "$@" >&3';
-  const child = start(["add", "own", "c1"], ["sh", "-c", full, "sh"]), outcome = outcomeOf(child);
-  await until("/var/lib/cni/results");
-  await untilTrue(() => machine.sh("ls /var/lib/cni/results"), (names) => names.includes("own-"));
+const unread: [what: string, words: string[], free: number, isRefused: boolean][] = [
+  ["add", ["add", "own", "c1"], 0, false],
+  ["hook add --json", ["hook", "add", "--json", "own"], 0, false],
+  ["a long result, of which a part is read", ["add", "long", "c1"], 4096, false],
+  ["a plugin of others refuses to take it back", ["add", "mixed", "c1"], 0, true],
+  ["a plugin of others refuses to take the hook's back", ["hook", "add", "--json", "mixed"], 0, true],
+];
+
+test.each(unread)("while nobody reads the result: %s", async (_what, words, free, isRefused) => {
+  await forget();
+  await using web = await startHooked(machine, "web");
+  await machine.sh("mkfifo /run/plugins/full; touch /run/plugins/release /run/plugins/forgive");
+  const full = `exec 3<>/run/plugins/full; head -c ${65536 - free} /dev/zero >&3; exec "$@" >&3`;
+  const child = start(words, ["sh", "-c", full, "sh"]), outcome = outcomeOf(child);
+  child.stdin.write(JSON.stringify(web.state()));
+  await child.stdin.end();
+  const network = words.at(-1) === "c1" ? words[1]! : words.at(-1)!;
+  await untilTrue(() => machine.sh("ls /var/lib/cni/results || true"), (names) => names.includes(`${network}-`));
+  if (isRefused) await machine.sh("touch /run/plugins/refuse");
   child.kill("SIGTERM");
-  expect(await outcome).toMatchObject({ code: 143, stderr: expect.stringContaining("interrupted by SIGTERM") });
-  await machine.sh("rm /run/plugins/full");
+  const { code, stderr } = await outcome;
+  expect(code).toBe(143);
+  if (isRefused) expect(stderr).toMatch(/interrupted by SIGTERM; taking it back failed: .*exit status 3\n$/);
+  else expect(stderr).toEndWith("interrupted by SIGTERM; what it had made is taken back\n");
+  await machine.sh("rm -f /run/plugins/full /run/plugins/refuse");
+  if (isRefused) {
+    const again = start(words[0] === "hook" ? ["hook", "del"] : ["del", network, "c1"]), ended = outcomeOf(again);
+    again.stdin.write(JSON.stringify(web.state()));
+    await again.stdin.end();
+    expect(await ended).toMatchObject({ code: 0 });
+  }
+  await web.end();
   expect(await left()).toEqual([]);
 });
 

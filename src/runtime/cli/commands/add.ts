@@ -21,28 +21,33 @@ export const addCommand: Command = {
   summary: "attach a network namespace to a network, and print the result",
   ...attachmentArguments,
   options: { ...capabilityOptions, ...attachmentArguments.options },
+  takesBack: true,
   run: (given, program) =>
     interruptible(`${program} add`, () => {
       // Opened before anything is asked of its number.
       const holder = holderOf(given.operands[1]!);
-      const runtime = runtimeOf(given), network = networkOf(given), request = requestTo(network, given);
-      if (program === "patchbay") {
-        keepFromNowOn();
-        warnOfMisspellings(network, runtime.pluginPath);
-        warnOfUntaken([network], request.capabilityArgs);
-        warnOfOverlaps(network);
-      }
-      return addAnswered(runtime, network, request, (result) => {
-        if (result !== undefined) printDocument(printResult(result));
-        if (program === "patchbay" && Object.hasOwn(request.capabilityArgs, "portMappings")) {
-          const { warnOfIdle } = require("../../idle-warnings.ts") as typeof import("../../idle-warnings.ts");
-          warnOfIdle(runtime, network, request);
+      try {
+        const runtime = runtimeOf(given), network = networkOf(given), request = requestTo(network, given);
+        if (program === "patchbay") {
+          keepFromNowOn();
+          warnOfMisspellings(network, runtime.pluginPath);
+          warnOfUntaken([network], request.capabilityArgs);
+          warnOfOverlaps(network);
         }
-      }, holder);
+        return addAnswered(runtime, network, request, (result) => {
+          if (result !== undefined) printDocument(printResult(result));
+          if (program === "patchbay" && Object.hasOwn(request.capabilityArgs, "portMappings")) {
+            const { warnOfIdle } = require("../../idle-warnings.ts") as typeof import("../../idle-warnings.ts");
+            warnOfIdle(runtime, network, request);
+          }
+        }, holder);
+      } finally {
+        holder?.close();
+      }
     }),
 };
 
-function holderOf(netns: string): Holder | undefined {
+function holderOf(netns: string): (Holder & { close(): void }) | undefined {
   const pid = pidIn(netns);
   if (pid === undefined) return undefined;
   const { OtherProcess } = require("../../../ffi/other-process.ts") as typeof import("../../../ffi/other-process.ts");

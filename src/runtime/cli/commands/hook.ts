@@ -5,6 +5,8 @@ import { resultDocument } from "../../../cni/result-versions.ts";
 import { isCallerGone } from "../../../ffi/calls.ts";
 import { EFBIG, isErrno } from "../../../ffi/errno.ts";
 import { readAll } from "../../../ffi/files.ts";
+import { awaitReady } from "../../../ffi/interruption.ts";
+import { POLLIN } from "../../../ffi/poll.ts";
 import { attachAll, type Attached } from "../../hook/attach.ts";
 import { containerNetns } from "../../hook/container-netns.ts";
 import { detachAll } from "../../hook/detach.ts";
@@ -21,6 +23,7 @@ export const hookCommand: Command = {
   operands: "add|del [NETWORK…]",
   operandCount: [1, Infinity],
   needsRoot: true,
+  takesBack: ({ operands: [verb] }) => verb === "add",
   options: {
     ports: capabilityOptions["ports"]!,
     name: { value: "NAME", help: "the container's name, for plugins that read K8S_POD_NAME" },
@@ -92,7 +95,7 @@ function argumentsOf(given: Given, operands: readonly string[]): Partial<Record<
 
 function readState(): string {
   try {
-    return decodeText(readAll(0, STATE_LIMIT_BYTES, "stdin"));
+    return decodeText(readAll(0, STATE_LIMIT_BYTES, "stdin", Infinity, () => awaitReady(0, POLLIN)));
   } catch (error) {
     if (!isErrno(error, EFBIG)) throw error;
     const reason = `the container's state on stdin is larger than ${STATE_LIMIT_BYTES} bytes`;
