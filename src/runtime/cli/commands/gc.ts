@@ -18,11 +18,11 @@ export const gcCommand: Command = {
   printsAfterwards: true,
   summary: "delete the attachments to a network that are gone, that are not named as valid, or all",
   operands: "[NETWORK]",
-  operandCount: [0, 2],
+  operandCount: [0, 1],
   needsRoot: true,
   options: {
     gone: { help: "delete only attachments whose namespace is gone; without NETWORK, of all networks" },
-    valid: { value: "CONTAINER/IFNAME", help: "keep this attachment and delete the others; may be repeated" },
+    valid: { value: "CONTAINER/IFNAME", help: "keep this one, delete all others of NETWORK; may be repeated" },
     all: { help: "delete every attachment" },
     "dry-run": { help: "only list what would be deleted" },
     json: { help: "print what is deleted, or listed, as JSON" },
@@ -30,7 +30,8 @@ export const gcCommand: Command = {
   },
   notes:
     "Attachments are known from the result cache, which other engines share, and from patchbay's ledgers. With\n" +
-    "--valid and --all, plugins also remove what no record names. Without a choice, gc only lists the attachments.\n",
+    "--valid and --all, plugins also remove what no record names. Without a choice, gc only lists the attachments.\n" +
+    "CONTAINER is the container's ID, at least twelve digits of one that is a hash, or its network namespace.\n",
   run(given) {
     const chosen = choiceOf(given), runtime = runtimeOf(given), [name] = given.operands;
     if (name === undefined && (chosen === "valid" || chosen === "all")) {
