@@ -2,9 +2,9 @@
 import type { Invocation } from "../cni/invocation.ts";
 import { parsePrevResult } from "../cni/result-versions.ts";
 import type { Result } from "../cni/result.ts";
-import { loadPlugin } from "../plugins/table.ts";
 import type { Attachment, PluginConfig } from "../contract/plugin.ts";
 import type { Host } from "../contract/host.ts";
+import { knownPlugin } from "./delegation/find-plugin.ts";
 
 export interface Call<Config extends PluginConfig> {
   plugin: string;
@@ -37,6 +37,6 @@ export function prevResultOf(conf: PluginConfig): () => Result | undefined {
  * A lease is announced first, so it is released last, when nothing uses its address any more. One that is released through
  * the link is announced after the link, whoever's the plugin of that name is.
  */
-export function isReleasedThroughLink(ipamType: string): boolean {
-  return loadPlugin(ipamType)?.isReleasedThroughLink === true;
+export function isReleasedThroughLink(ipamType: string, { invocation: { path } }: Call<PluginConfig>): boolean {
+  return knownPlugin(ipamType, path)?.isReleasedThroughLink === true;
 }

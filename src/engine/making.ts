@@ -46,7 +46,7 @@ function attachmentOf<Config extends PluginConfig>(call: Call<Config>, making: M
     ipam() {
       const type = call.conf.ipam?.type;
       if (!type) return undefined;
-      if (isReleasedThroughLink(type)) return { add: () => this.apply(lease({ type })) };
+      if (isReleasedThroughLink(type, call)) return { add: () => this.apply(lease({ type })) };
       const [announced] = making.announce([lease({ type })]);
       return { add: () => making.apply(announced!) as Result };
     },

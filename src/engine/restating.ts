@@ -57,10 +57,10 @@ export function restate<Config extends PluginConfig>(
       const type = conf.ipam?.type;
       if (!type) return undefined;
       const announce = () => void list.push(lease({ type }));
-      if (!isReleasedThroughLink(type)) announce();
+      if (!isReleasedThroughLink(type, call)) announce();
       return {
         add() {
-          if (isReleasedThroughLink(type)) announce();
+          if (isReleasedThroughLink(type, call)) announce();
           return foresight === undefined ? recalledLease(recalled) : foresight.lease(type);
         },
       };

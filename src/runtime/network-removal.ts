@@ -37,7 +37,7 @@ export function removeNetwork(runtime: Runtime, network: Network, options: Remov
     const { isDryRun } = options, attachments = attachmentsTo(runtime, network.name), look = new Look();
     requireUnused(network, attachments.filter((one) => !isGone(one, look)), "in use", "nothing is removed");
     const plugins = configuredPlugins(network, attachments), isUnconfigured = plugins.length === 0;
-    const foreseen = onHost(false, (host) => retire(network, plugins, host));
+    const foreseen = onHost(false, (host) => retire(runtime, network, plugins, host));
     const leases = foreseen.filter(({ lease }) => lease !== undefined);
     if (!options.withLeases) requireExplained(network, leases, attachments);
     if (isDryRun) return { attachments, retired: foreseen, isUnconfigured, failures: [] };
@@ -50,7 +50,7 @@ export function removeNetwork(runtime: Runtime, network: Network, options: Remov
         : `what ${count} had left is removed, the rest stays`;
       requireUnused(network, since, "in use again", consequence);
       const failures = network.disableGC ? [] : sweepNetwork(network.name, plugins, runtime.pluginPath, host);
-      const others = retire(network, plugins, host, leases).filter(({ lease }) => lease === undefined);
+      const others = retire(runtime, network, plugins, host, leases).filter(({ lease }) => lease === undefined);
       return { attachments, retired: [...leases, ...others], isUnconfigured, failures };
     });
   });
@@ -61,11 +61,12 @@ export function hasTraces(runtime: Runtime, network: Network): boolean {
   checkNames(network, undefined);
   const attachments = attachmentsTo(runtime, network.name);
   return attachments.length > 0 ||
-    onHost(false, (host) => retire(network, configuredPlugins(network, []), host)).length > 0;
+    onHost(false, (host) => retire(runtime, network, configuredPlugins(network, []), host)).length > 0;
 }
 
 /** Without the leases that may be released, nothing is changed. */
 function retire(
+  { pluginPath }: Runtime,
   { name, cniVersion }: Network,
   plugins: readonly ConfiguredPlugin[],
   host: Host,
@@ -75,7 +76,7 @@ function retire(
   // Without a configuration, leases can be where host-local keeps them by default.
   const type = "host-local", document = { cniVersion, name, type, ipam: { type } };
   const configured = plugins.length > 0 ? plugins : [{ type, document }];
-  return retireNetwork(configured, { network: name, isDryRun: leases === undefined, mayRelease }, host);
+  return retireNetwork(configured, { network: name, isDryRun: leases === undefined, mayRelease }, pluginPath, host);
 }
 
 /** Ledgers have what their plugins were given, also when no file configures the network any more. */

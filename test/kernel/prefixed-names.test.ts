@@ -155,6 +155,40 @@ test("the runtime runs networks with such types, and lint, plan, inspect and gc 
   }
 });
 
+test("what another program of such a name made is not taken for ours, also beside ours", async () => {
+  using scripts = scriptPlugins();
+  const made = { cniVersion: "1.0.0", interfaces: [{ name: "eth0", sandbox: "/run/netns/c1" }], ips: [] };
+  scripts.plugin("accelerated-bridge", { ADD: { stdout: made } });
+  await using machine = await openMachine();
+  const container = await machine.container("c1"), theirs = { type: "accelerated-bridge", bridge: "fast0" };
+  const networks = { alone: [theirs], beside: [theirs, { ...bridge, bridge: "own0" }], ours: [bridge] };
+  await machine.sh("mkdir /run/conf");
+  for (const [name, plugins] of Object.entries(networks)) {
+    const stdin = JSON.stringify({ cniVersion: "1.0.0", name, plugins });
+    await machine.sh(`cat >/run/conf/${name}.conflist`, { stdin });
+    const env = { CNI_PATH: `${scripts.directory}/bin:${bin}`, NETCONFPATH: "/run/conf" };
+    await machine.sh(`${PATCHBAY} add ${name} ${container.netnsPath} -i ${name}`, { env });
+  }
+  const others = { plugin: "accelerated-bridge", madeBy: "others", resources: [] };
+  const own = expect.objectContaining({ plugin: "bridge", madeBy: "patchbay" });
+  for (const CNI_PATH of [`${scripts.directory}/bin:${bin}`, ""]) {
+    const seen = async (name: string) => {
+      const outcome = await machine.run([PATCHBAY, "inspect", name, "--json"], { env: { CNI_PATH } });
+      return JSON.parse(outcome.stdout)[0].plugins;
+    };
+    expect(await seen("alone")).toEqual([others]);
+    expect(await seen("beside")).toEqual([others, own]);
+    expect(await seen("ours")).toEqual([own]);
+    // Nothing of it is mended, nor made.
+    await machine.run([PATCHBAY, "repair", "alone"], { env: { CNI_PATH } });
+    expect(await machine.sh("ls /sys/class/net")).not.toContain("fast0");
+  }
+  // A ledger that is not trusted is ours all the same.
+  await machine.sh("chmod 666 /run/patchbay/ours/*");
+  const { stdout } = await machine.run([PATCHBAY, "inspect", "ours"]);
+  expect(stdout).toContain("its ledger cannot be read or trusted");
+});
+
 test("called with arguments, such a name may still be the runtime or a driver of podman's networks", async () => {
   await using machine = await openMachine();
   const version = await machine.run([`${bin}/my-bridge`, "version"]);

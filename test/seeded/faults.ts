@@ -1233,6 +1233,13 @@ const engine: Fault[] = [
   },
   {
     file: "src/engine/delegation/find-plugin.ts",
+    find: 'return "own" in found ? found.own : undefined;',
+    replace: "return loadRecorded(name);",
+    tests: ["test/kernel/prefixed-names.test.ts"],
+    named: "another program of such a name",
+  },
+  {
+    file: "src/engine/delegation/find-plugin.ts",
     find: "      requireTrusted(path);",
     replace: "      void requireTrusted;",
     tests: ["test/engine/delegation/find-plugin.test.ts"],
@@ -1334,8 +1341,8 @@ const engine: Fault[] = [
   },
   {
     file: "src/engine/operator/known-attachment.ts",
-    find: "const madeBy = isRead || ",
-    replace: "const madeBy = true || ",
+    find: "const isUnread = plugin !== undefined && ",
+    replace: "const isUnread = false && ",
     tests: ["test/runtime/cli/printed.test.ts"],
   },
   {

@@ -5,7 +5,7 @@
 import { CniError, INTERNAL } from "../../cni/error.ts";
 import { type FileIdentity, identify, isRegularFile } from "../../ffi/files.ts";
 import type { UntrustedFile } from "../../ffi/trusted-executable.ts";
-import { loadPlugin } from "../../plugins/table.ts";
+import { loadPlugin, loadRecorded, pluginNamed } from "../../plugins/table.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 
 // Loaded only for foreign plugins.
@@ -41,6 +41,21 @@ export function findPlugin(type: string, searchPath: string): FoundPlugin {
     throw new CniError(INTERNAL, `invalid plugin name: ${type}`, `${path} is patchbay, which has no such plugin`);
   }
   throw new CniError(INTERNAL, `failed to find plugin "${type}" in path [${directories.join(" ")}]`);
+}
+
+/**
+ * The plugin that knows what a type makes. A plain name is the reference plugin's, whoever's the program is. A name with a
+ * prefix is ours only when the program is: `accelerated-bridge` is somebody else's.
+ */
+export function knownPlugin(type: string, searchPath: string): PluginDefinition<PluginConfig> | undefined {
+  const name = pluginNamed(type);
+  if (name === undefined || name === type) return loadRecorded(type);
+  try {
+    const found = findPlugin(type, searchPath);
+    return "own" in found ? found.own : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Judges the file before anything is made for the plugin. `runTrusted` judges it again. */

@@ -44,7 +44,8 @@ function inOrderOfChain<Part extends { plugin: string }>(
 ): Part[] {
   const chain = cached?.plugins ?? [];
   const placeOf = ({ plugin }: Part) => {
-    const place = chain.findIndex(({ type }) => meansPlugin(type, plugin));
+    const isOthers = (type: string) => type !== plugin && parts.some((part) => part.plugin === type);
+    const place = chain.findIndex(({ type }) => meansPlugin(type, plugin) && !isOthers(type));
     return place < 0 ? chain.length : place;
   };
   return parts.toSorted((one, other) => placeOf(one) - placeOf(other));

@@ -4,14 +4,14 @@
  */
 import { errorText } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
-import { asWritten, type ParsedObject } from "../../cni/json.ts";
+import { asWritten, field, isObject, type ParsedObject } from "../../cni/json.ts";
 import { convertResult, parsePrevResult, resultDocument } from "../../cni/result-versions.ts";
 import type { IpConfig, Result } from "../../cni/result.ts";
 import { configVersion, CURRENT_VERSION } from "../../cni/versions.ts";
-import { meansPlugin } from "../../cni/plugin-name.ts";
-import { loadRecorded } from "../../plugins/table.ts";
+import { pluginNamed } from "../../plugins/table.ts";
 import { loadKind } from "../../resources/table.ts";
 import { prevResultOf } from "../attachment.ts";
+import { knownPlugin } from "../delegation/find-plugin.ts";
 import { confirmedAdd } from "../ledger/confirmation.ts";
 import type { Host } from "../../contract/host.ts";
 import { idAt } from "../../ffi/files.ts";
@@ -99,14 +99,34 @@ export function partsOf({ ledgers, cached }: KnownAttachment, opened: Opened, pl
     const host = session.hostOf(opened, invocationOf(add, pluginPath));
     parts.push({ plugin, madeBy: "patchbay", record, netns, host, resources: resourcesOf(add) });
   }
-  for (const { type, document } of cacheCounts ? cached!.plugins : []) {
-    if (parts.some(({ plugin }) => meansPlugin(type, plugin))) continue;
-    const isRead = ledgers.some(({ header }) => header.plugin === type);
-    const madeBy = isRead || idAt(ledgerPath(cached!, type)) === undefined ? "others" : "unreadable";
+  const recorded = parts.flatMap(({ record }) => record!.adds.map(typeOf)),
+    chain = cacheCounts ? cached!.plugins : [];
+  for (const { type, document } of chain) {
+    if (recorded.includes(type)) continue;
+    const plugin = ourPlugin(type, chain.map((other) => other.type), pluginPath);
+    const isUnread = plugin !== undefined && ledgers.every(({ header }) => header.plugin !== plugin) &&
+      idAt(ledgerPath(cached!, plugin)) !== undefined;
     const hostIn = (invocation: Invocation) => session.hostOf(opened, invocation);
-    parts.push(restatedPart(cached!, type, document, madeBy, pluginPath, hostIn));
+    parts.push(restatedPart(cached!, type, document, isUnread ? "unreadable" : "others", pluginPath, hostIn));
   }
   return parts;
+}
+
+/** As the network named the plugin. */
+function typeOf({ header: { stdin, plugin } }: LedgerAdd): string {
+  const document: unknown = JSON.parse(stdin), type = isObject(document) ? field(document, "type") : undefined;
+  return typeof type === "string" ? type : plugin;
+}
+
+/**
+ * The plugin whose ledger the type has, if it is ours. Without plugin directories, a name with a prefix is ours unless the
+ * chain has the plain name, too.
+ */
+function ourPlugin(type: string, chain: readonly string[], pluginPath: string): string | undefined {
+  const name = pluginNamed(type) ?? type;
+  if (name === type) return name;
+  if (pluginPath === "") return chain.includes(name) ? undefined : name;
+  return knownPlugin(type, pluginPath)?.name;
 }
 
 /** Whether the container has the link that the cached result names. */
@@ -152,7 +172,9 @@ function restatedPart(
   path: string,
   hostIn: (invocation: Invocation) => Host,
 ): KnownPart {
-  const plugin = loadRecorded(type);
+  // Without plugin directories, nobody knows whose program had a name with a prefix.
+  const isKnown = path !== "" || pluginNamed(type) === type || madeBy === "unreadable";
+  const plugin = isKnown ? knownPlugin(type, path) : undefined;
   const unread: Invocation = { ...owner, command: "CHECK", path, stdin: "" };
   const part: KnownPart = { plugin: type, madeBy, host: hostIn(unread), resources: [] };
   if (plugin === undefined || plugin.del !== undefined) return part;

@@ -6,10 +6,9 @@ import { collectFailures } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { Resource, Retired, Retirement } from "../../contract/resource.ts";
-import { loadPlugin } from "../../plugins/table.ts";
 import { kindNames, loadKind } from "../../resources/table.ts";
 import { delegate } from "../delegation/delegate.ts";
-import { findPlugin } from "../delegation/find-plugin.ts";
+import { findPlugin, knownPlugin } from "../delegation/find-plugin.ts";
 import { listLedgersOfContainer } from "../ledger/ledger.ts";
 import { openHost } from "../open-host.ts";
 import { restate } from "../restating.ts";
@@ -51,9 +50,11 @@ export function onHost<T>(alone: boolean, work: (host: Host) => T): T {
 export function retireNetwork(
   plugins: readonly ConfiguredPlugin[],
   how: Omit<Retirement, "before">,
+  path: string,
   host: Host,
 ): Retired[] {
-  const parts = plugins.flatMap(withDelegates), list = parts.flatMap((part) => resourcesOf(part, host));
+  const parts = plugins.flatMap((plugin) => withDelegates(plugin, path)),
+    list = parts.flatMap((part) => resourcesOf(part, host));
   const retired: Retired[] = [];
   for (const name of kindNames) {
     const kind = loadKind(name)!, specs = list.filter((one) => one.kind === kind).map(({ spec }) => spec);
@@ -79,7 +80,7 @@ export function sweepNetwork(
     listLedgersOfContainer(containerId).some(({ header }) =>
       header.network === network && (ifName === undefined || header.ifName === ifName)
     );
-  return collectFailures(plugins.flatMap(withDelegates), (part) => {
+  return collectFailures(plugins.flatMap((plugin) => withDelegates(plugin, path)), (part) => {
     if (isForeign(part, path)) return collectForeign(part, path);
     const { plugin, conf } = part;
     for (const kind of plugin?.sweeps ?? []) loadKind(kind)!.sweep!(network, hasLedger, host);
@@ -104,8 +105,8 @@ function collectForeign({ type, document }: Part, path: string): void {
 }
 
 /** The plugin, and the one that it delegates to, or its IPAM plugin. */
-function withDelegates({ type, document }: ConfiguredPlugin): Part[] {
-  const plugin = loadPlugin(type);
+function withDelegates({ type, document }: ConfiguredPlugin, path: string): Part[] {
+  const plugin = knownPlugin(type, path);
   if (plugin === undefined) return [{ type, document }];
   let conf: PluginConfig;
   try {
@@ -114,10 +115,10 @@ function withDelegates({ type, document }: ConfiguredPlugin): Part[] {
     return [{ type, document, plugin }];
   }
   const other = plugin.passedOn?.(conf), part: Part = { type, document, plugin, conf };
-  if (other !== undefined) return [part, ...withDelegates({ type: other.type, document: other.conf })];
+  if (other !== undefined) return [part, ...withDelegates({ type: other.type, document: other.conf }, path)];
   const ipam = field(document, "ipam"), ipamType = isObject(ipam) ? field(ipam, "type") : undefined;
   const hasIpam = typeof ipamType === "string" && ipamType !== "" && ipamType !== type;
-  return hasIpam ? [part, ...withDelegates({ type: ipamType, document })] : [part];
+  return hasIpam ? [part, ...withDelegates({ type: ipamType, document }, path)] : [part];
 }
 
 /** Without names and addresses, which only an attachment has. */
