@@ -17,7 +17,7 @@ export function seedWith(seed: number): void {
 export function random(): number {
   if (state === undefined) {
     state = newSeed();
-    console.log(`PATCHBAY_TEST_SEED=${state}`);
+    console.error(`PATCHBAY_TEST_SEED=${state}`);
   }
   state = (state + 0x6d2b79f5) | 0;
   let bits = Math.imul(state ^ (state >>> 15), 1 | state);

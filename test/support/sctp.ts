@@ -7,7 +7,6 @@
 import { protocolNumbers } from "../../src/iptables/rule.ts";
 import { check, fromUtf8, libc, utf8 } from "../../src/ffi/libc.ts";
 import { formatAddress, parseAddress } from "../../src/net/address.ts";
-import { randomBelow } from "./random.ts";
 
 const AF_INET = 2, AF_INET6 = 10, SOCK_RAW = 3, MSG_DONTWAIT = 0x40;
 const INIT = 1, INIT_ACK = 2, STATE_COOKIE = 7;
@@ -52,7 +51,7 @@ export function askSctp(address: string, port: number, sourcePort: number, tell:
 }
 
 function randomTag(): number {
-  return randomBelow(2 ** 32) || 1;
+  return crypto.getRandomValues(new Uint32Array(1))[0]! || 1;
 }
 
 function openRaw(family: 4 | 6, received: (packet: Packet, from: string) => void) {
