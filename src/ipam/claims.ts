@@ -4,7 +4,7 @@
  */
 import { secondsSinceBoot } from "../ffi/clock.ts";
 import { syncDirectory } from "../ffi/files.ts";
-import { contains } from "../net/address.ts";
+import { contains, parseAddress } from "../net/address.ts";
 import { existingBlocks, removeEmpty, settleAll } from "./blocks.ts";
 import {
   createLease,
@@ -144,14 +144,12 @@ export function releaseInvalid(
   });
 }
 
-/** Releases one address, whoever has it, and answers the content of its file. */
-export function releaseAddress(options: StoreOptions, address: Uint8Array): string | undefined {
+/** Releases the address whoever has it, unless that has changed since `text` was read from the lease's file. */
+export function releaseLease(options: StoreOptions, { address, text }: { address: string; text: string }): boolean {
   const { directory } = options;
-  const text = readLease(directory, address);
-  if (text === undefined) return undefined;
   return inExistingStore(options, { text, tag: tagOf(text) }, (store) => {
-    const isReleased = releaseFile(directory, store, store === undefined ? [] : existingBlocks(store), address, text);
-    return isReleased ? text : undefined;
+    const blocks = store === undefined ? [] : existingBlocks(store);
+    return releaseFile(directory, store, blocks, parseAddress(address)!, text);
   });
 }
 

@@ -3,9 +3,9 @@
  * the index beside them is made or removed.
  */
 import { idAt, identify, isDirectory, namesIn, removeEmptyDirectory, removeFile } from "../ffi/files.ts";
-import { formatAddress, parseAddress } from "../net/address.ts";
+import { formatAddress } from "../net/address.ts";
 import { endEarlierBoot, remakeBlocks, removeEmpty } from "./blocks.ts";
-import { releaseAddress } from "./claims.ts";
+import { releaseLease } from "./claims.ts";
 import { isOfStore, leasedAddresses, type LeaseOwner, ownerOf, readLease } from "./go-directory.ts";
 import { exclusively, indexDirectory, inStore, type Store, type StoreOptions } from "./store.ts";
 
@@ -13,16 +13,18 @@ export interface LeaseFile {
   address: string;
   /** Undefined when ADD did not make the file. */
   owner: LeaseOwner | undefined;
+  /** The content of the file. */
+  text: string;
 }
 
 /** The leases according to the lease files. */
 export function listLeases(directory: string): LeaseFile[] {
-  const leases: LeaseFile[] = [];
-  for (const address of leasedAddresses(directory)) {
-    const text = readLease(directory, address);
-    if (text !== undefined) leases.push({ address: formatAddress(address), owner: ownerOf(text) });
-  }
-  return leases;
+  return leasedAddresses(directory).flatMap((address) => leaseAt(directory, address) ?? []);
+}
+
+export function leaseAt(directory: string, address: Uint8Array): LeaseFile | undefined {
+  const text = readLease(directory, address);
+  return text === undefined ? undefined : { address: formatAddress(address), owner: ownerOf(text), text };
 }
 
 /** Brings the index in line with the lease files, and removes empty files. ADD and DEL do the same for their range. */
@@ -75,7 +77,7 @@ export function retireLeases(options: StoreOptions, { isDryRun, mayRelease }: Re
     lease: { containerId: lease.owner?.containerId },
   }));
   if (isDryRun) return [...removed, { what: directoryItself }];
-  for (const lease of leases) if (mayRelease(textOf(lease))) releaseAddress(options, parseAddress(lease.address)!);
+  for (const lease of leases) if (mayRelease(textOf(lease))) releaseLease(options, lease);
   const staysBecause = whyDirectoryStays(options);
   return [...removed.filter(({ what }) => mayRelease(what)), { what: directoryItself, staysBecause }];
 }

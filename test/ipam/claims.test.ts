@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { holdsLease, releaseAddress, releaseInvalid } from "../../src/ipam/claims.ts";
+import { holdsLease, releaseInvalid, releaseLease } from "../../src/ipam/claims.ts";
 import { tagOf } from "../../src/ipam/store.ts";
 import { parseAddress } from "../../src/net/address.ts";
 import { add, del, indexPath, type LeaseDirectory, leaseDirectory, rangeSet } from "../support/lease-directory.ts";
@@ -259,14 +259,16 @@ describe("releaseInvalid()", () => {
   });
 });
 
-test("releaseAddress() releases whoever has it, and answers who that was", () => {
+test("releaseLease() releases what its file was read to hold, and nothing that is taken since", () => {
   using made = leaseDirectory();
-  const release = (address: string) => releaseAddress(made.options, parseAddress(address)!);
+  const release = (address: string, text: string) => releaseLease(made.options, { address, text });
   add(made, set, "c1");
   writeFileSync(join(made.path, "10.1.0.5"), "printer");
-  expect(release("10.1.0.2")).toBe("c1\r\neth0");
-  expect(release("10.1.0.5")).toBe("printer");
-  expect(release("10.1.0.6")).toBeUndefined();
+  expect(release("10.1.0.2", "c2\r\neth0")).toBe(false);
+  expect(Object.keys(made.files())).toEqual(["10.1.0.2", "10.1.0.5"]);
+  expect(release("10.1.0.2", "c1\r\neth0")).toBe(true);
+  expect(release("10.1.0.5", "printer")).toBe(true);
+  expect(release("10.1.0.6", "c1\r\neth0")).toBe(false);
   expect(slots(made)).toEqual(none);
   expect(made.files()).toEqual({});
 });

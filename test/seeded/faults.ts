@@ -2195,10 +2195,17 @@ const commandLine: Fault[] = [
   },
   {
     file: "src/runtime/cli/commands/ipam.ts",
-    find: "&& !isNamespaceGone(holder)",
-    replace: "&& isNamespaceGone(holder)",
+    find: "&& !isGone(one, look)",
+    replace: "&& isGone(one, look)",
     tests: ["test/runtime/cli/container-names.test.ts"],
     named: "ipam release",
+  },
+  {
+    file: "src/runtime/cli/commands/ipam.ts",
+    find: "owner.ifName ?? one.ifName",
+    replace: "owner.ifName",
+    tests: ["test/runtime/cli/container-names.test.ts"],
+    named: "names only the container",
   },
   {
     file: "src/runtime/cli/dhcp-units.ts",

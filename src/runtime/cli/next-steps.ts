@@ -56,6 +56,14 @@ const steps: readonly Step[] = [
       `'patchbay del ${network} CONTAINER' ends an attachment, 'patchbay gc ${network} --all' every one`,
   },
   {
+    about: /^container (\S+) has \S+ by (\S+) in network (\S+), and lives; nothing is released/,
+    step([container, ifName, network]) {
+      const option = ifName === "eth0" ? "" : ` -i ${ifName}`;
+      return `'patchbay del ${network} ${container}${option}' detaches it and releases its addresses; ` +
+        "--force releases them all the same";
+    },
+  },
+  {
     about: /^(plugin .*)?invalid characters in containerID/,
     step: () => `${NAMES}; --container-id chooses another ID`,
   },

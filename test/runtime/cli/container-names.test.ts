@@ -179,6 +179,54 @@ describe("the beginning of an ID", () => {
   });
 });
 
+describe("ipam release of addresses", () => {
+  const directoryOf = "/var/lib/cni/networks/n";
+  const addressOf = async (): Promise<string> =>
+    JSON.parse((await patchbay("ipam", "list", "n", "--json")).stdout)[0].address;
+  const cases: [what: string, ifName: string, prepare: (address: string) => string][] = [
+    ["that a container has", "eth0", () => ":"],
+    ["that it has by another interface", "net1", () => ":"],
+    ["of which the lease names only the container", "eth0", (address) => `printf box-1 >${directoryOf}/${address}`],
+    ["of which only the cached result says so", "eth0", () => "rm -r /run/patchbay/n"],
+  ];
+  test.each(cases)("%s: none while it lives, unless --force says so", async (_, ifName, prepare) => {
+    await patchbay("gc", "n", "--all");
+    expect(await patchbay("add", "n", "web", "--container-id", "box-1", "-i", ifName)).toMatchObject({ code: 0 });
+    const address = await addressOf(), lost = "10.9.0.99";
+    await machine.sh(`printf 'lost\\r\\neth0' >${directoryOf}/${lost}; ${prepare(address)}`);
+    const release = (...more: string[]) => patchbay("ipam", "release", "n", lost, address, ...more);
+    const option = ifName === "eth0" ? "" : ` -i ${ifName}`;
+    expect(await release()).toEqual({
+      code: 1,
+      stdout: "",
+      stderr:
+        `patchbay ipam: container box-1 has ${address} by ${ifName} in network n, and lives; nothing is released\n` +
+        `  'patchbay del n box-1${option}' detaches it and releases its addresses; ` +
+        "--force releases them all the same\n",
+    });
+    expect(await machine.sh(`ls ${directoryOf}`)).toMatch(new RegExp(`^${address}\n${lost}$`, "m"));
+    expect(await release("--force")).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`${address}: released`),
+    });
+    await patchbay("del", "n", "box-1", "-i", ifName);
+  });
+
+  test("of a container that is gone, and of none", async () => {
+    await patchbay("gc", "n", "--all");
+    const brief = await machine.container("brief");
+    await patchbay("add", "n", "brief", "--container-id", "box-3");
+    const address = await addressOf();
+    await machine.removeContainer(brief);
+    await machine.sh(`printf printer >${directoryOf}/10.9.0.98`);
+    expect(await patchbay("ipam", "release", "n", address, "10.9.0.98")).toEqual({
+      ...ok,
+      stdout: `${address}: released, was box-3/eth0\n10.9.0.98: released, was printer\n`,
+    });
+    await patchbay("gc", "n", "--all");
+  });
+});
+
 describe("ipam release --container", () => {
   const id = `12ab${"f".repeat(60)}`;
   const names: [string, string][] = [

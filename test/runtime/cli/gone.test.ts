@@ -92,7 +92,9 @@ describe.each(kinds)("$name", ({ name, plugins }) => {
     const inside = () => machine.sh(`nsenter --net=/proc/${process.pid}/ns/net ip -br -4 addr show eth0`);
     await machine.sh(script);
     const [before, address] = [await everything(), await inside()];
-    for (const command of [["gc", "--gone"], ["gc", "net", "--gone"], ["network", "remove", "net"]]) {
+    const [{ address: leased, containerId }] = JSON.parse((await patchbay(["ipam", "list", "net", "--json"])).stdout);
+    const releases = [[leased], ["--container", containerId]].map((whose) => ["ipam", "release", "net", ...whose]);
+    for (const command of [["gc", "--gone"], ["gc", "net", "--gone"], ["network", "remove", "net"], ...releases]) {
       expect(await patchbay(command, around)).toMatchObject({ code: command[0] === "gc" ? 0 : 1 });
       expect([await everything(), await inside()]).toEqual([before, address]);
     }

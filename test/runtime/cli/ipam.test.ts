@@ -67,7 +67,11 @@ describe("release", () => {
     expect(ipam(made, "release", "net", "--container", "c1").code).toBe(0);
     expect(made.files()).toEqual({ "10.1.0.3": "c2\r\neth0" });
     const again = ipam(made, "release", "net", "--container", "c1");
-    expect(again).toEqual({ code: 1, stdout: "", stderr: `container c1 has no address in ${made.path}\n` });
+    expect(again).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `patchbay ipam: container c1 has no address in ${made.path}\n`,
+    });
   });
 
   test("rejects incomplete and wrong arguments", () => {

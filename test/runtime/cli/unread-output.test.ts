@@ -49,7 +49,7 @@ const commands: [words: string, before: string, state: string][] = [
     "ip -n c1 link set eth0 down; ip -n c2 link set eth0 down;",
     "ip -n c1 -o link show up | wc -l; ip -n c2 -o link show up | wc -l",
   ],
-  ["ipam release net 10.9.0.2 10.9.0.3", "", LEASES],
+  ["ipam release net 10.9.0.2 10.9.0.3 --force", "", LEASES],
   ["ipam release net --container c2 --force", "", LEASES],
   ["ipam export net", "", `${LEASES} -A`],
   ["network remove net", detached, "ls /sys/class/net /var/lib/cni/networks"],

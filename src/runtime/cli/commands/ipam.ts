@@ -1,16 +1,16 @@
 /** `patchbay ipam`: leases; taking host-local's over from Go's plugin, and handing them back. */
 import { counted } from "../../../contract/counted.ts";
 import { DEFAULT_DIRECTORY } from "../../../dhcp/order.ts";
-import { isNamespaceGone } from "../../../engine/operator/inspect.ts";
-import type { KnownAttachment } from "../../../engine/operator/known-attachment.ts";
+import { Look } from "../../../engine/ledger/whereabouts.ts";
 import { exists } from "../../../ffi/files.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
-import { releaseAddress } from "../../../ipam/claims.ts";
+import { releaseLease } from "../../../ipam/claims.ts";
 import type { StoreOptions } from "../../../ipam/store.ts";
-import { exportLeases, importLeases, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
+import { exportLeases, importLeases, leaseAt, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
 import { parseAddress } from "../../../net/address.ts";
 import { networkNames } from "../../conf/directory.ts";
-import { knownAttachments } from "../../recorded-attachments.ts";
+import { isGone } from "../../gc.ts";
+import { attachmentsOf, knownAttachments } from "../../recorded-attachments.ts";
 import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
@@ -39,7 +39,7 @@ export const ipamCommand: Command = {
   },
   notes: [
     "list [NETWORK]              print who has which address",
-    "release NETWORK ADDRESS…    release these addresses, as DEL would",
+    "release NETWORK ADDRESS…    release these addresses, as DEL would, unless a container that lives has one",
     "import NETWORK              take the directory over from Go's host-local now; otherwise the first ADD does",
     "export NETWORK              remove from the directory what Go's host-local does not know",
     "",
@@ -125,50 +125,63 @@ function release(given: Given, options: StoreOptions, addresses: string[]): numb
   if ((container === undefined) === (addresses.length === 0)) {
     throw new UsageError("ipam release needs either addresses or --container");
   }
-  const network = given.operands[1]!;
-  const texts = container === undefined
-    ? addresses
-    : addressesOf(given, network, container, listLeases(options.directory));
-  const wrong = texts.find((text) => parseAddress(text) === undefined);
-  if (wrong !== undefined) throw new UsageError(`${wrong} is not an address`);
-  if (texts.length === 0) printToStderr(`container ${container} has no address in ${options.directory}`);
-  let status = texts.length === 0 ? 1 : 0;
-  for (const text of texts) {
-    const holder = releaseAddress(options, parseAddress(text)!);
-    if (holder === undefined) status = 1;
-    printLine(`${text}: ${holder === undefined ? "not leased" : `released, was ${holder.replace("\r\n", "/")}`}`);
+  const network = given.operands[1]!, { directory } = options;
+  const wanted: Wanted[] = container === undefined
+    ? addresses.map((address) => ({ address, lease: leaseAt(directory, parsed(address)) }))
+    : leasesOf(given, container, listLeases(directory)).map((lease) => ({ address: lease.address, lease }));
+  if (wanted.length === 0) throw new Error(`container ${container} has no address in ${directory}`);
+  if (!given.has("force")) requireGone(given, network, wanted.flatMap(({ lease }) => lease ?? []));
+  let status = 0;
+  for (const { address, lease } of wanted) {
+    const isReleased = lease !== undefined && releaseLease(options, lease);
+    if (!isReleased) status = 1;
+    printLine(`${address}: ${isReleased ? `released, was ${lease.text.replace("\r\n", "/")}` : "not leased"}`);
   }
   return status;
 }
 
+/** An address as somebody writes it, or as its lease does. */
+interface Wanted {
+  address: string;
+  lease: LeaseFile | undefined;
+}
+
+function parsed(text: string): Uint8Array {
+  const address = parseAddress(text);
+  if (address === undefined) throw new UsageError(`${text} is not an address`);
+  return address;
+}
+
 /** Those of its interfaces, or of one. Whoever has a lease has an ID; the other names are in the records of attachments. */
-function addressesOf(given: Given, network: string, container: string, leases: readonly LeaseFile[]): string[] {
+function leasesOf(given: Given, container: string, leases: readonly LeaseFile[]): LeaseFile[] {
   const known = knownAttachments(runtimeOf(given)), ifName = given.value("ifname");
-  const holders = leases.flatMap(({ address, owner }) => {
+  const holders = leases.flatMap((lease) => {
+    const { owner } = lease;
     if (owner === undefined || ifName !== undefined && owner.ifName !== ifName) return [];
-    const recorded = known.filter((one) => one.containerId === owner.containerId);
-    return [{ address, ...owner, netnsPath: recorded[0]?.netnsPath ?? "" }];
+    const recorded = known.find((one) => one.containerId === owner.containerId);
+    return [{ lease, containerId: owner.containerId, netnsPath: recorded?.netnsPath ?? "" }];
   });
   const found = namedBy(container, holders, TO_TAKE), ids = new Set(found.map(({ containerId }) => containerId));
   const tooShort = found.length === 0 ? whyTooShort(container, holders) : undefined;
   if (tooShort !== undefined) throw new Error(`container ${container} has no address; ${tooShort}`);
   if (ids.size > 1) throw new Error(`"${container}" is a name of the containers ${[...ids].join(" and ")}`);
-  const holder = known.find((one) =>
-    one.network === network &&
-    found.some((lease) => lease.containerId === one.containerId && lease.ifName === one.ifName)
-  );
-  if (holder !== undefined && !given.has("force") && !isNamespaceGone(holder)) throw livingHolder(holder);
-  return found.map(({ address }) => address);
+  return found.map(({ lease }) => lease);
 }
 
-function livingHolder({ network, containerId, ifName }: KnownAttachment): Error {
-  return new Error(
-    `container ${containerId} has its addresses by ${ifName} in network ${network}, and lives; nothing is released\n` +
-      `'patchbay del ${network} ${containerId}${
-        ifName === "eth0" ? "" : ` -i ${ifName}`
-      }' detaches it and releases them, ` +
-      "--force releases them all the same",
-  );
+/** The next ADD would give a living container's address to another one. */
+function requireGone(given: Given, network: string, leases: readonly LeaseFile[]): void {
+  const look = new Look();
+  for (const { address, owner } of leases) {
+    if (owner === undefined) continue;
+    const { containerId } = owner;
+    // Very old lease files name only the container.
+    const holder = attachmentsOf(runtimeOf(given), containerId).find((one) =>
+      one.network === network && one.ifName === (owner.ifName ?? one.ifName) && !isGone(one, look)
+    );
+    if (holder === undefined) continue;
+    const its = `container ${containerId} has ${address} by ${holder.ifName} in network ${network}`;
+    throw new Error(`${its}, and lives; nothing is released`);
+  }
 }
 
 function takeOver(work: (options: StoreOptions) => void, done: string, options: StoreOptions): number {
