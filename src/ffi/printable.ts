@@ -1,9 +1,18 @@
 /** Text for people. Names that others chose may hold control characters, which a terminal would obey. */
 
 // deno-lint-ignore no-control-regex
-const CONTROL = /[\0-\x08\x0b-\x1f\x7f-\x9f]/g;
+const CONTROL = /[\0-\x08\x0b-\x1f\x7f-\x9f]/g, TAB_OR_NEWLINE = /[\t\n]/g;
 
 /** Control characters, besides tab and newline, as JSON writes them: so a JSON document says the same as before. */
 export function printable(text: string): string {
-  return text.replace(CONTROL, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return text.replace(CONTROL, asJson);
+}
+
+/** For a part of a line, where tab and newline do not belong either. */
+export function printableWord(text: string): string {
+  return printable(text).replace(TAB_OR_NEWLINE, asJson);
+}
+
+function asJson(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

@@ -38,7 +38,7 @@ export function inspect(attachment: KnownAttachment, pluginPath: string): Inspec
 }
 
 /** As the network names its plugins. Those that it does not name come last. */
-function inOrderOfChain<Part extends { plugin: string }>(
+export function inOrderOfChain<Part extends { plugin: string }>(
   parts: readonly Part[],
   { cached }: KnownAttachment,
 ): Part[] {

@@ -5,7 +5,7 @@
 import { errorText } from "../../cni/error.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import type { Host } from "../../contract/host.ts";
-import { headOf, inAttachmentScene, look, withAttachment } from "./inspect.ts";
+import { headOf, inAttachmentScene, inOrderOfChain, look, withAttachment } from "./inspect.ts";
 import { repairing } from "../ledger/ledger.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
 import type { KnownAttachment, KnownResource } from "./known-attachment.ts";
@@ -46,7 +46,7 @@ export function repair(attachment: KnownAttachment, pluginPath: string): Repaire
     }
     const isRight = ({ state }: RepairedResource) => state === "ok" || state === "mended";
     const state = plugins.every(({ resources }) => resources.every(isRight)) ? "ok" : "differs";
-    return { ...headOf(attachment), state, plugins };
+    return { ...headOf(attachment), state, plugins: inOrderOfChain(plugins, attachment) };
   });
 }
 

@@ -1,5 +1,8 @@
-/** Rows of cells as text with aligned columns. */
-export function textTable(rows: readonly (readonly string[])[]): string {
+import { printableWord } from "../../ffi/printable.ts";
+
+/** Rows of cells as text with aligned columns, as wide as what is shown of them. */
+export function textTable(cells: readonly (readonly string[])[]): string {
+  const rows = cells.map((row) => row.map(printableWord));
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]!.length))) ?? [];
   const line = (row: readonly string[]) =>
     row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd();

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { version } from "../../../package.json";
 import { type Machine, openMachine, type Outcome } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
+import { textTable } from "../../../src/runtime/cli/text-table.ts";
 import { startResident } from "../../support/resident.ts";
 
 let machine: Machine;
@@ -79,7 +80,7 @@ test("inspect --brief: a line each, differences first, short IDs, aligned", asyn
   expect((await patchbay(["inspect", "--brief", "--json"])).code).toBe(2);
 });
 
-test("inspect has the plugins in the order of the network, ipam list the namespaces", async () => {
+test("inspect and repair have the plugins in the order of the network, ipam list the namespaces", async () => {
   expect((await lines("ipam", "list", "n")).slice(0, 2)).toEqual([
     `n  10.30.0.2  first${" ".repeat(59)}  c1   eth0`,
     `n  10.30.0.3  ${long}  c2   eth0`,
@@ -93,14 +94,23 @@ test("inspect has the plugins in the order of the network, ipam list the namespa
   ]);
   await machine.container("ordered");
   await must("add", "chain", "ordered", "--ports", "8080:80");
-  const [inspected] = await json("inspect", "chain");
-  expect(inspected.plugins.map(({ plugin }: { plugin: string }) => plugin)).toEqual(order);
+  for (const command of ["inspect", "repair"]) {
+    const [shown] = await json(command, "chain");
+    expect(shown.plugins.map(({ plugin }: { plugin: string }) => plugin)).toEqual(order);
+  }
   await must("del", "chain", "ordered");
 });
 
 test("a short ID names the container", async () => {
   expect(await json("inspect", "n", "0123456789ab")).toMatchObject([{ containerId: long, state: "gone" }]);
   expect((await patchbay(["inspect", "n", "0123456789ac"])).stderr).toContain("is not attached to network");
+});
+
+test("a table is as wide as what is shown", () => {
+  const table = textTable([["a\x1b[1m", "x"], ["b\tc\nd", "y"], ["much longer than these", "z"]]).split("\n");
+  expect(table).toHaveLength(4);
+  const [first, second, third] = table.map((line) => line.search(/[xyz]$/));
+  expect([first, second]).toEqual([third!, third!]);
 });
 
 test("control characters of names are shown, and JSON says the same as before", async () => {
