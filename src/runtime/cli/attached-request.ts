@@ -3,14 +3,24 @@ import { variable } from "../../ffi/environment.ts";
 import { type AttachmentKey, type CacheRecord, readCache } from "../cache.ts";
 import type { AttachmentRequest } from "../plugin-call.ts";
 import type { Command, Given } from "./command.ts";
-import { attachmentArguments, requestOf, runtimeOf } from "./network-arguments.ts";
+import {
+  ARGUMENTS_NOTE,
+  attachmentArguments,
+  containerNote,
+  requestOf,
+  runtimeOf,
+  TO_LOOK,
+  TO_TAKE,
+} from "./network-arguments.ts";
 
-/** What `attachedRequest` reads. */
-export const attachedArguments = {
-  ...attachmentArguments,
-  operands: "NETWORK CONTAINER",
-  notes: `CONTAINER is the container's ID, or its network namespace.\n${attachmentArguments.notes}`,
-} satisfies Partial<Command>;
+/** What `attachedRequest` reads. `digits` as in `namedBy`. */
+export function attachedArguments(digits: number) {
+  return {
+    ...attachmentArguments,
+    operands: "NETWORK CONTAINER",
+    notes: `${containerNote(digits)}${ARGUMENTS_NOTE}`,
+  } satisfies Partial<Command>;
+}
 
 export interface AttachedRequest {
   request: AttachmentRequest;
@@ -27,9 +37,7 @@ export function attachedRequest(given: Given, isTaken = false): AttachedRequest 
   const cached = readCache(runtime.cacheDirectory, key);
   // Most often; then nothing is searched among many attachments.
   if (cached.state === "present") return { request: withArguments(request, cached.record) };
-  const { namedBy, notAttached, TO_LOOK, TO_TAKE } = require(
-    "./named-attachments.ts",
-  ) as typeof import("./named-attachments.ts");
+  const { namedBy, notAttached } = require("./named-attachments.ts") as typeof import("./named-attachments.ts");
   const { knownAttachments } = require("../recorded-attachments.ts") as typeof import("../recorded-attachments.ts");
   const all = knownAttachments(runtime), digits = isTaken ? TO_TAKE : TO_LOOK;
   const ofNetwork = all.filter((one) => one.network === network && one.ifName === request.ifName);

@@ -4,8 +4,8 @@ import type { AttachmentState, InspectedAttachment } from "../../contract/shown.
 import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { knownAttachments } from "../recorded-attachments.ts";
 import type { Command, Given } from "./command.ts";
-import { namedBy, namespaceName, notAttached, nothingAttached, shortId, TO_LOOK } from "./named-attachments.ts";
-import { runtimeOf, runtimeOptions } from "./network-arguments.ts";
+import { namedBy, namespaceName, notAttached, nothingAttached, shortId } from "./named-attachments.ts";
+import { containerNote, runtimeOf, runtimeOptions, TO_LOOK } from "./network-arguments.ts";
 import { print, printLine } from "./output.ts";
 import { textTable } from "./text-table.ts";
 
@@ -14,7 +14,7 @@ export const inspectionArguments = {
   operands: "[NETWORK [CONTAINER]]",
   operandCount: [0, 2],
   needsRoot: true,
-  notes: "CONTAINER is the container's ID, or its network namespace: a path, a name of 'ip netns', or pid:N.\n" +
+  notes: `${containerNote(TO_LOOK)}` +
     "Without it, all attachments to NETWORK; without both, all that a ledger or a cached result names.\n",
   options: {
     json: { help: "print JSON" },

@@ -5,12 +5,9 @@
 import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { exists } from "../../ffi/files.ts";
 import { closestName } from "../spelling.ts";
-import { namedPath, NETNS_DIRECTORY } from "./network-arguments.ts";
+import { namedPath, NETNS_DIRECTORY, TO_TAKE } from "./network-arguments.ts";
 
 type Named = Pick<KnownAttachment, "containerId" | "netnsPath">;
-
-/** So many digits of an ID name its container: to look at it, and to take something away from it. */
-export const TO_LOOK = 4, TO_TAKE = 12;
 
 /**
  * Throws when the text begins the IDs of several containers. Who names a container once more must not mean another one,
@@ -35,10 +32,10 @@ function mayBegin(text: string, least: number): boolean {
 }
 
 /** Undefined when the text begins no ID, or has enough digits of it. */
-export function whyTooShort(text: string, all: readonly Named[]): string | undefined {
-  const begun = mayBegin(text, TO_LOOK) && !mayBegin(text, TO_TAKE) &&
+export function whyTooShort(text: string, all: readonly Named[], digits = TO_TAKE): string | undefined {
+  const begun = mayBegin(text, 1) && !mayBegin(text, digits) &&
     all.find(({ containerId }) => HASH.test(containerId) && containerId.startsWith(text));
-  return begun ? `${begun.containerId} begins so: write at least ${TO_TAKE} digits of it` : undefined;
+  return begun ? `${begun.containerId} begins so: write at least ${digits} digits of it` : undefined;
 }
 
 function isNamed({ containerId, netnsPath }: Named, text: string): boolean {
@@ -84,7 +81,7 @@ export function notAttached(
   }
   const names = new Set(ofNetwork.flatMap((one) => [one.containerId, namespaceName(one.netnsPath)]));
   const meant = closestName(container, [...names].filter((name) => name !== ""));
-  const tooShort = digits === TO_TAKE ? whyTooShort(container, ofNetwork) : undefined;
+  const tooShort = whyTooShort(container, ofNetwork, digits);
   const next = tooShort === undefined ? hint(meant) : `; ${tooShort}`;
   return `"${container}" is not attached to network "${network}"; ${NO_RECORD}${next}`;
 }

@@ -12,8 +12,13 @@ import type { Network } from "../conf/network.ts";
 import type { Command, Given, Options } from "./command.ts";
 import { printToStderr } from "./output.ts";
 
+export const DEFAULT_CONFIG_DIRECTORY = "/etc/cni/net.d";
+
 export const runtimeOptions: Options = {
-  "config-dir": { value: "DIR", help: "directory of network configurations ($NETCONFPATH, /etc/cni/net.d)" },
+  "config-dir": {
+    value: "DIR",
+    help: `directory of network configurations ($NETCONFPATH, ${DEFAULT_CONFIG_DIRECTORY})`,
+  },
   "plugin-path": {
     value: "DIRS",
     help: "plugin directories, joined by ':' ($CNI_PATH; without it, the plugins in patchbay)",
@@ -36,15 +41,29 @@ const attachmentOptions: Options = {
   ...runtimeOptions,
 };
 
+/** So many digits of an ID name its container: to look at it, and to take something away from it. */
+export const TO_LOOK = 4, TO_TAKE = 12;
+
+export function containerNote(digits: number): string {
+  return "CONTAINER is the container's ID, or its network namespace: a path, a name of 'ip netns', or pid:N. At least\n" +
+    `the first ${digits} digits name it, too, when the ID is a hash, as engines make them.\n`;
+}
+
+export const ARGUMENTS_NOTE =
+  "$CNI_ARGS has the form K=V;K=V. $CAP_ARGS is a JSON object of capability arguments, as in\n" +
+  `  CAP_ARGS='{"portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]}'\n`;
+
+/** Of a command that takes back what it has begun. */
+export const INTERRUPTION_NOTE =
+  "Exit status: 1 when it fails; 130 or 143 when SIGINT or SIGTERM ends it. What it made is then taken back.\n";
+
 /** Of the commands on one attachment: what `requestOf` reads. */
 export const attachmentArguments = {
   operands: "NETWORK NETNS",
   operandCount: [2, 2],
   needsRoot: true,
   options: attachmentOptions,
-  notes: "NETNS is a path, a name of 'ip netns', or pid:N for the namespace of process N.\n" +
-    "$CNI_ARGS has the form K=V;K=V. $CAP_ARGS is a JSON object of capability arguments, as in\n" +
-    `  CAP_ARGS='{"portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]}'\n`,
+  notes: `NETNS is a path, a name of 'ip netns', or pid:N for the namespace of process N.\n${ARGUMENTS_NOTE}`,
 } satisfies Partial<Command>;
 
 export function runtimeOf(given: Given): Runtime {
@@ -55,7 +74,7 @@ export function runtimeOf(given: Given): Runtime {
 }
 
 export function configDirectoryOf(given: Given | undefined): string {
-  return given?.value("config-dir") ?? (variable("NETCONFPATH") || "/etc/cni/net.d");
+  return given?.value("config-dir") ?? (variable("NETCONFPATH") || DEFAULT_CONFIG_DIRECTORY);
 }
 
 export function networkOf(given: Given, name = given.operands[0]!): Network {

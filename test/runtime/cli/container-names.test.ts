@@ -119,6 +119,15 @@ describe("the beginning of an ID", () => {
     expect([await hasLink(web), await hasLink(other)]).toEqual([false, true]);
   });
 
+  test.each(["check", "inspect", "repair"])("%s says when it is too short", async (command) => {
+    await patchbay("del", "n", other.netnsPath, "--container-id", another);
+    expect(await patchbay(command, "n", "abc")).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining(`; ${one} begins so: write at least 4 digits of it\n`),
+    });
+  });
+
   // A namespace `abcd` that was deleted once must not be another's ID the second time.
   test.each([
     ["del", ["n", "abcd"], 0],

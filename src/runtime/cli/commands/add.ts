@@ -8,6 +8,7 @@ import type { Command } from "../command.ts";
 import {
   attachmentArguments,
   capabilityOptions,
+  INTERRUPTION_NOTE,
   networkOf,
   pidIn,
   requestTo,
@@ -21,6 +22,7 @@ export const addCommand: Command = {
   summary: "attach a network namespace to a network, and print the result",
   ...attachmentArguments,
   options: { ...capabilityOptions, ...attachmentArguments.options },
+  notes: `${attachmentArguments.notes}${INTERRUPTION_NOTE}`,
   takesBack: true,
   run: (given, program) =>
     interruptible(`${program} add`, () => {

@@ -4,15 +4,15 @@ import { collectFailures } from "../../../contract/failures.ts";
 import { checkNetwork } from "../../chain.ts";
 import type { Command } from "../command.ts";
 import { attachedArguments, attachedRequest } from "../attached-request.ts";
-import { attachmentArguments, networkOf, requestOf, runtimeOf } from "../network-arguments.ts";
+import { attachmentArguments, networkOf, requestOf, runtimeOf, TO_LOOK } from "../network-arguments.ts";
 import { printLine } from "../output.ts";
 
 const summary = "say whether an attachment is still as it was made";
 
 export const checkCommand: Command = {
   summary,
-  ...attachedArguments,
-  options: { json: { help: "print JSON" }, ...attachedArguments.options },
+  ...attachedArguments(TO_LOOK),
+  options: { json: { help: "print JSON" }, ...attachmentArguments.options },
   run(given) {
     const network = networkOf(given), { request, unknown } = attachedRequest(given);
     const [failure] = collectFailures([request], () => {

@@ -11,6 +11,7 @@ import {
   requestOf,
   runtimeOf,
   tellUnconfigured,
+  TO_TAKE,
 } from "../network-arguments.ts";
 import { printToStderr } from "../output.ts";
 
@@ -19,7 +20,7 @@ const summary = "delete an attachment; its namespace may be gone";
 export const delCommand: Command = {
   printsAfterwards: true,
   summary,
-  ...attachedArguments,
+  ...attachedArguments(TO_TAKE),
   run(given) {
     const { request, unknown, isBegun } = attachedRequest(given, true);
     return remove(given, request, () => {

@@ -7,8 +7,15 @@ import type { Runtime } from "../../plugin-call.ts";
 import { knownAttachments, type RecordedAttachment } from "../../recorded-attachments.ts";
 import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
-import { namedBy, TO_TAKE, whyTooShort } from "../named-attachments.ts";
-import { networkOf, networkOrRecorded, runtimeOf, runtimeOptions, tellUnconfigured } from "../network-arguments.ts";
+import { namedBy, whyTooShort } from "../named-attachments.ts";
+import {
+  networkOf,
+  networkOrRecorded,
+  runtimeOf,
+  runtimeOptions,
+  tellUnconfigured,
+  TO_TAKE,
+} from "../network-arguments.ts";
 import { printLine, printToStderr } from "../output.ts";
 
 const choices =

@@ -14,7 +14,13 @@ import { parseEndedState, parseState, STATE_LIMIT_BYTES } from "../../hook/state
 import { type Setting, type SettingName, settingNames, settingsOf } from "../../hook/settings.ts";
 import { parseNetworks, type WantedNetwork, wantedOf } from "../../hook/wanted.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
-import { capabilityOptions, configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import {
+  capabilityOptions,
+  configDirectoryOf,
+  INTERRUPTION_NOTE,
+  runtimeOf,
+  runtimeOptions,
+} from "../network-arguments.ts";
 import { interruptible } from "../interruptible.ts";
 import { printLine } from "../output.ts";
 
@@ -35,7 +41,8 @@ export const hookCommand: Command = {
   notes:
     "The command reads the container's state from stdin. Call 'hook add' in createRuntime, 'hook del' in poststop.\n" +
     "NETWORK has the form NETWORK[@IFNAME][ ip=ADDRESS][ mac=MAC][ ingress=RATE][ egress=RATE]. Without NETWORK, 'add'\n" +
-    "takes the annotation dev.patchbay.networks, and 'del' everything that is recorded of the container.\n",
+    "takes the annotation dev.patchbay.networks, and 'del' everything that is recorded of the container.\n" +
+    INTERRUPTION_NOTE,
   run(given) {
     const [verb, ...networks] = given.operands;
     if (verb === "add") return interruptible("patchbay hook", () => add(given, networks));

@@ -15,8 +15,8 @@ import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
 import { dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
-import { namedBy, namespaceName, TO_TAKE, whyTooShort } from "../named-attachments.ts";
-import { configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { namedBy, namespaceName, whyTooShort } from "../named-attachments.ts";
+import { configDirectoryOf, containerNote, runtimeOf, runtimeOptions, TO_TAKE } from "../network-arguments.ts";
 import { print, printLine, printToStderr } from "../output.ts";
 import { textTable } from "../text-table.ts";
 
@@ -38,12 +38,12 @@ export const ipamCommand: Command = {
     json: { help: "list: print JSON" },
   },
   notes: [
-    "list [NETWORK]              print who has which address",
-    "release NETWORK ADDRESS…    release these addresses, as DEL would, unless a container that lives has one",
-    "import NETWORK              take the directory over from Go's host-local now; otherwise the first ADD does",
-    "export NETWORK              remove from the directory what Go's host-local does not know",
-    "",
-  ].map((line) => (line === "" ? "" : `  ${line}\n`)).join(""),
+    "list [NETWORK]                          print who has which address",
+    "release NETWORK ADDRESS…                release these addresses, unless a container that lives has one",
+    "release NETWORK --container CONTAINER   release all addresses of a container that is gone",
+    "import NETWORK                          take the directory over from Go's host-local; otherwise the first ADD does",
+    "export NETWORK                          remove from the directory what Go's host-local does not know",
+  ].map((line) => `  ${line}\n`).join("") + containerNote(TO_TAKE),
   run(given) {
     const [action, network, ...addresses] = given.operands;
     switch (action) {

@@ -3,9 +3,9 @@ import { summarizeNetworks } from "../../network-summary.ts";
 import { type UnconfiguredNetwork, unconfiguredNetworks } from "../../unconfigured-networks.ts";
 import { exists } from "../../../ffi/files.ts";
 import type { Command } from "../command.ts";
-import { configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { configDirectoryOf, DEFAULT_CONFIG_DIRECTORY, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { nextSteps } from "../next-steps.ts";
-import { print, printLine } from "../output.ts";
+import { print, printLine, printToStderr } from "../output.ts";
 import { counted } from "../../../contract/counted.ts";
 import { readable, textTable } from "../text-table.ts";
 import type { NetworkSummary } from "../../../contract/shown.ts";
@@ -20,7 +20,7 @@ export const networksCommand: Command = {
     ...runtimeOptions,
   },
   notes: "The command tells of addresses that overlap with another network's, or with a route of the host.\n" +
-    "Exit status: 1 when something is broken or missing. Plugins that are not part of patchbay are not called.\n",
+    "Exit status: 1 when something is broken or missing, as a directory that is named and does not exist. Plugins that are not part of patchbay are not called.\n",
   run(given) {
     const directory = configDirectoryOf(given);
     const runtime = runtimeOf(given), networks = summarizeNetworks(directory, runtime.pluginPath);
@@ -28,6 +28,10 @@ export const networksCommand: Command = {
     const isEmpty = networks.length + others.length === 0;
     if (given.has("json")) printLine(JSON.stringify([...networks, ...others.map(inJson)], null, 2));
     else print(isEmpty ? noneIn(directory) : tableOf(networks, others, directory));
+    if (directory !== DEFAULT_CONFIG_DIRECTORY && !exists(directory)) {
+      if (given.has("json")) printToStderr(`patchbay networks: ${noneIn(directory).trimEnd()}`);
+      return 1;
+    }
     return networks.every(({ problems }) => problems.length === 0) ? 0 : 1;
   },
 };
