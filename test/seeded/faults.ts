@@ -1320,6 +1320,13 @@ const engine: Fault[] = [
     named: "of two containers",
   },
   {
+    file: "src/engine/operator/repair.ts",
+    find: "plugins: inOrderOfChain(plugins, attachment)",
+    replace: "plugins",
+    tests: ["test/runtime/cli/printed.test.ts"],
+    named: "in the order of the network",
+  },
+  {
     file: "src/engine/operator/inspect.ts",
     find: "plugins: inOrderOfChain(plugins, attachment)",
     replace: "plugins",
@@ -2132,6 +2139,18 @@ const dhcp: Fault[] = [
 ];
 
 const commandLine: Fault[] = [
+  {
+    file: "src/runtime/cli/commands/networks.ts",
+    find: "directory !== DEFAULT_CONFIG_DIRECTORY && ",
+    replace: "false && ",
+    tests: ["test/runtime/cli/next-steps.test.ts"],
+  },
+  {
+    file: "src/runtime/cli/text-table.ts",
+    find: "row.map(printableWord)",
+    replace: "[...row]",
+    tests: ["test/runtime/cli/printed.test.ts"],
+  },
   {
     file: "src/runtime/cli/commands/add.ts",
     find: "holder?.close();",

@@ -172,6 +172,8 @@ function requireRoot({ needsRoot }: Command, given: Given): void {
 }
 
 function checkOperands(program: Program, command: Command, { operands }: Given): void {
+  // As from a variable that is not set.
+  if (!program.isCnitool && operands.includes("")) throw new UsageError("an operand is empty");
   const [least, most] = command.operandCount;
   if (operands.length < least) {
     throw new UsageError(

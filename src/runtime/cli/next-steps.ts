@@ -3,6 +3,7 @@
  * reference plugins look for them; so the next step stands in a line of its own, and only on the command line.
  */
 import { missingPrivileges } from "../../ffi/capabilities.ts";
+import { exists } from "../../ffi/files.ts";
 import { pluginNames } from "../../plugins/table.ts";
 import { closestName } from "../spelling.ts";
 
@@ -22,6 +23,10 @@ const steps: readonly Step[] = [
     command: "check",
     step: (_, network) =>
       `the namespace is gone: 'patchbay del ${network} CONTAINER' or 'patchbay gc ${network} --gone' removes what it left`,
+  },
+  {
+    about: /failed to open netns ".*(unknown FS magic|is not a network namespace)/,
+    step: () => "NETNS is the path of a network namespace, a name of 'ip netns', or pid:N",
   },
   {
     about: /failed to open netns "\/run\/netns\/pid:/,
@@ -48,7 +53,12 @@ const steps: readonly Step[] = [
   },
   {
     about: /failed to allocate all requested IPs/,
-    step: (_, network) => `'patchbay status ${network}' lists the ranges of which --ip takes an address`,
+    step: (_, network) =>
+      `'patchbay status ${network}' lists the ranges; a container gets one address of each set of ranges`,
+  },
+  {
+    about: /requested IP address \S+ is not available in range set/,
+    step: (_, network) => `'patchbay ipam list ${network}' lists who has the addresses`,
   },
   {
     about: /^network (\S+) is in use/,
@@ -74,6 +84,16 @@ const steps: readonly Step[] = [
       const meant = closestName(type!, pluginNames);
       const question = meant === undefined ? "" : `did you mean "${meant}"? `;
       return `${question}--plugin-path or $CNI_PATH names the directories of other plugins`;
+    },
+  },
+  {
+    about: /failed to find plugin "[^"]*" in path \[(.*)\]/,
+    step([path]) {
+      const missing = path!.split(" ").filter((directory) => directory !== "" && !exists(directory));
+      const why = missing.length === 0
+        ? ""
+        : `${missing.join(" and ")} ${missing.length === 1 ? "does" : "do"} not exist; `;
+      return `${why}--plugin-path or $CNI_PATH names the directories of plugins; without both, those in patchbay are used`;
     },
   },
   {

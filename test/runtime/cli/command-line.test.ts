@@ -55,6 +55,48 @@ describe("without a network", () => {
     }
   });
 
+  test("the help explains the operands that a command has, and no others", () => {
+    const commands = [...patchbay([]).stdout.matchAll(/^ {2}(\w+) {2}/gm)].map(([, name]) => name!);
+    for (const name of commands) {
+      const [usage = "", ...lines] = patchbay([name, "--help"]).stdout.split("\n");
+      const explained = lines.flatMap((line) => /^([A-Z]+) (?:is|has) /.exec(line)?.[1] ?? []);
+      const places = [usage, ...lines.filter((line) => /^ +(-\w,)? *--/.test(line))];
+      const isTaken = (word: string) => places.some((line) => line.includes(word));
+      expect([name, explained.filter((word) => !isTaken(word))]).toEqual([name, []]);
+    }
+  });
+
+  const digits: [name: string, digits: number][] = [["check", 4], ["inspect", 4], ["repair", 4], ["del", 12], [
+    "ipam",
+    12,
+  ]];
+  test.each(digits)("the help of %s says that %p digits of an ID suffice", (name, count) => {
+    expect(patchbay([name, "--help"]).stdout).toContain(`At least\nthe first ${count} digits name it, too`);
+  });
+
+  test.each(["add", "hook"])("the help of %s has the exit statuses of signals", (name) => {
+    expect(patchbay([name, "--help"]).stdout).toContain("130 or 143 when SIGINT or SIGTERM ends it");
+  });
+
+  const empty = [
+    ["add", "n", ""],
+    ["add", "", "x"],
+    ["check", "n", ""],
+    ["del", "n", ""],
+    ["gc", ""],
+    ["lint", ""],
+    [
+      "status",
+      "",
+    ],
+    ["inspect", ""],
+    ["network", "remove", ""],
+  ];
+  test.each(empty)("an empty operand is refused: %s %s %s", (...args) => {
+    const { code, stderr } = patchbay(args.filter((arg) => arg !== undefined));
+    expect([code, stderr.split("\n")[0]]).toEqual([2, `patchbay ${args[0]}: an operand is empty`]);
+  });
+
   test.each(["0", "65", "two", "1.5", ""])("serve takes a number of workers, and not %s", (text) => {
     const { code, stderr } = patchbay(["serve", `--workers=${text}`]);
     expect({ code, says: stderr.split("\n")[0] }).toEqual({

@@ -24,6 +24,12 @@ beforeAll(async () => {
     capabilities: { ips: true },
     ipam: { type: "host-local", subnet: "10.3.0.0/24" },
   });
+  configure("taken", {
+    type: "bridge",
+    bridge: "taken",
+    capabilities: { ips: true },
+    ipam: { type: "host-local", subnet: "10.1.0.0/24" },
+  });
   configure("lo", { type: "loopback" });
   configure("typo", { type: "firewal" });
   configure("other", { type: "calico" });
@@ -33,12 +39,16 @@ beforeAll(async () => {
   configure("firewalled", { type: "bridge", bridge: "walled", ipam }, firewalld);
   for (const name of ["c1", "c2"]) await machine.container(name);
   expect(await patchbay("add", "full", "c1")).toMatchObject({ code: 0 });
+  expect(await patchbay("add", "taken", "c1", "--ip", "10.1.0.2", "-i", "eth1")).toMatchObject({ code: 0 });
   return async () => await machine[Symbol.asyncDispose]();
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
 describe("the next step", () => {
   const elsewhere = "--plugin-path or $CNI_PATH names the directories of other plugins";
+  const directories =
+    "--plugin-path or $CNI_PATH names the directories of plugins; without both, those in patchbay are used";
+  const netns = "NETNS is the path of a network namespace, a name of 'ip netns', or pid:N";
   const rule = 'CNI takes letters, digits, "_", "." and "-", with a letter or digit first';
   const cases: [args: string[], says: string, step: string][] = [
     [
@@ -50,8 +60,26 @@ describe("the next step", () => {
     [
       ["add", "free", "c2", "--ip", "10.9.0.9"],
       "failed to allocate all requested IPs: 10.9.0.9",
-      "'patchbay status free' lists the ranges of which --ip takes an address",
+      "'patchbay status free' lists the ranges; a container gets one address of each set of ranges",
     ],
+    [
+      ["add", "free", "c2", "--ip", "10.3.0.8", "--ip", "10.3.0.9"],
+      "failed to allocate all requested IPs: 10.3.0.9",
+      "'patchbay status free' lists the ranges; a container gets one address of each set of ranges",
+    ],
+    [
+      ["add", "taken", "c2", "--ip", "10.1.0.2"],
+      "requested IP address 10.1.0.2 is not available in range set",
+      "'patchbay ipam list taken' lists who has the addresses",
+    ],
+    [["add", "free", "/etc/passwd"], 'unknown FS magic on "/etc/passwd"', netns],
+    [["plan", "free", "/etc/passwd"], 'unknown FS magic on "/etc/passwd"', netns],
+    [
+      ["add", "lo", "c2", "--plugin-path", "/nosuch:/nor-this"],
+      'failed to find plugin "loopback" in path [/nosuch /nor-this]',
+      `/nosuch and /nor-this do not exist; ${directories}`,
+    ],
+    [["add", "lo", "c2", "--plugin-path", "/etc"], 'failed to find plugin "loopback" in path [/etc]', directories],
     [
       ["add", "lo", "c1", "--container-id", "a/b"],
       "invalid characters in containerID; a/b",
@@ -115,7 +143,19 @@ describe("the next step", () => {
     expect(stdout).toContain(`is not part of patchbay\n  did you mean "firewall"? ${elsewhere}\n`);
     const none =
       "no networks in /nosuch\n  it does not exist; --config-dir or $NETCONFPATH names another directory\n";
-    expect((await patchbay("ls", "--config-dir", "/nosuch")).stdout).toEndWith(none);
+    expect(await patchbay("ls", "--config-dir", "/nosuch")).toEqual({
+      code: 1,
+      stdout: expect.stringMatching(new RegExp(`${RegExp.escape(none)}$`)),
+      stderr: "",
+    });
+    expect(await patchbay("ls", "--config-dir", "/nosuch", "--json")).toMatchObject({
+      code: 1,
+      stderr: `patchbay networks: ${none}`,
+    });
+    // A host without the directory by default has no networks yet.
+    const fresh = ["env", "-u", "NETCONFPATH", "unshare", "-m", "sh", "-c"];
+    const { code } = await machine.run([...fresh, `mount -t tmpfs t /etc && ${PATCHBAY} ls --cache-dir /nosuch`]);
+    expect(code).toBe(0);
   });
 
   test("without root, for leases that only root may read", async () => {
