@@ -21,6 +21,13 @@ export interface SessionOptions {
   inEveryVersion?: boolean;
   /** The ledgers that showed that the container is gone: DEL removes nothing of one that was attached since. */
   gone?: readonly LedgerRecord[];
+  /** DEL after an ADD of this process that failed: what it made stands in ledgers, and the rest is somebody else's. */
+  takesBack?: TakenBack;
+}
+
+export interface TakenBack {
+  /** The type of the plugin whose ADD failed and was undone; undefined when others of the chain have it, too. */
+  failed: string | undefined;
 }
 
 /** engine/run.ts and delegation/delegate.ts, which call each other through the session. */

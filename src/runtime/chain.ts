@@ -11,6 +11,7 @@ import { compareVersions } from "../cni/versions.ts";
 import { collectFailures, followedBy, throwJoined } from "../contract/failures.ts";
 import { requirePrevResult } from "../engine/judging.ts";
 import type { LedgerRecord } from "../engine/ledger/record.ts";
+import type { TakenBack } from "../engine/session.ts";
 import { heedInterruption, ignoreInterruptions } from "../ffi/interruption.ts";
 import { warn, withoutRepeating } from "../ffi/warn.ts";
 import { type Cached, readCache, refuseUntrustedCache, removeCache, writeCache } from "./cache.ts";
@@ -72,7 +73,8 @@ export function addUnlocked(
   } catch (error) {
     ignoreInterruptions();
     if (wasAttached) throw error;
-    throw undone(error, () => deletePlugins(runtime, network, begun, request, result));
+    const takesBack = failedOf(begun);
+    throw undone(error, () => deletePlugins(runtime, network, begun, request, result, { takesBack }));
   }
 }
 
@@ -122,7 +124,7 @@ export function deleteUnlocked(
       removeCache(runtime.cacheDirectory, key);
     }
   }
-  const failures = deletePlugins(runtime, network, network.plugins, request, prevResult, gone);
+  const failures = deletePlugins(runtime, network, network.plugins, request, prevResult, { gone });
   throwJoined(failures, "\n");
   removeCache(runtime.cacheDirectory, key);
 }
@@ -133,7 +135,7 @@ function deletePlugins(
   plugins: readonly NetworkPlugin[],
   request: AttachmentRequest,
   prevResult: VersionedResult | undefined,
-  gone?: readonly LedgerRecord[],
+  options: Parameters<typeof inSession>[1],
 ): unknown[] {
   const derived = {
     prevResult: passesPrevResultToDel(network) ? documentOf(prevResult) : undefined,
@@ -146,7 +148,12 @@ function deletePlugins(
         "delete",
         () => prepareCall(runtime, network, plugin, { request, session })("DEL", derived),
       );
-    }), { gone });
+    }), options);
+}
+
+function failedOf(begun: readonly NetworkPlugin[]): TakenBack {
+  const failed = begun.at(-1)?.type;
+  return { failed: begun.filter(({ type }) => type === failed).length === 1 ? failed : undefined };
 }
 
 /** The error of ADD with what failed in the DEL that takes it back; a reason is said once. */

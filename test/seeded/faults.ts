@@ -1448,6 +1448,19 @@ const engine: Fault[] = [
     named: "of two containers",
   },
   {
+    file: "src/engine/verbs/del.ts",
+    find: "if (own === undefined) return true;",
+    replace: "if (own === undefined) return false;",
+    tests: ["test/runtime/taken-back-links.test.ts"],
+    named: "another engine",
+  },
+  {
+    file: "src/engine/verbs/del.ts",
+    find: "return hasFailed && own.adds.every",
+    replace: "return !hasFailed && own.adds.every",
+    tests: ["test/runtime/taken-back-links.test.ts"],
+  },
+  {
     file: "src/engine/verbs/gc.ts",
     find: "valid.has(ifName === undefined ? containerId : `${containerId}/${ifName}`)",
     replace: "valid.has(ifName === undefined ? containerId : containerId)",

@@ -8,6 +8,7 @@
  */
 import { CniError, errorText, INTERNAL } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
+import { meansPlugin } from "../../cni/plugin-name.ts";
 import { field } from "../../cni/json.ts";
 import type { Result } from "../../cni/result.ts";
 import { parsePrevResult } from "../../cni/result-versions.ts";
@@ -53,6 +54,7 @@ export function runDel(call: VerbCall): undefined {
     ifName: invocation.ifName,
   };
   const own = readLedger(owner, plugin.name);
+  if (plugin.del === undefined && isElses(own, plugin.name, session)) return;
   const isComplete = own !== undefined && !own.damaged && isPlainlyConfirmed(own, field(document, "prevResult"));
   const prevResult = isComplete || plugin.del !== undefined ? undefined : prevResultIfReadable(document);
   const record = own ?? recordUnderAnotherName(owner, plugin.name, prevResult);
@@ -65,6 +67,14 @@ export function runDel(call: VerbCall): undefined {
       if (record === undefined) removeLostLedger(owner, plugin.name);
       else removeLedger(record.header, plugin.name);
     }, own && session.options.gone));
+}
+
+/** Whether what there is was made by another ADD, or by somebody else, when this DEL takes back one that has failed. */
+function isElses(own: LedgerRecord | undefined, plugin: string, { options: { takesBack } }: Session): boolean {
+  if (takesBack === undefined) return false;
+  if (own === undefined) return true;
+  const hasFailed = takesBack.failed !== undefined && meansPlugin(takesBack.failed, plugin);
+  return hasFailed && own.adds.every(({ answer }) => answer !== undefined);
 }
 
 /** For a network that was renamed after ADD: prevResult belongs to an ADD in another network's ledger. */

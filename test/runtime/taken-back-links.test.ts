@@ -1,0 +1,69 @@
+/** An ADD that fails takes back what it made, and nothing that was there: neither others' links nor others' attachments. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import { PATCHBAY } from "../support/plugins.ts";
+
+const CONFIGS = "/run/networks";
+const ipam = { type: "host-local", subnet: "10.9.0.0/24" };
+const bridge = { type: "bridge", bridge: "br0", isGateway: true, ipam };
+const chains: Record<string, Record<string, unknown>[]> = {
+  bridge: [bridge],
+  ptp: [{ type: "ptp", ipam }],
+  macvlan: [{ type: "macvlan", master: "m0", ipam }],
+  "in the middle of a chain": [{ type: "loopback" }, bridge, { type: "tuning" }],
+  "bridge twice": [bridge, { ...bridge, bridge: "br1" }],
+};
+
+let machine: Machine;
+beforeAll(async () => {
+  machine = await openMachine();
+  await machine.sh("ip link add m0 type veth peer name m1; ip link set m0 up; ip link set m1 up");
+  for (const [name, plugins] of Object.entries(chains)) await write(name, plugins);
+});
+afterAll(() => machine[Symbol.asyncDispose]());
+
+async function write(name: string, plugins: unknown[]): Promise<void> {
+  const list = { cniVersion: "1.1.0", name: name.replaceAll(" ", "-"), plugins };
+  await machine.sh(`mkdir -p ${CONFIGS}; cat >${CONFIGS}/${list.name}.conflist`, { stdin: JSON.stringify(list) });
+}
+
+const patchbay = (...args: string[]) => machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: CONFIGS } });
+const links = (container: Container) => machine.sh("ip -o link; ip -o addr", { in: container });
+
+test.each(Object.keys(chains).filter((name) => name !== "bridge twice"))(
+  "another engine's eth0 stays: %s",
+  async (name) => {
+    const network = name.replaceAll(" ", "-"), container = await machine.container();
+    await patchbay("add", network, container.netnsPath);
+    await patchbay("del", network, container.netnsPath);
+    await machine.sh(`ip link add theirs type veth peer name eth0 netns ${container.name}
+      ip -n ${container.name} addr add 172.17.0.2/16 dev eth0`);
+    const before = await quietMoment(machine);
+    const { code, stderr } = await patchbay("add", network, container.netnsPath);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("exist")]);
+    expect(stderr).not.toContain("taking it back");
+    expect(await leftSince(before, machine)).toEqual([]);
+    await machine.sh("ip link del theirs");
+    await machine.removeContainer(container);
+  },
+);
+
+test("an attachment whose record in the cache is lost stays, when a second ADD of it fails", async () => {
+  const container = await machine.container();
+  expect((await patchbay("add", "bridge", container.netnsPath)).code).toBe(0);
+  await machine.sh("rm /var/lib/cni/results/*");
+  const before = await links(container);
+  expect((await patchbay("add", "bridge", container.netnsPath)).code).toBe(1);
+  expect(await links(container)).toBe(before);
+  expect((await patchbay("del", "bridge", container.netnsPath)).code).toBe(0);
+});
+
+test("the first of two plugins of one type is taken back, when the second one fails", async () => {
+  const container = await machine.container();
+  await patchbay("add", "bridge-twice", container.netnsPath);
+  const before = await quietMoment(machine);
+  expect((await patchbay("add", "bridge-twice", container.netnsPath)).code).toBe(1);
+  expect(await leftSince(before, machine)).toEqual([]);
+  expect(await machine.sh("ip -o link show type veth", { in: container })).toBe("");
+});
