@@ -187,9 +187,10 @@ test("podman's bridge: the same, also one that is there already, and not one tha
   const steps = specs.map((spec) => ({ verb: "apply" as const, kind: "podman-bridge", spec }));
   expect(await drive(machine, steps, {}, stderr)).toEqual([{ isCreated: true }, {
     isCreated: false,
-    given: { gateways: [], up: true },
+    given: { gateways: [], up: true, vlanFiltering: false },
   }, {
     isCreated: false,
+    given: { gateways: [], up: false, vlanFiltering: false },
   }]);
   expect(stderr.join("")).toContain(toldOf("new", 1));
   expect(stderr.join("")).toContain(toldOf("made", 1));
