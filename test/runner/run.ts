@@ -3,7 +3,7 @@
  * run (long.ts) takes tests that this kernel lacks the features for to another (test/vm/vm.ts). `npm test`,
  * `npm run test:long` and `npm run test:unit` end up here.
  */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { Refused } from "../../compile/arguments.mjs";
@@ -134,7 +134,7 @@ class Run {
 function chosen(options: Options): string[] {
   const { top, filters, isUnit, isLong, changed } = options;
   if (isLong) return matching(longRuns(testFiles(top)), filters);
-  if (changed.length > 0) return [...new Set(changed.flatMap(testsFor))].sort();
+  if (changed.length > 0) return matching([...new Set(changed.flatMap(testsFor))].sort(), filters);
   const files = matching(isUnit ? unitTests(top) : testFiles(top), filters);
   return isShort(options) ? shortRuns(files) : [...files, ...matchingNamed(filters)];
 }
@@ -210,8 +210,8 @@ export const tool = defineTool({
   call: "npm test",
   about:
     `Runs the tests, as root. With PATHs, the files that have one in theirs, whole; "through a resident" is a PATH for what
-the long run repeats so. Without a PATH, long tables of cases are run in part: npm run test:long has the rest, and
-what this kernel skips.
+the long run repeats so. Without a PATH, long tables of cases are run in part. npm run test:long, which takes half an hour, has the rest: repetitions
+through a resident, and what this kernel skips, in the virtual machine.
 
 The last line is "N passed, N failed, N skipped". The exit status is 0 when nothing failed.`,
   words: "[PATH…]",
@@ -238,7 +238,14 @@ The last line is "N passed, N failed, N skipped". The exit status is 0 when noth
   begin({ values, positionals }) {
     const { jobs = String(availableParallelism()) } = values;
     if (!/^[1-9]\d*$/.test(jobs)) throw new Refused(`--jobs ${jobs}: not a number of files`);
-    for (const path of values.for) if (!existsSync(path)) throw new Refused(`--for ${path}: there is no such file`);
+    const kinds = [values.unit && "--unit", values.long && "--long", values.for.length > 0 && "--for"].filter(
+      Boolean,
+    );
+    if (kinds.length > 1) throw new Refused(`${kinds.join(" and ")} do not go together`);
+    for (const path of values.for) {
+      const isFile = existsSync(path) && statSync(path).isFile();
+      if (!isFile) throw new Refused(`--for ${path}: there is no such file`);
+    }
     const flags = Object.keys(passedOn).flatMap((name) => {
       const value = values[name as keyof typeof passedOn];
       return value === undefined ? [] : value === true ? [`--${name}`] : [`--${name}=${value}`];
@@ -256,7 +263,7 @@ The last line is "N passed, N failed, N skipped". The exit status is 0 when noth
     };
     const files = chosen(options);
     if (files.length === 0) {
-      if (values.for.length > 0) {
+      if (values.for.length > 0 && positionals.length === 0) {
         throw new Refused(`no test is known to notice a change of ${values.for.join(" or ")}`);
       }
       const kind = values.unit ? "unit test" : "test";

@@ -63,16 +63,19 @@ async function tryAll(mutants: readonly Mutant[]): Promise<number> {
 
 export const tool = defineTool({
   name: "test:mutants",
-  about: "Changes one line of the sources at a time, and lists the changes that no test notices.",
+  about:
+    `Changes one line of the sources with PATH in their path at a time, and lists the changes that no test notices. A
+change takes from seconds to minutes. The exit status is 1 when one survives.`,
   words: "PATH…",
   options: {
-    sample: { type: "string", default: "60", value: "N", about: "so many changes" },
+    sample: { type: "string", default: "60", value: "N", about: "so many changes (60)" },
     seed: { type: "string", value: "NUMBER", about: "chooses the same ones again" },
   },
   needs: "all",
   begin({ values: { sample: size, seed = String(newSeed()) }, positionals }) {
     if (!/^[1-9]\d*$/.test(size)) throw new Refused(`--sample ${size}: not a number of changes`);
     if (!/^\d+$/.test(seed)) throw new Refused(`--seed ${seed}: not a seed`);
+    if (positionals.length === 0) throw new Refused("PATH expected, as in src/ipam");
     const all = mutantsIn(positionals);
     if (all.length === 0) throw new Refused(`no source has ${positionals.join(" or ")} in its path`);
     seedWith(Number(seed));
