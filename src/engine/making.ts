@@ -72,7 +72,7 @@ class Making {
   announce(resources: readonly Resource<unknown>[]): Announced[] {
     if (resources.length === 0) return [];
     const { plugin, invocation, conf, host } = this.call;
-    for (const { kind, spec } of resources) kind.requireRoom?.(spec, host);
+    for (const resource of resources) this.requireRoom(resource);
     const { containerId, ifName, netnsPath, cniArgs, stdin } = invocation;
     this.ledger ??= openLedger({
       network: conf.name,
@@ -90,6 +90,15 @@ class Making {
     const added = resources.map((resource) => ({ resource, isMade: false, made: undefined }));
     this.announced.push(...added);
     return added;
+  }
+
+  private requireRoom({ kind, spec }: Resource<unknown>): void {
+    try {
+      kind.requireRoom?.(spec, this.call.host);
+    } catch (error) {
+      const { explained } = require("./earlier-link.ts") as typeof import("./earlier-link.ts");
+      throw explained(error, kind, this.call.invocation.ifName, this.call.prevResult);
+    }
   }
 
   apply(announced: Announced): unknown {

@@ -24,6 +24,8 @@ const port = (hostPort: unknown, more: object = {}) => ({ portMappings: [{ hostP
 interface Row {
   plugins: { type: string; [key: string]: unknown }[];
   message: string;
+  /** What both say behind it. */
+  details?: string;
   /** Run on the host before. */
   host?: string;
   /** Run in the container before. */
@@ -168,6 +170,7 @@ const rows: Row[] = [
       host,
       capabilities: { mac },
       message: "cannot assign requested address",
+      details: `; the MAC address ${mac} is ${mac.startsWith("00") ? "no address" : "a group's, and no link's"}\n`,
     }))
   ),
   ...[["10.1.0.2/24", "10.1.0.2/24"], ["fd00::2/64", "fd00::2/64"], ["fd00::2/64", "fd00::2/48"]].map((
@@ -227,10 +230,15 @@ const rows: Row[] = [
   ...[{ type: "ptp", ipam: { ...ipam, subnet: "10.2.0.0/24" } }, { type: "bridge", bridge: "br1" }, { type: "tap" }]
     .map((
       second,
-    ): Row => ({ plugins: [bridge(), second], message: "already exists" })),
+    ): Row => ({
+      plugins: [bridge(), second],
+      message: "already exists",
+      details: "; an earlier plugin of the network makes it\n",
+    })),
   {
     plugins: [bridge(), { type: "firewall", backend: "firewalld" }],
     message: "firewalld cannot be reached: there is no D-Bus system bus",
+    details: '\n  start firewalld, or set "backend" of the plugin firewall to "iptables" or "nftables"\n',
   },
   { plugins: [bridge({ ipam: {} }), { type: "sbr" }], message: "No IP addresses supplied on interface: eth0" },
   { plugins: [{ type: "flannel", subnetFile: "/nosuch" }], message: "/nosuch" },
@@ -275,6 +283,13 @@ for (const row of rows) {
     const added = await call(machine, "add", container.netnsPath, row);
     expect([added.code, added.stdout + added.stderr]).toEqual([1, expect.stringContaining(message)]);
     expect([planned.code, planned.stderr]).toEqual([1, expect.stringContaining(message)]);
+    // Both say why and what to do, once.
+    if (row.details === undefined) return;
+    for (const { stderr } of [planned, added]) {
+      expect(stderr).toContain(row.details);
+      expect(stderr.match(/^patchbay /gm)).toHaveLength(1);
+      expect(stderr).toMatch(/\n {2}\S.*\n$/);
+    }
   });
 }
 

@@ -902,8 +902,8 @@ const resources: Fault[] = [
   },
   {
     file: "src/resources/link/shared/usable-mac.ts",
-    find: "if (!isGroups && !isNone) return;",
-    replace: "return;",
+    find: 'if (why !== "") throw',
+    replace: "if (false) throw",
     tests: ["test/kernel/plan.test.ts"],
     named: "cannot assign",
   },
@@ -1353,7 +1353,14 @@ const engine: Fault[] = [
     tests: ["test/runtime/cli/printed.test.ts"],
   },
   {
-    file: "src/engine/operator/plan.ts",
+    file: "src/engine/earlier-link.ts",
+    find: "if (!isMadeEarlier(ifName, prevResult())) return error;",
+    replace: "return error;",
+    tests: ["test/kernel/plan.test.ts"],
+    named: "already exists",
+  },
+  {
+    file: "src/engine/earlier-link.ts",
     find: "sandbox && name === ifName",
     replace: "sandbox === ifName",
     tests: ["test/kernel/plan.test.ts"],

@@ -10,6 +10,7 @@ import { EarlierFailure } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { Resource } from "../../contract/resource.ts";
+import { isMadeEarlier, MADE_EARLIER } from "../earlier-link.ts";
 import { judge, requirePrevResult } from "../judging.ts";
 import { restate } from "../restating.ts";
 import { idleLines } from "./idle.ts";
@@ -37,8 +38,9 @@ export function planAdd(
   try {
     openSession({ inEveryVersion: true }).runVerb(plugin, { ...invocation, command: "STATUS" });
   } catch (error) {
-    const list = error instanceof EarlierFailure ? plan.warnings : plan.obstacles;
-    list.push(errorText(error));
+    if (error instanceof EarlierFailure) plan.warnings.push(errorText(error));
+    // STATUS has words of its own for what the story has found.
+    else if (plan.obstacles.length === 0) plan.obstacles.push(errorText(error));
   }
   return { ...plan, obstacles: [...new Set(plan.obstacles)] };
 }
@@ -81,8 +83,7 @@ const NO_LINKS = ["all", "default"];
 
 function refusalsOfName(ifName: string, prevResult: Result | undefined): string[] {
   if (NO_LINKS.includes(ifName)) return [`"${ifName}" is the name of no link: invalid argument`];
-  const isMade = prevResult?.interfaces?.some(({ sandbox, name }) => sandbox && name === ifName);
-  return isMade ? [`"${ifName}" already exists in the container: an earlier plugin of the network makes it`] : [];
+  return isMadeEarlier(ifName, prevResult) ? [`"${ifName}" already exists in the container; ${MADE_EARLIER}`] : [];
 }
 
 function obstaclesTo({ kind, spec }: Resource<unknown>, host: Host): string[] {

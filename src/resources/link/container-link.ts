@@ -25,7 +25,7 @@ import type { Master } from "./shared/master-link.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { freshHostName } from "./shared/free-name.ts";
 import { nameTakenError } from "./shared/name-taken.ts";
-import { requireUsableMac } from "./shared/usable-mac.ts";
+import { requireUsableMac, whyUnusableMac } from "./shared/usable-mac.ts";
 import { requireUsableMtu } from "./shared/usable-mtu.ts";
 
 /** The kind of link and its settings, as ip-link(8) calls them. */
@@ -174,8 +174,10 @@ const hints: Record<number, string> = {
   [EINVAL]: "the master is not an Ethernet link, or a link in mode passthru would not be the only one on it",
 };
 
-function creationFailed({ type, master }: ContainerLinkSpec, reason: string, cause?: unknown): CniError {
+function creationFailed({ type, master, mac }: ContainerLinkSpec, reason: string, cause?: unknown): CniError {
   const on = master === undefined ? "" : ` on "${master.name}"`;
   const hint = master !== undefined && isNetlinkError(cause) && cause.text === "" ? hints[cause.errno] : "";
-  return new CniError(INTERNAL, `failed to create ${type.kind}${on}: ${reason}`, hint, { cause });
+  return new CniError(INTERNAL, `failed to create ${type.kind}${on}: ${reason}`, whyUnusableMac(mac) || hint, {
+    cause,
+  });
 }

@@ -29,7 +29,7 @@ import { getLink, type Link, type LinkChange, setLink } from "../../ffi/netlink/
 import { IFF_ALLMULTI, IFF_PROMISC } from "../../ffi/netlink/uapi/if-link.ts";
 import { warn } from "../../ffi/warn.ts";
 import { parseMac } from "../../net/mac.ts";
-import { requireUsableMac } from "./shared/usable-mac.ts";
+import { requireUsableMac, whyUnusableMac } from "./shared/usable-mac.ts";
 
 /** Keys and their order are those of the reference plugin's file. */
 export interface LinkSettings {
@@ -63,9 +63,8 @@ export const linkSettingsKind: ResourceKind<LinkSettingsSpec, Backup> = {
       undoAfter(error, () => linkSettingsKind.undo!(spec, backup, host));
       if (!isNetlinkError(error)) throw error;
       const code = isNetlinkError(error, EINVAL, ERANGE, EADDRNOTAVAIL) ? INVALID_CONFIG : INTERNAL;
-      throw new CniError(code, `failed to set ${describeSettings(wanted)} of "${ifName}": ${error.message}`, "", {
-        cause: error,
-      });
+      const text = `failed to set ${describeSettings(wanted)} of "${ifName}": ${error.message}`;
+      throw new CniError(code, text, whyUnusableMac(wanted.mac), { cause: error });
     }
     return backup;
   },

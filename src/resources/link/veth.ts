@@ -14,7 +14,7 @@ import { parseMac } from "../../net/mac.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { nameTakenError } from "./shared/name-taken.ts";
 import { accepted, advertisements, refuse } from "./shared/refusals.ts";
-import { requireUsableMac } from "./shared/usable-mac.ts";
+import { requireUsableMac, whyUnusableMac } from "./shared/usable-mac.ts";
 import { requireUsableMtu } from "./shared/usable-mtu.ts";
 
 export interface VethSpec {
@@ -64,7 +64,8 @@ export const vethKind: ResourceKind<VethSpec> = {
       if (isNetlinkError(error, EEXIST)) throw taken(spec, error);
       undoUnlessRefused(error, () => vethKind.remove(spec, host));
       if (!isNetlinkError(error)) throw error;
-      const details = spec.mtu === undefined ? "" : `its MTU was to be ${spec.mtu}`;
+      const mtu = spec.mtu === undefined ? "" : `its MTU was to be ${spec.mtu}`;
+      const details = whyUnusableMac(spec.containerMac) || mtu;
       throw new CniError(INTERNAL, `failed to make veth pair: ${error.message}`, details, { cause: error });
     }
     refuse(advertisements(spec.hostName));

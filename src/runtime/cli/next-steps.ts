@@ -87,6 +87,15 @@ const steps: readonly Step[] = [
     },
   },
   {
+    about: /the MAC address \S+ is (a group's, and no link's|no address)/,
+    step: () => "a link's MAC address has an even first byte and is not all zeros, as in 02:00:00:00:00:09",
+  },
+  {
+    about: /an earlier plugin of the network makes it/,
+    step: (_, network) =>
+      `only one plugin of network ${network} may make the interface; another network makes another`,
+  },
+  {
     about: /failed to find plugin "[^"]*" in path \[(.*)\]/,
     step([path]) {
       const missing = path!.split(" ").filter((directory) => directory !== "" && !exists(directory));

@@ -13,7 +13,7 @@ import type { Host } from "../../../contract/host.ts";
 import { removeLink } from "../../../ffi/netlink/route/remove-link.ts";
 import { nameTakenError } from "../shared/name-taken.ts";
 import { addTapWithContext } from "./selinux-tap.ts";
-import { requireUsableMac } from "../shared/usable-mac.ts";
+import { requireUsableMac, whyUnusableMac } from "../shared/usable-mac.ts";
 import { requireUsableMtu } from "../shared/usable-mtu.ts";
 
 export interface TapSpec extends TapSettings {
@@ -51,7 +51,7 @@ export const tapKind: ResourceKind<TapSpec> = {
     } catch (error) {
       undoAfter(error, () => tapKind.remove(spec, host));
       const text = `failed to set up tap ${ifName}: ${(error as Error).message}`;
-      throw new CniError(INTERNAL, text, "", { cause: error });
+      throw new CniError(INTERNAL, text, whyUnusableMac(mac), { cause: error });
     }
   },
   remove({ ifName }, host) {

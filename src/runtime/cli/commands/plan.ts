@@ -5,6 +5,7 @@ import { warnOfOverlaps } from "../../overlaps.ts";
 import { planNetwork } from "../../plan.ts";
 import type { Command, Given } from "../command.ts";
 import { attachmentArguments, capabilityOptions, networkOf, requestTo, runtimeOf } from "../network-arguments.ts";
+import { nextSteps } from "../next-steps.ts";
 import { printLine, printToStderr } from "../output.ts";
 import { warnOfMisspellings } from "../misspelling-warnings.ts";
 import type { PlannedPlugin } from "../../../contract/shown.ts";
@@ -32,7 +33,10 @@ export const planCommand: Command = {
     if (given.has("json")) printLine(JSON.stringify(planned, null, 2));
     else planned.forEach(describe);
     const obstacles = planned.flatMap(({ obstacles }) => obstacles);
-    for (const obstacle of obstacles) printToStderr(`patchbay plan: 'add' would fail: ${obstacle}`);
+    for (const obstacle of obstacles) {
+      const steps = nextSteps(obstacle, network.name, "plan");
+      printToStderr([`patchbay plan: 'add' would fail: ${obstacle}`, ...steps].join("\n  "));
+    }
     for (const warning of planned.flatMap(({ warnings }) => warnings)) printToStderr(`patchbay plan: ${warning}`);
     return obstacles.length === 0 ? 0 : 1;
   },

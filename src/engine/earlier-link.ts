@@ -1,0 +1,26 @@
+/** Two plugins of a network that make one interface: the second one finds the link of the first. */
+import { CniError } from "../cni/error.ts";
+import type { Result } from "../cni/result.ts";
+import type { ResourceKind } from "../contract/resource.ts";
+
+export const MADE_EARLIER = "an earlier plugin of the network makes it";
+
+export function isMadeEarlier(ifName: string, prevResult: Result | undefined): boolean {
+  return prevResult?.interfaces?.some(({ sandbox, name }) => sandbox && name === ifName) ?? false;
+}
+
+/** ADD's error when the name of its link is taken: whoever's attachment is there, it is this one's. */
+export function explained(
+  error: unknown,
+  { isContainerLink }: Pick<ResourceKind<never>, "isContainerLink">,
+  ifName: string,
+  prevResult: () => Result | undefined,
+): unknown {
+  if (!isContainerLink || !(error instanceof CniError)) return error;
+  try {
+    if (!isMadeEarlier(ifName, prevResult())) return error;
+  } catch {
+    return error;
+  }
+  return new CniError(error.code, error.message, MADE_EARLIER, { cause: error });
+}
