@@ -71,7 +71,12 @@ for (const { conf, message, call } of refused) {
 }
 
 /** What ADD refuses where it stands: of a chain, or on a host. */
-const refusedInPlace: { plugins: { type: string }[]; message: string; cniVersion?: string; name?: string }[] = [
+const refusedInPlace: {
+  plugins: { type: string; [key: string]: unknown }[];
+  message: string;
+  cniVersion?: string;
+  name?: string;
+}[] = [
   {
     plugins: [{ ...hostLocalWith({ rangeStart: "10.2.0.9" }), type: "bridge" }],
     message: "RangeStart 10.2.0.9 not in network 10.1.0.0/24",
@@ -83,6 +88,16 @@ const refusedInPlace: { plugins: { type: string }[]; message: string; cniVersion
     cniVersion: "0.3.1",
     message: "incompatible CNI versions",
   },
+  // What ADD leaves to the kernel: the same reason in other words (test/kernel/plan.test.ts).
+  ...["01:00:5e:00:00:01", "00:00:00:00:00:00"].map((mac) => ({
+    plugins: [{ type: "bridge" }, { type: "tuning", mac }],
+    message: `cannot assign requested address; the MAC address ${mac} is`,
+  })),
+  ...[["10.1.0.2/24", "10.1.0.2/24"], ["fd00::2/64", "fd00::2/64"], ["fd00::2/64", "fd00:0::2/48"]].map((twice) => ({
+    plugins: [{ type: "bridge", ipam: { type: "static", addresses: twice.map((address) => ({ address })) } }],
+    message: '"ipam.addresses[1].address": ',
+  })),
+  { plugins: [{ type: "host-device", device: "lo" }], message: '"device": lo cannot be moved' },
   { plugins: [{ type: "loopback" }], name: "a/b", message: "invalid characters found in network name" },
 ];
 

@@ -1059,6 +1059,13 @@ const resources: Fault[] = [
 
 const plugins: Fault[] = [
   {
+    file: "src/plugins/ipam/static/static.ts",
+    find: "call === undefined && requireDistinct(conf)",
+    replace: "undefined",
+    tests: ["test/kernel/judging.test.ts"],
+    named: "in the same words",
+  },
+  {
     file: "src/main.ts",
     find: "plugin === undefined ? refuseCall(name)",
     replace: "plugin === undefined ? undefined",

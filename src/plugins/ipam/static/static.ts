@@ -14,9 +14,22 @@ export default definePlugin<StaticConf>({
   name: "static",
   keepsNothing: true,
   validate: (document) => validateStaticConf(withAddressTexts(document)),
+  judge: (conf, call) => call === undefined && requireDistinct(conf),
   add,
   check,
 });
+
+/** ADD leaves it to the plugin that sets the addresses. A link has an address of IPv6 once, whatever its prefix length. */
+function requireDistinct({ ipam }: StaticConf): void {
+  const found = new Set<string>();
+  for (const [index, { address }] of (ipam?.addresses ?? []).entries()) {
+    const text = canonicalPrefix(address) ?? address, key = text.includes(":") ? text.split("/")[0]! : text;
+    if (found.has(key)) {
+      throw new CniError(INVALID_CONFIG, `"ipam.addresses[${index}].address": ${address} is there twice`);
+    }
+    found.add(key);
+  }
+}
 
 function add(at: At): Result {
   const { cniVersion, ipam } = at.conf;

@@ -5,7 +5,7 @@
  * device belongs to the host. While it is in the container, its alias contains its name on the host, as with the
  * reference plugin.
  */
-import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import type { Link } from "../../../ffi/netlink/route/link.ts";
 import { addressing } from "../../../resources/address/addressing/addressing.ts";
@@ -29,7 +29,11 @@ export default definePlugin<HostDeviceConf>({
   name: "host-device",
   validate: validateHostDeviceConf,
   // The capability `deviceID` is not known before ADD.
-  judge: (conf, call) => void (call === undefined ? configuredDevice(conf) : chosenDevice(conf)),
+  judge(conf, call) {
+    if (call !== undefined) return void chosenDevice(conf);
+    // ADD has the kernel's own words.
+    if (configuredDevice(conf)?.name === "lo") throw new CniError(INVALID_CONFIG, '"device": lo cannot be moved');
+  },
   missingCapability: (conf) => configuredDevice(conf) === undefined ? "deviceID" : undefined,
   add,
   status(conf) {

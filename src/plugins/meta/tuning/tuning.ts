@@ -12,6 +12,7 @@ import { readTextFile } from "../../../ffi/files.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { parseMac } from "../../../net/mac.ts";
 import { type LinkSettings, linkSettings, settingsOf } from "../../../resources/link/link-settings.ts";
+import { requireUsableMac } from "../../../resources/link/shared/usable-mac.ts";
 import { currentSysctls, sysctls, type SysctlValues } from "../../../resources/kernel/sysctls.ts";
 import { validateTuningConf } from "./tuning.validate.gen.ts";
 import type { Attachment, JudgedCall } from "../../../contract/plugin.ts";
@@ -28,9 +29,12 @@ const MAX_U32 = 0xffffffff;
 export default definePlugin<TuningConf>({
   name: "tuning",
   validate: validateTuningConf,
-  judge(conf, call = { ifName: "IFNAME", cniArgs: "", stdin: "{}", prevResult: undefined }) {
-    sysctlValues(conf, call);
-    checkSettings(wantedSettings({ conf, cniArgs: call.cniArgs }));
+  judge(conf, call) {
+    const wanted = wantedSettings({ conf, cniArgs: call?.cniArgs ?? "" });
+    sysctlValues(conf, call ?? { ifName: "IFNAME", stdin: "{}" });
+    checkSettings(wanted);
+    // ADD has the kernel's own words.
+    if (call === undefined) requireUsableMac(wanted.mac);
   },
   missingPrevResult: "Required prevResult missing",
   add,
