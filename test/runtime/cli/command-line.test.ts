@@ -60,7 +60,7 @@ describe("without a network", () => {
     for (const name of commands) {
       const [usage = "", ...lines] = patchbay([name, "--help"]).stdout.split("\n");
       const explained = lines.flatMap((line) => /^([A-Z]+) (?:is|has) /.exec(line)?.[1] ?? []);
-      const places = [usage, ...lines.filter((line) => /^ +(-\w,)? *--/.test(line))];
+      const places = [usage, ...lines.flatMap((line) => /^ +(?:-\w,)? *--\S+ \S+/.exec(line)?.[0] ?? [])];
       const isTaken = (word: string) => places.some((line) => line.includes(word));
       expect([name, explained.filter((word) => !isTaken(word))]).toEqual([name, []]);
     }
