@@ -3,7 +3,13 @@ import { collectFailures, throwJoined } from "../contract/failures.ts";
 import { counted } from "../contract/counted.ts";
 import type { Host } from "../contract/host.ts";
 import type { Retired } from "../contract/resource.ts";
-import { type ConfiguredPlugin, onHost, retireNetwork, sweepNetwork } from "../engine/operator/retire.ts";
+import {
+  collectOutside,
+  type ConfiguredPlugin,
+  onHost,
+  retireNetwork,
+  sweepNetwork,
+} from "../engine/operator/retire.ts";
 import { Look } from "../engine/ledger/whereabouts.ts";
 import { loadPlugin } from "../plugins/table.ts";
 import type { Network } from "./conf/network.ts";
@@ -42,14 +48,20 @@ export function removeNetwork(runtime: Runtime, network: Network, options: Remov
     if (!options.withLeases) requireExplained(network, leases, attachments);
     if (isDryRun) return { attachments, retired: foreseen, isUnconfigured, failures: [] };
     throwJoined(collectFailures(attachments, (attachment) => deleteGone(runtime, network, attachment)), "\n");
-    // Engines do not take our lock. An ADD that uses a bridge has its ledger before it shares the host.
-    return onHost(true, (host) => {
+    const requireStillUnused = () => {
       const since = attachmentsTo(runtime, network.name), count = countOf(attachments);
       const consequence = attachments.length === 0
         ? "nothing is removed"
         : `what ${count} had left is removed, the rest stays`;
       requireUnused(network, since, "in use again", consequence);
-      const failures = network.disableGC ? [] : sweepNetwork(network.name, plugins, runtime.pluginPath, host);
+    };
+    requireStillUnused();
+    const { name, disableGC } = network, { pluginPath } = runtime;
+    const failures = disableGC ? [] : onHost(false, (host) => collectOutside(name, plugins, pluginPath, host));
+    // Engines do not take our lock. An ADD that uses a bridge has its ledger before it shares the host.
+    return onHost(true, (host) => {
+      requireStillUnused();
+      if (!disableGC) failures.push(...sweepNetwork(name, plugins, pluginPath, host));
       const others = retire(runtime, network, plugins, host, leases).filter(({ lease }) => lease === undefined);
       return { attachments, retired: [...leases, ...others], isUnconfigured, failures };
     });

@@ -859,6 +859,13 @@ const resources: Fault[] = [
     named: "was there before",
   },
   {
+    file: "src/runtime/network-removal.ts",
+    find: "onHost(false, (host) => collectOutside(",
+    replace: "onHost(true, (host) => collectOutside(",
+    tests: ["test/runtime/cli/network-remove-refused.test.ts"],
+    named: "keeps nobody waiting",
+  },
+  {
     file: "src/resources/link/lent-link/lent-link.ts",
     find: "const link = device && getLink(host.route, device.index);",
     replace: "const link = device && getLink(host.route, -1);",

@@ -67,26 +67,43 @@ export function retireNetwork(
 }
 
 /**
- * Removes what no ledger names, as GC does, for a network without attachments. An attachment that has a ledger by now has
- * been begun since: what is found of it stays. Returns what failed.
+ * GC of other programs and of what our plugins keep outside of the kernel, for a network without attachments. It may take
+ * as long as they like, so nobody may have to wait for it. Returns what failed.
  */
+export function collectOutside(
+  network: string,
+  plugins: readonly ConfiguredPlugin[],
+  path: string,
+  host: Host,
+): unknown[] {
+  return collectFailures(plugins.flatMap((plugin) => withDelegates(plugin, path)), (part) => {
+    if (isForeign(part, path)) return collectForeign(part, path);
+    const { plugin, conf } = part;
+    // Leases are listed for the operator first (`retire`).
+    if (conf !== undefined && plugin?.retire === undefined) plugin?.gc?.(conf, hasLedgerIn(network), host);
+  });
+}
+
+/** Removes from the kernel what no ledger names, as GC does, for a network without attachments. Returns what failed. */
 export function sweepNetwork(
   network: string,
   plugins: readonly ConfiguredPlugin[],
   path: string,
   host: Host,
 ): unknown[] {
-  const hasLedger = ({ containerId, ifName }: { containerId: string; ifName?: string }) =>
+  return collectFailures(plugins.flatMap((plugin) => withDelegates(plugin, path)), (part) => {
+    const { plugin } = part;
+    if (plugin?.sweeps === undefined || isForeign(part, path)) return;
+    for (const kind of plugin.sweeps) loadKind(kind)!.sweep!(network, hasLedgerIn(network), host);
+  });
+}
+
+/** An attachment that has a ledger by now has been begun since: what is found of it stays. */
+function hasLedgerIn(network: string) {
+  return ({ containerId, ifName }: { containerId: string; ifName?: string }) =>
     listLedgersOfContainer(containerId).some(({ header }) =>
       header.network === network && (ifName === undefined || header.ifName === ifName)
     );
-  return collectFailures(plugins.flatMap((plugin) => withDelegates(plugin, path)), (part) => {
-    if (isForeign(part, path)) return collectForeign(part, path);
-    const { plugin, conf } = part;
-    for (const kind of plugin?.sweeps ?? []) loadKind(kind)!.sweep!(network, hasLedger, host);
-    // Leases are listed for the operator first (`retire`).
-    if (conf !== undefined && plugin?.retire === undefined) plugin?.gc?.(conf, hasLedger, host);
-  });
 }
 
 function isForeign({ type, plugin }: Part, path: string): boolean {

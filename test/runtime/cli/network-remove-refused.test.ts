@@ -32,9 +32,40 @@ describe("while the network is removed", () => {
   const slow = {
     ADD: 'cat >/dev/null; printf \'{"cniVersion":"1.1.0"}\'',
     DEL: "touch /run/deleting; cat /run/go-on >/dev/null",
+    GC: "touch /run/collecting; cat /run/go-on >/dev/null",
+    VERSION: 'printf \'{"cniVersion":"1.1.0","supportedVersions":["1.0.0","1.1.0"]}\'',
   };
   const plugins = (main: Record<string, unknown>) => [main, { type: "slow" }];
-  const script = `#!/bin/sh\ncase $CNI_COMMAND in ADD) ${slow.ADD};; DEL) ${slow.DEL};; esac\n`;
+  const script = `#!/bin/sh\ncase $CNI_COMMAND in ${
+    Object.entries(slow).map(([verb, does]) => `${verb}) ${does};;`).join(" ")
+  } esac\n`;
+
+  const install = async (types: readonly string[]) => {
+    await machine.sh(
+      "mkdir -p /run/plugins; mkfifo /run/go-on; cat >/run/plugins/slow; chmod 755 /run/plugins/slow",
+      { stdin: script },
+    );
+    for (const name of types) await machine.sh(`ln -s ${PATCHBAY} /run/plugins/${name}`);
+  };
+
+  test("GC of other programs keeps nobody waiting who attaches to another network", async () => {
+    await writeNetwork(machine, "net", plugins(bridge));
+    await install(["bridge", "host-local"]);
+    const removing = patchbay("network", "remove", "net", "--plugin-path", "/run/plugins");
+    await untilTrue(() => machine.sh("ls /run"), (names) => names.includes("collecting"));
+    const ranges = [[{ subnet: "10.10.0.0/24" }]];
+    const other = network(machine, {
+      name: "other",
+      cniVersion: "1.1.0",
+      ...bridge,
+      bridge: "br1",
+      ipam: { ...ipam, ranges },
+    });
+    await other.add(container);
+    await machine.sh("echo >/run/go-on");
+    expect(await removing).toMatchObject({ code: 0, stderr: file });
+    await other.check(container);
+  });
 
   const mains: [type: string, main: Record<string, unknown>][] = [
     ["bridge", bridge],
@@ -42,13 +73,7 @@ describe("while the network is removed", () => {
   ];
   test.each(mains)("what an engine attaches to it by %s stays", async (type, main) => {
     await writeNetwork(machine, "net", plugins(main));
-    await machine.sh(
-      "mkdir -p /run/plugins; mkfifo /run/go-on; cat >/run/plugins/slow; chmod 755 /run/plugins/slow",
-      {
-        stdin: script,
-      },
-    );
-    for (const name of [type, "host-local"]) await machine.sh(`ln -s ${PATCHBAY} /run/plugins/${name}`);
+    await install([type, "host-local"]);
     const path = ["--plugin-path", "/run/plugins"];
     await must("add", "net", "c1", "--container-id", "web", ...path);
     await machine.sh("ip netns del c1");
