@@ -31,7 +31,7 @@ export function staleAttachments(runtime: Runtime, network: Network, keep: Keep)
 }
 
 /** One `look` serves many. */
-export function isGone({ recorded }: RecordedAttachment, look?: Look): boolean {
+export function isGone({ recorded }: RecordedAttachment, look: Look): boolean {
   return isNamespaceGone(recorded, look);
 }
 
