@@ -61,6 +61,8 @@ export interface ResourceKind<Spec, Made = void> {
   readonly isContainerLink?: true;
   /** The end of the container's link that is on the host. While its other end lives, so does the container. */
   hostEnd?(spec: Spec): HostEnd;
+  /** The link of the host that the container's link is upon. The kernel does not show that to the host. */
+  hostMaster?(spec: Spec): string | undefined;
   /** Identified by container and interface alone, like the container's link: its name does not contain the network. */
   readonly isOfInterface?: true;
   /** Each operation is a verb of another plugin. DEL calls it once for what is recorded and restated alike. */
@@ -99,6 +101,8 @@ export interface Retirement {
   readonly isDryRun: boolean;
   /** Whether this lease may be released. Another one has been taken since the operator was asked. */
   mayRelease(what: string): boolean;
+  /** The other network with a container whose link is upon this link of the host: the kernel removes both together. */
+  networkUpon(link: string): string | undefined;
   /** What kinds before this one have removed, or would remove. */
   readonly before: readonly Retired[];
 }

@@ -49,7 +49,11 @@ export function cachePath(cacheDirectory: string, key: AttachmentKey): string {
         `and interface name ("${ifName}")`,
     );
   }
-  return `${resultsIn(cacheDirectory)}/${network}-${containerId}-${ifName}`;
+  return `${resultsIn(cacheDirectory)}/${fileOf(key)}`;
+}
+
+function fileOf({ network, containerId, ifName }: AttachmentKey): string {
+  return `${network}-${containerId}-${ifName}`;
 }
 
 /** libcni makes it with mode 0700. Where a group may write to it, records are still judged each. */
@@ -117,14 +121,16 @@ export function removeCache(cacheDirectory: string, key: AttachmentKey): void {
 }
 
 /**
- * Every attachment with a readable record, or those of one container, sorted by file name. Throws when the directory
- * cannot be read.
+ * Every attachment with a readable record, or those of one container, sorted by file name. A record in a file of another
+ * name, such as a copy, is none: nobody reads it by its attachment, or removes it. Throws when the directory cannot be
+ * read.
  */
 export function listCache(cacheDirectory: string, containerId?: string): CacheRecord[] {
   const isMeant = (text: string) => containerId === undefined || text.includes(`-${containerId}-`);
-  const records = cacheFiles(cacheDirectory).filter(isMeant).flatMap((name) =>
-    readCacheFile(cacheDirectory, name) ?? []
-  );
+  const records = cacheFiles(cacheDirectory).filter(isMeant).flatMap((name) => {
+    const record = readCacheFile(cacheDirectory, name);
+    return record !== undefined && fileOf(record) === name ? [record] : [];
+  });
   return containerId === undefined ? records : records.filter((record) => record.containerId === containerId);
 }
 

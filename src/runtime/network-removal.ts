@@ -6,6 +6,7 @@ import type { Retired } from "../contract/resource.ts";
 import {
   collectOutside,
   type ConfiguredPlugin,
+  networkUpon,
   onHost,
   retireNetwork,
   sweepNetwork,
@@ -17,7 +18,7 @@ import { deleteGone, isGone } from "./gc.ts";
 import { withAllLocked } from "./lock.ts";
 import { checkNames, type Runtime } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
-import { attachmentsTo, type RecordedAttachment } from "./recorded-attachments.ts";
+import { attachmentsTo, knownAttachments, type RecordedAttachment } from "./recorded-attachments.ts";
 
 export interface RemovalOptions {
   readonly isDryRun: boolean;
@@ -78,7 +79,7 @@ export function hasTraces(runtime: Runtime, network: Network): boolean {
 
 /** Without the leases that may be released, nothing is changed. */
 function retire(
-  { pluginPath }: Runtime,
+  runtime: Runtime,
   { name, cniVersion }: Network,
   plugins: readonly ConfiguredPlugin[],
   host: Host,
@@ -88,7 +89,10 @@ function retire(
   // Without a configuration, leases can be where host-local keeps them by default.
   const type = "host-local", document = { cniVersion, name, type, ipam: { type } };
   const configured = plugins.length > 0 ? plugins : [{ type, document }];
-  return retireNetwork(configured, { network: name, isDryRun: leases === undefined, mayRelease }, pluginPath, host);
+  const others = knownAttachments(runtime).filter(({ network }) => network !== name);
+  const upon = (link: string) => networkUpon(link, others), isDryRun = leases === undefined;
+  const how = { network: name, isDryRun, mayRelease, networkUpon: upon };
+  return retireNetwork(configured, how, runtime.pluginPath, host);
 }
 
 /** Ledgers have what their plugins were given, also when no file configures the network any more. */

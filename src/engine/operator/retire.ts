@@ -11,6 +11,7 @@ import { delegate } from "../delegation/delegate.ts";
 import { findPlugin, knownPlugin } from "../delegation/find-plugin.ts";
 import { listLedgersOfContainer } from "../ledger/ledger.ts";
 import { openHost } from "../open-host.ts";
+import type { KnownAttachment } from "./known-attachment.ts";
 import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
 
@@ -45,6 +46,18 @@ export function onHost<T>(alone: boolean, work: (host: Host) => T): T {
   } finally {
     opened.close();
   }
+}
+
+/** For Retirement.networkUpon. Of other programs' plugins, the configuration tells. */
+export function networkUpon(link: string, attachments: readonly KnownAttachment[]): string | undefined {
+  return attachments.find(({ ledgers, cached }) =>
+    ledgers.some(({ adds }) =>
+      adds.some(({ entries }) => entries.some(({ kind, spec }) => loadKind(kind)?.hostMaster?.(spec) === link))
+    ) ||
+    cached?.plugins.some(({ document }) =>
+      field(document, "master") === link && field(document, "linkInContainer") !== true
+    )
+  )?.network;
 }
 
 export function retireNetwork(

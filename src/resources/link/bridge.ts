@@ -172,12 +172,13 @@ export const bridgeKind: ResourceKind<BridgeSpec, MadeBridge> = {
     return differences;
   },
   describe: ({ name }) => `bridge ${name}`,
-  retire({ network, isDryRun }, specs, host) {
+  retire({ network, isDryRun, networkUpon }, specs, host) {
     const made = listLinks(host.route).filter((link) => link.kind === "bridge" && link.alias === aliasFor(network));
     const named = specs.map(({ name }) => getLink(host.route, name)).filter((link) => link !== undefined)
       .filter(({ index }) => made.every((link) => link.index !== index));
     return [...made, ...named].map((link) => {
-      const staysBecause = whyItStays(link, network, host);
+      const upon = networkUpon(link.name), user = upon && `a container of network ${upon} has a link upon it`;
+      const staysBecause = whyItStays(link, network, host) ?? user;
       if (staysBecause === undefined && !isDryRun) delLink(host.route, link.name);
       return { what: `bridge ${link.name}`, staysBecause, link: link.name };
     });

@@ -58,6 +58,7 @@ export interface ContainerLinkSpec {
 export const containerLinkKind: ResourceKind<ContainerLinkSpec, { mac: string }> = {
   kind: "container-link",
   isContainerLink: true,
+  hostMaster: ({ master }) => master === undefined || master.inContainer ? undefined : master.name,
   unmade: { mac: "" },
   requireRoom(spec, host) {
     if (linkIndex(host.container!.route, spec.ifName) !== undefined) throw taken(spec);

@@ -161,6 +161,38 @@ describe("what stays", () => {
     expect(await must("network", "remove", "net")).toBe("removed bridge br0\n");
   });
 
+  const fixed = { type: "static", addresses: [{ address: "10.20.0.2/24" }] };
+  const upon = [["the cached result", "/var/lib/cni/results"], ["the ledger", "/run/patchbay/other"]];
+  test.each(upon)(
+    "a bridge that another network's container has a link upon, without %s",
+    async (_, record) => {
+      await writeNetwork(machine, "net", [bridge]);
+      await attachAndDetach("net");
+      await writeNetwork(machine, "other", [{ type: "macvlan", master: "br0", ipam: fixed }]);
+      await must("add", "other", "c1");
+      await machine.sh(`rm -r ${record}`);
+      expect(await must("network", "remove", "net")).toContain(
+        "bridge br0 stays: a container of network other has a link upon it\n",
+      );
+      expect(await machine.sh("ip netns exec c1 ls /sys/class/net; ip -n c1 link")).toContain("eth0");
+      await machine.sh("ip -n c1 link del eth0");
+      await must("del", "other", "c1");
+      expect(await must("network", "remove", "net")).toContain("removed bridge br0\n");
+    },
+  );
+
+  test("copies of cached results are no attachments", async () => {
+    await writeNetwork(machine, "net", [bridge]);
+    await must("add", "net", "c1", "--container-id", "web");
+    await machine.sh("ip netns del c1; cd /var/lib/cni/results; cp net-web-eth0 net-web-eth0.bak");
+    expect(await must("network", "remove", "net")).toMatch(
+      /^removed eth0 of container web$[^]*^removed bridge br0$/m,
+    );
+    expect(await patchbay("gc", "net", "--gone")).toMatchObject({ code: 0, stderr: "" });
+    expect(await machine.sh("ls /var/lib/cni/results")).toBe("net-web-eth0.bak\n");
+    await machine.sh("ip netns add c1");
+  });
+
   test("leases that no record explains, until --leases says so", async () => {
     await writeNetwork(machine, "net", [bridge]);
     await attachAndDetach("net");
