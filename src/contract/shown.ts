@@ -51,8 +51,11 @@ export interface InspectedAttachment extends AttachmentState, Gist {}
 
 export interface AttachmentState<Resource = InspectedResource> extends Owner {
   netnsPath: string;
-  /** `gone`: the container's namespace is gone, and nothing was verified. */
-  state: "ok" | "differs" | "gone";
+  /**
+   * `gone`: the container's namespace is gone, and nothing was verified. `elsewhere`: nothing was verified either, but
+   * the container lives, or another network namespace of the host is the one to judge that.
+   */
+  state: "ok" | "differs" | "elsewhere" | "gone";
   plugins: { plugin: string; madeBy: MadeBy; resources: Resource[] }[];
 }
 

@@ -1334,6 +1334,12 @@ const engine: Fault[] = [
     named: "of two containers",
   },
   {
+    file: "src/engine/operator/inspect.ts",
+    find: 'where === "gone" ? "gone" : "elsewhere"',
+    replace: '"gone"',
+    tests: ["test/runtime/cli/gone.test.ts"],
+  },
+  {
     file: "src/engine/operator/repair.ts",
     find: "plugins: inOrderOfChain(plugins, attachment)",
     replace: "plugins",

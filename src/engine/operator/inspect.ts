@@ -17,9 +17,14 @@ import {
 import type { AttachmentState, Gist, InspectedAttachment, InspectedResource } from "../../contract/shown.ts";
 import { inScene, traced } from "../../contract/trace.ts";
 
-export function inspect(attachment: KnownAttachment, pluginPath: string): InspectedAttachment {
+/** One `moment` serves many attachments. */
+export function inspect(
+  attachment: KnownAttachment,
+  pluginPath: string,
+  moment: Look = new Look(),
+): InspectedAttachment {
   let gist: Gist | undefined;
-  const { state, plugins, ...head } = withAttachment(attachment, pluginPath, (_opened, parts) => {
+  const { state, plugins, ...head } = withAttachment(attachment, pluginPath, moment, (_opened, parts) => {
     gist = gistOf(attachment, parts);
     let state: "ok" | "differs" = "ok";
     const plugins = parts.map(({ plugin, madeBy, host, resources }) => ({
@@ -107,21 +112,23 @@ function isNamespace({ container }: Opened, cookie: string | undefined): boolean
   return cookie !== undefined && container?.cookie === cookie;
 }
 
-/** Runs `work` with the attachment's namespaces open. Returns state `gone` when the container's is gone. */
+/**
+ * Runs `work` with the attachment's namespaces open. Returns state `gone` or `elsewhere` when the path does not lead to
+ * the container, or when another network namespace of the host is the one to judge.
+ */
 export function withAttachment<Resource>(
   attachment: KnownAttachment,
   pluginPath: string,
+  moment: Look,
   work: (opened: Opened, parts: KnownPart[]) => AttachmentState<Resource>,
 ): AttachmentState<Resource> {
-  const gone: AttachmentState<Resource> = { ...headOf(attachment), state: "gone", plugins: [] };
-  const host = openAttachment(attachment);
-  if (host === undefined) return gone;
-  try {
-    const parts = partsOf(attachment, host, pluginPath);
-    return parts.some(({ netns }) => isOtherNamespace(host, netns)) ? gone : work(host, parts);
-  } finally {
-    host.close();
-  }
+  return withWhereabouts(attachment, moment, (where, found) => {
+    if (found !== undefined && (where === "in place" || where === "unknown")) {
+      const parts = partsOf(attachment, found, pluginPath);
+      if (!parts.some(({ netns }) => isOtherNamespace(found, netns))) return work(found, parts);
+    }
+    return { ...headOf(attachment), state: where === "gone" ? "gone" : "elsewhere", plugins: [] };
+  });
 }
 
 /**

@@ -8,6 +8,7 @@ import type { Host } from "../../contract/host.ts";
 import { headOf, inAttachmentScene, inOrderOfChain, look, withAttachment } from "./inspect.ts";
 import { repairing } from "../ledger/ledger.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
+import { Look } from "../ledger/whereabouts.ts";
 import type { KnownAttachment, KnownResource } from "./known-attachment.ts";
 import { traced } from "../../contract/trace.ts";
 import type { AttachmentState, InspectedResource } from "../../contract/shown.ts";
@@ -21,8 +22,13 @@ export interface RepairedResource extends Omit<InspectedResource, "state"> {
 
 export type RepairedAttachment = AttachmentState<RepairedResource>;
 
-export function repair(attachment: KnownAttachment, pluginPath: string): RepairedAttachment {
-  return withAttachment(attachment, pluginPath, (opened, parts) => {
+/** One `moment` serves many attachments. */
+export function repair(
+  attachment: KnownAttachment,
+  pluginPath: string,
+  moment: Look = new Look(),
+): RepairedAttachment {
+  return withAttachment(attachment, pluginPath, moment, (opened, parts) => {
     const plugins: RepairedAttachment["plugins"] = [];
     /** Why nothing after this point can be repaired. */
     let obstacle: string | undefined;

@@ -59,7 +59,7 @@ export function exitStatusFor(attachments: readonly AttachmentState<unknown>[]):
   return attachments.every(({ state }) => state === "ok") ? 0 : 1;
 }
 
-const ORDER: AttachmentState["state"][] = ["differs", "gone", "ok"];
+const ORDER: AttachmentState["state"][] = ["differs", "gone", "elsewhere", "ok"];
 
 /** Within a state by network, and by the namespace's name or the ID. */
 function worstFirst<Attachment extends Pick<AttachmentState, "state" | "network" | "netnsPath" | "containerId">>(
@@ -80,12 +80,17 @@ const MAKER = {
   unreadable: " (its ledger cannot be read or trusted; restated from the configuration)",
 };
 
+const ELSEWHERE = "the namespace is elsewhere\n" +
+  "  the path does not lead to it, but the container lives, or was attached from another network namespace;\n" +
+  "  what was made is not looked at, and 'gc --gone' leaves it";
+
 function describe(attachment: AttachmentState<ShownResource>): string {
   const { network, containerId, ifName, netnsPath, state, plugins } = attachment;
   const head = `network ${network}, container ${containerId}, ${ifName} in ${netnsPath}`;
   if (state === "gone") {
     return `${head}: the namespace is gone\n  'patchbay del' or 'gc --gone' removes what it left behind\n`;
   }
+  if (state === "elsewhere") return `${head}: ${ELSEWHERE}\n`;
   const lines = plugins.flatMap(({ plugin, madeBy, resources }) => [
     `  ${plugin}${MAKER[madeBy]}`,
     ...resources.flatMap(describeResource),

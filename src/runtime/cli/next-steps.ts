@@ -22,7 +22,7 @@ const steps: readonly Step[] = [
     about: /failed to open netns ".*(failed to Statfs|unknown FS magic|is not a network namespace)/,
     command: "check",
     step: (_, network) =>
-      `the namespace is gone: 'patchbay del ${network} CONTAINER' or 'patchbay gc ${network} --gone' removes what it left`,
+      `'patchbay inspect ${network}' says whether the namespace is gone; then 'patchbay gc ${network} --gone' removes what it left`,
   },
   {
     about: /failed to open netns ".*(unknown FS magic|is not a network namespace)/,

@@ -27,6 +27,8 @@ const kinds = [
 const CAP_ARGS = '{"portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]}';
 
 let machine: Machine;
+const seen = async (command: string, around: string[] = []) =>
+  JSON.parse((await patchbay([command, "net", "--json"], around)).stdout);
 const patchbay = (args: string[], around: string[] = []): Promise<Outcome> =>
   machine.run([...around, PATCHBAY, ...args], { env: { NETCONFPATH: CONFIGS, CAP_ARGS } });
 
@@ -98,10 +100,23 @@ describe.each(kinds)("$name", ({ name, plugins }) => {
       expect(await patchbay(command, around)).toMatchObject({ code: command[0] === "gc" ? 0 : 1 });
       expect([await everything(), await inside()]).toEqual([before, address]);
     }
+    expect(await seen("inspect", around)).toMatchObject([{ containerId, state: "elsewhere", plugins: [] }]);
+    expect(await seen("repair", around)).toMatchObject([{ containerId, state: "elsewhere", plugins: [] }]);
+    for (const command of ["inspect", "check", "repair"]) {
+      const { code, stdout, stderr } = await patchbay([command, "net", containerId], around);
+      expect({ code, says: stdout + stderr }).toEqual({
+        code: 1,
+        says: expect.not.stringMatching(/is gone[:\n]|\bdel\b/),
+      });
+      expect([await everything(), await inside()]).toEqual([before, address]);
+    }
     process.kill("SIGKILL");
     await process.exited;
     await machine.sh("umount /run/other || true; rm -f /run/other; ip netns del web");
     // The kernel ends a namespace a moment after its last process.
+    for (const command of ["inspect", "repair"]) {
+      await untilTrue(() => seen(command), ([shown]) => shown.state === "gone");
+    }
     const collected = async () => {
       expect(await patchbay(["gc", "--gone"])).toMatchObject({ code: 0 });
       return await everything();

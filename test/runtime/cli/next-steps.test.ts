@@ -132,8 +132,8 @@ describe("the next step", () => {
     await machine.container("short");
     expect(await patchbay("add", "free", "short")).toMatchObject({ code: 0 });
     await machine.sh("ip netns del short");
-    const step =
-      "\n  the namespace is gone: 'patchbay del free CONTAINER' or 'patchbay gc free --gone' removes what it left\n";
+    const step = "\n  'patchbay inspect free' says whether the namespace is gone; " +
+      "then 'patchbay gc free --gone' removes what it left\n";
     expect((await patchbay("check", "free", "short")).stderr).toEndWith(step);
     await patchbay("gc", "free", "--gone");
   });

@@ -1,4 +1,5 @@
 /** `patchbay inspect`. */
+import { Look } from "../../../engine/ledger/whereabouts.ts";
 import { inspect } from "../../../engine/operator/inspect.ts";
 import { type Command, UsageError } from "../command.ts";
 import {
@@ -20,11 +21,11 @@ export const inspectCommand: Command = {
     ...inspectionArguments.options,
   },
   notes: `${inspectionArguments.notes}Each resource is "ok", "differs", or "unknown" when it cannot be looked at.\n` +
-    "Exit status: 0 when everything is as it was made, 1 when something differs or a namespace is gone.\n",
+    "Exit status: 0 when everything is as it was made, 1 when something differs, or a namespace is gone or elsewhere.\n",
   run(given) {
-    const { pluginPath } = runtimeOf(given), isBrief = given.has("brief");
+    const { pluginPath } = runtimeOf(given), isBrief = given.has("brief"), moment = new Look();
     if (isBrief && given.has("json")) throw new UsageError("--brief and --json exclude each other");
-    const attachments = attachmentsOf(given).map((attachment) => inspect(attachment, pluginPath));
+    const attachments = attachmentsOf(given).map((attachment) => inspect(attachment, pluginPath, moment));
     if (!isBrief) return showAttachments(given, attachments, attachmentTable(attachments));
     print(briefTable(attachments));
     return exitStatusFor(attachments);
