@@ -6,6 +6,7 @@ import type { Resource } from "../contract/resource.ts";
 import { traced } from "../contract/trace.ts";
 import { isIncompleteUndo } from "../contract/undo.ts";
 import { callerId } from "../ffi/calls.ts";
+import { ownSight } from "../ffi/netns-in-sight.ts";
 import { warn } from "../ffi/warn.ts";
 import { lease } from "../resources/delegated/lease.ts";
 import { type Call, facts, isReleasedThroughLink, type Tell } from "./attachment.ts";
@@ -82,6 +83,7 @@ class Making {
       netnsPath,
       netns: host.container?.cookie,
       hostNetns: host.cookie,
+      sight: ownSight(),
       cniArgs,
       caller: callerId(),
       stdin,

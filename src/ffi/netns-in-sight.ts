@@ -30,6 +30,14 @@ function mountedNamespaces(): string[] {
   );
 }
 
+/**
+ * What decides which namespaces this process sees: those of mounts and of processes that it is in itself. Two processes with
+ * the same see the same.
+ */
+export function ownSight(): string {
+  return ["mnt", "pid"].map((kind) => identify(`/proc/self/ns/${kind}`).id).join(" ");
+}
+
 /** Of a namespace that is not among those `seen`. */
 function cookieAt(path: string, seen: Set<string>, home: number): string | undefined {
   let netns: number | undefined;

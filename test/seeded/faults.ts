@@ -1303,8 +1303,15 @@ const engine: Fault[] = [
   },
   {
     file: "src/engine/ledger/whereabouts.ts",
-    find: 'look.showsLife(ends) ? "elsewhere" : "gone"',
-    replace: '"gone"',
+    find: '? "unknown" : "gone"',
+    replace: '? "gone" : "gone"',
+    tests: ["test/runtime/cli/gone.test.ts"],
+    named: "no process is seen",
+  },
+  {
+    file: "src/engine/ledger/whereabouts.ts",
+    find: 'if (look.showsLife(ends)) return "elsewhere";',
+    replace: "",
     tests: ["test/runtime/cli/gone.test.ts"],
   },
   {

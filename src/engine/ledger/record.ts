@@ -17,6 +17,8 @@ export interface LedgerHeader extends Owner {
   netns?: string;
   /** Host.cookie at the time of ADD. */
   hostNetns?: string;
+  /** What the process of ADD saw of others: `ownSight` of ffi/netns-in-sight.ts. */
+  sight?: string;
   cniArgs: string;
   /** The process that handed its call over to a resident: if that dies, the process runs the call itself. */
   caller?: string;

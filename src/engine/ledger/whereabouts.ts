@@ -10,14 +10,14 @@ import { awaitChange } from "../../ffi/netlink/events.ts";
 import { farEnd } from "../../ffi/netlink/route/far-end.ts";
 import { listLinks } from "../../ffi/netlink/route/link.ts";
 import { RTNLGRP_LINK } from "../../ffi/netlink/uapi/rtnetlink.ts";
-import { cookiesInSight } from "../../ffi/netns-in-sight.ts";
+import { cookiesInSight, ownSight } from "../../ffi/netns-in-sight.ts";
 import { loadKind } from "../../resources/table.ts";
 import { isOtherNamespace, type Opened, openHost } from "../open-host.ts";
 import type { LedgerRecord } from "./record.ts";
 
 /**
  * `in place`: its path leads to it. `elsewhere`: it lives, or another network namespace of the host is the one to judge
- * that. `unknown`: no record says which namespace it is.
+ * that. `unknown`: no record says which namespace it is, or this process may not see it.
  */
 export type Whereabouts = "in place" | "elsewhere" | "gone" | "unknown";
 
@@ -40,7 +40,9 @@ export function whereabouts({ records, found, isConfirmed = false, hostEnds = []
   }
   if (adds.some(({ header }) => look.isInSight(header.netns))) return "elsewhere";
   const ends = [...hostEnds, ...adds.flatMap(({ entries }) => entries.flatMap(hostEndOf))];
-  return look.showsLife(ends) ? "elsewhere" : "gone";
+  if (look.showsLife(ends)) return "elsewhere";
+  // Without a pair, only who sees what ADD saw can tell.
+  return ends.length === 0 && adds.some(({ header }) => look.hasOtherSight(header.sight)) ? "unknown" : "gone";
 }
 
 /** None of a damaged specification. */
@@ -61,6 +63,7 @@ export class Look {
   private own: { cookie: string | undefined } | undefined;
   private pairs: HostEnd[] | undefined;
   private cookies: Set<string> | undefined;
+  private sight: string | undefined;
 
   /** `waits`: for namespaces that are ending, once and not for long. */
   constructor(private waits = true) {}
@@ -70,6 +73,11 @@ export class Look {
     if (cookie === undefined) return false;
     this.own ??= onHost(({ cookie }) => ({ cookie }));
     return this.own.cookie !== undefined && this.own.cookie !== cookie;
+  }
+
+  /** `sight`: of the process of ADD. */
+  hasOtherSight(sight: string | undefined): boolean {
+    return sight !== undefined && (this.sight ??= ownSight()) !== sight;
   }
 
   /** The kernel removes the pair with the namespace. */

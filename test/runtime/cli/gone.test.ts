@@ -59,7 +59,7 @@ const hidings: { how: string; script: string; around?: string[]; isShownByEnd?: 
     script: `touch /run/other; mount --bind /run/netns/web /run/other; ${unmount}`,
     around: blind,
   },
-  { how: "no process is seen", script: unmount, around: blind, isShownByEnd: true },
+  { how: "no process is seen", script: unmount, around: blind },
   {
     how: "the host's end is renamed",
     script: `${unmount}; ip link set ${hostEnd} down name other0`,
