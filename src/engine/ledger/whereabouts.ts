@@ -98,10 +98,14 @@ export class Look {
   }
 }
 
-/** A MAC address is the end's own; its name may be another one's by now. */
+/**
+ * Two of the three have to agree: a name may be another one's by now, a bridge has the MAC address of one of its ports, and a
+ * container may change its own. What the other end has is not always known.
+ */
 function isSamePair(pair: HostEnd, { name, mac, farMac }: HostEnd): boolean {
-  if (mac !== "" && pair.mac === mac) return true;
-  return name === pair.name && (pair.farMac === "" || pair.farMac === farMac);
+  const isOwnMac = mac !== "" && pair.mac === mac, isOtherFar = pair.farMac !== "" && pair.farMac !== farMac;
+  if (name === pair.name) return isOwnMac || !isOtherFar;
+  return isOwnMac && (farMac === "" || !isOtherFar);
 }
 
 /** The links of this namespace whose other end is in one that has not ended. */

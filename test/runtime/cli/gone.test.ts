@@ -221,3 +221,29 @@ describe("a ledger that somebody has damaged", () => {
     await machine.sh("rm -f /run/patchbay/net/other@*");
   });
 });
+
+test("a neighbour on the same bridge, whose MAC address the bridge has, does not make the dead live", async () => {
+  machine = await openMachine();
+  await using _ = machine;
+  await writeNetwork(machine, "net", [{ type: "bridge", bridge: "br0", ipam }]);
+  // Every result names the bridge with the address that it then has: that of its lowest port.
+  await machine.sh("ip link add br0 type bridge; ip link set br0 up");
+  const containers: Container[] = [], living: string[] = [];
+  for (const name of ["a", "b", "c", "d"]) {
+    containers.push(await machine.container(name));
+    expect(await patchbay(["add", "net", name, "--container-id", name])).toMatchObject({ code: 0 });
+  }
+  const lowest = (await machine.sh("cat /sys/class/net/br0/address")).trim();
+  for (const container of containers) {
+    const [, index] = /@if(\d+)/.exec(await machine.sh("ip -o link show eth0", { in: container }))!;
+    const ofHost = await machine.sh(`ip -o link | grep '^${index}: '`);
+    if (ofHost.includes(lowest)) living.push(container.name);
+    else await machine.removeContainer(container);
+  }
+  expect(living).toHaveLength(1);
+  const recorded = async () => {
+    expect(await patchbay(["gc", "--gone"])).toMatchObject({ code: 0 });
+    return await machine.sh("ls /run/patchbay/net");
+  };
+  await untilTrue(recorded, (now) => now === `${living[0]}@eth0@bridge\n`);
+});
