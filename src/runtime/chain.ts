@@ -11,7 +11,6 @@ import { compareVersions } from "../cni/versions.ts";
 import { collectFailures, followedBy, throwJoined } from "../contract/failures.ts";
 import { requirePrevResult } from "../engine/judging.ts";
 import type { LedgerRecord } from "../engine/ledger/record.ts";
-import type { TakenBack } from "../engine/session.ts";
 import { heedInterruption, ignoreInterruptions } from "../ffi/interruption.ts";
 import { warn, withoutRepeating } from "../ffi/warn.ts";
 import { type Cached, readCache, refuseUntrustedCache, removeCache, writeCache } from "./cache.ts";
@@ -52,15 +51,16 @@ export function addUnlocked(
   // What is attached already must survive a second ADD, which can only fail.
   const wasAttached = readCache(runtime.cacheDirectory, key).state === "present";
   const begun: NetworkPlugin[] = [];
-  let result: VersionedResult | undefined;
+  let result: VersionedResult | undefined, running: NetworkPlugin | undefined;
   try {
     inSession((session) => {
       for (const plugin of network.plugins) {
         heedInterruption();
         namingPlugin(plugin, "add", () => {
           const run = prepareCall(runtime, network, plugin, { request, session });
-          begun.push(plugin);
+          begun.push(running = plugin);
           result = run("ADD", { prevResult: documentOf(result), capabilityArgs: request.capabilityArgs });
+          running = undefined;
         });
       }
     });
@@ -73,7 +73,7 @@ export function addUnlocked(
   } catch (error) {
     ignoreInterruptions();
     if (wasAttached) throw error;
-    const takesBack = failedOf(begun);
+    const takesBack = { failed: onlyOneOf(begun, running) };
     throw undone(error, () => deletePlugins(runtime, network, begun, request, result, { takesBack }));
   }
 }
@@ -151,9 +151,9 @@ function deletePlugins(
     }), options);
 }
 
-function failedOf(begun: readonly NetworkPlugin[]): TakenBack {
-  const failed = begun.at(-1)?.type;
-  return { failed: begun.filter(({ type }) => type === failed).length === 1 ? failed : undefined };
+/** The type of the plugin, when no other has it. */
+function onlyOneOf(plugins: readonly NetworkPlugin[], plugin: NetworkPlugin | undefined): string | undefined {
+  return plugins.filter(({ type }) => type === plugin?.type).length === 1 ? plugin?.type : undefined;
 }
 
 /** The error of ADD with what failed in the DEL that takes it back; a reason is said once. */

@@ -59,6 +59,21 @@ test("an attachment whose record in the cache is lost stays, when a second ADD o
   expect((await patchbay("del", "bridge", container.netnsPath)).code).toBe(0);
 });
 
+test.each([
+  ["there is no such plugin", [bridge, { type: "nothing" }]],
+  ["the next one fails", [bridge, { type: "tuning", sysctl: { "net.nothing.there": "1" } }]],
+  ["a program fails", [bridge, { type: "tuning" }, { type: "failing" }]],
+])("what had succeeded in the chain is taken back: %s", async (_, plugins) => {
+  const container = await machine.container();
+  await machine.sh("printf '#!/bin/sh\nexit 1\n' >/run/failing; chmod +x /run/failing");
+  await write("chain", plugins);
+  await patchbay("add", "bridge", container.netnsPath);
+  await patchbay("del", "bridge", container.netnsPath);
+  const before = await quietMoment(machine);
+  expect((await patchbay("add", "chain", container.netnsPath, "--plugin-path", "/run/bin")).code).toBe(1);
+  expect(await leftSince(before, machine)).toEqual([]);
+});
+
 test("the first of two plugins of one type is taken back, when the second one fails", async () => {
   const container = await machine.container();
   await patchbay("add", "bridge-twice", container.netnsPath);
