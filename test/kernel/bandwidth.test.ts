@@ -416,6 +416,16 @@ test("what is written in the configuration goes before the capability; nothing a
     );
   }
   expect((await qdiscs(machine, "hc1eth0")).map(({ kind }) => kind)).toEqual(["noqueue"]);
+  const told = async (conf: Record<string, unknown>) => {
+    const { code, stderr } = await net.call("ADD", container, { conf });
+    await net.del(container);
+    return { code, stderr };
+  };
+  expect(await told({ ...LIMITS, ingressRate: 2 * LIMITS.ingressRate, runtimeConfig })).toEqual({
+    code: 0,
+    stderr: expect.stringContaining('"ingressRate" that the container asks for: no effect'),
+  });
+  expect(await told({ ...LIMITS, runtimeConfig })).toEqual({ code: 0, stderr: "" });
   await net.add(container, { conf: { runtimeConfig } });
   expect(await ifbs(machine)).toEqual([ifbName("netctr-c1")]);
   await net.del(container);

@@ -40,9 +40,21 @@ export default definePlugin<BandwidthConf>({
 
 type HostEnd = Pick<Link, "name" | "mac" | "mtu">;
 
+/** As with Go's plugin, what is written in the configuration counts. */
+function warnOfOverruled(conf: BandwidthConf): void {
+  const asked = conf.runtimeConfig?.bandwidth ?? {};
+  const overruled = rates.filter((key) => asked[key] !== undefined && asked[key] !== conf[key]);
+  if (!hasLimits(conf) || overruled.length === 0) return;
+  const keys = overruled.map((key) => `"${key}"`).join(", ");
+  warn(`bandwidth: ${keys} that the container asks for: no effect, because the configuration has limits of its own`);
+}
+
+const rates = ["ingressRate", "ingressBurst", "egressRate", "egressBurst"] as const;
+
 function limit(at: Attachment<BandwidthConf>, find: (at: Attachment<BandwidthConf>) => HostEnd | undefined): Result {
   const limits: Limits = at.configured(() => limitsOf(at.conf), {});
   const { ingress, egress, subnets } = limits;
+  at.examine(() => warnOfOverruled(at.conf));
   const { prevResult = { cniVersion: at.conf.cniVersion } } = at;
   if (!at.mayHave(ingress !== undefined || egress !== undefined)) return prevResult;
   const hostVeth = find(at);
