@@ -23,7 +23,7 @@ interface Rival {
   inspect(): Promise<string>;
 }
 
-async function rival(machine: Machine, way: Way, number: 1 | 2, hostIP?: string): Promise<Rival> {
+async function rival(machine: Machine, way: Way, number: 1 | 2 | 3, hostIP?: string): Promise<Rival> {
   const container = await machine.container(`c${number}`);
   const common = (network: string, id: string) => ({
     container,
@@ -122,6 +122,21 @@ for (const [first, second, gets] of pairs) {
     });
   }
 }
+
+test("of three, the first one alone is named, and who has lost has won nothing", async () => {
+  await using machine = await openMachine();
+  await machine.sh(`ip link set lo up; ip address add ${ADDRESS}/32 dev lo`);
+  const one = await rival(machine, "iptables", 1), two = await rival(machine, "nftables", 2);
+  const three = await rival(machine, "iptables", 3);
+  await one.add();
+  await two.add();
+  const lost = `host port ${PORT}/tcp leads to ${one.name}, whose rule comes first: ` +
+    "that container gets the connections, this one none";
+  for (const stderr of [await three.plan(), await three.add()]) {
+    expect(stderr.split("\n").filter((line) => line.includes("host port"))).toEqual([expect.stringContaining(lost)]);
+  }
+  expect([await isReached(machine, one), await isReached(machine, three)]).toEqual([true, false]);
+});
 
 test("ports of two addresses of the host are no rivals", async () => {
   await using machine = await openMachine();

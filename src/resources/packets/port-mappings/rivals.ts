@@ -42,15 +42,25 @@ export function claimantOf(spec: PortMappingsSpec): Claimant {
   return { network, containerId, way: backend, claims };
 }
 
-/** One line for each port that others have, too: who gets the connections. */
+/** In the order in which the kernel asks their tables. */
+const ways = ["iptables", "netavark", "nftables"] as const;
+
+/** One line for each port that others have, too: who gets the connections. A port that is lost is lost to one only. */
 export function idleBecauseOfRivals(claimant: Claimant, host: Host): Idle {
-  const here = new Set<string>(), elsewhere = new Set<string>();
-  for (const way of ["iptables", "nftables", "netavark"] as const) {
-    for (const holder of claimant.claims.length === 0 ? [] : holdersBy[way](claimant, host)) {
-      const first = whyLost(claimant, holder, way), second = whyWon(claimant, holder, way);
-      if (first !== undefined) here.add(first);
-      if (second !== undefined) elsewhere.add(second);
-    }
+  const here = new Set<string>(), elsewhere = new Set<string>(), lost = new Set<Claim>();
+  const holders = ways.flatMap((way) =>
+    claimant.claims.length === 0 ? [] : holdersBy[way](claimant, host).map((holder) => ({ holder, way }))
+  );
+  for (const { holder, way } of holders) {
+    const reason = lost.has(holder.claim) ? undefined : whyLost(claimant, holder, way);
+    if (reason === undefined) continue;
+    here.add(reason);
+    const isCertain = way === claimant.way || priorities[way] < priorities[claimant.way];
+    if (isCertain) lost.add(holder.claim);
+  }
+  for (const { holder, way } of holders) {
+    const reason = lost.has(holder.claim) ? undefined : whyWon(claimant, holder, way);
+    if (reason !== undefined) elsewhere.add(reason);
   }
   return { here: [...here], elsewhere: [...elsewhere] };
 }
