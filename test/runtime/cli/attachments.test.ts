@@ -293,7 +293,7 @@ describe("plan", () => {
     ...lacks("ipvlan links")
       ? [[
         "a kind of link the kernel has not",
-        { type: "ipvlan", master: "lo" },
+        { type: "ipvlan", master: "lo", ipam: { type: "host-local", subnet: "10.77.0.0/24" } },
         /this kernel has no ipvlan links/,
       ]] as [
         [string, Record<string, unknown>, RegExp],
