@@ -109,7 +109,10 @@ test("a lease outlives a killed service: no SOLICIT, the address stays", async (
     () => server.leases(),
     (leases) => leases.some((one) => one.address === ip && one.ends > before.ends),
   );
-  const kinds = await untilTrue(() => kindsOf(capture.frames()), (found) => found.includes(RENEW));
+  const kinds = await untilTrue(
+    () => kindsOf(capture.frames()),
+    (found) => [RENEW, REPLY].every((kind) => found.includes(kind)),
+  );
   expect(new Set(kinds)).toEqual(new Set([RENEW, REPLY]));
   expect((await addressesIn(segment, container)).map(({ address }) => address)).toEqual([ip]);
 });
