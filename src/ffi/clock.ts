@@ -1,10 +1,9 @@
 /** Seconds since boot: a clock that all processes share and nobody can set (clock_gettime(2)). */
-import { bind, check } from "./libc.ts";
+import { bindLater, check } from "./libc.ts";
 
 const CLOCK_BOOTTIME = 7;
 
-const bindClock = () => bind({ clock_gettime: { args: ["i32", "ptr"], returns: "i32" } });
-let symbols: ReturnType<typeof bindClock> | undefined;
+const c = bindLater({ clock_gettime: { args: ["i32", "ptr"], returns: "i32" } });
 
 /** Whole seconds, including the time the machine was suspended. */
 export function secondsSinceBoot(): number {
@@ -18,8 +17,7 @@ export function preciseSecondsSinceBoot(): number {
 }
 
 function read(): DataView {
-  symbols ??= bindClock();
   const timespec = new Uint8Array(16);
-  check("clock_gettime", symbols.clock_gettime(CLOCK_BOOTTIME, timespec));
+  check("clock_gettime", c().clock_gettime(CLOCK_BOOTTIME, timespec));
   return new DataView(timespec.buffer);
 }

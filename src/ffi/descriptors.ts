@@ -1,16 +1,13 @@
 /** Descriptors by their numbers: dup2(2), fcntl(2). */
 import { closeFile } from "./files.ts";
-import { bind, check } from "./libc.ts";
+import { bindLater, check } from "./libc.ts";
 
 const F_SETFL = 4, F_DUPFD_CLOEXEC = 1030, O_NONBLOCK = 0o4000;
 
-const bindDescriptors = () =>
-  bind({
-    dup2: { args: ["i32", "i32"], returns: "i32" },
-    fcntl: { args: ["i32", "i32", "i32"], returns: "i32" },
-  });
-let symbols: ReturnType<typeof bindDescriptors> | undefined;
-const c = () => (symbols ??= bindDescriptors());
+const c = bindLater({
+  dup2: { args: ["i32", "i32"], returns: "i32" },
+  fcntl: { args: ["i32", "i32", "i32"], returns: "i32" },
+});
 
 /** Moves it to a free number from `least` on. Programs that we start do not get it. */
 export function moveDescriptor(fd: number, least: number): number {

@@ -17,18 +17,15 @@ import {
   syncDescriptor,
   writeAll,
 } from "./files.ts";
-import { bind, check, cString, fromUtf8, lastErrno, libc } from "./libc.ts";
+import { bindLater, check, cString, fromUtf8, lastErrno, libc } from "./libc.ts";
 
-const bindEntries = () =>
-  bind({
-    symlink: { args: ["ptr", "ptr"], returns: "i32" },
-    link: { args: ["ptr", "ptr"], returns: "i32" },
-    readlink: { args: ["ptr", "ptr", "usize"], returns: FFIType.i64_fast },
-    fchmod: { args: ["i32", "u32"], returns: "i32" },
-    getxattr: { args: ["ptr", "ptr", "ptr", "usize"], returns: FFIType.i64_fast },
-  });
-let entrySymbols: ReturnType<typeof bindEntries> | undefined;
-const c = () => (entrySymbols ??= bindEntries());
+const c = bindLater({
+  symlink: { args: ["ptr", "ptr"], returns: "i32" },
+  link: { args: ["ptr", "ptr"], returns: "i32" },
+  readlink: { args: ["ptr", "ptr", "usize"], returns: FFIType.i64_fast },
+  fchmod: { args: ["i32", "u32"], returns: "i32" },
+  getxattr: { args: ["ptr", "ptr", "ptr", "usize"], returns: FFIType.i64_fast },
+});
 
 export function rename(from: string, to: string): void {
   check("rename", libc.rename(cString(from), cString(to)), to);

@@ -18,7 +18,7 @@ import {
   isErrno,
   SyscallError,
 } from "./errno.ts";
-import { bind, check, cString, fromUtf8, lastErrno, libc, retrying, utf8 } from "./libc.ts";
+import { bind, bindLater, check, cString, fromUtf8, lastErrno, libc, retrying, utf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
 import { writerId } from "./writer-id.ts";
 
@@ -82,9 +82,14 @@ export function readAll(
 }
 
 /** Reads from there to the end, and leaves the descriptor's position, which other processes may share, where it is. */
-export function readAllFrom(offset: number, fd: number, subject?: string): Uint8Array {
+export function readAllFrom(offset: number, fd: number, subject: string): Uint8Array {
+  return collect((target, length) => readAt(fd, target, offset + length), LONGEST, subject, Infinity);
+}
+
+/** Reads once, and leaves the position where it is. Returns how much was read, or a negative number (errno(3)). */
+export function readAt(fd: number, target: Uint8Array, offset: number): number {
   pread ??= bind({ pread: { args: ["i32", "ptr", "usize", FFIType.i64_fast], returns: FFIType.i64_fast } }).pread;
-  return collect((target, length) => pread!(fd, target, target.length, offset + length), LONGEST, subject, Infinity);
+  return Number(pread(fd, target, target.length, offset));
 }
 
 let pread: ((fd: number, target: Uint8Array, length: number, offset: number) => number | bigint) | undefined;
@@ -222,15 +227,12 @@ export function replaceFile(
   if (options.durable) syncDirectory(path.slice(0, path.lastIndexOf("/")) || "/");
 }
 
-const bindRare = () =>
-  bind({
-    fsync: { args: ["i32"], returns: "i32" },
-    ftruncate: { args: ["i32", FFIType.i64_fast], returns: "i32" },
-    rmdir: { args: ["ptr"], returns: "i32" },
-    getdents64: { args: ["i32", "ptr", "usize"], returns: FFIType.i64_fast },
-  });
-let rareSymbols: ReturnType<typeof bindRare> | undefined;
-const rare = () => (rareSymbols ??= bindRare());
+const rare = bindLater({
+  fsync: { args: ["i32"], returns: "i32" },
+  ftruncate: { args: ["i32", FFIType.i64_fast], returns: "i32" },
+  rmdir: { args: ["ptr"], returns: "i32" },
+  getdents64: { args: ["i32", "ptr", "usize"], returns: FFIType.i64_fast },
+});
 
 export function truncateFile(fd: number, length: number, subject?: string): void {
   check("ftruncate", rare().ftruncate(fd, length), subject);

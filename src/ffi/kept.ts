@@ -6,9 +6,7 @@
  * Not kept, because others change it at any time: anything read from the kernel or from files (links, addresses, tables,
  * configurations, leases, ledgers), and anything of a container (its namespace, its sockets).
  */
-import { closeFile, O_RDONLY, openExisting } from "./files.ts";
-import { bind } from "./libc.ts";
-import { FFIType } from "./native.ts";
+import { closeFile, O_RDONLY, openExisting, readAt } from "./files.ts";
 import { NETLINK_NETFILTER, NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "./netlink/socket.ts";
 import { openOwnNetns } from "./netns.ts";
 
@@ -74,8 +72,5 @@ export function hasContent(path: string): boolean {
   const fd = procFiles.get(path) ?? openExisting(path, O_RDONLY);
   if (fd === undefined) return false;
   procFiles.set(path, fd);
-  pread ??= bind({ pread: { args: ["i32", "ptr", "usize", FFIType.i64_fast], returns: FFIType.i64_fast } }).pread;
-  return Number(pread(fd, new Uint8Array(1), 1, 0)) !== 0;
+  return readAt(fd, new Uint8Array(1), 0) !== 0;
 }
-
-let pread: ((fd: number, buffer: Uint8Array, length: number, offset: number) => number | bigint) | undefined;

@@ -3,7 +3,7 @@
  *
  * Each row is a function of section 2 or 3 of the manual pages, under its own name. Only functions that
  * a plain ADD or DEL calls belong here, because every row is bound when the table is loaded (about 3 µs each);
- * rarer functions are bound where they are used, through `bind`.
+ * rarer functions are bound where they are used, through `bindLater`.
  *
  * Everything is synchronous. Code that enters another network namespace relies on it: nothing else may run
  * on the thread between entering and leaving.
@@ -74,6 +74,12 @@ export function retrying(call: string, attempt: () => number, subject?: string):
 /** Binds functions that a plain ADD or DEL does not need. Keep the result in a module-level cache. */
 export function bind<T extends Record<string, FFIFunction>>(table: T, library = LIBC) {
   return dlopen(library, table).symbols;
+}
+
+/** The same once, when they are first asked for. */
+export function bindLater<T extends Record<string, FFIFunction>>(table: T): () => ReturnType<typeof bind<T>> {
+  let bound: ReturnType<typeof bind<T>> | undefined;
+  return () => bound ??= bind(table);
 }
 
 const encoder = new TextEncoder();

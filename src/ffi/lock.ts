@@ -5,7 +5,7 @@
  */
 import { EACCES, EAGAIN, EINTR, SyscallError } from "./errno.ts";
 import { heedInterruption } from "./interruption.ts";
-import { bind, check, lastErrno, libc } from "./libc.ts";
+import { bindLater, check, lastErrno, libc } from "./libc.ts";
 
 // sys/file.h
 const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8;
@@ -67,13 +67,12 @@ function tryLock(fd: number, operation: number, subject?: string): boolean {
   throw new SyscallError("flock", errno, subject);
 }
 
-const bindSleep = () => bind({ usleep: { args: ["u32"], returns: "i32" } });
-let symbols: ReturnType<typeof bindSleep> | undefined;
+const sleeping = bindLater({ usleep: { args: ["u32"], returns: "i32" } });
 
 /** Asks again and again: the kernel itself waits for a lock without end. */
 function untilFree(fd: number, subject: string | undefined, patienceMs: number, attempt: () => boolean): void {
   if (attempt()) return;
-  const begun = performance.now(), { usleep } = symbols ??= bindSleep();
+  const begun = performance.now(), { usleep } = sleeping();
   for (let pauseUs = FIRST_PAUSE_US; !attempt(); pauseUs = Math.min(pauseUs * 2, LONGEST_PAUSE_US)) {
     heedInterruption();
     if (performance.now() - begun > patienceMs) throw stillLocked(fd, subject, patienceMs);

@@ -5,8 +5,8 @@
  * the whole length on disk before they map it, and never shorten a mapped file.
  */
 import type { Pointer } from "bun:ffi";
-import { SyscallError } from "./errno.ts";
-import { bind, check, lastErrno, libc } from "./libc.ts";
+import { EINVAL, SyscallError } from "./errno.ts";
+import { bind, bindLater, check, cString, lastErrno, libc } from "./libc.ts";
 import { FFIType, ptr, toArrayBuffer } from "./native.ts";
 
 /** Allocates the file's first `sizeBytes` on disk, so that no store into them can fail. */
@@ -33,4 +33,18 @@ export function mapShared(fd: number, sizeBytes: number, subject: string): Array
 /** Ends the mapping. Touching the buffer or a view of it afterwards raises SIGSEGV. */
 export function unmap(buffer: ArrayBuffer): void {
   check("munmap", libc.munmap(ptr(buffer), buffer.byteLength));
+}
+
+const MFD_CLOEXEC = 1, MFD_EXEC = 0x10;
+
+const c = bindLater({
+  memfd_create: { args: ["ptr", "u32"], returns: "i32" },
+});
+
+/** A file in memory, without a name. Negative when there can be none; then `lastErrno` says why. */
+export function memoryFile(name: string, isProgram = false): number {
+  const { memfd_create } = c(), text = cString(name);
+  const fd = memfd_create(text, isProgram ? MFD_CLOEXEC | MFD_EXEC : MFD_CLOEXEC);
+  // Kernels before 6.3 do not know MFD_EXEC; all their memory files are executable.
+  return fd < 0 && isProgram && lastErrno() === EINVAL ? memfd_create(text, MFD_CLOEXEC) : fd;
 }

@@ -4,21 +4,19 @@
  */
 import { EINVAL, ENOENT, ENOPROTOOPT, ESRCH, SyscallError } from "./errno.ts";
 import { closeFile } from "./files.ts";
-import { bind, lastErrno, libc } from "./libc.ts";
+import { bindLater, lastErrno, libc } from "./libc.ts";
 import { FFIType } from "./native.ts";
 import { poll, POLLIN } from "./poll.ts";
 import { openPidfd } from "./spawn.ts";
 
 const SYS_pidfd_send_signal = 424; // the same number on every architecture
 
-const bindCalls = () =>
-  bind({
-    syscall: {
-      args: [FFIType.i64_fast, FFIType.i64_fast, FFIType.i64_fast, FFIType.i64_fast, FFIType.i64_fast],
-      returns: FFIType.i64_fast,
-    },
-  });
-let symbols: ReturnType<typeof bindCalls> | undefined;
+const c = bindLater({
+  syscall: {
+    args: [FFIType.i64_fast, FFIType.i64_fast, FFIType.i64_fast, FFIType.i64_fast, FFIType.i64_fast],
+    returns: FFIType.i64_fast,
+  },
+});
 
 const SOL_SOCKET = 1, SO_PEERPIDFD = 77;
 let canHoldPeers = true;
@@ -65,8 +63,7 @@ export class OtherProcess {
 
   /** Returns false when it has ended. */
   signal(number: number): boolean {
-    const { syscall } = symbols ??= bindCalls();
-    if (Number(syscall(SYS_pidfd_send_signal, this.fd, number, 0, 0)) === 0) return true;
+    if (Number(c().syscall(SYS_pidfd_send_signal, this.fd, number, 0, 0)) === 0) return true;
     if (lastErrno() === ESRCH) return false;
     throw new SyscallError("pidfd_send_signal", lastErrno(), `process ${this.pid}`);
   }

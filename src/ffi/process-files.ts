@@ -3,16 +3,13 @@
  * and reading fails when that has ended, also when its number is another's by then.
  */
 import { closeFile, O_CLOEXEC, O_DIRECTORY, O_RDONLY, openFile, readAll } from "./files.ts";
-import { bind, check, cString, fromUtf8 } from "./libc.ts";
+import { bindLater, check, cString, fromUtf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
 
-const bindAt = () =>
-  bind({
-    openat: { args: ["i32", "ptr", "i32"], returns: "i32" },
-    readlinkat: { args: ["i32", "ptr", "ptr", "usize"], returns: FFIType.i64_fast },
-  });
-let symbols: ReturnType<typeof bindAt> | undefined;
-const c = () => (symbols ??= bindAt());
+const c = bindLater({
+  openat: { args: ["i32", "ptr", "i32"], returns: "i32" },
+  readlinkat: { args: ["i32", "ptr", "ptr", "usize"], returns: FFIType.i64_fast },
+});
 
 /** Longer than a line of the kernel's own, and than any path of a root directory. */
 const target = new Uint8Array(4096);

@@ -6,7 +6,7 @@
  * signal blocked can rely on this.
  */
 import { EAGAIN, EINTR, SyscallError } from "./errno.ts";
-import { bind, check, fromUtf8, lastErrno, libc } from "./libc.ts";
+import { bind, bindLater, check, fromUtf8, lastErrno, libc } from "./libc.ts";
 import { closeFile, O_RDONLY, openFile, readAll } from "./files.ts";
 import { FFIType } from "./native.ts";
 
@@ -17,14 +17,11 @@ const SFD_NONBLOCK = 0o4000, SFD_CLOEXEC = 0o2000000;
 /** struct signalfd_siginfo; its first field is the signal's number. */
 const SIGINFO_BYTES = 128;
 
-const bindSignals = () =>
-  bind({
-    pthread_sigmask: { args: ["i32", "ptr", "ptr"], returns: "i32" },
-    signalfd: { args: ["i32", "ptr", "i32"], returns: "i32" },
-    kill: { args: ["i32", "i32"], returns: "i32" },
-  });
-let symbols: ReturnType<typeof bindSignals> | undefined;
-const c = () => (symbols ??= bindSignals());
+const c = bindLater({
+  pthread_sigmask: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+  signalfd: { args: ["i32", "ptr", "i32"], returns: "i32" },
+  kill: { args: ["i32", "i32"], returns: "i32" },
+});
 
 /** sigset_t */
 function setOf(signals: readonly number[]): BigUint64Array {

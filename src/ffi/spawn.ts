@@ -7,28 +7,25 @@
 import { SyscallError } from "./errno.ts";
 import { O_CLOEXEC } from "./files.ts";
 import { areInterruptionsTaken } from "./interruption.ts";
-import { bind, check, cString, retrying } from "./libc.ts";
-import { withInheritedUmask } from "./umask.ts";
+import { bindLater, check, cString, retrying } from "./libc.ts";
 import { FFIType, ptr } from "./native.ts";
+import { withInheritedUmask } from "./umask.ts";
 
-const bindSpawn = () =>
-  bind({
-    posix_spawn: { args: ["ptr", "ptr", "ptr", "ptr", "ptr", "ptr"], returns: "i32" },
-    posix_spawn_file_actions_init: { args: ["ptr"], returns: "i32" },
-    posix_spawn_file_actions_adddup2: { args: ["ptr", "i32", "i32"], returns: "i32" },
-    posix_spawn_file_actions_addclose: { args: ["ptr", "i32"], returns: "i32" },
-    posix_spawn_file_actions_destroy: { args: ["ptr"], returns: "i32" },
-    posix_spawnattr_init: { args: ["ptr"], returns: "i32" },
-    posix_spawnattr_setflags: { args: ["ptr", "i16"], returns: "i32" },
-    posix_spawnattr_setsigdefault: { args: ["ptr", "ptr"], returns: "i32" },
-    pipe2: { args: ["ptr", "i32"], returns: "i32" },
-    waitpid: { args: ["i32", "ptr", "i32"], returns: "i32" },
-    signal: { args: ["i32", "ptr"], returns: "ptr" },
-    sigaction: { args: ["i32", "ptr", "ptr"], returns: "i32" },
-    syscall: { args: [FFIType.i64_fast, FFIType.i64_fast, FFIType.i64_fast], returns: FFIType.i64_fast },
-  });
-let spawnSymbols: ReturnType<typeof bindSpawn> | undefined;
-const c = () => (spawnSymbols ??= bindSpawn());
+const c = bindLater({
+  posix_spawn: { args: ["ptr", "ptr", "ptr", "ptr", "ptr", "ptr"], returns: "i32" },
+  posix_spawn_file_actions_init: { args: ["ptr"], returns: "i32" },
+  posix_spawn_file_actions_adddup2: { args: ["ptr", "i32", "i32"], returns: "i32" },
+  posix_spawn_file_actions_addclose: { args: ["ptr", "i32"], returns: "i32" },
+  posix_spawn_file_actions_destroy: { args: ["ptr"], returns: "i32" },
+  posix_spawnattr_init: { args: ["ptr"], returns: "i32" },
+  posix_spawnattr_setflags: { args: ["ptr", "i16"], returns: "i32" },
+  posix_spawnattr_setsigdefault: { args: ["ptr", "ptr"], returns: "i32" },
+  pipe2: { args: ["ptr", "i32"], returns: "i32" },
+  waitpid: { args: ["i32", "ptr", "i32"], returns: "i32" },
+  signal: { args: ["i32", "ptr"], returns: "ptr" },
+  sigaction: { args: ["i32", "ptr", "ptr"], returns: "i32" },
+  syscall: { args: [FFIType.i64_fast, FFIType.i64_fast, FFIType.i64_fast], returns: FFIType.i64_fast },
+});
 
 const SIGCHLD = 17;
 // Bun ignores SIGPIPE (13) and SIGXFSZ (25), and ignored signals stay ignored across exec.
