@@ -16,7 +16,6 @@ const unjudged: Record<string, string> = {
   "src/ffi/environment.ts": "the environment in /proc",
   "src/ffi/kept.ts": "files in /proc",
   "src/ffi/lock-holder.ts": "locks and processes in /proc",
-  "src/ffi/memory-use.ts": "processes in /proc",
   "src/ffi/netns.ts": "network namespaces, which are judged as such",
   "src/ffi/netns-in-sight.ts": "mounts in /proc",
   "src/ffi/process-files.ts": "processes in /proc",

@@ -2,7 +2,7 @@
  * What the kernel says of a process (proc(5)), read through one descriptor of its directory: it stays the same process's,
  * and reading fails when that has ended, also when its number is another's by then.
  */
-import { closeFile, O_CLOEXEC, O_DIRECTORY, O_RDONLY, openFile, readAll } from "./files.ts";
+import { closeFile, O_CLOEXEC, O_DIRECTORY, O_RDONLY, openFile, readAll, readTextFile } from "./files.ts";
 import { bindLater, check, cString, fromUtf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
 
@@ -47,4 +47,14 @@ export class ProcessFiles {
   close(): void {
     closeFile(this.directory);
   }
+}
+
+/**
+ * How much memory a process has. `all` includes pages of files, which processes of the same program share. Zero when
+ * there is no such process.
+ */
+export function memoryKib(pid: number | "self"): { all: number; own: number } {
+  const status = readTextFile(`/proc/${pid}/status`) ?? "";
+  const kib = (name: string) => Number(new RegExp(`^${name}:\\s*(\\d+) kB$`, "m").exec(status)?.[1] ?? 0);
+  return { all: kib("VmRSS"), own: kib("RssAnon") };
 }

@@ -10,7 +10,7 @@
  */
 import { SyscallError } from "./errno.ts";
 import { closeFile, writeAll } from "./files.ts";
-import { memoryFile } from "./mapped-file.ts";
+import { memoryFile } from "./memory.ts";
 import { spawn, waitFor } from "./spawn.ts";
 
 /** src/native/reaper.c and holder.c as the build compiles them; missing where the sources run as they are. */

@@ -4,7 +4,7 @@
  */
 import { closeFile, createFile, namesIn, O_RDWR, readTextFile, removeFile, writeAll } from "../ffi/files.ts";
 import { check, cString, libc } from "../ffi/libc.ts";
-import { allocateOnDisk, mapShared } from "../ffi/mapped-file.ts";
+import { allocateOnDisk, mapShared } from "../ffi/memory.ts";
 import { openExistingState, type OpenState, UntrustedState } from "../ffi/state-file.ts";
 import { writerId } from "../ffi/writer-id.ts";
 import { contains, formatAddress, type Prefix } from "../net/address.ts";

@@ -13,7 +13,7 @@
 import { EACCES, ENOENT, EROFS, isErrno } from "../ffi/errno.ts";
 import { closeFile, identify, makeDirectories, O_CREAT, O_RDWR } from "../ffi/files.ts";
 import { lockRangeExclusive, lockRangeShared, unlockRange } from "../ffi/lock.ts";
-import { unmap } from "../ffi/mapped-file.ts";
+import { unmap } from "../ffi/memory.ts";
 import { judgeStateDirectory, openExistingState, openStateFile, UntrustedState } from "../ffi/state-file.ts";
 import { type LeaseOwner, leaseText } from "./go-directory.ts";
 import type { Block } from "./layout.ts";

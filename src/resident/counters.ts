@@ -8,8 +8,7 @@
 import { secondsSinceBoot } from "../ffi/clock.ts";
 import { readAll } from "../ffi/files.ts";
 import { check, fromUtf8, utf8 } from "../ffi/libc.ts";
-import { allocateOnDisk, mapShared } from "../ffi/mapped-file.ts";
-import { memoryFile } from "../ffi/memory-file.ts";
+import { allocateOnDisk, mapShared, memoryFile } from "../ffi/memory.ts";
 
 const LAYOUT = 0x31424351;
 const PAGE_BYTES = 4096, HEAD_BYTES = 64, ENTRY_BYTES = 64, COUNT_BYTES = 4;

@@ -4,7 +4,7 @@
  */
 import { closeFile, O_RDONLY, openFile, readAllFrom, truncateFile } from "../ffi/files.ts";
 import { bind, check } from "../ffi/libc.ts";
-import { memoryFile } from "../ffi/memory-file.ts";
+import { memoryFile } from "../ffi/memory.ts";
 import { FFIType } from "../ffi/native.ts";
 
 const SEEK_SET = 0, SEEK_CUR = 1;

@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { closeFile, identify, O_CREAT, O_RDWR, openFile } from "../../src/ffi/files.ts";
-import { allocateOnDisk, mapShared, unmap } from "../../src/ffi/mapped-file.ts";
+import { allocateOnDisk, mapShared, unmap } from "../../src/ffi/memory.ts";
 
 const PROCESSES = 4;
 
@@ -31,7 +31,7 @@ function file(sizeBytes: number): { path: string; fd: number } & Disposable {
 async function inProcesses(path: string, body: string, engine: Record<string, string> = {}): Promise<string[]> {
   const source = `
     import { identify, O_RDWR, openFile } from "${import.meta.dir}/../../src/ffi/files.ts";
-    import { mapShared } from "${import.meta.dir}/../../src/ffi/mapped-file.ts";
+    import { mapShared } from "${import.meta.dir}/../../src/ffi/memory.ts";
     const fd = openFile(${JSON.stringify(path)}, O_RDWR);
     const words = new Int32Array(mapShared(fd, identify(fd).size, "test"));
     const me = Number(process.argv.at(-1));

@@ -1,5 +1,6 @@
 /**
- * Files that several processes work on at once, mapped shared into memory (mmap(2)).
+ * Files that several processes work on at once, mapped shared into memory (mmap(2)), and files that are only there
+ * (memfd_create(2)).
  *
  * A store into a page that the file system cannot back raises SIGBUS and kills the process. Callers therefore allocate
  * the whole length on disk before they map it, and never shorten a mapped file.
