@@ -1,5 +1,5 @@
 /** Which matches and targets of iptables the kernel has: rules in nf_tables need them besides nf_tables itself. */
-import { type Extension, hasExtension } from "../ffi/netlink/nftables/compat.ts";
+import { type Extension, hasExtension } from "../ffi/netlink/nftables/extension.ts";
 import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
 import { ruleExpressions } from "./nft-rule.ts";
 import type { Rule } from "./rule.ts";

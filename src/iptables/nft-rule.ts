@@ -2,23 +2,32 @@
  * Rules as bytes for nf_tables, encoded as by iptables-nft 1.8.9 (test/golden/nftables/iptables-*.txt is what that program
  * sends): conditions on the packet's headers first, then matches, a counter, and the target.
  */
-import { from, notFrom, notTo, to } from "../ffi/netlink/nftables/address-match.ts";
-import { hostOrder, masked } from "../ffi/netlink/nftables/expr/bitwise.ts";
-import { differs, equals } from "../ffi/netlink/nftables/expr/cmp.ts";
-import { counter } from "../ffi/netlink/nftables/expr/counter.ts";
-import type { Expression } from "../ffi/netlink/nftables/expr/expression.ts";
-import { accept, backToCaller, drop, jump } from "../ffi/netlink/nftables/expr/immediate.ts";
+import { utf8 } from "../ffi/libc.ts";
+import { accept, backToCaller, counter, drop, jump } from "../ffi/netlink/nftables/action.ts";
+import { differs, equals, hostOrder, masked } from "../ffi/netlink/nftables/compare.ts";
+import type { Expression } from "../ffi/netlink/nftables/expression.ts";
 import {
   commentMatch,
   connectionState,
   destinationPorts,
+  dnatTarget,
   localDestination,
+  markTarget,
+  masqueradeTarget,
   sctpDestinationPort,
-} from "../ffi/netlink/nftables/expr/match.ts";
-import { inputLink, outputLink, packetMark, transportProtocol } from "../ffi/netlink/nftables/expr/meta.ts";
-import { destinationPort, portBytes } from "../ffi/netlink/nftables/expr/payload.ts";
-import { dnatTarget, markTarget, masqueradeTarget } from "../ffi/netlink/nftables/expr/target.ts";
-import { utf8 } from "../ffi/libc.ts";
+} from "../ffi/netlink/nftables/extension.ts";
+import {
+  destinationPort,
+  from,
+  inputLink,
+  notFrom,
+  notTo,
+  outputLink,
+  packetMark,
+  portBytes,
+  to,
+  transportProtocol,
+} from "../ffi/netlink/nftables/packet-match.ts";
 import { type Family, type LinkMatch, protocolNumbers, type Rule, stateBits, type Target } from "./rule.ts";
 
 export function ruleExpressions(rule: Rule, family: Family): Expression[] {

@@ -5,15 +5,14 @@
  * listing its chain, because a transaction gives its rules consecutive handles: a plan appends the jumps right after the
  * rules of the chain they lead to, so they have the next handles.
  */
+import { jumpTarget } from "../ffi/netlink/nftables/action.ts";
 import { commitUnchanged } from "../ffi/netlink/nftables/batch.ts";
-import { addBaseChain, type Chain, chainUse, createChain, delChain } from "../ffi/netlink/nftables/chain.ts";
 import { isFreeFor, ownerTag, ownerTagIn } from "../ffi/netlink/nftables/comment.ts";
-import { comparedValue } from "../ffi/netlink/nftables/expr/cmp.ts";
-import { type Expression, isSameRule } from "../ffi/netlink/nftables/expr/expression.ts";
-import { jumpTarget } from "../ffi/netlink/nftables/expr/immediate.ts";
-import { matchedComment, matchedPorts } from "../ffi/netlink/nftables/expr/match.ts";
-import { loadsDestination, loadsSource } from "../ffi/netlink/nftables/expr/payload.ts";
+import { comparedValue } from "../ffi/netlink/nftables/compare.ts";
+import { type Expression, isSameRule } from "../ffi/netlink/nftables/expression.ts";
+import { matchedComment, matchedPorts } from "../ffi/netlink/nftables/extension.ts";
 import type { NftMessage } from "../ffi/netlink/nftables/message.ts";
+import { loadsDestination, loadsSource } from "../ffi/netlink/nftables/packet-match.ts";
 import {
   addRule,
   delRule,
@@ -23,7 +22,15 @@ import {
   insertRule,
   listRules,
 } from "../ffi/netlink/nftables/rule.ts";
-import { addTable, tableUse } from "../ffi/netlink/nftables/table.ts";
+import {
+  addBaseChain,
+  addTable,
+  type Chain,
+  chainUse,
+  createChain,
+  delChain,
+  tableUse,
+} from "../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
 import { NFPROTO_IPV4, NFPROTO_IPV6 } from "../ffi/netlink/uapi/nf-tables.ts";
 import { ruleExpressions } from "./nft-rule.ts";

@@ -3,15 +3,14 @@
  * the line that iptables-save prints for the older tables.
  */
 import { expect, test } from "bun:test";
+import { type FoundExpression, isSameRule } from "../../src/ffi/netlink/nftables/expression.ts";
+import { messageType, writeBody } from "../../src/ffi/netlink/nftables/message.ts";
+import { multicast4, multicast6 } from "../../src/ffi/netlink/nftables/packet-match.ts";
+import { addRule } from "../../src/ffi/netlink/nftables/rule.ts";
+import { NLM_F_REQUEST, Writer } from "../../src/ffi/netlink/wire.ts";
 import { ruleExpressions } from "../../src/iptables/nft-rule.ts";
 import { type Family, protocolNumbers, type Rule } from "../../src/iptables/rule.ts";
 import { quoted, ruleText, wordAfter, wordsOf } from "../../src/iptables/text-rule.ts";
-import { multicast4, multicast6 } from "../../src/ffi/netlink/nftables/address-match.ts";
-import type { FoundExpression } from "../../src/ffi/netlink/nftables/expr/expression.ts";
-import { isSameRule } from "../../src/ffi/netlink/nftables/expr/expression.ts";
-import { messageType, writeBody } from "../../src/ffi/netlink/nftables/message.ts";
-import { addRule } from "../../src/ffi/netlink/nftables/rule.ts";
-import { NLM_F_REQUEST, Writer } from "../../src/ffi/netlink/wire.ts";
 import { parseAddress, parsePrefix } from "../../src/net/address.ts";
 import { commandOf, golden, inRows } from "../support/golden.ts";
 import { openMachine } from "../support/machine.ts";

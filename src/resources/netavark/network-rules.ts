@@ -3,18 +3,19 @@
  * ports. The first container makes them, and the last one takes them away: the kernel tells it by the bridge, which then
  * has no port any more.
  */
-import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Host } from "../../contract/host.ts";
-import { from, to } from "../../ffi/netlink/nftables/address-match.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { jumpTarget } from "../../ffi/netlink/nftables/action.ts";
 import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
-import { chainUse, delChain } from "../../ffi/netlink/nftables/chain.ts";
-import { compares } from "../../ffi/netlink/nftables/expr/cmp.ts";
-import { jumpTarget } from "../../ffi/netlink/nftables/expr/immediate.ts";
+import { compares } from "../../ffi/netlink/nftables/compare.ts";
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
+import { from, to } from "../../ffi/netlink/nftables/packet-match.ts";
 import { delRule, flushChain, type FoundRule } from "../../ffi/netlink/nftables/rule.ts";
 import { delSet, listSets } from "../../ffi/netlink/nftables/set.ts";
+import { chainUse, delChain } from "../../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { parsePrefix } from "../../net/address.ts";
+import type { NetworkRulesSpec } from "./shared/network-rules-spec.ts";
 import {
   chain,
   ISOLATION_1,
@@ -34,7 +35,6 @@ import {
   sharedRules,
 } from "./shared/nft-rules.ts";
 import { isSame, mentions, TableRules, writeRule } from "./shared/nft-table.ts";
-import type { NetworkRulesSpec } from "./shared/network-rules-spec.ts";
 import { isSpare } from "./shared/spare-bridge.ts";
 
 export const networkRulesKind: ResourceKind<NetworkRulesSpec> = {

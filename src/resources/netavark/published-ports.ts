@@ -3,18 +3,22 @@
  * elements of the subnet's map; a port of one address is a rule of its own, as netavark writes it. The comment of both
  * names the owner.
  */
-import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Owner } from "../../contract/owner.ts";
-import { from, ofFamily, to } from "../../ffi/netlink/nftables/address-match.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { destinationNatTo, jump } from "../../ffi/netlink/nftables/action.ts";
 import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
 import { comment, commentIn } from "../../ffi/netlink/nftables/comment.ts";
-import { between, equals } from "../../ffi/netlink/nftables/expr/cmp.ts";
-import type { Expression } from "../../ffi/netlink/nftables/expr/expression.ts";
-import { jump } from "../../ffi/netlink/nftables/expr/immediate.ts";
-import { transportProtocol } from "../../ffi/netlink/nftables/expr/meta.ts";
-import { destinationNatTo } from "../../ffi/netlink/nftables/expr/nat.ts";
-import { destinationPort, portBytes } from "../../ffi/netlink/nftables/expr/payload.ts";
+import { between, equals } from "../../ffi/netlink/nftables/compare.ts";
+import type { Expression } from "../../ffi/netlink/nftables/expression.ts";
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
+import {
+  destinationPort,
+  from,
+  ofFamily,
+  portBytes,
+  to,
+  transportProtocol,
+} from "../../ffi/netlink/nftables/packet-match.ts";
 import { delRule, type FoundRule, listRules } from "../../ffi/netlink/nftables/rule.ts";
 import { createElement, delElement, type Element, getElement, type NftSet } from "../../ffi/netlink/nftables/set.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";

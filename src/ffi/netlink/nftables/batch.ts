@@ -10,31 +10,24 @@ import { ERESTART } from "../../errno.ts";
 import { attributeAt, attrTable, u32be } from "../attrs.ts";
 import { isNetlinkError, NetlinkError, type NetlinkSocket } from "../socket.ts";
 import { HEADER_BYTES as NETLINK_HEADER_BYTES, NLM_F_ACK, NLM_F_REQUEST, type Writer } from "../wire.ts";
-import {
-  NFNL_BATCH_GENID,
-  NFNL_MSG_BATCH_BEGIN,
-  NFNL_MSG_BATCH_END,
-  NFNL_SUBSYS_NFTABLES,
-  NFT_MSG_DELCHAIN,
-  NFT_MSG_DELRULE,
-  NFT_MSG_DELSET,
-  NFT_MSG_DELSETELEM,
-  NFT_MSG_DELTABLE,
-  NFT_MSG_GETGEN,
-  NFT_MSG_NEWTABLE,
-  NFTA_GEN_ID,
-} from "../uapi/nf-tables.ts";
+import * as nft from "../uapi/nf-tables.ts";
 import { get, HEADER_BYTES, messageType, type NftMessage, writeBody } from "./message.ts";
 import { newAndDormant } from "./table.ts";
 
 /** Messages after which the kernel frees objects later (`NetlinkSocket.closesSlowly`). */
-const DELETIONS = [NFT_MSG_DELTABLE, NFT_MSG_DELCHAIN, NFT_MSG_DELRULE, NFT_MSG_DELSET, NFT_MSG_DELSETELEM];
+const DELETIONS = [
+  nft.NFT_MSG_DELTABLE,
+  nft.NFT_MSG_DELCHAIN,
+  nft.NFT_MSG_DELRULE,
+  nft.NFT_MSG_DELSET,
+  nft.NFT_MSG_DELSETELEM,
+];
 
 /** Limit of attempts while others keep changing the rule set. An attempt takes some 50 µs. */
 const ATTEMPTS = 1000;
 
-const batchAttrs = attrTable("NFNL_BATCH", { generation: u32be(NFNL_BATCH_GENID) });
-const generationAttrs = attrTable("NFTA_GEN", { id: u32be(NFTA_GEN_ID) });
+const batchAttrs = attrTable("NFNL_BATCH", { generation: u32be(nft.NFNL_BATCH_GENID) });
+const generationAttrs = attrTable("NFTA_GEN", { id: u32be(nft.NFTA_GEN_ID) });
 
 /** Sends the messages as one transaction. Throws the kernel's reason for the first message it refused. */
 export function commit(socket: NetlinkSocket, messages: readonly NftMessage[], generation?: number): void {
@@ -49,7 +42,9 @@ export function commit(socket: NetlinkSocket, messages: readonly NftMessage[], g
  */
 export function rehearse(socket: NetlinkSocket, messages: readonly NftMessage[]): void {
   const dormant: NftMessage[] = [];
-  for (const message of messages) dormant.push(message.type === NFT_MSG_NEWTABLE ? newAndDormant(message) : message);
+  for (const message of messages) {
+    dormant.push(message.type === nft.NFT_MSG_NEWTABLE ? newAndDormant(message) : message);
+  }
   transact(socket, dormant, { endless: true });
 }
 
@@ -63,12 +58,12 @@ function transact(
     const starts: number[] = [];
     const fence = (type: number) => {
       writer.start(type, NLM_F_REQUEST, next());
-      writer.u8(0).u8(0).u16be(NFNL_SUBSYS_NFTABLES);
-      if (type === NFNL_MSG_BATCH_BEGIN) batchAttrs.encode(writer, { generation });
+      writer.u8(0).u8(0).u16be(nft.NFNL_SUBSYS_NFTABLES);
+      if (type === nft.NFNL_MSG_BATCH_BEGIN) batchAttrs.encode(writer, { generation });
       writer.finish();
     };
     let number = 0;
-    fence(NFNL_MSG_BATCH_BEGIN);
+    fence(nft.NFNL_MSG_BATCH_BEGIN);
     messages.forEach((message, index) => {
       starts.push(writer.length);
       // The kernel acknowledges on request only, and before Linux 6.10 never the end of the batch.
@@ -78,7 +73,7 @@ function transact(
       writeBody(writer, message);
       writer.finish();
     });
-    if (!endless) fence(NFNL_MSG_BATCH_END);
+    if (!endless) fence(nft.NFNL_MSG_BATCH_END);
     sent = { writer, starts };
     return number;
   });
@@ -104,7 +99,7 @@ function messageBytes({ writer, starts }: { writer: Writer; starts: number[] }, 
 function currentGeneration(socket: NetlinkSocket): number | undefined {
   const question = {
     what: "get ruleset generation",
-    type: NFT_MSG_GETGEN,
+    type: nft.NFT_MSG_GETGEN,
     flags: 0,
     family: 0,
     table: generationAttrs,

@@ -83,7 +83,7 @@ export function dump(
 }
 
 /** Whether the object does not exist, maybe because the kernel lacks nf_tables, or lacks it for the family. */
-export function isAbsent(error: unknown): boolean {
+function isAbsent(error: unknown): boolean {
   return isNetlinkError(error, ENOENT, EOPNOTSUPP, EINVAL, EAFNOSUPPORT);
 }
 

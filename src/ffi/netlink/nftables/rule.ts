@@ -2,52 +2,39 @@
 import { attrTable, binary, custom, nest, text, u32be, u64be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
 import { NLM_F_APPEND, NLM_F_CREATE } from "../wire.ts";
-import {
-  NFT_MSG_DELRULE,
-  NFT_MSG_GETRULE,
-  NFT_MSG_NEWRULE,
-  NFTA_RULE_CHAIN,
-  NFTA_RULE_COMPAT,
-  NFTA_RULE_COMPAT_FLAGS,
-  NFTA_RULE_COMPAT_PROTO,
-  NFTA_RULE_EXPRESSIONS,
-  NFTA_RULE_HANDLE,
-  NFTA_RULE_TABLE,
-  NFTA_RULE_USERDATA,
-} from "../uapi/nf-tables.ts";
-import type { Chain } from "./chain.ts";
+import * as nft from "../uapi/nf-tables.ts";
+import { type Chain, nameOf } from "./table.ts";
 import { commentIn } from "./comment.ts";
-import { type Expression, expressionList, type FoundExpression } from "./expr/expression.ts";
+import { type Expression, expressionList, type FoundExpression } from "./expression.ts";
 import { dump, get, type NftMessage } from "./message.ts";
-import { nameOf } from "./table.ts";
 
 const compatAttrs = attrTable("NFTA_RULE_COMPAT", {
-  protocol: u32be(NFTA_RULE_COMPAT_PROTO),
-  flags: u32be(NFTA_RULE_COMPAT_FLAGS),
+  protocol: u32be(nft.NFTA_RULE_COMPAT_PROTO),
+  flags: u32be(nft.NFTA_RULE_COMPAT_FLAGS),
 });
 
 const ruleAttrs = attrTable("NFTA_RULE", {
-  table: text(NFTA_RULE_TABLE),
-  chain: text(NFTA_RULE_CHAIN),
-  handle: u64be(NFTA_RULE_HANDLE),
-  expressions: custom(NFTA_RULE_EXPRESSIONS, expressionList),
-  compat: nest(NFTA_RULE_COMPAT, compatAttrs),
-  userdata: binary(NFTA_RULE_USERDATA),
+  table: text(nft.NFTA_RULE_TABLE),
+  chain: text(nft.NFTA_RULE_CHAIN),
+  handle: u64be(nft.NFTA_RULE_HANDLE),
+  expressions: custom(nft.NFTA_RULE_EXPRESSIONS, expressionList),
+  compat: nest(nft.NFTA_RULE_COMPAT, compatAttrs),
+  userdata: binary(nft.NFTA_RULE_USERDATA),
 });
 
 /** For listings; expressions stay bytes, because callers look into few rules. */
 const foundAttrs = attrTable("NFTA_RULE", {
-  chain: text(NFTA_RULE_CHAIN),
-  handle: u64be(NFTA_RULE_HANDLE),
-  expressions: binary(NFTA_RULE_EXPRESSIONS),
-  userdata: binary(NFTA_RULE_USERDATA),
+  chain: text(nft.NFTA_RULE_CHAIN),
+  handle: u64be(nft.NFTA_RULE_HANDLE),
+  expressions: binary(nft.NFTA_RULE_EXPRESSIONS),
+  userdata: binary(nft.NFTA_RULE_USERDATA),
 });
 
 /** A rule of the kernel's. */
 export interface FoundRule {
   chain: string;
   handle: bigint;
-  /** Undecoded; expr/expression.ts compares them with ours. */
+  /** Undecoded; expression.ts compares them with ours. */
   readonly expressions: FoundExpression[];
   /** The comment of nft, not of an iptables comment match. */
   readonly comment: string;
@@ -74,7 +61,7 @@ export interface RuleOptions {
 
 function newRule(verb: string, flags: number, chain: Chain, expressions: Expression[], options: RuleOptions) {
   const compat = options.compat && { ...options.compat, flags: 0 };
-  return message(verb, NFT_MSG_NEWRULE, NLM_F_CREATE | flags, chain, {
+  return message(verb, nft.NFT_MSG_NEWRULE, NLM_F_CREATE | flags, chain, {
     expressions,
     compat,
     userdata: options.userdata,
@@ -93,12 +80,12 @@ export function insertRule(chain: Chain, expressions: Expression[], options: Rul
 
 /** `delete rule … handle …`. */
 export function delRule(chain: Chain, handle: bigint): NftMessage {
-  return message("delete", NFT_MSG_DELRULE, 0, chain, { handle });
+  return message("delete", nft.NFT_MSG_DELRULE, 0, chain, { handle });
 }
 
 /** `flush chain`. */
 export function flushChain(chain: Chain): NftMessage {
-  return message("flush", NFT_MSG_DELRULE, 0, chain);
+  return message("flush", nft.NFT_MSG_DELRULE, 0, chain);
 }
 
 /**
@@ -113,7 +100,7 @@ export function listRules(
   let rules: FoundRule[] = [];
   dump(
     socket,
-    message("list", NFT_MSG_GETRULE, 0, chain),
+    message("list", nft.NFT_MSG_GETRULE, 0, chain),
     (payload) => {
       if (isWanted === undefined || isWanted(userdataIn(payload))) rules.push(found(foundAttrs.decode(payload)));
     },
@@ -126,7 +113,7 @@ export function listRules(
 function userdataIn(payload: Uint8Array): Uint8Array | undefined {
   for (let at = 0; at + 4 <= payload.length;) {
     const length = payload[at]! | (payload[at + 1]! << 8), type = payload[at + 2]! | (payload[at + 3]! << 8);
-    if (type === NFTA_RULE_USERDATA) return payload.subarray(at + 4, at + length);
+    if (type === nft.NFTA_RULE_USERDATA) return payload.subarray(at + 4, at + length);
     if (length < 4) break;
     at += (length + 3) & ~3;
   }
@@ -135,7 +122,7 @@ function userdataIn(payload: Uint8Array): Uint8Array | undefined {
 
 /** The rule with this handle, or undefined. */
 export function getRule(socket: NetlinkSocket, chain: Chain, handle: bigint): FoundRule | undefined {
-  const values = get(socket, message("get", NFT_MSG_GETRULE, 0, chain, { handle }), foundAttrs);
+  const values = get(socket, message("get", nft.NFT_MSG_GETRULE, 0, chain, { handle }), foundAttrs);
   return values && found(values);
 }
 

@@ -5,46 +5,9 @@
 import { attrTable, binary, list, nest, text, u32be } from "../attrs.ts";
 import type { NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
-import {
-  NFT_MSG_DELSET,
-  NFT_MSG_DELSETELEM,
-  NFT_MSG_GETSET,
-  NFT_MSG_GETSETELEM,
-  NFT_MSG_NEWSET,
-  NFT_MSG_NEWSETELEM,
-  NFT_OBJECT_COUNTER,
-  NFT_SET_ANONYMOUS,
-  NFT_SET_CONCAT,
-  NFT_SET_CONSTANT,
-  NFT_SET_INTERVAL,
-  NFT_SET_MAP,
-  NFT_SET_OBJECT,
-  NFTA_LIST_ELEM,
-  NFTA_SET_DATA_LEN,
-  NFTA_SET_DATA_TYPE,
-  NFTA_SET_DESC,
-  NFTA_SET_DESC_CONCAT,
-  NFTA_SET_ELEM_DATA,
-  NFTA_SET_ELEM_KEY,
-  NFTA_SET_ELEM_KEY_END,
-  NFTA_SET_ELEM_LIST_ELEMENTS,
-  NFTA_SET_ELEM_LIST_SET,
-  NFTA_SET_ELEM_LIST_SET_ID,
-  NFTA_SET_ELEM_LIST_TABLE,
-  NFTA_SET_ELEM_OBJREF,
-  NFTA_SET_ELEM_USERDATA,
-  NFTA_SET_FIELD_LEN,
-  NFTA_SET_FLAGS,
-  NFTA_SET_ID,
-  NFTA_SET_KEY_LEN,
-  NFTA_SET_KEY_TYPE,
-  NFTA_SET_NAME,
-  NFTA_SET_OBJ_TYPE,
-  NFTA_SET_TABLE,
-  NFTA_SET_USERDATA,
-} from "../uapi/nf-tables.ts";
+import * as nft from "../uapi/nf-tables.ts";
 import { comment, commentIn } from "./comment.ts";
-import { dataAttrs } from "./data.ts";
+import { dataAttrs } from "./expression.ts";
 import { dump, get, type NftMessage } from "./message.ts";
 import { nameOf, type Table } from "./table.ts";
 
@@ -78,37 +41,39 @@ export const ipv6AndPort: KeyType = { number: (8 << 6) | 13, length: 20 };
 /** `ifname . ether_addr`: six bits a type; each part takes a multiple of four bytes. */
 export const linkNameAndMacKey: KeyType = { number: (41 << 6) | 9, length: 24 };
 
-const partAttrs = attrTable("NFTA_SET_FIELD", { length: u32be(NFTA_SET_FIELD_LEN) });
+const partAttrs = attrTable("NFTA_SET_FIELD", { length: u32be(nft.NFTA_SET_FIELD_LEN) });
 
-const descriptionAttrs = attrTable("NFTA_SET_DESC", { parts: list(NFTA_SET_DESC_CONCAT, NFTA_LIST_ELEM, partAttrs) });
+const descriptionAttrs = attrTable("NFTA_SET_DESC", {
+  parts: list(nft.NFTA_SET_DESC_CONCAT, nft.NFTA_LIST_ELEM, partAttrs),
+});
 
 const setAttrs = attrTable("NFTA_SET", {
-  table: text(NFTA_SET_TABLE),
-  name: text(NFTA_SET_NAME),
-  flags: u32be(NFTA_SET_FLAGS),
-  keyType: u32be(NFTA_SET_KEY_TYPE),
-  keyLength: u32be(NFTA_SET_KEY_LEN),
-  dataType: u32be(NFTA_SET_DATA_TYPE),
-  dataLength: u32be(NFTA_SET_DATA_LEN),
-  objectType: u32be(NFTA_SET_OBJ_TYPE),
-  description: nest(NFTA_SET_DESC, descriptionAttrs),
-  id: u32be(NFTA_SET_ID),
-  userdata: binary(NFTA_SET_USERDATA),
+  table: text(nft.NFTA_SET_TABLE),
+  name: text(nft.NFTA_SET_NAME),
+  flags: u32be(nft.NFTA_SET_FLAGS),
+  keyType: u32be(nft.NFTA_SET_KEY_TYPE),
+  keyLength: u32be(nft.NFTA_SET_KEY_LEN),
+  dataType: u32be(nft.NFTA_SET_DATA_TYPE),
+  dataLength: u32be(nft.NFTA_SET_DATA_LEN),
+  objectType: u32be(nft.NFTA_SET_OBJ_TYPE),
+  description: nest(nft.NFTA_SET_DESC, descriptionAttrs),
+  id: u32be(nft.NFTA_SET_ID),
+  userdata: binary(nft.NFTA_SET_USERDATA),
 });
 
 const elementAttrs = attrTable("NFTA_SET_ELEM", {
-  key: nest(NFTA_SET_ELEM_KEY, dataAttrs),
-  keyEnd: nest(NFTA_SET_ELEM_KEY_END, dataAttrs),
-  data: nest(NFTA_SET_ELEM_DATA, dataAttrs),
-  userdata: binary(NFTA_SET_ELEM_USERDATA),
-  object: text(NFTA_SET_ELEM_OBJREF),
+  key: nest(nft.NFTA_SET_ELEM_KEY, dataAttrs),
+  keyEnd: nest(nft.NFTA_SET_ELEM_KEY_END, dataAttrs),
+  data: nest(nft.NFTA_SET_ELEM_DATA, dataAttrs),
+  userdata: binary(nft.NFTA_SET_ELEM_USERDATA),
+  object: text(nft.NFTA_SET_ELEM_OBJREF),
 });
 
 const elementListAttrs = attrTable("NFTA_SET_ELEM_LIST", {
-  table: text(NFTA_SET_ELEM_LIST_TABLE),
-  set: text(NFTA_SET_ELEM_LIST_SET),
-  setId: u32be(NFTA_SET_ELEM_LIST_SET_ID),
-  elements: list(NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_LIST_ELEM, elementAttrs),
+  table: text(nft.NFTA_SET_ELEM_LIST_TABLE),
+  set: text(nft.NFTA_SET_ELEM_LIST_SET),
+  setId: u32be(nft.NFTA_SET_ELEM_LIST_SET_ID),
+  elements: list(nft.NFTA_SET_ELEM_LIST_ELEMENTS, nft.NFTA_LIST_ELEM, elementAttrs),
 });
 
 export interface Key {
@@ -144,7 +109,7 @@ const HOST_ORDER = new Uint8Array([0, 4, 1, 0, 0, 0]);
 let setId = 0;
 
 function create(set: NftSet, key: KeyType, flags: number, rest: object = {}): NftMessage {
-  return setMessage("create", NFT_MSG_NEWSET, NLM_F_CREATE | NLM_F_EXCL, set, {
+  return setMessage("create", nft.NFT_MSG_NEWSET, NLM_F_CREATE | NLM_F_EXCL, set, {
     flags,
     keyType: key.number,
     keyLength: key.length,
@@ -161,12 +126,12 @@ export function createSet(set: NftSet, key: KeyType): NftMessage {
 
 /** `create map … { type … : counter; }`: fails when it exists. */
 export function createCounterMap(set: NftSet, key: KeyType): NftMessage {
-  return create(set, key, NFT_SET_OBJECT, { objectType: NFT_OBJECT_COUNTER });
+  return create(set, key, nft.NFT_SET_OBJECT, { objectType: nft.NFT_OBJECT_COUNTER });
 }
 
 /** `create map … { type … : …; }`: fails when it exists. */
 export function createMap(set: NftSet, key: KeyType, value: KeyType): NftMessage {
-  return create(set, key, NFT_SET_MAP, { dataType: value.number, dataLength: value.length });
+  return create(set, key, nft.NFT_SET_MAP, { dataType: value.number, dataLength: value.length });
 }
 
 /** `add map … { type … : …; }`: does nothing when it exists with the same types. */
@@ -178,7 +143,7 @@ export function addMap(set: NftSet, key: KeyType, value: KeyType): NftMessage {
 export function createIntervalMap(set: NftSet, key: KeyType, value: KeyType): NftMessage {
   const parts: { length: number }[] = [];
   for (const length of key.parts!) parts.push({ length });
-  return create(set, key, NFT_SET_MAP | NFT_SET_INTERVAL | NFT_SET_CONCAT, {
+  return create(set, key, nft.NFT_SET_MAP | nft.NFT_SET_INTERVAL | nft.NFT_SET_CONCAT, {
     dataType: value.number,
     dataLength: value.length,
     description: { parts },
@@ -193,14 +158,14 @@ export function createRuleSet(
 ): { name: string; id: number; messages: NftMessage[] } {
   const set = { table, name: "__set%d" }, elements: object[] = [];
   for (const each of keys) elements.push(keyValues({ key: each }));
-  const created = create(set, key, NFT_SET_ANONYMOUS | NFT_SET_CONSTANT), id = setId;
-  const filled = elementMessage("create", NFT_MSG_NEWSETELEM, NLM_F_CREATE | NLM_F_EXCL, set, elements);
+  const created = create(set, key, nft.NFT_SET_ANONYMOUS | nft.NFT_SET_CONSTANT), id = setId;
+  const filled = elementMessage("create", nft.NFT_MSG_NEWSETELEM, NLM_F_CREATE | NLM_F_EXCL, set, elements);
   return { name: set.name, id, messages: [created, { ...filled, values: { ...filled.values, setId: id } }] };
 }
 
 /** `delete set`. Fails while a rule uses it. */
 export function delSet(set: NftSet): NftMessage {
-  return setMessage("delete", NFT_MSG_DELSET, 0, set);
+  return setMessage("delete", nft.NFT_MSG_DELSET, 0, set);
 }
 
 /** The names of the table's sets and maps; none when there is no such table. */
@@ -208,7 +173,7 @@ export function listSets(socket: NetlinkSocket, table: Table): string[] {
   let names: string[] = [];
   dump(
     socket,
-    setMessage("list", NFT_MSG_GETSET, 0, { table, name: "" }, { name: undefined }),
+    setMessage("list", nft.NFT_MSG_GETSET, 0, { table, name: "" }, { name: undefined }),
     (payload) => void names.push(setAttrs.decode(payload).name!),
     () => void (names = []),
   );
@@ -230,12 +195,12 @@ function elementMessage(verb: string, type: number, flags: number, set: NftSet, 
 export function createElement(set: NftSet, { comment: text, data, counter, ...key }: Element): NftMessage {
   const userdata = text === "" ? undefined : comment(text);
   const element = { ...keyValues(key), data: data && { value: data }, userdata, object: counter };
-  return elementMessage("create", NFT_MSG_NEWSETELEM, NLM_F_CREATE | NLM_F_EXCL, set, [element]);
+  return elementMessage("create", nft.NFT_MSG_NEWSETELEM, NLM_F_CREATE | NLM_F_EXCL, set, [element]);
 }
 
 /** `delete element`: fails when the key does not exist. */
 export function delElement(set: NftSet, key: Uint8Array, keyEnd?: Uint8Array): NftMessage {
-  return elementMessage("delete", NFT_MSG_DELSETELEM, 0, set, [keyValues({ key, keyEnd })]);
+  return elementMessage("delete", nft.NFT_MSG_DELSETELEM, 0, set, [keyValues({ key, keyEnd })]);
 }
 
 /**
@@ -243,7 +208,7 @@ export function delElement(set: NftSet, key: Uint8Array, keyEnd?: Uint8Array): N
  * key.
  */
 export function getElement(socket: NetlinkSocket, set: NftSet, key: Uint8Array): Element | undefined {
-  const question = elementMessage("get", NFT_MSG_GETSETELEM, 0, set, [keyValues({ key })]);
+  const question = elementMessage("get", nft.NFT_MSG_GETSETELEM, 0, set, [keyValues({ key })]);
   const element = get(socket, question, elementListAttrs)?.elements?.[0];
   return element && found(element);
 }
@@ -257,7 +222,7 @@ export function listElements(socket: NetlinkSocket, set: NftSet): Element[] {
   let elements: Element[] = [];
   dump(
     socket,
-    elementMessage("list", NFT_MSG_GETSETELEM, 0, set),
+    elementMessage("list", nft.NFT_MSG_GETSETELEM, 0, set),
     (payload) => void elements.push(...(elementListAttrs.decode(payload).elements ?? []).map(found)),
     () => void (elements = []),
   );

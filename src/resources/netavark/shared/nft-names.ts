@@ -1,7 +1,6 @@
 /** The names in the nftables table that netavark and we share. Other tools, and netavark itself, look for them. */
-import type { Chain } from "../../../ffi/netlink/nftables/chain.ts";
 import type { NftSet } from "../../../ffi/netlink/nftables/set.ts";
-import type { Table } from "../../../ffi/netlink/nftables/table.ts";
+import type { Chain, Table } from "../../../ffi/netlink/nftables/table.ts";
 import { NFPROTO_INET } from "../../../ffi/netlink/uapi/nf-tables.ts";
 
 export const table: Table = { family: NFPROTO_INET, name: "netavark" };

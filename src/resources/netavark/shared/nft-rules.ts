@@ -6,35 +6,52 @@
  * Published ports of all addresses are elements of a map for each subnet, so that neither a packet nor a container
  * waits longer when there are more of them. netavark has a rule for each.
  */
-import { from, multicast4, multicast6, notTo, ofFamily, to } from "../../../ffi/netlink/nftables/address-match.ts";
-import { addBaseChain, addChain, type Hook } from "../../../ffi/netlink/nftables/chain.ts";
-import { hostOrder, masked, withBits } from "../../../ffi/netlink/nftables/expr/bitwise.ts";
-import { differs, equals } from "../../../ffi/netlink/nftables/expr/cmp.ts";
+import { utf8 } from "../../../ffi/libc.ts";
+import {
+  accept,
+  destinationNat,
+  destinationNatTo,
+  drop,
+  jump,
+  masquerade,
+  sourceNatTo,
+} from "../../../ffi/netlink/nftables/action.ts";
+import {
+  differs,
+  equals,
+  hostOrder,
+  isInRuleSet,
+  isKeyOf,
+  masked,
+  valueIn,
+  withBits,
+} from "../../../ffi/netlink/nftables/compare.ts";
+import { type Expression, registerAt } from "../../../ffi/netlink/nftables/expression.ts";
+import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import {
   connectionMark,
+  destinationPort,
+  destinationPortInto,
   establishedOrRelated,
-  invalid,
-  setConnectionMark,
-} from "../../../ffi/netlink/nftables/expr/ct.ts";
-import type { Expression } from "../../../ffi/netlink/nftables/expr/expression.ts";
-import { toThisHost } from "../../../ffi/netlink/nftables/expr/fib.ts";
-import { accept, drop, jump } from "../../../ffi/netlink/nftables/expr/immediate.ts";
-import { isInRuleSet, isKeyOf, valueIn } from "../../../ffi/netlink/nftables/expr/lookup.ts";
-import { masquerade } from "../../../ffi/netlink/nftables/expr/masq.ts";
-import {
+  from,
   inputLink,
+  invalid,
+  multicast4,
+  multicast6,
+  notTo,
+  ofFamily,
   outputLink,
   packetMark,
+  portBytes,
+  setConnectionMark,
   setPacketMark,
+  to,
+  toThisHost,
   transportProtocol,
   transportProtocolInto,
-} from "../../../ffi/netlink/nftables/expr/meta.ts";
-import { destinationNat, destinationNatTo, sourceNatTo } from "../../../ffi/netlink/nftables/expr/nat.ts";
-import { destinationPort, destinationPortInto, portBytes } from "../../../ffi/netlink/nftables/expr/payload.ts";
-import { registerAt } from "../../../ffi/netlink/nftables/expr/register.ts";
-import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
+} from "../../../ffi/netlink/nftables/packet-match.ts";
 import { addMap, ipv4AndPort, ipv6AndPort, protocolAndPortKey } from "../../../ffi/netlink/nftables/set.ts";
-import { addTable } from "../../../ffi/netlink/nftables/table.ts";
+import { addBaseChain, addChain, addTable, type Hook } from "../../../ffi/netlink/nftables/table.ts";
 import {
   NF_INET_FORWARD,
   NF_INET_LOCAL_IN,
@@ -42,7 +59,6 @@ import {
   NF_INET_POST_ROUTING,
   NF_INET_PRE_ROUTING,
 } from "../../../ffi/netlink/uapi/nf-tables.ts";
-import { utf8 } from "../../../ffi/libc.ts";
 import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
 import { parseAddress, parsePrefix, type Prefix } from "../../../net/address.ts";
 import type { NetworkRulesSpec, RuledSubnet } from "./network-rules-spec.ts";

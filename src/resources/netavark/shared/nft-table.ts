@@ -1,6 +1,6 @@
 /** Reading and writing rules of the table that netavark and we share. */
-import { type Expression, type FoundExpression, isSameRule } from "../../../ffi/netlink/nftables/expr/expression.ts";
-import { isInRuleSet } from "../../../ffi/netlink/nftables/expr/lookup.ts";
+import { type Expression, type FoundExpression, isSameRule } from "../../../ffi/netlink/nftables/expression.ts";
+import { isInRuleSet } from "../../../ffi/netlink/nftables/compare.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import {
   addRule,

@@ -1,13 +1,12 @@
 /** Which containers have a port of the host in the table `inet netavark`, by this program or by netavark. */
-import { ofFamily } from "../../../ffi/netlink/nftables/address-match.ts";
-import { compares } from "../../../ffi/netlink/nftables/expr/cmp.ts";
-import { destinationAddress } from "../../../ffi/netlink/nftables/expr/payload.ts";
+import { compares } from "../../../ffi/netlink/nftables/compare.ts";
+import { destinationAddress, ofFamily } from "../../../ffi/netlink/nftables/packet-match.ts";
 import { listRules } from "../../../ffi/netlink/nftables/rule.ts";
 import { getElement, listSets } from "../../../ffi/netlink/nftables/set.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { protocolNumbers } from "../../../iptables/rule.ts";
-import { keyOf } from "../../packets/port-mappings/nft-elements.ts";
 import type { Claim, Claimant, CommentedHolder } from "../../packets/port-mappings/claims.ts";
+import { keyOf } from "../../packets/port-mappings/nft-elements.ts";
 import { ownerText } from "../../packets/shared/owner-comment.ts";
 import { chain, portsChainFamily, portsMapsAmong, table } from "./nft-names.ts";
 import { toPort } from "./nft-rules.ts";

@@ -23,23 +23,21 @@
  *
  * Accepting here does not override a drop in another program's table: the kernel asks every table.
  */
-import type { Chain } from "../../../ffi/netlink/nftables/chain.ts";
+import { utf8 } from "../../../ffi/libc.ts";
+import { accept, drop } from "../../../ffi/netlink/nftables/action.ts";
 import { commitUnchanged } from "../../../ffi/netlink/nftables/batch.ts";
-import { equals } from "../../../ffi/netlink/nftables/expr/cmp.ts";
-import { establishedOrRelated } from "../../../ffi/netlink/nftables/expr/ct.ts";
-import type { Expression } from "../../../ffi/netlink/nftables/expr/expression.ts";
-import { accept, drop } from "../../../ffi/netlink/nftables/expr/immediate.ts";
-import { isIn, isNotIn } from "../../../ffi/netlink/nftables/expr/lookup.ts";
+import { countIn, equals, isIn, isNotIn } from "../../../ffi/netlink/nftables/compare.ts";
+import type { Expression } from "../../../ffi/netlink/nftables/expression.ts";
+import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import {
+  destinationAddress,
+  establishedOrRelated,
   inputAndOutputLink,
   inputLink,
   outputLink,
   protocolFamily,
-} from "../../../ffi/netlink/nftables/expr/meta.ts";
-import { countIn } from "../../../ffi/netlink/nftables/expr/objref.ts";
-import { destinationAddress, sourceAddress } from "../../../ffi/netlink/nftables/expr/payload.ts";
-import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
-import { createCounter } from "../../../ffi/netlink/nftables/object.ts";
+  sourceAddress,
+} from "../../../ffi/netlink/nftables/packet-match.ts";
 import {
   createElement,
   delElement,
@@ -50,9 +48,9 @@ import {
   linkNamesKey,
   type NftSet,
 } from "../../../ffi/netlink/nftables/set.ts";
+import { type Chain, createCounter } from "../../../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { NF_INET_FORWARD, NFPROTO_IPV4, NFPROTO_IPV6 } from "../../../ffi/netlink/uapi/nf-tables.ts";
-import { utf8 } from "../../../ffi/libc.ts";
 import { parseAddress } from "../../../net/address.ts";
 import type { Backend } from "../shared/backend.ts";
 import { ownTables } from "../shared/own-tables.ts";

@@ -8,12 +8,12 @@
  * The interface is not part of the chain's name: a container attached twice to one network has one chain, and the first
  * attachment that is removed leaves it to the other.
  */
-import { FAMILIES, type Family, type Rule, toolOf } from "../../../iptables/rule.ts";
-import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
-import { type FoundRule, isAmong, missingAmong, type TableChange } from "../../../iptables/table.ts";
-import { multicast4, multicast6 } from "../../../ffi/netlink/nftables/address-match.ts";
-import { formatAddress, formatPrefix, networkOf, parsePrefix, type Prefix } from "../../../net/address.ts";
 import type { Host } from "../../../contract/host.ts";
+import { multicast4, multicast6 } from "../../../ffi/netlink/nftables/packet-match.ts";
+import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
+import { FAMILIES, type Family, type Rule, toolOf } from "../../../iptables/rule.ts";
+import { type FoundRule, isAmong, missingAmong, type TableChange } from "../../../iptables/table.ts";
+import { formatAddress, formatPrefix, networkOf, parsePrefix, type Prefix } from "../../../net/address.ts";
 import type { Backend } from "../shared/backend.ts";
 import { containerChain, containerComment, type Named, namedIn } from "../shared/container-chain.ts";
 import { explainingEnoent } from "../shared/missing-extensions.ts";

@@ -15,16 +15,19 @@
  *
  * A map of verdicts would need no counter, but the kernel walks all of it whenever an element is added (25 ns for each).
  */
-import type { Chain } from "../../../ffi/netlink/nftables/chain.ts";
-import { multicast4, multicast6, notTo } from "../../../ffi/netlink/nftables/address-match.ts";
+import { EEXIST } from "../../../ffi/errno.ts";
+import { masquerade } from "../../../ffi/netlink/nftables/action.ts";
 import { commitUnchanged } from "../../../ffi/netlink/nftables/batch.ts";
-import { equals } from "../../../ffi/netlink/nftables/expr/cmp.ts";
-import type { Expression } from "../../../ffi/netlink/nftables/expr/expression.ts";
-import { masquerade } from "../../../ffi/netlink/nftables/expr/masq.ts";
-import { protocolFamily } from "../../../ffi/netlink/nftables/expr/meta.ts";
-import { countIn, countsIn } from "../../../ffi/netlink/nftables/expr/objref.ts";
-import { sourceAddress } from "../../../ffi/netlink/nftables/expr/payload.ts";
+import { countIn, countsIn, equals } from "../../../ffi/netlink/nftables/compare.ts";
+import type { Expression } from "../../../ffi/netlink/nftables/expression.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
+import {
+  multicast4,
+  multicast6,
+  notTo,
+  protocolFamily,
+  sourceAddress,
+} from "../../../ffi/netlink/nftables/packet-match.ts";
 import {
   createElement,
   type Element,
@@ -33,7 +36,7 @@ import {
   ipv6Key,
   listSets,
 } from "../../../ffi/netlink/nftables/set.ts";
-import { EEXIST } from "../../../ffi/errno.ts";
+import type { Chain } from "../../../ffi/netlink/nftables/table.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { NF_INET_POST_ROUTING, NFPROTO_IPV4, NFPROTO_IPV6 } from "../../../ffi/netlink/uapi/nf-tables.ts";
 import { formatAddress, formatPrefix, networkOf, parsePrefix, type Prefix } from "../../../net/address.ts";

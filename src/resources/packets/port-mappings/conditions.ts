@@ -1,13 +1,18 @@
 /** The conditions of mappings, as each backend writes them. */
-import type { Rule } from "../../../iptables/rule.ts";
 import { utf8 } from "../../../ffi/libc.ts";
-import { from, notFrom, notTo, to } from "../../../ffi/netlink/nftables/address-match.ts";
-import { hostOrder, masked } from "../../../ffi/netlink/nftables/expr/bitwise.ts";
-import { differs, equals } from "../../../ffi/netlink/nftables/expr/cmp.ts";
-import type { Expression } from "../../../ffi/netlink/nftables/expr/expression.ts";
-import { inputLink, outputLink, packetMark } from "../../../ffi/netlink/nftables/expr/meta.ts";
+import { differs, equals, hostOrder, masked } from "../../../ffi/netlink/nftables/compare.ts";
+import type { Expression } from "../../../ffi/netlink/nftables/expression.ts";
+import {
+  from,
+  inputLink,
+  notFrom,
+  notTo,
+  outputLink,
+  packetMark,
+  to,
+} from "../../../ffi/netlink/nftables/packet-match.ts";
+import type { LinkMatch, Rule } from "../../../iptables/rule.ts";
 import { parsePrefix } from "../../../net/address.ts";
-import type { LinkMatch } from "../../../iptables/rule.ts";
 import type { Conditions, PrefixCondition } from "./spec.ts";
 
 const LINK_NAME_BYTES = 16;

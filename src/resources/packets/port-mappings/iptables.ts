@@ -17,12 +17,12 @@
  */
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import type { Host } from "../../../contract/host.ts";
-import { FAMILIES, type Family, type Protocol, type Rule, toolOf } from "../../../iptables/rule.ts";
+import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
+import { MULTIPORT_LIMIT } from "../../../ffi/netlink/nftables/extension.ts";
 import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
+import { FAMILIES, type Family, type Protocol, type Rule, toolOf } from "../../../iptables/rule.ts";
 import { type FoundRule, isAmong, missingAmong, type Table, type TableChange } from "../../../iptables/table.ts";
 import { ruleText } from "../../../iptables/text-rule.ts";
-import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
-import { MULTIPORT_LIMIT } from "../../../ffi/netlink/nftables/expr/match.ts";
 import type { Prefix } from "../../../net/address.ts";
 import type { Backend } from "../shared/backend.ts";
 import { containerChain, containerComment, type Named, namedIn } from "../shared/container-chain.ts";
@@ -30,8 +30,8 @@ import { explainingEnoent } from "../shared/missing-extensions.ts";
 import { netfilterOf } from "../shared/netfilter-socket.ts";
 import { ownerComment } from "../shared/owner-comment.ts";
 import { addShared, type SharedRule } from "../shared/shared-rules.ts";
-import { addressOf, appliesTo, type Conditions, hostAddress, isAllowed, type PortMappingsSpec } from "./spec.ts";
 import { conditionMatches } from "./conditions.ts";
+import { addressOf, appliesTo, type Conditions, hostAddress, isAllowed, type PortMappingsSpec } from "./spec.ts";
 
 export const CHAIN = "CNI-DN-";
 export const DNAT = "CNI-HOSTPORT-DNAT";

@@ -1,17 +1,16 @@
 /** The chains, maps and rules of the table; nftables.ts shows it. */
-import { from, ofFamily } from "../../../ffi/netlink/nftables/address-match.ts";
-import type { Chain } from "../../../ffi/netlink/nftables/chain.ts";
-import { destinationChanged } from "../../../ffi/netlink/nftables/expr/ct.ts";
-import type { Expression } from "../../../ffi/netlink/nftables/expr/expression.ts";
-import { toThisHost } from "../../../ffi/netlink/nftables/expr/fib.ts";
-import { jump } from "../../../ffi/netlink/nftables/expr/immediate.ts";
-import { looksInto, valueIn } from "../../../ffi/netlink/nftables/expr/lookup.ts";
-import { masquerade } from "../../../ffi/netlink/nftables/expr/masq.ts";
-import { transportProtocolInto } from "../../../ffi/netlink/nftables/expr/meta.ts";
-import { destinationNat } from "../../../ffi/netlink/nftables/expr/nat.ts";
-import { countIn, countsIn } from "../../../ffi/netlink/nftables/expr/objref.ts";
-import { destinationAddress, destinationPortInto } from "../../../ffi/netlink/nftables/expr/payload.ts";
-import { registerAt } from "../../../ffi/netlink/nftables/expr/register.ts";
+import { destinationNat, jump, masquerade } from "../../../ffi/netlink/nftables/action.ts";
+import { countIn, countsIn, looksInto, valueIn } from "../../../ffi/netlink/nftables/compare.ts";
+import { type Expression, registerAt } from "../../../ffi/netlink/nftables/expression.ts";
+import {
+  destinationAddress,
+  destinationChanged,
+  destinationPortInto,
+  from,
+  ofFamily,
+  toThisHost,
+  transportProtocolInto,
+} from "../../../ffi/netlink/nftables/packet-match.ts";
 import {
   ipv4AndPort,
   ipv4Key,
@@ -22,14 +21,15 @@ import {
   markPairKey,
   protocolAndPortKey,
 } from "../../../ffi/netlink/nftables/set.ts";
+import type { Chain } from "../../../ffi/netlink/nftables/table.ts";
 import { NF_INET_LOCAL_OUT, NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING } from "../../../ffi/netlink/uapi/nf-tables.ts";
-import { formatPrefix, networkOf, type Prefix } from "../../../net/address.ts";
 import type { Family } from "../../../iptables/rule.ts";
+import { formatPrefix, networkOf, type Prefix } from "../../../net/address.ts";
 import { ownTables } from "../shared/own-tables.ts";
 import { type Group, OwnedTable } from "../shared/owned-table.ts";
-import { addressOf, type PortMappingsSpec } from "./spec.ts";
 import { conditionExpressions } from "./conditions.ts";
 import { inScope, KINDS, OWNERS, PORTS, PORTS_AT, RANGES, RANGES_AT, type Scope } from "./nft-elements.ts";
+import { addressOf, type PortMappingsSpec } from "./spec.ts";
 
 export const table = ownTables["port-mappings"];
 const prerouting: Chain = { table, name: "prerouting" };

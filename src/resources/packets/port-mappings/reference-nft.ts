@@ -6,9 +6,9 @@
  * of the container's rules are removed, as by the reference plugin. GC cannot tell whose they are.
  */
 import { commitUnchanged } from "../../../ffi/netlink/nftables/batch.ts";
-import type { Chain } from "../../../ffi/netlink/nftables/chain.ts";
-import { compares } from "../../../ffi/netlink/nftables/expr/cmp.ts";
-import { puts } from "../../../ffi/netlink/nftables/expr/immediate.ts";
+import type { Chain } from "../../../ffi/netlink/nftables/table.ts";
+import { compares } from "../../../ffi/netlink/nftables/compare.ts";
+import { puts } from "../../../ffi/netlink/nftables/action.ts";
 import { delRule, type FoundRule, listRules } from "../../../ffi/netlink/nftables/rule.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";

@@ -1,6 +1,6 @@
 /** Rules of ours in a chain: whether they are still as we wrote them, and what to send when they are not. */
-import type { Chain } from "../../../ffi/netlink/nftables/chain.ts";
-import { type Expression, type FoundExpression, isSameRule } from "../../../ffi/netlink/nftables/expr/expression.ts";
+import type { Chain } from "../../../ffi/netlink/nftables/table.ts";
+import { type Expression, type FoundExpression, isSameRule } from "../../../ffi/netlink/nftables/expression.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import { addRule, delRule, type FoundRule, insertRule, listRules } from "../../../ffi/netlink/nftables/rule.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";

@@ -8,12 +8,11 @@
  * - A counter may have maps and rules that only its elements need (`Group`). They are removed with its last element, and
  *   the table with its last group.
  */
+import type { Owner } from "../../../contract/owner.ts";
 import { EBUSY } from "../../../ffi/errno.ts";
 import { commitUnchanged } from "../../../ffi/netlink/nftables/batch.ts";
-import { addBaseChain, type Chain, createChain, type Hook } from "../../../ffi/netlink/nftables/chain.ts";
-import type { FoundExpression } from "../../../ffi/netlink/nftables/expr/expression.ts";
+import type { FoundExpression } from "../../../ffi/netlink/nftables/expression.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
-import { counterUse, createCounter, delCounter } from "../../../ffi/netlink/nftables/object.ts";
 import { delRule, listRules } from "../../../ffi/netlink/nftables/rule.ts";
 import {
   createCounterMap,
@@ -29,13 +28,24 @@ import {
   listElements,
   type NftSet,
 } from "../../../ffi/netlink/nftables/set.ts";
-import { addTable, delTable, nameOf, tableUse } from "../../../ffi/netlink/nftables/table.ts";
+import {
+  addBaseChain,
+  addTable,
+  type Chain,
+  counterUse,
+  createChain,
+  createCounter,
+  delCounter,
+  delTable,
+  type Hook,
+  nameOf,
+  tableUse,
+} from "../../../ffi/netlink/nftables/table.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
-import type { Owner } from "../../../contract/owner.ts";
 import type { Backend } from "./backend.ts";
+import { addRules, hasRules, mendRules, type OwnRules } from "./own-rules.ts";
 import type { OwnTable } from "./own-tables.ts";
 import { isLost, ownerComment } from "./owner-comment.ts";
-import { addRules, hasRules, mendRules, type OwnRules } from "./own-rules.ts";
 
 export interface TableFacts {
   table: OwnTable;

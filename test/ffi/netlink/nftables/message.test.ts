@@ -1,30 +1,40 @@
 /** Our nftables messages equal those that nft(8) sends for the same text (test/golden/nftables). */
 import { expect, test } from "bun:test";
-import { from, multicast4, notTo } from "../../../../src/ffi/netlink/nftables/address-match.ts";
-import { ruleExpressions } from "../../../../src/iptables/nft-rule.ts";
-import { addBaseChain, createChain } from "../../../../src/ffi/netlink/nftables/chain.ts";
-import { comparedValue, equals } from "../../../../src/ffi/netlink/nftables/expr/cmp.ts";
-import { isSameRule } from "../../../../src/ffi/netlink/nftables/expr/expression.ts";
-import type { Expression, FoundExpression } from "../../../../src/ffi/netlink/nftables/expr/expression.ts";
-import { accept, jump, jumpTarget } from "../../../../src/ffi/netlink/nftables/expr/immediate.ts";
-import { isIn, looksInto, valueIn } from "../../../../src/ffi/netlink/nftables/expr/lookup.ts";
-import { destinationNat } from "../../../../src/ffi/netlink/nftables/expr/nat.ts";
-import { destinationChanged } from "../../../../src/ffi/netlink/nftables/expr/ct.ts";
-import { toThisHost } from "../../../../src/ffi/netlink/nftables/expr/fib.ts";
-import { masquerade } from "../../../../src/ffi/netlink/nftables/expr/masq.ts";
-import { matchedComment } from "../../../../src/ffi/netlink/nftables/expr/match.ts";
-import { inputLink, protocolFamily, transportProtocolInto } from "../../../../src/ffi/netlink/nftables/expr/meta.ts";
-import { countIn, countsIn } from "../../../../src/ffi/netlink/nftables/expr/objref.ts";
 import {
   destinationAddress,
+  destinationChanged,
   destinationPortInto,
+  from,
+  inputLink,
   loadsSource,
+  multicast4,
+  notTo,
+  protocolFamily,
   sourceAddress,
   sourceMac,
-} from "../../../../src/ffi/netlink/nftables/expr/payload.ts";
-import { registerAt } from "../../../../src/ffi/netlink/nftables/expr/register.ts";
+  toThisHost,
+  transportProtocolInto,
+} from "../../../../src/ffi/netlink/nftables/packet-match.ts";
+import { ruleExpressions } from "../../../../src/iptables/nft-rule.ts";
+import { addBaseChain, addTable, createChain, createCounter } from "../../../../src/ffi/netlink/nftables/table.ts";
+import {
+  comparedValue,
+  countIn,
+  countsIn,
+  equals,
+  isIn,
+  looksInto,
+  valueIn,
+} from "../../../../src/ffi/netlink/nftables/compare.ts";
+import {
+  type Expression,
+  type FoundExpression,
+  isSameRule,
+  registerAt,
+} from "../../../../src/ffi/netlink/nftables/expression.ts";
+import { accept, destinationNat, jump, jumpTarget, masquerade } from "../../../../src/ffi/netlink/nftables/action.ts";
+import { matchedComment } from "../../../../src/ffi/netlink/nftables/extension.ts";
 import { messageType, type NftMessage, writeBody } from "../../../../src/ffi/netlink/nftables/message.ts";
-import { createCounter } from "../../../../src/ffi/netlink/nftables/object.ts";
 import { addRule } from "../../../../src/ffi/netlink/nftables/rule.ts";
 import {
   createCounterMap,
@@ -42,7 +52,6 @@ import {
   markPairKey,
   protocolAndPortKey,
 } from "../../../../src/ffi/netlink/nftables/set.ts";
-import { addTable } from "../../../../src/ffi/netlink/nftables/table.ts";
 import { NLM_F_REQUEST, Writer } from "../../../../src/ffi/netlink/wire.ts";
 import { NFT_REG_2 } from "../../../../src/ffi/netlink/uapi/nf-tables.ts";
 import { parsePrefix } from "../../../../src/net/address.ts";

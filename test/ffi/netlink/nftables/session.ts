@@ -4,11 +4,20 @@
  */
 import { NETLINK_NETFILTER, NetlinkError, openNetlink } from "../../../../src/ffi/netlink/socket.ts";
 import { commit, commitUnchanged, rehearse } from "../../../../src/ffi/netlink/nftables/batch.ts";
-import { addBaseChain, chainUse, createChain, delChain } from "../../../../src/ffi/netlink/nftables/chain.ts";
-import { counter } from "../../../../src/ffi/netlink/nftables/expr/counter.ts";
-import type { Expression } from "../../../../src/ffi/netlink/nftables/expr/expression.ts";
-import { accept, jump } from "../../../../src/ffi/netlink/nftables/expr/immediate.ts";
-import { counterUse, createCounter, delCounter } from "../../../../src/ffi/netlink/nftables/object.ts";
+import {
+  addBaseChain,
+  addTable,
+  chainUse,
+  counterUse,
+  createChain,
+  createCounter,
+  delChain,
+  delCounter,
+  delTable,
+  tableUse,
+} from "../../../../src/ffi/netlink/nftables/table.ts";
+import { accept, counter, jump } from "../../../../src/ffi/netlink/nftables/action.ts";
+import type { Expression } from "../../../../src/ffi/netlink/nftables/expression.ts";
 import {
   addRule,
   delRule,
@@ -27,7 +36,6 @@ import {
   listElements,
   listSets,
 } from "../../../../src/ffi/netlink/nftables/set.ts";
-import { addTable, delTable, tableUse } from "../../../../src/ffi/netlink/nftables/table.ts";
 
 const socket = openNetlink(NETLINK_NETFILTER);
 const report: Record<string, unknown> = {};

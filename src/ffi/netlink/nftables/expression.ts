@@ -1,10 +1,21 @@
 /**
- * What the expressions of rules have in common: a name, and a table of attributes. Each expression has its own file, with
- * the nft text that it stands for.
+ * What the expressions of rules have in common: a name, and a table of attributes. compare.ts, packet-match.ts,
+ * action.ts and extension.ts have the expressions, with the nft text that they stand for.
  */
-import type { AnyTable, AttrsOf, AttrTable, Codec, Rows } from "../../attrs.ts";
-import { eachAttribute } from "../../wire.ts";
-import { NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_LIST_ELEM } from "../../uapi/nf-tables.ts";
+import {
+  type AnyTable,
+  type AttrsOf,
+  type AttrTable,
+  attrTable,
+  binary,
+  type Codec,
+  nest,
+  type Rows,
+  text,
+  u32be,
+} from "../attrs.ts";
+import { eachAttribute } from "../wire.ts";
+import * as nft from "../uapi/nf-tables.ts";
 
 export interface Expression {
   name: string;
@@ -28,9 +39,9 @@ export const expressionList: Codec<(Expression | FoundExpression)[]> = {
   nested: true,
   write(writer, list) {
     for (const { name, table, values } of list as Expression[]) {
-      writer.nest(NFTA_LIST_ELEM, () => {
-        writer.attribute(NFTA_EXPR_NAME, () => void writer.text(name));
-        writer.nest(NFTA_EXPR_DATA, () => table.encode(writer, values));
+      writer.nest(nft.NFTA_LIST_ELEM, () => {
+        writer.attribute(nft.NFTA_EXPR_NAME, () => void writer.text(name));
+        writer.nest(nft.NFTA_EXPR_DATA, () => table.encode(writer, values));
       });
     }
   },
@@ -53,8 +64,8 @@ export const expressionList: Codec<(Expression | FoundExpression)[]> = {
 function readExpression(element: Uint8Array): FoundExpression {
   const found = { name: "", data: new Uint8Array(0) };
   eachAttribute(element, (type, bytes) => {
-    if (type === NFTA_EXPR_NAME) found.name = new TextDecoder().decode(bytes.subarray(0, -1));
-    if (type === NFTA_EXPR_DATA) found.data = bytes.slice();
+    if (type === nft.NFTA_EXPR_NAME) found.name = new TextDecoder().decode(bytes.subarray(0, -1));
+    if (type === nft.NFTA_EXPR_DATA) found.data = bytes.slice();
   });
   return found;
 }
@@ -82,4 +93,24 @@ function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
   if (bytes.length < start.length) return false;
   for (let at = 0; at < start.length; at++) if (bytes[at] !== start[at]) return false;
   return true;
+}
+
+/** A value or a verdict inside an expression or a set element (linux/netfilter/nf_tables.h, enum nft_data_attributes). */
+const verdictAttrs = attrTable("NFTA_VERDICT", {
+  code: u32be(nft.NFTA_VERDICT_CODE),
+  chain: text(nft.NFTA_VERDICT_CHAIN),
+});
+
+export const dataAttrs = attrTable("NFTA_DATA", {
+  value: binary(nft.NFTA_DATA_VALUE),
+  verdict: nest(nft.NFTA_DATA_VERDICT, verdictAttrs),
+});
+
+/**
+ * The register at a 4-byte offset. There are four of 16 bytes, also addressable as sixteen of 4 bytes (enum
+ * nft_registers); those of 16 bytes come under the number that the kernel lists.
+ */
+export function registerAt(words: number): number {
+  const WORDS_EACH = 4;
+  return words % WORDS_EACH === 0 ? nft.NFT_REG_1 + words / WORDS_EACH : nft.NFT_REG32_00 + words;
 }

@@ -1,16 +1,19 @@
 /**
- * An xtables match in a rule, as iptables-nft writes it (linux/netfilter/nf_tables_compat.h).
+ * xtables' matches and targets in rules of nf_tables, as iptables-nft writes it (linux/netfilter/nf_tables_compat.h).
  *
  *     -m comment --comment …    [ match name comment rev 0 ]
+ *     -j MASQUERADE             [ target name MASQUERADE rev 0 ]
  */
-import { attrTable, binary, text, u32be } from "../../attrs.ts";
-import { NFTA_MATCH_INFO, NFTA_MATCH_NAME, NFTA_MATCH_REV } from "../../uapi/nf-tables.ts";
+import { attrTable, binary, text, u32be } from "../attrs.ts";
+import * as nft from "../uapi/nf-tables.ts";
 import { type Expression, expression, type FoundExpression } from "./expression.ts";
+import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { EINVAL, ENOENT, EPROTONOSUPPORT } from "../../errno.ts";
 
 const matchAttrs = attrTable("NFTA_MATCH", {
-  name: text(NFTA_MATCH_NAME),
-  revision: u32be(NFTA_MATCH_REV),
-  info: binary(NFTA_MATCH_INFO),
+  name: text(nft.NFTA_MATCH_NAME),
+  revision: u32be(nft.NFTA_MATCH_REV),
+  info: binary(nft.NFTA_MATCH_INFO),
 });
 
 const match = expression("match", matchAttrs);
@@ -96,4 +99,77 @@ function infoOf(wanted: string, rule: readonly FoundExpression[]): Uint8Array | 
     if (values.name === wanted && values.info !== undefined) return values.info;
   }
   return undefined;
+}
+
+const target = expression(
+  "target",
+  attrTable("NFTA_TARGET", {
+    name: text(nft.NFTA_TARGET_NAME),
+    revision: u32be(nft.NFTA_TARGET_REV),
+    info: binary(nft.NFTA_TARGET_INFO),
+  }),
+);
+
+/**
+ * For IPv4 struct nf_nat_ipv4_multi_range_compat with one range and no flags; for IPv6 struct nf_nat_range of zeros. Both
+ * with the padding of XT_ALIGN.
+ */
+export function masqueradeTarget(addressLength: number): Expression {
+  const info = new Uint8Array(addressLength === 4 ? 24 : 40);
+  if (addressLength === 4) info[0] = 1;
+  return target({ name: "MASQUERADE", revision: 0, info });
+}
+
+/** struct xt_mark_tginfo2 (linux/netfilter/xt_mark.h): sets the bits of the mask to those of the value. */
+export function markTarget(value: number, mask: number): Expression {
+  const info = new Uint8Array(8), view = new DataView(info.buffer);
+  view.setUint32(0, value >>> 0, true);
+  view.setUint32(4, mask >>> 0, true);
+  return target({ name: "MARK", revision: 2, info });
+}
+
+/** struct nf_nat_range2 (linux/netfilter/nf_nat.h): flags u32, two addresses of 16 bytes, two ports and a base. */
+export function dnatTarget(address: Uint8Array, port: number): Expression {
+  const NF_NAT_RANGE_MAP_IPS = 1, NF_NAT_RANGE_PROTO_SPECIFIED = 2;
+  const info = new Uint8Array(48), view = new DataView(info.buffer);
+  view.setUint32(0, NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED, true);
+  info.set(address, 4);
+  info.set(address, 20);
+  view.setUint16(36, port, false);
+  view.setUint16(38, port, false);
+  return target({ name: "DNAT", revision: 2, info });
+}
+
+export interface Extension {
+  kind: "match" | "target";
+  name: string;
+  revision: number;
+}
+
+const compatAttrs = attrTable("NFTA_COMPAT", {
+  name: text(nft.NFTA_COMPAT_NAME),
+  revision: u32be(nft.NFTA_COMPAT_REV),
+  type: u32be(nft.NFTA_COMPAT_TYPE),
+});
+
+/**
+ * Whether nf_tables can use the extension (NFNL_MSG_COMPAT_GET). iptables-nft asks in the same way. The kernel loads the
+ * module, as it would for a rule. Undefined when the kernel has no nft_compat: then nf_tables can use none of them.
+ */
+export function hasExtension(socket: NetlinkSocket, { kind, name, revision }: Extension): boolean | undefined {
+  try {
+    socket.request({
+      what: `get ${kind} ${name}`,
+      type: (nft.NFNL_SUBSYS_NFT_COMPAT << 8) | nft.NFNL_MSG_COMPAT_GET,
+      body(writer) {
+        writer.u8(nft.NFPROTO_IPV4).u8(0).u16be(0);
+        compatAttrs.encode(writer, { name, revision, type: kind === "match" ? 0 : 1 });
+      },
+    });
+    return true;
+  } catch (error) {
+    if (isNetlinkError(error, ENOENT, EPROTONOSUPPORT)) return false;
+    if (isNetlinkError(error, EINVAL)) return undefined;
+    throw error;
+  }
 }
