@@ -6,14 +6,14 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { runVerb } from "../../src/engine/run.ts";
-import { addAddress } from "../../src/ffi/netlink/route/address.ts";
-import { addLink, delLink, linkIndex, setLink } from "../../src/ffi/netlink/route/link.ts";
-import { vethKind } from "../../src/ffi/netlink/route/kinds/veth.ts";
-import { addRoute } from "../../src/ffi/netlink/route/route.ts";
-import { NETLINK_ROUTE, type NetlinkSocket, openNetlink, type Request } from "../../src/ffi/netlink/socket.ts";
-import { HEADER_BYTES, NLM_F_ACK, NLM_F_REQUEST, Writer } from "../../src/ffi/netlink/wire.ts";
 import { keepFromNowOn } from "../../src/ffi/kept.ts";
 import { libc } from "../../src/ffi/libc.ts";
+import { addAddress } from "../../src/ffi/netlink/route/address.ts";
+import { vethKind } from "../../src/ffi/netlink/route/kinds/veth.ts";
+import { addLink, delLink, linkIndex, setLink } from "../../src/ffi/netlink/route/link.ts";
+import { addRoute } from "../../src/ffi/netlink/route/route.ts";
+import { NETLINK_ROUTE, type NetlinkRequest, type NetlinkSocket, openNetlink } from "../../src/ffi/netlink/socket.ts";
+import { HEADER_BYTES, NLM_F_ACK, NLM_F_REQUEST, Writer } from "../../src/ffi/netlink/wire.ts";
 import { parseAddress, parsePrefix } from "../../src/net/address.ts";
 import { loadPlugin } from "../../src/plugins/table.ts";
 import type { Bench, Benchmark } from "../bench.ts";
@@ -143,7 +143,7 @@ function encodeAttach(onHost: NetlinkSocket, { netnsFd }: Container) {
 function encoded(ask: (socket: NetlinkSocket) => void): Uint8Array {
   const writer = new Writer();
   const recorder = {
-    request({ type, flags = 0, body }: Request) {
+    request({ type, flags = 0, body }: NetlinkRequest) {
       writer.reset().start(type, NLM_F_REQUEST | NLM_F_ACK | flags, 1);
       body(writer);
       writer.finish();

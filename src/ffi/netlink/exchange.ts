@@ -12,7 +12,7 @@ import { receiveFromKernel, type Transport } from "./transport.ts";
 import {
   eachMessage,
   HEADER_BYTES,
-  type Message,
+  type NetlinkMessage,
   NLM_F_ACK,
   NLM_F_DUMP,
   NLM_F_DUMP_INTR,
@@ -25,7 +25,7 @@ import {
 /** Of a hundred calls at once, each commits several times while others list their rules. */
 const DUMP_ATTEMPTS = 500;
 
-export interface Request {
+export interface NetlinkRequest {
   /** How the request is called in errors: `RTM_NEWLINK eth0`. */
   what: string;
   type: number;
@@ -38,15 +38,19 @@ export interface Request {
 }
 
 /** Sends one request and waits for its ACK; `onReply` gets the messages that come before it. */
-export function sendRequest(transport: Transport, request: Request, onReply?: (message: Message) => void): void {
+export function sendRequest(
+  transport: Transport,
+  request: NetlinkRequest,
+  onReply?: (message: NetlinkMessage) => void,
+): void {
   exchange(transport, request, NLM_F_ACK, onReply);
 }
 
 /** Asks for all objects. When the kernel was interrupted, calls `onRestart`, and `onReply` again from the start. */
 export function dumpAll(
   transport: Transport,
-  request: Request,
-  onReply: (message: Message) => void,
+  request: NetlinkRequest,
+  onReply: (message: NetlinkMessage) => void,
   onRestart?: () => void,
 ): void {
   for (let attempt = 1; exchange(transport, request, NLM_F_DUMP, onReply); attempt++) {
@@ -60,9 +64,9 @@ export function dumpAll(
 /** Sends, and reads until the ACK or the end of the dump. Answers whether the kernel called it interrupted. */
 function exchange(
   transport: Transport,
-  request: Request,
+  request: NetlinkRequest,
   flags: number,
-  onReply?: (message: Message) => void,
+  onReply?: (message: NetlinkMessage) => void,
 ): boolean {
   const ours = nextSequence();
   writer.reset().start(request.type, NLM_F_REQUEST | flags | (request.flags ?? 0), ours);
@@ -86,7 +90,7 @@ function exchange(
 }
 
 /** Does nothing when the message says that all went well. */
-function throwRefusal(request: Request, message: Message): void {
+function throwRefusal(request: NetlinkRequest, message: NetlinkMessage): void {
   const errno = -statusOf(message);
   if (message.type === NLMSG_DONE) {
     if (errno > 0) throw new NetlinkError(request.what, errno);
@@ -97,7 +101,7 @@ function throwRefusal(request: Request, message: Message): void {
 }
 
 /** The name of the attribute `offset` bytes into the request that was sent last. */
-function attributeOf({ table, fixedBytes = 0 }: Request, offset: number): string | undefined {
+function attributeOf({ table, fixedBytes = 0 }: NetlinkRequest, offset: number): string | undefined {
   if (offset === 0 || table === undefined) return undefined;
   const start = HEADER_BYTES + fixedBytes;
   return attributeAt(table, writer.bytes.subarray(start, writer.length), offset - start);

@@ -1,6 +1,6 @@
 /** What the kernel refused, and why: struct nlmsgerr and the extended acknowledgement behind it (linux/netlink.h). */
 import { errnoText } from "../errno.ts";
-import { eachAttribute, HEADER_BYTES, type Message, NLM_F_ACK_TLVS, NLM_F_CAPPED } from "./wire.ts";
+import { eachAttribute, HEADER_BYTES, type NetlinkMessage, NLM_F_ACK_TLVS, NLM_F_CAPPED } from "./wire.ts";
 
 const NLMSGERR_ATTR_MSG = 1;
 const NLMSGERR_ATTR_OFFS = 2;
@@ -19,7 +19,7 @@ export function isNetlinkError(error: unknown, ...errnos: number[]): error is Ne
 }
 
 /** The number that an NLMSG_ERROR or NLMSG_DONE begins with: 0, or a negative errno. */
-export function statusOf({ payload }: Message): number {
+export function statusOf({ payload }: NetlinkMessage): number {
   return payload.length < 4 ? 0 : new DataView(payload.buffer, payload.byteOffset).getInt32(0, true);
 }
 
@@ -29,7 +29,7 @@ export interface ExtendedAck {
   offset: number;
 }
 
-export function extendedAck(message: Message): ExtendedAck {
+export function extendedAck(message: NetlinkMessage): ExtendedAck {
   let text = "", offset = 0;
   if ((message.flags & NLM_F_ACK_TLVS) !== 0) {
     // struct nlmsgerr: error s32, then the request's header, and its payload unless capped.

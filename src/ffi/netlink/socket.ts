@@ -1,20 +1,20 @@
 /** What the rest of the program sees of netlink: a socket that sends requests and hands on the kernel's answers. */
 import { type BatchError, sendBatch } from "./batch.ts";
-import { dumpAll, type Request, sendRequest } from "./exchange.ts";
+import { dumpAll, type NetlinkRequest, sendRequest } from "./exchange.ts";
 import { openTransport } from "./transport.ts";
-import type { Message, Writer } from "./wire.ts";
+import type { NetlinkMessage, Writer } from "./wire.ts";
 
 export { isNetlinkError, NetlinkError } from "./netlink-error.ts";
 export { NETLINK_NETFILTER, NETLINK_ROUTE } from "./transport.ts";
-export type { Request } from "./exchange.ts";
+export type { NetlinkRequest } from "./exchange.ts";
 
 export interface NetlinkSocket {
   readonly fd: number;
   readonly opened: "libnl" | "raw";
   /** Sends one request and waits for its ACK; `onReply` gets the messages that come before it. */
-  request(request: Request, onReply?: (message: Message) => void): void;
+  request(request: NetlinkRequest, onReply?: (message: NetlinkMessage) => void): void;
   /** Asks for all objects; `onReply` may be called again from the start when the kernel had to interrupt. */
-  dump(request: Request, onReply: (message: Message) => void, onRestart?: () => void): void;
+  dump(request: NetlinkRequest, onReply: (message: NetlinkMessage) => void, onRestart?: () => void): void;
   /** Sends a netfilter batch: see `sendBatch`. */
   transact(what: string, write: (writer: Writer, next: () => number) => number): BatchError[];
   /** Set by who deletes nftables objects: the kernel lets the last to close such a socket wait for RCU, 6 to 14 ms. */

@@ -165,7 +165,7 @@ export class Writer {
 }
 
 /** A received message. The payload is a view into the receive buffer, which the next datagram overwrites. */
-export interface Message {
+export interface NetlinkMessage {
   type: number;
   flags: number;
   sequence: number;
@@ -180,7 +180,7 @@ export class MalformedMessage extends Error {
 }
 
 /** Calls `visit` for every message in a datagram. */
-export function eachMessage(datagram: Uint8Array, visit: (message: Message) => void): void {
+export function eachMessage(datagram: Uint8Array, visit: (message: NetlinkMessage) => void): void {
   const view = new DataView(datagram.buffer, datagram.byteOffset, datagram.byteLength);
   let at = 0;
   while (at + HEADER_BYTES <= datagram.length) {

@@ -6,7 +6,7 @@ import { dumpAll, sendRequest } from "../../../src/ffi/netlink/exchange.ts";
 import { NetlinkError } from "../../../src/ffi/netlink/netlink-error.ts";
 import {
   MalformedMessage,
-  type Message,
+  type NetlinkMessage,
   NLM_F_ACK,
   NLM_F_DUMP,
   NLM_F_DUMP_INTR,
@@ -21,7 +21,7 @@ const tell = (sequence: number, value: number, flags = NLM_F_MULTI) =>
   message(TELL, sequence, flags, (writer) => void writer.u32(value));
 
 /** What came in, taken out of the receive buffer at once. */
-function collector(): { values: number[]; take: (message: Message) => void } {
+function collector(): { values: number[]; take: (message: NetlinkMessage) => void } {
   const values: number[] = [];
   return { values, take: ({ payload }) => void values.push(payload[0]!) };
 }

@@ -2,7 +2,7 @@
 import type { Datagram, Transport } from "../../../src/ffi/netlink/transport.ts";
 import {
   eachMessage,
-  type Message,
+  type NetlinkMessage,
   NLM_F_ACK_TLVS,
   NLM_F_CAPPED,
   NLMSG_DONE,
@@ -11,7 +11,7 @@ import {
 } from "../../../src/ffi/netlink/wire.ts";
 
 /** The messages of one datagram. */
-export type Sent = [Message, ...Message[]];
+export type Sent = [NetlinkMessage, ...NetlinkMessage[]];
 
 export class FakeKernel implements Transport {
   readonly queue: (Datagram | Error)[] = [];
@@ -23,7 +23,7 @@ export class FakeKernel implements Transport {
   constructor(private readonly answer: (kernel: FakeKernel, messages: Sent) => void = () => {}) {}
 
   send(bytes: Uint8Array): void {
-    const messages: Message[] = [];
+    const messages: NetlinkMessage[] = [];
     eachMessage(bytes.slice(), (message) => void messages.push(message));
     this.sent.push(messages as Sent);
     this.answer(this, messages as Sent);

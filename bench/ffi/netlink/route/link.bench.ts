@@ -1,12 +1,12 @@
 /** Encoding the largest request of an attach: a veth pair with its end in the container. */
-import { addLink } from "../../../../src/ffi/netlink/route/link.ts";
 import { vethKind } from "../../../../src/ffi/netlink/route/kinds/veth.ts";
-import type { NetlinkSocket, Request } from "../../../../src/ffi/netlink/socket.ts";
+import { addLink } from "../../../../src/ffi/netlink/route/link.ts";
+import type { NetlinkRequest, NetlinkSocket } from "../../../../src/ffi/netlink/socket.ts";
 import { NLM_F_REQUEST, Writer } from "../../../../src/ffi/netlink/wire.ts";
 
 const writer = new Writer();
 const encoder = {
-  request({ type, body }: Request) {
+  request({ type, body }: NetlinkRequest) {
     writer.reset().start(type, NLM_F_REQUEST, 1);
     body(writer);
     writer.finish();

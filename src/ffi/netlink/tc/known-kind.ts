@@ -5,11 +5,11 @@
  */
 import { EEXIST, EINVAL, ENOENT, EPERM } from "../../errno.ts";
 import { attrTable, custom, list, text } from "../attrs.ts";
-import { isNetlinkError, type NetlinkSocket, type Request } from "../socket.ts";
-import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
+import { isNetlinkError, type NetlinkRequest, type NetlinkSocket } from "../socket.ts";
 import { TCA_ACT_KIND } from "../uapi/pkt-cls.ts";
 import { TC_H_INGRESS, TC_H_ROOT } from "../uapi/pkt-sched.ts";
 import { RTM_NEWACTION, RTM_NEWQDISC, TCA_ACT_TAB, TCA_KIND, TCA_STAB } from "../uapi/rtnetlink.ts";
+import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
 import { tcHandle, tcHeader } from "./tc-header.ts";
 
 const qdiscAttrs = attrTable("TCA", {
@@ -40,7 +40,7 @@ export function knowsQdisc(socket: NetlinkSocket, kind: string): boolean {
  * CAP_NET_ADMIN in the first user namespace, and a filter with that action takes it in the network's own only.
  */
 export function knowsAction(socket: NetlinkSocket, kind: string): boolean | undefined {
-  const request: Request = {
+  const request: NetlinkRequest = {
     what: `RTM_NEWACTION ${kind}`,
     type: RTM_NEWACTION,
     body(writer) {
@@ -57,7 +57,7 @@ export function knowsAction(socket: NetlinkSocket, kind: string): boolean | unde
 }
 
 /** `request` must be one that the kernel rejects. */
-function isKindKnown(socket: NetlinkSocket, request: Request): boolean {
+function isKindKnown(socket: NetlinkSocket, request: NetlinkRequest): boolean {
   try {
     socket.request({ ...request, flags: NLM_F_CREATE | NLM_F_EXCL });
   } catch (error) {
