@@ -10,16 +10,22 @@ import type { Host } from "../../contract/host.ts";
 import { EEXIST } from "../../ffi/errno.ts";
 import { type Link, linkIndex } from "../../ffi/netlink/route/link.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
-import { addFilter, delFilters, type Filter, listFilters } from "../../ffi/netlink/tc/filter.ts";
-import { ANY_PACKET, readU32, u32Redirect } from "../../ffi/netlink/tc/kinds/u32.ts";
-import { addQdisc, delQdisc, listQdiscs } from "../../ffi/netlink/tc/qdisc.ts";
-import { tcHandle } from "../../ffi/netlink/tc/tc-header.ts";
-import { ETH_P_ALL } from "../../ffi/netlink/uapi/pkt-cls.ts";
-import { TC_H_INGRESS } from "../../ffi/netlink/uapi/pkt-sched.ts";
+import {
+  addFilter,
+  addQdisc,
+  delFilters,
+  delQdisc,
+  type Filter,
+  listFilters,
+  listQdiscs,
+} from "../../ffi/netlink/tc/queueing.ts";
+import { ANY_PACKET, readU32, u32Redirect } from "../../ffi/netlink/tc/u32.ts";
+import { tcHandle } from "../../ffi/netlink/tc/tc-object.ts";
+import { ETH_P_ALL, TC_H_INGRESS } from "../../ffi/netlink/uapi/traffic-control.ts";
 import { findHostLink, type HostLink } from "../link/shared/host-link.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
-export interface RedirectSpec {
+interface RedirectSpec {
   from: HostLink;
   /** The ifb's name. */
   to: string;

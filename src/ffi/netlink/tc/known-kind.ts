@@ -6,11 +6,10 @@
 import { EEXIST, EINVAL, ENOENT, EPERM } from "../../errno.ts";
 import { attrTable, custom, list, text } from "../attrs.ts";
 import { isNetlinkError, type NetlinkRequest, type NetlinkSocket } from "../socket.ts";
-import { TCA_ACT_KIND } from "../uapi/pkt-cls.ts";
-import { TC_H_INGRESS, TC_H_ROOT } from "../uapi/pkt-sched.ts";
-import { RTM_NEWACTION, RTM_NEWQDISC, TCA_ACT_TAB, TCA_KIND, TCA_STAB } from "../uapi/rtnetlink.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../wire.ts";
-import { tcHandle, tcHeader } from "./tc-header.ts";
+import { TC_H_INGRESS, TC_H_ROOT, TCA_ACT_KIND } from "../uapi/traffic-control.ts";
+import { RTM_NEWACTION, RTM_NEWQDISC, TCA_ACT_TAB, TCA_KIND, TCA_STAB } from "../uapi/rtnetlink.ts";
+import { tcHandle, tcHeader } from "./tc-object.ts";
 
 const qdiscAttrs = attrTable("TCA", {
   kind: text(TCA_KIND),

@@ -1,11 +1,11 @@
 /** One limit for everything that a link sends: a tbf qdisc (token bucket) as its root, like the reference plugin's. */
 import type { Link } from "../../../ffi/netlink/route/link.ts";
-import { readTbf, tbf } from "../../../ffi/netlink/tc/kinds/tbf.ts";
-import { addQdisc } from "../../../ffi/netlink/tc/qdisc.ts";
-import type { TcObject } from "../../../ffi/netlink/tc/tc-header.ts";
+import { readTbf, tbf } from "../../../ffi/netlink/tc/shapers.ts";
+import { addQdisc } from "../../../ffi/netlink/tc/queueing.ts";
+import { tcHandle, type TcObject } from "../../../ffi/netlink/tc/tc-object.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { bufferTicks, isBufferOf, isQueueOf, type Limit, queueBytes } from "./token-bucket.ts";
-import { ROOT } from "./root-qdisc.ts";
+import { TC_H_ROOT } from "../../../ffi/netlink/uapi/traffic-control.ts";
 
 export function limitAllTraffic(socket: NetlinkSocket, link: Pick<Link, "index" | "name">, limit: Limit): void {
   const { rate } = limit;
@@ -23,3 +23,6 @@ export function verifyAllTraffic(link: Link, limit: Limit, root: TcObject): stri
   if (!isBufferOf(limit, current.buffer)) differ("Buffer", current.buffer, bufferTicks(limit));
   return differences;
 }
+
+/** Our qdisc is a link's root qdisc. The handle tells it from the kernel's default one. */
+export const ROOT = { parent: TC_H_ROOT, handle: tcHandle(1) };

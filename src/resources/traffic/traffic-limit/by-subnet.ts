@@ -6,17 +6,22 @@
  * We give each class a queue. The default queue holds as many packets as the link's queue length, which is 0 for a veth.
  */
 import type { Link } from "../../../ffi/netlink/route/link.ts";
-import { addClass, listClasses } from "../../../ffi/netlink/tc/class.ts";
-import { addFilter, listFilters } from "../../../ffi/netlink/tc/filter.ts";
-import { bfifo, pfifo } from "../../../ffi/netlink/tc/kinds/fifo.ts";
-import { htb, type HtbClass, htbClass, readHtb, readHtbClass } from "../../../ffi/netlink/tc/kinds/htb.ts";
-import { ANY_PACKET, readU32, u32Class, type U32Key } from "../../../ffi/netlink/tc/kinds/u32.ts";
-import { addQdisc } from "../../../ffi/netlink/tc/qdisc.ts";
-import { tcHandle, type TcObject } from "../../../ffi/netlink/tc/tc-header.ts";
-import { ETH_P_IP, ETH_P_IPV6 } from "../../../ffi/netlink/uapi/pkt-cls.ts";
+import { addClass, addFilter, addQdisc, listClasses, listFilters } from "../../../ffi/netlink/tc/queueing.ts";
+import {
+  bfifo,
+  htb,
+  type HtbClass,
+  htbClass,
+  pfifo,
+  readHtb,
+  readHtbClass,
+} from "../../../ffi/netlink/tc/shapers.ts";
+import { ANY_PACKET, readU32, u32Class, type U32Key } from "../../../ffi/netlink/tc/u32.ts";
+import { tcHandle, type TcObject } from "../../../ffi/netlink/tc/tc-object.ts";
+import { ETH_P_IP, ETH_P_IPV6 } from "../../../ffi/netlink/uapi/traffic-control.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { networkOf, parsePrefix } from "../../../net/address.ts";
-import { ROOT } from "./root-qdisc.ts";
+import { ROOT } from "./all-traffic.ts";
 import { bufferTicks, isBufferOf, type Limit, queueBytes } from "./token-bucket.ts";
 
 export interface Subnets {

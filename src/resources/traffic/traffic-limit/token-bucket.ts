@@ -2,7 +2,7 @@
  * Computes the kernel's parameters of a rate limit exactly as the reference plugin does: CHECK of either program compares
  * them for equality. Pure.
  */
-import { MAX_U32, TICKS_PER_US } from "../../../ffi/netlink/tc/rate.ts";
+import { MAX_U32, TICKS_PER_US } from "../../../ffi/netlink/tc/shapers.ts";
 
 export interface Limit {
   /** In bytes per second. */

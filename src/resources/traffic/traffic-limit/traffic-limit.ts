@@ -9,14 +9,13 @@ import { undoAfter } from "../../../contract/undo.ts";
 import { EEXIST } from "../../../ffi/errno.ts";
 import { linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { isNetlinkError } from "../../../ffi/netlink/socket.ts";
-import { delQdisc, getQdisc } from "../../../ffi/netlink/tc/qdisc.ts";
+import { delQdisc, getQdisc } from "../../../ffi/netlink/tc/queueing.ts";
 import { findHostLink, type HostLink } from "../../link/shared/host-link.ts";
-import { limitAllTraffic, verifyAllTraffic } from "./all-traffic.ts";
+import { limitAllTraffic, ROOT, verifyAllTraffic } from "./all-traffic.ts";
 import { limitBySubnet, type Subnets, verifyBySubnet } from "./by-subnet.ts";
-import { ROOT } from "./root-qdisc.ts";
 import type { Limit } from "./token-bucket.ts";
 
-export interface TrafficLimitSpec {
+interface TrafficLimitSpec {
   link: HostLink;
   /** Undefined when it is not known: DEL without a ledger. */
   limit?: Limit;

@@ -2,7 +2,7 @@
  * u32: a filter that compares words of the packet, starting at its network header (tc-u32(8), linux/pkt_cls.h
  * TCA_U32_*), and mirred, the action that redirects packets to another link (tc-mirred(8), linux/tc_act/tc_mirred.h).
  */
-import { type AttrsOf, attrTable, custom, list, nest, text, u32 } from "../../attrs.ts";
+import { type AttrsOf, attrTable, custom, list, nest, text, u32 } from "../attrs.ts";
 import {
   TC_ACT_STOLEN,
   TC_U32_TERMINAL,
@@ -13,8 +13,8 @@ import {
   TCA_U32_ACT,
   TCA_U32_CLASSID,
   TCA_U32_SEL,
-} from "../../uapi/pkt-cls.ts";
-import type { TcKind } from "../tc-header.ts";
+} from "../uapi/traffic-control.ts";
+import type { TcKind } from "./tc-object.ts";
 
 /** Matches when the word at `offset` has `value` in the bits of `mask`. */
 export interface U32Key {
@@ -86,7 +86,7 @@ export function u32Redirect(keys: readonly U32Key[], classId: number, linkIndex:
   return { name: "u32", write: (writer) => u32Attrs.encode(writer, { classId, selector: keys, actions: [action] }) };
 }
 
-export interface U32Filter {
+interface U32Filter {
   keys: readonly U32Key[];
   classId: number;
   /** Indexes of the links that packets are redirected to; 0 for a link that no longer exists. */

@@ -1,0 +1,139 @@
+/** The verbs of tc(8), one request each: `tc qdisc`, `tc class`, `tc filter` (linux/rtnetlink.h). */
+import { EINVAL, ENODEV, ENOENT } from "../../errno.ts";
+import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
+import { NLM_F_ECHO } from "../wire.ts";
+import {
+  RTM_DELQDISC,
+  RTM_DELTFILTER,
+  RTM_GETQDISC,
+  RTM_GETTCLASS,
+  RTM_GETTFILTER,
+  RTM_NEWQDISC,
+  RTM_NEWTCLASS,
+  RTM_NEWTFILTER,
+} from "../uapi/rtnetlink.ts";
+import {
+  addTcObject,
+  delTcObject,
+  listTcObjects,
+  readTcObject,
+  tcHeader,
+  type TcKind,
+  type TcObject,
+} from "./tc-object.ts";
+
+interface Qdisc {
+  link: { index: number; name: string };
+  /** TC_H_ROOT, TC_H_INGRESS or a class. */
+  parent: number;
+  handle: number;
+}
+
+/** `tc qdisc add`. Fails with EEXIST when there is one other than the kernel's default. */
+export function addQdisc(socket: NetlinkSocket, place: Qdisc, kind: TcKind): void {
+  addTcObject(socket, ["RTM_NEWQDISC", RTM_NEWQDISC], place, kind);
+}
+
+/** `tc qdisc del`. The kernel compares handle and kind, and deletes nothing else. */
+export function delQdisc(socket: NetlinkSocket, place: Qdisc, kind: string): "deleted" | "absent" {
+  return delTcObject(socket, ["RTM_DELQDISC", RTM_DELQDISC], place, kind);
+}
+
+/** The queueing discipline in this place of the link. */
+export function getQdisc(
+  socket: NetlinkSocket,
+  link: { index: number; name: string },
+  parent: number,
+): TcObject | undefined {
+  let found: TcObject | undefined;
+  try {
+    socket.request({
+      what: `RTM_GETQDISC ${link.name}`,
+      type: RTM_GETQDISC,
+      // Without NLM_F_ECHO the kernel sends the answer to listeners only.
+      flags: NLM_F_ECHO,
+      body: (writer) => tcHeader.write(writer, { linkIndex: link.index, parent }),
+    }, (message) => {
+      if (message.type === RTM_NEWQDISC) found = readTcObject(message.payload);
+    });
+  } catch (error) {
+    if (!isNetlinkError(error, ENOENT, ENODEV)) throw error;
+  }
+  return found;
+}
+
+const ALL_LINKS = { index: 0, name: "dump" };
+
+/** The queueing disciplines of all links. */
+export function listQdiscs(socket: NetlinkSocket): TcObject[] {
+  return listTcObjects(socket, ["RTM_GETQDISC", RTM_GETQDISC], { link: ALL_LINKS }, RTM_NEWQDISC);
+}
+
+/** `tc class add`. */
+export function addClass(
+  socket: NetlinkSocket,
+  place: { link: { index: number; name: string }; parent: number; handle: number },
+  kind: TcKind,
+): void {
+  addTcObject(socket, ["RTM_NEWTCLASS", RTM_NEWTCLASS], place, kind);
+}
+
+/** `tc class show dev …`. */
+export function listClasses(socket: NetlinkSocket, link: { index: number; name: string }): TcObject[] {
+  return listTcObjects(socket, ["RTM_GETTCLASS", RTM_GETTCLASS], { link }, RTM_NEWTCLASS);
+}
+
+/** A link has a list of filters for each priority; a list has one protocol and one kind. */
+interface FilterList {
+  link: { index: number; name: string };
+  /** The handle of the queueing discipline. */
+  parent: number;
+  priority: number;
+  /** ETH_P_*. */
+  protocol: number;
+}
+
+/** `tc filter add`, at the end of its list. */
+export function addFilter(socket: NetlinkSocket, { link, parent, ...list }: FilterList, kind: TcKind): void {
+  addTcObject(socket, ["RTM_NEWTFILTER", RTM_NEWTFILTER], { link, parent, info: infoOf(list) }, kind);
+}
+
+/** `tc filter del` of a list. */
+export function delFilters(socket: NetlinkSocket, { link, parent, ...list }: FilterList): "deleted" | "absent" {
+  return delTcObject(socket, ["RTM_DELTFILTER", RTM_DELTFILTER], { link, parent, info: infoOf(list) });
+}
+
+/** A filter as the kernel lists it. Each list begins with an entry without a handle, which stands for the list. */
+export interface Filter extends TcObject {
+  priority: number;
+  protocol: number;
+}
+
+/** `tc filter show dev … parent …`. */
+export function listFilters(
+  socket: NetlinkSocket,
+  link: { index: number; name: string },
+  parent: number,
+): Filter[] {
+  let objects: TcObject[];
+  try {
+    objects = listTcObjects(socket, ["RTM_GETTFILTER", RTM_GETTFILTER], { link, parent }, RTM_NEWTFILTER);
+  } catch (error) {
+    if (isNetlinkError(error, ENOENT, EINVAL, ENODEV)) return [];
+    throw error;
+  }
+  const found: Filter[] = [];
+  for (const object of objects) {
+    found.push({ ...object, priority: object.info >>> 16, protocol: swapped(object.info & 0xffff) });
+  }
+  return found;
+}
+
+/** The protocol is in network order. */
+function infoOf({ priority, protocol }: Pick<FilterList, "priority" | "protocol">): number {
+  return ((priority << 16) | swapped(protocol)) >>> 0;
+}
+
+function swapped(value: number): number {
+  return ((value & 0xff) << 8) | (value >> 8);
+}
