@@ -32,7 +32,7 @@ export class Failed extends Error {
 
 const START_IT = 'start "patchbay dhcp"';
 
-/** The service has ended meanwhile, or it is none of ours that listens there. */
+/** The service has ended meanwhile, or another program listens there. */
 export class NoAnswer extends Failed {}
 
 type Reply = Exclude<Answer, { failure: string }>;
@@ -69,7 +69,7 @@ function connect(path: string): number {
 /** The kernel's name in a user namespace for everybody of other ones (overflowuid), and the user nobody. */
 const NOBODY = 65534;
 
-/** Who listens gets the container's namespace, and says what address a container has. */
+/** The listener gets the container's namespace, and says what address the container has. */
 function requireTrusted(fd: number, path: string): void {
   const { pid, uid } = peerOf(fd) ?? { pid: 0, uid: -1 };
   if (uid === 0 || uid === process.geteuid!()) return;
@@ -91,7 +91,7 @@ function receiveLine(fd: number, path: string, patienceMs: number, isInterruptib
     if (ready.has(signals)) heedInterruption();
     if (!ready.has(fd)) continue;
     const length = Number(libc.recvfrom(fd, part, part.length, 0, null, null));
-    // It was killed before it had read all.
+    // The service was killed before it had read all.
     if (length < 0 && lastErrno() === ECONNRESET) return "";
     if (length < 0 && lastErrno() !== EAGAIN) throw new SyscallError("recvfrom", lastErrno(), path);
     if (length > 0) text += fromUtf8(part.subarray(0, length));

@@ -10,7 +10,7 @@ export function isDomainName(text: string): boolean {
   );
 }
 
-/** Undefined when the list is malformed, or has a name that is none. */
+/** Returns undefined when the list is malformed, or has something in it that is no domain name. */
 export function readSearchList(bytes: Uint8Array): string[] | undefined {
   const names: string[] = [];
   for (let at = 0; at < bytes.length;) {

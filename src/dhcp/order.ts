@@ -1,19 +1,19 @@
 /**
- * What the plugin and the service say to each other: one line of JSON each way, with the container's namespace as a
+ * The protocol of the plugin and the service: one line of JSON each way, with the container's namespace as a
  * descriptor beside the plugin's. Both are the same program, so the form may change with its version.
  */
 import { errorText } from "../cni/error.ts";
+import { isObject, parseDocument } from "../cni/json.ts";
 import type { Owner } from "../contract/owner.ts";
 import { type LeaseText, requireLease } from "./journal/lease-text.ts";
 import { type LeaseText6, requireLease6 } from "./journal/lease-text6.ts";
-import { isObject, parseDocument } from "../cni/json.ts";
 import { readWishes, type Wishes } from "./wishes.ts";
 
 export const DEFAULT_SOCKET = "/run/cni/dhcp.sock", DEFAULT_DIRECTORY = "/var/lib/cni/dhcp";
-/** Of podman's units for netavark's DHCP proxy. */
+/** Podman's units for netavark's DHCP proxy listen here. */
 export const PODMANS_SOCKET = "/run/podman/nv-proxy.sock";
 
-/** One that differs does not understand the other. */
+/** A plugin and a service of different versions do not understand each other. */
 export const ORDER_VERSION = 1;
 export const LONGEST_LINE = 64 * 1024;
 
@@ -29,17 +29,17 @@ export type Answer =
   | { version: number; lease?: LeaseText; lease6?: LeaseText6; report?: Report; owners?: Owner[] }
   | { version: number; failure: string; hint?: string };
 
-/** How a network is doing. */
+/** How the leases of a network are doing. */
 export interface Report {
   /** Why the last ADD got no lease, when there has been none since. */
   obstacle?: string;
-  /** So many seconds from now, the obstacle counts no more. */
+  /** The obstacle counts for so many seconds from now. */
   forgottenInS?: number;
   /** Leases that no server has renewed in time. */
   unanswered: number;
 }
 
-/** Throws when it is none. Of another version, only the version is judged. */
+/** Throws when the line is no answer. If it has another version, only that is judged. */
 export function readAnswer(line: string): Answer {
   const answer: unknown = parseDocument(line, "the answer");
   if (!isObject(answer) || typeof answer.version !== "number") throw new Error("the answer has no version");
@@ -104,7 +104,7 @@ function wrongIn(order: Record<string, unknown>): string | undefined {
 
 function wrongOwner(owner: unknown): string | undefined {
   const parts = isObject(owner) ? [owner.network, owner.containerId, owner.ifName] : [];
-  // They are parts of a file's name.
+  // The three are parts of a file's name.
   const isRight = (part: unknown) => isText(part) && !part.includes("/") && !part.includes("\0");
   return parts.length === 3 && parts.every(isRight) ? undefined : "owner is wrong";
 }

@@ -10,14 +10,14 @@ export interface Wishes {
   provided: [number: number, hex: string][];
   broadcast: boolean;
   probe: Probe;
-  /** Only these servers are believed; all when there is none. */
+  /** Only these servers are believed. An empty list means all. */
   servers: string[];
   denied: string[];
   onExpiry: typeof EXPIRIES[number];
   ignored: Ignored[];
-  /** Of the routes that the service makes itself. */
+  /** The metric of the routes that the service makes itself. */
   priority: number;
-  /** Without it, the container gets no IPv4 address. */
+  /** If this is false, the container gets no IPv4 address. */
   v4: boolean;
   v6?: V6Wishes;
   /** ADD fails without these. */
@@ -38,7 +38,7 @@ export type Probe = typeof PROBES[number];
 export type Ignored = typeof IGNORED[number];
 export type FamilyName = typeof FAMILIES[number];
 
-/** Who the container is to DHCPv6 servers, in hexadecimal digits (RFC 8415 sections 11 and 12). */
+/** The container's identity for DHCPv6 servers, in hexadecimal digits (RFC 8415 sections 11 and 12). */
 export interface V6Wishes {
   duid: string;
   iaid: string;

@@ -5,9 +5,9 @@
  * While no service runs, whoever deletes a container puts an empty file beside the record; the service gives the lease
  * back when it comes up. The lock says whether one runs: it holds it as long as it lives.
  */
+import { errorText } from "../../cni/error.ts";
 import { fileName } from "../../contract/file-name.ts";
 import type { Owner } from "../../contract/owner.ts";
-import { errorText } from "../../cni/error.ts";
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import {
   closeFile,
@@ -22,6 +22,7 @@ import {
   truncateFile,
   writeAll,
 } from "../../ffi/files.ts";
+import { check, cString, libc, utf8 } from "../../ffi/libc.ts";
 import { tryLockExclusive, tryLockShared } from "../../ffi/lock.ts";
 import {
   isTrustedDirectory,
@@ -32,7 +33,6 @@ import {
   readTrustedState,
   unlessUntrusted,
 } from "../../ffi/state-file.ts";
-import { check, cString, libc, utf8 } from "../../ffi/libc.ts";
 import { type LeaseRecord, readRecord } from "./record.ts";
 
 const RECORD = ".lease",
@@ -140,7 +140,7 @@ function nameFor({ network, containerId, ifName }: Owner): string {
   return `${fileName(`${network}@${containerId}@${ifName}`)}${RECORD}`;
 }
 
-/** Only for people: on a full disk it stays unknown. */
+/** The process id is only for people: on a full disk it stays unknown. */
 function nameHolder(lock: number): void {
   try {
     truncateFile(lock, 0);
@@ -150,7 +150,7 @@ function nameHolder(lock: number): void {
   }
 }
 
-/** For whoever only looks. What it cannot read it leaves to the service. */
+/** For programs that only look. A record that cannot be read is left to the service. */
 export function recordsIn(directory: string): Entry[] {
   return isTrustedDirectory(directory) ? readAllRecords(directory, () => {}) : [];
 }

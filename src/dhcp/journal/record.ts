@@ -1,6 +1,6 @@
 /** What the journal keeps of a lease: enough to go on with it, to show it and to give it back. Pure. */
-import type { Owner } from "../../contract/owner.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
+import type { Owner } from "../../contract/owner.ts";
 import { parseMac } from "../../net/mac.ts";
 import { readWishes, type Wishes } from "../wishes.ts";
 import { type LeaseText, requireLease, requireTimes } from "./lease-text.ts";
@@ -36,7 +36,7 @@ export interface V4Record extends Stamps {
   lease: LeaseText;
   /** The hardware address that the server's messages come from. */
   serverMac: string;
-  /** Who gave the first lease, while ADD waited for it. Later ones may come from whoever was faster. */
+  /** The server of the first lease, for which ADD waited. Later leases may come from whoever was faster. */
   origin?: { server: string; mac: string };
 }
 
@@ -46,14 +46,14 @@ export interface V6Record extends Stamps {
   linkLocal: string;
 }
 
-/** Of a lease that has ended. */
+/** The stamps of a lease that has ended. */
 export const LONG_AGO: Stamps = { since: 0, sinceWall: 0 };
 
 export function stampsOf(since: number, { boot, wall }: Clock): Stamps {
   return { since, sinceWall: wall - (boot - since) };
 }
 
-/** On the clock of this boot. */
+/** When the lease began, on the clock of this boot. */
 export function beginningOf({ since, sinceWall }: Stamps, isSameBoot: boolean, { boot, wall }: Clock): number {
   return isSameBoot ? since : boot - Math.max(0, wall - sinceWall);
 }
@@ -64,7 +64,7 @@ export function endOf({ v4, v6 }: Pick<LeaseRecord, "v4" | "v6">): number {
   return Math.max(of4, v6 === undefined ? 0 : v6.sinceWall + (v6.lease.valid ?? Infinity));
 }
 
-/** Throws when the text is none, or one of another form. */
+/** Throws when the text is no record, or has another form. */
 export function readRecord(text: string): LeaseRecord {
   const record = parseDocument(text, "a record of the journal");
   if (!isObject(record)) throw new Error("not a record");

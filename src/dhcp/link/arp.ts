@@ -10,7 +10,7 @@ const REQUEST = 1, REPLY = 2, ETHERNET = 1, IPV4 = 0x0800;
 const OPERATION_AT = 6, SENDER_MAC_AT = 8, SENDER_AT = 14, TARGET_AT = 24, BYTES = 28;
 const NOBODY = new Uint8Array(4);
 
-/** What another host sends that has the address, or that probes it as we do. */
+/** Messages of another host that has the address, or that probes it as we do. */
 function ofRivals(mac: Uint8Array, address: Uint8Array): FilterRule[] {
   const request = has(OPERATION_AT, [0, REQUEST]), reply = has(OPERATION_AT, [0, REPLY]);
   const sender = has(SENDER_AT, address), target = has(TARGET_AT, address);

@@ -14,7 +14,7 @@ const NOBODY = new Uint8Array(16);
 /** The last three bytes of the address follow both (RFC 4291 section 2.7.1). */
 const SOLICITED_NODE = Uint8Array.fromHex("ff0200000000000000000001ff"), SOLICITED_MAC = Uint8Array.fromHex("3333ff");
 
-/** What another host sends that has the address, or that asks for it as we do. */
+/** Messages of another host that has the address, or that asks for it as we do. */
 function ofRivals(mac: Uint8Array, address: Uint8Array): FilterRule[] {
   const discovery = has(PROTOCOL_AT, [ICMP6]), target = has(TARGET_AT, address);
   return [

@@ -1,6 +1,6 @@
 /**
- * Where an attachment's link is. Nothing of the container's namespace stays open between visits: an open descriptor would
- * keep a deleted namespace and the links in it.
+ * The container's namespace, open for as long as it is used: an open descriptor would keep a deleted namespace and the
+ * links in it.
  */
 import { errorText } from "../../cni/error.ts";
 import { closeFile } from "../../ffi/files.ts";
@@ -10,10 +10,10 @@ import { inNetns, netnsCookie, openNetns, openOwnNetns } from "../../ffi/netns.t
 
 export interface Place {
   netnsPath: string;
-  /** Undefined before the first visit, and on kernels without one. */
+  /** Undefined for an ADD, and on kernels without one. */
   cookie?: string;
   ifName: string;
-  /** Undefined before the first visit. */
+  /** Undefined for an ADD. */
   mac?: string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What is read after a message of ours. A server answers it once or a few times. The kernel drops what is no answer; whoever
+ * The replies that are read after a message of ours. A server answers once or a few times. The kernel drops what is no answer; whoever
  * sends more answers than a server would is silenced there, too, so that the others are heard. When many do that, nobody
  * is heard until the next message. So a flood on one link costs the service a bounded amount of work for each message.
  */
@@ -34,7 +34,7 @@ export class Replies {
   /** Whether something of this sender is to be read. */
   admits(sender: Uint8Array): boolean {
     const name = sender.toHex(), count = this.counts.get(name) ?? 0;
-    // It came before its sender was silenced.
+    // The reply came before its sender was silenced.
     if (count === MOST_OF_ONE) return false;
     this.counts.set(name, count + 1);
     this.read++;

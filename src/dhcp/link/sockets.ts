@@ -71,7 +71,7 @@ export class Sockets {
     this.udp.send({ address: server, port: SERVER_PORT }, message);
   }
 
-  /** Without asking anybody for the way: the link may be gone before an answer comes. */
+  /** Sends without asking anybody for the way: the link may be gone before an answer comes. */
   unicastAtOnce(message: Uint8Array, server: Uint8Array, mac: Uint8Array): void {
     this.expectReplies(message);
     this.packets.send(mac, wrap(this.address ?? NOBODY, server, message));

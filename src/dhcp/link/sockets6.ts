@@ -41,7 +41,7 @@ export class Sockets6 {
     return this.udp.fd;
   }
 
-  /** To all servers of the link. */
+  /** Sends to all servers of the link. */
   multicast(message: Uint8Array): void {
     this.heads = headsOfReply(message);
     const answers = this.heads.map((head) => ({ keeps: true, when: has(MESSAGE_AT, head) }));
@@ -53,7 +53,7 @@ export class Sockets6 {
     return this.replies?.isSpent === true;
   }
 
-  /** Undefined when nothing has arrived. */
+  /** Returns undefined when nothing has arrived. */
   receive(): Arrival<Message> | undefined {
     const packet = this.udp.receive();
     if (packet === undefined || this.replies === undefined) return undefined;
@@ -72,14 +72,14 @@ export class Sockets6 {
 }
 
 /**
- * Before the link is set up. Its own link-local address need not be checked for duplicates, which takes a second: it
- * comes from the link's hardware address. Routes come from routers.
+ * Call this before the link is set up. Its own link-local address need not be checked for duplicates, which takes a
+ * second: it comes from the link's hardware address. Routes come from routers.
  */
 export function prepareForV6(visit: Visit): void {
   const { name } = visit.link;
   visit.inside(() => {
     tryWriteSysctl(`net/ipv6/conf/${name}/disable_ipv6`, "0");
-    // Also where the container forwards packets.
+    // 2: also when the container forwards packets.
     tryWriteSysctl(`net/ipv6/conf/${name}/accept_ra`, "2");
     if (!visit.link.up) tryWriteSysctl(`net/ipv6/conf/${name}/accept_dad`, "0");
   });

@@ -21,7 +21,7 @@ import type { Visit } from "./place.ts";
 /** The kernel takes IPv6 away from a link with a smaller one (RFC 8200 section 5). */
 const SMALLEST_MTU_OF_IPV6 = 1280;
 
-/** Answers whether the link has the address. */
+/** Returns whether the link has the address. */
 export function setLifetime({ route, link }: Visit, { address, broadcast }: Offered, seconds: number): boolean {
   const present = listAddresses(route, link.index, AF_INET).find((one) => isSameBytes(one.bytes, address.bytes));
   if (present === undefined) return false;
@@ -29,7 +29,7 @@ export function setLifetime({ route, link }: Visit, { address, broadcast }: Offe
   return true;
 }
 
-/** The new lease instead of the old one. */
+/** Puts the new lease in place of the old one. */
 export function exchangeLease(
   visit: Visit,
   { before, after, seconds }: { before: Offered | undefined; after: Offered; seconds: number },

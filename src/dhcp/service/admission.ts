@@ -1,6 +1,6 @@
 /**
- * Who may ask the service. It enters network namespaces, sets addresses and sends packets for whoever asks, so it serves
- * those who can do that by themselves: root in its own user namespace, with the capabilities for it. A container's root
+ * Who may ask the service. The service enters network namespaces, sets addresses and sends packets for its clients, so it
+ * serves those who can do that by themselves: root in its own user namespace, with the capabilities for it. A container's root
  * that has been given the socket has other namespaces or fewer capabilities.
  *
  * Unlike a resident it compares nothing else: engines call the plugin from mount and process namespaces of their own, and

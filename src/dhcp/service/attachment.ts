@@ -1,4 +1,4 @@
-/** An attachment with its leases: who waits for them, where its link is, and its record in the journal. */
+/** An attachment with its leases: the requests for them, the link's location, and the record in the journal. */
 import { errorText } from "../../cni/error.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { setLink } from "../../ffi/netlink/route/link.ts";
@@ -15,13 +15,13 @@ import type { Holder } from "./family-lease.ts";
 import { sendLastMessage } from "./last-message.ts";
 import { say } from "./log.ts";
 import { Settling } from "./settling.ts";
-import type { Earlier, Surroundings, Waiter } from "./surroundings.ts";
 import { SharedVisit } from "./shared-visit.ts";
+import type { Earlier, Surroundings, Waiter } from "./surroundings.ts";
 import { V4Lease } from "./v4-lease.ts";
 import { V6Lease } from "./v6-lease.ts";
 import { Waiters } from "./waiters.ts";
 
-/** For a lease that is not required, when the others are there, in seconds. */
+/** How long a lease that is not required is waited for when the others are there, in seconds. */
 const GRACE_S = 5;
 
 export class Attachment implements Holder {
@@ -57,7 +57,7 @@ export class Attachment implements Holder {
     return new Attachment(owner, wishes, place, around, true, visit);
   }
 
-  /** With what the journal says. */
+  /** Goes on with a record of the journal. */
   static resume(record: LeaseRecord, spread: number, around: Surroundings): Attachment {
     const { netnsPath, cookie, ifName, mac, wishes, v4, v6 } = record, isSameBoot = record.bootId === around.bootId;
     const attachment = new Attachment(record, wishes, { netnsPath, cookie, ifName, mac }, around, false);
@@ -154,12 +154,12 @@ export class Attachment implements Holder {
     waiter.answer(this.answer());
   }
 
-  /** Nobody waits any more; answers whether the attachment has no reason to be. */
+  /** The client has gone. Returns whether the attachment has no reason to be any more. */
   forget(waiter: Waiter): boolean {
     return this.waiters.forget(waiter) && this.isAwaited;
   }
 
-  /** Something has arrived, or is due. Answers whether it goes on. */
+  /** Something has arrived, or is due. Returns whether the attachment goes on. */
   wake(now: number): boolean {
     this.v4?.wake(now);
     this.v6?.wake(now);
@@ -261,7 +261,7 @@ export class Attachment implements Holder {
   /** Gives the leases back, wherever the container is by now. */
   release(): void {
     say(`${this.name}: releasing lease`);
-    // Whoever comes after us, if we end in between, gives them back again.
+    // If we end in between, the next service gives them back again.
     this.inJournal((journal) => journal.giveUp(this.owner, false));
     const sender = { name: this.name, mac: this.place.mac, hostLink: this.wishes.hostLink };
     this.v4?.release((to, packet) => sendLastMessage(sender, to, IPV4_TYPE, packet));

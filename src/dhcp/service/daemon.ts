@@ -16,7 +16,7 @@ const NAME = "patchbay dhcp";
 
 /** Returns the exit status. */
 export function runDaemon(args: readonly string[]): number {
-  // What is wrong with flags is said in the reference's words.
+  // Errors of flags have the reference plugin's words.
   let prefix = "";
   try {
     const flags = parseFlags(args);

@@ -1,5 +1,5 @@
 /**
- * What leases of both families have in common: sockets that are open only while an answer is awaited, a probe of the
+ * The common part of leases of both families: sockets that are open only while an answer is awaited, a probe of the
  * address, and what to do when the link or the namespace is gone.
  */
 import { errorText } from "../../cni/error.ts";
@@ -13,7 +13,7 @@ import type { Arrival } from "../link/replies.ts";
 import type { Wishes } from "../wishes.ts";
 import { say, sayRarely } from "./log.ts";
 
-/** Between two messages the sockets are closed, unless somebody waits: a server answers within this time. */
+/** A server answers within this time. Then the sockets are closed, unless a request is pending. */
 const LISTEN_S = 4;
 /** Packets that are read in one go. Then others have their turn. */
 const MOST_AT_ONCE = 8;
@@ -48,7 +48,7 @@ interface Ends<Message> {
   readonly fd: number;
   /** Undefined when nothing has arrived. */
   receive(): Arrival<Message> | undefined;
-  /** So much has arrived that nobody is listened to until the next message. */
+  /** So much has arrived that nothing is read until the next message. */
   readonly isSpent: boolean;
   close(): void;
 }
@@ -165,7 +165,7 @@ export abstract class FamilyLease<Deed, Message, Sockets extends Ends<Message>> 
     else sayRarely(`${network} renewed`, `${name}: lease renewed, expiration is ${expiration}`, facts);
   }
 
-  /** What cannot be applied to the link is said; the lease stays what it is. */
+  /** Applies something to the link. A failure is logged, and the lease stays what it is. */
   protected applied(work: (visit: Visit) => void): void {
     try {
       work(this.enter());
@@ -206,7 +206,7 @@ export abstract class FamilyLease<Deed, Message, Sockets extends Ends<Message>> 
   }
 }
 
-/** Not a fault of ours: the link, its namespace, or what the kernel makes of them. */
+/** Whether the error is about the link, its namespace, or the kernel, and so no fault of ours. */
 function isOfPlace(error: unknown): boolean {
   return error instanceof SyscallError || error instanceof NetlinkError || error instanceof PlaceGone;
 }
@@ -215,7 +215,7 @@ export function random32(): number {
   return new DataView(randomBytes(4).buffer).getUint32(0);
 }
 
-/** From 0 to less than 1. */
+/** Returns a number from 0 to less than 1. */
 export function random(): number {
   return random32() / 2 ** 32;
 }

@@ -3,16 +3,16 @@ import { DEFAULT_DIRECTORY, DEFAULT_SOCKET } from "../order.ts";
 
 export interface Flags {
   socketPath: string;
-  /** Before the socket's path and the paths of namespaces. */
+  /** A prefix of the socket's path and of the paths of namespaces. */
   hostPrefix: string;
   pidFile: string;
   directory: string;
   broadcast: boolean;
-  /** In seconds: the first wait for an answer, the longest one, and until ADD gives up. */
+  /** Seconds: the first wait for an answer, the longest one, and the time until ADD gives up. */
   timeout: number | undefined;
   longestPause: number | undefined;
   patience: number | undefined;
-  /** In seconds, without leases and orders; then the service ends. */
+  /** The service ends after so many seconds without leases and orders. */
   idleAfter: number | undefined;
 }
 

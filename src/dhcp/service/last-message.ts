@@ -1,4 +1,4 @@
-/** Telling a server that a lease is over when the container's link is gone already. */
+/** A packet in the name of a container whose link is gone already, out of the link of the host that it was on. */
 import { errorText } from "../../cni/error.ts";
 import { parseMac } from "../../net/mac.ts";
 import { sendThroughHost } from "../link/through-host.ts";

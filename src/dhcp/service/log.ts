@@ -1,4 +1,4 @@
-/** What the service says on stderr, which a service manager keeps. What may happen a thousand times a minute is said once. */
+/** The service's log on stderr, which a service manager keeps. What may happen a thousand times a minute is said once. */
 import { note } from "../../contract/trace.ts";
 import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 import { printToStderr } from "../../ffi/warn.ts";

@@ -1,4 +1,4 @@
-/** Leases of an earlier boot, whose containers are gone: who comes with the same client id is given the address again. */
+/** Leases of an earlier boot, whose containers are gone: a client with the same id is given the address again. */
 import { errorText } from "../../cni/error.ts";
 import type { Owner } from "../../contract/owner.ts";
 import type { Journal } from "../journal/journal.ts";
@@ -25,7 +25,7 @@ export class Remembered {
     return this.records.get(keyOf(owner, clientId));
   }
 
-  /** That client has a lease again. */
+  /** Forgets the record of a client that has a lease again. */
   take(owner: Owner, clientId: string | undefined): LeaseRecord | undefined {
     const record = this.of(owner, clientId);
     this.records.delete(keyOf(owner, clientId));
@@ -49,7 +49,7 @@ const MOST_GIVEN_BACK = 1000;
 export class GivenBack {
   private readonly addresses = new Map<string, Uint8Array>();
 
-  /** With those that an earlier service has kept. A line that is damaged counts as none. */
+  /** Reads the addresses that an earlier service has kept. A damaged line is passed over. */
   constructor(private readonly journal: Pick<Journal, "givenBack" | "keepGivenBack">) {
     for (const line of journal.givenBack().split("\n").slice(-MOST_GIVEN_BACK - 1)) {
       const [, key, hex] = /^(".*") ([0-9a-f]{8})$/.exec(line) ?? [];
@@ -61,7 +61,7 @@ export class GivenBack {
     }
   }
 
-  /** For the service that comes next. */
+  /** Keeps the addresses for the next service. */
   keep(): void {
     const lines = [...this.addresses].map(([key, address]) => `${JSON.stringify(key)} ${address.toHex()}\n`);
     try {

@@ -2,8 +2,8 @@
  * `dhcp daemon`: holds the leases of all containers of the host in one process with one thread. It waits for messages,
  * for those who ask something of it, and for the earliest thing that is due; otherwise it sleeps.
  */
-import { counted } from "../../contract/counted.ts";
 import { errorText } from "../../cni/error.ts";
+import { counted } from "../../contract/counted.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { note } from "../../contract/trace.ts";
 import { Alarm } from "../../ffi/alarm.ts";
@@ -11,28 +11,28 @@ import { preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 import { closeFile, identify, readTextFile } from "../../ffi/files.ts";
 import { poll, POLLIN } from "../../ffi/poll.ts";
 import { readSignals } from "../../ffi/signals.ts";
+import { parsePrefix } from "../../net/address.ts";
 import type { Entry, Journal } from "../journal/journal.ts";
 import { endOf, type LeaseRecord } from "../journal/record.ts";
 import { PlaceGone } from "../link/place.ts";
 import { failure, nameOf, type Order, ORDER_VERSION, type Report } from "../order.ts";
-import { parsePrefix } from "../../net/address.ts";
 import { Attachment } from "./attachment.ts";
-import { FailedAdds } from "./failed-adds.ts";
 import { type Asker, connections } from "./connections.ts";
+import { FailedAdds } from "./failed-adds.ts";
 import { type Flags, pausesOf } from "./flags.ts";
 import { Held } from "./held.ts";
 import { say, sayRarely } from "./log.ts";
 import { GivenBack, Remembered } from "./remembered.ts";
-import { leaseOfRecord6 } from "./v6-lease.ts";
 import type { Earlier, Surroundings, Waiter } from "./surroundings.ts";
+import { leaseOfRecord6 } from "./v6-lease.ts";
 
 const PATIENCE_S = 60;
-/** While renewals that are due after a start take turns, in seconds. */
+/** How long renewals that are due after a start take turns, in seconds. */
 const SPREAD_S = 10;
 /** How long the address of a container of an earlier boot is remembered after its lease. */
 const MEMORY_S = 7 * 24 * 3600;
 const WAKES_BETWEEN_COLLECTIONS = 1000;
-/** What fits into an answer. */
+/** So many fit into an answer. */
 const MOST_LISTED = 200;
 
 export type ServiceSettings = Pick<
@@ -77,7 +77,7 @@ export class Service {
     return this.settings.patience ?? PATIENCE_S;
   }
 
-  /** The leases of an earlier process. */
+  /** Goes on with the leases of an earlier process. */
   private takeUp(): void {
     const entries = this.journal.entries((problem) => say(problem));
     for (const entry of entries) {
@@ -106,7 +106,7 @@ export class Service {
     }
   }
 
-  /** Until a signal ends it, or nobody needs it. The leases stay. */
+  /** Runs until a signal ends the service, or nobody needs it. The leases stay. */
   run(): void {
     // The build's policy is for a process that ends soon.
     Bun.unsafe.setJITPolicy(1);
@@ -125,7 +125,7 @@ export class Service {
       wakes += awake.size;
       if (wakes < WAKES_BETWEEN_COLLECTIONS) continue;
       wakes = 0;
-      // By itself the runtime lets garbage add up.
+      // The runtime lets garbage add up by itself.
       Bun.gc(true);
     }
   }
@@ -243,7 +243,7 @@ export class Service {
   private hasObtained({ owner, wishes }: Pick<Attachment, "owner" | "wishes">): void {
     this.failedAdds.forget(owner.network);
     const record = this.remembered.take(owner, wishes.clientId);
-    // One of the same name has been replaced.
+    // A record of the same name has been replaced.
     if (record !== undefined && nameOf(record) !== nameOf(owner)) this.journal.remove(record);
   }
 
@@ -260,7 +260,7 @@ export class Service {
     attachment.release();
   }
 
-  /** Not those that are being asked for: somebody wants them now. */
+  /** Leases that are being asked for are not listed: somebody wants them now. */
   private list(network: string, after: string): Owner[] {
     const held = this.held.of(network).filter((one) => !one.isAwaited).map(({ owner }) => owner);
     const named = new Map([...this.remembered.all(), ...held].map((owner) => [nameOf(owner), owner]));

@@ -1,6 +1,6 @@
 /**
- * After ADD, the plugin that made the link gives it the leased addresses, without a lifetime. They are looked out for, and
- * get theirs as soon as they appear. Meanwhile the container's namespace is open.
+ * After ADD, the plugin that made the link gives it the leased addresses, without a lifetime. This says when to look for
+ * them, so that they get theirs as soon as they appear. Meanwhile the container's namespace is open.
  */
 import { openEvents } from "../../ffi/netlink/events.ts";
 import type { KernelTransport } from "../../ffi/netlink/transport.ts";

@@ -1,8 +1,8 @@
-/** What an attachment has to do with the service around it. */
+/** The service, as its attachments see it. */
+import type { Owner } from "../../contract/owner.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { Clock } from "../journal/record.ts";
 import type { Answer } from "../order.ts";
-import type { Owner } from "../../contract/owner.ts";
 import type { Lease6 } from "../v6/lease/lease.ts";
 import type { Wishes } from "../wishes.ts";
 
@@ -14,7 +14,7 @@ export interface Surroundings {
   pauses: readonly number[] | undefined;
   broadcasts: boolean;
   clock(): Clock;
-  /** It has a lease, new or renewed. */
+  /** The attachment has a lease, new or renewed. */
   obtained(client: { owner: Owner; wishes: Wishes }): void;
   /** Nobody waits any more, and there is no lease. */
   failed(network: string, obstacle: string): void;
@@ -29,7 +29,7 @@ export interface Waiter {
 /** What a client of this name had: on another link, in another namespace, or before a reboot. */
 export interface Earlier {
   address?: Uint8Array;
-  /** It may be ours still. */
+  /** The address may still be ours. */
   isOurs: boolean;
   lease6?: Lease6;
 }

@@ -1,4 +1,4 @@
-/** One DHCPv4 lease in the world: does what its client says. */
+/** A DHCPv4 lease on a link: performs the actions of its client. */
 import { ALL_CARDS } from "../../ffi/packet-socket.ts";
 import { formatAddress } from "../../net/address.ts";
 import { formatMac, parseMac } from "../../net/mac.ts";
@@ -76,7 +76,7 @@ export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
     if (lease !== undefined) {
       return { lease: textOf(lease.offered), ...stampsOf(lease.since, this.holder.clock()), serverMac, origin };
     }
-    // One that has ended: whoever goes on with it asks for another.
+    // The lease has ended: the next service asks for another one.
     const { lost } = this;
     return lost && { lease: { ...textOf(lost), lease: 1, renew: 1, rebind: 1 }, ...LONG_AGO, serverMac, origin };
   }
@@ -152,7 +152,7 @@ export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
     return this.isPlaced = true;
   }
 
-  /** Of the address, in seconds. */
+  /** The lifetime of the address, in seconds. */
   private lifetimeOf(lease: Lease, now: number): number {
     return this.holder.wishes.onExpiry === "keep" ? Infinity : endOf(lease) - now;
   }

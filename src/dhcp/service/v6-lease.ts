@@ -1,4 +1,4 @@
-/** One DHCPv6 lease in the world: does what its client says. */
+/** A DHCPv6 lease on a link: performs the actions of its client. */
 import { EADDRNOTAVAIL, isErrno } from "../../ffi/errno.ts";
 import { formatAddress } from "../../net/address.ts";
 import { leaseOf6, textOf6 } from "../journal/lease-text6.ts";
@@ -73,7 +73,7 @@ export class V6Lease extends FamilyLease<Deed6, Message, Sockets6> {
     if (lease !== undefined) {
       return { lease: textOf6(lease.offered), ...stampsOf(lease.since, this.holder.clock()), linkLocal };
     }
-    // One that has ended: whoever goes on with it asks for another.
+    // The lease has ended: the next service asks for another one.
     const { lost } = this;
     return lost && { lease: { ...textOf6(lost), valid: 1, preferred: 1 }, ...LONG_AGO, linkLocal };
   }
@@ -159,10 +159,10 @@ export class V6Lease extends FamilyLease<Deed6, Message, Sockets6> {
     holder.record(false);
   }
 
-  /** Once, without waiting for the server's word: the link goes with the container. */
+  /** Sends one message, and does not wait for the server's answer: the link goes with the container. */
   release(now: number, throughHost: (to: Uint8Array, packet: Uint8Array) => void): void {
     const deeds = this.client.release(now), { linkLocal, client } = this;
-    // Right after another message it would wait; there is no time for that.
+    // Right after another message the client would wait; there is no time for that.
     if (deeds.length === 0 && client.state === "releasing") deeds.push(...client.tick(client.due));
     this.close();
     this.unsent = undefined;
@@ -177,7 +177,7 @@ export class V6Lease extends FamilyLease<Deed6, Message, Sockets6> {
   }
 }
 
-/** On the clock of this boot. */
+/** The lease of a record, on the clock of this boot. */
 export function leaseOfRecord6(record: V6Record, isSameBoot: boolean, clock: Clock): Lease6 {
   return { offered: leaseOf6(record.lease), since: beginningOf(record, isSameBoot, clock) };
 }

@@ -1,10 +1,10 @@
-/** Whoever connects to the service's socket, whatever they say or do not say: the service goes on serving. */
+/** Whatever clients of the service's socket say or do not say, the service goes on serving. */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
-import { serveScript } from "../../support/dhcp/scripted-server.ts";
-import { serverBehindBridge } from "../../support/dhcp/link.ts";
-import { startService, untilIdle } from "../../support/dhcp/service.ts";
 import { connectFrom, type Said, say } from "../../support/dhcp/asker.ts";
+import { serverBehindBridge } from "../../support/dhcp/link.ts";
+import { serveScript } from "../../support/dhcp/scripted-server.ts";
+import { startService, untilIdle } from "../../support/dhcp/service.ts";
 import { network } from "../../support/network.ts";
 import { environmentOf, GO_PLUGINS, patchbayPlugins } from "../../support/plugins.ts";
 import { untilTrue } from "../../support/resident-status.ts";
@@ -171,7 +171,7 @@ test("600 connections at once, and as many descriptors as a process may have", a
   await machine.sh(`prlimit --pid ${service.pid} --nofile=200:1024`);
   const crowd = await connectFrom(machine, service.socket, { text: "", count: 600 });
   await untilTrue(() => service.descriptors().length, (count) => count >= 195);
-  // Who comes when there is no room waits for it.
+  // A client that connects when there is no room waits for it.
   const report = say(machine, service.socket, { text: line({ version: 1, do: "report", network: "net" }) });
   await untilTrue(() => service.log(), (log) => log.includes("too many open files"));
   await crowd.end();

@@ -30,7 +30,7 @@ test("a NAK at renewal: another address at once, its routes, and the old one is 
     source === OTHER && destination === OTHER;
   await untilTrue(() => capture.frames(), (frames) => frames.some(isTold));
   const all = await untilRoutes(scene, container, (found) => found.includes("10.6.0.0/16 via 192.168.77.7"));
-  // With its last address the kernel drops a link's routes, also those of others.
+  // The kernel drops a link's routes with its last address, also those of others.
   expect(all.filter((route) => /^(default|10\.[56])/.test(route))).toEqual([
     "10.6.0.0/16 via 192.168.77.7",
     `default via ${SERVER}`,
@@ -75,7 +75,7 @@ test("routes come, go and get other gateways at renewal; those of others stay", 
   await untilRoutes(scene, container, (all) => all.includes("10.6.0.0/16 via 192.168.77.7"));
   await untilRoutes(scene, container, (all) => all.includes("default via 192.168.77.2"));
   expect(await routesIn(scene, container)).toEqual([...changed, ...others].sort());
-  // Without 121, option 3 and the classful routes of 33 count.
+  // Option 3 and the classful routes of 33 count without 121.
   server.change({ options: { ...SOON, 33: addresses("10.1.2.3", "192.168.77.7") } });
   await untilRoutes(scene, container, (all) => all.includes(`default via ${SERVER}`));
   await untilRoutes(scene, container, (all) => !all.includes("10.6.0.0/16 via 192.168.77.7"));

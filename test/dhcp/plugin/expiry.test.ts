@@ -40,7 +40,7 @@ test.concurrent("asked alone, then everybody, then the address ends; and comes b
   }
   for (const { to } of alone) expect(to).not.toBe(BROADCAST);
   for (const { to } of everybody) expect(to).toBe(BROADCAST);
-  // One number for what one server is asked, another one for what all are.
+  // Messages to one server have one number, messages to all have another one.
   const [first, second] = [alone, everybody].map((some) => [...new Set(some.map(({ dhcp }) => dhcp!.xid))]);
   expect([first!.length, second!.length]).toEqual([1, 1]);
   expect(first).not.toEqual(second);

@@ -11,7 +11,7 @@ import { untilTrue } from "../../support/resident-status.ts";
 
 const ADDRESS = "192.168.77.50", ELSEWHERE = "192.168.77.90";
 const ONLY_V6 = { ipv4: false, ipv6: true };
-/** Of the service: what it reads in one go, and after a message. */
+/** The service reads so much in one go, and after a message. */
 const MOST_AT_ONCE = 8, MOST_PER_MESSAGE = 256;
 
 /** Another network with a server of its own, which the flood does not reach. */

@@ -1,7 +1,7 @@
 /** DEL and GC without a service, without the namespace, without the link; and what CHECK and STATUS say. */
+import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "bun:test";
 import { captureIn } from "../../support/dhcp/capture.ts";
 import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { OFFER4 } from "../../support/dhcp/offer.ts";
@@ -32,7 +32,7 @@ test.each([dnsmasq, udhcpd])("$name: DEL while no service runs; the next one giv
     if (way === "namespace first") await machine.removeContainer(container);
     if (way === "link first") await machine.sh(`ip -n ${container.name} link del eth0`);
     await net.del(container);
-    // As often as an engine likes, and also for what never was.
+    // DEL succeeds as often as an engine likes, and also for what never was.
     await net.del(container);
   }
   expect((await net.call("DEL", undefined, { containerId: "never", ifName: "eth0" })).code).toBe(0);
@@ -62,7 +62,7 @@ test("GC gives back what is not listed, with the service and without, wherever t
   const server = await serve4(dnsmasq, segment.site);
   await using service = await startService(segment);
   const { machine } = segment;
-  // Whoever asks the service need not know where it keeps the leases.
+  // A client of the service need not know where it keeps the leases.
   const net = service.network(), unaware = service.network({}, { dataDir: join(segment.folder, "elsewhere") });
   const other = service.network({ name: "other" });
   const containers = await Promise.all([1, 2, 3].map(async (number) => await machine.container(`c${number}`)));

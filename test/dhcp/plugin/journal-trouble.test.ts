@@ -85,7 +85,7 @@ test("records that are none are set aside; the others go on", async () => {
     () => "x".repeat(1024 * 1024),
     () => "[".repeat(100_000),
     () => "null",
-    // Of another container: there would be two of it.
+    // A record of another container: there would be two of it.
     () => text,
     own((record) => record.format = 2),
     own((record) => record.mac = "none"),

@@ -40,7 +40,7 @@ async function forgetOrigin(service: Service): Promise<void> {
 interface Case {
   name: string;
   forge?: (scene: Scene) => Promise<unknown> | void;
-  /** Of the record's IPv4 lease. */
+  /** Whether the record's IPv4 lease is as the case wants it. */
   until?: (v4: { lease: { server: string; address: string }; serverMac: string }, mac: string) => boolean;
   address?: string;
   isForEverybody: boolean;

@@ -106,7 +106,7 @@ test("podman's service is asked when the other one cannot start, because podman'
     log: `${folder}/podmans.log`,
   });
   await podmans.until(async () => (await machine.run(["test", "-S", PODMANS_SOCKET])).code === 0);
-  // As the unit cni-dhcp.socket.
+  // The unit cni-dhcp.socket does it so.
   const unit = () =>
     segment.start(undefined, ["systemd-socket-activate", "-l", DEFAULT_SOCKET, program, "daemon"], {
       log: `${folder}/unit.log`,

@@ -16,7 +16,7 @@ test('"keep": the address stays until there is another lease', async () => {
   const container = await machine.container("c1"), net = service.network({}, { onExpiry: "keep" });
   await net.add(container);
   server.change({ rules: { any: SILENT } });
-  // With the second one the lease has been over for seconds.
+  // The lease has been over for seconds when the second one comes.
   await server.until((all) => all.filter(({ asked }) => asked === "DISCOVER").length >= 3);
   expect((await addressesIn(segment, container)).map(({ address }) => address)).toEqual([ADDRESS]);
   expect(await routesIn(scene, container)).toEqual([DEFAULT_ROUTE]);

@@ -187,7 +187,7 @@ test("a long lease that the server has taken back is not gone on with by the nex
   await forger.stop();
   await forge(segment.site, { ADVERTISE: [], REPLY: ["withdrawn"] });
   server.change({ rules: { any: SILENT, RENEW: { nak: "" } } });
-  // They would last for longer than any machine has been up, and are renewed at once.
+  // Such leases would last for longer than any machine has been up, and are renewed at once.
   const long = 2 ** 31;
   editRecord(service, ({ v4, v6 }) => {
     Object.assign(v4.lease, { lease: long, renew: 1, rebind: long / 2 });

@@ -81,7 +81,7 @@ test.each([iscDhcpd6, kea6])("$name: when it has no other address, ADD says who 
   await untilTrue(() => service.log(), (text) => text.includes(`another host has ${address}`));
   await untilTrue(() => kindsOf(capture.frames()), (all) => all.includes(DECLINE));
   await server.untilLease(address, "declined");
-  // Without probing, it is the server's word that counts.
+  // The server's word counts without probing.
   await server.reconfigure({}, { isEmpty: true });
   const { ips } = await service.network({}, { ...ONLY_V6, acd: "none" }).add(container);
   expect(ips).toMatchObject([{ address: `${address}/128` }]);

@@ -13,7 +13,7 @@ import { untilTrue } from "../../support/resident-status.ts";
 // dnsmasq lets nobody renew within a minute.
 const SERVERS = [iscDhcpd6, kea6];
 
-/** Those of this lease that the server has put off. */
+/** The messages of this lease that the server has put off. */
 async function untilLater<Offer>(server: Server<Offer>, address: string, than: number): Promise<void> {
   await untilTrue(() => server.leases(), (all) => all.some((one) => one.address === address && one.ends > than));
 }

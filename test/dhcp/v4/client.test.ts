@@ -25,7 +25,7 @@ test("four messages make a lease", () => {
   ]);
   expect(request.message.clientAddress).toEqual(ip("0.0.0.0"));
   expect(it.did).toEqual(["use"]);
-  // From the sending of the request.
+  // The lease counts from the sending of the request.
   expect(endOf(it.client.lease!)).toBe(1001 + 1000);
 });
 

@@ -1,4 +1,4 @@
-/** Who a DHCP client says it is, and what of it the configuration decides. */
+/** The identity of a DHCP client, and what of it the configuration decides. */
 import { expect, test } from "bun:test";
 import { clientIdOf, type Provided, providedOptions, wantedOptions } from "../../../src/dhcp/v4/lease/identity.ts";
 

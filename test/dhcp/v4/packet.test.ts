@@ -4,7 +4,7 @@ import { CLIENT_PORT, SERVER_PORT, unwrap, wrap } from "../../../src/dhcp/v4/mes
 
 const nobody = new Uint8Array(4), everybody = new Uint8Array(4).fill(255);
 
-/** As a server sends it: the ports the other way round, which leaves the sums as they are. */
+/** The packet as a server sends it: the ports the other way round, which leaves the sums as they are. */
 function answered(message: Uint8Array): Uint8Array {
   const packet = wrap(Uint8Array.of(192, 168, 77, 1), everybody, message), view = new DataView(packet.buffer);
   view.setUint16(20, SERVER_PORT);

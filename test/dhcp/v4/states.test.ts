@@ -72,7 +72,7 @@ test.each(states)("while it is %s, nothing of a server that is not allowed count
     expect(name).toStartWith(state);
     expect([it.client.state, it.client.due, it.client.lease]).toEqual([state, due, lease]);
     expect(it.sent.length).toBe(before);
-    // Whoever waits for a first lease hears why there is none.
+    // A request for a first lease is answered with the reason.
     const reason = "server 192.168.77.66 is not allowed";
     expect(it.client.obstacle).toBe(state === "selecting" ? reason : obstacle);
   }

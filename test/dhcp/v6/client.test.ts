@@ -33,7 +33,7 @@ test("four messages make a lease", () => {
   expect([exchanges([solicit, request]), addressIn(solicit), addressIn(request)]).toEqual([2, undefined, address]);
   expect([has(solicit, 2), has(request, 2)]).toEqual([undefined, server]);
   expect(it.did).toEqual(["use"]);
-  // From the sending of the request.
+  // The lease counts from the sending of the request.
   expect(it.deeds.at(-1)).toMatchObject({ do: "use", before: undefined, lease: { since: 1000.5 } });
   expect(endOf(it.client.lease!)).toBe(1000.5 + 1000);
 });

@@ -1,4 +1,4 @@
-/** Who a DHCPv6 client says it is. */
+/** The identity of a DHCPv6 client. */
 import { expect, test } from "bun:test";
 import { clientIdOfDuid, duidOf, iaidOf } from "../../../src/dhcp/v6/lease/identity.ts";
 import { isDuid } from "../../../src/dhcp/v6/message/message.ts";

@@ -231,6 +231,6 @@ test("what a server writes is escaped and cut", () => {
 test("of an option that may stand once the first counts", () => {
   expect(readMore([option.preference, bytes("01")], [option.preference, bytes("02")]).preference).toBe(1);
   const ia = encodeIaAddress({ address: ip6("fd00::1"), preferred: 1, valid: 1, options: [] });
-  // An address outside of an IA is none.
+  // An address outside of an IA does not count.
   expect(read({ addresses: null, more: [[option.iaAddress, ia]] }).binding).toBeUndefined();
 });

@@ -1,4 +1,4 @@
-/** Somebody who speaks with the service's socket, as the plugin does or as it never would. */
+/** A client of the service's socket that speaks as the plugin does, or as it never would. */
 import { resolve } from "node:path";
 import type { Machine } from "../machine.ts";
 
@@ -34,13 +34,13 @@ const program = `
 `;
 
 export interface Crowd {
-  /** What they were told, when the last connection has been closed from the other side. */
+  /** What came back, when the last connection has been closed from the other side. */
   readonly closed: Promise<string>;
   /** Goes away by itself. */
   end(): Promise<void>;
 }
 
-/** Answers when all of them are connected and have said it. */
+/** Returns when all of them are connected and have said it. */
 export async function connectFrom(
   machine: Machine,
   socket: string,
@@ -71,7 +71,7 @@ export async function connectFrom(
   return { closed, end };
 }
 
-/** Answers what came back before the connection was closed. */
+/** Returns what came back before the connection was closed. */
 export async function say(machine: Machine, socket: string, said: Said): Promise<string> {
   return await (await connectFrom(machine, socket, said)).closed;
 }

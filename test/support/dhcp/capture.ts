@@ -31,7 +31,7 @@ export interface Frame {
 }
 
 export interface Capture extends AsyncDisposable {
-  /** Those that have been written by now: wait for what must come. */
+  /** The frames that have been written by now: wait for what must come. */
   frames(): Frame[];
 }
 

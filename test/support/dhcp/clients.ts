@@ -8,7 +8,7 @@ import type { Running } from "./running.ts";
 import { ownCopy, touch } from "./server.ts";
 
 export interface Client extends AsyncDisposable {
-  /** As the server said, without the prefix length. */
+  /** The address that the server said, without the prefix length. */
   readonly address: string;
   release(): Promise<void>;
 }

@@ -2,13 +2,13 @@
  * A process that sends frames on the link `s0` as fast as it may, until it is stopped: `KIND`. It hears the requests of
  * DHCP clients and answers each with junk, over and over. Kinds are in flood.ts.
  */
+import { encodeReply, OFFER, option } from "../../../src/dhcp/v4/message/message.ts";
+import { wrap } from "../../../src/dhcp/v4/message/packet.ts";
+import { checksum } from "../../../src/dhcp/v6/message/packet.ts";
 import { libc } from "../../../src/ffi/libc.ts";
 import { getLink } from "../../../src/ffi/netlink/route/link.ts";
 import { NETLINK_ROUTE, openNetlink } from "../../../src/ffi/netlink/socket.ts";
 import { PacketSocket } from "../../../src/ffi/packet-socket.ts";
-import { encodeReply, OFFER, option } from "../../../src/dhcp/v4/message/message.ts";
-import { wrap } from "../../../src/dhcp/v4/message/packet.ts";
-import { checksum } from "../../../src/dhcp/v6/message/packet.ts";
 import { parseAddress } from "../../../src/net/address.ts";
 import { parseMac } from "../../../src/net/mac.ts";
 import type { FloodKind } from "./flood.ts";
@@ -49,7 +49,7 @@ function junk4(xid: number, mac: Uint8Array): Uint8Array {
   message.set(short.subarray(0, 243));
   for (let at = 243, count = 0; count < 600; at += 2, count++) message[at] = 224 + count % 16;
   const packet = wrap(server, broadcast, message);
-  // From the server's port to the client's: the sum stays what it is.
+  // A frame from the server's port to the client's: the sum stays what it is.
   packet.set([0, 67, 0, 68], 20);
   return packet;
 }

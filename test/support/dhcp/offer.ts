@@ -1,13 +1,13 @@
 /** What a test asks of a server: addresses, times and options, in words that all servers are configured from. */
 import { parseAddress, parsePrefix } from "../../../src/net/address.ts";
 
-/** By number, in hex. */
+/** Options by number, in hex. */
 export type OptionValues = Readonly<Record<number, string>>;
 
 export interface Offer4 {
   /** The first and the last address. */
   range: readonly [string, string];
-  /** Of the range; 192.168.77.0/24 unless a relay's. */
+  /** The subnet of the range; 192.168.77.0/24 unless a relay's. */
   subnet?: string;
   /** dnsmasq makes at least 120 of it, so there only T1 and T2 are short. */
   leaseSeconds?: number;

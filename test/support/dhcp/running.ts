@@ -10,7 +10,7 @@ import { untilTrue } from "../resident-status.ts";
 
 export interface Place {
   machine: Machine;
-  /** Without one, the machine's own namespace. */
+  /** The namespace; the machine's own if this is left out. */
   in?: Container;
 }
 

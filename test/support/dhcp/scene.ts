@@ -57,7 +57,7 @@ export async function untilRoutes(
   return await untilTrue(() => routesIn(scene, container), isRight);
 }
 
-/** Those of a capture that are DHCPv4 messages of a kind. */
+/** The DHCPv4 messages of a kind in a capture. */
 export function framesOf(frames: readonly Frame[], kind: MessageName): Frame[] {
   return frames.filter(({ dhcp }) => kindOf(dhcp) === kind);
 }

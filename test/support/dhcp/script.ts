@@ -8,13 +8,13 @@ import { value } from "./offer.ts";
 /** REQUEST takes an offer, REBOOT asks for a remembered address, RENEW comes from a client that uses its address. */
 export type Asked = "DISCOVER" | "REQUEST" | "REBOOT" | "RENEW" | "DECLINE" | "RELEASE" | "INFORM";
 
-/** By number, in hex; null leaves one out that is usually there. */
+/** Options by number, in hex; null leaves one out that is usually there. */
 type Options = Record<number, string | null>;
 
 /** What differs from the usual answer. */
 export interface Rule {
   silent?: boolean;
-  /** With this text; an empty one is left out. */
+  /** The text of a message; an empty one is left out. */
   nak?: string;
   delayMs?: number;
   /** Other answers to the same message, sent before this one. */
@@ -39,14 +39,14 @@ export interface Rule {
 }
 
 export interface Script {
-  /** Of the first client; the next new ones get those after it. A client is known by its id, or else its MAC. */
+  /** The address of the first client; the next new ones get those after it. A client is known by its id, or else its MAC. */
   address: string;
   /** Option 54; the site's address unless given. */
   server?: string;
   leaseSeconds?: number;
   /** In all answers but NAKs. Usual are 1, 3 and 51. */
   options?: Options;
-  /** By what is asked. Of a list, the first rule is for the first such message since the script was told, and so on; the
+  /** Rules by what is asked. Of a list, the first rule is for the first such message since the script was told, and so on; the
    * last is also for all that follow. */
   rules?: Partial<Record<Asked | "any", Rule | readonly Rule[]>>;
   /** For clients that say these host names, in place of the rules. */

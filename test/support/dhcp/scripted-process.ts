@@ -41,7 +41,7 @@ function describe(message: Message, source: string, sourcePort: number): Receive
 
 function send({ bytes, copies, to }: Reply): void {
   if (to.mac !== undefined) {
-    // Who has no address yet does not say which MAC it has.
+    // A client that has no address yet does not say which MAC it has.
     const entry = [to.address, "lladdr", formatMac(to.mac), "nud", "reachable", "dev", "s0"];
     Bun.spawnSync(["ip", "neigh", "replace", ...entry], { stdout: "inherit", stderr: "inherit" });
   }

@@ -18,7 +18,7 @@ export interface Received {
   time: number;
   kind: MessageName;
   asked: Asked;
-  /** Of the IP packet. */
+  /** The sender's address in the IP packet. */
   source: string;
   sourcePort: number;
   ciaddr: string;

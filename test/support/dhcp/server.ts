@@ -95,7 +95,7 @@ export class Server<Offer> implements AsyncDisposable {
     return this.#running!.pid;
   }
 
-  /** As its lease file says now. Servers write after they have answered, so wait for what must come. */
+  /** The leases as its lease file has them now. Servers write after they have answered, so wait for what must come. */
   async leases(): Promise<Lease[]> {
     const { readLeases, writeLeases } = this.#kind;
     if (readLeases === undefined) return [];

@@ -31,7 +31,10 @@ export const dnsmasq: Kind<Offer4> = {
   readLeases: readDnsmasq,
 };
 
-/** Without DNS. In root's group, because a change of it would let it outlive the test. Without a ping to the address before an offer, which takes three seconds. */
+/**
+ * dnsmasq without DNS, in root's group, because a change of it would let it outlive the test; and without a ping to the
+ * address before an offer, which takes three seconds.
+ */
 export function dnsmasqCommand({ leases, pid }: Files): string[] {
   const plain = [
     "dnsmasq",
@@ -117,7 +120,7 @@ export const iscDhcpd: Kind<Offer4> = {
   readLeases: readIsc,
 };
 
-/** With raw sockets, which need no address on the link and see what the kernel would drop; behind a relay with UDP ones. */
+/** Kea has raw sockets, which need no address on the link and see what the kernel would drop; behind a relay with UDP ones. */
 export const kea: Kind<Offer4> = {
   name: "kea-dhcp4",
   prepare(offer, files, site) {

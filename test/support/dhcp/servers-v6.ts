@@ -7,7 +7,7 @@ import { dnsmasqCommand, keaEnvironment, writeKeaConfig } from "./servers-v4.ts"
 
 const PREFERRED_SECONDS = 20, VALID_SECONDS = 30;
 
-/** With router advertisements, which say that addresses are to be asked for. Leases last 120 seconds at least. */
+/** A server with router advertisements, which say that addresses are to be asked for. Leases last 120 seconds at least. */
 export const dnsmasq6: Kind<Offer6 & { mode?: "" | "slaac" | "ra-stateless" | "ra-names" | "ra-only" }> = {
   name: "dnsmasq6",
   prepare(offer, files) {
@@ -93,7 +93,7 @@ export interface Advertisement {
   mtu?: number;
   preferredSeconds?: number;
   validSeconds?: number;
-  /** Of the router; 0 is none. */
+  /** The lifetime of the router; 0 means no router. */
   routerSeconds?: number;
   nameServers?: readonly string[];
   searchList?: readonly string[];

@@ -137,7 +137,7 @@ export interface AddressOfLink {
 
 const FOREVER = 0xffffffff;
 
-/** Of the container's eth0, but not link-local ones. */
+/** The addresses of the container's eth0, but not link-local ones. */
 export async function addressesIn({ machine }: Segment, container: Container): Promise<AddressOfLink[]> {
   const [link] = JSON.parse(await machine.sh("ip -j address show dev eth0", { in: container }));
   return link.addr_info.filter(({ scope }: { scope: string }) => scope === "global").map((

@@ -5,15 +5,15 @@
  * Longer than 300 lines: the states of one machine.
  */
 import { isSameBytes } from "../../../net/address.ts";
-import { ACK, type Message, NAK, OFFER, option } from "../message/message.ts";
 import { printable } from "../../names.ts";
+import { ACK, type Message, NAK, OFFER, option } from "../message/message.ts";
 import { type Offered, readOffer, UnusableOffer } from "../message/offer.ts";
 import { decline, discover, type Exchange, type Identity, release, renewal, request } from "./request.ts";
 
-/** What a server has acknowledged. */
+/** A lease that a server has acknowledged. */
 export interface Lease {
   offered: Offered;
-  /** On the clock of the driver, in seconds: when the request was sent. The lease counts from there. */
+  /** When the request was sent, in seconds on the driver's clock. The lease counts from there. */
   since: number;
 }
 
@@ -38,11 +38,11 @@ export interface Settings {
   /** Whether an address is probed before it is used. */
   probe: boolean;
   allowsServer(server: Uint8Array): boolean;
-  /** Between 0 and 1. */
+  /** Returns a number between 0 and 1. */
   random(): number;
   /** 32 bits. */
   newXid(): number;
-  /** While somebody waits: how long each message is waited for, in seconds; the last one from then on. */
+  /** How long each answer is waited for while a request is pending, in seconds. The last pause is repeated. */
   pauses?: readonly number[];
 }
 
@@ -69,7 +69,7 @@ const TRIES_BEFORE_BROADCAST = 2;
 const AFTER_DECLINE_S = 10;
 /** RFC 2131 section 4.4.5, and less for leases that are shorter than that allows for. */
 const RENEWAL_PAUSE_S = 60, SHORT_RENEWAL_PAUSE_S = 5, SHORT_LEASE_S = 8 * 60;
-/** Between two packets of a lease, whatever a server says. */
+/** The least time between two packets of a lease, whatever a server says. */
 const SHORTEST_PAUSE_S = 2;
 /** A server that refuses a lease so soon after it gave it may do so again and again. */
 const HASTY_S = 10;
@@ -101,14 +101,14 @@ export class LeaseClient {
     private isAwaited: boolean,
   ) {}
 
-  /** From nothing. The hint is an address that it had once. */
+  /** Begins without a lease. The hint is an address of a former lease. */
   start(now: number, hint?: Uint8Array): Deed[] {
     this.hint = hint;
     this.begin("selecting", now);
     return this.sendDiscover(now);
   }
 
-  /** With an address that it had, maybe in another namespace: is it still ours (INIT-REBOOT)? */
+  /** Asks whether the address of a former lease, maybe in another namespace, is still ours (INIT-REBOOT). */
   reboot(now: number, address: Uint8Array): Deed[] {
     this.hint = address;
     this.begin("rebooting", now);
@@ -125,9 +125,9 @@ export class LeaseClient {
     this.due = end <= now ? turn : Math.min(Math.max(this.renewalTime(lease), turn), end);
   }
 
-  /** What ends the lease on the server's side, if there is one. */
+  /** Returns the message that ends the lease on the server's side, if there is a lease. */
   release(): Deed[] {
-    // One that was asked for may be ours by now, though the answer is still on its way.
+    // An address that was asked for may be ours by now, though the answer is still on its way.
     const held = this.lease?.offered ?? this.pending?.offered ?? this.chosen;
     this.state = "idle";
     this.due = Infinity;
@@ -176,7 +176,7 @@ export class LeaseClient {
     return type === NAK && this.mayRefuse(server) ? this.refused(message, now) : [];
   }
 
-  /** The answer to the deed "probe". */
+  /** The answer to the action "probe". */
   probed(isTaken: boolean, now: number): Deed[] {
     const lease = this.pending;
     if (this.state !== "probing" || lease === undefined) return [];
@@ -198,7 +198,7 @@ export class LeaseClient {
     return clientId === undefined || (this.who.clientId !== undefined && isSameBytes(clientId, this.who.clientId));
   }
 
-  /** Who was asked; anybody, when all were. */
+  /** The server that was asked; undefined when all were. */
   private mayRefuse(server: Uint8Array | undefined): boolean {
     if (server?.length !== 4) return false;
     const asked = this.state === "renewing" ? this.lease?.offered.server : this.chosen?.server;

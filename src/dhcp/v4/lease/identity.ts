@@ -28,7 +28,7 @@ const numbers: Record<string, number> = {
   "vendor-class-identifier": option.vendorClass,
 };
 
-/** What the protocol says itself. */
+/** Options that the protocol sets itself. */
 const ownOptions = new Set<number>([
   option.pad,
   option.requestedAddress,
@@ -76,7 +76,7 @@ export function wantedOptions(requested: readonly Requested[]): number[] {
   return [...new Set([...wanted, ...skipsUsual && wanted.length > 0 ? [] : usual])];
 }
 
-/** What the configuration adds to each request. The last of repeated ones wins. */
+/** The options that the configuration adds to each request. The last of repeated ones wins. */
 export function providedOptions(
   provided: readonly Provided[],
   args: Readonly<Record<string, string | undefined>>,

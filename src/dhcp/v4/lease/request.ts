@@ -8,7 +8,7 @@ export interface Identity {
   clientId?: Uint8Array;
   /** Option 55. */
   wanted: readonly number[];
-  /** What the configuration adds: host name, classes. */
+  /** The options that the configuration adds: host name, classes. */
   provided: ReadonlyMap<number, Uint8Array>;
   /** Ask for answers that every host of the link receives. */
   broadcast: boolean;
@@ -57,7 +57,7 @@ function wishes({ wanted, provided }: Identity): Values {
 function message(type: number, who: Identity, exchange: Exchange, values: Values, clientAddress?: Uint8Array) {
   const options = new Map<number, Uint8Array>([[option.messageType, Uint8Array.of(type)]]);
   for (const [number, value] of values) if (value !== undefined) options.set(number, value);
-  // Also in messages without wishes: the server finds the lease by it (RFC 2132 section 9.14).
+  // Every message has it: the server finds the lease by it (RFC 2132 section 9.14).
   if (who.clientId !== undefined) options.set(option.clientId, who.clientId);
   return encodeRequest({ ...exchange, broadcast: who.broadcast, clientAddress, mac: who.mac, options });
 }

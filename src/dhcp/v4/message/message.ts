@@ -10,7 +10,7 @@ const MOST_OPTIONS = 128;
 const MAC_BYTES = 6, OPTIONS_AT = 240, MAGIC_COOKIE = 0x63825363, BROADCAST = 0x8000;
 /** Relays and old servers drop what is shorter (RFC 1542 section 2.1). */
 const SHORTEST_BYTES = 300;
-/** What a link with the usual MTU carries in one piece. */
+/** A link with the usual MTU carries so much in one piece. */
 export const LONGEST_BYTES = 1500 - 28;
 /** The length of an option is one byte. */
 export const LONGEST_OPTION = 255;
@@ -99,7 +99,7 @@ function encode(op: number, message: Message): Uint8Array<ArrayBuffer> {
   return bytes.slice(0, Math.max(end + 1, SHORTEST_BYTES));
 }
 
-/** In ascending order, the message's type first: some servers expect it there. Answers where they end. */
+/** Writes options in ascending order, the message's type first: some servers expect it there. Returns where they end. */
 function writeOptions(bytes: Uint8Array, options: Options): number {
   let at = OPTIONS_AT;
   const first = (number: number) => (number === option.messageType ? 0 : number);
@@ -116,7 +116,7 @@ function writeOptions(bytes: Uint8Array, options: Options): number {
   return at;
 }
 
-/** What every answer to this message has at these places. They are looked at before its options are. */
+/** The bytes that every answer to this message has at these places. They are compared before its options are read. */
 export function headOfReply(request: Uint8Array): [at: number, bytes: Uint8Array][] {
   return [
     [0, Uint8Array.of(BOOTREPLY, ETHERNET, MAC_BYTES)],
@@ -126,7 +126,7 @@ export function headOfReply(request: Uint8Array): [at: number, bytes: Uint8Array
   ];
 }
 
-/** A server's message, or undefined when the bytes are none, or not a sound one. */
+/** Returns a server's message, or undefined when the bytes are no sound message. */
 export function decodeReply(bytes: Uint8Array): Message | undefined {
   return decode(BOOTREPLY, bytes);
 }

@@ -3,8 +3,8 @@
  * RFC 2132). Pure.
  */
 import { compareAddresses, contains, lastOf, networkOf, type Prefix } from "../../../net/address.ts";
-import { type Message, option, type Options } from "./message.ts";
 import { isDomainName, readSearchList } from "../../names.ts";
+import { type Message, option, type Options } from "./message.ts";
 import { type GivenRoute, readClasslessRoutes, readStaticRoutes } from "./routes.ts";
 
 export interface Offered {
@@ -12,7 +12,7 @@ export interface Offered {
   server: Uint8Array;
   /** The first is the gateway. */
   routers: Uint8Array[];
-  /** Those of option 121, or else of 33; undefined without either. */
+  /** The routes of option 121, or else of 33; undefined without either. */
   routes?: GivenRoute[];
   /** Option 121 replaces the routers' default route. */
   isClassless: boolean;

@@ -7,7 +7,7 @@ export const CLIENT_PORT = 68, SERVER_PORT = 67;
 const IPV4 = 4, UDP = 17, TIME_TO_LIVE = 64, IP_BYTES = 20, UDP_BYTES = 8;
 const MORE_FRAGMENTS_AND_OFFSET = 0x3fff;
 
-/** From a client to a server. */
+/** Makes a packet from a client to a server. */
 export function wrap(source: Uint8Array, destination: Uint8Array, message: Uint8Array): Uint8Array<ArrayBuffer> {
   const packet = new Uint8Array(IP_BYTES + UDP_BYTES + message.length), view = new DataView(packet.buffer);
   packet[0] = (IPV4 << 4) | (IP_BYTES / 4);
@@ -21,7 +21,7 @@ export function wrap(source: Uint8Array, destination: Uint8Array, message: Uint8
   view.setUint16(IP_BYTES + 2, SERVER_PORT);
   view.setUint16(IP_BYTES + 4, UDP_BYTES + message.length);
   packet.set(message, IP_BYTES + UDP_BYTES);
-  // A sum of 0 means that there is none.
+  // A sum of 0 means that the packet has no sum.
   view.setUint16(IP_BYTES + 6, udpChecksum(packet, IP_BYTES) || 0xffff);
   return packet;
 }

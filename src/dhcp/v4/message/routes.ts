@@ -10,7 +10,7 @@ export interface GivenRoute {
 const MOST_ROUTES = 64;
 const LOOPBACK = 127, MULTICAST = 224;
 
-/** On-link routes first, because the others may need them. Undefined when the option is malformed. */
+/** Returns on-link routes first, because the others may need them; undefined when the option is malformed. */
 export function readClasslessRoutes(bytes: Uint8Array): GivenRoute[] | undefined {
   const routes: GivenRoute[] = [];
   for (let at = 0; at < bytes.length;) {

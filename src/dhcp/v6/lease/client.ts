@@ -30,7 +30,7 @@ export type State6 = Asking | "idle" | "probing" | "bound" | "informed";
 const LONGEST_DELAY_S = 1;
 /** CNF_MAX_RD. */
 const CONFIRMING_S = 10;
-/** Between two packets of a lease while nobody waits, whatever a server says. */
+/** The least time between two packets of a lease while no request is pending, whatever a server says. */
 const SHORTEST_PAUSE_S = 1;
 /** Leases that began together are not renewed together. */
 const RENEWAL_SPREAD = 0.05;
@@ -53,12 +53,12 @@ export class LeaseClient6 {
   private pause = 0;
   private solicitPause = 0;
   private longest: LongestPauses = { soliciting: LONGEST_PAUSE_S, informing: LONGEST_PAUSE_S };
-  /** Until then ADVERTISEs are compared, and the best so far. */
+  /** When ADVERTISEs are not compared any more, and the best so far. */
   private compareUntil = 0;
   private best: Offered6 | undefined;
   /** Whom a REQUEST, DECLINE or RELEASE is for. */
   private partner: Held | undefined;
-  /** What is confirmed or probed, in these states. */
+  /** The lease that is confirmed or probed, in these states. */
   private pending: Lease6 | undefined;
   private hint: Uint8Array | undefined;
 
@@ -74,7 +74,7 @@ export class LeaseClient6 {
     return Math.min(this.wake, this.lease === undefined ? Infinity : endOf(this.lease));
   }
 
-  /** From nothing. The hint is an address that it had once. */
+  /** Begins without a lease. The hint is an address of a former lease. */
   start(now: number, hint?: Uint8Array): Deed6[] {
     this.hint = hint;
     return this.begin("soliciting", now);
@@ -87,7 +87,7 @@ export class LeaseClient6 {
     return this.begin("confirming", now);
   }
 
-  /** With a lease from before this process began, which is in use. */
+  /** Goes on with a lease of an earlier process, which is in use. */
   resume(now: number, lease: Lease6): Deed6[] {
     this.isAwaited = false;
     this.lease = lease;
@@ -96,7 +96,7 @@ export class LeaseClient6 {
     return this.tick(now);
   }
 
-  /** Without an address, as it comes from elsewhere (RFC 8415 section 18.2.6). Asks again when the answer is old. */
+  /** Asks without an address, which comes from elsewhere (RFC 8415 section 18.2.6). Asks again when the answer is old. */
   inform(now: number): Deed6[] {
     return this.begin("informing", now);
   }
@@ -121,7 +121,7 @@ export class LeaseClient6 {
     if (this.lease === undefined || now < endOf(this.lease)) return now < this.wake ? [] : this.advance(now);
     const { state, lease: { offered } } = this;
     const deeds = this.lose("the lease has expired");
-    // What else is going on goes on.
+    // Everything else goes on.
     if (state !== "bound" && state !== "renewing" && state !== "rebinding") return [...deeds, ...this.tick(now)];
     this.hint = offered.binding.address;
     return [...deeds, ...this.begin("soliciting", now)];
@@ -138,14 +138,14 @@ export class LeaseClient6 {
       this.obstacle = `server ${server.toHex()}: ${reply.unusable}`;
       return log(`message ignored: ${this.obstacle}`);
     }
-    // Also from servers that give nothing (RFC 8415 section 18.2.9).
+    // Servers that give nothing count, too (RFC 8415 section 18.2.9).
     this.longest.soliciting = reply.solMaxRt ?? this.longest.soliciting;
     this.longest.informing = reply.infMaxRt ?? this.longest.informing;
     if (this.state === "soliciting") return this.advertised(message, reply, now);
     return message.type === REPLY ? this.replied(reply, now) : [];
   }
 
-  /** The answer to the deed "probe". */
+  /** The answer to the action "probe". */
   probed(isTaken: boolean, now: number): Deed6[] {
     const lease = this.pending;
     if (this.state !== "probing" || lease === undefined) return [];
@@ -159,7 +159,7 @@ export class LeaseClient6 {
     return [...log(this.obstacle), ...this.transmit(now)];
   }
 
-  /** What is sent in the states that wait for an answer. */
+  /** The message of each state that waits for an answer. */
   private message(state: Asking, exchange: Exchange6): Uint8Array {
     const { who, partner, lease, pending } = this;
     switch (state) {
@@ -279,7 +279,7 @@ export class LeaseClient6 {
     return clientId !== undefined && isSameBytes(clientId, this.who.duid);
   }
 
-  /** What a server has given, or may have given. */
+  /** The lease that a server has given, or may have given. */
   private held(): Held | undefined {
     if (this.lease !== undefined) return heldBy(this.lease);
     if (this.state === "requesting") return this.partner;
@@ -385,7 +385,7 @@ export class LeaseClient6 {
     return [...log(this.obstacle), ...logAll(ignored)];
   }
 
-  /** After a pause as if nobody had answered: servers that give and refuse in turn make no storm. */
+  /** Begins anew after a pause, as if nobody had answered: servers that give and refuse in turn make no storm. */
   private solicitAgain(now: number): Deed6[] {
     this.enter("soliciting");
     this.wake = now + this.pauseAfter("soliciting", this.pause);

@@ -1,4 +1,4 @@
-/** Who a DHCPv6 client says it is: one DUID a container, one IAID an interface (RFC 8415 sections 11 and 12). Pure. */
+/** The identity of a DHCPv6 client: one DUID a container, one IAID an interface (RFC 8415 sections 11 and 12). Pure. */
 
 const DUID_UUID = 4, UUID_BYTES = 16, IAID_BYTES = 4;
 /** Option 61 of DHCPv4 with a DUID in it (RFC 4361 section 6.1). */

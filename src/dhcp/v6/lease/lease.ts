@@ -1,13 +1,13 @@
-/** What a client holds, what it is told, and what it wants done. Pure. */
+/** A client's lease, its settings, and the actions that it asks for. Pure. */
 import type { Binding, Reply } from "../message/offer.ts";
 import type { Held } from "./request.ts";
 
 export type Offered6 = Reply & { binding: Binding };
 
-/** What a server has given. */
+/** A lease that a server has given. */
 export interface Lease6 {
   offered: Offered6;
-  /** On the clock of the driver, in seconds: when the request was sent. The lease counts from there. */
+  /** When the request was sent, in seconds on the driver's clock. The lease counts from there. */
   since: number;
 }
 
@@ -21,7 +21,7 @@ export function heldBy({ offered: { server, binding: { address } } }: Lease6): H
 
 /** What the driver is to do, in this order. */
 export type Deed6 =
-  /** To all servers of the link, ff02::1:2. */
+  /** Is sent to all servers of the link, ff02::1:2. */
   | { do: "multicast"; bytes: Uint8Array }
   /** Find out whether somebody has the address (RFC 4862 section 5.4), then call `probed`. */
   | { do: "probe"; address: Uint8Array }
@@ -30,7 +30,7 @@ export type Deed6 =
   | { do: "stopUsing"; lease: Lease6; reason: string }
   /** The server knows that the lease has ended, or there is nobody to tell. */
   | { do: "released" }
-  /** What was asked for without an address. */
+  /** The answer to a request without an address. */
   | { do: "informed"; reply: Reply }
   | { do: "log"; text: string };
 
@@ -39,7 +39,7 @@ export interface Settings6 {
   probe: boolean;
   /** By its DUID. */
   allowsServer(server: Uint8Array): boolean;
-  /** From 0 to less than 1. */
+  /** Returns a number from 0 to less than 1. */
   random(): number;
   /** 24 bits. */
   newXid(): number;

@@ -22,7 +22,7 @@ export interface Identity6 {
   iaid: Uint8Array;
   /** Option 6. */
   wanted: readonly number[];
-  /** What the configuration adds: the full name, classes. */
+  /** The options that the configuration adds: the full name, classes. */
   provided: ReadonlyMap<number, Uint8Array>;
 }
 
@@ -82,7 +82,7 @@ export function decline(who: Identity6, exchange: Exchange6, { address, server }
   return message(DECLINE, who, exchange, [[option.server, server], ia(who, address)]);
 }
 
-/** Without an address there is no name to register (RFC 4704 section 5). */
+/** No name is asked for: without an address there is nothing to register (RFC 4704 section 5). */
 export function inform(who: Identity6, exchange: Exchange6): Uint8Array {
   const asked = wishes(who).filter(([number]) => number !== option.fullName);
   return message(INFORMATION_REQUEST, who, exchange, asked);

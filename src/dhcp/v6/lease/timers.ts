@@ -25,7 +25,7 @@ export const timers = {
 
 export type Asking = keyof typeof timers;
 
-/** What servers may say. */
+/** The limits of what servers may say. */
 export interface LongestPauses {
   soliciting: number;
   informing: number;

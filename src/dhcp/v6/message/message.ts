@@ -8,7 +8,7 @@ export const DECLINE = 9, RECONFIGURE = 10, INFORMATION_REQUEST = 11;
 /** Within a message, or within one option of it: more than any server sends, and each costs time. */
 const MOST_OPTIONS = 128;
 const HEADER_BYTES = 4, OPTION_HEADER_BYTES = 4, IA_BYTES = 12, IA_ADDRESS_BYTES = 24, STATUS_BYTES = 2;
-/** What a link with the usual MTU carries in one piece. */
+/** A link with the usual MTU carries so much in one piece. */
 export const LONGEST_BYTES = 1500;
 /** A type and up to 128 bytes (RFC 8415 section 11.1). */
 const SHORTEST_DUID = 3, LONGEST_DUID = 130;
@@ -55,7 +55,7 @@ export function statusName(code: number): string {
   return names[code] ?? `status ${code}`;
 }
 
-/** In the order of the message. Repeated options are never joined (RFC 8415 section 21.1). */
+/** Options in the order of the message. Repeated ones are never joined (RFC 8415 section 21.1). */
 export type Options = readonly (readonly [number: number, value: Uint8Array])[];
 
 export interface Message {
@@ -111,7 +111,7 @@ export function encode({ type, xid, options }: Message): Uint8Array<ArrayBuffer>
   return bytes;
 }
 
-/** What every answer to this message begins with: one of these. */
+/** Every answer to this message begins with one of these. */
 export function headsOfReply(request: Uint8Array): Uint8Array[] {
   return [ADVERTISE, REPLY].map((type) => Uint8Array.of(type, ...request.subarray(1, HEADER_BYTES)));
 }
@@ -173,7 +173,7 @@ export function secondsAt(bytes: Uint8Array, at: number): number {
   return seconds === FOREVER ? Infinity : seconds;
 }
 
-/** What a list of options holds, also that of suboptions. Undefined when one is longer than what there is, or when they are many. */
+/** Reads a list of options or suboptions. Returns undefined when one is longer than the rest, or when they are many. */
 export function readOptions(field: Uint8Array): Options | undefined {
   const found: [number, Uint8Array][] = [], view = viewOf(field);
   for (let at = 0; at < field.length;) {

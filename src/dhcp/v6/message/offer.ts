@@ -114,7 +114,7 @@ function readIa(options: Options, iaid: Uint8Array): Ia | undefined {
   return undefined;
 }
 
-/** Without the option it is a success (RFC 8415 section 21.13). */
+/** The status is a success without the option (RFC 8415 section 21.13). */
 function readStatus(options: Options): Reply["status"] {
   const bytes = first(options, option.status);
   if (bytes === undefined) return { code: status.success, text: "" };
@@ -196,7 +196,7 @@ function readTimeServers(bytes: Uint8Array): Uint8Array[] | undefined {
 }
 
 /**
- * Uncompressed (RFC 3646 section 4, RFC 8415 section 10). Undefined when one name is none: a pointer would be a label that
+ * Uncompressed (RFC 3646 section 4, RFC 8415 section 10). Undefined when one is no domain name: a pointer would be a label that
  * is too long, and of a cut name labels are left.
  */
 function readNames(bytes: Uint8Array): string[] | undefined {
