@@ -1,5 +1,5 @@
 /**
- * What generated validators call: one function a JSON type, which answers the value or rejects it with the path of its
+ * What generated validators consist of: one function a JSON type, which returns the value or rejects it with the path of
  * key. compile/validators.ts compiles validators from zod schemas; zod itself is not in the program, because loading it
  * takes longer than an attachment. Loops replace `map` and the like: JavaScriptCore compiles those from source in every
  * process that uses them, which takes as long as all of the decoding.

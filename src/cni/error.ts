@@ -7,12 +7,12 @@ export const INVALID_ENVIRONMENT = 4;
 export const IO_FAILURE = 5;
 export const DECODING_FAILURE = 6;
 export const INVALID_CONFIG = 7;
-/** Not in the spec's table: the reference library's code for a bad CNI_NETNS. */
+/** Missing in the spec's table: the reference library's code for a bad CNI_NETNS. */
 export const INVALID_NETNS = 8;
 export const TRY_AGAIN_LATER = 11;
 export const PLUGIN_NOT_AVAILABLE = 50;
 export const LIMITED_CONNECTIVITY = 51;
-/** Not in the spec's table: the reference library's code for errors without a code. */
+/** Missing in the spec's table: the reference library's code for errors without a code. */
 export const INTERNAL = 999;
 
 export class CniError extends Error {

@@ -1,4 +1,4 @@
-/** Seconds since boot: a clock that all processes share and nobody can set (clock_gettime(2)). */
+/** Seconds since boot: a clock that all processes share and nobody can set (clock_gettime(2)), and an alarm on it. */
 import { bindLater, check } from "./libc.ts";
 
 const CLOCK_BOOTTIME = 7;

@@ -71,7 +71,7 @@ export function retrying(call: string, attempt: () => number, subject?: string):
   }
 }
 
-/** Binds functions that a plain ADD or DEL does not need. Keep the result in a module-level cache. */
+/** Binds functions that a plain ADD or DEL does not need. */
 export function bind<T extends Record<string, FFIFunction>>(table: T, library = LIBC) {
   return dlopen(library, table).symbols;
 }

@@ -11,7 +11,7 @@ const symbols = bind({
 const SOL_SOCKET = 1, SCM_RIGHTS = 1, SCM_CREDENTIALS = 2;
 const MSG_CMSG_CLOEXEC = 0x40000000, MSG_NOSIGNAL = 0x4000;
 const CONTROL_HEADER_BYTES = 16, CONTROL_BYTES = 64, NAME_BYTES = 32, DESCRIPTOR_BYTES = 4;
-/** With struct ucred. */
+/** A control message with struct ucred. */
 const CREDENTIALS_BYTES = CONTROL_HEADER_BYTES + 12;
 
 /** struct msghdr, its struct iovec, the sender's address and the control messages. */
@@ -31,7 +31,7 @@ function newHeader(): Header {
   };
 }
 
-/** One after the other: nothing else runs between filling one and using it. */
+/** Messages are handled one after the other: nothing else runs between filling a header and using it. */
 const receiving = newHeader(), sending = newHeader();
 
 function fill({ fields, part, name, control }: Header, bytes: Uint8Array, nameLength: number, controlLength: number) {
@@ -62,7 +62,7 @@ export function receiveMessage(fd: number, bytes: Uint8Array): number {
 export interface Received {
   /** As `receiveMessage` returns it. */
   length: number;
-  /** They are the caller's from now on. A message without bytes has none: those that came with it are closed. */
+  /** The caller closes them. A message without bytes has no descriptors: those that came with it are closed. */
   descriptors: number[];
 }
 
@@ -100,7 +100,7 @@ export function receivePacket(fd: number, bytes: Uint8Array): number {
   return receive(fd, bytes, NAME_BYTES, CONTROL_BYTES, 0);
 }
 
-/** Who sent the packet that was received last: a struct sockaddr. Valid until the next one. */
+/** The sender of the packet that was received last: a struct sockaddr, valid until the next packet. */
 export function senderOfLast(): Uint8Array {
   return receiving.name;
 }
@@ -120,7 +120,7 @@ export function controlOfLast(level: number, type: number): DataView | undefined
   return undefined;
 }
 
-/** Answers how many bytes went, or a negative number (errno(3)). At most twelve descriptors. */
+/** Returns how many bytes went, or a negative number (errno(3)). It takes at most twelve descriptors. */
 export function sendMessage(fd: number, bytes: Uint8Array, descriptors: readonly number[] = []): number {
   const size = CONTROL_HEADER_BYTES + DESCRIPTOR_BYTES * descriptors.length;
   fill(sending, bytes, 0, descriptors.length === 0 ? 0 : size);

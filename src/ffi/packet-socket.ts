@@ -20,7 +20,7 @@ const TP_STATUS_CSUMNOTREADY = 1 << 3;
 const LONGEST_BYTES = 65536;
 
 export interface Packet {
-  /** Without the header of the link. Valid until the next one. */
+  /** The packet without the header of the link, valid until the next packet. */
   bytes: Uint8Array;
   /** The hardware address of who sent it. */
   from: Uint8Array;
@@ -34,7 +34,7 @@ let buffer: Uint8Array | undefined;
 export class PacketSocket {
   private constructor(readonly fd: number, private readonly link: number, private readonly protocol: number) {}
 
-  /** In the namespace the thread is in. It gets only what the rules keep, and nothing that this host sends. */
+  /** Opens a socket in the namespace that the thread is in. It gets only what the rules keep, and nothing that this host sends. */
   static open(link: number, protocol: number, rules: readonly FilterRule[]): PacketSocket {
     // Protocol 0: nothing arrives before there is a filter.
     const fd = check("socket AF_PACKET", libc.socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -62,7 +62,7 @@ export class PacketSocket {
     check("sendto AF_PACKET", Number(libc.sendto(this.fd, bytes, bytes.length, 0, address, address.length)));
   }
 
-  /** Undefined when there is none. Throws when the link is down or gone. */
+  /** Returns undefined when nothing has arrived. Throws when the link is down or gone. */
   receive(): Packet | undefined {
     buffer ??= new Uint8Array(LONGEST_BYTES);
     for (;;) {

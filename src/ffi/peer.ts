@@ -24,7 +24,7 @@ export class Peer {
     private readonly process: OtherProcess | undefined,
   ) {}
 
-  /** Throws SyscallError when it has ended, or is in a process namespace that we do not see. */
+  /** Throws SyscallError when the process has ended, or is in a process namespace that we do not see. */
   static of(socket: number): Peer {
     const peer = peerOf(socket);
     if (peer === undefined) throw new SyscallError("getsockopt SO_PEERCRED", lastErrno());
@@ -42,7 +42,7 @@ export class Peer {
     return this.process !== undefined;
   }
 
-  /** While it has not, nobody else has had its number: what was read of it until now is true of it. */
+  /** While the process has not ended, nobody else has had its number: what was read of it until now is true of it. */
   get hasEnded(): boolean {
     return this.process?.hasEnded === true;
   }

@@ -1,4 +1,4 @@
-/** Waiting for descriptors: poll(2). */
+/** Waiting for descriptors: poll(2), epoll(7). */
 import { EINTR, SyscallError } from "./errno.ts";
 import { lastErrno, libc } from "./libc.ts";
 

@@ -1,4 +1,4 @@
-/** Whether a person reads or types. */
+/** Whether a person reads or types, and texts for one: control characters in names of others would be obeyed. */
 import { libc } from "./libc.ts";
 
 const TCGETS = 0x5401;

@@ -1,4 +1,4 @@
-/** UDP from an address that a link has: the kernel finds the way, and answers nobody that the port is closed (udp(7)). */
+/** UDP from an address that a link has: the kernel finds the way, and tells nobody that the port is closed (udp(7)). */
 import { setNonblocking } from "./descriptors.ts";
 import { closeFile } from "./files.ts";
 import { check, cString, libc } from "./libc.ts";
@@ -23,7 +23,7 @@ const sender = new Uint8Array(28), senderLength = new Int32Array(1);
 export class UdpSocket {
   private constructor(readonly fd: number) {}
 
-  /** In the namespace the thread is in. Only over the link, whatever the routes say. */
+  /** Opens a socket in the namespace that the thread is in. It sends only over the link, whatever the routes say. */
   static open(from: UdpEnd, ifName: string): UdpSocket {
     const family = from.address.length === 4 ? AF_INET : AF_INET6;
     const fd = check("socket", libc.socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0)), name = cString(ifName);
@@ -49,7 +49,7 @@ export class UdpSocket {
     check("sendto", Number(libc.sendto(this.fd, bytes, bytes.length, 0, address, address.length)));
   }
 
-  /** From now on it gets only what the rules keep. Their places are counted from the header of UDP. */
+  /** From now on the socket gets only what the rules keep. Their places are counted from the header of UDP. */
   setFilter(rules: readonly FilterRule[]): void {
     setFilter(this.fd, rules);
   }

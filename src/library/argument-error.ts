@@ -1,7 +1,7 @@
-/** The error for arguments that cannot be meant. */
+/** The error for invalid arguments. */
 import { CniError, INVALID_ENVIRONMENT } from "../cni/error.ts";
 
-/** The caller passed something that cannot be meant. Nothing was done. */
+/** The caller passed an invalid argument. Nothing was done. */
 export class ArgumentError extends CniError {
   constructor(
     /** As in `attachment.args.K8S_POD_NAME`. */

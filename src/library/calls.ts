@@ -2,8 +2,8 @@
  * The library's functions. They are synchronous, as the engine is: an operation takes milliseconds, and while the thread
  * is in a container's namespace nothing else may run on it. thread.ts is for programs that must not wait.
  */
-import type { Result } from "../cni/result.ts";
 import { newestResult, resultDocument } from "../cni/result-versions.ts";
+import type { Result } from "../cni/result.ts";
 import { CURRENT_VERSION } from "../cni/versions.ts";
 import { inspect } from "../engine/operator/inspect.ts";
 import { listAttachments } from "../engine/operator/known-attachment.ts";
@@ -69,7 +69,7 @@ export class Patchbay {
     return this.#run(() => summarizeNetworks(this.#directory, this.#runtime.pluginPath));
   }
 
-  /** Reads a network once, for calls that follow. */
+  /** Reads a network once, for later calls. */
   network(network: NetworkGiven): Network {
     return this.#typed(() => this.#networkOf(network));
   }
@@ -199,7 +199,7 @@ export class Patchbay {
     return this.#typed(() => inProcess(work));
   }
 
-  /** Other errors become a CniError, and warnings go where the program wants them. */
+  /** Turns other errors into a CniError, and passes warnings to the program. */
   #typed<Value>(work: () => Value): Value {
     const warnings: string[] = [];
     try {
@@ -211,7 +211,7 @@ export class Patchbay {
     }
   }
 
-  /** After the call, so that whoever listens may call again. What he throws must not take the place of the outcome. */
+  /** Runs after the call, so that the listener may call again. What it throws must not replace the outcome of the call. */
   #report(warnings: readonly string[]): void {
     const listen = this.#onWarning ?? ((message) => console.error(`patchbay: ${message}`));
     for (const warning of warnings) {

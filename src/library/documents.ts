@@ -1,4 +1,4 @@
-/** What goes into the library's functions, for programs that use it. What comes out has the runtime's own types. */
+/** The types of the library's arguments. Its results have the runtime's own types. */
 export type {
   AttachmentName,
   InspectedAttachment,
@@ -43,7 +43,7 @@ export type Capabilities =
   & { readonly [name: string]: unknown }
   & { readonly [Name in Slip<keyof KnownCapabilities>]?: never };
 
-/** What somebody types in place of a name: without its capital letters, or as the singular. */
+/** Likely misspellings of a name: without its capital letters, or as the singular. */
 type Slip<Name extends string> = Exclude<
   Lowercase<Name> | Capitalize<Name> | (Name extends `${infer Singular}s` ? Singular : `${Name}s`),
   keyof KnownCapabilities

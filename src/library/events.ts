@@ -1,12 +1,12 @@
 /**
  * Attachments that come and go, as the result cache shows them: every program that runs networks with libcni writes it,
- * and so do we. A look at a file follows each change of it, so an attachment that comes and goes between two looks is not
- * seen.
+ * and so do we. Each change of a file is followed by reading it, so an attachment that comes and goes before that is
+ * missed.
  */
 import { type FSWatcher, watch } from "node:fs";
 import { CniError, IO_FAILURE } from "../cni/error.ts";
-import type { Result } from "../cni/result.ts";
 import { newestResult, readPluginResult, resultDocument } from "../cni/result-versions.ts";
+import type { Result } from "../cni/result.ts";
 import { idAt, makeDirectories } from "../ffi/files.ts";
 import { cacheFiles, type CacheRecord, readCacheFile } from "../runtime/cache.ts";
 import { ArgumentError } from "./argument-error.ts";
@@ -48,7 +48,7 @@ class Events implements AsyncIterableIterator<NetworkEvent> {
   /** What is attached, by the name of its file. */
   private readonly known = new Map<string, { text: string; event: NetworkEvent }>();
   private watcher: FSWatcher | undefined;
-  /** Of the directory that is watched: another may have taken its place. */
+  /** Identifies the directory that is watched: another may have taken its place. */
   private watched: string | undefined;
   private hasEnded = false;
   private failure: unknown;
@@ -80,7 +80,7 @@ class Events implements AsyncIterableIterator<NetworkEvent> {
     return Promise.resolve({ done: true, value: undefined });
   }
 
-  /** What was seen before is still told. */
+  /** Events that came before are still delivered. */
   private readonly end = (): void => {
     this.hasEnded = true;
     this.watcher?.close();

@@ -1,4 +1,4 @@
-/** Checks of what a program gives to the library's functions: each error names the key and the value. */
+/** Checks the arguments of the library's functions. Each error names the key and the value. */
 import { isObject } from "../cni/json.ts";
 import { absolutePath, NETNS_DIRECTORY } from "../runtime/cli/network-arguments.ts";
 import type { AttachmentRequest } from "../runtime/plugin-call.ts";

@@ -42,8 +42,8 @@ function ownEnvironment(): Uint8Array {
 const PAUSE_US = 10_000;
 
 /**
- * To return from a container's namespace fails for want of memory, if ever, and that passes. Meanwhile nothing may run on
- * this thread, not even what would undo the call.
+ * Returning from a container's namespace can only fail while memory is short. Until it succeeds nothing may run on this
+ * thread, not even what would undo the call.
  */
 function tryAgain(home: number, reason: string): void {
   const { usleep } = bind({ usleep: { args: ["u32"], returns: "i32" } });
@@ -64,7 +64,7 @@ function lookAgain(): Promise<void> {
   return pause.then(() => areLeftRunning() ? lookAgain() : void (looking = undefined));
 }
 
-/** For a thread that ends. */
+/** A thread waits for it before it ends. */
 export function childrenNoticed(): Promise<void> {
   return looking ?? Promise.resolve();
 }

@@ -1,4 +1,4 @@
-/** The program that was built from the same sources. */
+/** Recognises the program that was built from the same sources. */
 import { recognizeOwn } from "../engine/delegation/find-plugin.ts";
 import { buildOf } from "../resident/build.ts";
 
@@ -16,7 +16,7 @@ export function recognizeProgram(): void {
     try {
       return ours !== undefined && Buffer.compare(buildOf(path), ours) === 0;
     } catch {
-      // It is no program, or too short for one of ours.
+      // The file is not a program, or too short to be ours.
       return false;
     }
   });

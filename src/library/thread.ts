@@ -15,7 +15,7 @@ type FunctionName = typeof functions[number];
 export type ThreadedPatchbay =
   & { readonly [F in FunctionName]: (...given: Parameters<Patchbay[F]>) => Promise<ReturnType<Patchbay[F]>> }
   & {
-    /** Waits beside the program as it is, so it needs no thread. */
+    /** Does not block the program, so it needs no thread. */
     readonly events: Patchbay["events"];
     /** Ends the thread after the calls that were made before. */
     close(): Promise<void>;
@@ -71,7 +71,7 @@ class Thread {
     return new Promise((resolve, reject) => {
       this.worker.postMessage({ id, name, given } satisfies Call);
       this.pending.set(id, { resolve, reject });
-      // The program goes on while it waits for something.
+      // Keeps the program running until the reply comes.
       this.worker.ref();
     });
   }
@@ -120,7 +120,7 @@ function errorOf({ code, message, details, argument }: Failure): CniError {
 }
 
 /**
- * What runs in the thread.
+ * Runs in the thread.
  *
  * @internal
  */

@@ -14,7 +14,7 @@ export function ownBuild(): Uint8Array {
   return buildOf("/proc/self/exe");
 }
 
-/** Of any program. What is none of ours has none that means anything. */
+/** The build of a program of ours. For any other program the bytes mean nothing. */
 export function buildOf(path: string): Uint8Array {
   const fd = openFile(path, O_RDONLY);
   try {

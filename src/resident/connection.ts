@@ -16,7 +16,7 @@ const PATIENCE_MS = 100;
 
 export interface Call {
   message: Uint8Array;
-  /** Of stdin, or none. Two are a mistake, and more of a mistake the kernel closes. */
+  /** Stdin, or nothing. Two are a mistake of the launcher; the kernel closes what is more than that. */
   descriptors: readonly number[];
 }
 
@@ -25,7 +25,7 @@ export class Connection {
 
   private constructor(private readonly fd: number) {}
 
-  /** Undefined when another worker was faster. */
+  /** Returns undefined when another worker was faster. */
   static accept(listening: number): Connection | undefined {
     const fd = symbols.accept4(listening, null, null, SOCK_CLOEXEC);
     if (fd < 0) {
@@ -38,7 +38,7 @@ export class Connection {
     return new Connection(fd);
   }
 
-  /** Throws SyscallError when it has ended, is hidden, or does not prove that it is the one that connected. */
+  /** Throws SyscallError when the process has ended, is hidden, or does not prove that it is the one that connected. */
   get peer(): Peer {
     if (this.caller !== undefined) return this.caller;
     const peer = Peer.of(this.fd);
@@ -58,13 +58,13 @@ export class Connection {
     return this.send(plainAnswer(PROVE)) && receiveSender(this.fd) === pid;
   }
 
-  /** Undefined when the other end is gone, or says nothing in time. */
+  /** Returns undefined when the other end is gone, or says nothing in time. */
   receive(): Call | undefined {
     const { length, descriptors } = receiveWithDescriptors(this.fd, messageBytes, 2);
     return length > 0 ? { message: messageBytes.slice(0, length), descriptors } : undefined;
   }
 
-  /** Answers whether the other end is there to receive it. */
+  /** Returns whether the other end is there to receive it. */
   send(message: Uint8Array, descriptors: readonly number[] = []): boolean {
     return sendMessage(this.fd, message, descriptors) === message.length;
   }

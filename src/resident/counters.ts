@@ -1,9 +1,9 @@
 /**
- * What a resident has done, by name, in a page of memory that other processes can read. A worker has a page, which its
- * parent made and keeps: a worker that dies loses nothing. Each page has one writer.
+ * Counters by name, in a page of memory that other processes can read. The parent makes a page for each worker and keeps
+ * it: a worker that dies loses nothing. Each page has one writer.
  *
- * The page: which layout, the writer's process id, when it began in seconds since boot; then for each name its count and
- * the name, padded with NUL.
+ * A page has the layout's number, the writer's process id, when the writer began in seconds since boot; then for each name
+ * its count and the name, padded with NUL.
  */
 import { secondsSinceBoot } from "../ffi/clock.ts";
 import { readAll } from "../ffi/files.ts";
@@ -13,12 +13,12 @@ import { allocateOnDisk, mapShared, memoryFile } from "../ffi/memory.ts";
 const LAYOUT = 0x31424351;
 const PAGE_BYTES = 4096, HEAD_BYTES = 64, ENTRY_BYTES = 64, COUNT_BYTES = 4;
 const ENTRIES = (PAGE_BYTES - HEAD_BYTES) / ENTRY_BYTES;
-/** The names. Why a call was declined follows. */
+/** The names. The reason follows the last one. */
 export const SERVED = "served",
   TAKEN_BACK = "taken back",
   REPLACED = "worker replaced",
   DECLINED_BECAUSE = "declined: ";
-/** Takes what has no place. */
+/** Counts what has no place in the page. */
 const OTHERS = "others";
 
 export function makePage(name: string): number {
@@ -62,7 +62,7 @@ export interface Page {
   counts: Map<string, number>;
 }
 
-/** Reads from the descriptor's position; undefined when no writer has begun, or one of another build. */
+/** Reads from the descriptor's position. Returns undefined when no writer has begun, or one of another build has. */
 export function readPage(fd: number): Page | undefined {
   const bytes = readAll(fd, PAGE_BYTES + 1, "counters");
   if (bytes.length !== PAGE_BYTES) return undefined;

@@ -12,14 +12,14 @@ import { loadPlugin, pluginNamed } from "../plugins/table.ts";
 import type { Network } from "../runtime/conf/network.ts";
 import type { Runtime } from "../runtime/plugin-call.ts";
 
-/** Of the runtime: they change the installed program, or stay. */
+/** Commands that change the installed program, or stay. */
 const OWN_COMMANDS = new Set(["dhcp", "install", "serve"]);
-/** They look at everything that is recorded, whatever it is. */
+/** Commands that look at everything that is recorded. */
 const COMMANDS_ON_EVERYTHING = new Set(["inspect", "repair"]);
 
 /**
- * Why the call is not served, or undefined. Moves nothing of the caller's stdin: one that has waited too long reads it
- * at the same time.
+ * Returns why the call is not served, or undefined. The position of the caller's stdin stays where it is: a caller that
+ * has waited too long reads it at the same time.
  */
 export function whyNotHere(
   calledBy: string,
@@ -27,7 +27,7 @@ export function whyNotHere(
   readStdin: () => Uint8Array,
 ): string | undefined {
   if (variable("DBUS_SYSTEM_BUS_ADDRESS") !== undefined) return "bus";
-  // It waits for plugins, and for others' locks while they start aardvark-dns.
+  // netavark waits for plugins, and for others' locks while they start aardvark-dns.
   if (calledBy === "netavark") return "netavark";
   const name = pluginNamed(calledBy);
   if (name === undefined) return whyNotCommand(argv);
@@ -37,12 +37,12 @@ export function whyNotHere(
     const document = parseDocument(new TextDecoder().decode(readStdin()), "");
     return isObject(document) ? whyNotConfigured(name, document, variable("CNI_PATH") ?? "") : undefined;
   } catch {
-    // What is wrong is said as everywhere.
+    // The call itself says what is wrong.
     return undefined;
   }
 }
 
-/** The networks of the others are examined when they are loaded. */
+/** The networks of other commands are examined when they are loaded. */
 function whyNotCommand(argv: readonly string[]): string | undefined {
   if (argv.some((word) => OWN_COMMANDS.has(word))) return "command";
   // The launcher hands stdin over when the command comes first (src/native/launch.h).
@@ -51,7 +51,7 @@ function whyNotCommand(argv: readonly string[]): string | undefined {
   return exists(SYSTEM_BUS) ? "bus" : hasLegacyTables() ? "legacy iptables" : undefined;
 }
 
-/** For the runtime, of which this process runs every plugin that is ours. */
+/** Examines a network of the runtime, whose own plugins all run in this process. */
 export function leaveNetworkThatWaits({ plugins }: Network, { pluginPath }: Runtime): void {
   for (const { type, config } of plugins) {
     const reason = isForeign(type, pluginPath) ? "foreign plugin" : whyNotConfigured(type, config, pluginPath);
@@ -67,13 +67,13 @@ function whyNotConfigured(name: string, document: Record<string, unknown>, path:
   return types.flatMap((each) => loadPlugin(each)?.mayWaitFor?.(document) ?? []).find(isHere);
 }
 
-/** Whether this host has what may be waited for. */
+/** Whether this host has what a call may wait for. */
 function isHere(awaited: string): boolean {
   if (awaited === "bus") return exists(SYSTEM_BUS);
   return awaited !== "legacy iptables" || hasLegacyTables();
 }
 
-/** One that is not found is none: the call says so. */
+/** A plugin that is not found is not foreign: the call says so. */
 function isForeign(type: string, path: string): boolean {
   try {
     return "path" in findPlugin(type, path);
@@ -83,7 +83,7 @@ function isForeign(type: string, path: string): boolean {
 }
 
 const SYSTEM_BUS = "/run/dbus/system_bus_socket";
-/** Whoever changes these waits for the lock of all that do. */
+/** Programs that change these tables wait for one lock. */
 const LEGACY_TABLES = ["/proc/thread-self/net/ip_tables_names", "/proc/thread-self/net/ip6_tables_names"];
 
 function hasLegacyTables(): boolean {

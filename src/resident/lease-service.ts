@@ -7,7 +7,7 @@ import { sendSignal, SIGTERM } from "../ffi/signals.ts";
 import { spawn } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
 
-/** Between two starts: what cannot start does not keep a processor busy. */
+/** The least time between two starts: a service that cannot start does not keep a processor busy. */
 const PAUSE_MS = 5000;
 /** Names the process whose end ends the service, too (dhcp/service/daemon.ts). */
 const PARENT = "PATCHBAY_DHCP_PARENT";
@@ -18,7 +18,7 @@ export class LeaseService {
 
   constructor(private readonly isWanted: boolean) {}
 
-  /** Answers in how many milliseconds it should be asked again, or Infinity. */
+  /** Returns after how many milliseconds to call this again, or Infinity. */
   startIfMissing(): number {
     if (!this.isWanted || this.pid !== undefined) return Infinity;
     const pauseMs = this.notBefore - performance.now();
@@ -42,7 +42,7 @@ export class LeaseService {
     }
   }
 
-  /** Processes that have ended. */
+  /** Takes notice of processes that have ended. */
   forget(pids: readonly number[]): void {
     if (this.pid === undefined || !pids.includes(this.pid)) return;
     this.pid = undefined;

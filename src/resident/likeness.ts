@@ -1,6 +1,6 @@
 /**
- * Whether a caller is like this process: then it gains nothing by having its call done here. What the kernel says of it
- * counts, not what it says of itself.
+ * What a caller has that this process has not, or the other way round. A caller without a difference gains nothing by
+ * having its call done here. What the kernel says of it counts, not what it says of itself.
  *
  * Not compared: the cgroup, because a service's is another than its engine's, and root leaves its own by a write to a
  * file; and what no process can see of another, Landlock above all.
@@ -13,11 +13,11 @@ export type Difference = "uid" | "namespace" | "capabilities" | "confinement";
 const IDS = ["Uid", "Gid"];
 /** A path means the same to both when root and mount namespace are the same. */
 const LINKS = ["ns/mnt", "ns/net", "ns/user", "ns/pid", "root"];
-/** With these a process can give itself the inheritable and the ambient ones, too. */
+/** A process that has these can give itself the inheritable and the ambient ones, too. */
 const CAPABILITIES = ["CapPrm", "CapEff", "CapBnd"];
-/** Whoever confines itself by Landlock mostly sets the first. */
+/** A process that confines itself by Landlock mostly sets the first. */
 const CONFINEMENTS = ["NoNewPrivs", "Seccomp", "Seccomp_filters"];
-/** Of SELinux, AppArmor or Smack. */
+/** The label of SELinux, AppArmor or Smack. */
 const LABEL = "attr/current";
 
 interface Nature {
@@ -51,7 +51,7 @@ function labelOf(files: ProcessFiles): string | undefined {
   }
 }
 
-/** Throws SyscallError when the other one has ended, or is hidden. */
+/** Throws SyscallError when the other process has ended, or is hidden. */
 export function differenceOf(other: ProcessFiles): Difference | undefined {
   const { links, values, label } = own ??= ownNature();
   const areSame = (names: readonly string[]) => names.every((name) => other.value(name) === values.get(name));

@@ -9,12 +9,12 @@ import { onlyOurs, UntrustedFile, withJudged } from "../ffi/trusted-executable.t
 import { warn } from "../ffi/warn.ts";
 import { moveUp } from "./service-manager.ts";
 
-/** A file is copied into the place of another in less. */
+/** The longest time that copying a file into the place of another may take. */
 const MISSING_MS = 10_000;
-/** For a program that says its version. */
+/** How long a program may take to say its version. */
 const PATIENCE_MS = 10_000;
 
-/** What the kernel says behind the path of a file that is removed. */
+/** The kernel appends this to the path of a removed file. */
 const DELETED = / \(deleted\)$/;
 
 export class OwnFile {
@@ -68,12 +68,12 @@ export class OwnFile {
 
 /**
  * Why no resident becomes the file; calls `become` when nothing is in the way. Nobody names the file, so it has to be root's
- * or our own. What said its version is what is executed.
+ * has to be root's or our own. The file that said its version is the one that is executed.
  */
 function obstacleTo(path: string, become: (program: string) => void): string | undefined {
   try {
     return withJudged(path, onlyOurs(), ({ file }) => {
-      // `become` gives other things to the first numbers.
+      // The first numbers are given to other files before the execution.
       const fd = moveUp(openFile(`/proc/self/fd/${file}`, O_PATH)), program = `/proc/self/fd/${fd}`;
       try {
         const why = whyItDoesNotRun(program);
@@ -98,7 +98,7 @@ export function refusedUpgradeOf(pid: number): string | undefined {
   return obstacle && `${path} was replaced by a file that ${obstacle}`;
 }
 
-/** Also where one of them is gone: the process may end at any moment. */
+/** True also when one of the files is gone: the process may end at any moment. */
 function isSameFile(one: string, other: string): boolean {
   try {
     return identify(one).id === identify(other).id;

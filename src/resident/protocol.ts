@@ -1,5 +1,5 @@
 /**
- * What launcher and resident say to each other, over SOCK_SEQPACKET. src/native/launch.h is the other side.
+ * The protocol of launcher and resident, over SOCK_SEQPACKET. src/native/launch.h is the other side.
  *
  *     launcher → resident   request, with stdin as a descriptor
  *     resident → launcher   PROVE, before Linux 6.5: the resident learns who sends, not who has connected
@@ -25,7 +25,7 @@ export interface Request {
   environment: Uint8Array;
 }
 
-/** Undefined when it is none: too short, of another protocol, or with other counts than it says. */
+/** Returns undefined when the message is too short, of another protocol, or has other counts than it says. */
 export function readRequest(message: Uint8Array): Request | undefined {
   if (message.length < HEAD_BYTES) return undefined;
   const view = new DataView(message.buffer, message.byteOffset, message.byteLength);
@@ -44,7 +44,7 @@ export function readRequest(message: Uint8Array): Request | undefined {
   };
 }
 
-/** Behind the NUL of each text. */
+/** Returns the places behind the NUL of each text. */
 function endsOfTexts(message: Uint8Array, from: number): number[] {
   const ends: number[] = [];
   for (let at = message.indexOf(0, from); at >= 0; at = message.indexOf(0, at + 1)) ends.push(at + 1);
@@ -55,7 +55,7 @@ export function plainAnswer(answer: number): Uint8Array {
   return answerOf(answer, 0, 0, 0, 0);
 }
 
-/** With both outputs in it; undefined when they are too long for a message. */
+/** A message with both outputs; undefined when they are too long for one. */
 export function doneAnswer(status: number, stdout: Uint8Array, stderr: Uint8Array): Uint8Array | undefined {
   const size = stdout.length + stderr.length;
   if (ANSWER_BYTES + size > MESSAGE_BYTES) return undefined;

@@ -18,17 +18,17 @@ import {
 import { forgetEnded } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
 import { Watch } from "../ffi/watch.ts";
+import { LeaseService } from "./lease-service.ts";
 import { OwnFile } from "./own-file.ts";
 import { become, takeHandedOver } from "./service-manager.ts";
-import { LeaseService } from "./lease-service.ts";
 import { ServingSocket, SOCKET_DIRECTORY, SOCKET_PATH, whoListens } from "./socket.ts";
 import { Workers } from "./workers.ts";
 
-/** How often it looks by itself. What others change in the directories, it learns at once. */
+/** How often the parent looks by itself. It learns at once what others change in the directories. */
 const LOOK_MS = 5000;
-/** After a failed attempt to listen, and while workers end. */
+/** The pause after a failed attempt to listen, and between two looks while workers end. */
 const AGAIN_MS = 1000;
-/** Whoever removes the socket may be about to remove its directory. */
+/** A pause for whoever removes the socket, and may be about to remove its directory. */
 const COURTESY_MS = 20;
 
 /** Returns the exit status. */
@@ -93,7 +93,7 @@ class Parent {
     }
   }
 
-  /** Until something happens. Answers whether somebody wants this process to end. */
+  /** Waits until something happens. Returns whether a signal ends this process. */
   private waitFor(pauseMs: number): boolean {
     const ready = poll([this.signals, this.watch.fd].map((fd) => ({ fd, events: POLLIN })), Math.ceil(pauseMs));
     if (ready.has(this.watch.fd)) {
@@ -107,7 +107,7 @@ class Parent {
     return hasBeenTold;
   }
 
-  /** Not the entries of its directory: each call makes some (ledgers). */
+  /** The entries of the directory are not watched: each call makes some (ledgers). */
   private watchSocket(): void {
     this.watch.itself(SOCKET_DIRECTORY);
     this.watch.itself(SOCKET_PATH);
@@ -124,12 +124,12 @@ class Parent {
 
   /** The workers end after their calls; callers of the new build wait at the socket meanwhile. */
   private becomeNewFile(program: string): never {
-    // The successor starts one of its own build.
+    // The new build starts a service of its own.
     this.leases.end();
     return become(program, this.socket, serveArguments(this.count, this.holdsLeases));
   }
 
-  /** Answers whether launchers find us. */
+  /** Returns whether launchers find this resident. */
   private keepListening(): boolean {
     if (this.socket.isInPlace()) return true;
     Bun.sleepSync(COURTESY_MS);

@@ -1,4 +1,4 @@
-/** The socket that launchers look for: listening on it, taking it over, and whether it still is in its place. */
+/** The socket that launchers look for. */
 import { setNonblocking } from "../ffi/descriptors.ts";
 import { EACCES, isErrno } from "../ffi/errno.ts";
 import { closeFile, idAt, makeDirectories, readTextFile, removeFile } from "../ffi/files.ts";

@@ -1,6 +1,6 @@
 /**
  * `patchbay serve --status`: what the resident is doing, from what the kernel tells about its processes and from its pages
- * of counters. It asks no worker, so that it also answers when all of them are busy.
+ * of counters. It asks no process: neither busy workers nor a parent that tries a new program delay it.
  */
 import { secondsSinceBoot } from "../ffi/clock.ts";
 import { linkTarget } from "../ffi/directory-entries.ts";
@@ -21,9 +21,9 @@ export interface ResidentStatus {
   socket: string;
   pid: number;
   build: "this" | "another";
-  /** Why calls from here are not served, if they are not. */
+  /** Why calls from here are not served; undefined when they are. */
   declinesFromHere: Difference | undefined;
-  /** Why it is not what the file in its place is by now, if it does not become that. */
+  /** Why the resident has not executed the file that has the place of its own by now. */
   refusedUpgrade: string | undefined;
   ageSeconds: number;
   served: number;
@@ -69,7 +69,7 @@ function unseen(problem: string, consequence: string): Report {
   return { isServing: false, text: `${problem}\n${consequence}\n`, facts: { socket: SOCKET_PATH, problem } };
 }
 
-/** Or why there is none. */
+/** Returns the reason when there is no status. */
 function residentStatus(): ResidentStatus | string {
   const begun = performance.now();
   for (;;) {
@@ -91,7 +91,7 @@ interface Pages {
   workers: Page[];
 }
 
-/** Undefined when the process has none: it is no resident, or becomes one at this moment. */
+/** Returns undefined when the process has no pages: it is no resident, or is about to be one. */
 function pagesOf(pid: number): Pages | undefined {
   const directory = `/proc/${pid}/fd`, workers: Page[] = [];
   let totals: Page | undefined;
@@ -135,7 +135,7 @@ function statusOf(pid: number, build: ResidentStatus["build"], { totals, workers
     pid,
     build,
     declinesFromHere,
-    // From elsewhere, its path is another file's.
+    // In another mount namespace, the same path is another file.
     refusedUpgrade: declinesFromHere === undefined ? refusedUpgradeOf(pid) : undefined,
     ageSeconds: now - totals.begun,
     served: sum.get(SERVED) ?? 0,

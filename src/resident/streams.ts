@@ -23,7 +23,7 @@ export class Streams {
     this.put(this.nothing, 0);
   }
 
-  /** Undefined: nothing to read. */
+  /** Without a descriptor there is nothing to read. */
   takeStdin(fd: number | undefined): void {
     this.put(fd ?? this.nothing, 0);
   }

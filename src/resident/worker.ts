@@ -1,6 +1,6 @@
 /**
  * A worker of the resident: accepts one call after the other and runs it as a process of its own would, synchronously.
- * It ends when its parent ends, between two calls.
+ * A worker ends when its parent ends, between two calls.
  */
 import { endCall, LeftToCaller, processId, takeCall } from "../ffi/calls.ts";
 import { takeEnvironment } from "../ffi/environment.ts";
@@ -29,7 +29,7 @@ import { Streams } from "./streams.ts";
 /** The descriptors that a worker begins with (workers.ts). */
 const LISTENING = 3, LIFELINE = 4, COUNTERS = 5;
 
-/** One that has served many calls, or has grown, makes room for a new one. */
+/** A worker that has served many calls, or has grown, makes room for a new one. */
 const CALLS_OF_A_LIFE = 10_000, CALLS_BETWEEN_LOOKS = 256, MOST_KIB = 160 * 1024;
 
 /** Runs a call by the name and the arguments it was called with; environment and streams are in place. */
@@ -65,7 +65,7 @@ function hasGrown(): boolean {
   return false;
 }
 
-/** Answers whether somebody asked for something. */
+/** Returns whether somebody asked for something. */
 function serve(connection: Connection, streams: Streams, build: Uint8Array, runCall: RunCall): boolean {
   const received = connection.receive();
   if (received === undefined) return false;
@@ -86,7 +86,7 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
   } finally {
     for (const fd of descriptors) closeFile(fd);
     streams.reset(false);
-    // Where a caller was may be unmounted later.
+    // The caller's directory may be unmounted later.
     if (process.cwd() !== "/") process.chdir("/");
     endCall();
     // Those that remove links for us (ffi/reaper.ts).
@@ -94,7 +94,7 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
   }
 }
 
-/** The caller has ended when it cannot be looked at. */
+/** A caller that cannot be looked at has ended. */
 function whyUnlike(connection: Connection): Difference | undefined {
   try {
     const { peer } = connection, difference = differenceOf(peer.files);
@@ -104,7 +104,7 @@ function whyUnlike(connection: Connection): Difference | undefined {
   }
 }
 
-/** One that has ended meanwhile will not look for what was begun in its name. */
+/** A caller that has ended meanwhile will not look for what was begun in its name. */
 function idOf({ peer }: Connection): string | undefined {
   try {
     return processId(peer.files.text("stat"));
@@ -120,14 +120,14 @@ function isGone(connection: Connection): boolean {
   return true;
 }
 
-/** A caller that waits no longer runs the call itself already, or was killed; then the reason may be that it is gone. */
+/** Does not count a caller that is gone: it runs the call itself already, or was killed, and that may be the reason. */
 function decline(connection: Connection, reason: string): void {
   if (connection.isGone) return;
   counters.count(`${DECLINED_BECAUSE}${reason}`);
   connection.send(plainAnswer(DECLINED));
 }
 
-/** Puts the caller's stdin, environment and directory in place of ours. Says why the call is not for us, if it is not. */
+/** Puts the caller's stdin, environment and directory in place of ours. Returns why the call is declined, or undefined. */
 function whyNotInPlace(request: Request, streams: Streams, stdin: number | undefined): string | undefined {
   try {
     streams.takeStdin(stdin);

@@ -9,9 +9,9 @@ import { warn } from "../ffi/warn.ts";
 import { Counters, makePage, readPage, REPLACED } from "./counters.ts";
 import { moveUp } from "./service-manager.ts";
 
-/** After a worker that ended sooner there is none for as long: what cannot start does not keep a processor busy. */
+/** A worker that lives shorter is replaced after such a pause: what cannot start does not keep a processor busy. */
 const SHORT_LIFE_MS = 200;
-/** Until the next attempt, where the kernel has no process or memory for one. */
+/** The pause until the next attempt when the kernel has no process or memory left. */
 const NO_ROOM_MS = 1000;
 
 export const TOTALS_PAGE = "patchbay-resident", WORKER_PAGE = "patchbay-worker";
@@ -19,7 +19,7 @@ export const TOTALS_PAGE = "patchbay-resident", WORKER_PAGE = "patchbay-worker";
 interface Worker {
   page: number;
   startedAt: number;
-  /** Which pipe it holds. */
+  /** The pipe that it holds. */
   lifeline: Lifeline;
 }
 
@@ -30,7 +30,7 @@ interface Lifeline {
 
 export class Workers {
   private readonly all = new Map<number, Worker>();
-  /** Of those that have ended. */
+  /** The counters of workers that have ended. */
   private readonly totals = new Counters(makePage(TOTALS_PAGE));
   private lifeline: Lifeline | undefined;
   private listening = -1;
@@ -38,7 +38,7 @@ export class Workers {
 
   constructor(private readonly wanted: number) {}
 
-  /** From now on they accept from this socket; those that accept from another end. */
+  /** From now on workers accept from this socket. Those that accept from another one end. */
   serve(listening: number): void {
     this.retire();
     const [workersEnd, ownEnd] = openPipe().map(moveUp) as [number, number];
@@ -46,7 +46,7 @@ export class Workers {
     this.listening = listening;
   }
 
-  /** They end, each after its call. */
+  /** Workers end, each after its call. */
   retire(): void {
     if (this.lifeline === undefined) return;
     closeFile(this.lifeline.workersEnd);
@@ -54,7 +54,7 @@ export class Workers {
     this.lifeline = undefined;
   }
 
-  /** Starts those that are missing. Answers in how many milliseconds it should be asked again, or Infinity. */
+  /** Starts missing workers. Returns after how many milliseconds to call this again, or Infinity. */
   startMissing(): number {
     for (;;) {
       const count = [...this.all.values()].filter(({ lifeline }) => lifeline === this.lifeline).length;
@@ -70,7 +70,7 @@ export class Workers {
     }
   }
 
-  /** Processes that have ended; some may be no workers. */
+  /** Takes notice of processes that have ended; some may be no workers. */
   forget(pids: readonly number[]): void {
     for (const pid of pids) {
       const worker = this.all.get(pid);
@@ -94,7 +94,7 @@ export class Workers {
         // worker.ts knows them by these numbers.
         descriptors: [nothing, 1, 2, this.listening, lifeline.workersEnd, page],
         hasOwnGroup: true,
-        // Who wants a resident to end tells the parent.
+        // A signal that ends a resident goes to the parent.
         inheritsBlockedSignals: true,
       });
       this.all.set(pid, { page, startedAt: performance.now(), lifeline });

@@ -122,7 +122,7 @@ export function removeCache(cacheDirectory: string, key: AttachmentKey): void {
 
 /**
  * Every attachment with a readable record, or those of one container, sorted by file name. A record in a file of another
- * name, such as a copy, is none: nobody reads it by its attachment, or removes it. Throws when the directory cannot be
+ * name, such as a copy, does not count: nobody reads it by its attachment, or removes it. Throws when the directory cannot be
  * read.
  */
 export function listCache(cacheDirectory: string, containerId?: string): CacheRecord[] {

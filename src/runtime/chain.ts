@@ -27,7 +27,7 @@ import {
   wrapped,
 } from "./plugin-call.ts";
 
-/** Answers the last plugin's result in the network's version; undefined for a network without plugins. */
+/** Returns the last plugin's result in the network's version; undefined for a network without plugins. */
 export function addNetwork(
   runtime: Runtime,
   network: Network,
@@ -186,7 +186,7 @@ function keyOf(network: Network, { containerId, ifName }: AttachmentRequest) {
   return { network: network.name, containerId, ifName };
 }
 
-/** What ADD answered, in the network's version of today. Throws when it cannot be read as a result. */
+/** The result of ADD in the network's version of today. Throws when it cannot be read as a result. */
 function cachedResult(cached: Cached, version: string): VersionedResult | undefined {
   let result: VersionedResult;
   if (cached.state === "legacy") result = parsePluginResult(cached.text, "");

@@ -1,8 +1,9 @@
 /** The end of a network: everything that its attachments have left on the host, because they shared it. */
-import { collectFailures, throwJoined } from "../contract/failures.ts";
 import { counted } from "../contract/counted.ts";
+import { collectFailures, throwJoined } from "../contract/failures.ts";
 import type { Host } from "../contract/host.ts";
 import type { Retired } from "../contract/resource.ts";
+import { Look } from "../engine/ledger/whereabouts.ts";
 import {
   collectOutside,
   type ConfiguredPlugin,
@@ -11,7 +12,6 @@ import {
   retireNetwork,
   sweepNetwork,
 } from "../engine/operator/retire.ts";
-import { Look } from "../engine/ledger/whereabouts.ts";
 import { loadPlugin } from "../plugins/table.ts";
 import type { Network } from "./conf/network.ts";
 import { deleteGone, isGone } from "./gc.ts";
@@ -22,7 +22,7 @@ import { attachmentsTo, knownAttachments, type RecordedAttachment } from "./reco
 
 export interface RemovalOptions {
   readonly isDryRun: boolean;
-  /** Also the leases that no record explains. */
+  /** Leases that no record explains are removed, too. */
   readonly withLeases: boolean;
 }
 

@@ -34,7 +34,7 @@ export function claimantOf(network: Network, path: string): Claimant {
   return { name: network.name, path, claims: network.plugins.flatMap((plugin) => claimsOf(network, plugin)) };
 }
 
-/** None of a plugin that is not ours, or whose configuration it rejects. */
+/** Returns none for a plugin that is not ours, or that rejects its configuration. */
 function claimsOf(network: Network, plugin: Network["plugins"][number]): Claim[] {
   const document = asRead(pluginConfig(network, plugin, {})), ipam = field(document, "ipam");
   const ipamType = isObject(ipam) ? field(ipam, "type") : undefined;

@@ -5,8 +5,8 @@
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
 import { checkContainerId, checkIfName, checkNetworkName, type Command } from "../cni/invocation.ts";
 import { asWritten } from "../cni/json.ts";
-import type { Result } from "../cni/result.ts";
 import { convertResult, parsePluginResult, resultDocument, type VersionedResult } from "../cni/result-versions.ts";
+import type { Result } from "../cni/result.ts";
 import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
@@ -29,7 +29,7 @@ export interface AttachmentRequest {
   readonly capabilityArgs: Readonly<Record<string, unknown>>;
 }
 
-/** Runs one verb and answers the result of ADD. */
+/** Runs one verb and returns the result of ADD. */
 type RunVerb = (command: Command, derived: Derived) => VersionedResult | undefined;
 
 /** Finds the plugin and checks the identifiers. Without a request, the verbs are about the network as a whole. */

@@ -1,13 +1,13 @@
 /** What a call leaves in the worker: nothing of which the next call, or anybody else, notices anything. */
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { expect, test } from "bun:test";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { type Hooked, startHooked } from "../support/hooked.ts";
 import { type Machine, openMachine, type Outcome, type RunOptions } from "../support/machine.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
-import { childrenOf, startResident } from "../support/resident.ts";
 import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
+import { childrenOf, startResident } from "../support/resident.ts";
 
-// Each machine has one of its own.
+// Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 /** What of a process others can see, and what its next call would find. */
@@ -26,7 +26,7 @@ function stateOf(pid: number) {
   };
 }
 
-/** Without numbers of inodes: what was stale is opened anew. */
+/** The descriptors without numbers of inodes: what was stale is opened anew. */
 function target(pid: number, fd: string): string {
   try {
     return readlinkSync(`/proc/${pid}/fd/${fd}`).replace(/\[\d+\]/, "");
@@ -42,11 +42,11 @@ interface Call {
   name: string;
   /** Default: `patchbay version`. */
   words?: string[];
-  /** Of a plugin. */
+  /** CNI_COMMAND of a plugin. */
   command?: string;
   conf?: Record<string, unknown>;
   env?: Record<string, string>;
-  /** Before it, in the same shell. */
+  /** A command that runs before it, in the same shell. */
   script?: string;
   /** Default: it is served. */
   declined?: string;
@@ -94,7 +94,7 @@ const calls: Call[] = [
     ["add", "net", "PID"],
     ["check", "net", "PID"],
     ["del", "net", "PID"],
-    // Of this very network namespace, which is refused.
+    // The path leads to this very network namespace, which is refused.
     ["add", "net", "OWN"],
     ["hook", "add"],
   ].map((words): Call => ({ name: words.join(" "), words, script: ":" })),

@@ -19,7 +19,7 @@ import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { startResident } from "../support/resident.ts";
 import { buildOffset } from "../support/talking.ts";
 
-// Each machine has one of its own.
+// Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 let directory: string;

@@ -7,7 +7,7 @@ import { childrenOf, startResident } from "../support/resident.ts";
 import { untilServed, untilTrue } from "../support/resident-status.ts";
 import { talking } from "../support/talking.ts";
 
-// Each machine has one of its own.
+// Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const CONNECTIONS = process.env.PATCHBAY_TEST_FULL_SWEEP === "1" ? 1_000_000 : 20_000;
@@ -23,7 +23,7 @@ async function nothingStaysOf(program: string): Promise<string> {
     expect([stderr, code]).toEqual(["", 0]);
     return stdout;
   };
-  // Until both have served: some descriptors are opened by the first call.
+  // Both workers have to have served: some descriptors are opened by the first call.
   const serveBoth = `for (let count = 0; count < 20; count++) {
     const many = Array.from({ length: 40 }, open);
     for (const fd of many) send(fd, version);

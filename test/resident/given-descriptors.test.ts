@@ -2,18 +2,18 @@
  * Descriptors that nobody has asked for, sent to everything of ours that listens, before it asks who sends them: none
  * stays open.
  */
-import { readdirSync } from "node:fs";
 import { expect, test } from "bun:test";
-import { serverBehindBridge } from "../support/dhcp/link.ts";
+import { readdirSync } from "node:fs";
 import { say } from "../support/dhcp/asker.ts";
+import { serverBehindBridge } from "../support/dhcp/link.ts";
 import { startService } from "../support/dhcp/service.ts";
 import type { Machine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { SOCKET, startResident } from "../support/resident.ts";
 import { untilServed, untilTrue } from "../support/resident-status.ts";
+import { SOCKET, startResident } from "../support/resident.ts";
 import { SEQPACKET, STREAM } from "../support/stranger.ts";
 
-// Each machine has one of its own.
+// Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const sources = `${import.meta.dir}/../../src`;

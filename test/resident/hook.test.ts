@@ -7,7 +7,7 @@ import { PATCHBAY } from "../support/plugins.ts";
 import { openResident, OWN_SOCKET, traceOf, untilServed } from "../support/served.ts";
 import { untilTrue } from "../support/resident-status.ts";
 
-// Each machine has one of its own.
+// Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const env = { NETCONFPATH: CONFIGS };

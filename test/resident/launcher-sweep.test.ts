@@ -9,7 +9,7 @@ import { network } from "../support/network.ts";
 import { environmentOf, patchbayPlugins } from "../support/plugins.ts";
 import { startResident } from "../support/resident.ts";
 
-// Each machine has one of its own.
+// Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
@@ -29,7 +29,7 @@ interface Point {
 interface Stage extends AsyncDisposable {
   machine: Machine;
   container: Container;
-  /** With a pipe for stdin, which the launcher copies: it makes the most system calls then. */
+  /** Stdin is a pipe, which the launcher copies: it makes the most system calls then. */
   traced(command: string, strace: readonly string[]): Promise<Outcome & { trace: string }>;
   del(): Promise<void>;
   left(): Promise<string[]>;

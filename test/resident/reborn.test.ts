@@ -2,17 +2,17 @@
  * A process that connects, or listens, and has ended when somebody looks at it. Its number is another's by then, of a
  * process that may do everything: nobody takes the one for the other.
  */
-import { readFileSync } from "node:fs";
 import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { lacks } from "../support/kernel-features.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { openStage, type Stage } from "../support/reborn.ts";
-import { childrenOf, SOCKET } from "../support/resident.ts";
 import { untilTrue } from "../support/resident-status.ts";
+import { childrenOf, SOCKET } from "../support/resident.ts";
 import { talking } from "../support/talking.ts";
 
-// Each machine has one of its own.
+// Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const [READY, DECLINED, PROVE] = [1, 2, 5];
@@ -64,7 +64,7 @@ async function showItsCallers(kernel: "held" | "injected" | "older"): Promise<vo
   const [worker] = childrenOf(await stage.pidOf(resident));
   if (kernel === "injected") await withoutPidfds(machine, worker!);
 
-  // Who has not ended is served, or not, by what it is itself.
+  // A process that has not ended is served, or not, by what it is itself.
   const call = `${talking()} const fd = open(); send(fd, version);`;
   const asked = kernel === "held" ? [] : [PROVE];
   for (const [as, answer] of [[[], READY], [UNLIKE, DECLINED], [["setpriv", "--no-new-privs"], DECLINED]] as const) {

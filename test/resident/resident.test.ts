@@ -11,7 +11,7 @@ import { statusOf, untilServed as untilPresent, untilTrue } from "../support/res
 import { openResident, OWN_SOCKET, traceOf, untilServed } from "../support/served.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 
-// Each machine has one of its own.
+// Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
@@ -67,7 +67,7 @@ test("a caller is declined for each difference, and for no other", async () => {
     ["confinement", ["setpriv", "--no-new-privs"]],
     ["confinement", withStatus("Seccomp", "2")],
     ["confinement", withStatus("Seccomp_filters", "2")],
-    // These know by themselves that the resident is none for them.
+    // Launchers in these places know by themselves that the resident is not for them.
     ["not asked", ["unshare", "--mount"]],
     ["not asked", ["unshare", "--user", "--map-root-user"]],
     ["not asked", ["unshare", "--pid", "--fork"]],
@@ -111,7 +111,7 @@ test("the same answers as without, and nothing is left", async () => {
   await using resident = await openResident(machine);
   await untilServed(machine);
   for (let count = 0; count < 20; count++) expect(await roundOf()).toEqual(alone);
-  // Each call forgets the children of those before; of calls at once each worker gets one.
+  // Each call forgets the children of earlier ones. Of calls at the same time, each worker gets one.
   await untilTrue(
     () => Promise.all(Array.from({ length: 8 }, () => traceOf(machine))),
     () => resident.workers().every((pid) => childrenOf(pid).length === 0),

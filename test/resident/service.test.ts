@@ -9,8 +9,8 @@ import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
-import { BEGUN, SOCKET, startResident } from "../support/resident.ts";
 import { type Status, statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
+import { BEGUN, SOCKET, startResident } from "../support/resident.ts";
 
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
 const conf = { type: "bridge", isGateway: true, ipMasq: true, ipam };
@@ -243,7 +243,7 @@ test("of two that start at once one stays, and it serves", async () => {
 
 test("a resident whose place is taken while it starts ends, and leaves the other's socket alone", async () => {
   await using machine = await openMachine();
-  // It stops when it has begun to listen, and become the program that serves.
+  // It stops when it has been given its socket, and has executed itself.
   const stopping = ["-P", "/proc/self/exe", "-e", "trace=execve", "-e", "inject=execve:signal=STOP"];
   const first = machine.start(["strace", "-D", "-qq", "-o", "/dev/null", ...stopping, PATCHBAY, "serve"]);
   await machine.sh(`until grep -q -- --workers /proc/${first.pid}/cmdline; do sleep 0.01; done; rm ${SOCKET}`);

@@ -11,7 +11,7 @@ import { childrenOf, startResident } from "../support/resident.ts";
 import { statusOf, untilTrue } from "../support/resident-status.ts";
 import { untilServed } from "../support/served.ts";
 
-// Each machine has one of its own.
+// Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const CALLS = Number(process.env.PATCHBAY_TEST_SOAK ?? 1500);
@@ -27,7 +27,7 @@ const kinds = [
   { type: "host-local", ipam: ipam(5) },
   { type: "loopback" },
 ];
-/** Each is refused, at another place. */
+/** Calls that are refused, each at another place. */
 const wrong = [
   { type: "bridge", mtu: "big", ipam: ipam(6) },
   { type: "bridge", bridge: "m0", ipam: ipam(6) },
@@ -91,9 +91,9 @@ test(`${CALLS} calls leave the worker and the kernel as they were`, async () => 
   const { served, workers } = await statusOf(machine);
   expect(served).toBeGreaterThan(0.98 * CALLS);
   expect(workers[0]!.memoryKib).toBeLessThan(MOST_KIB);
-  // One that has served many thousand makes room for another, which holds the same.
+  // A worker that has served many thousand calls makes room for another one, which holds the same.
   const [last] = childrenOf(resident.pid);
-  // Each call forgets the children of those before.
+  // Each call forgets the children of earlier ones.
   for (let count = 0; count < 500 && childrenOf(last!).length > 0; count++) await untilServed(machine);
   if (CALLS < 10_000) expect(last).toBe(worker!);
   // The runtime's helpers end when they were idle for ten seconds.

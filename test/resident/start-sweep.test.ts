@@ -9,7 +9,7 @@ import { PATCHBAY } from "../support/plugins.ts";
 import { childrenOf, isListening, SOCKET, startResident } from "../support/resident.ts";
 import { untilServed } from "../support/served.ts";
 
-// Each machine has one of its own.
+// Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const every = process.env.PATCHBAY_TEST_FULL_SWEEP === "1" ? 1 : 2;

@@ -53,7 +53,7 @@ test("the workers of a resident are not those of the build that it becomes", asy
   copyFileSync(PATCHBAY, own);
   await using resident = await startResident(machine, 1, own);
   await untilServed(machine, own);
-  // By then it has looked at the workers.
+  // The status has looked at the workers by then.
   const goOn = await stoppedAt(`/proc/${resident.pid}`, machine, build);
   await machine.sh(`mv ${build} ${own}`);
   await untilServed(machine, own);

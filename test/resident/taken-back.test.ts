@@ -7,7 +7,7 @@ import { network } from "../support/network.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { openResident, OWN_SOCKET, type Resident, untilServed } from "../support/served.ts";
 
-// Each machine has one of its own.
+// Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };

@@ -49,7 +49,7 @@ export function readLedger(owner: Owner, plugin: string): LedgerRecord | undefin
   return isTrusted(networkDirectory(owner.network)) ? record : undefined;
 }
 
-/** Whoever can write to the state directory can exchange those of networks. */
+/** A program that can write to the state directory can exchange the directories of networks. */
 function isTrusted(directory: string): boolean {
   return isTrustedDirectory(stateDirectory()) && isTrustedDirectory(directory);
 }
@@ -140,7 +140,7 @@ function removingGone<T>(record: LedgerRecord, work: () => T, gone: readonly Led
   throw new Error(`${ifName} of container ${containerId} stays in network ${network}: ${reason}`);
 }
 
-/** Not the resources: DEL writes into a ledger what it gives up. */
+/** Leaves out the resources: DEL writes into a ledger what it gives up. */
 function addsOf(record: LedgerRecord | undefined) {
   return record?.adds.map(({ header, answer }) => ({ header, answer }));
 }
@@ -202,7 +202,7 @@ function removeEmptyFilesIn(directory: string, isMeant: (name: string) => boolea
   if (meant.length > 0 || names.length === 0) removeEmptyDirectory(directory);
 }
 
-/** And not that of an ADD which is about to write into it. */
+/** Returns false for the file of an ADD that is about to write into it. */
 function isEmptyFile(path: string): boolean {
   let fd: number | undefined;
   try {

@@ -54,15 +54,15 @@ export interface LedgerRecord {
   path: string;
   /** Oldest first. */
   adds: LedgerAdd[];
-  /** Of the last ADD. */
+  /** The header of the last ADD. */
   header: LedgerHeader;
-  /** Of all ADDs. */
+  /** The entries of all ADDs. */
   entries: LedgerEntry[];
   /** A line is malformed, so DEL must not rely on the ledger alone. */
   damaged: boolean;
 }
 
-/** Of a header. */
+/** Keys of a header whose values are texts. */
 const TEXTS = ["network", "containerId", "ifName", "plugin", "netnsPath", "cniArgs"];
 
 export function parseLedger(path: string, text: string): LedgerRecord | undefined {

@@ -25,9 +25,9 @@ export interface Traces {
   records: readonly LedgerRecord[];
   /** What its path leads to; undefined when that is no network namespace. */
   found: Opened | undefined;
-  /** The link that ADD answered is in what was found. */
+  /** The link of ADD's result is in what was found. */
   isConfirmed?: boolean;
-  /** What ADD answered of links on the host. */
+  /** The links on the host of ADD's result. */
   hostEnds?: readonly HostEnd[];
 }
 
@@ -45,7 +45,7 @@ export function whereabouts({ records, found, isConfirmed = false, hostEnds = []
   return ends.length === 0 && adds.some(({ header }) => look.hasOtherSight(header.sight)) ? "unknown" : "gone";
 }
 
-/** None of a damaged specification. */
+/** Returns none for a damaged specification. */
 function hostEndOf({ kind, spec }: { kind: string; spec: unknown }): HostEnd[] {
   try {
     const end = loadKind(kind)?.hostEnd?.(spec);

@@ -13,7 +13,7 @@ export function idleLines(kind: ResourceKind<unknown, unknown> | undefined, spec
   return [...here, ...elsewhere];
 }
 
-/** By the ledgers of the ADD that was just made. */
+/** Reads the ledgers of the ADD that was just made. */
 export function whatIsIdle(owner: Owner, pluginPath: string): string[] {
   const session = openSession({ keepsOpen: true }), lines: string[] = [];
   try {

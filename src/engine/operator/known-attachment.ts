@@ -8,24 +8,24 @@ import { asWritten, field, isObject, type ParsedObject } from "../../cni/json.ts
 import { convertResult, parsePrevResult, resultDocument } from "../../cni/result-versions.ts";
 import type { IpConfig, Result } from "../../cni/result.ts";
 import { configVersion, CURRENT_VERSION } from "../../cni/versions.ts";
+import type { Host } from "../../contract/host.ts";
+import type { Owner } from "../../contract/owner.ts";
+import type { AnyKind, HostEnd } from "../../contract/resource.ts";
+import type { Gist, MadeBy } from "../../contract/shown.ts";
+import { idAt } from "../../ffi/files.ts";
 import { pluginNamed } from "../../plugins/table.ts";
 import { loadKind } from "../../resources/table.ts";
 import { prevResultOf } from "../attachment.ts";
 import { knownPlugin } from "../delegation/find-plugin.ts";
+import { judge } from "../judging.ts";
 import { confirmedAdd } from "../ledger/confirmation.ts";
-import type { Host } from "../../contract/host.ts";
-import { idAt } from "../../ffi/files.ts";
 import { listAllLedgers, listLedgersOfContainer } from "../ledger/ledger.ts";
+import { hasLinkOf } from "../ledger/link-of-result.ts";
 import { ledgerPath } from "../ledger/paths.ts";
 import type { LedgerAdd, LedgerRecord } from "../ledger/record.ts";
-import { hasLinkOf } from "../ledger/link-of-result.ts";
-import type { AnyKind, HostEnd } from "../../contract/resource.ts";
-import type { Owner } from "../../contract/owner.ts";
-import { judge } from "../judging.ts";
+import type { Opened } from "../open-host.ts";
 import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
-import type { Opened } from "../open-host.ts";
-import type { Gist, MadeBy } from "../../contract/shown.ts";
 
 /** An attachment in the runtime's cache, with the configuration that each plugin would get now. */
 export interface CachedAttachment extends Owner {
@@ -62,7 +62,7 @@ export interface KnownResource {
   isRestated?: true;
 }
 
-/** Of all containers, or of one. */
+/** Lists the attachments of all containers, or of one. */
 export function listAttachments(cached: readonly CachedAttachment[] = [], containerId?: string): KnownAttachment[] {
   const found = new Map<string, KnownAttachment>();
   const keyOf = ({ network, containerId, ifName }: Owner) => `${network} ${containerId} ${ifName}`;

@@ -5,19 +5,19 @@
 import { errorText } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import type { Result } from "../../cni/result.ts";
-import { findPlugin } from "../delegation/find-plugin.ts";
 import { EarlierFailure } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { Resource } from "../../contract/resource.ts";
+import type { PlannedPlugin, PlannedResource } from "../../contract/shown.ts";
+import { findPlugin } from "../delegation/find-plugin.ts";
 import { isMadeEarlier, MADE_EARLIER } from "../earlier-link.ts";
 import { judge, requirePrevResult } from "../judging.ts";
 import { restate } from "../restating.ts";
-import { idleLines } from "./idle.ts";
 import { openSession } from "../run.ts";
 import type { Session } from "../session.ts";
 import { acceptedDocument, ownsNothingInside } from "../verb-call.ts";
-import type { PlannedPlugin, PlannedResource } from "../../contract/shown.ts";
+import { idleLines } from "./idle.ts";
 
 export interface Plan extends Pick<PlannedPlugin, "obstacles" | "warnings"> {
   resources: PlannedResource[];
@@ -39,7 +39,7 @@ export function planAdd(
     openSession({ inEveryVersion: true }).runVerb(plugin, { ...invocation, command: "STATUS" });
   } catch (error) {
     if (error instanceof EarlierFailure) plan.warnings.push(errorText(error));
-    // STATUS has words of its own for what the story has found.
+    // STATUS has words of its own for what holds up a resource.
     else if (plan.obstacles.length === 0) plan.obstacles.push(errorText(error));
   }
   return { ...plan, obstacles: [...new Set(plan.obstacles)] };

@@ -4,9 +4,9 @@
  * failures together.
  */
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
+import type { Invocation } from "../../cni/invocation.ts";
 import { field, isObject } from "../../cni/json.ts";
 import { VALID_ATTACHMENTS, validAttachmentsIn } from "../../cni/valid-attachments.ts";
-import type { Invocation } from "../../cni/invocation.ts";
 import { attemptAll, throwJoined } from "../../contract/failures.ts";
 import { loadKind } from "../../resources/table.ts";
 import { passOn } from "../delegation/delegate.ts";
@@ -36,7 +36,7 @@ export function runGc({ plugin, invocation, document, session }: VerbCall): unde
   ]);
 }
 
-/** By the ledger alone: what the configuration would name may be another attachment's by now. */
+/** Goes by the ledger alone: what the configuration would name may be another attachment's by now. */
 export function removeStale(
   record: LedgerRecord,
   { path, allowOwnNetns }: Pick<Invocation, "path" | "allowOwnNetns">,

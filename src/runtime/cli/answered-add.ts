@@ -1,4 +1,4 @@
-/** ADD for a caller that either gets the answer or has nothing attached. */
+/** ADD whose caller either gets the result or has nothing attached. */
 import { errorText } from "../../cni/error.ts";
 import type { VersionedResult } from "../../cni/result-versions.ts";
 import { collectFailures, followedBy, takingBackFailed, throwJoined } from "../../contract/failures.ts";

@@ -5,10 +5,10 @@
 import { gistOf, type KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { namesIn } from "../../ffi/files.ts";
 import { listNetworkFiles } from "../conf/directory.ts";
+import { knownAttachments } from "../recorded-attachments.ts";
 import { awaitsValue, type Command, type Given, type Option, parseArguments } from "./command.ts";
 import { heldLeases, networksWithLeases } from "./held-leases.ts";
 import { namespaceName, shortId } from "./named-attachments.ts";
-import { knownAttachments } from "../recorded-attachments.ts";
 import { configDirectoryOf, NETNS_DIRECTORY, runtimeOf } from "./network-arguments.ts";
 
 export interface Candidate {
@@ -149,7 +149,7 @@ function operandsFor(place: Place): Groups {
 /** They undo what is recorded of a network, whose file may be gone. */
 const ON_NETWORKS_LEFT = ["gc", "network"];
 
-/** Those that something is attached to, for commands on attachments; otherwise those that are configured. */
+/** Networks that something is attached to, for commands on attachments; otherwise configured networks. */
 function networksFor({ name, command, given }: Place): Candidate[] {
   const configured = listNetworkFiles(configDirectoryOf(given)).flatMap(({ network }) =>
     network === undefined ? [] : [{ word: network.name, what: network.plugins.map(({ type }) => type).join(", ") }]
@@ -189,7 +189,7 @@ function leasedNetworks(given: Given): Candidate[] {
   return networksWithLeases(given).map((word) => ({ word, what: "" }));
 }
 
-/** Who has leases, by the names of containers; what is left over is known by its ID alone. */
+/** Containers with leases, by their names; those without an attachment are known by their ID alone. */
 function holdersIn(given: Given): Candidate[][] {
   const leases = heldLeases(given, given.operands[1]), attachments = knownAttachments(runtimeOf(given));
   const holders = leases.flatMap(({ containerId, address }) => {

@@ -5,6 +5,7 @@ import { missingPrivileges } from "../../ffi/capabilities.ts";
 import { releaseInterruptions } from "../../ffi/interruption.ts";
 import { pluginNames } from "../../plugins/table.ts";
 import { VERSION } from "../../version.ts";
+import { closestName } from "../spelling.ts";
 import {
   awaitsValue,
   columns,
@@ -16,7 +17,6 @@ import {
   type Resident,
   UsageError,
 } from "./command.ts";
-import { closestName } from "../spelling.ts";
 import { print, printingAfterwards, printLine, printToStderr } from "./output.ts";
 
 /** Completion scripts call these hidden commands with the words typed so far. */
@@ -193,7 +193,7 @@ function reportUnknownCommand(program: Program, name: string): number {
     return 1;
   }
   if (!program.isOwnName) {
-    // To podman and netavark we are the driver of that name (src/netavark/plugin).
+    // To podman and netavark we are the driver of that name (src/podman).
     printLine(JSON.stringify({ error: `unknown subcommand: ${name}` }));
     return 1;
   }

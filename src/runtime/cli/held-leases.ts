@@ -16,7 +16,7 @@ export interface HeldLease {
   ifName?: string;
 }
 
-/** Of one network, or of all. */
+/** Returns the leases of one network, or of all. */
 export function heldLeases(given: Given, network?: string): HeldLease[] {
   const networks = networksWithLeases(given).filter((name) => name === (network ?? name));
   return networks.flatMap((name) =>

@@ -5,10 +5,10 @@ import { variable } from "../../ffi/environment.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
 import { DEFAULT_CACHE_DIRECTORY, readCache } from "../cache.ts";
-import { examined } from "../examination.ts";
-import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
 import { loadNetwork, UnknownNetworkError } from "../conf/load.ts";
 import type { Network } from "../conf/network.ts";
+import { examined } from "../examination.ts";
+import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
 import type { Command, Given, Options } from "./command.ts";
 import { printToStderr } from "./output.ts";
 
@@ -41,7 +41,7 @@ const attachmentOptions: Options = {
   ...runtimeOptions,
 };
 
-/** So many digits of an ID name its container: to look at it, and to take something away from it. */
+/** The digits of an ID that name its container: to look at it, and to take something away from it. */
 export const TO_LOOK = 4, TO_TAKE = 12;
 
 export function containerNote(digits: number): string {
@@ -53,7 +53,7 @@ export const ARGUMENTS_NOTE =
   "$CNI_ARGS has the form K=V;K=V. $CAP_ARGS is a JSON object of capability arguments, as in\n" +
   `  CAP_ARGS='{"portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]}'\n`;
 
-/** Of a command that takes back what it has begun. */
+/** The note of a command that takes back what it has begun. */
 export const INTERRUPTION_NOTE =
   "Exit status: 1 when it fails; 130 or 143 when SIGINT or SIGTERM ends it. What it made is then taken back.\n";
 

@@ -42,7 +42,7 @@ export function unlinkPrograms(directory: string): void {
   removeStateFile(`${directory}/${RECORD}`);
 }
 
-/** Those with links to the program. */
+/** The directories that have links to the program. */
 export function recordedDirectories(directory: string): string[] {
   return readTrustedState(`${directory}/${RECORD}`)?.split("\n").filter(Boolean) ?? [];
 }

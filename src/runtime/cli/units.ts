@@ -41,7 +41,7 @@ export function installUnits(units: ServiceUnits, directory: string): void {
   const changed = [writeUnit(socket), writeUnit(serviceText)].includes(true);
   if (changed) systemctl("daemon-reload");
   systemctl("enable", "--now", socket.name);
-  // One that runs has what the units said before.
+  // A unit that runs has what its file said before.
   if (changed) systemctl("try-restart", service.name);
   printLine(outlook);
 }
@@ -70,7 +70,7 @@ function refuseOthers(name: string, { mark, option }: ServiceUnits): void {
   throw new Error(`${path} was not written by patchbay; remove it, or keep it and leave --${option} out`);
 }
 
-/** Answers whether it was another before. */
+/** Returns whether it was another before. */
 function writeUnit({ name, text }: { name: string; text: string }): boolean {
   const path = `${UNITS}/${name}`, present = readTextFile(path);
   if (present === text) return false;

@@ -1,7 +1,7 @@
 /** `patchbay hook add`: all networks that are wanted for a container, or none. */
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
-import type { VersionedResult } from "../../cni/result-versions.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
+import type { VersionedResult } from "../../cni/result-versions.ts";
 import { collectFailures, followedBy, takingBackFailed, throwJoined } from "../../contract/failures.ts";
 import { openHost } from "../../engine/open-host.ts";
 import { isInPlace } from "../../engine/operator/inspect.ts";
@@ -74,7 +74,7 @@ function addNamed(runtime: Runtime, network: Network, request: AttachmentRequest
   }
 }
 
-/** Everything that can be refused before the first effect. */
+/** Refuses what can be refused before anything is changed. */
 function plannedCalls(
   runtime: Runtime,
   configDirectory: string,
@@ -115,7 +115,7 @@ function hasLoopback({ plugins }: Network): boolean {
   return plugins.some(({ type }) => meansPlugin(type, "loopback"));
 }
 
-/** As the plugin loopback does. Nothing is recorded, because nothing has to be undone. */
+/** Does what the plugin loopback does. Nothing is recorded, because nothing has to be undone. */
 function bringUpLoopback(netnsPath: string): void {
   const host = openHost(netnsPath), lo = { index: 1, name: "lo" };
   try {
@@ -127,8 +127,8 @@ function bringUpLoopback(netnsPath: string): void {
 }
 
 /**
- * What an earlier container of this id has left: it was killed, the host was booted again, or a hook died half-way. What
- * is still in place stays. In another namespace it is another container, and on a wanted interface a second attachment.
+ * Whether an earlier container of this ID has left the attachment. In another namespace it is another container's, and on
+ * a wanted interface a second attachment; both are refused.
  */
 function staleOf(
   runtime: Runtime,

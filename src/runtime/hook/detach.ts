@@ -11,10 +11,10 @@ import { undoAll, type Undoing, undoingOf } from "./undoing.ts";
 import type { WantedNetwork } from "./wanted.ts";
 
 interface Selection {
-  /** Detached alone; undefined for everything. */
+  /** The networks to detach from; undefined for all. */
   readonly only: readonly WantedNetwork[] | undefined;
   /**
-   * Of the annotations. Of a foreign plugin that was killed in ADD there is no record, so the DEL of their networks is
+   * The networks of the annotations. A foreign plugin that was killed in ADD leaves no record, so DEL of these networks is
    * called as well.
    */
   readonly wanted: readonly WantedNetwork[];

@@ -11,7 +11,7 @@ export interface PortMapping {
 }
 
 const PROTOCOLS = ["tcp", "udp", "sctp"];
-/** Each is rules of its own. */
+/** Each port takes rules of its own. */
 const MOST = 4096;
 
 const FORM = "ports have the form [HOSTIP:]HOSTPORT[-LAST]:PORT[-LAST][/tcp|udp|sctp], joined by commas";

@@ -1,6 +1,6 @@
 /**
- * What somebody wants for a container: the hook's arguments or, where they say nothing, the container's annotations. The
- * same words stand in both. Pure.
+ * The settings of a hook: its arguments or, where they say nothing, the container's annotations. Both use the same
+ * words. Pure.
  */
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
 import { closestKey } from "../spelling.ts";
@@ -15,7 +15,7 @@ export interface Setting {
   readonly text: string;
   /** As errors call it: `annotation dev.patchbay.ports`, `--ports`. */
   readonly source: string;
-  /** The container's author wrote it, who is trusted with less than who wrote the hook. */
+  /** The container's author wrote it, and is trusted with less than the author of the hook. */
   readonly isAnnotation?: true;
 }
 

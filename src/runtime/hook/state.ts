@@ -12,7 +12,7 @@ export const STATE_LIMIT_BYTES = 1024 * 1024;
 export interface ContainerState {
   readonly id: string;
   readonly status: string;
-  /** As the runtime sees it; undefined when there is no process, which some runtimes write as 0. */
+  /** The number in the runtime's namespace; undefined when there is no process, which some runtimes write as 0. */
   readonly pid: number | undefined;
   /** An absolute path. */
   readonly bundle: string;
@@ -39,7 +39,7 @@ export function parseState(text: string): ContainerState {
 
 /**
  * For `hook del`: the id alone must be right, because whoever is refused here leaves everything. Annotations that are
- * none count as absent.
+ * are not strings count as absent.
  */
 export function parseEndedState(text: string): Pick<ContainerState, "id" | "annotations"> {
   const document = stateDocument(text), id = idIn(document);
@@ -63,7 +63,7 @@ function stateDocument(text: string): Record<string, unknown> {
   throw new CniError(DECODING_FAILURE, "the container's state on stdin: it must be a JSON object");
 }
 
-/** CNI takes fewer ids than runc and crun do. */
+/** CNI permits fewer ids than runc and crun do. */
 function idIn({ id }: Record<string, unknown>): string {
   if (typeof id !== "string" || id === "") throw invalid("id", id, "it must be the container's id");
   try {

@@ -12,7 +12,7 @@ import { argsOfWords, type Word, wordNames } from "./words.ts";
 export interface WantedNetwork {
   readonly network: string;
   readonly ifName: string;
-  /** Somebody has named the interface. */
+  /** The setting names the interface. */
   readonly isNamed: boolean;
   readonly source: string;
   readonly capabilityArgs: Readonly<Record<string, unknown>>;
@@ -37,7 +37,7 @@ export function wantedOf(settings: Settings, permitted: readonly string[] = []):
   };
 }
 
-/** Networks, and entries of each list: each takes a moment, and the container's author writes them. */
+/** Limits networks, and entries of each list: each takes time, and the container's author writes them. */
 const MOST = 64;
 
 export function parseNetworks(setting: Setting): WantedNetwork[] {
@@ -84,7 +84,7 @@ function parseWord(setting: Setting, item: string, text: string): Word {
   return { name, value, setting, text };
 }
 
-/** What a container may ask for within its networks. Others choose devices, ranges of addresses and paths of the host. */
+/** Capabilities that annotations may carry. Others choose devices, ranges of addresses and paths of the host. */
 const ANNOTATED = ["aliases", "bandwidth", "dns", "ips", "mac"];
 
 function parseCapabilities(setting: Setting, permitted: readonly string[]): Record<string, unknown> {
@@ -112,7 +112,7 @@ function checkCount(setting: Setting, key: string, value: unknown): void {
 }
 
 function checkAnnotated(setting: Setting, name: string, permitted: readonly string[]): void {
-  // They are counted there.
+  // That annotation has a limit of its own.
   if (name === "portMappings") throw refusal(setting, name, "ports go into the annotation dev.patchbay.ports");
   if (ANNOTATED.includes(name) || permitted.includes(name)) return;
   throw refusal(
@@ -122,7 +122,7 @@ function checkAnnotated(setting: Setting, name: string, permitted: readonly stri
   );
 }
 
-/** As podman passes a container's name. */
+/** Passes the container's name as podman does. */
 function argsWithName(setting: Setting): [string, string][] {
   if (/[;=\0]/.test(setting.text) || setting.text === "") {
     throw refusal(setting, setting.text, "a name has no ; and no =");

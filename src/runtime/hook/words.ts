@@ -14,10 +14,10 @@ export interface Word {
   readonly text: string;
 }
 
-/** Entries of a list: each takes a moment, and the container's author writes them. */
+/** Limits the entries of a list: each takes time, and the container's author writes them. */
 const MOST = 64;
 
-/** Capability arguments. */
+/** Returns capability arguments. */
 export function argsOfWords(words: readonly Word[]): Record<string, unknown> {
   const ips: string[] = [], bandwidth: Record<string, number> = {};
   let mac: string | undefined;
@@ -56,7 +56,7 @@ function parseRate(word: Word): number {
   return Number(digits) * UNITS[unit]!;
 }
 
-/** Bits: a tenth of a second, and at least the largest packet that the kernel hands over at once. */
+/** Returns bits: a tenth of a second, and at least the largest packet that the kernel hands over at once. */
 function burstFor(rate: number): number {
   return Math.max(Math.floor(rate / 10), 64 * 1024 * 8);
 }

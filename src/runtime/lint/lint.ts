@@ -1,7 +1,7 @@
 /** `patchbay lint`: checks configuration files against the schemas, and by what plugins and loader themselves reject. */
 import { errorText } from "../../cni/error.ts";
-import { isObject } from "../../cni/json.ts";
 import { checkNetworkName } from "../../cni/invocation.ts";
+import { isObject } from "../../cni/json.ts";
 import { compareVersions, CURRENT_VERSION, KNOWN_VERSIONS } from "../../cni/versions.ts";
 import { findPlugin } from "../../engine/delegation/find-plugin.ts";
 import { readTextFile } from "../../ffi/files.ts";
@@ -138,7 +138,7 @@ function checkVersion(document: JsonNode, report: Report): void {
   try {
     isNewer = compareVersions(version, CURRENT_VERSION) > 0;
   } catch {
-    // Not a version at all.
+    // The text is not a version at all.
   }
   const message = isNewer
     ? `${version} is newer than ${CURRENT_VERSION}, the newest this program speaks`

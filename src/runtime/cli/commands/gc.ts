@@ -1,9 +1,9 @@
 /** `patchbay gc [NETWORK]`. */
 import { collectFailures, throwJoined } from "../../../contract/failures.ts";
 import type { AttachmentName } from "../../../contract/shown.ts";
-import { collectGarbage, isGone, type Keep, staleAttachments, unconfiguredNetwork } from "../../gc.ts";
 import { removeAllEmptyLedgers, removeEmptyLedgers } from "../../../engine/ledger/ledger.ts";
 import { Look } from "../../../engine/ledger/whereabouts.ts";
+import { collectGarbage, isGone, type Keep, staleAttachments, unconfiguredNetwork } from "../../gc.ts";
 import type { Runtime } from "../../plugin-call.ts";
 import { knownAttachments, type RecordedAttachment } from "../../recorded-attachments.ts";
 import { closestName } from "../../spelling.ts";
@@ -47,7 +47,7 @@ export const gcCommand: Command = {
     }
     for (const text of given.values("valid")) partsOf(text);
     const found: ReturnType<typeof inJson>[] = [], isInJson = given.has("json");
-    // One for all: it waits for namespaces that are ending, and an operator reads what it shows.
+    // All networks share one: it waits for namespaces that are ending, and an operator reads what it shows.
     const counts: number[] = [], look = new Look();
     const list: List = (attachments, describe) => {
       counts.push(attachments.length);
@@ -55,7 +55,7 @@ export const gcCommand: Command = {
       else attachments.forEach(describe);
     };
     const networks: FoundNetwork[] = [], names = name === undefined ? recordedNetworks(runtime) : [name];
-    // All are found before anything is deleted: a resident leaves some to its callers.
+    // Finds all before it deletes anything: a resident leaves some to its callers.
     const failures = collectFailures(names, (each) => {
       networks.push(networkOrRecorded(given, each, () => unconfiguredNetwork(runtime, each)));
     });

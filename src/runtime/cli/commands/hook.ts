@@ -10,10 +10,11 @@ import { POLLIN } from "../../../ffi/poll.ts";
 import { attachAll, type Attached } from "../../hook/attach.ts";
 import { containerNetns } from "../../hook/container-netns.ts";
 import { detachAll } from "../../hook/detach.ts";
-import { parseEndedState, parseState, STATE_LIMIT_BYTES } from "../../hook/state.ts";
 import { type Setting, type SettingName, settingNames, settingsOf } from "../../hook/settings.ts";
+import { parseEndedState, parseState, STATE_LIMIT_BYTES } from "../../hook/state.ts";
 import { parseNetworks, type WantedNetwork, wantedOf } from "../../hook/wanted.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
+import { interruptible } from "../interruptible.ts";
 import {
   capabilityOptions,
   configDirectoryOf,
@@ -21,7 +22,6 @@ import {
   runtimeOf,
   runtimeOptions,
 } from "../network-arguments.ts";
-import { interruptible } from "../interruptible.ts";
 import { printLine } from "../output.ts";
 
 export const hookCommand: Command = {
@@ -61,7 +61,7 @@ function add(given: Given, operands: readonly string[]): number {
   }
   const container = { id: state.id, netnsPath: containerNetns(state) };
   attachAll(runtimeOf(given), configDirectoryOf(given), container, wanted, (attached) => {
-    // Whoever does not know that its container is attached will not call 'hook del'.
+    // A caller that does not know that its container is attached will not call 'hook del'.
     if (isCallerGone()) throw new Error("the caller is gone");
     if (given.has("json")) printLine(JSON.stringify(attached.map(inJson), null, 2));
   });

@@ -3,8 +3,8 @@ import { counted } from "../../../contract/counted.ts";
 import { DEFAULT_DIRECTORY } from "../../../dhcp/order.ts";
 import { Look } from "../../../engine/ledger/whereabouts.ts";
 import { exists } from "../../../ffi/files.ts";
-import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
 import { releaseLease } from "../../../ipam/claims.ts";
+import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
 import type { StoreOptions } from "../../../ipam/store.ts";
 import { exportLeases, importLeases, leaseAt, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
 import { parseAddress } from "../../../net/address.ts";
@@ -68,7 +68,7 @@ function named(given: Given, network: string | undefined): StoreOptions {
   return { directory, keep: false, quarantineSeconds: 0, report: printToStderr };
 }
 
-/** One of which there is neither a lease nor a configuration. */
+/** For a network that has neither a lease nor a configuration. */
 function isKnown(given: Given, network: string): boolean {
   return exists(leaseDirectory(dataDirOf(given), network)) ||
     networkNames(configDirectoryOf(undefined)).includes(network);
@@ -81,7 +81,7 @@ function unknownNetwork(given: Given, network: string): Error {
 }
 
 interface Listed extends HeldLease {
-  /** Only DHCP's. */
+  /** Undefined for a lease of host-local. */
   lease?: LeaseState;
 }
 
@@ -152,7 +152,7 @@ function parsed(text: string): Uint8Array {
   return address;
 }
 
-/** Those of its interfaces, or of one. Whoever has a lease has an ID; the other names are in the records of attachments. */
+/** The leases of its interfaces, or of one. A lease names an ID; the other names are in the records of attachments. */
 function leasesOf(given: Given, container: string, leases: readonly LeaseFile[]): LeaseFile[] {
   const known = knownAttachments(runtimeOf(given)), ifName = given.value("ifname");
   const holders = leases.flatMap((lease) => {

@@ -1,11 +1,11 @@
 /** `patchbay network remove NETWORK`. */
 import { checkNetworkName } from "../../../cni/invocation.ts";
 import { throwJoined } from "../../../contract/failures.ts";
+import type { Network } from "../../conf/network.ts";
 import { hasTraces, type Removal, removeNetwork } from "../../network-removal.ts";
 import type { Runtime } from "../../plugin-call.ts";
 import { attachmentsTo } from "../../recorded-attachments.ts";
 import { networkWithoutPlugins, recordedNetwork } from "../../recorded-network.ts";
-import type { Network } from "../../conf/network.ts";
 import { type Command, UsageError } from "../command.ts";
 import { networkOrRecorded, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { printLine, printToStderr } from "../output.ts";
@@ -49,7 +49,7 @@ export const networkCommand: Command = {
   },
 };
 
-/** Of a network without a file; undefined when nothing is left of it. */
+/** For a network without a file; undefined when nothing is left of it. */
 function tracedNetwork(runtime: Runtime, name: string): Network | undefined {
   const [attachment] = attachmentsTo(runtime, name);
   const network = attachment && recordedNetwork(runtime, attachment) || networkWithoutPlugins(name);

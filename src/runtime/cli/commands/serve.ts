@@ -2,7 +2,7 @@
 import { type Command, type Given, UsageError } from "../command.ts";
 import { print, printLine } from "../output.ts";
 
-/** Only against a slip of the finger. */
+/** Refuses typing errors, and nothing else. */
 const MOST_WORKERS = 64;
 
 export const serveCommand: Command = {
