@@ -1,4 +1,4 @@
-/** Whatever lies in the place of a file of netavark's or aardvark-dns's: setup, reload and teardown end, and follow no link. */
+/** Strange things in place of a file of netavark or aardvark-dns: setup, reload and teardown end, and follow no link. */
 import { expect, test } from "bun:test";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../support/netavark/attached.ts";
@@ -35,7 +35,7 @@ test("the file of a network, and the lock of aardvark-dns's files", async () => 
         verb: "add",
         spec: names("web2", "10.55.0.8", ["two"]),
       }]);
-      // What is no network's file is not read as one. Nobody can hold up a lock that is not trusted.
+      // Only a trusted file is read. A lock that is not trusted is ignored, so nobody can block it.
       if (path.endsWith("lock")) expect({ what, added }).toEqual({ what, added: true });
       else expect(added).toContain(`${path} is not trusted: `);
       expect({ what, outcomes: await removeNames(machine, web, names("web2", "10.55.0.8", [])) })
@@ -58,7 +58,7 @@ test("the file with the number of aardvark-dns's process", async () => {
       verb: "add",
       spec: names("web2", "10.55.0.8", ["two"]),
     }]);
-    // The process is found without it, and the file is written again where there is none.
+    // The process is found without the file, and a missing file is written again.
     if (what !== "a directory") expect({ what, added }).toEqual({ what, added: true });
     await machine.sh(`[ ! -d ${DIRECTORY}/aardvark.pid ] || rmdir ${DIRECTORY}/aardvark.pid`);
     const removed = await removeNames(machine, web, names("web2", "10.55.0.8", []));
@@ -83,7 +83,7 @@ test("the files from which rules are written again, and their lock", async () =>
       await spoil(machine, path, script);
       const before = await outside(machine);
       const { code, stderr } = await netavark(machine, ["-c", ND, "firewall-reload"], undefined);
-      // Without the driver's name it does not know where the rules go.
+      // Without the driver's name it does not know where to write the rules.
       const isDriver = path.endsWith("firewall-driver");
       expect({ path, what, code }).toEqual({ path, what, code: isDriver ? 1 : 0 });
       if (!path.endsWith(".lock") && !isDriver) expect(stderr).toContain(path);

@@ -6,7 +6,7 @@ import { network } from "./network.ts";
 import { environmentOf, patchbayPlugins } from "./plugins.ts";
 import type { Status } from "./resident-status.ts";
 
-/** With host-local. */
+/** A network with host-local. */
 type BridgeConf = { type: string } & Record<string, unknown>;
 
 const holdLock = `

@@ -1,6 +1,5 @@
 /** A DHCPv6 client in simulated time: a clock that only the test moves, and a server of a few lines. */
 import { expect } from "bun:test";
-import { parseAddress } from "../../src/net/address.ts";
 import { LeaseClient6 } from "../../src/dhcp/v6/lease/client.ts";
 import type { Deed6, Lease6, Settings6 } from "../../src/dhcp/v6/lease/lease.ts";
 import { type Identity6, usuallyWanted } from "../../src/dhcp/v6/lease/request.ts";
@@ -20,6 +19,7 @@ import {
   type Options,
   REPLY,
 } from "../../src/dhcp/v6/message/message.ts";
+import { parseAddress } from "../../src/net/address.ts";
 
 export const ip6 = (text: string) => parseAddress(text)!;
 export const address = ip6("fd00:77::50"), another = ip6("fd00:77::51");
@@ -42,7 +42,7 @@ export interface Said {
   rebind?: number;
   /** No address: `[]`; no IA at all: null. */
   addresses?: readonly Partial<IaAddress>[] | null;
-  /** Of the message, and of the IA. */
+  /** The status of the message, and of the IA. */
   status?: number;
   iaStatus?: number;
   more?: Options;

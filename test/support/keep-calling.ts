@@ -6,7 +6,7 @@ export function keepCalling(call: () => Promise<unknown>): { stop(): Promise<num
     for (; isRunning; count++) await call();
     return count;
   })();
-  // Until then nobody waits for it.
+  // Nobody waits for it until then.
   calling.catch(() => undefined);
   return {
     stop() {

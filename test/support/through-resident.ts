@@ -78,7 +78,7 @@ export class OwnResident {
     this.#isLossExpected = true;
   }
 
-  /** Answers what is wrong: that it, or its worker, had ended before. */
+  /** Returns what is wrong: that the resident, or its worker, had ended before. */
   async end(): Promise<string | undefined> {
     const resident = this.#process, isAlive = resident.exitCode === null && resident.signalCode === null;
     try {

@@ -1,8 +1,8 @@
 /** A new network with the driver bridge. */
 import type { Creation, Network } from "../wire/netavark.schema.ts";
 import { readBridgeOptions, refuseUnknownBridgeOptions } from "../wire/options.ts";
-import type { Place } from "./place.ts";
 import { freeSubnet4, freeSubnet6 } from "./free-subnet.ts";
+import type { Place } from "./place.ts";
 import { refuseBadBridgeName, refuseBadInterfaceName } from "./refusals.ts";
 
 const DOCKER_MTU = "com.docker.network.driver.mtu", DOCKER_NAME = "com.docker.network.bridge.name";
@@ -16,7 +16,7 @@ export function finishBridge(
   const network = withoutDockerNames(asked);
   refuseUnknownBridgeOptions(network.options);
   const { vlan, mode } = readBridgeOptions(network.options);
-  // Networks in VLANs share a bridge, and an unmanaged bridge is somebody else's.
+  // Networks in VLANs share a bridge, and an unmanaged bridge belongs to the host.
   const isShared = vlan !== undefined || mode === "unmanaged", mayShareSubnets = isShared || !checks;
   const bridge = network.network_interface ?? freeName(prefix, used, place);
   if (!isShared && used.interfaces.includes(bridge)) throw new Error(`bridge name ${bridge} already in use`);
@@ -37,7 +37,7 @@ export function finishBridge(
   };
 }
 
-/** Users of Docker know these options by other names. */
+/** Translates Docker's names of options. */
 function withoutDockerNames(network: Network): Network {
   if (network.options === undefined) return network;
   const { [DOCKER_MTU]: mtu, [DOCKER_NAME]: name, ...options } = network.options;

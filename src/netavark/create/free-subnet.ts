@@ -1,4 +1,4 @@
-/** Subnets for a network that names none: of the pools for IPv4, at random for IPv6. */
+/** Chooses subnets for a network without any: for IPv4 from the pools, for IPv6 at random. */
 import { formatPrefix, lastOf, networkOf, type Prefix, toBigInt } from "../../net/address.ts";
 import type { Creation } from "../wire/netavark.schema.ts";
 import { overlap, prefixOf } from "../wire/network.ts";

@@ -1,4 +1,4 @@
-/** A subnet of a new network: its gateway, and whether it can be. */
+/** Completes and checks a subnet of a new network. */
 import {
   compareAddresses,
   contains,
@@ -13,7 +13,7 @@ import { overlap, prefixOf } from "../wire/network.ts";
 
 export type Subnet = NonNullable<Network["subnets"]>[number];
 
-/** With the first address as its gateway, where it wants one and names none. */
+/** Adds the first address as the gateway, when one is wanted and none is given. */
 export function finishSubnet(
   asked: Subnet,
   { wantsGateway, taken }: { wantsGateway: boolean; taken: readonly string[] },
@@ -30,7 +30,7 @@ export function finishSubnet(
   return { ...asked, ...gateway !== undefined && { gateway } };
 }
 
-/** IPv4 keeps the first and the last address of a subnet for itself; IPv6 does not. */
+/** IPv4 reserves the first and the last address of a subnet; IPv6 does not. */
 function firstAddress(subnet: string, prefix: Prefix): string {
   const longest = prefix.bytes.length === 4 ? 31 : 128;
   if (prefix.bits >= longest) {

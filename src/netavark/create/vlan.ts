@@ -11,7 +11,7 @@ export function finishVlan(network: Network, driver: "macvlan" | "ipvlan", place
   const ipam = ipamFor(network, driver);
   refuseUnknownVlanOptions(driver, network.options);
   readVlanOptions(driver, network.options);
-  // The container cannot reach the host, where its server would listen.
+  // The container cannot reach the host, where aardvark-dns would listen.
   return { ...network, dns_enabled: false, ipam_options: { ...network.ipam_options, driver: ipam } };
 }
 

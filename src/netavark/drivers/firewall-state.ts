@@ -1,8 +1,8 @@
-/** The state of the firewall in netavark's form, from which it writes all rules again. */
+/** The state of the firewall, in netavark's form. */
+import { isV6 } from "../../net/address.ts";
 import type { FirewallStateSpec } from "../../resources/netavark/firewall-state.ts";
 import { networkHash } from "../../resources/netavark/shared/netavark1-rules.ts";
 import type { NetworkRulesSpec } from "../../resources/netavark/shared/network-rules-spec.ts";
-import { isV6 } from "../../net/address.ts";
 import type { GivenAddress } from "./addressing.ts";
 import type { DriverContext, Wanted } from "./driver.ts";
 

@@ -1,10 +1,10 @@
 /**
- * What killed calls have left of containers that are gone: their names, ports, files and ledgers. podman removes a
+ * Removes what killed calls have left of containers that have ended: names, ports, files and ledgers. podman removes a
  * container although its teardown was killed, and never asks again, so the next setup of any container looks.
  */
-import { isNamespaceGone } from "../../engine/operator/inspect.ts";
 import { removeAllEmptyLedgers, someLedgers } from "../../engine/ledger/ledger.ts";
 import { Look } from "../../engine/ledger/whereabouts.ts";
+import { isNamespaceGone } from "../../engine/operator/inspect.ts";
 import { removeStale } from "../../engine/verbs/gc.ts";
 import netavarkBridge from "../../plugins/podman/netavark-bridge/netavark-bridge.ts";
 import { failureText } from "../../resources/netavark/shared/failure.ts";
@@ -12,7 +12,7 @@ import { log } from "../../resources/netavark/shared/log.ts";
 import { inSession } from "../../runtime/plugin-call.ts";
 
 const MODULE = "netavark::commands::setup";
-/** So many attachments are looked at, others each time, so that setup takes no longer with more containers. */
+/** The number of attachments that one setup looks at, others each time: setup takes no longer with more containers. */
 const MOST_LOOKS = 50;
 
 /** Only networks with the driver `bridge` leave something on the host. Never fails: the setup of another container must not. */

@@ -1,4 +1,4 @@
-/** What firewalld has to say before anything is made: whether it can be reached, and whether it lets ports be forwarded. */
+/** Whether firewalld lets other programs forward ports. */
 import { firewalldProperty, requireBus, whyNotRunning } from "../../firewalld/client.ts";
 import { within } from "../../resources/netavark/shared/failure.ts";
 import { log } from "../../resources/netavark/shared/log.ts";

@@ -1,20 +1,20 @@
 /**
- * Writes the rules again that another program has flushed. The files of netavark say which there were, whichever of the two
- * programs made them; of what we made, ledgers say it more exactly.
+ * Restores the rules that another program has flushed, from the ledgers. A container that netavark attached, before this
+ * program took its place, has no ledger: its rules are restored from netavark's files.
  */
-import { whileDirectoryLocked } from "../../ffi/directory-lock.ts";
 import { errorText } from "../../cni/error.ts";
 import { attempt, throwJoined } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
+import type { ResourceKind } from "../../contract/resource.ts";
 import { listLedgers } from "../../engine/ledger/ledger.ts";
 import { openSession } from "../../engine/run.ts";
+import { whileDirectoryLocked } from "../../ffi/directory-lock.ts";
 import { warn } from "../../ffi/warn.ts";
-import type { ResourceKind } from "../../contract/resource.ts";
 import { networkRulesKind } from "../../resources/netavark/network-rules.ts";
-import { localhostAccessKind, type LocalhostAccessSpec } from "../../resources/packets/localhost-access.ts";
 import { publishedPortsKind, type PublishedPortsSpec } from "../../resources/netavark/published-ports.ts";
 import type { NetworkRulesSpec } from "../../resources/netavark/shared/network-rules-spec.ts";
 import { trustedSubnetsKind } from "../../resources/netavark/trusted-subnets.ts";
+import { localhostAccessKind, type LocalhostAccessSpec } from "../../resources/packets/localhost-access.ts";
 import { readState } from "./state-files.ts";
 
 /** `directory`: of --config. */

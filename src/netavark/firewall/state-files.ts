@@ -63,7 +63,7 @@ function outbound(document: Document): Pick<NetworkRulesSpec, "outbound4" | "out
   return { ...typeof four === "string" && { outbound4: four }, ...typeof six === "string" && { outbound6: six } };
 }
 
-/** None for a container without ports. */
+/** Returns nothing for a container without ports. */
 function containerOf(document: Document): PublishedPortsSpec[] {
   const mappings = field(document, "port_mappings"), targets: PublishedPortsSpec["targets"] = [];
   if (!Array.isArray(mappings) || mappings.length === 0 || field(document, "internal") === true) return [];

@@ -1,11 +1,11 @@
-/** What podman says of one container, in the form of CNI: CNI_ARGS and capability arguments. */
+/** Translates what podman says of a container to CNI: CNI_ARGS and capability arguments. */
 import { canonicalMac } from "../../net/mac.ts";
 import type { Network } from "../../runtime/conf/network.ts";
 import type { AttachmentRequest } from "../../runtime/plugin-call.ts";
 import type { PluginCall, PortMapping } from "../wire/netavark.schema.ts";
 import type { Chosen } from "./chosen-network.ts";
 
-/** Refuses what no plugin of the network would look at. */
+/** Refuses what no plugin of the network would use. */
 export function attachmentRequest(netnsPath: string, call: PluginCall, chosen: Chosen): AttachmentRequest {
   refuseUnknownOptions(call);
   const { network } = chosen, portMappings = publishedPorts(call, chosen);
@@ -79,7 +79,7 @@ function publishedPorts(call: PluginCall, { network, options }: Chosen): Publish
   );
 }
 
-/** The mapping of every single port of a range. */
+/** Returns a mapping for every port of a range. */
 function portsOf({ host_port, container_port, range, host_ip, protocol }: PortMapping): PublishedPort[] {
   const count = Math.max(range, 1);
   for (const first of [host_port, container_port]) {

@@ -1,7 +1,7 @@
 /** The CNI network that a podman network stands for. */
 import { errorText } from "../../cni/error.ts";
-import { LeftToCaller } from "../../ffi/calls.ts";
 import { mayWrite } from "../../ffi/access.ts";
+import { LeftToCaller } from "../../ffi/calls.ts";
 import { variable } from "../../ffi/environment.ts";
 import { exists } from "../../ffi/files.ts";
 import { DEFAULT_CACHE_DIRECTORY } from "../../runtime/cache.ts";
@@ -25,7 +25,7 @@ export function chosenNetwork(podman: PodmanNetwork): Chosen {
   return { network: examined(named(options.conflist), runtimeFor(podman)), options };
 }
 
-/** The same without its configuration: for clean-up, when that cannot be read. */
+/** The name of that network, which needs no configuration: for clean-up. */
 export function cniName({ name, options }: PodmanNetwork): string {
   return options?.["conflist"] ?? name;
 }
@@ -34,12 +34,12 @@ export function runtimeFor({ options }: PodmanNetwork): Runtime {
   const hasUsual = mayWrite(nearest(DEFAULT_CACHE_DIRECTORY));
   return {
     pluginPath: options?.["pluginPath"] ?? variable("CNI_PATH") ?? "",
-    // For podman without root, /run alone is its own, as long as it has containers.
+    // Rootless podman has only a /run of its own, as long as it has containers.
     cacheDirectory: hasUsual ? DEFAULT_CACHE_DIRECTORY : "/run/cni",
   };
 }
 
-/** The path itself, or what it is to be made in. */
+/** The path, or the nearest directory above it that exists. */
 function nearest(path: string): string {
   return exists(path) ? path : nearest(path.slice(0, path.lastIndexOf("/")) || "/");
 }

@@ -1,6 +1,6 @@
 /** `create`: whether containers could be attached to the network, and what podman is to remember of it. */
-import { describeFinding, lintNetwork } from "../../runtime/lint/lint.ts";
 import { nextSteps } from "../../runtime/cli/next-steps.ts";
+import { describeFinding, lintNetwork } from "../../runtime/lint/lint.ts";
 import { networkProblems } from "../../runtime/network-summary.ts";
 import type { Network } from "../wire/netavark.schema.ts";
 import { chosenNetwork, runtimeFor } from "./chosen-network.ts";
@@ -18,7 +18,7 @@ export function createNetwork(podman: Network): Network {
 
 const OTHERWISE = "the conflist says all of the network; change it in its file";
 
-/** What the network of a file would not look at. */
+/** Refuses options that the network's file would overrule. */
 function refuseUnused(podman: Network): void {
   const { subnets = [], routes = [], network_dns_servers = [], ipv6_enabled, internal, network_interface } = podman;
   const refuse = (what: string, why = OTHERWISE) => new Error(`${what}: ${why}`);

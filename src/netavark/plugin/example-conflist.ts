@@ -1,4 +1,4 @@
-/** A conflist to begin with, which can be used as it is: its bridge and its subnet are nobody's yet. */
+/** An example of a conflist that works as it is: its bridge and its subnet are unused. */
 import { hostSockets } from "../../ffi/kept.ts";
 import { listLinks } from "../../ffi/netlink/route/link.ts";
 import { listRoutes } from "../../ffi/netlink/route/route.ts";
@@ -27,7 +27,7 @@ export function exampleConflist({ name, options = {}, subnets = [] }: Network, d
   return JSON.stringify({ cniVersion: "1.1.0", name, plugins });
 }
 
-/** By the host, and by the networks of the directory. */
+/** The links and subnets of the host, and of the networks in the directory. */
 function takenNow(directory: string): { links: string[]; subnets: string[] } {
   const claims = claimantsIn(listNetworkFiles(directory)).flatMap(({ claims }) => claims);
   const socket = hostSockets.route.take();

@@ -1,11 +1,11 @@
-/** The options of a podman network whose driver is this program: which CNI network it is. podman keeps all values as texts. */
+/** The options of a podman network whose driver is this program: they say which CNI network it is. All values are text. */
 import { closestKey } from "../../runtime/spelling.ts";
 
 export interface Options {
   /** The name of a network in the configuration directory. */
   readonly conflist: string | undefined;
   readonly pluginPath: string | undefined;
-  /** Published ports are for another network of the container. */
+  /** Published ports belong to another network of the container. */
   readonly ignoresPorts: boolean;
 }
 

@@ -1,6 +1,6 @@
 /** What podman is told of an attachment: `podman inspect` shows it, and `network reload` asks for the same again. */
-import type { Result } from "../../cni/result.ts";
 import { newestResult, type VersionedResult } from "../../cni/result-versions.ts";
+import type { Result } from "../../cni/result.ts";
 import { openHost } from "../../engine/open-host.ts";
 import { linkMac } from "../../ffi/netlink/route/link.ts";
 import { warn } from "../../ffi/warn.ts";
@@ -11,7 +11,7 @@ import type { NetInterface, StatusBlock } from "../wire/answer.ts";
 
 type Wanted = { addresses: readonly string[]; mac: string | undefined };
 
-/** Whatever plugins answered: netavark loses an attachment whose answer it cannot read. */
+/** Is valid whatever plugins returned: netavark loses an attachment whose status it cannot read. */
 export function statusBlock(
   result: VersionedResult | undefined,
   { netnsPath, ifName }: AttachmentRequest,
@@ -39,7 +39,7 @@ export function statusBlock(
   };
 }
 
-/** A network without plugins has none. */
+/** A network without plugins has no result. */
 function read(result: VersionedResult | undefined): Result {
   return result === undefined ? { cniVersion: "" } : newestResult(result);
 }
@@ -55,7 +55,7 @@ function isReadable(server: string): boolean {
   return false;
 }
 
-/** The kernel knows what a plugin did not say. */
+/** Asks the kernel for what a plugin did not say. */
 function macOf(said: string | undefined, netnsPath: string, name: string): string {
   const mac = canonicalMac(said ?? "");
   if (mac !== undefined) return mac;

@@ -1,10 +1,10 @@
 /** A network whose driver is a plugin: `setup` and `teardown` are the plugin's. */
-import type { StatusBlock } from "../wire/answer.ts";
 import { within } from "../../resources/netavark/shared/failure.ts";
+import type { StatusBlock } from "../wire/answer.ts";
 import type { PluginCall, PluginStatus } from "../wire/netavark.schema.ts";
 import { decodePluginStatus } from "../wire/netavark.validate.gen.ts";
-import { checkedAddress, checkedAddresses, checkedPrefix } from "../wire/network.ts";
 import { inOrder } from "../wire/network-document.ts";
+import { checkedAddress, checkedAddresses, checkedPrefix } from "../wire/network.ts";
 import { pluginName, readAnswer, runPlugin } from "./run-plugin.ts";
 
 /** When it fails, the plugin may have made something: `tearDownByPlugin` has to follow. */
@@ -24,7 +24,7 @@ function failing<Value>(path: string, work: () => Value): Value {
   return within(`plugin ${JSON.stringify(pluginName(path))} failed`, work);
 }
 
-/** Plugins know netavark's form: null for what is not set, except within the network. */
+/** In netavark's form: null for what is not set, except within the network. */
 function documentOf({ container_id, container_name, port_mappings, network, network_options }: PluginCall): object {
   const { aliases, interface_name, static_ips, static_mac, options } = network_options;
   return {
@@ -42,7 +42,7 @@ function documentOf({ container_id, container_name, port_mappings, network, netw
   };
 }
 
-/** podman would refuse all of the answer for one bad address. */
+/** podman would refuse the whole answer for one bad address. */
 function statusOf(status: PluginStatus): StatusBlock {
   const servers = status.dns_server_ips;
   const interfaces: Record<string, StatusBlock["interfaces"][string]> = Object.create(null);

@@ -5,7 +5,7 @@ import { utf8 } from "../../ffi/libc.ts";
 import { runTrusted } from "../../ffi/trusted-executable.ts";
 import { failureText } from "../../resources/netavark/shared/failure.ts";
 
-/** Answers its stdout. Its stderr is ours. */
+/** Returns its stdout. Its stderr is ours. */
 export function runPlugin(path: string, args: readonly string[], input: object): Uint8Array {
   const program = { path, argv: [path, ...args], environment: environmentForChild(), patienceMs: Infinity };
   const { ending, stdout } = runTrusted(program, utf8(JSON.stringify(input)), { stderr: 2 });

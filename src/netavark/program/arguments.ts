@@ -9,7 +9,7 @@ export interface OptionRule {
   /** May be given several times. */
   repeats?: boolean;
   choices?: readonly string[];
-  /** The largest of the whole numbers that it may be. */
+  /** The value is a whole number up to this one. */
   most?: number;
   what: string;
 }
@@ -18,11 +18,11 @@ export interface OptionRule {
 export class UsageError extends Error {}
 
 export interface ParsedOptions {
-  /** By the option's long name. */
+  /** The values by the option's long name. */
   values: ReadonlyMap<string, readonly string[]>;
   wantsHelp: boolean;
   wantsVersion: boolean;
-  /** From the first word that is no option on. */
+  /** The words from the first one that is not an option. */
   rest: readonly string[];
 }
 

@@ -1,13 +1,13 @@
-/** One call of netavark, after its arguments were read. */
+/** One call of netavark, with its arguments read. */
 import type { Surroundings } from "./surroundings.ts";
 
 export interface Call {
   readonly surroundings: Surroundings;
-  /** The word after the subcommand, where it takes one. */
+  /** The word after the subcommand; empty when it takes none. */
   readonly operand: string;
-  /** Of the subcommand's own option. */
+  /** The values of the subcommand's required option. */
   readonly values: readonly string[];
-  /** Of an option that need not be given. */
+  /** The value of an optional option. */
   optional(name: string): string | undefined;
   readonly hasFile: boolean;
   /** stdin, or the file of `--file`. */

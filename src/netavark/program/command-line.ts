@@ -1,12 +1,12 @@
 /**
- * This process as netavark: podman and buildah call it with options, a subcommand and JSON on stdin. It answers with JSON
- * on stdout, failures too; what is wrong with the arguments it says on stderr.
+ * This process as netavark: podman and buildah call it with options, a subcommand and JSON on stdin. It prints JSON to
+ * stdout, also for failures, and errors in the arguments to stderr.
  */
 import { SyscallError } from "../../ffi/errno.ts";
 import { closeFile, O_RDONLY, openFile, readAll } from "../../ffi/files.ts";
+import { inNetavarksWords } from "../../resources/netavark/shared/failure.ts";
 import { print, printToStderr } from "../../runtime/cli/output.ts";
 import { answering } from "../wire/answer.ts";
-import { inNetavarksWords } from "../../resources/netavark/shared/failure.ts";
 import { type OptionRule, type ParsedOptions, parseOptions, shown, UsageError } from "./arguments.ts";
 import { type Command, commands } from "./commands.ts";
 import { commandHelp, programHelp, usage } from "./help.ts";
@@ -107,7 +107,7 @@ function helpFor(name: string): string {
   return commandHelp(name, commandNamed(name));
 }
 
-/** The one word after the subcommand; empty where it takes none. */
+/** The word after the subcommand; empty when it takes none. */
 function operandOf(name: string, command: Command, { rest: [first, extra], values }: ParsedOptions): string {
   const { operand, option } = command,
     refuse = (text: string) => new UsageError(`${text}\n\n${usage(name, command)}`);

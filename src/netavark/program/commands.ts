@@ -1,14 +1,14 @@
-/** netavark's subcommands: what each takes, and where it is. */
+/** netavark's subcommands: the arguments and the implementation of each. */
 import type { OptionRule } from "./arguments.ts";
 import type { Call } from "./call.ts";
 
 export interface Command {
   what: string;
-  /** The word for what stands after it, where it takes one. It must be given, and not be empty. */
+  /** The name of the word after the subcommand, if it takes one. That must be given, and not be empty. */
   operand?: string;
-  /** Must be given. */
+  /** A required option. */
   option?: OptionRule;
-  /** May be given. */
+  /** The other options. */
   options?: readonly OptionRule[];
   needsConfig?: boolean;
   /** A document that it returns is printed as one line of JSON; a number is the exit status. */

@@ -2,15 +2,15 @@
 import { errorText } from "../../cni/error.ts";
 import { exists } from "../../ffi/files.ts";
 import { blockSignals, SIGINT, SIGTERM } from "../../ffi/signals.ts";
-import { printLine, printToStderr } from "../../runtime/cli/output.ts";
-import type { DriverContext } from "../drivers/driver.ts";
-import { setUp, tearDown } from "../drivers/container.ts";
-import { type CheckedCall, readContainerCall } from "../wire/container-call.ts";
 import { within } from "../../resources/netavark/shared/failure.ts";
+import { printLine, printToStderr } from "../../runtime/cli/output.ts";
+import { setUp, tearDown } from "../drivers/container.ts";
+import type { DriverContext } from "../drivers/driver.ts";
+import { type CheckedCall, readContainerCall } from "../wire/container-call.ts";
 import type { Call } from "./call.ts";
 import { chooseFirewall } from "./firewall-choice.ts";
 
-/** A caller without the answer believes that nothing is attached. */
+/** A caller that does not get the answer believes that nothing is attached. */
 export function setup(call: Call): number {
   const container = readContainer(call), context = contextOf(call, container);
   if (context.firewall === "firewalld") firewalld().requireFirewalld();
@@ -27,7 +27,7 @@ export function setup(call: Call): number {
 
 export function teardown(call: Call): undefined {
   const container = readContainer(call);
-  // podman is told to end with its container: what is begun is finished.
+  // podman is often stopped together with its container: the work is completed first.
   blockSignals([SIGTERM, SIGINT]);
   tearDown(container, call.operand, call.surroundings, contextOf(call, container));
 }

@@ -1,17 +1,17 @@
 /** `netavark create`: reads what podman asks for, and looks at the host's links and plugins. */
 import { object } from "../../cni/decode.ts";
 import { parseDocument } from "../../cni/json.ts";
-import { NETLINK_ROUTE, openNetlink } from "../../ffi/netlink/socket.ts";
 import { listLinks } from "../../ffi/netlink/route/link.ts";
+import { NETLINK_ROUTE, openNetlink } from "../../ffi/netlink/socket.ts";
 import { randomBytes } from "../../ffi/random.ts";
+import { within } from "../../resources/netavark/shared/failure.ts";
 import { createNetwork } from "../create/create.ts";
 import { findPlugin } from "../plugins/find-plugin.ts";
 import { readAnswer, runPlugin } from "../plugins/run-plugin.ts";
-import { within } from "../../resources/netavark/shared/failure.ts";
 import type { Creation, Network } from "../wire/netavark.schema.ts";
 import { decodeCreation, decodeNetwork } from "../wire/netavark.validate.gen.ts";
-import { checkedInteger, checkedNetwork, checkedPrefix } from "../wire/network.ts";
 import { inOrder } from "../wire/network-document.ts";
+import { checkedInteger, checkedNetwork, checkedPrefix } from "../wire/network.ts";
 import type { Call } from "./call.ts";
 
 const LONGEST_PREFIX = 128;
@@ -50,7 +50,7 @@ function linkNames(): string[] {
   }
 }
 
-/** A plugin may change everything except what podman knows the network by. */
+/** The driver may change everything but what podman knows the network by. */
 function askPlugin(directories: readonly string[], network: Network): Network {
   const { driver } = network, path = findPlugin(directories, driver);
   if (path === undefined) {

@@ -1,6 +1,6 @@
 /** Which firewall `setup`, `teardown` and the reloads write to. */
-import type { FirewallDriver } from "../drivers/driver.ts";
 import { log } from "../../resources/netavark/shared/log.ts";
+import type { FirewallDriver } from "../drivers/driver.ts";
 
 const lines: Readonly<Record<FirewallDriver, string>> = {
   nftables: "Using nftables firewall driver",
@@ -8,10 +8,10 @@ const lines: Readonly<Record<FirewallDriver, string>> = {
   none: "Not using firewall",
 };
 
-/** Never firewalld, unless it was asked for. Says the choice in the log. */
+/** Never chooses firewalld by itself. Logs the choice. */
 export function chooseFirewall(wanted: string | undefined): FirewallDriver {
   const asked = wanted?.toLowerCase() ?? "nftables";
-  // podman 4 and 5 may ask for it. netavark 2 has no such driver any more, and rules of both kinds go together.
+  // podman 4 and 5 may ask for it. netavark 2 has no such driver any more, and rules of both kinds work together.
   const name = asked === "iptables" ? "nftables" : asked;
   if (!Object.hasOwn(lines, name)) {
     throw new Error(

@@ -5,7 +5,7 @@ import { within } from "../../resources/netavark/shared/failure.ts";
 import { checkedAddresses } from "../wire/network.ts";
 import type { Call } from "./call.ts";
 
-/** Does nothing where there is no aardvark-dns, or no container in the network: podman keeps the servers in its file. */
+/** Does nothing without aardvark-dns, or without a container in the network: podman keeps the servers in its own file. */
 export function update({ surroundings, operand: network, values }: Call): undefined {
   const { configDirectory, aardvarkBinary, dnsPort, isRootless } = surroundings;
   if (!exists(aardvarkBinary)) return;

@@ -3,7 +3,7 @@ import { identify } from "../../ffi/files.ts";
 import { print } from "../../runtime/cli/output.ts";
 import { VERSION } from "../../version.ts";
 
-/** The release of netavark whose behaviour this is. podman and netavark's tests read it. */
+/** The release of netavark that this program behaves as. podman and netavark's tests read it. */
 const NETAVARK = "2.1.0";
 
 /** podman's tests compare the last word as a semantic version; what follows the plus does not count there. */

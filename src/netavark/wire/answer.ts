@@ -1,4 +1,4 @@
-/** What netavark and its plugins answer: one line of JSON on stdout. */
+/** Prints what netavark and its plugins return: one line of JSON on stdout. */
 import { errorText } from "../../cni/error.ts";
 import { LeftToCaller } from "../../ffi/calls.ts";
 import { printLine, printToStderr } from "../../runtime/cli/output.ts";

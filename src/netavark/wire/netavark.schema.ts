@@ -1,6 +1,6 @@
 /**
  * What podman and buildah send on stdin, to netavark and to its plugins. Unknown keys are ignored, and null means
- * absent, as in netavark. All values of options are strings, numbers and truth values too.
+ * absent, as in netavark. All values of options are strings, also numbers and booleans.
  */
 import { z } from "zod";
 

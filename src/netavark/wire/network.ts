@@ -1,4 +1,4 @@
-/** What a network says, checked beyond its JSON types: addresses are addresses, numbers fit, subnets are apart. */
+/** Checks of a network beyond its JSON types: addresses are addresses, numbers fit, subnets do not overlap. */
 import {
   canonicalAddress,
   canonicalPrefix,
@@ -65,7 +65,7 @@ export function checkedInteger(value: number, most: number, at: string): number 
   throw new Error(`${JSON.stringify(at)} must be between 0 and ${most}, got ${value}`);
 }
 
-/** A prefix that was checked already. */
+/** The prefix must have been checked. */
 export function prefixOf(text: string): Prefix {
   return parsePrefix(text)!;
 }
@@ -88,7 +88,7 @@ export function refuseOverlaps(subnets: readonly { subnet: string }[]): void {
 
 const WITHOUT_GATEWAY = ["blackhole", "unreachable", "prohibit"];
 
-/** Only a unicast route leads somewhere. */
+/** Only a unicast route has a gateway. */
 export function refuseBadRoutes(routes: NonNullable<Network["routes"]>): void {
   for (const { destination, gateway, route_type: type = "unicast" } of routes) {
     const prefix = prefixOf(destination);

@@ -14,7 +14,7 @@ export interface BridgeOptions {
   metric?: number | undefined;
   vrf?: string | undefined;
   vlan?: number | undefined;
-  /** What packets that leave the host get as their source, instead of masquerading. */
+  /** The source address of packets that leave the host, instead of masquerading. */
   outbound4?: string | undefined;
   outbound6?: string | undefined;
 }
@@ -53,7 +53,7 @@ export function refuseUnknownBridgeOptions(options: Options): void {
   }
 }
 
-/** Of macvlan and ipvlan. */
+/** The options of macvlan and ipvlan. */
 export interface VlanOptions {
   mode: string;
   noDefaultRoute: boolean;
@@ -106,7 +106,7 @@ function truth(options: Options, name: string): boolean {
   return text === "true";
 }
 
-/** The first choice stands for nothing. */
+/** Without the option, the first choice. */
 function choice<Choice extends string>(
   options: Options,
   name: string,

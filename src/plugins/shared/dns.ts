@@ -1,6 +1,6 @@
-/** The DNS settings of a result, from the configuration or from IPAM. */
-import type { PluginConfig } from "../../contract/plugin.ts";
+/** What link plugins need of IPAM. */
 import type { Dns, Result } from "../../cni/result.ts";
+import type { PluginConfig } from "../../contract/plugin.ts";
 
 /** The settings of the configuration if it has any, otherwise those of the lease. */
 export function dnsOr({ dns }: PluginConfig, lease: Result | undefined): Dns | undefined {

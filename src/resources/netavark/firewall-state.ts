@@ -15,7 +15,7 @@ export interface FirewallStateSpec {
   bridge: string;
   networkId: string;
   containerId: string;
-  /** In netavark's form. */
+  /** The documents in netavark's form. */
   network: Record<string, unknown>;
   container: Record<string, unknown>;
 }
@@ -30,7 +30,7 @@ export const firewallStateKind: ResourceKind<FirewallStateSpec> = {
     try {
       whileLocked(spec, () => {
         write(`${directory}/firewall-driver`, driver, spec);
-        // The network is as its first container found it, as long as it has containers.
+        // Like netavark, keeps what the network's first container wrote, as long as there are containers.
         if (!exists(ofNetwork)) write(ofNetwork, JSON.stringify(network), spec);
         write(ofContainer, JSON.stringify(container), spec);
       });
@@ -64,12 +64,12 @@ function pathsOf({ directory, networkId, containerId }: FirewallStateSpec) {
   };
 }
 
-/** Outside of the folders, all of whose files are read. */
+/** The temporary file is outside of the folders, because netavark reads every file in them. */
 function write(path: string, text: string, { directory }: FirewallStateSpec): void {
   replaceFile(path, text, { mode: 0o644, temporary: `${directory}/.new` });
 }
 
-/** netavark holds it while it reads the files and writes the rules. */
+/** netavark holds this lock while it reads the files and writes the rules. */
 function whileLocked({ directory }: FirewallStateSpec, work: () => void): void {
   whileStateLocked(`${directory}/firewall-reload.lock`, work);
 }

@@ -1,6 +1,6 @@
 /**
- * A network of podman's in firewalld: its subnets are sources of netavark's zone, and where aardvark-dns has another port, a
- * rule leads there. The first container makes it, and the last one takes it away.
+ * A network of podman's in firewalld: its subnets are sources of netavark's zone, and a rule leads to
+ * aardvark-dns when it has another port. The first container makes it, and the last one removes it.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { unlessRefused, whyNotRunning } from "../../firewalld/client.ts";
@@ -74,7 +74,7 @@ export const firewalldNetworkKind: ResourceKind<FirewalldNetworkSpec> = {
 
 export const firewalldNetwork = resource(firewalldNetworkKind);
 
-/** firewalld's policy would have to be told tcp as well; netavark tells it udp. */
+/** Only for udp, like netavark, although tcp would need a rule as well. */
 function dnsRules({ dnsPort, dnsServers }: FirewalldNetworkSpec): string[] {
   if (dnsPort === DNS_PORT) return [];
   return dnsServers.map((address) =>

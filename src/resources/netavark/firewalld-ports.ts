@@ -1,9 +1,9 @@
 /**
- * The ports of the host that lead to one container of a network of podman's, in firewalld: as forwarded ports of a policy, or
- * as rich rules when they are ports of one address or are called from the host itself.
+ * The published ports of a container in firewalld: forwarded ports of a policy, or rich rules for ports of one address and
+ * for connections from the host itself.
  */
-import { resource, type ResourceKind } from "../../contract/resource.ts";
 import type { Host } from "../../contract/host.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { type FirewalldCall, unlessRefused, whyNotRunning } from "../../firewalld/client.ts";
 import { parseAddress } from "../../net/address.ts";
 import {
@@ -101,7 +101,7 @@ function without(some: PolicyPorts, others: PolicyPorts): PolicyPorts {
   };
 }
 
-/** What each policy has of the ports. */
+/** The part of each policy. */
 function portsOf({ targets, ports }: PublishedPortsSpec): Record<string, PolicyPorts> {
   const forwards: PolicyPorts["forwards"] = [], rich: string[] = [], local: string[] = [];
   for (const { address } of targets) {
@@ -122,8 +122,8 @@ function portsOf({ targets, ports }: PublishedPortsSpec): Record<string, PolicyP
 }
 
 /**
- * For a range firewalld tells the kernel only the first and the last port of the container, of which the kernel takes any,
- * unless the port that was asked for is one of them.
+ * For a range firewalld gives the kernel only the first and the last port of the container. The kernel then takes any of
+ * them, unless the destination port is in the range.
  */
 function inPieces(port: PublishedPort): PublishedPort[] {
   const { range, hostPort, containerPort } = port;

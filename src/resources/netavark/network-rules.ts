@@ -1,7 +1,6 @@
 /**
  * The rules of a network of podman's in nftables: forwarding, masquerade, isolation, DNS, and the chains for published
- * ports. The first container makes them, and the last one takes them away: the kernel tells it by the bridge, which then
- * has no port any more.
+ * ports. The first container makes them, and the last one removes them, when the bridge has no port left.
  */
 import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
@@ -77,7 +76,7 @@ function planMaking(socket: NetlinkSocket, spec: NetworkRulesSpec): NftMessage[]
   return [...addSharedChains(), ...addNetworkChains(spec), ...lacking.flatMap((rule) => writeRule(rule))];
 }
 
-/** Whatever the network's options were when each of its rules was made. */
+/** Finds the network's rules whatever its options were when they were made. */
 function planRemoval(socket: NetlinkSocket, spec: NetworkRulesSpec): NftMessage[] {
   const { networkId, bridge, subnets } = spec;
   const chains = subnets.flatMap(({ subnet }) => [portsChain(networkId, subnet), subnetChain(networkId, subnet)]);
@@ -101,5 +100,5 @@ function planRemoval(socket: NetlinkSocket, spec: NetworkRulesSpec): NftMessage[
 }
 
 const ISOLATIONS = [ISOLATION_1, ISOLATION_2, ISOLATION_3];
-/** Chains in which every rule about the subnet is the network's. */
+/** Every rule about the subnet in these chains belongs to the network. */
 const OF_SUBNETS = ["INPUT", "FORWARD", "POSTROUTING"];

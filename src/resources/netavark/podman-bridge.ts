@@ -1,11 +1,11 @@
 /**
  * The bridge of a network of podman's, with its sysctls and the gateways as its addresses. The first container makes it,
- * and the last one removes it. A bridge that is there already keeps what it has, and gets what it lacks: it is up, and has
- * the gateways. An unmanaged one belongs to the host.
+ * and the last one removes it. An existing bridge keeps what it has, is set up, and gets the gateways that it lacks. An
+ * unmanaged bridge belongs to the host.
  */
+import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
-import type { Host } from "../../contract/host.ts";
 import { EACCES, EEXIST, isErrno } from "../../ffi/errno.ts";
 import { addAddress, delAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
 import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/kinds/bridge.ts";
@@ -16,15 +16,15 @@ import { ownAddress } from "../link/shared/own-address.ts";
 import { accepted, refuse } from "../link/shared/refusals.ts";
 import { hostSysctls, linkSysctls, type PodmanBridgeSpec, refusals } from "./shared/bridge-sysctls.ts";
 import { ensureSysctl } from "./shared/ensure-sysctl.ts";
-import { isSpare } from "./shared/spare-bridge.ts";
 import { netlinkText, NO_UNMANAGED_BRIDGE } from "./shared/netavark-text.ts";
+import { isSpare } from "./shared/spare-bridge.ts";
 
 interface Made {
   isCreated: boolean;
   given?: Given;
 }
 
-/** What one that was there lacked, and has got. */
+/** What ADD gave to an existing bridge. */
 interface Given {
   gateways: string[];
   up: boolean;
@@ -88,7 +88,7 @@ function use(link: Link, spec: PodmanBridgeSpec, host: Host): Made {
 }
 
 function giveWhatItLacks(link: Link, spec: PodmanBridgeSpec, given: Given, host: Host): void {
-  // A bridge of netavark's, or of an earlier version of this program, may accept them still.
+  // A bridge of netavark, or of an older build of this program, may still accept them.
   refuse(refusals(link.name));
   for (const gateway of missingGateways(link, spec, host)) {
     if (addGateway(link, gateway, host) === "added") given.gateways.push(gateway);
@@ -106,7 +106,7 @@ function takeBack({ gateways, up, vlanFiltering }: Given, { name }: PodmanBridge
   if (vlanFiltering) setLink(host.route, link, { kind: bridgeLink({ vlanFiltering: 0 }) });
 }
 
-/** A bridge with VLANs may be that of several networks, and has the gateways of the first: none is in a VLAN. */
+/** Several networks may share a bridge with VLANs, and it has the gateways of the first: none is in a VLAN. */
 function missingGateways(link: Link, { gateways, filtersVlans }: PodmanBridgeSpec, host: Host): string[] {
   if (filtersVlans) return [];
   const present = listAddresses(host.route, link.index).map(formatPrefix);
@@ -117,7 +117,7 @@ function kindOf({ kind }: Link): string {
   return kind === undefined ? "physical" : kind.charAt(0).toUpperCase() + kind.slice(1);
 }
 
-/** Another program may make it in this moment. */
+/** Another program may make it at the same time. */
 function create(spec: PodmanBridgeSpec, host: Host): Made {
   const { name, mtu, filtersVlans } = spec;
   const master = spec.vrf === undefined ? undefined : vrfIndex(spec.vrf, host);

@@ -1,7 +1,6 @@
 /**
- * The ports of the host that lead to one container of a network of podman's. Ports of all addresses of the host are
- * elements of the subnet's map; a port of one address is a rule of its own, as netavark writes it. The comment of both
- * names the owner.
+ * The published ports of a container of podman's. Ports of all addresses of the host are elements of the subnet's map; a
+ * port of one address is a rule of its own, as netavark writes it. The comment of both names the owner.
  */
 import type { Owner } from "../../contract/owner.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
@@ -32,7 +31,7 @@ import { isSame, writeRule } from "./shared/nft-table.ts";
 
 export interface PublishedPortsSpec extends Owner {
   networkId: string;
-  /** The first address of each family, and the subnet it is from. */
+  /** The first address of each family, with its subnet. */
   targets: { address: string; subnet: string }[];
   ports: PublishedPort[];
 }
@@ -41,7 +40,7 @@ export interface PublishedPort {
   protocol: Protocol;
   hostPort: number;
   containerPort: number;
-  /** How many ports, one after the other. */
+  /** The number of consecutive ports. */
   range: number;
   /** Without it, all addresses; with zeros, all addresses of that family. */
   hostIp?: string;
@@ -114,7 +113,7 @@ function planMaking(socket: NetlinkSocket, spec: PublishedPortsSpec): NftMessage
   const owner = ownerComment(spec), messages: NftMessage[] = [];
   for (const { set, element } of elementsOf(spec, owner)) {
     const found = getElement(socket, set, element.key);
-    // podman gave the port to this container: whose it was is gone.
+    // podman gave the port to this container, so the former owner is gone.
     if (found !== undefined) messages.push(delElement(set, element.key));
     messages.push(createElement(set, element));
   }
@@ -138,7 +137,7 @@ function planRemoval(socket: NetlinkSocket, spec: PublishedPortsSpec, isRestated
   return messages;
 }
 
-/** Of rules with our comment. The chains are read only if ports of one address may have made some. */
+/** The rules with our comment. Reads the chains only when the container has ports of one address. */
 function ownRules(socket: NetlinkSocket, spec: PublishedPortsSpec, owner: string): FoundRule[] {
   if (!spec.ports.some(isOfOneAddress)) return [];
   return chainsOf(spec).flatMap((name) =>
@@ -151,7 +150,7 @@ function netavarksRules(socket: NetlinkSocket, spec: PublishedPortsSpec, owner: 
   const written = rulesOf(spec, () => true);
   return chainsOf(spec).flatMap((name) => listRules(socket, chain(name))).filter((found) =>
     found.comment === owner ||
-    // A comment names the container that has the address and the port by now.
+    // A rule with another comment belongs to the container that has the address and the port now.
     found.comment === "" &&
       written.some((rule) => rule.chain === found.chain && isSame(rule.expressions, found.expressions))
   );

@@ -1,14 +1,14 @@
 /**
- * Routes of the container: by way of a gateway, or ones that drop packets. The kernel drops those through a link with the
- * link; DEL removes all of them first.
+ * Static routes of the container: through a gateway, or routes that drop packets. The kernel removes routes through a link
+ * with the link; DEL removes all routes first.
  *
- * Two networks of a container may have a route to one destination with one metric. As with netavark, those through
- * different gateways or links stand side by side, and the kernel takes the newest first.
+ * Two networks of a container may have a route to one destination with one metric. As with netavark, routes through
+ * different gateways or links exist side by side, and the kernel prefers the newest.
  */
-import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { undoAfter } from "../../contract/undo.ts";
 import type { Host } from "../../contract/host.ts";
 import type { Owner } from "../../contract/owner.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { undoAfter } from "../../contract/undo.ts";
 import { EEXIST } from "../../ffi/errno.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { addRoute, delRoute, isSameRoute, type KernelRoute, listRoutes } from "../../ffi/netlink/route/route.ts";
@@ -34,8 +34,8 @@ export type RouteType = keyof typeof routeTypes;
 
 export interface StaticRoutesSpec {
   /**
-   * Undefined for routes without a link, and where the kernel finds the link by the gateway. Then another network of the
-   * container may have the same ones.
+   * Undefined for routes without a link, and when the kernel finds the link by the gateway. Then another network of the
+   * container may have the same routes.
    */
   ifName?: string;
   /** Undefined in ledgers of older builds. */
@@ -61,7 +61,7 @@ export const staticRoutesKind: ResourceKind<StaticRoutesSpec> = {
         addRoute(socket, kernelRoute(route, oif));
         made.push(route);
       } catch (error) {
-        // The very same route, through the same link.
+        // The same route exists, through the same link.
         if (isNetlinkError(error, EEXIST)) continue;
         undoAfter(error, () => staticRoutesKind.remove({ ...spec, routes: made }, host));
         throw new Error(`failed to add route (${textOf(route)}): ${netlinkText(error)}`, { cause: error });
@@ -94,7 +94,7 @@ function missing(spec: StaticRoutesSpec, host: Host): StaticRoute[] {
   });
 }
 
-/** Reads every ledger of the host, for containers that have such routes. */
+/** Reads every ledger of the host; few containers have such routes. */
 function ofOtherNetworks({ ifName, owner }: StaticRoutesSpec, host: Host): StaticRoute[] {
   if (ifName !== undefined || owner === undefined) return [];
   return (host.recordedByOthers(staticRoutesKind.kind, owner) as StaticRoutesSpec[])

@@ -1,6 +1,6 @@
 /**
- * The bridge's sysctls in a file below /run/sysctl.d. systemd applies other files to every new link, and this one says what
- * is to come after them. It is there as long as the bridge.
+ * The bridge's sysctls in a file below /run/sysctl.d. systemd applies the files there to every new link, and this file
+ * overrules the others. It exists as long as the bridge.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { makeDirectories, removeFile, replaceFile } from "../../ffi/files.ts";

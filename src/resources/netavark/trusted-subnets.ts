@@ -1,10 +1,10 @@
 /**
  * Where firewalld runs: the subnets of a network of podman's in its zone `trusted`, so that it does not drop the containers'
- * packets. It is not netavark's matter whether firewalld wants them, so a refusal is only a warning.
+ * packets. As with netavark, a refusal is only a warning.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { whyNotRunning, withZone, type Zone } from "../../firewalld/client.ts";
 import { warn } from "../../ffi/warn.ts";
+import { whyNotRunning, withZone, type Zone } from "../../firewalld/client.ts";
 import type { NetworkRulesSpec } from "./shared/network-rules-spec.ts";
 import { isSpare } from "./shared/spare-bridge.ts";
 

@@ -16,7 +16,7 @@ const network = (index: number, more: Partial<Network> = {}): Network => ({
   ...more,
 });
 
-/** In the networks, with the address of that number in each. */
+/** The document of a container in the networks, with the address of that number in each. */
 function callFor(container: Container, number: number, networks: Network[], names: string[]) {
   return {
     container_id: `${number}`.repeat(64),
@@ -41,7 +41,7 @@ async function call(
   return await netavark(machine, ["-c", ND, `--aardvark-binary=${binary}`, verb, container.netnsPath], input);
 }
 
-/** What the container is told at the first of its servers. */
+/** The addresses that the server returns to the container. */
 async function ask(machine: Machine, container: Container, name: string, server: string): Promise<string[]> {
   const { stdout } = await machine.run(["timeout", "20", "busybox", "nslookup", "-type=a", name, server], {
     in: container,
@@ -65,7 +65,7 @@ test("containers know one another until they go", async () => {
   await untilTrue(() => ask(machine, one, "jug", "10.55.0.1"), (found) => found.join() === "10.55.0.8");
   expect(await ask(machine, two, "web", "10.55.0.1")).toEqual(["10.55.0.7"]);
   await untilTrue(() => ask(machine, two, "jug", "10.56.0.1"), (found) => found.includes("10.56.0.8"));
-  // It is one, and both answer from then on.
+  // One process serves both networks.
   expect(await daemons(machine)).toHaveLength(1);
 
   await machine.removeContainer(one);

@@ -1,4 +1,4 @@
-/** aardvark-dns that cannot start, dies, does not end or is somewhere else. */
+/** aardvark-dns cannot start, dies, does not end, or is in another namespace. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { type Machine, openMachine } from "../../support/machine.ts";
@@ -22,8 +22,8 @@ const FAILED = "error while applying dns entries: aardvark-dns ";
 const web = names("web1", "10.55.0.7", ["web"]), jug = names("web2", "10.55.0.8", ["jug"]);
 
 /**
- * Traces the process, which then stops when it begins to end, until the tracer ends as well (ptrace(2)). A process that
- * gets no processor looks the same.
+ * Traces the process, which then stops when it begins to end, until the tracer ends as well (ptrace(2)). A process without
+ * processor time looks the same.
  */
 const TRACER = `
   const { ptrace } = require("bun:ffi").dlopen("libc.so.6", {
@@ -48,7 +48,7 @@ test("when it cannot start, its reason is told and nothing is left", async () =>
     ["echo ' no water ' >&2; exit 3", "failed to start: no water"],
     ["exit 3", "exited unexpectedly without error message"],
     ["kill -KILL $$", "exited unexpectedly without error message"],
-    // Its first process ends before the child says why; who has failed and is not waited for any more does not exist.
+    // Its first process ends before the child says why.
     [
       "(while kill -0 $$ 2>/dev/null; do :; done; echo Address already in use >&2) &\necho Error from child >&2; exit 1",
       "failed to start: Error from child\nAddress already in use",

@@ -1,4 +1,4 @@
-/** The files of aardvark-dns: torn ones, a full disk, writers that are killed, and many of them at once. */
+/** The files of aardvark-dns: torn files, a full disk, killed writers, and many writers at once. */
 import { expect, test } from "bun:test";
 import { isAsleep } from "../../support/asleep.ts";
 import { openMachine } from "../../support/machine.ts";
@@ -122,7 +122,7 @@ test("coming and going at once: whoever is there has names", async () => {
   expect(await filesIn(machine)).toEqual(LOCK);
 });
 
-// As it makes it, where the umask is 022 and where it is 002.
+// netavark makes it so with the umasks 022 and 002.
 test.each(["644", "664"])("netavark's own lock is respected, with mode %s", async (mode) => {
   await using machine = await openMachine();
   await openBridges(machine);

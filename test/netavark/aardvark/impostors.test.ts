@@ -1,4 +1,4 @@
-/** Which process is taken for aardvark-dns, whoever pretends to be it, and whatever has become of its file. */
+/** Which process is taken for aardvark-dns, with impostors and with a wrong process id in its file. */
 import { expect, test } from "bun:test";
 import { openMachine } from "../../support/machine.ts";
 import {
@@ -35,7 +35,7 @@ const inOwnRoot = (command: string) =>
 const CAPABILITIES = "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service," +
   "+net_raw,+sys_chroot,+mknod,+audit_write,+setfcap";
 
-/** Programs that look like aardvark-dns with these files, but for one thing. */
+/** Programs that look like aardvark-dns with these files, except for one thing. */
 const impostors: [what: string, command: string][] = [
   ["the name", `cp /bin/bash /run/sardvark-dns; exec ${RUN.replace("aardvark", "sardvark")} ${CONFIG}`],
   ["the arguments", `exec ${RUN} 600`],
@@ -92,7 +92,7 @@ test.each(impostors)(
 test("what always starts another in its place does not keep the lock", async () => {
   await using machine = await openMachine();
   await openBridges(machine);
-  // Not ready for SIGHUP, so that nobody can tell it anything.
+  // It is not ready for SIGHUP, so it cannot be signalled.
   const again = `echo ready; while :; do /run/aardvark-dns -c 'read -r _' -- ${CONFIG}; done`;
   await machine.sh("cp /bin/bash /run/aardvark-dns");
   // Two of them, so that one is there while the other comes back.

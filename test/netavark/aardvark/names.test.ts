@@ -1,4 +1,4 @@
-/** Debian's aardvark-dns answers for containers that come and go, and ends with the last. */
+/** Debian's aardvark-dns serves the names of containers that come and go, and ends with the last. */
 import { expect, test } from "bun:test";
 import { openMachine } from "../../support/machine.ts";
 import {
@@ -42,7 +42,7 @@ test("names of containers, until the last is gone", async () => {
   expect(await lookUp(machine, "web")).toEqual([]);
   expect(await daemons(machine)).toEqual([daemon!]);
   expect(await removeNames(machine, other)).toEqual(["removed"]);
-  // Not a moment later: the next container must not meet it ending.
+  // It has ended when the call returns: the next container must not meet it ending.
   expect(await daemons(machine)).toEqual([]);
   expect(await filesIn(machine)).toEqual(LOCK);
 });
@@ -135,7 +135,7 @@ test("two networks, one of them internal, with both families and servers", async
   });
   expect(await lookUp(machine, "web", "fd55::1")).toEqual(["10.55.0.7"]);
   expect(await lookUp(machine, "web", "10.56.0.1")).toEqual(["10.56.0.7"]);
-  // A network that is not internal any more keeps its containers.
+  // A network that is no longer internal keeps its containers.
   const open = names("web2", "10.56.0.8", ["jug"], { network: { name: "n2", gateways: ["10.56.0.1"] } });
   expect(await addNames(machine, open)).toEqual([true]);
   expect(await machine.sh(`ls ${DIRECTORY}`)).toBe("aardvark.pid\nn1\nn2\n");

@@ -1,4 +1,4 @@
-/** The files that aardvark-dns reads, as text: lines come and go by their first field, and what is torn heals. */
+/** The text of aardvark-dns's files: lines are found by their first field, and torn lines are dropped. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import {

@@ -1,4 +1,4 @@
-/** Bridges that filter VLANs, belong to a VRF, or are the host's own, and what isolation lets through. */
+/** Bridges with VLANs, in a VRF, and of the host; and what isolation lets through. */
 import { expect, test } from "bun:test";
 import { lacks } from "../../support/kernel-features.ts";
 import { leftSince, momentOf } from "../../support/leftovers.ts";
@@ -82,13 +82,13 @@ test("a managed bridge that is there gets what it lacks; inspect tells and repai
   const bridge = () => machine.sh("ip -br addr show podman8; ip -br link show podman8 | grep -c '[<,]UP' || true");
   const bare = await bridge(), failing = await machine.container("failing");
   expect(bare).toMatch(/^podman8\s+DOWN\s*\n0\n$/);
-  // What a failed setup gave, it takes back.
+  // A failed setup takes back what it gave.
   expect(await attach(machine, "setup", failing, refused)).toMatchObject({ code: 1 });
   expect(await bridge()).toBe(bare);
   const container = await attached(machine, "one", input);
   const reachable = async () => {
     for (const address of ["10.88.0.1", "fd00:8::1"]) {
-      // A bridge that setup has not made looks whether somebody else has its IPv6 address.
+      // A bridge that setup has not made detects duplicates of its IPv6 address.
       await untilTrue(() => ping(machine, container, address), (answered) => answered);
     }
   };

@@ -1,14 +1,14 @@
-/** netavark's driver bridge: links, addresses, routes, rules and published ports, with real packets, and all of it gone. */
+/** netavark's driver bridge: links, addresses, routes, rules and published ports, with real packets, and their removal. */
 import { expect, test } from "bun:test";
 import { leftSince, momentOf, quietMoment } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../../support/netavark/attached.ts";
 import { ND } from "../../support/netavark/names.ts";
 import { netavarkProgram } from "../../support/netavark/netavark.ts";
-import { ping, type Place, serve } from "../../support/traffic.ts";
 import { random } from "../../support/random.ts";
+import { ping, type Place, serve } from "../../support/traffic.ts";
 
-/** Locks stay, and what netavark keeps of its choice of firewall. */
+/** Locks stay, and the file with the firewall driver. */
 const KEPT = /^[-+] file \/run\/nd\/(firewall\/firewall-(driver|reload\.lock)|aardvark\.lock)/;
 const kept = new RegExp(KEPT.source.replace("/run/nd", ND));
 
@@ -104,7 +104,7 @@ test("published ports: of all addresses, of one, ranges, three protocols, both f
   expect(await server.ask(undefined, "192.0.2.2", 8081)).toBeUndefined();
   expect(await high.ask(undefined, "192.0.2.2", 7002)).toBeDefined();
   expect(await high.ask(undefined, "192.0.2.1", 6002)).toBeDefined();
-  // From within the network the host's address comes back by the host.
+  // Within the network, packets to the host's address return through the host.
   for (const [address, port] of [["10.88.0.1", 8080], ["192.0.2.1", 8081]] as const) {
     expect(await server.ask(other, address, port)).toBe("10.88.0.1");
   }
@@ -120,7 +120,7 @@ test("a container reaches its own published port, also where rules see packets w
   await using server = await serve(machine, container, "tcp", 80);
   const input = containerIn([{ network: bridgeNetwork() }], 1, [published(8080, 80)]);
   for (const value of [1, 0]) {
-    // Without br_netfilter there is nothing to set, and rules see no such packets.
+    // Without br_netfilter there is no such sysctl, and rules do not see these packets.
     await machine.sh(`
       for what in iptables ip6tables; do
         file=/proc/sys/net/bridge/bridge-nf-call-$what; [ ! -e $file ] || echo ${value} >$file

@@ -1,20 +1,20 @@
-/** Networks of podman's whose addresses a DHCP server gives, by the service that the CNI plugin dhcp uses. */
+/** podman's networks with addresses from a DHCP server, through the service of the plugin dhcp. */
 import { expect, test } from "bun:test";
 import { DEFAULT_SOCKET, PODMANS_SOCKET } from "../../../src/dhcp/order.ts";
 import { type Segment, serverBehindBridge } from "../../support/dhcp/link.ts";
-import type { Running } from "../../support/dhcp/running.ts";
 import { OFFER4 } from "../../support/dhcp/offer.ts";
+import type { Running } from "../../support/dhcp/running.ts";
 import { openScene, routesIn, untilLeased } from "../../support/dhcp/scene.ts";
 import { kindsOf, serveScript } from "../../support/dhcp/scripted-server.ts";
 import { dnsmasq, serve4 } from "../../support/dhcp/servers-v4.ts";
 import { isListening } from "../../support/dhcp/service.ts";
-import { attach, bridgeNetwork, containerIn } from "../../support/netavark/attached.ts";
 import { leftSince, momentOf } from "../../support/leftovers.ts";
+import { attach, bridgeNetwork, containerIn } from "../../support/netavark/attached.ts";
+import { ND } from "../../support/netavark/names.ts";
 import { netavark, netavarkProgram } from "../../support/netavark/netavark.ts";
 import { network } from "../../support/network.ts";
 import { patchbayPlugins } from "../../support/plugins.ts";
 import { untilTrue } from "../../support/resident-status.ts";
-import { ND } from "../../support/netavark/names.ts";
 
 const KEPT = new RegExp(`^[-+] (file ${ND}/|.* (neighbour|link operstate))`);
 const address = "192.168.77.50";

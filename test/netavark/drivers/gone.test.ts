@@ -8,14 +8,14 @@ import { netavarkProgram } from "../../support/netavark/netavark.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { untilTrue } from "../../support/resident-status.ts";
 
-/** Locks stay, and what netavark keeps of its choice of firewall. */
+/** Locks stay, and the file with the firewall driver. */
 const KEPT = new RegExp(
   `^[-+] file (${ND}/(firewall/firewall-(driver|reload\\.lock)|aardvark\\.lock)|/var/lib/cni/\\.patchbay\\.lock)`,
 );
 const withNames = (number: number) => bridgeNetwork(number, { dns_enabled: true });
 const args = ["-c", ND, `--aardvark-binary=${AARDVARK}`];
 
-/** In two networks, with names, and ports of all addresses and of one. */
+/** A container in two networks, with names, and with ports of all addresses and of one. */
 const inputOf = (number: number) =>
   containerIn([{ network: withNames(8) }, { network: withNames(7) }], number, [
     published(8000 + number, 80),
@@ -48,7 +48,7 @@ async function remove(machine: Machine, container: Container): Promise<void> {
   await untilTrue(links, (now) => now < before || before === 1);
 }
 
-/** Stopped at its n-th removal of a file or message to the kernel, and killed there. */
+/** Kills a teardown at its n-th removal of a file or message to the kernel. Returns whether it was killed. */
 async function kill(machine: Machine, container: Container, input: object, at: number): Promise<boolean> {
   const teardown = [netavarkProgram(), ...args, "-f", "/run/input.json", "teardown", container.netnsPath];
   await machine.sh("cat >/run/input.json", { stdin: JSON.stringify(input) });
@@ -130,7 +130,7 @@ test("a container lives whose namespace has no path here: nothing of it is taken
   const process = machine.start(["nsenter", `--net=${lives.netnsPath}`, "sleep", "infinity"]);
   await untilTrue(() => machine.sh(`ip netns pids ${lives.name}`), (pids) => pids !== "");
   const before = await idsIn(machine), id = inputOf(1).container_id;
-  // As from a service with mounts of its own: the file is there, and the namespace is not mounted on it.
+  // As seen by a service with mounts of its own: the file exists, and the namespace is not mounted on it.
   await machine.sh(`umount -l ${lives.netnsPath}`);
   for (const verb of ["setup", "teardown"] as const) await call(machine, verb, other, inputOf(2));
   const count = (text: string) => text.split(id).length;
@@ -147,7 +147,7 @@ test("gc waits while a setup or teardown runs; the next setup takes away a ledge
   const [dead, other] = [await machine.container("dead"), await machine.container("other")];
   await call(machine, "setup", dead, inputOf(1));
   await remove(machine, dead);
-  // As netavark does, while it works.
+  // netavark holds this lock while it works.
   const holder = machine.start(["flock", ND, "sleep", "infinity"]);
   await untilTrue(() => machine.run(["flock", "-n", ND, "true"]), ({ code }) => code !== 0);
   const before = await idsIn(machine), gc = machine.start([PATCHBAY, "gc", "--gone"]);

@@ -1,4 +1,4 @@
-/** 127.0.0.1 leads to published ports of podman's, and nobody behind the bridge to 127.0.0.1: as long as there are ports. */
+/** Published ports are reached by 127.0.0.1, and containers do not reach the host's 127.0.0.1. */
 import { expect, test } from "bun:test";
 import { startBus, startRealFirewalld } from "../../support/firewalld.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
@@ -12,7 +12,7 @@ const OPEN = "/proc/sys/net/ipv4/conf/podman8/route_localnet";
 const subnet = { subnet: "10.88.0.0/24", gateway: "10.88.0.1" };
 const only4 = bridgeNetwork(8, { subnets: [subnet], ipv6_enabled: false });
 
-/** What the host holds: whether the bridge is open, and who is guarded. */
+/** Whether the bridge is open, and which containers are guarded. */
 async function held(machine: Machine) {
   const { code, stdout } = await machine.run(["nft", "-j", "list", "map", "ip", "patchbay_localhost", "users"]);
   const users = code === 0 ? (stdout.match(/"id: (\d\d)/g) ?? []).map((each) => Number(each.slice(5))) : undefined;
@@ -111,7 +111,7 @@ test("a bridge that was found open is guarded for who comes, and serves who was 
   const before = containerIn([{ network: only4 }], 1, [published(8080, 80)]),
     after = containerIn([{ network: only4 }], 2);
   await succeed(machine, "setup", old, before);
-  // As netavark leaves it, and this program did once: open, no guard, nothing of it in the ledger.
+  // As netavark and older builds leave it: open, without a guard, and not in the ledger.
   await machine.sh(`
     nft delete table ip patchbay_localhost
     sed -i '/"localhost-access"/d' /run/patchbay/net8/*

@@ -1,4 +1,4 @@
-/** What setup refuses: in netavark's form, with nothing made. */
+/** What setup refuses, with netavark's texts; nothing is made. */
 import { expect, test } from "bun:test";
 import { leftSince, momentOf } from "../../support/leftovers.ts";
 import { openMachine } from "../../support/machine.ts";

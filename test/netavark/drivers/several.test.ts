@@ -1,4 +1,4 @@
-/** What netavark does with the second and third of several: networks, subnets of a family, ways to say one thing. */
+/** Several networks of a container, several subnets of a family, several ways to set an option. */
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
@@ -28,7 +28,7 @@ test("two subnets of a family: the first's gateway, and ports of the first addre
   expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
 });
 
-/** Equal in both networks: the default routes, one by each network's own gateway, one by the same gateway, one without. */
+/** Both networks have equal routes: default routes, one by each network's gateway, one by the same gateway, one without. */
 const sideBySide = (number: number) =>
   bridgeNetwork(number, {
     routes: [
@@ -90,7 +90,7 @@ test.each([["first", 0], ["last", 1]])(
 
     await call("teardown", left);
     const link = `eth${stays}`, number = [8, 7][stays]!;
-    // The same gateway is by the first network's link, and goes with it.
+    // The same gateway is reached by the first network's link, so its route goes with that.
     const remaining = [...of(number, link), ...shared.filter((line) => !line.includes("eth0") || stays === 0)];
     expect(await routesIn(machine, container)).toEqual(remaining.sort());
     await call("setup", left);
@@ -152,7 +152,7 @@ test("an option counts more than the environment", async () => {
   }
 });
 
-/** podman 6 sends a list, and expects isolation of networks that do not say it. So does who gives a file. */
+/** podman 6 sends a list, and expects isolation of networks that do not say it. So does a caller with --file. */
 const inputs: [what: string, isMap: boolean, args: string[], isolation: string][] = [
   ["a list", false, [], "Strict"],
   ["a map", true, [], "Never"],

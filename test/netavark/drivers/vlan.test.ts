@@ -1,4 +1,4 @@
-/** netavark's drivers macvlan and ipvlan: a link of the container's own on a link of the host. */
+/** netavark's drivers macvlan and ipvlan. */
 import { expect, test } from "bun:test";
 import { lacks } from "../../support/kernel-features.ts";
 import { leftSince, momentOf } from "../../support/leftovers.ts";

@@ -5,9 +5,9 @@ import { type Container, type Machine, openMachine } from "../../support/machine
 import { attach, bridgeNetwork, containerIn, published } from "../../support/netavark/attached.ts";
 import { ND } from "../../support/netavark/names.ts";
 import { netavark, netavarkProgram } from "../../support/netavark/netavark.ts";
+import { random } from "../../support/random.ts";
 import { untilTrue } from "../../support/resident-status.ts";
 import { ping, serve } from "../../support/traffic.ts";
-import { random } from "../../support/random.ts";
 
 const env = { NETAVARK_FW: "firewalld" };
 const network = bridgeNetwork(8);
@@ -17,7 +17,7 @@ async function succeed(machine: Machine, verb: "setup" | "teardown", container: 
   expect(await attach(machine, verb, container, input, { ...env, ...more })).toMatchObject({ code: 0, stderr: "" });
 }
 
-/** Sources of the zone, and everything that leads anywhere. */
+/** The sources of the zone, and all forwarded ports and rich rules. */
 async function held(firewalld: RealFirewalld): Promise<string[]> {
   const all = [await firewalld.command("--zone=netavark_zone", "--list-sources")];
   for (const policy of POLICIES) {
@@ -108,7 +108,7 @@ test("as long as the network has containers; a namespace that is gone; no ledger
   expect(await attach(machine, "teardown", one, first, env)).toMatchObject({ code: 0 });
   expect(await held(firewalld)).toEqual(ofSecond);
 
-  // As netavark leaves it, which has no ledger.
+  // netavark writes no ledger.
   const again = await machine.container("again");
   await succeed(machine, "setup", again, first);
   await machine.sh("rm -r /run/patchbay");
@@ -183,7 +183,7 @@ test("setup killed at any moment: teardown leaves nothing", async () => {
     call.kill("SIGKILL");
     await call.exited;
     if (round % 2 === 0) await machine.removeContainer(container);
-    // Whether the link was there already is a matter of the moment.
+    // The link may have existed already, or not.
     await attach(machine, "teardown", container, input, env);
     expect(await held(firewalld).catch(() => [])).toEqual([]);
     expect(await machine.sh("ip -br link show type bridge; ls /run/patchbay/net 2>/dev/null || true")).toBe("");

@@ -1,10 +1,10 @@
 /** `netavark firewall-reload`: rules come back, once, from ledgers and from the files of netavark. */
 import { expect, test } from "bun:test";
+import { startBus, startFirewalld } from "../../support/firewalld.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../../support/netavark/attached.ts";
 import { ND } from "../../support/netavark/names.ts";
 import { netavark, netavarkProgram } from "../../support/netavark/netavark.ts";
-import { startBus, startFirewalld } from "../../support/firewalld.ts";
 import { untilTrue } from "../../support/resident-status.ts";
 
 const ports = [published(8080, 80), published(8081, 80, { host_ip: "192.0.2.1" })];
@@ -14,7 +14,7 @@ const reload = (machine: Machine) =>
   netavark(machine, ["-c", ND, "firewall-reload"], undefined, { env: { RUST_LOG: "netavark=info" } });
 const SUCCESS = "[INFO  netavark::commands::firewall_reload] Successfully reloaded firewall rules\n";
 
-/** Without the order of what networks and ports add. */
+/** The sorted lines: the order of networks and ports does not count. */
 async function rules(machine: Machine): Promise<string[]> {
   return (await machine.sh("nft list table inet netavark")).split("\n").map((line) => line.trim()).sort();
 }
@@ -42,7 +42,7 @@ test("containers of netavark's, without a ledger; a file that cannot be read lea
   );
   const several = [...ports, published(9000, 90, { range: 3, protocol: "udp" })];
   const input = containerIn(networks.map((network) => ({ network })), 1, several);
-  // With a port of its own, aardvark-dns has rules in networks with names.
+  // With a port of its own, aardvark-dns needs rules in networks with names.
   const env = { NETAVARK_DNS_PORT: "5353" };
   expect(await attach(machine, "setup", container, input, env)).toMatchObject({ code: 0, stderr: "" });
   const before = await rules(machine);
@@ -59,7 +59,8 @@ test("of a container that was attached again without a teardown, what the last s
   const network = bridgeNetwork(8);
   const neighbour = containerIn([{ network }], 2, [published(7070, 80)]);
   await attach(machine, "setup", await machine.container("neighbour"), neighbour);
-  // The host's rules of each stay until a teardown: podman was killed, and the container's namespace is a new one.
+  // The host's rules of each stay until a teardown: podman was killed, and the container has another namespace now. The
+  // first one still lives, so nothing cleans up after it.
   for (const hostPort of [8080, 9090]) {
     const container = await machine.container(), again = containerIn([{ network }], 1, [published(hostPort, 80)]);
     expect(await attach(machine, "setup", container, again)).toMatchObject({ code: 0, stderr: "" });

@@ -1,4 +1,4 @@
-/** Containers in networks of podman's plugin driver: addresses, packets, published ports, and what teardown leaves. */
+/** Containers in networks with our driver: addresses, packets, published ports, and what teardown leaves. */
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";

@@ -1,6 +1,6 @@
 /**
- * What plugins in networks of podman's plugin driver are told, also by exec: CNI_ARGS and capability arguments as podman
- * itself sends them to CNI, and DEL with what ADD had.
+ * What plugins get in networks with our driver, also by exec: CNI_ARGS and capability arguments as podman itself sends them
+ * to CNI, and DEL with the arguments of ADD.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";
@@ -8,7 +8,7 @@ import { type Container, type Machine, openMachine } from "../../support/machine
 import { patchbayPlugins } from "../../support/plugins.ts";
 import { PodmanNetwork, port, writeConflist } from "../../support/podman-driver.ts";
 
-/** Tells each call, and gives one more name server. */
+/** A plugin that records each call, and adds a name server. */
 const foreign = `#!/bin/sh
 cat >/run/told/stdin.$CNI_COMMAND
 echo "$CNI_COMMAND $CNI_CONTAINERID $CNI_IFNAME $CNI_ARGS" >>/run/told/calls

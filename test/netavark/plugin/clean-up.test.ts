@@ -1,14 +1,14 @@
 /**
- * teardown of networks of podman's plugin driver, whatever has happened: the namespace gone, the network's file gone or
- * changed, records lost, setup killed at any moment, the container started again elsewhere, nobody there for the answer.
+ * teardown of networks with our driver after mishaps: no namespace, no file or another one of the network, lost records,
+ * setup killed at any moment, the container started again elsewhere, nobody to read the answer.
  */
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment, withoutContainer } from "../../support/leftovers.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { CONFIGS, PodmanNetwork, port, type Wanted, writeConflist } from "../../support/podman-driver.ts";
-import { ping } from "../../support/traffic.ts";
 import { random } from "../../support/random.ts";
+import { ping } from "../../support/traffic.ts";
 
 const bridge = (name: string, subnet: string, more = {}) => ({
   type: "bridge",

@@ -1,4 +1,4 @@
-/** Drivers that are programs of others: how they are found and called, and what is made of their answers. */
+/** Drivers that are other programs: how they are found and called, and how their answers are read. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { setUpByPlugin, tearDownByPlugin } from "../../../src/netavark/plugins/attach.ts";

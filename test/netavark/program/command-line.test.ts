@@ -1,4 +1,4 @@
-/** netavark's arguments, environment and exit statuses: the built program by its link, as podman and people call it. */
+/** netavark's arguments, environment and exit statuses, with the built program. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import packageJson from "../../../package.json" with { type: "json" };
 import { type Machine, openMachine, type RunOptions } from "../../support/machine.ts";

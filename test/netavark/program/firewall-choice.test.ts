@@ -1,9 +1,9 @@
-/** Which firewall driver is meant, and the line in the log that says so, which netavark's own tests read. */
+/** The choice of the firewall driver, and its line in the log, which netavark's own tests read. */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { chooseFirewall } from "../../../src/netavark/program/firewall-choice.ts";
 
-/** What it answers and says, in a process of its own, because stderr is. */
+/** Calls it in another process, to read its stderr. */
 function choose(wanted: string | undefined): { driver: string; line: string } {
   const module = resolve(import.meta.dir, "../../../src/netavark/program/firewall-choice.ts");
   const script = `console.log((await import("${module}")).chooseFirewall(${JSON.stringify(wanted)}))`;

@@ -1,4 +1,4 @@
-/** A resident leaves netavark's calls to their own processes: they wait for plugins, locks and aardvark-dns. */
+/** A resident declines netavark's calls, which wait for other drivers, locks and aardvark-dns. */
 import { expect, test } from "bun:test";
 import { openMachine } from "../../support/machine.ts";
 import { creation } from "../../support/netavark/creation.ts";

@@ -1,4 +1,4 @@
-/** Documents with anything in any place: each is answered, or refused with a text that says why. */
+/** Random changes of documents: each document is accepted, or refused with a text that says why. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { parseOptions } from "../../../src/netavark/program/arguments.ts";

@@ -1,4 +1,4 @@
-/** Options of networks, which are texts: their values, and the defaults of those that are not given. */
+/** The options of networks: values are read from text, and missing options have defaults. */
 import { expect, test } from "bun:test";
 import { readInteger } from "../../../src/netavark/wire/integer.ts";
 import { readBridgeOptions, readVlanOptions } from "../../../src/netavark/wire/options.ts";

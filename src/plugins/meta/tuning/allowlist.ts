@@ -20,7 +20,7 @@ export function checkAllowed(keys: readonly string[], text: string): void {
   }
 }
 
-/** Look-around and back references, which RE2 lacks; [:classes:], which JavaScript would read as single letters. */
+/** HostView-around and back references, which RE2 lacks; [:classes:], which JavaScript would read as single letters. */
 const INCOMPATIBLE = /\(\?<?[=!]|\\[1-9k]|\[:\^?\w+:\]/;
 
 function compile(line: string): RegExp {

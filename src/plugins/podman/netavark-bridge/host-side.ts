@@ -1,14 +1,14 @@
-/** What netavark chooses on the host: a name for the veth, and an MTU. */
+/** What ADD chooses by a look at the host: a name for the veth, hairpin mode, an MTU. */
 import type { Host } from "../../../contract/host.ts";
-import { readSysctl } from "../../../ffi/sysctl.ts";
 import { getLink, linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { defaultRoute } from "../../../ffi/netlink/route/route.ts";
+import { readSysctl } from "../../../ffi/sysctl.ts";
 import { vrfTable } from "../../../resources/address/shared/routing-tables.ts";
 import type { PodmanBridgeSpec } from "../../../resources/netavark/shared/bridge-sysctls.ts";
 
 /**
  * `veth0` if it is free, or the number after one that is taken. Doubling and halving finds it without a look at all links,
- * of which there may be hundreds.
+ * links, of which there may be hundreds.
  */
 export function freeVethName(host: Host): string {
   const isTaken = (number: number) => linkIndex(host.route, `veth${number}`) !== undefined;
@@ -23,14 +23,14 @@ export function freeVethName(host: Host): string {
 }
 
 /**
- * Whether br_netfilter gives rules the packets within a bridge. Then a container's packet to its own published port is
- * led to it there, and has to leave by the port of the bridge that it came by.
+ * Whether br_netfilter passes packets within a bridge to the rules. Then a container's packet to its own published port is
+ * translated within the bridge, and has to leave by the bridge port that it came from.
  */
 export function hasFilteredBridges(): boolean {
   return ["iptables", "ip6tables"].some((what) => readSysctl(`net/bridge/bridge-nf-call-${what}`) === "1");
 }
 
-/** That of the bridge, or for a new one that of the link by which packets leave the host. */
+/** The MTU of the bridge; for a new one, that of the link by which packets leave the host. */
 export function usualMtu({ name, isManaged, vrf }: PodmanBridgeSpec, host: Host): number | undefined {
   const bridge = getLink(host.route, name);
   if (bridge !== undefined || !isManaged) return bridge?.mtu;

@@ -1,4 +1,4 @@
-/** What netavark's drivers do alike in the container. */
+/** What the drivers have in common in the container. */
 import type { Host } from "../../../contract/host.ts";
 import { getLink, linkIndex, setLink } from "../../../ffi/netlink/route/link.ts";
 
@@ -7,7 +7,7 @@ export function raiseLoopback({ container }: Host): void {
   if (link !== undefined && !link.up) setLink(container!.route, link, { up: true });
 }
 
-/** In the words that scripts around podman look for. */
+/** Throws with the text that scripts around podman look for. */
 export function requireFreeName(ifName: string, hostName: string | undefined, bridge: string, host: Host): void {
   const reason = "Netlink error: File exists (os error 17)";
   const inside = linkIndex(host.container!.route, ifName) !== undefined;
@@ -22,7 +22,7 @@ export function requireFreeName(ifName: string, hostName: string | undefined, br
   }
 }
 
-/** No addresses from router advertisements; addresses are announced; answers may come by another link. */
+/** No addresses from router advertisements; addresses are announced; replies may arrive by another link. */
 export function containerSysctls(ifName: string, { hasV6 }: { hasV6: boolean }): Record<string, string> {
   const v6: Record<string, string> = { [`ipv6/conf/${ifName}/autoconf`]: "0" };
   if (hasV6) v6[`ipv6/conf/${ifName}/accept_dad`] = "0";

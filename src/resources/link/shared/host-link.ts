@@ -1,7 +1,4 @@
-/**
- * A link of the host, as the ledger names it. The kernel reuses names and indexes of links; the MAC address beside the
- * name tells whether it is still the same link.
- */
+/** Links of the host: whether it is still the one that the ledger names, for which network Patchbay made it. */
 import type { Host } from "../../../contract/host.ts";
 import { getLink, type Link } from "../../../ffi/netlink/route/link.ts";
 

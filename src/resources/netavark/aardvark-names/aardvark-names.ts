@@ -12,7 +12,7 @@ export const aardvarkNamesKind: ResourceKind<NamesSpec> = {
   apply: (spec) => void addNames(spec),
   verify: (spec) => hasNames(spec) ? [] : [`${textOf(spec)} are missing in ${spec.directory}`],
   remove(spec, _host, isRestated) {
-    // The ledger's have just been removed, and aardvark-dns was told.
+    // Otherwise the names of the ledger have just been removed, and aardvark-dns has reloaded.
     if (!isRestated || hasNames(spec)) removeNames(spec);
   },
   repair: (spec) => void addNames(spec),

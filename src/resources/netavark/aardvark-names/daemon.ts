@@ -1,14 +1,14 @@
-/** aardvark-dns as a process: finding it, telling it that its files have changed, starting it, ending it. */
-import { EACCES, ENOENT, EPERM, errnoText, ESRCH, isErrno, SyscallError } from "../../../ffi/errno.ts";
+/** The process of aardvark-dns: finds it, has it reload its files, starts and stops it. */
 import { environmentForChild } from "../../../ffi/environment.ts";
+import { EACCES, ENOENT, EPERM, errnoText, ESRCH, isErrno, SyscallError } from "../../../ffi/errno.ts";
 import { closeFile, exists, identify, listDirectory, O_WRONLY, openFile, readTextFile } from "../../../ffi/files.ts";
 import { findInPath } from "../../../ffi/find-in-path.ts";
 import { fromUtf8 } from "../../../ffi/libc.ts";
 import { OtherProcess } from "../../../ffi/other-process.ts";
 import type { Finished } from "../../../ffi/run-program.ts";
 import { isCaught, isKilled, SIGHUP, SIGKILL, SIGTERM } from "../../../ffi/signals.ts";
-import { readTrustedState, removeStateFile } from "../../../ffi/state-file.ts";
 import { hasSucceeded } from "../../../ffi/spawn.ts";
+import { readTrustedState, removeStateFile } from "../../../ffi/state-file.ts";
 import { NOT_EVERYBODYS, runTrusted, UntrustedFile, withJudged } from "../../../ffi/trusted-executable.ts";
 import { log, loudestLevel } from "../shared/log.ts";
 import { PID_FILE, writeFile } from "./files.ts";
@@ -16,7 +16,7 @@ import type { Daemon } from "./spec.ts";
 
 const NAME = "aardvark-dns", COMM_LENGTH = 15;
 const SYSTEMD = "/run/systemd/system";
-/** Ends what hangs; aardvark-dns ends within milliseconds. */
+/** The limit for a process that hangs; aardvark-dns ends within milliseconds. */
 const PATIENCE_MS = 5000;
 const PAUSE_MS = 5;
 
@@ -30,7 +30,7 @@ function withDaemon<T>(daemon: Daemon, deadline: number, work: (found: OtherProc
   }
 }
 
-/** A file that is torn or of before a crash is not believed: its number may be another program's. */
+/** A torn file, or one from before a crash, is not trusted: its number may be another program's. */
 function findDaemon(daemon: Daemon, deadline: number): OtherProcess | undefined {
   const text = readTrustedState(`${daemon.directory}/${PID_FILE}`) ?? "";
   const written = /^[1-9][0-9]{0,9}$/.test(text.trim()) ? Number(text) : undefined;
@@ -46,8 +46,8 @@ function findDaemon(daemon: Daemon, deadline: number): OtherProcess | undefined 
 }
 
 /**
- * What /proc says of the number is true of the process, which has not ended after the look. One that is ending is waited
- * for, until the deadline: everybody can have any number of processes that seem to end and do not.
+ * /proc is read while the descriptor is open, and the process has not ended afterwards, so both are about one process. Waits
+ * for a process that is ending, until the deadline: anybody can have processes that seem to end and do not.
  */
 function openDaemon(pid: number, daemon: Daemon, deadline: number): OtherProcess | undefined {
   if (!hasName(pid, daemon)) return undefined;
@@ -60,7 +60,7 @@ function openDaemon(pid: number, daemon: Daemon, deadline: number): OtherProcess
   return undefined;
 }
 
-/** Whether it is aardvark-dns with these files. What ends has no memory any more, and so no arguments, but may have its sockets. */
+/** Whether it is aardvark-dns with these files. A process that ends has no memory and no arguments, but may have sockets. */
 function stateOf(pid: number, daemon: Daemon): "runs" | "ends" | "another" {
   try {
     if (!hasName(pid, daemon) || !isOurUsers(pid)) return "another";
@@ -78,7 +78,7 @@ function hasMemory(pid: number): boolean {
   return /^VmSize:/m.test(readOf(pid, "status"));
 }
 
-/** Says which program, not whose it is: everybody can name a process. */
+/** Proves nothing about the owner: anybody can name a process so. */
 function hasName(pid: number, { binary }: Daemon): boolean {
   const own = binary.slice(binary.lastIndexOf("/") + 1).slice(0, COMM_LENGTH);
   const name = readOf(pid, "comm").trimEnd();
@@ -93,37 +93,37 @@ function readOf(pid: number | "self", file: string): string {
   }
 }
 
-/** Our user's, as our user namespace has it, and where process ids are ours. */
+/** Whether our user runs it, in our user and process namespaces. */
 function isOurUsers(pid: number): boolean {
   return identify(`/proc/${pid}`).uid === process.geteuid!() &&
     ["ns/pid", "ns/user"].every((link) => isSame(`/proc/${pid}/${link}`, `/proc/self/${link}`));
 }
 
 /**
- * A container has mounts of its own. So has each call of podman without root, and each service with a /tmp of its own: these
- * have our root directory, and may do what we may. A container that has both gains nothing by being believed.
+ * A container has a mount namespace of its own. So has each call of rootless podman, and each service with a private /tmp:
+ * these have our root directory and our capabilities. A container that has both gains nothing by being trusted.
  *
- * The file that it runs says nothing. Who sees ours can run it, and an upgrade replaces it while the old one runs.
+ * The executable is not compared: a container that sees ours can run it, and an upgrade replaces it while the old one runs.
  */
 function isTrusted(pid: number): boolean {
   if (isSame(`/proc/${pid}/ns/mnt`, "/proc/self/ns/mnt")) return true;
   return isSame(`/proc/${pid}/root`, "/proc/self/root") && (capabilitiesOf("self") & ~capabilitiesOf(pid)) === 0n;
 }
 
-/** The capabilities that it may make effective. */
+/** Its permitted capabilities. */
 function capabilitiesOf(pid: number | "self"): bigint {
   const [, set] = /^CapPrm:\t([0-9a-f]+)$/m.exec(readOf(pid, "status"))!;
   return BigInt(`0x${set}`);
 }
 
-/** Not by its path: a podman within a container has its own directory there. */
+/** Compares files, not paths: a podman within a container has another directory at the same path. */
 function isSame(one: string, other: string): boolean {
   return identify(one).id === identify(other).id;
 }
 
 /**
  * That its files have changed. Returns what `whenTold` says of the process that knows now; false when there is none.
- * Something that starts others in place of those that end must not keep us here, and with us all who wait for the lock.
+ * The deadline is for something that starts a new process for each one that ends: others wait for our lock.
  */
 export function tell(
   daemon: Daemon,
@@ -169,7 +169,7 @@ function hangUp(found: OtherProcess, deadline: number): boolean {
   }
 }
 
-/** After its last file is gone, aardvark-dns ends when told. Whoever starts it next must not meet it ending. */
+/** Without files aardvark-dns ends when it reloads. Waits for that, so that the next start does not meet it ending. */
 export function tellToEnd(daemon: Daemon): void {
   tell(daemon, (told) => {
     if (!told.endsWithin(PATIENCE_MS)) end(told);
@@ -207,7 +207,7 @@ function end(found: OtherProcess): void {
   for (const number of [SIGTERM, SIGKILL]) if (!found.signal(number) || found.endsWithin(PATIENCE_MS)) return;
 }
 
-/** Returns when it listens: only then its first process ends. */
+/** Returns when it listens: its first process ends then. */
 function start(daemon: Daemon): void {
   const [path, ...argv] = commandFor(daemon);
   log("debug", "netavark::dns::aardvark", `start ${NAME}: ${JSON.stringify([path, ...argv])}`);
@@ -220,8 +220,8 @@ function start(daemon: Daemon): void {
 }
 
 /**
- * systemd-run executes it by its path, so it is judged here, too. The first process says that its child has failed, and
- * the child, which may end later, says why.
+ * systemd-run executes it by its path, so it is judged here, too. When its child fails, the first process says so, and the
+ * child, which may end later, says why.
  */
 function run({ binary }: Daemon, path: string, argv: string[]): Finished {
   const nothing = openFile("/dev/null", O_WRONLY);
@@ -242,7 +242,7 @@ function run({ binary }: Daemon, path: string, argv: string[]): Finished {
   }
 }
 
-/** Where systemd runs, in a scope of its own: it must not end with the service that started the first container. */
+/** With systemd it gets a scope of its own: it must not end with the service that started the first container. */
 function commandFor({ directory, binary, port, isRootless }: Daemon): string[] {
   const systemdRun = exists(SYSTEMD) ? findInPath("systemd-run") : undefined;
   const scope = systemdRun === undefined ? [] : [systemdRun, "-q", "--scope", ...isRootless ? ["--user"] : []];

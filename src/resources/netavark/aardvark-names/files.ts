@@ -1,17 +1,17 @@
-/** The files of aardvark-dns and their lock. Whoever changes them, or starts or signals the program, holds the lock. */
+/** The files of aardvark-dns and their lock, which is held to change the files, and to start or signal the program. */
+import { rename } from "../../../ffi/directory-entries.ts";
 import { EDQUOT, ENOSPC, isErrno } from "../../../ffi/errno.ts";
 import { exists, listDirectory, makeDirectories, removeFile, replaceFile } from "../../../ffi/files.ts";
-import { rename } from "../../../ffi/directory-entries.ts";
 import { openStateLock, overwriteStateFile, readStateFile, whileStateLocked } from "../../../ffi/state-file.ts";
 import { within } from "../shared/failure.ts";
 
-/** aardvark-dns writes its process id there. */
+/** aardvark-dns writes its process id to it. */
 export const PID_FILE = "aardvark.pid";
-/** At the end of the name of an internal network's file. aardvark-dns asks nobody else for those. */
+/** The suffix of an internal network's file. For such a network aardvark-dns forwards no queries. */
 const INTERNAL = "%int";
 const FILE_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
-/** The lock is netavark's own, so that both can write by turns. */
+/** Takes netavark's own lock, so that both programs can write in turns. */
 export function whileAlone<Value>(directory: string, work: () => Value): Value {
   const path = `${parentOf(directory)}/aardvark.lock`;
   const open = () => within(`Failed to open/create lockfile ${path}`, () => openStateLock(path));
@@ -25,7 +25,7 @@ function parentOf(path: string): string {
   return path.slice(0, path.lastIndexOf("/"));
 }
 
-/** Not in the directory itself, all files of which are read. */
+/** It is outside of the directory, because aardvark-dns reads every file in it. */
 function temporaryOf(directory: string): string {
   return `${parentOf(directory)}/aardvark.new`;
 }
@@ -34,13 +34,13 @@ export function makeDirectory(directory: string): void {
   within(`failed to create aardvark-dns directory ${directory}`, () => makeDirectories(directory));
 }
 
-/** Whether the name can be one of a file here. */
+/** Throws for a name that no file in the directory can have. */
 export function refuseBadName(network: string): void {
   if (FILE_NAME.test(network) && network !== PID_FILE) return;
   throw new Error(`network name ${JSON.stringify(network)} cannot be the name of a file for aardvark-dns`);
 }
 
-/** The path of the network's file, which had the other name when the network was not internal, or was. */
+/** Returns the path of the network's file. Renames the file when the network has become internal, or is no longer. */
 export function placeFile(directory: string, network: string, isInternal: boolean): string {
   const paths = [`${directory}/${network}`, `${directory}/${network}${INTERNAL}`];
   const [path, other] = isInternal ? paths.toReversed() : paths;
@@ -48,7 +48,7 @@ export function placeFile(directory: string, network: string, isInternal: boolea
   return path!;
 }
 
-/** The files of the network that are there. */
+/** The existing files of the network. */
 export function filesOf(directory: string, network: string): string[] {
   return [`${directory}/${network}`, `${directory}/${network}${INTERNAL}`].filter(exists);
 }
@@ -61,13 +61,13 @@ export function readFile(path: string): string {
   return readStateFile(path) ?? "";
 }
 
-/** Removes the file instead of making it empty. */
+/** Removes the file when the text is empty. */
 export function writeFile(path: string, text: string): void {
   if (text === "") removeFile(path);
   else replaceFile(path, text, { mode: 0o644, temporary: temporaryOf(parentOf(path)) });
 }
 
-/** Also on a full disk, where the text is shorter than it was. */
+/** Works on a full disk, too, because the text is shorter than before. */
 export function shortenFile(path: string, text: string): void {
   try {
     writeFile(path, text);

@@ -1,8 +1,8 @@
-/** A container's names in aardvark-dns: added, removed, and whom a network asks. */
+/** Adds and removes a container's names in aardvark-dns, and sets the DNS servers of a network. */
 import { exists } from "../../../ffi/files.ts";
 import { unlessUntrusted } from "../../../ffi/state-file.ts";
-import { log } from "../shared/log.ts";
 import { failureText, within } from "../shared/failure.ts";
+import { log } from "../shared/log.ts";
 import { tell, tellOrStart, tellToEnd } from "./daemon.ts";
 import {
   filesOf,
@@ -21,8 +21,8 @@ import type { Daemon, NamesSpec } from "./spec.ts";
 const MODULE = "netavark::dns::aardvark", ALIASES = "netavark::network::bridge";
 
 /**
- * Answers whether the container has names now; without aardvark-dns, or with an id that its files cannot hold, it gets
- * none. When it fails, nothing is left of them.
+ * Returns whether the container has names now: not without aardvark-dns, or with an id that its files cannot hold. When it
+ * fails, it leaves nothing.
  */
 export function addNames(spec: NamesSpec): boolean {
   const { networks, directory } = spec;
@@ -45,7 +45,7 @@ export function addNames(spec: NamesSpec): boolean {
   });
 }
 
-/** Says in the log why not. */
+/** Logs why not. */
 export function canHaveNames({ binary, containerId }: Pick<NamesSpec, "binary" | "containerId">): boolean {
   if (binary === "" || !exists(binary)) {
     log("info", MODULE, `dns disabled because aardvark-dns path ${JSON.stringify(binary)} does not exists`);
@@ -80,7 +80,7 @@ function usable(names: readonly string[]): string[] {
   });
 }
 
-/** Spaces, commas and ends of lines divide the files. */
+/** Spaces, commas and ends of lines separate fields. */
 function whyUnusable(name: string): string | undefined {
   if (name === "") return "name is empty";
   // deno-lint-ignore no-control-regex
@@ -95,7 +95,7 @@ function takeBack(spec: NamesSpec): void {
   }
 }
 
-/** Nothing to remove is success. */
+/** Succeeds when there is nothing to remove. */
 export function removeNames(spec: NamesSpec): void {
   if (!exists(spec.directory)) return;
   within("remove aardvark entries", () => whileAlone(spec.directory, () => removeLines(spec)));
@@ -111,10 +111,10 @@ function removeLines(spec: NamesSpec): void {
   else tellToEnd(spec);
 }
 
-/** From now on, names outside are asked for there; with no servers, at the host's own. */
+/** Sets the servers for names outside of the network; without any, aardvark-dns asks the host's. */
 export function setServers(daemon: Daemon, network: string, servers: readonly string[]): void {
   refuseBadName(network);
-  // podman asks for this also when no container runs.
+  // podman calls this also when no container runs.
   if (filesOf(daemon.directory, network).length === 0) return;
   whileAlone(daemon.directory, () => {
     for (const path of filesOf(daemon.directory, network)) {
@@ -127,7 +127,7 @@ export function setServers(daemon: Daemon, network: string, servers: readonly st
   });
 }
 
-/** aardvark-dns would ask itself, in any of the container's networks. */
+/** Refuses servers that are a gateway of one of the networks: aardvark-dns would ask itself. */
 export function refuseLoop({ networks, servers }: Pick<NamesSpec, "networks" | "servers">): void {
   const owners = new Map<string, string>();
   for (const { name, gateways } of networks.toReversed()) for (const gateway of gateways) owners.set(gateway, name);

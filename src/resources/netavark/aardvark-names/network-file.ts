@@ -4,7 +4,7 @@
  */
 import { parseAddress } from "../../../net/address.ts";
 
-/** aardvark-dns reads nothing of a file in which a line has fewer. */
+/** aardvark-dns ignores the whole file when a line has fewer. */
 const LEAST_FIELDS = 4;
 
 export interface Head {
@@ -30,12 +30,12 @@ function formatLine({ containerId, addresses4, addresses6, names, servers }: Lin
 }
 
 interface Parts {
-  /** Undefined when there is none that can be read. */
+  /** Undefined when it is missing or malformed. */
   head: string | undefined;
   lines: readonly string[];
 }
 
-/** What a writer began and did not finish is left out. */
+/** Leaves out lines that a writer did not finish. */
 function partsOf(text: string): Parts {
   const [head = "", ...lines] = text.split("\n");
   return {
@@ -44,7 +44,7 @@ function partsOf(text: string): Parts {
   };
 }
 
-/** The addresses in a head; none when one of them cannot be read. */
+/** The addresses in a head; empty when one of them is malformed. */
 export function gatewaysIn(text: string): string[] {
   const addresses = text.split("\n", 1)[0]!.split(" ", 1)[0]!.split(",");
   return addresses.every((address) => parseAddress(address) !== undefined) ? addresses : [];
@@ -54,14 +54,14 @@ function textOf(head: string, lines: readonly string[]): string {
   return [head, ...lines].map((line) => `${line}\n`).join("");
 }
 
-/** A container has one line. A head that is there stays: other containers were started with it. */
+/** Replaces the container's line. Keeps an existing head, because other containers were started with it. */
 export function withLine(text: string, head: Head, line: Line): string {
   const { head: before, lines } = partsOf(text);
   const others = lines.filter((other) => idOf(other) !== line.containerId);
   return textOf(before ?? formatHead(head), [...others, formatLine(line)]);
 }
 
-/** The empty text when no container is left. */
+/** Returns the empty text when no container is left. */
 export function withoutLine(text: string, containerId: string): string {
   const { head = "", lines } = partsOf(text), others = lines.filter((line) => idOf(line) !== containerId);
   return others.length === 0 ? "" : textOf(head, others);

@@ -1,12 +1,12 @@
-/** What a container's names in aardvark-dns are, as plain data: enough to write them and to remove them. */
+/** The specification of a container's names in aardvark-dns. */
 
 /** A network's part of a container's names. */
 export interface NamesInNetwork {
   name: string;
   isInternal: boolean;
-  /** Addresses of the bridge: there aardvark-dns listens. */
+  /** The addresses of the bridge, where aardvark-dns listens. */
   gateways: readonly string[];
-  /** Who is asked for names outside, from this network. */
+  /** The servers for names outside, for this network. */
   servers: readonly string[];
   addresses4: readonly string[];
   addresses6: readonly string[];
@@ -24,7 +24,7 @@ export interface Daemon {
 
 export interface NamesSpec extends Daemon {
   containerId: string;
-  /** Who is asked for names outside, from this container. */
+  /** The servers for names outside, for this container. */
   servers: readonly string[];
   networks: readonly NamesInNetwork[];
 }

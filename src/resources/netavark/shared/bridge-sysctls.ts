@@ -1,11 +1,11 @@
-/** The bridge of a network of podman's, and the sysctls that it needs. */
+/** The bridge of a network of podman's: its specification, its sysctls, and whether anything uses it. */
 import { advertisements, redirects } from "../../link/shared/refusals.ts";
 
 export interface PodmanBridgeSpec {
   name: string;
   isManaged: boolean;
   isInternal: boolean;
-  /** Of its subnets, with prefix length. */
+  /** The gateways of its subnets, with prefix length. */
   gateways: string[];
   hasV6: boolean;
   mtu?: number;
@@ -16,13 +16,13 @@ export interface PodmanBridgeSpec {
 
 type Sysctls = [key: string, value: string][];
 
-/** Of the host. */
+/** The sysctls of the host. */
 export function hostSysctls({ isInternal, hasV6 }: PodmanBridgeSpec): Sysctls {
   if (isInternal) return [];
   return [["net/ipv4/ip_forward", "1"], ...hasV6 ? [["net/ipv6/conf/all/forwarding", "1"]] as Sysctls : []];
 }
 
-/** Of the bridge itself. */
+/** The sysctls of the bridge itself. */
 export function linkSysctls({ name, isInternal, hasV6 }: PodmanBridgeSpec): Sysctls {
   const v4 = `net/ipv4/conf/${name}`, v6 = `net/ipv6/conf/${name}`;
   const all: Sysctls = [];
@@ -31,7 +31,7 @@ export function linkSysctls({ name, isInternal, hasV6 }: PodmanBridgeSpec): Sysc
     if (hasV6) all.push([`${v6}/forwarding`, "0"]);
   }
   if (hasV6) all.push([`${v6}/accept_dad`, "0"]);
-  // Loose: an answer may come by another way than the question went.
+  // Loose: a reply may take another way than the request.
   return [...all, [`${v4}/rp_filter`, "2"]];
 }
 

@@ -2,13 +2,13 @@
 import { errorText } from "../../../cni/error.ts";
 import { LeftToCaller } from "../../../ffi/calls.ts";
 import { errnoText, SyscallError } from "../../../ffi/errno.ts";
-import { UntrustedState } from "../../../ffi/state-file.ts";
 import { NetlinkError } from "../../../ffi/netlink/netlink-error.ts";
+import { UntrustedState } from "../../../ffi/state-file.ts";
 import { netlinkText, osError } from "./netavark-text.ts";
 
 /**
  * Without what the system call worked on; `within` says that. What resources say around a refusal of the kernel's stays,
- * with the reason in netavark's words.
+ * the reason in netavark's words.
  */
 export function failureText(error: unknown): string {
   if (error instanceof SyscallError && !(error instanceof UntrustedState)) return `IO error: ${osError(error.errno)}`;
@@ -30,7 +30,7 @@ export function within<Value>(context: string, work: () => Value): Value {
   }
 }
 
-/** The same for failures without a context: the system call and what it worked on are one. */
+/** The same for failures without a context: the system call and its subject serve as one. */
 export function inNetavarksWords<Value>(work: () => Value): Value {
   try {
     return work();

@@ -1,6 +1,6 @@
 /**
  * What netavark's driver `firewalld` has in firewalld: a zone whose sources are the subnets of podman's networks, policies
- * between it and the others, and published ports in two of the policies. All but the sources and ports is permanent.
+ * between it and the others, and published ports in two of the policies. Only the sources and ports are not permanent.
  */
 import { DbusError } from "../../../firewalld/bus.ts";
 import { type FirewalldCall, whyNotRunning, withFirewalld } from "../../../firewalld/client.ts";
@@ -37,12 +37,12 @@ export function inFirewalld(work: (call: FirewalldCall) => void): void {
   withFirewalld(work);
 }
 
-/** What does not run any more holds nothing either. */
+/** Does nothing when firewalld does not run: then it has no objects either. */
 export function whereItRuns(work: (call: FirewalldCall) => void): void {
   if (whyNotRunning() === undefined) withFirewalld(work);
 }
 
-/** A reload, which brings what is permanent into what runs, costs other programs what they have added since the last. */
+/** Reloads firewalld only when an object is missing: a reload drops what other programs have added at run time. */
 export function ensureObjects(call: FirewalldCall): void {
   const running = new Set([...namesIn(call, "zone", "getZones"), ...namesIn(call, "policy", "getPolicies")]);
   if ([ZONE, ...policies.map(({ name }) => name)].every((name) => running.has(name))) return;
@@ -76,7 +76,7 @@ function naming(what: string, work: () => void): void {
   }
 }
 
-/** The lists of a policy that carry ports, each entry as a text. */
+/** The two lists of a policy with ports. */
 export interface PolicyPorts {
   /** `port, protocol, to port, to address`. */
   forwards: (readonly [string, string, string, string])[];
@@ -84,7 +84,7 @@ export interface PolicyPorts {
   rich: string[];
 }
 
-/** Changes the lists of a policy as `change` says. Others must not do so meanwhile; callers hold the lock of netavark. */
+/** Changes the lists of a policy. Callers hold netavark's lock, so that nobody else changes them meanwhile. */
 export function changePolicy(call: FirewalldCall, name: string, change: (ports: PolicyPorts) => PolicyPorts): void {
   const present = readPolicy(call, name), wanted = change(present), settings: Value[] = [];
   if (!isEqual(present.forwards, wanted.forwards)) {
@@ -105,7 +105,7 @@ export function changePolicy(call: FirewalldCall, name: string, change: (ports: 
 
 /**
  * firewalld before 2.2 forwards ports to other addresses only in a policy to `ANY`, later ones only in a policy to `HOST`.
- * What is permanent stays as netavark has it.
+ * The permanent configuration stays as netavark writes it.
  */
 const NOT_TO_HOST = "is invalid for egress zone 'HOST'";
 
@@ -119,7 +119,7 @@ function isEqual(some: readonly unknown[], others: readonly unknown[]): boolean 
   return JSON.stringify(some) === JSON.stringify(others);
 }
 
-/** A port of one address, in the words that netavark uses and firewalld gives back. */
+/** A port of one address, with the spelling of netavark, which firewalld returns, too. */
 export function richRule(
   { hostIp, hostPort, protocol, containerPort, address }: {
     hostIp: string;

@@ -17,12 +17,12 @@ export function log(level: Level, module: string, text: string): void {
   printToStderr(`[${level.toUpperCase().padEnd(5)} ${module}] ${text}`);
 }
 
-/** The loudest level of all rules; aardvark-dns is started with it. */
+/** The most verbose level of all rules; aardvark-dns is started with it. */
 export function loudestLevel(): string {
   return levels[rules().reduce((loudest, { level }) => Math.max(loudest, level), 0)]!.toUpperCase();
 }
 
-/** The rule for the longest part of the name counts, and of equal ones the last. */
+/** The rule with the longest prefix counts; of equal ones, the last. */
 function mostOf(module: string, rules: readonly Rule[]): number {
   let best: Rule | undefined;
   for (const rule of rules) {

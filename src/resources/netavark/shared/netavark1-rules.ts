@@ -1,12 +1,12 @@
 /**
  * The iptables rules of netavark before 2.0, for containers that it attached before this program took its place. They are
- * only removed, never written. What is of one container:
+ * only removed, never written. The rules of a container:
  *
  *     -A NETAVARK-HOSTPORT-DNAT -p tcp --dport 8080 -m comment --comment "dnat name: N id: C" -j NETAVARK-DN-…
  *     -A NETAVARK-DN-… -s 10.88.0.0/16 -p tcp --dport 8080 -j NETAVARK-HOSTPORT-SETMARK    and from 127.0.0.1
  *     -A NETAVARK-DN-… -p tcp --dport 8080 -j DNAT --to-destination 10.88.0.5:80
  *
- * And of a network, whose chains end with 13 digits of its name's hash:
+ * And the rules of a network, whose chains end with 13 digits of its name's hash:
  *
  *     -A POSTROUTING -s 10.88.0.0/16 -j NETAVARK-…
  *     -A NETAVARK_FORWARD -d 10.88.0.0/16 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
@@ -43,7 +43,7 @@ export function removeContainerRules(container: Container, host: Host): void {
     const comment = `dnat name: ${container.network} id: ${container.containerId}`;
     const [others, entries] = divided(table.jumps(DNAT, own), (rule) => rule.comment === comment);
     for (const rule of entries) table.delete(rule);
-    // Nothing leads to the rules of a range any more, whose form iptables' rules as data do not have.
+    // Without these jumps the rules of a range, which cannot be recognised here, are unreachable.
     if (others.length === 0) return table.hasChain(own) ? table.deleteChain(own) : undefined;
     const rules = portRules(container, table.family);
     for (const found of table.rules(own)) if (rules.some((rule) => found.is(rule))) table.delete(found);

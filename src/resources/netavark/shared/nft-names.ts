@@ -1,6 +1,6 @@
 /** The names in the nftables table that netavark and we share. Other tools, and netavark itself, look for them. */
-import type { NftSet } from "../../../ffi/netlink/nftables/set.ts";
 import type { Chain, Table } from "../../../ffi/netlink/nftables/table.ts";
+import type { NftSet } from "../../../ffi/netlink/nftables/set.ts";
 import { NFPROTO_INET } from "../../../ffi/netlink/uapi/nf-tables.ts";
 
 export const table: Table = { family: NFPROTO_INET, name: "netavark" };
@@ -25,12 +25,12 @@ export function portsMap(networkId: string, subnet: string): NftSet {
   return { table, name: `${subnetChain(networkId, subnet)}_ports` };
 }
 
-/** Of the names of sets of the table. */
+/** Which of the names of sets in the table are maps of ports. */
 export function portsMapsAmong(names: readonly string[]): NftSet[] {
   return names.filter((name) => name.startsWith("nv_") && name.endsWith("_ports")).map((name) => ({ table, name }));
 }
 
-/** Undefined for any other chain. */
+/** Undefined for a chain that has no ports. */
 export function portsChainFamily(name: string): 4 | 6 | undefined {
   if (!/^nv_.*_dnat$/.test(name)) return undefined;
   return name.includes("-") ? 6 : 4;

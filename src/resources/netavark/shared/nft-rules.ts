@@ -84,7 +84,7 @@ export interface PlacedRule {
 
 /** Packets to published ports, which isolation lets through. */
 const PUBLISHED_MARK = 0x1000;
-/** Packets whose answers would not come back here, unless they are masqueraded. */
+/** Packets whose replies would bypass this host, unless they are masqueraded. */
 const MASQUERADE_MARK = 0x2000;
 const DNS_PORT = 53;
 const LINK_NAME_BYTES = 16;
@@ -139,7 +139,7 @@ export function addNetworkChains({ networkId, subnets }: NetworkRulesSpec): NftM
   return messages;
 }
 
-/** In the order of the chains. An internal network has none of its own but for DNS. */
+/** In the order of the chains. An internal network has only rules for DNS. */
 export function networkRules(spec: NetworkRulesSpec): PlacedRule[] {
   const { bridge, subnets, isInternal } = spec;
   const rules: PlacedRule[] = [];
@@ -193,7 +193,7 @@ function subnetRules({ networkId, outbound4, outbound6 }: NetworkRulesSpec, { su
   ];
 }
 
-/** Senders that need the host's address in their packets, to get the answers from it. */
+/** Senders whose packets need the host's address as their source, so that replies come back through the host. */
 export function hairpinSources(subnet: Prefix): Prefix[] {
   const loopback = { bytes: new Uint8Array([127, 0, 0, 1]), bits: 32 };
   return subnet.bytes.length === 4 ? [subnet, loopback] : [subnet];

@@ -12,7 +12,7 @@ import { chain, portsChainFamily, portsMapsAmong, table } from "./nft-names.ts";
 import { toPort } from "./nft-rules.ts";
 import { isSame } from "./nft-table.ts";
 
-/** Ports of all addresses are elements of maps, or rules of netavark's; those of one address are rules. */
+/** Ports of all addresses are elements of maps, or rules of netavark's; ports of one address are rules. */
 export function holdersInPodmans({ claims }: Claimant, socket: NetlinkSocket): CommentedHolder[] {
   const rules = listRules(socket, chain(""));
   if (rules.length === 0) return [];
