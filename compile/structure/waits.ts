@@ -36,7 +36,7 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   // They have a deadline.
   "src/dhcp/ask.ts": [1, "patience of the caller"],
   "src/dhcp/service/process.ts": [1, "2 s for the journal"],
-  "src/ffi/unix-socket.ts": [1, "SO_SNDTIMEO; repeats what a signal has interrupted"],
+  "src/ffi/socket/unix.ts": [1, "SO_SNDTIMEO; repeats what a signal has interrupted"],
   "src/firewalld/bus.ts": [1, "one deadline for all that is read and written"],
   "src/resources/netavark/aardvark-names/daemon.ts": [1, "5 s, then an error that names the process"],
   "src/plugins/ipam/dhcp/dhcp.ts": [2, "each question has a deadline; the pages of a list end"],
@@ -49,7 +49,7 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
     2,
     "the kernel queues its answer before the request returns, and says when it was lost",
   ],
-  "src/ffi/packet-socket.ts": [1, "reads what is there"],
+  "src/ffi/socket/packet.ts": [1, "reads what is there"],
   "src/ffi/reaper.ts": [1, "the child ends at once"],
   "src/ffi/run-program.ts": [5, "tools have 2 minutes; a plugin has the engine's, the specification sets no limit"],
   "src/ffi/spawn.ts": [2, "takes notice of those that have ended; waitFor itself"],

@@ -14,10 +14,10 @@ import {
 import { closeFile } from "../ffi/files.ts";
 import { heedInterruption, interruptionDescriptor } from "../ffi/interruption.ts";
 import { fromUtf8, lastErrno, libc, utf8 } from "../ffi/libc.ts";
-import { sendMessage } from "../ffi/message.ts";
-import { peerOf } from "../ffi/peer.ts";
+import { sendMessage } from "../ffi/socket/message.ts";
+import { peerOf } from "../ffi/socket/peer.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
-import { connectTo } from "../ffi/unix-socket.ts";
+import { connectTo } from "../ffi/socket/unix.ts";
 import { type Answer, LONGEST_LINE, type Order, ORDER_VERSION, readAnswer } from "./order.ts";
 
 /** Nobody listens there. */

@@ -16,6 +16,11 @@ export function moveDescriptor(fd: number, least: number): number {
   return moved;
 }
 
+/** Above the numbers that the programs which a process that stays starts get descriptors by. */
+export function moveUp(fd: number): number {
+  return moveDescriptor(fd, 16);
+}
+
 /** Runs `work` with a copy of the descriptor at the number, where programs that we start get it. */
 export function withDescriptorAt<T>(number: number, fd: number, work: () => T): T {
   const before = c().fcntl(number, F_DUPFD_CLOEXEC, 0);

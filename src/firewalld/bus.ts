@@ -2,11 +2,12 @@
  * Calls on the system's message bus: the part of D-Bus that a call of one service needs (D-Bus specification 0.42, "Message
  * Protocol", "Authentication Protocol").
  */
-import { EAGAIN, ECONNREFUSED, ENOENT, EPIPE, SyscallError } from "../ffi/errno.ts";
+import { ECONNREFUSED, ENOENT, EPIPE, ETIMEDOUT, isErrno, SyscallError } from "../ffi/errno.ts";
 import { variable } from "../ffi/environment.ts";
 import { closeFile, writeAll } from "../ffi/files.ts";
-import { bind, check, lastErrno, libc, retrying, utf8 } from "../ffi/libc.ts";
-import { limitSending } from "../ffi/unix-socket.ts";
+import { libc, retrying, utf8 } from "../ffi/libc.ts";
+import { SOCK_STREAM } from "../ffi/socket/socket.ts";
+import { connectTo } from "../ffi/socket/unix.ts";
 import { completeTypes, Decoder, Encoder, type Value, type Variant } from "./marshal.ts";
 
 /** A refusal by the bus or by the service. */
@@ -19,11 +20,11 @@ export class DbusError extends Error {
 
 export interface Bus {
   /** Arguments are texts, unless a signature says otherwise. Throws a DbusError when the answer is one. */
-  call(method: Method, args?: readonly Value[], signature?: string): Answer;
+  call(method: Method, args?: readonly Value[], signature?: string): BusReply;
   close(): void;
 }
 
-export interface Method {
+interface Method {
   destination: string;
   path: string;
   interface: string;
@@ -31,9 +32,8 @@ export interface Method {
 }
 
 /** The first value of an answer. */
-export type Answer = Value | undefined;
+export type BusReply = Value | undefined;
 
-const AF_UNIX = 1, SOCK_STREAM = 1, SOCK_CLOEXEC = 0o2000000;
 const DEFAULT_ADDRESS = "unix:path=/var/run/dbus/system_bus_socket";
 /** As long as D-Bus libraries wait for an answer. */
 const PATIENCE_MS = 25_000;
@@ -71,7 +71,7 @@ export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
   }
   return { call, close: () => closeFile(fd) };
 
-  function call(method: Method, args: readonly Value[] = [], signature = "s".repeat(args.length)): Answer {
+  function call(method: Method, args: readonly Value[] = [], signature = "s".repeat(args.length)): BusReply {
     const ours = ++serial;
     writeAll(fd!, encodeCall(ours, method, args, signature), "D-Bus", patienceMs);
     for (;;) {
@@ -93,29 +93,17 @@ function noAnswer(patienceMs: number): Error {
 
 function connect(addresses: string, patienceMs: number): number | undefined {
   for (const address of addresses.split(";")) {
-    const target = socketAddress(address);
-    if (target === undefined) continue;
-    const fd = check("socket AF_UNIX", libc.socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    limitSending(fd, patienceMs);
-    const { connect } = bind({ connect: { args: ["i32", "ptr", "u32"], returns: "i32" } });
-    if (connect(fd, target, target.length) === 0) return fd;
-    const errno = lastErrno();
-    closeFile(fd);
-    if (errno === EAGAIN) throw noAnswer(patienceMs);
-    if (errno !== ENOENT && errno !== ECONNREFUSED) throw new SyscallError("connect", errno, address);
+    // Other kinds of addresses are not for us.
+    const [, kind, name] = /^unix:(?:.*,)?(path|abstract)=([^,]*)/.exec(address) ?? [];
+    if (name === undefined) continue;
+    try {
+      return connectTo((kind === "path" ? "" : "\0") + decodeURIComponent(name), patienceMs, SOCK_STREAM, address);
+    } catch (error) {
+      if (isErrno(error, ETIMEDOUT)) throw noAnswer(patienceMs);
+      if (!isErrno(error, ENOENT, ECONNREFUSED)) throw error;
+    }
   }
   return undefined;
-}
-
-/** struct sockaddr_un of `unix:path=…` or `unix:abstract=…`; undefined for other kinds of addresses. */
-function socketAddress(address: string): Uint8Array | undefined {
-  const parts = /^unix:(?:.*,)?(path|abstract)=([^,]*)/.exec(address);
-  if (parts === null) return undefined;
-  const path = utf8(decodeURIComponent(parts[2]!));
-  const bytes = new Uint8Array(2 + path.length + 1);
-  bytes[0] = AF_UNIX;
-  bytes.set(path, parts[1] === "path" ? 2 : 3);
-  return bytes;
 }
 
 function encodeCall(serial: number, method: Method, args: readonly Value[], signature: string): Uint8Array {
@@ -139,7 +127,7 @@ interface Decoded {
   type: number;
   replySerial: number;
   errorName: string;
-  answer: Answer;
+  answer: BusReply;
 }
 
 function decode(bytes: Uint8Array): Decoded {

@@ -4,7 +4,7 @@
  */
 import { forgetAfterCall } from "../ffi/calls.ts";
 import { warn } from "../ffi/warn.ts";
-import { type Answer, type Bus, DbusError, nameHasOwner, openSystemBus, systemBusAddress } from "./bus.ts";
+import { type Bus, type BusReply, DbusError, nameHasOwner, openSystemBus, systemBusAddress } from "./bus.ts";
 import { bare, type Value } from "./marshal.ts";
 
 const SERVICE = "org.fedoraproject.FirewallD1", PATH = "/org/fedoraproject/FirewallD1";
@@ -60,14 +60,14 @@ export type FirewalldCall = (
   member: string,
   args?: readonly Value[],
   signature?: string,
-) => Answer;
+) => BusReply;
 
 /** Returns undefined where there is no bus. */
 export function withFirewalld<T>(work: (call: FirewalldCall) => T): T | undefined {
   return withBus((bus) => work((where, ...call) => callOf(bus, where, ...call)));
 }
 
-function callOf(bus: Bus, where: string, member: string, args?: readonly Value[], signature?: string): Answer {
+function callOf(bus: Bus, where: string, member: string, args?: readonly Value[], signature?: string): BusReply {
   const path = `${PATH}${where === "config" ? "/config" : ""}`;
   const method = { path, interface: where === "" ? SERVICE : `${SERVICE}.${where}`, member };
   return bus.call({ destination: SERVICE, ...method }, args, signature);

@@ -2,9 +2,9 @@
 import { EAGAIN, EINTR, ESRCH, SyscallError } from "../ffi/errno.ts";
 import { closeFile } from "../ffi/files.ts";
 import { bind, check, lastErrno, libc } from "../ffi/libc.ts";
-import { receiveSender, receiveWithDescriptors, sendMessage } from "../ffi/message.ts";
-import { Peer } from "../ffi/peer.ts";
 import { poll } from "../ffi/poll.ts";
+import { receiveSender, receiveWithDescriptors, sendMessage } from "../ffi/socket/message.ts";
+import { Peer } from "../ffi/socket/peer.ts";
 import { MESSAGE_BYTES, plainAnswer, PROVE } from "./protocol.ts";
 
 const symbols = bind({ accept4: { args: ["i32", "ptr", "ptr", "i32"], returns: "i32" } });

@@ -1,5 +1,6 @@
 /** The file that this program is started from, which an upgrade replaces. */
 import { errorText } from "../cni/error.ts";
+import { moveUp } from "../ffi/descriptors.ts";
 import { linkTarget } from "../ffi/directory-entries.ts";
 import { closeFile, identify, O_PATH, O_RDONLY, O_WRONLY, openFile } from "../ffi/files.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
@@ -7,7 +8,6 @@ import { sendSignal, SIGKILL } from "../ffi/signals.ts";
 import { describeEnding, endingSoFar, hasSucceeded, openPidfd, spawn, waitFor } from "../ffi/spawn.ts";
 import { onlyOurs, UntrustedFile, withJudged } from "../ffi/trusted-executable.ts";
 import { warn } from "../ffi/warn.ts";
-import { moveUp } from "./service-manager.ts";
 
 /** The longest time that copying a file into the place of another may take. */
 const MISSING_MS = 10_000;

@@ -3,25 +3,15 @@
  * not fail. It repairs what others break: workers that end, a socket that is removed, a program file that is replaced.
  */
 import { errorText } from "../cni/error.ts";
-import { tellManager } from "../ffi/notify.ts";
-import { poll, POLLIN } from "../ffi/poll.ts";
-import {
-  blockSignals,
-  isIgnored,
-  openSignals,
-  readSignals,
-  SIGCHLD,
-  SIGHUP,
-  SIGINT,
-  SIGTERM,
-} from "../ffi/signals.ts";
+import { Daemon } from "../daemon/daemon.ts";
+import type { Listener } from "../daemon/listener.ts";
+import { tellManager } from "../daemon/notify.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
 import { Watch } from "../ffi/watch.ts";
 import { LeaseService } from "./lease-service.ts";
 import { OwnFile } from "./own-file.ts";
-import { become, takeHandedOver } from "./service-manager.ts";
-import { ServingSocket, SOCKET_DIRECTORY, SOCKET_PATH, whoListens } from "./socket.ts";
+import { openSocketOfResident, residentPid, SOCKET_DIRECTORY, SOCKET_PATH, socketHandedOver } from "./socket.ts";
 import { Workers } from "./workers.ts";
 
 /** How often the parent looks by itself. It learns at once what others change in the directories. */
@@ -33,42 +23,27 @@ const COURTESY_MS = 20;
 
 /** Returns the exit status. */
 export function serve(workers: number, holdsLeases: boolean): number {
-  const handedOver = takeHandedOver(), socket = handedOver?.socket ?? ServingSocket.listen();
-  const signals = [SIGTERM, SIGINT, SIGHUP].filter((signal) => !isIgnored(signal)).concat(SIGCHLD);
-  if (!handedOver?.isPrepared) {
-    // Only a process that begins with them blocked has no thread that gets them (ffi/signals.ts).
-    blockSignals(signals);
-    try {
-      become("/proc/self/exe", socket, serveArguments(workers, holdsLeases));
-    } finally {
-      socket.close();
-    }
-  }
-  return new Parent(socket, workers, holdsLeases, signals).run();
-}
-
-function serveArguments(workers: number, holdsLeases: boolean): string[] {
-  return [`--workers=${workers}`, ...holdsLeases ? ["--dhcp"] : []];
+  const argv = ["patchbay", "serve", `--workers=${workers}`, ...holdsLeases ? ["--dhcp"] : []];
+  const daemon = Daemon.begin(argv);
+  return new Parent(daemon, argv, socketHandedOver() ?? openSocketOfResident(), workers, holdsLeases).run();
 }
 
 class Parent {
   private readonly workers: Workers;
   private readonly watch = new Watch();
   private readonly file = new OwnFile();
-  private readonly signals: number;
+  private readonly leases: LeaseService;
   private obstacle = "";
 
-  private readonly leases: LeaseService;
-
   constructor(
-    private socket: ServingSocket,
+    private readonly daemon: Daemon,
+    private readonly argv: readonly string[],
+    private socket: Listener,
     private readonly count: number,
-    private readonly holdsLeases: boolean,
-    signals: readonly number[],
+    holdsLeases: boolean,
   ) {
     this.workers = new Workers(count);
     this.leases = new LeaseService(holdsLeases);
-    this.signals = openSignals(signals);
     this.workers.serve(socket.fd);
   }
 
@@ -95,16 +70,15 @@ class Parent {
 
   /** Waits until something happens. Returns whether a signal ends this process. */
   private waitFor(pauseMs: number): boolean {
-    const ready = poll([this.signals, this.watch.fd].map((fd) => ({ fd, events: POLLIN })), Math.ceil(pauseMs));
+    const { ready, mustEnd } = this.daemon.wait([this.watch.fd], pauseMs);
     if (ready.has(this.watch.fd)) {
       this.watch.forgetChanges();
       this.file.forgetRefused();
     }
-    const hasBeenTold = readSignals(this.signals).some((signal) => signal !== SIGCHLD);
     const { ended } = forgetEnded();
     this.workers.forget(ended);
     this.leases.forget(ended);
-    return hasBeenTold;
+    return mustEnd;
   }
 
   /** The entries of the directory are not watched: each call makes some (ledgers). */
@@ -114,28 +88,28 @@ class Parent {
   }
 
   private whyEnd(): string | undefined {
-    if (this.file.isGone((program) => this.becomeNewFile(program))) {
+    if (this.file.isGone((program) => this.executeNewFile(program))) {
       return `${this.file.path} is gone; the resident ends, and calls run by themselves`;
     }
-    if (this.socket.isInPlace()) return undefined;
-    const other = whoListens();
+    if (this.socket.isInPlace) return undefined;
+    const other = residentPid();
     return other === undefined ? undefined : `process ${other} listens on ${SOCKET_PATH} now; this resident ends`;
   }
 
   /** The workers end after their calls; callers of the new build wait at the socket meanwhile. */
-  private becomeNewFile(program: string): never {
+  private executeNewFile(program: string): never {
     // The new build starts a service of its own.
     this.leases.end();
-    return become(program, this.socket, serveArguments(this.count, this.holdsLeases));
+    return this.daemon.execute(program, this.argv, this.socket);
   }
 
   /** Returns whether launchers find this resident. */
   private keepListening(): boolean {
-    if (this.socket.isInPlace()) return true;
+    if (this.socket.isInPlace) return true;
     Bun.sleepSync(COURTESY_MS);
     try {
       const before = this.socket;
-      this.socket = ServingSocket.listen();
+      this.socket = openSocketOfResident();
       this.watchSocket();
       this.workers.serve(this.socket.fd);
       before.close();
@@ -157,8 +131,7 @@ class Parent {
     this.leases.end();
     this.workers.retire();
     while (forgetEnded().areRunning) {
-      poll([{ fd: this.signals, events: POLLIN }], AGAIN_MS);
-      if (readSignals(this.signals).some((signal) => signal !== SIGCHLD)) return 1;
+      if (this.daemon.wait([], AGAIN_MS).mustEnd) return 1;
     }
     return 0;
   }

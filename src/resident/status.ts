@@ -11,7 +11,7 @@ import { buildOf, ownBuild } from "./build.ts";
 import { DECLINED_BECAUSE, type Page, readPage, REPLACED, SERVED, TAKEN_BACK } from "./counters.ts";
 import { type Difference, differenceOf } from "./likeness.ts";
 import { refusedUpgradeOf } from "./own-file.ts";
-import { SOCKET_PATH, whoListens } from "./socket.ts";
+import { residentPid, SOCKET_PATH } from "./socket.ts";
 import { TOTALS_PAGE, WORKER_PAGE } from "./workers.ts";
 
 /** A service manager starts the resident when the first caller connects. */
@@ -42,14 +42,14 @@ interface WorkerStatus {
   ownMemoryKib: number;
 }
 
-export interface Report {
+export interface StatusReport {
   /** Calls of this program, from where it was called, are served. */
   isServing: boolean;
   text: string;
   facts: unknown;
 }
 
-export function reportStatus(): Report {
+export function reportStatus(): StatusReport {
   let status: ResidentStatus | string;
   try {
     status = residentStatus();
@@ -65,7 +65,7 @@ export function reportStatus(): Report {
   return { isServing, text: describe(status, problem), facts: { ...status, problem } };
 }
 
-function unseen(problem: string, consequence: string): Report {
+function unseen(problem: string, consequence: string): StatusReport {
   return { isServing: false, text: `${problem}\n${consequence}\n`, facts: { socket: SOCKET_PATH, problem } };
 }
 
@@ -73,7 +73,7 @@ function unseen(problem: string, consequence: string): Report {
 function residentStatus(): ResidentStatus | string {
   const begun = performance.now();
   for (;;) {
-    const pid = whoListens();
+    const pid = residentPid();
     if (pid === undefined) return `no resident listens on ${SOCKET_PATH}`;
     // Asked first: a process that becomes another build meanwhile loses its pages.
     const build = isThisBuild(pid) ? "this" : "another";

@@ -3,11 +3,11 @@
  * that or ends itself, however that comes about, each after its call.
  */
 import { errorText } from "../cni/error.ts";
+import { moveUp } from "../ffi/descriptors.ts";
 import { closeFile, O_CLOEXEC, O_RDONLY, openFile } from "../ffi/files.ts";
 import { openPipe, spawn } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
 import { Counters, makePage, readPage, REPLACED } from "./counters.ts";
-import { moveUp } from "./service-manager.ts";
 
 /** A worker that lives shorter is replaced after such a pause: what cannot start does not keep a processor busy. */
 const SHORT_LIFE_MS = 200;

@@ -180,13 +180,13 @@ const system: Fault[] = [
     named: "has an end",
   },
   {
-    file: "src/ffi/message.ts",
+    file: "src/ffi/socket/message.ts",
     find: "if (length === 0) closeDescriptorsOfLast();",
     replace: "",
-    tests: ["test/ffi/message.test.ts"],
+    tests: ["test/ffi/socket/message.test.ts"],
   },
   {
-    file: "src/ffi/message.ts",
+    file: "src/ffi/socket/message.ts",
     find: "const room = CONTROL_HEADER_BYTES + DESCRIPTOR_BYTES * most;",
     replace: "const room = CONTROL_BYTES + most;",
     tests: ["test/resident/given-descriptors.test.ts"],
@@ -385,10 +385,10 @@ const system: Fault[] = [
     tests: ["test/ffi/trusted-executable.test.ts"],
   },
   {
-    file: "src/ffi/unix-socket.ts",
+    file: "src/ffi/socket/unix.ts",
     find: "errno === EAGAIN ? ETIMEDOUT : errno",
     replace: "ETIMEDOUT && errno",
-    tests: ["test/ffi/unix-socket.test.ts"],
+    tests: ["test/ffi/socket/unix.test.ts"],
   },
   {
     file: "src/ffi/warn.ts",

@@ -1,6 +1,6 @@
 /** Whether another host of the link has an address, and telling the others that we have it (RFC 5227). */
-import { ALL_CARDS, ETH_P_ARP, PacketSocket } from "../../ffi/packet-socket.ts";
-import { type FilterRule, has } from "../../ffi/socket-filter.ts";
+import { type FilterRule, has } from "../../ffi/socket/filter.ts";
+import { ALL_CARDS, ETH_P_ARP, PacketSocket } from "../../ffi/socket/packet.ts";
 import { parseMac } from "../../net/mac.ts";
 import type { Probe } from "../wishes.ts";
 import type { Visit } from "./place.ts";

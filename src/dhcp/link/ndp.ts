@@ -1,6 +1,6 @@
 /** Whether another host of the link has an IPv6 address: duplicate address detection (RFC 4862 section 5.4). */
-import { PacketSocket } from "../../ffi/packet-socket.ts";
-import { type FilterRule, has, LINK_HEADER } from "../../ffi/socket-filter.ts";
+import { type FilterRule, has, LINK_HEADER } from "../../ffi/socket/filter.ts";
+import { PacketSocket } from "../../ffi/socket/packet.ts";
 import { parseMac } from "../../net/mac.ts";
 import { checksum } from "../v6/message/packet.ts";
 import type { Probe } from "../wishes.ts";

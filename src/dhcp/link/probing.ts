@@ -1,5 +1,5 @@
 /** Asking the link whether another host has an address, without anybody learning a wrong one. */
-import type { PacketSocket } from "../../ffi/packet-socket.ts";
+import type { PacketSocket } from "../../ffi/socket/packet.ts";
 import type { Probe } from "../wishes.ts";
 
 /** How many probes, and how long each is waited for, in seconds. */

@@ -3,7 +3,7 @@
  * sends more answers than a server would is silenced there, too, so that the others are heard. When many do that, nobody
  * is heard until the next message. So a flood on one link costs the service a bounded amount of work for each message.
  */
-import { type FilterRule, has } from "../../ffi/socket-filter.ts";
+import { type FilterRule, has } from "../../ffi/socket/filter.ts";
 
 const MOST_OF_ONE = 32, MOST = 256;
 

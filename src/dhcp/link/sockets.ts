@@ -3,9 +3,9 @@
  * and because replies to a broadcast request come as either.
  */
 import { SyscallError } from "../../ffi/errno.ts";
-import { ALL_CARDS, ETH_P_IP, PacketSocket } from "../../ffi/packet-socket.ts";
-import { behindHeader, type FilterRule, has, hasNoBit, LINK_HEADER } from "../../ffi/socket-filter.ts";
-import { UdpSocket } from "../../ffi/udp-socket.ts";
+import { behindHeader, type FilterRule, has, hasNoBit, LINK_HEADER } from "../../ffi/socket/filter.ts";
+import { ALL_CARDS, ETH_P_IP, PacketSocket } from "../../ffi/socket/packet.ts";
+import { UdpSocket } from "../../ffi/socket/udp.ts";
 import { isSameBytes } from "../../net/address.ts";
 import { decodeReply, headOfReply, type Message } from "../v4/message/message.ts";
 import { CLIENT_PORT, SERVER_PORT, unwrap, wrap } from "../v4/message/packet.ts";

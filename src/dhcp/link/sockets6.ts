@@ -2,9 +2,9 @@
 import { EADDRNOTAVAIL, SyscallError } from "../../ffi/errno.ts";
 import { listAddresses } from "../../ffi/netlink/route/address.ts";
 import { AF_INET6 } from "../../ffi/netlink/uapi/rtnetlink.ts";
-import { has, IP_HEADER } from "../../ffi/socket-filter.ts";
+import { has, IP_HEADER } from "../../ffi/socket/filter.ts";
+import { UdpSocket } from "../../ffi/socket/udp.ts";
 import { tryWriteSysctl } from "../../ffi/sysctl.ts";
-import { UdpSocket } from "../../ffi/udp-socket.ts";
 import { isLinkLocal, isSameBytes } from "../../net/address.ts";
 import { decode, headsOfReply, type Message } from "../v6/message/message.ts";
 import { CLIENT_PORT, SERVER_PORT, SERVERS } from "../v6/message/packet.ts";

@@ -1,7 +1,7 @@
 /** A packet in the name of a container whose link is gone, out of the link of the host that it was on. */
 import { getLink } from "../../ffi/netlink/route/link.ts";
 import { NETLINK_ROUTE, openNetlink } from "../../ffi/netlink/socket.ts";
-import { sendFrame } from "../../ffi/packet-socket.ts";
+import { sendFrame } from "../../ffi/socket/packet.ts";
 
 export const IPV4_TYPE = 0x0800, IPV6_TYPE = 0x86dd;
 const HEADER_BYTES = 14;

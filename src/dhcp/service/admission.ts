@@ -8,7 +8,7 @@
  */
 import { errorText } from "../../cni/error.ts";
 import { EMFILE, ENFILE, ENOMEM, isErrno } from "../../ffi/errno.ts";
-import { Peer, peerOf } from "../../ffi/peer.ts";
+import { Peer, peerOf } from "../../ffi/socket/peer.ts";
 import { ProcessFiles } from "../../ffi/process-files.ts";
 
 export interface Refusal {

@@ -1,7 +1,7 @@
 /** Who is connected to a socket of the service. None of them can keep it waiting. */
 import { errorText } from "../../cni/error.ts";
 import { closeFile } from "../../ffi/files.ts";
-import { acceptNext } from "../../ffi/unix-socket.ts";
+import { acceptNext } from "../../ffi/socket/unix.ts";
 import { type Refusal, whyRefused } from "./admission.ts";
 import { say, sayRarely } from "./log.ts";
 

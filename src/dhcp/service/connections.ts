@@ -2,7 +2,7 @@
 import { errorText } from "../../cni/error.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
-import { receiveWithDescriptors, sendMessage } from "../../ffi/message.ts";
+import { receiveWithDescriptors, sendMessage } from "../../ffi/socket/message.ts";
 import { type Answer, failure, LONGEST_LINE, NoOrder, type Order, readOrder } from "../order.ts";
 import { Callers, type Connection } from "./callers.ts";
 

@@ -1,8 +1,8 @@
 /** `dhcp daemon` as a process: its flags, its socket, its file with the process id, and its end. */
 import { errorText } from "../../cni/error.ts";
+import { tellManager } from "../../daemon/notify.ts";
 import { variable } from "../../ffi/environment.ts";
 import { closeFile, idAt, removeFile, replaceFile } from "../../ffi/files.ts";
-import { tellManager } from "../../ffi/notify.ts";
 import { endWith, openSignals, SIGTERM } from "../../ffi/signals.ts";
 import { type Flags, parseFlags, WrongFlags } from "./flags.ts";
 import { say } from "./log.ts";

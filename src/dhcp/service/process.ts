@@ -5,9 +5,9 @@ import { environmentEntries, variable } from "../../ffi/environment.ts";
 import { execute } from "../../ffi/execute.ts";
 import { closeFile, idAt, makeDirectories } from "../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
-import { peerOf } from "../../ffi/peer.ts";
 import { blockSignals, SIGHUP, SIGINT, SIGTERM } from "../../ffi/signals.ts";
-import { connectTo, listenAt, listenOn } from "../../ffi/unix-socket.ts";
+import { peerOf } from "../../ffi/socket/peer.ts";
+import { connectTo, listenAt, listenOn } from "../../ffi/socket/unix.ts";
 import { Journal } from "../journal/journal.ts";
 
 export const SIGNALS = [SIGTERM, SIGINT, SIGHUP];

@@ -1,5 +1,5 @@
 /** A DHCPv4 lease on a link: performs the actions of its client. */
-import { ALL_CARDS } from "../../ffi/packet-socket.ts";
+import { ALL_CARDS } from "../../ffi/socket/packet.ts";
 import { formatAddress } from "../../net/address.ts";
 import { formatMac, parseMac } from "../../net/mac.ts";
 import { offeredOf, textOf } from "../journal/lease-text.ts";

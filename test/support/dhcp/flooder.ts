@@ -2,13 +2,13 @@
  * A process that sends frames on the link `s0` as fast as it may, until it is stopped: `KIND`. It hears the requests of
  * DHCP clients and answers each with junk, over and over. Kinds are in flood.ts.
  */
-import { encodeReply, OFFER, option } from "../../../src/dhcp/v4/message/message.ts";
-import { wrap } from "../../../src/dhcp/v4/message/packet.ts";
-import { checksum } from "../../../src/dhcp/v6/message/packet.ts";
 import { libc } from "../../../src/ffi/libc.ts";
 import { getLink } from "../../../src/ffi/netlink/route/link.ts";
 import { NETLINK_ROUTE, openNetlink } from "../../../src/ffi/netlink/socket.ts";
-import { PacketSocket } from "../../../src/ffi/packet-socket.ts";
+import { PacketSocket } from "../../../src/ffi/socket/packet.ts";
+import { encodeReply, OFFER, option } from "../../../src/dhcp/v4/message/message.ts";
+import { wrap } from "../../../src/dhcp/v4/message/packet.ts";
+import { checksum } from "../../../src/dhcp/v6/message/packet.ts";
 import { parseAddress } from "../../../src/net/address.ts";
 import { parseMac } from "../../../src/net/mac.ts";
 import type { FloodKind } from "./flood.ts";

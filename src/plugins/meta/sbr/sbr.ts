@@ -6,23 +6,23 @@
  * routes in tables that nobody used before.
  */
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
-import { definePlugin } from "../../../contract/plugin.ts";
+import type { Result } from "../../../cni/result.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
+import type { Resource } from "../../../contract/resource.ts";
 import { linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { listRouteImages, routesOfLink } from "../../../ffi/netlink/route/route-image.ts";
 import { type ListedRule, listRules } from "../../../ffi/netlink/route/rule.ts";
-import { AF_INET, AF_INET6, AF_UNSPEC, RT_TABLE_MAIN } from "../../../ffi/netlink/uapi/rtnetlink.ts";
+import { RT_TABLE_MAIN } from "../../../ffi/netlink/uapi/rtnetlink.ts";
+import { AF_INET, AF_INET6, AF_UNSPEC } from "../../../ffi/socket/socket.ts";
 import { formatAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { linkRoutes } from "../../../resources/address/link-routes.ts";
 import { tablesInUse, takeFreeTable } from "../../../resources/address/shared/routing-tables.ts";
 import { sourceRule } from "../../../resources/address/source-rule.ts";
 import { withdrawnRoutes } from "../../../resources/address/withdrawn-routes.ts";
-import { mainTable, type OwnAddress, routesFor } from "./source-tables.ts";
 import { addressesOn } from "../../shared/addresses-on.ts";
-import { validateSbrConf } from "./sbr.validate.gen.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
-import type { Resource } from "../../../contract/resource.ts";
-import type { Result } from "../../../cni/result.ts";
 import type { SbrConf } from "./sbr.schema.ts";
+import { validateSbrConf } from "./sbr.validate.gen.ts";
+import { mainTable, type OwnAddress, routesFor } from "./source-tables.ts";
 
 const FIRST_TABLE = 100;
 const MAX_U32 = 0xffffffff;

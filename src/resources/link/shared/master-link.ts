@@ -7,9 +7,9 @@ import type { Host } from "../../../contract/host.ts";
 import { knowsLinkKind } from "../../../ffi/netlink/route/known-kind.ts";
 import { getLink, type Link } from "../../../ffi/netlink/route/link.ts";
 import { listRoutes } from "../../../ffi/netlink/route/route.ts";
-import { IFF_LOOPBACK } from "../../../ffi/netlink/uapi/if-link.ts";
-import { AF_INET, AF_INET6 } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
+import { IFF_LOOPBACK } from "../../../ffi/netlink/uapi/if-link.ts";
+import { AF_INET, AF_INET6 } from "../../../ffi/socket/socket.ts";
 
 export interface Master {
   name: string;

@@ -3,14 +3,13 @@
  * first whose conditions all hold counts, and what no rule keeps is dropped. So is a packet that ends before the place
  * that a condition looks at, if no rule before has kept it.
  */
-import { check, libc } from "./libc.ts";
-import { ptr } from "./native.ts";
+import { ptr } from "../native.ts";
+import { setOption } from "./socket.ts";
 
 /** Load 4, 2 or 1 bytes; or from behind an IPv4 header, whose length is loaded first; compare; return how much to keep. */
 const LOAD: Record<number, number> = { 4: 0x20, 2: 0x28, 1: 0x30 }, BEHIND_HEADER = 0x20, LOAD_HEADER_LENGTH = 0xb1;
 const IF_EQUAL = 0x15, IF_ANY_BIT = 0x45, RETURN = 0x06;
 const EVERYTHING = 0xffffffff, NOTHING = 0;
-const SOL_SOCKET = 1, SO_ATTACH_FILTER = 26;
 
 /** Places that are not counted from where the socket's data begins: the headers of the link and of IP. */
 export const LINK_HEADER = -0x200000, IP_HEADER = -0x100000;
@@ -80,5 +79,5 @@ function attach(fd: number, instructions: readonly number[][]): void {
   });
   const bytes = new Uint8Array(code.buffer),
     program = new BigUint64Array([BigInt(instructions.length), BigInt(ptr(bytes))]);
-  check("setsockopt SO_ATTACH_FILTER", libc.setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, program, 16));
+  setOption(fd, "SO_ATTACH_FILTER", program);
 }

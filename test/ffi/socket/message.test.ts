@@ -1,15 +1,15 @@
 /** Descriptors that come with a message: so many as are wanted, and no other one stays open. */
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
-import { closeFile } from "../../src/ffi/files.ts";
-import { bind, check } from "../../src/ffi/libc.ts";
+import { closeFile } from "../../../src/ffi/files.ts";
+import { bind, check } from "../../../src/ffi/libc.ts";
 import {
   type Received,
   receiveMessage,
   receiveSender,
   receiveWithDescriptors,
   sendMessage,
-} from "../../src/ffi/message.ts";
+} from "../../../src/ffi/socket/message.ts";
 
 const { socketpair } = bind({ socketpair: { args: ["i32", "i32", "i32", "ptr"], returns: "i32" } });
 const SOCK_STREAM = 1, SOCK_SEQPACKET = 5, SOCK_CLOEXEC = 0o2000000;

@@ -1,15 +1,14 @@
 /** Messages with what goes beside their bytes: an address, descriptors, what the kernel says of them (recvmsg(2), cmsg(3)). */
-import { closeFile } from "./files.ts";
-import { bind } from "./libc.ts";
-import { FFIType, ptr } from "./native.ts";
+import { closeFile } from "../files.ts";
+import { bind } from "../libc.ts";
+import { FFIType, ptr } from "../native.ts";
+import { MSG_CMSG_CLOEXEC, MSG_NOSIGNAL, SCM_CREDENTIALS, SCM_RIGHTS, SOL_SOCKET } from "./socket.ts";
 
 const symbols = bind({
   recvmsg: { args: ["i32", "ptr", "i32"], returns: FFIType.i64_fast },
   sendmsg: { args: ["i32", "ptr", "i32"], returns: FFIType.i64_fast },
 });
 
-const SOL_SOCKET = 1, SCM_RIGHTS = 1, SCM_CREDENTIALS = 2;
-const MSG_CMSG_CLOEXEC = 0x40000000, MSG_NOSIGNAL = 0x4000;
 const CONTROL_HEADER_BYTES = 16, CONTROL_BYTES = 64, NAME_BYTES = 32, DESCRIPTOR_BYTES = 4;
 /** A control message with struct ucred. */
 const CREDENTIALS_BYTES = CONTROL_HEADER_BYTES + 12;
@@ -66,7 +65,7 @@ export interface Received {
   descriptors: number[];
 }
 
-/** With up to `most` descriptors. The kernel closes the others. */
+/** Receives up to `most` descriptors. The kernel closes the others. */
 export function receiveWithDescriptors(fd: number, bytes: Uint8Array, most: number): Received {
   const room = CONTROL_HEADER_BYTES + DESCRIPTOR_BYTES * most;
   const length = receive(fd, bytes, 0, room, MSG_CMSG_CLOEXEC);
@@ -95,7 +94,7 @@ export function receiveSender(fd: number): number | undefined {
   return controlOfLast(SOL_SOCKET, SCM_CREDENTIALS)?.getInt32(0, true);
 }
 
-/** Of a socket that carries no descriptors: with the sender (`senderOfLast`) and what the kernel says of the packet. */
+/** For a socket that carries no descriptors. `senderOfLast` and `controlOfLast` have what came with the packet. */
 export function receivePacket(fd: number, bytes: Uint8Array): number {
   return receive(fd, bytes, NAME_BYTES, CONTROL_BYTES, 0);
 }

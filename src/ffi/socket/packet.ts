@@ -2,17 +2,16 @@
  * Sockets on a link, below the kernel's own IP (packet(7)): for a host without an address, and for frames in the name of a
  * container that is gone.
  */
-import { setNonblocking } from "./descriptors.ts";
-import { EAGAIN, EINTR, SyscallError } from "./errno.ts";
-import { closeFile } from "./files.ts";
-import { check, lastErrno, libc } from "./libc.ts";
+import { EAGAIN, EINTR, SyscallError } from "../errno.ts";
+import { closeFile } from "../files.ts";
+import { check, lastErrno, libc } from "../libc.ts";
 import { controlOfLast, receivePacket, senderOfLast } from "./message.ts";
-import { type FilterRule, ofThisHost, setFilter } from "./socket-filter.ts";
+import { type FilterRule, ofThisHost, setFilter } from "./filter.ts";
+import { AF_PACKET, openSocket, preparing, SOCK_DGRAM, SOCK_NONBLOCK, SOCK_RAW } from "./socket.ts";
 
 export const ETH_P_IP = 0x0800, ETH_P_ARP = 0x0806;
 /** The hardware address of everybody on the link. */
 export const ALL_CARDS = new Uint8Array(6).fill(255);
-const AF_PACKET = 17, SOCK_DGRAM = 2, SOCK_RAW = 3, SOCK_CLOEXEC = 0o2000000;
 const SOL_PACKET = 263, PACKET_AUXDATA = 8;
 const ADDRESS_BYTES = 20, MAC_AT = 12, MAC_BYTES = 6;
 /** The sender's kernel has left the sum to a card; over a veth pair there is none. */
@@ -37,19 +36,14 @@ export class PacketSocket {
   /** Opens a socket in the namespace that the thread is in. It gets only what the rules keep, and nothing that this host sends. */
   static open(link: number, protocol: number, rules: readonly FilterRule[]): PacketSocket {
     // Protocol 0: nothing arrives before there is a filter.
-    const fd = check("socket AF_PACKET", libc.socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    try {
+    return preparing(openSocket("socket AF_PACKET", AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK), (fd) => {
       const socket = new PacketSocket(fd, link, protocol);
       socket.setFilter(rules);
       libc.setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, Int32Array.of(1), 4);
-      setNonblocking(fd);
       const address = linkAddress(link, protocol);
       check("bind AF_PACKET", libc.bind(fd, address, address.length), `link ${link}`);
       return socket;
-    } catch (error) {
-      closeFile(fd);
-      throw error;
-    }
+    });
   }
 
   /** Replaces the earlier filter. Packets that have arrived stay. */
@@ -90,7 +84,7 @@ export class PacketSocket {
 
 /** A whole frame, with its header, out of the link. */
 export function sendFrame(link: number, frame: Uint8Array): void {
-  const fd = check("socket AF_PACKET", libc.socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
+  const fd = openSocket("socket AF_PACKET", AF_PACKET, SOCK_RAW);
   try {
     const address = linkAddress(link, 0);
     check("sendto AF_PACKET", Number(libc.sendto(fd, frame, frame.length, 0, address, address.length)));

@@ -3,10 +3,10 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { closeFile, writeAll } from "../../src/ffi/files.ts";
-import { setNonblocking } from "../../src/ffi/descriptors.ts";
-import { openPipe } from "../../src/ffi/spawn.ts";
-import { connectTo, listenAt, listenOn } from "../../src/ffi/unix-socket.ts";
+import { closeFile, writeAll } from "../../../src/ffi/files.ts";
+import { setNonblocking } from "../../../src/ffi/descriptors.ts";
+import { openPipe } from "../../../src/ffi/spawn.ts";
+import { connectTo, listenAt, listenOn } from "../../../src/ffi/socket/unix.ts";
 
 test("a listener that accepts nobody is not waited for without end, nor is a reader that does not read", () => {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-socket-")), path = join(directory, "socket");

@@ -1,14 +1,12 @@
 /** UDP from an address that a link has: the kernel finds the way, and tells nobody that the port is closed (udp(7)). */
-import { setNonblocking } from "./descriptors.ts";
-import { closeFile } from "./files.ts";
-import { check, cString, libc } from "./libc.ts";
-import { type FilterRule, setFilter } from "./socket-filter.ts";
+import { closeFile } from "../files.ts";
+import { check, cString, libc } from "../libc.ts";
+import { type FilterRule, setFilter } from "./filter.ts";
+import { AF_INET, AF_INET6, openSocket, preparing, setOption, SOCK_DGRAM, SOCK_NONBLOCK } from "./socket.ts";
 
-const AF_INET = 2, AF_INET6 = 10, SOCK_DGRAM = 2, SOCK_CLOEXEC = 0o2000000;
-const SOL_SOCKET = 1, SO_REUSEADDR = 2, SO_BINDTODEVICE = 25;
 const LONGEST_BYTES = 65536;
 
-export interface UdpEnd {
+interface UdpEnd {
   address: Uint8Array;
   port: number;
   /** The link of a link-local address of IPv6. */
@@ -26,22 +24,13 @@ export class UdpSocket {
   /** Opens a socket in the namespace that the thread is in. It sends only over the link, whatever the routes say. */
   static open(from: UdpEnd, ifName: string): UdpSocket {
     const family = from.address.length === 4 ? AF_INET : AF_INET6;
-    const fd = check("socket", libc.socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0)), name = cString(ifName);
-    try {
-      setNonblocking(fd);
-      check("setsockopt", libc.setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, Int32Array.of(1), 4));
-      check(
-        "setsockopt SO_BINDTODEVICE",
-        libc.setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, name.length),
-        ifName,
-      );
+    return preparing(openSocket("socket", family, SOCK_DGRAM | SOCK_NONBLOCK), (fd) => {
+      setOption(fd, "SO_REUSEADDR", Int32Array.of(1));
+      setOption(fd, "SO_BINDTODEVICE", cString(ifName), ifName);
       const address = socketAddress(from);
       check("bind", libc.bind(fd, address, address.length), `port ${from.port}`);
       return new UdpSocket(fd);
-    } catch (error) {
-      closeFile(fd);
-      throw error;
-    }
+    });
   }
 
   send(to: UdpEnd, bytes: Uint8Array): void {
@@ -54,7 +43,7 @@ export class UdpSocket {
     setFilter(this.fd, rules);
   }
 
-  /** Undefined when there is none. `from`: the address of who sent it. */
+  /** Returns undefined when nothing has arrived. `from` is the sender's address. */
   receive(): { bytes: Uint8Array; from: Uint8Array } | undefined {
     buffer ??= new Uint8Array(LONGEST_BYTES);
     senderLength[0] = sender.length;

@@ -2,17 +2,16 @@
  * The process that made a connection of unix(7), held: what is read of it is its own. Its number alone may be another's
  * when somebody gets to look: the process that connected may have ended long before.
  */
-import { SyscallError } from "./errno.ts";
-import { lastErrno, libc } from "./libc.ts";
-import { OtherProcess } from "./other-process.ts";
-import { ProcessFiles } from "./process-files.ts";
+import { SyscallError } from "../errno.ts";
+import { lastErrno } from "../libc.ts";
+import { OtherProcess } from "../other-process.ts";
+import { ProcessFiles } from "../process-files.ts";
+import { getOption } from "./socket.ts";
 
-const SOL_SOCKET = 1, SO_PEERCRED = 17;
-
-/** At the other end, as it was when it connected or began to listen; process 0 is in a namespace that we do not see. */
+/** The other end, as it was when it connected or began to listen; process 0 is in a namespace that we do not see. */
 export function peerOf(socket: number): { pid: number; uid: number } | undefined {
-  const credentials = new Int32Array(3), length = Int32Array.of(12);
-  if (libc.getsockopt(socket, SOL_SOCKET, SO_PEERCRED, credentials, length) !== 0) return undefined;
+  const credentials = new Int32Array(3);
+  if (!getOption(socket, "SO_PEERCRED", credentials)) return undefined;
   return { pid: credentials[0]!, uid: credentials[1]! };
 }
 
@@ -37,7 +36,7 @@ export class Peer {
     }
   }
 
-  /** Otherwise `files` are those of the process that has the number now (before Linux 6.5). */
+  /** If not, `files` are those of the process that has the number now (before Linux 6.5). */
   get isHeld(): boolean {
     return this.process !== undefined;
   }
