@@ -9,7 +9,7 @@ import { runVerb } from "../../src/engine/run.ts";
 import { keepFromNowOn } from "../../src/ffi/kept.ts";
 import { libc } from "../../src/ffi/libc.ts";
 import { addAddress } from "../../src/ffi/netlink/route/address.ts";
-import { vethKind } from "../../src/ffi/netlink/route/kinds/veth.ts";
+import { vethKind } from "../../src/ffi/netlink/route/link-kinds.ts";
 import { addLink, delLink, linkIndex, setLink } from "../../src/ffi/netlink/route/link.ts";
 import { addRoute } from "../../src/ffi/netlink/route/route.ts";
 import { NETLINK_ROUTE, type NetlinkRequest, type NetlinkSocket, openNetlink } from "../../src/ffi/netlink/socket.ts";

@@ -5,7 +5,7 @@ import { hostSockets } from "../ffi/kept.ts";
 import { overlap } from "../ffi/netlink/route/address.ts";
 import { getLink } from "../ffi/netlink/route/link.ts";
 import { type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
-import { AF_INET, AF_INET6 } from "../ffi/netlink/uapi/rtnetlink.ts";
+import { AF_INET, AF_INET6 } from "../ffi/socket/socket.ts";
 import { warn } from "../ffi/warn.ts";
 import { compareAddresses, formatPrefix, type Prefix } from "../net/address.ts";
 import { loadPlugin } from "../plugins/table.ts";

@@ -1,8 +1,8 @@
 /** The socket of an exchange with DHCPv6 servers, and what a link needs before it can speak IPv6. */
 import { EADDRNOTAVAIL, SyscallError } from "../../ffi/errno.ts";
 import { listAddresses } from "../../ffi/netlink/route/address.ts";
-import { AF_INET6 } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { has, IP_HEADER } from "../../ffi/socket/filter.ts";
+import { AF_INET6 } from "../../ffi/socket/socket.ts";
 import { UdpSocket } from "../../ffi/socket/udp.ts";
 import { tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { isLinkLocal, isSameBytes } from "../../net/address.ts";

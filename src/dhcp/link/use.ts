@@ -10,7 +10,7 @@ import { delAddress, lendAddress, listAddresses } from "../../ffi/netlink/route/
 import { setLink } from "../../ffi/netlink/route/link.ts";
 import { addRoute, delRoute, type KernelRoute } from "../../ffi/netlink/route/route.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
-import { AF_INET, AF_INET6 } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { AF_INET, AF_INET6 } from "../../ffi/socket/socket.ts";
 import { isLinkLocal, isSameBytes, parseAddress, parsePrefix } from "../../net/address.ts";
 import { routesOf } from "../v4/lease/routes.ts";
 import type { Offered } from "../v4/message/offer.ts";

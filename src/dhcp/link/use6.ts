@@ -1,6 +1,6 @@
 /** An IPv6 lease on the link: the address with the lease's lifetimes. Its routes come from router advertisements. */
 import { delAddress, lendAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
-import { AF_INET6 } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { AF_INET6 } from "../../ffi/socket/socket.ts";
 import { isSameBytes } from "../../net/address.ts";
 import type { Binding } from "../v6/message/offer.ts";
 import type { Wishes } from "../wishes.ts";

@@ -1,6 +1,7 @@
 /** Waiting until something is so. The kernel's notifications say when to look again. */
 import { ENOBUFS, isErrno } from "../errno.ts";
 import { check, libc } from "../libc.ts";
+import { trySetOption } from "../socket/socket.ts";
 import {
   type KernelTransport,
   NETLINK_NETFILTER,
@@ -11,8 +12,6 @@ import {
 
 const SOL_NETLINK = 270;
 const NETLINK_ADD_MEMBERSHIP = 1;
-const SOL_SOCKET = 1;
-const SO_RCVBUF = 8;
 const QUEUE_BYTES = 1 << 20;
 /** linux/netfilter/nfnetlink.h */
 const NFNLGRP_NFTABLES = 7;
@@ -83,9 +82,7 @@ export function lookUntil(events: Transport, patienceMs: number, isSo: () => boo
 }
 
 function join({ fd }: KernelTransport, group: number): void {
-  const value = new Uint8Array(4), view = new DataView(value.buffer);
-  view.setUint32(0, group, true);
-  check("setsockopt NETLINK_ADD_MEMBERSHIP", libc.setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, value, 4));
-  view.setUint32(0, QUEUE_BYTES, true);
-  libc.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, value, 4);
+  const joined = libc.setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, Int32Array.of(group), 4);
+  check("setsockopt NETLINK_ADD_MEMBERSHIP", joined);
+  trySetOption(fd, "SO_RCVBUF", Int32Array.of(QUEUE_BYTES));
 }

@@ -8,6 +8,7 @@
 import { EAGAIN, EINTR, EMSGSIZE, SyscallError } from "../errno.ts";
 import { variable } from "../environment.ts";
 import { bind, check, lastErrno, libc, retrying } from "../libc.ts";
+import { AF_NETLINK, MSG_DONTWAIT, MSG_TRUNC, openSocket, SOCK_RAW, trySetOption } from "../socket/socket.ts";
 
 export const NETLINK_ROUTE = 0;
 export const NETLINK_NETFILTER = 12;
@@ -49,18 +50,10 @@ export interface KernelTransport extends Transport {
   close(): void;
 }
 
-const AF_NETLINK = 16;
-const SOCK_RAW = 3;
-const SOCK_CLOEXEC = 0o2000000;
 const SOL_NETLINK = 270;
 const NETLINK_CAP_ACK = 10;
 const NETLINK_EXT_ACK = 11;
 const NETLINK_GET_STRICT_CHK = 12;
-const SOL_SOCKET = 1;
-const SO_SNDBUF = 7;
-const SO_SNDBUFFORCE = 32;
-const MSG_TRUNC = 0x20;
-const MSG_DONTWAIT = 0x40;
 const POLLIN = 0x1;
 /** Twice what the kernel puts into one datagram of a dump. A longer one is an error, never a shorter answer. */
 const RECEIVE_BYTES = 64 * 1024;
@@ -118,10 +111,8 @@ function awaitDatagram(fd: number, timeoutMs: number): boolean {
 
 /** A datagram may not be larger than the socket's send buffer, of which the kernel counts twice what was asked for. */
 function raiseSendBuffer(fd: number, bytes: number): void {
-  const value = new Uint8Array(4);
-  new DataView(value.buffer).setUint32(0, bytes, true);
-  if (libc.setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, value, 4) < 0) {
-    libc.setsockopt(fd, SOL_SOCKET, SO_SNDBUF, value, 4);
+  if (trySetOption(fd, "SO_SNDBUFFORCE", Int32Array.of(bytes)) < 0) {
+    trySetOption(fd, "SO_SNDBUF", Int32Array.of(bytes));
   }
 }
 
@@ -132,7 +123,7 @@ function openDescriptor(protocol: number): Pick<KernelTransport, "fd" | "opened"
     if (opened !== undefined) return opened;
     if (forced === "libnl") throw new Error("PATCHBAY_NETLINK=libnl, but libnl-3.so.200 cannot be loaded");
   }
-  const fd = check("socket AF_NETLINK", libc.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol));
+  const fd = openSocket("socket AF_NETLINK", AF_NETLINK, SOCK_RAW, protocol);
   const address = new Uint8Array(12); // struct sockaddr_nl: family u16, pad u16, port u32, groups u32
   address[0] = AF_NETLINK;
   check("bind AF_NETLINK", libc.bind(fd, address, address.length));

@@ -2,7 +2,7 @@
 import { hostSockets } from "../../ffi/kept.ts";
 import { listLinks } from "../../ffi/netlink/route/link.ts";
 import { listRoutes } from "../../ffi/netlink/route/route.ts";
-import { AF_INET } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { AF_INET } from "../../ffi/socket/socket.ts";
 import { formatPrefix } from "../../net/address.ts";
 import { listNetworkFiles } from "../../runtime/conf/directory.ts";
 import { claimantsIn } from "../../runtime/overlaps.ts";

@@ -4,9 +4,14 @@
  */
 import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { addPortVlans, delPortVlans, listPortVlans, type VlanRange } from "../../ffi/netlink/route/bridge-vlan.ts";
+import {
+  addPortVlans,
+  delPortVlans,
+  listPortVlans,
+  setBridgePort,
+  type VlanRange,
+} from "../../ffi/netlink/route/bridge.ts";
 import { getLink, type Link, linkIndex } from "../../ffi/netlink/route/link.ts";
-import { setBridgePort } from "../../ffi/netlink/route/bridge-port.ts";
 
 export interface BridgePortSpec {
   ifName: string;

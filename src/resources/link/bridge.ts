@@ -7,10 +7,14 @@
  * up: a bridge created with an address has no carrier until a port forwards, and without carrier the kernel gives it no
  * link-local address.
  */
+import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
+import { checkIfName } from "../../cni/invocation.ts";
+import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import { EEXIST } from "../../ffi/errno.ts";
-import { isNetlinkError } from "../../ffi/netlink/socket.ts";
+import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/link-kinds.ts";
 import {
   addLink,
   delLink,
@@ -21,16 +25,12 @@ import {
   listLinks,
   setLink,
 } from "../../ffi/netlink/route/link.ts";
-import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/kinds/bridge.ts";
+import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { warn } from "../../ffi/warn.ts";
-import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
-import { checkIfName } from "../../cni/invocation.ts";
-import type { Host } from "../../contract/host.ts";
+import { ownAddress } from "./shared/host-link.ts";
 import { aliasFor, isVlanGateway, whyOthers } from "./shared/made-for.ts";
-import { ownAddress } from "./shared/own-address.ts";
-import { requireUsableMtu } from "./shared/usable-mtu.ts";
 import { accepted, advertisements, redirects, refuse, refuseRedirects } from "./shared/refusals.ts";
-import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+import { requireUsableMtu } from "./shared/usable-mtu.ts";
 
 export interface BridgeSpec {
   name: string;

@@ -8,22 +8,27 @@
  * refuses a name that a link of the host has; only in that case is the link created under a temporary name and renamed.
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
-import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { undoAfter } from "../../contract/undo.ts";
 import type { Host } from "../../contract/host.ts";
+import { resource, type ResourceKind } from "../../contract/resource.ts";
+import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+import { undoAfter } from "../../contract/undo.ts";
 import { EBUSY, EEXIST, EINVAL } from "../../ffi/errno.ts";
+import {
+  dummy,
+  ipvlan,
+  type IpvlanSettings,
+  type LinkFormat,
+  macvlan,
+  type MacvlanSettings,
+  vlan,
+  type VlanSettings,
+} from "../../ffi/netlink/route/link-kinds.ts";
 import { addLink, getLink, linkIndex, linkMac, type NewLink, setLink } from "../../ffi/netlink/route/link.ts";
-import type { LinkFormat } from "../../ffi/netlink/route/link-kind.ts";
-import { dummy } from "../../ffi/netlink/route/kinds/dummy.ts";
-import { ipvlan, type IpvlanSettings } from "../../ffi/netlink/route/kinds/ipvlan.ts";
-import { macvlan, type MacvlanSettings } from "../../ffi/netlink/route/kinds/macvlan.ts";
-import { vlan, type VlanSettings } from "../../ffi/netlink/route/kinds/vlan.ts";
 import { removeLink } from "../../ffi/netlink/route/remove-link.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { parseMac } from "../../net/mac.ts";
-import type { Master } from "./shared/master-link.ts";
-import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { freshHostName } from "./shared/free-name.ts";
+import type { Master } from "./shared/master-link.ts";
 import { nameTakenError } from "./shared/name-taken.ts";
 import { requireUsableMac, whyUnusableMac } from "./shared/usable-mac.ts";
 import { requireUsableMtu } from "./shared/usable-mtu.ts";

@@ -14,13 +14,13 @@ import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { addRoute, delRoute, isSameRoute, type KernelRoute, listRoutes } from "../../ffi/netlink/route/route.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import {
-  AF_UNSPEC,
   RTN_BLACKHOLE,
   RTN_PROHIBIT,
   RTN_UNICAST,
   RTN_UNREACHABLE,
   RTPROT_STATIC,
 } from "../../ffi/netlink/uapi/rtnetlink.ts";
+import { AF_UNSPEC } from "../../ffi/socket/socket.ts";
 import { parseAddress, parsePrefix } from "../../net/address.ts";
 import { netlinkText } from "./shared/netavark-text.ts";
 

@@ -4,18 +4,18 @@
  * the ifb if its MAC or its alias shows that it is ours; an absent ifb counts as removed.
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
-import { attemptAll } from "../../contract/failures.ts";
-import type { Owner } from "../../contract/owner.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+import type { Owner } from "../../contract/owner.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import { EEXIST } from "../../ffi/errno.ts";
-import { ifbKind as ifbLink } from "../../ffi/netlink/route/kinds/ifb.ts";
 import { addLink, getLink, linkIndex, listLinks, setLink } from "../../ffi/netlink/route/link.ts";
+import { ifbKind as ifbLink } from "../../ffi/netlink/route/link-kinds.ts";
 import { removeLink } from "../../ffi/netlink/route/remove-link.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { parseMac } from "../../net/mac.ts";
+import { attemptAll } from "../../contract/failures.ts";
 import { ownerComment, ownerIn } from "../packets/shared/owner-comment.ts";
+import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { redirectingLinks, redirectKind } from "./redirect.ts";
 
 interface IfbSpec extends Owner {

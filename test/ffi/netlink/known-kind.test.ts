@@ -5,7 +5,7 @@ import { openMachine } from "../../support/machine.ts";
 
 const netlink = resolve(import.meta.dir, "../../../src/ffi/netlink");
 const ask = `
-  import { knowsLinkKind } from "${netlink}/route/known-kind.ts";
+  import { knowsLinkKind } from "${netlink}/route/link.ts";
   import { knowsAction, knowsQdisc } from "${netlink}/tc/known-kind.ts";
   import { NETLINK_ROUTE, openNetlink } from "${netlink}/socket.ts";
   const socket = openNetlink(NETLINK_ROUTE);

@@ -5,10 +5,8 @@
 import { NETLINK_ROUTE, openNetlink } from "../../../src/ffi/netlink/socket.ts";
 import { addAddress, delAddress, listAddresses } from "../../../src/ffi/netlink/route/address.ts";
 import { addLink, delLink, getLink, linkIndex, listLinks, setLink } from "../../../src/ffi/netlink/route/link.ts";
-import { bridgeKind } from "../../../src/ffi/netlink/route/kinds/bridge.ts";
-import { setBridgePort } from "../../../src/ffi/netlink/route/bridge-port.ts";
-import { vethKind } from "../../../src/ffi/netlink/route/kinds/veth.ts";
-import { delNeighbour, listNeighbours, setNeighbour } from "../../../src/ffi/netlink/route/neighbour.ts";
+import { bridgeKind, vethKind } from "../../../src/ffi/netlink/route/link-kinds.ts";
+import { setBridgePort } from "../../../src/ffi/netlink/route/bridge.ts";
 import { removeLink } from "../../../src/ffi/netlink/route/remove-link.ts";
 import { addRoute, delRoute, listRoutes } from "../../../src/ffi/netlink/route/route.ts";
 import { addRule, delRule, listRules, sourceRule } from "../../../src/ffi/netlink/route/rule.ts";
@@ -71,10 +69,6 @@ addRule(inside, rule);
 report.rule = listRules(inside, 2).filter(({ table }) => table === 1000).map(({ source }) => formatPrefix(source!));
 report.ruleGone = [delRule(inside, rule), delRule(inside, rule)];
 
-const neighbour = { linkIndex: eth0.index, address: new Uint8Array([10, 1, 2, 9]), mac: mac(9) };
-setNeighbour(inside, neighbour);
-report.neighbours = listNeighbours(inside, 2, eth0.index).map(({ address }) => address.join("."));
-report.neighbourGone = [delNeighbour(inside, neighbour), delNeighbour(inside, neighbour)];
 report.addressGone = [delAddress(inside, eth0.index, v4), delAddress(inside, eth0.index, v4)];
 
 report.errors = [

@@ -30,8 +30,6 @@ for (const opened of ["libnl", "raw"] as const) {
       routeGone: ["deleted", "absent"],
       rule: ["10.1.2.3/32"],
       ruleGone: ["deleted", "absent"],
-      neighbours: ["10.1.2.9"],
-      neighbourGone: ["deleted", "absent"],
       addressGone: ["deleted", "absent"],
       errors: [
         "RTM_NEWLINK vh: file exists",

@@ -1,6 +1,6 @@
 /** Encoding the largest request of an attach: a veth pair with its end in the container. */
-import { vethKind } from "../../../../src/ffi/netlink/route/kinds/veth.ts";
 import { addLink } from "../../../../src/ffi/netlink/route/link.ts";
+import { vethKind } from "../../../../src/ffi/netlink/route/link-kinds.ts";
 import type { NetlinkRequest, NetlinkSocket } from "../../../../src/ffi/netlink/socket.ts";
 import { NLM_F_REQUEST, Writer } from "../../../../src/ffi/netlink/wire.ts";
 

@@ -4,68 +4,42 @@
  * Since Linux 6.8 the kernel deletes all connections that match a filter. Older kernels reject such a request and delete
  * nothing; then we list all connections and delete the matching ones one by one.
  */
+import { AF_INET, AF_INET6 } from "../../socket/socket.ts";
 import { isSameBytes } from "../../../net/address.ts";
 import { EINVAL, ENOENT } from "../../errno.ts";
 import { type AttrsOf, attrTable, binary, type Codec, custom, nest, u16be, u32, u32be, u8 } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import type { Writer } from "../wire.ts";
-import {
-  CTA_FILTER,
-  CTA_FILTER_F_IP_DST,
-  CTA_FILTER_F_IP_SRC,
-  CTA_FILTER_F_PROTO_DST_PORT,
-  CTA_FILTER_F_PROTO_NUM,
-  CTA_FILTER_ORIG_FLAGS,
-  CTA_FILTER_REPLY_FLAGS,
-  CTA_ID,
-  CTA_IP_V4_DST,
-  CTA_IP_V4_SRC,
-  CTA_IP_V6_DST,
-  CTA_IP_V6_SRC,
-  CTA_PROTO_DST_PORT,
-  CTA_PROTO_NUM,
-  CTA_STATUS,
-  CTA_STATUS_MASK,
-  CTA_TUPLE_IP,
-  CTA_TUPLE_ORIG,
-  CTA_TUPLE_PROTO,
-  CTA_TUPLE_REPLY,
-  CTA_ZONE,
-  IPCTNL_MSG_CT_DELETE,
-  IPCTNL_MSG_CT_GET,
-  IPS_ASSURED,
-  NFNL_SUBSYS_CTNETLINK,
-} from "../uapi/nfnetlink-conntrack.ts";
-import { AF_INET, AF_INET6 } from "../uapi/rtnetlink.ts";
+import * as conntrack from "../uapi/nfnetlink-conntrack.ts";
 
 const ipAttrs = attrTable("CTA_IP", {
-  source4: binary(CTA_IP_V4_SRC),
-  destination4: binary(CTA_IP_V4_DST),
-  source6: binary(CTA_IP_V6_SRC),
-  destination6: binary(CTA_IP_V6_DST),
+  source4: binary(conntrack.CTA_IP_V4_SRC),
+  destination4: binary(conntrack.CTA_IP_V4_DST),
+  source6: binary(conntrack.CTA_IP_V6_SRC),
+  destination6: binary(conntrack.CTA_IP_V6_DST),
 });
 
 const protocolAttrs = attrTable("CTA_PROTO", {
-  number: u8(CTA_PROTO_NUM),
-  destinationPort: u16be(CTA_PROTO_DST_PORT),
+  number: u8(conntrack.CTA_PROTO_NUM),
+  destinationPort: u16be(conntrack.CTA_PROTO_DST_PORT),
 });
 
 const tupleAttrs = attrTable("CTA_TUPLE", {
-  ip: nest(CTA_TUPLE_IP, ipAttrs),
-  protocol: nest(CTA_TUPLE_PROTO, protocolAttrs),
+  ip: nest(conntrack.CTA_TUPLE_IP, ipAttrs),
+  protocol: nest(conntrack.CTA_TUPLE_PROTO, protocolAttrs),
 });
 
 const filterAttrs = attrTable("CTA_FILTER", {
-  original: u32(CTA_FILTER_ORIG_FLAGS),
-  reply: u32(CTA_FILTER_REPLY_FLAGS),
+  original: u32(conntrack.CTA_FILTER_ORIG_FLAGS),
+  reply: u32(conntrack.CTA_FILTER_REPLY_FLAGS),
 });
 
 const requestAttrs = attrTable("CTA", {
-  original: nest(CTA_TUPLE_ORIG, tupleAttrs),
-  reply: nest(CTA_TUPLE_REPLY, tupleAttrs),
-  status: u32be(CTA_STATUS),
-  filter: nest(CTA_FILTER, filterAttrs),
-  statusMask: u32be(CTA_STATUS_MASK),
+  original: nest(conntrack.CTA_TUPLE_ORIG, tupleAttrs),
+  reply: nest(conntrack.CTA_TUPLE_REPLY, tupleAttrs),
+  status: u32be(conntrack.CTA_STATUS),
+  filter: nest(conntrack.CTA_FILTER, filterAttrs),
+  statusMask: u32be(conntrack.CTA_STATUS_MASK),
 });
 
 /** A tuple as the bytes that the kernel listed, for naming the connection by them. */
@@ -76,11 +50,11 @@ const verbatim: Codec<Uint8Array> = {
 };
 
 const foundAttrs = attrTable("CTA", {
-  original: custom(CTA_TUPLE_ORIG, verbatim),
-  reply: custom(CTA_TUPLE_REPLY, verbatim),
-  status: u32be(CTA_STATUS),
-  zone: binary(CTA_ZONE),
-  id: u32be(CTA_ID),
+  original: custom(conntrack.CTA_TUPLE_ORIG, verbatim),
+  reply: custom(conntrack.CTA_TUPLE_REPLY, verbatim),
+  status: u32be(conntrack.CTA_STATUS),
+  zone: binary(conntrack.CTA_ZONE),
+  id: u32be(conntrack.CTA_ID),
 });
 
 /** struct nfgenmsg: family u8, version u8, resource id u16be. */
@@ -117,10 +91,11 @@ function filterValues(
     },
     reply: answeredBy && { ip: address(family, "source", answeredBy) },
     status: isUnassured ? 0 : undefined,
-    statusMask: isUnassured ? IPS_ASSURED : undefined,
+    statusMask: isUnassured ? conntrack.IPS_ASSURED : undefined,
     filter: {
-      original: CTA_FILTER_F_PROTO_NUM | CTA_FILTER_F_PROTO_DST_PORT | (destination ? CTA_FILTER_F_IP_DST : 0),
-      reply: answeredBy && CTA_FILTER_F_IP_SRC,
+      original: conntrack.CTA_FILTER_F_PROTO_NUM | conntrack.CTA_FILTER_F_PROTO_DST_PORT |
+        (destination ? conntrack.CTA_FILTER_F_IP_DST : 0),
+      reply: answeredBy && conntrack.CTA_FILTER_F_IP_SRC,
     },
   };
 }
@@ -130,7 +105,7 @@ export function deleteConnections(socket: NetlinkSocket, filter: ConnectionFilte
   try {
     socket.request({
       what: `delete connections to port ${filter.destinationPort}`,
-      type: (NFNL_SUBSYS_CTNETLINK << 8) | IPCTNL_MSG_CT_DELETE,
+      type: (conntrack.NFNL_SUBSYS_CTNETLINK << 8) | conntrack.IPCTNL_MSG_CT_DELETE,
       table: requestAttrs,
       fixedBytes: HEADER_BYTES,
       body: (writer) => {
@@ -145,7 +120,7 @@ export function deleteConnections(socket: NetlinkSocket, filter: ConnectionFilte
   }
 }
 
-export interface Connection {
+interface TrackedConnection {
   original: AttrsOf<typeof tupleAttrs.rows>;
   reply: AttrsOf<typeof tupleAttrs.rows>;
   status: number;
@@ -155,13 +130,13 @@ export interface Connection {
 export function deleteOneByOne(
   socket: NetlinkSocket,
   family: 4 | 6,
-  isDoomed: (connection: Connection) => boolean,
+  isDoomed: (connection: TrackedConnection) => boolean,
 ): void {
   let doomed: AttrsOf<typeof foundAttrs.rows>[] = [];
   socket.dump(
     {
       what: "list connections",
-      type: (NFNL_SUBSYS_CTNETLINK << 8) | IPCTNL_MSG_CT_GET,
+      type: (conntrack.NFNL_SUBSYS_CTNETLINK << 8) | conntrack.IPCTNL_MSG_CT_GET,
       body: (writer) => header(writer, family),
     },
     ({ payload }) => {
@@ -180,7 +155,7 @@ export function deleteOneByOne(
     try {
       socket.request({
         what: "delete connection",
-        type: (NFNL_SUBSYS_CTNETLINK << 8) | IPCTNL_MSG_CT_DELETE,
+        type: (conntrack.NFNL_SUBSYS_CTNETLINK << 8) | conntrack.IPCTNL_MSG_CT_DELETE,
         table: foundAttrs,
         fixedBytes: HEADER_BYTES,
         body: (writer) => {
@@ -196,11 +171,11 @@ export function deleteOneByOne(
 }
 
 export function fits(
-  { original, reply, status }: Connection,
+  { original, reply, status }: TrackedConnection,
   { family, protocol, destinationPort, destination, answeredBy, isUnassured }: ConnectionFilter,
 ): boolean {
   if (original.protocol?.number !== protocol || original.protocol.destinationPort !== destinationPort) return false;
-  if (isUnassured && (status & IPS_ASSURED) !== 0) return false;
+  if (isUnassured && (status & conntrack.IPS_ASSURED) !== 0) return false;
   if (destination !== undefined && !isSame(destination, original.ip?.[`destination${family}`])) return false;
   return answeredBy === undefined || isSame(answeredBy, reply.ip?.[`source${family}`]);
 }

@@ -1,27 +1,14 @@
 /** Addresses: the verbs of `ip address` (rtnetlink(7), linux/if_addr.h). */
+import { AF_INET, AF_INET6 } from "../../socket/socket.ts";
 import { lastOf, networkOf, type Prefix } from "../../../net/address.ts";
 import { EADDRNOTAVAIL, EEXIST } from "../../errno.ts";
 import { attrTable, binary, custom, u32 } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, type Writer } from "../wire.ts";
-import {
-  AF_INET,
-  AF_INET6,
-  IFA_ADDRESS,
-  IFA_BROADCAST,
-  IFA_CACHEINFO,
-  IFA_F_DADFAILED,
-  IFA_F_NODAD,
-  IFA_F_TENTATIVE,
-  IFA_FLAGS,
-  IFA_LOCAL,
-  RTM_DELADDR,
-  RTM_GETADDR,
-  RTM_NEWADDR,
-} from "../uapi/rtnetlink.ts";
+import * as rtnetlink from "../uapi/rtnetlink.ts";
 
 /** In seconds; `Infinity`: for ever. When it is over, the kernel removes the address. */
-export interface Lifetime {
+interface Lifetime {
   preferred: number;
   valid: number;
 }
@@ -29,11 +16,11 @@ export interface Lifetime {
 const FOREVER = 0xffffffff;
 
 const addressAttrs = attrTable("IFA", {
-  local: binary(IFA_LOCAL),
-  address: binary(IFA_ADDRESS),
-  broadcast: binary(IFA_BROADCAST),
-  flags: u32(IFA_FLAGS),
-  lifetime: custom<Lifetime>(IFA_CACHEINFO, { write: writeLifetime, read: readLifetime }),
+  local: binary(rtnetlink.IFA_LOCAL),
+  address: binary(rtnetlink.IFA_ADDRESS),
+  broadcast: binary(rtnetlink.IFA_BROADCAST),
+  flags: u32(rtnetlink.IFA_FLAGS),
+  lifetime: custom<Lifetime>(rtnetlink.IFA_CACHEINFO, { write: writeLifetime, read: readLifetime }),
 });
 
 /** struct ifa_cacheinfo: preferred u32, valid u32, created u32, updated u32. */
@@ -69,11 +56,11 @@ export function addAddress(
   options: { skipDad?: boolean } = {},
 ): "added" | "present" {
   const v4 = prefix.bytes.length === 4;
-  const flags = options.skipDad && !v4 ? IFA_F_NODAD : 0;
+  const flags = options.skipDad && !v4 ? rtnetlink.IFA_F_NODAD : 0;
   try {
     socket.request({
       what: `RTM_NEWADDR ${prefix.bytes.join(".")}/${prefix.bits}`,
-      type: RTM_NEWADDR,
+      type: rtnetlink.RTM_NEWADDR,
       flags: NLM_F_CREATE | NLM_F_EXCL,
       table: addressAttrs,
       fixedBytes: HEADER_BYTES,
@@ -105,13 +92,13 @@ export function lendAddress(
   const v4 = prefix.bytes.length === 4;
   socket.request({
     what: `RTM_NEWADDR ${prefix.bytes.join(".")}/${prefix.bits}`,
-    type: RTM_NEWADDR,
+    type: rtnetlink.RTM_NEWADDR,
     flags: NLM_F_CREATE | NLM_F_REPLACE,
     table: addressAttrs,
     fixedBytes: HEADER_BYTES,
     body: (writer) => {
       // Whoever lends it has made sure that nobody else has it.
-      writeHeader(writer, familyOf(prefix.bytes), prefix.bits, v4 ? 0 : IFA_F_NODAD, linkIndex);
+      writeHeader(writer, familyOf(prefix.bytes), prefix.bits, v4 ? 0 : rtnetlink.IFA_F_NODAD, linkIndex);
       addressAttrs.encode(writer, {
         local: prefix.bytes,
         address: prefix.bytes,
@@ -127,7 +114,7 @@ export function delAddress(socket: NetlinkSocket, linkIndex: number, prefix: Pre
   try {
     socket.request({
       what: `RTM_DELADDR ${prefix.bytes.join(".")}/${prefix.bits}`,
-      type: RTM_DELADDR,
+      type: rtnetlink.RTM_DELADDR,
       table: addressAttrs,
       fixedBytes: HEADER_BYTES,
       body: (writer) => {
@@ -142,7 +129,7 @@ export function delAddress(socket: NetlinkSocket, linkIndex: number, prefix: Pre
   }
 }
 
-export interface LinkAddress extends Prefix {
+interface LinkAddress extends Prefix {
   linkIndex: number;
   tentative: boolean;
   duplicate: boolean;
@@ -153,9 +140,13 @@ export interface LinkAddress extends Prefix {
 export function listAddresses(socket: NetlinkSocket, linkIndex: number, family = 0): LinkAddress[] {
   let addresses: LinkAddress[] = [];
   socket.dump(
-    { what: "RTM_GETADDR dump", type: RTM_GETADDR, body: (writer) => writeHeader(writer, family, 0, 0, linkIndex) },
+    {
+      what: "RTM_GETADDR dump",
+      type: rtnetlink.RTM_GETADDR,
+      body: (writer) => writeHeader(writer, family, 0, 0, linkIndex),
+    },
     ({ type, payload }) => {
-      if (type !== RTM_NEWADDR) return;
+      if (type !== rtnetlink.RTM_NEWADDR) return;
       const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
       const values = addressAttrs.decode(payload.subarray(HEADER_BYTES));
       const bytes = values.local ?? values.address;
@@ -166,8 +157,8 @@ export function listAddresses(socket: NetlinkSocket, linkIndex: number, family =
         linkIndex: ofLink,
         bytes,
         bits: view.getUint8(1),
-        tentative: (flags & IFA_F_TENTATIVE) !== 0,
-        duplicate: (flags & IFA_F_DADFAILED) !== 0,
+        tentative: (flags & rtnetlink.IFA_F_TENTATIVE) !== 0,
+        duplicate: (flags & rtnetlink.IFA_F_DADFAILED) !== 0,
         lifetime: values.lifetime ?? { preferred: Infinity, valid: Infinity },
       });
     },

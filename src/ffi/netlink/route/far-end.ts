@@ -6,7 +6,7 @@ import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { IFLA_ADDRESS, IFLA_EXT_MASK, IFLA_TARGET_NETNSID, RTEXT_FILTER_SKIP_STATS } from "../uapi/if-link.ts";
 import { RTM_GETLINK, RTM_NEWLINK } from "../uapi/rtnetlink.ts";
 import type { Link } from "./link.ts";
-import { linkHeader } from "./link-header.ts";
+import { linkHeader } from "./link-kinds.ts";
 
 const attributes = attrTable("IFLA", {
   address: binary(IFLA_ADDRESS),

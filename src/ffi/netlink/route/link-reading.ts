@@ -1,30 +1,8 @@
 /** A link as the kernel describes it in answers and notifications (rtnetlink(7)). */
 import { formatMac } from "../../../net/mac.ts";
 import { attrTable, binary, custom, text, u32, u8 } from "../attrs.ts";
-import {
-  IFF_UP,
-  IFLA_ADDRESS,
-  IFLA_IFALIAS,
-  IFLA_IFNAME,
-  IFLA_INFO_DATA,
-  IFLA_INFO_KIND,
-  IFLA_INFO_SLAVE_DATA,
-  IFLA_INFO_SLAVE_KIND,
-  IFLA_LINK,
-  IFLA_LINK_NETNSID,
-  IFLA_LINKINFO,
-  IFLA_MASTER,
-  IFLA_MTU,
-  IFLA_NETNS_IMMUTABLE,
-  IFLA_OPERSTATE,
-  IFLA_PARENT_DEV_BUS_NAME,
-  IFLA_PARENT_DEV_NAME,
-  IFLA_PERM_ADDRESS,
-  IFLA_PROMISCUITY,
-  IFLA_TXQLEN,
-} from "../uapi/if-link.ts";
-import { bridgeData, bridgePortData } from "./kinds/bridge.ts";
-import { linkHeader } from "./link-header.ts";
+import * as ifLink from "../uapi/if-link.ts";
+import { bridgeData, bridgePortData, linkHeader } from "./link-kinds.ts";
 
 export interface Link {
   index: number;
@@ -57,28 +35,28 @@ export interface Link {
 }
 
 const linkAttrs = attrTable("IFLA", {
-  ifName: text(IFLA_IFNAME),
-  address: binary(IFLA_ADDRESS),
-  mtu: u32(IFLA_MTU),
-  txQueueLength: u32(IFLA_TXQLEN),
-  link: u32(IFLA_LINK),
-  linkNetnsId: u32(IFLA_LINK_NETNSID),
-  master: u32(IFLA_MASTER),
-  operstate: u8(IFLA_OPERSTATE),
-  promiscuity: u32(IFLA_PROMISCUITY),
-  alias: text(IFLA_IFALIAS),
-  permanentMac: binary(IFLA_PERM_ADDRESS),
-  parentName: text(IFLA_PARENT_DEV_NAME),
-  parentBus: text(IFLA_PARENT_DEV_BUS_NAME),
-  netnsImmutable: u8(IFLA_NETNS_IMMUTABLE),
-  linkInfo: custom(IFLA_LINKINFO, { write: () => {}, read: readLinkInfo }),
+  ifName: text(ifLink.IFLA_IFNAME),
+  address: binary(ifLink.IFLA_ADDRESS),
+  mtu: u32(ifLink.IFLA_MTU),
+  txQueueLength: u32(ifLink.IFLA_TXQLEN),
+  link: u32(ifLink.IFLA_LINK),
+  linkNetnsId: u32(ifLink.IFLA_LINK_NETNSID),
+  master: u32(ifLink.IFLA_MASTER),
+  operstate: u8(ifLink.IFLA_OPERSTATE),
+  promiscuity: u32(ifLink.IFLA_PROMISCUITY),
+  alias: text(ifLink.IFLA_IFALIAS),
+  permanentMac: binary(ifLink.IFLA_PERM_ADDRESS),
+  parentName: text(ifLink.IFLA_PARENT_DEV_NAME),
+  parentBus: text(ifLink.IFLA_PARENT_DEV_BUS_NAME),
+  netnsImmutable: u8(ifLink.IFLA_NETNS_IMMUTABLE),
+  linkInfo: custom(ifLink.IFLA_LINKINFO, { write: () => {}, read: readLinkInfo }),
 });
 
 const linkInfoAttrs = attrTable("IFLA_LINKINFO", {
-  kind: text(IFLA_INFO_KIND),
-  data: binary(IFLA_INFO_DATA),
-  slaveKind: text(IFLA_INFO_SLAVE_KIND),
-  slaveData: binary(IFLA_INFO_SLAVE_DATA),
+  kind: text(ifLink.IFLA_INFO_KIND),
+  data: binary(ifLink.IFLA_INFO_DATA),
+  slaveKind: text(ifLink.IFLA_INFO_SLAVE_KIND),
+  slaveData: binary(ifLink.IFLA_INFO_SLAVE_DATA),
 });
 
 function readLinkInfo(payload: Uint8Array): Pick<Link, "kind" | "kindData" | "vlanFiltering" | "port"> {
@@ -99,7 +77,7 @@ export function decodeLink(payload: Uint8Array): Link {
     index: header.index,
     name: attributes.ifName ?? "",
     flags: header.flags,
-    up: (header.flags & IFF_UP) !== 0,
+    up: (header.flags & ifLink.IFF_UP) !== 0,
     mac: attributes.address === undefined ? "" : formatMac(attributes.address),
     mtu: attributes.mtu ?? 0,
     txQueueLength: attributes.txQueueLength ?? 0,

@@ -4,42 +4,22 @@
  * We make links under their final name in their final namespace. Moving or renaming a link makes the kernel wait tens
  * of milliseconds for every processor to forget the old place; we do that only to devices that cannot be made.
  */
+import * as ifLink from "../uapi/if-link.ts";
 import { formatMac } from "../../../net/mac.ts";
-import { EINVAL, ENODEV, SyscallError } from "../../errno.ts";
+import { EINVAL, ENODEV, EOPNOTSUPP, SyscallError } from "../../errno.ts";
 import { lastErrno, libc, utf8 } from "../../libc.ts";
 import { attrTable, binary, custom, nest, text, u32 } from "../attrs.ts";
 import { isNetlinkError, NetlinkError, type NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
-import {
-  IFF_ALLMULTI,
-  IFF_PROMISC,
-  IFF_UP,
-  IFLA_ADDRESS,
-  IFLA_ALT_IFNAME,
-  IFLA_EXT_MASK,
-  IFLA_IFALIAS,
-  IFLA_IFNAME,
-  IFLA_INFO_DATA,
-  IFLA_INFO_KIND,
-  IFLA_LINK,
-  IFLA_LINKINFO,
-  IFLA_MASTER,
-  IFLA_MTU,
-  IFLA_NET_NS_FD,
-  IFLA_NEW_IFINDEX,
-  IFLA_TXQLEN,
-  RTEXT_FILTER_SKIP_STATS,
-} from "../uapi/if-link.ts";
 import { RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK } from "../uapi/rtnetlink.ts";
-import { linkHeader } from "./link-header.ts";
-import type { LinkKind } from "./link-kind.ts";
+import { linkHeader, type LinkKind } from "./link-kinds.ts";
 import { decodeLink, type Link } from "./link-reading.ts";
 
 export type { Link } from "./link-reading.ts";
 
 const linkInfoAttrs = attrTable("IFLA_LINKINFO", {
-  kind: text(IFLA_INFO_KIND),
-  data: custom<(writer: Writer) => void>(IFLA_INFO_DATA, {
+  kind: text(ifLink.IFLA_INFO_KIND),
+  data: custom<(writer: Writer) => void>(ifLink.IFLA_INFO_DATA, {
     nested: true,
     write: (writer, write) => write(writer),
     read: () => () => {},
@@ -47,18 +27,18 @@ const linkInfoAttrs = attrTable("IFLA_LINKINFO", {
 });
 
 const linkAttrs = attrTable("IFLA", {
-  ifName: text(IFLA_IFNAME),
-  address: binary(IFLA_ADDRESS),
-  mtu: u32(IFLA_MTU),
-  link: u32(IFLA_LINK),
-  master: u32(IFLA_MASTER),
-  txQueueLength: u32(IFLA_TXQLEN),
-  netnsFd: u32(IFLA_NET_NS_FD),
-  newIndex: u32(IFLA_NEW_IFINDEX),
-  alias: text(IFLA_IFALIAS),
-  extMask: u32(IFLA_EXT_MASK),
-  altName: text(IFLA_ALT_IFNAME),
-  linkInfo: nest(IFLA_LINKINFO, linkInfoAttrs),
+  ifName: text(ifLink.IFLA_IFNAME),
+  address: binary(ifLink.IFLA_ADDRESS),
+  mtu: u32(ifLink.IFLA_MTU),
+  link: u32(ifLink.IFLA_LINK),
+  master: u32(ifLink.IFLA_MASTER),
+  txQueueLength: u32(ifLink.IFLA_TXQLEN),
+  netnsFd: u32(ifLink.IFLA_NET_NS_FD),
+  newIndex: u32(ifLink.IFLA_NEW_IFINDEX),
+  alias: text(ifLink.IFLA_IFALIAS),
+  extMask: u32(ifLink.IFLA_EXT_MASK),
+  altName: text(ifLink.IFLA_ALT_IFNAME),
+  linkInfo: nest(ifLink.IFLA_LINKINFO, linkInfoAttrs),
 });
 
 /** Longer names can only be alternative names. */
@@ -84,7 +64,7 @@ export interface NewLink {
 export function addLink(socket: NetlinkSocket, { kind, up, ...attributes }: NewLink): void {
   const what = `RTM_NEWLINK ${attributes.ifName}`;
   if (attributes.ifName.includes("%")) throw new NetlinkError(what, EINVAL, "the kernel would put a number for %d");
-  const flags = up ? IFF_UP : 0;
+  const flags = up ? ifLink.IFF_UP : 0;
   socket.request({
     what,
     type: RTM_NEWLINK,
@@ -121,9 +101,13 @@ export interface LinkChange {
 export function setLink(socket: NetlinkSocket, link: { index: number; name: string }, change: LinkChange): void {
   const { up, promiscuous, allMulticast, kind, ...attributes } = change;
   let flags = 0, mask = 0;
-  if (up !== undefined) [flags, mask] = [flags | (up ? IFF_UP : 0), mask | IFF_UP];
-  if (promiscuous !== undefined) [flags, mask] = [flags | (promiscuous ? IFF_PROMISC : 0), mask | IFF_PROMISC];
-  if (allMulticast !== undefined) [flags, mask] = [flags | (allMulticast ? IFF_ALLMULTI : 0), mask | IFF_ALLMULTI];
+  if (up !== undefined) [flags, mask] = [flags | (up ? ifLink.IFF_UP : 0), mask | ifLink.IFF_UP];
+  if (promiscuous !== undefined) {
+    [flags, mask] = [flags | (promiscuous ? ifLink.IFF_PROMISC : 0), mask | ifLink.IFF_PROMISC];
+  }
+  if (allMulticast !== undefined) {
+    [flags, mask] = [flags | (allMulticast ? ifLink.IFF_ALLMULTI : 0), mask | ifLink.IFF_ALLMULTI];
+  }
   socket.request({
     what: `RTM_NEWLINK ${link.name}`,
     type: RTM_NEWLINK,
@@ -171,7 +155,7 @@ export function getLink(socket: NetlinkSocket, which: string | number): Link | u
           : which.length > LONGEST_NAME
           ? { altName: which }
           : { ifName: which };
-        linkAttrs.encode(writer, { ...name, extMask: RTEXT_FILTER_SKIP_STATS });
+        linkAttrs.encode(writer, { ...name, extMask: ifLink.RTEXT_FILTER_SKIP_STATS });
       },
     }, (message) => {
       if (message.type === RTM_NEWLINK) found = decodeLink(message.payload);
@@ -191,7 +175,7 @@ export function listLinks(socket: NetlinkSocket, filter: { master?: number } = {
       type: RTM_GETLINK,
       body: (writer) => {
         linkHeader.write(writer, {});
-        linkAttrs.encode(writer, { master: filter.master, extMask: RTEXT_FILTER_SKIP_STATS });
+        linkAttrs.encode(writer, { master: filter.master, extMask: ifLink.RTEXT_FILTER_SKIP_STATS });
       },
     },
     (message) => void (message.type === RTM_NEWLINK && links.push(decodeLink(message.payload))),
@@ -224,4 +208,20 @@ function askAbout(socket: NetlinkSocket, ifName: string, question: number): Data
   const errno = lastErrno();
   if (errno === ENODEV) return undefined;
   throw new SyscallError("ioctl SIOCGIF", errno, ifName);
+}
+
+/**
+ * Whether the kernel can make links of a kind, asked without making one: it looks for the kind, and loads its module,
+ * before it rejects the name.
+ */
+export function knowsLinkKind(socket: NetlinkSocket, kind: string): boolean {
+  const IMPOSSIBLE = "/";
+  try {
+    addLink(socket, { ifName: IMPOSSIBLE, kind: { name: kind } });
+  } catch (error) {
+    if (isNetlinkError(error, EINVAL)) return true;
+    if (isNetlinkError(error, EOPNOTSUPP)) return false;
+    throw error;
+  }
+  throw new Error(`the kernel made a link named ${IMPOSSIBLE}`);
 }

@@ -2,24 +2,11 @@
  * Routes as the bytes that the kernel listed, for copying them to another table, deleting them and restoring them with
  * every attribute, including those that no table here decodes (rtnetlink(7)).
  */
+import { AF_INET6, AF_UNSPEC } from "../../socket/socket.ts";
 import { EEXIST, ENODEV, ESRCH } from "../../errno.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { eachAttribute, NLM_F_APPEND, NLM_F_CREATE, Writer } from "../wire.ts";
-import {
-  AF_INET6,
-  AF_UNSPEC,
-  RT_SCOPE_UNIVERSE,
-  RT_TABLE_UNSPEC,
-  RTA_CACHEINFO,
-  RTA_MULTIPATH,
-  RTA_OIF,
-  RTA_TABLE,
-  RTM_DELROUTE,
-  RTM_NEWROUTE,
-  RTN_UNICAST,
-  RTNH_F_ONLINK,
-  RTPROT_BOOT,
-} from "../uapi/rtnetlink.ts";
+import * as rtnetlink from "../uapi/rtnetlink.ts";
 import {
   eachHop,
   eachRoute,
@@ -42,7 +29,7 @@ export interface RouteImage {
 /** The routes of every table and family. An IPv6 route with several next hops becomes one image a hop. */
 export function listRouteImages(socket: NetlinkSocket): RouteImage[] {
   let images: RouteImage[] = [];
-  eachRoute(socket, AF_UNSPEC, RT_TABLE_UNSPEC, (body) => {
+  eachRoute(socket, AF_UNSPEC, rtnetlink.RT_TABLE_UNSPEC, (body) => {
     const { table, hops = [] } = readRoute(body);
     const add = (bytes: Uint8Array) => images.push({ route: readImage(bytes, table), protocol: body[5]!, bytes });
     if (body[0] !== AF_INET6 || hops.length === 0) add(copyOf(body));
@@ -59,7 +46,7 @@ export function routesOfLink(images: readonly RouteImage[], linkIndex: number, t
   const direct: RouteImage[] = [], indirect: RouteImage[] = [];
   for (const image of images) {
     const { route, bytes } = image;
-    if (route.table !== table || bytes[7] !== RTN_UNICAST) continue;
+    if (route.table !== table || bytes[7] !== rtnetlink.RTN_UNICAST) continue;
     const hops = eachHop(route);
     if (!hops.every(({ oif }) => oif === linkIndex)) continue;
     (hops.every(({ gateway }) => gateway === undefined) ? direct : indirect).push(image);
@@ -70,7 +57,11 @@ export function routesOfLink(images: readonly RouteImage[], linkIndex: number, t
 /** The image of a route that does not exist yet. */
 export function imageOf(route: KernelRoute): Uint8Array {
   const writer = new Writer();
-  routeBody(route, { protocol: RTPROT_BOOT, scope: route.scope ?? RT_SCOPE_UNIVERSE, type: RTN_UNICAST })(writer);
+  routeBody(route, {
+    protocol: rtnetlink.RTPROT_BOOT,
+    scope: route.scope ?? rtnetlink.RT_SCOPE_UNIVERSE,
+    type: rtnetlink.RTN_UNICAST,
+  })(writer);
   return copyOf(writer.bytes.subarray(0, writer.length));
 }
 
@@ -82,12 +73,12 @@ export function readImage(bytes: Uint8Array, table: number): KernelRoute & { tab
 
 /** Adds the route after existing routes to the same destination. */
 export function addRouteImage(socket: NetlinkSocket, bytes: Uint8Array, table: number): "added" | "present" {
-  const request = { type: RTM_NEWROUTE, flags: NLM_F_CREATE | NLM_F_APPEND };
+  const request = { type: rtnetlink.RTM_NEWROUTE, flags: NLM_F_CREATE | NLM_F_APPEND };
   return send(socket, request, bytes, table, EEXIST) ? "added" : "present";
 }
 
 export function delRouteImage(socket: NetlinkSocket, bytes: Uint8Array, table: number): "deleted" | "absent" {
-  return send(socket, { type: RTM_DELROUTE }, bytes, table, ESRCH, ENODEV) ? "deleted" : "absent";
+  return send(socket, { type: rtnetlink.RTM_DELROUTE }, bytes, table, ESRCH, ENODEV) ? "deleted" : "absent";
 }
 
 /** Answers false when the kernel refuses the request for one of the reasons. */
@@ -98,12 +89,14 @@ function send(
   table: number,
   ...reasons: number[]
 ): boolean {
-  const what = `${request.type === RTM_NEWROUTE ? "RTM_NEWROUTE" : "RTM_DELROUTE"} ${routeName(readRoute(bytes))}`;
+  const what = `${request.type === rtnetlink.RTM_NEWROUTE ? "RTM_NEWROUTE" : "RTM_DELROUTE"} ${
+    routeName(readRoute(bytes))
+  }`;
   try {
     socket.request({
       ...request,
       what: `${what} table ${table}`,
-      body: (writer) => void writer.raw(bytes).attribute(RTA_TABLE, () => writer.u32(table)),
+      body: (writer) => void writer.raw(bytes).attribute(rtnetlink.RTA_TABLE, () => writer.u32(table)),
     });
     return true;
   } catch (error) {
@@ -116,7 +109,7 @@ function send(
 function withoutState(payload: Uint8Array): Uint8Array {
   const hops = payload.slice(), view = new DataView(hops.buffer);
   for (let at = 0; at + 8 <= hops.length;) {
-    hops[at + 2]! &= RTNH_F_ONLINK;
+    hops[at + 2]! &= rtnetlink.RTNH_F_ONLINK;
     at += (Math.max(view.getUint16(at, true), 8) + 3) & ~3;
   }
   return hops;
@@ -127,16 +120,16 @@ let scratch: Writer | undefined;
 /** Leaves out the table and the kernel's state (ages, whether the link is up). `hop` selects one of several. */
 function copyOf(body: Uint8Array, hop?: Hop): Uint8Array {
   const writer = (scratch ??= new Writer()).reset();
-  const flags = (body[8]! | (hop?.flags ?? 0)) & RTNH_F_ONLINK;
-  writer.raw(body.subarray(0, 4)).u8(RT_TABLE_UNSPEC).raw(body.subarray(5, 8)).u32(flags);
+  const flags = (body[8]! | (hop?.flags ?? 0)) & rtnetlink.RTNH_F_ONLINK;
+  writer.raw(body.subarray(0, 4)).u8(rtnetlink.RT_TABLE_UNSPEC).raw(body.subarray(5, 8)).u32(flags);
   const copy = (type: number, payload: Uint8Array) => void writer.attribute(type, () => writer.raw(payload));
   eachAttribute(body.subarray(ROUTE_HEADER_BYTES), (type, payload) => {
-    if (type === RTA_TABLE || type === RTA_CACHEINFO) return;
-    if (type !== RTA_MULTIPATH) return copy(type, payload);
+    if (type === rtnetlink.RTA_TABLE || type === rtnetlink.RTA_CACHEINFO) return;
+    if (type !== rtnetlink.RTA_MULTIPATH) return copy(type, payload);
     if (hop === undefined) return copy(type, withoutState(payload));
     // In the order of attributes of a route with this hop only.
     eachAttribute(hop.attributes, copy);
-    writer.attribute(RTA_OIF, () => writer.u32(hop.oif));
+    writer.attribute(rtnetlink.RTA_OIF, () => writer.u32(hop.oif));
   });
   return writer.bytes.slice(0, writer.length);
 }

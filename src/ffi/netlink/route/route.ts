@@ -1,49 +1,27 @@
 /** Routes: the verbs of `ip route` (rtnetlink(7)). */
+import { AF_INET, AF_INET6 } from "../../socket/socket.ts";
 import { contains, formatAddress, formatPrefix, networkOf, type Prefix } from "../../../net/address.ts";
 import { ENOENT, ESRCH } from "../../errno.ts";
 import { attrTable, binary, custom, nest, u32 } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
-import {
-  AF_INET,
-  AF_INET6,
-  RT_SCOPE_NOWHERE,
-  RT_SCOPE_UNIVERSE,
-  RT_TABLE_MAIN,
-  RT_TABLE_UNSPEC,
-  RTA_DST,
-  RTA_GATEWAY,
-  RTA_METRICS,
-  RTA_MULTIPATH,
-  RTA_OIF,
-  RTA_PREFSRC,
-  RTA_PRIORITY,
-  RTA_TABLE,
-  RTAX_ADVMSS,
-  RTAX_MTU,
-  RTM_DELROUTE,
-  RTM_F_CLONED,
-  RTM_GETROUTE,
-  RTM_NEWROUTE,
-  RTN_UNICAST,
-  RTPROT_BOOT,
-} from "../uapi/rtnetlink.ts";
+import * as rtnetlink from "../uapi/rtnetlink.ts";
 import { familyOf } from "./address.ts";
 
-const metricAttrs = attrTable("RTAX", { mtu: u32(RTAX_MTU), advmss: u32(RTAX_ADVMSS) });
+const metricAttrs = attrTable("RTAX", { mtu: u32(rtnetlink.RTAX_MTU), advmss: u32(rtnetlink.RTAX_ADVMSS) });
 
 const routeAttrs = attrTable("RTA", {
-  dst: binary(RTA_DST),
-  preferredSource: binary(RTA_PREFSRC),
-  gateway: binary(RTA_GATEWAY),
-  table: u32(RTA_TABLE),
-  priority: u32(RTA_PRIORITY),
-  oif: u32(RTA_OIF),
-  metrics: nest(RTA_METRICS, metricAttrs),
-  hops: custom<Hop[]>(RTA_MULTIPATH, { write: () => {}, read: readHops }),
+  dst: binary(rtnetlink.RTA_DST),
+  preferredSource: binary(rtnetlink.RTA_PREFSRC),
+  gateway: binary(rtnetlink.RTA_GATEWAY),
+  table: u32(rtnetlink.RTA_TABLE),
+  priority: u32(rtnetlink.RTA_PRIORITY),
+  oif: u32(rtnetlink.RTA_OIF),
+  metrics: nest(rtnetlink.RTA_METRICS, metricAttrs),
+  hops: custom<Hop[]>(rtnetlink.RTA_MULTIPATH, { write: () => {}, read: readHops }),
 });
 
-const hopAttrs = attrTable("RTA", { gateway: binary(RTA_GATEWAY) });
+const hopAttrs = attrTable("RTA", { gateway: binary(rtnetlink.RTA_GATEWAY) });
 
 /** One of several next hops of a route. */
 export interface Hop {
@@ -110,7 +88,7 @@ export function routeBody(route: KernelRoute, header: { protocol?: number; scope
       dst: route.dst.bits === 0 ? undefined : route.dst.bytes,
       preferredSource: route.preferredSource,
       gateway: route.gateway,
-      table: route.table ?? RT_TABLE_MAIN,
+      table: route.table ?? rtnetlink.RT_TABLE_MAIN,
       priority: route.priority,
       oif: route.oif || undefined,
       metrics: route.mtu || route.advmss ? { mtu: route.mtu, advmss: route.advmss } : undefined,
@@ -129,14 +107,14 @@ export function routeName(route: KernelRoute): string {
 export function addRoute(socket: NetlinkSocket, route: KernelRoute, { alone = false } = {}): void {
   socket.request({
     what: `RTM_NEWROUTE ${routeName(route)}`,
-    type: RTM_NEWROUTE,
+    type: rtnetlink.RTM_NEWROUTE,
     flags: alone ? NLM_F_CREATE | NLM_F_EXCL : NLM_F_CREATE,
     table: routeAttrs,
     fixedBytes: ROUTE_HEADER_BYTES,
     body: routeBody(route, {
-      protocol: route.protocol ?? RTPROT_BOOT,
-      scope: route.scope ?? RT_SCOPE_UNIVERSE,
-      type: route.type ?? RTN_UNICAST,
+      protocol: route.protocol ?? rtnetlink.RTPROT_BOOT,
+      scope: route.scope ?? rtnetlink.RT_SCOPE_UNIVERSE,
+      type: route.type ?? rtnetlink.RTN_UNICAST,
     }),
   });
 }
@@ -146,10 +124,10 @@ export function delRoute(socket: NetlinkSocket, route: KernelRoute): "deleted" |
   try {
     socket.request({
       what: `RTM_DELROUTE ${routeName(route)}`,
-      type: RTM_DELROUTE,
+      type: rtnetlink.RTM_DELROUTE,
       table: routeAttrs,
       fixedBytes: ROUTE_HEADER_BYTES,
-      body: routeBody(route, { scope: route.scope ?? RT_SCOPE_NOWHERE, type: route.type }),
+      body: routeBody(route, { scope: route.scope ?? rtnetlink.RT_SCOPE_NOWHERE, type: route.type }),
     });
     return "deleted";
   } catch (error) {
@@ -188,16 +166,16 @@ export function eachRoute(
   socket.dump(
     {
       what: "RTM_GETROUTE dump",
-      type: RTM_GETROUTE,
+      type: rtnetlink.RTM_GETROUTE,
       body: (writer) => {
         writeHeader(writer, { family, bits: 0 });
-        routeAttrs.encode(writer, { table: table === RT_TABLE_UNSPEC ? undefined : table });
+        routeAttrs.encode(writer, { table: table === rtnetlink.RT_TABLE_UNSPEC ? undefined : table });
       },
     },
     ({ type, payload }) => {
-      if (type !== RTM_NEWROUTE) return;
+      if (type !== rtnetlink.RTM_NEWROUTE) return;
       const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
-      if ((view.getUint32(8, true) & RTM_F_CLONED) === 0) visit(payload);
+      if ((view.getUint32(8, true) & rtnetlink.RTM_F_CLONED) === 0) visit(payload);
     },
     onRestart,
   );
@@ -212,13 +190,13 @@ export function eachHop<Route extends KernelRoute>(route: Route): Route[] {
 }
 
 /** `ip route show table …` for one family, one route a next hop; none when there is no such table. */
-export function listRoutes(socket: NetlinkSocket, family: number, table = RT_TABLE_MAIN): KernelRoute[] {
+export function listRoutes(socket: NetlinkSocket, family: number, table = rtnetlink.RT_TABLE_MAIN): KernelRoute[] {
   let routes: KernelRoute[] = [];
   try {
     eachRoute(socket, family, table, (body) => {
       const route = readRoute(body);
       // Kernels before 5.0 send every table.
-      if (table === RT_TABLE_UNSPEC || route.table === table) routes.push(...eachHop(route));
+      if (table === rtnetlink.RT_TABLE_UNSPEC || route.table === table) routes.push(...eachHop(route));
     }, () => void (routes = []));
   } catch (error) {
     if (!isNetlinkError(error, ENOENT)) throw error;
@@ -227,7 +205,7 @@ export function listRoutes(socket: NetlinkSocket, family: number, table = RT_TAB
 }
 
 /** The default route that packets take: of the lowest metric, and of IPv4 before IPv6. */
-export function defaultRoute(socket: NetlinkSocket, table = RT_TABLE_MAIN): KernelRoute | undefined {
+export function defaultRoute(socket: NetlinkSocket, table = rtnetlink.RT_TABLE_MAIN): KernelRoute | undefined {
   for (const family of [AF_INET, AF_INET6]) {
     const all = listRoutes(socket, family, table).filter(({ dst, oif }) => dst.bits === 0 && oif !== 0);
     if (all.length > 0) return all.toSorted((one, other) => (one.priority ?? 0) - (other.priority ?? 0))[0];

@@ -4,33 +4,21 @@ import { ENOENT } from "../../errno.ts";
 import { attrTable, binary, text, u32 } from "../attrs.ts";
 import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
 import { eachAttribute, NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
-import {
-  FR_ACT_TO_TBL,
-  FRA_DST,
-  FRA_IIFNAME,
-  FRA_PRIORITY,
-  FRA_PROTOCOL,
-  FRA_SRC,
-  FRA_SUPPRESS_PREFIXLEN,
-  FRA_TABLE,
-  RTM_DELRULE,
-  RTM_GETRULE,
-  RTM_NEWRULE,
-} from "../uapi/rtnetlink.ts";
+import * as rtnetlink from "../uapi/rtnetlink.ts";
 import { familyOf } from "./address.ts";
 
 const ruleAttrs = attrTable("FRA", {
-  priority: u32(FRA_PRIORITY),
-  source: binary(FRA_SRC),
-  destination: binary(FRA_DST),
-  inputLink: text(FRA_IIFNAME),
-  table: u32(FRA_TABLE),
+  priority: u32(rtnetlink.FRA_PRIORITY),
+  source: binary(rtnetlink.FRA_SRC),
+  destination: binary(rtnetlink.FRA_DST),
+  inputLink: text(rtnetlink.FRA_IIFNAME),
+  table: u32(rtnetlink.FRA_TABLE),
 });
 
 /** struct fib_rule_hdr: family, dst length, src length, tos, table, reserved ×2, action (u8 each), flags u32. */
 const HEADER_BYTES = 12;
 
-export interface Rule {
+export interface RoutingRule {
   family: number;
   source?: Prefix;
   destination?: Prefix;
@@ -40,10 +28,10 @@ export interface Rule {
   inputLink?: string;
 }
 
-function body(rule: Rule) {
+function body(rule: RoutingRule) {
   return (writer: Writer) => {
     writer.u8(rule.family).u8(rule.destination?.bits ?? 0).u8(rule.source?.bits ?? 0).u8(0);
-    writer.u8(0).u8(0).u8(0).u8(FR_ACT_TO_TBL).u32(0);
+    writer.u8(0).u8(0).u8(0).u8(rtnetlink.FR_ACT_TO_TBL).u32(0);
     ruleAttrs.encode(writer, {
       priority: rule.priority,
       source: rule.source?.bytes,
@@ -55,15 +43,15 @@ function body(rule: Rule) {
 }
 
 /** `from SOURCE lookup TABLE`. */
-export function sourceRule(source: Prefix, table: number): Rule {
+export function sourceRule(source: Prefix, table: number): RoutingRule {
   return { family: familyOf(source.bytes), source, table };
 }
 
 /** `ip rule add`. Fails with EEXIST when the same rule is there. */
-export function addRule(socket: NetlinkSocket, rule: Rule): void {
+export function addRule(socket: NetlinkSocket, rule: RoutingRule): void {
   socket.request({
     what: `RTM_NEWRULE table ${rule.table}`,
-    type: RTM_NEWRULE,
+    type: rtnetlink.RTM_NEWRULE,
     flags: NLM_F_CREATE | NLM_F_EXCL,
     table: ruleAttrs,
     fixedBytes: HEADER_BYTES,
@@ -72,11 +60,11 @@ export function addRule(socket: NetlinkSocket, rule: Rule): void {
 }
 
 /** `ip rule del`. */
-export function delRule(socket: NetlinkSocket, rule: Rule): "deleted" | "absent" {
+export function delRule(socket: NetlinkSocket, rule: RoutingRule): "deleted" | "absent" {
   try {
     socket.request({
       what: `RTM_DELRULE table ${rule.table}`,
-      type: RTM_DELRULE,
+      type: rtnetlink.RTM_DELRULE,
       table: ruleAttrs,
       fixedBytes: HEADER_BYTES,
       body: body(rule),
@@ -88,7 +76,7 @@ export function delRule(socket: NetlinkSocket, rule: Rule): "deleted" | "absent"
   }
 }
 
-export interface ListedRule extends Rule {
+export interface ListedRule extends RoutingRule {
   priority: number;
   /** Whether it matches the source only, and only looks up the table. */
   bySourceAlone: boolean;
@@ -100,11 +88,11 @@ export function listRules(socket: NetlinkSocket, family: number): ListedRule[] {
   socket.dump(
     {
       what: "RTM_GETRULE dump",
-      type: RTM_GETRULE,
+      type: rtnetlink.RTM_GETRULE,
       body: (writer) => void writer.u8(family).u8(0).u8(0).u8(0).u32(0).u32(0),
     },
     ({ type, payload }) => {
-      if (type !== RTM_NEWRULE) return;
+      if (type !== rtnetlink.RTM_NEWRULE) return;
       const values = ruleAttrs.decode(payload.subarray(HEADER_BYTES));
       rules.push({
         family: payload[0]!,
@@ -121,11 +109,17 @@ export function listRules(socket: NetlinkSocket, family: number): ListedRule[] {
   return rules;
 }
 
-const OF_EVERY_RULE = [FRA_SRC, FRA_PRIORITY, FRA_TABLE, FRA_PROTOCOL, FRA_SUPPRESS_PREFIXLEN];
+const OF_EVERY_RULE = [
+  rtnetlink.FRA_SRC,
+  rtnetlink.FRA_PRIORITY,
+  rtnetlink.FRA_TABLE,
+  rtnetlink.FRA_PROTOCOL,
+  rtnetlink.FRA_SUPPRESS_PREFIXLEN,
+];
 
 function isBySourceAlone(body: Uint8Array): boolean {
   const FIB_RULE_INVERT = 2;
-  let alone = body[3] === 0 && body[7] === FR_ACT_TO_TBL && (body[8]! & FIB_RULE_INVERT) === 0;
+  let alone = body[3] === 0 && body[7] === rtnetlink.FR_ACT_TO_TBL && (body[8]! & FIB_RULE_INVERT) === 0;
   eachAttribute(body.subarray(HEADER_BYTES), (type) => {
     if (!OF_EVERY_RULE.includes(type)) alone = false;
   });

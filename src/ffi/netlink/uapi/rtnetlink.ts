@@ -1,9 +1,4 @@
-/** Numbers of linux/rtnetlink.h, linux/if_addr.h, linux/neighbour.h and linux/fib_rules.h (Linux 6.18). */
-
-export const AF_UNSPEC = 0;
-export const AF_INET = 2;
-export const AF_BRIDGE = 7;
-export const AF_INET6 = 10;
+/** Numbers of linux/rtnetlink.h, linux/if_addr.h and linux/fib_rules.h (Linux 6.18). */
 
 export const RTM_NEWLINK = 16;
 export const RTM_DELLINK = 17;
@@ -15,9 +10,6 @@ export const RTM_GETADDR = 22;
 export const RTM_NEWROUTE = 24;
 export const RTM_DELROUTE = 25;
 export const RTM_GETROUTE = 26;
-export const RTM_NEWNEIGH = 28;
-export const RTM_DELNEIGH = 29;
-export const RTM_GETNEIGH = 30;
 export const RTM_NEWRULE = 32;
 export const RTM_DELRULE = 33;
 export const RTM_GETRULE = 34;
@@ -39,14 +31,12 @@ export const RTNLGRP_IPV6_ROUTE = 12;
 // enum ifa: attributes of an address
 export const IFA_ADDRESS = 1;
 export const IFA_LOCAL = 2;
-export const IFA_LABEL = 3;
 export const IFA_BROADCAST = 4;
 export const IFA_CACHEINFO = 6;
 export const IFA_FLAGS = 8;
 export const IFA_F_NODAD = 0x02;
 export const IFA_F_DADFAILED = 0x08;
 export const IFA_F_TENTATIVE = 0x40;
-export const IFA_F_PERMANENT = 0x80;
 
 // enum rtattr_type_t: attributes of a route
 export const RTA_DST = 1;
@@ -85,19 +75,11 @@ export const TCA_STAB = 8;
 // attributes of a list of actions
 export const TCA_ACT_TAB = 1;
 
-// linux/neighbour.h
-export const NDA_DST = 1;
-export const NDA_LLADDR = 2;
-export const NUD_PERMANENT = 0x80;
-export const NTF_SELF = 0x02;
-export const NTF_MASTER = 0x04;
-
 // linux/fib_rules.h
 export const FRA_DST = 1;
 export const FRA_SRC = 2;
 export const FRA_IIFNAME = 3;
 export const FRA_PRIORITY = 6;
-export const FRA_FWMARK = 10;
 export const FRA_SUPPRESS_PREFIXLEN = 14;
 export const FRA_TABLE = 15;
 export const FRA_PROTOCOL = 21;

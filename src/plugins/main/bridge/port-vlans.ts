@@ -1,6 +1,6 @@
 /** The VLANs of a bridge port, from `vlan` and `vlanTrunk`. Pure. */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
-import type { VlanRange } from "../../../ffi/netlink/route/bridge-vlan.ts";
+import type { VlanRange } from "../../../ffi/netlink/route/bridge.ts";
 import type { BridgeConf } from "./bridge.schema.ts";
 
 /** Undefined when no VLANs are configured. */

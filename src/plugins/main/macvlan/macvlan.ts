@@ -5,8 +5,9 @@
  * CNI_IFNAME in the container.
  */
 import { CniError, UNSUPPORTED_FIELD } from "../../../cni/error.ts";
-import { definePlugin } from "../../../contract/plugin.ts";
-import { macvlanModes } from "../../../ffi/netlink/route/kinds/macvlan.ts";
+import type { Result } from "../../../cni/result.ts";
+import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
+import { macvlanModes } from "../../../ffi/netlink/route/link-kinds.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
 import {
@@ -15,13 +16,11 @@ import {
   requireHostFor,
   requireMtuOf,
 } from "../../../resources/link/shared/master-link.ts";
-import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
 import { configureContainerInterface } from "../../shared/container-interface.ts";
 import { examinedMaster } from "../../shared/examined-master.ts";
-import { validateMacvlanConf } from "./macvlan.validate.gen.ts";
-import type { Attachment } from "../../../contract/plugin.ts";
+import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
 import type { MacvlanConf } from "./macvlan.schema.ts";
-import type { Result } from "../../../cni/result.ts";
+import { validateMacvlanConf } from "./macvlan.validate.gen.ts";
 
 export default definePlugin<MacvlanConf>({
   name: "macvlan",

@@ -7,7 +7,7 @@
 import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { versionsSince } from "../../../cni/versions.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
-import { getLink, type Link, linkIndex } from "../../../ffi/netlink/route/link.ts";
+import { getLink, knowsLinkKind, type Link, linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { warn } from "../../../ffi/warn.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { ifb } from "../../../resources/traffic/ifb.ts";
@@ -20,7 +20,6 @@ import type { Host } from "../../../contract/host.ts";
 import type { Resource } from "../../../contract/resource.ts";
 import type { Interface, Result } from "../../../cni/result.ts";
 import type { BandwidthConf } from "./bandwidth.schema.ts";
-import { knowsLinkKind } from "../../../ffi/netlink/route/known-kind.ts";
 import { knowsAction, knowsQdisc } from "../../../ffi/netlink/tc/known-kind.ts";
 
 export default definePlugin<BandwidthConf>({

@@ -2,16 +2,16 @@
  * Choosing a free routing table in a namespace. A table is in use if a rule refers to it, it has routes, or it is a VRF's.
  * Callers hold the lock of `Container.alone`.
  */
+import { vrf } from "../../../ffi/netlink/route/link-kinds.ts";
 import { type Link, listLinks } from "../../../ffi/netlink/route/link.ts";
-import { vrf } from "../../../ffi/netlink/route/kinds/vrf.ts";
 import type { RouteImage } from "../../../ffi/netlink/route/route-image.ts";
-import type { Rule } from "../../../ffi/netlink/route/rule.ts";
+import type { RoutingRule } from "../../../ffi/netlink/route/rule.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { RT_TABLE_DEFAULT, RT_TABLE_LOCAL, RT_TABLE_MAIN } from "../../../ffi/netlink/uapi/rtnetlink.ts";
 
 export function tablesInUse(
   socket: NetlinkSocket,
-  rules: readonly Rule[],
+  rules: readonly RoutingRule[],
   routes: readonly RouteImage[],
 ): Set<number> {
   const used = new Set([RT_TABLE_DEFAULT, RT_TABLE_MAIN, RT_TABLE_LOCAL]);

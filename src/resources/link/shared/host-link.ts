@@ -1,6 +1,9 @@
 /** Links of the host: whether it is still the one that the ledger names, for which network Patchbay made it. */
+import { fileName } from "../../../contract/file-name.ts";
 import type { Host } from "../../../contract/host.ts";
-import { getLink, type Link } from "../../../ffi/netlink/route/link.ts";
+import { bridgeKind } from "../../../ffi/netlink/route/link-kinds.ts";
+import { getLink, type Link, type LinkChange } from "../../../ffi/netlink/route/link.ts";
+import { parseMac } from "../../../net/mac.ts";
 
 export interface HostLink {
   name: string;
@@ -12,4 +15,39 @@ export interface HostLink {
 export function findHostLink({ name, mac }: HostLink, host: Host): Link | undefined {
   const link = getLink(host.route, name);
   return link === undefined || (mac !== "" && link.mac !== mac) ? undefined : link;
+}
+
+/** The alias of a link that a network's containers share. */
+const MADE = "made by Patchbay";
+
+/** The kernel takes 255 bytes. Ledgers of older builds do not say the network. */
+export function aliasFor(network: string | undefined): string {
+  return network === undefined ? MADE : `${MADE} for network ${fileName(network)}`;
+}
+
+/** Why a link with this alias is not the network's; undefined when it is. */
+export function whyOthers({ alias }: Link, network: string): string | undefined {
+  if (alias === aliasFor(network)) return undefined;
+  if (alias === MADE) return "its alias does not say for which network Patchbay made it";
+  const rest = alias?.startsWith(MADE) ? alias.slice(MADE.length) : "";
+  return rest === "" ? "it was there before, or another program made it" : `Patchbay made it${rest}`;
+}
+
+/** The end with the address of a VLAN's gateway; it is named after the bridge (address/vlan-gateway.ts). */
+export function isVlanGateway(link: Link, bridge: string | undefined, network: string): boolean {
+  const { kind, linkNetnsId, alias, name } = link, [, start, vlan] = /^(.+)\.([1-9][0-9]{0,3})$/.exec(name) ?? [];
+  return kind === "veth" && linkNetnsId === undefined && alias === aliasFor(network) && Number(vlan) <= 4094 &&
+    (bridge === undefined || bridge === start);
+}
+
+/** The kernel's default. */
+const DEFAULT_PRIORITY = 0x8000;
+
+/**
+ * Makes a bridge's address independent of its ports. Sets the address, and the priority to its present value. Setting a
+ * priority makes the bridge look for a forwarding port and drop its carrier until there is one. Otherwise its
+ * operational state would stay UNKNOWN.
+ */
+export function ownAddress({ mac }: Link): LinkChange {
+  return { address: parseMac(mac), kind: bridgeKind({ priority: DEFAULT_PRIORITY }) };
 }

@@ -2,14 +2,13 @@
  * The master that a macvlan, ipvlan or vlan link is created on: a link of the host or, with `linkInContainer`, of the
  * container. Without a name it is the link of the default route.
  */
+import { AF_INET, AF_INET6 } from "../../../ffi/socket/socket.ts";
 import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import type { Host } from "../../../contract/host.ts";
-import { knowsLinkKind } from "../../../ffi/netlink/route/known-kind.ts";
-import { getLink, type Link } from "../../../ffi/netlink/route/link.ts";
+import { getLink, knowsLinkKind, type Link } from "../../../ffi/netlink/route/link.ts";
 import { listRoutes } from "../../../ffi/netlink/route/route.ts";
-import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { IFF_LOOPBACK } from "../../../ffi/netlink/uapi/if-link.ts";
-import { AF_INET, AF_INET6 } from "../../../ffi/socket/socket.ts";
+import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 
 export interface Master {
   name: string;

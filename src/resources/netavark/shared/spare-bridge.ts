@@ -1,6 +1,6 @@
 /** Whether anything still uses a network's bridge. */
 import type { Host } from "../../../contract/host.ts";
-import { hasPorts } from "../../../ffi/netlink/route/bridge-ports.ts";
+import { hasPorts } from "../../../ffi/netlink/route/bridge.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 
 /** Without a port, or gone already. */
