@@ -11,7 +11,7 @@ const unjudged: Record<string, string> = {
   "src/engine/open-host.ts": "the state directory, to lock it",
   "src/ffi/calls.ts": "processes in /proc",
   "src/ffi/capabilities.ts": "this process in /proc",
-  "src/ffi/directory-lock.ts": "a directory, to lock it",
+  "src/ffi/lock.ts": "a directory, to lock it",
   "src/ffi/directory-entries.ts": "the program that is installed, and a new file in its place",
   "src/ffi/environment.ts": "the environment in /proc",
   "src/ffi/kept.ts": "files in /proc",

@@ -15,7 +15,7 @@
  */
 import { withDescriptorAt } from "../ffi/descriptors.ts";
 import { environmentEntries, variable } from "../ffi/environment.ts";
-import { execute } from "../ffi/execute.ts";
+import { execute } from "../ffi/spawn.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import {

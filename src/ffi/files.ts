@@ -20,7 +20,6 @@ import {
 } from "./errno.ts";
 import { bind, bindLater, check, cString, fromUtf8, lastErrno, libc, retrying, utf8 } from "./libc.ts";
 import { FFIType } from "./native.ts";
-import { writerId } from "./writer-id.ts";
 
 // open(2) on Linux, asm-generic/fcntl.h; O_DIRECTORY and O_NOFOLLOW differ on arm64.
 const arm = process.arch === "arm64";
@@ -388,4 +387,12 @@ function statx(target: number | string, followLinks: boolean): DataView {
     byPath ? target : `descriptor ${target}`,
   );
   return new DataView(buffer.buffer);
+}
+
+let thread: string | undefined;
+
+/** Part of the name of a temporary file: no two threads of this host that write at the same time have the same. */
+export function writerId(): string {
+  if (Bun.isMainThread) return `${process.pid}`;
+  return thread ??= `${process.pid}-${Math.random().toString(36).slice(2)}`;
 }

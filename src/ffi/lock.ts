@@ -6,6 +6,7 @@
 import { EACCES, EAGAIN, EINTR, SyscallError } from "./errno.ts";
 import { heedInterruption } from "./interruption.ts";
 import { bindLater, check, lastErrno, libc } from "./libc.ts";
+import { closeFile, makeDirectories, O_DIRECTORY, O_RDONLY, openFile } from "./files.ts";
 
 // sys/file.h
 const LOCK_SH = 1, LOCK_EX = 2, LOCK_NB = 4, LOCK_UN = 8;
@@ -137,4 +138,20 @@ export function lockRangeShared(fd: number, range: ByteRange, patienceMs = PATIE
 
 export function unlockRange(fd: number, range: ByteRange): void {
   check("fcntl F_OFD_SETLK", setRangeLock(F_UNLCK, fd, range));
+}
+
+/**
+ * Runs `work` while nobody else has the directory itself, so that no lock file is left behind. netavark locks that of
+ * --config: podman calls it for one container at a time, other programs may not, and whether a network's last container
+ * leaves is only known while no other one comes.
+ */
+export function whileDirectoryLocked<T>(directory: string, work: () => T): T {
+  makeDirectories(directory, 0o755);
+  const fd = openFile(directory, O_RDONLY | O_DIRECTORY);
+  try {
+    lockExclusive(fd, directory);
+    return work();
+  } finally {
+    closeFile(fd);
+  }
 }

@@ -1,6 +1,6 @@
 /** Waiting for descriptors: poll(2), epoll(7). */
 import { EINTR, SyscallError } from "./errno.ts";
-import { lastErrno, libc } from "./libc.ts";
+import { bind, check, lastErrno, libc } from "./libc.ts";
 
 export const POLLIN = 0x1;
 export const POLLOUT = 0x4;
@@ -24,4 +24,44 @@ export function poll(wanted: readonly { fd: number; events: number }[], timeoutM
   return new Set(
     wanted.filter((_, index) => count > 0 && table.getInt16(index * 8 + 6, true) !== 0).map((w) => w.fd),
   );
+}
+
+const EPOLL_CLOEXEC = 0o2000000, EPOLL_CTL_ADD = 1, EPOLLIN = 0x1, EPOLLEXCLUSIVE = 0x10000000;
+/** struct epoll_event is packed on x86-64 only. */
+const DATA_AT = process.arch === "x64" ? 4 : 8, EVENT_BYTES = DATA_AT + 8;
+
+/**
+ * Waiting for what other processes wait for, too: the kernel wakes one of them, and the same one as long as it waits again
+ * in time (epoll(7), EPOLLEXCLUSIVE). So the others sleep on, and one keeps its caches warm.
+ */
+export class SharedWait {
+  private readonly symbols = bind({
+    epoll_create1: { args: ["i32"], returns: "i32" },
+    epoll_ctl: { args: ["i32", "i32", "i32", "ptr"], returns: "i32" },
+    epoll_wait: { args: ["i32", "ptr", "i32", "i32"], returns: "i32" },
+  });
+  private readonly fd = check("epoll_create1", this.symbols.epoll_create1(EPOLL_CLOEXEC));
+  private readonly event = new Uint8Array(2 * EVENT_BYTES);
+  private readonly view = new DataView(this.event.buffer);
+
+  /** `own` comes first when both are ready. */
+  constructor(shared: number, private readonly own: number) {
+    this.add(shared, EPOLLIN | EPOLLEXCLUSIVE);
+    this.add(own, EPOLLIN);
+  }
+
+  private add(fd: number, events: number): void {
+    this.view.setUint32(0, events, true);
+    this.view.setInt32(DATA_AT, fd, true);
+    check("epoll_ctl", this.symbols.epoll_ctl(this.fd, EPOLL_CTL_ADD, fd, this.event));
+  }
+
+  /** The descriptor that is ready, or whose other end is closed. */
+  next(): number {
+    for (;;) {
+      const count = this.symbols.epoll_wait(this.fd, this.event, 2, -1);
+      if (count < 0 && lastErrno() !== EINTR) throw new SyscallError("epoll_wait", lastErrno());
+      if (count > 0) return count > 1 ? this.own : this.view.getInt32(DATA_AT, true);
+    }
+  }
 }

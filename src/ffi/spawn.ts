@@ -7,7 +7,7 @@
 import { SyscallError } from "./errno.ts";
 import { O_CLOEXEC } from "./files.ts";
 import { areInterruptionsTaken } from "./interruption.ts";
-import { bindLater, check, cString, retrying } from "./libc.ts";
+import { bind, bindLater, check, cString, lastErrno, retrying } from "./libc.ts";
 import { FFIType, ptr } from "./native.ts";
 import { withInheritedUmask } from "./umask.ts";
 
@@ -180,4 +180,20 @@ function waitpid(pid: number, options: number): Ending | undefined {
   if (retrying("waitpid", () => c().waitpid(pid, status, options), `process ${pid}`) === 0) return undefined;
   const signal = status[0]! & 0x7f;
   return signal === 0 ? { exitStatus: (status[0]! >> 8) & 0xff } : { signal };
+}
+
+/**
+ * Becomes another program (execve(2)). The process stays the same to others; descriptors stay open unless they are
+ * closed on execution.
+ */
+export function execute({ path, argv, environment }: Omit<Program, "descriptors">): never {
+  const { execve } = bind({ execve: { args: ["ptr", "ptr", "ptr"], returns: "i32" } });
+  const file = cString(path), words = argv.map(cString);
+  const entries = environment.map((entry) => new Uint8Array([...entry, 0]));
+  const pointers = (texts: readonly Uint8Array[]) =>
+    new BigUint64Array([...texts.map((one) => BigInt(ptr(one))), 0n]);
+  withInheritedUmask(() => execve(file, pointers(words), pointers(entries)));
+  const errno = lastErrno();
+  // This use keeps the texts, to which the arrays hold only pointers, from being collected until here.
+  throw new SyscallError("execve", errno, words.length + entries.length > 0 ? path : "");
 }

@@ -2,7 +2,7 @@
 import { forgetAfterCall } from "./calls.ts";
 import { writeAll } from "./files.ts";
 import { utf8 } from "./libc.ts";
-import { printable } from "./printable.ts";
+import { printable } from "./terminal.ts";
 
 let reportedLater = "";
 

@@ -2,11 +2,19 @@
  * The blocks of a store's index: opening them, making them from the lease files, and bringing them back in line with the
  * lease files after a crash, a reboot, damage, or the removal of a lease file by hand.
  */
-import { closeFile, createFile, namesIn, O_RDWR, readTextFile, removeFile, writeAll } from "../ffi/files.ts";
+import {
+  closeFile,
+  createFile,
+  namesIn,
+  O_RDWR,
+  readTextFile,
+  removeFile,
+  writeAll,
+  writerId,
+} from "../ffi/files.ts";
 import { check, cString, libc } from "../ffi/libc.ts";
 import { allocateOnDisk, mapShared } from "../ffi/memory.ts";
 import { openExistingState, type OpenState, UntrustedState } from "../ffi/state-file.ts";
-import { writerId } from "../ffi/writer-id.ts";
 import { contains, formatAddress, type Prefix } from "../net/address.ts";
 import { hasGoLock, leasedAddresses, ownerOf, readLease, removeLease } from "./go-directory.ts";
 import {

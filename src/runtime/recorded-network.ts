@@ -5,13 +5,13 @@
 import { listLedgersOf } from "../engine/ledger/ledger.ts";
 import type { LedgerRecord } from "../engine/ledger/record.ts";
 import { openSession, runVerb } from "../engine/run.ts";
-import { whileDirectoryLocked } from "../ffi/directory-lock.ts";
 import { exists } from "../ffi/files.ts";
+import { whileDirectoryLocked } from "../ffi/lock.ts";
 import { loadRecorded } from "../plugins/table.ts";
 import { type AttachmentKey, type CacheRecord, readCache } from "./cache.ts";
 import { cachedNetwork } from "./cached-attachments.ts";
-import type { Runtime } from "./plugin-call.ts";
 import type { Network } from "./conf/network.ts";
+import type { Runtime } from "./plugin-call.ts";
 
 /** The network as it was when the attachment was added; undefined when neither record has the attachment. */
 export function recordedNetwork(runtime: Runtime, key: AttachmentKey): Network | undefined {

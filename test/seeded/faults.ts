@@ -261,7 +261,7 @@ const system: Fault[] = [
     tests: ["test/kernel/netns-path.test.ts"],
   },
   {
-    file: "src/ffi/printable.ts",
+    file: "src/ffi/terminal.ts",
     find: "x7f-\\x9f]/g",
     replace: "x7f]/g",
     tests: ["test/runtime/cli/printed.test.ts"],
@@ -282,7 +282,7 @@ const system: Fault[] = [
     named: "a tool that hangs",
   },
   {
-    file: "src/ffi/shared-wait.ts",
+    file: "src/ffi/poll.ts",
     find: "this.add(shared, EPOLLIN | EPOLLEXCLUSIVE);",
     replace: "this.add(shared, EPOLLIN);",
     tests: ["test/resident/crowd.test.ts"],

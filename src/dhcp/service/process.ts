@@ -2,12 +2,12 @@
 import { errorText } from "../../cni/error.ts";
 import { setNonblocking } from "../../ffi/descriptors.ts";
 import { environmentEntries, variable } from "../../ffi/environment.ts";
-import { execute } from "../../ffi/execute.ts";
 import { closeFile, idAt, makeDirectories } from "../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import { blockSignals, SIGHUP, SIGINT, SIGTERM } from "../../ffi/signals.ts";
 import { peerOf } from "../../ffi/socket/peer.ts";
 import { connectTo, listenAt, listenOn } from "../../ffi/socket/unix.ts";
+import { execute } from "../../ffi/spawn.ts";
 import { Journal } from "../journal/journal.ts";
 
 export const SIGNALS = [SIGTERM, SIGINT, SIGHUP];

@@ -1,18 +1,18 @@
 /**
  * `netavark setup` and `teardown`: a container's networks one after the other, then its names.
  */
-import { whileDirectoryLocked } from "../../ffi/directory-lock.ts";
 import { checkContainerId, checkIfName, checkNetworkName } from "../../cni/invocation.ts";
 import { attempt } from "../../contract/failures.ts";
 import { closeFile } from "../../ffi/files.ts";
+import { whileDirectoryLocked } from "../../ffi/lock.ts";
 import { openNetns } from "../../ffi/netns.ts";
-import { inSession } from "../../runtime/plugin-call.ts";
 import { refuseLoop } from "../../resources/netavark/aardvark-names/names.ts";
+import { failureText, within } from "../../resources/netavark/shared/failure.ts";
+import { log } from "../../resources/netavark/shared/log.ts";
+import { inSession } from "../../runtime/plugin-call.ts";
 import type { Surroundings } from "../program/surroundings.ts";
 import type { StatusBlock } from "../wire/answer.ts";
 import type { CheckedCall } from "../wire/container-call.ts";
-import { failureText, within } from "../../resources/netavark/shared/failure.ts";
-import { log } from "../../resources/netavark/shared/log.ts";
 import { bridgeDriver } from "./bridge.ts";
 import type { Driver, DriverContext, Wanted } from "./driver.ts";
 import { removeWhatIsGone } from "./gone.ts";

@@ -8,7 +8,7 @@ import type { Host } from "../../contract/host.ts";
 import type { ResourceKind } from "../../contract/resource.ts";
 import { listLedgers } from "../../engine/ledger/ledger.ts";
 import { openSession } from "../../engine/run.ts";
-import { whileDirectoryLocked } from "../../ffi/directory-lock.ts";
+import { whileDirectoryLocked } from "../../ffi/lock.ts";
 import { warn } from "../../ffi/warn.ts";
 import { networkRulesKind } from "../../resources/netavark/network-rules.ts";
 import { publishedPortsKind, type PublishedPortsSpec } from "../../resources/netavark/published-ports.ts";

@@ -3,8 +3,7 @@ import { writeAll } from "../../ffi/files.ts";
 import { awaitReady, interruptionDescriptor } from "../../ffi/interruption.ts";
 import { utf8 } from "../../ffi/libc.ts";
 import { POLLOUT } from "../../ffi/poll.ts";
-import { printable } from "../../ffi/printable.ts";
-import { isTerminal } from "../../ffi/terminal.ts";
+import { isTerminal, printable } from "../../ffi/terminal.ts";
 
 export { printToStderr } from "../../ffi/warn.ts";
 

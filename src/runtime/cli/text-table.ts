@@ -1,4 +1,4 @@
-import { printableWord } from "../../ffi/printable.ts";
+import { printableWord } from "../../ffi/terminal.ts";
 
 /** Rows of cells as text with aligned columns, as wide as what is shown of them. */
 export function textTable(cells: readonly (readonly string[])[]): string {
