@@ -2,10 +2,10 @@
 import { type Extension, hasExtension } from "../ffi/netlink/nftables/extension.ts";
 import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
 import { ruleExpressions } from "./nft-rule.ts";
-import type { Rule } from "./rule.ts";
+import type { IptablesRule } from "./rule.ts";
 
 /** What the rules need and the kernel lacks, in the words of iptables-extensions(8). */
-export function missingExtensions(socket: NetlinkSocket, rules: readonly Rule[]): string[] {
+export function missingExtensions(socket: NetlinkSocket, rules: readonly IptablesRule[]): string[] {
   const missing: string[] = [];
   for (const extension of extensionsOf(rules)) {
     const has = hasExtension(socket, extension);
@@ -15,7 +15,7 @@ export function missingExtensions(socket: NetlinkSocket, rules: readonly Rule[])
   return missing;
 }
 
-function extensionsOf(rules: readonly Rule[]): Iterable<Extension> {
+function extensionsOf(rules: readonly IptablesRule[]): Iterable<Extension> {
   const found = new Map<string, Extension>();
   for (const rule of rules) {
     for (const { name: kind, values } of ruleExpressions(rule, 4)) {

@@ -13,11 +13,11 @@
  */
 import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
 import type { Family, TableName } from "./rule.ts";
-import type { Plan, Table } from "./table.ts";
+import type { IptablesTable, TablePlan } from "./table.ts";
 import { hasLegacyTable, isLegacyHost } from "./which-iptables.ts";
 
 /** What has a netfilter socket when it is asked for one. */
-export interface NetfilterHost {
+interface NetfilterHost {
   readonly netfilter: NetlinkSocket;
 }
 
@@ -29,7 +29,12 @@ const legacy = () => require("./legacy-table.ts") as typeof import("./legacy-tab
  * Changes the table where the host's iptables keeps it. Returns false when that is nf_tables and the kernel has none. The
  * older tables are changed one family after the other: the first stays changed when the second fails.
  */
-export function changeTable(host: NetfilterHost, name: TableName, families: readonly Family[], plan: Plan): boolean {
+export function changeTable(
+  host: NetfilterHost,
+  name: TableName,
+  families: readonly Family[],
+  plan: TablePlan,
+): boolean {
   if (!isLegacyHost()) return nft().changeTable(host.netfilter, name, families, plan);
   for (const family of families) legacy().changeTable(name, family, plan);
   return true;
@@ -45,7 +50,7 @@ export function changeEveryTable(
   name: TableName,
   families: readonly Family[],
   thorough: boolean,
-  plan: Plan,
+  plan: TablePlan,
 ): void {
   let changed = false, failure: unknown;
   try {
@@ -60,7 +65,7 @@ export function changeEveryTable(
 }
 
 /** The table, where the host's iptables keeps it. */
-export function readTable(host: NetfilterHost, name: TableName, family: Family): Table {
+export function readTable(host: NetfilterHost, name: TableName, family: Family): IptablesTable {
   return isLegacyHost() ? legacy().readTable(name, family) : nft().readTable(host.netfilter, name, family);
 }
 
@@ -69,7 +74,7 @@ export function existingTable(
   socket: NetlinkSocket | undefined,
   name: TableName,
   family: Family,
-): Table | undefined {
+): IptablesTable | undefined {
   if (isLegacyHost()) return hasLegacyTable(family, name) ? legacy().readTable(name, family) : undefined;
   return socket && nft().readTable(socket, name, family);
 }

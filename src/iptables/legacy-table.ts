@@ -16,18 +16,18 @@ import { describeEnding, hasSucceeded } from "../ffi/spawn.ts";
 import { runTrusted } from "../ffi/trusted-executable.ts";
 import { hasLegacyTable } from "./which-iptables.ts";
 import { parsePrefix } from "../net/address.ts";
-import { type Family, type Rule, type TableName, toolOf } from "./rule.ts";
-import type { FoundRule, Plan, Table, TableChange } from "./table.ts";
+import { type Family, type IptablesRule, type TableName, toolOf } from "./rule.ts";
+import type { IptablesTable, PresentRule, TableChange, TablePlan } from "./table.ts";
 import { ruleText, wordAfter, wordsOf } from "./text-rule.ts";
 
 const ATTEMPTS = 10;
 
-export function readTable(name: TableName, family: Family): Table {
+export function readTable(name: TableName, family: Family): IptablesTable {
   return new LegacyChange(name, family);
 }
 
 /** Returns whether there was anything to change. */
-export function changeTable(name: TableName, family: Family, plan: Plan): boolean {
+export function changeTable(name: TableName, family: Family, plan: TablePlan): boolean {
   // Rules belong to a network namespace, and so does the lock.
   const lock = openOwnNetns();
   try {
@@ -49,7 +49,7 @@ export function changeTable(name: TableName, family: Family, plan: Plan): boolea
   }
 }
 
-interface FoundInText extends FoundRule {
+interface FoundInText extends PresentRule {
   /** Everything after `-A CHAIN `. */
   text: string;
 }
@@ -57,7 +57,7 @@ interface FoundInText extends FoundRule {
 class LegacyChange implements TableChange {
   private saved: string[] | undefined;
   private readonly changes: string[] = [];
-  private readonly deletedRules = new Set<FoundRule>();
+  private readonly deletedRules = new Set<PresentRule>();
   private readonly deletedChains: string[] = [];
 
   constructor(private readonly name: TableName, readonly family: Family) {}
@@ -86,15 +86,15 @@ class LegacyChange implements TableChange {
     this.changes.push(`-N ${name}`);
   }
 
-  append(chain: string, rule: Rule): void {
+  append(chain: string, rule: IptablesRule): void {
     this.changes.push(`-A ${chain} ${ruleText(rule)}`);
   }
 
-  insert(chain: string, rule: Rule): void {
+  insert(chain: string, rule: IptablesRule): void {
     this.changes.push(`-I ${chain} ${ruleText(rule)}`);
   }
 
-  delete(rule: FoundRule): void {
+  delete(rule: PresentRule): void {
     this.deletedRules.add(rule);
     this.changes.push(`-D ${rule.chain} ${(rule as FoundInText).text}`);
   }

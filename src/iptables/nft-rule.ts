@@ -2,20 +2,6 @@
  * Rules as bytes for nf_tables, encoded as by iptables-nft 1.8.9 (test/golden/nftables/iptables-*.txt is what that program
  * sends): conditions on the packet's headers first, then matches, a counter, and the target.
  */
-import { utf8 } from "../ffi/libc.ts";
-import { accept, backToCaller, counter, drop, jump } from "../ffi/netlink/nftables/action.ts";
-import { differs, equals, hostOrder, masked } from "../ffi/netlink/nftables/compare.ts";
-import type { Expression } from "../ffi/netlink/nftables/expression.ts";
-import {
-  commentMatch,
-  connectionState,
-  destinationPorts,
-  dnatTarget,
-  localDestination,
-  markTarget,
-  masqueradeTarget,
-  sctpDestinationPort,
-} from "../ffi/netlink/nftables/extension.ts";
 import {
   destinationPort,
   from,
@@ -28,9 +14,23 @@ import {
   to,
   transportProtocol,
 } from "../ffi/netlink/nftables/packet-match.ts";
-import { type Family, type LinkMatch, protocolNumbers, type Rule, stateBits, type Target } from "./rule.ts";
+import { differs, equals, hostOrder, masked } from "../ffi/netlink/nftables/compare.ts";
+import { accept, backToCaller, counter, drop, jump } from "../ffi/netlink/nftables/action.ts";
+import type { Expression } from "../ffi/netlink/nftables/expression.ts";
+import {
+  commentMatch,
+  connectionState,
+  destinationPorts,
+  dnatTarget,
+  localDestination,
+  markTarget,
+  masqueradeTarget,
+  sctpDestinationPort,
+} from "../ffi/netlink/nftables/extension.ts";
+import { utf8 } from "../ffi/libc.ts";
+import { type Family, type IptablesRule, type LinkMatch, protocolNumbers, stateBits, type Target } from "./rule.ts";
 
-export function ruleExpressions(rule: Rule, family: Family): Expression[] {
+export function ruleExpressions(rule: IptablesRule, family: Family): Expression[] {
   const { source, destination, inLink, outLink, protocol, comment, states } = rule;
   const all: Expression[] = [];
   if (inLink !== undefined) addLink(all, inputLink, inLink);

@@ -5,23 +5,7 @@
  * listing its chain, because a transaction gives its rules consecutive handles: a plan appends the jumps right after the
  * rules of the chain they lead to, so they have the next handles.
  */
-import { jumpTarget } from "../ffi/netlink/nftables/action.ts";
 import { commitUnchanged } from "../ffi/netlink/nftables/batch.ts";
-import { isFreeFor, ownerTag, ownerTagIn } from "../ffi/netlink/nftables/comment.ts";
-import { comparedValue } from "../ffi/netlink/nftables/compare.ts";
-import { type Expression, isSameRule } from "../ffi/netlink/nftables/expression.ts";
-import { matchedComment, matchedPorts } from "../ffi/netlink/nftables/extension.ts";
-import type { NftMessage } from "../ffi/netlink/nftables/message.ts";
-import { loadsDestination, loadsSource } from "../ffi/netlink/nftables/packet-match.ts";
-import {
-  addRule,
-  delRule,
-  flushChain,
-  type FoundRule as NftRule,
-  getRule,
-  insertRule,
-  listRules,
-} from "../ffi/netlink/nftables/rule.ts";
 import {
   addBaseChain,
   addTable,
@@ -31,13 +15,29 @@ import {
   delChain,
   tableUse,
 } from "../ffi/netlink/nftables/table.ts";
+import { isFreeFor, ownerTag, ownerTagIn } from "../ffi/netlink/nftables/comment.ts";
+import { comparedValue } from "../ffi/netlink/nftables/compare.ts";
+import { type Expression, isSameRule } from "../ffi/netlink/nftables/expression.ts";
+import { jumpTarget } from "../ffi/netlink/nftables/action.ts";
+import { matchedComment, matchedPorts } from "../ffi/netlink/nftables/extension.ts";
+import { loadsDestination, loadsSource } from "../ffi/netlink/nftables/packet-match.ts";
+import type { NftMessage } from "../ffi/netlink/nftables/message.ts";
+import {
+  addRule,
+  delRule,
+  flushChain,
+  type FoundRule as NftRule,
+  getRule,
+  insertRule,
+  listRules,
+} from "../ffi/netlink/nftables/rule.ts";
 import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
 import { NFPROTO_IPV4, NFPROTO_IPV6 } from "../ffi/netlink/uapi/nf-tables.ts";
 import { ruleExpressions } from "./nft-rule.ts";
-import { builtInChains, type Family, protocolNumbers, type Rule, type TableName } from "./rule.ts";
-import type { FoundRule, Plan, Table, TableChange } from "./table.ts";
+import { builtInChains, type Family, type IptablesRule, protocolNumbers, type TableName } from "./rule.ts";
+import type { IptablesTable, PresentRule, TableChange, TablePlan } from "./table.ts";
 
-interface FoundInNft extends FoundRule {
+interface FoundInNft extends PresentRule {
   handle: bigint;
 }
 
@@ -46,7 +46,7 @@ export function changeTable(
   socket: NetlinkSocket,
   name: TableName,
   families: readonly Family[],
-  plan: Plan,
+  plan: TablePlan,
   onChange?: () => void,
 ): boolean {
   return commitUnchanged(socket, () => {
@@ -61,7 +61,7 @@ export function changeTable(
   });
 }
 
-export function readTable(socket: NetlinkSocket, name: TableName, family: Family): Table {
+export function readTable(socket: NetlinkSocket, name: TableName, family: Family): IptablesTable {
   return new NftChange(socket, name, family);
 }
 
@@ -93,7 +93,7 @@ class NftChange implements TableChange {
     return rules;
   }
 
-  freeRules(chain: string, owner = ""): FoundInNft[] {
+  freeRules(chain: string, owner: string): FoundInNft[] {
     const key = `${chain} ${owner}`;
     let rules = this.listed.get(key);
     if (rules === undefined) {
@@ -131,17 +131,17 @@ class NftChange implements TableChange {
     this.changes.push(createChain(this.chain(name)));
   }
 
-  append(chain: string, rule: Rule, owner?: string): void {
+  append(chain: string, rule: IptablesRule, owner?: string): void {
     this.ensureBuiltIn(chain);
     this.changes.push(addRule(this.chain(chain), ruleExpressions(rule, this.family), this.options(rule, owner)));
   }
 
-  insert(chain: string, rule: Rule): void {
+  insert(chain: string, rule: IptablesRule): void {
     this.ensureBuiltIn(chain);
     this.changes.push(insertRule(this.chain(chain), ruleExpressions(rule, this.family), this.options(rule)));
   }
 
-  delete(rule: FoundRule): void {
+  delete(rule: PresentRule): void {
     const { handle } = rule as FoundInNft;
     this.deletedRules.push(rule as FoundInNft);
     this.changes.push(delRule(this.chain(rule.chain), handle));
@@ -198,7 +198,7 @@ class NftChange implements TableChange {
     this.builtIns.push(addBaseChain(this.chain(chain), { type: this.name, ...place }));
   }
 
-  private options({ protocol }: Rule, owner?: string) {
+  private options({ protocol }: IptablesRule, owner?: string) {
     return {
       compat: { protocol: protocol === undefined ? 0 : protocolNumbers[protocol] },
       userdata: owner === undefined ? undefined : ownerTag(owner),
@@ -240,10 +240,10 @@ function found(rule: NftRule, family: Family): FoundInNft {
   };
 }
 
-let compared: { rule: Rule; family: Family; expressions: Expression[] } | undefined;
+let compared: { rule: IptablesRule; family: Family; expressions: Expression[] } | undefined;
 
 /** Keeps the last encoding: one rule is usually compared with many. */
-function expressionsOf(rule: Rule, family: Family): Expression[] {
+function expressionsOf(rule: IptablesRule, family: Family): Expression[] {
   if (compared?.rule !== rule || compared.family !== family) {
     compared = { rule, family, expressions: ruleExpressions(rule, family) };
   }

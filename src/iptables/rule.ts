@@ -14,7 +14,7 @@ export function toolOf(family: Family): "iptables" | "ip6tables" {
   return family === 4 ? "iptables" : "ip6tables";
 }
 
-export interface Rule {
+export interface IptablesRule {
   source?: AddressMatch;
   destination?: AddressMatch;
   inLink?: LinkMatch;
@@ -55,7 +55,7 @@ export type Protocol = keyof typeof protocolNumbers;
 
 /** In the order iptables prints them, with the bits of linux/netfilter/xt_conntrack.h. */
 export const stateBits = { INVALID: 1, NEW: 8, RELATED: 4, ESTABLISHED: 2 } as const;
-export type ConnectionState = keyof typeof stateBits;
+type ConnectionState = keyof typeof stateBits;
 
 export type Target =
   | "ACCEPT"

@@ -3,10 +3,10 @@
  * Pure.
  */
 import { formatAddress, formatPrefix, networkOf } from "../net/address.ts";
-import { type AddressMatch, type LinkMatch, type Mark, type Rule, stateBits, type Target } from "./rule.ts";
+import { type AddressMatch, type IptablesRule, type LinkMatch, type Mark, stateBits, type Target } from "./rule.ts";
 
 /** Everything after `-A CHAIN `. */
-export function ruleText(rule: Rule): string {
+export function ruleText(rule: IptablesRule): string {
   const { source, destination, inLink, outLink, protocol, comment, states } = rule;
   const { toLocal, destinationPorts, destinationPort, mark } = rule;
   const words = [

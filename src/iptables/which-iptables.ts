@@ -9,7 +9,7 @@ import { EACCES, isErrno } from "../ffi/errno.ts";
 import { readTextFile } from "../ffi/files.ts";
 import { fileId, findInPath } from "../ffi/find-in-path.ts";
 
-export type TablesForm = "nft" | "legacy";
+type TablesForm = "nft" | "legacy";
 
 /** Whether the host's iptables writes the older kernel tables. */
 export function isLegacyHost(): boolean {

@@ -3,14 +3,14 @@
  * the line that iptables-save prints for the older tables.
  */
 import { expect, test } from "bun:test";
+import { ruleExpressions } from "../../src/iptables/nft-rule.ts";
+import { type Family, type IptablesRule, protocolNumbers } from "../../src/iptables/rule.ts";
+import { quoted, ruleText, wordAfter, wordsOf } from "../../src/iptables/text-rule.ts";
+import { multicast4, multicast6 } from "../../src/ffi/netlink/nftables/packet-match.ts";
 import { type FoundExpression, isSameRule } from "../../src/ffi/netlink/nftables/expression.ts";
 import { messageType, writeBody } from "../../src/ffi/netlink/nftables/message.ts";
-import { multicast4, multicast6 } from "../../src/ffi/netlink/nftables/packet-match.ts";
 import { addRule } from "../../src/ffi/netlink/nftables/rule.ts";
 import { NLM_F_REQUEST, Writer } from "../../src/ffi/netlink/wire.ts";
-import { ruleExpressions } from "../../src/iptables/nft-rule.ts";
-import { type Family, protocolNumbers, type Rule } from "../../src/iptables/rule.ts";
-import { quoted, ruleText, wordAfter, wordsOf } from "../../src/iptables/text-rule.ts";
 import { parseAddress, parsePrefix } from "../../src/net/address.ts";
 import { commandOf, golden, inRows } from "../support/golden.ts";
 import { openMachine } from "../support/machine.ts";
@@ -23,7 +23,7 @@ const states = ["ESTABLISHED", "RELATED"] as const;
 const mark = { value: 0x2000, mask: 0x2000 };
 
 /** By the name of the golden file. */
-const rules: Record<string, Rule> = {
+const rules: Record<string, IptablesRule> = {
   "iptables-accept": { destination: net("10.88.0.5/16"), comment, target: "ACCEPT" },
   "iptables-accept-21": { destination: net("10.88.13.5/21"), comment, target: "ACCEPT" },
   "iptables-accept-0": { destination: net("10.88.13.5/0"), comment, target: "ACCEPT" },

@@ -1,9 +1,9 @@
 /** Missing rules are found in any order, with few comparisons when the order is the same. */
 import { expect, test } from "bun:test";
-import type { Rule } from "../../src/iptables/rule.ts";
-import { type FoundRule, missingAmong } from "../../src/iptables/table.ts";
+import type { IptablesRule, IptablesRule as Rule } from "../../src/iptables/rule.ts";
+import { missingAmong, type PresentRule as FoundRule } from "../../src/iptables/table.ts";
 
-const rule = (destinationPort: number): Rule => ({ protocol: "tcp", destinationPort, target: "ACCEPT" });
+const rule = (destinationPort: number): IptablesRule => ({ protocol: "tcp", destinationPort, target: "ACCEPT" });
 
 test("missing rules are found whatever the order, and with few comparisons where it is the same", () => {
   let comparisons = 0;

@@ -16,7 +16,7 @@
  */
 import type { Host } from "../../../contract/host.ts";
 import { changeEveryTable } from "../../../iptables/host-tables.ts";
-import { FAMILIES, type Family, type Protocol, type Rule } from "../../../iptables/rule.ts";
+import { FAMILIES, type Family, type IptablesRule, type Protocol } from "../../../iptables/rule.ts";
 import type { TableChange } from "../../../iptables/table.ts";
 import { parseAddress, parsePrefix } from "../../../net/address.ts";
 import { netfilterOf } from "../../packets/shared/netfilter-socket.ts";
@@ -50,8 +50,8 @@ export function removeContainerRules(container: Container, host: Host): void {
   });
 }
 
-function portRules({ targets, ports }: Container, family: Family): Rule[] {
-  const rules: Rule[] = [], length = family === 4 ? 4 : 16;
+function portRules({ targets, ports }: Container, family: Family): IptablesRule[] {
+  const rules: IptablesRule[] = [], length = family === 4 ? 4 : 16;
   for (const { address, subnet } of targets) {
     const target = parseAddress(address)!;
     if (target.length !== length) continue;
@@ -83,7 +83,11 @@ export function removeNetworkRules(
   });
   changeEveryTable(socket, "filter", FAMILIES, false, (table) => {
     deleteAll(table, "NETAVARK_FORWARD", forwardRules(subnets, table.family));
-    const leaving: Rule = { inLink: { name: bridge }, outLink: { name: bridge, not: true }, target: "ACCEPT" };
+    const leaving: IptablesRule = {
+      inLink: { name: bridge },
+      outLink: { name: bridge, not: true },
+      target: "ACCEPT",
+    };
     const jumps = ["NETAVARK_ISOLATION_2", "NETAVARK_ISOLATION_3"].map((jump) => ({ ...leaving, target: { jump } }));
     deleteAll(table, "NETAVARK_ISOLATION_1", jumps);
     for (const chain of ["NETAVARK_ISOLATION_2", "NETAVARK_ISOLATION_3"]) {
@@ -92,15 +96,15 @@ export function removeNetworkRules(
   });
 }
 
-function forwardRules(subnets: readonly string[], family: Family): Rule[] {
+function forwardRules(subnets: readonly string[], family: Family): IptablesRule[] {
   return subnets.map((subnet) => parsePrefix(subnet)!).filter(({ bytes }) => (bytes.length === 4) === (family === 4))
-    .flatMap((prefix): Rule[] => [
+    .flatMap((prefix): IptablesRule[] => [
       { destination: { prefix }, states: ["RELATED", "ESTABLISHED"], target: "ACCEPT" },
       { source: { prefix }, target: "ACCEPT" },
     ]);
 }
 
-function deleteAll(table: TableChange, chain: string, rules: readonly Rule[]): void {
+function deleteAll(table: TableChange, chain: string, rules: readonly IptablesRule[]): void {
   if (!table.hasChain(chain)) return;
   for (const found of table.rules(chain)) if (rules.some((rule) => found.is(rule))) table.delete(found);
 }

@@ -19,18 +19,18 @@
  * an address does not name its owner. In nf_tables the owner is stored with the rule, where iptables does not show it; in
  * the older tables, and for rules that were restored from a file, the ledgers tell.
  */
-import { FAMILIES, type Family, type Rule, toolOf } from "../../../iptables/rule.ts";
+import type { Host } from "../../../contract/host.ts";
 import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
+import { FAMILIES, type Family, type IptablesRule, toolOf } from "../../../iptables/rule.ts";
 import { isAmong, type TableChange } from "../../../iptables/table.ts";
 import { ruleText } from "../../../iptables/text-rule.ts";
 import { formatAddress, parseAddress } from "../../../net/address.ts";
-import type { Host } from "../../../contract/host.ts";
 import type { Backend } from "../shared/backend.ts";
 import { explainingEnoent } from "../shared/missing-extensions.ts";
 import { netfilterOf } from "../shared/netfilter-socket.ts";
 import { isLost, ownerComment } from "../shared/owner-comment.ts";
-import { FORWARD_CHAIN, STAGE_1, STAGE_2 } from "./chain-names.ts";
 import { addShared, type SharedRule } from "../shared/shared-rules.ts";
+import { FORWARD_CHAIN, STAGE_1, STAGE_2 } from "./chain-names.ts";
 import { claimedAddresses } from "./claimed.ts";
 import type { FirewallSpec, Ingress, MadeChains } from "./spec.ts";
 
@@ -38,13 +38,13 @@ import type { FirewallSpec, Ingress, MadeChains } from "./spec.ts";
 type Part = "all" | "isolation";
 
 const RULES = "CNI firewall plugin rules";
-const toForward: Rule = { comment: RULES, target: { jump: FORWARD_CHAIN } };
-const toAdmin = (chain: string): Rule => ({
+const toForward: IptablesRule = { comment: RULES, target: { jump: FORWARD_CHAIN } };
+const toAdmin = (chain: string): IptablesRule => ({
   comment: "CNI firewall plugin admin overrides",
   target: { jump: chain },
 });
 
-function rulesOf(bytes: Uint8Array): Rule[] {
+function rulesOf(bytes: Uint8Array): IptablesRule[] {
   const prefix = { bytes, bits: bytes.length * 8 };
   return [
     { destination: { prefix }, states: ["RELATED", "ESTABLISHED"], target: "ACCEPT" },
@@ -55,9 +55,9 @@ function rulesOf(bytes: Uint8Array): Rule[] {
 /** In the order they are written. */
 function isolationOf({ policy, bridge }: Ingress): SharedRule[] {
   const anyPolicy = `${RULES} (ingressPolicy: same-bridge|isolated)`, comment = `${RULES} (ingressPolicy: ${policy})`;
-  const into: Pick<Rule, "outLink"> = { outLink: { name: bridge } };
-  const from: Pick<Rule, "inLink"> = { inLink: { name: bridge } };
-  const elsewhere: Rule = {
+  const into: Pick<IptablesRule, "outLink"> = { outLink: { name: bridge } };
+  const from: Pick<IptablesRule, "inLink"> = { inLink: { name: bridge } };
+  const elsewhere: IptablesRule = {
     ...from,
     outLink: { name: bridge, not: true },
     comment,
@@ -93,7 +93,7 @@ function sharedOf({ adminChain, ingress }: FirewallSpec, part: Part): { chains: 
 }
 
 /** All rules for a container, in whatever chain. */
-function everyRule(spec: FirewallSpec, part: Part): Rule[] {
+function everyRule(spec: FirewallSpec, part: Part): IptablesRule[] {
   const rules = sharedOf(spec, part).rules.map(({ rule }) => rule);
   if (part === "all") { for (const address of addressesOf(spec, 4)) rules.push(...rulesOf(address)); }
   return rules;
@@ -170,7 +170,7 @@ function removeOwn(table: TableChange, spec: FirewallSpec, isClaimed: (address: 
 function verifyFamily(spec: FirewallSpec, host: Host, family: Family, part: Part): string[] {
   const owner = ownerComment(spec), differences: string[] = [];
   const table = readTable(host, "filter", family);
-  const missing = (chain: string, rule: Rule) =>
+  const missing = (chain: string, rule: IptablesRule) =>
     differences.push(`expected ${toolOf(family)} rule -A ${chain} ${ruleText(rule)} not found`);
   for (const { chain, rule } of sharedOf(spec, part).rules) {
     if (!isAmong(rule, table.freeRules(chain, owner))) missing(chain, rule);

@@ -11,8 +11,8 @@
 import type { Host } from "../../../contract/host.ts";
 import { multicast4, multicast6 } from "../../../ffi/netlink/nftables/packet-match.ts";
 import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
-import { FAMILIES, type Family, type Rule, toolOf } from "../../../iptables/rule.ts";
-import { type FoundRule, isAmong, missingAmong, type TableChange } from "../../../iptables/table.ts";
+import { FAMILIES, type Family, type IptablesRule, toolOf } from "../../../iptables/rule.ts";
+import { isAmong, missingAmong, type PresentRule as FoundRule, type TableChange } from "../../../iptables/table.ts";
 import { formatAddress, formatPrefix, networkOf, parsePrefix, type Prefix } from "../../../net/address.ts";
 import type { Backend } from "../shared/backend.ts";
 import { containerChain, containerComment, type Named, namedIn } from "../shared/container-chain.ts";
@@ -28,14 +28,14 @@ export function chainName(named: Named): string {
 
 /** The rules for a container in the `nat` table of one family. */
 interface Wanted {
-  accepts: Rule[];
-  masquerade: Rule;
-  jumps: Rule[];
+  accepts: IptablesRule[];
+  masquerade: IptablesRule;
+  jumps: IptablesRule[];
 }
 
 function wantedOf(spec: MasqueradeSpec, family: Family): Wanted {
   const comment = containerComment(spec), chain = chainName(spec);
-  const accepts: Rule[] = [], jumps: Rule[] = [], seen = new Set<string>();
+  const accepts: IptablesRule[] = [], jumps: IptablesRule[] = [], seen = new Set<string>();
   for (const address of ofFamily(spec.addresses, family)) {
     const { bytes, bits } = address, prefix = { bytes: networkOf(address), bits };
     jumps.push({ source: { prefix: { bytes, bits: bytes.length * 8 } }, comment, target: { jump: chain } });

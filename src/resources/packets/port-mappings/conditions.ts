@@ -1,7 +1,6 @@
 /** The conditions of mappings, as each backend writes them. */
+import type { IptablesRule } from "../../../iptables/rule.ts";
 import { utf8 } from "../../../ffi/libc.ts";
-import { differs, equals, hostOrder, masked } from "../../../ffi/netlink/nftables/compare.ts";
-import type { Expression } from "../../../ffi/netlink/nftables/expression.ts";
 import {
   from,
   inputLink,
@@ -11,8 +10,10 @@ import {
   packetMark,
   to,
 } from "../../../ffi/netlink/nftables/packet-match.ts";
-import type { LinkMatch, Rule } from "../../../iptables/rule.ts";
+import { differs, equals, hostOrder, masked } from "../../../ffi/netlink/nftables/compare.ts";
+import type { Expression } from "../../../ffi/netlink/nftables/expression.ts";
 import { parsePrefix } from "../../../net/address.ts";
+import type { LinkMatch } from "../../../iptables/rule.ts";
 import type { Conditions, PrefixCondition } from "./spec.ts";
 
 const LINK_NAME_BYTES = 16;
@@ -41,7 +42,7 @@ function compareLink({ name, not }: LinkMatch): Expression {
 }
 
 /** For a rule of iptables. */
-export function conditionMatches(conditions: Conditions): Omit<Rule, "target"> {
+export function conditionMatches(conditions: Conditions): Omit<IptablesRule, "target"> {
   const { source, destination, inLink, outLink, mark } = conditions;
   const match = ({ prefix, not }: PrefixCondition) => ({ prefix: parsePrefix(prefix)!, not });
   return { source: source && match(source), destination: destination && match(destination), inLink, outLink, mark };

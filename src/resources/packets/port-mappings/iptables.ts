@@ -20,8 +20,21 @@ import type { Host } from "../../../contract/host.ts";
 import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
 import { MULTIPORT_LIMIT } from "../../../ffi/netlink/nftables/extension.ts";
 import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
-import { FAMILIES, type Family, type Protocol, type Rule, toolOf } from "../../../iptables/rule.ts";
-import { type FoundRule, isAmong, missingAmong, type Table, type TableChange } from "../../../iptables/table.ts";
+import {
+  FAMILIES,
+  type Family,
+  type IptablesRule,
+  type IptablesRule as Rule,
+  type Protocol,
+  toolOf,
+} from "../../../iptables/rule.ts";
+import {
+  type IptablesTable as Table,
+  isAmong,
+  missingAmong,
+  type PresentRule as FoundRule,
+  type TableChange,
+} from "../../../iptables/table.ts";
 import { ruleText } from "../../../iptables/text-rule.ts";
 import type { Prefix } from "../../../net/address.ts";
 import type { Backend } from "../shared/backend.ts";
@@ -50,8 +63,8 @@ function commentOf(spec: Named): string {
   return `${fromUtf8(full.subarray(0, COMMENT_LIMIT_BYTES - 3))}...`;
 }
 
-const toLocal: Rule = { toLocal: true, target: { jump: DNAT } };
-const toMasquerade: Rule = { comment: "CNI portfwd requiring masquerade", target: { jump: MASQ } };
+const toLocal: IptablesRule = { toLocal: true, target: { jump: DNAT } };
+const toMasquerade: IptablesRule = { comment: "CNI portfwd requiring masquerade", target: { jump: MASQ } };
 const localhost: Prefix = { bytes: new Uint8Array([127, 0, 0, 1]), bits: 32 };
 
 function sharedOf({ masquerade, setMarkChain, markBit }: PortMappingsSpec): SharedRule[] {
@@ -68,13 +81,13 @@ function sharedOf({ masquerade, setMarkChain, markBit }: PortMappingsSpec): Shar
 }
 
 /** The rules in the container's chain. */
-function rulesOf(spec: PortMappingsSpec, family: Family): Rule[] {
+function rulesOf(spec: PortMappingsSpec, family: Family): IptablesRule[] {
   const { masquerade, setMarkChain = SETMARK } = spec, { bytes, bits } = addressOf(spec, family)!;
-  const rules: Rule[] = [];
+  const rules: IptablesRule[] = [];
   for (const mapping of spec.mappings) {
     if (!appliesTo(spec, mapping, family)) continue;
     const { protocol, hostPort, containerPort } = mapping, at = hostAddress(mapping);
-    const match: Omit<Rule, "target"> = {
+    const match: Omit<IptablesRule, "target"> = {
       protocol,
       destinationPort: hostPort,
       destination: at && { prefix: { bytes: at, bits: at.length * 8 } },
@@ -92,8 +105,8 @@ function rulesOf(spec: PortMappingsSpec, family: Family): Rule[] {
 }
 
 /** The rules that lead to the container's chain. One rule takes up to MULTIPORT_LIMIT ports. */
-function entriesOf(spec: PortMappingsSpec, family: Family): Rule[] {
-  const conditions = spec.conditions?.[family], entries: Rule[] = [];
+function entriesOf(spec: PortMappingsSpec, family: Family): IptablesRule[] {
+  const conditions = spec.conditions?.[family], entries: IptablesRule[] = [];
   for (const protocol of ["sctp", "tcp", "udp"] as const) {
     const ports = portsOf(spec, protocol, conditions);
     for (let at = 0; at < ports.length; at += MULTIPORT_LIMIT) {
@@ -119,7 +132,7 @@ function portsOf({ mappings }: PortMappingsSpec, protocol: Protocol, conditions:
 }
 
 /** All rules for a container, in whatever chain. */
-function everyRule(spec: PortMappingsSpec, family: Family): Rule[] {
+function everyRule(spec: PortMappingsSpec, family: Family): IptablesRule[] {
   return [...sharedOf(spec).map(({ rule }) => rule), ...rulesOf(spec, family), ...entriesOf(spec, family)];
 }
 
@@ -172,7 +185,7 @@ function verifyFamily(spec: PortMappingsSpec, host: Host, family: Family): strin
   const differences: string[] = [], chain = chainName(spec);
   const table = readTable(host, "nat", family), tool = toolOf(family);
   if (!table.hasChain(chain)) return [`chain ${chain} not found in ${tool} table nat`];
-  const missing = (where: string, rule: Rule) =>
+  const missing = (where: string, rule: IptablesRule) =>
     differences.push(`${tool} rule -A ${where} ${ruleText(rule)} not found in table nat`);
   for (const rule of missingAmong(table.rules(chain), rulesOf(spec, family))) missing(chain, rule);
   for (const rule of missingAmong(table.jumps(DNAT, chain), entriesOf(spec, family))) missing(DNAT, rule);

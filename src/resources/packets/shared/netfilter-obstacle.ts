@@ -5,7 +5,7 @@
 import type { Host } from "../../../contract/host.ts";
 import { EEXIST } from "../../../ffi/errno.ts";
 import { missingExtensions } from "../../../iptables/extensions.ts";
-import type { Rule } from "../../../iptables/rule.ts";
+import type { IptablesRule } from "../../../iptables/rule.ts";
 import { isLegacyHost } from "../../../iptables/which-iptables.ts";
 import { hasNfTables, rehearse } from "../../../ffi/netlink/nftables/batch.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
@@ -37,7 +37,7 @@ export function obstacleToNftables(
 }
 
 /** What the older kernel tables lack shows only when they are written to. */
-export function obstacleToIptables(host: Host, rules: readonly Rule[]): string | undefined {
+export function obstacleToIptables(host: Host, rules: readonly IptablesRule[]): string | undefined {
   if (isLegacyHost()) {
     return (require("../../../iptables/legacy-table.ts") as typeof import("../../../iptables/legacy-table.ts"))
       .whyNoTools(

@@ -1,6 +1,6 @@
 /** Chains and rules of iptables that all containers share. They stay when the last container is removed. */
-import type { Rule } from "../../../iptables/rule.ts";
-import { type FoundRule, isAmong, type TableChange } from "../../../iptables/table.ts";
+import type { IptablesRule as Rule } from "../../../iptables/rule.ts";
+import { isAmong, type PresentRule as FoundRule, type TableChange } from "../../../iptables/table.ts";
 
 export interface SharedRule {
   chain: string;
