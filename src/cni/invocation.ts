@@ -14,10 +14,10 @@ import {
 } from "./error.ts";
 import { decodeText, field, isObject, type ParsedObject, parseDocument } from "./json.ts";
 
-export type Command = "ADD" | "DEL" | "CHECK" | "GC" | "STATUS" | "VERSION";
+export type Verb = "ADD" | "DEL" | "CHECK" | "GC" | "STATUS" | "VERSION";
 
 export interface Invocation {
-  command: Command;
+  command: Verb;
   containerId: string;
   /** CNI_NETNS verbatim; "" when it is not set. */
   netnsPath: string;
@@ -91,7 +91,7 @@ export function parseInvocation(environment: Environment, readStdin: () => Uint8
   if (missing.length > 0) throw invalidEnvironment(`required env variables [${missing.join(",")}] missing`);
   const config = command === "VERSION" ? undefined : readConfig(readStdin);
   // Checked last, like in the reference skeleton; runtimes match the text.
-  if (!isCommand(command)) throw invalidEnvironment(`unknown CNI_COMMAND: ${command}`);
+  if (!isVerb(command)) throw invalidEnvironment(`unknown CNI_COMMAND: ${command}`);
   const invocation: Invocation = {
     command,
     containerId: value("CNI_CONTAINERID"),
@@ -106,7 +106,7 @@ export function parseInvocation(environment: Environment, readStdin: () => Uint8
   return invocation;
 }
 
-function isCommand(text: string): text is Command {
+function isVerb(text: string): text is Verb {
   return ["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"].includes(text);
 }
 

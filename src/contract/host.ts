@@ -5,7 +5,7 @@
  * Only sysctls need the thread inside, through `inside`.
  */
 import type { NetlinkSocket } from "../ffi/netlink/socket.ts";
-import type { Command } from "../cni/invocation.ts";
+import type { Verb } from "../cni/invocation.ts";
 import type { Result } from "../cni/result.ts";
 import type { Owner } from "./owner.ts";
 
@@ -33,7 +33,7 @@ export interface Host {
    * Runs a verb of another plugin for this attachment (CNI spec 1.1.0, "Section 4: Plugin Delegation"), with this
    * call's configuration or with `stdin`. Returns the result of ADD.
    */
-  delegate(type: string, command: Command, stdin?: string): Result | undefined;
+  delegate(type: string, command: Verb, stdin?: string): Result | undefined;
   /** Throws when `delegate` would not find the plugin. */
   requirePlugin(type: string): void;
 }

@@ -2,8 +2,8 @@
  * The host as one call sees it: the open sockets and namespaces, the ledgers of other attachments, and delegation with
  * this call's configuration.
  */
+import type { Invocation, Verb } from "../cni/invocation.ts";
 import { field, isObject } from "../cni/json.ts";
-import type { Command, Invocation } from "../cni/invocation.ts";
 import type { Result } from "../cni/result.ts";
 import type { Container, Host } from "../contract/host.ts";
 import type { Owner } from "../contract/owner.ts";
@@ -51,7 +51,7 @@ export class CallHost implements Host {
     return claimedByOthers(kind, owner);
   }
 
-  delegate(type: string, command: Command, stdin?: string): Result | undefined {
+  delegate(type: string, command: Verb, stdin?: string): Result | undefined {
     const { invocation } = this;
     const own = stdin === undefined ? {} : { stdin: this.withPrevResult(stdin, command), document: undefined };
     return this.delegateFrom(type, { ...invocation, ...own, command }, this);
@@ -72,7 +72,7 @@ export class CallHost implements Host {
   }
 
   /** A stored configuration dates from ADD and lacks its result. Later calls bring prevResult, so it is added here. */
-  private withPrevResult(stdin: string, command: Command): string {
+  private withPrevResult(stdin: string, command: Verb): string {
     const { document } = this.invocation, prevResult = document && field(document, "prevResult");
     if (command === "ADD" || !isObject(prevResult)) return stdin;
     return JSON.stringify({ ...JSON.parse(stdin), prevResult });

@@ -1,6 +1,6 @@
 /** The argument of the verbs in verbs/. run.ts does what all verbs have in common. */
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
-import type { Command, Invocation } from "../cni/invocation.ts";
+import type { Invocation, Verb } from "../cni/invocation.ts";
 import { isObject, type ParsedObject, parseDocument } from "../cni/json.ts";
 import { checkVersions, configVersion, KNOWN_VERSIONS } from "../cni/versions.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
@@ -18,7 +18,7 @@ export interface VerbCall {
 export function acceptedDocument(
   plugin: PluginDefinition<PluginConfig>,
   { document, stdin }: Invocation,
-  negotiated: Command,
+  negotiated: Verb,
 ): ParsedObject {
   const parsed = document ?? parseDocument(stdin, "error unmarshall network config");
   if (!isObject(parsed)) throw new CniError(INVALID_CONFIG, "the network configuration must be a JSON object");
@@ -29,7 +29,7 @@ export function acceptedDocument(
 export function requireVersion(
   { versions = KNOWN_VERSIONS }: PluginDefinition<PluginConfig>,
   document: Record<string, unknown>,
-  negotiated: Command,
+  negotiated: Verb,
 ): void {
   checkVersions(negotiated, configVersion(document), versions);
 }

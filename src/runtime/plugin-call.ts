@@ -3,7 +3,7 @@
  * another program.
  */
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
-import { checkContainerId, checkIfName, checkNetworkName, type Command } from "../cni/invocation.ts";
+import { checkContainerId, checkIfName, checkNetworkName, type Verb } from "../cni/invocation.ts";
 import { asWritten } from "../cni/json.ts";
 import { convertResult, parsePluginResult, resultDocument, type VersionedResult } from "../cni/result-versions.ts";
 import type { Result } from "../cni/result.ts";
@@ -30,7 +30,7 @@ export interface AttachmentRequest {
 }
 
 /** Runs one verb and returns the result of ADD. */
-type RunVerb = (command: Command, derived: Derived) => VersionedResult | undefined;
+type RunVerb = (command: Verb, derived: Derived) => VersionedResult | undefined;
 
 /** Finds the plugin and checks the identifiers. Without a request, the verbs are about the network as a whole. */
 export function prepareCall(

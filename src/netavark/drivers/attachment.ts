@@ -1,5 +1,5 @@
 /** A network of a driver of our own: an attachment with a ledger, as by a CNI plugin. */
-import type { Command } from "../../cni/invocation.ts";
+import type { Verb as Command } from "../../cni/invocation.ts";
 import { asWritten } from "../../cni/json.ts";
 import type { Result } from "../../cni/result.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";

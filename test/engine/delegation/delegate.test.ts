@@ -3,11 +3,11 @@
  * version.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import type { Command, Invocation } from "../../../src/cni/invocation.ts";
+import type { Invocation, Verb } from "../../../src/cni/invocation.ts";
 import { openSession } from "../../../src/engine/run.ts";
 import { type ScriptPlugins, scriptPlugins } from "../../support/script-plugins.ts";
 
-const delegate = (type: string, command: Command, call: Invocation) =>
+const delegate = (type: string, command: Verb, call: Invocation) =>
   openSession().delegate(type, { ...call, command });
 
 let at: ScriptPlugins;
