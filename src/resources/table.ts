@@ -43,7 +43,7 @@ const table: Record<string, () => AnyKind> = {
   "lent-link": () =>
     (require("./link/lent-link/lent-link.ts") as typeof import("./link/lent-link/lent-link.ts")).lentLinkKind,
   "link-routes": () =>
-    (require("./address/link-routes.ts") as typeof import("./address/link-routes.ts")).linkRoutesKind,
+    (require("./routing/link-routes.ts") as typeof import("./routing/link-routes.ts")).linkRoutesKind,
   "link-settings": () =>
     (require("./link/link-settings.ts") as typeof import("./link/link-settings.ts")).linkSettingsKind,
   "localhost-access": () =>
@@ -65,7 +65,7 @@ const table: Record<string, () => AnyKind> = {
     (require("./netavark/published-ports.ts") as typeof import("./netavark/published-ports.ts")).publishedPortsKind,
   "redirect": () => (require("./traffic/redirect.ts") as typeof import("./traffic/redirect.ts")).redirectKind,
   "source-rule": () =>
-    (require("./address/source-rule.ts") as typeof import("./address/source-rule.ts")).sourceRuleKind,
+    (require("./routing/source-rule.ts") as typeof import("./routing/source-rule.ts")).sourceRuleKind,
   "static-routes": () =>
     (require("./netavark/static-routes.ts") as typeof import("./netavark/static-routes.ts")).staticRoutesKind,
   "sysctl-file": () =>
@@ -80,10 +80,10 @@ const table: Record<string, () => AnyKind> = {
   "veth": () => (require("./link/veth.ts") as typeof import("./link/veth.ts")).vethKind,
   "vlan-gateway": () =>
     (require("./address/vlan-gateway.ts") as typeof import("./address/vlan-gateway.ts")).vlanGatewayKind,
-  "vrf": () => (require("./link/vrf.ts") as typeof import("./link/vrf.ts")).vrfKind,
-  "vrf-member": () => (require("./link/vrf-member.ts") as typeof import("./link/vrf-member.ts")).vrfMemberKind,
+  "vrf": () => (require("./routing/vrf.ts") as typeof import("./routing/vrf.ts")).vrfKind,
+  "vrf-member": () => (require("./routing/vrf-member.ts") as typeof import("./routing/vrf-member.ts")).vrfMemberKind,
   "withdrawn-routes": () =>
-    (require("./address/withdrawn-routes.ts") as typeof import("./address/withdrawn-routes.ts")).withdrawnRoutesKind,
+    (require("./routing/withdrawn-routes.ts") as typeof import("./routing/withdrawn-routes.ts")).withdrawnRoutesKind,
 };
 
 export function loadKind(name: string): AnyKind | undefined {

@@ -790,7 +790,7 @@ const resources: Fault[] = [
     named: "ptp: the link refuses",
   },
   {
-    file: "src/resources/address/source-rule.ts",
+    file: "src/resources/routing/source-rule.ts",
     find: "if (table !== undefined && rule.table !== table) continue;",
     replace: "",
     tests: ["test/kernel/sbr.test.ts"],

@@ -5,24 +5,25 @@
  * Behaviour follows the reference plugin `plugins/meta/sbr`. Owns in the container: the rules, and without `table` the
  * routes in tables that nobody used before.
  */
+import { AF_INET, AF_INET6, AF_UNSPEC } from "../../../ffi/socket/socket.ts";
 import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
-import type { Result } from "../../../cni/result.ts";
-import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
-import type { Resource } from "../../../contract/resource.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import { linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { listRouteImages, routesOfLink } from "../../../ffi/netlink/route/route-image.ts";
 import { type ListedRule, listRules } from "../../../ffi/netlink/route/rule.ts";
 import { RT_TABLE_MAIN } from "../../../ffi/netlink/uapi/rtnetlink.ts";
-import { AF_INET, AF_INET6, AF_UNSPEC } from "../../../ffi/socket/socket.ts";
 import { formatAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
-import { linkRoutes } from "../../../resources/address/link-routes.ts";
-import { tablesInUse, takeFreeTable } from "../../../resources/address/shared/routing-tables.ts";
-import { sourceRule } from "../../../resources/address/source-rule.ts";
-import { withdrawnRoutes } from "../../../resources/address/withdrawn-routes.ts";
-import { addressesOn } from "../../shared/addresses-on.ts";
-import type { SbrConf } from "./sbr.schema.ts";
-import { validateSbrConf } from "./sbr.validate.gen.ts";
+import { linkRoutes } from "../../../resources/routing/link-routes.ts";
+import { tablesInUse, takeFreeTable } from "../../../resources/routing/shared/routing-tables.ts";
+import { sourceRule } from "../../../resources/routing/source-rule.ts";
+import { withdrawnRoutes } from "../../../resources/routing/withdrawn-routes.ts";
 import { mainTable, type OwnAddress, routesFor } from "./source-tables.ts";
+import { addressesOn } from "../../shared/addresses-on.ts";
+import { validateSbrConf } from "./sbr.validate.gen.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
+import type { Resource } from "../../../contract/resource.ts";
+import type { Result } from "../../../cni/result.ts";
+import type { SbrConf } from "./sbr.schema.ts";
 
 const FIRST_TABLE = 100;
 const MAX_U32 = 0xffffffff;

@@ -4,21 +4,22 @@
  * Behaviour follows the reference plugin `plugins/meta/vrf`. Owns in the container: the membership, and the VRF as long
  * as it has members.
  */
-import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { AF_UNSPEC } from "../../../ffi/socket/socket.ts";
 import { checkIfName } from "../../../cni/invocation.ts";
-import type { Result } from "../../../cni/result.ts";
+import { CniError, INTERNAL, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { versionsSince } from "../../../cni/versions.ts";
-import type { Container } from "../../../contract/host.ts";
-import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import { getLink, knowsLinkKind, type Link, linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { listRouteImages } from "../../../ffi/netlink/route/route-image.ts";
 import { listRules } from "../../../ffi/netlink/route/rule.ts";
-import { AF_UNSPEC } from "../../../ffi/socket/socket.ts";
-import { tablesInUse, takeFreeTable, vrfTable } from "../../../resources/address/shared/routing-tables.ts";
-import { addressesAndRoutesOf, vrfMember } from "../../../resources/link/vrf-member.ts";
-import { vrf } from "../../../resources/link/vrf.ts";
-import type { VrfConf } from "./vrf.schema.ts";
+import { tablesInUse, takeFreeTable, vrfTable } from "../../../resources/routing/shared/routing-tables.ts";
+import { vrf } from "../../../resources/routing/vrf.ts";
+import { addressesAndRoutesOf, vrfMember } from "../../../resources/routing/vrf-member.ts";
 import { validateVrfConf } from "./vrf.validate.gen.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
+import type { Container } from "../../../contract/host.ts";
+import type { Result } from "../../../cni/result.ts";
+import type { VrfConf } from "./vrf.schema.ts";
 
 const LOWEST_TABLE = 1;
 const MAX_U32 = 0xffffffff;

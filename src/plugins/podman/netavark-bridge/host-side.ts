@@ -3,8 +3,8 @@ import type { Host } from "../../../contract/host.ts";
 import { getLink, linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { defaultRoute } from "../../../ffi/netlink/route/route.ts";
 import { readSysctl } from "../../../ffi/sysctl.ts";
-import { vrfTable } from "../../../resources/address/shared/routing-tables.ts";
 import type { PodmanBridgeSpec } from "../../../resources/netavark/shared/bridge-sysctls.ts";
+import { vrfTable } from "../../../resources/routing/shared/routing-tables.ts";
 
 /**
  * `veth0` if it is free, or the number after one that is taken. Doubling and halving finds it without a look at all links,

@@ -25,7 +25,7 @@ import { RT_TABLE_UNSPEC, RTNLGRP_IPV6_IFADDR } from "../../../ffi/netlink/uapi/
 import { AF_INET6 } from "../../../ffi/socket/socket.ts";
 import { readSysctl, tryWriteSysctl, writeSysctl } from "../../../ffi/sysctl.ts";
 import { formatAddress, formatPrefix, parseAddress, parsePrefix, type Prefix } from "../../../net/address.ts";
-import { vrfTable } from "../shared/routing-tables.ts";
+import { vrfTable } from "../../routing/shared/routing-tables.ts";
 import { dropConnectedRoutes, pointToPointRoutes } from "./point-to-point.ts";
 
 export interface AddressingSpec {

@@ -5,22 +5,22 @@
  * When a link joins a VRF, the kernel takes it down and up again. It loses its routes, and its IPv6 addresses unless
  * `keep_addr_on_down` is set. ADD restores both, the routes in the VRF's table.
  */
+import { AF_INET6 } from "../../ffi/socket/socket.ts";
 import { CniError, INTERNAL } from "../../cni/error.ts";
-import type { Container } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import { awaitChange } from "../../ffi/netlink/events.ts";
 import { addAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
 import { getLink, type Link, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
-import { addRouteImage, delRouteImage, listRouteImages, routesOfLink } from "../../ffi/netlink/route/route-image.ts";
 import { listRoutes } from "../../ffi/netlink/route/route.ts";
+import { addRouteImage, delRouteImage, listRouteImages, routesOfLink } from "../../ffi/netlink/route/route-image.ts";
 import { IF_OPER_UNKNOWN, IF_OPER_UP } from "../../ffi/netlink/uapi/if-link.ts";
 import { RT_TABLE_MAIN, RTNLGRP_IPV6_ROUTE, RTPROT_KERNEL } from "../../ffi/netlink/uapi/rtnetlink.ts";
-import { AF_INET6 } from "../../ffi/socket/socket.ts";
 import { formatAddress, formatPrefix, isLinkLocal, parsePrefix } from "../../net/address.ts";
-import { linkRoutesKind } from "../address/link-routes.ts";
+import { linkRoutesKind } from "./link-routes.ts";
+import type { Container } from "../../contract/host.ts";
 
-export interface VrfMemberSpec extends AddressesAndRoutes {
+interface VrfMemberSpec extends AddressesAndRoutes {
   ifName: string;
   vrf: string;
   /** The VRF's table. Undefined when another program did ADD. */
@@ -28,7 +28,7 @@ export interface VrfMemberSpec extends AddressesAndRoutes {
 }
 
 /** What the link had before and may lose. */
-export interface AddressesAndRoutes {
+interface AddressesAndRoutes {
   /** Its IPv6 addresses in CIDR notation. */
   addresses: string[];
   /** Its routes in the main table as hexadecimal images (route-image.ts), routes to gateways first. */

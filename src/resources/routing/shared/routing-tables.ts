@@ -2,8 +2,8 @@
  * Choosing a free routing table in a namespace. A table is in use if a rule refers to it, it has routes, or it is a VRF's.
  * Callers hold the lock of `Container.alone`.
  */
-import { vrf } from "../../../ffi/netlink/route/link-kinds.ts";
 import { type Link, listLinks } from "../../../ffi/netlink/route/link.ts";
+import { vrf } from "../../../ffi/netlink/route/link-kinds.ts";
 import type { RouteImage } from "../../../ffi/netlink/route/route-image.ts";
 import type { RoutingRule } from "../../../ffi/netlink/route/rule.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";

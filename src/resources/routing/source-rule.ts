@@ -12,7 +12,7 @@ import { addRule, delRule, type ListedRule, listRules } from "../../ffi/netlink/
 import { compareAddresses, parseAddress } from "../../net/address.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
-export interface SourceRuleSpec {
+interface SourceRuleSpec {
   /** An address without prefix length. */
   source: string;
   /** This and `priority` are undefined when another program did ADD. */

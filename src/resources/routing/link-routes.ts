@@ -3,12 +3,12 @@
  * them with the link; DEL removes them first, in case the link stays. Absent routes, or a namespace that is gone, count
  * as removed.
  */
-import type { Host } from "../../contract/host.ts";
+import { AF_UNSPEC } from "../../ffi/socket/socket.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
-import { addRouteImage, delRouteImage, readImage } from "../../ffi/netlink/route/route-image.ts";
 import { describeRoute, eachHop, isSameRoute, listRoutes } from "../../ffi/netlink/route/route.ts";
-import { AF_UNSPEC } from "../../ffi/socket/socket.ts";
+import { addRouteImage, delRouteImage, readImage } from "../../ffi/netlink/route/route-image.ts";
+import type { Host } from "../../contract/host.ts";
 
 export interface LinkRoutesSpec {
   ifName: string;

@@ -11,7 +11,7 @@ import { addRouteImage, delRouteImage, listRouteImages } from "../../ffi/netlink
 import { linkRoutesKind, type LinkRoutesSpec, textOf } from "./link-routes.ts";
 import type { Host } from "../../contract/host.ts";
 
-export type WithdrawnRoutesSpec = Omit<LinkRoutesSpec, "table">;
+type WithdrawnRoutesSpec = Omit<LinkRoutesSpec, "table">;
 
 export const withdrawnRoutesKind: ResourceKind<WithdrawnRoutesSpec> = {
   kind: "withdrawn-routes",

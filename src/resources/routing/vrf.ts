@@ -5,16 +5,16 @@
  * We derive the VRF's MAC address, which appears on no wire, from its name. So the last DEL recognises a VRF of ours.
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
-import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
-import { vrf as vrfLink } from "../../ffi/netlink/route/link-kinds.ts";
 import { addLink, getLink, type Link, listLinks, setLink } from "../../ffi/netlink/route/link.ts";
-import { removeLink } from "../../ffi/netlink/route/remove-link.ts";
+import { vrf as vrfLink } from "../../ffi/netlink/route/link-kinds.ts";
 import { formatMac } from "../../net/mac.ts";
-import { vrfTable } from "../address/shared/routing-tables.ts";
+import { removeLink } from "../../ffi/netlink/route/remove-link.ts";
+import { vrfTable } from "./shared/routing-tables.ts";
+import type { Host } from "../../contract/host.ts";
+import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
-export interface VrfSpec {
+interface VrfSpec {
   name: string;
   table?: number;
 }
