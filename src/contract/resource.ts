@@ -6,6 +6,7 @@
  * that text, which was written before the thing was made.
  */
 import type { IpConfig } from "../cni/result.ts";
+import type { PortClaimant } from "./host-ports.ts";
 import type { Host } from "./host.ts";
 
 /** One line for each thing that has no effect. */
@@ -26,11 +27,8 @@ export interface ResourceKind<Spec, Made = void> {
   requireRoom?(spec: Spec, host: Host): void;
   /** For `patchbay plan`: throws what `apply` would reject before it makes anything, besides what `requireRoom` says. */
   judge?(spec: Spec, host: Host): void;
-  /**
-   * For operators: what has no effect, although it is as ADD made it, or would be. CHECK does not ask, because the
-   * reference plugin's succeeds.
-   */
-  idle?(spec: Spec, host: Host): Idle;
+  /** For operators: ports of the host that another container may have, too. */
+  claimedPorts?(spec: Spec): PortClaimant;
   /**
    * Makes the resource and returns what only the kernel could decide. On failure it leaves nothing behind; it undoes
    * its own steps with `undoAfter`.

@@ -737,7 +737,7 @@ const podmansResources: Fault[] = [
     named: "published ports",
   },
   {
-    file: "src/resources/netavark/shared/port-holders.ts",
+    file: "src/resources/host-ports/in-netavarks-table.ts",
     find: "if (has(isPort)) hold(claim, comment, true);",
     replace: "if (has(isPort)) continue;",
     tests: ["test/kernel/port-rivals.test.ts"],
@@ -992,13 +992,13 @@ const resources: Fault[] = [
     named: "",
   },
   {
-    file: "src/resources/packets/port-mappings/rivals.ts",
+    file: "src/resources/host-ports/rivals.ts",
     find: "iptables: -100, netavark: -100, nftables: -99 }",
     replace: "iptables: -100, netavark: -100, nftables: -101 }",
     tests: ["test/kernel/port-rivals.test.ts"],
   },
   {
-    file: "src/resources/packets/port-mappings/rivals.ts",
+    file: "src/resources/host-ports/rivals.ts",
     find: "isLater ||= leadsTo === own;",
     replace: "",
     tests: ["test/kernel/plan.test.ts"],

@@ -1,10 +1,13 @@
 /** Compares attachments with the kernel: `patchbay inspect`. */
 import { errorText } from "../../cni/error.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
-import { isNetnsGone, isSameNetns } from "../../ffi/netns.ts";
-import { isOtherNamespace, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
 import type { Host } from "../../contract/host.ts";
+import type { AttachmentState, Gist, InspectedAttachment, InspectedResource } from "../../contract/shown.ts";
+import { inScene, traced } from "../../contract/trace.ts";
+import { isNetnsGone, isSameNetns } from "../../ffi/netns.ts";
 import { Look, type Whereabouts, whereabouts } from "../ledger/whereabouts.ts";
+import { isOtherNamespace, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
+import { idlePorts } from "./idle.ts";
 import {
   answeredEnds,
   gistOf,
@@ -14,8 +17,6 @@ import {
   type KnownResource,
   partsOf,
 } from "./known-attachment.ts";
-import type { AttachmentState, Gist, InspectedAttachment, InspectedResource } from "../../contract/shown.ts";
-import { inScene, traced } from "../../contract/trace.ts";
 
 /** One `moment` serves many attachments. */
 export function inspect(
@@ -169,7 +170,7 @@ export function look({ name, kind, spec, isRestated }: KnownResource, host: Host
   try {
     const differences = [
       ...traced("verify", kind, spec, () => kind.verify(spec, host, isRestated)),
-      ...kind.idle?.(spec, host).here ?? [],
+      ...idlePorts(kind, spec, host).here,
     ];
     return { kind: name, what, state: differences.length === 0 ? "ok" : "differs", differences };
   } catch (error) {

@@ -2,14 +2,9 @@
  * The published ports of a container of podman's. Ports of all addresses of the host are elements of the subnet's map; a
  * port of one address is a rule of its own, as netavark writes it. The comment of both names the owner.
  */
-import type { Owner } from "../../contract/owner.ts";
+import type { PortClaimant } from "../../contract/host-ports.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { destinationNatTo, jump } from "../../ffi/netlink/nftables/action.ts";
-import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
-import { comment, commentIn } from "../../ffi/netlink/nftables/comment.ts";
-import { between, equals } from "../../ffi/netlink/nftables/compare.ts";
-import type { Expression } from "../../ffi/netlink/nftables/expression.ts";
-import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
+import type { Owner } from "../../contract/owner.ts";
 import {
   destinationPort,
   from,
@@ -18,12 +13,17 @@ import {
   to,
   transportProtocol,
 } from "../../ffi/netlink/nftables/packet-match.ts";
+import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
+import { comment, commentIn } from "../../ffi/netlink/nftables/comment.ts";
+import { between, equals } from "../../ffi/netlink/nftables/compare.ts";
+import type { Expression } from "../../ffi/netlink/nftables/expression.ts";
+import { destinationNatTo, jump } from "../../ffi/netlink/nftables/action.ts";
+import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
 import { delRule, type FoundRule, listRules } from "../../ffi/netlink/nftables/rule.ts";
 import { createElement, delElement, type Element, getElement, type NftSet } from "../../ffi/netlink/nftables/set.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { type Protocol, protocolNumbers } from "../../iptables/rule.ts";
 import { parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
-import type { Claimant } from "../packets/port-mappings/claims.ts";
 import { ownerComment } from "../packets/shared/owner-comment.ts";
 import { chain, DNAT, portsChain, portsMap, SETMARK } from "./shared/nft-names.ts";
 import { hairpinSources, type PlacedRule, setPublishedMark, toPort } from "./shared/nft-rules.ts";
@@ -69,7 +69,7 @@ export const publishedPortsKind: ResourceKind<PublishedPortsSpec> = {
     if (isRestated) netavark1().removeContainerRules(spec, host);
   },
   repair: (spec, host) => publishedPortsKind.apply(spec, host),
-  idle: (spec, host) => rivals().idleBecauseOfRivals(claimantOf(spec), host),
+  claimedPorts: claimantOf,
   gist: ({ ports }) => ({ ports: ports.map(portText) }),
   describe: ({ ports, targets }) => `ports ${ports.map(portText).join(", ")} for ${targets[0]?.address ?? "nothing"}`,
 };
@@ -80,12 +80,8 @@ function netavark1() {
   return require("./shared/netavark1-rules.ts") as typeof import("./shared/netavark1-rules.ts");
 }
 
-// Loaded for operators only.
-const rivals = () =>
-  require("../packets/port-mappings/rivals.ts") as typeof import("../packets/port-mappings/rivals.ts");
-
-function claimantOf({ network, containerId, targets, ports }: PublishedPortsSpec): Claimant {
-  const claims: Claimant["claims"] = [];
+function claimantOf({ network, containerId, targets, ports }: PublishedPortsSpec): PortClaimant {
+  const claims: PortClaimant["claims"] = [];
   for (const { address } of targets) {
     const size = parseAddress(address)!.length, family = size === 4 ? 4 : 6;
     for (const port of ports) {

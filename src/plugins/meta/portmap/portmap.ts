@@ -10,14 +10,13 @@ import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
 import { linkTo } from "../../../ffi/netlink/route/route-lookup.ts";
 import { canonicalAddress, parseAddress, parsePrefix } from "../../../net/address.ts";
 import { chooseNatBackend } from "../../../resources/packets/shared/nat-backend.ts";
-import { portMappings } from "../../../resources/packets/port-mappings/port-mappings.ts";
+import { obstacleTo, portMappings } from "../../../resources/packets/port-mappings/port-mappings.ts";
 import type { PortMapping, PortMappingsSpec } from "../../../resources/packets/port-mappings/spec.ts";
 import { validatePortmapConf } from "./portmap.validate.gen.ts";
 import type { Resource } from "../../../contract/resource.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { Result } from "../../../cni/result.ts";
 import type { PortmapConf } from "./portmap.schema.ts";
-import { obstacleTo } from "../../../resources/packets/port-mappings/obstacle.ts";
 import { isIptablesSyntax, readConditions } from "./conditions.ts";
 import { isForLocalhost, isSetByOthers, localhostAccess } from "../../../resources/packets/localhost-access.ts";
 

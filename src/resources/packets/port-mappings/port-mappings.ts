@@ -8,7 +8,8 @@ import type { Host } from "../../../contract/host.ts";
 import { nameOf } from "../../../ffi/netlink/nftables/table.ts";
 import { Backends } from "../shared/backend.ts";
 import { ownTables } from "../shared/own-tables.ts";
-import type { PortMappingsSpec } from "./spec.ts";
+import { claimantOf, type PortMappingsSpec } from "./spec.ts";
+import type { Owner } from "../../../contract/owner.ts";
 
 export const backends = new Backends<PortMappingsSpec>("port mappings need", {
   iptables: () => (require("./iptables.ts") as typeof import("./iptables.ts")).backend,
@@ -24,9 +25,6 @@ function forgetFlows(spec: PortMappingsSpec, host: Host, of: "everybody" | "cont
   }
 }
 
-// Loaded for operators only.
-const rivals = () => require("./rivals.ts") as typeof import("./rivals.ts");
-
 export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
   kind: "port-mappings",
   unmade: undefined,
@@ -41,7 +39,7 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
       () => forgetFlows(spec, host, "container"),
     ]);
   },
-  idle: (spec, host) => rivals().idleBecauseOfRivals(rivals().claimantOf(spec), host),
+  claimedPorts: claimantOf,
   ownTable: ({ backend }) => backend === "nftables" ? nameOf(ownTables["port-mappings"]) : undefined,
   gist: ({ mappings }) => ({
     ports: mappings.map(({ hostIp, hostPort, containerPort, protocol }) => {
@@ -59,3 +57,22 @@ export const portMappingsKind: ResourceKind<PortMappingsSpec> = {
 };
 
 export const portMappings = resource(portMappingsKind);
+
+/** Why port mappings cannot be made on this host, for STATUS; undefined when they can. */
+export function obstacleTo(
+  options: Omit<PortMappingsSpec, keyof Owner | "addresses" | "mappings">,
+  host: Host,
+): string | undefined {
+  const { conditions } = options;
+  const example: PortMappingsSpec = {
+    ...options,
+    network: "",
+    containerId: "",
+    ifName: "",
+    addresses: ["192.0.2.1/32"],
+    mappings: [{ protocol: "tcp", hostPort: 1, containerPort: 1 }],
+    // Whichever ports the conditions are for.
+    conditions: conditions?.[4] && { 4: { ...conditions[4], protocol: undefined, ports: undefined } },
+  };
+  return backends.obstacle(example, host);
+}

@@ -1,6 +1,7 @@
 /** What port mappings are, and what of them is for which address family. Pure. */
+import type { PortClaim, PortClaimant } from "../../../contract/host-ports.ts";
 import type { Owner } from "../../../contract/owner.ts";
-import type { Family, LinkMatch, Mark, Protocol } from "../../../iptables/rule.ts";
+import { FAMILIES, type Family, type LinkMatch, type Mark, type Protocol } from "../../../iptables/rule.ts";
 import { parseAddress, parsePrefix } from "../../../net/address.ts";
 import type { NatBackend } from "../shared/nat-backend.ts";
 
@@ -71,4 +72,18 @@ export function isAllowed(conditions: Conditions | undefined, { protocol, hostPo
 export function hostAddress({ hostIp }: PortMapping): Uint8Array | undefined {
   const bytes = hostIp === undefined ? undefined : parseAddress(hostIp);
   return bytes?.some((byte) => byte !== 0) ? bytes : undefined;
+}
+
+export function claimantOf(spec: PortMappingsSpec): PortClaimant {
+  const { network, containerId, backend, mappings } = spec, claims: PortClaim[] = [];
+  for (const family of FAMILIES) {
+    if (addressOf(spec, family) === undefined) continue;
+    for (const mapping of mappings) {
+      const { protocol, hostPort } = mapping;
+      if (appliesTo(spec, mapping, family)) {
+        claims.push({ family, protocol, port: hostPort, at: hostAddress(mapping) });
+      }
+    }
+  }
+  return { network, containerId, way: backend, claims };
 }

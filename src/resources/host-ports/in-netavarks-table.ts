@@ -1,24 +1,25 @@
-/** Which containers have a port of the host in the table `inet netavark`, by this program or by netavark. */
-import { compares } from "../../../ffi/netlink/nftables/compare.ts";
-import { destinationAddress, ofFamily } from "../../../ffi/netlink/nftables/packet-match.ts";
-import { listRules } from "../../../ffi/netlink/nftables/rule.ts";
-import { getElement, listSets } from "../../../ffi/netlink/nftables/set.ts";
-import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
-import { protocolNumbers } from "../../../iptables/rule.ts";
-import type { Claim, Claimant, CommentedHolder } from "../../packets/port-mappings/claims.ts";
-import { keyOf } from "../../packets/port-mappings/nft-elements.ts";
-import { ownerText } from "../../packets/shared/owner-comment.ts";
-import { chain, portsChainFamily, portsMapsAmong, table } from "./nft-names.ts";
-import { toPort } from "./nft-rules.ts";
-import { isSame } from "./nft-table.ts";
+/** The containers that have a port of the host in the table `inet netavark`, by this program or by netavark. */
+import type { PortClaim, PortClaimant } from "../../contract/host-ports.ts";
+import { destinationAddress, ofFamily } from "../../ffi/netlink/nftables/packet-match.ts";
+import { compares } from "../../ffi/netlink/nftables/compare.ts";
+import { listRules } from "../../ffi/netlink/nftables/rule.ts";
+import { getElement, listSets } from "../../ffi/netlink/nftables/set.ts";
+import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
+import { protocolNumbers } from "../../iptables/rule.ts";
+import { keyOf } from "../packets/port-mappings/nft-elements.ts";
+import type { CommentedHolder } from "./holders.ts";
+import { ownerText } from "../packets/shared/owner-comment.ts";
+import { chain, portsChainFamily, portsMapsAmong, table } from "../netavark/shared/nft-names.ts";
+import { toPort } from "../netavark/shared/nft-rules.ts";
+import { isSame } from "../netavark/shared/nft-table.ts";
 
 /** Ports of all addresses are elements of maps, or rules of netavark's; ports of one address are rules. */
-export function holdersInPodmans({ claims }: Claimant, socket: NetlinkSocket): CommentedHolder[] {
+export function holdersInNetavarksTable({ claims }: PortClaimant, socket: NetlinkSocket): CommentedHolder[] {
   const rules = listRules(socket, chain(""));
   if (rules.length === 0) return [];
   const maps = portsMapsAmong(listSets(socket, table));
   const holders: CommentedHolder[] = [];
-  const hold = (claim: Claim, comment: string, isOfAll: boolean) => {
+  const hold = (claim: PortClaim, comment: string, isOfAll: boolean) => {
     const whose = comment === "" ? "another container" : ownerText(comment);
     holders.push({ claim, whose, comment, isOfAll });
   };

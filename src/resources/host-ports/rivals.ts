@@ -6,48 +6,38 @@
  * -99. The first chain that translates a connection decides. Which of two with the same priority comes first depends on
  * when each was made.
  */
-import type { Host } from "../../../contract/host.ts";
-import type { Idle } from "../../../contract/resource.ts";
-import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
-import { existingTable } from "../../../iptables/host-tables.ts";
-import { FAMILIES, type Family, protocolNumbers } from "../../../iptables/rule.ts";
-import { isSameBytes } from "../../../net/address.ts";
-import { namedIn } from "../shared/container-chain.ts";
-import { netfilterOf } from "../shared/netfilter-socket.ts";
-import { isOfContainer, ownerText } from "../shared/owner-comment.ts";
-import { CHAIN, chainName, DNAT } from "./iptables.ts";
-import type { Claim, Claimant, CommentedHolder, Holder, Way } from "./claims.ts";
-import { Contents } from "./nft-contents.ts";
-import { keyOf, overlaps, PORTS, PORTS_AT, RANGES, RANGES_AT } from "./nft-elements.ts";
-import { owned } from "./nft-structure.ts";
-import { addressOf, appliesTo, hostAddress, type PortMappingsSpec } from "./spec.ts";
+import type { PortClaim, PortClaimant, PortWay } from "../../contract/host-ports.ts";
+import type { Host } from "../../contract/host.ts";
+import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
+import { existingTable } from "../../iptables/host-tables.ts";
+import { FAMILIES, type Family, protocolNumbers } from "../../iptables/rule.ts";
+import { isSameBytes } from "../../net/address.ts";
+import { CHAIN, chainName, DNAT } from "../packets/port-mappings/iptables.ts";
+import { Contents } from "../packets/port-mappings/nft-contents.ts";
+import { keyOf, overlaps, PORTS, PORTS_AT, RANGES, RANGES_AT } from "../packets/port-mappings/nft-elements.ts";
+import { owned } from "../packets/port-mappings/nft-structure.ts";
+import { namedIn } from "../packets/shared/container-chain.ts";
+import { netfilterOf } from "../packets/shared/netfilter-socket.ts";
+import { isOfContainer, ownerText } from "../packets/shared/owner-comment.ts";
+import type { CommentedHolder, PortHolder } from "./holders.ts";
+import { holdersInNetavarksTable } from "./in-netavarks-table.ts";
 
-// Not part of the program for plugins.
-const podmans = () =>
-  require("../../netavark/shared/port-holders.ts") as typeof import("../../netavark/shared/port-holders.ts");
-
-const priorities: Record<Way, number> = { iptables: -100, netavark: -100, nftables: -99 };
-
-export function claimantOf(spec: PortMappingsSpec): Claimant {
-  const { network, containerId, backend, mappings } = spec, claims: Claim[] = [];
-  for (const family of FAMILIES) {
-    if (addressOf(spec, family) === undefined) continue;
-    for (const mapping of mappings) {
-      const { protocol, hostPort } = mapping;
-      if (appliesTo(spec, mapping, family)) {
-        claims.push({ family, protocol, port: hostPort, at: hostAddress(mapping) });
-      }
-    }
-  }
-  return { network, containerId, way: backend, claims };
+/** One line for each port that has no effect. */
+export interface IdlePorts {
+  /** Of the claimant. */
+  here: string[];
+  /** Of others, because of the claimant. */
+  elsewhere: string[];
 }
+
+const priorities: Record<PortWay, number> = { iptables: -100, netavark: -100, nftables: -99 };
 
 /** In the order in which the kernel asks their tables. */
 const ways = ["iptables", "netavark", "nftables"] as const;
 
 /** One line for each port that others have, too: who gets the connections. A port that is lost is lost to one only. */
-export function idleBecauseOfRivals(claimant: Claimant, host: Host): Idle {
-  const here = new Set<string>(), elsewhere = new Set<string>(), lost = new Set<Claim>();
+export function idleBecauseOfRivals(claimant: PortClaimant, host: Host): IdlePorts {
+  const here = new Set<string>(), elsewhere = new Set<string>(), lost = new Set<PortClaim>();
   const holders = ways.flatMap((way) =>
     claimant.claims.length === 0 ? [] : holdersBy[way](claimant, host).map((holder) => ({ holder, way }))
   );
@@ -65,7 +55,11 @@ export function idleBecauseOfRivals(claimant: Claimant, host: Host): Idle {
   return { here: [...here], elsewhere: [...elsewhere] };
 }
 
-function whyLost(claimant: Claimant, { claim, whose, isOfAll, isLater }: Holder, way: Way): string | undefined {
+function whyLost(
+  claimant: PortClaimant,
+  { claim, whose, isOfAll, isLater }: PortHolder,
+  way: PortWay,
+): string | undefined {
   const { protocol, port, at } = claim, leads = `host port ${port}/${protocol} leads to ${whose}`;
   const order = priorities[way] - priorities[claimant.way], isCovered = isOfAll || at !== undefined;
   if (order > 0 || isLater || (!isCovered && (order < 0 || way === claimant.way))) return undefined;
@@ -76,33 +70,33 @@ function whyLost(claimant: Claimant, { claim, whose, isOfAll, isLater }: Holder,
     "the kernel asks first";
 }
 
-function whyWon(claimant: Claimant, { claim, whose, isOfAll }: Holder, way: Way): string | undefined {
+function whyWon(claimant: PortClaimant, { claim, whose, isOfAll }: PortHolder, way: PortWay): string | undefined {
   const { protocol, port, at } = claim;
   if (priorities[way] <= priorities[claimant.way] || (at !== undefined && isOfAll)) return undefined;
   return `host port ${port}/${protocol} led to ${whose} by ${way}; ${claimant.way} comes first: ` +
     "this container gets the connections, that one none";
 }
 
-const holdersBy: Record<Way, (claimant: Claimant, host: Host) => Holder[]> = {
+const holdersBy: Record<PortWay, (claimant: PortClaimant, host: Host) => PortHolder[]> = {
   iptables: (claimant, host) => FAMILIES.flatMap((family) => holdersInIptables(claimant, host, family)),
   // In a table of ours a port has one owner.
   nftables: (claimant, host) => claimant.way === "nftables" ? [] : inNftables(host, claimant, holdersInOurTable),
   netavark: (claimant, host) =>
-    claimant.way === "netavark" ? [] : inNftables(host, claimant, podmans().holdersInPodmans),
+    claimant.way === "netavark" ? [] : inNftables(host, claimant, holdersInNetavarksTable),
 };
 
 function inNftables(
   host: Host,
-  claimant: Claimant,
-  find: (claimant: Claimant, socket: NetlinkSocket) => CommentedHolder[],
-): Holder[] {
+  claimant: PortClaimant,
+  find: (claimant: PortClaimant, socket: NetlinkSocket) => CommentedHolder[],
+): PortHolder[] {
   const socket = netfilterOf(host);
   if (socket === undefined) return [];
   return find(claimant, socket).filter(({ comment }) => !isOfContainer(comment, claimant.containerId));
 }
 
-function holdersInIptables(claimant: Claimant, host: Host, family: Family): Holder[] {
-  const wanted = claimant.claims.filter((claim) => claim.family === family), holders: Holder[] = [];
+function holdersInIptables(claimant: PortClaimant, host: Host, family: Family): PortHolder[] {
+  const wanted = claimant.claims.filter((claim) => claim.family === family), holders: PortHolder[] = [];
   const table = wanted.length === 0 ? undefined : existingTable(netfilterOf(host), "nat", family),
     own = chainName(claimant);
   let isLater = false;
@@ -129,7 +123,7 @@ function meets(one: Uint8Array | undefined, other: Uint8Array | undefined): bool
   return one === undefined || other === undefined || isSameBytes(one, other);
 }
 
-function holdersInOurTable({ claims }: Claimant, socket: NetlinkSocket): CommentedHolder[] {
+function holdersInOurTable({ claims }: PortClaimant, socket: NetlinkSocket): CommentedHolder[] {
   if (!owned.exists(socket)) return [];
   const contents = new Contents(socket, claims.length), holders: CommentedHolder[] = [];
   for (const claim of claims) {
