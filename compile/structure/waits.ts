@@ -31,7 +31,7 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   "src/ffi/trusted-executable.ts": [1, "6 attempts, a second apart"],
   "src/ipam/store.ts": [2, "100 attempts"],
   "src/iptables/legacy-table.ts": [1, "10 attempts"],
-  "src/resources/link/shared/free-name.ts": [1, "a name of many is free"],
+  "src/resources/link/shared/usable.ts": [1, "a name of many is free"],
 
   // They have a deadline.
   "src/dhcp/ask.ts": [1, "patience of the caller"],

@@ -873,7 +873,7 @@ const resources: Fault[] = [
     named: "who has the path",
   },
   {
-    file: "src/resources/link/shared/made-for.ts",
+    file: "src/resources/link/shared/host-link.ts",
     find: "if (alias === aliasFor(network)) return undefined;",
     replace: "if (alias?.startsWith(MADE)) return undefined;",
     tests: ["test/runtime/cli/network-remove.test.ts"],
@@ -901,14 +901,14 @@ const resources: Fault[] = [
     named: "CHECK succeeds",
   },
   {
-    file: "src/resources/link/shared/usable-mac.ts",
+    file: "src/resources/link/shared/usable.ts",
     find: 'if (why !== "") throw',
     replace: "if (false) throw",
     tests: ["test/kernel/plan.test.ts"],
     named: "cannot assign",
   },
   {
-    file: "src/resources/link/shared/usable-mtu.ts",
+    file: "src/resources/link/shared/usable.ts",
     find: "mtu >= LEAST && mtu <= MOST",
     replace: "mtu >= LEAST - 1 && mtu <= MOST",
     tests: ["test/kernel/plan.test.ts"],

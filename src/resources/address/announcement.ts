@@ -11,7 +11,7 @@ import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
 import { parseMac } from "../../net/mac.ts";
 
-export interface AnnouncementSpec {
+interface AnnouncementSpec {
   ifName: string;
   /** The MAC that the link has already. */
   mac: string;

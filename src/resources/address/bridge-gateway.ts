@@ -2,17 +2,17 @@
  * The gateway's address on the bridge, or on its VLAN gateway link. The network's containers share it, so DEL leaves it,
  * present or not. Only a failed ADD removes the address it has just added.
  */
+import { AF_INET, AF_INET6 } from "../../ffi/socket/socket.ts";
 import { CniError, INTERNAL } from "../../cni/error.ts";
-import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import { addAddress, delAddress, listAddresses, overlap } from "../../ffi/netlink/route/address.ts";
 import { getLink, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
-import { AF_INET, AF_INET6 } from "../../ffi/socket/socket.ts";
 import { formatPrefix, parsePrefix, type Prefix } from "../../net/address.ts";
 import { parseMac } from "../../net/mac.ts";
+import type { Host } from "../../contract/host.ts";
 
-export interface BridgeGatewaySpec {
+interface BridgeGatewaySpec {
   ifName: string;
   /** In CIDR notation. */
   address: string;

@@ -2,8 +2,8 @@
  * The addresses and routes of the host's end of a point-to-point link (ptp): each gateway's address as a single address,
  * and a route to each address of the container. DEL does nothing: the kernel drops them with the link.
  */
+import { AF_UNSPEC } from "../../ffi/socket/socket.ts";
 import { CniError, INTERNAL } from "../../cni/error.ts";
-import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { EEXIST } from "../../ffi/errno.ts";
 import { addAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
@@ -11,11 +11,11 @@ import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { addRoute, isSameRoute, type KernelRoute, listRoutes } from "../../ffi/netlink/route/route.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { RT_SCOPE_HOST } from "../../ffi/netlink/uapi/rtnetlink.ts";
-import { AF_UNSPEC } from "../../ffi/socket/socket.ts";
 import { compareAddresses, formatAddress, isV6, parseAddress, parsePrefix, type Prefix } from "../../net/address.ts";
+import type { Host } from "../../contract/host.ts";
 import { accepted, ownRedirects, redirects, refuse } from "../link/shared/refusals.ts";
 
-export interface GatewaySideSpec {
+interface GatewaySideSpec {
   ifName: string;
   /** The container's addresses in CIDR notation. */
   addresses: { address: string; gateway: string }[];

@@ -3,24 +3,24 @@
  * other an untagged bridge port of that VLAN. The network's containers share it, so DEL leaves it, present or not. Only a
  * failed ADD removes the pair it has just created, and only if no other port is in the VLAN.
  */
-import { CniError, INTERNAL } from "../../cni/error.ts";
-import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { undoAfter } from "../../contract/undo.ts";
+import type { Host } from "../../contract/host.ts";
 import { EEXIST } from "../../ffi/errno.ts";
 import { addPortVlans, delPortVlans, listPortVlans } from "../../ffi/netlink/route/bridge.ts";
-import { vethKind } from "../../ffi/netlink/route/link-kinds.ts";
 import { addLink, delLink, getLink, type Link, listLinks, setLink } from "../../ffi/netlink/route/link.ts";
+import { vethKind } from "../../ffi/netlink/route/link-kinds.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
-import { freshHostName } from "../link/shared/free-name.ts";
-import { aliasFor, isVlanGateway } from "../link/shared/made-for.ts";
+import { CniError, INTERNAL } from "../../cni/error.ts";
+import { freshHostName } from "../link/shared/usable.ts";
+import { aliasFor, isVlanGateway } from "../link/shared/host-link.ts";
 import { accepted, advertisements, redirects, refuse } from "../link/shared/refusals.ts";
+import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
 // linux/if.h: IFNAMSIZ without the terminating zero.
 const LONGEST_NAME = 15;
 
-export interface VlanGatewaySpec {
+interface VlanGatewaySpec {
   bridge: string;
   vlan: number;
   /** The MTU of the port that is about to join. The bridge takes the smallest MTU of its ports. */

@@ -21,7 +21,7 @@ import {
 import { utf8 } from "../../ffi/libc.ts";
 import { type OpenState, openStateFile, readTrustedState, UntrustedState } from "../../ffi/state-file.ts";
 
-export interface DelegationSpec {
+interface DelegationSpec {
   /** The other plugin's name. */
   type: string;
   /** The configuration it gets, word for word. */

@@ -7,7 +7,7 @@ import type { Result } from "../../cni/result.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 
-export interface LeaseSpec {
+interface LeaseSpec {
   /** The IPAM plugin's name. */
   type: string;
 }

@@ -5,7 +5,7 @@
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { readSysctl, writeSysctl } from "../../ffi/sysctl.ts";
 
-export interface ForwardingSpec {
+interface ForwardingSpec {
   family: 4 | 6;
 }
 

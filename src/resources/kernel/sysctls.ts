@@ -15,7 +15,7 @@ import { warn } from "../../ffi/warn.ts";
 /** By key below /proc/sys, with slashes: `net/core/somaxconn`. */
 export type SysctlValues = Record<string, string>;
 
-export interface SysctlsSpec {
+interface SysctlsSpec {
   values: SysctlValues;
   /** The earlier values, without write-only sysctls. Undefined when another program did ADD. */
   before?: SysctlValues;

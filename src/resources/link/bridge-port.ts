@@ -13,7 +13,7 @@ import {
 } from "../../ffi/netlink/route/bridge.ts";
 import { getLink, type Link, linkIndex } from "../../ffi/netlink/route/link.ts";
 
-export interface BridgePortSpec {
+interface BridgePortSpec {
   ifName: string;
   hairpin: boolean;
   isolated: boolean;

@@ -7,14 +7,10 @@
  * up: a bridge created with an address has no carrier until a port forwards, and without carrier the kernel gives it no
  * link-local address.
  */
-import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
-import { checkIfName } from "../../cni/invocation.ts";
-import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import { EEXIST } from "../../ffi/errno.ts";
-import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/link-kinds.ts";
+import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import {
   addLink,
   delLink,
@@ -25,14 +21,17 @@ import {
   listLinks,
   setLink,
 } from "../../ffi/netlink/route/link.ts";
-import { isNetlinkError } from "../../ffi/netlink/socket.ts";
+import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/link-kinds.ts";
 import { warn } from "../../ffi/warn.ts";
-import { ownAddress } from "./shared/host-link.ts";
-import { aliasFor, isVlanGateway, whyOthers } from "./shared/made-for.ts";
+import { CniError, errorText, INTERNAL, INVALID_CONFIG } from "../../cni/error.ts";
+import { checkIfName } from "../../cni/invocation.ts";
+import type { Host } from "../../contract/host.ts";
+import { aliasFor, isVlanGateway, ownAddress, whyOthers } from "./shared/host-link.ts";
+import { requireUsableMtu } from "./shared/usable.ts";
 import { accepted, advertisements, redirects, refuse, refuseRedirects } from "./shared/refusals.ts";
-import { requireUsableMtu } from "./shared/usable-mtu.ts";
+import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 
-export interface BridgeSpec {
+interface BridgeSpec {
   name: string;
   mtu?: number;
   vlanFiltering: boolean;
@@ -41,7 +40,7 @@ export interface BridgeSpec {
   network?: string;
 }
 
-export interface MadeBridge {
+interface MadeBridge {
   index: number;
   mac: string;
   created: boolean;

@@ -8,11 +8,11 @@
  * refuses a name that a link of the host has; only in that case is the link created under a temporary name and renamed.
  */
 import { CniError, INTERNAL } from "../../cni/error.ts";
-import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
 import { undoAfter } from "../../contract/undo.ts";
+import type { Host } from "../../contract/host.ts";
 import { EBUSY, EEXIST, EINVAL } from "../../ffi/errno.ts";
+import { addLink, getLink, linkIndex, linkMac, type NewLink, setLink } from "../../ffi/netlink/route/link.ts";
 import {
   dummy,
   ipvlan,
@@ -23,15 +23,18 @@ import {
   vlan,
   type VlanSettings,
 } from "../../ffi/netlink/route/link-kinds.ts";
-import { addLink, getLink, linkIndex, linkMac, type NewLink, setLink } from "../../ffi/netlink/route/link.ts";
 import { removeLink } from "../../ffi/netlink/route/remove-link.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { parseMac } from "../../net/mac.ts";
-import { freshHostName } from "./shared/free-name.ts";
 import type { Master } from "./shared/master-link.ts";
-import { nameTakenError } from "./shared/name-taken.ts";
-import { requireUsableMac, whyUnusableMac } from "./shared/usable-mac.ts";
-import { requireUsableMtu } from "./shared/usable-mtu.ts";
+import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+import {
+  freshHostName,
+  nameTakenError,
+  requireUsableMac,
+  requireUsableMtu,
+  whyUnusableMac,
+} from "./shared/usable.ts";
 
 /** The kind of link and its settings, as ip-link(8) calls them. */
 export type LinkType =
@@ -47,7 +50,7 @@ const formats: Record<LinkType["kind"], LinkFormat<LinkType["settings"]>> = {
   dummy,
 };
 
-export interface ContainerLinkSpec {
+interface ContainerLinkSpec {
   ifName: string;
   type: LinkType;
   /** Undefined: the kernel picks one, or takes the master's. */

@@ -29,7 +29,7 @@ import { getLink, type Link, type LinkChange, setLink } from "../../ffi/netlink/
 import { IFF_ALLMULTI, IFF_PROMISC } from "../../ffi/netlink/uapi/if-link.ts";
 import { warn } from "../../ffi/warn.ts";
 import { parseMac } from "../../net/mac.ts";
-import { requireUsableMac, whyUnusableMac } from "./shared/usable-mac.ts";
+import { requireUsableMac, whyUnusableMac } from "./shared/usable.ts";
 
 /** Keys and their order are those of the reference plugin's file. */
 export interface LinkSettings {
@@ -40,7 +40,7 @@ export interface LinkSettings {
   txQLen?: number;
 }
 
-export interface LinkSettingsSpec {
+interface LinkSettingsSpec {
   ifName: string;
   wanted: LinkSettings;
   backupFile: string;

@@ -3,21 +3,19 @@
  * in place. DEL removes the container's end by its name, and the kernel removes the host's with it. If the namespace is
  * gone, DEL removes the host's end if it still has its MAC. A pair that is absent counts as removed.
  */
-import { CniError, INTERNAL } from "../../cni/error.ts";
-import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+import type { Host } from "../../contract/host.ts";
+import { CniError, INTERNAL } from "../../cni/error.ts";
 import { EEXIST } from "../../ffi/errno.ts";
-import { vethKind as vethLink } from "../../ffi/netlink/route/link-kinds.ts";
-import { addLink, getLink, type Link, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
+import { addLink, getLink, type Link, linkIndex, setLink } from "../../ffi/netlink/route/link.ts";
+import { vethKind as vethLink } from "../../ffi/netlink/route/link-kinds.ts";
 import { parseMac } from "../../net/mac.ts";
-import { nameTakenError } from "./shared/name-taken.ts";
+import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
+import { nameTakenError, requireUsableMac, requireUsableMtu, whyUnusableMac } from "./shared/usable.ts";
 import { accepted, advertisements, refuse } from "./shared/refusals.ts";
-import { requireUsableMac, whyUnusableMac } from "./shared/usable-mac.ts";
-import { requireUsableMtu } from "./shared/usable-mtu.ts";
 
-export interface VethSpec {
+interface VethSpec {
   /** "" when it is not known: another program made the attachment, and there is no prevResult. */
   hostName: string;
   hostMac: string;

@@ -21,7 +21,7 @@ import { forwarding } from "../../../resources/kernel/forwarding.ts";
 import { bridgePort } from "../../../resources/link/bridge-port.ts";
 import { bridge, bridgeMac, requireBridgeName } from "../../../resources/link/bridge.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
-import { freshHostName } from "../../../resources/link/shared/free-name.ts";
+import { freshHostName } from "../../../resources/link/shared/usable.ts";
 import { veth } from "../../../resources/link/veth.ts";
 import { dnsOr } from "../../shared/dns.ts";
 import { applyIpMasq } from "../../shared/ip-masq.ts";

@@ -12,7 +12,7 @@ import { readTextFile } from "../../../ffi/files.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { parseMac } from "../../../net/mac.ts";
 import { type LinkSettings, linkSettings, settingsOf } from "../../../resources/link/link-settings.ts";
-import { requireUsableMac } from "../../../resources/link/shared/usable-mac.ts";
+import { requireUsableMac } from "../../../resources/link/shared/usable.ts";
 import { currentSysctls, sysctls, type SysctlValues } from "../../../resources/kernel/sysctls.ts";
 import { validateTuningConf } from "./tuning.validate.gen.ts";
 import type { Attachment, JudgedCall } from "../../../contract/plugin.ts";

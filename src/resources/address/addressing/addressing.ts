@@ -4,12 +4,13 @@
  *
  * ADD adds the addresses before it sets the link up: the kernel then announces them itself (arp_notify, ndisc_notify).
  */
+import { AF_INET6 } from "../../../ffi/socket/socket.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
-import type { Route } from "../../../cni/result.ts";
-import type { Container } from "../../../contract/host.ts";
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
+import type { Container } from "../../../contract/host.ts";
 import { errnoText } from "../../../ffi/errno.ts";
 import { awaitChange } from "../../../ffi/netlink/events.ts";
+import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { addAddress, delAddress, familyOf, listAddresses } from "../../../ffi/netlink/route/address.ts";
 import { getLink, linkIndex, setLink } from "../../../ffi/netlink/route/link.ts";
 import {
@@ -19,16 +20,15 @@ import {
   type KernelRoute,
   listRoutes,
 } from "../../../ffi/netlink/route/route.ts";
-import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
-import { IF_OPER_UP } from "../../../ffi/netlink/uapi/if-link.ts";
 import { RT_TABLE_UNSPEC, RTNLGRP_IPV6_IFADDR } from "../../../ffi/netlink/uapi/rtnetlink.ts";
-import { AF_INET6 } from "../../../ffi/socket/socket.ts";
+import { IF_OPER_UP } from "../../../ffi/netlink/uapi/if-link.ts";
 import { readSysctl, tryWriteSysctl, writeSysctl } from "../../../ffi/sysctl.ts";
 import { formatAddress, formatPrefix, parseAddress, parsePrefix, type Prefix } from "../../../net/address.ts";
+import type { Route } from "../../../cni/result.ts";
 import { vrfTable } from "../../routing/shared/routing-tables.ts";
 import { dropConnectedRoutes, pointToPointRoutes } from "./point-to-point.ts";
 
-export interface AddressingSpec {
+interface AddressingSpec {
   ifName: string;
   addresses: { address: string; gateway?: string }[];
   routes: Route[];

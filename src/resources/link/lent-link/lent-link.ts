@@ -19,7 +19,7 @@ import { getLink, linkIndex, listLinks, setLink } from "../../../ffi/netlink/rou
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../../../ffi/netlink/socket.ts";
 import { inNetns, isNetnsGone, netnsCookie, openNetns, openOwnNetns } from "../../../ffi/netns.ts";
 import { warn } from "../../../ffi/warn.ts";
-import { nameTakenError } from "../shared/name-taken.ts";
+import { nameTakenError } from "../shared/usable.ts";
 import { atHome, awaitReturn, restoreReturned, takeBack } from "./return.ts";
 import { isLent, LENT_LINK, type LentLinkSpec } from "./spec.ts";
 

@@ -1,10 +1,11 @@
 /** Links of the host: whether it is still the one that the ledger names, for which network Patchbay made it. */
-import { fileName } from "../../../contract/file-name.ts";
 import type { Host } from "../../../contract/host.ts";
-import { bridgeKind } from "../../../ffi/netlink/route/link-kinds.ts";
 import { getLink, type Link, type LinkChange } from "../../../ffi/netlink/route/link.ts";
+import { fileName } from "../../../contract/file-name.ts";
+import { bridgeKind } from "../../../ffi/netlink/route/link-kinds.ts";
 import { parseMac } from "../../../net/mac.ts";
 
+/** The kernel reuses names and indexes of links; the MAC address tells whether it is still the same link. */
 export interface HostLink {
   name: string;
   /** "" when it is not known: then the name decides. */

@@ -3,20 +3,18 @@
  * tap; an absent link, or a namespace that is gone, counts as removed.
  */
 import { CniError, INTERNAL } from "../../../cni/error.ts";
-import type { Host } from "../../../contract/host.ts";
 import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { undoAfter } from "../../../contract/undo.ts";
-import { tunSettings } from "../../../ffi/netlink/route/link-kinds.ts";
 import { getLink, type LinkChange, linkIndex, setLink } from "../../../ffi/netlink/route/link.ts";
-import { removeLink } from "../../../ffi/netlink/route/remove-link.ts";
+import { tunSettings } from "../../../ffi/netlink/route/link-kinds.ts";
 import { addTap, type TapSettings } from "../../../ffi/tun.ts";
 import { parseMac } from "../../../net/mac.ts";
-import { nameTakenError } from "../shared/name-taken.ts";
-import { requireUsableMac, whyUnusableMac } from "../shared/usable-mac.ts";
-import { requireUsableMtu } from "../shared/usable-mtu.ts";
+import type { Host } from "../../../contract/host.ts";
+import { removeLink } from "../../../ffi/netlink/route/remove-link.ts";
+import { nameTakenError, requireUsableMac, requireUsableMtu, whyUnusableMac } from "../shared/usable.ts";
 import { addTapWithContext } from "./selinux-tap.ts";
 
-export interface TapSpec extends TapSettings {
+interface TapSpec extends TapSettings {
   ifName: string;
   /** "" when it is not known. */
   mac: string;

@@ -1,0 +1,45 @@
+/** Names, MAC addresses and MTUs that a link of ours can have: chosen, or refused before the link is made. */
+import { CniError, INTERNAL } from "../../../cni/error.ts";
+import { parseMac } from "../../../net/mac.ts";
+import type { Host } from "../../../contract/host.ts";
+import { linkIndex } from "../../../ffi/netlink/route/link.ts";
+import { randomBytes } from "../../../ffi/random.ts";
+
+/** The kernel refuses other MTUs when the link is made (linux/if_ether.h, ETH_MIN_MTU and ETH_MAX_MTU). */
+const LEAST = 68, MOST = 65535;
+
+/** For `judge`. */
+export function requireUsableMtu(mtu: number | undefined): void {
+  if (!mtu || mtu >= LEAST && mtu <= MOST) return;
+  const why = mtu < LEAST ? `mtu less than device minimum` : "mtu greater than device maximum";
+  throw new CniError(INTERNAL, `MTU ${mtu}: invalid argument (${why})`, `it must be between ${LEAST} and ${MOST}`);
+}
+
+/** "" for an address that a link can have. The kernel takes no group's address or none at all, and does not say so. */
+export function whyUnusableMac(mac: string | undefined): string {
+  const bytes = mac === undefined ? undefined : parseMac(mac);
+  if (bytes === undefined) return "";
+  if ((bytes[0]! & 1) === 1) return `the MAC address ${mac} is a group's, and no link's`;
+  return bytes.every((byte) => byte === 0) ? `the MAC address ${mac} is no address` : "";
+}
+
+/** For `judge`. */
+export function requireUsableMac(mac: string | undefined): void {
+  const why = whyUnusableMac(mac);
+  if (why !== "") throw new CniError(INTERNAL, "cannot assign requested address", why);
+}
+
+/** An unused name for a link of the host: `veth` and eight hexadecimal digits, as the reference plugins choose it. */
+export function freshHostName(host: Host): string {
+  for (;;) {
+    const name = `veth${randomBytes(4).toHex()}`;
+    if (linkIndex(host.route, name) === undefined) return name;
+  }
+}
+
+/** ADD finds a link named CNI_IFNAME in the container. */
+export function nameTakenError(text: string, cause?: unknown): CniError {
+  const hint =
+    "the container has an interface of this name: DEL the attachment first, or choose another name (CNI_IFNAME, or --ifname of patchbay)";
+  return new CniError(INTERNAL, text, hint, { cause });
+}
