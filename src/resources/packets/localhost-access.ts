@@ -35,8 +35,8 @@ import { readSysctl, writeSysctl } from "../../ffi/sysctl.ts";
 import { warn } from "../../ffi/warn.ts";
 import { parseAddress, type Prefix } from "../../net/address.ts";
 import { netfilterOf } from "./shared/netfilter-socket.ts";
-import { ownTables } from "./shared/own-tables.ts";
-import { type FoundElement, OwnedTable } from "./shared/owned-table.ts";
+import { type FoundElement, ownTables } from "./shared/own-tables.ts";
+import { OwnedTable } from "./shared/owned-table.ts";
 import { isLost, ownerComment, ownerKey } from "./shared/owner-comment.ts";
 
 export interface LocalhostAccessSpec extends Owner {

@@ -17,12 +17,12 @@
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoUnlessRefused } from "../../contract/undo-unless-refused.ts";
-import { fromUtf8, utf8 } from "../../ffi/libc.ts";
-import { accept, drop } from "../../ffi/netlink/nftables/action.ts";
+import { type Chain, chainUse, delChain, nameOf } from "../../ffi/netlink/nftables/table.ts";
 import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
+import { accept, drop } from "../../ffi/netlink/nftables/action.ts";
 import { countIn, isIn } from "../../ffi/netlink/nftables/compare.ts";
-import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
 import { inputLink, sourceMac } from "../../ffi/netlink/nftables/packet-match.ts";
+import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
 import { delRule, flushChain, listRules } from "../../ffi/netlink/nftables/rule.ts";
 import {
   createElement,
@@ -33,17 +33,17 @@ import {
   listElements,
   type NftSet,
 } from "../../ffi/netlink/nftables/set.ts";
-import { type Chain, chainUse, delChain, nameOf } from "../../ffi/netlink/nftables/table.ts";
-import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { NF_BR_PRE_ROUTING, NFPROTO_BRIDGE, NFT_REG_2 } from "../../ffi/netlink/uapi/nf-tables.ts";
+import { fromUtf8, utf8 } from "../../ffi/libc.ts";
+import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { parseMac } from "../../net/mac.ts";
 import { lacksNfTables, netfilterOf } from "./shared/netfilter-socket.ts";
-import { ownTables } from "./shared/own-tables.ts";
-import { type FoundElement, OwnedTable } from "./shared/owned-table.ts";
+import { type FoundElement, ownTables } from "./shared/own-tables.ts";
+import { OwnedTable } from "./shared/owned-table.ts";
 import { ownerComment } from "./shared/owner-comment.ts";
 
-export interface MacSpoofCheckSpec {
+interface MacSpoofCheckSpec {
   containerId: string;
   ifName: string;
   /** "" when it is not known any more. */

@@ -7,14 +7,13 @@
 import { CniError, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import { formatAddress, parsePrefix } from "../../../net/address.ts";
-import { firewall } from "../../../resources/packets/firewall/firewall.ts";
+import { firewall, obstacleTo } from "../../../resources/packets/firewall/firewall.ts";
 import { chooseFirewallBackend } from "../../../resources/packets/firewall/choose-backend.ts";
 import type { Ingress } from "../../../resources/packets/firewall/spec.ts";
 import { validateFirewallConf } from "./firewall.validate.gen.ts";
 import { checkBridgeName, checkChainName, checkIngressPolicy, checkZone } from "./names.ts";
 import type { IpConfig, Result } from "../../../cni/result.ts";
 import type { FirewallConf } from "./firewall.schema.ts";
-import { obstacleTo } from "../../../resources/packets/firewall/obstacle.ts";
 import { addressesOn } from "../../shared/addresses-on.ts";
 
 const ADMIN_CHAIN = "CNI-ADMIN";

@@ -2,7 +2,7 @@
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { goQuote } from "../../../cni/quote.ts";
 import { utf8 } from "../../../ffi/libc.ts";
-import { FORWARD_CHAIN, STAGE_1, STAGE_2 } from "../../../resources/packets/firewall/chain-names.ts";
+import { FORWARD_CHAIN, STAGE_1, STAGE_2 } from "../../../resources/packets/firewall/spec.ts";
 
 const POLICIES = ["", "open", "same-bridge", "isolated"];
 const RESERVED = ["INPUT", "FORWARD", "OUTPUT", "ACCEPT", "DROP", "RETURN", "QUEUE", FORWARD_CHAIN, STAGE_1, STAGE_2];

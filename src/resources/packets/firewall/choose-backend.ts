@@ -5,7 +5,7 @@
 import { note } from "../../../contract/trace.ts";
 import type { FirewallBackend } from "./spec.ts";
 
-export interface ChosenFirewall {
+interface ChosenFirewall {
   backend: FirewallBackend;
   why: string;
 }

@@ -6,7 +6,8 @@ import { resource, type ResourceKind } from "../../../contract/resource.ts";
 import { nameOf } from "../../../ffi/netlink/nftables/table.ts";
 import { Backends } from "../shared/backend.ts";
 import { ownTables } from "../shared/own-tables.ts";
-import { type FirewallSpec, KIND, type MadeChains } from "./spec.ts";
+import { type FirewallBackend, type FirewallSpec, KIND, type MadeChains } from "./spec.ts";
+import type { Host } from "../../../contract/host.ts";
 
 const iptables = () => require("./iptables.ts") as typeof import("./iptables.ts");
 
@@ -44,3 +45,18 @@ export const firewallKind: ResourceKind<FirewallSpec, MadeChains> = {
 };
 
 export const firewall = resource(firewallKind);
+
+/** Why a backend cannot be used on this host, for STATUS; undefined when it can. */
+export function obstacleTo(backend: FirewallBackend, ingressPolicy: string, host: Host): string | undefined {
+  const example: FirewallSpec = {
+    backend,
+    network: "",
+    containerId: "",
+    ifName: "",
+    addresses: ["192.0.2.1"],
+    adminChain: "CNI-ADMIN",
+    zone: "",
+    ingress: ingressPolicy === "" || ingressPolicy === "open" ? undefined : { policy: "isolated", bridge: "br0" },
+  };
+  return backends.obstacle(example, host);
+}

@@ -3,9 +3,8 @@ import { CniError, INTERNAL } from "../../../cni/error.ts";
 import type { Host } from "../../../contract/host.ts";
 import { whyNotRunning, withZone, type Zone } from "../../../firewalld/client.ts";
 import type { Backend } from "../shared/backend.ts";
-import { claimedAddresses } from "./claimed.ts";
+import { claimedAddresses, type FirewallSpec, type MadeChains } from "./spec.ts";
 import { isolation } from "./iptables.ts";
-import type { FirewallSpec, MadeChains } from "./spec.ts";
 
 const UNREACHABLE = "firewalld cannot be reached: there is no D-Bus system bus";
 

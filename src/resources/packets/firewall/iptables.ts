@@ -19,20 +19,25 @@
  * an address does not name its owner. In nf_tables the owner is stored with the rule, where iptables does not show it; in
  * the older tables, and for rules that were restored from a file, the ledgers tell.
  */
-import type { Host } from "../../../contract/host.ts";
-import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
 import { FAMILIES, type Family, type IptablesRule, toolOf } from "../../../iptables/rule.ts";
+import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
 import { isAmong, type TableChange } from "../../../iptables/table.ts";
 import { ruleText } from "../../../iptables/text-rule.ts";
 import { formatAddress, parseAddress } from "../../../net/address.ts";
+import type { Host } from "../../../contract/host.ts";
 import type { Backend } from "../shared/backend.ts";
-import { explainingEnoent } from "../shared/missing-extensions.ts";
+import { addShared, explainingEnoent, type SharedRule } from "../shared/iptables-chains.ts";
 import { netfilterOf } from "../shared/netfilter-socket.ts";
 import { isLost, ownerComment } from "../shared/owner-comment.ts";
-import { addShared, type SharedRule } from "../shared/shared-rules.ts";
-import { FORWARD_CHAIN, STAGE_1, STAGE_2 } from "./chain-names.ts";
-import { claimedAddresses } from "./claimed.ts";
-import type { FirewallSpec, Ingress, MadeChains } from "./spec.ts";
+import {
+  claimedAddresses,
+  type FirewallSpec,
+  FORWARD_CHAIN,
+  type Ingress,
+  type MadeChains,
+  STAGE_1,
+  STAGE_2,
+} from "./spec.ts";
 
 /** "isolation" is what an ingress policy needs: firewalld has no part in that. */
 type Part = "all" | "isolation";

@@ -23,12 +23,9 @@
  *
  * Accepting here does not override a drop in another program's table: the kernel asks every table.
  */
-import { utf8 } from "../../../ffi/libc.ts";
-import { accept, drop } from "../../../ffi/netlink/nftables/action.ts";
+import { type Chain, createCounter } from "../../../ffi/netlink/nftables/table.ts";
 import { commitUnchanged } from "../../../ffi/netlink/nftables/batch.ts";
 import { countIn, equals, isIn, isNotIn } from "../../../ffi/netlink/nftables/compare.ts";
-import type { Expression } from "../../../ffi/netlink/nftables/expression.ts";
-import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import {
   destinationAddress,
   establishedOrRelated,
@@ -38,6 +35,9 @@ import {
   protocolFamily,
   sourceAddress,
 } from "../../../ffi/netlink/nftables/packet-match.ts";
+import type { Expression } from "../../../ffi/netlink/nftables/expression.ts";
+import { accept, drop } from "../../../ffi/netlink/nftables/action.ts";
+import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import {
   createElement,
   delElement,
@@ -48,13 +48,13 @@ import {
   linkNamesKey,
   type NftSet,
 } from "../../../ffi/netlink/nftables/set.ts";
-import { type Chain, createCounter } from "../../../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { NF_INET_FORWARD, NFPROTO_IPV4, NFPROTO_IPV6 } from "../../../ffi/netlink/uapi/nf-tables.ts";
+import { utf8 } from "../../../ffi/libc.ts";
 import { parseAddress } from "../../../net/address.ts";
 import type { Backend } from "../shared/backend.ts";
-import { ownTables } from "../shared/own-tables.ts";
-import { type FoundElement, OwnedTable, type Place } from "../shared/owned-table.ts";
+import { type FoundElement, type GroupPlace, ownTables } from "../shared/own-tables.ts";
+import { OwnedTable } from "../shared/owned-table.ts";
 import { ownerComment } from "../shared/owner-comment.ts";
 import type { FirewallSpec, MadeChains } from "./spec.ts";
 
@@ -129,7 +129,7 @@ function linksKey(name: string): Uint8Array {
   return key;
 }
 
-function placesOf({ addresses }: FirewallSpec): (Place & { address: string })[] {
+function placesOf({ addresses }: FirewallSpec): (GroupPlace & { address: string })[] {
   const places: ReturnType<typeof placesOf> = [];
   for (const address of addresses) {
     const key = parseAddress(address);

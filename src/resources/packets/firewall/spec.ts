@@ -1,4 +1,6 @@
+/** What forwarding is for a container, and the names that it has in ledgers and in iptables. */
 import type { Owner } from "../../../contract/owner.ts";
+import type { Host } from "../../../contract/host.ts";
 
 /** The name of the kind in ledgers. */
 export const KIND = "firewall";
@@ -27,3 +29,25 @@ export interface Ingress {
 
 /** The chains of iptables that an ADD made, for each family. */
 export type MadeChains = Partial<Record<4 | 6, string[]>>;
+
+/** The names of the reference plugin's chains in the table filter of iptables; that of one more is configured. */
+export const FORWARD_CHAIN = "CNI-FORWARD";
+export const STAGE_1 = "CNI-ISOLATION-STAGE-1";
+export const STAGE_2 = "CNI-ISOLATION-STAGE-2";
+
+/**
+ * Whether another attachment's ledger holds the address: then what stands for it belongs to that one. The ledgers are
+ * read when it is first asked.
+ */
+export function claimedAddresses(spec: FirewallSpec, host: Host): (address: string) => boolean {
+  let claimed: Set<string> | undefined;
+  return (address) => {
+    if (claimed === undefined) {
+      claimed = new Set();
+      for (const other of host.claimedByOthers(KIND, spec) as FirewallSpec[]) {
+        for (const each of other.addresses) claimed.add(each);
+      }
+    }
+    return claimed.has(address);
+  };
+}

@@ -8,15 +8,20 @@
  * The interface is not part of the chain's name: a container attached twice to one network has one chain, and the first
  * attachment that is removed leaves it to the other.
  */
-import type { Host } from "../../../contract/host.ts";
-import { multicast4, multicast6 } from "../../../ffi/netlink/nftables/packet-match.ts";
-import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
 import { FAMILIES, type Family, type IptablesRule, toolOf } from "../../../iptables/rule.ts";
-import { isAmong, missingAmong, type PresentRule as FoundRule, type TableChange } from "../../../iptables/table.ts";
+import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
+import { isAmong, missingAmong, type PresentRule, type TableChange } from "../../../iptables/table.ts";
+import { multicast4, multicast6 } from "../../../ffi/netlink/nftables/packet-match.ts";
 import { formatAddress, formatPrefix, networkOf, parsePrefix, type Prefix } from "../../../net/address.ts";
+import type { Host } from "../../../contract/host.ts";
 import type { Backend } from "../shared/backend.ts";
-import { containerChain, containerComment, type Named, namedIn } from "../shared/container-chain.ts";
-import { explainingEnoent } from "../shared/missing-extensions.ts";
+import {
+  containerChain,
+  containerComment,
+  explainingEnoent,
+  type Named,
+  namedIn,
+} from "../shared/iptables-chains.ts";
 import { netfilterOf } from "../shared/netfilter-socket.ts";
 import type { MasqueradeSpec } from "./spec.ts";
 
@@ -102,7 +107,7 @@ function addressesIn({ container }: Host): Prefix[] | undefined {
 }
 
 /** Before 0.8.0 the reference plugins wrote the subnet as the source. */
-function isFrom(addresses: Prefix[], { source }: FoundRule): boolean {
+function isFrom(addresses: Prefix[], { source }: PresentRule): boolean {
   return source !== undefined &&
     addresses.some((address) => startsWith(address.bytes, source) || startsWith(networkOf(address), source));
 }

@@ -15,12 +15,7 @@
  *
  * A map of verdicts would need no counter, but the kernel walks all of it whenever an element is added (25 ns for each).
  */
-import { EEXIST } from "../../../ffi/errno.ts";
-import { masquerade } from "../../../ffi/netlink/nftables/action.ts";
-import { commitUnchanged } from "../../../ffi/netlink/nftables/batch.ts";
-import { countIn, countsIn, equals } from "../../../ffi/netlink/nftables/compare.ts";
-import type { Expression } from "../../../ffi/netlink/nftables/expression.ts";
-import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
+import type { Chain } from "../../../ffi/netlink/nftables/table.ts";
 import {
   multicast4,
   multicast6,
@@ -28,6 +23,11 @@ import {
   protocolFamily,
   sourceAddress,
 } from "../../../ffi/netlink/nftables/packet-match.ts";
+import { commitUnchanged } from "../../../ffi/netlink/nftables/batch.ts";
+import { countIn, countsIn, equals } from "../../../ffi/netlink/nftables/compare.ts";
+import type { Expression } from "../../../ffi/netlink/nftables/expression.ts";
+import { masquerade } from "../../../ffi/netlink/nftables/action.ts";
+import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import {
   createElement,
   type Element,
@@ -36,13 +36,13 @@ import {
   ipv6Key,
   listSets,
 } from "../../../ffi/netlink/nftables/set.ts";
-import type { Chain } from "../../../ffi/netlink/nftables/table.ts";
+import { EEXIST } from "../../../ffi/errno.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 import { NF_INET_POST_ROUTING, NFPROTO_IPV4, NFPROTO_IPV6 } from "../../../ffi/netlink/uapi/nf-tables.ts";
 import { formatAddress, formatPrefix, networkOf, parsePrefix, type Prefix } from "../../../net/address.ts";
 import type { Backend } from "../shared/backend.ts";
-import { ownTables } from "../shared/own-tables.ts";
-import { type Group, OwnedTable } from "../shared/owned-table.ts";
+import { type Group, ownTables } from "../shared/own-tables.ts";
+import { OwnedTable } from "../shared/owned-table.ts";
 import { ownerComment } from "../shared/owner-comment.ts";
 import type { MasqueradeSpec } from "./spec.ts";
 

@@ -17,34 +17,33 @@
  */
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import type { Host } from "../../../contract/host.ts";
-import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
-import { MULTIPORT_LIMIT } from "../../../ffi/netlink/nftables/extension.ts";
+import { FAMILIES, type Family, type IptablesRule, type Protocol, toolOf } from "../../../iptables/rule.ts";
 import { changeEveryTable, changeTable, readTable } from "../../../iptables/host-tables.ts";
 import {
-  FAMILIES,
-  type Family,
-  type IptablesRule,
-  type IptablesRule as Rule,
-  type Protocol,
-  toolOf,
-} from "../../../iptables/rule.ts";
-import {
-  type IptablesTable as Table,
+  type IptablesTable,
   isAmong,
   missingAmong,
-  type PresentRule as FoundRule,
+  type PresentRule,
   type TableChange,
 } from "../../../iptables/table.ts";
 import { ruleText } from "../../../iptables/text-rule.ts";
+import { fromUtf8, utf8 } from "../../../ffi/libc.ts";
+import { MULTIPORT_LIMIT } from "../../../ffi/netlink/nftables/extension.ts";
 import type { Prefix } from "../../../net/address.ts";
 import type { Backend } from "../shared/backend.ts";
-import { containerChain, containerComment, type Named, namedIn } from "../shared/container-chain.ts";
-import { explainingEnoent } from "../shared/missing-extensions.ts";
+import {
+  addShared,
+  containerChain,
+  containerComment,
+  explainingEnoent,
+  type Named,
+  namedIn,
+  type SharedRule,
+} from "../shared/iptables-chains.ts";
 import { netfilterOf } from "../shared/netfilter-socket.ts";
 import { ownerComment } from "../shared/owner-comment.ts";
-import { addShared, type SharedRule } from "../shared/shared-rules.ts";
-import { conditionMatches } from "./conditions.ts";
 import { addressOf, appliesTo, type Conditions, hostAddress, isAllowed, type PortMappingsSpec } from "./spec.ts";
+import { conditionMatches } from "./conditions.ts";
 
 export const CHAIN = "CNI-DN-";
 export const DNAT = "CNI-HOSTPORT-DNAT";
@@ -141,7 +140,7 @@ function familiesOf(spec: PortMappingsSpec): Family[] {
 }
 
 /** POSTROUTING may be long where bridges masquerade: the jump in it is found without listing the chain. */
-function sharedIn(table: Table, chain: string): readonly FoundRule[] {
+function sharedIn(table: IptablesTable, chain: string): readonly PresentRule[] {
   return chain === "POSTROUTING" ? table.jumps(chain, MASQ) : table.rules(chain);
 }
 
@@ -165,11 +164,11 @@ function addOwn(table: TableChange, spec: PortMappingsSpec): void {
 }
 
 /** A rule without an owner may be ours: written by the reference plugin, or restored from a file. */
-function isOf(owner: string): (rule: FoundRule) => boolean {
+function isOf(owner: string): (rule: PresentRule) => boolean {
   return (rule) => rule.owner === undefined || rule.owner === owner;
 }
 
-function areSame(wanted: readonly Rule[], found: readonly FoundRule[]): boolean {
+function areSame(wanted: readonly IptablesRule[], found: readonly PresentRule[]): boolean {
   return wanted.length === found.length && wanted.every((rule, index) => found[index]!.is(rule));
 }
 

@@ -40,14 +40,14 @@ export function scopeOf(spec: PortMappingsSpec, family: Family): Scope {
 }
 
 /** An element to be made, and the mapping it is for. */
-export interface Place extends Key {
+export interface PortPlace extends Key {
   map: string;
   data: Uint8Array;
   mapping: PortMapping;
 }
 
-export function placesOf(spec: PortMappingsSpec, family: Family, scope: Scope): Place[] {
-  const address = addressOf(spec, family)!.bytes, places: Place[] = [], seen = new Set<string>();
+export function placesOf(spec: PortMappingsSpec, family: Family, scope: Scope): PortPlace[] {
+  const address = addressOf(spec, family)!.bytes, places: PortPlace[] = [], seen = new Set<string>();
   for (const { mapping, last } of runsOf(spec, family)) {
     const { protocol, hostPort, containerPort } = mapping, at = hostAddress(mapping);
     const key = keyOf(at, protocolNumbers[protocol], hostPort), name = key.toHex();

@@ -1,7 +1,4 @@
 /** The chains, maps and rules of the table; nftables.ts shows it. */
-import { destinationNat, jump, masquerade } from "../../../ffi/netlink/nftables/action.ts";
-import { countIn, countsIn, looksInto, valueIn } from "../../../ffi/netlink/nftables/compare.ts";
-import { type Expression, registerAt } from "../../../ffi/netlink/nftables/expression.ts";
 import {
   destinationAddress,
   destinationChanged,
@@ -11,25 +8,33 @@ import {
   toThisHost,
   transportProtocolInto,
 } from "../../../ffi/netlink/nftables/packet-match.ts";
+import type { Chain } from "../../../ffi/netlink/nftables/table.ts";
+import { type Expression, registerAt } from "../../../ffi/netlink/nftables/expression.ts";
+import { destinationNat, jump, masquerade } from "../../../ffi/netlink/nftables/action.ts";
+import { countIn, countsIn, looksInto, valueIn } from "../../../ffi/netlink/nftables/compare.ts";
 import {
+  type Element,
+  getElement,
   ipv4AndPort,
   ipv4Key,
   ipv4ProtocolAndPortKey,
   ipv6AndPort,
   ipv6Key,
   ipv6ProtocolAndPortKey,
+  type Key,
+  listElements,
   markPairKey,
   protocolAndPortKey,
 } from "../../../ffi/netlink/nftables/set.ts";
-import type { Chain } from "../../../ffi/netlink/nftables/table.ts";
 import { NF_INET_LOCAL_OUT, NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING } from "../../../ffi/netlink/uapi/nf-tables.ts";
-import type { Family } from "../../../iptables/rule.ts";
 import { formatPrefix, networkOf, type Prefix } from "../../../net/address.ts";
-import { ownTables } from "../shared/own-tables.ts";
-import { type Group, OwnedTable } from "../shared/owned-table.ts";
-import { conditionExpressions } from "./conditions.ts";
-import { inScope, KINDS, OWNERS, PORTS, PORTS_AT, RANGES, RANGES_AT, type Scope } from "./nft-elements.ts";
+import type { Family } from "../../../iptables/rule.ts";
+import { type Group, ownTables } from "../shared/own-tables.ts";
+import { OwnedTable } from "../shared/owned-table.ts";
 import { addressOf, type PortMappingsSpec } from "./spec.ts";
+import { conditionExpressions } from "./conditions.ts";
+import { inScope, KINDS, overlaps, OWNERS, PORTS, PORTS_AT, RANGES, RANGES_AT, type Scope } from "./nft-elements.ts";
+import type { NetlinkSocket } from "../../../ffi/netlink/socket.ts";
 
 export const table = ownTables["port-mappings"];
 const prerouting: Chain = { table, name: "prerouting" };
@@ -156,4 +161,40 @@ export function sourceGroup(source: Source): Group {
     maps: [{ set: mapOf(name), key: size === 4 ? ipv4Key : ipv6Key, holds: "counters" }],
     rules: { chain: postrouting, rules: [sourceRule(source)], replaces: (rule) => countsIn(rule) === name },
   };
+}
+
+/** From this number of questions on, listing is faster. */
+const MANY = 65;
+
+/** What the maps hold: asked for element by element, or listed once where many are asked for. */
+export class Contents {
+  private readonly lists = new Map<string, Element[]>();
+  private readonly byKey = new Map<string, Map<string, Element>>();
+
+  constructor(private readonly socket: NetlinkSocket, private readonly questions: number) {}
+
+  list(map: string): Element[] {
+    let elements = this.lists.get(map);
+    if (elements === undefined) this.lists.set(map, elements = listElements(this.socket, mapOf(map)));
+    return elements;
+  }
+
+  /** The element with this key, or whose interval holds it. */
+  at(map: string, key: Uint8Array): Element | undefined {
+    if (this.questions < MANY) return getElement(this.socket, mapOf(map), key);
+    if (map.startsWith(RANGES)) return this.list(map).find((element) => overlaps(element, { key }));
+    let index = this.byKey.get(map);
+    if (index === undefined) {
+      this.byKey.set(map, index = new Map());
+      for (const element of this.list(map)) index.set(element.key.toHex(), element);
+    }
+    return index.get(key.toHex());
+  }
+
+  /** The elements of the map that have a port in common with the place. */
+  overlapping(map: string, place: Key): Element[] {
+    if (place.keyEnd !== undefined) return this.list(map).filter((element) => overlaps(element, place));
+    const element = this.at(map, place.key);
+    return element === undefined ? [] : [element];
+  }
 }

@@ -34,6 +34,7 @@
  * A long run of ports that keep their number is one element of an interval map; a short run is not, because the kernel
  * copies such a map whenever it changes.
  */
+import type { FoundElement, Group } from "../shared/own-tables.ts";
 import { CniError, INTERNAL } from "../../../cni/error.ts";
 import { commitUnchanged } from "../../../ffi/netlink/nftables/batch.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
@@ -51,30 +52,28 @@ import { formatAddress } from "../../../net/address.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { Backend } from "../shared/backend.ts";
 import { netfilterOf } from "../shared/netfilter-socket.ts";
-import type { FoundElement, Group } from "../shared/owned-table.ts";
 import { isOfContainer, ownerComment, ownerIn, ownerKey, ownerText } from "../shared/owner-comment.ts";
-import { Contents } from "./nft-contents.ts";
+import { Contents, mapOf, owned, scopeGroup, type Source, sourceGroup, sourcesOf, table } from "./nft-structure.ts";
 import {
   inScope,
   isSame,
   isV6Map,
   OWNERS,
-  type Place,
   placesOf,
   portOf,
+  type PortPlace,
   PORTS,
   RANGES,
   type Scope,
   scopeOf,
 } from "./nft-elements.ts";
-import { mapOf, owned, scopeGroup, type Source, sourceGroup, sourcesOf, table } from "./nft-structure.ts";
 import { addressOf, type PortMappingsSpec } from "./spec.ts";
 
 /** What the mappings of one family need. */
 interface Part {
   address: Uint8Array;
   scope: Scope;
-  places: Place[];
+  places: PortPlace[];
   sources: Source[];
 }
 
@@ -130,7 +129,7 @@ function planApply(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] 
 }
 
 /** Throws where a port is another owner's. Elements of this owner that are in the way are replaced. */
-function planPlaces(contents: Contents, places: Place[], spec: PortMappingsSpec): NftMessage[] {
+function planPlaces(contents: Contents, places: PortPlace[], spec: PortMappingsSpec): NftMessage[] {
   const comment = ownerComment(spec);
   const deletions: NftMessage[] = [], creations: NftMessage[] = [], replaced = new Set<Element>();
   for (const place of places) {
@@ -160,14 +159,19 @@ function planPlaces(contents: Contents, places: Place[], spec: PortMappingsSpec)
  * Runtimes ask every network of a container for the same ports. The first network has them; for the others it is enough
  * that the same mapping is there, whichever of the container's addresses it leads to.
  */
-function leadsToContainer(place: Place, found: Element, where: string, { containerId }: PortMappingsSpec): boolean {
+function leadsToContainer(
+  place: PortPlace,
+  found: Element,
+  where: string,
+  { containerId }: PortMappingsSpec,
+): boolean {
   const { map, key, keyEnd, data } = place, size = isV6Map(map) ? 16 : 4;
   return where === map && isSame(found.key, key) && (keyEnd === undefined || isSame(found.keyEnd, keyEnd)) &&
     isOfContainer(found.comment, containerId) && isSame(found.data!.subarray(size), data.subarray(size));
 }
 
 /** The error for a port that another owner has. */
-function taken({ map, key, mapping }: Place, holder: Element): CniError {
+function taken({ map, key, mapping }: PortPlace, holder: Element): CniError {
   const { protocol, hostIp } = mapping, at = hostIp === undefined ? "" : `${hostIp}:`;
   const size = isV6Map(map) ? 16 : 4, data = holder.data!;
   const port = Math.max(portOf(key), portOf(holder.key)), address = formatAddress(data.subarray(0, size));
@@ -208,7 +212,7 @@ function listOwned(socket: NetlinkSocket, find: (ownerMaps: readonly string[]) =
   return comments.size === 0 ? [] : owned.findWhere(socket, maps.map(mapOf), (comment) => comments.has(comment));
 }
 
-function verifyPlaces(socket: NetlinkSocket, places: readonly Place[], spec: PortMappingsSpec): string[] {
+function verifyPlaces(socket: NetlinkSocket, places: readonly PortPlace[], spec: PortMappingsSpec): string[] {
   const owner = ownerComment(spec), contents = new Contents(socket, places.length), differences: string[] = [];
   for (const place of places) {
     const { map, key, data, mapping } = place, found = contents.at(map, key);

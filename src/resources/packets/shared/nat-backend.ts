@@ -9,7 +9,7 @@ import { findInPath } from "../../../ffi/find-in-path.ts";
 
 export type NatBackend = "nftables" | "iptables";
 
-export interface ChosenBackend {
+interface ChosenBackend {
   backend: NatBackend;
   why: string;
 }
@@ -21,7 +21,7 @@ export function chooseNatBackend(configured?: NatBackend | "", what = "masquerad
   return chosen;
 }
 
-function choose(configured?: NatBackend | ""): ChosenBackend {
+function choose(configured: NatBackend | "" | undefined): ChosenBackend {
   if (configured) return { backend: configured, why: "configured" };
   const path = findInPath("iptables");
   if (path !== undefined) return { backend: "iptables", why: `found ${path}` };

@@ -2,8 +2,11 @@
  * Every nftables table of ours in the kernel, by the kind of resource that writes it, and what a table consists of. Each
  * is made with its first element and deleted with its last. Rules that other programs must see stand in iptables' own tables instead (src/iptables).
  */
-import type { Table } from "../../../ffi/netlink/nftables/table.ts";
+import type { Chain, Hook, Table } from "../../../ffi/netlink/nftables/table.ts";
+import type { FoundExpression } from "../../../ffi/netlink/nftables/expression.ts";
+import type { Element, KeyType, NftSet } from "../../../ffi/netlink/nftables/set.ts";
 import { NFPROTO_BRIDGE, NFPROTO_INET, NFPROTO_IPV4 } from "../../../ffi/netlink/uapi/nf-tables.ts";
+import type { OwnRules } from "./own-rules.ts";
 
 export interface OwnTable extends Table {
   /** Which plugins write it, and when. */
@@ -44,3 +47,53 @@ export const ownTables = {
     comment: "Patchbay: containers whose source MAC is checked",
   },
 } as const satisfies Record<string, OwnTable>;
+
+export interface TableFacts {
+  table: OwnTable;
+  /** The chains that exist as long as the table, with the rules that belong to no group. */
+  chains: readonly OwnChain[];
+  /** The sets and maps that exist as long as the table. */
+  sets?: readonly OwnSet[];
+  /** The only counter of a table without groups: the table is removed with its last element. */
+  counter?: string;
+  groups?: GroupFacts;
+}
+
+interface OwnChain {
+  chain: Chain;
+  hook?: Hook;
+  rules?: OwnRules;
+}
+
+export interface OwnSet {
+  set: NftSet;
+  key: KeyType;
+  holds: "keys" | "counters" | KeyType;
+  intervals?: true;
+}
+
+/** A counter with its maps and rules. */
+export interface Group {
+  counter: string;
+  maps: readonly OwnSet[];
+  rules: OwnRules;
+}
+
+/** What to remove with a counter's last element. Then nothing is known of the group but the counter's name. */
+interface GroupFacts {
+  maps?(counter: string): string[];
+  /** The chains with the groups' rules, and the map that such a rule is for. */
+  ruleChains?: readonly Chain[];
+  mapOfRule?(rule: readonly FoundExpression[]): string | undefined;
+  /** Elements in sets that stay. `refers`: the element refers to the counter itself. */
+  elements?(counter: string): (GroupPlace & { refers?: true })[];
+}
+
+/** Where an element is. */
+export interface GroupPlace {
+  set: NftSet;
+  key: Uint8Array;
+}
+
+/** An element, and where it is. */
+export type FoundElement = Element & GroupPlace;

@@ -1,6 +1,6 @@
 /**
- * What all nftables tables of ours have in common; own-tables.ts lists them. A kind of resource describes its table by
- * `TableFacts`, and adds what is special about its elements.
+ * What all nftables tables of ours do; own-tables.ts lists them, and says what they consist of. A kind of resource
+ * describes its table by `TableFacts`, and adds what is special about its elements.
  *
  * - A container has elements in sets and maps. Their keys are its addresses, ports or links, and their comment is its owner.
  *   Elements are looked up by key, so neither a packet nor a verb takes longer when there are more containers.
@@ -8,10 +8,19 @@
  * - A counter may have maps and rules that only its elements need (`Group`). They are removed with its last element, and
  *   the table with its last group.
  */
-import type { Owner } from "../../../contract/owner.ts";
 import { EBUSY } from "../../../ffi/errno.ts";
 import { commitUnchanged } from "../../../ffi/netlink/nftables/batch.ts";
-import type { FoundExpression } from "../../../ffi/netlink/nftables/expression.ts";
+import {
+  addBaseChain,
+  addTable,
+  counterUse,
+  createChain,
+  createCounter,
+  delCounter,
+  delTable,
+  nameOf,
+  tableUse,
+} from "../../../ffi/netlink/nftables/table.ts";
 import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import { delRule, listRules } from "../../../ffi/netlink/nftables/rule.ts";
 import {
@@ -24,78 +33,15 @@ import {
   delSet,
   type Element,
   getElement,
-  type KeyType,
   listElements,
   type NftSet,
 } from "../../../ffi/netlink/nftables/set.ts";
-import {
-  addBaseChain,
-  addTable,
-  type Chain,
-  counterUse,
-  createChain,
-  createCounter,
-  delCounter,
-  delTable,
-  type Hook,
-  nameOf,
-  tableUse,
-} from "../../../ffi/netlink/nftables/table.ts";
 import { isNetlinkError, type NetlinkSocket } from "../../../ffi/netlink/socket.ts";
+import type { Owner } from "../../../contract/owner.ts";
 import type { Backend } from "./backend.ts";
-import { addRules, hasRules, mendRules, type OwnRules } from "./own-rules.ts";
-import type { OwnTable } from "./own-tables.ts";
+import type { FoundElement, Group, GroupPlace, OwnSet, OwnTable, TableFacts } from "./own-tables.ts";
 import { isLost, ownerComment } from "./owner-comment.ts";
-
-export interface TableFacts {
-  table: OwnTable;
-  /** The chains that exist as long as the table, with the rules that belong to no group. */
-  chains: readonly OwnChain[];
-  /** The sets and maps that exist as long as the table. */
-  sets?: readonly OwnSet[];
-  /** The only counter of a table without groups: the table is removed with its last element. */
-  counter?: string;
-  groups?: GroupFacts;
-}
-
-export interface OwnChain {
-  chain: Chain;
-  hook?: Hook;
-  rules?: OwnRules;
-}
-
-export interface OwnSet {
-  set: NftSet;
-  key: KeyType;
-  holds: "keys" | "counters" | KeyType;
-  intervals?: true;
-}
-
-/** A counter with its maps and rules. */
-export interface Group {
-  counter: string;
-  maps: readonly OwnSet[];
-  rules: OwnRules;
-}
-
-/** What to remove with a counter's last element. Then nothing is known of the group but the counter's name. */
-export interface GroupFacts {
-  maps?(counter: string): string[];
-  /** The chains with the groups' rules, and the map that such a rule is for. */
-  ruleChains?: readonly Chain[];
-  mapOfRule?(rule: readonly FoundExpression[]): string | undefined;
-  /** Elements in sets that stay. `refers`: the element refers to the counter itself. */
-  elements?(counter: string): (Place & { refers?: true })[];
-}
-
-/** Where an element is. */
-export interface Place {
-  set: NftSet;
-  key: Uint8Array;
-}
-
-/** An element, and where it is. */
-export type FoundElement = Element & Place;
+import { addRules, hasRules, mendRules } from "./own-rules.ts";
 
 export class OwnedTable {
   readonly table: OwnTable;
@@ -179,7 +125,7 @@ export class OwnedTable {
   }
 
   /** The elements at these places that are the owner's. */
-  find(socket: NetlinkSocket, places: Iterable<Place>, owner: string): FoundElement[] {
+  find(socket: NetlinkSocket, places: Iterable<GroupPlace>, owner: string): FoundElement[] {
     const held: FoundElement[] = [];
     for (const { set, key } of places) {
       const element = getElement(socket, set, key);
@@ -226,7 +172,7 @@ export class OwnedTable {
    * owners have elements; they are listed when the places are not known.
    */
   removal<Spec extends Owner>(
-    places: (spec: Spec) => Iterable<Place>,
+    places: (spec: Spec) => Iterable<GroupPlace>,
     sets: (socket: NetlinkSocket) => Iterable<NftSet>,
   ): Required<Pick<Backend<Spec>, "remove" | "sweep">> {
     const removeWhere = (socket: NetlinkSocket, isMeant: (comment: string) => boolean) =>
