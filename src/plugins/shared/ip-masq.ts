@@ -2,7 +2,7 @@
 import type { Attachment, PluginConfig } from "../../contract/plugin.ts";
 import type { NatBackend } from "../../resources/packets/shared/nat-backend.ts";
 
-export interface IpMasqConf extends PluginConfig {
+interface IpMasqConf extends PluginConfig {
   ipMasq: boolean;
   ipMasqBackend?: NatBackend | "";
 }

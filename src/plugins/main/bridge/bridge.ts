@@ -7,28 +7,29 @@
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";
 import { field } from "../../../cni/json.ts";
-import type { Interface, IpConfig, Result, Route } from "../../../cni/result.ts";
-import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
-import type { Resource } from "../../../contract/resource.ts";
-import type { VlanRange } from "../../../ffi/netlink/route/bridge.ts";
-import { randomMac } from "../../../ffi/random.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import { formatAddress, networkOf, offsetAddress, parsePrefix } from "../../../net/address.ts";
+import { randomMac } from "../../../ffi/random.ts";
 import { canonicalMac } from "../../../net/mac.ts";
 import { addressing } from "../../../resources/address/addressing/addressing.ts";
 import { announcement, announcing } from "../../../resources/address/announcement.ts";
-import { bridgeGateway } from "../../../resources/address/bridge-gateway.ts";
-import { forwarding } from "../../../resources/kernel/forwarding.ts";
-import { bridgePort } from "../../../resources/link/bridge-port.ts";
 import { bridge, bridgeMac, requireBridgeName } from "../../../resources/link/bridge.ts";
+import { bridgeGateway } from "../../../resources/address/bridge-gateway.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
+import { bridgePort } from "../../../resources/link/bridge-port.ts";
+import { forwarding } from "../../../resources/kernel/forwarding.ts";
 import { freshHostName } from "../../../resources/link/shared/usable.ts";
 import { veth } from "../../../resources/link/veth.ts";
-import { dnsOr } from "../../shared/dns.ts";
 import { applyIpMasq } from "../../shared/ip-masq.ts";
+import { dnsOr } from "../../shared/ipam.ts";
 import { macInArgs, readableMacInArgs } from "../../shared/requested-mac.ts";
-import type { BridgeConf } from "./bridge.schema.ts";
 import { validateBridgeConf } from "./bridge.validate.gen.ts";
 import { portVlans } from "./port-vlans.ts";
+import type { Resource } from "../../../contract/resource.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
+import type { VlanRange } from "../../../ffi/netlink/route/bridge.ts";
+import type { BridgeConf } from "./bridge.schema.ts";
+import type { Interface, IpConfig, Result, Route } from "../../../cni/result.ts";
 
 export default definePlugin<BridgeConf>({
   name: "bridge",

@@ -9,7 +9,7 @@ import { randomMac } from "../../../ffi/random.ts";
 import { containerLink } from "../../../resources/link/container-link.ts";
 import { requireHostFor } from "../../../resources/link/shared/master-link.ts";
 import { configureContainerInterface } from "../../shared/container-interface.ts";
-import { requireIpam } from "../../shared/required-ipam.ts";
+import { requireIpam } from "../../shared/ipam.ts";
 import { validateDummyConf } from "./dummy.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { DummyConf } from "./dummy.schema.ts";

@@ -22,7 +22,7 @@ import {
 import { validateHostDeviceConf } from "./host-device.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Interface, Result } from "../../../cni/result.ts";
-import { dnsOr } from "../../shared/dns.ts";
+import { dnsOr } from "../../shared/ipam.ts";
 import type { HostDeviceConf } from "./host-device.schema.ts";
 
 export default definePlugin<HostDeviceConf>({

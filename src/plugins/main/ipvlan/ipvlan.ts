@@ -6,16 +6,16 @@
  * CNI_IFNAME in the container.
  */
 import { CniError, INVALID_CONFIG, UNSUPPORTED_FIELD } from "../../../cni/error.ts";
-import type { Result } from "../../../cni/result.ts";
-import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import { ipvlanModes } from "../../../ffi/netlink/route/link-kinds.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
 import { configuredMaster, findMaster, requireHostFor } from "../../../resources/link/shared/master-link.ts";
-import { configureContainerInterface } from "../../shared/container-interface.ts";
-import { examinedMaster } from "../../shared/examined-master.ts";
-import type { IpvlanConf } from "./ipvlan.schema.ts";
+import { configureContainerInterface, examinedMaster } from "../../shared/container-interface.ts";
 import { validateIpvlanConf } from "./ipvlan.validate.gen.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
+import type { IpvlanConf } from "./ipvlan.schema.ts";
+import type { Result } from "../../../cni/result.ts";
 
 export default definePlugin<IpvlanConf>({
   name: "ipvlan",

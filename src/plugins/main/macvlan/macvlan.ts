@@ -5,8 +5,7 @@
  * CNI_IFNAME in the container.
  */
 import { CniError, UNSUPPORTED_FIELD } from "../../../cni/error.ts";
-import type { Result } from "../../../cni/result.ts";
-import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import { macvlanModes } from "../../../ffi/netlink/route/link-kinds.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { containerLink, freshBirthName } from "../../../resources/link/container-link.ts";
@@ -16,11 +15,12 @@ import {
   requireHostFor,
   requireMtuOf,
 } from "../../../resources/link/shared/master-link.ts";
-import { configureContainerInterface } from "../../shared/container-interface.ts";
-import { examinedMaster } from "../../shared/examined-master.ts";
 import { judgeMac, requestedMac } from "../../shared/requested-mac.ts";
-import type { MacvlanConf } from "./macvlan.schema.ts";
+import { configureContainerInterface, examinedMaster } from "../../shared/container-interface.ts";
 import { validateMacvlanConf } from "./macvlan.validate.gen.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
+import type { MacvlanConf } from "./macvlan.schema.ts";
+import type { Result } from "../../../cni/result.ts";
 
 export default definePlugin<MacvlanConf>({
   name: "macvlan",

@@ -7,21 +7,21 @@
  * Forwarding is shared and stays enabled.
  */
 import { CniError, INTERNAL } from "../../../cni/error.ts";
-import type { Interface, IpConfig, Result } from "../../../cni/result.ts";
-import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
-import type { Resource } from "../../../contract/resource.ts";
+import { definePlugin } from "../../../contract/plugin.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { addressing } from "../../../resources/address/addressing/addressing.ts";
-import { gatewaySide } from "../../../resources/address/gateway-side.ts";
-import { forwarding } from "../../../resources/kernel/forwarding.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
+import { forwarding } from "../../../resources/kernel/forwarding.ts";
+import { gatewaySide } from "../../../resources/address/gateway-side.ts";
 import { freshHostName } from "../../../resources/link/shared/usable.ts";
 import { veth } from "../../../resources/link/veth.ts";
-import { dnsOr } from "../../shared/dns.ts";
 import { applyIpMasq } from "../../shared/ip-masq.ts";
-import { requireIpam } from "../../shared/required-ipam.ts";
-import type { PtpConf } from "./ptp.schema.ts";
+import { dnsOr, requireIpam } from "../../shared/ipam.ts";
 import { validatePtpConf } from "./ptp.validate.gen.ts";
+import type { Attachment } from "../../../contract/plugin.ts";
+import type { Interface, IpConfig, Result } from "../../../cni/result.ts";
+import type { PtpConf } from "./ptp.schema.ts";
+import type { Resource } from "../../../contract/resource.ts";
 
 export default definePlugin<PtpConf>({
   name: "ptp",

@@ -13,9 +13,8 @@ import {
   requireHostFor,
   requireMtuOf,
 } from "../../../resources/link/shared/master-link.ts";
-import { configureContainerInterface } from "../../shared/container-interface.ts";
-import { examinedMaster } from "../../shared/examined-master.ts";
-import { requireIpam } from "../../shared/required-ipam.ts";
+import { configureContainerInterface, examinedMaster } from "../../shared/container-interface.ts";
+import { requireIpam } from "../../shared/ipam.ts";
 import { validateVlanConf } from "./vlan.validate.gen.ts";
 import type { Attachment } from "../../../contract/plugin.ts";
 import type { Link } from "../../../ffi/netlink/route/link.ts";
