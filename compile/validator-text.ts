@@ -1,7 +1,7 @@
-/** The text of generated validator files: imports, exported functions, and the functions of validator-file.ts. */
+/** The text of generated validator files: imports, exported functions, and the tables of validator-file.ts. */
 import { join, relative } from "node:path";
 import type { z } from "zod";
-import { groups, pascalCase, shared, typeName, ValidatorFile } from "./validator-file.ts";
+import { groups, pascalCase, shared, ValidatorFile } from "./validator-file.ts";
 
 const root = join(import.meta.dir, "..");
 export const SHARED_FILE = "src/cni/config.validate.gen.ts";
@@ -24,14 +24,14 @@ export function validatorText(schemaFile: string, entries: Entry[], fromFolder: 
   });
   const types = entries.map((entry) => pascalCase(entry.schemaName)).join(", ");
   const own = `import type { ${types} } from "./${schemaFile}";`;
-  return [...headOf(schemaFile, file, fromFolder), own, ``, exported.join("\n\n"), ``, textOf(file)].join("\n");
+  return [...headOf(schemaFile, file, fromFolder), own, ``, textOf(file), exported.join("\n\n"), ``].join("\n");
 }
 
 export function sharedText(): string {
   const file = new ValidatorFile(new Map());
   for (const [schema, name] of shared) file.object(schema as z.ZodObject, name);
   for (const [name, keys] of groups) file.group(keys, name);
-  const text = textOf(file).replace(/^(type|function) /gm, "export $1 ");
+  const text = textOf(file).replace(/^const /gm, "export const ");
   return [...headOf("config.schema.ts", file, join(root, SHARED_FILE, "..")), ``, text].join("\n");
 }
 
@@ -40,14 +40,16 @@ function headOf(schemaFile: string, file: ValidatorFile, fromFolder: string): st
     const way = relative(fromFolder, join(root, path));
     return `from "${way.startsWith(".") ? "" : "./"}${way}";`;
   };
-  const names = [...file.sharedNames].sort(), types = names.map((name) => `type ${typeName(name)}`);
+  const names = [...file.sharedNames].sort();
   return [
     `// Generated from ${schemaFile} by compile/validators.ts; change those.`,
-    `import { ${[...file.pieces].sort().join(", ")} } ${from("src/cni/decode.ts")}`,
-    ...names.length > 0 ? [`import { ${[...types, ...names].join(", ")} } ${from(SHARED_FILE)}`] : [],
+    `import { ${[...file.pieces].sort().map((name) => name === "Keys" ? "type Keys" : name).join(", ")} } ${
+      from("src/cni/decode.ts")
+    }`,
+    ...names.length > 0 ? [`import { ${names.join(", ")} } ${from(SHARED_FILE)}`] : [],
   ];
 }
 
 function textOf(file: ValidatorFile): string {
-  return `${file.functions.join("\n\n")}\n`;
+  return `${file.tables.join("\n\n")}\n`;
 }

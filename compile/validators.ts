@@ -1,7 +1,7 @@
 /**
  * Compiles zod schemas into validators and JSON Schemas, which are checked in:
  *
- * - `<name>.validate.gen.ts` beside each schema of a plugin and of results: plain functions that call src/cni/decode.ts,
+ * - `<name>.validate.gen.ts` beside each schema of a plugin and of results: tables for src/cni/decode.ts,
  *   with one file for what they share;
  * - `schemas/*.json`: JSON Schemas for people and editors;
  * - `src/runtime/lint/*.gen.ts`: JSON Schemas without descriptions, for `patchbay lint`.

@@ -1,14 +1,18 @@
 /**
  * What generated validators consist of: one function a JSON type, which returns the value or rejects it with the path of
- * key. compile/validators.ts compiles validators from zod schemas; zod itself is not in the program, because loading it
- * takes longer than an attachment. Loops replace `map` and the like: JavaScriptCore compiles those from source in every
+ * its key. compile/validators.ts compiles validators from zod schemas; zod itself is not in the program, because loading
+ * it takes longer than an attachment. Loops replace `map` and the like: JavaScriptCore compiles those from source in every
  * process that uses them, which takes as long as all of the decoding.
  */
 import { canonicalAddress, canonicalPrefix, isMappedPrefix } from "../net/address.ts";
 import { CniError, INVALID_CONFIG, UNSUPPORTED_FIELD } from "./error.ts";
-import { isObject } from "./json.ts";
+import { foldKey, isObject } from "./json.ts";
 
-export { foldKey } from "./json.ts";
+/** Decodes the value at the path. */
+type Decoder<Value> = (value: unknown, at: string) => Value;
+export type Keys = Record<string, Decoder<unknown>>;
+type Values<Of extends Keys> = { [Key in keyof Of]: ReturnType<Of[Key]> };
+type Decoded<Of extends Keys, Sure> = Pick<Values<Of>, Sure & keyof Of> & Partial<Values<Of>>;
 
 export function object(value: unknown, at: string): Record<string, unknown> {
   if (isObject(value)) return value;
@@ -18,6 +22,38 @@ export function object(value: unknown, at: string): Record<string, unknown> {
 /** The path of a key inside `at`. */
 export function inside(at: string, key: string): string {
   return at === "" ? key : `${at}.${key}`;
+}
+
+/**
+ * The decoder of an object with these keys, in any case. `null` counts as absent, and so do other keys. Keys that have
+ * neither a default nor to be there are optional.
+ */
+export function objectOf<Of extends Keys, Defaults extends Partial<Values<Of>>, Required extends keyof Of & string>(
+  keys: Of,
+  defaults: Defaults,
+  ...required: Required[]
+): Decoder<Decoded<Of, keyof Defaults | Required>> {
+  let byFolded: Record<string, string> | undefined;
+  const known = (name: string): string | undefined => {
+    if (Object.hasOwn(keys, name)) return name;
+    if (byFolded === undefined) {
+      byFolded = Object.create(null) as Record<string, string>;
+      for (const key of Object.keys(keys)) byFolded[foldKey(key)] = key;
+    }
+    return byFolded[foldKey(name)];
+  };
+  return (document, at) => {
+    const source = object(document, at);
+    const decoded: Record<string, unknown> = { ...defaults };
+    for (const name of Object.keys(source)) {
+      const value = source[name];
+      if (value === null) continue;
+      const key = known(name);
+      if (key !== undefined) decoded[key] = keys[key]!(value, inside(at, key));
+    }
+    for (const key of required) if (decoded[key] === undefined) throw missing(inside(at, key));
+    return decoded as Decoded<Of, keyof Defaults | Required>;
+  };
 }
 
 export function string(value: unknown, at: string): string {
@@ -36,7 +72,7 @@ export function integer(value: unknown, at: string): number {
   throw wrongType(at, "an integer", value);
 }
 
-export function list<Item>(value: unknown, at: string, item: (value: unknown, at: string) => Item): Item[] {
+export function list<Item>(value: unknown, at: string, item: Decoder<Item>): Item[] {
   if (!Array.isArray(value)) throw wrongType(at, "a list", value);
   const items: Item[] = [];
   for (let index = 0; index < value.length; index++) items.push(item(value[index], `${at}[${index}]`));
@@ -44,11 +80,7 @@ export function list<Item>(value: unknown, at: string, item: (value: unknown, at
 }
 
 /** An object whose keys are data. The copy has no prototype, so that it has no other keys. */
-export function map<Item>(
-  value: unknown,
-  at: string,
-  item: (value: unknown, at: string) => Item,
-): Record<string, Item> {
+export function map<Item>(value: unknown, at: string, item: Decoder<Item>): Record<string, Item> {
   const source = object(value, at);
   const copy: Record<string, Item> = Object.create(null);
   for (const key of Object.keys(source)) {
