@@ -28,7 +28,7 @@ const unjudged: Record<string, string> = {
   "src/iptables/which-iptables.ts": "the kernel's tables in /proc",
   "src/resources/netavark/aardvark-names/daemon.ts": "processes in /proc, /dev/null",
   "src/netavark/program/command-line.ts": "a file that the caller names",
-  "src/plugins/ipam/dhcp/wishes.ts": "/etc/machine-id",
+  "src/plugins/ipam/dhcp/lease-options.ts": "/etc/machine-id",
   "src/plugins/meta/tuning/tuning.ts": "the operator's list of sysctls",
   "src/resident/build.ts": "this program",
   "src/resident/lease-service.ts": "/dev/null",

@@ -7,7 +7,7 @@ import { isObject, parseDocument } from "../cni/json.ts";
 import type { Owner } from "../contract/owner.ts";
 import { type LeaseText, requireLease } from "./journal/lease-text.ts";
 import { type LeaseText6, requireLease6 } from "./journal/lease-text6.ts";
-import { readWishes, type Wishes } from "./wishes.ts";
+import { type LeaseOptions, readLeaseOptions } from "./lease-options.ts";
 
 export const DEFAULT_SOCKET = "/run/cni/dhcp.sock", DEFAULT_DIRECTORY = "/var/lib/cni/dhcp";
 /** Podman's units for netavark's DHCP proxy listen here. */
@@ -17,8 +17,15 @@ export const PODMANS_SOCKET = "/run/podman/nv-proxy.sock";
 export const ORDER_VERSION = 1;
 export const LONGEST_LINE = 64 * 1024;
 
+export interface AcquireOrder {
+  do: "acquire";
+  owner: Owner;
+  netnsPath: string;
+  wishes: LeaseOptions;
+}
+
 export type Order =
-  | { do: "acquire"; owner: Owner; netnsPath: string; wishes: Wishes }
+  | AcquireOrder
   | { do: "check"; owner: Owner }
   | { do: "release"; owner: Owner }
   /** Leases of a network, whose names (`nameOf`) come after this one: so many as fit into an answer. */
@@ -111,7 +118,7 @@ function wrongOwner(owner: unknown): string | undefined {
 
 function wrongWishes(wishes: unknown): string | undefined {
   try {
-    readWishes(wishes);
+    readLeaseOptions(wishes);
     return undefined;
   } catch (error) {
     return errorText(error);

@@ -1107,7 +1107,7 @@ const plugins: Fault[] = [
     named: "cannot start",
   },
   {
-    file: "src/plugins/ipam/dhcp/wishes.ts",
+    file: "src/plugins/ipam/dhcp/lease-options.ts",
     find: "ipam.timeout < 1",
     replace: "ipam.timeout < 0",
     tests: ["test/dhcp/plugin/configuration.test.ts"],

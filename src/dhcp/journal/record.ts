@@ -2,7 +2,7 @@
 import { isObject, parseDocument } from "../../cni/json.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { parseMac } from "../../net/mac.ts";
-import { readWishes, type Wishes } from "../wishes.ts";
+import { type LeaseOptions, readLeaseOptions } from "../lease-options.ts";
 import { type LeaseText, requireLease, requireTimes } from "./lease-text.ts";
 import { type LeaseText6, requireLease6 } from "./lease-text6.ts";
 
@@ -14,7 +14,7 @@ export interface LeaseRecord extends Owner {
   cookie?: string;
   /** The link's hardware address. */
   mac: string;
-  wishes: Wishes;
+  wishes: LeaseOptions;
   bootId: string;
   v4?: V4Record;
   v6?: V6Record;
@@ -71,7 +71,7 @@ export function readRecord(text: string): LeaseRecord {
   if (record.format !== 1) throw new Error(`a record of format ${record.format}, which this version does not know`);
   requireStrings(record, ["network", "containerId", "ifName", "netnsPath", "mac", "bootId"]);
   if (parseMac(record.mac as string) === undefined) throw new Error("a record with a malformed mac");
-  readWishes(record.wishes);
+  readLeaseOptions(record.wishes);
   const { v4, v6 } = record as { v4?: V4Record; v6?: V6Record };
   if (v4 !== undefined) {
     requireStrings(v4, ["serverMac"]);

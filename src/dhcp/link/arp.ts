@@ -2,8 +2,8 @@
 import { type FilterRule, has } from "../../ffi/socket/filter.ts";
 import { ALL_CARDS, ETH_P_ARP, PacketSocket } from "../../ffi/socket/packet.ts";
 import { parseMac } from "../../net/mac.ts";
-import type { Probe } from "../wishes.ts";
-import type { Visit } from "./place.ts";
+import type { Probe } from "../lease-options.ts";
+import type { NetnsHandle as Visit } from "./place.ts";
 import { Probing } from "./probing.ts";
 
 const REQUEST = 1, REPLY = 2, ETHERNET = 1, IPV4 = 0x0800;

@@ -2,9 +2,9 @@
 import { type FilterRule, has, LINK_HEADER } from "../../ffi/socket/filter.ts";
 import { PacketSocket } from "../../ffi/socket/packet.ts";
 import { parseMac } from "../../net/mac.ts";
+import type { Probe } from "../lease-options.ts";
 import { checksum } from "../v6/message/packet.ts";
-import type { Probe } from "../wishes.ts";
-import type { Visit } from "./place.ts";
+import type { NetnsHandle as Visit } from "./place.ts";
 import { Probing } from "./probing.ts";
 
 const ETH_P_IPV6 = 0x86dd, ICMP6 = 58, SOLICITATION = 135, ADVERTISEMENT = 136;

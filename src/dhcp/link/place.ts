@@ -22,7 +22,7 @@ export class PlaceGone extends Error {}
 
 let home: number | undefined;
 
-export class Visit {
+export class NetnsHandle {
   private constructor(private readonly netns: number, readonly route: NetlinkSocket, readonly link: Link) {}
 
   /** `netns`: an open descriptor of the namespace, which the visit closes. Throws PlaceGone. */

@@ -1,6 +1,6 @@
 /** Asking the link whether another host has an address, without anybody learning a wrong one. */
 import type { PacketSocket } from "../../ffi/socket/packet.ts";
-import type { Probe } from "../wishes.ts";
+import type { Probe } from "../lease-options.ts";
 
 /** How many probes, and how long each is waited for, in seconds. */
 const thoroughness: Record<Probe, { count: number; pause: number }> = {

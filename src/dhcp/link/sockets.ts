@@ -9,7 +9,7 @@ import { UdpSocket } from "../../ffi/socket/udp.ts";
 import { isSameBytes } from "../../net/address.ts";
 import { decodeReply, headOfReply, type Message } from "../v4/message/message.ts";
 import { CLIENT_PORT, SERVER_PORT, unwrap, wrap } from "../v4/message/packet.ts";
-import type { Visit } from "./place.ts";
+import type { NetnsHandle as Visit } from "./place.ts";
 import { type Arrival, Replies } from "./replies.ts";
 
 export const EVERYBODY = new Uint8Array(4).fill(255);

@@ -8,7 +8,7 @@ import { tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { isLinkLocal, isSameBytes } from "../../net/address.ts";
 import { decode, headsOfReply, type Message } from "../v6/message/message.ts";
 import { CLIENT_PORT, SERVER_PORT, SERVERS } from "../v6/message/packet.ts";
-import type { Visit } from "./place.ts";
+import type { NetnsHandle as Visit } from "./place.ts";
 import { type Arrival, Replies } from "./replies.ts";
 
 /** Where a packet has its source's address, and its message. */

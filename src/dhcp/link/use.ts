@@ -12,11 +12,11 @@ import { addRoute, delRoute, type KernelRoute } from "../../ffi/netlink/route/ro
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { AF_INET, AF_INET6 } from "../../ffi/socket/socket.ts";
 import { isLinkLocal, isSameBytes, parseAddress, parsePrefix } from "../../net/address.ts";
+import type { LeaseOptions } from "../lease-options.ts";
 import { routesOf } from "../v4/lease/routes.ts";
 import type { Offered } from "../v4/message/offer.ts";
-import type { Wishes } from "../wishes.ts";
 import { announce } from "./arp.ts";
-import type { Visit } from "./place.ts";
+import type { NetnsHandle, NetnsHandle as Visit } from "./place.ts";
 
 /** The kernel takes IPv6 away from a link with a smaller one (RFC 8200 section 5). */
 const SMALLEST_MTU_OF_IPV6 = 1280;
@@ -33,7 +33,7 @@ export function setLifetime({ route, link }: Visit, { address, broadcast }: Offe
 export function exchangeLease(
   visit: Visit,
   { before, after, seconds }: { before: Offered | undefined; after: Offered; seconds: number },
-  wishes: Wishes,
+  options: LeaseOptions,
 ): void {
   const { route, link } = visit,
     isMoved = before === undefined || !isSameBytes(before.address.bytes, after.address.bytes);
@@ -53,16 +53,21 @@ function includes(routes: readonly KernelRoute[], route: KernelRoute): boolean {
   return routes.some((one) => keyOf(one) === keyOf(route));
 }
 
-/** The lease has ended. */
-export function endUse({ route, link }: Visit, offered: Offered, how: Wishes["onExpiry"], wishes: Wishes): void {
+/** Takes the address and the routes of a lease that has ended from the link. */
+export function endUse(
+  { route, link }: NetnsHandle,
+  offered: Offered,
+  how: LeaseOptions["onExpiry"],
+  options: LeaseOptions,
+): void {
   if (how === "keep") return;
   for (const one of kernelRoutes(offered, wishes, link.index)) delRoute(route, one);
   delAddress(route, link.index, offered.address);
   if (how === "down") setLink(route, link, { up: false });
 }
 
-/** Only ever lowers it. */
-export function lowerMtu({ route, link }: Visit, { mtu }: Offered, { ignored, v6 }: Wishes): void {
+/** Lowers the link's MTU, and never raises it. */
+export function lowerMtu({ route, link }: NetnsHandle, { mtu }: Offered, { ignored, v6 }: LeaseOptions): void {
   if (mtu === undefined || mtu >= link.mtu || ignored.includes("mtu")) return;
   const hasV6 = v6 !== undefined ||
     listAddresses(route, link.index, AF_INET6).some(({ bytes }) => !isLinkLocal(bytes));
@@ -82,7 +87,7 @@ function lend(
   lendAddress(route, index, address, { preferred: valid, valid }, broadcast);
 }
 
-function kernelRoutes(offered: Offered, wishes: Wishes, oif: number): KernelRoute[] {
+function kernelRoutes(offered: Offered, options: LeaseOptions, oif: number): KernelRoute[] {
   return routesOf(offered, wishes).map(({ dst, gw, scope, priority }) => ({
     dst: parsePrefix(dst)!,
     gateway: scope === undefined ? parseAddress(gw!) : undefined,

@@ -2,9 +2,9 @@
 import { delAddress, lendAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
 import { AF_INET6 } from "../../ffi/socket/socket.ts";
 import { isSameBytes } from "../../net/address.ts";
+import type { LeaseOptions } from "../lease-options.ts";
 import type { Binding } from "../v6/message/offer.ts";
-import type { Wishes } from "../wishes.ts";
-import type { Visit } from "./place.ts";
+import type { NetnsHandle, NetnsHandle as Visit } from "./place.ts";
 
 /** Which other addresses are on the link, routers say (RFC 8415 section 18.2.10.1). */
 const ALONE = 128;
@@ -27,7 +27,7 @@ export function exchangeBinding(visit: Visit, before: Binding | undefined, after
   if (isMoved && before !== undefined) delAddress(route, link.index, { bytes: before.address, bits: ALONE });
 }
 
-export function endUse6({ route, link }: Visit, { address }: Binding, { onExpiry }: Wishes): void {
+export function endUse6({ route, link }: NetnsHandle, { address }: Binding, { onExpiry }: LeaseOptions): void {
   if (onExpiry !== "keep") delAddress(route, link.index, { bytes: address, bits: ALONE });
 }
 

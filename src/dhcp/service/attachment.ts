@@ -2,21 +2,22 @@
 import { errorText } from "../../cni/error.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { setLink } from "../../ffi/netlink/route/link.ts";
+import type { Surroundings } from "../../netavark/program/surroundings.ts";
+import type { Holder } from "../../runtime/cli/answered-add.ts";
 import type { Journal } from "../journal/journal.ts";
 import { textOf } from "../journal/lease-text.ts";
 import { textOf6 } from "../journal/lease-text6.ts";
 import type { Clock, LeaseRecord } from "../journal/record.ts";
-import { type Place, Visit } from "../link/place.ts";
+import type { FamilyName, LeaseOptions } from "../lease-options.ts";
+import { NetnsHandle as Visit, type Place } from "../link/place.ts";
 import { prepareForV6 } from "../link/sockets6.ts";
 import { IPV4_TYPE, IPV6_TYPE } from "../link/through-host.ts";
-import { type Answer, failure, nameOf, ORDER_VERSION } from "../order.ts";
-import type { FamilyName, Wishes } from "../wishes.ts";
-import type { Holder } from "./family-lease.ts";
+import { type AcquireOrder, type Answer, failure, nameOf, ORDER_VERSION } from "../order.ts";
 import { sendLastMessage } from "./last-message.ts";
 import { say } from "./log.ts";
 import { Settling } from "./settling.ts";
 import { SharedVisit } from "./shared-visit.ts";
-import type { Earlier, Surroundings, Waiter } from "./surroundings.ts";
+import type { Earlier, ServiceContext, Waiter } from "./surroundings.ts";
 import { V4Lease } from "./v4-lease.ts";
 import { V6Lease } from "./v6-lease.ts";
 import { Waiters } from "./waiters.ts";
@@ -38,7 +39,7 @@ export class Attachment implements Holder {
 
   private constructor(
     readonly owner: Owner,
-    readonly wishes: Wishes,
+    readonly options: LeaseOptions,
     readonly place: Place & { mac: string },
     private readonly around: Surroundings,
     public isAwaited: boolean,
@@ -51,7 +52,7 @@ export class Attachment implements Holder {
   }
 
   /** For ADD. Throws PlaceGone. `netns` is an open descriptor of the namespace. */
-  static begin(owner: Owner, wishes: Wishes, netnsPath: string, netns: number, around: Surroundings): Attachment {
+  static begin({ owner, netnsPath, wishes }: AcquireOrder, netns: number, context: ServiceContext): Attachment {
     const visit = Visit.begin({ netnsPath, ifName: owner.ifName }, netns);
     const place = { netnsPath, cookie: visit.cookie, ifName: owner.ifName, mac: visit.link.mac };
     return new Attachment(owner, wishes, place, around, true, visit);

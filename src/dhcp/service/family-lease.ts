@@ -7,10 +7,10 @@ import { SyscallError } from "../../ffi/errno.ts";
 import { NetlinkError } from "../../ffi/netlink/socket.ts";
 import { randomBytes } from "../../ffi/random.ts";
 import type { Clock } from "../journal/record.ts";
-import { PlaceGone, type Visit } from "../link/place.ts";
+import type { LeaseOptions } from "../lease-options.ts";
+import { type NetnsHandle as Visit, PlaceGone } from "../link/place.ts";
 import type { Probing } from "../link/probing.ts";
 import type { Arrival } from "../link/replies.ts";
-import type { Wishes } from "../wishes.ts";
 import { say, sayRarely } from "./log.ts";
 
 /** A server answers within this time. Then the sockets are closed, unless a request is pending. */
@@ -18,12 +18,12 @@ const LISTEN_S = 4;
 /** Packets that are read in one go. Then others have their turn. */
 const MOST_AT_ONCE = 8;
 
-/** What a lease needs of the attachment that it belongs to. */
-export interface Holder {
+/** The attachment, as its leases see it. */
+export interface LeaseAttachment {
   /** `container/network/interface`. */
   readonly name: string;
   readonly network: string;
-  readonly wishes: Wishes;
+  readonly options: LeaseOptions;
   /** Somebody waits for ADD. */
   readonly isAwaited: boolean;
   /** Opens the container's namespace, or shares what is open. Throws PlaceGone. */

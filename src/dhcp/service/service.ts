@@ -11,6 +11,7 @@ import { closeFile, identify, readTextFile } from "../../ffi/files.ts";
 import { poll, POLLIN } from "../../ffi/poll.ts";
 import { readSignals } from "../../ffi/signals.ts";
 import { parsePrefix } from "../../net/address.ts";
+import type { Surroundings } from "../../netavark/program/surroundings.ts";
 import type { Entry, Journal } from "../journal/journal.ts";
 import { endOf, type LeaseRecord } from "../journal/record.ts";
 import { PlaceGone } from "../link/place.ts";
@@ -22,7 +23,7 @@ import { type Flags, pausesOf } from "./flags.ts";
 import { Held } from "./held.ts";
 import { say, sayRarely } from "./log.ts";
 import { GivenBack, Remembered } from "./remembered.ts";
-import type { Earlier, Surroundings, Waiter } from "./surroundings.ts";
+import type { Earlier, Waiter } from "./surroundings.ts";
 import { leaseOfRecord6 } from "./v6-lease.ts";
 
 const PATIENCE_S = 60;

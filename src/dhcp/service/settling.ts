@@ -5,7 +5,7 @@
 import { openEvents } from "../../ffi/netlink/events.ts";
 import type { KernelTransport } from "../../ffi/netlink/transport.ts";
 import { RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR } from "../../ffi/netlink/uapi/rtnetlink.ts";
-import type { Visit } from "../link/place.ts";
+import type { NetnsHandle as Visit } from "../link/place.ts";
 
 /** In seconds. */
 const PATIENCE_S = 10;

@@ -1,5 +1,5 @@
 /** A visit to a container's namespace that several users share: it begins with the first, and ends with the last. */
-import { type Place, PlaceGone, Visit } from "../link/place.ts";
+import { NetnsHandle as Visit, type Place, PlaceGone } from "../link/place.ts";
 
 export class SharedVisit {
   private users = 0;

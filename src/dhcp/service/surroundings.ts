@@ -2,12 +2,11 @@
 import type { Owner } from "../../contract/owner.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { Clock } from "../journal/record.ts";
+import type { LeaseOptions } from "../lease-options.ts";
 import type { Answer } from "../order.ts";
 import type { Lease6 } from "../v6/lease/lease.ts";
-import type { Wishes } from "../wishes.ts";
 
-/** What all attachments share. */
-export interface Surroundings {
+export interface ServiceContext {
   journal: Journal;
   bootId: string;
   /** Waits between messages while somebody waits, unless the usual ones are good. */
@@ -15,7 +14,7 @@ export interface Surroundings {
   broadcasts: boolean;
   clock(): Clock;
   /** The attachment has a lease, new or renewed. */
-  obtained(client: { owner: Owner; wishes: Wishes }): void;
+  obtained(attachment: { owner: Owner; options: LeaseOptions }): void;
   /** Nobody waits any more, and there is no lease. */
   failed(network: string, obstacle: string): void;
 }

@@ -2,18 +2,19 @@
 import { ALL_CARDS } from "../../ffi/socket/packet.ts";
 import { formatAddress } from "../../net/address.ts";
 import { formatMac, parseMac } from "../../net/mac.ts";
+import type { Holder } from "../../runtime/cli/answered-add.ts";
 import { offeredOf, textOf } from "../journal/lease-text.ts";
 import { beginningOf, LONG_AGO, stampsOf, type V4Record } from "../journal/record.ts";
+import type { LeaseOptions } from "../lease-options.ts";
 import { ArpProbing } from "../link/arp.ts";
-import type { Visit } from "../link/place.ts";
+import type { NetnsHandle as Visit } from "../link/place.ts";
 import { EVERYBODY, Sockets } from "../link/sockets.ts";
 import { endUse, exchangeLease, lowerMtu, setLifetime } from "../link/use.ts";
 import { type Deed, endOf, type Lease, LeaseClient } from "../v4/lease/client.ts";
 import type { Message } from "../v4/message/message.ts";
 import type { Offered } from "../v4/message/offer.ts";
 import { wrap } from "../v4/message/packet.ts";
-import type { Wishes } from "../wishes.ts";
-import { FamilyLease, type Holder, random, random32 } from "./family-lease.ts";
+import { FamilyLease, random, random32 } from "./family-lease.ts";
 import { say } from "./log.ts";
 
 export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
@@ -192,6 +193,6 @@ export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
   }
 }
 
-function isAllowed(server: string, { servers, denied }: Wishes): boolean {
+function isAllowed(server: string, { servers, denied }: LeaseOptions): boolean {
   return !denied.includes(server) && (servers.length === 0 || servers.includes(server));
 }

@@ -3,8 +3,9 @@ import { EADDRNOTAVAIL, isErrno } from "../../ffi/errno.ts";
 import { formatAddress } from "../../net/address.ts";
 import { leaseOf6, textOf6 } from "../journal/lease-text6.ts";
 import { beginningOf, type Clock, LONG_AGO, stampsOf, type V6Record } from "../journal/record.ts";
+import type { V6Options } from "../lease-options.ts";
 import { NeighbourProbing } from "../link/ndp.ts";
-import type { Visit } from "../link/place.ts";
+import type { NetnsHandle as Visit } from "../link/place.ts";
 import { checkDuplicatesAgain, Sockets6 } from "../link/sockets6.ts";
 import { endUse6, exchangeBinding, setLifetimes } from "../link/use6.ts";
 import { LeaseClient6 } from "../v6/lease/client.ts";
@@ -12,8 +13,7 @@ import { type Deed6, endOf, type Lease6, type Offered6 } from "../v6/lease/lease
 import { usuallyWanted } from "../v6/lease/request.ts";
 import type { Message } from "../v6/message/message.ts";
 import { SERVERS_MAC, wrap } from "../v6/message/packet.ts";
-import type { V6Wishes } from "../wishes.ts";
-import { FamilyLease, type Holder, random, random32 } from "./family-lease.ts";
+import { FamilyLease, type LeaseAttachment, random, random32 } from "./family-lease.ts";
 import { say } from "./log.ts";
 
 /** How often a link is looked at that has no link-local address yet, in seconds: while somebody waits, and else. */
@@ -27,7 +27,7 @@ export class V6Lease extends FamilyLease<Deed6, Message, Sockets6> {
   private unsent: { bytes: Uint8Array; at: number } | undefined;
   private isWithoutAddress = false;
 
-  constructor(holder: Holder, { duid, iaid }: V6Wishes) {
+  constructor(attachment: LeaseAttachment, { duid, iaid }: V6Options) {
     super(holder);
     const { probe } = holder.wishes;
     const identity = {

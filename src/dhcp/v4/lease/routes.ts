@@ -1,13 +1,16 @@
 /** The routes that a lease brings: for the result of ADD, and for the link when they change later. Pure. */
 import { formatAddress, formatPrefix } from "../../../net/address.ts";
 import type { Route } from "../../../cni/result.ts";
-import type { Wishes } from "../../wishes.ts";
+import type { LeaseOptions } from "../../lease-options.ts";
 import type { Offered } from "../message/offer.ts";
 
 const ON_LINK = 253, DEFAULT = "0.0.0.0/0", NOWHERE = "0.0.0.0";
 
-/** Like the reference plugin's: those of option 121, or of option 33 and the default route. */
-export function routesOf(offered: Offered, { ignored, priority }: Pick<Wishes, "ignored" | "priority">): Route[] {
+/** The reference plugin's routes: those of option 121, or those of option 33 and the default route. */
+export function routesOf(
+  offered: Offered,
+  { ignored, priority }: Pick<LeaseOptions, "ignored" | "priority">,
+): Route[] {
   const { routes = [], routers, isClassless } = offered, found: Route[] = [];
   const add = (route: Route) => found.push(priority === 0 ? route : { ...route, priority });
   if (!ignored.includes("routes")) {

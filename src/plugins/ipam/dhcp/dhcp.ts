@@ -29,7 +29,7 @@ import { warn } from "../../../ffi/warn.ts";
 import type { DhcpConf } from "./dhcp.schema.ts";
 import { validateDhcpConf } from "./dhcp.validate.gen.ts";
 import { askService, directoryOf } from "./service.ts";
-import { ignoredOf, wishesOf } from "./wishes.ts";
+import { ignoredOf, leaseOptionsOf } from "./lease-options.ts";
 
 type At = Attachment<DhcpConf>;
 
@@ -42,7 +42,7 @@ export default definePlugin<DhcpConf>({
   judge(conf, call) {
     if (conf.ipam === undefined) throw new CniError(INVALID_CONFIG, "IPAM config missing 'ipam' key");
     const owner = { network: conf.name, containerId: "", ifName: "" };
-    wishesOf(conf, { owner, cniArgs: call?.cniArgs ?? "K8S_POD_NAME=unknown", mac: undefined });
+    leaseOptionsOf(conf, { owner, cniArgs: call?.cniArgs ?? "K8S_POD_NAME=unknown", mac: undefined });
   },
   add: (at) => at.inAdd(() => acquire(at)) ?? at.prevResult ?? { cniVersion: at.conf.cniVersion },
   foresee,
@@ -69,7 +69,7 @@ function acquire(at: At): Result {
   if (container === undefined) {
     throw new CniError(INTERNAL, `failed to Statfs "${netnsPath}": no such file or directory`);
   }
-  const wishes = wishesOf(conf, { owner, cniArgs, mac: linkMac(container.route, owner.ifName) });
+  const wishes = leaseOptionsOf(conf, { owner, cniArgs, mac: linkMac(container.route, owner.ifName) });
   const order: Order = { do: "acquire", owner, netnsPath, wishes };
   const leases = asked(
     "error calling DHCP.Allocate: ",

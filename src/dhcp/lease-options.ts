@@ -1,7 +1,7 @@
-/** What the configuration and CNI_ARGS say about a lease. */
+/** What the configuration and CNI_ARGS say about a lease: `wishes` in requests to the service, and in its journal. */
 import { isObject } from "../cni/json.ts";
 
-export interface Wishes {
+export interface LeaseOptions {
   /** Option 61 in hexadecimal digits. Without it the server goes by the MAC address. */
   clientId?: string;
   /** Option 55. */
@@ -19,7 +19,7 @@ export interface Wishes {
   priority: number;
   /** If this is false, the container gets no IPv4 address. */
   v4: boolean;
-  v6?: V6Wishes;
+  v6?: V6Options;
   /** ADD fails without these. */
   required: FamilyName[];
   /** Seconds until ADD gives up. */
@@ -39,7 +39,7 @@ export type Ignored = typeof IGNORED[number];
 export type FamilyName = typeof FAMILIES[number];
 
 /** The container's identity for DHCPv6 servers, in hexadecimal digits (RFC 8415 sections 11 and 12). */
-export interface V6Wishes {
+export interface V6Options {
   duid: string;
   iaid: string;
 }
@@ -55,7 +55,7 @@ const listOf = (test: Test): Test => (value) => Array.isArray(value) && value.ev
 const optional = (test: Test): Test => (value) => value === undefined || test(value);
 const among = (words: readonly string[]): Test => (value) => words.includes(value as string);
 
-const tests: Record<keyof Wishes, Test> = {
+const tests: Record<keyof LeaseOptions, Test> = {
   clientId: optional(isHex),
   wanted: listOf(isByte),
   provided: listOf((one) => Array.isArray(one) && one.length === 2 && isByte(one[0]) && isHex(one[1])),
@@ -74,9 +74,9 @@ const tests: Record<keyof Wishes, Test> = {
 };
 
 /** Throws when it is something else: it comes from another process, or from a file. */
-export function readWishes(value: unknown): Wishes {
+export function readLeaseOptions(value: unknown): LeaseOptions {
   if (!isObject(value)) throw new Error("wishes are missing");
   const wrong = Object.entries(tests).find(([key, isRight]) => !isRight(value[key]));
   if (wrong !== undefined) throw new Error(`${wrong[0]} of the wishes is wrong: ${JSON.stringify(value[wrong[0]])}`);
-  return value as unknown as Wishes;
+  return value as unknown as LeaseOptions;
 }

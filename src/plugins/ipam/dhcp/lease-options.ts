@@ -9,10 +9,10 @@ import {
   type FamilyName,
   IGNORED,
   type Ignored,
+  type LeaseOptions,
   PROBES,
-  type V6Wishes,
-  type Wishes,
-} from "../../../dhcp/wishes.ts";
+  type V6Options,
+} from "../../../dhcp/lease-options.ts";
 import { readTextFile } from "../../../ffi/files.ts";
 import { parseAddress } from "../../../net/address.ts";
 import { parseMac } from "../../../net/mac.ts";
@@ -20,7 +20,7 @@ import { meansPlugin } from "../../../cni/plugin-name.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import type { DhcpConf } from "./dhcp.schema.ts";
 
-export type DhcpIpam = NonNullable<DhcpConf["ipam"]>;
+type DhcpIpam = NonNullable<DhcpConf["ipam"]>;
 
 export interface Caller {
   owner: Owner;
@@ -34,7 +34,7 @@ const SHARES_MAC = "ipvlan";
 const DEFAULT_BRIDGE = "cni0";
 
 /** Throws a CniError that names the key and its value. */
-export function wishesOf(conf: DhcpConf, caller: Caller): Wishes {
+export function leaseOptionsOf(conf: DhcpConf, caller: Caller): LeaseOptions {
   const ipam = conf.ipam!, provided = providedOptions(ipam.provide as Provided[] ?? [], argsOf(caller.cniArgs));
   const { acd = "fast", onExpiry = "remove", hostname } = ipam;
   if (hostname) provided.set(option.hostName, hostNameOf(hostname));
@@ -55,7 +55,7 @@ export function wishesOf(conf: DhcpConf, caller: Caller): Wishes {
     ignored: ignoredOf(conf),
     priority: ipam.priority,
     v4: ipam.ipv4,
-    v6: ipam.ipv6 ? v6WishesOf(caller.owner) : undefined,
+    v6: ipam.ipv6 ? v6OptionsOf(caller.owner) : undefined,
     required: requiredOf(ipam),
     timeout: ipam.timeout,
     hostLink: conf.master ?? conf.bridge ?? (meansPlugin(conf.type, "bridge") ? DEFAULT_BRIDGE : undefined),
@@ -63,7 +63,7 @@ export function wishesOf(conf: DhcpConf, caller: Caller): Wishes {
 }
 
 /** The same for both families, so that servers can tell that it is one container (RFC 4361). */
-function v6WishesOf({ containerId, network, ifName }: Owner): V6Wishes {
+function v6OptionsOf({ containerId, network, ifName }: Owner): V6Options {
   const machineId = (readTextFile("/etc/machine-id") ?? "").trim();
   return { duid: duidOf(machineId, containerId, network).toHex(), iaid: iaidOf(ifName).toHex() };
 }
@@ -100,7 +100,7 @@ function clientIdFor({ clientId = "container" }: DhcpIpam, { owner, cniArgs, mac
     case "none":
       return undefined;
     case "duid": {
-      const { duid, iaid } = v6WishesOf(owner);
+      const { duid, iaid } = v6OptionsOf(owner);
       return clientIdOfDuid(Uint8Array.fromHex(duid), Uint8Array.fromHex(iaid));
     }
     case "mac":
