@@ -1,6 +1,6 @@
 /** A DHCP client in simulated time: a clock that only the test moves, and a server of a few lines. */
 import { expect } from "bun:test";
-import { type Deed, LeaseClient, type Settings } from "../../src/dhcp/v4/lease/client.ts";
+import { type Action, LeaseClient, type Settings } from "../../src/dhcp/v4/lease/client.ts";
 import type { Identity } from "../../src/dhcp/v4/lease/request.ts";
 import {
   ACK,
@@ -12,6 +12,7 @@ import {
   OFFER,
   option,
 } from "../../src/dhcp/v4/message/message.ts";
+import { SimulatedTime } from "./simulated-time.ts";
 
 export const ip = (text: string) => Uint8Array.from(text.split(".").map(Number));
 export const seconds = (value: number) => new Uint8Array(new Uint32Array([value]).buffer).reverse();
@@ -29,46 +30,18 @@ export interface Sent {
 }
 
 /** A client, its clock, and what it did. */
-export class Simulation {
-  now = 1000;
-  readonly sent: Sent[] = [];
-  readonly did: string[] = [];
+export class Simulation extends SimulatedTime<Action, Sent> {
   readonly client: LeaseClient;
-  private xids = 0;
 
   constructor(settings: Partial<Settings> = {}, isAwaited = true) {
-    const random = () => 0.5, newXid = () => ++this.xids;
-    this.client = new LeaseClient(
-      identity,
-      { probe: false, allowsServer: () => true, random, newXid, ...settings },
-      isAwaited,
-    );
+    super();
+    this.client = new LeaseClient(identity, { ...this.usual, ...settings }, isAwaited);
   }
 
-  take(deeds: Deed[]): Sent[] {
-    const sent: Sent[] = [];
-    for (const deed of deeds) {
-      if (deed.do === "broadcast" || deed.do === "unicast") {
-        const message = decodeRequest(deed.bytes)!;
-        sent.push({ at: this.now, how: deed.do, kind: names[message.options.get(53)![0]!]!, message });
-      } else {
-        this.did.push(deed.do === "log" ? deed.text : deed.do);
-      }
-    }
-    this.sent.push(...sent);
-    return sent;
-  }
-
-  /** Lets time pass; nobody answers. */
-  pass(seconds: number): Sent[] {
-    const end = this.now + seconds, sent: Sent[] = [];
-    for (let count = 0; this.client.due <= end; count++) {
-      if (count > 1000) throw new Error("a storm");
-      this.now = Math.max(this.now, this.client.due);
-      sent.push(...this.take(this.client.tick(this.now)));
-    }
-    this.now = end;
-    return sent;
+  protected sentBy(action: Action): Sent | undefined {
+    if (action.do !== "broadcast" && action.do !== "unicast") return undefined;
+    const message = decodeRequest(action.bytes)!;
+    return { at: this.now, how: action.do, kind: names[message.options.get(53)![0]!]!, message };
   }
 
   /** The server's answer to the last message. */

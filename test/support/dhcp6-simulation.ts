@@ -1,7 +1,8 @@
 /** A DHCPv6 client in simulated time: a clock that only the test moves, and a server of a few lines. */
 import { expect } from "bun:test";
+import { parseAddress } from "../../src/net/address.ts";
 import { LeaseClient6 } from "../../src/dhcp/v6/lease/client.ts";
-import type { Deed6, Lease6, Settings6 } from "../../src/dhcp/v6/lease/lease.ts";
+import type { Action6, Lease6, Settings6 } from "../../src/dhcp/v6/lease/lease.ts";
 import { type Identity6, usuallyWanted } from "../../src/dhcp/v6/lease/request.ts";
 import {
   ADVERTISE,
@@ -14,12 +15,12 @@ import {
   encodeStatus,
   first,
   type IaAddress,
-  type Message,
+  type Message6,
   option,
-  type Options,
+  type Options6,
   REPLY,
 } from "../../src/dhcp/v6/message/message.ts";
-import { parseAddress } from "../../src/net/address.ts";
+import { SimulatedTime } from "./simulated-time.ts";
 
 export const ip6 = (text: string) => parseAddress(text)!;
 export const address = ip6("fd00:77::50"), another = ip6("fd00:77::51");
@@ -31,6 +32,9 @@ export const fullName = Uint8Array.fromHex("01026331");
 
 const identity: Identity6 = { duid, iaid, wanted: usuallyWanted, provided: new Map([[option.fullName, fullName]]) };
 const names = ["", "SOLICIT", "ADVERTISE", "REQUEST", "CONFIRM", "RENEW", "REBIND", "REPLY", "RELEASE", "DECLINE"];
+
+/** For answers to a SOLICIT that make a lease at once. */
+export const rapid: Said = { more: [[option.rapidCommit, new Uint8Array()]] };
 
 /** What a server says; what is not said is usual. */
 export interface Said {
@@ -45,11 +49,11 @@ export interface Said {
   /** The status of the message, and of the IA. */
   status?: number;
   iaStatus?: number;
-  more?: Options;
+  more?: Options6;
 }
 
-export function said(type: number, asked: Message, say: Said = {}): Message {
-  const status = (code: number | undefined): Options =>
+export function said(type: number, asked: Message6, say: Said = {}): Message6 {
+  const status = (code: number | undefined): Options6 =>
     code === undefined ? [] : [[option.status, encodeStatus({ code, text: new TextEncoder().encode("so\n") })]];
   const addresses = (say.addresses ?? [{}]).map((one) =>
     [
@@ -79,7 +83,7 @@ export function said(type: number, asked: Message, say: Said = {}): Message {
 export interface Sent {
   at: number;
   kind: string;
-  message: Message;
+  message: Message6;
 }
 
 /** The address that a client's message is about. */
@@ -89,45 +93,18 @@ export function addressIn({ message }: Sent): Uint8Array | undefined {
 }
 
 /** A client, its clock, and what it did. */
-export class Simulation6 {
-  now = 1000;
-  readonly sent: Sent[] = [];
-  readonly did: string[] = [];
-  readonly deeds: Deed6[] = [];
+export class Simulation6 extends SimulatedTime<Action6, Sent> {
   readonly client: LeaseClient6;
-  private xids = 0;
 
   constructor(settings: Partial<Settings6> = {}, isAwaited = true) {
-    const random = () => 0.5, newXid = () => ++this.xids;
-    const usual = { probe: false, allowsServer: () => true, random, newXid };
-    this.client = new LeaseClient6(identity, { ...usual, ...settings }, isAwaited);
+    super();
+    this.client = new LeaseClient6(identity, { ...this.usual, ...settings }, isAwaited);
   }
 
-  take(deeds: Deed6[]): Sent[] {
-    const sent: Sent[] = [];
-    for (const deed of deeds) {
-      if (deed.do === "multicast") {
-        const message = decode(deed.bytes)!;
-        sent.push({ at: this.now, kind: names[message.type] ?? "INFORMATION-REQUEST", message });
-      } else {
-        this.did.push(deed.do === "log" ? deed.text : deed.do);
-      }
-    }
-    this.deeds.push(...deeds);
-    this.sent.push(...sent);
-    return sent;
-  }
-
-  /** Lets time pass; nobody answers. */
-  pass(seconds: number): Sent[] {
-    const end = this.now + seconds, sent: Sent[] = [];
-    for (let count = 0; this.client.due <= end; count++) {
-      if (count > 1000) throw new Error("a storm");
-      this.now = Math.max(this.now, this.client.due);
-      sent.push(...this.take(this.client.tick(this.now)));
-    }
-    this.now = end;
-    return sent;
+  protected sentBy(action: Action6): Sent | undefined {
+    if (action.do !== "multicast") return undefined;
+    const message = decode(action.bytes)!;
+    return { at: this.now, kind: names[message.type] ?? "INFORMATION-REQUEST", message };
   }
 
   /** A server's answer to the last message. */

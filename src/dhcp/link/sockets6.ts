@@ -6,7 +6,7 @@ import { AF_INET6 } from "../../ffi/socket/socket.ts";
 import { UdpSocket } from "../../ffi/socket/udp.ts";
 import { tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { isLinkLocal, isSameBytes } from "../../net/address.ts";
-import { decode, headsOfReply, type Message } from "../v6/message/message.ts";
+import { decode, headsOfReply, type Message6 as Message } from "../v6/message/message.ts";
 import { CLIENT_PORT, SERVER_PORT, SERVERS } from "../v6/message/packet.ts";
 import type { NetnsHandle as Visit } from "./place.ts";
 import { type Arrival, Replies } from "./replies.ts";

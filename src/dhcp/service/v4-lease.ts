@@ -10,14 +10,14 @@ import { ArpProbing } from "../link/arp.ts";
 import type { NetnsHandle as Visit } from "../link/place.ts";
 import { EVERYBODY, Sockets } from "../link/sockets.ts";
 import { endUse, exchangeLease, lowerMtu, setLifetime } from "../link/use.ts";
-import { type Deed, endOf, type Lease, LeaseClient } from "../v4/lease/client.ts";
+import { type Action, endOf, type Lease, LeaseClient } from "../v4/lease/client.ts";
 import type { Message } from "../v4/message/message.ts";
 import type { Offered } from "../v4/message/offer.ts";
 import { wrap } from "../v4/message/packet.ts";
 import { FamilyLease, random, random32 } from "./family-lease.ts";
 import { say } from "./log.ts";
 
-export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
+export class V4Lease extends FamilyLease<Action, Message, Sockets> {
   readonly client: LeaseClient;
   private serverMac: Uint8Array | undefined;
   private origin: V4Record["origin"];
@@ -89,15 +89,7 @@ export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
     const { offered } = lease, seconds = this.lifetimeOf(lease, this.holder.clock().boot);
     this.applied(() => exchangeLease(visit, { before: offered, after: offered, seconds }, this.holder.wishes));
     sockets.close();
-    return new Sockets(visit, offered.address.bytes);
-  }
-
-  protected tick(now: number): Deed[] {
-    return this.client.tick(now);
-  }
-
-  protected probed(isTaken: boolean, now: number): Deed[] {
-    return this.client.probed(isTaken, now);
+    return new Sockets(handle, offered.address.bytes);
   }
 
   protected receive(message: Message, from: Uint8Array, now: number): void {
@@ -106,7 +98,7 @@ export class V4Lease extends FamilyLease<Deed, Message, Sockets> {
     this.run(deeds, now);
   }
 
-  protected perform(deed: Deed, now: number): void {
+  protected perform(action: Action, now: number): void {
     switch (deed.do) {
       case "log":
         return this.log(deed.text);

@@ -9,9 +9,9 @@ import type { NetnsHandle as Visit } from "../link/place.ts";
 import { checkDuplicatesAgain, Sockets6 } from "../link/sockets6.ts";
 import { endUse6, exchangeBinding, setLifetimes } from "../link/use6.ts";
 import { LeaseClient6 } from "../v6/lease/client.ts";
-import { type Deed6, endOf, type Lease6, type Offered6 } from "../v6/lease/lease.ts";
+import { type Action6, endOf, type Lease6, type Offered6 } from "../v6/lease/lease.ts";
 import { usuallyWanted } from "../v6/lease/request.ts";
-import type { Message } from "../v6/message/message.ts";
+import type { Message6 } from "../v6/message/message.ts";
 import { SERVERS_MAC, wrap } from "../v6/message/packet.ts";
 import { FamilyLease, type LeaseAttachment, random, random32 } from "./family-lease.ts";
 import { say } from "./log.ts";
@@ -19,7 +19,7 @@ import { say } from "./log.ts";
 /** How often a link is looked at that has no link-local address yet, in seconds: while somebody waits, and else. */
 const LOOK_S = 0.05, PATIENT_LOOK_S = 1;
 
-export class V6Lease extends FamilyLease<Deed6, Message, Sockets6> {
+export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
   readonly client: LeaseClient6;
   private lost: Offered6 | undefined;
   private linkLocal: Uint8Array | undefined;
@@ -92,19 +92,11 @@ export class V6Lease extends FamilyLease<Deed6, Message, Sockets6> {
     return sockets;
   }
 
-  protected tick(now: number): Deed6[] {
-    return this.client.tick(now);
-  }
-
-  protected probed(isTaken: boolean, now: number): Deed6[] {
-    return this.client.probed(isTaken, now);
-  }
-
-  protected receive(message: Message, _from: Uint8Array, now: number): void {
+  protected receive(message: Message6, _from: Uint8Array, now: number): void {
     this.run(this.client.receive(message, now), now);
   }
 
-  protected perform(deed: Deed6, now: number): void {
+  protected perform(action: Action6, now: number): void {
     switch (deed.do) {
       case "log":
         return this.log(deed.text);

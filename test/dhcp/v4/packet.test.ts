@@ -39,7 +39,7 @@ test("what is malformed or not for a client is no message", () => {
   expect(unwrap(wrap(nobody, everybody, new Uint8Array(300)), true)).toBeUndefined();
 });
 
-test("a sum that a card was to write is not looked at, and one of 0 is none", () => {
+test("a sum that a card was to write is not looked at, and 0 means no sum", () => {
   const packet = answered(new Uint8Array(300).fill(1));
   packet[40] = 9;
   expect(unwrap(packet, true)).toBeUndefined();

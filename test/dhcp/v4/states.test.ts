@@ -112,7 +112,7 @@ test("the second message of a renewal is a repeated one", () => {
   it.bind();
   for (let count = 0; count < 3; count++) {
     it.now = it.client.due;
-    for (const deed of it.client.tick(it.now)) if (deed.do === "unicast") repeated.push(deed.isRepeated);
+    for (const action of it.client.tick(it.now)) if (action.do === "unicast") repeated.push(action.isRepeated);
   }
   expect(repeated).toEqual([false, true, true]);
 });

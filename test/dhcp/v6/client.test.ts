@@ -12,6 +12,7 @@ import {
   kinds,
   other,
   pauses,
+  rapid,
   type Said,
   type Sent,
   server,
@@ -19,8 +20,6 @@ import {
   times,
   uint32,
 } from "../../support/dhcp6-simulation.ts";
-
-const rapid = { more: [[option.rapidCommit, new Uint8Array()]] } as const;
 
 test("four messages make a lease", () => {
   const it = new Simulation6();
@@ -34,7 +33,7 @@ test("four messages make a lease", () => {
   expect([has(solicit, 2), has(request, 2)]).toEqual([undefined, server]);
   expect(it.did).toEqual(["use"]);
   // The lease counts from the sending of the request.
-  expect(it.deeds.at(-1)).toMatchObject({ do: "use", before: undefined, lease: { since: 1000.5 } });
+  expect(it.actions.at(-1)).toMatchObject({ do: "use", before: undefined, lease: { since: 1000.5 } });
   expect(endOf(it.client.lease!)).toBe(1000.5 + 1000);
 });
 

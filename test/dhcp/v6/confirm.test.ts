@@ -1,6 +1,6 @@
 /** Whether an address is ours to use: probes, DECLINE, CONFIRM, and leases from before (RFC 8415 sections 18.2.3 and 18.2.8). */
 import { expect, test } from "bun:test";
-import { ADVERTISE, option, REPLY } from "../../../src/dhcp/v6/message/message.ts";
+import { ADVERTISE, REPLY } from "../../../src/dhcp/v6/message/message.ts";
 import {
   address,
   addressIn,
@@ -9,14 +9,13 @@ import {
   kinds,
   leaseFor,
   other,
+  rapid,
   said,
   type Sent,
   server,
   Simulation6,
   times,
 } from "../../support/dhcp6-simulation.ts";
-
-const rapid = { more: [[option.rapidCommit, new Uint8Array()]] } as const;
 
 test("an address is probed once: not when it is renewed, again when it is another", () => {
   const it = new Simulation6({ probe: true });
@@ -35,7 +34,7 @@ test("an address is probed once: not when it is renewed, again when it is anothe
   it.pass(2000);
   expect([it.client.state, it.did.at(-1), it.client.lease]).toEqual(["probing", "stopUsing", undefined]);
   it.take(it.client.probed(false, it.now));
-  expect(it.deeds.at(-1)).toMatchObject({ do: "use", before: undefined });
+  expect(it.actions.at(-1)).toMatchObject({ do: "use", before: undefined });
   expect(it.client.probed(true, it.now)).toEqual([]);
 });
 
@@ -110,7 +109,7 @@ test("CONFIRM: a good answer and none keep the lease with its times", () => {
     }
     expect(it.did).toEqual(["probe"]);
     it.take(it.client.probed(false, it.now));
-    expect([it.client.state, it.client.lease, it.deeds.at(-1)!]).toEqual([
+    expect([it.client.state, it.client.lease, it.actions.at(-1)!]).toEqual([
       "bound",
       lease,
       { do: "use", lease, before: undefined },

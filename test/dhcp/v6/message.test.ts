@@ -12,7 +12,7 @@ import {
   encodeStatus,
   isDuid,
   LONGEST_BYTES,
-  type Message,
+  type Message6,
   option,
   REPLY,
   statusName,
@@ -21,10 +21,10 @@ import { readReply, UnusableReply } from "../../../src/dhcp/v6/message/offer.ts"
 import { iaid, ip6, said } from "../../support/dhcp6-simulation.ts";
 
 const bytes = (text: string) => Uint8Array.fromHex(text.replaceAll(" ", ""));
-const empty: Message = { type: REPLY, xid: 7, options: [] };
+const empty: Message6 = { type: REPLY, xid: 7, options: [] };
 
 test("a message is read as it was written, repeated options apart and in order", () => {
-  const message: Message = {
+  const message: Message6 = {
     type: 11,
     xid: 0xfedcba,
     options: [[8, bytes("0102")], [65535, bytes("")], [8, bytes("03")], [1, new Uint8Array(300).fill(5)]],
@@ -75,8 +75,8 @@ test.each([
 });
 
 test("a message is no longer than a packet", () => {
-  const longest: Message = { ...empty, options: [[1, new Uint8Array(LONGEST_BYTES - 8)]] };
-  const longer: Message = { ...empty, options: [[1, new Uint8Array(LONGEST_BYTES - 7)]] };
+  const longest: Message6 = { ...empty, options: [[1, new Uint8Array(LONGEST_BYTES - 8)]] };
+  const longer: Message6 = { ...empty, options: [[1, new Uint8Array(LONGEST_BYTES - 7)]] };
   expect(decode(encode(longest))).toEqual(longest);
   expect(() => encode(longer)).toThrow("too long");
   expect(decode(bytes(`07010203 000105d5 ${"00".repeat(LONGEST_BYTES - 7)}`))).toBeUndefined();

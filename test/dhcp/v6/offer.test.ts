@@ -1,14 +1,20 @@
 /** What a server gives, each option sound and malformed (RFC 8415 section 18.2.10, RFC 3646, RFC 5908). */
 import { expect, test } from "bun:test";
-import { encodeIaAddress, type Message, option, type Options, REPLY } from "../../../src/dhcp/v6/message/message.ts";
+import {
+  encodeIaAddress,
+  type Message6,
+  option,
+  type Options6,
+  REPLY,
+} from "../../../src/dhcp/v6/message/message.ts";
 import { isGlobal, readReply, type Reply, UnusableReply } from "../../../src/dhcp/v6/message/offer.ts";
 import { iaid, ip6, type Said, said, server, uint32 } from "../../support/dhcp6-simulation.ts";
 
 const bytes = (text: string) => Uint8Array.fromHex(text.replaceAll(" ", ""));
 const text = (value: string) => new TextEncoder().encode(value);
-const asked: Message = { type: 1, xid: 7, options: [] };
+const asked: Message6 = { type: 1, xid: 7, options: [] };
 const read = (say: Said = {}, current?: Uint8Array) => readReply(said(REPLY, asked, say), iaid, current);
-const readMore = (...more: Options) => read({ more });
+const readMore = (...more: Options6) => read({ more });
 
 test("what a server gives", () => {
   const reply = read({
@@ -78,7 +84,7 @@ test.each([
   else expect(give).toThrow(new UnusableReply(`${address.replace("10.0.0.1", "a00:1")} is no address of a host`));
 });
 
-test("an IPv4-mapped address is none of a host", () => {
+test("an IPv4-mapped address is no host's", () => {
   const mapped = bytes("00000000000000000000ffff0a000001");
   expect(() => read({ addresses: [{ address: mapped }] })).toThrow("is no address of a host");
 });

@@ -8,14 +8,13 @@ import {
   kinds,
   leaseFor,
   other,
+  rapid,
   type Sent,
   server,
   Simulation6,
   times,
   uint32,
 } from "../../support/dhcp6-simulation.ts";
-
-const rapid = { more: [[option.rapidCommit, new Uint8Array()]] } as const;
 
 test("information without an address is asked for again when it is old", () => {
   const it = new Simulation6();
@@ -25,7 +24,7 @@ test("information without an address is asked for again when it is old", () => {
   expect(it.client.state).toBe("informing");
   const answered = it.now;
   it.answer(REPLY, { addresses: null, more: [[option.refresh, uint32(700)], [option.nameServers, address]] });
-  expect(it.deeds.at(-1)).toMatchObject({ do: "informed", reply: { nameServers: [address] } });
+  expect(it.actions.at(-1)).toMatchObject({ do: "informed", reply: { nameServers: [address] } });
   expect([it.client.state, it.client.due]).toEqual(["informed", answered + 700]);
   const again = it.pass(701);
   expect([kinds(again), again[0]!.at]).toEqual([["INFORMATION-REQUEST"], answered + 700.5]);

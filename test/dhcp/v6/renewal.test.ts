@@ -1,6 +1,6 @@
 /** How an IPv6 lease is kept, and how it ends, in simulated time (RFC 8415 sections 18.2.4, 18.2.5 and 18.2.10). */
 import { expect, test } from "bun:test";
-import { ADVERTISE, option, REPLY } from "../../../src/dhcp/v6/message/message.ts";
+import { ADVERTISE, REPLY } from "../../../src/dhcp/v6/message/message.ts";
 import {
   address,
   addressIn,
@@ -10,14 +10,13 @@ import {
   kinds,
   other,
   pauses,
+  rapid,
   type Said,
   type Sent,
   server,
   Simulation6,
   times,
 } from "../../support/dhcp6-simulation.ts";
-
-const rapid = { more: [[option.rapidCommit, new Uint8Array()]] } as const;
 
 test("T1: RENEW to the server; T2: REBIND to any; the end: the address goes at once, and is asked for", () => {
   const it = new Simulation6();
@@ -37,7 +36,7 @@ test("T1: RENEW to the server; T2: REBIND to any; the end: the address goes at o
   expect([it.did, it.client.due]).toEqual([["use"], 2000]);
   it.pass(1);
   expect(it.did).toEqual(["use", "stopUsing"]);
-  expect(it.deeds.at(-1)).toMatchObject({ reason: "the lease has expired" });
+  expect(it.actions.at(-1)).toMatchObject({ reason: "the lease has expired" });
   expect(it.client.lease).toBeUndefined();
   // In the background for ever, and never faster.
   const later = it.pass(100_000);
@@ -71,7 +70,7 @@ test("an answered renewal counts from its sending; another server's is believed 
   expect(it.client.state).toBe("rebinding");
   it.answer(REPLY, { server: other });
   expect([it.client.state, it.client.lease!.offered.server]).toEqual(["bound", other]);
-  const used = it.deeds.filter((deed) => deed.do === "use");
+  const used = it.actions.filter((action) => action.do === "use");
   expect(used.map(({ before }) => before?.since)).toEqual([undefined, 1000, asked.at]);
 });
 
@@ -132,7 +131,7 @@ test("an address for 0 seconds goes at once; one given instead is used instead",
   it.bind();
   it.pass(300);
   it.answer(REPLY, { addresses: [gone, { address: another }] });
-  expect(it.deeds.at(-1)).toMatchObject({
+  expect(it.actions.at(-1)).toMatchObject({
     do: "use",
     lease: { offered: { binding: { address: another } } },
     before: { offered: { binding: { address } } },

@@ -13,9 +13,9 @@ import {
   encodeIa,
   encodeIaAddress,
   first,
-  type Message,
+  type Message6 as Message,
   option,
-  type Options,
+  type Options6,
   REPLY,
   SOLICIT,
 } from "../../../src/dhcp/v6/message/message.ts";
@@ -58,7 +58,7 @@ function answer(asked: Message, type: number, forgery: Forgery): Uint8Array {
   const parts = { ...usual, ...changes[forgery](usual) }, { server, preferred, valid } = parts;
   const address = encodeIaAddress({ address: parseAddress(parts.address)!, preferred, valid, options: [] });
   const ia = encodeIa({ iaid: parts.iaid, renew: 300, rebind: 400, options: [[option.iaAddress, address]] });
-  const options: Options = [
+  const options: Options6 = [
     ...(parts.client === undefined ? [] : [[option.clientId, parts.client] as const]),
     ...(server === undefined ? [] : [[option.server, server] as const]),
     [option.ia, ia],

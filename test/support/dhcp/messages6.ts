@@ -1,5 +1,5 @@
 /** DHCPv6 messages that a capture has seen. */
-import { decode, type Message } from "../../../src/dhcp/v6/message/message.ts";
+import { decode, type Message6 as Message } from "../../../src/dhcp/v6/message/message.ts";
 import type { Frame } from "./capture.ts";
 
 export * from "../../../src/dhcp/v6/message/message.ts";

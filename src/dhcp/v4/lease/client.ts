@@ -5,8 +5,8 @@
  * Longer than 300 lines: the states of one machine.
  */
 import { isSameBytes } from "../../../net/address.ts";
-import { printable } from "../../names.ts";
 import { ACK, type Message, NAK, OFFER, option } from "../message/message.ts";
+import { printable } from "../../names.ts";
 import { type Offered, readOffer, UnusableOffer } from "../message/offer.ts";
 import { decline, discover, type Exchange, type Identity, release, renewal, request } from "./request.ts";
 
@@ -22,9 +22,9 @@ export function endOf({ offered, since }: Lease): number {
 }
 
 /** What the driver is to do, in this order. */
-export type Deed =
+export type Action =
   | { do: "broadcast"; bytes: Uint8Array }
-  /** From the leased address, to the server. `isRepeated`: the last one has not been answered. */
+  /** Is sent from the leased address to the server. `isRepeated`: the last message has not been answered. */
   | { do: "unicast"; bytes: Uint8Array; from: Uint8Array; to: Uint8Array; isRepeated: boolean }
   /** Find out whether somebody has the address, then call `probed`. */
   | { do: "probe"; address: Uint8Array }
@@ -102,20 +102,20 @@ export class LeaseClient {
   ) {}
 
   /** Begins without a lease. The hint is an address of a former lease. */
-  start(now: number, hint?: Uint8Array): Deed[] {
+  start(now: number, hint?: Uint8Array): Action[] {
     this.hint = hint;
     this.begin("selecting", now);
     return this.sendDiscover(now);
   }
 
   /** Asks whether the address of a former lease, maybe in another namespace, is still ours (INIT-REBOOT). */
-  reboot(now: number, address: Uint8Array): Deed[] {
+  reboot(now: number, address: Uint8Array): Action[] {
     this.hint = address;
     this.begin("rebooting", now);
     return this.sendRequest(now);
   }
 
-  /** With a lease from before this process began. Of many that are due, each waits for a part of `spread` seconds. */
+  /** Goes on with a lease of an earlier process. If many are due, each waits for a part of `spread` seconds. */
   resume(now: number, lease: Lease, spread: number): void {
     this.isAwaited = false;
     this.lease = lease;
@@ -126,7 +126,7 @@ export class LeaseClient {
   }
 
   /** Returns the message that ends the lease on the server's side, if there is a lease. */
-  release(): Deed[] {
+  release(): Action[] {
     // An address that was asked for may be ours by now, though the answer is still on its way.
     const held = this.lease?.offered ?? this.pending?.offered ?? this.chosen;
     this.state = "idle";
@@ -138,7 +138,7 @@ export class LeaseClient {
     return [{ do: "unicast", bytes, from: address.bytes, to: server, isRepeated: false }];
   }
 
-  tick(now: number): Deed[] {
+  tick(now: number): Action[] {
     if (now < this.due) return [];
     if (this.lease !== undefined && now >= endOf(this.lease)) return this.expire(now);
     switch (this.state) {
@@ -161,7 +161,7 @@ export class LeaseClient {
     }
   }
 
-  receive(message: Message, now: number): Deed[] {
+  receive(message: Message, now: number): Action[] {
     if (!this.isForUs(message)) return [];
     const type = message.options.get(option.messageType)?.[0];
     const server = message.options.get(option.server);
@@ -177,7 +177,7 @@ export class LeaseClient {
   }
 
   /** The answer to the action "probe". */
-  probed(isTaken: boolean, now: number): Deed[] {
+  probed(isTaken: boolean, now: number): Action[] {
     const lease = this.pending;
     if (this.state !== "probing" || lease === undefined) return [];
     this.pending = undefined;
@@ -219,13 +219,13 @@ export class LeaseClient {
     return this.exchange = { ...this.exchange, secs: Math.floor(now - this.began) };
   }
 
-  private sendDiscover(now: number): Deed[] {
+  private sendDiscover(now: number): Action[] {
     const exchange = this.next(now), bytes = discover(this.asker(), exchange, this.hint);
     this.due = now + this.pause();
     return [{ do: "broadcast", bytes }];
   }
 
-  private sendRequest(now: number): Deed[] {
+  private sendRequest(now: number): Action[] {
     const address = this.chosen?.address.bytes ?? this.hint!;
     const exchange = this.next(now), bytes = request(this.asker(), exchange, address, this.chosen?.server);
     this.due = now + this.pause();
@@ -244,19 +244,19 @@ export class LeaseClient {
     return pause + spread * (2 * this.settings.random() - 1);
   }
 
-  private retryRequest(now: number): Deed[] {
+  private retryRequest(now: number): Action[] {
     const most = this.state === "rebooting" ? REBOOT_TRIES : REQUEST_TRIES;
     if (this.tries < most) return this.sendRequest(now);
     // A server that does not know us stays silent (RFC 2131 section 4.3.2).
     return this.restart(now);
   }
 
-  private restart(now: number): Deed[] {
+  private restart(now: number): Action[] {
     this.begin("selecting", now);
     return this.sendDiscover(now);
   }
 
-  private take(message: Message, now: number): Deed[] {
+  private take(message: Message, now: number): Action[] {
     const read = this.read(message);
     if ("unusable" in read) return [{ do: "log", text: `offer ignored: ${read.unusable}` }];
     const secs = this.began;
@@ -278,7 +278,7 @@ export class LeaseClient {
     }
   }
 
-  private acknowledge(message: Message, now: number): Deed[] {
+  private acknowledge(message: Message, now: number): Action[] {
     const read = this.read(message);
     if ("unusable" in read) return [{ do: "log", text: `acknowledgement ignored: ${read.unusable}` }];
     const { offered } = read, lease = { offered, since: this.sent };
@@ -289,7 +289,7 @@ export class LeaseClient {
     if (this.chosen && !isSameBytes(offered.server, this.chosen.server)) {
       return [{ do: "log", text: `acknowledgement ignored: server ${offered.server.join(".")} was not asked` }];
     }
-    const notes: Deed[] = offered.ignored.map((text) => ({ do: "log", text }));
+    const notes: Action[] = offered.ignored.map((text) => ({ do: "log", text }));
     const isNew = this.state === "requesting" || this.state === "rebooting";
     if (!isNew || !this.settings.probe) return [...notes, ...this.use(lease, now)];
     this.state = "probing";
@@ -298,7 +298,7 @@ export class LeaseClient {
     return [...notes, { do: "probe", address: offered.address.bytes }];
   }
 
-  private use(lease: Lease, now: number): Deed[] {
+  private use(lease: Lease, now: number): Action[] {
     const before = this.lease;
     this.lease = lease;
     this.chosen = undefined;
@@ -313,7 +313,7 @@ export class LeaseClient {
     return since + offered.times.renew * (1 - SPREAD * this.settings.random());
   }
 
-  private refused(message: Message, now: number): Deed[] {
+  private refused(message: Message, now: number): Action[] {
     const text = printable(message.options.get(option.text) ?? new Uint8Array());
     const server = message.options.get(option.server)?.join(".") ?? "unknown";
     this.obstacle = `server ${server} refused (NAK)${text === "" ? "" : `: ${text}`}`;
@@ -321,7 +321,7 @@ export class LeaseClient {
     return [{ do: "log", text: this.obstacle }, ...this.lose(this.obstacle, true), ...this.begunAgain(now, isHasty)];
   }
 
-  private begunAgain(now: number, isHasty: boolean): Deed[] {
+  private begunAgain(now: number, isHasty: boolean): Action[] {
     this.hint = undefined;
     this.begin("selecting", now);
     if (!isHasty) return this.sendDiscover(now);
@@ -330,18 +330,18 @@ export class LeaseClient {
     return [];
   }
 
-  private expire(now: number): Deed[] {
+  private expire(now: number): Action[] {
     return [...this.lose("the lease has expired", false), ...this.restart(now)];
   }
 
-  private lose(reason: string, isRefused: boolean): Deed[] {
+  private lose(reason: string, isRefused: boolean): Action[] {
     const { lease } = this;
     this.lease = undefined;
     return lease === undefined ? [] : [{ do: "stopUsing", lease, reason, isRefused }];
   }
 
   /** T1 and T2 (RFC 2131 section 4.4.5). */
-  private renew(now: number): Deed[] {
+  private renew(now: number): Action[] {
     const { offered, since } = this.lease!, { times, address, server } = offered;
     const rebindAt = since + times.rebind, end = since + times.lease;
     const state = now < rebindAt ? "renewing" : "rebinding";

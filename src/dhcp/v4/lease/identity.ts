@@ -1,5 +1,5 @@
 /**
- * Who a client says it is and what it asks for: the keys `request` and `provide` of the configuration, and option 61
+ * The identity of a client and what it asks for: the keys `request` and `provide` of the configuration, and option 61
  * (RFC 2132 section 9.14). Pure.
  */
 import { CniError, INVALID_CONFIG } from "../../../cni/error.ts";

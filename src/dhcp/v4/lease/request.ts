@@ -24,18 +24,18 @@ type Values = [number: number, value: Uint8Array | undefined][];
 
 /** `hint`: the address that the client would like to have again. */
 export function discover(who: Identity, exchange: Exchange, hint?: Uint8Array): Uint8Array {
-  return message(DISCOVER, who, exchange, [[option.requestedAddress, hint], ...wishes(who)]);
+  return message(DISCOVER, who, exchange, [[option.requestedAddress, hint], ...optionsOf(who)]);
 }
 
-/** For an address that a server has offered, or with no `server` for one that is remembered. */
+/** Asks for an address that a server has offered or, without `server`, for a remembered one. */
 export function request(who: Identity, exchange: Exchange, address: Uint8Array, server?: Uint8Array): Uint8Array {
-  const values: Values = [[option.requestedAddress, address], [option.server, server], ...wishes(who)];
+  const values: Values = [[option.requestedAddress, address], [option.server, server], ...optionsOf(who)];
   return message(REQUEST, who, exchange, values);
 }
 
 /** Renews: the address is in use, so it stands in the message's own field and nowhere else. */
 export function renewal(who: Identity, exchange: Exchange, address: Uint8Array): Uint8Array {
-  return message(REQUEST, { ...who, broadcast: false }, exchange, wishes(who), address);
+  return message(REQUEST, { ...who, broadcast: false }, exchange, optionsOf(who), address);
 }
 
 export function decline(who: Identity, exchange: Exchange, address: Uint8Array, server: Uint8Array): Uint8Array {
@@ -46,7 +46,7 @@ export function release(who: Identity, exchange: Exchange, address: Uint8Array, 
   return message(RELEASE, { ...who, broadcast: false }, exchange, [[option.server, server]], address);
 }
 
-function wishes({ wanted, provided }: Identity): Values {
+function optionsOf({ wanted, provided }: Identity): Values {
   return [
     [option.parameterList, wanted.length === 0 ? undefined : Uint8Array.from(wanted)],
     [option.longestMessage, uint16(LONGEST_BYTES + 28)],

@@ -1,6 +1,6 @@
 /**
  * A DHCPv4 message as bytes: the fixed fields of BOOTP and the options (RFC 2131 section 2, RFC 2132, RFC 3396). Pure.
- * What options mean is read in offer.ts.
+ * offer.ts reads what options mean.
  */
 
 export const DISCOVER = 1, OFFER = 2, REQUEST = 3, DECLINE = 4, ACK = 5, NAK = 6, RELEASE = 7;

@@ -3,8 +3,8 @@
  * RFC 2132). Pure.
  */
 import { compareAddresses, contains, lastOf, networkOf, type Prefix } from "../../../net/address.ts";
-import { isDomainName, readSearchList } from "../../names.ts";
 import { type Message, option, type Options } from "./message.ts";
+import { isDomainName, readSearchList } from "../../names.ts";
 import { type GivenRoute, readClasslessRoutes, readStaticRoutes } from "./routes.ts";
 
 export interface Offered {
@@ -27,7 +27,7 @@ export interface Offered {
   ignored: string[];
 }
 
-/** In seconds from the request; `Infinity` for a lease without end. */
+/** Seconds from the request; `Infinity` for a lease without end. */
 export interface Times {
   lease: number;
   renew: number;

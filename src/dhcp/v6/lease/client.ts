@@ -6,9 +6,9 @@
  * Longer than 300 lines: the states of one machine.
  */
 import { formatAddress, isSameBytes } from "../../../net/address.ts";
-import { ADVERTISE, first, type Message, option, REPLY, status, statusName } from "../message/message.ts";
+import { ADVERTISE, first, type Message6, option, REPLY, status, statusName } from "../message/message.ts";
 import { readReply, type Reply, UnusableReply } from "../message/offer.ts";
-import { type Deed6, endOf, heldBy, type Lease6, type Offered6, type Settings6 } from "./lease.ts";
+import { type Action6, endOf, heldBy, type Lease6, type Offered6, type Settings6 } from "./lease.ts";
 import {
   confirm,
   decline,
@@ -75,20 +75,20 @@ export class LeaseClient6 {
   }
 
   /** Begins without a lease. The hint is an address of a former lease. */
-  start(now: number, hint?: Uint8Array): Deed6[] {
+  start(now: number, hint?: Uint8Array): Action6[] {
     this.hint = hint;
     return this.begin("soliciting", now);
   }
 
-  /** With a lease that it had, on a link that may be another: is the address right here? */
-  confirm(now: number, lease: Lease6): Deed6[] {
+  /** Asks whether the address of a former lease is right on this link, which may be another one. */
+  confirm(now: number, lease: Lease6): Action6[] {
     if (now >= endOf(lease)) return this.start(now, lease.offered.binding.address);
     this.pending = lease;
     return this.begin("confirming", now);
   }
 
   /** Goes on with a lease of an earlier process, which is in use. */
-  resume(now: number, lease: Lease6): Deed6[] {
+  resume(now: number, lease: Lease6): Action6[] {
     this.isAwaited = false;
     this.lease = lease;
     this.state = "bound";
@@ -97,7 +97,7 @@ export class LeaseClient6 {
   }
 
   /** Asks without an address, which comes from elsewhere (RFC 8415 section 18.2.6). Asks again when the answer is old. */
-  inform(now: number): Deed6[] {
+  inform(now: number): Action6[] {
     return this.begin("informing", now);
   }
 
@@ -107,7 +107,7 @@ export class LeaseClient6 {
   }
 
   /** Tells the server, if there is one. The driver has taken the address away (RFC 8415 section 18.2.7). */
-  release(now: number): Deed6[] {
+  release(now: number): Action6[] {
     if (this.state === "releasing") return [];
     const held = this.held();
     this.lease = undefined;
@@ -117,17 +117,17 @@ export class LeaseClient6 {
     return this.transmit(now);
   }
 
-  tick(now: number): Deed6[] {
+  tick(now: number): Action6[] {
     if (this.lease === undefined || now < endOf(this.lease)) return now < this.wake ? [] : this.advance(now);
     const { state, lease: { offered } } = this;
-    const deeds = this.lose("the lease has expired");
+    const actions = this.lose("the lease has expired");
     // Everything else goes on.
-    if (state !== "bound" && state !== "renewing" && state !== "rebinding") return [...deeds, ...this.tick(now)];
+    if (state !== "bound" && state !== "renewing" && state !== "rebinding") return [...actions, ...this.tick(now)];
     this.hint = offered.binding.address;
-    return [...deeds, ...this.begin("soliciting", now)];
+    return [...actions, ...this.begin("soliciting", now)];
   }
 
-  receive(message: Message, now: number): Deed6[] {
+  receive(message: Message6, now: number): Action6[] {
     if (!this.isForUs(message)) return [];
     const server = first(message.options, option.server) ?? new Uint8Array();
     if (!this.settings.allowsServer(server)) return log(`server ${server.toHex()} is not allowed`);
@@ -146,7 +146,7 @@ export class LeaseClient6 {
   }
 
   /** The answer to the action "probe". */
-  probed(isTaken: boolean, now: number): Deed6[] {
+  probed(isTaken: boolean, now: number): Action6[] {
     const lease = this.pending;
     if (this.state !== "probing" || lease === undefined) return [];
     if (!isTaken) return this.use(lease, now);
@@ -183,7 +183,7 @@ export class LeaseClient6 {
   }
 
   /** Enters a state that is not in answer to anything: while nobody waits, not together with others. */
-  private begin(state: "soliciting" | "confirming" | "informing", now: number): Deed6[] {
+  private begin(state: "soliciting" | "confirming" | "informing", now: number): Action6[] {
     this.enter(state);
     if (this.isAwaited) return this.transmit(now);
     this.wake = now + LONGEST_DELAY_S * this.settings.random();
@@ -198,13 +198,13 @@ export class LeaseClient6 {
     this.best = undefined;
   }
 
-  private rest(state: State6, deed: Deed6): Deed6[] {
+  private rest(state: State6, action: Action6): Action6[] {
     this.state = state;
     this.wake = Infinity;
-    return [deed];
+    return [action];
   }
 
-  private transmit(now: number): Deed6[] {
+  private transmit(now: number): Action6[] {
     const state = this.state as Asking;
     if (!this.isAwaited && now < this.sent + SHORTEST_PAUSE_S) {
       this.wake = this.sent + SHORTEST_PAUSE_S;
@@ -233,7 +233,7 @@ export class LeaseClient6 {
     return this.state === "confirming" ? Math.min(this.began + CONFIRMING_S, endOf(this.pending!)) : Infinity;
   }
 
-  private advance(now: number): Deed6[] {
+  private advance(now: number): Action6[] {
     const { state } = this;
     switch (state) {
       case "bound":
@@ -256,7 +256,7 @@ export class LeaseClient6 {
     }
   }
 
-  private unanswered(state: Asking, now: number): Deed6[] {
+  private unanswered(state: Asking, now: number): Action6[] {
     const server = this.partner!.server.toHex();
     if (state === "releasing") {
       return [...log(`server ${server} has not answered the release`), ...this.rest("idle", { do: "released" })];
@@ -266,13 +266,13 @@ export class LeaseClient6 {
   }
 
   /** Nobody has said that the address is wrong (RFC 8415 section 18.2.3). */
-  private unconfirmed(now: number): Deed6[] {
+  private unconfirmed(now: number): Action6[] {
     const lease = this.pending!;
     if (now < endOf(lease)) return this.adopt(lease, now);
     return this.start(now, lease.offered.binding.address);
   }
 
-  private isForUs({ type, xid, options }: Message): boolean {
+  private isForUs({ type, xid, options }: Message6): boolean {
     const isAsking = this.state in timers && this.tries > 0;
     if (!isAsking || xid !== this.xid || (type !== ADVERTISE && type !== REPLY)) return false;
     const clientId = first(options, option.clientId);
@@ -293,7 +293,7 @@ export class LeaseClient6 {
     return isForOne ? this.partner!.server : undefined;
   }
 
-  private read(message: Message): Reply | { unusable: string } {
+  private read(message: Message6): Reply | { unusable: string } {
     try {
       return readReply(message, this.who.iaid, this.lease?.offered.binding.address);
     } catch (error) {
@@ -303,7 +303,7 @@ export class LeaseClient6 {
   }
 
   /** A REPLY counts only if it is a rapid one. */
-  private advertised({ type, options }: Message, reply: Reply, now: number): Deed6[] {
+  private advertised({ type, options }: Message6, reply: Reply, now: number): Action6[] {
     if (type === REPLY && first(options, option.rapidCommit) === undefined) return [];
     if (!hasBinding(reply)) return this.note(reply);
     if (type === REPLY) return this.accept(reply, now);
@@ -315,13 +315,13 @@ export class LeaseClient6 {
     return [];
   }
 
-  private take({ server, binding: { address } }: Offered6, now: number): Deed6[] {
+  private take({ server, binding: { address } }: Offered6, now: number): Action6[] {
     this.partner = { server, address };
     this.enter("requesting");
     return this.transmit(now);
   }
 
-  private replied(reply: Reply, now: number): Deed6[] {
+  private replied(reply: Reply, now: number): Action6[] {
     switch (this.state) {
       case "requesting":
         return this.requested(reply, now);
@@ -341,7 +341,7 @@ export class LeaseClient6 {
     }
   }
 
-  private requested(reply: Reply, now: number): Deed6[] {
+  private requested(reply: Reply, now: number): Action6[] {
     if (hasBinding(reply)) return this.accept(reply, now);
     const { code } = reply.status;
     // We multicast as it is; and what went wrong without a name may go right another time.
@@ -349,7 +349,7 @@ export class LeaseClient6 {
     return isTemporary ? this.note(reply) : [...this.note(reply), ...this.solicitAgain(now)];
   }
 
-  private confirmed(reply: Reply, now: number): Deed6[] {
+  private confirmed(reply: Reply, now: number): Action6[] {
     const lease = this.pending!;
     if (reply.status.code === status.success) return this.adopt(lease, now);
     if (reply.status.code !== status.notOnLink) return this.note(reply);
@@ -357,7 +357,7 @@ export class LeaseClient6 {
     return [...this.note(reply), { do: "stopUsing", lease, reason }, ...this.begin("soliciting", now)];
   }
 
-  private renewed(reply: Reply, now: number): Deed6[] {
+  private renewed(reply: Reply, now: number): Action6[] {
     if (hasBinding(reply)) return this.accept(reply, now);
     const { server, withdrawn } = reply, { address } = this.lease!.offered.binding;
     if (reply.status.code === status.noBinding) {
@@ -370,33 +370,33 @@ export class LeaseClient6 {
     return [...this.lose(`server ${server.toHex()} has withdrawn the address`), ...this.solicitAgain(now)];
   }
 
-  private informed(reply: Reply, now: number): Deed6[] {
+  private informed(reply: Reply, now: number): Action6[] {
     if (reply.status.code !== status.success) return this.note(reply);
     this.isAwaited = false;
-    const deeds = this.rest("informed", { do: "informed", reply });
+    const actions = this.rest("informed", { do: "informed", reply });
     this.wake = now + reply.refresh;
-    return [...logAll(reply.ignored), ...deeds];
+    return [...logAll(reply.ignored), ...actions];
   }
 
   /** Says why this server is of no help. */
-  private note({ server, status: { code, text }, ignored }: Reply): Deed6[] {
+  private note({ server, status: { code, text }, ignored }: Reply): Action6[] {
     const reason = code === status.success ? "gives no address" : `answers ${statusName(code)}`;
     this.obstacle = `server ${server.toHex()} ${reason}${text === "" ? "" : `: ${text}`}`;
     return [...log(this.obstacle), ...logAll(ignored)];
   }
 
   /** Begins anew after a pause, as if nobody had answered: servers that give and refuse in turn make no storm. */
-  private solicitAgain(now: number): Deed6[] {
+  private solicitAgain(now: number): Action6[] {
     this.enter("soliciting");
     this.wake = now + this.pauseAfter("soliciting", this.pause);
     return [];
   }
 
-  private accept(offered: Offered6, now: number): Deed6[] {
+  private accept(offered: Offered6, now: number): Action6[] {
     return [...logAll(offered.ignored), ...this.adopt({ offered, since: this.sent }, now)];
   }
 
-  private adopt(lease: Lease6, now: number): Deed6[] {
+  private adopt(lease: Lease6, now: number): Action6[] {
     const { address } = lease.offered.binding, current = this.lease?.offered.binding.address;
     const isNew = current === undefined || !isSameBytes(address, current);
     if (!isNew || !this.settings.probe) return this.use(lease, now);
@@ -404,7 +404,7 @@ export class LeaseClient6 {
     return this.rest("probing", { do: "probe", address });
   }
 
-  private use(lease: Lease6, now: number): Deed6[] {
+  private use(lease: Lease6, now: number): Action6[] {
     const before = this.lease;
     this.lease = lease;
     this.state = "bound";
@@ -420,14 +420,14 @@ export class LeaseClient6 {
   }
 
   /** T1 and T2. */
-  private renew(now: number): Deed6[] {
+  private renew(now: number): Action6[] {
     const { offered: { binding }, since } = this.lease!;
     const state = now < since + binding.rebind ? "renewing" : "rebinding";
     if (this.state !== state) this.enter(state);
     return this.transmit(now);
   }
 
-  private lose(reason: string): Deed6[] {
+  private lose(reason: string): Action6[] {
     const { lease } = this;
     this.lease = undefined;
     return lease === undefined ? [] : [{ do: "stopUsing", lease, reason }];
@@ -438,10 +438,10 @@ function hasBinding(reply: Reply): reply is Offered6 {
   return reply.binding !== undefined;
 }
 
-function log(text: string): Deed6[] {
+function log(text: string): Action6[] {
   return [{ do: "log", text }];
 }
 
-function logAll(texts: readonly string[]): Deed6[] {
+function logAll(texts: readonly string[]): Action6[] {
   return texts.map((text) => ({ do: "log", text }));
 }

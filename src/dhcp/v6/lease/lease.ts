@@ -20,7 +20,7 @@ export function heldBy({ offered: { server, binding: { address } } }: Lease6): H
 }
 
 /** What the driver is to do, in this order. */
-export type Deed6 =
+export type Action6 =
   /** Is sent to all servers of the link, ff02::1:2. */
   | { do: "multicast"; bytes: Uint8Array }
   /** Find out whether somebody has the address (RFC 4862 section 5.4), then call `probed`. */
@@ -37,7 +37,7 @@ export type Deed6 =
 export interface Settings6 {
   /** Whether an address is probed before it is used. */
   probe: boolean;
-  /** By its DUID. */
+  /** `server` is a DUID. */
   allowsServer(server: Uint8Array): boolean;
   /** Returns a number from 0 to less than 1. */
   random(): number;

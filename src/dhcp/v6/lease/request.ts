@@ -7,7 +7,7 @@ import {
   encodeIaAddress,
   INFORMATION_REQUEST,
   option,
-  type Options,
+  type Options6,
   REBIND,
   RELEASE,
   RENEW,
@@ -53,11 +53,11 @@ const NONE = new Uint8Array(), MOST_ELAPSED = 0xffff;
 
 /** `hint`: the address that the client would like to have again. */
 export function solicit(who: Identity6, exchange: Exchange6, hint?: Uint8Array): Uint8Array {
-  return message(SOLICIT, who, exchange, [[option.rapidCommit, NONE], ia(who, hint), ...wishes(who)]);
+  return message(SOLICIT, who, exchange, [[option.rapidCommit, NONE], ia(who, hint), ...optionsOf(who)]);
 }
 
 export function request(who: Identity6, exchange: Exchange6, { address, server }: Held): Uint8Array {
-  return message(REQUEST, who, exchange, [[option.server, server], ia(who, address), ...wishes(who)]);
+  return message(REQUEST, who, exchange, [[option.server, server], ia(who, address), ...optionsOf(who)]);
 }
 
 /** Is the address right for this link? Any server may answer. */
@@ -66,12 +66,12 @@ export function confirm(who: Identity6, exchange: Exchange6, address: Uint8Array
 }
 
 export function renew(who: Identity6, exchange: Exchange6, { address, server }: Held): Uint8Array {
-  return message(RENEW, who, exchange, [[option.server, server], ia(who, address), ...wishes(who)]);
+  return message(RENEW, who, exchange, [[option.server, server], ia(who, address), ...optionsOf(who)]);
 }
 
-/** As `renew`, but any server may answer. */
+/** The same as `renew`, but any server may answer. */
 export function rebind(who: Identity6, exchange: Exchange6, address: Uint8Array): Uint8Array {
-  return message(REBIND, who, exchange, [ia(who, address), ...wishes(who)]);
+  return message(REBIND, who, exchange, [ia(who, address), ...optionsOf(who)]);
 }
 
 export function release(who: Identity6, exchange: Exchange6, { address, server }: Held): Uint8Array {
@@ -84,24 +84,24 @@ export function decline(who: Identity6, exchange: Exchange6, { address, server }
 
 /** No name is asked for: without an address there is nothing to register (RFC 4704 section 5). */
 export function inform(who: Identity6, exchange: Exchange6): Uint8Array {
-  const asked = wishes(who).filter(([number]) => number !== option.fullName);
+  const asked = optionsOf(who).filter(([number]) => number !== option.fullName);
   return message(INFORMATION_REQUEST, who, exchange, asked);
 }
 
 /** The times are the server's to say (RFC 8415 section 18.2.1). */
-function ia({ iaid }: Identity6, address?: Uint8Array): Options[number] {
-  const options: Options = address === undefined
+function ia({ iaid }: Identity6, address?: Uint8Array): Options6[number] {
+  const options: Options6 = address === undefined
     ? []
     : [[option.iaAddress, encodeIaAddress({ address, preferred: 0, valid: 0, options: [] })]];
   return [option.ia, encodeIa({ iaid, renew: 0, rebind: 0, options })];
 }
 
-function wishes({ wanted, provided }: Identity6): Options {
+function optionsOf({ wanted, provided }: Identity6): Options6 {
   const numbers = wanted.flatMap((number) => [number >> 8, number & 0xff]);
   return [[option.wanted, Uint8Array.from(numbers)], ...provided];
 }
 
-function message(type: number, { duid }: Identity6, { xid, elapsed }: Exchange6, options: Options): Uint8Array {
+function message(type: number, { duid }: Identity6, { xid, elapsed }: Exchange6, options: Options6): Uint8Array {
   const hundredths = Math.min(elapsed, MOST_ELAPSED);
   const elapsedTime = Uint8Array.of(hundredths >> 8, hundredths & 0xff);
   return encode({ type, xid, options: [[option.clientId, duid], [option.elapsed, elapsedTime], ...options] });

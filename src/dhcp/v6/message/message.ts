@@ -56,13 +56,13 @@ export function statusName(code: number): string {
 }
 
 /** Options in the order of the message. Repeated ones are never joined (RFC 8415 section 21.1). */
-export type Options = readonly (readonly [number: number, value: Uint8Array])[];
+export type Options6 = readonly (readonly [number: number, value: Uint8Array])[];
 
-export interface Message {
+export interface Message6 {
   type: number;
   /** 24 bits. */
   xid: number;
-  options: Options;
+  options: Options6;
 }
 
 /** Option 3: addresses for one interface of the client. */
@@ -72,7 +72,7 @@ export interface Ia {
   /** T1 and T2, in seconds; 0 leaves them to the client. */
   renew: number;
   rebind: number;
-  options: Options;
+  options: Options6;
 }
 
 /** Option 5, within option 3. */
@@ -82,7 +82,7 @@ export interface IaAddress {
   /** In seconds. */
   preferred: number;
   valid: number;
-  options: Options;
+  options: Options6;
 }
 
 export interface Status {
@@ -90,11 +90,11 @@ export interface Status {
   text: Uint8Array;
 }
 
-export function first(options: Options, number: number): Uint8Array | undefined {
+export function first(options: Options6, number: number): Uint8Array | undefined {
   return options.find(([one]) => one === number)?.[1];
 }
 
-export function all(options: Options, number: number): Uint8Array[] {
+export function all(options: Options6, number: number): Uint8Array[] {
   return options.filter(([one]) => one === number).map(([, value]) => value);
 }
 
@@ -103,7 +103,7 @@ export function isDuid(bytes: Uint8Array): boolean {
 }
 
 /** Throws when the options are too long for one packet. */
-export function encode({ type, xid, options }: Message): Uint8Array<ArrayBuffer> {
+export function encode({ type, xid, options }: Message6): Uint8Array<ArrayBuffer> {
   const bytes = withOptions(HEADER_BYTES, options);
   if (bytes.length > LONGEST_BYTES) throw new Error("the options are too long for one packet");
   new DataView(bytes.buffer).setUint32(0, xid);
@@ -117,7 +117,7 @@ export function headsOfReply(request: Uint8Array): Uint8Array[] {
 }
 
 /** Undefined when the bytes are no message between client and server, or not a sound one. */
-export function decode(bytes: Uint8Array): Message | undefined {
+export function decode(bytes: Uint8Array): Message6 | undefined {
   const type = bytes[0];
   if (type === undefined || type < SOLICIT || type > INFORMATION_REQUEST) return undefined;
   if (bytes.length < HEADER_BYTES || bytes.length > LONGEST_BYTES) return undefined;
@@ -174,7 +174,7 @@ export function secondsAt(bytes: Uint8Array, at: number): number {
 }
 
 /** Reads a list of options or suboptions. Returns undefined when one is longer than the rest, or when they are many. */
-export function readOptions(field: Uint8Array): Options | undefined {
+export function readOptions(field: Uint8Array): Options6 | undefined {
   const found: [number, Uint8Array][] = [], view = viewOf(field);
   for (let at = 0; at < field.length;) {
     const from = at + OPTION_HEADER_BYTES;
@@ -188,7 +188,7 @@ export function readOptions(field: Uint8Array): Options | undefined {
 }
 
 /** The options behind room for what comes before them. */
-function withOptions(room: number, options: Options): Uint8Array<ArrayBuffer> {
+function withOptions(room: number, options: Options6): Uint8Array<ArrayBuffer> {
   const length = options.reduce((sum, [, value]) => sum + OPTION_HEADER_BYTES + value.length, room);
   const bytes = new Uint8Array(length), view = viewOf(bytes);
   let at = room;

@@ -13,9 +13,9 @@ import {
   type Ia,
   type IaAddress,
   isDuid,
-  type Message,
+  type Message6,
   option,
-  type Options,
+  type Options6,
   readOptions,
   secondsAt,
   status,
@@ -72,7 +72,7 @@ const TIME_SERVER = 1;
  * Throws UnusableReply when the message does not say whose it is, or gives an address that may not be used as it says.
  * `current`: the address that the client has, which goes before others.
  */
-export function readReply({ options }: Pick<Message, "options">, iaid: Uint8Array, current?: Uint8Array): Reply {
+export function readReply({ options }: Pick<Message6, "options">, iaid: Uint8Array, current?: Uint8Array): Reply {
   const ignored: string[] = [];
   const server = first(options, option.server);
   if (server === undefined || !isDuid(server)) {
@@ -101,7 +101,7 @@ export function readReply({ options }: Pick<Message, "options">, iaid: Uint8Arra
   };
 }
 
-function readIa(options: Options, iaid: Uint8Array): Ia | undefined {
+function readIa(options: Options6, iaid: Uint8Array): Ia | undefined {
   for (const bytes of all(options, option.ia)) {
     const ia = decodeIa(bytes);
     if (ia === undefined) throw new UnusableReply("an IA is malformed (option 3)");
@@ -115,7 +115,7 @@ function readIa(options: Options, iaid: Uint8Array): Ia | undefined {
 }
 
 /** The status is a success without the option (RFC 8415 section 21.13). */
-function readStatus(options: Options): Reply["status"] {
+function readStatus(options: Options6): Reply["status"] {
   const bytes = first(options, option.status);
   if (bytes === undefined) return { code: status.success, text: "" };
   const read = decodeStatus(bytes);
@@ -172,7 +172,7 @@ function renewalTimes({ renew, rebind }: Ia, lifetime: number, valid: number): {
 }
 
 /** A link-local one needs a zone, which results cannot say. */
-function readServers(options: Options, ignored: string[]): Uint8Array[] {
+function readServers(options: Options6, ignored: string[]): Uint8Array[] {
   const servers = readWith(options, option.nameServers, readAddressList, ignored) ?? [];
   for (const server of servers) {
     if (!isGlobal(server)) {
@@ -222,7 +222,7 @@ function readMaxRt(bytes: Uint8Array): number | undefined {
 }
 
 function readWith<Value>(
-  options: Options,
+  options: Options6,
   number: number,
   read: (bytes: Uint8Array) => Value | undefined,
   ignored: string[],
