@@ -22,7 +22,6 @@ const ENDLESS = [
 const permitted: Readonly<Record<string, readonly [count: number, why: string]>> = {
   // They end with what they read, or after so many attempts.
   "src/dhcp/names.ts": [1, "ends with the bytes: pointers only lead back"],
-  "src/dhcp/service/timetable.ts": [2, "ends with the heap"],
   "src/engine/ledger/open-ledger.ts": [1, "100 attempts"],
   "src/ffi/environment.ts": [1, "ends with the block"],
   "src/ffi/libc.ts": [1, "repeats a call that a signal has interrupted"],
@@ -35,7 +34,7 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
 
   // They have a deadline.
   "src/dhcp/ask.ts": [1, "patience of the caller"],
-  "src/dhcp/service/process.ts": [1, "2 s for the journal"],
+  "src/dhcp/service/daemon.ts": [1, "2 s for the journal"],
   "src/ffi/socket/unix.ts": [1, "SO_SNDTIMEO; repeats what a signal has interrupted"],
   "src/firewalld/bus.ts": [1, "one deadline for all that is read and written"],
   "src/resources/netavark/aardvark-names/daemon.ts": [1, "5 s, then an error that names the process"],

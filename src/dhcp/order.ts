@@ -3,10 +3,10 @@
  * descriptor beside the plugin's. Both are the same program, so the form may change with its version.
  */
 import { errorText } from "../cni/error.ts";
-import { isObject, parseDocument } from "../cni/json.ts";
 import type { Owner } from "../contract/owner.ts";
 import { type LeaseText, requireLease } from "./journal/lease-text.ts";
 import { type LeaseText6, requireLease6 } from "./journal/lease-text6.ts";
+import { isObject, parseDocument } from "../cni/json.ts";
 import { type LeaseOptions, readLeaseOptions } from "./lease-options.ts";
 
 export const DEFAULT_SOCKET = "/run/cni/dhcp.sock", DEFAULT_DIRECTORY = "/var/lib/cni/dhcp";
@@ -33,11 +33,11 @@ export type Order =
   | { do: "report"; network: string };
 
 export type Answer =
-  | { version: number; lease?: LeaseText; lease6?: LeaseText6; report?: Report; owners?: Owner[] }
+  | { version: number; lease?: LeaseText; lease6?: LeaseText6; report?: NetworkReport; owners?: Owner[] }
   | { version: number; failure: string; hint?: string };
 
 /** How the leases of a network are doing. */
-export interface Report {
+export interface NetworkReport {
   /** Why the last ADD got no lease, when there has been none since. */
   obstacle?: string;
   /** The obstacle counts for so many seconds from now. */
@@ -71,7 +71,7 @@ function isReport(value: unknown): boolean {
     ["string", "undefined"].includes(typeof obstacle) && ["number", "undefined"].includes(typeof forgottenInS);
 }
 
-/** What the other side said is no order. `hint` says what to do. */
+/** The other side did not send an order. `hint` says what to do. */
 export class NoOrder extends Error {
   constructor(text: string, readonly hint?: string) {
     super(text);
@@ -97,7 +97,7 @@ function wrongIn(order: Record<string, unknown>): string | undefined {
   switch (order.do) {
     case "acquire":
       if (typeof order.netnsPath !== "string") return "netnsPath is missing";
-      return wrongOwner(order.owner) ?? wrongWishes(order.wishes);
+      return wrongOwner(order.owner) ?? wrongOptions(order.wishes);
     case "check":
     case "release":
       return wrongOwner(order.owner);
@@ -116,7 +116,7 @@ function wrongOwner(owner: unknown): string | undefined {
   return parts.length === 3 && parts.every(isRight) ? undefined : "owner is wrong";
 }
 
-function wrongWishes(wishes: unknown): string | undefined {
+function wrongOptions(wishes: unknown): string | undefined {
   try {
     readLeaseOptions(wishes);
     return undefined;

@@ -5,9 +5,9 @@
  * While no service runs, whoever deletes a container puts an empty file beside the record; the service gives the lease
  * back when it comes up. The lock says whether one runs: it holds it as long as it lives.
  */
-import { errorText } from "../../cni/error.ts";
 import { fileName } from "../../contract/file-name.ts";
 import type { Owner } from "../../contract/owner.ts";
+import { errorText } from "../../cni/error.ts";
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import {
   closeFile,
@@ -22,7 +22,6 @@ import {
   truncateFile,
   writeAll,
 } from "../../ffi/files.ts";
-import { check, cString, libc, utf8 } from "../../ffi/libc.ts";
 import { tryLockExclusive, tryLockShared } from "../../ffi/lock.ts";
 import {
   isTrustedDirectory,
@@ -33,6 +32,7 @@ import {
   readTrustedState,
   unlessUntrusted,
 } from "../../ffi/state-file.ts";
+import { check, cString, libc, utf8 } from "../../ffi/libc.ts";
 import { type LeaseRecord, readRecord } from "./record.ts";
 
 const RECORD = ".lease",
@@ -105,7 +105,7 @@ export class Journal {
     if (durable) syncDirectory(this.directory);
   }
 
-  /** What `keepGivenBack` has kept, or "". */
+  /** Returns what `keepGivenBack` has kept, or "". */
   givenBack(): string {
     return readTrustedState(`${this.directory}/${GIVEN_BACK}`) ?? "";
   }

@@ -1,6 +1,6 @@
 /** What the journal keeps of a lease: enough to go on with it, to show it and to give it back. Pure. */
-import { isObject, parseDocument } from "../../cni/json.ts";
 import type { Owner } from "../../contract/owner.ts";
+import { isObject, parseDocument } from "../../cni/json.ts";
 import { parseMac } from "../../net/mac.ts";
 import { type LeaseOptions, readLeaseOptions } from "../lease-options.ts";
 import { type LeaseText, requireLease, requireTimes } from "./lease-text.ts";
@@ -10,7 +10,7 @@ export interface LeaseRecord extends Owner {
   /** Raised when the form changes. */
   format: 1;
   netnsPath: string;
-  /** Of the namespace: contract/host.ts. */
+  /** The namespace's cookie: contract/host.ts. */
   cookie?: string;
   /** The link's hardware address. */
   mac: string;

@@ -1,9 +1,9 @@
 /** Whether another host of the link has an address, and telling the others that we have it (RFC 5227). */
-import { type FilterRule, has } from "../../ffi/socket/filter.ts";
 import { ALL_CARDS, ETH_P_ARP, PacketSocket } from "../../ffi/socket/packet.ts";
+import { type FilterRule, has } from "../../ffi/socket/filter.ts";
 import { parseMac } from "../../net/mac.ts";
 import type { Probe } from "../lease-options.ts";
-import type { NetnsHandle as Visit } from "./place.ts";
+import type { NetnsHandle } from "./netns-handle.ts";
 import { Probing } from "./probing.ts";
 
 const REQUEST = 1, REPLY = 2, ETHERNET = 1, IPV4 = 0x0800;
@@ -25,9 +25,9 @@ function ofRivals(mac: Uint8Array, address: Uint8Array): FilterRule[] {
 export class ArpProbing extends Probing {
   private readonly mac: Uint8Array;
 
-  constructor(visit: Visit, private readonly address: Uint8Array, probe: Probe, now: number) {
-    const mac = parseMac(visit.link.mac)!;
-    super(openSocket(visit, ofRivals(mac, address)), probe, now);
+  constructor(handle: NetnsHandle, private readonly address: Uint8Array, probe: Probe, now: number) {
+    const mac = parseMac(handle.link.mac)!;
+    super(openSocket(handle, ofRivals(mac, address)), probe, now);
     this.mac = mac;
   }
 
@@ -37,17 +37,17 @@ export class ArpProbing extends Probing {
 }
 
 /** RFC 5227 section 2.3: who has remembered another card for the address forgets it. */
-export function announce(visit: Visit, address: Uint8Array): void {
-  const socket = openSocket(visit, []);
+export function announce(handle: NetnsHandle, address: Uint8Array): void {
+  const socket = openSocket(handle, []);
   try {
-    socket.send(ALL_CARDS, request(parseMac(visit.link.mac)!, address, address));
+    socket.send(ALL_CARDS, request(parseMac(handle.link.mac)!, address, address));
   } finally {
     socket.close();
   }
 }
 
-function openSocket(visit: Visit, received: readonly FilterRule[]): PacketSocket {
-  return visit.inside(() => PacketSocket.open(visit.link.index, ETH_P_ARP, received));
+function openSocket(handle: NetnsHandle, received: readonly FilterRule[]): PacketSocket {
+  return handle.inside(() => PacketSocket.open(handle.link.index, ETH_P_ARP, received));
 }
 
 function request(mac: Uint8Array, sender: Uint8Array, target: Uint8Array): Uint8Array {

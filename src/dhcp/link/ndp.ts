@@ -1,10 +1,10 @@
 /** Whether another host of the link has an IPv6 address: duplicate address detection (RFC 4862 section 5.4). */
-import { type FilterRule, has, LINK_HEADER } from "../../ffi/socket/filter.ts";
 import { PacketSocket } from "../../ffi/socket/packet.ts";
+import { type FilterRule, has, LINK_HEADER } from "../../ffi/socket/filter.ts";
 import { parseMac } from "../../net/mac.ts";
-import type { Probe } from "../lease-options.ts";
 import { checksum } from "../v6/message/packet.ts";
-import type { NetnsHandle as Visit } from "./place.ts";
+import type { Probe } from "../lease-options.ts";
+import type { NetnsHandle } from "./netns-handle.ts";
 import { Probing } from "./probing.ts";
 
 const ETH_P_IPV6 = 0x86dd, ICMP6 = 58, SOLICITATION = 135, ADVERTISEMENT = 136;
@@ -25,9 +25,9 @@ function ofRivals(mac: Uint8Array, address: Uint8Array): FilterRule[] {
 }
 
 export class NeighbourProbing extends Probing {
-  constructor(visit: Visit, private readonly address: Uint8Array, probe: Probe, now: number) {
-    const { index, mac } = visit.link, received = ofRivals(parseMac(mac)!, address);
-    super(visit.inside(() => PacketSocket.open(index, ETH_P_IPV6, received)), probe, now);
+  constructor(handle: NetnsHandle, private readonly address: Uint8Array, probe: Probe, now: number) {
+    const { index, mac } = handle.link, received = ofRivals(parseMac(mac)!, address);
+    super(handle.inside(() => PacketSocket.open(index, ETH_P_IPV6, received)), probe, now);
   }
 
   protected ask(): void {

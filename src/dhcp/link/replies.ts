@@ -46,7 +46,7 @@ export class Replies {
   }
 }
 
-/** Without `message` it is nothing that the client has to know. */
+/** An arrival without `message` does not concern the client. */
 export interface Arrival<Message> {
   message?: Message;
   /** The address of who sent it, as the socket knows it. */

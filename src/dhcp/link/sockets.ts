@@ -3,13 +3,13 @@
  * and because replies to a broadcast request come as either.
  */
 import { SyscallError } from "../../ffi/errno.ts";
-import { behindHeader, type FilterRule, has, hasNoBit, LINK_HEADER } from "../../ffi/socket/filter.ts";
 import { ALL_CARDS, ETH_P_IP, PacketSocket } from "../../ffi/socket/packet.ts";
+import { behindHeader, type FilterRule, has, hasNoBit, LINK_HEADER } from "../../ffi/socket/filter.ts";
 import { UdpSocket } from "../../ffi/socket/udp.ts";
 import { isSameBytes } from "../../net/address.ts";
 import { decodeReply, headOfReply, type Message } from "../v4/message/message.ts";
 import { CLIENT_PORT, SERVER_PORT, unwrap, wrap } from "../v4/message/packet.ts";
-import type { NetnsHandle as Visit } from "./place.ts";
+import type { NetnsHandle } from "./netns-handle.ts";
 import { type Arrival, Replies } from "./replies.ts";
 
 export const EVERYBODY = new Uint8Array(4).fill(255);
@@ -40,9 +40,9 @@ export class Sockets {
   private replies: Replies | undefined;
   private head: Head = [];
 
-  constructor(visit: Visit, private readonly address: Uint8Array | undefined) {
-    this.packets = visit.inside(() => PacketSocket.open(visit.link.index, ETH_P_IP, []));
-    this.udp = address && visit.inside(() => openUdp(address, visit.link.name));
+  constructor(handle: NetnsHandle, private readonly address: Uint8Array | undefined) {
+    this.packets = handle.inside(() => PacketSocket.open(handle.link.index, ETH_P_IP, []));
+    this.udp = address && handle.inside(() => openUdp(address, handle.link.name));
   }
 
   get fd(): number {
@@ -64,7 +64,7 @@ export class Sockets {
     this.packets.send(ALL_CARDS, wrap(this.address ?? NOBODY, EVERYBODY, message));
   }
 
-  /** From the address, to the server; `mac` is where its messages came from. */
+  /** Sends from the address to the server; `mac` is where its messages came from. */
   unicast(message: Uint8Array, server: Uint8Array, mac: Uint8Array): void {
     if (this.udp === undefined) return this.unicastAtOnce(message, server, mac);
     this.expectReplies(message);
@@ -81,7 +81,7 @@ export class Sockets {
     return this.replies?.isSpent === true;
   }
 
-  /** Undefined when nothing has arrived. `from`: a hardware address, the server's or that of the router on the way to it. */
+  /** Returns undefined when nothing has arrived. `from`: a hardware address, the server's or that of the router on the way to it. */
   receive(): Arrival<Message> | undefined {
     const packet = this.packets.receive();
     if (packet === undefined || this.replies === undefined) return undefined;

@@ -1,14 +1,14 @@
 /** The socket of an exchange with DHCPv6 servers, and what a link needs before it can speak IPv6. */
+import { AF_INET6 } from "../../ffi/socket/socket.ts";
 import { EADDRNOTAVAIL, SyscallError } from "../../ffi/errno.ts";
 import { listAddresses } from "../../ffi/netlink/route/address.ts";
 import { has, IP_HEADER } from "../../ffi/socket/filter.ts";
-import { AF_INET6 } from "../../ffi/socket/socket.ts";
-import { UdpSocket } from "../../ffi/socket/udp.ts";
 import { tryWriteSysctl } from "../../ffi/sysctl.ts";
+import { UdpSocket } from "../../ffi/socket/udp.ts";
 import { isLinkLocal, isSameBytes } from "../../net/address.ts";
-import { decode, headsOfReply, type Message6 as Message } from "../v6/message/message.ts";
+import { decode, headsOfReply, type Message6 } from "../v6/message/message.ts";
 import { CLIENT_PORT, SERVER_PORT, SERVERS } from "../v6/message/packet.ts";
-import type { NetnsHandle as Visit } from "./place.ts";
+import type { NetnsHandle } from "./netns-handle.ts";
 import { type Arrival, Replies } from "./replies.ts";
 
 /** Where a packet has its source's address, and its message. */
@@ -23,8 +23,8 @@ export class Sockets6 {
   private heads: Uint8Array[] = [];
 
   /** Throws EADDRNOTAVAIL while the link has no link-local address that is known to be its own. */
-  constructor(visit: Visit) {
-    const { route, link } = visit,
+  constructor(handle: NetnsHandle) {
+    const { route, link } = handle,
       own = listAddresses(route, link.index, AF_INET6).find((one) =>
         isLinkLocal(one.bytes) && !one.tentative && !one.duplicate
       );
@@ -34,7 +34,7 @@ export class Sockets6 {
     this.linkLocal = own.bytes;
     this.link = link.index;
     const end = { address: own.bytes, port: CLIENT_PORT, link: link.index };
-    this.udp = visit.inside(() => UdpSocket.open(end, link.name));
+    this.udp = handle.inside(() => UdpSocket.open(end, link.name));
   }
 
   get fd(): number {
@@ -54,7 +54,7 @@ export class Sockets6 {
   }
 
   /** Returns undefined when nothing has arrived. */
-  receive(): Arrival<Message> | undefined {
+  receive(): Arrival<Message6> | undefined {
     const packet = this.udp.receive();
     if (packet === undefined || this.replies === undefined) return undefined;
     const { from, bytes } = packet, isRead = this.replies.admits(from) && this.isReply(bytes);
@@ -75,17 +75,17 @@ export class Sockets6 {
  * Call this before the link is set up. Its own link-local address need not be checked for duplicates, which takes a
  * second: it comes from the link's hardware address. Routes come from routers.
  */
-export function prepareForV6(visit: Visit): void {
-  const { name } = visit.link;
-  visit.inside(() => {
+export function prepareForV6(handle: NetnsHandle): void {
+  const { name } = handle.link;
+  handle.inside(() => {
     tryWriteSysctl(`net/ipv6/conf/${name}/disable_ipv6`, "0");
     // 2: also when the container forwards packets.
     tryWriteSysctl(`net/ipv6/conf/${name}/accept_ra`, "2");
-    if (!visit.link.up) tryWriteSysctl(`net/ipv6/conf/${name}/accept_dad`, "0");
+    if (!handle.link.up) tryWriteSysctl(`net/ipv6/conf/${name}/accept_dad`, "0");
   });
 }
 
 /** From now on, addresses that others give the link are checked again. */
-export function checkDuplicatesAgain(visit: Visit): void {
-  visit.inside(() => tryWriteSysctl(`net/ipv6/conf/${visit.link.name}/accept_dad`, "1"));
+export function checkDuplicatesAgain(handle: NetnsHandle): void {
+  handle.inside(() => tryWriteSysctl(`net/ipv6/conf/${handle.link.name}/accept_dad`, "1"));
 }

@@ -5,24 +5,24 @@
  * ADD leaves the address and the routes to the plugin that made the link, which would refuse one that is there. Only the
  * lifetime is set, as soon as the address appears. Later changes are made here.
  */
+import { AF_INET, AF_INET6 } from "../../ffi/socket/socket.ts";
 import { EEXIST } from "../../ffi/errno.ts";
 import { delAddress, lendAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
 import { setLink } from "../../ffi/netlink/route/link.ts";
 import { addRoute, delRoute, type KernelRoute } from "../../ffi/netlink/route/route.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
-import { AF_INET, AF_INET6 } from "../../ffi/socket/socket.ts";
 import { isLinkLocal, isSameBytes, parseAddress, parsePrefix } from "../../net/address.ts";
-import type { LeaseOptions } from "../lease-options.ts";
 import { routesOf } from "../v4/lease/routes.ts";
 import type { Offered } from "../v4/message/offer.ts";
+import type { LeaseOptions } from "../lease-options.ts";
 import { announce } from "./arp.ts";
-import type { NetnsHandle, NetnsHandle as Visit } from "./place.ts";
+import type { NetnsHandle } from "./netns-handle.ts";
 
 /** The kernel takes IPv6 away from a link with a smaller one (RFC 8200 section 5). */
 const SMALLEST_MTU_OF_IPV6 = 1280;
 
 /** Returns whether the link has the address. */
-export function setLifetime({ route, link }: Visit, { address, broadcast }: Offered, seconds: number): boolean {
+export function setLifetime({ route, link }: NetnsHandle, { address, broadcast }: Offered, seconds: number): boolean {
   const present = listAddresses(route, link.index, AF_INET).find((one) => isSameBytes(one.bytes, address.bytes));
   if (present === undefined) return false;
   lend(route, link.index, { bytes: address.bytes, bits: present.bits }, seconds, broadcast);
@@ -31,22 +31,22 @@ export function setLifetime({ route, link }: Visit, { address, broadcast }: Offe
 
 /** Puts the new lease in place of the old one. */
 export function exchangeLease(
-  visit: Visit,
+  handle: NetnsHandle,
   { before, after, seconds }: { before: Offered | undefined; after: Offered; seconds: number },
   options: LeaseOptions,
 ): void {
-  const { route, link } = visit,
+  const { route, link } = handle,
     isMoved = before === undefined || !isSameBytes(before.address.bytes, after.address.bytes);
-  const had = before === undefined ? [] : kernelRoutes(before, wishes, link.index);
-  const gets = kernelRoutes(after, wishes, link.index);
+  const had = before === undefined ? [] : kernelRoutes(before, options, link.index);
+  const gets = kernelRoutes(after, options, link.index);
   for (const one of had) if (isMoved || !includes(gets, one)) delRoute(route, one);
   // First the old one: where both are of one subnet, the kernel drops the later one with the earlier.
   if (isMoved && before !== undefined) delAddress(route, link.index, before.address);
   // The kernel has dropped the routes with an address that somebody has removed.
-  const isNew = isMoved || !setLifetime(visit, after, seconds);
+  const isNew = isMoved || !setLifetime(handle, after, seconds);
   if (isNew) lend(route, link.index, after.address, seconds, after.broadcast);
-  for (const one of gets) if (isNew || !includes(had, one)) addUnlessThere(visit, one);
-  if (isMoved) announce(visit, after.address.bytes);
+  for (const one of gets) if (isNew || !includes(had, one)) addUnlessThere(handle, one);
+  if (isMoved) announce(handle, after.address.bytes);
 }
 
 function includes(routes: readonly KernelRoute[], route: KernelRoute): boolean {
@@ -61,7 +61,7 @@ export function endUse(
   options: LeaseOptions,
 ): void {
   if (how === "keep") return;
-  for (const one of kernelRoutes(offered, wishes, link.index)) delRoute(route, one);
+  for (const one of kernelRoutes(offered, options, link.index)) delRoute(route, one);
   delAddress(route, link.index, offered.address);
   if (how === "down") setLink(route, link, { up: false });
 }
@@ -77,7 +77,7 @@ export function lowerMtu({ route, link }: NetnsHandle, { mtu }: Offered, { ignor
 
 /** The kernel counts whole seconds. An address that lives no longer than one would be gone before it is used. */
 function lend(
-  route: Visit["route"],
+  route: NetnsHandle["route"],
   index: number,
   address: Offered["address"],
   seconds: number,
@@ -88,7 +88,7 @@ function lend(
 }
 
 function kernelRoutes(offered: Offered, options: LeaseOptions, oif: number): KernelRoute[] {
-  return routesOf(offered, wishes).map(({ dst, gw, scope, priority }) => ({
+  return routesOf(offered, options).map(({ dst, gw, scope, priority }) => ({
     dst: parsePrefix(dst)!,
     gateway: scope === undefined ? parseAddress(gw!) : undefined,
     oif,
@@ -102,7 +102,7 @@ function keyOf({ dst, gateway }: KernelRoute): string {
 }
 
 /** A route of somebody else to the same destination stays the only one. */
-function addUnlessThere({ route }: Visit, one: KernelRoute): void {
+function addUnlessThere({ route }: NetnsHandle, one: KernelRoute): void {
   try {
     addRoute(route, one, { alone: true });
   } catch (error) {

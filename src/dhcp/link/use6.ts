@@ -1,16 +1,16 @@
 /** An IPv6 lease on the link: the address with the lease's lifetimes. Its routes come from router advertisements. */
-import { delAddress, lendAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
 import { AF_INET6 } from "../../ffi/socket/socket.ts";
+import { delAddress, lendAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
 import { isSameBytes } from "../../net/address.ts";
-import type { LeaseOptions } from "../lease-options.ts";
 import type { Binding } from "../v6/message/offer.ts";
-import type { NetnsHandle, NetnsHandle as Visit } from "./place.ts";
+import type { LeaseOptions } from "../lease-options.ts";
+import type { NetnsHandle } from "./netns-handle.ts";
 
 /** Which other addresses are on the link, routers say (RFC 8415 section 18.2.10.1). */
 const ALONE = 128;
 
-/** Answers whether the link has the address. `age`: seconds since the lease began. */
-export function setLifetimes({ route, link }: Visit, binding: Binding, age: number): boolean {
+/** Returns whether the link has the address. `age`: seconds since the lease began. */
+export function setLifetimes({ route, link }: NetnsHandle, binding: Binding, age: number): boolean {
   const present = listAddresses(route, link.index, AF_INET6)
     .find(({ bytes }) => isSameBytes(bytes, binding.address));
   if (present === undefined) return false;
@@ -18,10 +18,10 @@ export function setLifetimes({ route, link }: Visit, binding: Binding, age: numb
   return true;
 }
 
-export function exchangeBinding(visit: Visit, before: Binding | undefined, after: Binding, age: number): void {
-  const { route, link } = visit,
+export function exchangeBinding(handle: NetnsHandle, before: Binding | undefined, after: Binding, age: number): void {
+  const { route, link } = handle,
     isMoved = before === undefined || !isSameBytes(before.address, after.address);
-  if (isMoved || !setLifetimes(visit, after, age)) {
+  if (isMoved || !setLifetimes(handle, after, age)) {
     lendAddress(route, link.index, { bytes: after.address, bits: ALONE }, lifetimeOf(after, age));
   }
   if (isMoved && before !== undefined) delAddress(route, link.index, { bytes: before.address, bits: ALONE });

@@ -2,36 +2,33 @@
 import { errorText } from "../../cni/error.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { setLink } from "../../ffi/netlink/route/link.ts";
-import type { Surroundings } from "../../netavark/program/surroundings.ts";
-import type { Holder } from "../../runtime/cli/answered-add.ts";
 import type { Journal } from "../journal/journal.ts";
 import { textOf } from "../journal/lease-text.ts";
 import { textOf6 } from "../journal/lease-text6.ts";
 import type { Clock, LeaseRecord } from "../journal/record.ts";
-import type { FamilyName, LeaseOptions } from "../lease-options.ts";
-import { NetnsHandle as Visit, type Place } from "../link/place.ts";
+import { type LinkLocation, NetnsHandle, SharedHandle } from "../link/netns-handle.ts";
 import { prepareForV6 } from "../link/sockets6.ts";
-import { IPV4_TYPE, IPV6_TYPE } from "../link/through-host.ts";
 import { type AcquireOrder, type Answer, failure, nameOf, ORDER_VERSION } from "../order.ts";
-import { sendLastMessage } from "./last-message.ts";
+import type { FamilyName, LeaseOptions } from "../lease-options.ts";
+import type { LeaseAttachment } from "./family-lease.ts";
+import { IPV4_TYPE, IPV6_TYPE, sendLastMessage } from "./last-message.ts";
 import { say } from "./log.ts";
-import { Settling } from "./settling.ts";
-import { SharedVisit } from "./shared-visit.ts";
-import type { Earlier, ServiceContext, Waiter } from "./surroundings.ts";
+import { AddressWatch } from "./address-watch.ts";
+import { type PendingRequest, PendingRequests } from "./pending-requests.ts";
+import type { FormerLease, ServiceContext } from "./service-context.ts";
 import { V4Lease } from "./v4-lease.ts";
 import { V6Lease } from "./v6-lease.ts";
-import { Waiters } from "./waiters.ts";
 
 /** How long a lease that is not required is waited for when the others are there, in seconds. */
 const GRACE_S = 5;
 
-export class Attachment implements Holder {
+export class Attachment implements LeaseAttachment {
   readonly name: string;
   readonly v4: V4Lease | undefined;
   readonly v6: V6Lease | undefined;
-  private readonly waiters = new Waiters();
-  private readonly visit: SharedVisit;
-  private settling: Settling | undefined;
+  private readonly pending = new PendingRequests();
+  private readonly netns: SharedHandle;
+  private addressWatch: AddressWatch | undefined;
   private began = 0;
   /** What is wrong on our side. */
   private trouble: string | undefined;
@@ -40,29 +37,29 @@ export class Attachment implements Holder {
   private constructor(
     readonly owner: Owner,
     readonly options: LeaseOptions,
-    readonly place: Place & { mac: string },
-    private readonly around: Surroundings,
+    readonly location: LinkLocation & { mac: string },
+    private readonly context: ServiceContext,
     public isAwaited: boolean,
-    visit?: Visit,
+    handle?: NetnsHandle,
   ) {
-    this.visit = new SharedVisit(place, visit);
+    this.netns = new SharedHandle(location, handle);
     this.name = nameOf(owner);
-    if (wishes.v4) this.v4 = new V4Lease(this, place.mac);
-    if (wishes.v6 !== undefined) this.v6 = new V6Lease(this, wishes.v6);
+    if (options.v4) this.v4 = new V4Lease(this, location.mac);
+    if (options.v6 !== undefined) this.v6 = new V6Lease(this, options.v6);
   }
 
-  /** For ADD. Throws PlaceGone. `netns` is an open descriptor of the namespace. */
+  /** Begins an attachment of ADD. Throws LinkGone. `netns` is an open descriptor of the namespace. */
   static begin({ owner, netnsPath, wishes }: AcquireOrder, netns: number, context: ServiceContext): Attachment {
-    const visit = Visit.begin({ netnsPath, ifName: owner.ifName }, netns);
-    const place = { netnsPath, cookie: visit.cookie, ifName: owner.ifName, mac: visit.link.mac };
-    return new Attachment(owner, wishes, place, around, true, visit);
+    const handle = NetnsHandle.open({ netnsPath, ifName: owner.ifName }, netns);
+    const location = { netnsPath, cookie: handle.cookie, ifName: owner.ifName, mac: handle.link.mac };
+    return new Attachment(owner, wishes, location, context, true, handle);
   }
 
   /** Goes on with a record of the journal. */
-  static resume(record: LeaseRecord, spread: number, around: Surroundings): Attachment {
-    const { netnsPath, cookie, ifName, mac, wishes, v4, v6 } = record, isSameBoot = record.bootId === around.bootId;
-    const attachment = new Attachment(record, wishes, { netnsPath, cookie, ifName, mac }, around, false);
-    const now = around.clock().boot;
+  static resume(record: LeaseRecord, spread: number, context: ServiceContext): Attachment {
+    const { netnsPath, cookie, ifName, mac, wishes, v4, v6 } = record, isSameBoot = record.bootId === context.bootId;
+    const attachment = new Attachment(record, wishes, { netnsPath, cookie, ifName, mac }, context, false);
+    const now = context.clock().boot;
     if (v4 !== undefined) attachment.v4?.resume(now, v4, isSameBoot, spread);
     if (v6 !== undefined) attachment.v6?.resume(now, v6, isSameBoot);
     return attachment;
@@ -73,30 +70,30 @@ export class Attachment implements Holder {
   }
 
   get cookie(): string | undefined {
-    return this.place.cookie;
+    return this.location.cookie;
   }
 
   get pauses(): readonly number[] | undefined {
-    return this.around.pauses;
+    return this.context.pauses;
   }
 
   get broadcasts(): boolean {
-    return this.around.broadcasts;
+    return this.context.broadcasts;
   }
 
   clock(): Clock {
-    return this.around.clock();
+    return this.context.clock();
   }
 
   /** When `wake` is to be called, whether or not something has arrived. */
   get due(): number {
     const parts = Math.min(this.v4?.due ?? Infinity, this.v6?.due ?? Infinity);
     const grace = this.isAwaited ? this.graceUntil : Infinity;
-    return Math.min(parts, this.settling?.until ?? Infinity, grace, this.waiters.due);
+    return Math.min(parts, this.addressWatch?.until ?? Infinity, grace, this.pending.due);
   }
 
   get fds(): number[] {
-    return [...this.v4?.fds ?? [], ...this.v6?.fds ?? [], ...this.settling === undefined ? [] : [this.settling.fd]];
+    return [...this.v4?.fds ?? [], ...this.v6?.fds ?? [], ...this.addressWatch?.fds ?? []];
   }
 
   private get missing(): FamilyName[] {
@@ -111,7 +108,7 @@ export class Attachment implements Holder {
   }
 
   private get hasRequired(): boolean {
-    return this.hasAny && !this.missing.some((family) => this.wishes.required.includes(family));
+    return this.hasAny && !this.missing.some((family) => this.options.required.includes(family));
   }
 
   private get obstacle(): string {
@@ -121,24 +118,23 @@ export class Attachment implements Holder {
         .filter((text) => text).join("; ");
   }
 
-  start(now: number, { address, isOurs, lease6 }: Earlier = { isOurs: false }): void {
+  start(now: number, { address, isOurs, lease6 }: FormerLease = { isOurs: false }): void {
     this.began = now;
     say(`${this.name}: acquiring lease`);
-    const visit = this.enter();
-    this.setUp(visit);
+    this.setUp(this.openNetns());
     this.v4?.start(now, address, isOurs);
     this.v6?.start(now, lease6);
-    this.leave();
+    this.closeNetns();
   }
 
-  private setUp(visit: Visit): void {
-    if (this.v6 !== undefined) prepareForV6(visit);
-    if (visit.link.up) return;
-    say(`Link "${visit.link.name}" down. Attempting to set up`);
-    setLink(visit.route, visit.link, { up: true });
+  private setUp(handle: NetnsHandle): void {
+    if (this.v6 !== undefined) prepareForV6(handle);
+    if (handle.link.up) return;
+    say(`Link "${handle.link.name}" down. Attempting to set up`);
+    setLink(handle.route, handle.link, { up: true });
   }
 
-  had(): Earlier {
+  formerLease(): FormerLease {
     const address = this.v4?.client.lease?.offered.address.bytes;
     return { address, isOurs: address !== undefined, lease6: this.v6?.client.lease };
   }
@@ -148,16 +144,16 @@ export class Attachment implements Holder {
     return this.isAwaited || this.hasRequired;
   }
 
-  wait(waiter: Waiter): void {
-    if (this.isAwaited) return void this.waiters.add(waiter);
+  wait(request: PendingRequest): void {
+    if (this.isAwaited) return void this.pending.add(request);
     // An ADD that is repeated may set the addresses anew.
-    if (this.settling === undefined) this.settle();
-    waiter.answer(this.answer());
+    if (this.addressWatch === undefined) this.watchAddresses();
+    request.client.answer(this.answer());
   }
 
   /** The client has gone. Returns whether the attachment has no reason to be any more. */
-  forget(waiter: Waiter): boolean {
-    return this.waiters.forget(waiter) && this.isAwaited;
+  forget(request: PendingRequest): boolean {
+    return this.pending.forget(request) && this.isAwaited;
   }
 
   /** Something has arrived, or is due. Returns whether the attachment goes on. */
@@ -165,29 +161,29 @@ export class Attachment implements Holder {
     this.v4?.wake(now);
     this.v6?.wake(now);
     if (this.isAwaited && now >= this.graceUntil) this.answerAll();
-    if (this.settling?.look(now, (visit) => this.limitLifetimes(visit, now))) this.stopSettling();
+    if (this.addressWatch?.look(now, (handle) => this.limitLifetimes(handle, now))) this.stopWatching();
     const waited = `waited ${Math.round(now - this.began)} s`;
-    this.waiters.answerDue(now, () => failure(`no more tries: ${this.obstacle}`, waited));
-    if (this.isAwaited && this.waiters.isEmpty) {
-      this.around.failed(this.network, this.obstacle);
+    this.pending.answerDue(now, () => failure(`no more tries: ${this.obstacle}`, waited));
+    if (this.isAwaited && this.pending.isEmpty) {
+      this.context.failed(this.network, this.obstacle);
       this.release();
       return false;
     }
     // Without a lease, only an attachment whose link is there goes on asking.
-    return this.isAwaited || this.hasAny || this.visit.isPossible();
+    return this.isAwaited || this.hasAny || this.netns.canBeOpened();
   }
 
-  enter(): Visit {
-    return this.visit.enter();
+  openNetns(): NetnsHandle {
+    return this.netns.open();
   }
 
-  leave(): void {
-    this.visit.leave();
+  closeNetns(): void {
+    this.netns.close();
   }
 
   record(durable: boolean): boolean {
     try {
-      this.around.journal.write(this.toRecord(), durable);
+      this.context.journal.write(this.toRecord(), durable);
       return true;
     } catch (error) {
       const problem = `cannot record the lease: ${errorText(error)}`;
@@ -204,18 +200,18 @@ export class Attachment implements Holder {
   refuse(problem: string): void {
     this.trouble = problem;
     say(`${this.name}: ${problem}`);
-    this.waiters.answerAll(failure(problem));
+    this.pending.answerAll(failure(problem));
   }
 
   private toRecord(): LeaseRecord {
-    const { owner, place, wishes, around, v4, v6 } = this;
-    const { network, containerId, ifName } = owner, { netnsPath, cookie, mac } = place, { bootId } = around;
+    const { owner, location, options, context, v4, v6 } = this;
+    const { network, containerId, ifName } = owner, { netnsPath, cookie, mac } = location, { bootId } = context;
     const leases = { v4: v4?.toRecord(), v6: v6?.toRecord() };
-    return { format: 1, network, containerId, ifName, netnsPath, cookie, mac, wishes, bootId, ...leases };
+    return { format: 1, network, containerId, ifName, netnsPath, cookie, mac, wishes: options, bootId, ...leases };
   }
 
   obtained(): void {
-    this.around.obtained(this);
+    this.context.obtained(this);
     if (!this.isAwaited) return;
     if (this.missing.length === 0) this.answerAll();
     else if (this.hasRequired) this.graceUntil = this.clock().boot + GRACE_S;
@@ -223,8 +219,8 @@ export class Attachment implements Holder {
 
   private answerAll(): void {
     this.isAwaited = false;
-    this.settle();
-    this.waiters.answerAll(this.answer());
+    this.watchAddresses();
+    this.pending.answerAll(this.answer());
   }
 
   answer(): Answer {
@@ -236,27 +232,27 @@ export class Attachment implements Holder {
     };
   }
 
-  private settle(): void {
+  private watchAddresses(): void {
     try {
-      this.settling = new Settling(this.enter(), this.clock().boot);
+      this.addressWatch = new AddressWatch(this.openNetns(), this.clock().boot);
     } catch (error) {
       say(`${this.name}: ${errorText(error)}`);
     }
   }
 
-  private limitLifetimes(visit: Visit, now: number): boolean {
+  private limitLifetimes(handle: NetnsHandle, now: number): boolean {
     try {
-      return [this.v4, this.v6].every((part) => part?.limitLifetime(visit, now) ?? true);
+      return [this.v4, this.v6].every((part) => part?.limitLifetime(handle, now) ?? true);
     } catch (error) {
       say(`${this.name}: ${errorText(error)}`);
       return true;
     }
   }
 
-  private stopSettling(): void {
-    this.settling?.close();
-    this.settling = undefined;
-    this.leave();
+  private stopWatching(): void {
+    this.addressWatch?.close();
+    this.addressWatch = undefined;
+    this.closeNetns();
   }
 
   /** Gives the leases back, wherever the container is by now. */
@@ -264,7 +260,7 @@ export class Attachment implements Holder {
     say(`${this.name}: releasing lease`);
     // If we end in between, the next service gives them back again.
     this.inJournal((journal) => journal.giveUp(this.owner, false));
-    const sender = { name: this.name, mac: this.place.mac, hostLink: this.wishes.hostLink };
+    const sender = { name: this.name, mac: this.location.mac, hostLink: this.options.hostLink };
     this.v4?.release((to, packet) => sendLastMessage(sender, to, IPV4_TYPE, packet));
     this.v6?.release(this.clock().boot, (to, packet) => sendLastMessage(sender, to, IPV6_TYPE, packet));
     this.abandon();
@@ -279,7 +275,7 @@ export class Attachment implements Holder {
   /** A directory that cannot be written to does not keep a lease from being given back. */
   private inJournal(work: (journal: Journal) => void): void {
     try {
-      work(this.around.journal);
+      work(this.context.journal);
     } catch (error) {
       say(`${this.name}: ${errorText(error)}`);
     }
@@ -289,9 +285,9 @@ export class Attachment implements Holder {
   close(): void {
     this.v4?.close();
     this.v6?.close();
-    this.settling?.close();
-    this.settling = undefined;
-    this.visit.end();
-    this.waiters.answerAll(failure("the container was deleted meanwhile"));
+    this.addressWatch?.close();
+    this.addressWatch = undefined;
+    this.netns.closeForAll();
+    this.pending.answerAll(failure("the container was deleted meanwhile"));
   }
 }

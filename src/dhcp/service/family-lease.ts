@@ -7,10 +7,10 @@ import { SyscallError } from "../../ffi/errno.ts";
 import { NetlinkError } from "../../ffi/netlink/socket.ts";
 import { randomBytes } from "../../ffi/random.ts";
 import type { Clock } from "../journal/record.ts";
-import type { LeaseOptions } from "../lease-options.ts";
-import { type NetnsHandle as Visit, PlaceGone } from "../link/place.ts";
+import { LinkGone, type NetnsHandle } from "../link/netns-handle.ts";
 import type { Probing } from "../link/probing.ts";
 import type { Arrival } from "../link/replies.ts";
+import type { LeaseOptions } from "../lease-options.ts";
 import { say, sayRarely } from "./log.ts";
 
 /** A server answers within this time. Then the sockets are closed, unless a request is pending. */
@@ -26,10 +26,10 @@ export interface LeaseAttachment {
   readonly options: LeaseOptions;
   /** Somebody waits for ADD. */
   readonly isAwaited: boolean;
-  /** Opens the container's namespace, or shares what is open. Throws PlaceGone. */
-  enter(): Visit;
+  /** Opens the container's namespace, or shares what is open. Throws LinkGone. */
+  openNetns(): NetnsHandle;
   /** Nothing of this lease needs the namespace now. */
-  leave(): void;
+  closeNetns(): void;
   /** A new or changed lease, before anything else learns of it. False: it cannot be recorded, and has been given up. */
   record(durable: boolean): boolean;
   /** The lease can be used. */
@@ -39,12 +39,16 @@ export interface LeaseAttachment {
   clock(): Clock;
 }
 
-interface Client {
+interface LeaseMachine<Action> {
   readonly state: string;
   readonly due: number;
+  /** Undefined without a lease. */
+  readonly lease: object | undefined;
+  tick(now: number): readonly Action[];
+  probed(isTaken: boolean, now: number): readonly Action[];
 }
 
-interface Ends<Message> {
+interface ExchangeSockets<Message> {
   readonly fd: number;
   /** Undefined when nothing has arrived. */
   receive(): Arrival<Message> | undefined;
@@ -53,30 +57,31 @@ interface Ends<Message> {
   close(): void;
 }
 
-export abstract class FamilyLease<Deed, Message, Sockets extends Ends<Message>> {
+export abstract class FamilyLease<Action, Message, Sockets extends ExchangeSockets<Message>> {
   protected sockets: Sockets | undefined;
   protected probing: Probing | undefined;
-  private visit: Visit | undefined;
+  private handle: NetnsHandle | undefined;
   private listenUntil = Infinity;
   /** Why the last message could not be sent. */
   protected sendFailure: string | undefined;
 
-  constructor(protected readonly holder: Holder) {}
+  constructor(protected readonly attachment: LeaseAttachment) {}
 
-  protected abstract readonly machine: Client;
-  protected abstract open(visit: Visit): Sockets;
-  protected abstract perform(deed: Deed, now: number): void;
-  protected abstract tick(now: number): readonly Deed[];
+  abstract readonly client: LeaseMachine<Action>;
+  protected abstract open(handle: NetnsHandle): Sockets;
+  protected abstract perform(action: Action, now: number): void;
   protected abstract receive(message: Message, from: Uint8Array, now: number): void;
-  protected abstract probed(isTaken: boolean, now: number): readonly Deed[];
-  /** The lifetime on the link's address. Answers whether the address is there. */
-  abstract limitLifetime(visit: Visit, now: number): boolean;
-  abstract readonly hasLease: boolean;
+  /** Sets the lifetime of the link's address. Returns whether the address is there. */
+  abstract limitLifetime(handle: NetnsHandle, now: number): boolean;
   abstract readonly obstacle: string;
+
+  get hasLease(): boolean {
+    return this.client.lease !== undefined;
+  }
 
   /** When `wake` is to be called, whether or not something has arrived. */
   get due(): number {
-    return Math.min(this.machine.due, this.probing?.due ?? Infinity, this.listenUntil);
+    return Math.min(this.client.due, this.probing?.due ?? Infinity, this.listenUntil);
   }
 
   get fds(): number[] {
@@ -93,14 +98,14 @@ export abstract class FamilyLease<Deed, Message, Sockets extends Ends<Message>> 
       if (outcome !== undefined) {
         this.probing?.close();
         this.probing = undefined;
-        this.run(this.probed(outcome === "taken", now), now);
+        this.run(this.client.probed(outcome === "taken", now), now);
       }
       this.receiveSome(now);
-      if (now >= this.machine.due) this.run(this.tick(now), now);
+      if (now >= this.client.due) this.run(this.client.tick(now), now);
     } catch (error) {
       this.failed(error);
     }
-    const { state } = this.machine, isOver = ["bound", "idle", "informed"].includes(state) || now >= this.listenUntil;
+    const { state } = this.client, isOver = ["bound", "idle", "informed"].includes(state) || now >= this.listenUntil;
     if (isOver && this.probing === undefined) this.close();
   }
 
@@ -118,79 +123,79 @@ export abstract class FamilyLease<Deed, Message, Sockets extends Ends<Message>> 
   private stopListening(): void {
     this.sockets?.close();
     this.sockets = undefined;
-    const { name, network } = this.holder;
+    const { name, network } = this.attachment;
     sayRarely(`${network} flood`, `${name}: too many answers to one message: none is read until the next message`);
   }
 
   /** A link that goes down or away is an error of the socket's; the next message opens another. */
   protected failed(error: unknown): void {
-    if (!isOfPlace(error)) throw error;
+    if (!isOfLink(error)) throw error;
     this.sendFailure = errorText(error);
     this.close();
   }
 
-  protected run(deeds: readonly Deed[], now: number): void {
-    for (const deed of deeds) this.perform(deed, now);
+  protected run(actions: readonly Action[], now: number): void {
+    for (const action of actions) this.perform(action, now);
   }
 
   protected send(now: number, work: (sockets: Sockets) => void): void {
     try {
-      this.sockets ??= this.open(this.enter());
+      this.sockets ??= this.open(this.netns());
       work(this.sockets);
       this.sendFailure = undefined;
     } catch (error) {
       this.failed(error);
     }
-    this.listenUntil = this.holder.isAwaited ? Infinity : now + LISTEN_S;
+    this.listenUntil = this.attachment.isAwaited ? Infinity : now + LISTEN_S;
   }
 
-  protected enter(): Visit {
-    return this.visit ??= this.holder.enter();
+  protected netns(): NetnsHandle {
+    return this.handle ??= this.attachment.openNetns();
   }
 
-  protected probe(begin: (visit: Visit) => Probing, now: number): void {
-    this.probing = begin(this.enter());
+  protected probe(begin: (handle: NetnsHandle) => Probing, now: number): void {
+    this.probing = begin(this.netns());
     this.probing.look(now);
   }
 
   protected log(text: string): void {
-    sayRarely(`${this.holder.network} ${text}`, `${this.holder.name}: ${text}`);
+    sayRarely(`${this.attachment.network} ${text}`, `${this.attachment.name}: ${text}`);
   }
 
   /** Tells of a lease: each that is new, of renewals one a minute. */
   protected announceLease(isNew: boolean, seconds: number, facts: Record<string, unknown>): void {
-    const { name, network } = this.holder;
+    const { name, network } = this.attachment;
     const expiration = seconds === Infinity ? "never" : new Date(Date.now() + seconds * 1000).toISOString();
     if (isNew) say(`${name}: lease acquired, expiration is ${expiration}`, facts);
     else sayRarely(`${network} renewed`, `${name}: lease renewed, expiration is ${expiration}`, facts);
   }
 
   /** Applies something to the link. A failure is logged, and the lease stays what it is. */
-  protected applied(work: (visit: Visit) => void): void {
+  protected applied(work: (handle: NetnsHandle) => void): void {
     try {
-      work(this.enter());
+      work(this.netns());
     } catch (error) {
-      if (error instanceof PlaceGone) return void (this.sendFailure = errorText(error));
-      say(`${this.holder.name}: ${errorText(error)}`);
+      if (error instanceof LinkGone) return void (this.sendFailure = errorText(error));
+      say(`${this.attachment.name}: ${errorText(error)}`);
     }
   }
 
   /** Sends a last message through sockets of its own, or through the host when the link is gone. */
   protected sendLast(
-    open: (visit: Visit) => Sockets,
+    open: (handle: NetnsHandle) => Sockets,
     work: (sockets: Sockets) => void,
     throughHost: () => void,
   ): void {
     this.close();
     try {
-      const sockets = open(this.enter());
+      const sockets = open(this.netns());
       try {
         work(sockets);
       } finally {
         sockets.close();
       }
     } catch (error) {
-      if (!isOfPlace(error)) throw error;
+      if (!isOfLink(error)) throw error;
       throughHost();
     }
     this.close();
@@ -201,14 +206,14 @@ export abstract class FamilyLease<Deed, Message, Sockets extends Ends<Message>> 
     this.sockets?.close();
     this.probing = this.sockets = undefined;
     this.listenUntil = Infinity;
-    if (this.visit !== undefined) this.holder.leave();
-    this.visit = undefined;
+    if (this.handle !== undefined) this.attachment.closeNetns();
+    this.handle = undefined;
   }
 }
 
 /** Whether the error is about the link, its namespace, or the kernel, and so no fault of ours. */
-function isOfPlace(error: unknown): boolean {
-  return error instanceof SyscallError || error instanceof NetlinkError || error instanceof PlaceGone;
+function isOfLink(error: unknown): boolean {
+  return error instanceof SyscallError || error instanceof NetlinkError || error instanceof LinkGone;
 }
 
 export function random32(): number {

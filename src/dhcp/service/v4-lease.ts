@@ -2,19 +2,18 @@
 import { ALL_CARDS } from "../../ffi/socket/packet.ts";
 import { formatAddress } from "../../net/address.ts";
 import { formatMac, parseMac } from "../../net/mac.ts";
-import type { Holder } from "../../runtime/cli/answered-add.ts";
 import { offeredOf, textOf } from "../journal/lease-text.ts";
 import { beginningOf, LONG_AGO, stampsOf, type V4Record } from "../journal/record.ts";
-import type { LeaseOptions } from "../lease-options.ts";
 import { ArpProbing } from "../link/arp.ts";
-import type { NetnsHandle as Visit } from "../link/place.ts";
+import type { NetnsHandle } from "../link/netns-handle.ts";
 import { EVERYBODY, Sockets } from "../link/sockets.ts";
 import { endUse, exchangeLease, lowerMtu, setLifetime } from "../link/use.ts";
 import { type Action, endOf, type Lease, LeaseClient } from "../v4/lease/client.ts";
 import type { Message } from "../v4/message/message.ts";
 import type { Offered } from "../v4/message/offer.ts";
 import { wrap } from "../v4/message/packet.ts";
-import { FamilyLease, random, random32 } from "./family-lease.ts";
+import type { LeaseOptions } from "../lease-options.ts";
+import { FamilyLease, type LeaseAttachment, random, random32 } from "./family-lease.ts";
 import { say } from "./log.ts";
 
 export class V4Lease extends FamilyLease<Action, Message, Sockets> {
@@ -26,32 +25,24 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
   /** The plugin that made the link has given it the address; from then on it is ours to do. */
   private isPlaced = false;
 
-  constructor(holder: Holder, mac: string) {
-    super(holder);
-    const { wishes } = holder;
+  constructor(attachment: LeaseAttachment, mac: string) {
+    super(attachment);
+    const { options } = attachment;
     const identity = {
       mac: parseMac(mac)!,
-      clientId: wishes.clientId === undefined ? undefined : Uint8Array.fromHex(wishes.clientId),
-      wanted: wishes.wanted,
-      provided: new Map(wishes.provided.map(([number, hex]) => [number, Uint8Array.fromHex(hex)])),
-      broadcast: wishes.broadcast || holder.broadcasts,
+      clientId: options.clientId === undefined ? undefined : Uint8Array.fromHex(options.clientId),
+      wanted: options.wanted,
+      provided: new Map(options.provided.map(([number, hex]) => [number, Uint8Array.fromHex(hex)])),
+      broadcast: options.broadcast || attachment.broadcasts,
     };
     const settings = {
-      probe: wishes.probe !== "none",
-      allowsServer: (server: Uint8Array) => isAllowed(formatAddress(server), wishes),
+      probe: options.probe !== "none",
+      allowsServer: (server: Uint8Array) => isAllowed(formatAddress(server), options),
       random,
       newXid: random32,
-      pauses: holder.pauses,
+      pauses: attachment.pauses,
     };
-    this.client = new LeaseClient(identity, settings, holder.isAwaited);
-  }
-
-  protected get machine(): LeaseClient {
-    return this.client;
-  }
-
-  get hasLease(): boolean {
-    return this.client.lease !== undefined;
+    this.client = new LeaseClient(identity, settings, attachment.isAwaited);
   }
 
   get obstacle(): string {
@@ -68,98 +59,105 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
     this.serverMac = parseMac(record.serverMac);
     this.origin = record.origin;
     this.isPlaced = true;
-    const since = beginningOf(record, isSameBoot, { ...this.holder.clock(), boot: now });
+    const since = beginningOf(record, isSameBoot, { ...this.attachment.clock(), boot: now });
     this.client.resume(now, { offered: offeredOf(record.lease), since }, spread);
   }
 
   toRecord(): V4Record | undefined {
     const { client: { lease }, origin } = this, serverMac = this.serverMac && formatMac(this.serverMac) || "";
     if (lease !== undefined) {
-      return { lease: textOf(lease.offered), ...stampsOf(lease.since, this.holder.clock()), serverMac, origin };
+      return { lease: textOf(lease.offered), ...stampsOf(lease.since, this.attachment.clock()), serverMac, origin };
     }
     // The lease has ended: the next service asks for another one.
     const { lost } = this;
     return lost && { lease: { ...textOf(lost), lease: 1, renew: 1, rebind: 1 }, ...LONG_AGO, serverMac, origin };
   }
 
-  protected open(visit: Visit): Sockets {
-    const { lease } = this.client, sockets = new Sockets(visit, lease?.offered.address.bytes);
+  protected open(handle: NetnsHandle): Sockets {
+    const { lease } = this.client, sockets = new Sockets(handle, lease?.offered.address.bytes);
     if (lease === undefined || sockets.hasOwnEnd || !this.isPlaced) return sockets;
     // The server's answer comes to the address, which somebody in the container has removed.
-    const { offered } = lease, seconds = this.lifetimeOf(lease, this.holder.clock().boot);
-    this.applied(() => exchangeLease(visit, { before: offered, after: offered, seconds }, this.holder.wishes));
+    const { offered } = lease, seconds = this.lifetimeOf(lease, this.attachment.clock().boot);
+    this.applied(() => exchangeLease(handle, { before: offered, after: offered, seconds }, this.attachment.options));
     sockets.close();
     return new Sockets(handle, offered.address.bytes);
   }
 
   protected receive(message: Message, from: Uint8Array, now: number): void {
-    const before = this.client.state, deeds = this.client.receive(message, now);
-    if (this.client.state !== before || deeds.some((deed) => deed.do === "use")) this.serverMac = from;
-    this.run(deeds, now);
+    const before = this.client.state, actions = this.client.receive(message, now);
+    if (this.client.state !== before || actions.some((action) => action.do === "use")) this.serverMac = from;
+    this.run(actions, now);
   }
 
   protected perform(action: Action, now: number): void {
-    switch (deed.do) {
+    switch (action.do) {
       case "log":
-        return this.log(deed.text);
+        return this.log(action.text);
       case "broadcast":
-        return this.send(now, (sockets) => sockets.broadcast(deed.bytes));
+        return this.send(now, (sockets) => sockets.broadcast(action.bytes));
       case "unicast":
         return this.send(now, (sockets) => {
           // The kernel may not have found the server: a full table of neighbours, a filter in the container.
-          if (deed.isRepeated) sockets.unicastAtOnce(deed.bytes, deed.to, this.serverMac!);
-          else sockets.unicast(deed.bytes, deed.to, this.serverMac!);
+          if (action.isRepeated) sockets.unicastAtOnce(action.bytes, action.to, this.serverMac!);
+          else sockets.unicast(action.bytes, action.to, this.serverMac!);
         });
       case "probe":
-        return this.probe((visit) => new ArpProbing(visit, deed.address, this.holder.wishes.probe, now), now);
+        return this.probe(
+          (handle) => new ArpProbing(handle, action.address, this.attachment.options.probe, now),
+          now,
+        );
       case "use":
-        return this.use(deed.lease, deed.before, now);
+        return this.use(action.lease, action.before, now);
       case "stopUsing":
-        return this.stopUsing(deed.lease, deed.reason, deed.isRefused);
+        return this.stopUsing(action.lease, action.reason, action.isRefused);
     }
   }
 
   private use(lease: Lease, before: Lease | undefined, now: number): void {
-    const { holder } = this, { offered } = lease, seconds = endOf(lease) - now;
+    const { attachment } = this, { offered } = lease, seconds = endOf(lease) - now;
     const address = formatAddress(offered.address.bytes), server = formatAddress(offered.server);
-    if (holder.isAwaited) this.origin ??= { server, mac: formatMac(this.serverMac!) };
+    if (attachment.isAwaited) this.origin ??= { server, mac: formatMac(this.serverMac!) };
     const isMoved = before === undefined || formatAddress(before.offered.address.bytes) !== address;
-    if (!holder.record(isMoved)) return;
+    if (!attachment.record(isMoved)) return;
     this.announceLease(isMoved, seconds, { address, server, seconds });
-    this.applied((visit) => {
-      lowerMtu(visit, offered, holder.wishes);
+    this.applied((handle) => {
+      lowerMtu(handle, offered, attachment.options);
       // The plugin that made the link is about to give it the address.
-      if (holder.isAwaited) return;
-      const had = before?.offered ?? (holder.wishes.onExpiry === "keep" ? this.lost : undefined);
-      exchangeLease(visit, { before: had, after: offered, seconds: this.lifetimeOf(lease, now) }, holder.wishes);
+      if (attachment.isAwaited) return;
+      const had = before?.offered ?? (attachment.options.onExpiry === "keep" ? this.lost : undefined);
+      exchangeLease(
+        handle,
+        { before: had, after: offered, seconds: this.lifetimeOf(lease, now) },
+        attachment.options,
+      );
       this.isPlaced = true;
     });
     this.lost = undefined;
-    holder.obtained();
+    attachment.obtained();
   }
 
-  limitLifetime(visit: Visit, now: number): boolean {
+  limitLifetime(handle: NetnsHandle, now: number): boolean {
     const { lease } = this.client;
     if (lease === undefined) return true;
-    if (!setLifetime(visit, lease.offered, this.lifetimeOf(lease, now))) return false;
+    if (!setLifetime(handle, lease.offered, this.lifetimeOf(lease, now))) return false;
     return this.isPlaced = true;
   }
 
   /** The lifetime of the address, in seconds. */
   private lifetimeOf(lease: Lease, now: number): number {
-    return this.holder.wishes.onExpiry === "keep" ? Infinity : endOf(lease) - now;
+    return this.attachment.options.onExpiry === "keep" ? Infinity : endOf(lease) - now;
   }
 
   private stopUsing(lease: Lease, reason: string, isRefused: boolean): void {
-    const { holder } = this;
-    say(`${holder.name}: ${reason}`, { address: formatAddress(lease.offered.address.bytes) });
+    const { attachment } = this;
+    say(`${attachment.name}: ${reason}`, { address: formatAddress(lease.offered.address.bytes) });
     this.close();
     this.lost = lease.offered;
-    this.applied((visit) =>
-      endUse(visit, lease.offered, isRefused ? "remove" : holder.wishes.onExpiry, holder.wishes)
+    this.applied((handle) =>
+      endUse(handle, lease.offered, isRefused ? "remove" : attachment.options.onExpiry, attachment.options)
     );
     this.close();
-    holder.record(false);
+    attachment.record(false);
   }
 
   /**
@@ -167,13 +165,13 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
    * packet, and the container may have forged who its server is. So it goes to the server that ADD found, or to everybody.
    */
   release(throughHost: (to: Uint8Array, packet: Uint8Array) => void): void {
-    const deeds = this.client.release(), { serverMac: mac, origin } = this;
+    const actions = this.client.release(), { serverMac: mac, origin } = this;
     this.close();
-    for (const deed of deeds) {
-      if (deed.do !== "unicast" || mac === undefined) continue;
-      const { bytes, from, to } = deed;
+    for (const action of actions) {
+      if (action.do !== "unicast" || mac === undefined) continue;
+      const { bytes, from, to } = action;
       this.sendLast(
-        (visit) => new Sockets(visit, from),
+        (handle) => new Sockets(handle, from),
         (sockets) => sockets.unicastAtOnce(bytes, to, mac),
         () => {
           const isAsAtFirst = origin?.server === formatAddress(to) && origin.mac === formatMac(mac);

@@ -3,9 +3,8 @@ import { EADDRNOTAVAIL, isErrno } from "../../ffi/errno.ts";
 import { formatAddress } from "../../net/address.ts";
 import { leaseOf6, textOf6 } from "../journal/lease-text6.ts";
 import { beginningOf, type Clock, LONG_AGO, stampsOf, type V6Record } from "../journal/record.ts";
-import type { V6Options } from "../lease-options.ts";
 import { NeighbourProbing } from "../link/ndp.ts";
-import type { NetnsHandle as Visit } from "../link/place.ts";
+import type { NetnsHandle } from "../link/netns-handle.ts";
 import { checkDuplicatesAgain, Sockets6 } from "../link/sockets6.ts";
 import { endUse6, exchangeBinding, setLifetimes } from "../link/use6.ts";
 import { LeaseClient6 } from "../v6/lease/client.ts";
@@ -13,6 +12,7 @@ import { type Action6, endOf, type Lease6, type Offered6 } from "../v6/lease/lea
 import { usuallyWanted } from "../v6/lease/request.ts";
 import type { Message6 } from "../v6/message/message.ts";
 import { SERVERS_MAC, wrap } from "../v6/message/packet.ts";
+import type { V6Options } from "../lease-options.ts";
 import { FamilyLease, type LeaseAttachment, random, random32 } from "./family-lease.ts";
 import { say } from "./log.ts";
 
@@ -28,8 +28,8 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
   private isWithoutAddress = false;
 
   constructor(attachment: LeaseAttachment, { duid, iaid }: V6Options) {
-    super(holder);
-    const { probe } = holder.wishes;
+    super(attachment);
+    const { probe } = attachment.options;
     const identity = {
       duid: Uint8Array.fromHex(duid),
       iaid: Uint8Array.fromHex(iaid),
@@ -37,15 +37,7 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
       provided: new Map<number, Uint8Array>(),
     };
     const settings = { probe: probe !== "none", allowsServer: () => true, random, newXid: random32 };
-    this.client = new LeaseClient6(identity, settings, holder.isAwaited);
-  }
-
-  protected get machine(): LeaseClient6 {
-    return this.client;
-  }
-
-  get hasLease(): boolean {
-    return this.client.lease !== undefined;
+    this.client = new LeaseClient6(identity, settings, attachment.isAwaited);
   }
 
   get obstacle(): string {
@@ -65,13 +57,16 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
   resume(now: number, record: V6Record, isSameBoot: boolean): void {
     const { linkLocal } = record;
     this.linkLocal = linkLocal === "" ? undefined : Uint8Array.fromHex(linkLocal);
-    this.run(this.client.resume(now, leaseOfRecord6(record, isSameBoot, { ...this.holder.clock(), boot: now })), now);
+    this.run(
+      this.client.resume(now, leaseOfRecord6(record, isSameBoot, { ...this.attachment.clock(), boot: now })),
+      now,
+    );
   }
 
   toRecord(): V6Record | undefined {
     const { lease } = this.client, linkLocal = this.linkLocal?.toHex() ?? "";
     if (lease !== undefined) {
-      return { lease: textOf6(lease.offered), ...stampsOf(lease.since, this.holder.clock()), linkLocal };
+      return { lease: textOf6(lease.offered), ...stampsOf(lease.since, this.attachment.clock()), linkLocal };
     }
     // The lease has ended: the next service asks for another one.
     const { lost } = this;
@@ -84,11 +79,11 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
     super.wake(now);
   }
 
-  protected open(visit: Visit): Sockets6 {
-    const sockets = new Sockets6(visit);
+  protected open(handle: NetnsHandle): Sockets6 {
+    const sockets = new Sockets6(handle);
     // The first, which the link has before the container can change it.
     this.linkLocal ??= sockets.linkLocal;
-    checkDuplicatesAgain(visit);
+    checkDuplicatesAgain(handle);
     return sockets;
   }
 
@@ -97,17 +92,20 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
   }
 
   protected perform(action: Action6, now: number): void {
-    switch (deed.do) {
+    switch (action.do) {
       case "log":
-        return this.log(deed.text);
+        return this.log(action.text);
       case "multicast":
-        return this.multicast(deed.bytes, now);
+        return this.multicast(action.bytes, now);
       case "probe":
-        return this.probe((visit) => new NeighbourProbing(visit, deed.address, this.holder.wishes.probe, now), now);
+        return this.probe(
+          (handle) => new NeighbourProbing(handle, action.address, this.attachment.options.probe, now),
+          now,
+        );
       case "use":
-        return this.use(deed.lease, deed.before, now);
+        return this.use(action.lease, action.before, now);
       case "stopUsing":
-        return this.stopUsing(deed.lease, deed.reason);
+        return this.stopUsing(action.lease, action.reason);
     }
   }
 
@@ -115,7 +113,9 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
     this.unsent = undefined;
     this.isWithoutAddress = false;
     this.send(now, (sockets) => sockets.multicast(bytes));
-    if (this.isWithoutAddress) this.unsent = { bytes, at: now + (this.holder.isAwaited ? LOOK_S : PATIENT_LOOK_S) };
+    if (this.isWithoutAddress) {
+      this.unsent = { bytes, at: now + (this.attachment.isAwaited ? LOOK_S : PATIENT_LOOK_S) };
+    }
   }
 
   protected override failed(error: unknown): void {
@@ -124,46 +124,46 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
   }
 
   private use(lease: Lease6, before: Lease6 | undefined, now: number): void {
-    const { holder } = this, { binding, server } = lease.offered, seconds = endOf(lease) - now;
+    const { attachment } = this, { binding, server } = lease.offered, seconds = endOf(lease) - now;
     const address = formatAddress(binding.address);
     const isMoved = before === undefined || formatAddress(before.offered.binding.address) !== address;
-    if (!holder.record(isMoved)) return;
+    if (!attachment.record(isMoved)) return;
     this.announceLease(isMoved, seconds, { address, server: server.toHex(), seconds });
     // The plugin that made the link is about to give it the address.
-    if (!holder.isAwaited) {
-      this.applied((visit) => exchangeBinding(visit, before?.offered.binding, binding, now - lease.since));
+    if (!attachment.isAwaited) {
+      this.applied((handle) => exchangeBinding(handle, before?.offered.binding, binding, now - lease.since));
     }
-    holder.obtained();
+    attachment.obtained();
   }
 
-  limitLifetime(visit: Visit, now: number): boolean {
+  limitLifetime(handle: NetnsHandle, now: number): boolean {
     const { lease } = this.client;
-    return lease === undefined || setLifetimes(visit, lease.offered.binding, now - lease.since);
+    return lease === undefined || setLifetimes(handle, lease.offered.binding, now - lease.since);
   }
 
   private stopUsing(lease: Lease6, reason: string): void {
-    const { holder } = this, { binding } = lease.offered;
-    say(`${holder.name}: ${reason}`, { address: formatAddress(binding.address) });
+    const { attachment } = this, { binding } = lease.offered;
+    say(`${attachment.name}: ${reason}`, { address: formatAddress(binding.address) });
     this.close();
     this.lost = lease.offered;
-    this.applied((visit) => endUse6(visit, binding, holder.wishes));
+    this.applied((handle) => endUse6(handle, binding, attachment.options));
     this.close();
-    holder.record(false);
+    attachment.record(false);
   }
 
   /** Sends one message, and does not wait for the server's answer: the link goes with the container. */
   release(now: number, throughHost: (to: Uint8Array, packet: Uint8Array) => void): void {
-    const deeds = this.client.release(now), { linkLocal, client } = this;
+    const actions = this.client.release(now), { linkLocal, client } = this;
     // Right after another message the client would wait; there is no time for that.
-    if (deeds.length === 0 && client.state === "releasing") deeds.push(...client.tick(client.due));
+    if (actions.length === 0 && client.state === "releasing") actions.push(...client.tick(client.due));
     this.close();
     this.unsent = undefined;
-    for (const deed of deeds) {
-      if (deed.do !== "multicast") continue;
+    for (const action of actions) {
+      if (action.do !== "multicast") continue;
       this.sendLast(
-        (visit) => new Sockets6(visit),
-        (sockets) => sockets.multicast(deed.bytes),
-        () => linkLocal && throughHost(SERVERS_MAC, wrap(linkLocal, deed.bytes)),
+        (handle) => new Sockets6(handle),
+        (sockets) => sockets.multicast(action.bytes),
+        () => linkLocal && throughHost(SERVERS_MAC, wrap(linkLocal, action.bytes)),
       );
     }
   }

@@ -5,30 +5,30 @@
 import { openEvents } from "../../ffi/netlink/events.ts";
 import type { KernelTransport } from "../../ffi/netlink/transport.ts";
 import { RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR } from "../../ffi/netlink/uapi/rtnetlink.ts";
-import type { NetnsHandle as Visit } from "../link/place.ts";
+import type { NetnsHandle } from "../link/netns-handle.ts";
 
 /** In seconds. */
 const PATIENCE_S = 10;
 /** Notifications that are read in one go. Then others have their turn. */
 const MOST_AT_ONCE = 8;
 
-export class Settling {
+export class AddressWatch {
   private readonly events: KernelTransport;
   readonly until: number;
 
-  constructor(private readonly visit: Visit, now: number) {
-    this.events = visit.inside(() => openEvents(RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR));
+  constructor(private readonly handle: NetnsHandle, now: number) {
+    this.events = handle.inside(() => openEvents(RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR));
     this.until = now + PATIENCE_S;
   }
 
-  get fd(): number {
-    return this.events.fd;
+  get fds(): number[] {
+    return [this.events.fd];
   }
 
-  /** Answers whether it is over. `isSettled` looks at the link. */
-  look(now: number, isSettled: (visit: Visit) => boolean): boolean {
+  /** Returns whether the watch is over. `areLimited` looks at the link. */
+  look(now: number, areLimited: (handle: NetnsHandle) => boolean): boolean {
     drain(this.events);
-    return isSettled(this.visit) || now >= this.until;
+    return areLimited(this.handle) || now >= this.until;
   }
 
   close(): void {

@@ -1,10 +1,9 @@
 /** The service, as its attachments see it. */
-import type { Owner } from "../../contract/owner.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { Clock } from "../journal/record.ts";
-import type { LeaseOptions } from "../lease-options.ts";
-import type { Answer } from "../order.ts";
+import type { Owner } from "../../contract/owner.ts";
 import type { Lease6 } from "../v6/lease/lease.ts";
+import type { LeaseOptions } from "../lease-options.ts";
 
 export interface ServiceContext {
   journal: Journal;
@@ -19,14 +18,8 @@ export interface ServiceContext {
   failed(network: string, obstacle: string): void;
 }
 
-/** Somebody who waits for ADD. */
-export interface Waiter {
-  deadline: number;
-  answer(answer: Answer): void;
-}
-
-/** What a client of this name had: on another link, in another namespace, or before a reboot. */
-export interface Earlier {
+/** What a client of the same name had: on another link, in another namespace, or before a reboot. */
+export interface FormerLease {
   address?: Uint8Array;
   /** The address may still be ours. */
   isOurs: boolean;

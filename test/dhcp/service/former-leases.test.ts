@@ -1,6 +1,6 @@
 /** Addresses that were given back, from one service to the next. */
 import { expect, test } from "bun:test";
-import { GivenBack } from "../../../src/dhcp/service/remembered.ts";
+import { GivenBack } from "../../../src/dhcp/service/former-leases.ts";
 
 const owner = (containerId: string) => ({ network: "net", containerId, ifName: "eth0" });
 const address = Uint8Array.of(10, 1, 0, 9);

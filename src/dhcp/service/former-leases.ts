@@ -6,7 +6,7 @@ import type { LeaseRecord } from "../journal/record.ts";
 import { nameOf } from "../order.ts";
 import { say } from "./log.ts";
 
-export class Remembered {
+export class FormerLeases {
   private readonly records = new Map<string, LeaseRecord>();
 
   get size(): number {
