@@ -4,8 +4,8 @@
  */
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
-import { say } from "../support/dhcp/asker.ts";
 import { serverBehindBridge } from "../support/dhcp/link.ts";
+import { say } from "../support/dhcp/raw-client.ts";
 import { startService } from "../support/dhcp/service.ts";
 import type { Machine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";

@@ -1075,7 +1075,7 @@ const plugins: Fault[] = [
     file: "src/plugins/ipam/dhcp/dhcp.ts",
     find: "error instanceof Failed ? error.hint : startIt",
     replace: "startIt",
-    tests: ["test/dhcp/plugin/askers.test.ts"],
+    tests: ["test/dhcp/plugin/clients.test.ts"],
     named: "does not see its callers",
   },
   {
@@ -1560,7 +1560,7 @@ const dhcpService: Fault[] = [
     file: "src/dhcp/order.ts",
     find: '!part.includes("/") && ',
     replace: "",
-    tests: ["test/dhcp/plugin/askers.test.ts"],
+    tests: ["test/dhcp/plugin/clients.test.ts"],
     named: "requests that are none",
   },
   {
@@ -1580,7 +1580,7 @@ const dhcpService: Fault[] = [
     file: "src/dhcp/service/admission.ts",
     find: "if (missing.length === 0) return undefined;",
     replace: "return undefined;",
-    tests: ["test/dhcp/plugin/askers.test.ts"],
+    tests: ["test/dhcp/plugin/clients.test.ts"],
     named: "root with the capabilities",
   },
   {
@@ -1594,21 +1594,21 @@ const dhcpService: Fault[] = [
     file: "src/dhcp/service/clients.ts",
     find: "taken < MOST_AT_ONCE && ",
     replace: "",
-    tests: ["test/dhcp/plugin/askers.test.ts"],
+    tests: ["test/dhcp/plugin/clients.test.ts"],
     named: "come again and again",
   },
   {
     file: "src/dhcp/service/clients.ts",
     find: "if (refusal === undefined) {",
     replace: "if (whyRefused !== undefined) {",
-    tests: ["test/dhcp/plugin/askers.test.ts"],
+    tests: ["test/dhcp/plugin/clients.test.ts"],
     named: "root with the capabilities",
   },
   {
     file: "src/dhcp/service/clients.ts",
     find: "if (length === 0 || this.isAsked) return this.end();",
     replace: "if (length === 0) return this.end();",
-    tests: ["test/dhcp/plugin/askers.test.ts"],
+    tests: ["test/dhcp/plugin/clients.test.ts"],
     named: "goes on talking",
   },
   {
@@ -1662,7 +1662,7 @@ const dhcpService: Fault[] = [
     file: "src/dhcp/service/service.ts",
     find: "identify(netns).id === this.ownNetns",
     replace: "false",
-    tests: ["test/dhcp/plugin/askers.test.ts"],
+    tests: ["test/dhcp/plugin/clients.test.ts"],
     named: "requests that are none",
   },
   {

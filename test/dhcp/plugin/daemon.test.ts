@@ -5,7 +5,7 @@ import { expect, test } from "bun:test";
 import { type Segment, serverBehindBridge } from "../../support/dhcp/link.ts";
 import { serveScript, SILENT } from "../../support/dhcp/scripted-server.ts";
 import { startService } from "../../support/dhcp/service.ts";
-import { connectFrom, say } from "../../support/dhcp/asker.ts";
+import { connectFrom, say } from "../../support/dhcp/raw-client.ts";
 import { PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
 import { untilTrue } from "../../support/resident-status.ts";
 
@@ -124,7 +124,7 @@ test("says when it is ready, and when it stops", async () => {
 /** Prints the datagrams that come to the address. */
 const listenerProgram = `
   import { bind, check, libc } from "${import.meta.dir}/../../../src/ffi/libc.ts";
-  import { addressOf } from "${import.meta.dir}/../../../src/ffi/unix-socket.ts";
+  import { addressOf } from "${import.meta.dir}/../../../src/ffi/socket/unix.ts";
   const fd = libc.socket(1, 2, 0), address = addressOf(process.argv.at(-1));
   check("bind", libc.bind(fd, address, address.length));
   const bytes = new Uint8Array(4096);

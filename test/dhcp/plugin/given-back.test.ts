@@ -1,7 +1,7 @@
 /** DEL and GC without a service, without the namespace, without the link; and what CHECK and STATUS say. */
-import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { expect, test } from "bun:test";
 import { captureIn } from "../../support/dhcp/capture.ts";
 import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { OFFER4 } from "../../support/dhcp/offer.ts";
@@ -86,7 +86,7 @@ test("GC gives back what is not listed, with the service and without, wherever t
   await net.check(first);
 });
 
-test("a directory that is none keeps no container from being deleted", async () => {
+test("a path that is no directory keeps no container from being deleted", async () => {
   await using segment = await serverBehindBridge();
   await serveScript(segment.site, { address });
   await using service = await startService(segment);

@@ -40,7 +40,7 @@ test("without a service, DEL ends with a warning; a service does not start", asy
   }
 });
 
-test("a record that is not trusted is none", async () => {
+test("a record that is not trusted is passed over", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1"), record = `${JOURNAL}/net@ctr-c1@eth0.lease`;
   const ipam = { type: "dhcp", daemonSocketPath: "/run/none.sock", dataDir: JOURNAL };

@@ -46,7 +46,7 @@ const lease = {
   rebind: 50,
 };
 
-test("an answer that is none is an error of ADD, and keeps no container from being deleted", async () => {
+test("a malformed answer is an error of ADD, and keeps no container from being deleted", async () => {
   await using segment = await serverBehindBridge();
   const { machine } = segment, container = await segment.plug("c1");
   await machine.sh(`mkdir ${FOLDER}`);

@@ -1,4 +1,4 @@
-/** Who floods a link with what DHCP clients there might be waiting for; the program is flooder.ts. */
+/** Floods a link with what DHCP clients there might be waiting for. The program is flooder.ts. */
 import { join, resolve } from "node:path";
 import type { Site } from "./link.ts";
 import type { Running } from "./running.ts";
@@ -15,7 +15,7 @@ const PROGRAM = resolve(import.meta.dir, "flooder.ts");
 
 let count = 0;
 
-/** Until it is stopped. `address`: what neighbours tell about. */
+/** Floods until it is stopped. `address`: what neighbours tell about. */
 export async function flood({ segment, namespace }: Site, kind: FloodKind, address = ""): Promise<Running> {
   const command = [process.execPath, PROGRAM, kind, address];
   const running = segment.start(namespace, command, { log: join(segment.folder, `flood-${++count}`) });

@@ -13,7 +13,7 @@ import {
   encodeIa,
   encodeIaAddress,
   first,
-  type Message6 as Message,
+  type Message6,
   option,
   type Options6,
   REPLY,
@@ -51,7 +51,7 @@ const changes: Record<Forgery, (parts: Parts) => Partial<Parts>> = {
   withdrawn: () => ({ address: RIGHT, preferred: 0, valid: 0 }),
 };
 
-function answer(asked: Message, type: number, forgery: Forgery): Uint8Array {
+function answer(asked: Message6, type: number, forgery: Forgery): Uint8Array {
   const { iaid } = decodeIa(all(asked.options, option.ia)[0]!)!;
   const client = first(asked.options, option.clientId);
   const usual: Parts = { xid: asked.xid, client, server: OURS, iaid, address: STRANGE, preferred: 600, valid: 1000 };

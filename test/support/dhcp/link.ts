@@ -16,7 +16,7 @@ import { Running, type RunningOptions } from "./running.ts";
 export interface Site {
   readonly segment: Segment;
   readonly namespace: Container;
-  /** Of its link `s0`, without the prefix length. */
+  /** The address of its link `s0`, without the prefix length. */
   readonly address: string;
 }
 

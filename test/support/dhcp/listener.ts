@@ -10,9 +10,9 @@ const SOURCES = resolve(import.meta.dir, "../../../src");
 const program = `
   import { readFileSync } from "node:fs";
   import { closeFile } from "${SOURCES}/ffi/files.ts";
-  import { receiveWithDescriptors, sendMessage } from "${SOURCES}/ffi/message.ts";
+  import { receiveWithDescriptors, sendMessage } from "${SOURCES}/ffi/socket/message.ts";
   import { poll, POLLIN } from "${SOURCES}/ffi/poll.ts";
-  import { acceptNext, listenAt } from "${SOURCES}/ffi/unix-socket.ts";
+  import { acceptNext, listenAt } from "${SOURCES}/ffi/socket/unix.ts";
   const [socket, reply] = JSON.parse(process.argv.at(-1));
   const listening = listenAt(socket), bytes = new Uint8Array(65536);
   const untilReadable = (fd) => poll([{ fd, events: POLLIN }], -1);

@@ -16,8 +16,8 @@ const SOURCES = resolve(import.meta.dir, "../../../src");
 
 /** Says it on `count` connections, and then that it does so. Ends when all of them are closed from the other side. */
 const program = `
-  import { sendMessage, receiveMessage } from "${SOURCES}/ffi/message.ts";
-  import { connectTo } from "${SOURCES}/ffi/unix-socket.ts";
+  import { sendMessage, receiveMessage } from "${SOURCES}/ffi/socket/message.ts";
+  import { connectTo } from "${SOURCES}/ffi/socket/unix.ts";
   import { openFile } from "${SOURCES}/ffi/files.ts";
   const [socket, text, open, count, isDeaf] = JSON.parse(process.argv.at(-1));
   const all = Array.from({ length: count }, () => connectTo(socket));

@@ -1,10 +1,10 @@
 /** Whatever clients of the service's socket say or do not say, the service goes on serving. */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
-import { connectFrom, type Said, say } from "../../support/dhcp/asker.ts";
-import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { serveScript } from "../../support/dhcp/scripted-server.ts";
+import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { startService, untilIdle } from "../../support/dhcp/service.ts";
+import { connectFrom, type Said, say } from "../../support/dhcp/raw-client.ts";
 import { network } from "../../support/network.ts";
 import { environmentOf, GO_PLUGINS, patchbayPlugins } from "../../support/plugins.ts";
 import { untilTrue } from "../../support/resident-status.ts";
@@ -28,7 +28,7 @@ const wishes = {
 const acquire = { version: 1, do: "acquire", owner, netnsPath: "/run/netns/c9", wishes };
 const line = (order: unknown) => `${JSON.stringify(order)}\n`;
 
-test("requests that are none get an answer that says so, and nothing of them stays open", async () => {
+test("malformed requests get an answer that says so, and nothing of them stays open", async () => {
   await using segment = await serverBehindBridge();
   await using service = await startService(segment);
   const { machine } = segment;
@@ -210,7 +210,7 @@ test("those who are refused, and come again and again, keep nobody waiting", asy
   await using service = await startService(segment);
   const { machine } = segment;
   const again = `
-    import { connectTo } from "${resolve(import.meta.dir, "../../../src/ffi/unix-socket.ts")}";
+    import { connectTo } from "${resolve(import.meta.dir, "../../../src/ffi/socket/unix.ts")}";
     import { closeFile } from "${resolve(import.meta.dir, "../../../src/ffi/files.ts")}";
     process.stdout.write("begins\\n");
     for (;;) closeFile(connectTo(${JSON.stringify(service.socket)}));
