@@ -108,7 +108,7 @@ static char *map(void *address, unsigned long length, int protection, int flags,
   return (char *)mapped;
 }
 
-/* Maps the dynamic loader as the kernel does, and answers where its entry is. */
+/* Maps the dynamic loader as the kernel does, and returns where its entry is. */
 static unsigned long map_loader(const char *path, unsigned long page, char **base) {
   struct {
     Elf64_Ehdr header;

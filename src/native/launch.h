@@ -1,4 +1,4 @@
-/* Hands a call to the resident (src/resident), and answers in its place.
+/* Hands a call to the resident (src/resident), and ends with its result.
  *
  * Nothing here may fail a call: whatever does not go as expected means that the call runs by itself. The launcher alone
  * decides who runs it: a resident begins when it has said READY, and a launcher that does not wait any longer stops it
@@ -46,7 +46,7 @@ enum {
 enum { PATIENCE_MS = 1000 };
 /* The kernel's limit for a message is 208 KiB. What is longer runs by itself. */
 enum { MESSAGE_BYTES = 192 * 1024 };
-/* As readAll in src/ffi/files.ts: the runtime refuses what is longer. */
+/* The same limit as readAll in src/ffi/files.ts: the runtime refuses what is longer. */
 enum { STDIN_BYTES = 64 * 1024 * 1024 };
 /* How often a call is tried that may fail once, where giving up would lose what was read. */
 enum { TRIES = 100 };
@@ -174,7 +174,7 @@ static int copy_stdin(int file, struct buffer *buffer) {
 static int keep_stdin(struct buffer *buffer, long *offset) {
   *offset = CALL3(lseek, 0, 0, SEEK_CUR);
   if (*offset >= 0) return 1;
-  /* There is none, and what is opened next would take its place. */
+  /* Stdin is closed, and what is opened next would take its place. */
   if (*offset == -EBADF) return 0;
   int file = CALL2(memfd_create, "stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return 0;
@@ -186,7 +186,7 @@ static int keep_stdin(struct buffer *buffer, long *offset) {
   return is_kept && is_sealed;
 }
 
-/* Copies the text with its NUL, and answers where that is. */
+/* Copies the text with its NUL, and returns where that is. */
 static char *join(char *to, const char *text) {
   unsigned long length = length_of(text);
   memcpy(to, text, length + 1);
@@ -198,7 +198,7 @@ static char *join_number(char *to, uint32_t number) {
   return join(number < 10 ? to : join_number(to, number / 10), digit);
 }
 
-/* Not with a process that has ended, or is hidden. */
+/* Returns 0 for a process that has ended, or is hidden. */
 static int shares_namespace(uint32_t process, const char *name) {
   char path[64], own[64] = {0}, theirs[64] = {0};
   join(join(path, "/proc/self/ns/"), name);
@@ -223,7 +223,7 @@ static int is_ours(int resident) {
   if (CALL(getsockopt, resident, SOL_SOCKET_, SO_PEERCRED_, &peer, &peer_length, 0) < 0) return 0;
   if (peer.user != (uint32_t)CALL0(geteuid)) return 0;
   long held = CALL(getsockopt, resident, SOL_SOCKET_, SO_PEERPIDFD_, &listener.fd, &pidfd_length, 0);
-  /* Before Linux 6.5 there is none, and ppoll ignores -1. */
+  /* Linux before 6.5 has no such descriptor, and ppoll ignores -1. */
   if (held < 0 && held != -ENOPROTOOPT) return 0;
   int is_like_us = shares_namespace(peer.pid, "mnt") && shares_namespace(peer.pid, "user");
   is_like_us = is_like_us && CALL(ppoll, &listener, 1, &now, 0, 0, 0) == 0;
@@ -298,7 +298,7 @@ static int is_terminal(int fd) {
   return CALL3(ioctl, fd, 0x5401 /* TCGETS */, settings) >= 0;
 }
 
-/* Ends this process with the resident's answer. Returns when that is none, or when stdout does not take it: then the
+/* Ends this process with the resident's answer. Returns when that is incomplete, or when stdout does not take it: then the
  * call runs again, by itself, and does what it does when nobody can read its result. */
 static void finish(struct buffer *buffer, const struct rights *rights, int is_runtime) {
   struct {
@@ -327,13 +327,13 @@ static void finish(struct buffer *buffer, const struct rights *rights, int is_ru
   CALL4(rt_sigaction, SIGPIPE_, &before, 0, 8);
 }
 
-/* From here on the resident cannot say READY any more, so it does not begin. Answers whether it had begun before. */
+/* From here on the resident cannot say READY any more, so it does not begin. Returns whether it had begun before. */
 static int has_begun(int resident, struct buffer *buffer) {
   CALL2(shutdown, resident, SHUT_READING);
   return receive(resident, buffer, 0, 0) == READY;
 }
 
-/* Its answer cannot arrive any more. It closes when it has ended. */
+/* The answer cannot arrive any more. The resident closes the connection when the call has ended. */
 static void await_end(int resident) {
   struct pollfd closed = {resident, 0, 0};
   while (CALL(ppoll, &closed, 1, 0, 0, 0, 0) < 0) continue;
@@ -356,7 +356,7 @@ static enum how converse(int resident, struct buffer *buffer, int is_runtime) {
   return answer == DECLINED ? ALONE : AGAIN;
 }
 
-/* The verbs of a driver of podman's networks (src/netavark/plugin). */
+/* The verbs of a driver of podman's networks (src/podman). */
 static int is_podmans(const char *verb) {
   return is_same(verb, "create") || is_same(verb, "setup") || is_same(verb, "teardown");
 }
@@ -392,7 +392,7 @@ static void rewind_stdin(long offset) {
   if (offset >= 0) CALL3(lseek, 0, offset, SEEK_SET);
 }
 
-/* As src/cni/plugin-name.ts: also after a prefix, as in buildkit-cni-host-local. */
+/* The same rule as in src/cni/plugin-name.ts: the name may have a prefix, as in buildkit-cni-host-local. */
 static int means_host_local(const char *name) {
   if (is_same(name, "host-local")) return 1;
   for (; *name != 0; name++) {

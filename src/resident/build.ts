@@ -1,14 +1,11 @@
 /** Which build this process runs: launchers of another one are served elsewhere. compile/entry.ts writes it. */
-import { closeFile, O_RDONLY, openFile } from "../ffi/files.ts";
-import { bind, check } from "../ffi/libc.ts";
-import { FFIType } from "../ffi/native.ts";
+import { closeFile, O_RDONLY, openFile, readAt } from "../ffi/files.ts";
+import { check } from "../ffi/libc.ts";
 import { BUILD_BYTES } from "./protocol.ts";
 
-/** Behind three numbers in `parameters` of src/native/entry.c, with which the last segment of the file begins. */
+/** The last segment of the file begins with `parameters` of src/native/entry.c: three numbers, then the build. */
 const BUILD_AT = 24;
 const PT_LOAD = 1;
-
-const { pread } = bind({ pread: { args: ["i32", "ptr", "usize", FFIType.i64_fast], returns: FFIType.i64_fast } });
 
 export function ownBuild(): Uint8Array {
   return buildOf("/proc/self/exe");
@@ -18,7 +15,7 @@ export function ownBuild(): Uint8Array {
 export function buildOf(path: string): Uint8Array {
   const fd = openFile(path, O_RDONLY);
   try {
-    const head = new DataView(readAt(fd, 0, 4096).buffer);
+    const head = new DataView(bytesAt(fd, 0, 4096).buffer);
     const first = Number(head.getBigUint64(32, true)),
       size = head.getUint16(54, true),
       count = head.getUint16(56, true);
@@ -26,14 +23,14 @@ export function buildOf(path: string): Uint8Array {
     for (let at = first; at < first + size * count; at += size) {
       if (head.getUint32(at, true) === PT_LOAD) offset = Number(head.getBigUint64(at + 8, true));
     }
-    return readAt(fd, offset + BUILD_AT, BUILD_BYTES);
+    return bytesAt(fd, offset + BUILD_AT, BUILD_BYTES);
   } finally {
     closeFile(fd);
   }
 }
 
-function readAt(fd: number, offset: number, length: number): Uint8Array<ArrayBuffer> {
+function bytesAt(fd: number, offset: number, length: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(length);
-  check("pread", Number(pread(fd, bytes, length, offset)), "/proc/self/exe");
+  check("pread", readAt(fd, bytes, offset), "/proc/self/exe");
   return bytes;
 }

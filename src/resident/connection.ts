@@ -1,16 +1,13 @@
 /** One launcher's connection: messages with descriptors, and who is at the other end (unix(7)). */
-import { EAGAIN, EINTR, ESRCH, SyscallError } from "../ffi/errno.ts";
+import { ESRCH, SyscallError } from "../ffi/errno.ts";
 import { closeFile } from "../ffi/files.ts";
-import { bind, check, lastErrno, libc } from "../ffi/libc.ts";
 import { poll } from "../ffi/poll.ts";
 import { receiveSender, receiveWithDescriptors, sendMessage } from "../ffi/socket/message.ts";
 import { Peer } from "../ffi/socket/peer.ts";
-import { MESSAGE_BYTES, plainAnswer, PROVE } from "./protocol.ts";
+import { limitWait, setOption } from "../ffi/socket/socket.ts";
+import { acceptNext } from "../ffi/socket/unix.ts";
+import { MESSAGE_BYTES, plainMessage, PROVE } from "./protocol.ts";
 
-const symbols = bind({ accept4: { args: ["i32", "ptr", "ptr", "i32"], returns: "i32" } });
-
-const SOL_SOCKET = 1, SO_PASSCRED = 16, SO_RCVTIMEO = 20, SO_SNDTIMEO = 21;
-const SOCK_CLOEXEC = 0o2000000;
 /** A launcher has its message ready when it connects, and answers at once. */
 const PATIENCE_MS = 100;
 
@@ -27,14 +24,10 @@ export class Connection {
 
   /** Returns undefined when another worker was faster. */
   static accept(listening: number): Connection | undefined {
-    const fd = symbols.accept4(listening, null, null, SOCK_CLOEXEC);
-    if (fd < 0) {
-      if (lastErrno() === EAGAIN || lastErrno() === EINTR) return undefined;
-      throw new SyscallError("accept4", lastErrno());
-    }
-    for (const option of [SO_RCVTIMEO, SO_SNDTIMEO]) {
-      check("setsockopt", libc.setsockopt(fd, SOL_SOCKET, option, patience, patience.length));
-    }
+    const fd = acceptNext(listening, 0);
+    if (fd === undefined) return undefined;
+    limitWait(fd, "SO_RCVTIMEO", PATIENCE_MS);
+    limitWait(fd, "SO_SNDTIMEO", PATIENCE_MS);
     return new Connection(fd);
   }
 
@@ -54,8 +47,8 @@ export class Connection {
    * of the process afterwards, through what was opened before, is the sender's, and no later process's with its number.
    */
   private isSentBy(pid: number): boolean {
-    check("setsockopt", libc.setsockopt(this.fd, SOL_SOCKET, SO_PASSCRED, Int32Array.of(1), 4));
-    return this.send(plainAnswer(PROVE)) && receiveSender(this.fd) === pid;
+    setOption(this.fd, "SO_PASSCRED", Int32Array.of(1));
+    return this.send(plainMessage(PROVE)) && receiveSender(this.fd) === pid;
   }
 
   /** Returns undefined when the other end is gone, or says nothing in time. */
@@ -79,8 +72,5 @@ export class Connection {
     closeFile(this.fd);
   }
 }
-
-/** struct timeval */
-const patience = new Uint8Array(new BigInt64Array([0n, BigInt(PATIENCE_MS * 1000)]).buffer);
 
 const messageBytes = new Uint8Array(MESSAGE_BYTES);

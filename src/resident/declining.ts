@@ -21,7 +21,7 @@ const COMMANDS_ON_EVERYTHING = new Set(["inspect", "repair"]);
  * Returns why the call is not served, or undefined. The position of the caller's stdin stays where it is: a caller that
  * has waited too long reads it at the same time.
  */
-export function whyNotHere(
+export function reasonToDecline(
   calledBy: string,
   argv: readonly string[],
   readStdin: () => Uint8Array,
@@ -30,12 +30,12 @@ export function whyNotHere(
   // netavark waits for plugins, and for others' locks while they start aardvark-dns.
   if (calledBy === "netavark") return "netavark";
   const name = pluginNamed(calledBy);
-  if (name === undefined) return whyNotCommand(argv);
+  if (name === undefined) return reasonOfCommand(argv);
   const command = variable("CNI_COMMAND");
   if (command === "VERSION") return undefined;
   try {
     const document = parseDocument(new TextDecoder().decode(readStdin()), "");
-    return isObject(document) ? whyNotConfigured(name, document, variable("CNI_PATH") ?? "") : undefined;
+    return isObject(document) ? reasonOfPlugin(name, document, variable("CNI_PATH") ?? "") : undefined;
   } catch {
     // The call itself says what is wrong.
     return undefined;
@@ -43,7 +43,7 @@ export function whyNotHere(
 }
 
 /** The networks of other commands are examined when they are loaded. */
-function whyNotCommand(argv: readonly string[]): string | undefined {
+function reasonOfCommand(argv: readonly string[]): string | undefined {
   if (argv.some((word) => OWN_COMMANDS.has(word))) return "command";
   // The launcher hands stdin over when the command comes first (src/native/launch.h).
   if (argv[1]?.startsWith("-") && argv.includes("hook")) return "command";
@@ -54,12 +54,12 @@ function whyNotCommand(argv: readonly string[]): string | undefined {
 /** Examines a network of the runtime, whose own plugins all run in this process. */
 export function leaveNetworkThatWaits({ plugins }: Network, { pluginPath }: Runtime): void {
   for (const { type, config } of plugins) {
-    const reason = isForeign(type, pluginPath) ? "foreign plugin" : whyNotConfigured(type, config, pluginPath);
+    const reason = isForeign(type, pluginPath) ? "foreign plugin" : reasonOfPlugin(type, config, pluginPath);
     if (reason !== undefined) throw new LeftToCaller(reason);
   }
 }
 
-function whyNotConfigured(name: string, document: Record<string, unknown>, path: string): string | undefined {
+function reasonOfPlugin(name: string, document: Record<string, unknown>, path: string): string | undefined {
   const ipam = field(document, "ipam"), type = isObject(ipam) ? field(ipam, "type") : undefined;
   const ipamType = typeof type === "string" && type !== "" ? type : undefined;
   if (ipamType !== undefined && isForeign(ipamType, path)) return "foreign plugin";

@@ -1,5 +1,6 @@
 /** `patchbay serve --dhcp`: the DHCP service as a child, so that a host runs one service. It is started again when it ends. */
 import { errorText } from "../cni/error.ts";
+import { PARENT } from "../daemon/daemon.ts";
 import { environmentEntries } from "../ffi/environment.ts";
 import { closeFile, O_RDONLY, openFile } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
@@ -9,8 +10,6 @@ import { warn } from "../ffi/warn.ts";
 
 /** The least time between two starts: a service that cannot start does not keep a processor busy. */
 const PAUSE_MS = 5000;
-/** Names the process whose end ends the service, too (dhcp/service/daemon.ts). */
-const PARENT = "PATCHBAY_DHCP_PARENT";
 
 export class LeaseService {
   private pid: number | undefined;

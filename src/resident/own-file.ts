@@ -22,7 +22,7 @@ export class OwnFile {
   private readonly id = identify("/proc/self/exe").id;
   private missingSince: number | undefined;
   private refused: string | undefined;
-  private told: string | undefined;
+  private warnedOf: string | undefined;
 
   get directory(): string {
     return this.path.slice(0, this.path.lastIndexOf("/")) || "/";
@@ -33,8 +33,8 @@ export class OwnFile {
     this.refused = undefined;
   }
 
-  /** Looks at the file, and calls `become` when another one has its place and runs. Returns whether there has long been none. */
-  isGone(become: (program: string) => never): boolean {
+  /** Calls `execute` when another file has the place and runs. Returns whether there has been no file for long. */
+  isGone(execute: (program: string) => never): boolean {
     const present = this.present();
     if (present === undefined) {
       this.missingSince ??= performance.now();
@@ -43,17 +43,16 @@ export class OwnFile {
     this.missingSince = undefined;
     if (present.id !== this.id && present.state !== this.refused) {
       this.refused = present.state;
-      this.tell(obstacleTo(this.path, become)!, present.state);
+      this.warnOnce(obstacleTo(this.path, execute)!, present.state);
     }
     return false;
   }
 
-  /** Says it once for one file. */
-  private tell(obstacle: string, state: string): void {
-    const told = `${this.path} was replaced by a file that ${obstacle}; the resident stays what it is`;
-    if (this.told === told + state) return;
-    this.told = told + state;
-    warn(told);
+  private warnOnce(obstacle: string, state: string): void {
+    const warning = `${this.path} was replaced by a file that ${obstacle}; the resident stays what it is`;
+    if (this.warnedOf === warning + state) return;
+    this.warnedOf = warning + state;
+    warn(warning);
   }
 
   private present(): { id: string; state: string } | undefined {
@@ -67,17 +66,17 @@ export class OwnFile {
 }
 
 /**
- * Why no resident becomes the file; calls `become` when nothing is in the way. Nobody names the file, so it has to be root's
+ * Returns why no resident executes the file, and calls `execute` when nothing is in the way. Nobody names the file, so it
  * has to be root's or our own. The file that said its version is the one that is executed.
  */
-function obstacleTo(path: string, become: (program: string) => void): string | undefined {
+function obstacleTo(path: string, execute: (program: string) => void): string | undefined {
   try {
     return withJudged(path, onlyOurs(), ({ file }) => {
       // The first numbers are given to other files before the execution.
       const fd = moveUp(openFile(`/proc/self/fd/${file}`, O_PATH)), program = `/proc/self/fd/${fd}`;
       try {
         const why = whyItDoesNotRun(program);
-        if (why === undefined) become(program);
+        if (why === undefined) execute(program);
         return why && `does not run: ${why}`;
       } finally {
         closeFile(fd);
@@ -90,7 +89,7 @@ function obstacleTo(path: string, become: (program: string) => void): string | u
   }
 }
 
-/** What keeps the resident with that process id from becoming the file that has the place of its own, if there is one. */
+/** Returns what keeps a resident from executing the file that has the place of its own. `pid` is the resident's. */
 export function refusedUpgradeOf(pid: number): string | undefined {
   const running = `/proc/${pid}/exe`, path = linkTarget(running)?.replace(DELETED, "");
   if (path === undefined || isSameFile(running, path)) return undefined;

@@ -51,26 +51,26 @@ function endsOfTexts(message: Uint8Array, from: number): number[] {
   return ends;
 }
 
-export function plainAnswer(answer: number): Uint8Array {
-  return answerOf(answer, 0, 0, 0, 0);
+export function plainMessage(answer: number): Uint8Array {
+  return encode(answer, 0, 0, 0, 0);
 }
 
 /** A message with both outputs; undefined when they are too long for one. */
-export function doneAnswer(status: number, stdout: Uint8Array, stderr: Uint8Array): Uint8Array | undefined {
+export function doneMessage(status: number, stdout: Uint8Array, stderr: Uint8Array): Uint8Array | undefined {
   const size = stdout.length + stderr.length;
   if (ANSWER_BYTES + size > MESSAGE_BYTES) return undefined;
-  const message = answerOf(DONE, status, stdout.length, stderr.length, size);
+  const message = encode(DONE, status, stdout.length, stderr.length, size);
   message.set(stdout, ANSWER_BYTES);
   message.set(stderr, ANSWER_BYTES + stdout.length);
   return message;
 }
 
-/** The outputs are in files that come with it. */
-export function doneInFilesAnswer(status: number): Uint8Array {
-  return answerOf(DONE_IN_FILES, status, 0, 0, 0);
+/** A message with which the outputs come as files. */
+export function doneInFilesMessage(status: number): Uint8Array {
+  return encode(DONE_IN_FILES, status, 0, 0, 0);
 }
 
-function answerOf(
+function encode(
   answer: number,
   status: number,
   stdoutBytes: number,

@@ -9,7 +9,7 @@ import { closeFile, exists, namesIn, O_RDONLY, openExisting } from "../ffi/files
 import { memoryKib, ProcessFiles } from "../ffi/process-files.ts";
 import { buildOf, ownBuild } from "./build.ts";
 import { DECLINED_BECAUSE, type Page, readPage, REPLACED, SERVED, TAKEN_BACK } from "./counters.ts";
-import { type Difference, differenceOf } from "./likeness.ts";
+import { type Difference, differenceOf } from "./caller-difference.ts";
 import { refusedUpgradeOf } from "./own-file.ts";
 import { residentPid, SOCKET_PATH } from "./socket.ts";
 import { TOTALS_PAGE, WORKER_PAGE } from "./workers.ts";

@@ -2,7 +2,7 @@
  * Stdin, stdout and stderr of the call that is served. Stdin is the caller's. The outputs are files in memory: the
  * launcher writes them, when the call has ended, so a worker that dies has said nothing.
  */
-import { closeFile, O_RDONLY, openFile, readAllFrom, truncateFile } from "../ffi/files.ts";
+import { closeFile, O_RDONLY, openFile, readAllFrom, readAt, truncateFile } from "../ffi/files.ts";
 import { bind, check } from "../ffi/libc.ts";
 import { memoryFile } from "../ffi/memory.ts";
 import { FFIType } from "../ffi/native.ts";
@@ -12,7 +12,6 @@ const SEEK_SET = 0, SEEK_CUR = 1;
 const symbols = bind({
   dup2: { args: ["i32", "i32"], returns: "i32" },
   lseek: { args: ["i32", FFIType.i64_fast, "i32"], returns: FFIType.i64_fast },
-  pread: { args: ["i32", "ptr", "usize", FFIType.i64_fast], returns: FFIType.i64_fast },
 });
 
 export class Streams {
@@ -35,7 +34,7 @@ export class Streams {
 
   written(fd: 1 | 2): Uint8Array {
     const bytes = new Uint8Array(Number(symbols.lseek(fd, 0, SEEK_CUR)));
-    check("pread", Number(symbols.pread(fd, bytes, bytes.length, 0)));
+    check("pread", readAt(fd, bytes, 0));
     return bytes;
   }
 

@@ -11,15 +11,15 @@ import { memoryKib } from "../ffi/process-files.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
 import { examineNetworks } from "../runtime/examination.ts";
 import { ownBuild } from "./build.ts";
+import { type Difference, differenceOf } from "./caller-difference.ts";
 import { Connection } from "./connection.ts";
 import { Counters, DECLINED_BECAUSE, SERVED, TAKEN_BACK } from "./counters.ts";
-import { leaveNetworkThatWaits, whyNotHere } from "./declining.ts";
-import { type Difference, differenceOf } from "./likeness.ts";
+import { leaveNetworkThatWaits, reasonToDecline } from "./declining.ts";
 import {
   DECLINED,
-  doneAnswer,
-  doneInFilesAnswer,
-  plainAnswer,
+  doneInFilesMessage,
+  doneMessage,
+  plainMessage,
   readRequest,
   READY,
   type Request,
@@ -74,11 +74,11 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
     const request = readRequest(message);
     if (request === undefined || descriptors.length > 1) return true;
     const isOurs = Buffer.compare(request.build, build) === 0;
-    const reason = isOurs ? whyUnlike(connection) : "build";
-    const obstacle = reason ?? whyNotInPlace(request, streams, descriptors[0]);
+    const reason = isOurs ? differenceOfCaller(connection) : "build";
+    const obstacle = reason ?? prepare(request, streams, descriptors[0]);
     if (obstacle !== undefined) {
       decline(connection, obstacle);
-    } else if (connection.send(plainAnswer(READY))) {
+    } else if (connection.send(plainMessage(READY))) {
       takeCall({ id: () => idOf(connection), isGone: () => isGone(connection) });
       run(connection, streams, request, runCall);
     }
@@ -89,13 +89,13 @@ function serve(connection: Connection, streams: Streams, build: Uint8Array, runC
     // The caller's directory may be unmounted later.
     if (process.cwd() !== "/") process.chdir("/");
     endCall();
-    // Those that remove links for us (ffi/reaper.ts).
+    // Children remove links for us (ffi/reaper.ts).
     forgetEnded();
   }
 }
 
 /** A caller that cannot be looked at has ended. */
-function whyUnlike(connection: Connection): Difference | undefined {
+function differenceOfCaller(connection: Connection): Difference | undefined {
   try {
     const { peer } = connection, difference = differenceOf(peer.files);
     return peer.hasEnded ? "namespace" : difference;
@@ -124,16 +124,16 @@ function isGone(connection: Connection): boolean {
 function decline(connection: Connection, reason: string): void {
   if (connection.isGone) return;
   counters.count(`${DECLINED_BECAUSE}${reason}`);
-  connection.send(plainAnswer(DECLINED));
+  connection.send(plainMessage(DECLINED));
 }
 
 /** Puts the caller's stdin, environment and directory in place of ours. Returns why the call is declined, or undefined. */
-function whyNotInPlace(request: Request, streams: Streams, stdin: number | undefined): string | undefined {
+function prepare(request: Request, streams: Streams, stdin: number | undefined): string | undefined {
   try {
     streams.takeStdin(stdin);
     takeEnvironment(request.environment);
     if (process.cwd() !== request.workingDirectory) process.chdir(request.workingDirectory);
-    return whyNotHere(nameOf(request), request.argv, () => streams.readAhead());
+    return reasonToDecline(nameOf(request), request.argv, () => streams.readAhead());
   } catch {
     return "directory";
   }
@@ -146,15 +146,15 @@ export function nameOf({ argv }: Pick<Request, "argv">): string {
 function run(connection: Connection, streams: Streams, { argv }: Request, runCall: RunCall): void {
   let status: number;
   try {
-    status = runCall(argv);
+    status = runCall(argv, leaveNetworkThatWaits);
   } catch (error) {
     if (!(error instanceof LeftToCaller)) throw error;
     decline(connection, error.message);
     return;
   }
   counters.count(SERVED);
-  const answer = doneAnswer(status, streams.written(1), streams.written(2));
-  if (answer !== undefined) return void connection.send(answer);
-  connection.send(doneInFilesAnswer(status), streams.files());
+  const message = doneMessage(status, streams.written(1), streams.written(2));
+  if (message !== undefined) return void connection.send(message);
+  connection.send(doneInFilesMessage(status), streams.files());
   streams.reset(true);
 }

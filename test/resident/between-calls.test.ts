@@ -1,11 +1,11 @@
 /** What a call leaves in the worker: nothing of which the next call, or anybody else, notices anything. */
-import { expect, test } from "bun:test";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { expect, test } from "bun:test";
 import { type Hooked, startHooked } from "../support/hooked.ts";
 import { type Machine, openMachine, type Outcome, type RunOptions } from "../support/machine.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
-import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
 import { childrenOf, startResident } from "../support/resident.ts";
+import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
 
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -58,8 +58,8 @@ const calls: Call[] = [
   { name: "ADD that fails after its first effect", command: "ADD" },
   { name: "DEL", command: "DEL" },
   { name: "DEL without anything", command: "DEL" },
-  { name: "a configuration that is none", command: "ADD", conf: { ...bridge, mtu: "big" } },
-  { name: "a namespace that is none", command: "ADD", env: { CNI_NETNS: "/run/nowhere" } },
+  { name: "a wrong configuration", command: "ADD", conf: { ...bridge, mtu: "big" } },
+  { name: "a wrong namespace", command: "ADD", env: { CNI_NETNS: "/run/nowhere" } },
   { name: "a namespace that is another thing", command: "ADD", env: { CNI_NETNS: "/proc/self/ns/mnt" } },
   {
     name: "a variable that the next call does not set",

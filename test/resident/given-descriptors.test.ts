@@ -2,15 +2,15 @@
  * Descriptors that nobody has asked for, sent to everything of ours that listens, before it asks who sends them: none
  * stays open.
  */
-import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
+import { expect, test } from "bun:test";
 import { serverBehindBridge } from "../support/dhcp/link.ts";
 import { say } from "../support/dhcp/raw-client.ts";
 import { startService } from "../support/dhcp/service.ts";
 import type { Machine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { untilServed, untilTrue } from "../support/resident-status.ts";
 import { SOCKET, startResident } from "../support/resident.ts";
+import { untilServed, untilTrue } from "../support/resident-status.ts";
 import { SEQPACKET, STREAM } from "../support/stranger.ts";
 
 // Each machine has a resident of its own.
@@ -21,8 +21,8 @@ const sources = `${import.meta.dir}/../../src`;
 /** Sends each message with twelve descriptors, on many connections, and closes them when its stdin ends. */
 const sender = `
   import { bind, libc } from "${sources}/ffi/libc.ts";
-  import { sendMessage } from "${sources}/ffi/message.ts";
-  import { addressOf } from "${sources}/ffi/unix-socket.ts";
+  import { sendMessage } from "${sources}/ffi/socket/message.ts";
+  import { addressOf } from "${sources}/ffi/socket/unix.ts";
   const { connect } = bind({ connect: { args: ["i32", "ptr", "u32"], returns: "i32" } });
   const { path, type, texts } = JSON.parse(process.argv[1]), address = addressOf(path);
   for (const text of texts) {

@@ -2,14 +2,14 @@
  * A process that connects, or listens, and has ended when somebody looks at it. Its number is another's by then, of a
  * process that may do everything: nobody takes the one for the other.
  */
-import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
+import { expect, test } from "bun:test";
 import { lacks } from "../support/kernel-features.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { openStage, type Stage } from "../support/reborn.ts";
-import { untilTrue } from "../support/resident-status.ts";
 import { childrenOf, SOCKET } from "../support/resident.ts";
+import { untilTrue } from "../support/resident-status.ts";
 import { talking } from "../support/talking.ts";
 
 // Each machine has a resident of its own.
@@ -94,13 +94,13 @@ test("the DHCP service takes no later process for one that asked and has ended",
   const words = [`${patchbayPlugins()}/dhcp`, "daemon", "-socketpath", socket, "-datadir", "/run/leases"];
   const service = await stage.pidOf(stage.start(words));
   const connect = `
-    import { sendMessage } from "${import.meta.dir}/../../src/ffi/message.ts";
-    import { connectTo } from "${import.meta.dir}/../../src/ffi/unix-socket.ts";
+    import { sendMessage } from "${import.meta.dir}/../../src/ffi/socket/message.ts";
+    import { connectTo } from "${import.meta.dir}/../../src/ffi/socket/unix.ts";
     const fd = connectTo("${socket}");
     sendMessage(fd, new TextEncoder().encode('{"version":1,"do":"report","network":"net"}\\n'));
   `;
   const hear = (fd: string) => `
-    import { receiveMessage } from "${import.meta.dir}/../../src/ffi/message.ts";
+    import { receiveMessage } from "${import.meta.dir}/../../src/ffi/socket/message.ts";
     import { writeFileSync } from "node:fs";
     const bytes = new Uint8Array(65536);
     let text = "";

@@ -3,14 +3,15 @@
  * `patchbay install --resident` writes and asks of systemctl. No systemd runs: systemd-socket-activate(1) hands over,
  * systemd-analyze(1) reads the units, and a script in PATH writes down what systemctl is asked for.
  */
+import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { expect, test } from "bun:test";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { SOCKET, startResident } from "../support/resident.ts";
 import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
+import { SOCKET, startResident } from "../support/resident.ts";
+import { unitHost } from "../support/unit-host.ts";
 
 const conf = { type: "bridge", isGateway: true, ipam: { type: "host-local", subnet: "10.1.0.0/24" } };
 
@@ -70,9 +71,9 @@ test("a socket of another type is refused", async () => {
 /** Prints the datagrams that come to the address, a line each. */
 const listener = (address: string) => `
   import { bind, libc } from "${import.meta.dir}/../../src/ffi/libc.ts";
-  import { addressOf } from "${import.meta.dir}/../../src/ffi/unix-socket.ts";
+  import { addressOf } from "${import.meta.dir}/../../src/ffi/socket/unix.ts";
   const fd = libc.socket(1, 2, 0);
-  const address = "${address}".startsWith("@") ? addressOf("\\0" + "${address}".slice(1)).subarray(0, -1) : addressOf("${address}");
+  const address = addressOf("${address}".replace("@", "\\0"));
   if (libc.bind(fd, address, address.length) !== 0) throw new Error("bind");
   console.log("bound");
   for (let count = 0; count < 2; count++) {
@@ -81,45 +82,31 @@ const listener = (address: string) => `
   }
 `;
 
-test.each(["/run/notify", "@patchbay-test"])("it says at %s when it is ready, and when it ends", async (address) => {
-  await using machine = await openMachine();
-  const manager = machine.start([process.execPath, "-e", listener(address)]);
-  const lines: string[] = [];
-  const reading = (async () => {
-    for await (const chunk of manager.stdout) lines.push(...new TextDecoder().decode(chunk).trim().split("\n"));
-  })();
-  await untilTrue(() => lines, (found) => found.includes("bound"));
-  const resident = machine.start(["env", `NOTIFY_SOCKET=${address}`, PATCHBAY, "serve"]);
-  await untilTrue(() => lines, (found) => found.includes("READY=1"));
-  expect((await statusOf(machine)).problem).toBeUndefined();
-  resident.kill("SIGTERM");
-  expect(await resident.exited).toBe(0);
-  await reading;
-  expect(lines).toEqual(["bound", "READY=1", "STOPPING=1"]);
-});
+test.each(["/run/notify", "../../patchbay-test"])(
+  "it says at %s when it is ready, and when it ends",
+  async (address) => {
+    await using machine = await openMachine();
+    const manager = machine.start([process.execPath, "-e", listener(address)]);
+    const lines: string[] = [];
+    const reading = (async () => {
+      for await (const chunk of manager.stdout) lines.push(...new TextDecoder().decode(chunk).trim().split("\n"));
+    })();
+    await untilTrue(() => lines, (found) => found.includes("bound"));
+    const resident = machine.start(["env", `NOTIFY_SOCKET=${address}`, PATCHBAY, "serve"]);
+    await untilTrue(() => lines, (found) => found.includes("READY=1"));
+    expect((await statusOf(machine)).problem).toBeUndefined();
+    resident.kill("SIGTERM");
+    expect(await resident.exited).toBe(0);
+    await reading;
+    expect(lines).toEqual(["bound", "READY=1", "STOPPING=1"]);
+  },
+);
 
 const UNITS = ["/etc/systemd/system/patchbay.socket", "/etc/systemd/system/patchbay.service"];
 
-/** With directories of its own for units and plugins. `booted`: as if systemd ran. */
-async function host(machine: Machine, booted: boolean) {
-  await machine.sh(`
-    mount -t tmpfs tmpfs /etc/systemd
-    mkdir -p /run/bin ${booted ? "/run/systemd/system" : ""}
-    printf '#!/bin/sh\\necho "$@" >>/run/asked\\ntest ! -e /run/fail\\n' >/run/bin/systemctl
-    chmod +x /run/bin/systemctl
-    touch /run/asked
-  `);
-  return async (...options: string[]) => {
-    await machine.sh(": >/run/asked");
-    const env = { PATH: "/run/bin:/usr/bin:/bin" };
-    const outcome = await machine.run([PATCHBAY, "install", ...options, "/run/cni"], { env });
-    return { ...outcome, asked: (await machine.sh("cat /run/asked")).split("\n").slice(0, -1) };
-  };
-}
-
 test("install --resident writes units that systemd understands, and starts the socket", async () => {
   await using machine = await openMachine();
-  const install = await host(machine, true);
+  const install = await unitHost(machine, true);
   const first = await install("--resident");
   expect(first).toMatchObject({ code: 0, stderr: "" });
   for (const unit of UNITS) expect(first.stdout).toContain(`${unit}: installed\n`);
@@ -146,7 +133,7 @@ test("install --resident writes units that systemd understands, and starts the s
 
 test("docs/resident.md says why the service's unit has what it has", async () => {
   await using machine = await openMachine();
-  await (await host(machine, true))("--resident");
+  await (await unitHost(machine, true))("--resident");
   const service = (await machine.sh(`cat ${UNITS[1]}`)).split("[Service]\n")[1]!;
   const settings = [...service.matchAll(/^([A-Z]\w*)=(.*)$/gm)].map(([, name, value]) => [name, value]);
   const pages = readFileSync(resolve(import.meta.dir, "../../docs/resident.md"), "utf8");
@@ -161,7 +148,7 @@ test("docs/resident.md says why the service's unit has what it has", async () =>
 
 test("a resident as the service's unit starts it serves the machine's calls", async () => {
   await using machine = await openMachine();
-  const install = await host(machine, true);
+  const install = await unitHost(machine, true);
   await install("--resident");
   const command = (await machine.sh(`sed -n s/^ExecStart=//p ${UNITS[1]}`)).trim().split(" ");
   await machine.sh("mkdir -p /run/patchbay");
@@ -176,7 +163,7 @@ test("a resident as the service's unit starts it serves the machine's calls", as
 
 test("--uninstall removes the units that start the program, and no others", async () => {
   await using machine = await openMachine();
-  const install = await host(machine, true);
+  const install = await unitHost(machine, true);
   await install("--resident");
   const elsewhere = await machine.run([PATCHBAY, "install", "/run/other"]);
   expect(elsewhere.code).toBe(0);
@@ -191,7 +178,7 @@ test("--uninstall removes the units that start the program, and no others", asyn
 
 test("units of others stay, a failure of systemctl is said, and the options exclude each other", async () => {
   await using machine = await openMachine();
-  const install = await host(machine, true);
+  const install = await unitHost(machine, true);
   await machine.sh(`mkdir -p /etc/systemd/system; echo mine >${UNITS[1]}`);
   const refused = await install("--resident");
   expect(refused.code).toBe(1);
@@ -206,7 +193,7 @@ test("units of others stay, a failure of systemctl is said, and the options excl
 
 test("without systemd it says what to do instead, and writes no unit", async () => {
   await using machine = await openMachine();
-  const install = await host(machine, false);
+  const install = await unitHost(machine, false);
   const { code, stdout, stderr, asked } = await install("--resident");
   expect({ code, stderr, asked }).toEqual({ code: 0, stderr: "", asked: [] });
   expect(stdout).toContain("systemd does not run here");

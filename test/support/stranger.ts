@@ -23,7 +23,7 @@ const program = `
   import { appendFileSync } from "node:fs";
   import { closeFile, O_RDWR, openFile } from "${import.meta.dir}/../../src/ffi/files.ts";
   import { bind, libc } from "${import.meta.dir}/../../src/ffi/libc.ts";
-  import { receiveWithDescriptors, sendMessage } from "${import.meta.dir}/../../src/ffi/message.ts";
+  import { receiveWithDescriptors, sendMessage } from "${import.meta.dir}/../../src/ffi/socket/message.ts";
   const extra = bind({
     listen: { args: ["i32", "i32"], returns: "i32" },
     accept: { args: ["i32", "ptr", "ptr"], returns: "i32" },

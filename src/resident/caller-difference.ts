@@ -20,16 +20,16 @@ const CONFINEMENTS = ["NoNewPrivs", "Seccomp", "Seccomp_filters"];
 /** The label of SELinux, AppArmor or Smack. */
 const LABEL = "attr/current";
 
-interface Nature {
+interface Properties {
   links: readonly string[];
   values: ReadonlyMap<string, string>;
   /** Undefined where no such module runs. */
   label: string | undefined;
 }
 
-let own: Nature | undefined;
+let own: Properties | undefined;
 
-function ownNature(): Nature {
+function ownProperties(): Properties {
   const files = new ProcessFiles("self"), names = [...IDS, ...CAPABILITIES, ...CONFINEMENTS];
   try {
     return {
@@ -53,7 +53,7 @@ function labelOf(files: ProcessFiles): string | undefined {
 
 /** Throws SyscallError when the other process has ended, or is hidden. */
 export function differenceOf(other: ProcessFiles): Difference | undefined {
-  const { links, values, label } = own ??= ownNature();
+  const { links, values, label } = own ??= ownProperties();
   const areSame = (names: readonly string[]) => names.every((name) => other.value(name) === values.get(name));
   if (!areSame(IDS)) return "uid";
   if (LINKS.some((link, index) => other.link(link) !== links[index])) return "namespace";
