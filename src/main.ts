@@ -2,8 +2,10 @@
 import { exitNow } from "./ffi/libc.ts";
 import { restrictUmask } from "./ffi/umask.ts";
 import { loadPlugin, pluginNamed } from "./plugins/table.ts";
+import type { Examine } from "./runtime/plugin-call.ts";
 
-function run(calledBy: string, args: readonly string[]): number {
+/** `examine`: of the resident that the call is handed over to. */
+function run(calledBy: string, args: readonly string[], examine?: Examine): number {
   const name = calledBy.slice(calledBy.lastIndexOf("/") + 1), plugin = pluginNamed(name);
   if (plugin === "dhcp" && args[0] === "daemon") return holdLeases(args.slice(1));
   // What is called `my-bridge` may be the runtime, or a driver of podman's networks. A call of CNI has no arguments.
@@ -16,7 +18,7 @@ function run(calledBy: string, args: readonly string[]): number {
     return (require("./netavark/program/command-line.ts") as typeof import("./netavark/program/command-line.ts"))
       .runNetavark(args);
   }
-  if (isCalledByPodman(name, args)) return servePodman(args);
+  if (isCalledByPodman(name, args)) return servePodman(args, examine);
   if (args[0] === "serve" && args[1] === "--worker") return work();
   return (require("./runtime/cli/command-line.ts") as typeof import("./runtime/cli/command-line.ts"))
     .runCommandLine(name, args, {
@@ -24,7 +26,7 @@ function run(calledBy: string, args: readonly string[]): number {
         (require("./resident/serve.ts") as typeof import("./resident/serve.ts")).serve(workers, holdsLeases),
       holdLeases,
       status: () => (require("./resident/status.ts") as typeof import("./resident/status.ts")).reportStatus(),
-    });
+    }, examine);
 }
 
 /**
@@ -38,9 +40,10 @@ function isCalledByPodman(name: string, [verb = "", ...operands]: readonly strin
   return verb === "info" || !isTerminal(0);
 }
 
-function servePodman(args: readonly string[]): number {
-  return (require("./netavark/plugin/plugin.ts") as typeof import("./netavark/plugin/plugin.ts")).runPodmanPlugin(
+function servePodman(args: readonly string[], examine: Examine | undefined): number {
+  return (require("./netavark/plugin/plugin.ts") as typeof import("./netavark/plugin/plugin.ts")).runDriver(
     args,
+    examine,
   );
 }
 
@@ -50,7 +53,7 @@ function holdLeases(flags: readonly string[]): number {
 
 function work(): number {
   return (require("./resident/worker.ts") as typeof import("./resident/worker.ts"))
-    .work(([calledBy, ...rest]) => run(calledBy!, rest));
+    .work(([calledBy, ...rest], examine) => run(calledBy!, rest, examine));
 }
 
 restrictUmask();

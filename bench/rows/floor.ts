@@ -5,15 +5,15 @@
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { runVerb } from "../../src/engine/run.ts";
-import { keepFromNowOn } from "../../src/ffi/kept.ts";
-import { libc } from "../../src/ffi/libc.ts";
+import { openSession } from "../../src/engine/run.ts";
 import { addAddress } from "../../src/ffi/netlink/route/address.ts";
-import { vethKind } from "../../src/ffi/netlink/route/link-kinds.ts";
 import { addLink, delLink, linkIndex, setLink } from "../../src/ffi/netlink/route/link.ts";
+import { vethKind } from "../../src/ffi/netlink/route/link-kinds.ts";
 import { addRoute } from "../../src/ffi/netlink/route/route.ts";
 import { NETLINK_ROUTE, type NetlinkRequest, type NetlinkSocket, openNetlink } from "../../src/ffi/netlink/socket.ts";
 import { HEADER_BYTES, NLM_F_ACK, NLM_F_REQUEST, Writer } from "../../src/ffi/netlink/wire.ts";
+import { keepFromNowOn } from "../../src/ffi/kept.ts";
+import { libc } from "../../src/ffi/libc.ts";
 import { parseAddress, parsePrefix } from "../../src/net/address.ts";
 import { loadPlugin } from "../../src/plugins/table.ts";
 import type { Bench, Benchmark } from "../bench.ts";
@@ -73,10 +73,10 @@ function engineAttach({ machine }: Bench, side: Side): () => number {
   const bridge = loadPlugin("bridge")!;
   return () => {
     const started = Bun.nanoseconds();
-    const result = runVerb(bridge, { ...invocation, command: "ADD" });
+    const result = openSession().runVerb(bridge, { ...invocation, command: "ADD" });
     const ms = (Bun.nanoseconds() - started) / 1e6;
     requireAttached(side, container, firstAddress(JSON.stringify(result)));
-    runVerb(bridge, { ...invocation, command: "DEL" });
+    openSession().runVerb(bridge, { ...invocation, command: "DEL" });
     requireDetached(side, container);
     return ms;
   };

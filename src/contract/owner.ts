@@ -5,6 +5,11 @@ export interface Owner {
   ifName: string;
 }
 
+/** For maps and sets. */
+export function ownerText({ network, containerId, ifName }: Owner): string {
+  return `${network} ${containerId} ${ifName}`;
+}
+
 export function isSameOwner(one: Owner, other: Owner): boolean {
   return one.network === other.network && one.containerId === other.containerId && one.ifName === other.ifName;
 }

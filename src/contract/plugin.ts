@@ -75,7 +75,7 @@ export type JudgedCall = Pick<Attachment<PluginConfig>, "ifName" | "cniArgs" | "
 export type Awaited = "DHCP" | "delegate" | "duplicate address detection" | "SELinux" | "bus" | "legacy iptables";
 
 /** Addresses from `start` to `end` inclusive. */
-export interface AddressRange {
+export interface AddressSpan {
   subnet: Prefix;
   start: Uint8Array;
   end: Uint8Array;
@@ -107,7 +107,7 @@ export interface PluginDefinition<Config extends PluginConfig> {
    * not been decoded, because nothing is refused before a resident has taken the call.
    */
   mayWaitFor?(document: Record<string, unknown>): readonly Awaited[];
-  /** Of an IPAM plugin: a lease is given back by a packet through the container's link. So DEL releases it before the link. */
+  /** For an IPAM plugin that gives a lease back by a packet through the container's link: DEL releases it before the link. */
   readonly isReleasedThroughLink?: true;
   /** For a plugin that needs earlier ones in the chain: the error text of an ADD without prevResult. */
   readonly missingPrevResult?: string;
@@ -127,7 +127,7 @@ export interface PluginDefinition<Config extends PluginConfig> {
   /** How full the address pools are. A full pool is no failure of STATUS. */
   pools?(conf: Config): Pool[];
   /** The addresses that it gives out, as far as the configuration says. */
-  ranges?(conf: Config): AddressRange[];
+  ranges?(conf: Config): AddressSpan[];
   /** Where its containers are, unless they reach nobody. */
   segment?(conf: Config): Segment;
   /** Kinds of resources that GC sweeps, independent of the configuration (`sweep` in contract/resource.ts). */

@@ -6,16 +6,8 @@
  * that text, which was written before the thing was made.
  */
 import type { IpConfig } from "../cni/result.ts";
-import type { PortClaimant } from "./host-ports.ts";
 import type { Host } from "./host.ts";
-
-/** One line for each thing that has no effect. */
-export interface Idle {
-  /** Of the resource. */
-  here: string[];
-  /** Of others, because of the resource. */
-  elsewhere: string[];
-}
+import type { PortClaimant } from "./host-ports.ts";
 
 export interface ResourceKind<Spec, Made = void> {
   /** Written to the ledger. Never reuse a name for another specification. */

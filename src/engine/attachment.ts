@@ -6,7 +6,7 @@ import type { Attachment, PluginConfig } from "../contract/plugin.ts";
 import type { Host } from "../contract/host.ts";
 import { knownPlugin } from "./delegation/find-plugin.ts";
 
-export interface Call<Config extends PluginConfig> {
+export interface DecodedCall<Config extends PluginConfig> {
   plugin: string;
   conf: Config;
   invocation: Invocation;
@@ -18,7 +18,7 @@ export interface Call<Config extends PluginConfig> {
 /** Tells the story: a plugin's `add`, or what replaces it. */
 export type Tell<Config extends PluginConfig> = (at: Attachment<Config>) => Result;
 
-export function facts<Config extends PluginConfig>({ conf, invocation, host }: Call<Config>) {
+export function facts<Config extends PluginConfig>({ conf, invocation, host }: DecodedCall<Config>) {
   const { containerId, ifName, netnsPath, cniArgs, stdin } = invocation;
   return { conf, network: conf.name, containerId, ifName, netnsPath, cniArgs, stdin, host };
 }
@@ -37,6 +37,9 @@ export function prevResultOf(conf: PluginConfig): () => Result | undefined {
  * A lease is announced first, so it is released last, when nothing uses its address any more. One that is released through
  * the link is announced after the link, whoever's the plugin of that name is.
  */
-export function isReleasedThroughLink(ipamType: string, { invocation: { path } }: Call<PluginConfig>): boolean {
+export function isReleasedThroughLink(
+  ipamType: string,
+  { invocation: { path } }: DecodedCall<PluginConfig>,
+): boolean {
   return knownPlugin(ipamType, path)?.isReleasedThroughLink === true;
 }

@@ -2,8 +2,8 @@
  * The host as one call sees it: the open sockets and namespaces, the ledgers of other attachments, and delegation with
  * this call's configuration.
  */
-import type { Invocation, Verb } from "../cni/invocation.ts";
 import { field, isObject } from "../cni/json.ts";
+import type { Invocation, Verb } from "../cni/invocation.ts";
 import type { Result } from "../cni/result.ts";
 import type { Container, Host } from "../contract/host.ts";
 import type { Owner } from "../contract/owner.ts";
@@ -12,7 +12,7 @@ import { claimedByOthers, recordedByOthers } from "./ledger/claims.ts";
 import type { Opened } from "./open-host.ts";
 
 /** Calls another plugin, which uses the sockets and namespaces that `from` has open. */
-export type Delegate = (type: string, invocation: Invocation, from: Opened) => Result | undefined;
+type Delegate = (type: string, invocation: Invocation, from: Opened) => Result | undefined;
 
 export class CallHost implements Host {
   /** `container` is undefined when the open one does not belong to this call. */

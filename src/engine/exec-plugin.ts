@@ -8,13 +8,13 @@ import { type Invocation, parseInvocation, readEnvironment } from "../cni/invoca
 import { field } from "../cni/json.ts";
 import { formatResult } from "../cni/result-versions.ts";
 import { KNOWN_VERSIONS } from "../cni/versions.ts";
-import { isCallerGone, LeftToCaller } from "../ffi/calls.ts";
+import { isCallerGone } from "../ffi/calls.ts";
 import { environmentBlock, variable } from "../ffi/environment.ts";
 import { readAll, writeAll } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
 import { VERSION } from "../version.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
-import { runVerb } from "./run.ts";
+import { openSession } from "./run.ts";
 import { warn } from "../ffi/warn.ts";
 
 type Plugin = PluginDefinition<PluginConfig>;
@@ -38,11 +38,10 @@ export function execPlugin(plugin: Plugin): number {
         add(plugin, invocation);
         break;
       default:
-        runVerb(plugin, invocation);
+        openSession().runVerb(plugin, invocation);
     }
     return 0;
   } catch (error) {
-    if (error instanceof LeftToCaller) throw error;
     if (error instanceof OutputFailure) warn(error.message);
     else report(error, invocation);
     return 1;
@@ -76,13 +75,13 @@ function print(text: string): void {
  * A runtime without a readable result assumes that nothing is attached. So if the result cannot be written, DEL runs.
  */
 function add(plugin: Plugin, invocation: Invocation): void {
-  const result = runVerb(plugin, invocation)!;
+  const session = openSession(), result = session.runVerb(plugin, invocation)!;
   try {
     if (isCallerGone()) throw new OutputFailure("cannot answer: the caller is gone");
     print(formatResult(result, result.cniVersion));
   } catch (error) {
     try {
-      runVerb(plugin, { ...invocation, command: "DEL" });
+      session.runVerb(plugin, { ...invocation, command: "DEL" });
     } catch (failure) {
       warn(`ADD cannot give its result, and taking it back failed: ${errorText(failure)}`);
     }

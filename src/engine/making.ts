@@ -9,11 +9,11 @@ import { callerId } from "../ffi/calls.ts";
 import { ownSight } from "../ffi/netns-in-sight.ts";
 import { warn } from "../ffi/warn.ts";
 import { lease } from "../resources/delegated/lease.ts";
-import { type Call, facts, isReleasedThroughLink, type Tell } from "./attachment.ts";
+import { type DecodedCall, facts, isReleasedThroughLink, type Tell } from "./attachment.ts";
 import { answerOf } from "./ledger/confirmation.ts";
 import { type OpenLedger, openLedger } from "./ledger/open-ledger.ts";
 
-export function make<Config extends PluginConfig>(call: Call<Config>, tell: Tell<Config>): Result {
+export function make<Config extends PluginConfig>(call: DecodedCall<Config>, tell: Tell<Config>): Result {
   const making = new Making(call);
   try {
     const result = tell(attachmentOf(call, making));
@@ -25,7 +25,7 @@ export function make<Config extends PluginConfig>(call: Call<Config>, tell: Tell
   }
 }
 
-function attachmentOf<Config extends PluginConfig>(call: Call<Config>, making: Making): Attachment<Config> {
+function attachmentOf<Config extends PluginConfig>(call: DecodedCall<Config>, making: Making): Attachment<Config> {
   return {
     ...facts(call),
     get prevResult() {
@@ -67,7 +67,7 @@ class Making {
   private ledger: OpenLedger | undefined;
   private isIncomplete = false;
 
-  constructor(private readonly call: Call<PluginConfig>) {}
+  constructor(private readonly call: DecodedCall<PluginConfig>) {}
 
   /** Writes the resources to the ledger. They are made afterwards. */
   announce(resources: readonly Resource<unknown>[]): Announced[] {

@@ -6,7 +6,7 @@ import type { Result } from "../cni/result.ts";
 import type { PluginConfig, Purpose } from "../contract/plugin.ts";
 import type { Resource } from "../contract/resource.ts";
 import { lease } from "../resources/delegated/lease.ts";
-import { type Call, facts, isReleasedThroughLink, type Tell } from "./attachment.ts";
+import { type DecodedCall, facts, isReleasedThroughLink, type Tell } from "./attachment.ts";
 
 /** The lease of the IPAM plugin, taken from prevResult. */
 function recalledLease({ cniVersion, ips, routes, dns }: Result): Result {
@@ -22,7 +22,7 @@ export interface Foresight {
 }
 
 export function restate<Config extends PluginConfig>(
-  call: Call<Config>,
+  call: DecodedCall<Config>,
   purpose: Exclude<Purpose, "make">,
   tell: Tell<Config>,
   foresight?: Foresight,

@@ -1,8 +1,9 @@
 /** The argument of the verbs in verbs/. run.ts does what all verbs have in common. */
 import { CniError, INVALID_CONFIG } from "../cni/error.ts";
 import type { Invocation, Verb } from "../cni/invocation.ts";
-import { isObject, type ParsedObject, parseDocument } from "../cni/json.ts";
+import { field, isObject, type ParsedObject, parseDocument } from "../cni/json.ts";
 import { checkVersions, configVersion, KNOWN_VERSIONS } from "../cni/versions.ts";
+import type { Owner } from "../contract/owner.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import type { Session } from "./session.ts";
 
@@ -12,6 +13,10 @@ export interface VerbCall {
   /** The parsed configuration: keys as written, nothing validated. */
   document: Record<string, unknown>;
   session: Session;
+}
+
+export function ownerOf({ invocation: { containerId, ifName }, document }: VerbCall): Owner {
+  return { network: String(field(document, "name")), containerId, ifName };
 }
 
 /** The call's configuration, in a version in which the plugin has the verb `negotiated`. */

@@ -13,14 +13,15 @@ import { DEFAULT_CACHE_DIRECTORY, listCache } from "../runtime/cache.ts";
 import { cachedAttachments } from "../runtime/cached-attachments.ts";
 import { warnOfUntaken } from "../runtime/capabilities.ts";
 import { addNetwork, checkNetwork, deleteNetwork, networkStatus } from "../runtime/chain.ts";
-import { loadNetwork, UnknownNetworkError } from "../runtime/conf/load.ts";
+import { loadedOrRecorded, loadNetwork, UnknownNetworkError } from "../runtime/conf/load.ts";
 import { parseNetwork } from "../runtime/conf/network.ts";
+import { deleteRecorded } from "../runtime/container.ts";
 import { collectGarbage, type Keep, unconfiguredNetwork } from "../runtime/gc.ts";
 import { poolsOfNetwork, summarizeNetworks } from "../runtime/network-summary.ts";
 import { warnOfOverlaps } from "../runtime/overlaps.ts";
 import { planNetwork } from "../runtime/plan.ts";
 import type { AttachmentRequest, Runtime } from "../runtime/plugin-call.ts";
-import { deleteByLedgers, recordedNetwork } from "../runtime/recorded-network.ts";
+import { recordedNetwork } from "../runtime/records.ts";
 import { ArgumentError } from "./argument-error.ts";
 import type {
   Attachment,
@@ -93,11 +94,12 @@ export class Patchbay {
   del(network: NetworkGiven, attachment: DetachedAttachment): void {
     this.#prepared(() => {
       const request = requestFrom(attachment, false);
-      const recorded = (name: string) => recordedNetwork(this.#runtime, { network: name, ...request });
-      return { ...this.#networkOrRecorded(network, recorded), request };
-    }, ({ network, isRecorded, request }) => {
-      deleteNetwork(this.#runtime, network, request);
-      if (isRecorded) deleteByLedgers(this.#runtime, { network: network.name, ...request });
+      // Only a network that is given by its name can be unknown.
+      const recorded = () => recordedNetwork(this.#runtime, { network: network as string, ...request });
+      return { ...loadedOrRecorded(() => this.#networkOf(network), recorded), request };
+    }, ({ network, isConfigured, request }) => {
+      if (isConfigured) deleteNetwork(this.#runtime, network, request);
+      else deleteRecorded(this.#runtime, { network, request });
     });
   }
 

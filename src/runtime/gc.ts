@@ -1,15 +1,15 @@
 /** GC of a whole network: finding its stale attachments and deleting them. */
 import { collectFailures, throwJoined } from "../contract/failures.ts";
-import type { LedgerRecord } from "../engine/ledger/record.ts";
-import { Look } from "../engine/ledger/whereabouts.ts";
-import { isNamespaceGone } from "../engine/operator/inspect.ts";
-import { deleteUnlocked } from "./chain.ts";
-import { prepareCall, type Runtime, verbOfNetwork, wrapped } from "./plugin-call.ts";
-import { attachmentsOf, attachmentsTo, type RecordedAttachment } from "./recorded-attachments.ts";
-import type { Network } from "./conf/network.ts";
-import { withAllLocked } from "./lock.ts";
-import { deleteByLedgers, networkWithoutPlugins, recordedNetwork } from "./recorded-network.ts";
 import type { AttachmentName } from "../contract/shown.ts";
+import type { LedgerRecord } from "../engine/ledger/record.ts";
+import { HostView } from "../engine/ledger/whereabouts.ts";
+import { isNamespaceGone } from "../engine/operator/inspect.ts";
+import type { Network } from "./conf/network.ts";
+import { deleteRecordedUnlocked } from "./container.ts";
+import { withAllLocked } from "./lock.ts";
+import { prepareCall, type Runtime, verbOfNetwork, wrapped } from "./plugin-call.ts";
+import { attachmentsOf, attachmentsTo } from "./recorded-attachments.ts";
+import { networkWithoutPlugins, type RecordedAttachment, recordedNetwork } from "./records.ts";
 
 /** Which attachments to keep: those named, those whose namespace exists, or those that the cache does not have. */
 export type Keep = { valid: readonly AttachmentName[] } | "live" | "uncached";
@@ -22,17 +22,17 @@ export function unconfiguredNetwork(runtime: Runtime, name: string): Network | u
 export function staleAttachments(runtime: Runtime, network: Network, keep: Keep): RecordedAttachment[] {
   const all = attachmentsTo(runtime, network.name);
   if (keep === "live") {
-    const look = new Look();
-    return all.filter((attachment) => isGone(attachment, look));
+    const view = new HostView();
+    return all.filter((attachment) => isGone(attachment, view));
   }
   if (keep === "uncached") return all.filter(({ isCached }) => isCached);
   const valid = new Set(keep.valid.map(nameOf));
   return all.filter((attachment) => !valid.has(nameOf(attachment)));
 }
 
-/** One `look` serves many. */
-export function isGone({ recorded }: RecordedAttachment, look: Look): boolean {
-  return isNamespaceGone(recorded, look);
+/** One `view` serves many. */
+export function isGone({ recorded }: RecordedAttachment, view: HostView): boolean {
+  return isNamespaceGone(recorded, view);
 }
 
 /**
@@ -66,8 +66,7 @@ function deleteStale(
   try {
     const isConfigured = network.plugins.length > 0;
     const addedTo = isConfigured ? network : recordedNetwork(runtime, attachment) ?? network;
-    deleteUnlocked(runtime, addedTo, attachment, gone);
-    deleteByLedgers(runtime, attachment, gone);
+    deleteRecordedUnlocked(runtime, { network: addedTo, request: attachment }, gone);
   } catch (error) {
     const { containerId, ifName } = attachment;
     throw wrapped(`failed to delete stale attachment ${containerId} ${ifName}`, error);

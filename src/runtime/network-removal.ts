@@ -1,9 +1,8 @@
 /** The end of a network: everything that its attachments have left on the host, because they shared it. */
-import { counted } from "../contract/counted.ts";
 import { collectFailures, throwJoined } from "../contract/failures.ts";
+import { counted } from "../contract/counted.ts";
 import type { Host } from "../contract/host.ts";
 import type { Retired } from "../contract/resource.ts";
-import { Look } from "../engine/ledger/whereabouts.ts";
 import {
   collectOutside,
   type ConfiguredPlugin,
@@ -12,13 +11,14 @@ import {
   retireNetwork,
   sweepNetwork,
 } from "../engine/operator/retire.ts";
+import { HostView } from "../engine/ledger/whereabouts.ts";
 import { loadPlugin } from "../plugins/table.ts";
 import type { Network } from "./conf/network.ts";
 import { deleteGone, isGone } from "./gc.ts";
 import { withAllLocked } from "./lock.ts";
 import { checkNames, type Runtime } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
-import { attachmentsTo, knownAttachments, type RecordedAttachment } from "./recorded-attachments.ts";
+import { attachmentsTo, knownAttachments, type RecordedAttachment } from "./records.ts";
 
 export interface RemovalOptions {
   readonly isDryRun: boolean;
@@ -41,8 +41,8 @@ export interface Removal {
 export function removeNetwork(runtime: Runtime, network: Network, options: RemovalOptions): Removal {
   checkNames(network, undefined);
   return withAllLocked(runtime.cacheDirectory, () => {
-    const { isDryRun } = options, attachments = attachmentsTo(runtime, network.name), look = new Look();
-    requireUnused(network, attachments.filter((one) => !isGone(one, look)), "in use", "nothing is removed");
+    const { isDryRun } = options, attachments = attachmentsTo(runtime, network.name), view = new HostView();
+    requireUnused(network, attachments.filter((one) => !isGone(one, view)), "in use", "nothing is removed");
     const plugins = configuredPlugins(network, attachments), isUnconfigured = plugins.length === 0;
     const foreseen = onHost(false, (host) => retire(runtime, network, plugins, host));
     const leases = foreseen.filter(({ lease }) => lease !== undefined);

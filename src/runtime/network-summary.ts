@@ -3,9 +3,9 @@ import { errorText } from "../cni/error.ts";
 import { asRead, asWritten, field, isObject } from "../cni/json.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { requirePrevResult } from "../engine/judging.ts";
-import { poolsOf } from "../engine/operator/pools.ts";
 import { openSession } from "../engine/run.ts";
 import { requireVersion } from "../engine/verb-call.ts";
+import { loadPlugin } from "../plugins/table.ts";
 import { listNetworkFiles, type NetworkFile } from "./conf/directory.ts";
 import type { Network, NetworkPlugin } from "./conf/network.ts";
 import { claimantsIn, overlappingRoutes, overlapsWith } from "./overlaps.ts";
@@ -93,4 +93,19 @@ function examinePlugin(network: Network, plugin: NetworkPlugin, path: string): E
 function ipamType(config: Readonly<Record<string, unknown>>): string {
   const ipam = field(config, "ipam"), type = isObject(ipam) ? field(ipam, "type") : undefined;
   return typeof type === "string" ? type : "";
+}
+
+/** The pools of a plugin and of its delegates; none for foreign plugins and for a configuration that STATUS rejects. */
+function poolsOf(type: string, document: unknown): Pool[] {
+  try {
+    const plugin = loadPlugin(type), conf = plugin?.validate(document);
+    if (plugin?.pools !== undefined) return plugin.pools(conf!);
+    const other = plugin?.passedOn?.(conf!);
+    if (other !== undefined) return poolsOf(other.type, other.conf);
+    const ipam = isObject(document) ? field(document, "ipam") : undefined;
+    const ipamType = isObject(ipam) ? field(ipam, "type") : undefined;
+    return typeof ipamType === "string" && ipamType !== type ? poolsOf(ipamType, document) : [];
+  } catch {
+    return [];
+  }
 }

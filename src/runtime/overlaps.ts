@@ -1,6 +1,6 @@
 /** Networks whose containers may get the same addresses, and routes of the host that lead elsewhere: for operators. */
 import { asRead, field, isObject } from "../cni/json.ts";
-import type { AddressRange, Segment } from "../contract/plugin.ts";
+import type { AddressSpan as AddressRange, Segment } from "../contract/plugin.ts";
 import { hostSockets } from "../ffi/kept.ts";
 import { overlap } from "../ffi/netlink/route/address.ts";
 import { getLink } from "../ffi/netlink/route/link.ts";

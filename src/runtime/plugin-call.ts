@@ -21,6 +21,9 @@ export interface Runtime {
   readonly cacheDirectory: string;
 }
 
+/** Looks at a network before anything is done to it. In a resident it throws LeftToCaller where a call may wait. */
+export type Examine = (network: Network, runtime: Runtime) => void;
+
 export interface AttachmentRequest {
   readonly containerId: string;
   readonly netnsPath: string;

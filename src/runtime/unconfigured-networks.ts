@@ -4,7 +4,7 @@ import { DEFAULT_DATA_DIRECTORY } from "../ipam/go-directory.ts";
 import { listLeases } from "../ipam/take-over.ts";
 import { isNetavarkDriver } from "../plugins/table.ts";
 import type { Runtime } from "./plugin-call.ts";
-import { knownAttachments } from "./recorded-attachments.ts";
+import { knownAttachments } from "./records.ts";
 
 export interface UnconfiguredNetwork {
   readonly name: string;

@@ -1233,12 +1233,6 @@ const plugins: Fault[] = [
 
 const engine: Fault[] = [
   {
-    file: "src/engine/delegation/delegate.ts",
-    find: 'foreign().runForeignPlugin(path, { ...call, command: "DEL" });',
-    replace: "",
-    tests: ["test/engine/delegation/delegate.test.ts"],
-  },
-  {
     file: "src/engine/delegation/find-plugin.ts",
     find: 'return "own" in found ? found.own : undefined;',
     replace: "return loadRecorded(name);",

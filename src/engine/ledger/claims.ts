@@ -68,9 +68,9 @@ function specsOf(kind: string, records: readonly LedgerRecord[]): unknown[] {
 
 function withoutGone(records: readonly LedgerRecord[]): readonly LedgerRecord[] {
   if (records.every(({ header }) => hasPath(header.netnsPath))) return records;
-  const { Look, whereabouts } = lazily(), look = new Look();
+  const { HostView, whereabouts } = lazily(), view = new HostView();
   return records.filter((record) =>
-    hasPath(record.header.netnsPath) || whereabouts({ records: [record], found: undefined }, look) !== "gone"
+    hasPath(record.header.netnsPath) || whereabouts({ records: [record], found: undefined }, view) !== "gone"
   );
 }
 

@@ -8,6 +8,8 @@
 import { isObject } from "../../cni/json.ts";
 import type { Interface, Result } from "../../cni/result.ts";
 import { parsePrevResult } from "../../cni/result-versions.ts";
+import type { Host } from "../../contract/host.ts";
+import { getLink } from "../../ffi/netlink/route/link.ts";
 import { canonicalPrefix } from "../../net/address.ts";
 import { canonicalMac } from "../../net/mac.ts";
 import { listLedgersOf } from "./ledger.ts";
@@ -104,4 +106,15 @@ function givenTo({ header }: LedgerAdd): Result | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Whether the container has the link that a result names. */
+export function hasLinkOf(
+  { interfaces = [] }: Result,
+  ifName: string,
+  { container }: Pick<Host, "container">,
+): boolean {
+  if (container === undefined) return false;
+  const mac = interfaces.findLast(({ name, sandbox }) => name === ifName && sandbox === container.netnsPath)?.mac;
+  return !!mac && getLink(container.route, ifName)?.mac === (canonicalMac(mac) ?? mac);
 }

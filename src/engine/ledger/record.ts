@@ -76,7 +76,7 @@ export function parseLedger(path: string, text: string): LedgerRecord | undefine
       const value = JSON.parse(line), add = adds.at(-1);
       if (typeof value.patchbay === "number") {
         // Delegates get it as it is; one that is no document would fail every DEL.
-        JSON.parse(value.stdin);
+        if (!isObject(JSON.parse(value.stdin))) throw new Error("not a document");
         if (!TEXTS.every((key) => typeof value[key] === "string")) throw new Error("not a header");
         adds.push({ header: value, entries: [] });
       } else if (add !== undefined && typeof value.kind === "string" && isObject(value.spec)) {

@@ -1,6 +1,7 @@
 /**
  * Where the network namespace of an attachment is. This is the one rule by which a container is gone: for `gc`,
- * `network remove`, `ipam release`, the hook, netavark's `setup`, and for DEL where attachments claim the same thing.
+ * `network remove`, `ipam release`, the hook, podman's driver, netavark's `setup`, and for DEL where attachments claim the
+ * same thing.
  *
  * A path that leads nowhere proves nothing: the namespace may be mounted elsewhere, or belong to a process that has no
  * number here. So a container is gone only when nothing on the host shows that it lives.
@@ -31,18 +32,21 @@ export interface Traces {
   hostEnds?: readonly HostEnd[];
 }
 
-export function whereabouts({ records, found, isConfirmed = false, hostEnds = [] }: Traces, look: Look): Whereabouts {
+export function whereabouts(
+  { records, found, isConfirmed = false, hostEnds = [] }: Traces,
+  view: HostView,
+): Whereabouts {
   const adds = records.flatMap((record) => record.adds);
-  if (adds.some(({ header }) => look.isOtherHost(header.hostNetns))) return "elsewhere";
+  if (adds.some(({ header }) => view.isOtherHost(header.hostNetns))) return "elsewhere";
   if (found !== undefined) {
     if (isConfirmed || records.some(({ header }) => !isOtherNamespace(found, header.netns))) return "in place";
     if (records.length === 0) return "unknown";
   }
-  if (adds.some(({ header }) => look.isInSight(header.netns))) return "elsewhere";
+  if (adds.some(({ header }) => view.isInSight(header.netns))) return "elsewhere";
   const ends = [...hostEnds, ...adds.flatMap(({ entries }) => entries.flatMap(hostEndOf))];
-  if (look.showsLife(ends)) return "elsewhere";
+  if (view.showsLife(ends)) return "elsewhere";
   // Without a pair, only who sees what ADD saw can tell.
-  return ends.length === 0 && adds.some(({ header }) => look.hasOtherSight(header.sight)) ? "unknown" : "gone";
+  return ends.length === 0 && adds.some(({ header }) => view.hasOtherSight(header.sight)) ? "unknown" : "gone";
 }
 
 /** Returns none for a damaged specification. */
@@ -59,7 +63,7 @@ function hostEndOf({ kind, spec }: { kind: string; spec: unknown }): HostEnd[] {
 const ENDING_MS = 1000;
 
 /** What the host shows at one moment. Each thing is looked at when it is first asked for, and once. */
-export class Look {
+export class HostView {
   private own: { cookie: string | undefined } | undefined;
   private pairs: HostEnd[] | undefined;
   private cookies: Set<string> | undefined;

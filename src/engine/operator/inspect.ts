@@ -1,13 +1,11 @@
 /** Compares attachments with the kernel: `patchbay inspect`. */
+import { idlePorts } from "./idle.ts";
 import { errorText } from "../../cni/error.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
-import type { Host } from "../../contract/host.ts";
-import type { AttachmentState, Gist, InspectedAttachment, InspectedResource } from "../../contract/shown.ts";
-import { inScene, traced } from "../../contract/trace.ts";
 import { isNetnsGone, isSameNetns } from "../../ffi/netns.ts";
-import { Look, type Whereabouts, whereabouts } from "../ledger/whereabouts.ts";
 import { isOtherNamespace, type Opened, type OpenHost, openHost, SameNetnsError } from "../open-host.ts";
-import { idlePorts } from "./idle.ts";
+import type { Host } from "../../contract/host.ts";
+import { HostView, type Whereabouts, whereabouts } from "../ledger/whereabouts.ts";
 import {
   answeredEnds,
   gistOf,
@@ -17,15 +15,17 @@ import {
   type KnownResource,
   partsOf,
 } from "./known-attachment.ts";
+import type { AttachmentState, Gist, InspectedAttachment, InspectedResource } from "../../contract/shown.ts";
+import { inScene, traced } from "../../contract/trace.ts";
 
-/** One `moment` serves many attachments. */
+/** One `view` serves many attachments. */
 export function inspect(
   attachment: KnownAttachment,
   pluginPath: string,
-  moment: Look = new Look(),
+  view: HostView = new HostView(),
 ): InspectedAttachment {
   let gist: Gist | undefined;
-  const { state, plugins, ...head } = withAttachment(attachment, pluginPath, moment, (_opened, parts) => {
+  const { state, plugins, ...head } = withAttachment(attachment, pluginPath, view, (_opened, parts) => {
     gist = gistOf(attachment, parts);
     let state: "ok" | "differs" = "ok";
     const plugins = parts.map(({ plugin, madeBy, host, resources }) => ({
@@ -33,7 +33,7 @@ export function inspect(
       madeBy,
       resources: inAttachmentScene("inspect", attachment, plugin, () =>
         resources.map((resource) => {
-          const inspected = look(resource, host);
+          const inspected = inspectResource(resource, host);
           if (inspected.state !== "ok") state = "differs";
           return inspected;
         })),
@@ -59,39 +59,40 @@ export function inOrderOfChain<Part extends { plugin: string }>(
 
 /**
  * Whether the container's namespace is gone, by the rule of ledger/whereabouts.ts. False when that cannot be determined.
- * One `look` serves many attachments.
+ * One `view` serves many attachments.
  */
-export function isNamespaceGone(attachment: KnownAttachment, look: Look = new Look()): boolean {
+export function isNamespaceGone(attachment: KnownAttachment, view: HostView = new HostView()): boolean {
   if (attachment.netnsPath === "") return false;
   try {
-    return withWhereabouts(attachment, look, (where) => where === "gone");
+    return withWhereabouts(attachment, view, (where) => where === "gone");
   } catch {
     return false;
   }
 }
 
 /**
- * Whether the container lives, and then whether its namespace is `other`. Unlike `isNamespaceGone`, what nothing proves
- * counts as gone: a path below /proc may lead to another container after a reboot.
+ * What the attachment is to a container in `netnsPath`: of a container that is gone, of this one, or of one that lives in
+ * another namespace. Unlike for `isNamespaceGone`, what nothing proves counts as left: a path below /proc may lead to
+ * another container after a reboot.
  */
-export function isInPlace(attachment: KnownAttachment, other: string): false | "there" | "elsewhere" {
-  return withWhereabouts(attachment, new Look(), (where, found) => {
-    if (where !== "in place" && where !== "elsewhere") return false;
-    const there = openHost(other, { allowOwn: true });
+export function placeOf(attachment: KnownAttachment, netnsPath: string): "left" | "here" | "elsewhere" {
+  return withWhereabouts(attachment, new HostView(), (where, found) => {
+    if (where !== "in place" && where !== "elsewhere") return "left";
+    const container = openHost(netnsPath, { allowOwn: true });
     try {
       const isSame = where === "in place"
-        ? isSameNetns(there.container!.netnsFd, found!.container!.netnsFd)
-        : attachment.ledgers.some(({ adds }) => adds.some(({ header }) => isNamespace(there, header.netns)));
-      return isSame ? "there" : "elsewhere";
+        ? isSameNetns(container.container!.netnsFd, found!.container!.netnsFd)
+        : attachment.ledgers.some(({ adds }) => adds.some(({ header }) => isNamespace(container, header.netns)));
+      return isSame ? "here" : "elsewhere";
     } finally {
-      there.close();
+      container.close();
     }
   });
 }
 
 function withWhereabouts<T>(
   attachment: KnownAttachment,
-  look: Look,
+  view: HostView,
   work: (where: Whereabouts, found: OpenHost | undefined) => T,
 ): T {
   const { netnsPath, ledgers: records } = attachment;
@@ -103,7 +104,7 @@ function withWhereabouts<T>(
       isConfirmed: found !== undefined && isConfirmed(attachment, found),
       hostEnds: answeredEnds(attachment),
     };
-    return work(whereabouts(traces, look), found);
+    return work(whereabouts(traces, view), found);
   } finally {
     found?.close();
   }
@@ -120,10 +121,10 @@ function isNamespace({ container }: Opened, cookie: string | undefined): boolean
 export function withAttachment<Resource>(
   attachment: KnownAttachment,
   pluginPath: string,
-  moment: Look,
+  view: HostView,
   work: (opened: Opened, parts: KnownPart[]) => AttachmentState<Resource>,
 ): AttachmentState<Resource> {
-  return withWhereabouts(attachment, moment, (where, found) => {
+  return withWhereabouts(attachment, view, (where, found) => {
     if (found !== undefined && (where === "in place" || where === "unknown")) {
       const parts = partsOf(attachment, found, pluginPath);
       if (!parts.some(({ netns }) => isOtherNamespace(found, netns))) return work(found, parts);
@@ -164,7 +165,7 @@ export function inAttachmentScene<T>(verb: string, attachment: KnownAttachment, 
   return inScene({ verb, plugin, network, containerId, ifName }, work);
 }
 
-export function look({ name, kind, spec, isRestated }: KnownResource, host: Host): InspectedResource {
+export function inspectResource({ name, kind, spec, isRestated }: KnownResource, host: Host): InspectedResource {
   if (kind === undefined) return unknown(name, name, "this version of patchbay does not know it");
   const what = kind.describe(spec);
   try {

@@ -8,24 +8,23 @@ import { asWritten, field, isObject, type ParsedObject } from "../../cni/json.ts
 import { convertResult, parsePrevResult, resultDocument } from "../../cni/result-versions.ts";
 import type { IpConfig, Result } from "../../cni/result.ts";
 import { configVersion, CURRENT_VERSION } from "../../cni/versions.ts";
-import type { Host } from "../../contract/host.ts";
-import type { Owner } from "../../contract/owner.ts";
-import type { AnyKind, HostEnd } from "../../contract/resource.ts";
-import type { Gist, MadeBy } from "../../contract/shown.ts";
-import { idAt } from "../../ffi/files.ts";
 import { pluginNamed } from "../../plugins/table.ts";
 import { loadKind } from "../../resources/table.ts";
 import { prevResultOf } from "../attachment.ts";
 import { knownPlugin } from "../delegation/find-plugin.ts";
-import { judge } from "../judging.ts";
-import { confirmedAdd } from "../ledger/confirmation.ts";
+import { confirmedAdd, hasLinkOf } from "../ledger/confirmation.ts";
+import type { Host } from "../../contract/host.ts";
+import { idAt } from "../../ffi/files.ts";
 import { listAllLedgers, listLedgersOfContainer } from "../ledger/ledger.ts";
-import { hasLinkOf } from "../ledger/link-of-result.ts";
 import { ledgerPath } from "../ledger/paths.ts";
 import type { LedgerAdd, LedgerRecord } from "../ledger/record.ts";
-import type { Opened } from "../open-host.ts";
+import type { AnyKind, HostEnd } from "../../contract/resource.ts";
+import { type Owner, ownerText } from "../../contract/owner.ts";
+import { judge } from "../judging.ts";
 import { restate } from "../restating.ts";
 import { openSession } from "../run.ts";
+import type { Opened } from "../open-host.ts";
+import type { Gist, MadeBy } from "../../contract/shown.ts";
 
 /** An attachment in the runtime's cache, with the configuration that each plugin would get now. */
 export interface CachedAttachment extends Owner {
@@ -65,21 +64,23 @@ export interface KnownResource {
 /** Lists the attachments of all containers, or of one. */
 export function listAttachments(cached: readonly CachedAttachment[] = [], containerId?: string): KnownAttachment[] {
   const found = new Map<string, KnownAttachment>();
-  const keyOf = ({ network, containerId, ifName }: Owner) => `${network} ${containerId} ${ifName}`;
   const makesLink = ({ entries }: LedgerRecord) => entries.some(({ kind }) => loadKind(kind)?.isContainerLink);
   const rank = (record: LedgerRecord) => `${makesLink(record) ? 0 : 1} ${record.header.plugin}`;
   const ledgers = containerId === undefined ? listAllLedgers() : listLedgersOfContainer(containerId);
   for (const record of ledgers.sort((one, other) => rank(one).localeCompare(rank(other)))) {
     const { network, containerId, ifName, netnsPath } = record.header;
-    found.getOrInsertComputed(keyOf(record.header), () => ({ network, containerId, ifName, netnsPath, ledgers: [] }))
+    found.getOrInsertComputed(
+      ownerText(record.header),
+      () => ({ network, containerId, ifName, netnsPath, ledgers: [] }),
+    )
       .ledgers.push(record);
   }
   for (const one of cached) {
     const { network, containerId, ifName, netnsPath } = one;
-    found.getOrInsertComputed(keyOf(one), () => ({ network, containerId, ifName, netnsPath, ledgers: [] })).cached =
-      one;
+    found.getOrInsertComputed(ownerText(one), () => ({ network, containerId, ifName, netnsPath, ledgers: [] }))
+      .cached = one;
   }
-  return [...found.values()].sort((one, other) => keyOf(one).localeCompare(keyOf(other)));
+  return [...found.values()].sort((one, other) => ownerText(one).localeCompare(ownerText(other)));
 }
 
 /**

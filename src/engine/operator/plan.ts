@@ -5,23 +5,28 @@
 import { errorText } from "../../cni/error.ts";
 import type { Invocation } from "../../cni/invocation.ts";
 import type { Result } from "../../cni/result.ts";
+import { findPlugin } from "../delegation/find-plugin.ts";
 import { EarlierFailure } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { Resource } from "../../contract/resource.ts";
-import type { PlannedPlugin, PlannedResource } from "../../contract/shown.ts";
-import { findPlugin } from "../delegation/find-plugin.ts";
 import { isMadeEarlier, MADE_EARLIER } from "../earlier-link.ts";
 import { judge, requirePrevResult } from "../judging.ts";
 import { restate } from "../restating.ts";
+import { idleLines } from "./idle.ts";
 import { openSession } from "../run.ts";
 import type { Session } from "../session.ts";
 import { acceptedDocument, ownsNothingInside } from "../verb-call.ts";
-import { idleLines } from "./idle.ts";
+import type { PlannedPlugin, PlannedResource } from "../../contract/shown.ts";
 
-export interface Plan extends Pick<PlannedPlugin, "obstacles" | "warnings"> {
+export interface PluginPlan extends Pick<PlannedPlugin, "obstacles" | "warnings"> {
   resources: PlannedResource[];
   result: Result;
+}
+
+/** `isHeldUp`: a resource cannot be made. */
+interface PlannedStory extends PluginPlan {
+  isHeldUp: boolean;
 }
 
 export function planAdd(
@@ -29,8 +34,8 @@ export function planAdd(
   invocation: Invocation,
   prevResult: Result | undefined,
   session: Session,
-): Plan {
-  const plan = session.withHost(
+): PluginPlan {
+  const { isHeldUp, ...plan } = session.withHost(
     invocation,
     ownsNothingInside(plugin),
     (host) => planStory(plugin, invocation, prevResult, host),
@@ -40,7 +45,7 @@ export function planAdd(
   } catch (error) {
     if (error instanceof EarlierFailure) plan.warnings.push(errorText(error));
     // STATUS has words of its own for what holds up a resource.
-    else if (plan.obstacles.length === 0) plan.obstacles.push(errorText(error));
+    else if (!isHeldUp) plan.obstacles.push(errorText(error));
   }
   return { ...plan, obstacles: [...new Set(plan.obstacles)] };
 }
@@ -50,7 +55,7 @@ function planStory(
   invocation: Invocation,
   prevResult: Result | undefined,
   host: Host,
-): Plan {
+): PlannedStory {
   const conf = plugin.validate(acceptedDocument(plugin, invocation, "ADD"));
   const obstacles = refusalsOf(() => {
     judge(plugin, conf, invocation, () => prevResult);
@@ -72,10 +77,11 @@ function planStory(
     },
   );
   const resources = list.map(({ kind, spec }) => ({ kind: kind.kind, what: kind.describe(spec) }));
-  obstacles.push(...list.flatMap((one) => obstaclesTo(one, host)));
+  const heldUp = list.flatMap((one) => obstaclesTo(one, host));
+  obstacles.push(...heldUp);
   if (list.some(({ kind }) => kind.isContainerLink)) obstacles.push(...refusalsOfName(invocation.ifName, prevResult));
   const warnings = list.flatMap(({ kind, spec }) => idleLines(kind, spec, host));
-  return { resources, result, obstacles, warnings };
+  return { resources, result, obstacles, warnings, isHeldUp: heldUp.length > 0 };
 }
 
 /** The kernel has sysctls of these names for all links. */
@@ -103,7 +109,7 @@ function refusalsOf(work: () => void): string[] {
 }
 
 /** A foreign plugin's result cannot be known, so it has no addresses. */
-function planLease(type: string, invocation: Invocation, host: Host): Pick<Plan, "result" | "obstacles"> {
+function planLease(type: string, invocation: Invocation, host: Host): Pick<PluginPlan, "result" | "obstacles"> {
   const found = findPlugin(type, invocation.path);
   if ("own" in found) return planStory(found.own, invocation, undefined, host);
   return { result: { cniVersion: "", ips: [] }, obstacles: [] };

@@ -5,10 +5,10 @@
 import { errorText } from "../../cni/error.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import type { Host } from "../../contract/host.ts";
-import { headOf, inAttachmentScene, inOrderOfChain, look, withAttachment } from "./inspect.ts";
+import { headOf, inAttachmentScene, inOrderOfChain, inspectResource, withAttachment } from "./inspect.ts";
 import { repairing } from "../ledger/ledger.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
-import { Look } from "../ledger/whereabouts.ts";
+import { HostView } from "../ledger/whereabouts.ts";
 import type { KnownAttachment, KnownResource } from "./known-attachment.ts";
 import { traced } from "../../contract/trace.ts";
 import type { AttachmentState, InspectedResource } from "../../contract/shown.ts";
@@ -22,13 +22,13 @@ export interface RepairedResource extends Omit<InspectedResource, "state"> {
 
 export type RepairedAttachment = AttachmentState<RepairedResource>;
 
-/** One `moment` serves many attachments. */
+/** One `view` serves many attachments. */
 export function repair(
   attachment: KnownAttachment,
   pluginPath: string,
-  moment: Look = new Look(),
+  view: HostView = new HostView(),
 ): RepairedAttachment {
-  return withAttachment(attachment, pluginPath, moment, (opened, parts) => {
+  return withAttachment(attachment, pluginPath, view, (opened, parts) => {
     const plugins: RepairedAttachment["plugins"] = [];
     /** Why nothing after this point can be repaired. */
     let obstacle: string | undefined;
@@ -69,7 +69,7 @@ function mend(
   obstacle: string | undefined,
   isAttached: () => boolean,
 ): RepairedResource {
-  const found = look(resource, host);
+  const found = inspectResource(resource, host);
   const { kind, spec } = resource;
   if (found.state === "ok" || kind === undefined) return found;
   if (obstacle !== undefined) return { ...found, reason: obstacle };
@@ -83,6 +83,6 @@ function mend(
   } catch (error) {
     return { ...found, reason: errorText(error) };
   }
-  const after = look(resource, host);
+  const after = inspectResource(resource, host);
   return after.state === "ok" ? { ...found, state: "mended" } : after;
 }

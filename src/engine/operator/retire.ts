@@ -7,7 +7,6 @@ import type { Host } from "../../contract/host.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { Resource, Retired, Retirement } from "../../contract/resource.ts";
 import { kindNames, loadKind } from "../../resources/table.ts";
-import { delegate } from "../delegation/delegate.ts";
 import { findPlugin, knownPlugin } from "../delegation/find-plugin.ts";
 import { listLedgersOfContainer } from "../ledger/ledger.ts";
 import { openHost } from "../open-host.ts";
@@ -66,7 +65,7 @@ export function retireNetwork(
   path: string,
   host: Host,
 ): Retired[] {
-  const parts = plugins.flatMap((plugin) => withDelegates(plugin, path)),
+  const parts = partsOf(plugins, path),
     list = parts.flatMap((part) => resourcesOf(part, host));
   const retired: Retired[] = [];
   for (const name of kindNames) {
@@ -89,7 +88,7 @@ export function collectOutside(
   path: string,
   host: Host,
 ): unknown[] {
-  return collectFailures(plugins.flatMap((plugin) => withDelegates(plugin, path)), (part) => {
+  return collectFailures(partsOf(plugins, path), (part) => {
     if (isForeign(part, path)) return collectForeign(part, path);
     const { plugin, conf } = part;
     // Leases are listed for the operator first (`retire`).
@@ -104,7 +103,7 @@ export function sweepNetwork(
   path: string,
   host: Host,
 ): unknown[] {
-  return collectFailures(plugins.flatMap((plugin) => withDelegates(plugin, path)), (part) => {
+  return collectFailures(partsOf(plugins, path), (part) => {
     const { plugin } = part;
     if (plugin?.sweeps === undefined || isForeign(part, path)) return;
     for (const kind of plugin.sweeps) loadKind(kind)!.sweep!(network, hasLedgerIn(network), host);
@@ -131,7 +130,11 @@ function isForeign({ type, plugin }: Part, path: string): boolean {
 /** Does nothing for a network that is older than the verb. */
 function collectForeign({ type, document }: Part, path: string): void {
   const call: Invocation = { ...unread, command: "GC", path, ...asWritten({ ...document, [VALID_ATTACHMENTS]: [] }) };
-  delegate(type, call, openSession({ inEveryVersion: true }));
+  openSession({ inEveryVersion: true }).delegate(type, call);
+}
+
+function partsOf(plugins: readonly ConfiguredPlugin[], path: string): Part[] {
+  return plugins.flatMap((plugin) => withDelegates(plugin, path));
 }
 
 /** The plugin, and the one that it delegates to, or its IPAM plugin. */

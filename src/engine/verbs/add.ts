@@ -1,12 +1,11 @@
 /** ADD (CNI spec 1.1.0, "ADD: Add container to network, or apply modifications"). */
-import { field } from "../../cni/json.ts";
 import type { Result } from "../../cni/result.ts";
 import { isHandedOver, ownProcessId } from "../../ffi/calls.ts";
 import { prevResultOf } from "../attachment.ts";
 import { judge, requirePrevResult } from "../judging.ts";
 import { readLedger } from "../ledger/ledger.ts";
 import { make } from "../making.ts";
-import { ownsNothingInside, type VerbCall } from "../verb-call.ts";
+import { ownerOf, ownsNothingInside, type VerbCall } from "../verb-call.ts";
 
 export function runAdd(call: VerbCall): Result {
   const { plugin, invocation, document, session } = call;
@@ -24,9 +23,9 @@ export function runAdd(call: VerbCall): Result {
  * This process handed the very call over to a resident, which died before it answered: what that has made is not an
  * attachment that anybody knows of. After an earlier ADD of the same attachment it stays, and DEL removes it all.
  */
-function wasBegunByResident({ plugin, invocation: { containerId, ifName }, document }: VerbCall): boolean {
+function wasBegunByResident(call: VerbCall): boolean {
   if (isHandedOver()) return false;
-  const begun = readLedger({ network: String(field(document, "name")), containerId, ifName }, plugin.name);
+  const begun = readLedger(ownerOf(call), call.plugin.name);
   if (begun?.header.caller === undefined || begun.adds.length > 1) return false;
   return begun.header.caller === ownProcessId();
 }

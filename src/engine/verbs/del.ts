@@ -15,7 +15,7 @@ import { parsePrevResult } from "../../cni/result-versions.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { loadKind } from "../../resources/table.ts";
 import { configVersion } from "../../cni/versions.ts";
-import { confirmedAdd, isPlainlyConfirmed } from "../ledger/confirmation.ts";
+import { confirmedAdd, hasLinkOf, isPlainlyConfirmed } from "../ledger/confirmation.ts";
 import type { CallHost } from "../call-host.ts";
 import { isOtherNamespace } from "../open-host.ts";
 import { attempt, throwJoined } from "../../contract/failures.ts";
@@ -24,12 +24,11 @@ import { readLedger, removeLedger, removeLostLedger, removing } from "../ledger/
 import type { LedgerRecord } from "../ledger/record.ts";
 import { isAnotherContainers, listRivals } from "../ledger/claims.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
-import { hasLinkOf } from "../ledger/link-of-result.ts";
 import type { Resource } from "../../contract/resource.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { restate } from "../restating.ts";
 import type { Session } from "../session.ts";
-import type { VerbCall } from "../verb-call.ts";
+import { ownerOf, type VerbCall } from "../verb-call.ts";
 import { traced } from "../../contract/trace.ts";
 import { lenientConf } from "../lenient-conf.ts";
 import { warn } from "../../ffi/warn.ts";
@@ -48,20 +47,15 @@ interface Thing extends AnyResource {
 export function runDel(call: VerbCall): undefined {
   const { plugin, invocation, document, session } = call;
   if (plugin.keepsNothing) return;
-  const owner: Owner = {
-    network: String(field(document, "name")),
-    containerId: invocation.containerId,
-    ifName: invocation.ifName,
-  };
-  const own = readLedger(owner, plugin.name);
-  if (plugin.del === undefined && isElses(own, plugin.name, session)) return;
+  const owner = ownerOf(call), own = readLedger(owner, plugin.name);
+  if (plugin.del === undefined && belongsToOthers(own, plugin.name, session)) return;
   const isComplete = own !== undefined && !own.damaged && isPlainlyConfirmed(own, field(document, "prevResult"));
   const prevResult = isComplete || plugin.del !== undefined ? undefined : prevResultIfReadable(document);
   const record = own ?? recordUnderAnotherName(owner, plugin.name, prevResult);
   withDelHost(session, invocation, record !== undefined, (host) =>
     removing(record, () => {
       const failures = plugin.del === undefined
-        ? removeAttachment(call, record, isComplete || isConfirmed(record, prevResult), prevResult, owner, host)
+        ? removeAttachment(call, { owner, record, prevResult }, isComplete || isConfirmed(record, prevResult), host)
         : removeByPlugin(call, plugin.del, host);
       throwJoined(failures);
       if (record === undefined) removeLostLedger(owner, plugin.name);
@@ -69,8 +63,12 @@ export function runDel(call: VerbCall): undefined {
     }, own && session.options.gone));
 }
 
-/** Whether what there is was made by another ADD, or by somebody else, when this DEL takes back one that has failed. */
-function isElses(own: LedgerRecord | undefined, plugin: string, { options: { takesBack } }: Session): boolean {
+/** True when this DEL takes back an ADD that failed, and what exists was made by another ADD or another program. */
+function belongsToOthers(
+  own: LedgerRecord | undefined,
+  plugin: string,
+  { options: { takesBack } }: Session,
+): boolean {
   if (takesBack === undefined) return false;
   if (own === undefined) return true;
   const hasFailed = takesBack.failed !== undefined && meansPlugin(takesBack.failed, plugin);
@@ -92,21 +90,21 @@ function isConfirmed(record: LedgerRecord | undefined, prevResult: Result | unde
   return confirmedAdd(record, prevResult) !== undefined;
 }
 
+/** What tells of an attachment: its ledger, if there is one, and the call. */
+interface Evidence {
+  owner: Owner;
+  record: LedgerRecord | undefined;
+  prevResult: Result | undefined;
+}
+
 /** `isComplete`: the ledger records everything that exists. */
-function removeAttachment(
-  call: VerbCall,
-  record: LedgerRecord | undefined,
-  isComplete: boolean,
-  prevResult: Result | undefined,
-  owner: Owner,
-  host: CallHost,
-): unknown[] {
-  const failures: unknown[] = [];
+function removeAttachment(call: VerbCall, evidence: Evidence, isComplete: boolean, host: CallHost): unknown[] {
+  const { record } = evidence, failures: unknown[] = [];
   const recorded = record === undefined ? [] : thingsOf(record, call.invocation, host, failures);
   let restated: Thing[] = [];
   if (!isComplete) {
     try {
-      restated = restatedThings(call, record, prevResult, owner, host);
+      restated = restatedThings(call, evidence, host);
     } catch (error) {
       if (record === undefined || record.damaged) failures.push(error);
       else warn(`DEL uses the ledger only: ${errorText(error)}`);
@@ -213,15 +211,9 @@ function thingsOf(record: LedgerRecord, invocation: Invocation, host: CallHost, 
   return things;
 }
 
-function restatedThings(
-  { plugin, invocation, document }: VerbCall,
-  record: LedgerRecord | undefined,
-  prevResult: Result | undefined,
-  owner: Owner,
-  host: CallHost,
-): Thing[] {
-  const conf = lenientConf(plugin, document);
-  const seen = isContainers(record, prevResult, owner, host) ? host : host.withoutContainer();
+function restatedThings({ plugin, invocation, document }: VerbCall, evidence: Evidence, host: CallHost): Thing[] {
+  const { owner, prevResult } = evidence, conf = lenientConf(plugin, document);
+  const seen = isContainers(evidence, host) ? host : host.withoutContainer();
   const call = { plugin: plugin.name, conf, invocation, prevResult: () => prevResult, host: seen };
   const restated = restate(call, "undo", (at) => plugin.add(at));
   return withoutLinksOfRivals(restated, owner, seen)
@@ -229,12 +221,7 @@ function restatedThings(
 }
 
 /** Whether the namespace at CNI_NETNS still belongs to the container, and not to another one under the same path. */
-function isContainers(
-  record: LedgerRecord | undefined,
-  prevResult: Result | undefined,
-  owner: Owner,
-  host: CallHost,
-): boolean {
+function isContainers({ owner, record, prevResult }: Evidence, host: CallHost): boolean {
   const { container } = host;
   if (container === undefined || (prevResult !== undefined && hasLinkOf(prevResult, owner.ifName, host))) return true;
   if (record !== undefined) return !isOtherNamespace(host, record.header.netns);

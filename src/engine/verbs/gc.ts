@@ -4,12 +4,11 @@
  * failures together.
  */
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
-import type { Invocation } from "../../cni/invocation.ts";
 import { field, isObject } from "../../cni/json.ts";
 import { VALID_ATTACHMENTS, validAttachmentsIn } from "../../cni/valid-attachments.ts";
+import type { Invocation } from "../../cni/invocation.ts";
 import { attemptAll, throwJoined } from "../../contract/failures.ts";
 import { loadKind } from "../../resources/table.ts";
-import { passOn } from "../delegation/delegate.ts";
 import { listLedgers, removeEmptyLedgers, removeLedger, removing } from "../ledger/ledger.ts";
 import type { LedgerRecord } from "../ledger/record.ts";
 import type { Session } from "../session.ts";
@@ -20,7 +19,7 @@ export function runGc({ plugin, invocation, document, session }: VerbCall): unde
   const conf = plugin.validate(document);
   const valid = validAttachments(document);
   // Without a list nothing is known to be stale. The delegates decide for themselves.
-  if (valid === undefined) return void passOn(plugin, conf, invocation, session);
+  if (valid === undefined) return void session.passOn(plugin, conf, invocation);
   const isValid = ({ containerId, ifName }: { containerId: string; ifName?: string }) =>
     valid.has(ifName === undefined ? containerId : `${containerId}/${ifName}`);
   const stale = listLedgers(conf.name, plugin.name).filter(({ header }) => !isValid(header));
@@ -32,7 +31,7 @@ export function runGc({ plugin, invocation, document, session }: VerbCall): unde
         const sweeps = (plugin.sweeps ?? []).map((kind) => () => loadKind(kind)!.sweep!(conf.name, isValid, host));
         attemptAll([...sweeps, () => plugin.gc?.(conf, isValid, host)]);
       }),
-    () => passOn(plugin, conf, invocation, session),
+    () => session.passOn(plugin, conf, invocation),
   ]);
 }
 

@@ -2,12 +2,11 @@
  * STATUS (CNI spec 1.1.0, "STATUS: Check plugin status"): could ADD work now? Runtimes pass no capabilities
  * (`runtimeConfig`) to STATUS, so it does not require them.
  */
-import { passOn } from "../delegation/delegate.ts";
 import { judgedConf } from "../judging.ts";
 import type { VerbCall } from "../verb-call.ts";
 
 export function runStatus({ plugin, invocation, document, session }: VerbCall): undefined {
   const conf = judgedConf(plugin, document);
   session.withHost({ ...invocation, netnsPath: "" }, true, (host) => plugin.status?.(conf, host));
-  passOn(plugin, conf, invocation, session);
+  session.passOn(plugin, conf, invocation);
 }

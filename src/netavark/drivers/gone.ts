@@ -3,7 +3,7 @@
  * container although its teardown was killed, and never asks again, so the next setup of any container looks.
  */
 import { removeAllEmptyLedgers, someLedgers } from "../../engine/ledger/ledger.ts";
-import { Look } from "../../engine/ledger/whereabouts.ts";
+import { HostView } from "../../engine/ledger/whereabouts.ts";
 import { isNamespaceGone } from "../../engine/operator/inspect.ts";
 import { removeStale } from "../../engine/verbs/gc.ts";
 import netavarkBridge from "../../plugins/podman/netavark-bridge/netavark-bridge.ts";
@@ -17,7 +17,7 @@ const MOST_LOOKS = 50;
 
 /** Only networks with the driver `bridge` leave something on the host. Never fails: the setup of another container must not. */
 export function removeWhatIsGone(): void {
-  const look = new Look(false);
+  const view = new HostView(false);
   try {
     removeAllEmptyLedgers(netavarkBridge.name);
   } catch (error) {
@@ -26,7 +26,7 @@ export function removeWhatIsGone(): void {
   for (const record of someLedgers(netavarkBridge.name, MOST_LOOKS)) {
     const { network, containerId, ifName } = record.header;
     try {
-      if (!isNamespaceGone({ ...record.header, ledgers: [record] }, look)) continue;
+      if (!isNamespaceGone({ ...record.header, ledgers: [record] }, view)) continue;
       const gone = { ...record, header: { ...record.header, netnsPath: "" } };
       inSession((session) => removeStale(gone, { path: "" }, session), { gone: [record] });
       log("info", MODULE, `removed ${ifName} of container ${containerId} from ${network}: its namespace is gone`);

@@ -4,30 +4,33 @@
  */
 import { parseDocument } from "../../cni/json.ts";
 import { readAll } from "../../ffi/files.ts";
+import { keyOf, takeBackFormer, tearDown } from "../../podman/teardown.ts";
 import { addAnswered } from "../../runtime/cli/answered-add.ts";
 import { printLine } from "../../runtime/cli/output.ts";
+import type { Examine } from "../../runtime/plugin-call.ts";
 import { VERSION } from "../../version.ts";
-import { answering } from "../wire/answer.ts";
+import { printAnswer } from "../wire/answer.ts";
 import type { PluginCall } from "../wire/netavark.schema.ts";
 import { decodeNetwork, decodePluginCall } from "../wire/netavark.validate.gen.ts";
 import { attachmentRequest, macOf } from "./attachment-request.ts";
 import { chosenNetwork, runtimeFor } from "./chosen-network.ts";
 import { createNetwork } from "./create.ts";
 import { statusBlock } from "./status-block.ts";
-import { keyOf, takeBackFormer, tearDown } from "./teardown.ts";
 
 const API_VERSION = "1.0.0";
 
-const verbs: Readonly<Record<string, (netnsPath: string | undefined) => object | number | void>> = {
+const verbs: Readonly<
+  Record<string, (netnsPath: string | undefined, examine: Examine | undefined) => object | number | void>
+> = {
   info: () => ({ version: VERSION, api_version: API_VERSION }),
-  create: () => createNetwork(decodeNetwork(readDocument())),
-  setup: (netnsPath) => setUp(required(netnsPath), decodePluginCall(readDocument())),
-  teardown: (netnsPath) => tearDown(required(netnsPath), decodePluginCall(readDocument())),
+  create: (_, examine) => createNetwork(decodeNetwork(readDocument()), examine),
+  setup: (netnsPath, examine) => setUp(required(netnsPath), decodePluginCall(readDocument()), examine),
+  teardown: (netnsPath, examine) => tearDown(required(netnsPath), decodePluginCall(readDocument()), examine),
 };
 
-/** Returns the exit status. main.ts has chosen by the verb, and the command line answers for all others. */
-export function runPodmanPlugin([verb, netnsPath]: readonly string[]): number {
-  return answering(() => verbs[verb!]!(netnsPath));
+/** Returns the exit status. main.ts calls this for the verbs above only. */
+export function runDriver([verb, netnsPath]: readonly string[], examine?: Examine): number {
+  return printAnswer(() => verbs[verb!]!(netnsPath, examine));
 }
 
 function required(netnsPath: string | undefined): string {
@@ -39,11 +42,11 @@ function readDocument(): unknown {
   return parseDocument(readAll(0, undefined, "stdin"), "stdin");
 }
 
-/** Returns the exit status: it has printed the answer by itself, or taken the attachment back. */
-function setUp(netnsPath: string, call: PluginCall): number {
+/** Prints the answer itself, or takes the attachment back. Returns the exit status. */
+function setUp(netnsPath: string, call: PluginCall, examine: Examine | undefined): number {
   const { static_ips: addresses = [], static_mac } = call.network_options;
   const wanted = { addresses, mac: static_mac === undefined ? undefined : macOf(static_mac) };
-  const key = keyOf(call), chosen = chosenNetwork(call.network), runtime = runtimeFor(call.network);
+  const key = keyOf(call), runtime = runtimeFor(call.network, examine), chosen = chosenNetwork(call.network, runtime);
   const request = attachmentRequest(netnsPath, call, chosen);
   takeBackFormer(runtime, key, netnsPath, call);
   return addAnswered(

@@ -6,7 +6,7 @@ import { SyscallError } from "../../ffi/errno.ts";
 import { closeFile, O_RDONLY, openFile, readAll } from "../../ffi/files.ts";
 import { inNetavarksWords } from "../../resources/netavark/shared/failure.ts";
 import { print, printToStderr } from "../../runtime/cli/output.ts";
-import { answering } from "../wire/answer.ts";
+import { printAnswer } from "../wire/answer.ts";
 import { type OptionRule, type ParsedOptions, parseOptions, shown, UsageError } from "./arguments.ts";
 import { type Command, commands } from "./commands.ts";
 import { commandHelp, programHelp, usage } from "./help.ts";
@@ -64,7 +64,7 @@ function run(args: readonly string[]): number {
   const own = parseOptions(rest, known, { amongWords: true });
   if (own.wantsHelp) return printText(helpFor(name));
   const operand = operandOf(name, command, own);
-  return answering(() => inNetavarksWords(() => runCommand(name, command, { global, own, operand })));
+  return printAnswer(() => inNetavarksWords(() => runCommand(name, command, { global, own, operand })));
 }
 
 function runCommand(

@@ -16,7 +16,7 @@ export interface NetInterface {
 }
 
 /** Prints the document that `work` returns; a number is the exit status. Returns the exit status. */
-export function answering(work: () => object | number | void): number {
+export function printAnswer(work: () => object | number | void): number {
   try {
     const answer = work();
     if (typeof answer === "number") return answer;

@@ -2,7 +2,7 @@
 import { counted } from "../../contract/counted.ts";
 import type { AttachmentState, InspectedAttachment } from "../../contract/shown.ts";
 import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
-import { knownAttachments } from "../recorded-attachments.ts";
+import { knownAttachments } from "../records.ts";
 import type { Command, Given } from "./command.ts";
 import { namedBy, namespaceName, notAttached, nothingAttached, shortId } from "./named-attachments.ts";
 import { containerNote, runtimeOf, runtimeOptions, TO_LOOK } from "./network-arguments.ts";

@@ -1,7 +1,19 @@
 /** Finding a network by its name, by the rules of the reference library. */
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
+import type { Runtime } from "../plugin-call.ts";
 import type { Network } from "./network.ts";
 import { networkPaths, readNetwork } from "./network-file.ts";
+
+/** A resident leaves the calls of some networks to their callers. */
+export function networkNamed(runtime: Runtime, name: string): Network {
+  return examined(loadNetwork(runtime.configDirectory, name), runtime);
+}
+
+/** Does for a network of a record what `networkNamed` does. */
+export function examined(network: Network, runtime: Runtime): Network {
+  runtime.examine?.(network, runtime);
+  return network;
+}
 
 /** Lists come before single plugins. A file that cannot be read ends the lookup. */
 export function loadNetwork(directory: string, name: string): Network {
@@ -14,6 +26,20 @@ export function loadNetwork(directory: string, name: string): Network {
     ? `no net configurations found in ${directory}`
     : `no net configuration with name "${name}" in ${directory}`;
   throw new UnknownNetworkError(INVALID_CONFIG, message, explanations().knownNetworksHint(directory, name));
+}
+
+/** For clean-up: `recorded` supplies a network that is no longer configured. */
+export function loadedOrRecorded(
+  load: () => Network,
+  recorded: () => Network | undefined,
+): { network: Network; isConfigured: boolean } {
+  try {
+    return { network: load(), isConfigured: true };
+  } catch (error) {
+    const network = error instanceof UnknownNetworkError ? recorded() : undefined;
+    if (network === undefined) throw error;
+    return { network, isConfigured: false };
+  }
 }
 
 /** No file has a network of the name. */

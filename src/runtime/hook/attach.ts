@@ -2,21 +2,20 @@
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
 import type { VersionedResult } from "../../cni/result-versions.ts";
-import { collectFailures, followedBy, takingBackFailed, throwJoined } from "../../contract/failures.ts";
+import { followedBy, takingBackFailed, throwJoined } from "../../contract/failures.ts";
 import { openHost } from "../../engine/open-host.ts";
-import { isInPlace } from "../../engine/operator/inspect.ts";
-import { isHandedOver, ownProcessId } from "../../ffi/calls.ts";
 import { getLink, setLink } from "../../ffi/netlink/route/link.ts";
 import { takes, takesNone, warnOfUntaken } from "../capabilities.ts";
 import { addUnlocked, deleteUnlocked } from "../chain.ts";
 import { loadNetwork } from "../conf/load.ts";
 import type { Network } from "../conf/network.ts";
+import { attachAllOrNone, deleteAllRecorded, deletionOf, placeOfRecorded } from "../container.ts";
 import { examined } from "../examination.ts";
 import { warnOfIdle } from "../idle-warnings.ts";
 import { withContainerLocked } from "../lock.ts";
 import { type AttachmentRequest, type Runtime, wrapped } from "../plugin-call.ts";
-import { attachmentsOf, type RecordedAttachment } from "../recorded-attachments.ts";
-import { undoAll, undoingOf } from "./undoing.ts";
+import { attachmentsOf, type RecordedAttachment } from "../records.ts";
+import { today } from "./detach.ts";
 import type { Wanted, WantedNetwork } from "./wanted.ts";
 
 export interface HookContainer {
@@ -40,30 +39,23 @@ export function attachAll(
 ): void {
   const planned = plannedCalls(runtime, configDirectory, container, wanted);
   withContainerLocked(runtime.cacheDirectory, container.id, () => {
-    const stale = undoingOf(runtime, configDirectory, staleOf(runtime, container, wanted.networks));
-    throwJoined(undoAll(runtime, stale), "\n");
-    const attached: Attached[] = [];
-    try {
-      for (const { network, request } of planned) {
-        attached.push({ network, request, result: addNamed(runtime, network, request) });
-      }
-      if (!planned.some(({ network }) => hasLoopback(network))) bringUpLoopback(container.netnsPath);
-      for (const { network, request } of attached) {
-        if (Object.hasOwn(request.capabilityArgs, "portMappings")) warnOfIdle(runtime, network, request);
-      }
-      accept(attached);
-    } catch (error) {
-      throw followedBy(error, takingBackFailed(takeBack(runtime, attached)));
-    }
+    const left = attachmentsOf(runtime, container.id).filter((one) => isLeft(one, container, wanted.networks));
+    const deletions = left.map((one) => deletionOf(runtime, one, () => today(runtime, one)));
+    throwJoined(deleteAllRecorded(runtime, deletions), "\n");
+    attachAllOrNone(
+      planned,
+      ({ network, request }): Attached => ({ network, request, result: addNamed(runtime, network, request) }),
+      ({ network, request }) => deleteUnlocked(runtime, network, request),
+      (error, notTakenBack) => followedBy(error, takingBackFailed(notTakenBack)),
+      (attached) => {
+        if (!planned.some(({ network }) => hasLoopback(network))) bringUpLoopback(container.netnsPath);
+        for (const { network, request } of attached) {
+          if (Object.hasOwn(request.capabilityArgs, "portMappings")) warnOfIdle(runtime, network, request);
+        }
+        accept(attached);
+      },
+    );
   });
-}
-
-/** Returns what failed. */
-function takeBack(runtime: Runtime, attached: readonly Attached[]): unknown[] {
-  return collectFailures(
-    attached.toReversed(),
-    ({ network, request }) => deleteUnlocked(runtime, network, request),
-  );
 }
 
 function addNamed(runtime: Runtime, network: Network, request: AttachmentRequest): VersionedResult | undefined {
@@ -130,29 +122,20 @@ function bringUpLoopback(netnsPath: string): void {
  * Whether an earlier container of this ID has left the attachment. In another namespace it is another container's, and on
  * a wanted interface a second attachment; both are refused.
  */
-function staleOf(
-  runtime: Runtime,
+function isLeft(
+  attachment: RecordedAttachment,
   { id, netnsPath }: HookContainer,
   wanted: readonly WantedNetwork[],
-): RecordedAttachment[] {
-  return attachmentsOf(runtime, id).filter((attachment) => {
-    if (wasBegunByResident(attachment)) return true;
-    const { network, ifName } = attachment, place = isInPlace(attachment.recorded, netnsPath);
-    if (place === false) return true;
-    const next = `'hook del' detaches what container ${id} has`;
-    if (place === "elsewhere") {
-      const reason = `another container ${id} is attached to network ${network}, in ${attachment.netnsPath}`;
-      throw new CniError(INVALID_CONFIG, reason, `ids must differ on a host, also between runtimes; ${next}`);
-    }
-    if (wanted.some((one) => one.ifName === ifName)) {
-      const reason = `${ifName} of container ${id} is attached to network ${network} already`;
-      throw new CniError(INVALID_CONFIG, reason, `name another interface, as in NETWORK@eth7; ${next}`);
-    }
-    return false;
-  });
-}
-
-/** This process handed the hook over to a resident, which died before it answered. */
-function wasBegunByResident({ recorded }: RecordedAttachment): boolean {
-  return !isHandedOver() && recorded.ledgers.some(({ header }) => header.caller === ownProcessId());
+): boolean {
+  const { network, ifName } = attachment, place = placeOfRecorded(attachment, netnsPath);
+  const next = `'hook del' detaches what container ${id} has`;
+  if (place === "elsewhere") {
+    const reason = `another container ${id} is attached to network ${network}, in ${attachment.netnsPath}`;
+    throw new CniError(INVALID_CONFIG, reason, `ids must differ on a host, also between runtimes; ${next}`);
+  }
+  if (place === "here" && wanted.some((one) => one.ifName === ifName)) {
+    const reason = `${ifName} of container ${id} is attached to network ${network} already`;
+    throw new CniError(INVALID_CONFIG, reason, `name another interface, as in NETWORK@eth7; ${next}`);
+  }
+  return place === "left";
 }

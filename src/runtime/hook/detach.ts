@@ -1,13 +1,12 @@
 /** `patchbay hook del`: everything that is recorded of a container's id, or of some networks of it. */
 import { throwJoined } from "../../contract/failures.ts";
 import { removeEmptyLedgersOfContainer } from "../../engine/ledger/ledger.ts";
-import { loadNetwork } from "../conf/load.ts";
-import type { Network } from "../conf/network.ts";
-import { examined } from "../examination.ts";
+import { LeftToCaller } from "../../ffi/calls.ts";
+import { networkNamed } from "../conf/load.ts";
+import { deleteAllRecorded, type Deletion, deletionOf } from "../container.ts";
 import { withContainerLocked } from "../lock.ts";
-import type { Runtime } from "../plugin-call.ts";
+import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
 import { attachmentsOf } from "../recorded-attachments.ts";
-import { undoAll, type Undoing, undoingOf } from "./undoing.ts";
 import type { WantedNetwork } from "./wanted.ts";
 
 interface Selection {
@@ -22,7 +21,6 @@ interface Selection {
 
 export function detachAll(
   runtime: Runtime,
-  configDirectory: string,
   containerId: string,
   { only, wanted }: Selection,
 ): void {
@@ -30,12 +28,17 @@ export function detachAll(
     const all = attachmentsOf(runtime, containerId);
     const chosen = only === undefined ? all : all.filter((one) => only.some((wish) => isMeant(wish, one)));
     const unrecorded = (only ?? wanted).filter((wish) => !all.some((one) => isMeant(wish, one)));
-    const undoings = undoingOf(runtime, configDirectory, chosen);
-    for (const wish of unrecorded) {
-      const undoing = undoingOfUnrecorded(runtime, configDirectory, containerId, wish, only !== undefined);
-      if (undoing !== undefined) undoings.push(undoing);
+    const deletions = chosen.map((one) => deletionOf(runtime, one, () => today(runtime, one)));
+    for (const { network, ifName } of unrecorded) {
+      const request = { containerId, netnsPath: "", ifName, cniArgs: [], capabilityArgs: {} };
+      try {
+        deletions.push(today(runtime, { network, ...request }));
+      } catch (error) {
+        // The network is neither recorded nor configured.
+        if (error instanceof LeftToCaller || only !== undefined) throw error;
+      }
     }
-    throwJoined(undoAll(runtime, undoings), "\n");
+    throwJoined(deleteAllRecorded(runtime, deletions), "\n");
     if (only === undefined) removeEmptyLedgersOfContainer(containerId);
   });
 }
@@ -44,21 +47,7 @@ function isMeant(wish: WantedNetwork, { network, ifName }: { network: string; if
   return wish.network === network && (!wish.isNamed || wish.ifName === ifName);
 }
 
-function undoingOfUnrecorded(
-  runtime: Runtime,
-  configDirectory: string,
-  containerId: string,
-  { network, ifName }: WantedNetwork,
-  isAskedFor: boolean,
-): Undoing | undefined {
-  const request = { containerId, netnsPath: "", ifName, cniArgs: [], capabilityArgs: {} };
-  let loaded: Network;
-  try {
-    loaded = loadNetwork(configDirectory, network);
-  } catch (error) {
-    // Neither recorded nor configured.
-    if (isAskedFor) throw error;
-    return undefined;
-  }
-  return { network: examined(loaded, runtime), request };
+/** The attachment with the network as it is configured now. */
+export function today(runtime: Runtime, attachment: AttachmentRequest & { readonly network: string }): Deletion {
+  return { network: networkNamed(runtime, attachment.network), request: attachment };
 }

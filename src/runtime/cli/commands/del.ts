@@ -1,8 +1,9 @@
 /** `patchbay del NETWORK CONTAINER`. */
 import { deleteNetwork } from "../../chain.ts";
+import { deleteRecorded } from "../../container.ts";
 import { unconfiguredNetwork } from "../../gc.ts";
 import type { AttachmentRequest } from "../../plugin-call.ts";
-import { deleteByLedgers, recordedNetwork } from "../../recorded-network.ts";
+import { recordedNetwork } from "../../records.ts";
 import type { Command, Given } from "../command.ts";
 import { attachedArguments, attachedRequest } from "../attached-request.ts";
 import {
@@ -45,7 +46,7 @@ function remove(given: Given, request: AttachmentRequest, begin = () => {}): num
   const { network, isConfigured } = networkOrRecorded(given, key.network, recorded);
   if (!isConfigured) tellUnconfigured(given, key.network);
   begin();
-  deleteNetwork(runtime, network, request);
-  if (!isConfigured) deleteByLedgers(runtime, key);
+  if (isConfigured) deleteNetwork(runtime, network, request);
+  else deleteRecorded(runtime, { network, request });
   return 0;
 }

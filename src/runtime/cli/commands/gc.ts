@@ -1,11 +1,11 @@
 /** `patchbay gc [NETWORK]`. */
 import { collectFailures, throwJoined } from "../../../contract/failures.ts";
 import type { AttachmentName } from "../../../contract/shown.ts";
-import { removeAllEmptyLedgers, removeEmptyLedgers } from "../../../engine/ledger/ledger.ts";
-import { Look } from "../../../engine/ledger/whereabouts.ts";
 import { collectGarbage, isGone, type Keep, staleAttachments, unconfiguredNetwork } from "../../gc.ts";
+import { removeAllEmptyLedgers, removeEmptyLedgers } from "../../../engine/ledger/ledger.ts";
+import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import type { Runtime } from "../../plugin-call.ts";
-import { knownAttachments, type RecordedAttachment } from "../../recorded-attachments.ts";
+import { knownAttachments, type RecordedAttachment } from "../../records.ts";
 import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { namedBy, whyTooShort } from "../named-attachments.ts";
@@ -48,10 +48,10 @@ export const gcCommand: Command = {
     for (const text of given.values("valid")) partsOf(text);
     const found: ReturnType<typeof inJson>[] = [], isInJson = given.has("json");
     // All networks share one: it waits for namespaces that are ending, and an operator reads what it shows.
-    const counts: number[] = [], look = new Look();
+    const counts: number[] = [], view = new HostView();
     const list: List = (attachments, describe) => {
       counts.push(attachments.length);
-      if (isInJson) found.push(...attachments.map((each) => inJson(each, look)));
+      if (isInJson) found.push(...attachments.map((each) => inJson(each, view)));
       else attachments.forEach(describe);
     };
     const networks: FoundNetwork[] = [], names = name === undefined ? recordedNetworks(runtime) : [name];
@@ -59,7 +59,7 @@ export const gcCommand: Command = {
     const failures = collectFailures(names, (each) => {
       networks.push(networkOrRecorded(given, each, () => unconfiguredNetwork(runtime, each)));
     });
-    failures.push(...collectFailures(networks, (each) => collect(given, each, chosen, list, look)));
+    failures.push(...collectFailures(networks, (each) => collect(given, each, chosen, list, view)));
     if (chosen !== undefined && !given.has("dry-run")) {
       failures.push(
         ...collectFailures([name], (each) => each === undefined ? removeAllEmptyLedgers() : removeEmptyLedgers(each)),
@@ -91,17 +91,17 @@ function collect(
   { network, isConfigured }: FoundNetwork,
   chosen: Choice | undefined,
   list: List,
-  look: Look,
+  view: HostView,
 ): void {
   const runtime = runtimeOf(given);
   if (network.disableGC) return printToStderr(`network ${network.name} has "disableGC": nothing is deleted`);
   const all = staleAttachments(runtime, network, { valid: [] });
-  if (chosen === undefined) return list(all, (each) => printLine(`${nameOf(each)}${remarksOn(each, look)}`));
+  if (chosen === undefined) return list(all, (each) => printLine(`${nameOf(each)}${remarksOn(each, view)}`));
   const keep: Keep = chosen === "gone"
     ? "live"
     : { valid: given.values("valid").flatMap((text) => validOf(text, all)) };
   if (given.has("dry-run")) {
-    const describe = (each: RecordedAttachment) => printLine(`would delete ${nameOf(each)}${remarksOn(each, look)}`);
+    const describe = (each: RecordedAttachment) => printLine(`would delete ${nameOf(each)}${remarksOn(each, view)}`);
     return list(staleAttachments(runtime, network, keep), describe);
   }
   collectGarbage(runtime, network, keep, (stale) => {
@@ -110,9 +110,9 @@ function collect(
   });
 }
 
-function inJson(attachment: RecordedAttachment, look: Look) {
+function inJson(attachment: RecordedAttachment, view: HostView) {
   const { network, containerId, ifName, netnsPath, isCached } = attachment;
-  return { network, containerId, ifName, netnsPath, isGone: isGone(attachment, look), isCached };
+  return { network, containerId, ifName, netnsPath, isGone: isGone(attachment, view), isCached };
 }
 
 /** cnitool offers no choice: it deletes what the cache has. */
@@ -167,8 +167,8 @@ function nameOf({ network, containerId, ifName }: RecordedAttachment): string {
   return `${ifName} of container ${containerId} from network ${network}`;
 }
 
-function remarksOn(attachment: RecordedAttachment, look: Look): string {
-  const remarks = isGone(attachment, look) ? ["its namespace is gone"] : [];
+function remarksOn(attachment: RecordedAttachment, view: HostView): string {
+  const remarks = isGone(attachment, view) ? ["its namespace is gone"] : [];
   if (!attachment.isCached) remarks.push("not in the cache");
   return remarks.length === 0 ? "" : ` (${remarks.join(", ")})`;
 }

@@ -76,7 +76,7 @@ function del(given: Given, operands: readonly string[]): number {
   const { id, annotations } = parseEndedState(readState());
   const { networks } = argumentsOf(given, operands);
   const only = networks === undefined ? undefined : parseNetworks(networks);
-  detachAll(runtimeOf(given), configDirectoryOf(given), id, { only, wanted: annotated(annotations) });
+  detachAll(runtimeOf(given), id, { only, wanted: annotated(annotations) });
   return 0;
 }
 

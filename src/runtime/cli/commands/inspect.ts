@@ -1,5 +1,5 @@
 /** `patchbay inspect`. */
-import { Look } from "../../../engine/ledger/whereabouts.ts";
+import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import { inspect } from "../../../engine/operator/inspect.ts";
 import { type Command, UsageError } from "../command.ts";
 import {
@@ -23,9 +23,9 @@ export const inspectCommand: Command = {
   notes: `${inspectionArguments.notes}Each resource is "ok", "differs", or "unknown" when it cannot be looked at.\n` +
     "Exit status: 0 when everything is as it was made, 1 when something differs, or a namespace is gone or elsewhere.\n",
   run(given) {
-    const { pluginPath } = runtimeOf(given), isBrief = given.has("brief"), moment = new Look();
+    const { pluginPath } = runtimeOf(given), isBrief = given.has("brief"), view = new HostView();
     if (isBrief && given.has("json")) throw new UsageError("--brief and --json exclude each other");
-    const attachments = attachmentsOf(given).map((attachment) => inspect(attachment, pluginPath, moment));
+    const attachments = attachmentsOf(given).map((attachment) => inspect(attachment, pluginPath, view));
     if (!isBrief) return showAttachments(given, attachments, attachmentTable(attachments));
     print(briefTable(attachments));
     return exitStatusFor(attachments);

@@ -1,7 +1,7 @@
 /** `patchbay ipam`: leases; taking host-local's over from Go's plugin, and handing them back. */
 import { counted } from "../../../contract/counted.ts";
 import { DEFAULT_DIRECTORY } from "../../../dhcp/order.ts";
-import { Look } from "../../../engine/ledger/whereabouts.ts";
+import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import { exists } from "../../../ffi/files.ts";
 import { releaseLease } from "../../../ipam/claims.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
@@ -170,13 +170,13 @@ function leasesOf(given: Given, container: string, leases: readonly LeaseFile[])
 
 /** The next ADD would give a living container's address to another one. */
 function requireGone(given: Given, network: string, leases: readonly LeaseFile[]): void {
-  const look = new Look();
+  const view = new HostView();
   for (const { address, owner } of leases) {
     if (owner === undefined) continue;
     const { containerId } = owner;
     // Very old lease files name only the container.
     const holder = attachmentsOf(runtimeOf(given), containerId).find((one) =>
-      one.network === network && one.ifName === (owner.ifName ?? one.ifName) && !isGone(one, look)
+      one.network === network && one.ifName === (owner.ifName ?? one.ifName) && !isGone(one, view)
     );
     if (holder === undefined) continue;
     const its = `container ${containerId} has ${address} by ${holder.ifName} in network ${network}`;

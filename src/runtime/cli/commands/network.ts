@@ -1,11 +1,10 @@
 /** `patchbay network remove NETWORK`. */
 import { checkNetworkName } from "../../../cni/invocation.ts";
 import { throwJoined } from "../../../contract/failures.ts";
-import type { Network } from "../../conf/network.ts";
 import { hasTraces, type Removal, removeNetwork } from "../../network-removal.ts";
 import type { Runtime } from "../../plugin-call.ts";
-import { attachmentsTo } from "../../recorded-attachments.ts";
-import { networkWithoutPlugins, recordedNetwork } from "../../recorded-network.ts";
+import { attachmentsTo, networkWithoutPlugins, recordedNetwork } from "../../records.ts";
+import type { Network } from "../../conf/network.ts";
 import { type Command, UsageError } from "../command.ts";
 import { networkOrRecorded, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { printLine, printToStderr } from "../output.ts";

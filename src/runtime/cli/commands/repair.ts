@@ -1,5 +1,5 @@
 /** `patchbay repair`. */
-import { Look } from "../../../engine/ledger/whereabouts.ts";
+import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import { repair } from "../../../engine/operator/repair.ts";
 import { withContainerLocked } from "../../lock.ts";
 import type { Command } from "../command.ts";
@@ -15,12 +15,12 @@ export const repairCommand: Command = {
     "'patchbay del' and 'add' do that. " +
     "Exit status: 0 when everything is now as it was made, 1 when something could not be repaired.\n",
   run(given) {
-    const runtime = runtimeOf(given), moment = new Look();
+    const runtime = runtimeOf(given), view = new HostView();
     const repaired = attachmentsOf(given).map((attachment) =>
       withContainerLocked(
         runtime.cacheDirectory,
         attachment.containerId,
-        () => repair(attachment, runtime.pluginPath, moment),
+        () => repair(attachment, runtime.pluginPath, view),
       )
     );
     return showAttachments(given, repaired);

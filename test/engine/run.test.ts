@@ -3,9 +3,9 @@
  * version.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import type { Invocation, Verb } from "../../../src/cni/invocation.ts";
-import { openSession } from "../../../src/engine/run.ts";
-import { type ScriptPlugins, scriptPlugins } from "../../support/script-plugins.ts";
+import type { Invocation, Verb } from "../../src/cni/invocation.ts";
+import { openSession } from "../../src/engine/run.ts";
+import { type ScriptPlugins, scriptPlugins } from "../support/script-plugins.ts";
 
 const delegate = (type: string, command: Verb, call: Invocation) =>
   openSession().delegate(type, { ...call, command });

@@ -1,0 +1,148 @@
+/**
+ * The networks of one container: all are attached or none, and everything that is recorded of them is removed. What an
+ * earlier container of the same name has left is found by the rule of engine/ledger/whereabouts.ts.
+ */
+import { errorText } from "../cni/error.ts";
+import { parseDocument } from "../cni/json.ts";
+import { attempt, collectFailures, throwJoined } from "../contract/failures.ts";
+import type { Owner } from "../contract/owner.ts";
+import { listLedgersOf } from "../engine/ledger/ledger.ts";
+import type { LedgerRecord } from "../engine/ledger/record.ts";
+import { placeOf } from "../engine/operator/inspect.ts";
+import { openSession } from "../engine/run.ts";
+import { isHandedOver, LeftToCaller, ownProcessId } from "../ffi/calls.ts";
+import { whileDirectoryLocked } from "../ffi/lock.ts";
+import { exists } from "../ffi/files.ts";
+import { warn } from "../ffi/warn.ts";
+import { loadRecorded } from "../plugins/table.ts";
+import { deleteUnlocked } from "./chain.ts";
+import type { Network, NetworkPlugin } from "./conf/network.ts";
+import { examined, UnknownNetworkError } from "./conf/load.ts";
+import { withContainerLocked } from "./lock.ts";
+import { type AttachmentRequest, type Runtime, wrapped } from "./plugin-call.ts";
+import { networkWithoutPlugins, type RecordedAttachment, recordedNetwork } from "./records.ts";
+
+/**
+ * Attaches the networks one after the other. When one fails, or `accept`, those before it are taken back in reverse, and
+ * `failed` makes the error of it and of what could not be taken back.
+ */
+export function attachAllOrNone<Wanted, Attached>(
+  networks: readonly Wanted[],
+  attach: (wanted: Wanted) => Attached,
+  takeBack: (wanted: Wanted) => void,
+  failed: (error: unknown, notTakenBack: readonly unknown[]) => unknown,
+  accept: (attached: readonly Attached[]) => void = () => {},
+): Attached[] {
+  const begun: Wanted[] = [], attached: Attached[] = [];
+  try {
+    for (const wanted of networks) {
+      attached.push(attach(wanted));
+      begun.push(wanted);
+    }
+    accept(attached);
+    return attached;
+  } catch (error) {
+    throw failed(error, collectFailures(begun.toReversed(), takeBack));
+  }
+}
+
+/**
+ * Whether an earlier container of this ID has left the attachment (it was killed, the host was booted again, or a call died
+ * half-way), whether it is this container's, or that of another one in another namespace.
+ */
+export function placeOfRecorded(attachment: RecordedAttachment, netnsPath: string): ReturnType<typeof placeOf> {
+  return wasBegunByResident(attachment) ? "left" : placeOf(attachment.recorded, netnsPath);
+}
+
+/** This process handed the call over to a resident, which died before it answered. */
+function wasBegunByResident({ recorded }: RecordedAttachment): boolean {
+  return !isHandedOver() && recorded.ledgers.some(({ header }) => header.caller === ownProcessId());
+}
+
+/** An attachment that is removed, and its network as it is known. */
+export interface Deletion {
+  readonly network: Network;
+  readonly request: AttachmentRequest;
+}
+
+/**
+ * With the configuration of ADD where it is recorded, because today's may be another one, or gone. Without it `today` is
+ * asked; when that fails, there are the ledgers. Throws only when a resident leaves the call to its caller.
+ */
+export function deletionOf(runtime: Runtime, attachment: RecordedAttachment, today: () => Deletion): Deletion {
+  const recorded = attachment.isCached ? recordedNetwork(runtime, attachment) : undefined;
+  examined(networkOfLedgers(attachment), runtime);
+  if (recorded !== undefined && recorded.plugins.length > 0) {
+    return { network: examined(recorded, runtime), request: attachment };
+  }
+  const { network } = attachment;
+  try {
+    return today();
+  } catch (error) {
+    if (error instanceof LeftToCaller) throw error;
+    if (!(error instanceof UnknownNetworkError)) {
+      warn(`network ${network} cannot be read, and what is recorded of it is undone: ${errorText(error)}`);
+    }
+    return { network: networkWithoutPlugins(network), request: attachment };
+  }
+}
+
+/** For the examination alone: what `deleteByLedgers` may call. */
+function networkOfLedgers({ network, recorded }: RecordedAttachment): Network {
+  const plugins = recorded.ledgers.map(({ header }): NetworkPlugin => {
+    const config = parseDocument(header.stdin, "ledger") as Record<string, unknown>;
+    return { type: header.plugin, name: "", capabilities: {}, config };
+  });
+  return { ...networkWithoutPlugins(network), plugins };
+}
+
+/** In reverse order: eth10, eth2, lo. Returns what failed. For a caller that holds the lock. */
+export function deleteAllRecorded(runtime: Runtime, deletions: readonly Deletion[]): unknown[] {
+  const inReverse = deletions.toSorted((one, other) =>
+    other.request.ifName.localeCompare(one.request.ifName, "en", { numeric: true })
+  );
+  return collectFailures(inReverse, (deletion) => {
+    try {
+      deleteRecordedUnlocked(runtime, deletion);
+    } catch (error) {
+      const { network, request: { containerId, ifName } } = deletion;
+      throw wrapped(`${ifName} of container ${containerId} cannot be detached from network ${network.name}`, error);
+    }
+  });
+}
+
+/** DEL of the network's plugins, and of every other plugin of ours that has a ledger of the attachment. */
+export function deleteRecorded(runtime: Runtime, deletion: Deletion): void {
+  withContainerLocked(
+    runtime.cacheDirectory,
+    deletion.request.containerId,
+    () => deleteRecordedUnlocked(runtime, deletion),
+  );
+}
+
+/** For a caller that holds the lock. `gone` is SessionOptions.gone. */
+export function deleteRecordedUnlocked(
+  runtime: Runtime,
+  { network, request }: Deletion,
+  gone?: readonly LedgerRecord[],
+): void {
+  const failures: unknown[] = [], { containerId, ifName } = request;
+  attempt(failures, () => deleteUnlocked(runtime, network, request, gone));
+  const told = failures.map(errorText).join();
+  const more = deleteByLedgers(runtime, { network: network.name, containerId, ifName }, gone);
+  throwJoined([...failures, ...more.filter((failure) => !told.includes(errorText(failure)))], "\n");
+}
+
+/** The network's configuration does not name these plugins, or their DEL has failed. Returns what failed. */
+function deleteByLedgers({ pluginPath }: Runtime, key: Owner, gone?: readonly LedgerRecord[]): unknown[] {
+  return collectFailures(listLedgersOf(key).toReversed(), ({ header }) => {
+    const plugin = loadRecorded(header.plugin);
+    if (plugin === undefined) return;
+    const netnsPath = gone === undefined ? header.netnsPath : "";
+    const remove = () =>
+      void openSession({ gone }).runVerb(plugin, { ...header, netnsPath, command: "DEL", path: pluginPath });
+    const directory = plugin.lockedDirectory?.(JSON.parse(header.stdin));
+    if (directory === undefined || !exists(directory)) remove();
+    else whileDirectoryLocked(directory, remove);
+  });
+}
