@@ -6,15 +6,15 @@ import { endCall, LeftToCaller, processId, takeCall } from "../ffi/calls.ts";
 import { takeEnvironment } from "../ffi/environment.ts";
 import { closeFile } from "../ffi/files.ts";
 import { keepFromNowOn } from "../ffi/kept.ts";
-import { SharedWait } from "../ffi/poll.ts";
 import { memoryKib } from "../ffi/process-files.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
-import { examineNetworks } from "../runtime/examination.ts";
+import { SharedWait } from "../ffi/poll.ts";
+import type { Examine } from "../runtime/plugin-call.ts";
 import { ownBuild } from "./build.ts";
-import { type Difference, differenceOf } from "./caller-difference.ts";
 import { Connection } from "./connection.ts";
 import { Counters, DECLINED_BECAUSE, SERVED, TAKEN_BACK } from "./counters.ts";
 import { leaveNetworkThatWaits, reasonToDecline } from "./declining.ts";
+import { type Difference, differenceOf } from "./caller-difference.ts";
 import {
   DECLINED,
   doneInFilesMessage,
@@ -33,12 +33,11 @@ const LISTENING = 3, LIFELINE = 4, COUNTERS = 5;
 const CALLS_OF_A_LIFE = 10_000, CALLS_BETWEEN_LOOKS = 256, MOST_KIB = 160 * 1024;
 
 /** Runs a call by the name and the arguments it was called with; environment and streams are in place. */
-export type RunCall = (argv: readonly string[]) => number;
+export type RunCall = (argv: readonly string[], examine: Examine) => number;
 
 export function work(runCall: RunCall): number {
   const streams = new Streams(), build = ownBuild(), waiting = new SharedWait(LISTENING, LIFELINE);
   counters = new Counters(COUNTERS);
-  examineNetworks(leaveNetworkThatWaits);
   keepFromNowOn();
   // The build's policy is for a process that ends soon.
   Bun.unsafe.setJITPolicy(1);

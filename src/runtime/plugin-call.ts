@@ -5,8 +5,8 @@
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
 import { checkContainerId, checkIfName, checkNetworkName, type Verb } from "../cni/invocation.ts";
 import { asWritten } from "../cni/json.ts";
-import { convertResult, parsePluginResult, resultDocument, type VersionedResult } from "../cni/result-versions.ts";
 import type { Result } from "../cni/result.ts";
+import { convertResult, parsePluginResult, resultDocument, type VersionedResult } from "../cni/result-versions.ts";
 import { compareVersions, CURRENT_VERSION } from "../cni/versions.ts";
 import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
@@ -16,9 +16,11 @@ import type { Network, NetworkPlugin } from "./conf/network.ts";
 import { type Derived, pluginConfig } from "./plugin-config.ts";
 
 export interface Runtime {
+  readonly configDirectory: string;
   /** CNI_PATH; empty for the plugins in this program and no others. */
   readonly pluginPath: string;
   readonly cacheDirectory: string;
+  readonly examine?: Examine | undefined;
 }
 
 /** Looks at a network before anything is done to it. In a resident it throws LeftToCaller where a call may wait. */

@@ -3,7 +3,7 @@
  * the network's subnets, and sends with each call what it knows of network and container.
  */
 import type { StatusBlock } from "../../src/netavark/wire/answer.ts";
-import type { Network, PortMapping } from "../../src/netavark/wire/netavark.schema.ts";
+import type { PodmanNetwork as Network, PortMapping } from "../../src/netavark/wire/netavark.schema.ts";
 import type { Container, Machine, Outcome } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 

@@ -1,5 +1,5 @@
 /** A new network with the driver bridge. */
-import type { Creation, Network } from "../wire/netavark.schema.ts";
+import type { Creation, PodmanNetwork as Network } from "../wire/netavark.schema.ts";
 import { readBridgeOptions, refuseUnknownBridgeOptions } from "../wire/options.ts";
 import { freeSubnet4, freeSubnet6 } from "./free-subnet.ts";
 import type { Place } from "./place.ts";

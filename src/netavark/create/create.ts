@@ -1,11 +1,11 @@
 /** `create`: finishes the network that a user asked for. Nothing is made; podman writes the answer into a file. */
 import { isV6 } from "../../net/address.ts";
-import type { Creation, Network } from "../wire/netavark.schema.ts";
-import { refuseBadRoutes, refuseOverlaps } from "../wire/network.ts";
+import type { Creation, PodmanNetwork as Network } from "../wire/netavark.schema.ts";
 import { inOrder } from "../wire/network-document.ts";
+import { refuseBadRoutes, refuseOverlaps } from "../wire/network.ts";
 import { finishBridge } from "./bridge.ts";
-import { refuseBadIdentity, refuseBadInterfaceName, refuseBadIpam } from "./refusals.ts";
 import type { Place } from "./place.ts";
+import { refuseBadIdentity, refuseBadInterfaceName, refuseBadIpam } from "./refusals.ts";
 import { finishSubnet } from "./subnet.ts";
 import { finishVlan } from "./vlan.ts";
 

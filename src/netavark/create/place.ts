@@ -1,4 +1,4 @@
-import type { Network } from "../wire/netavark.schema.ts";
+import type { PodmanNetwork as Network } from "../wire/netavark.schema.ts";
 
 /** What there is outside of the document. */
 export interface Place {

@@ -8,7 +8,7 @@ import {
   parseAddress,
   type Prefix,
 } from "../../net/address.ts";
-import type { Network } from "../wire/netavark.schema.ts";
+import type { PodmanNetwork as Network } from "../wire/netavark.schema.ts";
 import { overlap, prefixOf } from "../wire/network.ts";
 
 export type Subnet = NonNullable<Network["subnets"]>[number];

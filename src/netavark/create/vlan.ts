@@ -1,5 +1,5 @@
 /** A new network with the driver macvlan or ipvlan. */
-import type { Network } from "../wire/netavark.schema.ts";
+import type { PodmanNetwork as Network } from "../wire/netavark.schema.ts";
 import { readVlanOptions, refuseUnknownVlanOptions } from "../wire/options.ts";
 import type { Place } from "./place.ts";
 

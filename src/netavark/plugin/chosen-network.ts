@@ -7,11 +7,10 @@ import { exists } from "../../ffi/files.ts";
 import { DEFAULT_CACHE_DIRECTORY } from "../../runtime/cache.ts";
 import { configDirectoryOf } from "../../runtime/cli/network-arguments.ts";
 import { networkNames } from "../../runtime/conf/directory.ts";
-import { loadNetwork } from "../../runtime/conf/load.ts";
+import { networkNamed } from "../../runtime/conf/load.ts";
 import type { Network } from "../../runtime/conf/network.ts";
-import { examined } from "../../runtime/examination.ts";
-import type { Runtime } from "../../runtime/plugin-call.ts";
-import type { Network as PodmanNetwork } from "../wire/netavark.schema.ts";
+import type { Examine, Runtime } from "../../runtime/plugin-call.ts";
+import type { PodmanNetwork } from "../wire/netavark.schema.ts";
 import { type Options, readOptions, refused } from "./options.ts";
 
 export interface Chosen {
@@ -22,7 +21,7 @@ export interface Chosen {
 export function chosenNetwork(podman: PodmanNetwork): Chosen {
   const options = podman.options?.["conflist"] === undefined ? undefined : readOptions(podman.options);
   if (options?.conflist === undefined) throw nothingChosen(podman);
-  return { network: examined(named(options.conflist), runtimeFor(podman)), options };
+  return { network: named(options.conflist, runtime), options };
 }
 
 /** The name of that network, which needs no configuration: for clean-up. */
@@ -30,12 +29,14 @@ export function cniName({ name, options }: PodmanNetwork): string {
   return options?.["conflist"] ?? name;
 }
 
-export function runtimeFor({ options }: PodmanNetwork): Runtime {
+export function runtimeFor({ options }: PodmanNetwork, examine: Examine | undefined): Runtime {
   const hasUsual = mayWrite(nearest(DEFAULT_CACHE_DIRECTORY));
   return {
+    configDirectory: configDirectoryOf(undefined),
     pluginPath: options?.["pluginPath"] ?? variable("CNI_PATH") ?? "",
     // Rootless podman has only a /run of its own, as long as it has containers.
     cacheDirectory: hasUsual ? DEFAULT_CACHE_DIRECTORY : "/run/cni",
+    examine,
   };
 }
 
@@ -46,7 +47,7 @@ function nearest(path: string): string {
 
 function named(name: string): Network {
   try {
-    return loadNetwork(configDirectoryOf(undefined), name);
+    return networkNamed(runtime, name);
   } catch (error) {
     if (error instanceof LeftToCaller) throw error;
     throw refused("conflist", name, errorText(error));

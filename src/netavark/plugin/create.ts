@@ -2,12 +2,13 @@
 import { nextSteps } from "../../runtime/cli/next-steps.ts";
 import { describeFinding, lintNetwork } from "../../runtime/lint/lint.ts";
 import { networkProblems } from "../../runtime/network-summary.ts";
-import type { Network } from "../wire/netavark.schema.ts";
+import type { Examine } from "../../runtime/plugin-call.ts";
+import type { PodmanNetwork, PodmanNetwork as Network } from "../wire/netavark.schema.ts";
 import { chosenNetwork, runtimeFor } from "./chosen-network.ts";
 
-/** Keys that are left out keep what podman said. */
-export function createNetwork(podman: Network): Network {
-  const { network } = chosenNetwork(podman), { pluginPath } = runtimeFor(podman);
+/** podman keeps its own value of a key that is left out. */
+export function createNetwork(podman: PodmanNetwork, examine: Examine | undefined): PodmanNetwork {
+  const runtime = runtimeFor(podman, examine), { pluginPath } = runtime, { network } = chosenNetwork(podman, runtime);
   refuseUnused(podman);
   const errors = lintNetwork(network.path!, pluginPath).filter(({ severity }) => severity === "error");
   const problems = errors.length > 0 ? errors.map(describeFinding) : networkProblems(network, pluginPath);

@@ -8,7 +8,7 @@ import { within } from "../../resources/netavark/shared/failure.ts";
 import { createNetwork } from "../create/create.ts";
 import { findPlugin } from "../plugins/find-plugin.ts";
 import { readAnswer, runPlugin } from "../plugins/run-plugin.ts";
-import type { Creation, Network } from "../wire/netavark.schema.ts";
+import type { Creation, PodmanNetwork as Network } from "../wire/netavark.schema.ts";
 import { decodeCreation, decodeNetwork } from "../wire/netavark.validate.gen.ts";
 import { inOrder } from "../wire/network-document.ts";
 import { checkedInteger, checkedNetwork, checkedPrefix } from "../wire/network.ts";

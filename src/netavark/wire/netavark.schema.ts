@@ -38,7 +38,7 @@ const networkKeys = {
 
 /** A network as podman keeps it in a file. */
 export const network = z.object(networkKeys);
-export type Network = z.infer<typeof network>;
+export type PodmanNetwork = z.infer<typeof podmanNetwork>;
 
 const attachmentKeys = {
   interface_name: z.string(),

@@ -9,7 +9,7 @@ import {
   parsePrefix,
   type Prefix,
 } from "../../net/address.ts";
-import type { Network } from "./netavark.schema.ts";
+import type { PodmanNetwork as Network } from "./netavark.schema.ts";
 
 const U32_MAX = 2 ** 32 - 1;
 

@@ -5,6 +5,7 @@ import { missingPrivileges } from "../../ffi/capabilities.ts";
 import { releaseInterruptions } from "../../ffi/interruption.ts";
 import { pluginNames } from "../../plugins/table.ts";
 import { VERSION } from "../../version.ts";
+import type { Examine } from "../plugin-call.ts";
 import { closestName } from "../spelling.ts";
 import {
   awaitsValue,
@@ -66,11 +67,17 @@ interface Program {
   isCnitool: boolean;
   isOwnName: boolean;
   resident: Resident;
+  examine: Examine | undefined;
 }
 
 /** Returns the exit status: 0, 1 when the command failed, 2 when the arguments are wrong. */
-export function runCommandLine(calledAs: string, args: readonly string[], resident: Resident): number {
-  const isCnitool = calledAs === "cnitool";
+export function runCommandLine(
+  calledAs: string,
+  args: readonly string[],
+  resident: Resident,
+  examine?: Examine,
+): number {
+  const isCnitool = calledAs === "cnitool", called = { isCnitool, resident, examine };
   const program = isCnitool
     ? { name: "cnitool", commands: cnitoolCommands, aliases: {}, isCnitool, isOwnName: true, resident }
     : {
@@ -129,7 +136,7 @@ const helpOption: Options = { help: { short: "h", help: "" } };
 
 function run(program: Program, name: string, command: Command, args: readonly string[]): number {
   try {
-    const given = parseArguments(args, { ...command.options, ...helpOption });
+    const { examine } = program, given = { ...parseArguments(args, { ...command.options, ...helpOption }), examine };
     if (given.has("help")) {
       print(`${usage(program, name, command)}\n${command.summary}\n${details(command)}`);
       return 0;

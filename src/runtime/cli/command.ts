@@ -1,4 +1,5 @@
 /** What a command consists of, and parsing its arguments (docs/decisions/0004 says why not with node:util). */
+import type { Examine } from "../plugin-call.ts";
 
 export interface Command {
   /** One line for the list of commands. */
@@ -40,6 +41,8 @@ export interface Option {
 }
 
 export interface Given {
+  /** Set by a resident that runs the command. */
+  readonly examine?: Examine | undefined;
   readonly operands: readonly string[];
   has(option: string): boolean;
   /** The last value when the option is repeated. */

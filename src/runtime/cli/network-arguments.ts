@@ -5,9 +5,8 @@ import { variable } from "../../ffi/environment.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
 import { DEFAULT_CACHE_DIRECTORY, readCache } from "../cache.ts";
-import { loadNetwork, UnknownNetworkError } from "../conf/load.ts";
+import { examined, loadNetwork, UnknownNetworkError } from "../conf/load.ts";
 import type { Network } from "../conf/network.ts";
-import { examined } from "../examination.ts";
 import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
 import type { Command, Given, Options } from "./command.ts";
 import { printToStderr } from "./output.ts";
@@ -68,8 +67,10 @@ export const attachmentArguments = {
 
 export function runtimeOf(given: Given): Runtime {
   return {
+    configDirectory: configDirectoryOf(given),
     pluginPath: given.value("plugin-path") ?? variable("CNI_PATH") ?? "",
     cacheDirectory: given.value("cache-dir") ?? DEFAULT_CACHE_DIRECTORY,
+    examine: given.examine,
   };
 }
 

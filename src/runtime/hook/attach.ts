@@ -7,10 +7,9 @@ import { openHost } from "../../engine/open-host.ts";
 import { getLink, setLink } from "../../ffi/netlink/route/link.ts";
 import { takes, takesNone, warnOfUntaken } from "../capabilities.ts";
 import { addUnlocked, deleteUnlocked } from "../chain.ts";
-import { loadNetwork } from "../conf/load.ts";
+import { examined, loadNetwork } from "../conf/load.ts";
 import type { Network } from "../conf/network.ts";
 import { attachAllOrNone, deleteAllRecorded, deletionOf, placeOfRecorded } from "../container.ts";
-import { examined } from "../examination.ts";
 import { warnOfIdle } from "../idle-warnings.ts";
 import { withContainerLocked } from "../lock.ts";
 import { type AttachmentRequest, type Runtime, wrapped } from "../plugin-call.ts";
@@ -32,12 +31,11 @@ export interface Attached {
 /** `accept` gets what was attached. When it throws, nothing stays attached. */
 export function attachAll(
   runtime: Runtime,
-  configDirectory: string,
   container: HookContainer,
   wanted: Wanted,
   accept: (attached: readonly Attached[]) => void,
 ): void {
-  const planned = plannedCalls(runtime, configDirectory, container, wanted);
+  const planned = plannedCalls(runtime, container, wanted);
   withContainerLocked(runtime.cacheDirectory, container.id, () => {
     const left = attachmentsOf(runtime, container.id).filter((one) => isLeft(one, container, wanted.networks));
     const deletions = left.map((one) => deletionOf(runtime, one, () => today(runtime, one)));
@@ -69,7 +67,6 @@ function addNamed(runtime: Runtime, network: Network, request: AttachmentRequest
 /** Refuses what can be refused before anything is changed. */
 function plannedCalls(
   runtime: Runtime,
-  configDirectory: string,
   { id, netnsPath }: HookContainer,
   { networks, ports, capabilityArgs, cniArgs }: Wanted,
 ) {

@@ -1,5 +1,9 @@
 /** Containers in networks, as podman describes them to netavark. */
-import type { Network, NetworkAttachment, PortMapping } from "../../../src/netavark/wire/netavark.schema.ts";
+import type {
+  NetworkAttachment,
+  PodmanNetwork as Network,
+  PortMapping,
+} from "../../../src/netavark/wire/netavark.schema.ts";
 import type { Container, Machine } from "../machine.ts";
 import { creation } from "./creation.ts";
 import { ND } from "./names.ts";

@@ -2,7 +2,7 @@
 import { identify, isDirectory } from "../../../ffi/files.ts";
 import { describeFinding, lintDirectory, lintNetwork } from "../../lint/lint.ts";
 import type { Command } from "../command.ts";
-import { configDirectoryOf, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { print, printLine } from "../output.ts";
 
 export const lintCommand: Command = {
@@ -18,8 +18,8 @@ export const lintCommand: Command = {
     "Without FILE, lint checks the configuration directory; a FILE may be a directory, too. It does not check the\n" +
     "keys of plugins that are not part of patchbay. Exit status: 1 when it finds an error or a warning.\n",
   run(given) {
-    const { pluginPath } = runtimeOf(given);
-    const files = given.operands.length > 0 ? given.operands : [configDirectoryOf(given)];
+    const { configDirectory, pluginPath } = runtimeOf(given);
+    const files = given.operands.length > 0 ? given.operands : [configDirectory];
     const findings = files.flatMap((file) =>
       isDirectory(identify(file)) ? lintDirectory(file, pluginPath) : lintNetwork(file, pluginPath)
     );

@@ -3,7 +3,7 @@ import { summarizeNetworks } from "../../network-summary.ts";
 import { type UnconfiguredNetwork, unconfiguredNetworks } from "../../unconfigured-networks.ts";
 import { exists } from "../../../ffi/files.ts";
 import type { Command } from "../command.ts";
-import { configDirectoryOf, DEFAULT_CONFIG_DIRECTORY, runtimeOf, runtimeOptions } from "../network-arguments.ts";
+import { DEFAULT_CONFIG_DIRECTORY, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { nextSteps } from "../next-steps.ts";
 import { print, printLine, printToStderr } from "../output.ts";
 import { counted } from "../../../contract/counted.ts";
@@ -22,8 +22,9 @@ export const networksCommand: Command = {
   notes: "The command tells of addresses that overlap with another network's, or with a route of the host.\n" +
     "Exit status: 1 when something is broken or missing, as a directory that is named and does not exist. Plugins that are not part of patchbay are not called.\n",
   run(given) {
-    const directory = configDirectoryOf(given);
-    const runtime = runtimeOf(given), networks = summarizeNetworks(directory, runtime.pluginPath);
+    const runtime = runtimeOf(given),
+      directory = runtime.configDirectory,
+      networks = summarizeNetworks(directory, runtime.pluginPath);
     const others = unconfiguredNetworks(runtime, networks.flatMap(({ name }) => name ?? []));
     const isEmpty = networks.length + others.length === 0;
     if (given.has("json")) printLine(JSON.stringify([...networks, ...others.map(inJson)], null, 2));
