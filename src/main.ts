@@ -41,10 +41,7 @@ function isCalledByPodman(name: string, [verb = "", ...operands]: readonly strin
 }
 
 function servePodman(args: readonly string[], examine: Examine | undefined): number {
-  return (require("./netavark/plugin/plugin.ts") as typeof import("./netavark/plugin/plugin.ts")).runDriver(
-    args,
-    examine,
-  );
+  return (require("./podman/driver.ts") as typeof import("./podman/driver.ts")).runDriver(args, examine);
 }
 
 function holdLeases(flags: readonly string[]): number {

@@ -8,12 +8,12 @@ import { attemptAll } from "../contract/failures.ts";
 import type { Owner } from "../contract/owner.ts";
 import { LeftToCaller } from "../ffi/calls.ts";
 import { warn } from "../ffi/warn.ts";
-import { attachmentRequest } from "../netavark/plugin/attachment-request.ts";
-import { chosenNetwork, cniName, runtimeFor } from "../netavark/plugin/chosen-network.ts";
 import type { PluginCall } from "../netavark/wire/netavark.schema.ts";
 import { deleteRecorded, type Deletion, deletionOf, placeOfRecorded } from "../runtime/container.ts";
 import type { Examine, Runtime } from "../runtime/plugin-call.ts";
 import { attachmentsOf, networkWithoutPlugins, type RecordedAttachment } from "../runtime/records.ts";
+import { attachmentRequest } from "./attachment-request.ts";
+import { chosenNetwork, cniName, runtimeFor } from "./chosen-network.ts";
 
 export function tearDown(netnsPath: string, call: PluginCall, examine: Examine | undefined): void {
   const runtime = runtimeFor(call.network, examine), key = keyOf(call), recorded = recordedOf(runtime, key);

@@ -1,16 +1,16 @@
 /** The CNI network that a podman network stands for. */
-import { errorText } from "../../cni/error.ts";
-import { mayWrite } from "../../ffi/access.ts";
-import { LeftToCaller } from "../../ffi/calls.ts";
-import { variable } from "../../ffi/environment.ts";
-import { exists } from "../../ffi/files.ts";
-import { DEFAULT_CACHE_DIRECTORY } from "../../runtime/cache.ts";
-import { configDirectoryOf } from "../../runtime/cli/network-arguments.ts";
-import { networkNames } from "../../runtime/conf/directory.ts";
-import { networkNamed } from "../../runtime/conf/load.ts";
-import type { Network } from "../../runtime/conf/network.ts";
-import type { Examine, Runtime } from "../../runtime/plugin-call.ts";
-import type { PodmanNetwork } from "../wire/netavark.schema.ts";
+import { errorText } from "../cni/error.ts";
+import { mayWrite } from "../ffi/access.ts";
+import { LeftToCaller } from "../ffi/calls.ts";
+import { variable } from "../ffi/environment.ts";
+import { exists } from "../ffi/files.ts";
+import type { PodmanNetwork } from "../netavark/wire/netavark.schema.ts";
+import { DEFAULT_CACHE_DIRECTORY } from "../runtime/cache.ts";
+import { configDirectoryOf } from "../runtime/cli/network-arguments.ts";
+import { networkNames } from "../runtime/conf/directory.ts";
+import { networkNamed } from "../runtime/conf/load.ts";
+import type { Network } from "../runtime/conf/network.ts";
+import type { Examine, Runtime } from "../runtime/plugin-call.ts";
 import { type Options, readOptions, refused } from "./options.ts";
 
 export interface Chosen {

@@ -3,10 +3,10 @@
  * to CNI, and DEL with the arguments of ADD.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { leftSince, quietMoment } from "../../support/leftovers.ts";
-import { type Container, type Machine, openMachine } from "../../support/machine.ts";
-import { patchbayPlugins } from "../../support/plugins.ts";
-import { PodmanNetwork, port, writeConflist } from "../../support/podman-driver.ts";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import { patchbayPlugins } from "../support/plugins.ts";
+import { PodmanNetwork, port, writeConflist } from "../support/podman-driver.ts";
 
 /** A plugin that records each call, and adds a name server. */
 const foreign = `#!/bin/sh

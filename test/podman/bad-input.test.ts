@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { version } from "../../../package.json";
-import type { PodmanNetwork as Network } from "../../../src/netavark/wire/netavark.schema.ts";
-import { leftSince, type Moment, quietMoment } from "../../support/leftovers.ts";
-import { type Container, type Machine, openMachine } from "../../support/machine.ts";
-import { PATCHBAY } from "../../support/plugins.ts";
+import { version } from "../../package.json";
+import type { PodmanNetwork as Network } from "../../src/netavark/wire/netavark.schema.ts";
+import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
+import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import { PATCHBAY } from "../support/plugins.ts";
 import {
   bareNetwork,
   callDriver,
@@ -15,7 +15,7 @@ import {
   port,
   type Wanted,
   writeConflist,
-} from "../../support/podman-driver.ts";
+} from "../support/podman-driver.ts";
 
 const subnets = [{ subnet: "10.8.0.0/24" }];
 const web = (more: Record<string, string> = {}): Partial<Network> => ({ options: { conflist: "web", ...more } });

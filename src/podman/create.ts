@@ -1,9 +1,9 @@
 /** `create`: whether containers could be attached to the network, and what podman is to remember of it. */
-import { nextSteps } from "../../runtime/cli/next-steps.ts";
-import { describeFinding, lintNetwork } from "../../runtime/lint/lint.ts";
-import { networkProblems } from "../../runtime/network-summary.ts";
-import type { Examine } from "../../runtime/plugin-call.ts";
-import type { PodmanNetwork, PodmanNetwork as Network } from "../wire/netavark.schema.ts";
+import type { PodmanNetwork, PodmanNetwork as Network } from "../netavark/wire/netavark.schema.ts";
+import { nextSteps } from "../runtime/cli/next-steps.ts";
+import { describeFinding, lintNetwork } from "../runtime/lint/lint.ts";
+import { networkProblems } from "../runtime/network-summary.ts";
+import type { Examine } from "../runtime/plugin-call.ts";
 import { chosenNetwork, runtimeFor } from "./chosen-network.ts";
 
 /** podman keeps its own value of a key that is left out. */

@@ -3,12 +3,12 @@
  * setup killed at any moment, the container started again elsewhere, nobody to read the answer.
  */
 import { expect, test } from "bun:test";
-import { leftSince, quietMoment, withoutContainer } from "../../support/leftovers.ts";
-import { type Machine, openMachine } from "../../support/machine.ts";
-import { PATCHBAY } from "../../support/plugins.ts";
-import { CONFIGS, PodmanNetwork, port, type Wanted, writeConflist } from "../../support/podman-driver.ts";
-import { random } from "../../support/random.ts";
-import { ping } from "../../support/traffic.ts";
+import { leftSince, quietMoment, withoutContainer } from "../support/leftovers.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
+import { PATCHBAY } from "../support/plugins.ts";
+import { CONFIGS, PodmanNetwork, port, type Wanted, writeConflist } from "../support/podman-driver.ts";
+import { random } from "../support/random.ts";
+import { ping } from "../support/traffic.ts";
 
 const bridge = (name: string, subnet: string, more = {}) => ({
   type: "bridge",

@@ -1,13 +1,13 @@
 /** What podman is told of an attachment: `podman inspect` shows it, and `network reload` asks for the same again. */
-import { newestResult, type VersionedResult } from "../../cni/result-versions.ts";
-import type { Result } from "../../cni/result.ts";
-import { openHost } from "../../engine/open-host.ts";
-import { linkMac } from "../../ffi/netlink/route/link.ts";
-import { warn } from "../../ffi/warn.ts";
-import { canonicalAddress } from "../../net/address.ts";
-import { canonicalMac } from "../../net/mac.ts";
-import type { AttachmentRequest } from "../../runtime/plugin-call.ts";
-import type { NetInterface, StatusBlock } from "../wire/answer.ts";
+import { newestResult, type VersionedResult } from "../cni/result-versions.ts";
+import type { Result } from "../cni/result.ts";
+import { openHost } from "../engine/open-host.ts";
+import { linkMac } from "../ffi/netlink/route/link.ts";
+import { warn } from "../ffi/warn.ts";
+import { canonicalAddress } from "../net/address.ts";
+import { canonicalMac } from "../net/mac.ts";
+import type { NetInterface, StatusBlock } from "../netavark/wire/answer.ts";
+import type { AttachmentRequest } from "../runtime/plugin-call.ts";
 
 type Wanted = { addresses: readonly string[]; mac: string | undefined };
 

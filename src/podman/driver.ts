@@ -2,20 +2,20 @@
  * This program as a driver of podman's networks, by netavark's plugin API 1.0.0: podman calls `create`, netavark
  * `setup` and `teardown` for each container. docs/engines/podman.md is for people who use it.
  */
-import { parseDocument } from "../../cni/json.ts";
-import { readAll } from "../../ffi/files.ts";
-import { keyOf, takeBackFormer, tearDown } from "../../podman/teardown.ts";
-import { addAnswered } from "../../runtime/cli/answered-add.ts";
-import { printLine } from "../../runtime/cli/output.ts";
-import type { Examine } from "../../runtime/plugin-call.ts";
-import { VERSION } from "../../version.ts";
-import { printAnswer } from "../wire/answer.ts";
-import type { PluginCall } from "../wire/netavark.schema.ts";
-import { decodeNetwork, decodePluginCall } from "../wire/netavark.validate.gen.ts";
+import { parseDocument } from "../cni/json.ts";
+import { readAll } from "../ffi/files.ts";
+import { printAnswer } from "../netavark/wire/answer.ts";
+import type { PluginCall } from "../netavark/wire/netavark.schema.ts";
+import { decodeNetwork, decodePluginCall } from "../netavark/wire/netavark.validate.gen.ts";
+import { addAnswered } from "../runtime/cli/answered-add.ts";
+import { printLine } from "../runtime/cli/output.ts";
+import type { Examine } from "../runtime/plugin-call.ts";
+import { VERSION } from "../version.ts";
 import { attachmentRequest, macOf } from "./attachment-request.ts";
 import { chosenNetwork, runtimeFor } from "./chosen-network.ts";
 import { createNetwork } from "./create.ts";
 import { statusBlock } from "./status-block.ts";
+import { keyOf, takeBackFormer, tearDown } from "./teardown.ts";
 
 const API_VERSION = "1.0.0";
 

@@ -1,11 +1,11 @@
 /** Calls of podman's plugin driver through a resident: served by the rules of `patchbay add`, or left to the caller. */
 import { expect, test } from "bun:test";
-import { leftSince, quietMoment } from "../../support/leftovers.ts";
-import { type Machine, openMachine } from "../../support/machine.ts";
-import { PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
-import { CONFIGS, PodmanNetwork, port, type Wanted, writeConflist } from "../../support/podman-driver.ts";
-import { childrenOf, startResident } from "../../support/resident.ts";
-import { openResident, OWN_SOCKET, untilServed } from "../../support/served.ts";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
+import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
+import { CONFIGS, PodmanNetwork, port, type Wanted, writeConflist } from "../support/podman-driver.ts";
+import { childrenOf, startResident } from "../support/resident.ts";
+import { openResident, OWN_SOCKET, untilServed } from "../support/served.ts";
 
 // Each machine has one of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;

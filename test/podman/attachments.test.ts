@@ -1,9 +1,9 @@
 /** Containers in networks with our driver: addresses, packets, published ports, and what teardown leaves. */
 import { expect, test } from "bun:test";
-import { leftSince, quietMoment } from "../../support/leftovers.ts";
-import { type Container, type Machine, openMachine } from "../../support/machine.ts";
-import { PodmanNetwork, port, writeConflist } from "../../support/podman-driver.ts";
-import { ping, serve } from "../../support/traffic.ts";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import { PodmanNetwork, port, writeConflist } from "../support/podman-driver.ts";
+import { ping, serve } from "../support/traffic.ts";
 
 const MAC = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/;
 
