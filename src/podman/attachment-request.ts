@@ -1,6 +1,6 @@
 /** Translates what podman says of a container to CNI: CNI_ARGS and capability arguments. */
+import type { PluginCall, PortMapping } from "../documents/netavark.schema.ts";
 import { canonicalMac } from "../net/mac.ts";
-import type { PluginCall, PortMapping } from "../netavark/wire/netavark.schema.ts";
 import type { Network } from "../runtime/conf/network.ts";
 import type { AttachmentRequest } from "../runtime/plugin-call.ts";
 import type { Chosen } from "./chosen-network.ts";

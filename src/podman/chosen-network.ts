@@ -1,10 +1,10 @@
 /** The CNI network that a podman network stands for. */
 import { errorText } from "../cni/error.ts";
+import type { PodmanNetwork } from "../documents/netavark.schema.ts";
 import { mayWrite } from "../ffi/access.ts";
 import { LeftToCaller } from "../ffi/calls.ts";
 import { variable } from "../ffi/environment.ts";
 import { exists } from "../ffi/files.ts";
-import type { PodmanNetwork } from "../netavark/wire/netavark.schema.ts";
 import { DEFAULT_CACHE_DIRECTORY } from "../runtime/cache.ts";
 import { configDirectoryOf } from "../runtime/cli/network-arguments.ts";
 import { networkNames } from "../runtime/conf/directory.ts";

@@ -1,5 +1,5 @@
 /** `create`: whether containers could be attached to the network, and what podman is to remember of it. */
-import type { PodmanNetwork, PodmanNetwork as Network } from "../netavark/wire/netavark.schema.ts";
+import type { PodmanNetwork, PodmanNetwork as Network } from "../documents/netavark.schema.ts";
 import { nextSteps } from "../runtime/cli/next-steps.ts";
 import { describeFinding, lintNetwork } from "../runtime/lint/lint.ts";
 import { networkProblems } from "../runtime/network-summary.ts";

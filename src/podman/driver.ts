@@ -3,10 +3,10 @@
  * `setup` and `teardown` for each container. docs/engines/podman.md is for people who use it.
  */
 import { parseDocument } from "../cni/json.ts";
+import type { PluginCall } from "../documents/netavark.schema.ts";
+import { decodeNetwork, decodePluginCall } from "../documents/netavark.validate.gen.ts";
 import { readAll } from "../ffi/files.ts";
 import { printAnswer } from "../netavark/wire/answer.ts";
-import type { PluginCall } from "../netavark/wire/netavark.schema.ts";
-import { decodeNetwork, decodePluginCall } from "../netavark/wire/netavark.validate.gen.ts";
 import { addAnswered } from "../runtime/cli/answered-add.ts";
 import { printLine } from "../runtime/cli/output.ts";
 import type { Examine } from "../runtime/plugin-call.ts";

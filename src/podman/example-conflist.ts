@@ -1,11 +1,11 @@
 /** An example of a conflist that works as it is: its bridge and its subnet are unused. */
+import type { PodmanNetwork as Network } from "../documents/netavark.schema.ts";
 import { hostSockets } from "../ffi/kept.ts";
 import { listLinks } from "../ffi/netlink/route/link.ts";
 import { listRoutes } from "../ffi/netlink/route/route.ts";
 import { AF_INET } from "../ffi/socket/socket.ts";
 import { formatPrefix } from "../net/address.ts";
 import { freeSubnet4 } from "../netavark/create/free-subnet.ts";
-import type { PodmanNetwork as Network } from "../netavark/wire/netavark.schema.ts";
 import { listNetworkFiles } from "../runtime/conf/directory.ts";
 import { claimantsIn } from "../runtime/overlaps.ts";
 

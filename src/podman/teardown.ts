@@ -8,10 +8,10 @@ import { attemptAll } from "../contract/failures.ts";
 import type { Owner } from "../contract/owner.ts";
 import { LeftToCaller } from "../ffi/calls.ts";
 import { warn } from "../ffi/warn.ts";
-import type { PluginCall } from "../netavark/wire/netavark.schema.ts";
 import { deleteRecorded, type Deletion, deletionOf, placeOfRecorded } from "../runtime/container.ts";
 import type { Examine, Runtime } from "../runtime/plugin-call.ts";
 import { attachmentsOf, networkWithoutPlugins, type RecordedAttachment } from "../runtime/records.ts";
+import type { PluginCall } from "../documents/netavark.schema.ts";
 import { attachmentRequest } from "./attachment-request.ts";
 import { chosenNetwork, cniName, runtimeFor } from "./chosen-network.ts";
 

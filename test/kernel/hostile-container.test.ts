@@ -3,12 +3,12 @@
  * is looked at afterwards. Where a row says "arrives", nothing refuses the packet, and it changes nothing of the host's.
  */
 import { expect, test } from "bun:test";
+import type { PortMapping } from "../../src/documents/netavark.schema.ts";
+import { connections, type Fates, fatesIn, type HostileNetwork, openWorld, reached } from "../support/hostile.ts";
 import { type Feature, lacks } from "../support/kernel-features.ts";
-import { type Container, type Machine } from "../support/machine.ts";
-import type { PortMapping } from "../../src/netavark/wire/netavark.schema.ts";
+import type { Container, Machine } from "../support/machine.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../support/netavark/attached.ts";
 import { network } from "../support/network.ts";
-import { connections, type Fates, fatesIn, type HostileNetwork, openWorld, reached } from "../support/hostile.ts";
 
 const KEPT: Fates = {
   advertisement: "refused",

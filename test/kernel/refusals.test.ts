@@ -1,8 +1,8 @@
 /** What the host refuses from a container is compared and put right, and told where it cannot be set. */
 import { expect, test } from "bun:test";
-import { type Container, type Machine, openMachine } from "../support/machine.ts";
-import type { PortMapping } from "../../src/netavark/wire/netavark.schema.ts";
+import type { PortMapping } from "../../src/documents/netavark.schema.ts";
 import { lacks } from "../support/kernel-features.ts";
+import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../support/netavark/attached.ts";
 import { network } from "../support/network.ts";
 import { PATCHBAY } from "../support/plugins.ts";

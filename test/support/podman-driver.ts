@@ -2,8 +2,8 @@
  * Networks of podman whose driver is Patchbay, called as podman and netavark call a driver: podman gives addresses from
  * the network's subnets, and sends with each call what it knows of network and container.
  */
+import type { PodmanNetwork as Network, PortMapping } from "../../src/documents/netavark.schema.ts";
 import type { StatusBlock } from "../../src/netavark/wire/answer.ts";
-import type { PodmanNetwork as Network, PortMapping } from "../../src/netavark/wire/netavark.schema.ts";
 import type { Container, Machine, Outcome } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 

@@ -1,6 +1,6 @@
 /** A new network with the driver bridge. */
-import type { Creation, PodmanNetwork as Network } from "../wire/netavark.schema.ts";
-import { readBridgeOptions, refuseUnknownBridgeOptions } from "../wire/options.ts";
+import type { Creation, PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
+import { readBridgeOptions, refuseUnknownBridgeOptions } from "../../documents/network-options.ts";
 import { freeSubnet4, freeSubnet6 } from "./free-subnet.ts";
 import type { Place } from "./place.ts";
 import { refuseBadBridgeName, refuseBadInterfaceName } from "./refusals.ts";

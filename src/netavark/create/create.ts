@@ -1,8 +1,8 @@
 /** `create`: finishes the network that a user asked for. Nothing is made; podman writes the answer into a file. */
+import type { Creation, PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
+import { refuseBadRoutes, refuseOverlaps } from "../../documents/network.ts";
 import { isV6 } from "../../net/address.ts";
-import type { Creation, PodmanNetwork as Network } from "../wire/netavark.schema.ts";
 import { inOrder } from "../wire/network-document.ts";
-import { refuseBadRoutes, refuseOverlaps } from "../wire/network.ts";
 import { finishBridge } from "./bridge.ts";
 import type { Place } from "./place.ts";
 import { refuseBadIdentity, refuseBadInterfaceName, refuseBadIpam } from "./refusals.ts";

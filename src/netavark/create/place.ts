@@ -1,4 +1,4 @@
-import type { PodmanNetwork as Network } from "../wire/netavark.schema.ts";
+import type { PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
 
 /** What there is outside of the document. */
 export interface Place {

@@ -1,4 +1,6 @@
 /** Completes and checks a subnet of a new network. */
+import type { PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
+import { overlap, prefixOf } from "../../documents/network.ts";
 import {
   compareAddresses,
   contains,
@@ -8,8 +10,6 @@ import {
   parseAddress,
   type Prefix,
 } from "../../net/address.ts";
-import type { PodmanNetwork as Network } from "../wire/netavark.schema.ts";
-import { overlap, prefixOf } from "../wire/network.ts";
 
 export type Subnet = NonNullable<Network["subnets"]>[number];
 

@@ -1,6 +1,6 @@
 /** A new network with the driver macvlan or ipvlan. */
-import type { PodmanNetwork as Network } from "../wire/netavark.schema.ts";
-import { readVlanOptions, refuseUnknownVlanOptions } from "../wire/options.ts";
+import type { PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
+import { readVlanOptions, refuseUnknownVlanOptions } from "../../documents/network-options.ts";
 import type { Place } from "./place.ts";
 
 export function finishVlan(network: Network, driver: "macvlan" | "ipvlan", place: Place): Network {

@@ -1,10 +1,10 @@
 /** Addresses and routes of a container, which podman has chosen. */
 import type { Result } from "../../cni/result.ts";
+import type { PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
+import { refuseBadRoutes, refuseOverlaps } from "../../documents/network.ts";
 import { contains, parseAddress, parsePrefix } from "../../net/address.ts";
 import type { StaticRoute } from "../../resources/netavark/static-routes.ts";
 import type { NetInterface } from "../wire/answer.ts";
-import type { PodmanNetwork as Network } from "../wire/netavark.schema.ts";
-import { refuseBadRoutes, refuseOverlaps } from "../wire/network.ts";
 import type { Wanted } from "./driver.ts";
 
 const DHCP = "dhcp";

@@ -1,13 +1,16 @@
 /** The driver `bridge`: from podman's documents to the configuration of plugins/podman/netavark-bridge. */
-import netavarkBridge, { type NetavarkBridgeConf } from "../../plugins/podman/netavark-bridge/netavark-bridge.ts";
-import type { PublishedPort, PublishedPortsSpec } from "../../resources/netavark/published-ports.ts";
-import type { NetworkRulesSpec } from "../../resources/netavark/shared/network-rules-spec.ts";
+import { checkIfName } from "../../cni/invocation.ts";
+import type { PortMapping } from "../../documents/netavark.schema.ts";
+import { type BridgeOptions, readBridgeOptions } from "../../documents/network-options.ts";
 import { type Protocol, protocolNumbers } from "../../iptables/rule.ts";
 import { canonicalAddress, isV6, parsePrefix } from "../../net/address.ts";
+import netavarkBridge from "../../plugins/podman/netavark-bridge/netavark-bridge.ts";
+import type { NetavarkBridgeConf } from "../../plugins/podman/netavark-bridge/netavark-bridge.ts";
 import { canHaveNames } from "../../resources/netavark/aardvark-names/names.ts";
 import type { NamesSpec } from "../../resources/netavark/aardvark-names/spec.ts";
-import type { PortMapping } from "../wire/netavark.schema.ts";
-import { type BridgeOptions, readBridgeOptions } from "../wire/options.ts";
+import type { PublishedPort, PublishedPortsSpec } from "../../resources/netavark/published-ports.ts";
+import type { NetworkRulesSpec } from "../../resources/netavark/shared/network-rules-spec.ts";
+import { refuseIfStrict } from "../firewall/firewalld.ts";
 import {
   addressesOf,
   dhcpOf,
@@ -18,12 +21,10 @@ import {
   resolversOf,
   routesOf,
 } from "./addressing.ts";
-import { refuseIfStrict } from "../firewall/firewalld.ts";
-import { stateOf } from "./firewall-state.ts";
-import { checkIfName } from "../../cni/invocation.ts";
 import { told } from "./attachment.ts";
 import { bridgeOwnAddresses } from "./bridge-addresses.ts";
 import type { Driver, DriverContext, Wanted } from "./driver.ts";
+import { stateOf } from "./firewall-state.ts";
 
 const DEFAULT_METRIC = 100;
 const DNS_PORT = 53;

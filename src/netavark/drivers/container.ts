@@ -3,6 +3,7 @@
  */
 import { checkContainerId, checkIfName, checkNetworkName } from "../../cni/invocation.ts";
 import { attempt } from "../../contract/failures.ts";
+import type { CheckedCall } from "../../documents/container-call.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { whileDirectoryLocked } from "../../ffi/lock.ts";
 import { openNetns } from "../../ffi/netns.ts";
@@ -12,7 +13,6 @@ import { log } from "../../resources/netavark/shared/log.ts";
 import { inSession } from "../../runtime/plugin-call.ts";
 import type { Surroundings } from "../program/surroundings.ts";
 import type { StatusBlock } from "../wire/answer.ts";
-import type { CheckedCall } from "../wire/container-call.ts";
 import { bridgeDriver } from "./bridge.ts";
 import type { Driver, DriverContext, Wanted } from "./driver.ts";
 import { removeWhatIsGone } from "./gone.ts";

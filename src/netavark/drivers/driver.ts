@@ -1,9 +1,9 @@
 /** What each of netavark's drivers is to `setup` and `teardown`. */
+import type { CheckedCall } from "../../documents/container-call.ts";
+import type { NamedAttachment, PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
 import type { Session } from "../../engine/session.ts";
 import type { Daemon, NamesInNetwork } from "../../resources/netavark/aardvark-names/spec.ts";
 import type { StatusBlock } from "../wire/answer.ts";
-import type { CheckedCall } from "../wire/container-call.ts";
-import type { NamedAttachment, PodmanNetwork as Network } from "../wire/netavark.schema.ts";
 
 /** One network that the container is to be attached to. */
 export interface Wanted {

@@ -1,7 +1,7 @@
 /** A driver that is a program of its own: a plugin of netavark. */
+import type { PluginCall } from "../../documents/netavark.schema.ts";
 import { setUpByPlugin, tearDownByPlugin } from "../plugins/attach.ts";
 import { findPlugin } from "../plugins/find-plugin.ts";
-import type { PluginCall } from "../wire/netavark.schema.ts";
 import type { Driver, Wanted } from "./driver.ts";
 
 export function pluginDriver({ network, attachment, call }: Wanted, directories: readonly string[]): Driver {

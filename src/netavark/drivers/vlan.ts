@@ -1,6 +1,7 @@
 /** The drivers `macvlan` and `ipvlan`: from podman's documents to the configuration of plugins/podman/netavark-vlan. */
-import netavarkVlan, { type NetavarkVlanConf } from "../../plugins/podman/netavark-vlan/netavark-vlan.ts";
-import { readVlanOptions } from "../wire/options.ts";
+import { readVlanOptions } from "../../documents/network-options.ts";
+import netavarkVlan from "../../plugins/podman/netavark-vlan/netavark-vlan.ts";
+import type { NetavarkVlanConf } from "../../plugins/podman/netavark-vlan/netavark-vlan.ts";
 import { addressesOf, dhcpOf, hasDhcp, interfaceOf, resolversOf, routesOf } from "./addressing.ts";
 import { told } from "./attachment.ts";
 import { defaultParent } from "./default-parent.ts";

@@ -1,10 +1,10 @@
 /** A network whose driver is a plugin: `setup` and `teardown` are the plugin's. */
+import type { PluginCall, PluginStatus } from "../../documents/netavark.schema.ts";
+import { checkedAddress, checkedAddresses, checkedPrefix } from "../../documents/network.ts";
 import { within } from "../../resources/netavark/shared/failure.ts";
 import type { StatusBlock } from "../wire/answer.ts";
-import type { PluginCall, PluginStatus } from "../wire/netavark.schema.ts";
 import { decodePluginStatus } from "../wire/netavark.validate.gen.ts";
 import { inOrder } from "../wire/network-document.ts";
-import { checkedAddress, checkedAddresses, checkedPrefix } from "../wire/network.ts";
 import { pluginName, readAnswer, runPlugin } from "./run-plugin.ts";
 
 /** When it fails, the plugin may have made something: `tearDownByPlugin` has to follow. */

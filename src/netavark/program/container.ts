@@ -1,12 +1,12 @@
 /** `netavark setup` and `teardown`. */
 import { errorText } from "../../cni/error.ts";
+import { type CheckedCall, readContainerCall } from "../../documents/container-call.ts";
 import { exists } from "../../ffi/files.ts";
 import { blockSignals, SIGINT, SIGTERM } from "../../ffi/signals.ts";
 import { within } from "../../resources/netavark/shared/failure.ts";
 import { printLine, printToStderr } from "../../runtime/cli/output.ts";
 import { setUp, tearDown } from "../drivers/container.ts";
 import type { DriverContext } from "../drivers/driver.ts";
-import { type CheckedCall, readContainerCall } from "../wire/container-call.ts";
 import type { Call } from "./call.ts";
 import { chooseFirewall } from "./firewall-choice.ts";
 

@@ -1,6 +1,8 @@
 /** `netavark create`: reads what podman asks for, and looks at the host's links and plugins. */
 import { object } from "../../cni/decode.ts";
 import { parseDocument } from "../../cni/json.ts";
+import type { Creation, PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
+import { checkedInteger, checkedNetwork, checkedPrefix } from "../../documents/network.ts";
 import { listLinks } from "../../ffi/netlink/route/link.ts";
 import { NETLINK_ROUTE, openNetlink } from "../../ffi/netlink/socket.ts";
 import { randomBytes } from "../../ffi/random.ts";
@@ -8,10 +10,8 @@ import { within } from "../../resources/netavark/shared/failure.ts";
 import { createNetwork } from "../create/create.ts";
 import { findPlugin } from "../plugins/find-plugin.ts";
 import { readAnswer, runPlugin } from "../plugins/run-plugin.ts";
-import type { Creation, PodmanNetwork as Network } from "../wire/netavark.schema.ts";
 import { decodeCreation, decodeNetwork } from "../wire/netavark.validate.gen.ts";
 import { inOrder } from "../wire/network-document.ts";
-import { checkedInteger, checkedNetwork, checkedPrefix } from "../wire/network.ts";
 import type { Call } from "./call.ts";
 
 const LONGEST_PREFIX = 128;

@@ -1,6 +1,6 @@
 /** What netavark's options and environment say about a call. */
+import { readInteger } from "../../documents/integer.ts";
 import { variable } from "../../ffi/environment.ts";
-import { readInteger } from "../wire/integer.ts";
 import type { ParsedOptions } from "./arguments.ts";
 
 export interface Surroundings {

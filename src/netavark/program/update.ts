@@ -1,8 +1,8 @@
 /** `netavark update`: whom containers of a network ask for names outside of it. */
+import { checkedAddresses } from "../../documents/network.ts";
 import { exists } from "../../ffi/files.ts";
 import { setServers } from "../../resources/netavark/aardvark-names/names.ts";
 import { within } from "../../resources/netavark/shared/failure.ts";
-import { checkedAddresses } from "../wire/network.ts";
 import type { Call } from "./call.ts";
 
 /** Does nothing without aardvark-dns, or without a container in the network: podman keeps the servers in its own file. */

@@ -1,5 +1,5 @@
 /** A network as netavark writes it: keys in the order of its declaration, and none for what is not set. */
-import type { PodmanNetwork as Network } from "./netavark.schema.ts";
+import type { PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
 
 export function inOrder(network: Network): Network {
   const { created, dns_enabled, driver, id, internal, ipv6_enabled, name, network_interface, options } = network;

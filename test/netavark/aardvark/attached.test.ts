@@ -1,6 +1,6 @@
 /** `netavark setup` and `teardown` with names: containers ask for one another at the servers that setup answers. */
 import { expect, test } from "bun:test";
-import type { PodmanNetwork as Network } from "../../../src/netavark/wire/netavark.schema.ts";
+import type { PodmanNetwork as Network } from "../../../src/documents/netavark.schema.ts";
 import { leftSince, momentOf } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { creation } from "../../support/netavark/creation.ts";

@@ -1,10 +1,10 @@
 /** Subnets for networks without any: they overlap nothing that is used, and are found when there are free ones. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { contains, formatAddress, fromBigInt, networkOf, parseAddress } from "../../../src/net/address.ts";
 import { createNetwork } from "../../../src/netavark/create/create.ts";
 import { freeSubnet4, freeSubnet6 } from "../../../src/netavark/create/free-subnet.ts";
-import { overlap, prefixOf } from "../../../src/netavark/wire/network.ts";
+import { overlap, prefixOf } from "../../../src/documents/network.ts";
+import { contains, formatAddress, fromBigInt, networkOf, parseAddress } from "../../../src/net/address.ts";
 import { creation } from "../../support/netavark/creation.ts";
 import { randomBelow } from "../../support/random.ts";
 

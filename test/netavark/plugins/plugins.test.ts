@@ -1,9 +1,9 @@
 /** Drivers that are other programs: how they are found and called, and how their answers are read. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import type { PluginCall } from "../../../src/documents/netavark.schema.ts";
 import { setUpByPlugin, tearDownByPlugin } from "../../../src/netavark/plugins/attach.ts";
 import { findPlugin } from "../../../src/netavark/plugins/find-plugin.ts";
-import type { PluginCall } from "../../../src/netavark/wire/netavark.schema.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { creation, ID } from "../../support/netavark/creation.ts";
 import { netavark, netavarkProgram } from "../../support/netavark/netavark.ts";

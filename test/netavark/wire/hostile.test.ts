@@ -1,10 +1,10 @@
 /** Random changes of documents: each document is accepted, or refused with a text that says why. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
+import { readContainerCall } from "../../../src/documents/container-call.ts";
 import { parseOptions } from "../../../src/netavark/program/arguments.ts";
 import { create } from "../../../src/netavark/program/create.ts";
 import { surroundingsOf } from "../../../src/netavark/program/surroundings.ts";
-import { readContainerCall } from "../../../src/netavark/wire/container-call.ts";
 import { creation } from "../../support/netavark/creation.ts";
 
 type Path = (string | number)[];

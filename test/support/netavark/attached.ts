@@ -3,7 +3,7 @@ import type {
   NetworkAttachment,
   PodmanNetwork as Network,
   PortMapping,
-} from "../../../src/netavark/wire/netavark.schema.ts";
+} from "../../../src/documents/netavark.schema.ts";
 import type { Container, Machine } from "../machine.ts";
 import { creation } from "./creation.ts";
 import { ND } from "./names.ts";

@@ -1,5 +1,5 @@
 /** Documents for `netavark create`. */
-import type { Creation, PodmanNetwork as Network } from "../../../src/netavark/wire/netavark.schema.ts";
+import type { Creation, PodmanNetwork as Network } from "../../../src/documents/netavark.schema.ts";
 
 export const ID = "5ca1ab1e".repeat(8);
 

@@ -8,7 +8,7 @@ import {
   networkOf,
   parsePrefix,
   type Prefix,
-} from "../../net/address.ts";
+} from "../net/address.ts";
 import type { PodmanNetwork as Network } from "./netavark.schema.ts";
 
 const U32_MAX = 2 ** 32 - 1;

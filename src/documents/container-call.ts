@@ -1,10 +1,10 @@
 /** stdin of `setup` and `teardown`: a container, and what it wants of which networks. */
-import { inside, list, missing, object } from "../../cni/decode.ts";
-import { decodeText, parseDocument } from "../../cni/json.ts";
-import { keysIn } from "../../cni/repeated-key.ts";
-import { canonicalMac } from "../../net/mac.ts";
+import { inside, list, missing, object } from "../cni/decode.ts";
+import { decodeText, parseDocument } from "../cni/json.ts";
+import { keysIn } from "../cni/repeated-key.ts";
+import { canonicalMac } from "../net/mac.ts";
+import { decodeContainerCall, decodeNamedAttachment } from "../netavark/wire/netavark.validate.gen.ts";
 import type { ContainerCall, NamedAttachment, PortMapping } from "./netavark.schema.ts";
-import { decodeContainerCall, decodeNamedAttachment } from "./netavark.validate.gen.ts";
 import { checkedAddresses, checkedInteger, checkedNetwork } from "./network.ts";
 
 const PORT_MAX = 65535;

@@ -86,6 +86,33 @@ export type ContainerCall = z.infer<typeof containerCall>;
 export const namedAttachment = z.object({ name: z.string(), ...attachmentKeys });
 export type NamedAttachment = z.infer<typeof namedAttachment>;
 
+/**
+ * The configuration of our plugins for podman's networks: one network of a container as podman describes it, and what the
+ * command line says. The ledger keeps it.
+ */
+export const netavarkConf = z.object({
+  cniVersion: z.string(),
+  name: z.string(),
+  type: z.string(),
+  /** The configuration of the plugin dhcp. */
+  ipam: z.object({ type: z.string() }).optional(),
+  network: podmanNetwork,
+  network_options: attachment,
+  container_name: z.string(),
+  port_mappings: z.array(portMapping).optional(),
+  dns_servers: z.array(z.string()).optional(),
+  /** The directory of --config. */
+  configDirectory: z.string(),
+  isRootless: z.boolean(),
+  firewall: z.enum(["nftables", "firewalld", "none"]),
+  dnsPort: z.int(),
+  /** Whether a network is isolated that does not say it: podman before 6 expects no isolation. */
+  isolatesByDefault: z.boolean(),
+  /** Undefined where containers have no names. */
+  aardvarkBinary: z.string().optional(),
+});
+export type NetavarkConf = z.infer<typeof netavarkConf>;
+
 /** stdin of `netavark create`. */
 export const creation = z.object({
   network,

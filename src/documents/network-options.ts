@@ -1,5 +1,5 @@
 /** The options of networks: all are text. `create` refuses what is unknown, the other commands ignore it. */
-import { parseAddress } from "../../net/address.ts";
+import { parseAddress } from "../net/address.ts";
 import { readInteger } from "./integer.ts";
 
 type Options = Readonly<Record<string, string>> | undefined;

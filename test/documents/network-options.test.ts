@@ -1,7 +1,7 @@
 /** The options of networks: values are read from text, and missing options have defaults. */
 import { expect, test } from "bun:test";
-import { readInteger } from "../../../src/netavark/wire/integer.ts";
-import { readBridgeOptions, readVlanOptions } from "../../../src/netavark/wire/options.ts";
+import { readInteger } from "../../src/documents/integer.ts";
+import { readBridgeOptions, readVlanOptions } from "../../src/documents/network-options.ts";
 
 test("options of bridges", () => {
   const none = { mode: "managed", isolate: "strict", noDefaultRoute: false } as const;

@@ -1,7 +1,7 @@
 /** stdin of setup and teardown: both forms of `networks`, and what is refused, by the name of its key. */
 import { expect, test } from "bun:test";
-import { readContainerCall } from "../../../src/netavark/wire/container-call.ts";
-import { creation } from "../../support/netavark/creation.ts";
+import { readContainerCall } from "../../src/documents/container-call.ts";
+import { creation } from "../support/netavark/creation.ts";
 
 const { network } = creation();
 const call = {
