@@ -727,7 +727,7 @@ const podmansResources: Fault[] = [
     file: "src/resources/netavark/shared/log.ts",
     find: "rule.module.length >= (best?.module.length ?? 0)",
     replace: "rule.module.length >= 0",
-    tests: ["test/netavark/wire/log.test.ts"],
+    tests: ["test/resources/netavark/log.test.ts"],
   },
   {
     file: "src/resources/netavark/shared/nft-rules.ts",

@@ -3,7 +3,7 @@ import { listAddresses } from "../../ffi/netlink/route/address.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { NETLINK_ROUTE, openNetlink } from "../../ffi/netlink/socket.ts";
 import { formatAddress, isLinkLocal } from "../../net/address.ts";
-import { NO_UNMANAGED_BRIDGE } from "../../resources/netavark/shared/netavark-text.ts";
+import { NO_UNMANAGED_BRIDGE } from "../../resources/netavark/shared/failure.ts";
 
 /** Where aardvark-dns can listen. */
 export function bridgeOwnAddresses(bridge: string): string[] {

@@ -1,8 +1,9 @@
 /** What each of netavark's drivers is to `setup` and `teardown`. */
+import type { Daemon } from "../../daemon/daemon.ts";
 import type { CheckedCall } from "../../documents/container-call.ts";
 import type { NamedAttachment, PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
 import type { Session } from "../../engine/session.ts";
-import type { Daemon, NamesInNetwork } from "../../resources/netavark/aardvark-names/spec.ts";
+import type { NamesInNetwork } from "../../resources/netavark/aardvark-names/spec.ts";
 import type { StatusBlock } from "../wire/answer.ts";
 
 /** One network that the container is to be attached to. */

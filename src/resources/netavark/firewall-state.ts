@@ -6,7 +6,7 @@ import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
 import { exists, makeDirectories, replaceFile } from "../../ffi/files.ts";
 import { removeStateFile, whileStateLocked } from "../../ffi/state-file.ts";
-import { isSpare } from "./shared/spare-bridge.ts";
+import { isSpare } from "./shared/bridge.ts";
 
 export interface FirewallStateSpec {
   /** `firewall` below the directory of --config. */

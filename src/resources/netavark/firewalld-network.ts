@@ -4,6 +4,7 @@
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { unlessRefused, whyNotRunning } from "../../firewalld/client.ts";
+import { isSpare } from "./shared/bridge.ts";
 import {
   changePolicy,
   ensureObjects,
@@ -15,7 +16,6 @@ import {
   ZONE,
 } from "./shared/firewalld-objects.ts";
 import type { NetworkRulesSpec } from "./shared/network-rules-spec.ts";
-import { isSpare } from "./shared/spare-bridge.ts";
 
 export type FirewalldNetworkSpec = Pick<NetworkRulesSpec, "bridge" | "subnets" | "dnsPort" | "dnsServers">;
 

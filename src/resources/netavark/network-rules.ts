@@ -14,6 +14,7 @@ import { delSet, listSets } from "../../ffi/netlink/nftables/set.ts";
 import { chainUse, delChain } from "../../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { parsePrefix } from "../../net/address.ts";
+import { isSpare } from "./shared/bridge.ts";
 import type { NetworkRulesSpec } from "./shared/network-rules-spec.ts";
 import {
   chain,
@@ -34,7 +35,6 @@ import {
   sharedRules,
 } from "./shared/nft-rules.ts";
 import { isSame, mentions, TableRules, writeRule } from "./shared/nft-table.ts";
-import { isSpare } from "./shared/spare-bridge.ts";
 
 export const networkRulesKind: ResourceKind<NetworkRulesSpec> = {
   kind: "network-rules",

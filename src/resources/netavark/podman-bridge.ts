@@ -3,9 +3,9 @@
  * and the last one removes it. An existing bridge keeps what it has, is set up, and gets the gateways that it lacks. An
  * unmanaged bridge belongs to the host.
  */
-import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
+import type { Host } from "../../contract/host.ts";
 import { EACCES, EEXIST, isErrno } from "../../ffi/errno.ts";
 import { addAddress, delAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
 import { bridgeKind as bridgeLink } from "../../ffi/netlink/route/link-kinds.ts";
@@ -14,10 +14,8 @@ import { isNetlinkError } from "../../ffi/netlink/socket.ts";
 import { formatPrefix, isV6, parsePrefix } from "../../net/address.ts";
 import { ownAddress } from "../link/shared/host-link.ts";
 import { accepted, refuse } from "../link/shared/refusals.ts";
-import { hostSysctls, linkSysctls, type PodmanBridgeSpec, refusals } from "./shared/bridge-sysctls.ts";
-import { ensureSysctl } from "./shared/ensure-sysctl.ts";
-import { netlinkText, NO_UNMANAGED_BRIDGE } from "./shared/netavark-text.ts";
-import { isSpare } from "./shared/spare-bridge.ts";
+import { ensureSysctl, hostSysctls, isSpare, linkSysctls, type PodmanBridgeSpec, refusals } from "./shared/bridge.ts";
+import { netlinkText, NO_UNMANAGED_BRIDGE } from "./shared/failure.ts";
 
 interface Made {
   isCreated: boolean;

@@ -22,7 +22,7 @@ import {
 } from "../../ffi/netlink/uapi/rtnetlink.ts";
 import { AF_UNSPEC } from "../../ffi/socket/socket.ts";
 import { parseAddress, parsePrefix } from "../../net/address.ts";
-import { netlinkText } from "./shared/netavark-text.ts";
+import { netlinkText } from "./shared/failure.ts";
 
 export const routeTypes = {
   unicast: RTN_UNICAST,

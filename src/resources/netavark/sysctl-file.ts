@@ -5,8 +5,7 @@
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { makeDirectories, removeFile, replaceFile } from "../../ffi/files.ts";
 import { readStateFile } from "../../ffi/state-file.ts";
-import { bridgeSysctls, type PodmanBridgeSpec } from "./shared/bridge-sysctls.ts";
-import { isSpare } from "./shared/spare-bridge.ts";
+import { bridgeSysctls, isSpare, type PodmanBridgeSpec } from "./shared/bridge.ts";
 
 const DIRECTORY = "/run/sysctl.d";
 

@@ -5,8 +5,8 @@
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { warn } from "../../ffi/warn.ts";
 import { whyNotRunning, withZone, type Zone } from "../../firewalld/client.ts";
+import { isSpare } from "./shared/bridge.ts";
 import type { NetworkRulesSpec } from "./shared/network-rules-spec.ts";
-import { isSpare } from "./shared/spare-bridge.ts";
 
 const ZONE = "trusted";
 

@@ -1,6 +1,6 @@
-/** `netavark setup` and `teardown` with names: containers ask for one another at the servers that setup answers. */
+/** `netavark setup` and `teardown` with names: containers resolve one another at the servers that setup returns. */
 import { expect, test } from "bun:test";
-import type { PodmanNetwork as Network } from "../../../src/documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../../../src/documents/netavark.schema.ts";
 import { leftSince, momentOf } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { creation } from "../../support/netavark/creation.ts";
@@ -8,7 +8,7 @@ import { AARDVARK, daemons, filesIn, ND } from "../../support/netavark/names.ts"
 import { netavark, type NetavarkAnswer } from "../../support/netavark/netavark.ts";
 import { untilTrue } from "../../support/resident-status.ts";
 
-const network = (index: number, more: Partial<Network> = {}): Network => ({
+const network = (index: number, more: Partial<PodmanNetwork> = {}): PodmanNetwork => ({
   ...creation({ name: `n${index}`, id: `${index}ab`.repeat(22).slice(0, 64) }).network,
   network_interface: `podman${index}`,
   subnets: [{ subnet: `10.5${5 + index}.0.0/24`, gateway: `10.5${5 + index}.0.1` }],
@@ -17,7 +17,7 @@ const network = (index: number, more: Partial<Network> = {}): Network => ({
 });
 
 /** The document of a container in the networks, with the address of that number in each. */
-function callFor(container: Container, number: number, networks: Network[], names: string[]) {
+function callFor(container: Container, number: number, networks: PodmanNetwork[], names: string[]) {
   return {
     container_id: `${number}`.repeat(64),
     container_name: container.name,

@@ -20,8 +20,8 @@ const LOCK = { "aardvark.lock": "" };
 const web = names("web1", "10.55.0.7", ["web"]), jug = names("web2", "10.55.0.8", ["jug"]);
 
 /**
- * Says its number, and then whenever it gets SIGHUP. `read` of bash goes on after that; its own number is the one that
- * everybody's /proc has.
+ * Prints its process id, and again for each SIGHUP. `read` of bash goes on after that; the id is the one in everybody's
+ * /proc.
  */
 const SCRIPT = "trap 'echo told' HUP; read -r pid _ </proc/self/stat; echo $pid; while read -r _; do :; done";
 const RUN = `/run/aardvark-dns -c "${SCRIPT.replaceAll("$", "\\$")}" --`;
@@ -117,7 +117,7 @@ test("what always starts another in its place does not keep the lock", async () 
   await removeNames(machine, web);
 });
 
-/** Three that seem to end, and do not. `$!` is the last one. */
+/** Three processes that seem to end, and do not. `$!` is the last one. */
 const lingering: [what: string, command: string, longWaits: number][] = [
   [
     "whose arguments are overwritten",

@@ -3,7 +3,7 @@ import type { Host } from "../../../contract/host.ts";
 import { getLink, linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { defaultRoute } from "../../../ffi/netlink/route/route.ts";
 import { readSysctl } from "../../../ffi/sysctl.ts";
-import type { PodmanBridgeSpec } from "../../../resources/netavark/shared/bridge-sysctls.ts";
+import type { PodmanBridgeSpec } from "../../../resources/netavark/shared/bridge.ts";
 import { vrfTable } from "../../../resources/routing/shared/routing-tables.ts";
 
 /**

@@ -1,18 +1,18 @@
 /** The process of aardvark-dns: finds it, has it reload its files, starts and stops it. */
-import { environmentForChild } from "../../../ffi/environment.ts";
 import { EACCES, ENOENT, EPERM, errnoText, ESRCH, isErrno, SyscallError } from "../../../ffi/errno.ts";
+import { environmentForChild } from "../../../ffi/environment.ts";
 import { closeFile, exists, identify, listDirectory, O_WRONLY, openFile, readTextFile } from "../../../ffi/files.ts";
 import { findInPath } from "../../../ffi/find-in-path.ts";
 import { fromUtf8 } from "../../../ffi/libc.ts";
 import { OtherProcess } from "../../../ffi/other-process.ts";
 import type { Finished } from "../../../ffi/run-program.ts";
 import { isCaught, isKilled, SIGHUP, SIGKILL, SIGTERM } from "../../../ffi/signals.ts";
-import { hasSucceeded } from "../../../ffi/spawn.ts";
 import { readTrustedState, removeStateFile } from "../../../ffi/state-file.ts";
+import { hasSucceeded } from "../../../ffi/spawn.ts";
 import { NOT_EVERYBODYS, runTrusted, UntrustedFile, withJudged } from "../../../ffi/trusted-executable.ts";
 import { log, loudestLevel } from "../shared/log.ts";
 import { PID_FILE, writeFile } from "./files.ts";
-import type { Daemon } from "./spec.ts";
+import type { AardvarkDaemon } from "./spec.ts";
 
 const NAME = "aardvark-dns", COMM_LENGTH = 15;
 const SYSTEMD = "/run/systemd/system";
@@ -20,8 +20,8 @@ const SYSTEMD = "/run/systemd/system";
 const PATIENCE_MS = 5000;
 const PAUSE_MS = 5;
 
-/** Runs `work` with the process, held by a descriptor, or with undefined when there is none. */
-function withDaemon<T>(daemon: Daemon, deadline: number, work: (found: OtherProcess | undefined) => T): T {
+/** Runs `work` with the process, held by a descriptor, or with undefined when no process is found. */
+function withDaemon<T>(daemon: AardvarkDaemon, deadline: number, work: (found: OtherProcess | undefined) => T): T {
   const found = findDaemon(daemon, deadline);
   try {
     return work(found);
@@ -31,7 +31,7 @@ function withDaemon<T>(daemon: Daemon, deadline: number, work: (found: OtherProc
 }
 
 /** A torn file, or one from before a crash, is not trusted: its number may be another program's. */
-function findDaemon(daemon: Daemon, deadline: number): OtherProcess | undefined {
+function findDaemon(daemon: AardvarkDaemon, deadline: number): OtherProcess | undefined {
   const text = readTrustedState(`${daemon.directory}/${PID_FILE}`) ?? "";
   const written = /^[1-9][0-9]{0,9}$/.test(text.trim()) ? Number(text) : undefined;
   const known = written === undefined ? undefined : openDaemon(written, daemon, deadline);
@@ -49,7 +49,7 @@ function findDaemon(daemon: Daemon, deadline: number): OtherProcess | undefined 
  * /proc is read while the descriptor is open, and the process has not ended afterwards, so both are about one process. Waits
  * for a process that is ending, until the deadline: anybody can have processes that seem to end and do not.
  */
-function openDaemon(pid: number, daemon: Daemon, deadline: number): OtherProcess | undefined {
+function openDaemon(pid: number, daemon: AardvarkDaemon, deadline: number): OtherProcess | undefined {
   if (!hasName(pid, daemon)) return undefined;
   const opened = OtherProcess.open(pid);
   if (opened === undefined) return undefined;
@@ -61,7 +61,7 @@ function openDaemon(pid: number, daemon: Daemon, deadline: number): OtherProcess
 }
 
 /** Whether it is aardvark-dns with these files. A process that ends has no memory and no arguments, but may have sockets. */
-function stateOf(pid: number, daemon: Daemon): "runs" | "ends" | "another" {
+function stateOf(pid: number, daemon: AardvarkDaemon): "runs" | "ends" | "another" {
   try {
     if (!hasName(pid, daemon) || !isOurUsers(pid)) return "another";
     const words = readOf(pid, "cmdline").split("\0"), at = words.indexOf("--config");
@@ -79,7 +79,7 @@ function hasMemory(pid: number): boolean {
 }
 
 /** Proves nothing about the owner: anybody can name a process so. */
-function hasName(pid: number, { binary }: Daemon): boolean {
+function hasName(pid: number, { binary }: AardvarkDaemon): boolean {
   const own = binary.slice(binary.lastIndexOf("/") + 1).slice(0, COMM_LENGTH);
   const name = readOf(pid, "comm").trimEnd();
   return name === NAME || (own !== "" && name === own);
@@ -122,12 +122,12 @@ function isSame(one: string, other: string): boolean {
 }
 
 /**
- * That its files have changed. Returns what `whenTold` says of the process that knows now; false when there is none.
+ * Has it reload its files. Returns what `whenReloaded` returns for the process that does; false when there is no process.
  * The deadline is for something that starts a new process for each one that ends: others wait for our lock.
  */
-export function tell(
-  daemon: Daemon,
-  whenTold: (told: OtherProcess) => boolean = () => true,
+export function reload(
+  daemon: AardvarkDaemon,
+  whenReloaded: (reloaded: OtherProcess) => boolean = () => true,
   searchDeadline = nextDeadline(),
 ): boolean {
   const deadline = nextDeadline();
@@ -135,7 +135,7 @@ export function tell(
     const outcome = withDaemon(daemon, searchDeadline, (found) => {
       if (found === undefined) return false;
       if (ended !== undefined && performance.now() > deadline) throw doesNotStay(daemon, ended, found.pid);
-      if (hangUp(found, deadline)) return whenTold(found);
+      if (hangUp(found, deadline)) return whenReloaded(found);
       ended = found.pid;
       return undefined;
     });
@@ -147,7 +147,7 @@ function nextDeadline(): number {
   return performance.now() + PATIENCE_MS;
 }
 
-function doesNotStay({ directory }: Daemon, ended: number, next: number): Error {
+function doesNotStay({ directory }: AardvarkDaemon, ended: number, next: number): Error {
   return new Error(
     `${NAME} for ${directory} cannot be told of changes: process ${ended} has ended, and now there is process ${next}; ` +
       "stop what starts it again and again",
@@ -170,16 +170,16 @@ function hangUp(found: OtherProcess, deadline: number): boolean {
 }
 
 /** Without files aardvark-dns ends when it reloads. Waits for that, so that the next start does not meet it ending. */
-export function tellToEnd(daemon: Daemon): void {
-  tell(daemon, (told) => {
-    if (!told.endsWithin(PATIENCE_MS)) end(told);
+export function stop(daemon: AardvarkDaemon): void {
+  reload(daemon, (reloaded) => {
+    if (!reloaded.endsWithin(PATIENCE_MS)) end(reloaded);
     return true;
   });
   removeStateFile(`${daemon.directory}/${PID_FILE}`);
 }
 
-/** `wasIdle`: it had no files before. Then it may have been told to end, and may not have read the new ones. */
-export function tellOrStart(daemon: Daemon, wasIdle: boolean): void {
+/** `wasIdle`: there were no files before. Then the process may be ending, without having read the new ones. */
+export function reloadOrStart(daemon: AardvarkDaemon, wasIdle: boolean): void {
   const searchDeadline = nextDeadline();
   withDaemon(daemon, searchDeadline, (before) => {
     if (before === undefined || isHere(before)) return;
@@ -190,7 +190,7 @@ export function tellOrStart(daemon: Daemon, wasIdle: boolean): void {
     );
     end(before);
   });
-  if (!tell(daemon, (told) => !wasIdle || !told.endsWithin(PATIENCE_MS), searchDeadline)) start(daemon);
+  if (!reload(daemon, (reloaded) => !wasIdle || !reloaded.endsWithin(PATIENCE_MS), searchDeadline)) start(daemon);
 }
 
 /** Whether it is in this thread's network namespace; true also when it has ended. */
@@ -208,7 +208,7 @@ function end(found: OtherProcess): void {
 }
 
 /** Returns when it listens: its first process ends then. */
-function start(daemon: Daemon): void {
+function start(daemon: AardvarkDaemon): void {
   const [path, ...argv] = commandFor(daemon);
   log("debug", "netavark::dns::aardvark", `start ${NAME}: ${JSON.stringify([path, ...argv])}`);
   const { ending, stderr } = run(daemon, path!, [path!, ...argv]);
@@ -223,7 +223,7 @@ function start(daemon: Daemon): void {
  * systemd-run executes it by its path, so it is judged here, too. When its child fails, the first process says so, and the
  * child, which may end later, says why.
  */
-function run({ binary }: Daemon, path: string, argv: string[]): Finished {
+function run({ binary }: AardvarkDaemon, path: string, argv: string[]): Finished {
   const nothing = openFile("/dev/null", O_WRONLY);
   try {
     const environment = environmentForChild({ RUST_LOG: loudestLevel() });
@@ -243,7 +243,7 @@ function run({ binary }: Daemon, path: string, argv: string[]): Finished {
 }
 
 /** With systemd it gets a scope of its own: it must not end with the service that started the first container. */
-function commandFor({ directory, binary, port, isRootless }: Daemon): string[] {
+function commandFor({ directory, binary, port, isRootless }: AardvarkDaemon): string[] {
   const systemdRun = exists(SYSTEMD) ? findInPath("systemd-run") : undefined;
   const scope = systemdRun === undefined ? [] : [systemdRun, "-q", "--scope", ...isRootless ? ["--user"] : []];
   return [...scope, binary, "--config", directory, "-p", String(port), "run"];

@@ -1,7 +1,7 @@
 /** The files of aardvark-dns and their lock, which is held to change the files, and to start or signal the program. */
-import { rename } from "../../../ffi/directory-entries.ts";
 import { EDQUOT, ENOSPC, isErrno } from "../../../ffi/errno.ts";
 import { exists, listDirectory, makeDirectories, removeFile, replaceFile } from "../../../ffi/files.ts";
+import { rename } from "../../../ffi/directory-entries.ts";
 import { openStateLock, overwriteStateFile, readStateFile, whileStateLocked } from "../../../ffi/state-file.ts";
 import { within } from "../shared/failure.ts";
 
@@ -12,11 +12,11 @@ const INTERNAL = "%int";
 const FILE_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 /** Takes netavark's own lock, so that both programs can write in turns. */
-export function whileAlone<Value>(directory: string, work: () => Value): Value {
+export function whileLocked<Value>(directory: string, work: () => Value): Value {
   const path = `${parentOf(directory)}/aardvark.lock`;
   const open = () => within(`Failed to open/create lockfile ${path}`, () => openStateLock(path));
   return whileStateLocked(path, () => {
-    removeFile(temporaryOf(directory)); // Of a process that was killed.
+    removeFile(temporaryOf(directory)); // A killed process may have left it.
     return work();
   }, open);
 }

@@ -1,9 +1,9 @@
 /** Adds and removes a container's names in aardvark-dns, and sets the DNS servers of a network. */
 import { exists } from "../../../ffi/files.ts";
 import { unlessUntrusted } from "../../../ffi/state-file.ts";
-import { failureText, within } from "../shared/failure.ts";
 import { log } from "../shared/log.ts";
-import { tell, tellOrStart, tellToEnd } from "./daemon.ts";
+import { failureText, within } from "../shared/failure.ts";
+import { reload, reloadOrStart, stop } from "./daemon.ts";
 import {
   filesOf,
   hasFiles,
@@ -12,11 +12,11 @@ import {
   readFile,
   refuseBadName,
   shortenFile,
-  whileAlone,
+  whileLocked,
   writeFile,
 } from "./files.ts";
 import { gatewaysIn, hasLine, withLine, withoutLine, withServers } from "./network-file.ts";
-import type { Daemon, NamesSpec } from "./spec.ts";
+import type { AardvarkDaemon, NamesSpec } from "./spec.ts";
 
 const MODULE = "netavark::dns::aardvark", ALIASES = "netavark::network::bridge";
 
@@ -31,11 +31,11 @@ export function addNames(spec: NamesSpec): boolean {
     for (const { name } of networks) refuseBadName(name);
     makeDirectory(directory);
     refuseLoop(spec);
-    whileAlone(directory, () => {
+    whileLocked(directory, () => {
       const wasIdle = !hasFiles(directory);
       try {
         for (const network of networks) addLine(spec, network);
-        tellOrStart(spec, wasIdle);
+        reloadOrStart(spec, wasIdle);
       } catch (error) {
         takeBack(spec);
         throw error;
@@ -98,7 +98,7 @@ function takeBack(spec: NamesSpec): void {
 /** Succeeds when there is nothing to remove. */
 export function removeNames(spec: NamesSpec): void {
   if (!exists(spec.directory)) return;
-  within("remove aardvark entries", () => whileAlone(spec.directory, () => removeLines(spec)));
+  within("remove aardvark entries", () => whileLocked(spec.directory, () => removeLines(spec)));
 }
 
 function removeLines(spec: NamesSpec): void {
@@ -107,23 +107,23 @@ function removeLines(spec: NamesSpec): void {
     const before = unlessUntrusted(() => readFile(path)) ?? "", after = withoutLine(before, containerId);
     if (after !== before) shortenFile(path, after);
   }
-  if (hasFiles(directory)) tell(spec);
-  else tellToEnd(spec);
+  if (hasFiles(directory)) reload(spec);
+  else stop(spec);
 }
 
 /** Sets the servers for names outside of the network; without any, aardvark-dns asks the host's. */
-export function setServers(daemon: Daemon, network: string, servers: readonly string[]): void {
+export function setServers(daemon: AardvarkDaemon, network: string, servers: readonly string[]): void {
   refuseBadName(network);
   // podman calls this also when no container runs.
   if (filesOf(daemon.directory, network).length === 0) return;
-  whileAlone(daemon.directory, () => {
+  whileLocked(daemon.directory, () => {
     for (const path of filesOf(daemon.directory, network)) {
       const text = readFile(path);
       refuseGateways(servers, new Map(gatewaysIn(text).map((gateway) => [gateway, network])), "network DNS server");
       writeFile(path, withServers(text, servers));
     }
     // podman is outside of the rootless namespace in this call, so it must be started with the next container.
-    if (!tell(daemon) && !daemon.isRootless) tellOrStart(daemon, false);
+    if (!reload(daemon) && !daemon.isRootless) reloadOrStart(daemon, false);
   });
 }
 

@@ -14,15 +14,15 @@ export interface NamesInNetwork {
 }
 
 /** The aardvark-dns of one directory. */
-export interface Daemon {
-  /** Its files are here, `aardvark.lock` is beside it. */
+export interface AardvarkDaemon {
+  /** The directory of its files; `aardvark.lock` is beside it. */
   directory: string;
   binary: string;
   port: number;
   isRootless: boolean;
 }
 
-export interface NamesSpec extends Daemon {
+export interface NamesSpec extends AardvarkDaemon {
   containerId: string;
   /** The servers for names outside, for this container. */
   servers: readonly string[];

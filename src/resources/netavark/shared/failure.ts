@@ -1,13 +1,12 @@
 /** Failures in netavark's words: podman shows them to users, and its tests compare them. */
 import { errorText } from "../../../cni/error.ts";
-import { LeftToCaller } from "../../../ffi/calls.ts";
 import { errnoText, SyscallError } from "../../../ffi/errno.ts";
-import { NetlinkError } from "../../../ffi/netlink/netlink-error.ts";
 import { UntrustedState } from "../../../ffi/state-file.ts";
-import { netlinkText, osError } from "./netavark-text.ts";
+import { NetlinkError } from "../../../ffi/netlink/netlink-error.ts";
+import { isNetlinkError } from "../../../ffi/netlink/socket.ts";
 
 /**
- * Without what the system call worked on; `within` says that. What resources say around a refusal of the kernel's stays,
+ * Omits the subject of a system call, which `within` adds. Keeps the text of resources around an error of the kernel, with
  * the reason in netavark's words.
  */
 export function failureText(error: unknown): string {
@@ -25,7 +24,6 @@ export function within<Value>(context: string, work: () => Value): Value {
   try {
     return work();
   } catch (error) {
-    if (error instanceof LeftToCaller) throw error;
     throw new Error(`${context}: ${failureText(error)}`, { cause: error });
   }
 }
@@ -35,7 +33,6 @@ export function inNetavarksWords<Value>(work: () => Value): Value {
   try {
     return work();
   } catch (error) {
-    if (error instanceof LeftToCaller) throw error;
     throw new Error([contextOf(error), failureText(error)].filter(Boolean).join(": "), { cause: error });
   }
 }
@@ -43,4 +40,25 @@ export function inNetavarksWords<Value>(work: () => Value): Value {
 function contextOf(error: unknown): string {
   if (error instanceof SyscallError) return [error.call, error.subject].filter(Boolean).join(" ");
   return error instanceof NetlinkError ? error.request : "";
+}
+
+export const NO_UNMANAGED_BRIDGE =
+  "in unmanaged mode, the bridge must already exist on the host: Netlink error: No such device (os error 19)";
+
+/** `Netlink error: File exists (os error 17)` */
+export function netlinkText(error: unknown): string {
+  if (!isNetlinkError(error)) return errorText(error);
+  return `Netlink error: ${osError(error.errno)}`;
+}
+
+/** `IO error: Read-only file system (os error 30)` */
+export function systemText(error: unknown): string {
+  if (!(error instanceof SyscallError)) return errorText(error);
+  return `IO error: ${osError(error.errno)}`;
+}
+
+/** `No such device (os error 19)` */
+export function osError(errno: number): string {
+  const text = errnoText(errno);
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)} (os error ${errno})`;
 }

@@ -1,5 +1,10 @@
 /** The bridge of a network of podman's: its specification, its sysctls, and whether anything uses it. */
 import { advertisements, redirects } from "../../link/shared/refusals.ts";
+import type { Host } from "../../../contract/host.ts";
+import { hasPorts } from "../../../ffi/netlink/route/bridge.ts";
+import { getLink } from "../../../ffi/netlink/route/link.ts";
+import { readSysctl, writeSysctl } from "../../../ffi/sysctl.ts";
+import { systemText } from "./failure.ts";
 
 export interface PodmanBridgeSpec {
   name: string;
@@ -35,7 +40,7 @@ export function linkSysctls({ name, isInternal, hasV6 }: PodmanBridgeSpec): Sysc
   return [...all, [`${v4}/rp_filter`, "2"]];
 }
 
-/** `link`: its own name. The one of the configuration may be an alternative one. */
+/** `link` is the link's own name; the document may have an alternative name. */
 export function refusals(link: string): string[] {
   return [...advertisements(link), ...redirects(link)];
 }
@@ -46,4 +51,19 @@ export function bridgeSysctls(spec: PodmanBridgeSpec): Sysctls {
     ...linkSysctls(spec),
     ...refusals(spec.name).map((key): [string, string] => [key, "0"]),
   ];
+}
+
+/** Whether nothing uses the bridge any more: it has no port, or does not exist. */
+export function isSpare(bridge: string, host: Host): boolean {
+  const link = getLink(host.route, bridge);
+  return link === undefined || !hasPorts(host.route, link);
+}
+
+/** As netavark does: only where it differs, because a /proc/sys without write access may be right already. */
+export function ensureSysctl(key: string, value: string): void {
+  try {
+    if (readSysctl(key) !== value) writeSysctl(key, value);
+  } catch (error) {
+    throw new Error(`set sysctl ${key}: ${systemText(error)}`, { cause: error });
+  }
 }
