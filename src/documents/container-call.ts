@@ -1,10 +1,10 @@
-/** stdin of `setup` and `teardown`: a container, and what it wants of which networks. */
+/** Reads stdin of `setup` and `teardown`: a container, and what it wants of each network. */
 import { inside, list, missing, object } from "../cni/decode.ts";
 import { decodeText, parseDocument } from "../cni/json.ts";
 import { keysIn } from "../cni/repeated-key.ts";
 import { canonicalMac } from "../net/mac.ts";
-import { decodeContainerCall, decodeNamedAttachment } from "../netavark/wire/netavark.validate.gen.ts";
-import type { ContainerCall, NamedAttachment, PortMapping } from "./netavark.schema.ts";
+import type { ContainerCall, NamedAttachment, PodmanPortMapping } from "./netavark.schema.ts";
+import { decodeContainerCall, decodeNamedAttachment } from "./netavark.validate.gen.ts";
 import { checkedAddresses, checkedInteger, checkedNetwork } from "./network.ts";
 
 const PORT_MAX = 65535;
@@ -83,7 +83,7 @@ export function checkedMac(text: string): string {
   return mac;
 }
 
-function checkedMapping(mapping: PortMapping, at: string): PortMapping {
+function checkedMapping(mapping: PodmanPortMapping, at: string): PodmanPortMapping {
   for (const key of ["container_port", "host_port", "range"] as const) {
     checkedInteger(mapping[key], PORT_MAX, `${at}.${key}`);
   }

@@ -1,6 +1,6 @@
 /** Integers from text, refused in the words of Rust's library, which netavark's users know. */
 
-/** The integer, or why the text is none. A sign may stand before it where `least` is negative, a plus always. */
+/** Returns the integer, or why the text is not one. A plus may precede it, and a minus where `least` is negative. */
 export function readInteger(text: string, least: number, most: number): number | string {
   if (text === "") return "cannot parse integer from empty string";
   const form = least < 0 ? /^[+-]?[0-9]+$/ : /^\+?[0-9]+$/;

@@ -37,7 +37,7 @@ const networkKeys = {
 };
 
 /** A network as podman keeps it in a file. */
-export const network = z.object(networkKeys);
+export const podmanNetwork = z.object(networkKeys);
 export type PodmanNetwork = z.infer<typeof podmanNetwork>;
 
 const attachmentKeys = {
@@ -59,14 +59,14 @@ const portMapping = z.object({
   host_ip: z.string(),
   protocol: z.string(),
 });
-export type PortMapping = z.infer<typeof portMapping>;
+export type PodmanPortMapping = z.infer<typeof portMapping>;
 
 /** stdin of a plugin's `setup` and `teardown`. */
 export const pluginCall = z.object({
   container_id: z.string(),
   container_name: z.string(),
   port_mappings: z.array(portMapping).optional(),
-  network,
+  network: podmanNetwork,
   network_options: attachment,
 });
 export type PluginCall = z.infer<typeof pluginCall>;
@@ -78,7 +78,7 @@ export const containerCall = z.object({
   container_hostname: z.string().optional(),
   port_mappings: z.array(portMapping).optional(),
   dns_servers: z.array(z.string()).optional(),
-  network_info: z.record(z.string(), network),
+  network_info: z.record(z.string(), podmanNetwork),
 });
 export type ContainerCall = z.infer<typeof containerCall>;
 
@@ -115,7 +115,7 @@ export type NetavarkConf = z.infer<typeof netavarkConf>;
 
 /** stdin of `netavark create`. */
 export const creation = z.object({
-  network,
+  network: podmanNetwork,
   used: z.object({
     interfaces: z.array(z.string()),
     names: texts,

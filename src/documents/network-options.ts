@@ -1,4 +1,4 @@
-/** The options of networks: all are text. `create` refuses what is unknown, the other commands ignore it. */
+/** The options of networks; all values are text. `create` refuses unknown options, the other commands ignore them. */
 import { parseAddress } from "../net/address.ts";
 import { readInteger } from "./integer.ts";
 

@@ -9,12 +9,12 @@ import {
   parsePrefix,
   type Prefix,
 } from "../net/address.ts";
-import type { PodmanNetwork as Network } from "./netavark.schema.ts";
+import type { PodmanNetwork } from "./netavark.schema.ts";
 
 const U32_MAX = 2 ** 32 - 1;
 
-/** The network with every address in its usual form. `at` is where it stands in the document. */
-export function checkedNetwork(network: Network, at: string): Network {
+/** Returns the network with every address in its canonical form. `at` is its place in the document. */
+export function checkedNetwork(network: PodmanNetwork, at: string): PodmanNetwork {
   const { subnets, routes, network_dns_servers: servers } = network;
   return {
     ...network,
@@ -89,7 +89,7 @@ export function refuseOverlaps(subnets: readonly { subnet: string }[]): void {
 const WITHOUT_GATEWAY = ["blackhole", "unreachable", "prohibit"];
 
 /** Only a unicast route has a gateway. */
-export function refuseBadRoutes(routes: NonNullable<Network["routes"]>): void {
+export function refuseBadRoutes(routes: NonNullable<PodmanNetwork["routes"]>): void {
   for (const { destination, gateway, route_type: type = "unicast" } of routes) {
     const prefix = prefixOf(destination);
     if (hasHostBits(prefix)) throw new Error(`route destination invalid: ${destination}`);
@@ -106,4 +106,43 @@ export function refuseBadRoutes(routes: NonNullable<Network["routes"]>): void {
       throw new Error(`route with ${to} destination and ${via} gateway (${destination} via ${gateway})`);
     }
   }
+}
+
+/** As netavark writes it: keys in the order of its declaration, and none for what is not set. */
+export function inOrder(network: PodmanNetwork): PodmanNetwork {
+  const { created, dns_enabled, driver, id, internal, ipv6_enabled, name, network_interface, options } = network;
+  const { ipam_options, subnets, routes, network_dns_servers, labels } = network;
+  return {
+    ...created !== undefined && { created },
+    dns_enabled,
+    driver,
+    id,
+    internal,
+    ipv6_enabled,
+    name,
+    ...network_interface !== undefined && { network_interface },
+    ...options && { options },
+    ...ipam_options && { ipam_options },
+    ...subnets && {
+      subnets: subnets.map(({ gateway, lease_range, subnet }) => ({
+        ...gateway !== undefined && { gateway },
+        ...lease_range && { lease_range: rangeInOrder(lease_range) },
+        subnet,
+      })),
+    },
+    ...routes && {
+      routes: routes.map(({ gateway, destination, metric, route_type }) => ({
+        ...gateway !== undefined && { gateway },
+        destination,
+        ...metric !== undefined && { metric },
+        ...route_type !== undefined && { route_type },
+      })),
+    },
+    ...network_dns_servers && { network_dns_servers },
+    ...labels && { labels },
+  };
+}
+
+function rangeInOrder({ end_ip, start_ip }: { end_ip?: string; start_ip?: string }) {
+  return { ...end_ip !== undefined && { end_ip }, ...start_ip !== undefined && { start_ip } };
 }

@@ -1,8 +1,8 @@
 /** Translates what podman says of a container to CNI: CNI_ARGS and capability arguments. */
-import type { PluginCall, PortMapping } from "../documents/netavark.schema.ts";
 import { canonicalMac } from "../net/mac.ts";
 import type { Network } from "../runtime/conf/network.ts";
 import type { AttachmentRequest } from "../runtime/plugin-call.ts";
+import type { PluginCall, PodmanPortMapping } from "../documents/netavark.schema.ts";
 import type { Chosen } from "./chosen-network.ts";
 
 /** Refuses what no plugin of the network would use. */
@@ -80,7 +80,7 @@ function publishedPorts(call: PluginCall, { network, options }: Chosen): Publish
 }
 
 /** Returns a mapping for every port of a range. */
-function portsOf({ host_port, container_port, range, host_ip, protocol }: PortMapping): PublishedPort[] {
+function portsOf({ host_port, container_port, range, host_ip, protocol }: PodmanPortMapping): PublishedPort[] {
   const count = Math.max(range, 1);
   for (const first of [host_port, container_port]) {
     if (first < 1 || first + count - 1 > 65535) {

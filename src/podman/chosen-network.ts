@@ -1,24 +1,24 @@
 /** The CNI network that a podman network stands for. */
 import { errorText } from "../cni/error.ts";
-import type { PodmanNetwork } from "../documents/netavark.schema.ts";
-import { mayWrite } from "../ffi/access.ts";
 import { LeftToCaller } from "../ffi/calls.ts";
+import { mayWrite } from "../ffi/access.ts";
 import { variable } from "../ffi/environment.ts";
 import { exists } from "../ffi/files.ts";
 import { DEFAULT_CACHE_DIRECTORY } from "../runtime/cache.ts";
 import { configDirectoryOf } from "../runtime/cli/network-arguments.ts";
 import { networkNames } from "../runtime/conf/directory.ts";
-import { networkNamed } from "../runtime/conf/load.ts";
 import type { Network } from "../runtime/conf/network.ts";
+import { networkNamed } from "../runtime/conf/load.ts";
 import type { Examine, Runtime } from "../runtime/plugin-call.ts";
-import { type Options, readOptions, refused } from "./options.ts";
+import type { PodmanNetwork } from "../documents/netavark.schema.ts";
+import { type DriverOptions, readOptions, refused } from "./options.ts";
 
 export interface Chosen {
   readonly network: Network;
-  readonly options: Options;
+  readonly options: DriverOptions;
 }
 
-export function chosenNetwork(podman: PodmanNetwork): Chosen {
+export function chosenNetwork(podman: PodmanNetwork, runtime: Runtime): Chosen {
   const options = podman.options?.["conflist"] === undefined ? undefined : readOptions(podman.options);
   if (options?.conflist === undefined) throw nothingChosen(podman);
   return { network: named(options.conflist, runtime), options };
@@ -45,7 +45,7 @@ function nearest(path: string): string {
   return exists(path) ? path : nearest(path.slice(0, path.lastIndexOf("/")) || "/");
 }
 
-function named(name: string): Network {
+function named(name: string, runtime: Runtime): Network {
   try {
     return networkNamed(runtime, name);
   } catch (error) {

@@ -1,9 +1,9 @@
-/** `create`: whether containers could be attached to the network, and what podman is to remember of it. */
-import type { PodmanNetwork, PodmanNetwork as Network } from "../documents/netavark.schema.ts";
-import { nextSteps } from "../runtime/cli/next-steps.ts";
+/** `create`: checks that containers can be attached to the network, and returns what podman keeps of it. */
 import { describeFinding, lintNetwork } from "../runtime/lint/lint.ts";
+import { nextSteps } from "../runtime/cli/next-steps.ts";
 import { networkProblems } from "../runtime/network-summary.ts";
 import type { Examine } from "../runtime/plugin-call.ts";
+import type { PodmanNetwork } from "../documents/netavark.schema.ts";
 import { chosenNetwork, runtimeFor } from "./chosen-network.ts";
 
 /** podman keeps its own value of a key that is left out. */
@@ -20,7 +20,7 @@ export function createNetwork(podman: PodmanNetwork, examine: Examine | undefine
 const OTHERWISE = "the conflist says all of the network; change it in its file";
 
 /** Refuses options that the network's file would overrule. */
-function refuseUnused(podman: Network): void {
+function refuseUnused(podman: PodmanNetwork): void {
   const { subnets = [], routes = [], network_dns_servers = [], ipv6_enabled, internal, network_interface } = podman;
   const refuse = (what: string, why = OTHERWISE) => new Error(`${what}: ${why}`);
   if (network_dns_servers.length > 0) {

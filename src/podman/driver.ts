@@ -3,14 +3,14 @@
  * `setup` and `teardown` for each container. docs/engines/podman.md is for people who use it.
  */
 import { parseDocument } from "../cni/json.ts";
-import type { PluginCall } from "../documents/netavark.schema.ts";
-import { decodeNetwork, decodePluginCall } from "../documents/netavark.validate.gen.ts";
 import { readAll } from "../ffi/files.ts";
-import { printAnswer } from "../netavark/wire/answer.ts";
 import { addAnswered } from "../runtime/cli/answered-add.ts";
 import { printLine } from "../runtime/cli/output.ts";
 import type { Examine } from "../runtime/plugin-call.ts";
 import { VERSION } from "../version.ts";
+import { printAnswer } from "../netavark/program/answer.ts";
+import type { PluginCall } from "../documents/netavark.schema.ts";
+import { decodeNetwork, decodePluginCall } from "../documents/netavark.validate.gen.ts";
 import { attachmentRequest, macOf } from "./attachment-request.ts";
 import { chosenNetwork, runtimeFor } from "./chosen-network.ts";
 import { createNetwork } from "./create.ts";

@@ -1,18 +1,18 @@
 /** An example of a conflist that works as it is: its bridge and its subnet are unused. */
-import type { PodmanNetwork as Network } from "../documents/netavark.schema.ts";
+import { AF_INET } from "../ffi/socket/socket.ts";
 import { hostSockets } from "../ffi/kept.ts";
 import { listLinks } from "../ffi/netlink/route/link.ts";
 import { listRoutes } from "../ffi/netlink/route/route.ts";
-import { AF_INET } from "../ffi/socket/socket.ts";
 import { formatPrefix } from "../net/address.ts";
-import { freeSubnet4 } from "../netavark/create/free-subnet.ts";
 import { listNetworkFiles } from "../runtime/conf/directory.ts";
 import { claimantsIn } from "../runtime/overlaps.ts";
+import { freeSubnet4 } from "../netavark/create/free-subnet.ts";
+import type { PodmanNetwork } from "../documents/netavark.schema.ts";
 
 const POOL = { base: "10.77.0.0/16", size: 24 };
 const LONGEST_BRIDGE = 13;
 
-export function exampleConflist({ name, options = {}, subnets = [] }: Network, directory: string): string {
+export function exampleConflist({ name, options = {}, subnets = [] }: PodmanNetwork, directory: string): string {
   const taken = takenNow(directory);
   const ranges = (subnets.length === 0 ? [freeSubnet4([POOL], taken.subnets)] : subnets.map(({ subnet }) => subnet))
     .map((subnet) => [{ subnet }]);

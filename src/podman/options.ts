@@ -1,7 +1,7 @@
 /** The options of a podman network whose driver is this program: they say which CNI network it is. All values are text. */
 import { closestKey } from "../runtime/spelling.ts";
 
-export interface Options {
+export interface DriverOptions {
   /** The name of a network in the configuration directory. */
   readonly conflist: string | undefined;
   readonly pluginPath: string | undefined;
@@ -11,7 +11,7 @@ export interface Options {
 
 const KNOWN = ["conflist", "pluginPath", "ports"];
 
-export function readOptions(given: Readonly<Record<string, string>> = {}): Options {
+export function readOptions(given: Readonly<Record<string, string>> = {}): DriverOptions {
   const { conflist, pluginPath, ports } = given;
   const unknown = Object.keys(given).find((option) => !KNOWN.includes(option));
   if (unknown !== undefined) throw unknownOption(unknown, given[unknown]!);

@@ -1,13 +1,13 @@
-/** What podman is told of an attachment: `podman inspect` shows it, and `network reload` asks for the same again. */
-import { newestResult, type VersionedResult } from "../cni/result-versions.ts";
+/** What podman learns of an attachment: `podman inspect` shows it, and `network reload` asks for the same again. */
 import type { Result } from "../cni/result.ts";
+import { newestResult, type VersionedResult } from "../cni/result-versions.ts";
 import { openHost } from "../engine/open-host.ts";
 import { linkMac } from "../ffi/netlink/route/link.ts";
 import { warn } from "../ffi/warn.ts";
 import { canonicalAddress } from "../net/address.ts";
 import { canonicalMac } from "../net/mac.ts";
-import type { NetInterface, StatusBlock } from "../netavark/wire/answer.ts";
 import type { AttachmentRequest } from "../runtime/plugin-call.ts";
+import type { NetInterface, StatusBlock } from "../documents/status-block.ts";
 
 type Wanted = { addresses: readonly string[]; mac: string | undefined };
 
@@ -71,7 +71,7 @@ function macOf(said: string | undefined, netnsPath: string, name: string): strin
   }
 }
 
-/** No error: after `network reload` everything is asked for again, and a new address is better than none. */
+/** This is no error: `network reload` asks for everything again, and another address is better than none. */
 function warnOfOthers(interfaces: readonly NetInterface[], { addresses, mac }: Wanted): void {
   const got = interfaces.flatMap(({ subnets }) => subnets ?? []).map(({ ipnet }) => ipnet.split("/")[0]!);
   const missing = addresses.filter((address) => !got.includes(canonicalAddress(address) ?? address));

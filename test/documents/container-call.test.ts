@@ -1,4 +1,4 @@
-/** stdin of setup and teardown: both forms of `networks`, and what is refused, by the name of its key. */
+/** Reading stdin of setup and teardown: both forms of `networks`, and refusals that name the key. */
 import { expect, test } from "bun:test";
 import { readContainerCall } from "../../src/documents/container-call.ts";
 import { creation } from "../support/netavark/creation.ts";
@@ -105,7 +105,7 @@ const refused: [document: unknown, text: string][] = [
   [`{"a":"${"x".repeat(17 * 1024 * 1024)}"}`, "the document is larger than 16777216 bytes"],
 ];
 
-test("what cannot be read is named", () => {
+test("a refusal names the key", () => {
   for (const [document, text] of refused) expect(() => read(document)).toThrow(text);
 });
 

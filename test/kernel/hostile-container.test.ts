@@ -3,12 +3,12 @@
  * is looked at afterwards. Where a row says "arrives", nothing refuses the packet, and it changes nothing of the host's.
  */
 import { expect, test } from "bun:test";
-import type { PortMapping } from "../../src/documents/netavark.schema.ts";
-import { connections, type Fates, fatesIn, type HostileNetwork, openWorld, reached } from "../support/hostile.ts";
 import { type Feature, lacks } from "../support/kernel-features.ts";
-import type { Container, Machine } from "../support/machine.ts";
+import { type Container, type Machine } from "../support/machine.ts";
+import type { PodmanPortMapping } from "../../src/documents/netavark.schema.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../support/netavark/attached.ts";
 import { network } from "../support/network.ts";
+import { connections, type Fates, fatesIn, type HostileNetwork, openWorld, reached } from "../support/hostile.ts";
 
 const KEPT: Fates = {
   advertisement: "refused",
@@ -59,7 +59,7 @@ function byCni(conf: Record<string, unknown> & { type: string }, link?: string) 
 function byPodman(more: Parameters<typeof bridgeNetwork>[1], isPublished = false, link = "podman8") {
   return async (machine: Machine): Promise<HostileNetwork> => {
     const bad = await machine.container("bad"),
-      setUp = async (container: Container, ...rest: [number, PortMapping[]?]) => {
+      setUp = async (container: Container, ...rest: [number, PodmanPortMapping[]?]) => {
         const input = containerIn([{ network: bridgeNetwork(8, more) }], ...rest);
         expect(await attach(machine, "setup", container, input)).toMatchObject({ code: 0, stderr: "" });
       };

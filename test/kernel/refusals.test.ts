@@ -1,8 +1,8 @@
 /** What the host refuses from a container is compared and put right, and told where it cannot be set. */
 import { expect, test } from "bun:test";
-import type { PortMapping } from "../../src/documents/netavark.schema.ts";
-import { lacks } from "../support/kernel-features.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
+import type { PodmanPortMapping } from "../../src/documents/netavark.schema.ts";
+import { lacks } from "../support/kernel-features.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../support/netavark/attached.ts";
 import { network } from "../support/network.ts";
 import { PATCHBAY } from "../support/plugins.ts";
@@ -23,11 +23,12 @@ const byAlternativeName: Add = async (machine, container) => {
   return await byCni({ type: "bridge", bridge: "alt0", ipam })(machine, container);
 };
 
-const byPodmanAs = (network_interface: string, ports: PortMapping[] = []): Add => async (machine, container) => {
-  const input = containerIn([{ network: { ...net8, network_interface } }], 1, ports);
-  expect(await attach(machine, "setup", container, input)).toMatchObject({ code: 0, stderr: "" });
-  return network_interface;
-};
+const byPodmanAs =
+  (network_interface: string, ports: PodmanPortMapping[] = []): Add => async (machine, container) => {
+    const input = containerIn([{ network: { ...net8, network_interface } }], 1, ports);
+    expect(await attach(machine, "setup", container, input)).toMatchObject({ code: 0, stderr: "" });
+    return network_interface;
+  };
 const byPodman = byPodmanAs("podman8");
 
 const v6 = (link: string) => `net/ipv6/conf/${link}/accept_ra`,

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
-import { PodmanNetwork, port, writeConflist } from "../support/podman-driver.ts";
+import { DriverNetwork, port, writeConflist } from "../support/podman-driver.ts";
 import { ping, serve } from "../support/traffic.ts";
 
 const MAC = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/;
@@ -39,7 +39,7 @@ const ptp = (subnet: string) => ({
 test("the network of a file, with its own addresses, ports and name servers", async () => {
   await using machine = await openMachine();
   await writeConflist(machine, conflist);
-  const net = await PodmanNetwork.create(machine, { options: { conflist: "web" } });
+  const net = await DriverNetwork.create(machine, { options: { conflist: "web" } });
   expect(net.network).toMatchObject({
     name: "pod-net",
     driver: "patchbay",
@@ -83,14 +83,14 @@ test("the network of a file, with its own addresses, ports and name servers", as
 test("two networks of one container, one of which publishes the ports", async () => {
   await using machine = await openMachine();
   await writeConflist(machine, conflist);
-  const first = await PodmanNetwork.create(machine, { name: "first", options: { conflist: "web" } });
+  const first = await DriverNetwork.create(machine, { name: "first", options: { conflist: "web" } });
   await writeConflist(machine, { name: "line", plugins: [ptp("10.9.0.0/24")] });
-  const second = await PodmanNetwork.create(machine, {
+  const second = await DriverNetwork.create(machine, {
     name: "second",
     options: { conflist: "line", ports: "ignore" },
   });
   // The same CNI network again, which podman has under another name.
-  const third = await PodmanNetwork.create(machine, { name: "third", options: { conflist: "web", ports: "ignore" } });
+  const third = await DriverNetwork.create(machine, { name: "third", options: { conflist: "web", ports: "ignore" } });
   const container = await machine.container("c1"), ports = [port(8080, 80)];
   const attach = async () => [
     await first.setup(container, { ports, ifName: "eth0" }),
@@ -127,7 +127,7 @@ const reloads = [["bridge", conflist.plugins], ["ptp", [ptp("10.7.0.0/24"), port
 test.each(reloads)("network reload and restart keep MAC and addresses: %s", async (_, plugins) => {
   await using machine = await openMachine();
   await writeConflist(machine, { name: "web", plugins });
-  const net = await PodmanNetwork.create(machine, { options: { conflist: "web" } });
+  const net = await DriverNetwork.create(machine, { options: { conflist: "web" } });
   const container = await machine.container("c1"), ports = [port(8080, 80)];
   await net.once(container, { ports });
   const moment = await quietMoment(machine);
@@ -150,7 +150,7 @@ test.each(reloads)("network reload and restart keep MAC and addresses: %s", asyn
 test("the user's MAC and address, in a network with addresses of its own", async () => {
   await using machine = await openMachine();
   await writeConflist(machine, conflist);
-  const net = await PodmanNetwork.create(machine, { options: { conflist: "web" } });
+  const net = await DriverNetwork.create(machine, { options: { conflist: "web" } });
   const container = await machine.container("c1"), mac = "0a:58:0a:07:00:2a";
   const { interfaces } = await net.setup(container, {
     ips: ["10.7.0.42"],

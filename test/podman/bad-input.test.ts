@@ -1,9 +1,9 @@
-/** What `create` and `setup` refuse, in netavark's form: `{"error": …}` alone on stdout, exit 1, and nothing is made. */
+/** What `create` and `setup` refuse: stdout is `{"error": …}`, the exit status 1, and nothing is made. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { version } from "../../package.json";
-import type { PodmanNetwork as Network } from "../../src/documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../../src/documents/netavark.schema.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
@@ -11,16 +11,18 @@ import {
   bareNetwork,
   callDriver,
   CONFIGS,
-  PodmanNetwork,
+  DriverNetwork,
   port,
   type Wanted,
   writeConflist,
 } from "../support/podman-driver.ts";
 
 const subnets = [{ subnet: "10.8.0.0/24" }];
-const web = (more: Record<string, string> = {}): Partial<Network> => ({ options: { conflist: "web", ...more } });
-/** With a plugin for ports, and its own range of addresses. */
-const own: Partial<Network> = { options: { conflist: "own" } };
+const web = (more: Record<string, string> = {}): Partial<PodmanNetwork> => ({
+  options: { conflist: "web", ...more },
+});
+/** A conflist with a plugin for ports, and its own range of addresses. */
+const own: Partial<PodmanNetwork> = { options: { conflist: "own" } };
 let machine: Machine, container: Container, moment: Moment;
 beforeAll(async () => {
   machine = await openMachine();
@@ -45,8 +47,8 @@ beforeAll(async () => {
   await writeConflist(machine, { name: "lost", plugins: [{ type: "macvlan", master: "nolink0", ipam }] });
   // Bridges and what they share stay after the first container.
   const [ips, ports] = [["10.8.0.5"], [port(8080, 80)]];
-  await (await PodmanNetwork.create(machine, own)).once(container, { ips, ports });
-  await (await PodmanNetwork.create(machine, web())).once(container);
+  await (await DriverNetwork.create(machine, own)).once(container, { ips, ports });
+  await (await DriverNetwork.create(machine, web())).once(container);
   moment = await quietMoment(machine);
 });
 afterAll(async () => await machine[Symbol.asyncDispose]());
@@ -59,7 +61,7 @@ async function refusal(words: string[], document: unknown): Promise<string> {
 }
 
 /** What podman hands over, and what the error must name: key, value, and what is allowed. */
-const networks: [given: Partial<Network>, ...says: string[]][] = [
+const networks: [given: Partial<PodmanNetwork>, ...says: string[]][] = [
   [{}, "--opt conflist=NAME", "/run/net.d has", "web", "pod-net.conflist"],
   [{ options: { conflist: "nets" } }, "option conflist=nets", CONFIGS, "absent, future, lost, own, web, wrong"],
   [{ options: { conflist: "wrong" } }, "wrong.conflist:1:", "mtu", "must be an integer"],
@@ -109,13 +111,13 @@ test("the conflist that create prints can be used as it is, beside what there is
   await writeConflist(machine, list);
   const env = { NETCONFPATH: CONFIGS };
   expect(await machine.run([PATCHBAY, "lint"], { env })).toEqual({ code: 0, stdout: "", stderr: "" });
-  const network = await PodmanNetwork.create(machine, { options: { conflist: "pod-net" } });
+  const network = await DriverNetwork.create(machine, { options: { conflist: "pod-net" } });
   const wanted = { ips: ["10.77.2.9"], mac: "02:00:00:00:00:09", ports: [port(8080, 80)] };
   await network.once(await machine.container("c1"), wanted);
 });
 
 const twoIps: Wanted = { ips: ["10.7.0.5", "10.7.0.6"] };
-const attachments: [given: Partial<Network>, wanted: Wanted, ...says: string[]][] = [
+const attachments: [given: Partial<PodmanNetwork>, wanted: Wanted, ...says: string[]][] = [
   [{ options: { conflist: "gone" } }, {}, "option conflist=gone", CONFIGS, "web"],
   [{ options: { conflist: "web" } }, { ports: [port(8080, 80)] }, "8080:80/tcp", "portmap", "web.conflist"],
   [{ options: { conflist: "web" } }, twoIps, "10.7.0.5, 10.7.0.6", '"capabilities":{"ips":true}'],
@@ -133,13 +135,13 @@ const attachments: [given: Partial<Network>, wanted: Wanted, ...says: string[]][
 ];
 
 test.each(attachments)("setup refuses %j %j", async (given, wanted, ...says) => {
-  const net = PodmanNetwork.written(machine, given), words = ["setup", wanted.netnsPath ?? container.netnsPath];
+  const net = DriverNetwork.written(machine, given), words = ["setup", wanted.netnsPath ?? container.netnsPath];
   const error = await refusal(words, net.document(container, wanted));
   for (const part of says) expect(error).toContain(part);
 });
 
 test("documents of another form are refused, with the key", async () => {
-  const path = container.netnsPath, good = PodmanNetwork.written(machine, own).document(container);
+  const path = container.netnsPath, good = DriverNetwork.written(machine, own).document(container);
   for (const verb of ["create", "setup", "teardown"]) {
     expect(await refusal([verb, path], "")).toContain("unexpected end of JSON input");
     expect(await refusal([verb, path], "[]")).toContain("must be an object");
@@ -166,7 +168,7 @@ test("teardown makes no paths of hostile names, and succeeds for what was never 
     { containerId: "../id" },
     { ifName: "../eth0" },
   ];
-  const net = PodmanNetwork.written(machine, own);
+  const net = DriverNetwork.written(machine, own);
   for (const wanted of hostile) {
     expect(await refusal(["teardown", container.netnsPath], net.document(container, wanted))).toMatch(
       /name|containerID/,
@@ -174,7 +176,7 @@ test("teardown makes no paths of hostile names, and succeeds for what was never 
   }
   expect(await machine.sh("rm -v /var/lib/cni/x-id-c1-eth0")).toContain("removed");
   for (const given of [own, { options: { conflist: "gone" } }, { options: { plugins: "nothing" } }]) {
-    const { code, stdout } = await PodmanNetwork.written(machine, given).call("teardown", container);
+    const { code, stdout } = await DriverNetwork.written(machine, given).call("teardown", container);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
   }
 });

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { patchbayPlugins } from "../support/plugins.ts";
-import { PodmanNetwork, port, writeConflist } from "../support/podman-driver.ts";
+import { DriverNetwork, port, writeConflist } from "../support/podman-driver.ts";
 
 /** A plugin that records each call, and adds a name server. */
 const foreign = `#!/bin/sh
@@ -48,7 +48,7 @@ const capabilities = { portMappings: true, ips: true, mac: true, aliases: true, 
 
 test("a foreign plugin is told what podman knows, at ADD and at DEL", async () => {
   await writeConflist(machine, { name: "web", plugins: [bridge, { type: "foreign", capabilities }] });
-  const net = await PodmanNetwork.create(machine, { options: { conflist: "web", pluginPath: path } });
+  const net = await DriverNetwork.create(machine, { options: { conflist: "web", pluginPath: path } });
   const wanted = {
     ips: ["10.7.0.5"],
     mac: "0A:58:0A:07:00:05",
@@ -87,7 +87,7 @@ test("a foreign plugin is told what podman knows, at ADD and at DEL", async () =
 
 test("without capabilities, MAC and address go by CNI_ARGS", async () => {
   await writeConflist(machine, { name: "web", plugins: [{ type: "foreign" }] });
-  const net = await PodmanNetwork.create(machine, { options: { conflist: "web" } }, { CNI_PATH: path });
+  const net = await DriverNetwork.create(machine, { options: { conflist: "web" } }, { CNI_PATH: path });
   await answer({
     interfaces: [{ name: "host0" }, { name: "eth0", mac: "0a:58:0a:07:00:05", sandbox: container.netnsPath }],
     ips: [{ interface: 1, address: "10.7.0.5/24", gateway: "10.7.0.1" }, { address: "fd07::5/64" }],
@@ -104,7 +104,7 @@ test("without capabilities, MAC and address go by CNI_ARGS", async () => {
 
 test("setup that fails in a foreign plugin is undone, and one that was killed there at teardown", async () => {
   await writeConflist(machine, { name: "web", plugins: [bridge, { type: "foreign" }] });
-  const net = await PodmanNetwork.create(machine, { options: { conflist: "web", pluginPath: path } });
+  const net = await DriverNetwork.create(machine, { options: { conflist: "web", pluginPath: path } });
   await net.call("setup", container);
   await net.teardown(container);
   await calls();

@@ -6,9 +6,9 @@ import { expect, test } from "bun:test";
 import { leftSince, quietMoment, withoutContainer } from "../support/leftovers.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { CONFIGS, PodmanNetwork, port, type Wanted, writeConflist } from "../support/podman-driver.ts";
-import { random } from "../support/random.ts";
+import { CONFIGS, DriverNetwork, port, type Wanted, writeConflist } from "../support/podman-driver.ts";
 import { ping } from "../support/traffic.ts";
+import { random } from "../support/random.ts";
 
 const bridge = (name: string, subnet: string, more = {}) => ({
   type: "bridge",
@@ -34,15 +34,15 @@ const kinds: Kind[] = [
   { name: "a chosen address, and leases in /run", list: "own", wanted: { ports, ips: ["10.8.0.5"] } },
 ];
 
-async function open(machine: Machine, { list }: Kind): Promise<PodmanNetwork> {
+async function open(machine: Machine, { list }: Kind): Promise<DriverNetwork> {
   await writeConflist(machine, { name: "web", plugins: [bridge("web0", "10.7.0.0/24"), ...chained] });
   const ofRun = bridge("own0", "10.8.0.0/24", { dataDir: "/run/cni/networks" });
   await writeConflist(machine, { name: "own", plugins: [ofRun, ...chained] });
-  return await PodmanNetwork.create(machine, { options: { conflist: list } });
+  return await DriverNetwork.create(machine, { options: { conflist: list } });
 }
 
 /** What happens to an attachment before teardown; answers what teardown is told. */
-type Mishap = (machine: Machine, net: PodmanNetwork) => Promise<Wanted | void> | Wanted;
+type Mishap = (machine: Machine, net: DriverNetwork) => Promise<Wanted | void> | Wanted;
 
 const mishaps: Record<string, Mishap> = {
   "the namespace gone": async (machine) => {
@@ -109,17 +109,20 @@ test.each(kinds)("setup or teardown killed at any moment, then teardown: $name",
   expect(Math.min(killed.setup, killed.teardown)).toBeGreaterThan(0);
 });
 
+const restarts = kinds.flatMap((kind) => ["c2", "c1"].map((path) => ({ kind, path })));
+
 test("a container that is started again elsewhere without teardown: what it had is taken back first", async () => {
-  for (const kind of kinds) {
+  for (const { kind, path } of restarts) {
     await using machine = await openMachine();
-    const net = await open(machine, kind),
-      before = await machine.container("c1"),
-      after = await machine.container("c2");
+    const net = await open(machine, kind), before = await machine.container("c1");
     const own = { ...kind.wanted, containerId: "same" };
     await net.once(before, own);
     await net.setup(before, own);
     await machine.removeContainer(before);
-    const { interfaces } = await net.setup(after, own);
+    // Another namespace, also where the path is the same.
+    const after = await machine.container(path), { interfaces } = await net.setup(after, own);
+    const headers = await machine.sh(`grep -hc '"patchbay":1' /run/patchbay/*/same@eth0@* | sort -u`);
+    expect(headers).toBe("1\n");
     const [address] = interfaces["eth0"]!.subnets![0]!.ipnet.split("/");
     expect(await ping(machine, undefined, address!)).toBe(true);
     await net.teardown(after, own);

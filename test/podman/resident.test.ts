@@ -3,21 +3,21 @@ import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
-import { CONFIGS, PodmanNetwork, port, type Wanted, writeConflist } from "../support/podman-driver.ts";
+import { CONFIGS, DriverNetwork, port, type Wanted, writeConflist } from "../support/podman-driver.ts";
 import { childrenOf, startResident } from "../support/resident.ts";
 import { openResident, OWN_SOCKET, untilServed } from "../support/served.ts";
 
 // Each machine has one of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
-async function openOwn(machine: Machine): Promise<PodmanNetwork> {
+async function openOwn(machine: Machine): Promise<DriverNetwork> {
   const ipam = { type: "host-local", subnet: "10.8.0.0/24" };
   const plugins = [{ type: "bridge", bridge: "own0", isGateway: true, ipMasq: true, ipam }, {
     type: "portmap",
     capabilities: { portMappings: true },
   }];
   await writeConflist(machine, { name: "own", plugins });
-  return await PodmanNetwork.create(machine, { options: { conflist: "own" } });
+  return await DriverNetwork.create(machine, { options: { conflist: "own" } });
 }
 
 const wanted: Wanted = { ips: ["10.8.0.5"], ports: [port(8080, 80)] };
@@ -36,7 +36,7 @@ test("create, setup and teardown are served; what may wait for others is left to
     }],
   });
   const net = await openOwn(machine);
-  const other = await PodmanNetwork.create(machine, { options: { conflist: "web", pluginPath: plugins } });
+  const other = await DriverNetwork.create(machine, { options: { conflist: "web", pluginPath: plugins } });
   await net.once(container, wanted);
   await other.call("setup", container);
   await other.teardown(container);
@@ -71,7 +71,7 @@ test("create, setup and teardown are served; what may wait for others is left to
 test("an error is answered as podman reads it, also through a resident", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");
-  const net = PodmanNetwork.written(machine, { options: { conflist: "gone" } });
+  const net = DriverNetwork.written(machine, { options: { conflist: "gone" } });
   await using _resident = await openResident(machine);
   await untilServed(machine);
   const { code, json, stderr } = await net.call("setup", container);

@@ -2,8 +2,9 @@
  * Networks of podman whose driver is Patchbay, called as podman and netavark call a driver: podman gives addresses from
  * the network's subnets, and sends with each call what it knows of network and container.
  */
-import type { PodmanNetwork as Network, PortMapping } from "../../src/documents/netavark.schema.ts";
-import type { StatusBlock } from "../../src/netavark/wire/answer.ts";
+import type { PodmanNetwork, PodmanNetwork as Network } from "../../src/documents/netavark.schema.ts";
+import type { StatusBlock } from "../../src/documents/status-block.ts";
+import type { PortMapping } from "./engines/cri.ts";
 import type { Container, Machine, Outcome } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 
@@ -73,7 +74,7 @@ export function port(hostPort: number, containerPort: number, more: Partial<Port
   return { host_port: hostPort, container_port: containerPort, range: 1, host_ip: "", protocol: "tcp", ...more };
 }
 
-export class PodmanNetwork {
+export class DriverNetwork {
   private constructor(readonly machine: Machine, readonly network: Network, readonly env: Env) {}
 
   /** A network as podman keeps it after `create`: it adds the gateways of subnets that have none. */

@@ -1,24 +1,26 @@
-/** `create`: finishes the network that a user asked for. Nothing is made; podman writes the answer into a file. */
-import type { Creation, PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
-import { refuseBadRoutes, refuseOverlaps } from "../../documents/network.ts";
+/** `create`: completes the network that a user asked for. Makes nothing; podman writes the result to a file. */
 import { isV6 } from "../../net/address.ts";
-import { inOrder } from "../wire/network-document.ts";
+import type { Creation, PodmanNetwork } from "../../documents/netavark.schema.ts";
+import { inOrder, refuseBadRoutes, refuseOverlaps } from "../../documents/network.ts";
 import { finishBridge } from "./bridge.ts";
-import type { Place } from "./place.ts";
 import { refuseBadIdentity, refuseBadInterfaceName, refuseBadIpam } from "./refusals.ts";
+import type { CreationHost } from "./creation-host.ts";
 import { finishSubnet } from "./subnet.ts";
 import { finishVlan } from "./vlan.ts";
 
-export function createNetwork({ network: asked, used, options }: Creation, place: Place): Network {
-  // An empty name is none.
+export function createNetwork(
+  { network: asked, used, options }: Creation,
+  host: CreationHost,
+): PodmanNetwork {
+  // An empty name is as no name.
   const network = { ...asked, network_interface: asked.network_interface || undefined };
   refuseBadIdentity(network, used.names);
   if (network.network_interface !== undefined) refuseBadInterfaceName(network.network_interface);
   refuseBadIpam(network);
   const { network: finished, mayShareSubnets } = finishByDriver(
-    network as Network,
+    network as PodmanNetwork,
     { network, used, options },
-    place,
+    host,
   );
   const dnsEnabled = finished.dns_enabled && finished.ipam_options?.["driver"] !== "none";
   if (finished.network_dns_servers !== undefined && !dnsEnabled) {
@@ -33,18 +35,18 @@ export function createNetwork({ network: asked, used, options }: Creation, place
     dns_enabled: dnsEnabled,
     ipv6_enabled: finished.ipv6_enabled || subnets?.some(({ subnet }) => isV6(subnet)) === true,
     subnets,
-    created: place.now().toISOString(),
-  } as Network);
+    created: host.now().toISOString(),
+  } as PodmanNetwork);
 }
 
-function finishByDriver(network: Network, creation: Creation, place: Place) {
+function finishByDriver(network: PodmanNetwork, creation: Creation, host: CreationHost) {
   switch (network.driver) {
     case "bridge":
-      return finishBridge(network, creation, place);
+      return finishBridge(network, creation, host);
     case "macvlan":
     case "ipvlan":
-      return { network: finishVlan(network, network.driver, place), mayShareSubnets: true };
+      return { network: finishVlan(network, network.driver, host), mayShareSubnets: true };
     default:
-      return { network: place.askPlugin(network), mayShareSubnets: true };
+      return { network: host.askPlugin(network), mayShareSubnets: true };
   }
 }

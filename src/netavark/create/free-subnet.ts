@@ -1,7 +1,7 @@
 /** Chooses subnets for a network without any: for IPv4 from the pools, for IPv6 at random. */
+import { formatPrefix, lastOf, networkOf, type Prefix, toBigInt } from "../../net/address.ts";
 import type { Creation } from "../../documents/netavark.schema.ts";
 import { overlap, prefixOf } from "../../documents/network.ts";
-import { formatPrefix, lastOf, networkOf, type Prefix, toBigInt } from "../../net/address.ts";
 
 type Pool = Creation["options"]["subnet_pools"][number];
 
@@ -29,7 +29,7 @@ function rangeOf(prefix: Prefix): Range {
   return { first: Number(toBigInt(networkOf(prefix))), last: Number(toBigInt(lastOf(prefix))) };
 }
 
-/** Where `length` addresses are free, in steps of the length. `taken` is sorted: one walk, however much is taken. */
+/** The first `length` free addresses, aligned to the length. `taken` is sorted, so one pass finds them. */
 function firstGap({ first, last }: Range, length: number, taken: readonly Range[]): number | undefined {
   let candidate = first;
   for (const range of taken) {

@@ -1,5 +1,5 @@
 /** What `create` refuses of every network, whatever its driver. */
-import type { PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../../documents/netavark.schema.ts";
 
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 const ID = /^[0-9a-fA-F]{64}$/;
@@ -39,7 +39,9 @@ export function refuseBadBridgeName(name: string): void {
 
 const IPAM_DRIVERS = ["", "host-local", "dhcp", "none"];
 
-export function refuseBadIpam({ ipam_options: options, subnets }: Pick<Network, "ipam_options" | "subnets">): void {
+export function refuseBadIpam(
+  { ipam_options: options, subnets }: Pick<PodmanNetwork, "ipam_options" | "subnets">,
+): void {
   const driver = options?.["driver"] ?? "";
   if (!IPAM_DRIVERS.includes(driver)) throw new Error(`Unsupported ipam driver: ${driver}`);
   if (driver === "none" && (subnets ?? []).length > 0) {

@@ -1,6 +1,4 @@
 /** Completes and checks a subnet of a new network. */
-import type { PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
-import { overlap, prefixOf } from "../../documents/network.ts";
 import {
   compareAddresses,
   contains,
@@ -10,8 +8,10 @@ import {
   parseAddress,
   type Prefix,
 } from "../../net/address.ts";
+import type { PodmanNetwork } from "../../documents/netavark.schema.ts";
+import { overlap, prefixOf } from "../../documents/network.ts";
 
-export type Subnet = NonNullable<Network["subnets"]>[number];
+export type Subnet = NonNullable<PodmanNetwork["subnets"]>[number];
 
 /** Adds the first address as the gateway, when one is wanted and none is given. */
 export function finishSubnet(

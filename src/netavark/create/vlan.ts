@@ -1,11 +1,15 @@
 /** A new network with the driver macvlan or ipvlan. */
-import type { PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../../documents/netavark.schema.ts";
 import { readVlanOptions, refuseUnknownVlanOptions } from "../../documents/network-options.ts";
-import type { Place } from "./place.ts";
+import type { CreationHost } from "./creation-host.ts";
 
-export function finishVlan(network: Network, driver: "macvlan" | "ipvlan", place: Place): Network {
+export function finishVlan(
+  network: PodmanNetwork,
+  driver: "macvlan" | "ipvlan",
+  host: CreationHost,
+): PodmanNetwork {
   const parent = network.network_interface;
-  if (parent !== undefined && !place.linkNames().includes(parent)) {
+  if (parent !== undefined && !host.linkNames().includes(parent)) {
     throw new Error(`parent interface ${parent} does not exist`);
   }
   const ipam = ipamFor(network, driver);
@@ -15,8 +19,11 @@ export function finishVlan(network: Network, driver: "macvlan" | "ipvlan", place
   return { ...network, dns_enabled: false, ipam_options: { ...network.ipam_options, driver: ipam } };
 }
 
-/** Without subnets addresses come from a server on the parent's network, which ipvlan's shared MAC address rules out. */
-function ipamFor({ ipam_options: options, subnets = [] }: Network, driver: string): string {
+/**
+ * Without subnets, addresses come from a DHCP server on the parent's network. ipvlan links share a MAC address, so they
+ * cannot use one.
+ */
+function ipamFor({ ipam_options: options, subnets = [] }: PodmanNetwork, driver: string): string {
   const asked = options?.["driver"] ?? "";
   const ipam = asked !== "" ? asked : subnets.length > 0 ? "host-local" : "dhcp";
   if (ipam === "dhcp" && driver === "ipvlan") throw new Error("ipam driver dhcp is not supported with ipvlan");

@@ -2,79 +2,74 @@
  * Restores the rules that another program has flushed, from the ledgers. A container that netavark attached, before this
  * program took its place, has no ledger: its rules are restored from netavark's files.
  */
+import { whileDirectoryLocked } from "../../ffi/lock.ts";
 import { errorText } from "../../cni/error.ts";
 import { attempt, throwJoined } from "../../contract/failures.ts";
 import type { Host } from "../../contract/host.ts";
-import type { ResourceKind } from "../../contract/resource.ts";
-import { listLedgers } from "../../engine/ledger/ledger.ts";
+import { listAllLedgers } from "../../engine/ledger/ledger.ts";
+import type { LedgerRecord } from "../../engine/ledger/record.ts";
 import { openSession } from "../../engine/run.ts";
-import { whileDirectoryLocked } from "../../ffi/lock.ts";
+import { idAt } from "../../ffi/files.ts";
 import { warn } from "../../ffi/warn.ts";
-import { networkRulesKind } from "../../resources/netavark/network-rules.ts";
-import { publishedPortsKind, type PublishedPortsSpec } from "../../resources/netavark/published-ports.ts";
-import type { NetworkRulesSpec } from "../../resources/netavark/shared/network-rules-spec.ts";
-import { trustedSubnetsKind } from "../../resources/netavark/trusted-subnets.ts";
-import { localhostAccessKind, type LocalhostAccessSpec } from "../../resources/packets/localhost-access.ts";
-import { readState } from "./state-files.ts";
+import netavarkBridge from "../../plugins/netavark/netavark-bridge/netavark-bridge.ts";
+import { firewallStateKind, type FirewallStateSpec } from "../../resources/netavark/firewall-state.ts";
+import { loadKind } from "../../resources/table.ts";
+import { readDriver, readState, type State } from "./state-files.ts";
 
-/** `directory`: of --config. */
+/** The rules of networks come first, because the others go into their chains. */
+const OF_NETWORKS = { nftables: ["network-rules", "trusted-subnets"], firewalld: ["firewalld-network"] };
+const OF_CONTAINERS = { nftables: ["published-ports"], firewalld: ["firewalld-ports"] };
+const KINDS = [...Object.values(OF_NETWORKS), ...Object.values(OF_CONTAINERS), "localhost-access"].flat();
+
+/** `directory` is that of --config. */
 export function reloadFirewall(directory: string): void {
   const failures: unknown[] = [];
-  const refuse = (path: string, reason: unknown) => warn(`${path} is left out: ${errorText(reason)}`);
-  // What a teardown has just removed must not come back.
+  // Otherwise rules that a teardown has just removed would come back.
   whileDirectoryLocked(directory, () => {
-    const { driver, networks, containers } = readState(`${directory}/firewall`, refuse);
-    const kinds = driver === "firewalld" ? firewalldKinds() : nftablesKinds;
     onHost((host) => {
-      for (const spec of networks) {
-        for (const kind of kinds.ofNetwork) attempt(failures, () => kind.apply(spec, host));
+      const ledgers = ledgersOf(directory);
+      const repair = (kind: string, spec: unknown) => attempt(failures, () => loadKind(kind)!.repair!(spec, host));
+      for (const kind of KINDS) {
+        for (const spec of ledgers.flatMap((ledger) => lastOf(ledger, kind))) repair(kind, spec);
       }
-      for (const spec of containers) {
-        for (const each of recorded(spec, kinds.ofPorts)) attempt(failures, () => kinds.ofPorts.apply(each, host));
-      }
-      for (const network of new Set(networks.map((spec) => spec.network))) {
-        for (const spec of recordedIn(network, localhostAccessKind.kind) as LocalhostAccessSpec[]) {
-          attempt(failures, () => localhostAccessKind.repair!(spec, host));
-        }
-      }
+      const { networks, containers } = withoutLedgers(directory, ledgers);
+      if (networks.length + containers.length === 0) return;
+      const driver = readDriver(`${directory}/firewall`) === "firewalld" ? "firewalld" : "nftables";
+      for (const kind of OF_NETWORKS[driver]) for (const spec of networks) repair(kind, spec);
+      for (const kind of OF_CONTAINERS[driver]) for (const spec of containers) repair(kind, spec);
     });
   });
   throwJoined(failures);
 }
 
-interface Kinds {
-  ofNetwork: readonly ResourceKind<NetworkRulesSpec>[];
-  ofPorts: ResourceKind<PublishedPortsSpec>;
+/** The ledgers of containers that were attached with this directory, by whatever path. */
+function ledgersOf(directory: string): LedgerRecord[] {
+  const id = idAt(directory);
+  return listAllLedgers().filter(({ header }) => {
+    if (header.plugin !== netavarkBridge.name) return false;
+    const own = netavarkBridge.lockedDirectory!(JSON.parse(header.stdin));
+    return own !== undefined && idAt(own) === id;
+  });
 }
 
-const nftablesKinds: Kinds = { ofNetwork: [networkRulesKind, trustedSubnetsKind], ofPorts: publishedPortsKind };
+/** The last specification of the kind, or none: a container may have been attached again without a teardown. */
+function lastOf({ entries }: LedgerRecord, kind: string): unknown[] {
+  return entries.filter((entry) => entry.kind === kind).slice(-1).map(({ spec }) => spec);
+}
 
-function firewalldKinds(): Kinds {
-  const { firewalldNetworkKind } = require(
-    "../../resources/netavark/firewalld-network.ts",
-  ) as typeof import("../../resources/netavark/firewalld-network.ts");
-  const { firewalldPortsKind } = require(
-    "../../resources/netavark/firewalld-ports.ts",
-  ) as typeof import("../../resources/netavark/firewalld-ports.ts");
-  return { ofNetwork: [firewalldNetworkKind], ofPorts: firewalldPortsKind };
+function withoutLedgers(directory: string, ledgers: readonly LedgerRecord[]): State {
+  const refuse = (path: string, reason: unknown) => warn(`${path} is left out: ${errorText(reason)}`);
+  const own = ledgers.flatMap((ledger) => lastOf(ledger, firewallStateKind.kind)) as FirewallStateSpec[];
+  const { networks, containers } = readState(`${directory}/firewall`, refuse);
+  return {
+    networks: networks.filter(({ networkId }) => !own.some((each) => each.networkId === networkId)),
+    containers: containers.filter((spec) =>
+      !own.some(({ networkId, containerId }) => networkId === spec.networkId && containerId === spec.containerId)
+    ),
+  };
 }
 
 function onHost(work: (host: Host) => void): void {
   const invocation = { command: "DEL" as const, containerId: "", netnsPath: "", ifName: "", cniArgs: "", path: "" };
   openSession().withHost({ ...invocation, stdin: "{}" }, true, work);
-}
-
-/** With the owner that DEL will look for: the files do not name the interface. */
-function recorded(spec: PublishedPortsSpec, { kind }: Kinds["ofPorts"]): PublishedPortsSpec[] {
-  const found = (recordedIn(spec.network, kind) as PublishedPortsSpec[]).filter(({ containerId }) =>
-    containerId === spec.containerId
-  );
-  return found.length > 0 ? found : [spec];
-}
-
-/** The specifications of this kind in the ledgers of the network's containers: of each, the last one. */
-function recordedIn(network: string, wanted: string): unknown[] {
-  return listLedgers(network, "netavark-bridge").flatMap(({ entries }) =>
-    entries.filter(({ kind }) => kind === wanted).slice(-1).map(({ spec }) => spec)
-  );
 }

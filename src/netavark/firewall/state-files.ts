@@ -1,49 +1,54 @@
-/** The files from which netavark writes all rules again, as netavark or we wrote them. */
+/** Reads the files from which netavark writes all rules again (resources/netavark/firewall-state.ts). */
 import { field, isObject, parseDocument } from "../../cni/json.ts";
 import { listDirectory } from "../../ffi/files.ts";
 import { readStateFile } from "../../ffi/state-file.ts";
 import { protocolNumbers } from "../../iptables/rule.ts";
-import type { PublishedPort, PublishedPortsSpec } from "../../resources/netavark/published-ports.ts";
-import type { NetworkRulesSpec } from "../../resources/netavark/shared/network-rules-spec.ts";
+import type { PodmanPortMapping } from "../../documents/netavark.schema.ts";
+import { publishedPort } from "../../plugins/netavark/netavark-bridge/specifications.ts";
+import { isolations } from "../../plugins/netavark/netavark-bridge/firewall-state.ts";
+import type { PublishedPortsSpec } from "../../resources/netavark/published-ports.ts";
+import type { NetworkRulesSpec } from "../../resources/netavark/shared/nft-rules.ts";
 
 type Document = Record<string, unknown>;
 
-const isolations: Record<string, NetworkRulesSpec["isolation"]> = {
-  Strict: "strict",
-  Normal: "normal",
-  Never: "never",
-};
+export interface State {
+  networks: NetworkRulesSpec[];
+  containers: PublishedPortsSpec[];
+}
 
-/** What is written in `directory`; a file that cannot be read is told to `refuse`, and left out. */
-export function readState(
-  directory: string,
-  refuse: (path: string, reason: unknown) => void,
-): { driver: string | undefined; networks: NetworkRulesSpec[]; containers: PublishedPortsSpec[] } {
+/** Calls `refuse` for a file that cannot be read, and leaves it out. */
+export function readState(directory: string, refuse: (path: string, reason: unknown) => void): State {
   const each = <T>(folder: string, read: (document: Document) => T): T[] =>
     listDirectory(`${directory}/${folder}`).flatMap((name) => {
       const path = `${directory}/${folder}/${name}`;
       try {
         const document = parseDocument(readStateFile(path) ?? "", path);
-        if (!isObject(document)) throw new Error("it is no JSON object");
+        if (!isObject(document)) throw new Error("it is not a JSON object");
         return [read(document)];
       } catch (error) {
         refuse(path, error);
         return [];
       }
     });
-  const containers = each("ports", (document) => document);
+  const containers = each("ports", (document) => ({ document, specs: containerOf(document) }));
+  const documents = containers.map(({ document }) => document);
   return {
-    driver: readStateFile(`${directory}/firewall-driver`),
-    networks: each("networks", (document) => networkOf(document, containers)),
-    containers: containers.flatMap(containerOf),
+    networks: each("networks", (document) => networkOf(document, documents)),
+    containers: containers.flatMap(({ specs }) => specs),
   };
 }
 
-/** Who answers for names is only written for containers. */
+/** The driver that netavark had; undefined when there is no such file. */
+export function readDriver(directory: string): string | undefined {
+  return readStateFile(`${directory}/firewall-driver`);
+}
+
+/** The addresses of the network's DNS servers are in the files of its containers only. */
 function networkOf(document: Document, containers: readonly Document[]): NetworkRulesSpec {
   const networkId = text(document, "network_id"), subnets = texts(document, "subnets");
-  const isolation = isolations[text(document, "isolation")];
-  if (isolation === undefined) throw new Error(`"isolation" must be ${Object.keys(isolations).join(", ")}`);
+  const said = text(document, "isolation"), known = Object.keys(isolations) as (keyof typeof isolations)[];
+  const isolation = known.find((each) => isolations[each] === said);
+  if (isolation === undefined) throw new Error(`"isolation" must be ${Object.values(isolations).join(", ")}`);
   const container = containers.find((each) => field(each, "network_id") === networkId);
   return {
     network: container === undefined ? "" : text(container, "network_name"),
@@ -77,20 +82,11 @@ function containerOf(document: Document): PublishedPortsSpec[] {
     ifName: "",
     networkId: text(document, "network_id"),
     targets,
-    ports: mappings.filter(isObject).filter((each) => Object.hasOwn(protocolNumbers, String(each["protocol"])))
-      .map(portOf),
+    ports: (mappings.filter(isObject) as PodmanPortMapping[]).filter(({ protocol }) =>
+      Object.hasOwn(protocolNumbers, protocol)
+    )
+      .map(publishedPort),
   }];
-}
-
-function portOf(mapping: Document): PublishedPort {
-  const hostIp = field(mapping, "host_ip");
-  return {
-    protocol: text(mapping, "protocol") as PublishedPort["protocol"],
-    hostPort: Number(field(mapping, "host_port")),
-    containerPort: Number(field(mapping, "container_port")),
-    range: Math.max(Number(field(mapping, "range")), 1),
-    ...typeof hostIp === "string" && hostIp !== "" && { hostIp },
-  };
 }
 
 function text(document: Document, key: string): string {

@@ -14,8 +14,8 @@ export interface OptionRule {
   what: string;
 }
 
-/** netavark's callers expect these on stderr and exit status 2. */
-export class UsageError extends Error {}
+/** Is printed to stderr with exit status 2, as netavark's callers expect. */
+export class RefusedArguments extends Error {}
 
 export interface ParsedOptions {
   /** The values by the option's long name. */
@@ -26,7 +26,7 @@ export interface ParsedOptions {
   rest: readonly string[];
 }
 
-/** Reads options up to the first other word, or with `amongWords` all of them. */
+/** Reads options up to the first word that is not one; with `amongWords`, all options. */
 export function parseOptions(
   args: readonly string[],
   rules: readonly OptionRule[],
@@ -37,16 +37,18 @@ export function parseOptions(
   const take = (rule: OptionRule, attached: string | undefined) => {
     const before = values.get(rule.long);
     if (before !== undefined && !rule.repeats) {
-      throw new UsageError(`the argument '${shown(rule)}' cannot be used multiple times`);
+      throw new RefusedArguments(`the argument '${shown(rule)}' cannot be used multiple times`);
     }
     const value = attached ?? nextValue(args[at++], rule);
     if (rule.choices !== undefined && !rule.choices.includes(value)) {
-      throw new UsageError(
+      throw new RefusedArguments(
         `invalid value '${value}' for '${shown(rule)}'\n  [possible values: ${rule.choices.join(", ")}]`,
       );
     }
     const wrong = rule.most === undefined ? undefined : readInteger(value, 0, rule.most);
-    if (typeof wrong === "string") throw new UsageError(`invalid value '${value}' for '${shown(rule)}': ${wrong}`);
+    if (typeof wrong === "string") {
+      throw new RefusedArguments(`invalid value '${value}' for '${shown(rule)}': ${wrong}`);
+    }
     values.set(rule.long, [...before ?? [], value]);
   };
   while (at < args.length) {
@@ -59,7 +61,7 @@ export function parseOptions(
     if (flag === "help") wantsHelp = true;
     else if (flag === "version") wantsVersion = true;
     else if (option !== undefined) take(option.rule, option.value);
-    else if (word.startsWith("-") && word !== "-") throw new UsageError(`unexpected argument '${word}' found`);
+    else if (word.startsWith("-") && word !== "-") throw new RefusedArguments(`unexpected argument '${word}' found`);
     else if (amongWords) rest.push(word);
     else return { values, wantsHelp, wantsVersion, rest: args.slice(at - 1) };
     if (wantsHelp || wantsVersion) break;
@@ -89,7 +91,7 @@ function optionOf(
 
 function nextValue(word: string | undefined, rule: OptionRule): string {
   if (word === undefined || (word.startsWith("-") && word !== "-")) {
-    throw new UsageError(`a value is required for '${shown(rule)}' but none was supplied`);
+    throw new RefusedArguments(`a value is required for '${shown(rule)}' but none was supplied`);
   }
   return word;
 }

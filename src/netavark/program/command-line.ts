@@ -4,13 +4,13 @@
  */
 import { SyscallError } from "../../ffi/errno.ts";
 import { closeFile, O_RDONLY, openFile, readAll } from "../../ffi/files.ts";
-import { inNetavarksWords } from "../../resources/netavark/shared/failure.ts";
 import { print, printToStderr } from "../../runtime/cli/output.ts";
-import { printAnswer } from "../wire/answer.ts";
-import { type OptionRule, type ParsedOptions, parseOptions, shown, UsageError } from "./arguments.ts";
-import { type Command, commands } from "./commands.ts";
+import { printAnswer } from "./answer.ts";
+import { inNetavarksWords } from "../../resources/netavark/shared/failure.ts";
+import { type OptionRule, type ParsedOptions, parseOptions, RefusedArguments, shown } from "./arguments.ts";
+import { commands, type Subcommand } from "./commands.ts";
 import { commandHelp, programHelp, usage } from "./help.ts";
-import { requireConfig, surroundingsOf } from "./surroundings.ts";
+import { globalOptionsOf, requireConfig } from "./call.ts";
 import { versionLine } from "./version.ts";
 
 const USAGE_STATUS = 2;
@@ -44,7 +44,7 @@ export function runNetavark(args: readonly string[]): number {
       printToStderr(`netavark: ${error.message}`);
       return 1;
     }
-    if (!(error instanceof UsageError)) throw error;
+    if (!(error instanceof RefusedArguments)) throw error;
     printToStderr(`error: ${error.message}\n\nFor more information, try '--help'.`);
     return USAGE_STATUS;
   }
@@ -69,12 +69,12 @@ function run(args: readonly string[]): number {
 
 function runCommand(
   name: string,
-  command: Command,
+  command: Subcommand,
   { global, own, operand }: { global: ParsedOptions; own: ParsedOptions; operand: string },
 ): object | number | undefined {
   if (command.needsConfig) requireConfig(global, name);
   return command.run({
-    surroundings: surroundingsOf(global),
+    options: globalOptionsOf(global),
     operand,
     values: command.option === undefined ? [] : own.values.get(command.option.long)!,
     optional: (name) => own.values.get(name)?.[0],
@@ -98,8 +98,8 @@ function printText(text: string): number {
   return 0;
 }
 
-function commandNamed(name: string): Command {
-  if (!Object.hasOwn(commands, name)) throw new UsageError(`unrecognized subcommand '${name}'`);
+function commandNamed(name: string): Subcommand {
+  if (!Object.hasOwn(commands, name)) throw new RefusedArguments(`unrecognized subcommand '${name}'`);
   return commands[name]!;
 }
 
@@ -108,9 +108,9 @@ function helpFor(name: string): string {
 }
 
 /** The word after the subcommand; empty when it takes none. */
-function operandOf(name: string, command: Command, { rest: [first, extra], values }: ParsedOptions): string {
+function operandOf(name: string, command: Subcommand, { rest: [first, extra], values }: ParsedOptions): string {
   const { operand, option } = command,
-    refuse = (text: string) => new UsageError(`${text}\n\n${usage(name, command)}`);
+    refuse = (text: string) => new RefusedArguments(`${text}\n\n${usage(name, command)}`);
   const unexpected = operand === undefined ? first : extra;
   if (unexpected !== undefined) throw refuse(`unexpected argument '${unexpected}' found`);
   const missing = [

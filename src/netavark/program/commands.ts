@@ -1,8 +1,8 @@
 /** netavark's subcommands: the arguments and the implementation of each. */
 import type { OptionRule } from "./arguments.ts";
-import type { Call } from "./call.ts";
+import type { NetavarkCall } from "./call.ts";
 
-export interface Command {
+export interface Subcommand {
   what: string;
   /** The name of the word after the subcommand, if it takes one. That must be given, and not be empty. */
   operand?: string;
@@ -12,12 +12,12 @@ export interface Command {
   options?: readonly OptionRule[];
   needsConfig?: boolean;
   /** A document that it returns is printed as one line of JSON; a number is the exit status. */
-  run(call: Call): object | number | undefined;
+  run(call: NetavarkCall): object | number | undefined;
 }
 
 const MOST_SECONDS = 2 ** 32 - 1;
 
-export const commands: Readonly<Record<string, Command>> = {
+export const commands: Readonly<Record<string, Subcommand>> = {
   create: {
     what: "Finishes the network on stdin: picks its interface, subnets and gateways",
     run: (call) => (require("./create.ts") as typeof import("./create.ts")).create(call),

@@ -1,28 +1,26 @@
-/** `netavark create`: reads what podman asks for, and looks at the host's links and plugins. */
+/** `netavark create`: reads what podman asks for, and looks at the host's links and at other drivers. */
 import { object } from "../../cni/decode.ts";
 import { parseDocument } from "../../cni/json.ts";
-import type { Creation, PodmanNetwork as Network } from "../../documents/netavark.schema.ts";
-import { checkedInteger, checkedNetwork, checkedPrefix } from "../../documents/network.ts";
-import { listLinks } from "../../ffi/netlink/route/link.ts";
 import { NETLINK_ROUTE, openNetlink } from "../../ffi/netlink/socket.ts";
+import { listLinks } from "../../ffi/netlink/route/link.ts";
 import { randomBytes } from "../../ffi/random.ts";
-import { within } from "../../resources/netavark/shared/failure.ts";
 import { createNetwork } from "../create/create.ts";
-import { findPlugin } from "../plugins/find-plugin.ts";
-import { readAnswer, runPlugin } from "../plugins/run-plugin.ts";
-import { decodeCreation, decodeNetwork } from "../wire/netavark.validate.gen.ts";
-import { inOrder } from "../wire/network-document.ts";
-import type { Call } from "./call.ts";
+import { findForeignDriver, readAnswer, runForeignDriver } from "../run-foreign-driver.ts";
+import { within } from "../../resources/netavark/shared/failure.ts";
+import type { Creation, PodmanNetwork } from "../../documents/netavark.schema.ts";
+import { decodeCreation, decodeNetwork } from "../../documents/netavark.validate.gen.ts";
+import { checkedInteger, checkedNetwork, checkedPrefix, inOrder } from "../../documents/network.ts";
+import type { NetavarkCall } from "./call.ts";
 
 const LONGEST_PREFIX = 128;
 
-export function create({ surroundings, readInput }: Call): Network {
+export function create({ options, readInput }: NetavarkCall): PodmanNetwork {
   const creation = within("failed to load network create", () => readCreation(readInput()));
   return createNetwork(creation, {
     linkNames,
     random: randomBytes,
     now: () => new Date(),
-    askPlugin: (network) => askPlugin(surroundings.pluginDirectories, network),
+    askPlugin: (network) => askPlugin(options.pluginDirectories, network),
   });
 }
 
@@ -51,14 +49,14 @@ function linkNames(): string[] {
 }
 
 /** The driver may change everything but what podman knows the network by. */
-function askPlugin(directories: readonly string[], network: Network): Network {
-  const { driver } = network, path = findPlugin(directories, driver);
+function askPlugin(directories: readonly string[], network: PodmanNetwork): PodmanNetwork {
+  const { driver } = network, path = findForeignDriver(directories, driver);
   if (path === undefined) {
     throw new Error(
       `plugin for driver ${JSON.stringify(driver)} not found in plugin directories: ${directories.join(", ")}`,
     );
   }
-  const stdout = runPlugin(path, ["create"], inOrder(network));
+  const stdout = runForeignDriver(path, ["create"], inOrder(network));
   const changed = readAnswer(stdout, (document) => checkedNetwork(decodeNetwork(document), "network"));
   for (const [key, what] of [["name", "name"], ["id", "ID"], ["driver", "driver"]] as const) {
     if (changed[key] !== network[key]) throw new Error(`${driver} plugin invalid result: changed network ${what}`);

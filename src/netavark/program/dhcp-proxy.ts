@@ -1,15 +1,15 @@
 /** `netavark dhcp-proxy`, which podman's units start: the service of the plugin dhcp, where those units have their socket. */
-import { DEFAULT_DIRECTORY, PODMANS_SOCKET } from "../../dhcp/order.ts";
 import { holdLeases } from "../../dhcp/service/daemon.ts";
+import { DEFAULT_DIRECTORY, PODMANS_SOCKET } from "../../dhcp/order.ts";
 import { variable } from "../../ffi/environment.ts";
 import { exists, identify, isDirectory } from "../../ffi/files.ts";
-import type { Call } from "./call.ts";
+import type { NetavarkCall } from "./call.ts";
 
 const IDLE_AFTER_S = 300;
 /** netavark's own name. */
 const DIRECTORY_VARIABLE = "NETAVARK_PROXY_RUN_DIR_ENV";
 
-export function dhcpProxy({ optional }: Call): number {
+export function dhcpProxy({ optional }: NetavarkCall): number {
   const patience = optional("timeout"), idleAfter = Number(optional("activity-timeout") ?? IDLE_AFTER_S);
   const flags = {
     socketPath: socketPath(variable(DIRECTORY_VARIABLE) ?? optional("dir"), optional("uds")),

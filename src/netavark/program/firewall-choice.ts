@@ -1,6 +1,8 @@
-/** Which firewall `setup`, `teardown` and the reloads write to. */
+/** Chooses the firewall that `setup` and `teardown` write to. */
+import type { NetavarkConf } from "../../documents/netavark.schema.ts";
 import { log } from "../../resources/netavark/shared/log.ts";
-import type { FirewallDriver } from "../drivers/driver.ts";
+
+type FirewallDriver = NetavarkConf["firewall"];
 
 const lines: Readonly<Record<FirewallDriver, string>> = {
   nftables: "Using nftables firewall driver",

@@ -1,7 +1,7 @@
 /** Help texts of netavark's command line. */
 import type { OptionRule } from "./arguments.ts";
 import { shown } from "./arguments.ts";
-import { type Command, commands } from "./commands.ts";
+import { commands, type Subcommand } from "./commands.ts";
 
 type Row = readonly [left: string, right: string];
 
@@ -16,7 +16,7 @@ export function programHelp(options: readonly OptionRule[]): string {
   ].join("\n");
 }
 
-export function commandHelp(name: string, command: Command): string {
+export function commandHelp(name: string, command: Subcommand): string {
   const { what, option, options = [] } = command, all = [...option === undefined ? [] : [option], ...options];
   return [
     `${what}\n`,
@@ -25,7 +25,7 @@ export function commandHelp(name: string, command: Command): string {
   ].join("\n");
 }
 
-export function usage(name: string, { operand, option }: Command): string {
+export function usage(name: string, { operand, option }: Subcommand): string {
   const words = ["Usage: netavark", name];
   if (option !== undefined) words.push(shown(option));
   if (operand !== undefined) words.push(`<${operand}>`);

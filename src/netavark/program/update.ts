@@ -1,13 +1,13 @@
-/** `netavark update`: whom containers of a network ask for names outside of it. */
-import { checkedAddresses } from "../../documents/network.ts";
+/** `netavark update`: the DNS servers that aardvark-dns asks for a network. */
 import { exists } from "../../ffi/files.ts";
 import { setServers } from "../../resources/netavark/aardvark-names/names.ts";
 import { within } from "../../resources/netavark/shared/failure.ts";
-import type { Call } from "./call.ts";
+import { checkedAddresses } from "../../documents/network.ts";
+import type { NetavarkCall } from "./call.ts";
 
 /** Does nothing without aardvark-dns, or without a container in the network: podman keeps the servers in its own file. */
-export function update({ surroundings, operand: network, values }: Call): undefined {
-  const { configDirectory, aardvarkBinary, dnsPort, isRootless } = surroundings;
+export function update({ options, operand: network, values }: NetavarkCall): undefined {
+  const { configDirectory, aardvarkBinary, dnsPort, isRootless } = options;
   if (!exists(aardvarkBinary)) return;
   within("unable to modify network dns servers", () => {
     const servers = checkedAddresses(values.join().split(",").filter((text) => text !== ""), "network-dns-servers");

@@ -1,4 +1,4 @@
-/** `version`: what this program is, under the keys that netavark has for it. */
+/** `version`: the version of this program, under netavark's keys. */
 import { identify } from "../../ffi/files.ts";
 import { print } from "../../runtime/cli/output.ts";
 import { VERSION } from "../../version.ts";

@@ -1,6 +1,8 @@
 /**
- * What the firewall of a network and of one of its containers is, in the files from which netavark writes all rules again:
- * its services read ours, and `firewall-reload` of ours reads netavark's.
+ * Files about the rules of a network and of one of its containers, for another program: the distribution's netavark. Its
+ * units netavark-firewalld-reload.service and netavark-nftables-reload.service start it by its path, also when podman calls
+ * this program. After a reload of firewalld or nftables it restores all rules from these files. Our own `firewall-reload`
+ * uses the ledgers.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
@@ -9,7 +11,7 @@ import { removeStateFile, whileStateLocked } from "../../ffi/state-file.ts";
 import { isSpare } from "./shared/bridge.ts";
 
 export interface FirewallStateSpec {
-  /** `firewall` below the directory of --config. */
+  /** `firewall` in the directory of --config. */
   directory: string;
   driver: string;
   bridge: string;

@@ -4,7 +4,6 @@
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { unlessRefused, whyNotRunning } from "../../firewalld/client.ts";
-import { isSpare } from "./shared/bridge.ts";
 import {
   changePolicy,
   ensureObjects,
@@ -15,9 +14,10 @@ import {
   whereItRuns,
   ZONE,
 } from "./shared/firewalld-objects.ts";
-import type { NetworkRulesSpec } from "./shared/network-rules-spec.ts";
+import type { NetworkRulesSpec } from "./shared/nft-rules.ts";
+import { isSpare } from "./shared/bridge.ts";
 
-export type FirewalldNetworkSpec = Pick<NetworkRulesSpec, "bridge" | "subnets" | "dnsPort" | "dnsServers">;
+type FirewalldNetworkSpec = Pick<NetworkRulesSpec, "bridge" | "subnets" | "dnsPort" | "dnsServers">;
 
 const DNS_PORT = 53;
 

@@ -2,8 +2,8 @@
  * The published ports of a container in firewalld: forwarded ports of a policy, or rich rules for ports of one address and
  * for connections from the host itself.
  */
-import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
+import type { Host } from "../../contract/host.ts";
 import { type FirewalldCall, unlessRefused, whyNotRunning } from "../../firewalld/client.ts";
 import { parseAddress } from "../../net/address.ts";
 import {
@@ -63,7 +63,7 @@ export const firewalldPorts = resource(firewalldPortsKind);
 const NONE: PolicyPorts = { forwards: [], rich: [] };
 const UNKNOWN_POLICY = "INVALID_POLICY";
 
-/** Goes through the policies that have something of these ports. */
+/** Calls `work` for each policy that has a part of these ports. */
 function forEachPolicy(spec: PublishedPortsSpec, work: (name: string, own: PolicyPorts) => void): void {
   for (const [name, own] of Object.entries(portsOf(spec))) {
     if (own.forwards.length + own.rich.length > 0) work(name, own);
@@ -71,8 +71,8 @@ function forEachPolicy(spec: PublishedPortsSpec, work: (name: string, own: Polic
 }
 
 /**
- * `isRestated`: netavark, too, takes all that leads to the container's addresses away. Firewalld does not say whose an
- * entry is; podman may have given the address to another container by now, whose ledger says so.
+ * With `isRestated`, removes like netavark everything that leads to the container's addresses. firewalld does not record
+ * owners, so entries stay that the ledger of another container claims: podman may have given it the address.
  */
 function remove(call: FirewalldCall, spec: PublishedPortsSpec, host: Host, isRestated: boolean): void {
   const addresses = spec.targets.map(({ address }) => address);

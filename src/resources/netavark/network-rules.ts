@@ -2,20 +2,18 @@
  * The rules of a network of podman's in nftables: forwarding, masquerade, isolation, DNS, and the chains for published
  * ports. The first container makes them, and the last one removes them, when the bridge has no port left.
  */
-import type { Host } from "../../contract/host.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { jumpTarget } from "../../ffi/netlink/nftables/action.ts";
-import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
-import { compares } from "../../ffi/netlink/nftables/compare.ts";
-import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
+import type { Host } from "../../contract/host.ts";
 import { from, to } from "../../ffi/netlink/nftables/packet-match.ts";
+import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
+import { chainUse, delChain } from "../../ffi/netlink/nftables/table.ts";
+import { compares } from "../../ffi/netlink/nftables/compare.ts";
+import { jumpTarget } from "../../ffi/netlink/nftables/action.ts";
+import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
 import { delRule, flushChain, type FoundRule } from "../../ffi/netlink/nftables/rule.ts";
 import { delSet, listSets } from "../../ffi/netlink/nftables/set.ts";
-import { chainUse, delChain } from "../../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { parsePrefix } from "../../net/address.ts";
-import { isSpare } from "./shared/bridge.ts";
-import type { NetworkRulesSpec } from "./shared/network-rules-spec.ts";
 import {
   chain,
   ISOLATION_1,
@@ -31,10 +29,12 @@ import {
   addSharedChains,
   linkName,
   networkRules,
+  type NetworkRulesSpec,
   type PlacedRule,
   sharedRules,
 } from "./shared/nft-rules.ts";
 import { isSame, mentions, TableRules, writeRule } from "./shared/nft-table.ts";
+import { isSpare } from "./shared/bridge.ts";
 
 export const networkRulesKind: ResourceKind<NetworkRulesSpec> = {
   kind: "network-rules",

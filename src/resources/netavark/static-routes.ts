@@ -5,10 +5,11 @@
  * Two networks of a container may have a route to one destination with one metric. As with netavark, routes through
  * different gateways or links exist side by side, and the kernel prefers the newest.
  */
-import type { Host } from "../../contract/host.ts";
-import type { Owner } from "../../contract/owner.ts";
+import { AF_UNSPEC } from "../../ffi/socket/socket.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { undoAfter } from "../../contract/undo.ts";
+import type { Host } from "../../contract/host.ts";
+import type { Owner } from "../../contract/owner.ts";
 import { EEXIST } from "../../ffi/errno.ts";
 import { linkIndex } from "../../ffi/netlink/route/link.ts";
 import { addRoute, delRoute, isSameRoute, type KernelRoute, listRoutes } from "../../ffi/netlink/route/route.ts";
@@ -20,19 +21,18 @@ import {
   RTN_UNREACHABLE,
   RTPROT_STATIC,
 } from "../../ffi/netlink/uapi/rtnetlink.ts";
-import { AF_UNSPEC } from "../../ffi/socket/socket.ts";
 import { parseAddress, parsePrefix } from "../../net/address.ts";
 import { netlinkText } from "./shared/failure.ts";
 
-export const routeTypes = {
+const routeTypes = {
   unicast: RTN_UNICAST,
   blackhole: RTN_BLACKHOLE,
   unreachable: RTN_UNREACHABLE,
   prohibit: RTN_PROHIBIT,
 } as const;
-export type RouteType = keyof typeof routeTypes;
+type RouteType = keyof typeof routeTypes;
 
-export interface StaticRoutesSpec {
+interface StaticRoutesSpec {
   /**
    * Undefined for routes without a link, and when the kernel finds the link by the gateway. Then another network of the
    * container may have the same routes.

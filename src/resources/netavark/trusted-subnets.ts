@@ -1,16 +1,16 @@
 /**
- * Where firewalld runs: the subnets of a network of podman's in its zone `trusted`, so that it does not drop the containers'
+ * When firewalld runs: the subnets of a network of podman's in its zone `trusted`, so that it does not drop the containers'
  * packets. As with netavark, a refusal is only a warning.
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
-import { warn } from "../../ffi/warn.ts";
 import { whyNotRunning, withZone, type Zone } from "../../firewalld/client.ts";
+import { warn } from "../../ffi/warn.ts";
+import type { NetworkRulesSpec } from "./shared/nft-rules.ts";
 import { isSpare } from "./shared/bridge.ts";
-import type { NetworkRulesSpec } from "./shared/network-rules-spec.ts";
 
 const ZONE = "trusted";
 
-export type TrustedSubnetsSpec = Pick<NetworkRulesSpec, "bridge" | "subnets">;
+type TrustedSubnetsSpec = Pick<NetworkRulesSpec, "bridge" | "subnets">;
 
 export const trustedSubnetsKind: ResourceKind<TrustedSubnetsSpec> = {
   kind: "trusted-subnets",

@@ -17,20 +17,20 @@
  * The last user of a link takes the setting back, unless somebody else had made it before, and then removes the link's
  * element. When somebody flushed the table, the ledgers tell who is the last.
  */
-import type { Host } from "../../contract/host.ts";
-import type { Owner } from "../../contract/owner.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
+import type { Owner } from "../../contract/owner.ts";
 import { undoAfter } from "../../contract/undo.ts";
-import { utf8 } from "../../ffi/libc.ts";
-import { drop } from "../../ffi/netlink/nftables/action.ts";
+import type { Host } from "../../contract/host.ts";
+import { from, inputLink, to } from "../../ffi/netlink/nftables/packet-match.ts";
 import { commitUnchanged } from "../../ffi/netlink/nftables/batch.ts";
+import { type Chain, createCounter, nameOf } from "../../ffi/netlink/nftables/table.ts";
+import { drop } from "../../ffi/netlink/nftables/action.ts";
 import { countIn } from "../../ffi/netlink/nftables/compare.ts";
 import type { NftMessage } from "../../ffi/netlink/nftables/message.ts";
-import { from, inputLink, to } from "../../ffi/netlink/nftables/packet-match.ts";
 import { createElement, getElement, linkNameKey, markPairKey, type NftSet } from "../../ffi/netlink/nftables/set.ts";
-import { type Chain, createCounter, nameOf } from "../../ffi/netlink/nftables/table.ts";
 import type { NetlinkSocket } from "../../ffi/netlink/socket.ts";
 import { NF_INET_PRE_ROUTING } from "../../ffi/netlink/uapi/nf-tables.ts";
+import { utf8 } from "../../ffi/libc.ts";
 import { readSysctl, writeSysctl } from "../../ffi/sysctl.ts";
 import { warn } from "../../ffi/warn.ts";
 import { parseAddress, type Prefix } from "../../net/address.ts";
@@ -39,7 +39,7 @@ import { type FoundElement, ownTables } from "./shared/own-tables.ts";
 import { OwnedTable } from "./shared/owned-table.ts";
 import { isLost, ownerComment, ownerKey } from "./shared/owner-comment.ts";
 
-export interface LocalhostAccessSpec extends Owner {
+interface LocalhostAccessSpec extends Owner {
   /** Of the host; "" when it is not known. */
   link: string;
   /** Somebody else had made the setting before ADD. */

@@ -1,5 +1,5 @@
 /**
- * `netavark create`: what each network that can be asked for becomes, and what each that cannot is refused with.
+ * `netavark create`: what each network becomes, or the error that refuses it.
  *
  * Longer than 300 lines: a table, one entry a network.
  */

@@ -1,13 +1,13 @@
-/** netavark's firewall driver `firewalld`, with firewalld itself: what it holds, what real packets do, and what stays. */
+/** netavark's firewall driver `firewalld`, with a real firewalld: its objects, real packets, and what stays. */
 import { expect, test } from "bun:test";
 import { type RealFirewalld, startBus, startFirewalld, startRealFirewalld } from "../../support/firewalld.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../../support/netavark/attached.ts";
 import { ND } from "../../support/netavark/names.ts";
 import { netavark, netavarkProgram } from "../../support/netavark/netavark.ts";
-import { random } from "../../support/random.ts";
 import { untilTrue } from "../../support/resident-status.ts";
 import { ping, serve } from "../../support/traffic.ts";
+import { random } from "../../support/random.ts";
 
 const env = { NETAVARK_FW: "firewalld" };
 const network = bridgeNetwork(8);

@@ -1,17 +1,17 @@
-/** `netavark firewall-reload`: rules come back, once, from ledgers and from the files of netavark. */
+/** `netavark firewall-reload`: restores rules, none twice, from ledgers and from netavark's files. */
 import { expect, test } from "bun:test";
-import { startBus, startFirewalld } from "../../support/firewalld.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../../support/netavark/attached.ts";
 import { ND } from "../../support/netavark/names.ts";
 import { netavark, netavarkProgram } from "../../support/netavark/netavark.ts";
+import { startBus, startFirewalld } from "../../support/firewalld.ts";
 import { untilTrue } from "../../support/resident-status.ts";
 
 const ports = [published(8080, 80), published(8081, 80, { host_ip: "192.0.2.1" })];
 const input = containerIn([{ network: bridgeNetwork(8, { options: { isolate: "true" } }) }], 1, ports);
 
-const reload = (machine: Machine) =>
-  netavark(machine, ["-c", ND, "firewall-reload"], undefined, { env: { RUST_LOG: "netavark=info" } });
+const reload = (machine: Machine, directory = ND) =>
+  netavark(machine, ["-c", directory, "firewall-reload"], undefined, { env: { RUST_LOG: "netavark=info" } });
 const SUCCESS = "[INFO  netavark::commands::firewall_reload] Successfully reloaded firewall rules\n";
 
 /** The sorted lines: the order of networks and ports does not count. */
@@ -24,9 +24,10 @@ test("nothing twice, everything again, and teardown finds it", async () => {
   const container = await machine.container();
   expect(await attach(machine, "setup", container, input)).toMatchObject({ code: 0, stderr: "" });
   const before = await rules(machine);
-  for (const damage of ["true", "nft flush ruleset", "nft flush chain inet netavark FORWARD"]) {
+  const withoutFiles = `rm ${ND}/firewall/networks/* ${ND}/firewall/ports/*; nft flush ruleset`;
+  for (const damage of ["true", "nft flush ruleset", "nft flush chain inet netavark FORWARD", withoutFiles]) {
     await machine.sh(damage);
-    expect(await reload(machine)).toMatchObject({ code: 0, stderr: SUCCESS });
+    expect(await reload(machine, `${ND}/.`)).toMatchObject({ code: 0, stderr: SUCCESS });
     expect(await rules(machine)).toEqual(before);
   }
   expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0, stderr: "" });
@@ -46,10 +47,13 @@ test("containers of netavark's, without a ledger; a file that cannot be read lea
   const env = { NETAVARK_DNS_PORT: "5353" };
   expect(await attach(machine, "setup", container, input, env)).toMatchObject({ code: 0, stderr: "" });
   const before = await rules(machine);
-  await machine.sh(`rm -r /run/patchbay; echo '{"subnets": 7' >${ND}/firewall/networks/0torn; nft flush ruleset`);
+  await machine.sh(`rm -r /run/patchbay; nft flush ruleset; cd ${ND}/firewall
+    echo '{"subnets": 7' >networks/0torn; echo '{"port_mappings": [{}]}' >ports/0torn`);
   const { code, stderr } = await reload(machine);
   expect(code).toBe(0);
-  expect(stderr).toContain(`${ND}/firewall/networks/0torn is left out`);
+  for (const path of ["networks/0torn", "ports/0torn"]) {
+    expect(stderr).toContain(`${ND}/firewall/${path} is left out`);
+  }
   const withoutOwner = (lines: string[]) => lines.map((line) => line.replace(/if: (eth[01])?/, "if: ")).sort();
   expect(withoutOwner(await rules(machine))).toEqual(withoutOwner(before));
 });
@@ -62,9 +66,9 @@ test("of a container that was attached again without a teardown, what the last s
   // The host's rules of each stay until a teardown: podman was killed, and the container has another namespace now. The
   // first one still lives, so nothing cleans up after it.
   for (const hostPort of [8080, 9090]) {
-    const container = await machine.container(), again = containerIn([{ network }], 1, [published(hostPort, 80)]);
+    const container = await machine.container(`at${hostPort}`);
+    const again = containerIn([{ network }], 1, [published(hostPort, 80)]);
     expect(await attach(machine, "setup", container, again)).toMatchObject({ code: 0, stderr: "" });
-    if (hostPort === 8080) await machine.removeContainer(container);
   }
   await machine.sh("nft flush ruleset");
   expect(await reload(machine)).toMatchObject({ code: 0, stderr: SUCCESS });

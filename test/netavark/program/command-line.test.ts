@@ -12,7 +12,7 @@ afterAll(() => machine[Symbol.asyncDispose]());
 const call = (args: readonly string[], input?: unknown, options?: RunOptions) =>
   netavark(machine, args, input, options);
 
-/** With a network of its own, `update` changes its file, so it shows which options arrived. */
+/** `update` changes the file of a network, which shows the options that it got. */
 async function configWithNetwork(): Promise<string> {
   const directory = (await machine.sh("mktemp -d -p /run")).trim();
   await machine.sh(

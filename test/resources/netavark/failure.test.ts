@@ -1,6 +1,5 @@
 /** Failures in netavark's words. */
 import { expect, test } from "bun:test";
-import { LeftToCaller } from "../../../src/ffi/calls.ts";
 import { ENODEV, ENOENT, SyscallError } from "../../../src/ffi/errno.ts";
 import { NetlinkError } from "../../../src/ffi/netlink/netlink-error.ts";
 import { inNetavarksWords, within } from "../../../src/resources/netavark/shared/failure.ts";
@@ -22,5 +21,4 @@ test("the kernel's reasons are Rust's, and contexts stand before them", () => {
   expect(() => inNetavarksWords(fail(missing))).toThrow(/^open \/run\/x: IO error: No such file/);
   expect(() => inNetavarksWords(fail(gone))).toThrow(/^RTM_DELLINK eth0: Netlink error: No such device/);
   expect(() => inNetavarksWords(fail(new Error("plain")))).toThrow(/^plain$/);
-  expect(() => within("a", fail(new LeftToCaller("resident")))).toThrow(LeftToCaller);
 });

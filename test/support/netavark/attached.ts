@@ -1,16 +1,12 @@
 /** Containers in networks, as podman describes them to netavark. */
-import type {
-  NetworkAttachment,
-  PodmanNetwork as Network,
-  PortMapping,
-} from "../../../src/documents/netavark.schema.ts";
+import type { NetworkAttachment, PodmanNetwork, PodmanPortMapping } from "../../../src/documents/netavark.schema.ts";
 import type { Container, Machine } from "../machine.ts";
 import { creation } from "./creation.ts";
 import { ND } from "./names.ts";
 import { netavark, type NetavarkAnswer } from "./netavark.ts";
 
 /** A network with the bridge `podmanN` and the subnets 10.8N.0.0/24 and fd00:N::/64. */
-export function bridgeNetwork(number = 8, more: Partial<Network> = {}): Network {
+export function bridgeNetwork(number = 8, more: Partial<PodmanNetwork> = {}): PodmanNetwork {
   return {
     ...creation({ name: `net${number}`, id: `${number}abcdef0`.repeat(8).slice(0, 64) }).network,
     network_interface: `podman${number}`,
@@ -26,12 +22,12 @@ export function bridgeNetwork(number = 8, more: Partial<Network> = {}): Network 
 }
 
 export interface Wish {
-  network: Network;
+  network: PodmanNetwork;
   attachment?: Partial<NetworkAttachment>;
 }
 
 /** The document for `setup` and `teardown`; the container has the last address part `10 + number`. */
-export function containerIn(wishes: readonly Wish[], number = 1, ports: PortMapping[] = []) {
+export function containerIn(wishes: readonly Wish[], number = 1, ports: PodmanPortMapping[] = []) {
   return {
     container_id: `${number}`.padStart(2, "0").repeat(32),
     container_name: `web${number}`,
@@ -50,7 +46,11 @@ function addressIn(subnet: string, number: number): string {
   return subnet.includes(":") ? subnet.replace(/\/.*/, `${10 + number}`) : subnet.replace(/0\/.*/, `${10 + number}`);
 }
 
-export function published(hostPort: number, containerPort: number, more: Partial<PortMapping> = {}): PortMapping {
+export function published(
+  hostPort: number,
+  containerPort: number,
+  more: Partial<PodmanPortMapping> = {},
+): PodmanPortMapping {
   return { host_port: hostPort, container_port: containerPort, range: 1, host_ip: "", protocol: "tcp", ...more };
 }
 

@@ -1,11 +1,11 @@
 /** Documents for `netavark create`. */
-import type { Creation, PodmanNetwork as Network } from "../../../src/documents/netavark.schema.ts";
+import type { Creation, PodmanNetwork } from "../../../src/documents/netavark.schema.ts";
 
 export const ID = "5ca1ab1e".repeat(8);
 
 /** A bridge network of which nothing is said; `used` and `options` are those of a host without networks. */
 export function creation(
-  network: Partial<Network> = {},
+  network: Partial<PodmanNetwork> = {},
   used: Partial<Creation["used"]> = {},
   options: Partial<Creation["options"]> = {},
 ): Creation {

@@ -1,17 +1,17 @@
-/** Log lines on stderr as netavark's logger prints them, by the rules in RUST_LOG: podman sets `netavark=<level>`. */
+/** Prints log lines to stderr as netavark's logger does, by the rules in RUST_LOG: podman sets `netavark=<level>`. */
 import { variable } from "../../../ffi/environment.ts";
 import { printToStderr } from "../../../ffi/warn.ts";
 
 const levels = ["off", "error", "warn", "info", "debug", "trace"] as const;
 type Level = Exclude<(typeof levels)[number], "off">;
 
-/** `module` begins with the names of those that the rule is for. */
+/** The rule is for modules whose name begins with `module`. */
 interface Rule {
   module: string;
   level: number;
 }
 
-/** `module` is netavark's own name for what speaks. */
+/** `module` is a name of netavark's. */
 export function log(level: Level, module: string, text: string): void {
   if (levels.indexOf(level) > mostOf(module, rules())) return;
   printToStderr(`[${level.toUpperCase().padEnd(5)} ${module}] ${text}`);
@@ -31,7 +31,7 @@ function mostOf(module: string, rules: readonly Rule[]): number {
   return best?.level ?? 0;
 }
 
-/** `module=level`, `module` or `level`, with commas between. A filter for texts after a slash is ignored. */
+/** `module=level`, `module` or `level`, separated by commas. Ignores the text filter after a slash. */
 function rules(): readonly Rule[] {
   const found: Rule[] = [];
   for (const part of (variable("RUST_LOG") ?? "").split("/")[0]!.split(",")) {

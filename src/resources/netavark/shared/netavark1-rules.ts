@@ -68,7 +68,7 @@ function portRules({ targets, ports }: Container, family: Family): IptablesRule[
   return rules;
 }
 
-/** `network`: its name, when it is known. */
+/** `network` is the network's name. */
 export function removeNetworkRules(
   { network, bridge, subnets }: { network: string; bridge: string; subnets: readonly string[] },
   host: Host,

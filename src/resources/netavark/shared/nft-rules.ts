@@ -6,28 +6,6 @@
  * Published ports of all addresses are elements of a map for each subnet, so that neither a packet nor a container
  * waits longer when there are more of them. netavark has a rule for each.
  */
-import { utf8 } from "../../../ffi/libc.ts";
-import {
-  accept,
-  destinationNat,
-  destinationNatTo,
-  drop,
-  jump,
-  masquerade,
-  sourceNatTo,
-} from "../../../ffi/netlink/nftables/action.ts";
-import {
-  differs,
-  equals,
-  hostOrder,
-  isInRuleSet,
-  isKeyOf,
-  masked,
-  valueIn,
-  withBits,
-} from "../../../ffi/netlink/nftables/compare.ts";
-import { type Expression, registerAt } from "../../../ffi/netlink/nftables/expression.ts";
-import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
 import {
   connectionMark,
   destinationPort,
@@ -50,8 +28,29 @@ import {
   transportProtocol,
   transportProtocolInto,
 } from "../../../ffi/netlink/nftables/packet-match.ts";
-import { addMap, ipv4AndPort, ipv6AndPort, protocolAndPortKey } from "../../../ffi/netlink/nftables/set.ts";
 import { addBaseChain, addChain, addTable, type Hook } from "../../../ffi/netlink/nftables/table.ts";
+import {
+  differs,
+  equals,
+  hostOrder,
+  isInRuleSet,
+  isKeyOf,
+  masked,
+  valueIn,
+  withBits,
+} from "../../../ffi/netlink/nftables/compare.ts";
+import { type Expression, registerAt } from "../../../ffi/netlink/nftables/expression.ts";
+import {
+  accept,
+  destinationNat,
+  destinationNatTo,
+  drop,
+  jump,
+  masquerade,
+  sourceNatTo,
+} from "../../../ffi/netlink/nftables/action.ts";
+import type { NftMessage } from "../../../ffi/netlink/nftables/message.ts";
+import { addMap, ipv4AndPort, ipv6AndPort, protocolAndPortKey } from "../../../ffi/netlink/nftables/set.ts";
 import {
   NF_INET_FORWARD,
   NF_INET_LOCAL_IN,
@@ -59,9 +58,9 @@ import {
   NF_INET_POST_ROUTING,
   NF_INET_PRE_ROUTING,
 } from "../../../ffi/netlink/uapi/nf-tables.ts";
+import { utf8 } from "../../../ffi/libc.ts";
 import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
 import { parseAddress, parsePrefix, type Prefix } from "../../../net/address.ts";
-import type { NetworkRulesSpec, RuledSubnet } from "./network-rules-spec.ts";
 import {
   chain,
   DNAT,
@@ -74,6 +73,29 @@ import {
   subnetChain,
   table,
 } from "./nft-names.ts";
+
+/** What the rules of a network of podman's depend on. */
+export interface NetworkRulesSpec {
+  /** The network's name. */
+  network: string;
+  networkId: string;
+  bridge: string;
+  subnets: RuledSubnet[];
+  isInternal: boolean;
+  /** Which other networks' containers its containers reach: all; those that are not isolated; none. */
+  isolation: "never" | "normal" | "strict";
+  dnsPort: number;
+  /** Where containers ask for names; empty when the network has no DNS. */
+  dnsServers: string[];
+  /** The source address of connections that leave the network, instead of the outgoing link's. */
+  outbound4?: string;
+  outbound6?: string;
+}
+
+/** `subnet` as configured: the names of chains come from it. */
+export interface RuledSubnet {
+  subnet: string;
+}
 
 export interface PlacedRule {
   chain: string;
@@ -89,7 +111,7 @@ const MASQUERADE_MARK = 0x2000;
 const DNS_PORT = 53;
 const LINK_NAME_BYTES = 16;
 
-/** Stands for `{ tcp, udp }`: who writes the rule puts a set of its own in its place. */
+/** Stands for `{ tcp, udp }`: `writeRule` puts a set in its place. */
 export const tcpOrUdp = isInRuleSet();
 
 const NAT_DESTINATION = -100, NAT_SOURCE = 100;

@@ -1,0 +1,90 @@
+/** `netavark setup` and `teardown`: the networks of a container, one after the other. */
+import { whileDirectoryLocked } from "../../ffi/lock.ts";
+import { checkContainerId, checkIfName, checkNetworkName } from "../../cni/invocation.ts";
+import { attempt } from "../../contract/failures.ts";
+import { closeFile } from "../../ffi/files.ts";
+import { openNetns } from "../../ffi/netns.ts";
+import { attachAllOrNone } from "../../runtime/container.ts";
+import { inSession } from "../../runtime/plugin-call.ts";
+import { refuseLoop } from "../../resources/netavark/aardvark-names/names.ts";
+import type { StatusBlock } from "../../documents/status-block.ts";
+import type { NamedAttachment } from "../../documents/netavark.schema.ts";
+import type { CheckedCall } from "../../documents/container-call.ts";
+import { failureText, within } from "../../resources/netavark/shared/failure.ts";
+import { log } from "../../resources/netavark/shared/log.ts";
+import type { ContainerNetwork, Driver, NetavarkSettings } from "./driver.ts";
+import { removeStaleAttachments } from "./stale.ts";
+import { foreignDriver } from "./foreign-driver.ts";
+import { driverToSetUp, driverToTearDown } from "./own-driver.ts";
+
+/** Attaches all networks or none. Returns what podman shows of each, by its name. */
+export function setUp(call: CheckedCall, netnsPath: string, settings: NetavarkSettings): Record<string, StatusBlock> {
+  within("invalid namespace path", () => closeFile(openNetns(netnsPath)));
+  return whileDirectoryLocked(settings.configDirectory, () => {
+    removeStaleAttachments();
+    checkContainerId(call.container_id);
+    const all = call.attachments.map((attachment) => {
+      const wanted = wantedOf(call, attachment);
+      return { wanted, driver: driverOf(wanted, settings, driverToSetUp) };
+    });
+    refuseLoops(call, all.map(({ driver }) => driver));
+    const blocks: Record<string, StatusBlock> = Object.create(null);
+    inSession((session) =>
+      attachAllOrNone(
+        all,
+        ({ wanted, driver }) => {
+          blocks[wanted.network.name] = driver.setUp(session, netnsPath);
+        },
+        ({ driver }) => driver.tearDown(session, netnsPath),
+        (error, notTakenBack) => joined([error, ...notTakenBack]),
+      )
+    );
+    return blocks;
+  });
+}
+
+/** Continues after a failure. */
+export function tearDown(call: CheckedCall, netnsPath: string, settings: NetavarkSettings): void {
+  checkContainerId(call.container_id);
+  const failures: unknown[] = [], drivers: Driver[] = [];
+  for (const attachment of call.attachments) {
+    attempt(failures, () => drivers.push(driverOf(wantedOf(call, attachment), settings, driverToTearDown)));
+  }
+  try {
+    closeFile(openNetns(netnsPath));
+  } catch (error) {
+    log("warn", "netavark::commands::teardown", `container netns not found: ${failureText(error)}`);
+  }
+  whileDirectoryLocked(settings.configDirectory, () => {
+    inSession((session) => {
+      for (const driver of drivers) attempt(failures, () => driver.tearDown(session, netnsPath));
+    });
+  });
+  if (failures.length > 0) throw joined(failures);
+}
+
+function wantedOf(call: CheckedCall, attachment: NamedAttachment): ContainerNetwork {
+  const network = Object.hasOwn(call.network_info, attachment.name) ? call.network_info[attachment.name] : undefined;
+  if (network === undefined) throw new Error(`network info for network ${attachment.name} not found`);
+  checkNetworkName(network.name);
+  checkIfName(attachment.interface_name);
+  return { network, attachment, call };
+}
+
+function driverOf(wanted: ContainerNetwork, settings: NetavarkSettings, own: typeof driverToSetUp): Driver {
+  if (["bridge", "macvlan", "ipvlan"].includes(wanted.network.driver)) return own(wanted, settings);
+  return foreignDriver(wanted, settings.pluginDirectories);
+}
+
+function refuseLoops({ dns_servers: servers = [] }: CheckedCall, drivers: readonly Driver[]): void {
+  const networks = drivers.flatMap(({ names }) => names ?? []);
+  within("error while applying dns entries", () => refuseLoop({ servers, networks }));
+}
+
+/** Joins failures as netavark does. */
+function joined(failures: readonly unknown[]): unknown {
+  if (failures.length === 1) return failures[0];
+  return new Error(
+    `netavark encountered multiple errors:${failures.map((each) => `\n\t- ${failureText(each)}`).join("")}`,
+  );
+}

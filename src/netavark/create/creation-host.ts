@@ -1,0 +1,11 @@
+import type { PodmanNetwork } from "../../documents/netavark.schema.ts";
+
+/** What `create` needs besides the document. */
+export interface CreationHost {
+  /** Names of the host's links. */
+  linkNames(): readonly string[];
+  random(count: number): Uint8Array;
+  /** Asks the program that is the network's driver, and returns the network as it wants it. */
+  askPlugin(network: PodmanNetwork): PodmanNetwork;
+  now(): Date;
+}

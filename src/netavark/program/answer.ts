@@ -1,0 +1,27 @@
+/** Prints what netavark and its plugins return: one line of JSON on stdout. */
+import { errorText } from "../../cni/error.ts";
+import { LeftToCaller } from "../../ffi/calls.ts";
+import { printLine, printToStderr } from "../../runtime/cli/output.ts";
+
+/** Prints the document that `work` returns; a number is the exit status. Returns the exit status. */
+export function printAnswer(work: () => object | number | void): number {
+  try {
+    const answer = work();
+    if (typeof answer === "number") return answer;
+    if (answer !== undefined) printLine(JSON.stringify(answer));
+    return 0;
+  } catch (error) {
+    if (error instanceof LeftToCaller) throw error;
+    report(errorText(error));
+    return 1;
+  }
+}
+
+function report(error: string): void {
+  try {
+    // podman refuses an error with any other key.
+    printLine(JSON.stringify({ error }));
+  } catch {
+    printToStderr(`patchbay: ${error}`);
+  }
+}
