@@ -2,9 +2,8 @@
  * Networks of podman whose driver is Patchbay, called as podman and netavark call a driver: podman gives addresses from
  * the network's subnets, and sends with each call what it knows of network and container.
  */
-import type { PodmanNetwork, PodmanNetwork as Network } from "../../src/documents/netavark.schema.ts";
 import type { StatusBlock } from "../../src/documents/status-block.ts";
-import type { PortMapping } from "./engines/cri.ts";
+import type { PodmanNetwork, PodmanPortMapping } from "../../src/documents/netavark.schema.ts";
 import type { Container, Machine, Outcome } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 
@@ -18,13 +17,13 @@ export interface Wanted {
   /** As podman or the user has chosen them. */
   ips?: string[];
   mac?: string;
-  ports?: PortMapping[];
+  ports?: PodmanPortMapping[];
   ifName?: string;
   containerId?: string;
   aliases?: string[];
   /** Instead of the container's. */
   netnsPath?: string;
-  network?: Partial<Network>;
+  network?: Partial<PodmanNetwork>;
 }
 
 export interface Answered extends Outcome {
@@ -50,7 +49,7 @@ export async function callDriver(
 }
 
 /** What podman hands to `create` for `podman network create -d patchbay --opt …`. */
-export function bareNetwork(given: Partial<Network> = {}): Network {
+export function bareNetwork(given: Partial<PodmanNetwork> = {}): PodmanNetwork {
   return {
     name: "pod-net",
     id: ID,
@@ -70,26 +69,30 @@ export async function writeConflist(
   await machine.sh(`mkdir -p ${CONFIGS}; cat >${CONFIGS}/${list.name}.conflist`, { stdin });
 }
 
-export function port(hostPort: number, containerPort: number, more: Partial<PortMapping> = {}): PortMapping {
+export function port(
+  hostPort: number,
+  containerPort: number,
+  more: Partial<PodmanPortMapping> = {},
+): PodmanPortMapping {
   return { host_port: hostPort, container_port: containerPort, range: 1, host_ip: "", protocol: "tcp", ...more };
 }
 
 export class DriverNetwork {
-  private constructor(readonly machine: Machine, readonly network: Network, readonly env: Env) {}
+  private constructor(readonly machine: Machine, readonly network: PodmanNetwork, readonly env: Env) {}
 
   /** A network as podman keeps it after `create`: it adds the gateways of subnets that have none. */
-  static async create(machine: Machine, given: Partial<Network>, more: Env = {}): Promise<PodmanNetwork> {
+  static async create(machine: Machine, given: Partial<PodmanNetwork>, more: Env = {}): Promise<DriverNetwork> {
     const env = { ...AT_HOME, ...more };
     const { code, stdout, stderr, json } = await callDriver(machine, ["create"], bareNetwork(given), env);
     if (code !== 0 || stderr !== "") throw new Error(`create: exit ${code}: ${stdout}${stderr}`);
-    const network = json as Network;
+    const network = json as PodmanNetwork;
     const subnets = network.subnets?.map((each) => ({ gateway: each.subnet.replace(/[^.:]*\/.*$/, "1"), ...each }));
-    return new PodmanNetwork(machine, { ...network, ...subnets && { subnets } }, env);
+    return new DriverNetwork(machine, { ...network, ...subnets && { subnets } }, env);
   }
 
   /** One whose file somebody has written by hand. */
-  static written(machine: Machine, given: Partial<Network>, more: Env = {}): PodmanNetwork {
-    return new PodmanNetwork(machine, bareNetwork({ dns_enabled: false, ...given }), { ...AT_HOME, ...more });
+  static written(machine: Machine, given: Partial<PodmanNetwork>, more: Env = {}): DriverNetwork {
+    return new DriverNetwork(machine, bareNetwork({ dns_enabled: false, ...given }), { ...AT_HOME, ...more });
   }
 
   document(container: Container, wanted: Wanted = {}): Record<string, unknown> {

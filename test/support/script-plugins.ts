@@ -52,7 +52,7 @@ export function scriptPlugins(): ScriptPlugins {
   };
   return {
     directory,
-    runtime: { pluginPath: bin, cacheDirectory: `${directory}/cache` },
+    runtime: { configDirectory: `${directory}/configs`, pluginPath: bin, cacheDirectory: `${directory}/cache` },
     plugin(type, answers = {}) {
       writeFileSync(`${bin}/${type}`, script);
       chmodSync(`${bin}/${type}`, 0o755);
