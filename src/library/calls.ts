@@ -6,11 +6,9 @@ import { newestResult, resultDocument } from "../cni/result-versions.ts";
 import type { Result } from "../cni/result.ts";
 import { CURRENT_VERSION } from "../cni/versions.ts";
 import { inspect } from "../engine/operator/inspect.ts";
-import { listAttachments } from "../engine/operator/known-attachment.ts";
 import { withScratchNetns } from "../ffi/netns.ts";
 import { whileWarning } from "../ffi/warn.ts";
-import { DEFAULT_CACHE_DIRECTORY, listCache } from "../runtime/cache.ts";
-import { cachedAttachments } from "../runtime/cached-attachments.ts";
+import { DEFAULT_CACHE_DIRECTORY } from "../runtime/cache.ts";
 import { warnOfUntaken } from "../runtime/capabilities.ts";
 import { addNetwork, checkNetwork, deleteNetwork, networkStatus } from "../runtime/chain.ts";
 import { loadedOrRecorded, loadNetwork, UnknownNetworkError } from "../runtime/conf/load.ts";
@@ -21,7 +19,7 @@ import { poolsOfNetwork, summarizeNetworks } from "../runtime/network-summary.ts
 import { warnOfOverlaps } from "../runtime/overlaps.ts";
 import { planNetwork } from "../runtime/plan.ts";
 import type { AttachmentRequest, Runtime } from "../runtime/plugin-call.ts";
-import { recordedNetwork } from "../runtime/records.ts";
+import { knownAttachments, recordedNetwork } from "../runtime/records.ts";
 import { ArgumentError } from "./argument-error.ts";
 import type {
   Attachment,
@@ -145,8 +143,7 @@ export class Patchbay {
       for (const [key, value] of Object.entries(given)) if (value !== undefined) text(`wanted.${key}`, value);
       return wanted;
     }, ({ network, containerId }) => {
-      const { cacheDirectory, pluginPath } = this.#runtime;
-      return listAttachments(cachedAttachments(listCache(cacheDirectory, containerId)), containerId)
+      return knownAttachments(this.#runtime, containerId)
         .filter((attachment) => (network ?? attachment.network) === attachment.network)
         .map((attachment) => inspect(attachment, pluginPath));
     });

@@ -7,6 +7,7 @@
  */
 import { CniError, INTERNAL, IO_FAILURE } from "../cni/error.ts";
 import { foldKey, isObject } from "../cni/json.ts";
+import type { Owner } from "../contract/owner.ts";
 import { listDirectory, makeDirectories, removeFile, replaceFile } from "../ffi/files.ts";
 import { fromUtf8, utf8 } from "../ffi/libc.ts";
 import { isTrustedDirectory, judgeStateDirectory, readTrustedState } from "../ffi/state-file.ts";
@@ -14,13 +15,7 @@ import { containerNumber } from "./lock.ts";
 
 export const DEFAULT_CACHE_DIRECTORY = "/var/lib/cni";
 
-export interface AttachmentKey {
-  network: string;
-  containerId: string;
-  ifName: string;
-}
-
-export interface CacheRecord extends AttachmentKey {
+export interface CacheRecord extends Owner {
   netnsPath: string;
   /** CNI_ARGS as pairs; undefined when the record has none. */
   cniArgs: readonly (readonly [key: string, value: string])[] | undefined;
@@ -40,7 +35,7 @@ export type Cached =
   | { state: "foreign" }
   | { state: "present"; record: CacheRecord };
 
-export function cachePath(cacheDirectory: string, key: AttachmentKey): string {
+export function cachePath(cacheDirectory: string, key: Owner): string {
   const { network, containerId, ifName } = key;
   if (network === "" || containerId === "" || ifName === "") {
     throw new CniError(
@@ -52,7 +47,7 @@ export function cachePath(cacheDirectory: string, key: AttachmentKey): string {
   return `${resultsIn(cacheDirectory)}/${fileOf(key)}`;
 }
 
-function fileOf({ network, containerId, ifName }: AttachmentKey): string {
+function fileOf({ network, containerId, ifName }: Owner): string {
   return `${network}-${containerId}-${ifName}`;
 }
 
@@ -88,11 +83,11 @@ export function writeCache(cacheDirectory: string, record: CacheRecord): void {
  * Not in results/, where every file counts as a record. Whoever holds the container's lock writes it; what a process that
  * was killed has left of it goes with the record.
  */
-function temporaryPath(cacheDirectory: string, { containerId }: AttachmentKey): string {
+function temporaryPath(cacheDirectory: string, { containerId }: Owner): string {
   return `${cacheDirectory}/.patchbay-${containerNumber(containerId).toString(16)}.tmp`;
 }
 
-export function readCache(cacheDirectory: string, key: AttachmentKey): Cached {
+export function readCache(cacheDirectory: string, key: Owner): Cached {
   let text: string | undefined;
   try {
     if (!isTrustedDirectory(resultsIn(cacheDirectory), "group")) return { state: "absent" };
@@ -110,7 +105,7 @@ export function readCache(cacheDirectory: string, key: AttachmentKey): Cached {
 }
 
 /** Removes the attachment's record, but not another attachment's in the same file. Never fails. */
-export function removeCache(cacheDirectory: string, key: AttachmentKey): void {
+export function removeCache(cacheDirectory: string, key: Owner): void {
   if (readCache(cacheDirectory, key).state === "foreign") return;
   try {
     removeFile(temporaryPath(cacheDirectory, key));

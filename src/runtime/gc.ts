@@ -1,15 +1,21 @@
 /** GC of a whole network: finding its stale attachments and deleting them. */
 import { collectFailures, throwJoined } from "../contract/failures.ts";
-import type { AttachmentName } from "../contract/shown.ts";
+import { ownerText } from "../contract/owner.ts";
 import type { LedgerRecord } from "../engine/ledger/record.ts";
 import { HostView } from "../engine/ledger/whereabouts.ts";
 import { isNamespaceGone } from "../engine/operator/inspect.ts";
-import type { Network } from "./conf/network.ts";
 import { deleteRecordedUnlocked } from "./container.ts";
-import { withAllLocked } from "./lock.ts";
 import { prepareCall, type Runtime, verbOfNetwork, wrapped } from "./plugin-call.ts";
-import { attachmentsOf, attachmentsTo } from "./recorded-attachments.ts";
-import { networkWithoutPlugins, type RecordedAttachment, recordedNetwork } from "./records.ts";
+import type { Network } from "./conf/network.ts";
+import { withAllLocked } from "./lock.ts";
+import {
+  attachmentsOf,
+  attachmentsTo,
+  networkWithoutPlugins,
+  type RecordedAttachment,
+  recordedNetwork,
+} from "./records.ts";
+import type { AttachmentName } from "../contract/shown.ts";
 
 /** Which attachments to keep: those named, those whose namespace exists, or those that the cache does not have. */
 export type Keep = { valid: readonly AttachmentName[] } | "live" | "uncached";
@@ -26,8 +32,8 @@ export function staleAttachments(runtime: Runtime, network: Network, keep: Keep)
     return all.filter((attachment) => isGone(attachment, view));
   }
   if (keep === "uncached") return all.filter(({ isCached }) => isCached);
-  const valid = new Set(keep.valid.map(nameOf));
-  return all.filter((attachment) => !valid.has(nameOf(attachment)));
+  const valid = new Set(keep.valid.map((one) => ownerText({ ...one, network: network.name })));
+  return all.filter((attachment) => !valid.has(ownerText(attachment)));
 }
 
 /** One `view` serves many. */
@@ -101,8 +107,4 @@ function callPlugins(runtime: Runtime, network: Network, keep: Keep): unknown[] 
       throw wrapped(`failed to GC plugin ${plugin.type}`, error);
     }
   });
-}
-
-function nameOf({ containerId, ifName }: AttachmentName): string {
-  return `${containerId}/${ifName}`;
 }

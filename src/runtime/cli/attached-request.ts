@@ -1,6 +1,6 @@
 /** The operands of the commands on an attachment that is there. */
 import { variable } from "../../ffi/environment.ts";
-import { type AttachmentKey, type CacheRecord, readCache } from "../cache.ts";
+import { type CacheRecord, readCache } from "../cache.ts";
 import type { AttachmentRequest } from "../plugin-call.ts";
 import type { Command, Given } from "./command.ts";
 import {
@@ -33,7 +33,7 @@ export interface AttachedRequest {
 /** The attachment of the operands NETWORK and CONTAINER. `isTaken`: it is to go. */
 export function attachedRequest(given: Given, isTaken = false): AttachedRequest {
   const request = requestOf(given), runtime = runtimeOf(given), [network, text] = given.operands;
-  const key: AttachmentKey = { ...request, network: network! };
+  const key = { ...request, network: network! };
   const cached = readCache(runtime.cacheDirectory, key);
   // Most often; then nothing is searched among many attachments.
   if (cached.state === "present") return { request: withArguments(request, cached.record) };

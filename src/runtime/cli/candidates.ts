@@ -5,7 +5,7 @@
 import { gistOf, type KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { namesIn } from "../../ffi/files.ts";
 import { listNetworkFiles } from "../conf/directory.ts";
-import { knownAttachments } from "../recorded-attachments.ts";
+import { knownAttachments } from "../records.ts";
 import { awaitsValue, type Command, type Given, type Option, parseArguments } from "./command.ts";
 import { heldLeases, networksWithLeases } from "./held-leases.ts";
 import { namespaceName, shortId } from "./named-attachments.ts";

@@ -5,7 +5,7 @@ import { variable } from "../../ffi/environment.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
 import { DEFAULT_CACHE_DIRECTORY, readCache } from "../cache.ts";
-import { examined, loadNetwork, UnknownNetworkError } from "../conf/load.ts";
+import { examined, loadedOrRecorded, loadNetwork } from "../conf/load.ts";
 import type { Network } from "../conf/network.ts";
 import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
 import type { Command, Given, Options } from "./command.ts";
@@ -87,14 +87,10 @@ export function networkOrRecorded(
   given: Given,
   name: string,
   recorded: () => Network | undefined,
-): { network: Network; isConfigured: boolean } {
-  try {
-    return { network: networkOf(given, name), isConfigured: true };
-  } catch (error) {
-    const network = error instanceof UnknownNetworkError ? recorded() : undefined;
-    if (network === undefined) throw error;
-    return { network: examined(network, runtimeOf(given)), isConfigured: false };
-  }
+): ReturnType<typeof loadedOrRecorded> {
+  const found = loadedOrRecorded(() => networkOf(given, name), recorded);
+  if (!found.isConfigured) examined(found.network, runtimeOf(given));
+  return found;
 }
 
 /** It may be podman's, or one whose file is gone. */

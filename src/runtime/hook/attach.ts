@@ -1,21 +1,21 @@
-/** `patchbay hook add`: all networks that are wanted for a container, or none. */
+/** `patchbay hook add`: attaches a container to all networks that it asks for, or to none. */
 import { CniError, INVALID_CONFIG } from "../../cni/error.ts";
-import { meansPlugin } from "../../cni/plugin-name.ts";
 import type { VersionedResult } from "../../cni/result-versions.ts";
+import { meansPlugin } from "../../cni/plugin-name.ts";
 import { followedBy, takingBackFailed, throwJoined } from "../../contract/failures.ts";
 import { openHost } from "../../engine/open-host.ts";
 import { getLink, setLink } from "../../ffi/netlink/route/link.ts";
 import { takes, takesNone, warnOfUntaken } from "../capabilities.ts";
 import { addUnlocked, deleteUnlocked } from "../chain.ts";
-import { examined, loadNetwork } from "../conf/load.ts";
 import type { Network } from "../conf/network.ts";
 import { attachAllOrNone, deleteAllRecorded, deletionOf, placeOfRecorded } from "../container.ts";
 import { warnOfIdle } from "../idle-warnings.ts";
+import { networkNamed } from "../conf/load.ts";
 import { withContainerLocked } from "../lock.ts";
 import { type AttachmentRequest, type Runtime, wrapped } from "../plugin-call.ts";
 import { attachmentsOf, type RecordedAttachment } from "../records.ts";
 import { today } from "./detach.ts";
-import type { Wanted, WantedNetwork } from "./wanted.ts";
+import type { HookRequest, WantedNetwork } from "./wanted.ts";
 
 export interface HookContainer {
   readonly id: string;
@@ -28,11 +28,11 @@ export interface Attached {
   readonly result: VersionedResult | undefined;
 }
 
-/** `accept` gets what was attached. When it throws, nothing stays attached. */
+/** Calls `accept` with what was attached. When that throws, nothing stays attached. */
 export function attachAll(
   runtime: Runtime,
   container: HookContainer,
-  wanted: Wanted,
+  wanted: HookRequest,
   accept: (attached: readonly Attached[]) => void,
 ): void {
   const planned = plannedCalls(runtime, container, wanted);
@@ -68,11 +68,11 @@ function addNamed(runtime: Runtime, network: Network, request: AttachmentRequest
 function plannedCalls(
   runtime: Runtime,
   { id, netnsPath }: HookContainer,
-  { networks, ports, capabilityArgs, cniArgs }: Wanted,
+  { networks, ports, capabilityArgs, cniArgs }: HookRequest,
 ) {
   const loaded = networks.map((wanted) => ({
     wanted,
-    network: examined(loadNetwork(configDirectory, wanted.network), runtime),
+    network: networkNamed(runtime, wanted.network),
   }));
   warnOfUntaken(loaded.map(({ network }) => network), capabilityArgs);
   const withPorts = loaded.find(({ network }) => takes(network, "portMappings"));

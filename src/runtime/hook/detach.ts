@@ -1,12 +1,12 @@
-/** `patchbay hook del`: everything that is recorded of a container's id, or of some networks of it. */
+/** `patchbay hook del`: detaches a container from all networks that records name, or from some of them. */
 import { throwJoined } from "../../contract/failures.ts";
 import { removeEmptyLedgersOfContainer } from "../../engine/ledger/ledger.ts";
 import { LeftToCaller } from "../../ffi/calls.ts";
-import { networkNamed } from "../conf/load.ts";
 import { deleteAllRecorded, type Deletion, deletionOf } from "../container.ts";
+import { networkNamed } from "../conf/load.ts";
 import { withContainerLocked } from "../lock.ts";
 import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
-import { attachmentsOf } from "../recorded-attachments.ts";
+import { attachmentsOf } from "../records.ts";
 import type { WantedNetwork } from "./wanted.ts";
 
 interface Selection {

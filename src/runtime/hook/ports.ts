@@ -1,9 +1,9 @@
-/** Ports of the host that lead to a container: `8080:80/tcp,127.0.0.1:53:53/udp,[::1]:8000-8009:80-89`. Pure. */
+/** Parses ports of the host that lead to a container: `8080:80/tcp,127.0.0.1:53:53/udp,[::1]:8000-8009:80-89`. Pure. */
 import { canonicalAddress } from "../../net/address.ts";
 import { refusal, type Setting } from "./settings.ts";
 
 /** An entry of the capability portMappings. */
-export interface PortMapping {
+export interface RequestedPort {
   hostPort: number;
   containerPort: number;
   protocol: string;
@@ -16,8 +16,8 @@ const MOST = 4096;
 
 const FORM = "ports have the form [HOSTIP:]HOSTPORT[-LAST]:PORT[-LAST][/tcp|udp|sctp], joined by commas";
 
-export function parsePorts(setting: Setting): PortMapping[] {
-  const mappings: PortMapping[] = [];
+export function parsePorts(setting: Setting): RequestedPort[] {
+  const mappings: RequestedPort[] = [];
   for (const item of setting.text.split(",")) {
     for (const mapping of parseItem(setting, item.trim())) {
       if (mappings.push(mapping) > MOST) throw refusal(setting, item, `there are more than ${MOST} ports`);
@@ -26,7 +26,7 @@ export function parsePorts(setting: Setting): PortMapping[] {
   return mappings;
 }
 
-function parseItem(setting: Setting, item: string): PortMapping[] {
+function parseItem(setting: Setting, item: string): RequestedPort[] {
   const found = /^(?:(\[[^\]]*\]|[^:[\]]+):)?([0-9-]+):([0-9-]+)(?:\/([a-z]+))?$/.exec(item);
   if (found === null) throw refusal(setting, item, FORM);
   const [, address, onHost, inContainer, protocol = "tcp"] = found;

@@ -13,19 +13,19 @@ export type SettingName = (typeof settingNames)[number];
 
 export interface Setting {
   readonly text: string;
-  /** As errors call it: `annotation dev.patchbay.ports`, `--ports`. */
+  /** What errors call it: `annotation dev.patchbay.ports`, `--ports`. */
   readonly source: string;
   /** The container's author wrote it, and is trusted with less than the author of the hook. */
   readonly isAnnotation?: true;
 }
 
-export type Settings = Readonly<Partial<Record<SettingName, Setting>>>;
+export type HookSettings = Readonly<Partial<Record<SettingName, Setting>>>;
 
 /** Refuses annotations that look like ours and are not: a misspelt one would be missed silently. */
 export function settingsOf(
   annotations: Readonly<Record<string, string>>,
   args: Readonly<Partial<Record<SettingName, Setting>>>,
-): Settings {
+): HookSettings {
   const settings: Partial<Record<SettingName, Setting>> = {};
   for (const [key, text] of Object.entries(annotations)) {
     if (!key.startsWith(PREFIX)) continue;

@@ -19,7 +19,7 @@ export interface ContainerState {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** For `hook add`: everything that it reads is checked. */
+/** For `hook add`: checks every field that it reads. */
 export function parseState(text: string): ContainerState {
   const document = stateDocument(text), version = document["ociVersion"];
   if (typeof version !== "string" || !/^1\./.test(version)) {
@@ -38,7 +38,7 @@ export function parseState(text: string): ContainerState {
 }
 
 /**
- * For `hook del`: the id alone must be right, because whoever is refused here leaves everything. Annotations that are
+ * For `hook del`: only the id has to be valid, because a refused call would leave everything in place. Annotations that
  * are not strings count as absent.
  */
 export function parseEndedState(text: string): Pick<ContainerState, "id" | "annotations"> {

@@ -1,12 +1,12 @@
 /**
- * The networks that somebody wants for a container: `front, back@eth7 ip=10.2.0.9 ip=fd02::9 mac=02:00:00:00:00:09
+ * Parses the networks that a container asks for: `front, back@eth7 ip=10.2.0.9 ip=fd02::9 mac=02:00:00:00:00:09
  * ingress=100M egress=20M`. Pure.
  */
 import { errorText } from "../../cni/error.ts";
 import { checkIfName, checkNetworkName } from "../../cni/invocation.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
-import { parsePorts, type PortMapping } from "./ports.ts";
-import { refusal, type Setting, type Settings } from "./settings.ts";
+import { parsePorts, type RequestedPort } from "./ports.ts";
+import { type HookSettings, refusal, type Setting } from "./settings.ts";
 import { argsOfWords, type Word, wordNames } from "./words.ts";
 
 export interface WantedNetwork {
@@ -18,16 +18,16 @@ export interface WantedNetwork {
   readonly capabilityArgs: Readonly<Record<string, unknown>>;
 }
 
-export interface Wanted {
+export interface HookRequest {
   readonly networks: readonly WantedNetwork[];
-  readonly ports: readonly PortMapping[];
+  readonly ports: readonly RequestedPort[];
   /** For every network, as $CAP_ARGS. */
   readonly capabilityArgs: Readonly<Record<string, unknown>>;
   readonly cniArgs: readonly (readonly [string, string])[];
 }
 
 /** `permitted`: capabilities that annotations may carry besides the usual ones. */
-export function wantedOf(settings: Settings, permitted: readonly string[] = []): Wanted {
+export function wantedOf(settings: HookSettings, permitted: readonly string[] = []): HookRequest {
   const { networks, ports, name, capabilities } = settings;
   return {
     networks: networks === undefined ? [] : parseNetworks(networks),

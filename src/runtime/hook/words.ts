@@ -1,4 +1,4 @@
-/** What somebody wants for one network of a container, word by word: `ip=10.2.0.9 mac=02:00:00:00:00:09 ingress=100M`. Pure. */
+/** Parses what a container asks of one network, word by word: `ip=10.2.0.9 mac=02:00:00:00:00:09 ingress=100M`. Pure. */
 import { canonicalAddress, canonicalPrefix } from "../../net/address.ts";
 import { canonicalMac } from "../../net/mac.ts";
 import { refusal, type Setting } from "./settings.ts";

@@ -379,6 +379,20 @@ describe("del when something is gone", () => {
     });
   }
 
+  test("a plugin that is not found is told once, and what its ledger records is removed", async () => {
+    await using web = await startHooked(machine, "web");
+    expect(await hook(machine, ["add", "front"], web.state())).toEqual(silent);
+    const { code, stderr } = await hook(machine, ["del", "--plugin-path", "/run/nowhere"], { id: "web" });
+    expect({ code, times: stderr.split('failed to find plugin "portmap"').length - 1 }).toEqual({
+      code: 1,
+      times: 1,
+    });
+    expect(await addresses(web)).toEqual(["lo 127.0.0.N"]);
+    expect(await hook(machine, ["del"], { id: "web" })).toEqual(silent);
+    await web.end();
+    expect(await left()).toEqual([]);
+  });
+
   test("it goes on past one that fails, says every cause, and succeeds later", async () => {
     await using web = await startHooked(machine, "web");
     await machine.sh("mkdir -p /run/bin; printf '#!/bin/sh\\ncat >/dev/null\\necho {}\\n' >/run/bin/foreign");

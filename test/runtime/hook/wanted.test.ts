@@ -2,9 +2,9 @@
 import { expect, test } from "bun:test";
 import { errorText } from "../../../src/cni/error.ts";
 import { settingsOf } from "../../../src/runtime/hook/settings.ts";
-import { type Wanted, wantedOf } from "../../../src/runtime/hook/wanted.ts";
+import { type HookRequest, wantedOf } from "../../../src/runtime/hook/wanted.ts";
 
-function wanted(annotations: Record<string, string>): Wanted {
+function wanted(annotations: Record<string, string>): HookRequest {
   const entries = Object.entries(annotations).map(([name, text]) => [`dev.patchbay.${name}`, text]);
   return wantedOf(settingsOf(Object.fromEntries(entries), {}));
 }
@@ -118,7 +118,7 @@ const wrong: [name: string, text: string, says: string][] = [
   ["networks", "", '"" is wrong; it must begin with the name of a network'],
   ["networks", "a,,b", '"" is wrong; it must begin'],
   ["networks", "a,", '"" is wrong; it must begin'],
-  ["networks", "@eth0", '"@eth0" is wrong; it must begin'],
+  ["networks", "../../../eth0", '"../../../eth0" is wrong; it must begin'],
   ["networks", "../a", '"../a" is wrong; invalid characters found in network name'],
   ["networks", "a@eth0@eth1", "the form NETWORK or NETWORK@IFNAME"],
   ["networks", "a@", "interface name is empty"],

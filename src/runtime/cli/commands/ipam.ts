@@ -1,5 +1,6 @@
 /** `patchbay ipam`: leases; taking host-local's over from Go's plugin, and handing them back. */
 import { counted } from "../../../contract/counted.ts";
+import { ownerText } from "../../../contract/owner.ts";
 import { DEFAULT_DIRECTORY } from "../../../dhcp/order.ts";
 import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import { exists } from "../../../ffi/files.ts";
@@ -10,7 +11,7 @@ import { exportLeases, importLeases, leaseAt, type LeaseFile, listLeases } from 
 import { parseAddress } from "../../../net/address.ts";
 import { networkNames } from "../../conf/directory.ts";
 import { isGone } from "../../gc.ts";
-import { attachmentsOf, knownAttachments } from "../../recorded-attachments.ts";
+import { attachmentsOf, knownAttachments } from "../../records.ts";
 import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
@@ -97,9 +98,13 @@ function list(given: Given, network: string | undefined): number {
     printLine(JSON.stringify(leases.map(({ lease, ...listed }) => ({ ...listed, ...lease }))));
     return 0;
   }
-  const namespaces = namespacesOf(given), hasNamespaces = leases.some((lease) => namespaces.has(keyOf(lease)));
-  const rows = leases.map(({ network, address, containerId = "(not an attachment)", ifName = "", lease }) => {
-    const namespace = namespaces.get(keyOf({ network, containerId, ifName })) ?? "-";
+  const namespaces = namespacesOf(given);
+  const namespaceOf = ({ network, containerId = "", ifName = "" }: Listed) =>
+    namespaces.get(ownerText({ network, containerId, ifName }));
+  const hasNamespaces = leases.some((lease) => namespaceOf(lease) !== undefined);
+  const rows = leases.map((listed) => {
+    const { network, address, containerId = "(not an attachment)", ifName = "", lease } = listed;
+    const namespace = namespaceOf(listed) ?? "-";
     const what = lease === undefined ? "" : describeLease(lease);
     return [network, address, containerId, ...hasNamespaces ? [namespace] : [], ifName, what];
   });
@@ -114,7 +119,7 @@ function keyOf({ network, containerId, ifName }: Pick<HeldLease, "network" | "co
 /** By attachment. Records that may not be read name none. */
 function namespacesOf(given: Given): Map<string, string> {
   try {
-    return new Map(knownAttachments(runtimeOf(given)).map((one) => [keyOf(one), namespaceName(one.netnsPath)]));
+    return new Map(knownAttachments(runtimeOf(given)).map((one) => [ownerText(one), namespaceName(one.netnsPath)]));
   } catch {
     return new Map();
   }
