@@ -5,6 +5,7 @@
 import { linkTarget, rename, replaceWithHardLink, replaceWithLink } from "../../ffi/directory-entries.ts";
 import { ENOENT, isErrno } from "../../ffi/errno.ts";
 import {
+  exists,
   type FileIdentity,
   identify,
   isDirectory,
@@ -20,11 +21,34 @@ import { printLine } from "./output.ts";
 export const BACKUP = ".patchbay-backup";
 
 /**
+ * Throws when links in the place of `names` could not be made, or what is kept not be put back: before anything is changed.
+ */
+export function judgePlaces(directory: string, names: readonly string[]): void {
+  if (exists(directory) && !isDirectory(identify(directory))) throw new Error(`${directory} is not a directory`);
+  judgeBackups(directory);
+  const backups = `${directory}/${BACKUP}`, kept = identifyEntry(backups);
+  if (kept !== undefined && deviceOf(kept) !== deviceOf(identify(directory))) {
+    throw new Error(
+      `${backups} is on another file system than ${directory}, so no file can be moved into it; unmount it`,
+    );
+  }
+  const places = names.map((name) => `${directory}/${name}`);
+  for (const path of [...places, ...listDirectory(backups).map((name) => `${backups}/${name}`)]) {
+    const found = identifyEntry(path);
+    if (found !== undefined && isDirectory(found)) throw new Error(`${path} is a directory; move it away`);
+  }
+}
+
+/**
  * Throws when the directory of what is kept is a link, or when others could put files into it: they would be plugins after
  * --uninstall.
  */
-export function judgeBackups(directory: string): void {
+function judgeBackups(directory: string): void {
   judgeStateDirectory(`${directory}/${BACKUP}`);
+}
+
+function deviceOf({ id }: FileIdentity): string {
+  return id.slice(0, id.indexOf(":"));
 }
 
 /** Does nothing when the link exists. The path always leads to the old file or to the target. */
@@ -36,7 +60,6 @@ export function linkWithBackup(path: string, target: string): void {
     replaceWithLink(path, target);
     return printLine(`${path}: installed`);
   }
-  if (isDirectory(replaced)) throw new Error(`${path} is a directory`);
   const kept = backupOf(path), before = identifyEntry(kept) === undefined ? "" : ", in place of what was kept before";
   inBackups(path, () => replaceWithHardLink(kept, path));
   replaceWithLink(path, target);

@@ -8,8 +8,9 @@ import { UsageError } from "./command.ts";
 import { linkWithBackup, removeBackups, unlinkAndRestore } from "./link-with-backup.ts";
 import { absolutePath } from "./network-arguments.ts";
 
-const DRIVER = "patchbay";
-const NAMES = [DRIVER, "cnitool"];
+/** podman calls a driver by the name of its file. */
+export const DRIVER = "patchbay";
+export const PROGRAM_NAMES = [DRIVER, "cnitool"];
 const RECORD = ".patchbay-bin";
 
 /** One of the directories that podman looks in by default. */
@@ -21,12 +22,11 @@ export function requireOtherDirectory(option: string, bin: string | undefined, d
   }
 }
 
-/** podman calls a driver by the name of its file. */
 export function linkDriver(bin: string, directory: string): void {
   linkPrograms(bin, directory, [DRIVER]);
 }
 
-export function linkPrograms(bin: string, directory: string, names = NAMES): void {
+export function linkPrograms(bin: string, directory: string, names = PROGRAM_NAMES): void {
   const own = absolutePath(bin), recorded = recordedDirectories(directory);
   makeDirectories(own, 0o755);
   // Written first: --uninstall does not find links that are not listed.
@@ -36,7 +36,7 @@ export function linkPrograms(bin: string, directory: string, names = NAMES): voi
 
 export function unlinkPrograms(directory: string): void {
   for (const bin of recordedDirectories(directory)) {
-    for (const name of NAMES) unlinkAndRestore(`${bin}/${name}`, programIn(directory));
+    for (const name of PROGRAM_NAMES) unlinkAndRestore(`${bin}/${name}`, programIn(directory));
     removeBackups(bin);
   }
   removeStateFile(`${directory}/${RECORD}`);

@@ -14,6 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
+import { openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 
 let directory: string, bin: string;
@@ -106,6 +107,34 @@ describe.each(["plugins", "--bin", "--podman"])(
         code: 1,
         stdout: "",
         stderr: expect.stringContaining(`${backups()} is not trusted: ${says}`),
+      });
+      expect(treeOf(directory)).toEqual(before);
+    });
+
+    test("a directory in it: nothing is put back, and nothing installed", () => {
+      mkdirSync(links());
+      writeFileSync(`${links()}/${name}`, "go");
+      installHere();
+      mkdirSync(`${backups()}/tuning`);
+      const before = treeOf(directory);
+      for (const call of [uninstall, installHere]) {
+        const stderr = `patchbay install: ${backups()}/tuning is a directory; move it away\n`;
+        expect(call()).toEqual({ code: 1, stdout: "", stderr });
+        expect(treeOf(directory)).toEqual(before);
+      }
+    });
+
+    test("on another file system: nothing is changed", async () => {
+      await using machine = await openMachine();
+      mkdirSync(backups(), { recursive: true });
+      writeFileSync(`${links()}/${name}`, "go");
+      await machine.sh(`mount -t tmpfs -o mode=755 tmpfs ${backups()}`);
+      const before = treeOf(directory);
+      const options = which === "plugins" ? [] : [`${which}=${links()}`];
+      expect(await machine.run([PATCHBAY, "install", ...options, bin])).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: expect.stringContaining(`${backups()} is on another file system than ${links()}`),
       });
       expect(treeOf(directory)).toEqual(before);
     });

@@ -3,31 +3,16 @@
  * PATH writes down what systemctl is asked for, and systemd-analyze(1) reads the units.
  */
 import { expect, test } from "bun:test";
-import { type Machine, openMachine } from "../../support/machine.ts";
+import { openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
+import { unitHost } from "../../support/unit-host.ts";
 
 const UNITS = ["/etc/systemd/system/cni-dhcp.socket", "/etc/systemd/system/cni-dhcp.service"];
 const REMOVED = ["disable --now cni-dhcp.socket cni-dhcp.service", "daemon-reload"];
 
-/** With directories of its own for units and plugins. `booted`: as if systemd ran. */
-async function host(machine: Machine, booted: boolean) {
-  await machine.sh(`
-    mount -t tmpfs tmpfs /etc/systemd
-    mkdir -p /run/bin ${booted ? "/run/systemd/system" : ""}
-    printf '#!/bin/sh\\necho "$@" >>/run/asked\\n' >/run/bin/systemctl
-    chmod +x /run/bin/systemctl
-  `);
-  return async (...options: string[]) => {
-    await machine.sh(": >/run/asked");
-    const env = { PATH: "/run/bin:/usr/bin:/bin" };
-    const outcome = await machine.run([PATCHBAY, "install", ...options, "/run/cni"], { env });
-    return { ...outcome, asked: (await machine.sh("cat /run/asked")).split("\n").slice(0, -1) };
-  };
-}
-
 test("writes units that systemd understands, starts the socket, and removes them again", async () => {
   await using machine = await openMachine();
-  const install = await host(machine, true);
+  const install = await unitHost(machine, true);
   const first = await install("--dhcp");
   expect(first).toMatchObject({ code: 0, stderr: "" });
   for (const unit of UNITS) expect(first.stdout).toContain(`${unit}: installed\n`);
@@ -49,7 +34,7 @@ test("writes units that systemd understands, starts the socket, and removes them
 
 test("--uninstall removes the units that start the program, and no others", async () => {
   await using machine = await openMachine();
-  const install = await host(machine, true);
+  const install = await unitHost(machine, true);
   await install("--dhcp", "--resident");
   await machine.sh(`${PATCHBAY} install /run/other && ${PATCHBAY} install --uninstall /run/other`);
   expect(await machine.sh("find /etc/systemd -type f | wc -l")).toBe("4\n");
@@ -59,7 +44,7 @@ test("--uninstall removes the units that start the program, and no others", asyn
 
 test("units of others stay; without systemd it says what to do instead", async () => {
   await using machine = await openMachine();
-  const install = await host(machine, true);
+  const install = await unitHost(machine, true);
   await machine.sh(`mkdir -p /etc/systemd/system; echo mine >${UNITS[1]}`);
   const refused = await install("--dhcp");
   expect(refused).toMatchObject({ code: 1, asked: [] });

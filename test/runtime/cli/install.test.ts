@@ -122,10 +122,14 @@ test("uninstalling leaves a foreign plugin alone, removes names we no longer hav
   expect(uninstall()).toEqual({ code: 0, stdout: "", stderr: "" });
 });
 
-test("a directory under a plugin's name is refused, and stays", () => {
+test("a directory under a plugin's name is refused before anything changes", () => {
   mkdirSync(`${bin}/bridge`, { recursive: true });
-  expect(install()).toMatchObject({ code: 1, stderr: `patchbay install: ${bin}/bridge is a directory\n` });
-  expect(lstatSync(`${bin}/bridge`).isDirectory()).toBe(true);
+  expect(install()).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: `patchbay install: ${bin}/bridge is a directory; move it away\n`,
+  });
+  expect(readdirSync(bin)).toEqual(["bridge"]);
 });
 
 test("a setuid or setgid program is not installed, nor replaced", () => {
@@ -153,7 +157,7 @@ test("uninstalling from a directory that is not there says so", () => {
 
 test("a directory that cannot be written is an error, and leaves nothing", () => {
   writeFileSync(bin, "");
-  expect(install()).toMatchObject({ code: 1, stderr: `patchbay install: stat ${bin}/patchbay: not a directory\n` });
+  expect(install()).toMatchObject({ code: 1, stderr: `patchbay install: ${bin} is not a directory\n` });
 });
 
 describe("with --podman", () => {
@@ -222,8 +226,11 @@ describe("with --bin", () => {
     expect(patchbay(["install", "--bin", `${directory}/x/../bin`, bin]).code).toBe(2);
     expect(() => readdirSync(bin)).toThrow();
     mkdirSync(`${links()}/cnitool`, { recursive: true });
-    expect(installBin()).toMatchObject({ code: 1, stderr: `patchbay install: ${links()}/cnitool is a directory\n` });
-    expect(uninstall().code).toBe(0);
-    expect(readdirSync(links())).toEqual(["cnitool"]);
+    expect(installBin()).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `patchbay install: ${links()}/cnitool is a directory; move it away\n`,
+    });
+    expect([readdirSync(links()), readdirSync(directory)]).toEqual([["cnitool"], ["sbin"]]);
   });
 });

@@ -19,16 +19,18 @@ import {
   BACKUP,
   hasBackup,
   identifyEntry,
-  judgeBackups,
+  judgePlaces,
   linkWithBackup,
   removeBackups,
   unlinkAndRestore,
 } from "../link-with-backup.ts";
 import { printLine, printToStderr } from "../output.ts";
 import {
+  DRIVER,
   linkDriver,
   linkPrograms,
   PODMAN_DIRECTORY,
+  PROGRAM_NAMES,
   recordedDirectories,
   requireOtherDirectory,
   unlinkPrograms,
@@ -69,10 +71,8 @@ export const installCommand: Command = {
     requireOtherDirectory("podman", podman, directory);
     refuseTogether(given, ["resident", "no-resident", "uninstall"]);
     refuseTogether(given, ["dhcp", "no-dhcp", "uninstall"]);
-    // Before anything is changed.
-    const linked = given.has("uninstall") ? recordedDirectories(directory) : [bin, podman];
-    for (const each of [directory, ...linked]) if (each !== undefined) judgeBackups(each);
     if (given.has("uninstall")) {
+      for (const each of [directory, ...recordedDirectories(directory)]) judgePlaces(each, []);
       if (!exists(directory)) printToStderr(`patchbay install: there is no ${directory}; nothing is installed there`);
       checkWhatStays(directory, given.has("force"));
       removeUnits(residentUnits, directory);
@@ -80,6 +80,9 @@ export const installCommand: Command = {
       unlinkPrograms(directory);
       uninstall(directory);
     } else {
+      judgePlaces(directory, pluginNames);
+      if (bin !== undefined) judgePlaces(bin, PROGRAM_NAMES);
+      if (podman !== undefined) judgePlaces(podman, [DRIVER]);
       install(directory);
       if (bin !== undefined) linkPrograms(bin, directory);
       if (podman !== undefined) linkDriver(podman, directory);
