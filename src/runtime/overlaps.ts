@@ -1,11 +1,11 @@
 /** Networks whose containers may get the same addresses, and routes of the host that lead elsewhere: for operators. */
+import { AF_INET, AF_INET6 } from "../ffi/socket/socket.ts";
 import { asRead, field, isObject } from "../cni/json.ts";
-import type { AddressSpan as AddressRange, Segment } from "../contract/plugin.ts";
+import type { AddressSpan, Segment } from "../contract/plugin.ts";
 import { hostSockets } from "../ffi/kept.ts";
 import { overlap } from "../ffi/netlink/route/address.ts";
-import { getLink } from "../ffi/netlink/route/link.ts";
+import { getLink, linkIndex } from "../ffi/netlink/route/link.ts";
 import { type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";
-import { AF_INET, AF_INET6 } from "../ffi/socket/socket.ts";
 import { warn } from "../ffi/warn.ts";
 import { compareAddresses, formatPrefix, type Prefix } from "../net/address.ts";
 import { loadPlugin } from "../plugins/table.ts";
@@ -15,22 +15,22 @@ import { pluginConfig } from "./plugin-config.ts";
 
 /** Addresses that a network gives out, and where their containers are. */
 interface Claim {
-  readonly range: AddressRange;
+  readonly range: AddressSpan;
   readonly segment: Segment;
 }
 
 /** A network with its claims, which are read once for many comparisons. */
-export interface Claimant {
+export interface ClaimingNetwork {
   readonly name: string;
   readonly path: string;
   readonly claims: readonly Claim[];
 }
 
-export function claimantsIn(files: readonly NetworkFile[]): Claimant[] {
+export function claimantsIn(files: readonly NetworkFile[]): ClaimingNetwork[] {
   return files.flatMap(({ network, path }) => network === undefined ? [] : [claimantOf(network, path)]);
 }
 
-export function claimantOf(network: Network, path: string): Claimant {
+export function claimantOf(network: Network, path: string): ClaimingNetwork {
   return { name: network.name, path, claims: network.plugins.flatMap((plugin) => claimsOf(network, plugin)) };
 }
 
@@ -48,14 +48,28 @@ function claimsOf(network: Network, plugin: Network["plugins"][number]): Claim[]
   }
 }
 
-/** One line for each network of another name that gives out the same addresses. */
-export function overlapsWith(one: Claimant, others: readonly Claimant[]): string[] {
-  return others.flatMap((other) => {
-    if (other.name === one.name) return [];
+/** How many networks of one subnet have their names in a line. */
+const NAMED = 3;
+
+/** One line for each subnet that networks of other names give out, too. */
+export function overlapsWith(one: ClaimingNetwork, others: readonly ClaimingNetwork[]): string[] {
+  const bySubnet = new Map<string, ClaimingNetwork[]>();
+  for (const other of others) {
+    if (other.name === one.name) continue;
     const clash = one.claims.find((claim) => other.claims.some((theirs) => areInTheWay(claim, theirs)));
-    if (clash === undefined) return [];
-    return [`addresses ${subnetOf(clash)} overlap with those of network ${other.name} in ${other.path}`];
-  });
+    if (clash === undefined) continue;
+    const subnet = subnetOf(clash), sharing = bySubnet.get(subnet);
+    if (sharing === undefined) bySubnet.set(subnet, [other]);
+    else sharing.push(other);
+  }
+  return [...bySubnet].map(([subnet, sharing]) => `addresses ${subnet} overlap with those of ${namesOf(sharing)}`);
+}
+
+function namesOf(networks: readonly ClaimingNetwork[]): string {
+  if (networks.length === 1) return `network ${networks[0]!.name} in ${networks[0]!.path}`;
+  const names = networks.slice(0, NAMED).map(({ name }) => name), more = networks.length - names.length;
+  const last = more === 0 ? names.pop() : `${more} more`;
+  return `${networks.length} networks: ${names.join(", ")} and ${last}`;
 }
 
 /**
@@ -70,7 +84,7 @@ function areInTheWay(one: Claim, other: Claim): boolean {
   return isSameLink && one.segment.isRouted === other.segment.isRouted && shareAddresses(one.range, other.range);
 }
 
-function shareAddresses(one: AddressRange, other: AddressRange): boolean {
+function shareAddresses(one: AddressSpan, other: AddressSpan): boolean {
   return one.start.length === other.start.length && compareAddresses(one.start, other.end) <= 0 &&
     compareAddresses(other.start, one.end) <= 0;
 }
@@ -80,16 +94,22 @@ function subnetOf({ range: { subnet } }: Claim): string {
 }
 
 /** One line for each route of the host that leads to addresses of the network by another link than its own. */
-export function overlappingRoutes({ claims }: Claimant): string[] {
+export function overlappingRoutes({ claims }: ClaimingNetwork): string[] {
   const routed = claims.filter(({ segment }) => segment.isRouted);
   if (routed.length === 0) return [];
   const socket = hostSockets.route.take();
   try {
     const routes = [AF_INET, AF_INET6].flatMap((family) => listRoutes(socket, family));
+    // The configuration may call its link by an alternative name.
+    const own = new Set(
+      routed.map(({ segment: { link } }) => link === undefined ? undefined : linkIndex(socket, link)),
+    );
     const lines = routes.flatMap((route) => {
-      const clash = routed.find(({ range: { subnet } }) => isInTheWay(route, subnet));
+      const clash = own.has(route.oif)
+        ? undefined
+        : routed.find(({ range: { subnet } }) => isInTheWay(route, subnet));
       const link = clash === undefined ? undefined : getLink(socket, route.oif)?.name;
-      if (link === undefined || routed.some(({ segment }) => segment.link === link)) return [];
+      if (link === undefined) return [];
       const to = formatPrefix(route.dst);
       return [`addresses ${subnetOf(clash!)} overlap with the host's route to ${to} by ${link}`];
     });

@@ -79,9 +79,21 @@ test("files of one network are one pool", async () => {
   expect((await patchbay("ls")).stdout).not.toContain("overlap with");
 });
 
+test("many networks of one subnet have one line each", async () => {
+  const names = ["a", "b", "c", "d", "e"];
+  const told = async () => (await patchbay("ls")).stdout.split("\n").filter((line) => line.startsWith("network a: "));
+  await write(Object.fromEntries(names.map((name) => [name, ptp(whole)])));
+  expect(await told()).toEqual([
+    "network a: addresses 10.1.0.0/24 overlap with those of 4 networks: b, c, d and 1 more",
+  ]);
+  await machine.sh(`rm ${CONFIGS}/e.conflist`);
+  expect(await told()).toEqual(["network a: addresses 10.1.0.0/24 overlap with those of 3 networks: b, c and d"]);
+});
+
 test("routes of the host by another link than the network's own", async () => {
   await using machine = await openMachine();
-  await machine.sh(`ip link add podman0 type bridge; ip link set podman0 up; ip address add 10.1.0.1/24 dev podman0
+  await machine.sh(`ip link add podman0 type bridge; ip link property add dev podman0 altname podman-bridge
+    ip link set podman0 up; ip address add 10.1.0.1/24 dev podman0
     ip link add br0 type bridge; ip link set br0 up; ip address add 10.2.0.1/24 dev br0
     ip route add 10.3.0.9/32 dev podman0; ip route add 10.0.0.0/8 via 10.2.0.9; ip route add default via 10.2.0.9`);
   const rows: [plugin: object, told: string[]][] = [
@@ -89,6 +101,7 @@ test("routes of the host by another link than the network's own", async () => {
     [bridge("br9", from("10.1.0.0/25")), ["10.1.0.0/25 overlap with the host's route to 10.1.0.0/24 by podman0"]],
     [ptp(whole), ["10.1.0.0/24 overlap with the host's route to 10.1.0.0/24 by podman0"]],
     [bridge("podman0", whole), []],
+    [bridge("podman-bridge", whole), []],
     [bridge("br0", from("10.2.0.0/24")), []],
     [bridge("br9", from("10.3.0.0/24")), []],
     [bridge("br9", from("192.168.0.0/24")), []],
