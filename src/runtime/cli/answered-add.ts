@@ -10,7 +10,7 @@ import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
 import { printToStderr } from "./output.ts";
 
 /** The process that the path of the namespace names. As long as it has not ended, nobody else has its number. */
-export interface Holder {
+export interface NetnsHolder {
   readonly pid: number;
   readonly hasEnded: boolean;
 }
@@ -21,7 +21,7 @@ export function addAnswered(
   network: Network,
   request: AttachmentRequest,
   answer: (result: VersionedResult | undefined) => void,
-  holder?: Holder,
+  holder?: NetnsHolder,
 ): number {
   const result = addNetwork(runtime, network, request);
   try {

@@ -38,7 +38,7 @@ export function attachedRequest(given: Given, isTaken = false): AttachedRequest 
   // Most often; then nothing is searched among many attachments.
   if (cached.state === "present") return { request: withArguments(request, cached.record) };
   const { namedBy, notAttached } = require("./named-attachments.ts") as typeof import("./named-attachments.ts");
-  const { knownAttachments } = require("../recorded-attachments.ts") as typeof import("../recorded-attachments.ts");
+  const { knownAttachments } = require("../records.ts") as typeof import("../records.ts");
   const all = knownAttachments(runtime), digits = isTaken ? TO_TAKE : TO_LOOK;
   const ofNetwork = all.filter((one) => one.network === network && one.ifName === request.ifName);
   const found = given.has("container-id")

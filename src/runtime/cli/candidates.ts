@@ -5,10 +5,10 @@
 import { gistOf, type KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { namesIn } from "../../ffi/files.ts";
 import { listNetworkFiles } from "../conf/directory.ts";
-import { knownAttachments } from "../records.ts";
 import { awaitsValue, type Command, type Given, type Option, parseArguments } from "./command.ts";
 import { heldLeases, networksWithLeases } from "./held-leases.ts";
 import { namespaceName, shortId } from "./named-attachments.ts";
+import { knownAttachments } from "../records.ts";
 import { configDirectoryOf, NETNS_DIRECTORY, runtimeOf } from "./network-arguments.ts";
 
 export interface Candidate {
@@ -169,7 +169,7 @@ function attachmentsIn(given: Given): KnownAttachment[] {
   return knownAttachments(runtimeOf(given)).filter((one) => network === undefined || one.network === network);
 }
 
-/** By the namespace's name where `ip netns` has one, otherwise by the ID. */
+/** Containers by the namespace's name where `ip netns` has one, otherwise by the ID. */
 function namesOf(attachments: readonly KnownAttachment[]): (Candidate & { attachment: KnownAttachment })[][] {
   const named = (nameOf: (attachment: KnownAttachment) => string) =>
     attachments.map((attachment) => ({ word: nameOf(attachment), what: describe(attachment), attachment }));

@@ -4,20 +4,20 @@ import { isHandedOver, LeftToCaller } from "../../ffi/calls.ts";
 import { missingPrivileges } from "../../ffi/capabilities.ts";
 import { releaseInterruptions } from "../../ffi/interruption.ts";
 import { pluginNames } from "../../plugins/table.ts";
-import { VERSION } from "../../version.ts";
 import type { Examine } from "../plugin-call.ts";
-import { closestName } from "../spelling.ts";
+import { VERSION } from "../../version.ts";
 import {
   awaitsValue,
   columns,
   type Command,
   describeOptions,
   type Given,
-  type Options,
+  type OptionTable,
   parseArguments,
   type Resident,
   UsageError,
 } from "./command.ts";
+import { closestName } from "../spelling.ts";
 import { print, printingAfterwards, printLine, printToStderr } from "./output.ts";
 
 /** Completion scripts call these hidden commands with the words typed so far. */
@@ -79,15 +79,8 @@ export function runCommandLine(
 ): number {
   const isCnitool = calledAs === "cnitool", called = { isCnitool, resident, examine };
   const program = isCnitool
-    ? { name: "cnitool", commands: cnitoolCommands, aliases: {}, isCnitool, isOwnName: true, resident }
-    : {
-      name: "patchbay",
-      commands: ownCommands,
-      aliases: ownAliases,
-      isCnitool,
-      isOwnName: calledAs === "patchbay",
-      resident,
-    };
+    ? { ...called, name: "cnitool", commands: cnitoolCommands, aliases: {}, isOwnName: true }
+    : { ...called, name: "patchbay", commands: ownCommands, aliases: ownAliases, isOwnName: calledAs === "patchbay" };
   try {
     return dispatch(program, args);
   } catch (error) {
@@ -117,7 +110,7 @@ function commandOf({ commands, aliases }: Program, name: string): (() => Command
 /** `-i net1 add …` is `add -i net1 …`, as with cnitool. */
 function optionsAfterCommand(program: Program, args: readonly string[]): readonly string[] {
   if (!args[0]?.startsWith("-")) return args;
-  const options: Options = Object.assign({}, ...Object.values(program.commands).map((load) => load().options));
+  const options: OptionTable = Object.assign({}, ...Object.values(program.commands).map((load) => load().options));
   let at = 0;
   while (args[at]?.startsWith("-")) {
     if (isHelp(args[at]) || args[at] === "--version") return [args[at]!];
@@ -132,7 +125,7 @@ function complete({ commands, aliases }: Program, words: readonly string[], isDe
   return 0;
 }
 
-const helpOption: Options = { help: { short: "h", help: "" } };
+const helpOption: OptionTable = { help: { short: "h", help: "" } };
 
 function run(program: Program, name: string, command: Command, args: readonly string[]): number {
   try {

@@ -8,7 +8,7 @@ export interface Command {
   readonly operands: string;
   /** How many operands the command takes. */
   readonly operandCount: readonly [least: number, most: number];
-  readonly options: Options;
+  readonly options: OptionTable;
   /** Without the capabilities of root the command does nothing, and says which are missing. */
   readonly needsRoot?: true | ((given: Given) => boolean);
   /** Whether it takes back what it has begun when a signal ends it (interruptible.ts). */
@@ -29,7 +29,7 @@ export interface Resident {
   status(): { isServing: boolean; text: string; facts: unknown };
 }
 
-export type Options = Readonly<Record<string, Option>>;
+export type OptionTable = Readonly<Record<string, Option>>;
 
 export interface Option {
   readonly short?: string;
@@ -55,7 +55,7 @@ export interface Given {
 export class UsageError extends Error {}
 
 /** Options and operands in any order; after `--` everything is an operand. */
-export function parseArguments(args: readonly string[], options: Options): Given {
+export function parseArguments(args: readonly string[], options: OptionTable): Given {
   const operands: string[] = [];
   const found = new Map<string, string[]>();
   const queue = [...args];
@@ -82,7 +82,7 @@ export function parseArguments(args: readonly string[], options: Options): Given
   };
 }
 
-function unknownOption(arg: string, options: Options): UsageError {
+function unknownOption(arg: string, options: OptionTable): UsageError {
   const { editDistance } = require("../spelling.ts") as typeof import("../spelling.ts");
   const [name = ""] = arg.replace(/^-+/, "").split("="), mostEdits = name.length / 4;
   const meant = name.length > 1 &&
@@ -91,7 +91,7 @@ function unknownOption(arg: string, options: Options): UsageError {
 }
 
 /** `--name`, `--name=value`, `--name value`, `-n`, `-nvalue`, `-n=value`, `-n value`. */
-function readOption(arg: string, options: Options): { name?: string; option?: Option; attached?: string } {
+function readOption(arg: string, options: OptionTable): { name?: string; option?: Option; attached?: string } {
   const [form, long, short, rest] = /^(?:--([^=]+)(?==|$)|-([^-]))=?([^]*)$/.exec(arg) ?? [];
   if (form === undefined) return {};
   const name = long ?? Object.keys(options).find((key) => options[key]!.short === short);
@@ -101,7 +101,7 @@ function readOption(arg: string, options: Options): { name?: string; option?: Op
 }
 
 /** Whether the argument is an option whose value is the next argument. */
-export function awaitsValue(arg: string, options: Options): boolean {
+export function awaitsValue(arg: string, options: OptionTable): boolean {
   const { option, attached } = readOption(arg, options);
   return option?.value !== undefined && option.otherwise === undefined && attached === undefined;
 }
@@ -112,7 +112,7 @@ export function columns(rows: readonly (readonly [string, string])[]): string {
   return rows.map(([first, second]) => `  ${first.padEnd(width)}  ${second}\n`).join("");
 }
 
-export function describeOptions(options: Options): string {
+export function describeOptions(options: OptionTable): string {
   return columns(
     Object.entries(options).map(([name, { short, value, otherwise, help }]) => [
       `${short === undefined ? "   " : `-${short},`} --${name}${describeValue(value, otherwise)}`,

@@ -5,15 +5,15 @@ import { variable } from "../../ffi/environment.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
 import { DEFAULT_CACHE_DIRECTORY, readCache } from "../cache.ts";
-import { examined, loadedOrRecorded, loadNetwork } from "../conf/load.ts";
-import type { Network } from "../conf/network.ts";
+import { examined, loadedOrRecorded, networkNamed } from "../conf/load.ts";
 import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
-import type { Command, Given, Options } from "./command.ts";
+import type { Network } from "../conf/network.ts";
+import type { Command, Given, OptionTable } from "./command.ts";
 import { printToStderr } from "./output.ts";
 
 export const DEFAULT_CONFIG_DIRECTORY = "/etc/cni/net.d";
 
-export const runtimeOptions: Options = {
+export const runtimeOptions: OptionTable = {
   "config-dir": {
     value: "DIR",
     help: `directory of network configurations ($NETCONFPATH, ${DEFAULT_CONFIG_DIRECTORY})`,
@@ -26,7 +26,7 @@ export const runtimeOptions: Options = {
 };
 
 /** In place of $CAP_ARGS: what `capabilityArgsOf` reads. */
-export const capabilityOptions: Options = {
+export const capabilityOptions: OptionTable = {
   ports: { value: "LIST", help: "ports of the host, as in 8080:80,127.0.0.1:53:53/udp" },
   ip: { value: "ADDRESS", help: "this address, with or without a prefix length; may be repeated" },
   mac: { value: "MAC", help: "this MAC address" },
@@ -34,7 +34,7 @@ export const capabilityOptions: Options = {
   egress: { value: "RATE", help: "so many bits per second from the container" },
 };
 
-const attachmentOptions: Options = {
+const attachmentOptions: OptionTable = {
   ifname: { short: "i", value: "NAME", help: "the interface's name in the container ($CNI_IFNAME, eth0)" },
   "container-id": { value: "ID", help: "the container's ID (a hash of NETNS, the same as cnitool's)" },
   ...runtimeOptions,
@@ -56,7 +56,7 @@ export const ARGUMENTS_NOTE =
 export const INTERRUPTION_NOTE =
   "Exit status: 1 when it fails; 130 or 143 when SIGINT or SIGTERM ends it. What it made is then taken back.\n";
 
-/** Of the commands on one attachment: what `requestOf` reads. */
+/** The arguments of commands on one attachment, which `requestOf` reads. */
 export const attachmentArguments = {
   operands: "NETWORK NETNS",
   operandCount: [2, 2],
@@ -79,7 +79,7 @@ export function configDirectoryOf(given: Given | undefined): string {
 }
 
 export function networkOf(given: Given, name = given.operands[0]!): Network {
-  return examined(loadNetwork(configDirectoryOf(given), name), runtimeOf(given));
+  return networkNamed(runtimeOf(given), name);
 }
 
 /** For clean-up: `recorded` supplies a network that is no longer configured. */

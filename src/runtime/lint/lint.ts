@@ -1,7 +1,7 @@
 /** `patchbay lint`: checks configuration files against the schemas, and by what plugins and loader themselves reject. */
 import { errorText } from "../../cni/error.ts";
-import { checkNetworkName } from "../../cni/invocation.ts";
 import { isObject } from "../../cni/json.ts";
+import { checkNetworkName } from "../../cni/invocation.ts";
 import { compareVersions, CURRENT_VERSION, KNOWN_VERSIONS } from "../../cni/versions.ts";
 import { findPlugin } from "../../engine/delegation/find-plugin.ts";
 import { readTextFile } from "../../ffi/files.ts";
@@ -13,7 +13,7 @@ import { claimantsIn, overlapsWith } from "../overlaps.ts";
 import { closestKey } from "../spelling.ts";
 import { entryOf, stringAt } from "./json-nodes.ts";
 import { checkByPlugin, nameAndVersion } from "./plugin-check.ts";
-import { keyPath, type Remark, remark, type Report, type Severity } from "./remark.ts";
+import { keyPath, type Remark, remark, type Reporter, type Severity } from "./remark.ts";
 import { checkSchema } from "./schema-check.ts";
 import { delegates, ipamSchema, listSchema, pluginSchema, type Schema, wellKnownCapabilities } from "./schema.ts";
 
@@ -62,7 +62,7 @@ function lintFile(file: string, pluginPath: string): Finding[] {
   const text = readTextFile(file);
   if (text === undefined) throw new Error(`${file}: no such file`);
   const remarks: Remark[] = [];
-  const report: Report = (remark) => remarks.push(remark);
+  const report: Reporter = (remark) => remarks.push(remark);
   try {
     const extensions: number[] = [];
     const document = parseWithPositions(text, (offset) => extensions.push(offset));
@@ -92,7 +92,7 @@ function tolerated(start: number): Remark {
   return remark({ start, end: start }, "note", "", message);
 }
 
-function checkDocument(document: JsonNode, pluginPath: string, report: Report): void {
+function checkDocument(document: JsonNode, pluginPath: string, report: Reporter): void {
   if (!isObject(document.value)) {
     report(remark(document, "error", "", "must be an object"));
     return;
@@ -118,7 +118,7 @@ function withAnyPlugins(schema: Schema): Schema {
   return { ...schema, properties: { ...schema.properties, plugins }, required: ["name"] };
 }
 
-function checkName(document: JsonNode, report: Report): void {
+function checkName(document: JsonNode, report: Reporter): void {
   const name = stringAt(document, "name");
   if (name === undefined) return;
   try {
@@ -128,7 +128,7 @@ function checkName(document: JsonNode, report: Report): void {
   }
 }
 
-function checkVersion(document: JsonNode, report: Report): void {
+function checkVersion(document: JsonNode, report: Reporter): void {
   const version = stringAt(document, "cniVersion"), key = "cniVersion";
   if (version === undefined && entryOf(document, "plugins") !== undefined) {
     report(remark(document, "warning", key, "is missing, and 0.1.0 is meant"));
@@ -147,7 +147,7 @@ function checkVersion(document: JsonNode, report: Report): void {
 }
 
 /** Finds what the keys do not show, for example a list without plugins. */
-function checkByLoading(file: string, document: JsonNode, report: Report): void {
+function checkByLoading(file: string, document: JsonNode, report: Reporter): void {
   try {
     if (/\.(conflist|conf|json)$/.test(file)) readNetwork(file);
   } catch (error) {
@@ -159,7 +159,7 @@ interface PluginContext {
   /** The plugin's path in the document. */
   path: string;
   pluginPath: string;
-  report: Report;
+  report: Reporter;
   /** The list that has the plugin. */
   network?: unknown;
   /** No other plugin is called before it. */

@@ -7,13 +7,13 @@ import { loadPlugin } from "../../plugins/table.ts";
 import { selectVersion } from "../conf/network.ts";
 import type { JsonNode } from "../conf/positioned-json.ts";
 import { entryOf, nodeAt } from "./json-nodes.ts";
-import { keyPath, type Remark, remark, type Report } from "./remark.ts";
+import { keyPath, type Remark, remark, type Reporter } from "./remark.ts";
 import { pluginSchema } from "./schema.ts";
 
 interface Place {
   /** The plugin's path in the document. */
   path: string;
-  report: Report;
+  report: Reporter;
   /** No other plugin is called before it. */
   isFirst: boolean;
   /** What the schema says of its values. */

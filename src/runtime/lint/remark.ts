@@ -16,7 +16,7 @@ export interface Remark extends Span {
   readonly meant?: string;
 }
 
-export type Report = (remark: Remark) => void;
+export type Reporter = (remark: Remark) => void;
 
 export function remark(at: Span, severity: Severity, key: string, message: string, meant?: string): Remark {
   const { start, end } = at;

@@ -2,11 +2,11 @@
 import { foldKey, isObject } from "../../cni/json.ts";
 import type { JsonEntry, JsonNode } from "../conf/positioned-json.ts";
 import { closestKey } from "../spelling.ts";
-import { keyPath, type Remark, remark, type Report } from "./remark.ts";
+import { keyPath, type Remark, remark, type Reporter } from "./remark.ts";
 import type { Schema } from "./schema.ts";
 
 /** An unknown key may belong to another part of `root`, the plugin's whole schema. */
-export function checkSchema(node: JsonNode, schema: Schema, path: string, report: Report, root = schema): void {
+export function checkSchema(node: JsonNode, schema: Schema, path: string, report: Reporter, root = schema): void {
   if (node.value === null) return; // Counts as absent.
   if (schema.anyOf !== undefined) {
     const alternatives = schema.anyOf.map((one) => remarksOn(node, one, path));
@@ -30,7 +30,7 @@ function remarksOn(node: JsonNode, schema: Schema, path: string): Remark[] {
   return remarks;
 }
 
-function checkKeys(node: JsonNode, schema: Schema, path: string, report: Report, root: Schema): void {
+function checkKeys(node: JsonNode, schema: Schema, path: string, report: Reporter, root: Schema): void {
   const known = Object.keys(schema.properties ?? {});
   const seen = new Set<string>();
   for (const entry of node.entries!) {
@@ -52,7 +52,7 @@ function reportUnknownKey(
   { entries }: JsonNode,
   schema: Schema,
   path: string,
-  report: Report,
+  report: Reporter,
   root: Schema,
 ): void {
   const used = entries!.map((entry) => foldKey(entry.key));
@@ -81,7 +81,7 @@ function placeIn(root: Schema, folded: string): string | undefined {
   return undefined;
 }
 
-function checkValue(node: JsonNode, schema: Schema, path: string, report: Report): void {
+function checkValue(node: JsonNode, schema: Schema, path: string, report: Reporter): void {
   const { value } = node;
   if (schema.enum !== undefined && !schema.enum.includes(value as string)) {
     const choices = schema.enum.filter(Boolean);

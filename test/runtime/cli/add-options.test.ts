@@ -3,15 +3,15 @@
  * namespace as `pid:N`.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { commandsOn } from "../../support/commands.ts";
 import { CONFIGS, type Hooked, startHooked, writeNetwork } from "../../support/hooked.ts";
 import { leftSince, type Moment, quietMoment } from "../../support/leftovers.ts";
-import { type Container, type Machine, openMachine, type Outcome } from "../../support/machine.ts";
+import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 
 let machine: Machine, c1: Container, moment: Moment;
 
-const patchbay = (args: readonly string[], env: Record<string, string> = {}): Promise<Outcome> =>
-  machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: CONFIGS, ...env } });
+const { patchbay } = commandsOn(() => machine, () => CONFIGS);
 const left = () =>
   leftSince(moment, machine, /last_reserved_ip|file \/run\/(bundles|plugins|networks)|networks\/ending\/\.patchbay/);
 

@@ -7,10 +7,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { commandsOn } from "../../support/commands.ts";
 import { lacks } from "../../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment } from "../../support/leftovers.ts";
-import { type Container, type Machine, openMachine, type Outcome } from "../../support/machine.ts";
-import { PATCHBAY } from "../../support/plugins.ts";
+import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { ping } from "../../support/traffic.ts";
 
 let machine: Machine;
@@ -39,15 +39,7 @@ const configure = (name: string, plugins: unknown[]) => {
   const list = { cniVersion: "1.1.0", name, plugins };
   writeFileSync(`${directory}/configs/${name}.conflist`, JSON.stringify(list));
 };
-const patchbay = (args: string[], env: Record<string, string> = {}): Promise<Outcome> =>
-  machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: `${directory}/configs`, ...env } });
-const must = async (...args: string[]) => {
-  const outcome = await patchbay(args);
-  if (outcome.code !== 0) throw new Error(`${args.join(" ")}: ${outcome.stdout}${outcome.stderr}`);
-  return outcome.stdout;
-};
-// deno-lint-ignore no-explicit-any
-const json = async (...args: string[]): Promise<any> => JSON.parse((await patchbay([...args, "--json"])).stdout);
+const { patchbay, must, json } = commandsOn(() => machine, () => `${directory}/configs`);
 /** The resources that are not ok: `kind state`. */
 const wrong = async (command: string): Promise<string[]> =>
   (await json(command)).flatMap(({ plugins }: { plugins: { resources: { kind: string; state: string }[] }[] }) =>
@@ -293,7 +285,7 @@ describe("plan", () => {
     ...lacks("ipvlan links")
       ? [[
         "a kind of link the kernel has not",
-        { type: "ipvlan", master: "lo", ipam: { type: "host-local", subnet: "10.77.0.0/24" } },
+        { type: "ipvlan", master: "lo" },
         /this kernel has no ipvlan links/,
       ]] as [
         [string, Record<string, unknown>, RegExp],

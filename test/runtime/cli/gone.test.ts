@@ -186,6 +186,7 @@ describe("a ledger that somebody has damaged", () => {
   const damages: [what: string, script: string][] = [
     ["a specification is null", spoil('s/"kind":"veth","spec":{[^}]*}/"kind":"veth","spec":null/')],
     ["a specification has another form", spoil('s/"addresses":\\[[^]]*\\]/"addresses":7/g')],
+    ["the configuration is no object", spoil('1s/"stdin":"\\([^"\\\\]\\|\\\\.\\)*"/"stdin":"7"/')],
     ["the header lacks the container", spoil('1s/"containerId":"[^"]*",//')],
     [
       "it is a copy",

@@ -1,7 +1,8 @@
 /** `patchbay network remove`, when something is in its way: an engine that attaches meanwhile, leases that nobody explains, names that are none. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { commandsOn } from "../../support/commands.ts";
 import { CONFIGS, writeNetwork } from "../../support/hooked.ts";
-import { type Container, type Machine, openMachine, type Outcome } from "../../support/machine.ts";
+import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { network } from "../../support/network.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { untilTrue } from "../../support/resident-status.ts";
@@ -14,13 +15,8 @@ beforeEach(async () => {
 });
 afterEach(() => machine[Symbol.asyncDispose]());
 
-const patchbay = (...args: string[]): Promise<Outcome> =>
-  machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: CONFIGS } });
-const must = async (...args: string[]): Promise<string> => {
-  const outcome = await patchbay(...args);
-  expect({ args, ...outcome }).toMatchObject({ args, code: 0 });
-  return outcome.stdout;
-};
+const { patchbay: run, must } = commandsOn(() => machine, () => CONFIGS);
+const patchbay = (...args: string[]) => run(args);
 
 const ipam = { type: "host-local", ranges: [[{ subnet: "10.9.0.0/24" }], [{ subnet: "fd09::/64" }]] };
 const bridge = { type: "bridge", bridge: "br0", isGateway: true, ipMasq: true, ipMasqBackend: "nftables", ipam };

@@ -1,10 +1,10 @@
 /** `patchbay network remove`: what a network leaves on the host goes, what others use or made stays; `ls` shows what has no file. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { commandsOn } from "../../support/commands.ts";
 import { CONFIGS, writeNetwork } from "../../support/hooked.ts";
 import { type Feature, lacks } from "../../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";
-import { type Machine, openMachine, type Outcome } from "../../support/machine.ts";
-import { PATCHBAY } from "../../support/plugins.ts";
+import { type Machine, openMachine } from "../../support/machine.ts";
 
 let machine: Machine;
 beforeEach(async () => {
@@ -14,13 +14,8 @@ beforeEach(async () => {
 });
 afterEach(() => machine[Symbol.asyncDispose]());
 
-const patchbay = (...args: string[]): Promise<Outcome> =>
-  machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: CONFIGS } });
-const must = async (...args: string[]): Promise<string> => {
-  const outcome = await patchbay(...args);
-  expect({ args, ...outcome }).toMatchObject({ args, code: 0 });
-  return outcome.stdout;
-};
+const { patchbay: run, must } = commandsOn(() => machine, () => CONFIGS);
+const patchbay = (...args: string[]) => run(args);
 const attachAndDetach = async (network: string) => {
   await must("add", network, "c1");
   await must("del", network, "c1");

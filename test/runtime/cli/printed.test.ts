@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { version } from "../../../package.json";
-import { type Machine, openMachine, type Outcome } from "../../support/machine.ts";
+import { commandsOn } from "../../support/commands.ts";
+import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { textTable } from "../../../src/runtime/cli/text-table.ts";
 import { startResident } from "../../support/resident.ts";
@@ -16,15 +17,7 @@ const ranges = [[{ subnet: "10.30.0.0/24" }], [{ subnet: "fd30::/64" }]];
 const bridge = { type: "bridge", bridge: "br-n", isGateway: true, ipam: { type: "host-local", ranges } };
 const configure = (name: string, plugins: unknown[]) =>
   writeFileSync(`${directory}/${name}.conflist`, JSON.stringify({ cniVersion: "1.1.0", name, plugins }));
-const patchbay = (args: string[]): Promise<Outcome> =>
-  machine.run([PATCHBAY, ...args], { env: { NETCONFPATH: directory } });
-const must = async (...args: string[]) => {
-  const outcome = await patchbay(args);
-  if (outcome.code !== 0) throw new Error(`${args.join(" ")}: ${outcome.stdout}${outcome.stderr}`);
-  return outcome.stdout;
-};
-// deno-lint-ignore no-explicit-any
-const json = async (...args: string[]): Promise<any> => JSON.parse((await patchbay([...args, "--json"])).stdout);
+const { patchbay, must, json } = commandsOn(() => machine, () => directory);
 
 const long = "0123456789ab".padEnd(64, "c");
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { printResult } from "../../../cni/result-versions.ts";
 import { keepFromNowOn } from "../../../ffi/kept.ts";
 import { warnOfUntaken } from "../../capabilities.ts";
 import { warnOfOverlaps } from "../../overlaps.ts";
-import { addAnswered, type Holder } from "../answered-add.ts";
+import { addAnswered, type NetnsHolder } from "../answered-add.ts";
 import type { Command } from "../command.ts";
 import {
   attachmentArguments,
@@ -49,7 +49,7 @@ export const addCommand: Command = {
     }),
 };
 
-function holderOf(netns: string): (Holder & { close(): void }) | undefined {
+function holderOf(netns: string): (NetnsHolder & { close(): void }) | undefined {
   const pid = pidIn(netns);
   if (pid === undefined) return undefined;
   const { OtherProcess } = require("../../../ffi/other-process.ts") as typeof import("../../../ffi/other-process.ts");

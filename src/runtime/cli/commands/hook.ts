@@ -10,18 +10,12 @@ import { POLLIN } from "../../../ffi/poll.ts";
 import { attachAll, type Attached } from "../../hook/attach.ts";
 import { containerNetns } from "../../hook/container-netns.ts";
 import { detachAll } from "../../hook/detach.ts";
-import { type Setting, type SettingName, settingNames, settingsOf } from "../../hook/settings.ts";
 import { parseEndedState, parseState, STATE_LIMIT_BYTES } from "../../hook/state.ts";
+import { type Setting, type SettingName, settingNames, settingsOf } from "../../hook/settings.ts";
 import { parseNetworks, type WantedNetwork, wantedOf } from "../../hook/wanted.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
+import { capabilityOptions, INTERRUPTION_NOTE, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { interruptible } from "../interruptible.ts";
-import {
-  capabilityOptions,
-  configDirectoryOf,
-  INTERRUPTION_NOTE,
-  runtimeOf,
-  runtimeOptions,
-} from "../network-arguments.ts";
 import { printLine } from "../output.ts";
 
 export const hookCommand: Command = {
@@ -60,7 +54,7 @@ function add(given: Given, operands: readonly string[]): number {
     throw new CniError(INVALID_CONFIG, `container ${state.id} wants no network`, next);
   }
   const container = { id: state.id, netnsPath: containerNetns(state) };
-  attachAll(runtimeOf(given), configDirectoryOf(given), container, wanted, (attached) => {
+  attachAll(runtimeOf(given), container, wanted, (attached) => {
     // A caller that does not know that its container is attached will not call 'hook del'.
     if (isCallerGone()) throw new Error("the caller is gone");
     if (given.has("json")) printLine(JSON.stringify(attached.map(inJson), null, 2));

@@ -4,8 +4,8 @@ import { ownerText } from "../../../contract/owner.ts";
 import { DEFAULT_DIRECTORY } from "../../../dhcp/order.ts";
 import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import { exists } from "../../../ffi/files.ts";
-import { releaseLease } from "../../../ipam/claims.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
+import { releaseLease } from "../../../ipam/claims.ts";
 import type { StoreOptions } from "../../../ipam/store.ts";
 import { exportLeases, importLeases, leaseAt, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
 import { parseAddress } from "../../../net/address.ts";
@@ -112,11 +112,7 @@ function list(given: Given, network: string | undefined): number {
   return 0;
 }
 
-function keyOf({ network, containerId, ifName }: Pick<HeldLease, "network" | "containerId" | "ifName">): string {
-  return `${network}/${containerId}/${ifName}`;
-}
-
-/** By attachment. Records that may not be read name none. */
+/** Names of namespaces by attachment; none when the records may not be read. */
 function namespacesOf(given: Given): Map<string, string> {
   try {
     return new Map(knownAttachments(runtimeOf(given)).map((one) => [ownerText(one), namespaceName(one.netnsPath)]));
