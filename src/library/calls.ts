@@ -2,8 +2,8 @@
  * The library's functions. They are synchronous, as the engine is: an operation takes milliseconds, and while the thread
  * is in a container's namespace nothing else may run on it. thread.ts is for programs that must not wait.
  */
-import { newestResult, resultDocument } from "../cni/result-versions.ts";
 import type { Result } from "../cni/result.ts";
+import { newestResult, resultDocument } from "../cni/result-versions.ts";
 import { CURRENT_VERSION } from "../cni/versions.ts";
 import { inspect } from "../engine/operator/inspect.ts";
 import { withScratchNetns } from "../ffi/netns.ts";
@@ -11,10 +11,11 @@ import { whileWarning } from "../ffi/warn.ts";
 import { DEFAULT_CACHE_DIRECTORY } from "../runtime/cache.ts";
 import { warnOfUntaken } from "../runtime/capabilities.ts";
 import { addNetwork, checkNetwork, deleteNetwork, networkStatus } from "../runtime/chain.ts";
-import { loadedOrRecorded, loadNetwork, UnknownNetworkError } from "../runtime/conf/load.ts";
+import { loadedOrRecorded, loadNetwork } from "../runtime/conf/load.ts";
 import { parseNetwork } from "../runtime/conf/network.ts";
 import { deleteRecorded } from "../runtime/container.ts";
 import { collectGarbage, type Keep, unconfiguredNetwork } from "../runtime/gc.ts";
+import { DEFAULT_CONFIG_DIRECTORY } from "../runtime/cli/network-arguments.ts";
 import { poolsOfNetwork, summarizeNetworks } from "../runtime/network-summary.ts";
 import { warnOfOverlaps } from "../runtime/overlaps.ts";
 import { planNetwork } from "../runtime/plan.ts";
@@ -51,13 +52,12 @@ export function open(options: Options = {}): Patchbay {
 export class Patchbay {
   readonly #onWarning: Options["onWarning"];
   readonly #runtime: Runtime;
-  readonly #directory: string;
 
   /** @internal */
   constructor(options: Options) {
     this.#onWarning = options.onWarning;
-    this.#directory = options.configDirectory ?? "/etc/cni/net.d";
     this.#runtime = {
+      configDirectory: options.configDirectory ?? DEFAULT_CONFIG_DIRECTORY,
       pluginPath: options.pluginPath ?? "",
       cacheDirectory: options.cacheDirectory ?? DEFAULT_CACHE_DIRECTORY,
     };
@@ -65,7 +65,7 @@ export class Patchbay {
 
   /** All files of the configuration directory, and what would keep containers from being attached. */
   networks(): NetworkFile[] {
-    return this.#run(() => summarizeNetworks(this.#directory, this.#runtime.pluginPath));
+    return this.#run(() => summarizeNetworks(this.#runtime.configDirectory, this.#runtime.pluginPath));
   }
 
   /** Reads a network once, for later calls. */
@@ -104,8 +104,8 @@ export class Patchbay {
   /** Deletes the attachments that are not to be kept, with what no record names, and returns which. */
   gc(network: NetworkGiven, kept: Kept): AttachmentName[] {
     return this.#prepared(() => {
-      const keep = keepOf(kept), recorded = (name: string) => unconfiguredNetwork(this.#runtime, name);
-      return { ...this.#networkOrRecorded(network, recorded), keep };
+      const keep = keepOf(kept), recorded = () => unconfiguredNetwork(this.#runtime, network as string);
+      return { ...loadedOrRecorded(() => this.#networkOf(network), recorded), keep };
     }, ({ network, keep }) => {
       const deleted: AttachmentName[] = [];
       collectGarbage(this.#runtime, network, keep, (stale) => {
@@ -145,7 +145,7 @@ export class Patchbay {
     }, ({ network, containerId }) => {
       return knownAttachments(this.#runtime, containerId)
         .filter((attachment) => (network ?? attachment.network) === attachment.network)
-        .map((attachment) => inspect(attachment, pluginPath));
+        .map((attachment) => inspect(attachment, this.#runtime.pluginPath));
     });
   }
 
@@ -166,24 +166,11 @@ export class Patchbay {
   }
 
   #networkOf(given: unknown): Network {
-    if (typeof given === "string") return loadNetwork(this.#directory, text("network", given));
+    if (typeof given === "string") return loadNetwork(this.#runtime.configDirectory, text("network", given));
     if (typeof given !== "object" || given === null) {
       throw new ArgumentError("network", given, "must be a name, a configuration, or what network() answered");
     }
     return "source" in given ? given as Network : parseNetwork(JSON.stringify(given));
-  }
-
-  #networkOrRecorded(
-    given: unknown,
-    recorded: (name: string) => Network | undefined,
-  ): { network: Network; isRecorded: boolean } {
-    try {
-      return { network: this.#networkOf(given), isRecorded: false };
-    } catch (error) {
-      const network = error instanceof UnknownNetworkError ? recorded(given as string) : undefined;
-      if (network === undefined) throw error;
-      return { network, isRecorded: true };
-    }
   }
 
   /** `prepare` reads and judges what was given; `work` needs the privileges. */

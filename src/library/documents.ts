@@ -37,7 +37,7 @@ export interface Options {
   readonly onWarning?: (message: string) => void;
 }
 
-/** What a network's plugins may want of an attachment. Each gets what it declares in its `capabilities`. */
+/** Capability arguments of an attachment. Each plugin gets those that it declares in its `capabilities`. */
 export type Capabilities =
   & KnownCapabilities
   & { readonly [name: string]: unknown }

@@ -5,8 +5,8 @@
  */
 import { type FSWatcher, watch } from "node:fs";
 import { CniError, IO_FAILURE } from "../cni/error.ts";
-import { newestResult, readPluginResult, resultDocument } from "../cni/result-versions.ts";
 import type { Result } from "../cni/result.ts";
+import { newestResult, readPluginResult, resultDocument } from "../cni/result-versions.ts";
 import { idAt, makeDirectories } from "../ffi/files.ts";
 import { cacheFiles, type CacheRecord, readCacheFile } from "../runtime/cache.ts";
 import { ArgumentError } from "./argument-error.ts";
@@ -18,7 +18,7 @@ export interface NetworkEvent {
   readonly containerId: string;
   readonly ifName: string;
   readonly netns: string;
-  /** What `add` answered, as of CNI 1.1; undefined when the record has none that can be read. */
+  /** The result of `add` in the form of CNI 1.1; undefined when the record has no readable one. */
   readonly result?: Result;
 }
 
@@ -53,9 +53,9 @@ class Events implements AsyncIterableIterator<NetworkEvent> {
   private hasEnded = false;
   private failure: unknown;
 
-  constructor(private readonly directory: string, tellsExisting: boolean, private readonly signal?: AbortSignal) {
+  constructor(private readonly directory: string, reportsExisting: boolean, private readonly signal?: AbortSignal) {
     this.start();
-    this.lookAtAll(tellsExisting);
+    this.readAll(reportsExisting);
     if (signal?.aborted) this.end();
     else signal?.addEventListener("abort", this.end);
   }
@@ -113,31 +113,31 @@ class Events implements AsyncIterableIterator<NetworkEvent> {
       if (idAt(`${this.directory}/results`) !== this.watched) {
         this.watcher?.close();
         this.start();
-        this.lookAtAll(true);
-      } else if (name === null) this.lookAtAll(true);
-      else this.lookAt(name, true);
+        this.readAll(true);
+      } else if (name === null) this.readAll(true);
+      else this.readOne(name, true);
     } catch (error) {
       this.fail(error);
     }
   }
 
-  private lookAtAll(tells: boolean): void {
-    for (const name of new Set([...this.known.keys(), ...cacheFiles(this.directory)])) this.lookAt(name, tells);
+  private readAll(reports: boolean): void {
+    for (const name of new Set([...this.known.keys(), ...cacheFiles(this.directory)])) this.readOne(name, reports);
   }
 
-  private lookAt(name: string, tells: boolean): void {
+  private readOne(name: string, reports: boolean): void {
     const record = readCacheFile(this.directory, name), text = JSON.stringify(record);
     const before = this.known.get(name);
     if (before?.text === text) return;
     this.known.delete(name);
-    if (before !== undefined && tells) this.tell({ ...before.event, type: "deleted" });
+    if (before !== undefined && reports) this.report({ ...before.event, type: "deleted" });
     if (record === undefined) return;
     const event = eventOf(record);
     this.known.set(name, { text, event });
-    if (tells) this.tell(event);
+    if (reports) this.report(event);
   }
 
-  private tell(event: NetworkEvent): void {
+  private report(event: NetworkEvent): void {
     const first = this.waiting.shift();
     if (first === undefined) this.seen.push(event);
     else first.resolve({ done: false, value: event });

@@ -24,7 +24,7 @@ export function requestFrom(attachment: unknown, needsNetns: boolean): Attachmen
   };
 }
 
-/** Without a container: `plan` of what any would get. */
+/** The request of no container in particular, for `plan`. */
 export function anyRequest(): AttachmentRequest {
   return { containerId: "any", netnsPath: "", ifName: "eth0", cniArgs: [], capabilityArgs: {} };
 }

@@ -15,14 +15,14 @@ import { recognizeProgram } from "./program.ts";
 export function inProcess<Value>(work: () => Value): Value {
   const reason = missingPrivileges();
   if (reason !== undefined) throw new CniError(INTERNAL, reason);
-  onStranded(tryAgain);
+  onStranded(enterHome);
   recognizeProgram();
   takeEnvironment(ownEnvironment());
   try {
     return work();
   } finally {
     endCall();
-    noticeChildren();
+    collectChildren();
   }
 }
 
@@ -33,7 +33,7 @@ export function asCniError(error: unknown): CniError {
   });
 }
 
-/** A block of `NAME=value` entries, with what the program has changed since its start. */
+/** The environment as `NAME=value` entries, with what the program has changed since its start. */
 function ownEnvironment(): Uint8Array {
   const entries = Object.entries(process.env).filter(([, value]) => value !== undefined);
   return new TextEncoder().encode(entries.map(([name, value]) => `${name}=${value}\0`).join(""));
@@ -45,26 +45,26 @@ const PAUSE_US = 10_000;
  * Returning from a container's namespace can only fail while memory is short. Until it succeeds nothing may run on this
  * thread, not even what would undo the call.
  */
-function tryAgain(home: number, reason: string): void {
+function enterHome(home: number, reason: string): void {
   const { usleep } = bind({ usleep: { args: ["u32"], returns: "i32" } });
   console.error(`patchbay: cannot return from a container's network namespace: ${reason}; trying again`);
   while (!isEntered(home)) usleep(PAUSE_US);
 }
 
-const BETWEEN_LOOKS_MS = 50;
-let looking: Promise<void> | undefined;
+const INTERVAL_MS = 50;
+let collecting: Promise<void> | undefined;
 
-/** What removes links in our place ends a moment later (ffi/reaper.ts), and would stay a zombie. */
-function noticeChildren(): void {
-  if (areLeftRunning()) looking ??= lookAgain();
+/** A child process that removes links for us ends after the call (ffi/reaper.ts), and would stay a zombie. */
+function collectChildren(): void {
+  if (areLeftRunning()) collecting ??= collectLater();
 }
 
-function lookAgain(): Promise<void> {
-  const pause = new Promise<void>((resolve) => setTimeout(resolve, BETWEEN_LOOKS_MS).unref());
-  return pause.then(() => areLeftRunning() ? lookAgain() : void (looking = undefined));
+function collectLater(): Promise<void> {
+  const pause = new Promise<void>((resolve) => setTimeout(resolve, INTERVAL_MS).unref());
+  return pause.then(() => areLeftRunning() ? collectLater() : void (collecting = undefined));
 }
 
 /** A thread waits for it before it ends. */
-export function childrenNoticed(): Promise<void> {
-  return looking ?? Promise.resolve();
+export function childrenCollected(): Promise<void> {
+  return collecting ?? Promise.resolve();
 }

@@ -2,7 +2,7 @@
 import { recognizeOwn } from "../engine/delegation/find-plugin.ts";
 import { buildOf } from "../resident/build.ts";
 
-/** Which build it is, in hexadecimal (compile/package.ts); missing where the sources run as they are. */
+/** The identifier of its build in hexadecimal (compile/package.ts); undefined when the sources run unbundled. */
 declare const PROGRAM_BUILD: string | undefined;
 
 function programBuild(): Uint8Array | undefined {

@@ -7,7 +7,7 @@ import { ArgumentError } from "./argument-error.ts";
 import { open, type Patchbay } from "./calls.ts";
 import type { Options } from "./documents.ts";
 import { checkedOptions } from "./given.ts";
-import { childrenNoticed } from "./in-process.ts";
+import { childrenCollected } from "./in-process.ts";
 
 const functions = ["networks", "network", "add", "check", "del", "gc", "status", "plan", "inspect"] as const;
 type FunctionName = typeof functions[number];
@@ -133,7 +133,7 @@ export function serveThread(): void {
       return;
     }
     const { id, name, given } = data as Call;
-    if (name === CLOSE) return void childrenNoticed().then(() => reply({ id, value: undefined }));
+    if (name === CLOSE) return void childrenCollected().then(() => reply({ id, value: undefined }));
     try {
       const run = patchbay[name] as (...given: unknown[]) => unknown;
       reply({ id, value: run.apply(patchbay, given) });
