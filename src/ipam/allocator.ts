@@ -11,13 +11,13 @@ import { addressAt, type Block, blockPrefix, indexIn, setKeepsLeases } from "./l
 import { formatRangeSet, isInRange, type Range, rangeCapacity, rangeOf, type RangeSet } from "./range.ts";
 import { blockAt, existingBlocks, settle, settleAll } from "./blocks.ts";
 import { claim, unclaim } from "./claims.ts";
-import { atCursor, exclusively, type Lease, leaseOf, type Store } from "./store.ts";
+import { atCursor, exclusively, leaseOf, type Store, type StoredLease } from "./store.ts";
 
-export interface Wanted {
+interface WantedAddress {
   set: RangeSet;
   /** The number of the set in the configuration, which is part of the name of its `last_reserved_ip` file. */
   rangeId: string;
-  lease: Lease;
+  lease: StoredLease;
   containerId: string;
   /** An address of the set, or undefined for any. */
   requested: Uint8Array | undefined;
@@ -29,13 +29,13 @@ export interface Allocated {
 }
 
 /** Claims an address. Throws the reference plugin's error when there is none. */
-export function allocate(store: Store, wanted: Wanted): Allocated {
+export function allocate(store: Store, wanted: WantedAddress): Allocated {
   return wanted.requested === undefined
     ? allocateNext(store, wanted)
     : allocateRequested(store, wanted, wanted.requested);
 }
 
-function allocateRequested(store: Store, wanted: Wanted, address: Uint8Array): Allocated {
+function allocateRequested(store: Store, wanted: WantedAddress, address: Uint8Array): Allocated {
   const { set, lease } = wanted;
   const range = rangeOf(set, address)!;
   if (isGateway(range, address)) throw refusal(gatewayText(address));
@@ -72,7 +72,7 @@ export function whyNotAvailable(directory: string, set: RangeSet, address: Uint8
   return readLease(directory, address) === undefined ? undefined : leasedText(address, set);
 }
 
-function allocateNext(store: Store, wanted: Wanted): Allocated {
+function allocateNext(store: Store, wanted: WantedAddress): Allocated {
   const { rangeId } = wanted;
   rejectSecond(store, wanted);
   const last = readCursor(store.directory, rangeId);
@@ -86,7 +86,7 @@ function allocateNext(store: Store, wanted: Wanted): Allocated {
 }
 
 /** An attachment has one address of each set (CNI spec 1.1.0, "ADD": not twice without DEL in between). */
-function rejectSecond(store: Store, { set, lease, containerId }: Wanted): void {
+function rejectSecond(store: Store, { set, lease, containerId }: WantedAddress): void {
   // Very old lease files name only the container.
   const old = leaseOf({ containerId });
   for (const range of set) {
@@ -97,7 +97,7 @@ function rejectSecond(store: Store, { set, lease, containerId }: Wanted): void {
   }
 }
 
-function rejectHeld(store: Store, block: Block, range: Range, lease: Lease, containerId: string): void {
+function rejectHeld(store: Store, block: Block, range: Range, lease: StoredLease, containerId: string): void {
   for (let index = -1; (index = block.slots.indexOf(lease.tag, index + 1)) >= 0;) {
     const address = addressAt(block.prefix, index);
     if (!isInRange(range, address)) continue;
@@ -125,7 +125,7 @@ function blocksOf(store: Store, { subnet, start }: Range): Block[] {
 }
 
 /** Tries every address of the set once, in order, starting after `last`. */
-function search(store: Store, wanted: Wanted, last: string | undefined): Allocated | undefined {
+function search(store: Store, wanted: WantedAddress, last: string | undefined): Allocated | undefined {
   const { set } = wanted;
   const cursor = last === undefined ? undefined : parseAddress(last);
   const current = cursor && rangeOf(set, cursor);
@@ -144,7 +144,7 @@ function search(store: Store, wanted: Wanted, last: string | undefined): Allocat
 
 function searchBetween(
   store: Store,
-  wanted: Wanted,
+  wanted: WantedAddress,
   range: Range,
   from: Uint8Array,
   to: Uint8Array,
@@ -163,7 +163,14 @@ function searchBetween(
 }
 
 /** Claims the first free address. `indexOf` is native: a loop over 65,536 words would take longer than all the rest. */
-function claimBetween(store: Store, block: Block, from: number, to: number, range: Range, lease: Lease): number {
+function claimBetween(
+  store: Store,
+  block: Block,
+  from: number,
+  to: number,
+  range: Range,
+  lease: StoredLease,
+): number {
   const { slots, prefix } = block;
   const isResting = restingIn(store, block);
   const gatewayIndex = contains(prefix, range.gateway) ? indexIn(prefix, range.gateway) : -1;
@@ -189,7 +196,7 @@ function restingIn({ quarantineSeconds }: Store, { times }: Block): (index: numb
  */
 function noteCursor(
   store: Store,
-  { set, rangeId }: Wanted,
+  { set, rangeId }: WantedAddress,
   last: string | undefined,
   { address, range }: Allocated,
 ): void {
@@ -267,7 +274,9 @@ export function likelyNext(directory: string, set: RangeSet, rangeId: string): U
     stretches.push({ ...stretches[0]! });
     stretches[0]!.from = nextAddress(cursor!);
   }
-  for (const { from, end, gateway } of stretches) {
+  for (const { from, start, end, gateway } of stretches) {
+    // Behind the last of all addresses comes the first.
+    if (compareAddresses(from, start) < 0) continue;
     for (let address = from; compareAddresses(address, end) <= 0; address = nextAddress(address)) {
       const isFree = compareAddresses(address, gateway) !== 0 && !leased.has(formatAddress(address));
       if (isFree) return address;

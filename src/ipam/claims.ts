@@ -19,13 +19,21 @@ import {
   removeLease,
 } from "./go-directory.ts";
 import { addressAt, type Block, CLAIMING, indexIn, keepsLeases } from "./layout.ts";
-import { exclusively, inExistingStore, type Lease, leaseOf, type Store, type StoreOptions, tagOf } from "./store.ts";
+import {
+  exclusively,
+  inExistingStore,
+  leaseOf,
+  type Store,
+  type StoredLease,
+  type StoreOptions,
+  tagOf,
+} from "./store.ts";
 
 /**
  * Claims the address for the lease; answers false when it is taken. Of two processes, one wins the exchange; of two
  * programs, one makes the file. Undoes everything before it throws.
  */
-export function claim(store: Store, block: Block, index: number, lease: Lease): boolean {
+export function claim(store: Store, block: Block, index: number, lease: StoredLease): boolean {
   const { slots, times, prefix } = block;
   if (Atomics.compareExchange(slots, index, 0, lease.tag) !== 0) return false;
   const address = addressAt(prefix, index);
@@ -49,7 +57,7 @@ export function claim(store: Store, block: Block, index: number, lease: Lease): 
 }
 
 /** Frees the address if the lease has it. Removes the file first: then any process can finish the rest. */
-export function unclaim(store: Store, block: Block, index: number, lease: Lease): boolean {
+export function unclaim(store: Store, block: Block, index: number, lease: StoredLease): boolean {
   const address = addressAt(block.prefix, index);
   let found = removeLease(store.directory, address, lease.text);
   if (found === "") found = exclusively(store, () => removeEmpty(store, address));
@@ -85,7 +93,7 @@ function releaseKnown(
   { directory }: StoreOptions,
   store: Store | undefined,
   blocks: readonly Block[],
-  lease: Lease,
+  lease: StoredLease,
   hints: readonly Uint8Array[],
 ): number {
   let released = 0;
@@ -99,7 +107,7 @@ function releaseKnown(
 }
 
 /** Searches the lease files; does not read those that belong to others according to `blocks`. */
-function releaseUnknown(directory: string, blocks: readonly Block[], leases: readonly Lease[]): number {
+function releaseUnknown(directory: string, blocks: readonly Block[], leases: readonly StoredLease[]): number {
   const isOthers = (address: Uint8Array) => {
     const block = blocks.find(({ prefix }) => contains(prefix, address));
     const slot = block === undefined ? 0 : block.slots[indexIn(block.prefix, address)];

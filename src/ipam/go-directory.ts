@@ -166,7 +166,7 @@ function addressOfName(name: string): Uint8Array | undefined {
 }
 
 /** A file somewhere below the directory, with its content. */
-export interface Found {
+interface Found {
   path: string;
   text: string;
 }

@@ -41,12 +41,12 @@ export interface Store extends StoreOptions {
 }
 
 /** An owner's lease: the content of its file, and the number of the owner in the index and among the locks. */
-export interface Lease {
+export interface StoredLease {
   readonly text: string;
   readonly tag: number;
 }
 
-export function leaseOf(owner: LeaseOwner): Lease {
+export function leaseOf(owner: LeaseOwner): StoredLease {
   const text = leaseText(owner);
   return { text, tag: tagOf(text) };
 }
@@ -70,14 +70,14 @@ const IN_USE = { start: 0 }, CURSORS = { start: 2 ** 32 };
  * Works on the store, and makes it if there is none. `lease` is the one to be added. `work` may run again: see
  * `untilPresent`.
  */
-export function inStore<T>(options: StoreOptions, lease: Lease | undefined, work: (store: Store) => T): T {
+export function inStore<T>(options: StoreOptions, lease: StoredLease | undefined, work: (store: Store) => T): T {
   return untilPresent(options, true, lease, (store) => work(store!));
 }
 
 /** Works on the store if it exists and is writable; otherwise on the lease files only. */
 export function inExistingStore<T>(
   options: StoreOptions,
-  lease: Lease | undefined,
+  lease: StoredLease | undefined,
   work: (store: Store | undefined) => T,
 ): T {
   return untilPresent(options, false, lease, work);
@@ -92,7 +92,7 @@ const ATTEMPTS = 100;
 function untilPresent<T>(
   options: StoreOptions,
   create: boolean,
-  lease: Lease | undefined,
+  lease: StoredLease | undefined,
   work: (store: Store | undefined) => T,
 ): T {
   for (let attempt = 1;; attempt++) {
@@ -123,7 +123,7 @@ function requireNamed({ directory, locksFd }: Pick<Store, "directory" | "locksFd
 function withLocks<T>(
   options: StoreOptions,
   locksFd: number,
-  lease: Lease | undefined,
+  lease: StoredLease | undefined,
   work: (store: Store) => T,
 ): T {
   const { directory, keep, quarantineSeconds, report } = options;

@@ -7,9 +7,9 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { countFree } from "../../src/ipam/allocator.ts";
+import { countFree, countLeased, likelyNext, whyNotAvailable } from "../../src/ipam/allocator.ts";
 import type { RangeSet } from "../../src/ipam/range.ts";
-import { compareAddresses, formatAddress, nextAddress } from "../../src/net/address.ts";
+import { compareAddresses, formatAddress, nextAddress, parseAddress } from "../../src/net/address.ts";
 import { add, del, indexPath, leaseDirectory, rangeSet } from "../support/lease-directory.ts";
 
 const failure = (code: number, message: string) => expect.objectContaining({ code, message });
@@ -138,6 +138,13 @@ describe("one attachment has one address of a set", () => {
     expect(add(made, set, "c1")).toBe("10.1.0.3");
   });
 
+  test("also when that is the first of a block", () => {
+    using made = leaseDirectory();
+    const large = rangeSet("fd00::/64");
+    add(made, large, "c1", { ip: "fd00::1000" });
+    expect(() => add(made, large, "c1")).toThrow("fd00::1000 has been allocated to c1");
+  });
+
   test("and another set does not matter", () => {
     using made = leaseDirectory();
     add(made, set, "c1");
@@ -193,6 +200,14 @@ describe("quarantineSeconds", () => {
     expect(add(made, set, "f", { ip: "10.1.0.2" })).toBe("10.1.0.2");
   });
 
+  test("begins with the release, so what was released without it does not rest", () => {
+    using made = leaseDirectory();
+    for (const id of ["a", "b", "c", "d", "e"]) add(made, set, id);
+    del(made, "c");
+    const resting = { ...made, options: { ...made.options, quarantineSeconds: 1_000_000_000 } };
+    expect(add(resting, set, "f")).toBe("10.1.0.4");
+  });
+
   test("is over some time", () => {
     using made = leaseDirectory({ quarantineSeconds: 3600 });
     for (const id of ["a", "b", "c", "d", "e"]) add(made, set, id);
@@ -231,6 +246,21 @@ describe("a large range", () => {
     expect(add(made, set, "last", { ip: "10.15.255.254" })).toBe("10.15.255.254");
     expect(add(made, set, "next")).toBe("10.0.0.3");
   });
+
+  test.each([
+    ["255.255.255.248/29", "255.255.255.254", "255.255.255.255"],
+    [
+      "ffff:ffff:ffff:ffff:ffff:ffff:ffff:e000/115",
+      "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe",
+      "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+    ],
+  ])("%s ends with the last of all addresses", (subnet, rangeStart, rangeEnd) => {
+    using made = leaseDirectory();
+    const set = rangeSet({ subnet, rangeStart, rangeEnd });
+    expect(["a", "b"].map((id) => add(made, set, id))).toEqual([rangeStart, rangeEnd]);
+    expect(likelyNext(made.path, set, "0")).toBeUndefined();
+    expect(() => add(made, set, "c")).toThrow("no IP addresses available");
+  });
 });
 
 test("countFree() counts by the files", () => {
@@ -268,10 +298,14 @@ class Model {
       .map(({ text }) => text);
   }
 
+  free(): string[] {
+    return this.candidates().filter((address) => !this.leases.has(address));
+  }
+
   /** The addresses that may be given. */
   add(id: string): (string | undefined)[] {
     if ([...this.leases.values()].includes(id)) return [undefined];
-    const free = this.candidates().filter((address) => !this.leases.has(address));
+    const free = this.free();
     const firstCertain = free.findIndex((address) => !this.doubtful.has(address));
     return firstCertain >= 0 ? free.slice(0, firstCertain + 1) : free.length > 0 ? free : [undefined];
   }
@@ -335,6 +369,7 @@ test("allocate() and release() do what the naive model does", () => {
           }
           case "request": {
             const isFree = !model.leases.has(address);
+            expect(whyNotAvailable(made.path, set, parseAddress(address)!) === undefined).toBe(isFree);
             expect(attempt(() => add(made, set, id, { ip: address }))).toBe(isFree ? address : undefined);
             if (isFree) model.take(address, id);
             break;
@@ -366,6 +401,9 @@ test("allocate() and release() do what the naive model does", () => {
         }
         const files = Object.fromEntries([...model.leases].map(([at, owner]) => [at, `${owner}\r\neth0`]));
         expect(made.files()).toEqual(files);
+        const free = model.free(), next = likelyNext(made.path, set, "0");
+        expect(next && formatAddress(next)).toBe(free[0]);
+        expect([countFree(made.path, set), countLeased(made.path, set)]).toEqual([free.length, model.leases.size]);
       }
     }),
     { numRuns: 300 },

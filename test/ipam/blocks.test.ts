@@ -13,11 +13,12 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { add, del, indexPath, type LeaseDirectory, leaseDirectory, rangeSet } from "../support/lease-directory.ts";
+import { releaseInvalid } from "../../src/ipam/claims.ts";
+import { exportLeases, importLeases } from "../../src/ipam/take-over.ts";
+import { add, del, endBoot, indexPath, leaseDirectory, rangeSet } from "../support/lease-directory.ts";
 
 const set = rangeSet("10.1.0.0/24");
 const BLOCK = "10.1.0.0-24";
-const BOOT_ID_AT = 48;
 
 function change(path: string, work: (bytes: Uint8Array) => void): void {
   const bytes = readFileSync(path);
@@ -25,19 +26,12 @@ function change(path: string, work: (bytes: Uint8Array) => void): void {
   writeFileSync(path, bytes);
 }
 
-/** What the machine's next start does to the index: it is then of an earlier boot. */
-function reboot(made: LeaseDirectory): void {
-  for (const name of readdirSync(join(made.path, ".patchbay"))) {
-    if (/-[0-9]+$/.test(name)) change(indexPath(made, name), (bytes) => bytes[BOOT_ID_AT]! ^= 0xff);
-  }
-}
-
 describe("leases of an earlier boot", () => {
   test("are free, and their files go", () => {
     using made = leaseDirectory();
     add(made, set, "c1");
     add(made, set, "c2");
-    reboot(made);
+    endBoot(made);
     expect(add(made, set, "c1")).toBe("10.1.0.4");
     expect(made.files()).toEqual({ "10.1.0.4": "c1\r\neth0" });
     expect(made.reports).toEqual([]);
@@ -49,7 +43,7 @@ describe("leases of an earlier boot", () => {
     add(made, set, "c1");
     add(made, v6, "c1", { rangeId: "1", ip: "fd00::1:5" });
     add(made, v6, "c2", { rangeId: "1" });
-    reboot(made);
+    endBoot(made);
     add(made, set, "c3");
     expect(made.files()).toEqual({ "10.1.0.3": "c3\r\neth0" });
   });
@@ -57,7 +51,7 @@ describe("leases of an earlier boot", () => {
   test("also when the network is divided differently now", () => {
     using made = leaseDirectory();
     add(made, set, "c1");
-    reboot(made);
+    endBoot(made);
     const larger = rangeSet("10.1.0.0/16");
     expect(add(made, larger, "c2")).toBe("10.1.0.3");
     expect(del(made, "c9")).toBe(0);
@@ -67,7 +61,7 @@ describe("leases of an earlier boot", () => {
   test("count as none for DEL, which takes the files away all the same", () => {
     using made = leaseDirectory();
     add(made, set, "c1");
-    reboot(made);
+    endBoot(made);
     expect(del(made, "c1")).toBe(0);
     expect(made.files()).toEqual({});
   });
@@ -75,11 +69,11 @@ describe("leases of an earlier boot", () => {
   test("stay with keepAcrossReboot, as the configuration of the last ADD had it", () => {
     using made = leaseDirectory({ keep: true });
     add(made, set, "c1");
-    reboot(made);
+    endBoot(made);
     const withoutConfiguration = { ...made, options: { ...made.options, keep: false } };
     expect(del(withoutConfiguration, "c9")).toBe(0);
     expect(made.files()).toEqual({ "10.1.0.2": "c1\r\neth0" });
-    reboot(made);
+    endBoot(made);
     expect(add(made, set, "c2")).toBe("10.1.0.3");
     expect(() => add(made, set, "c1")).toThrow("duplicate allocation");
     expect(del(made, "c1")).toBe(1);
@@ -90,7 +84,7 @@ describe("leases of an earlier boot", () => {
     add(made, set, "c1");
     writeFileSync(join(made.path, "10.1.0.3"), "printer");
     writeFileSync(join(made.path, "10.1.0.9"), "old-form-without-an-interface");
-    reboot(made);
+    endBoot(made);
     expect(add(made, set, "c2")).toBe("10.1.0.4");
     expect(Object.keys(made.files())).toEqual(["10.1.0.3", "10.1.0.4", "10.1.0.9"]);
   });
@@ -98,7 +92,7 @@ describe("leases of an earlier boot", () => {
   test("nor what Go's plugin leased that the index had not heard of", () => {
     using made = leaseDirectory();
     add(made, set, "c1");
-    reboot(made);
+    endBoot(made);
     writeFileSync(join(made.path, "lock"), "");
     writeFileSync(join(made.path, "10.1.0.3"), "by-go\r\neth0");
     add(made, set, "c2");
@@ -220,4 +214,30 @@ describe("the index", () => {
       "drwxr-xr-x ",
     ]);
   });
+});
+
+test("every call closes what it opened and ends what it mapped: a resident makes many", () => {
+  using made = leaseDirectory({ quarantineSeconds: 1 });
+  const v6 = rangeSet("fd00::/64");
+  const opened = () => readdirSync("/proc/self/fd").length;
+  const mapped = () => readFileSync("/proc/self/maps", "utf8").split("\n").filter((line) => line.includes(made.path));
+  const calls = (id: string) => {
+    add(made, set, id);
+    add(made, v6, id, { rangeId: "1", ip: "fd00::5" });
+    writeFileSync(join(made.path, "lock"), "");
+    expect(() => add(made, set, id)).toThrow("duplicate allocation");
+    expect(del(made, id, ["10.1.0.2"])).toBe(2);
+    releaseInvalid(made.options, () => false);
+    importLeases(made.options);
+    add(made, set, id);
+    endBoot(made);
+    add(made, set, id);
+    truncateSync(indexPath(made, BLOCK), 100);
+    expect(del(made, id)).toBe(1);
+    exportLeases(made.options);
+  };
+  calls("c1");
+  const before = opened();
+  calls("c2");
+  expect([opened(), mapped()]).toEqual([before, []]);
 });

@@ -273,6 +273,15 @@ test("releaseLease() releases what its file was read to hold, and nothing that i
   expect(made.files()).toEqual({});
 });
 
+test("releaseLease() works in a directory that only Go's plugin knew", () => {
+  using made = leaseDirectory();
+  mkdirSync(made.path);
+  writeFileSync(join(made.path, "10.1.0.2"), "c1\r\neth0");
+  expect(releaseLease(made.options, { address: "10.1.0.2", text: "c2\r\neth0" })).toBe(false);
+  expect(releaseLease(made.options, { address: "10.1.0.2", text: "c1\r\neth0" })).toBe(true);
+  expect(made.files()).toEqual({});
+});
+
 test("holdsLease() looks at the hints first, and then everywhere", () => {
   using made = leaseDirectory();
   add(made, set, "c1");

@@ -67,6 +67,12 @@ test("readLease() trims as Go does, and follows no links", () => {
   expect(read("10.0.0.5")).toBeUndefined();
 });
 
+test("readLease() reads no file that is longer than any lease", () => {
+  using made = directory({ "10.0.0.1": "x".repeat(65536), "10.0.0.2": "x".repeat(65537) });
+  expect(readLease(made.path, address("10.0.0.1"))).toHaveLength(65536);
+  expect(readLease(made.path, address("10.0.0.2"))).toBe("?no lease");
+});
+
 test.each([
   ["c1\r\neth0", { containerId: "c1", ifName: "eth0" }],
   ["c1", { containerId: "c1", ifName: undefined }],

@@ -30,6 +30,7 @@ describe("blockPrefix()", () => {
   const cases: [string, string, string][] = [
     ["10.1.0.0/24", "10.1.0.77", "10.1.0.0-24"],
     ["10.1.0.0/16", "10.1.200.7", "10.1.0.0-16"],
+    ["10.0.0.0/15", "10.1.200.7", "10.1.192.0-20"],
     ["10.0.0.0/12", "10.1.200.7", "10.1.192.0-20"],
     ["fd00::/112", "fd00::7", "fd00::-112"],
     ["fd00::/64", "fd00::dead:beef", "fd00::dead:b000-116"],
@@ -58,7 +59,17 @@ function networkMask({ bytes, bits }: Prefix, at: number): number {
   return networkOf({ bytes: bytes.map(() => 0xff), bits })[at]!;
 }
 
-test.each(["locks", "10.1.0.0-24.bad", "10.1.0.0-24.new", "10.1.0.7-24", "10.0.0.0-8", "10.1.0.0", "-", "x-24"])(
+test.each([
+  "locks",
+  "10.1.0.0-24.bad",
+  "10.1.0.0-24.new",
+  "10.1.0.7-24",
+  "10.0.0.0-8",
+  "10.0.0.0-15",
+  "10.1.0.0",
+  "-",
+  "x-24",
+])(
   "blockPrefixOf() sees that %p is not a block",
   (name) => expect(blockPrefixOf(name)).toBeUndefined(),
 );
@@ -94,6 +105,14 @@ describe("judgeHeader()", () => {
     const others = [emptyBlock(prefix("10.2.0.0/24"), bootId).buffer, new ArrayBuffer(blockSizeBytes(of))];
     for (const buffer of others) expect(judgeHeader(viewBlock(of, buffer), bootId)).toBe("damaged");
   });
+});
+
+test.each([
+  ["10.1.0.0/24", "50424c580100000000010000400000004004000004000000", "0a010000"],
+  ["fd00::1000/116", "50424c5801000000001000004000000040400000060000000", "fd00000000000000000000000000" + "1000"],
+])("the header of %s is the one that other releases expect", (of, words, first) => {
+  const header = new Uint8Array(emptyBlock(prefix(of), bootId).buffer, 0, 64).toHex();
+  expect(header).toBe((words.padEnd(64, "0") + first).padEnd(96, "0") + "07".repeat(16));
 });
 
 test("slots and times lie behind the header and do not touch", () => {

@@ -63,6 +63,10 @@ describe("planRangeSets() refuses in the reference plugin's words", () => {
       "invalid range set 0: RangeStart 10.1.0.20 not in network 10.1.0.0/24",
       one({ ...v4, rangeStart: "10.1.0.20", rangeEnd: "10.1.0.10" }),
     ],
+    [
+      "invalid range set 0: RangeStart 10.1.0.11 not in network 10.1.0.0/24",
+      one({ ...v4, rangeStart: "10.1.0.11", rangeEnd: "10.1.0.10" }),
+    ],
     ["invalid range set 0: RangeEnd 10.2.0.5 not in network 10.1.0.0/24", one({ ...v4, rangeEnd: "10.2.0.5" })],
     ["invalid range set 0: RangeEnd 10.1.0.0 not in network 10.1.0.0/24", one({ ...v4, rangeEnd: "10.1.0.0" })],
     ["invalid range set 0: RangeStart fd00::5 not in network 10.1.0.0/24", one({ ...v4, rangeStart: "fd00::5" })],
@@ -92,6 +96,12 @@ describe("planRangeSets() refuses in the reference plugin's words", () => {
     const halves = [{ ...v4, rangeEnd: "10.1.0.99" }, { ...v4, rangeStart: "10.1.0.100" }];
     expect(plan([halves])[0]).toHaveLength(2);
   });
+
+  test("but they do when one ends with the address that the other starts with, whichever comes first", () => {
+    const low = { ...v4, rangeEnd: "10.1.0.100" }, high = { ...v4, rangeStart: "10.1.0.100" };
+    expect(() => plan([[low, high]])).toThrow("subnets 10.1.0.1-10.1.0.100 and 10.1.0.100-10.1.0.254 overlap");
+    expect(() => plan([[high, low]])).toThrow("subnets 10.1.0.100-10.1.0.254 and 10.1.0.1-10.1.0.100 overlap");
+  });
 });
 
 test("isInRange() agrees with counting", () => {
@@ -105,7 +115,9 @@ test("isInRange() agrees with counting", () => {
     }]]) as [
       [import("../../src/ipam/range.ts").Range],
     ];
-    expect(isInRange(range, parseAddress(`10.1.2.${probe}`)!)).toBe(probe >= start && probe <= end);
+    for (const last of [probe, start - 1, start, end, end + 1].filter((last) => last >= 0 && last <= 255)) {
+      expect(isInRange(range, parseAddress(`10.1.2.${last}`)!)).toBe(last >= start && last <= end);
+    }
     expect(isInRange(range, parseAddress(`10.1.3.${probe}`)!)).toBe(false);
   }));
 });

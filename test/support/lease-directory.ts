@@ -1,5 +1,5 @@
 /** A lease directory for one test, with its store, and the files in it as seen without the store. */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { allocate, type Allocated } from "../../src/ipam/allocator.ts";
@@ -49,6 +49,16 @@ export function leaseFiles(path: string): Record<string, string> {
 /** The path of a block's file: `10.1.0.0-24`. */
 export function indexPath({ path }: LeaseDirectory, name: string): string {
   return join(path, ".patchbay", name);
+}
+
+/** Makes the index one of an earlier boot, as the machine's next start does. */
+export function endBoot(made: LeaseDirectory): void {
+  for (const name of readdirSync(join(made.path, ".patchbay"))) {
+    if (!/-[0-9]+$/.test(name)) continue;
+    const bytes = readFileSync(indexPath(made, name));
+    bytes[BOOT_ID_AT]! ^= 0xff;
+    writeFileSync(indexPath(made, name), bytes);
+  }
 }
 
 export function rangeSet(...ranges: (RangeConf | string)[]): RangeSet {

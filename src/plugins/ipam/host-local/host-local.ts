@@ -40,7 +40,7 @@ import {
 import { blockAt } from "../../../ipam/blocks.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";
 import { holdsLease, release, releaseInvalid, unclaim } from "../../../ipam/claims.ts";
-import { inStore, type Lease, leaseOf, type Store, type StoreOptions } from "../../../ipam/store.ts";
+import { inStore, leaseOf, type Store, type StoredLease, type StoreOptions } from "../../../ipam/store.ts";
 import { formatAddress, formatPrefix, parseAddress, parsePrefix } from "../../../net/address.ts";
 import type { HostLocalConf } from "./host-local.schema.ts";
 import { validateHostLocalConf } from "./host-local.validate.gen.ts";
@@ -140,7 +140,7 @@ function takeRequested(set: RangeSet, requested: Uint8Array[]): Uint8Array | und
   return undefined;
 }
 
-function undo(store: Store, lease: Lease, taken: Allocated[]): void {
+function undo(store: Store, lease: StoredLease, taken: Allocated[]): void {
   for (const { address, range } of taken) {
     const prefix = blockPrefix(range.subnet, address);
     unclaim(store, blockAt(store, prefix, true), indexIn(prefix, address), lease);
