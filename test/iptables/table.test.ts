@@ -1,14 +1,16 @@
 /** Missing rules are found in any order, with few comparisons when the order is the same. */
 import { expect, test } from "bun:test";
-import type { IptablesRule, IptablesRule as Rule } from "../../src/iptables/rule.ts";
-import { missingAmong, type PresentRule as FoundRule } from "../../src/iptables/table.ts";
+import type { IptablesRule } from "../../src/iptables/rule.ts";
+import { missingAmong, type PresentRule } from "../../src/iptables/table.ts";
 
 const rule = (destinationPort: number): IptablesRule => ({ protocol: "tcp", destinationPort, target: "ACCEPT" });
 
 test("missing rules are found whatever the order, and with few comparisons where it is the same", () => {
   let comparisons = 0;
   const found = (ports: number[]) =>
-    ports.map((port) => ({ is: (rule: Rule) => (comparisons++, rule.destinationPort === port) }) as FoundRule);
+    ports.map((port) =>
+      ({ is: (rule: IptablesRule) => (comparisons++, rule.destinationPort === port) }) as PresentRule
+    );
   const portsMissing = (wanted: number[], ports: number[]) =>
     missingAmong(found(ports), wanted.map(rule)).map(({ destinationPort }) => destinationPort);
   expect(portsMissing([1, 2, 3], [3, 9, 1, 2])).toEqual([]);
