@@ -31,10 +31,12 @@ const table: Record<string, () => PluginDefinition<PluginConfig>> = {
 const netavarkDrivers: typeof table = {
   "netavark-bridge": () =>
     (require(
-      "./podman/netavark-bridge/netavark-bridge.ts",
-    ) as typeof import("./podman/netavark-bridge/netavark-bridge.ts")).default as PluginDefinition<PluginConfig>,
+      "./netavark/netavark-bridge/netavark-bridge.ts",
+    ) as typeof import("./netavark/netavark-bridge/netavark-bridge.ts")).default as PluginDefinition<PluginConfig>,
   "netavark-vlan": () =>
-    (require("./podman/netavark-vlan/netavark-vlan.ts") as typeof import("./podman/netavark-vlan/netavark-vlan.ts"))
+    (require(
+      "./netavark/netavark-vlan/netavark-vlan.ts",
+    ) as typeof import("./netavark/netavark-vlan/netavark-vlan.ts"))
       .default as PluginDefinition<PluginConfig>,
 };
 

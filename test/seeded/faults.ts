@@ -1197,7 +1197,19 @@ const plugins: Fault[] = [
     named: "other settings",
   },
   {
-    file: "src/plugins/podman/netavark-bridge/host-side.ts",
+    file: "src/plugins/meta/tuning/tuning.ts",
+    find: "if (txQLen !== undefined) settings",
+    replace: "if (txQLen) settings",
+    tests: ["test/plugins/stories.test.ts"],
+  },
+  {
+    file: "src/plugins/meta/firewall/firewall.ts",
+    find: "if (!addresses.includes(address)) addresses",
+    replace: "addresses",
+    tests: ["test/plugins/stories.test.ts"],
+  },
+  {
+    file: "src/plugins/netavark/netavark-bridge/host-side.ts",
     find: "    if (isTaken(between)) taken = between;",
     replace: "    if (isTaken(between)) free = between;",
     tests: ["test/netavark/bridge.test.ts"],

@@ -54,7 +54,7 @@ function isAnchored({ route: { preferredSource, gateway } }: RouteImage, { prefi
   return gateway !== undefined && contains(prefix, gateway);
 }
 
-export interface MainTable {
+interface MainTable {
   withdrawn: Uint8Array[];
   /** Routes that replace some of them. */
   hints: Uint8Array[];

@@ -67,9 +67,18 @@ describe("ADD", () => {
       ipam: two,
       rest: { cniVersion: "0.2.0" },
     }],
+    ["CNI version 0.1.0 does not support more than 1 address per family", {
+      ipam: { addresses: [{ address: "fd00::1/64" }, { address: "fd01::1/64" }] },
+      rest: { cniVersion: "0.1.0" },
+    }],
   ];
   test.each(refusals)("refuses: %s", (message, given) => {
     expect(() => ips(given)).toThrow(expect.objectContaining({ code: 7, message: expect.stringContaining(message) }));
+  });
+
+  test("an old version may have one address of each family, and a newer one two", () => {
+    expect(ips({ rest: { cniVersion: "0.2.0" } })).toEqual(both.addresses);
+    expect(ips({ ipam: two, rest: { cniVersion: "0.3.0" } })).toEqual(two.addresses);
   });
 });
 

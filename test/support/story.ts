@@ -1,0 +1,57 @@
+/** A plugin without a kernel: what it restates for an attachment that prevResult describes, and what it refuses. */
+import { parsePrevResult } from "../../src/cni/result-versions.ts";
+import type { Result } from "../../src/cni/result.ts";
+import type { Host } from "../../src/contract/host.ts";
+import type { PluginConfig, PluginDefinition } from "../../src/contract/plugin.ts";
+import { restate } from "../../src/engine/restating.ts";
+import { loadPlugin } from "../../src/plugins/table.ts";
+
+const NETNS = "/run/netns/c1";
+
+export interface Told {
+  /** Each resource's kind and specification. */
+  list: [kind: string, spec: unknown][];
+  result: Result;
+}
+
+/** Of a container whose namespace is gone: whoever looks at the host fails. */
+const nowhere = { container: undefined } as unknown as Host;
+
+function read(type: string, written: Record<string, unknown>): [PluginDefinition<PluginConfig>, PluginConfig] {
+  const plugin = loadPlugin(type)!;
+  return [plugin, plugin.validate({ cniVersion: "1.1.0", name: "net", type, ...written })];
+}
+
+export function tell(
+  type: string,
+  purpose: "check" | "undo",
+  written: Record<string, unknown>,
+  cniArgs = "",
+): Told {
+  const [plugin, conf] = read(type, written);
+  const invocation = {
+    command: purpose === "check" ? "CHECK" as const : "DEL" as const,
+    containerId: "c1",
+    ifName: "eth0",
+    netnsPath: NETNS,
+    cniArgs,
+    path: "/opt/cni/bin",
+    stdin: JSON.stringify(written),
+  };
+  const call = { plugin: type, conf, invocation, prevResult: () => parsePrevResult(conf), host: nowhere };
+  let result: Result | undefined;
+  const resources = restate(call, purpose, (at) => result = plugin.add(at));
+  return { list: resources.map(({ kind, spec }) => [kind.kind, spec]), result: result! };
+}
+
+/** What `judge` says of an ADD with this configuration; undefined when nothing is wrong. */
+export function refusal(type: string, written: Record<string, unknown>, cniArgs = ""): string | undefined {
+  const [plugin, conf] = read(type, written);
+  const call = { ifName: "eth0", cniArgs, stdin: JSON.stringify(written), prevResult: parsePrevResult(conf) };
+  try {
+    plugin.judge?.(conf, call);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return undefined;
+}
