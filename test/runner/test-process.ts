@@ -37,8 +37,16 @@ interface RunOptions {
 
 const running = new Set<number>();
 
-/** Runs a command to its end with both outputs in one text. It ends with this process, however that ends. */
-export async function runToEnd(command: readonly string[], cwd: string, env: Record<string, string> = {}) {
+/**
+ * Runs a command to its end with both outputs in one text. It ends with this process, however that ends, and with all
+ * that it started when it takes longer than the limit.
+ */
+export async function runToEnd(
+  command: readonly string[],
+  cwd: string,
+  env: Record<string, string | undefined> = {},
+  limitMs = FILE_TIMEOUT_MS,
+) {
   const started = performance.now();
   const child = Bun.spawn(["setpriv", "--pdeathsig", "KILL", ...command], {
     cwd,
@@ -46,10 +54,9 @@ export async function runToEnd(command: readonly string[], cwd: string, env: Rec
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
-    timeout: FILE_TIMEOUT_MS,
-    killSignal: "SIGKILL",
   });
   running.add(child.pid);
+  const limit = setTimeout(() => killTrees(new Set([child.pid])), limitMs);
   const chunks: string[] = [];
   const collect = async (stream: ReadableStream<Uint8Array>) => {
     const decoder = new TextDecoder();
@@ -57,6 +64,7 @@ export async function runToEnd(command: readonly string[], cwd: string, env: Rec
   };
   const collected = Promise.all([collect(child.stdout), collect(child.stderr)]);
   await child.exited;
+  clearTimeout(limit);
   // A process that it left behind may hold the pipes open.
   const { promise: late, resolve: giveUp } = Promise.withResolvers<void>();
   const timer = setTimeout(giveUp, GRACE_MS);
@@ -111,9 +119,19 @@ function withoutFrame(output: string, file: string): string {
 
 /** Ends the processes that `runToEnd` started and all that they started. */
 export function killRunning(): void {
+  killTrees(running);
+}
+
+/** Ends what runs that was left behind, where this process adopts that: children that `runToEnd` did not start. */
+export function killOrphans(): void {
+  const children = [...parentsByPid()].filter(([pid, parent]) => parent === process.pid && !running.has(pid));
+  killTrees(new Set(children.map(([pid]) => pid)));
+}
+
+function killTrees(roots: ReadonlySet<number>): void {
   const parents = parentsByPid();
   const isOurs = (pid: number | undefined): boolean =>
-    pid !== undefined && (running.has(pid) || isOurs(parents.get(pid)));
+    pid !== undefined && (roots.has(pid) || isOurs(parents.get(pid)));
   for (const pid of [...parents.keys()].filter(isOurs)) {
     try {
       process.kill(pid, "SIGKILL");

@@ -10,7 +10,7 @@ import { root, testFiles } from "./test-files.ts";
 
 const transpiler = new Bun.Transpiler({ loader: "ts", target: "bun" });
 
-/** `file` is relative to the root. The tests are sorted. */
+/** `file` is relative to the root. The nearest come first: those of the file's own faults, then those that import it. */
 export function testsFor(file: string): string[] {
   const importers = whoImports(), direct = importers.get(file) ?? [];
   const near = direct.flatMap((one) => importers.get(one) ?? []);
@@ -18,12 +18,14 @@ export function testsFor(file: string): string[] {
   // A resource's plugins show what it does.
   const stems = [file, ...direct.filter((one) => one.startsWith("src/plugins/"))].map(stemOf);
   const found = [
-    ...[file, ...direct, ...near].filter((one) => isTest.has(one)),
-    ...all.filter((one) => stems.some((stem) => isNamedAs(one, stem))),
-    ...[file, ...direct].flatMap((one) => listed((fault) => fault.file === one)),
+    ...listed((fault) => fault.file === file),
+    ...[file, ...direct].filter((one) => isTest.has(one)),
+    ...stems.flatMap((stem) => all.filter((one) => isNamedAs(one, stem))),
+    ...direct.flatMap((one) => listed((fault) => fault.file === one)),
+    ...near.filter((one) => isTest.has(one)),
   ];
   const known = found.length > 0 ? found : listed((fault) => dirname(fault.file) === dirname(file));
-  return [...new Set(known)].sort();
+  return [...new Set(known)];
 }
 
 function stemOf(file: string): string {

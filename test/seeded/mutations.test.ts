@@ -13,6 +13,7 @@ test.each([
   ["negations, not assertions", "const a = !b, c = d!;", ["const a = b, c = d!;"]],
   ["order", "const a = b ? c : d;", ["const a = b ? d : c;"]],
   ["returns", "function f() {\n  return a;\n}", ["function f() {\n  return undefined;\n}"]],
+  ["what is a change", "function f() {\n  return undefined;\n}", []],
   ["calls left out", "  f(a, g());\n  const b = g();", ["  ;\n  const b = g();"]],
   ["constants", "const a = true, b = 7;", ["const a = false, b = 7;", "const a = true, b = 8;"]],
   ["joined texts stay", 'const a = "one" + two;', []],

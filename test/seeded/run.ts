@@ -10,30 +10,30 @@ import { join } from "node:path";
 import { Refused } from "../../compile/arguments.mjs";
 import { defineTool, runTool } from "../../compile/tool.ts";
 import { type Fault, faults } from "./faults.ts";
-import { type Failed, inCopy, spoiled, tryChange } from "./trial.ts";
+import { type Copy, describe, inCopy, type Noticed, spoiled, tryChange } from "./trial.ts";
 
-async function seed(directory: string, { file, find, replace, ...tests }: Fault): Promise<Failed | string> {
-  const times = readFileSync(join(directory, file), "utf8").split(find).length - 1;
+async function seed(copy: Copy, { file, find, replace, ...tests }: Fault): Promise<Noticed | string> {
+  const times = readFileSync(join(copy.directory, file), "utf8").split(find).length - 1;
   if (times !== 1) return `stale: its text stands in the file ${times} times`;
-  return await tryChange(directory, file, (text) => text.split(find).join(replace), tests);
+  return await tryChange(copy, file, (text) => text.split(find).join(replace), tests);
 }
 
 async function seedAll(chosen: readonly Fault[]): Promise<number> {
   let failed = 0;
-  const noticed: Failed[] = [];
-  await inCopy(async (directory) => {
+  const noticed: Noticed[] = [];
+  await inCopy(async (copy) => {
     for (const fault of chosen) {
       const since = performance.now();
-      const end = await seed(directory, fault);
+      const end = await seed(copy, fault);
       const seconds = `${Math.round((performance.now() - since) / 1000)} s`.padStart(5);
       console.log(`${seconds}  ${fault.file}: ${fault.find} → ${fault.replace || "nothing"}`);
       if (typeof end === "string") failed++;
       else noticed.push(end);
-      console.log(typeof end === "string" ? `FAILED ${end}` : `       noticed by ${end.file}: ${end.name}`);
+      console.log(typeof end === "string" ? `FAILED ${end}` : `       noticed by ${describe(end)}`);
     }
-    for (const { file, name } of await spoiled(directory, noticed)) {
+    for (const one of await spoiled(copy, noticed)) {
       failed++;
-      console.log(`FAILED without any fault: ${file}: ${name}`);
+      console.log(`FAILED without any fault: ${describe(one)}`);
     }
   });
   console.log(`${chosen.length - failed} passed, ${failed} failed`);

@@ -1,4 +1,4 @@
-/** A copy of this checkout that faults are put into, one at a time. */
+/** Copies of this checkout that changes are put into, one at a time, and the tests that run there. */
 import {
   chmodSync,
   cpSync,
@@ -10,40 +10,66 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { dlopen } from "bun:ffi";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
+import { readDurations } from "../runner/report.ts";
+import { root, unitTests } from "../runner/test-files.ts";
+import { killOrphans, killRunning, runToEnd } from "../runner/test-process.ts";
 
-const root = resolve(import.meta.dir, "../..");
-/** Ends tests that hang because of a fault. */
-const RUN_TIMEOUT_MS = 1200_000;
-const flags = ["--timeout=120000"];
-/** These variables would make the tests run another program than the copy's. */
-const OTHERWISE = { PATCHBAY_TEST_PROGRAM: undefined, PATCHBAY_TEST_PLUGINS: undefined };
+const durations = readDurations(), units = new Set(unitTests());
 
-interface Tests {
+/** The first two would make the tests run another program than the copy's, the third other cases each time. */
+const VARIABLES = {
+  PATCHBAY_TEST_PROGRAM: undefined,
+  PATCHBAY_TEST_PLUGINS: undefined,
+  PATCHBAY_TEST_SEED: process.env.PATCHBAY_TEST_SEED ?? "1",
+};
+
+const BUILD = "compile/build.ts";
+const BUILD_LIMIT_MS = 300_000;
+
+export interface Tests {
   tests: readonly string[];
   /** A regular expression for the names of tests. */
   named?: string;
 }
 
+/** What noticed a change: a test, a file that did not come to its end, or the build. */
+export interface Noticed {
+  file: string;
+  name?: string;
+}
+
 interface Run {
-  code: number | null;
+  ending: number | string;
   output: string;
 }
 
-async function run(directory: string, command: string[]): Promise<Run> {
-  const child = Bun.spawn([process.execPath, ...command], {
-    cwd: directory,
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-    env: { ...process.env, ...OTHERWISE, FORCE_COLOR: "0" },
-    timeout: RUN_TIMEOUT_MS,
-    killSignal: "SIGKILL",
-  });
-  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-  return { code: child.exitCode, output: stdout + stderr };
+/** A changed program may run for ever, and outlive the test that started it. */
+async function run(directory: string, command: string[], limitMs: number): Promise<Run> {
+  const { ending, output } = await runToEnd([process.execPath, ...command], directory, VARIABLES, limitMs);
+  killOrphans();
+  return { ending, output };
 }
+
+const PR_SET_CHILD_SUBREAPER = 36;
+
+/** Whatever is left behind becomes this process's child, and ends with it. */
+function adoptOrphans(): void {
+  const { symbols } = dlopen("libc.so.6", { prctl: { args: ["i32", "u64"], returns: "i32" } });
+  if (symbols.prctl(PR_SET_CHILD_SUBREAPER, 1) !== 0) throw new Error("prctl(PR_SET_CHILD_SUBREAPER) failed");
+  for (const [signal, number] of [["SIGINT", 2], ["SIGTERM", 15], ["SIGHUP", 1]] as const) {
+    process.once(signal, () => {
+      killRunning();
+      killOrphans();
+      for (const directory of copies) rmSync(directory, { recursive: true, force: true });
+      process.exit(128 + number);
+    });
+  }
+}
+
+const copies = new Set<string>();
 
 /** Copies the files that are committed or could be, and links the npm packages. */
 function copyCheckout(directory: string): void {
@@ -59,90 +85,108 @@ function copyCheckout(directory: string): void {
   symlinkSync(join(root, "node_modules"), join(directory, "node_modules"));
 }
 
-/** Returns what is wrong, or undefined when the copy builds. */
-async function build(directory: string): Promise<string | undefined> {
-  const { code, output } = await run(directory, ["compile/build.ts"]);
-  return code === 0 ? undefined : `it does not build:\n${output.slice(-2000)}`;
+async function build(directory: string): Promise<boolean> {
+  return (await run(directory, [BUILD], BUILD_LIMIT_MS)).ending === 0;
 }
 
-/** Whether the tests run the compiled program, and not just its modules. */
-function usesProgram(directory: string, { tests }: Tests): boolean {
-  const runs =
-    /support\/(library\/installed|plugins|podman-driver|network|wire|injection|turns|dhcp\/(scene|service)|netavark\/(netavark|attached))\.ts|dist\/patchbay/;
-  return tests.some((path) => runs.test(readFileSync(join(directory, path), "utf8")));
+function digestOfProgram(directory: string): string {
+  return String(Bun.hash(readFileSync(join(directory, "dist/patchbay"))));
 }
 
-async function runTests(directory: string, { tests, named }: Tests): Promise<Run> {
+function isOfProgram(file: string): boolean {
+  return file.startsWith("src/") && !file.startsWith("src/library/");
+}
+
+/** Only ends what hangs: a busy machine may take many times what was recorded. */
+function limitMs(file: string): number {
+  return 90_000 + 6000 * (durations[file]?.here ?? 0);
+}
+
+/** Returns the first test that fails, and no test when the file dies or hangs. */
+async function failureIn(directory: string, file: string, named?: string): Promise<Noticed | undefined> {
   const only = named === undefined ? [] : ["-t", named];
-  return await run(directory, ["test", ...flags, "--bail", ...tests, ...only]);
+  const { ending, output } = await run(
+    directory,
+    ["test", "--timeout=60000", "--bail", file, ...only],
+    limitMs(file),
+  );
+  if (ending === 0 || /^error: regex .* matched 0 tests/m.test(output)) return undefined;
+  return { file, name: /^\(fail\) (.*?)(?: \[[\d.]+ms\])?$/m.exec(output)?.[1] };
 }
 
-/** A test that failed. */
-export interface Failed {
-  file: string;
-  name: string;
-}
-
-function failedIn(output: string): Failed[] {
-  const failed: Failed[] = [];
-  let file = "";
-  for (const line of output.split("\n")) {
-    file = /^(test\/.*\.test\.ts):$/.exec(line)?.[1] ?? file;
-    const name = /^\(fail\) (.*?)(?: \[[\d.]+ms\])?$/.exec(line)?.[1];
-    if (name !== undefined) failed.push({ file, name });
-  }
-  return failed;
-}
-
-/** Puts a change in, and returns the test that noticed it, or what is wrong. */
-export async function tryChange(
-  directory: string,
-  file: string,
-  change: (text: string) => string,
-  tests: Tests,
-): Promise<Failed | string> {
-  const path = join(directory, file), text = readFileSync(path, "utf8");
-  writeFileSync(path, change(text));
-  try {
-    const broken = usesProgram(directory, tests) ? await build(directory) : undefined;
-    if (broken !== undefined) return broken;
-    const { code, output } = await runTests(directory, tests);
-    if (code === 0) return "no test notices";
-    return failedIn(output)[0] ?? `no test was run to its end:\n${output.slice(-2000)}`;
-  } finally {
-    writeFileSync(path, text);
-  }
-}
-
-/** Runs the tests that noticed faults on the unchanged code. Returns those that fail there, too. */
-export async function spoiled(directory: string, noticed: readonly Failed[]): Promise<Failed[]> {
-  const broken = await build(directory);
-  if (broken !== undefined) throw new Error(broken);
-  const failed: Failed[] = [];
-  for (const file of new Set(noticed.map(({ file }) => file))) {
-    const names = noticed.filter((one) => one.file === file).map(({ name }) => pattern(name));
-    const { code, output } = await run(directory, ["test", ...flags, file, "-t", `^(${names.join("|")})$`]);
-    const found = failedIn(output);
-    if (code !== 0 && found.length === 0) throw new Error(`${file} cannot be run:\n${output.slice(-2000)}`);
-    failed.push(...found);
-  }
-  return failed;
+/** A test that fails once may have failed because the machine was busy. */
+async function failsAgain(directory: string, { file, name }: Noticed): Promise<boolean> {
+  return await failureIn(directory, file, name === undefined ? undefined : pattern(name)) !== undefined;
 }
 
 /** Bun prints the names of nested tests with " > " between, and matches them with a space. */
 function pattern(name: string): string {
-  return name.split(" > ").map((part) => part.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("( | > )");
+  return `^${name.split(" > ").map((part) => part.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("( | > )")}$`;
+}
+
+/** A directory with the checkout, in which it builds. */
+export interface Copy {
+  directory: string;
+  /** Of the program that the unchanged sources make. */
+  digest: string;
+}
+
+/**
+ * Puts a change in, and returns what notices it. Tests that need no build run first, then those that take least.
+ * A change that leaves the program as it was is told apart: no test of the program can notice it.
+ */
+export async function tryChange(
+  { directory, digest }: Copy,
+  file: string,
+  change: (text: string) => string,
+  { tests, named }: Tests,
+): Promise<Noticed | "no test notices" | "the program stays the same"> {
+  const path = join(directory, file), text = readFileSync(path, "utf8");
+  writeFileSync(path, change(text));
+  try {
+    const quickest = tests.toSorted((one, other) => (durations[one]?.here ?? 0) - (durations[other]?.here ?? 0));
+    const noticed = await firstFailure(quickest.filter((test) => units.has(test)));
+    const others = quickest.filter((test) => !units.has(test));
+    if (noticed !== undefined || others.length === 0) return noticed ?? "no test notices";
+    if (!await build(directory)) return { file: BUILD };
+    if (isOfProgram(file) && digestOfProgram(directory) === digest) return "the program stays the same";
+    return await firstFailure(others) ?? "no test notices";
+  } finally {
+    writeFileSync(path, text);
+  }
+
+  async function firstFailure(files: readonly string[]): Promise<Noticed | undefined> {
+    for (const test of files) {
+      const failed = await failureIn(directory, test, named);
+      if (failed !== undefined && await failsAgain(directory, failed)) return failed;
+    }
+    return undefined;
+  }
+}
+
+/** Runs the tests that noticed changes on the unchanged code. Returns those that fail there, too. */
+export async function spoiled({ directory }: Copy, noticed: readonly Noticed[]): Promise<Noticed[]> {
+  if (!await build(directory)) throw new Error("the unchanged sources do not build");
+  const once = new Map(noticed.filter(({ file }) => file !== BUILD).map((one) => [describe(one), one]));
+  const failed: Noticed[] = [];
+  for (const one of once.values()) if (await failsAgain(directory, one)) failed.push(one);
+  return failed;
+}
+
+export function describe({ file, name }: Noticed): string {
+  return name === undefined ? file : `${file}: ${name}`;
 }
 
 /** Runs `work` in a copy that builds. */
-export async function inCopy<Value>(work: (directory: string) => Promise<Value>): Promise<Value> {
+export async function inCopy<Value>(work: (copy: Copy) => Value | Promise<Value>): Promise<Value> {
+  if (copies.size === 0) adoptOrphans();
   const directory = mkdtempSync(join(tmpdir(), "patchbay-faults-"));
+  copies.add(directory);
   try {
     chmodSync(directory, 0o755); // some tests run what is in it as nobody
     copyCheckout(directory);
-    const broken = await build(directory);
-    if (broken !== undefined) throw new Error(broken);
-    return await work(directory);
+    if (!await build(directory)) throw new Error("the unchanged sources do not build");
+    return await work({ directory, digest: digestOfProgram(directory) });
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
