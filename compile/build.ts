@@ -85,7 +85,11 @@ function bun(words: string[], cwd: string, home: string): void {
 /** The imports of each module, without those loaded later; paths from the root. */
 type Imports = Map<string, string[]>;
 
-/** Writes a file with three programs, one for all plugins, one for netavark and one for the runtime, and answers its path. */
+/** What plugins that engines call never load. */
+const BESIDE_PLUGINS =
+  /^src\/(runtime|podman|netavark|documents|plugins\/netavark|resources\/(netavark|host-ports))\//;
+
+/** Writes a file with three programs, one for all plugins, one for netavark and one for the runtime, and returns its path. */
 function flattened(temporary: string, architecture: Architecture): string {
   const bundle = join(temporary, "bundle.js"),
     metafile = join(temporary, "bundle.json"),
@@ -105,7 +109,7 @@ function flattened(temporary: string, architecture: Architecture): string {
     {
       names: pluginNames,
       ...program(
-        (path) => !/^src\/(runtime|netavark|plugins\/podman|resources\/netavark)\//.test(path),
+        (path) => !BESIDE_PLUGINS.test(path),
         "src/engine/exec-plugin.ts",
         "src/engine/verbs/add.ts",
       ),
@@ -118,7 +122,7 @@ function flattened(temporary: string, architecture: Architecture): string {
         "src/netavark/program/container.ts",
         "src/engine/verbs/add.ts",
         "src/engine/verbs/del.ts",
-        "src/plugins/podman/netavark-bridge/netavark-bridge.ts",
+        "src/plugins/netavark/netavark-bridge/netavark-bridge.ts",
       ),
     },
     program(() => true, "src/runtime/cli/command-line.ts"),

@@ -5,7 +5,9 @@ import { basename, dirname, resolve } from "node:path";
 import { pluginNames } from "../src/plugins/table.ts";
 import { anyTypes, calls, lazyLoading } from "./structure/code.ts";
 import { machineTexts, namesAndLengths, testHeads } from "./structure/files.ts";
+import { folderCircles } from "./structure/folders.ts";
 import { circles, hotPath, importDirections } from "./structure/imports.ts";
+import { homonyms } from "./structure/names.ts";
 import { openedFiles } from "./structure/opened-files.ts";
 import { filesBelow, readSource } from "./structure/sources.ts";
 import { waits } from "./structure/waits.ts";
@@ -36,6 +38,8 @@ export function findings(root: string, table: readonly string[]): string[] {
   return [
     ...importDirections(sources),
     ...circles(sources),
+    ...folderCircles(sources),
+    ...homonyms(sources),
     ...hotPath(sources),
     ...lazyLoading(sources),
     ...anyTypes(sources),

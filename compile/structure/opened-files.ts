@@ -7,6 +7,7 @@ import type { Source } from "./sources.ts";
 const unjudged: Record<string, string> = {
   "src/ffi/files.ts": "makes these functions",
   "src/ffi/state-file.ts": "judges what it opens",
+  "src/daemon/listener.ts": "processes in /proc",
   "src/dhcp/service/service.ts": "the kernel's boot id",
   "src/engine/open-host.ts": "the state directory, to lock it",
   "src/ffi/calls.ts": "processes in /proc",
@@ -33,7 +34,6 @@ const unjudged: Record<string, string> = {
   "src/resident/build.ts": "this program",
   "src/resident/lease-service.ts": "/dev/null",
   "src/resident/own-file.ts": "/dev/null",
-  "src/resident/socket.ts": "processes in /proc",
   "src/resident/status.ts": "processes in /proc",
   "src/resident/streams.ts": "/dev/null",
   "src/resident/workers.ts": "/dev/null",

@@ -15,7 +15,16 @@ export const rooms: readonly Room[] = [
   {
     name: "main.ts",
     what: "the name that this process was called by: a plugin's, or the runtime's",
-    mayImport: ["resident", "netavark", "runtime", "engine", "plugins/table.ts", "dhcp/service/daemon.ts", "ffi"],
+    mayImport: [
+      "resident",
+      "podman",
+      "netavark",
+      "runtime",
+      "engine",
+      "plugins/table.ts",
+      "dhcp/service/daemon.ts",
+      "ffi",
+    ],
   },
   {
     name: "library",
@@ -33,16 +42,22 @@ export const rooms: readonly Room[] = [
   {
     name: "resident",
     what: "a process that stays and serves calls: its protocol with the launcher, workers, whom it serves",
-    mayImport: ["runtime", "engine", "plugins/table.ts", "ffi", "cni"],
+    mayImport: ["runtime", "engine", "plugins/table.ts", "daemon", "ffi", "cni"],
+  },
+  {
+    name: "podman",
+    what: "this program as one of netavark's plugins: any CNI network becomes a network of podman",
+    mayImport: ["netavark", "runtime", "engine", "documents", "contract", "ffi", "cni", "net", "version.ts"],
   },
   {
     name: "netavark",
-    what: "what podman calls: netavark as a plugin of it, and as a program",
+    what: "this program in netavark's place: podman's networks without CNI",
     mayImport: [
       "runtime",
       "engine",
       "plugins",
       "resources",
+      "documents",
       "contract",
       "dhcp",
       "firewalld",
@@ -80,6 +95,7 @@ export const rooms: readonly Room[] = [
       "plugins/table.ts",
       "resources/table.ts",
       "resources/delegated/lease.ts",
+      "resources/host-ports/rivals.ts",
       "contract",
       "ffi",
       "cni",
@@ -90,7 +106,7 @@ export const rooms: readonly Room[] = [
   {
     name: "plugins",
     what: "a folder a plugin, each the story of its ADD in resources; their table",
-    mayImport: ["resources", "contract", "dhcp", "ipam", "iptables", "ffi", "cni", "net"],
+    mayImport: ["resources", "documents", "contract", "dhcp", "ipam", "iptables", "ffi", "cni", "net"],
   },
   {
     name: "resources",
@@ -101,12 +117,17 @@ export const rooms: readonly Room[] = [
     name: "dhcp",
     what:
       "DHCP: messages, the life of a lease, the service that holds leases, their journal, how a plugin asks for one",
-    mayImport: ["contract", "ffi", "cni", "net"],
+    mayImport: ["contract", "daemon", "ffi", "cni", "net"],
   },
   {
     name: "contract",
     what: "what engine, plugins and resources agree on: plugin, resource, host, trace, undo, failures",
     mayImport: ["ffi", "cni", "net"],
+  },
+  {
+    name: "documents",
+    what: "podman's documents: networks, containers, what netavark and its plugins return",
+    mayImport: ["cni", "net"],
   },
   { name: "ipam", what: "address ranges and the lease store of host-local", mayImport: ["ffi", "cni", "net"] },
   { name: "firewalld", what: "the message bus, and firewalld's part on it", mayImport: ["ffi"] },
@@ -114,6 +135,11 @@ export const rooms: readonly Room[] = [
     name: "iptables",
     what: "iptables' rules as data, written to nf_tables or to the older tables",
     mayImport: ["ffi", "net"],
+  },
+  {
+    name: "daemon",
+    what: "what a process that stays begins with: its signals, its listener, its service manager, how it waits",
+    mayImport: ["ffi"],
   },
   {
     name: "ffi",

@@ -112,6 +112,18 @@ const faults: [fault: string, path: string, text: string, finding: string][] = [
     "export {};",
     "compile/structure/waits.ts: permits 1 in src/resident/workers.ts, which has 0",
   ],
+  [
+    "a type that has another's name",
+    "src/engine/a.ts",
+    "export interface A {}\nexport const b = 1;\nexport class Y {}",
+    "src/engine/a.ts, src/plugins/main/x/x.schema.ts: export types of one name, Y",
+  ],
+  [
+    "a permission to share a name that is not needed any more",
+    "src/engine/a.ts",
+    "export interface PluginConfig {}",
+    "compile/structure/names.ts: permits PluginConfig in contract library, and it is in engine",
+  ],
   ["a drawer", "src/net/utils.ts", "export {};", "src/net/utils.ts: is a drawer"],
   ["a name in another case", "test/someTest.ts", "export {};", "test/someTest.ts: is not in kebab-case"],
   ["a long file", "test/long.ts", "\n".repeat(701), "test/long.ts: has 701 lines"],
@@ -130,6 +142,24 @@ for (const [fault, path, text, finding] of faults) {
     expect(foundWith({ [path]: text }).join("\n")).toContain(finding);
   });
 }
+
+test("findings() finds folders that import one another in a circle, and which files do", () => {
+  const importing = (path: string) => `import "${path}";`;
+  const files = {
+    "src/net/a/1.ts": importing("../b/1.ts"),
+    "src/net/b/1.ts": importing("../c/1.ts"),
+    "src/net/b/2.ts": importing("../d/1.ts"),
+    "src/net/c/1.ts": importing("../d/1.ts"),
+    "src/net/c/2.ts": importing("../a/2.ts"),
+    "src/net/a/2.ts": "export {};",
+    "src/net/d/1.ts": "export {};",
+  };
+  expect(foundWith(files)).toEqual([
+    "src/net/a/1.ts imports src/net/b/1.ts: closes a circle of folders, src/net/a → src/net/b → … → src/net/a",
+    "src/net/b/1.ts imports src/net/c/1.ts: closes a circle of folders, src/net/b → src/net/c → … → src/net/b",
+    "src/net/c/2.ts imports src/net/a/2.ts: closes a circle of folders, src/net/c → src/net/a → … → src/net/c",
+  ]);
+});
 
 test("findings() finds a plugin in the table that has no folder, and a table out of order", () => {
   expect(foundWith({}, ["x", "a"])).toEqual([
