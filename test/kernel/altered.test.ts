@@ -566,17 +566,17 @@ const attachments: Record<string, Attachment> = {
 
 /** Kinds without an own line in CHECK, and where the others are altered. */
 const elsewhere: Record<string, string> = {
-  "aardvark-names": "test/netavark/drivers/gone.test.ts",
+  "aardvark-names": "test/netavark/gone.test.ts",
   announcement: "src/resources/address/announcement.ts",
   delegation: "test/kernel/flannel.test.ts",
   "firewall-state": "test/netavark/firewall/reload.test.ts",
   "firewalld-network": "test/netavark/firewall/firewalld.test.ts",
   "firewalld-ports": "test/netavark/firewall/firewalld.test.ts",
-  "network-rules": "test/netavark/drivers/bridge.test.ts",
-  "podman-bridge": "test/netavark/drivers/bridge.test.ts",
-  "published-ports": "test/netavark/drivers/bridge.test.ts",
-  "static-routes": "test/netavark/drivers/bridge.test.ts",
-  "sysctl-file": "test/netavark/drivers/bridge.test.ts",
+  "network-rules": "test/netavark/bridge.test.ts",
+  "podman-bridge": "test/netavark/bridge.test.ts",
+  "published-ports": "test/netavark/bridge.test.ts",
+  "static-routes": "test/netavark/bridge.test.ts",
+  "sysctl-file": "test/netavark/bridge.test.ts",
   "trusted-subnets": "test/netavark/firewall/firewalld.test.ts",
 };
 

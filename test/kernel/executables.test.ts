@@ -187,22 +187,21 @@ test("no other file of the sources executes one that it finds by a path", () => 
     "engine/delegation/foreign-plugin.ts",
     "ffi/trusted-executable.ts",
     "iptables/legacy-table.ts",
-    "netavark/plugins/run-plugin.ts",
+    "netavark/run-foreign-driver.ts",
     "resources/link/tap/selinux-tap.ts",
     "resources/netavark/aardvark-names/daemon.ts",
     "runtime/cli/units.ts",
   ]);
   // Our own program by /proc/self/exe, programs of ours in memory, and what is judged beforehand (resident/own-file.ts).
   expect(uses(/\b(runProgram|spawn|execute)\(/)).toEqual([
-    "dhcp/service/process.ts",
-    "ffi/execute.ts",
+    "daemon/daemon.ts",
     "ffi/reaper.ts",
     "ffi/run-program.ts",
     "ffi/spawn.ts",
     "ffi/trusted-executable.ts",
     "resident/lease-service.ts",
     "resident/own-file.ts",
-    "resident/service-manager.ts",
+    "resident/serve.ts",
     "resident/workers.ts",
   ]);
   expect(uses(/\bBun\.spawn(Sync)?\(|"node:child_process"/)).toEqual([]);

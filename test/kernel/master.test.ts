@@ -48,6 +48,7 @@ const rows: Record<string, Row[]> = {
     byDefaultRoute,
     chained([]),
     chained([{ name: "m0" }, { name: "eth0", sandbox: "/run/netns/c1" }]),
+    { ...chained([{ name: "gone" }]), says: /^failed to lookup master "gone": Link not found/ },
     { conf: { mode: "l4" }, says: /^unknown ipvlan mode: "l4" .*mode/, code: 2 },
     { conf: { mtu: 4294968696 }, says: /mtu.*4294968696 is not an MTU/ },
     { conf: { ipam: {} }, says: /^no plugin name provided .*ipam/ },

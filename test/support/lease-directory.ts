@@ -8,6 +8,9 @@ import { planRangeSets, type RangeConf, type RangeSet } from "../../src/ipam/ran
 import { inStore, leaseOf, type StoreOptions } from "../../src/ipam/store.ts";
 import { formatAddress, parseAddress } from "../../src/net/address.ts";
 
+/** In the header of a block (src/ipam/layout.ts). */
+const BOOT_ID_AT = 48;
+
 export interface LeaseDirectory extends Disposable {
   readonly path: string;
   readonly options: StoreOptions;
