@@ -32,7 +32,6 @@ export const EPIPE = 32;
 export const ERANGE = 34;
 export const ENAMETOOLONG = 36;
 export const ENOSYS = 38;
-export const ENOTEMPTY = 39;
 export const ELOOP = 40;
 export const ENODATA = 61;
 export const ERESTART = 85;
@@ -43,7 +42,6 @@ export const EOPNOTSUPP = 95;
 export const EAFNOSUPPORT = 97;
 export const EADDRINUSE = 98;
 export const EADDRNOTAVAIL = 99;
-export const ENETDOWN = 100;
 export const ENETUNREACH = 101;
 export const ECONNABORTED = 103;
 export const ECONNRESET = 104;
@@ -51,7 +49,6 @@ export const ENOBUFS = 105;
 export const ETIMEDOUT = 110;
 export const ECONNREFUSED = 111;
 export const EHOSTUNREACH = 113;
-export const ESTALE = 116;
 export const EDQUOT = 122;
 
 /** From 1 on, one a line; 41 and 58 are nobody's. Lines, because every process loads this and few need one. */

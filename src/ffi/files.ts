@@ -29,7 +29,6 @@ export const O_RDWR = 2;
 export const O_CREAT = 0o100;
 export const O_EXCL = 0o200;
 export const O_NOCTTY = 0o400;
-export const O_TRUNC = 0o1000;
 export const O_APPEND = 0o2000;
 export const O_NONBLOCK = 0o4000;
 export const O_DIRECTORY = arm ? 0o40000 : 0o200000;
@@ -237,7 +236,7 @@ export function truncateFile(fd: number, length: number, subject?: string): void
   check("ftruncate", rare().ftruncate(fd, length), subject);
 }
 
-export function syncDescriptor(fd: number, subject?: string): void {
+export function syncDescriptor(fd: number, subject: string): void {
   check("fsync", rare().fsync(fd), subject);
 }
 
@@ -265,7 +264,7 @@ export function namesIn(path: string): string[] {
   return entriesIn(path).map(({ name }) => name);
 }
 
-export interface DirectoryEntry {
+interface DirectoryEntry {
   name: string;
   kind: "file" | "directory" | "other";
 }

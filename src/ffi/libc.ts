@@ -12,7 +12,7 @@ import type { FFIFunction, Pointer } from "bun:ffi";
 import { EINTR, EINVAL, SyscallError } from "./errno.ts";
 import { dlopen, FFIType, read } from "./native.ts";
 
-export const LIBC = "libc.so.6";
+const LIBC = "libc.so.6";
 
 const { symbols } = dlopen(LIBC, {
   __errno_location: { args: [], returns: "ptr" },

@@ -56,7 +56,7 @@ function cookieAt(path: string, seen: Set<string>, home: number): string | undef
 }
 
 /** `home` is the namespace that the thread returns to. */
-export function cookieOf(netns: number, home: number): string | undefined {
+function cookieOf(netns: number, home: number): string | undefined {
   return inNetns(netns, home, () => {
     const socket = openNetlink(NETLINK_ROUTE);
     try {

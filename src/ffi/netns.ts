@@ -5,6 +5,7 @@ import { ENOENT, ENOTDIR, errnoText, isErrno } from "./errno.ts";
 import { warn } from "./warn.ts";
 import { closeFile, identify, O_NONBLOCK, O_RDONLY, openFile } from "./files.ts";
 import { bind, check, exitNow, lastErrno, libc } from "./libc.ts";
+import { getOption } from "./socket/socket.ts";
 
 const NSFS_MAGIC = 0x6e736673;
 const PROC_SUPER_MAGIC = 0x9fa0;
@@ -12,7 +13,7 @@ const NS_GET_NSTYPE = 0xb703;
 const CLONE_NEWNET = 0x40000000;
 
 /** The path exists, but is not a network namespace. */
-export class NotANetnsError extends Error {
+class NotANetnsError extends Error {
   constructor(what: string) {
     super(what);
     this.name = "NotANetnsError";
@@ -60,9 +61,8 @@ export function isSameNetns(one: number, other: number): boolean {
  * and inode numbers, which are reused. Undefined on older kernels.
  */
 export function netnsCookie(socketFd: number): string | undefined {
-  const SOL_SOCKET = 1, SO_NETNS_COOKIE = 71;
-  const cookie = new Uint8Array(8), length = new Uint8Array([cookie.length, 0, 0, 0]);
-  return libc.getsockopt(socketFd, SOL_SOCKET, SO_NETNS_COOKIE, cookie, length) === 0 ? cookie.toHex() : undefined;
+  const cookie = new Uint8Array(8);
+  return getOption(socketFd, "SO_NETNS_COOKIE", cookie) ? cookie.toHex() : undefined;
 }
 
 /** Runs `work` with the path of a new network namespace that is removed afterwards. */

@@ -4,9 +4,10 @@
  */
 import { EINVAL, ENOENT, ENOPROTOOPT, ESRCH, SyscallError } from "./errno.ts";
 import { closeFile } from "./files.ts";
-import { bindLater, lastErrno, libc } from "./libc.ts";
+import { bindLater, lastErrno } from "./libc.ts";
 import { FFIType } from "./native.ts";
 import { poll, POLLIN } from "./poll.ts";
+import { getOption } from "./socket/socket.ts";
 import { openPidfd } from "./spawn.ts";
 
 const SYS_pidfd_send_signal = 424; // the same number on every architecture
@@ -18,7 +19,6 @@ const c = bindLater({
   },
 });
 
-const SOL_SOCKET = 1, SO_PEERPIDFD = 77;
 let canHoldPeers = true;
 
 export class OtherProcess {
@@ -44,9 +44,7 @@ export class OtherProcess {
   static atOtherEnd(socket: number, pid: number): OtherProcess | undefined {
     if (!canHoldPeers) return undefined;
     const fd = new Int32Array(1);
-    if (libc.getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, fd, Int32Array.of(4)) === 0) {
-      return new OtherProcess(pid, fd[0]!);
-    }
+    if (getOption(socket, "SO_PEERPIDFD", fd)) return new OtherProcess(pid, fd[0]!);
     const errno = lastErrno();
     if (errno !== ENOPROTOOPT) throw new SyscallError("getsockopt SO_PEERPIDFD", errno, `process ${pid}`);
     canHoldPeers = false;

@@ -8,8 +8,8 @@ import { SyscallError } from "./errno.ts";
 import { O_CLOEXEC } from "./files.ts";
 import { areInterruptionsTaken } from "./interruption.ts";
 import { bind, bindLater, check, cString, lastErrno, retrying } from "./libc.ts";
-import { FFIType, ptr } from "./native.ts";
 import { withInheritedUmask } from "./umask.ts";
+import { FFIType, ptr } from "./native.ts";
 
 const c = bindLater({
   posix_spawn: { args: ["ptr", "ptr", "ptr", "ptr", "ptr", "ptr"], returns: "i32" },
@@ -65,7 +65,7 @@ export function spawn(program: Program): number {
   const succeed = (errno: number) => {
     if (errno !== 0) throw new SyscallError("fork/exec", errno, program.path);
   };
-  heedChildren();
+  keepExitStatuses();
   succeed(symbols.posix_spawn_file_actions_init(actions));
   try {
     succeed(symbols.posix_spawnattr_init(attributes));
@@ -102,7 +102,7 @@ export function spawn(program: Program): number {
  * If our caller ignored SIGCHLD, the kernel would discard our children's exit statuses. A handler of the program that we
  * are a library of stays.
  */
-function heedChildren(): void {
+function keepExitStatuses(): void {
   // struct sigaction begins with the handler.
   const action = new BigUint64Array(32), SIG_IGN = 1n;
   if (c().sigaction(SIGCHLD, null, action) === 0 && action[0] === SIG_IGN) c().signal(SIGCHLD, null);
@@ -146,7 +146,7 @@ export function openPidfd(pid: number): number {
   return Number(c().syscall(SYS_pidfd_open, pid, 0));
 }
 
-export interface Children {
+interface Children {
   ended: number[];
   areRunning: boolean;
 }

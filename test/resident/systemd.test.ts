@@ -3,15 +3,15 @@
  * `patchbay install --resident` writes and asks of systemctl. No systemd runs: systemd-socket-activate(1) hands over,
  * systemd-analyze(1) reads the units, and a script in PATH writes down what systemctl is asked for.
  */
-import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { expect, test } from "bun:test";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
-import { SOCKET, startResident } from "../support/resident.ts";
 import { unitHost } from "../support/unit-host.ts";
+import { SOCKET, startResident } from "../support/resident.ts";
+import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
 
 const conf = { type: "bridge", isGateway: true, ipam: { type: "host-local", subnet: "10.1.0.0/24" } };
 
@@ -82,25 +82,22 @@ const listener = (address: string) => `
   }
 `;
 
-test.each(["/run/notify", "../../patchbay-test"])(
-  "it says at %s when it is ready, and when it ends",
-  async (address) => {
-    await using machine = await openMachine();
-    const manager = machine.start([process.execPath, "-e", listener(address)]);
-    const lines: string[] = [];
-    const reading = (async () => {
-      for await (const chunk of manager.stdout) lines.push(...new TextDecoder().decode(chunk).trim().split("\n"));
-    })();
-    await untilTrue(() => lines, (found) => found.includes("bound"));
-    const resident = machine.start(["env", `NOTIFY_SOCKET=${address}`, PATCHBAY, "serve"]);
-    await untilTrue(() => lines, (found) => found.includes("READY=1"));
-    expect((await statusOf(machine)).problem).toBeUndefined();
-    resident.kill("SIGTERM");
-    expect(await resident.exited).toBe(0);
-    await reading;
-    expect(lines).toEqual(["bound", "READY=1", "STOPPING=1"]);
-  },
-);
+test.each(["/run/notify", "@patchbay-test"])("it says at %s when it is ready, and when it ends", async (address) => {
+  await using machine = await openMachine();
+  const manager = machine.start([process.execPath, "-e", listener(address)]);
+  const lines: string[] = [];
+  const reading = (async () => {
+    for await (const chunk of manager.stdout) lines.push(...new TextDecoder().decode(chunk).trim().split("\n"));
+  })();
+  await untilTrue(() => lines, (found) => found.includes("bound"));
+  const resident = machine.start(["env", `NOTIFY_SOCKET=${address}`, PATCHBAY, "serve"]);
+  await untilTrue(() => lines, (found) => found.includes("READY=1"));
+  expect((await statusOf(machine)).problem).toBeUndefined();
+  resident.kill("SIGTERM");
+  expect(await resident.exited).toBe(0);
+  await reading;
+  expect(lines).toEqual(["bound", "READY=1", "STOPPING=1"]);
+});
 
 const UNITS = ["/etc/systemd/system/patchbay.socket", "/etc/systemd/system/patchbay.service"];
 
