@@ -35,19 +35,26 @@ export async function openStage(machine: Machine): Promise<Stage> {
     run: (command) => machine.run([...enter, ...command]),
     pidOf: async (started) => (await untilTrue(() => childrenOf(started.pid), ({ length }) => length > 0))[0]!,
     async handOver(begin, goOn, as = []) {
+      // Threads and children take numbers. So whoever goes on starts none before the number is another's.
       const program = `
         ${begin}
-        const goOn = ["-e", ${JSON.stringify(goOn)}];
-        Bun.spawn([process.execPath, ...goOn], { stdio: ["ignore", "ignore", "ignore", fd] }).unref();
+        const wait = ["-c", 'read word </run/born; exec "$@"', "sh", process.execPath, "-e", ${JSON.stringify(goOn)}];
+        Bun.spawn(["sh", ...wait], { stdio: ["ignore", "ignore", "ignore", fd] }).unref();
         await Bun.write("/run/number", String(process.pid));
         process.exit(0);
       `;
+      await machine.sh("rm -f /run/born; mkfifo /run/born");
       const { code, stderr } = await stage.run([...as, process.execPath, "-e", program]);
       if (code !== 0) throw new Error(stderr);
       const number = await machine.sh("cat /run/number");
-      const reborn = `echo $((${number} - 1)) >/proc/sys/kernel/ns_last_pid; sleep 600 & test $! = ${number}`;
+      // Others in the namespace may take the number that comes next.
+      const reborn = `for attempt in $(seq 100); do
+          echo $((${number} - 1)) >/proc/sys/kernel/ns_last_pid; sleep 600 &
+          test $! = ${number} && exit; kill $!; wait $!
+        done; exit 1`;
       const birth = await stage.run(["sh", "-c", `{ ${reborn}; } >/dev/null 2>&1 </dev/null`]);
       if (birth.code !== 0) throw new Error(`nobody could be given the number ${number}: ${birth.stderr}`);
+      await machine.sh("timeout 60 sh -c 'echo go >/run/born'");
       return number;
     },
     async [Symbol.asyncDispose]() {
