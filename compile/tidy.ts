@@ -6,7 +6,7 @@ import { pluginNames } from "../src/plugins/table.ts";
 import { anyTypes, calls, lazyLoading } from "./structure/code.ts";
 import { machineTexts, namesAndLengths, testHeads } from "./structure/files.ts";
 import { folderCircles } from "./structure/folders.ts";
-import { circles, hotPath, importDirections } from "./structure/imports.ts";
+import { circles, hotPath, importDirections, unusedRules } from "./structure/imports.ts";
 import { homonyms } from "./structure/names.ts";
 import { openedFiles } from "./structure/opened-files.ts";
 import { filesBelow, readSource } from "./structure/sources.ts";
@@ -73,7 +73,8 @@ const tool = defineTool({
   needs: "packages",
   begin: ({ values }) => () => {
     if (values.graph) return printGraph();
-    const found = findings(ours, pluginNames);
+    const sources = filesBelow(ours, "src").map((path) => readSource(ours, path));
+    const found = [...findings(ours, pluginNames), ...unusedRules(sources)];
     for (const finding of found) console.log(finding);
     return found.length > 0 ? 1 : 0;
   },

@@ -13,7 +13,7 @@ export function importDirections(sources: readonly Source[]): string[] {
     }
     const allowed = inside.endsWith(".schema.ts") ? schemaMayImport : [room, ...parts.get(room)!];
     for (const imported of imports) {
-      const name = imported.replace(/^src\//, "").replace(/^package\.json$/, "../package.json");
+      const name = nameInRules(imported);
       if (roomOf(name, allowed) === undefined) findings.push(`${path}: must not import ${imported}`);
       if (name.endsWith(".schema.ts") && !inside.endsWith(".schema.ts") && loads.includes(imported)) {
         findings.push(`${path}: may only import types from ${imported}`);
@@ -22,6 +22,10 @@ export function importDirections(sources: readonly Source[]): string[] {
     if (loads.includes("bun:ffi")) findings.push(`${path}: only types from bun:ffi; see src/ffi/native.ts`);
   }
   return findings;
+}
+
+function nameInRules(imported: string): string {
+  return imported.replace(/^src\//, "").replace(/^package\.json$/, "../package.json");
 }
 
 /** Rules in rooms.ts that allow a room to import one that is not below it. */
@@ -33,6 +37,17 @@ function upwardRules(): string[] {
       return below !== undefined && order.indexOf(below) <= index;
     }).map((used) => `compile/structure/rooms.ts: ${name} must not be allowed to import ${used} above it`)
   );
+}
+
+/** What rooms.ts allows and nobody needs: the picture in ARCHITECTURE.md would have an arrow too many. */
+export function unusedRules(sources: readonly Source[]): string[] {
+  const names = [...rooms, ...foundations].map(({ name }) => name);
+  return rooms.flatMap(({ name, mayImport }) => {
+    const imported = sources.filter(({ path }) => roomOf(path.slice("src/".length), names) === name)
+      .flatMap(({ imports }) => imports.map(nameInRules));
+    return mayImport.filter((allowed) => !imported.some((one) => roomOf(one, [allowed]) !== undefined))
+      .map((allowed) => `compile/structure/rooms.ts: ${name} does not import ${allowed}`);
+  });
 }
 
 /** Import cycles, including types and lazy loading: a reader would find no place to begin. */

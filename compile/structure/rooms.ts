@@ -75,7 +75,6 @@ export const rooms: readonly Room[] = [
       "engine",
       "plugins/table.ts",
       "resources/table.ts",
-      "resources/packets",
       "contract",
       "dhcp/journal",
       "dhcp/order.ts",
@@ -85,7 +84,6 @@ export const rooms: readonly Room[] = [
       "cni",
       "net",
       "version.ts",
-      "node:util",
     ],
   },
   {

@@ -10,7 +10,7 @@ export function forgetAfterCall(forget: () => void): void {
   forgetting.push(forget);
 }
 
-/** A resident calls this between two calls. */
+/** Modules forget what they held for the call. For processes that run more than one. */
 export function endCall(): void {
   caller = undefined;
   for (const forget of forgetting) forget();

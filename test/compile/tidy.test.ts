@@ -3,6 +3,8 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { unusedRules } from "../../compile/structure/imports.ts";
+import type { Source } from "../../compile/structure/sources.ts";
 import { findings } from "../../compile/tidy.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "patchbay-tidy-"));
@@ -32,6 +34,14 @@ function foundWith(files: Record<string, string>, table = ["x"]): string[] {
 
 test("findings() has nothing to say of a sound tree", () => {
   expect(foundWith({})).toEqual([]);
+});
+
+test("a permission that nobody needs is found", () => {
+  const none = unusedRules([]), source = { path: "src/main.ts", imports: ["src/ffi/libc.ts"] } as Source;
+  expect(none).toContain("compile/structure/rooms.ts: main.ts does not import ffi");
+  expect(none.filter((one) => !unusedRules([source]).includes(one))).toEqual([
+    "compile/structure/rooms.ts: main.ts does not import ffi",
+  ]);
 });
 
 const faults: [fault: string, path: string, text: string, finding: string][] = [

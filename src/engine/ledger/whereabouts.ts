@@ -1,7 +1,6 @@
 /**
- * Where the network namespace of an attachment is. This is the one rule by which a container is gone: for `gc`,
- * `network remove`, `ipam release`, the hook, podman's driver, netavark's `setup`, and for DEL where attachments claim the
- * same thing.
+ * Where the network namespace of an attachment is. This is the one rule by which a container is gone. DEL asks it where
+ * attachments claim the same thing.
  *
  * A path that leads nowhere proves nothing: the namespace may be mounted elsewhere, or belong to a process that has no
  * number here. So a container is gone only when nothing on the host shows that it lives.
