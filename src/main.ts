@@ -7,7 +7,7 @@ import type { Examine } from "./runtime/plugin-call.ts";
 /** `examine`: of the resident that the call is handed over to. */
 function run(calledBy: string, args: readonly string[], examine?: Examine): number {
   const name = calledBy.slice(calledBy.lastIndexOf("/") + 1), plugin = pluginNamed(name);
-  if (plugin === "dhcp" && args[0] === "daemon") return holdLeases(args.slice(1));
+  if (plugin === "dhcp" && args[0] === "daemon") return runDhcpDaemon(args.slice(1));
   // What is called `my-bridge` may be the runtime, or a driver of podman's networks. A call of CNI has no arguments.
   if (plugin === name || args.length === 0) {
     const { execPlugin, refuseCall } = require("./engine/exec-plugin.ts") as typeof import("./engine/exec-plugin.ts");
@@ -24,7 +24,7 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
     .runCommandLine(name, args, {
       serve: (workers, holdsLeases) =>
         (require("./resident/serve.ts") as typeof import("./resident/serve.ts")).serve(workers, holdsLeases),
-      holdLeases,
+      runDhcpDaemon,
       status: () => (require("./resident/status.ts") as typeof import("./resident/status.ts")).reportStatus(),
     }, examine);
 }
@@ -44,7 +44,7 @@ function servePodman(args: readonly string[], examine: Examine | undefined): num
   return (require("./podman/driver.ts") as typeof import("./podman/driver.ts")).runDriver(args, examine);
 }
 
-function holdLeases(flags: readonly string[]): number {
+function runDhcpDaemon(flags: readonly string[]): number {
   return (require("./dhcp/service/daemon.ts") as typeof import("./dhcp/service/daemon.ts")).runDaemon(flags);
 }
 

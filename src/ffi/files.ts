@@ -178,7 +178,7 @@ export function makeDirectories(path: string, mode = 0o700): void {
   }
 }
 
-/** Answers whether the file existed. */
+/** Returns whether the file existed. */
 export function removeFile(path: string): boolean {
   if (libc.unlink(cString(path)) === 0) return true;
   const errno = lastErrno();

@@ -21,7 +21,7 @@ const FIRST_PAUSE_US = 50, LONGEST_PAUSE_US = 1000;
 /** The lock did not become free. */
 export class StillLocked extends Error {}
 
-/** Waits for a lock that others may share. Answers false on file systems without locks. */
+/** Waits for a lock that others may share. Returns false on file systems without locks. */
 export function lockShared(fd: number, patienceMs = PATIENCE_MS): boolean {
   try {
     untilFree(fd, undefined, patienceMs, () => tryLock(fd, LOCK_SH));
@@ -37,7 +37,7 @@ export function lockExclusive(fd: number, subject?: string, patienceMs = PATIENC
   untilFree(fd, subject, patienceMs, () => tryLock(fd, LOCK_EX, subject));
 }
 
-/** Answers false when somebody else holds the file. A shared lock of ours becomes exclusive. */
+/** Returns false when somebody else holds the file. A shared lock of ours becomes exclusive. */
 export function tryLockExclusive(fd: number): boolean {
   return libc.flock(fd, LOCK_EX | LOCK_NB) === 0;
 }
@@ -114,7 +114,7 @@ function setRangeLock(type: number, fd: number, { start, length = 1 }: ByteRange
   return libc.fcntl(fd, F_OFD_SETLK, request);
 }
 
-/** Answers false when somebody else holds one of the bytes. */
+/** Returns false when somebody else holds one of the bytes. */
 export function tryLockRangeExclusive(fd: number, range: ByteRange): boolean {
   return tryLockRange(fd, F_WRLCK, range);
 }

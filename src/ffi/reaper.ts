@@ -18,7 +18,7 @@ declare const NATIVE_REAPER: string | undefined;
 declare const NATIVE_HOLDER: string | undefined;
 
 /**
- * Sends the message from a child and answers its process id. Answers undefined where the programs are missing, and on
+ * Sends the message from a child and returns its process id. Returns undefined where the programs are missing, and on
  * hosts that do not execute memory files: there the caller has to send the request itself.
  */
 export function sendFromChild(socketFd: number, message: Uint8Array): number | undefined {

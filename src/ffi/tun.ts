@@ -15,7 +15,7 @@ export interface TapSettings {
   group?: number;
 }
 
-/** Makes a persistent tap in the namespace of the thread. Answers false when the name is taken. */
+/** Makes a persistent tap in the namespace of the thread. Returns false when the name is taken. */
 export function addTap(name: string, { multiQueue, owner, group }: TapSettings): boolean {
   const fd = openFile(DEVICE, O_RDWR);
   try {

@@ -183,7 +183,7 @@ function claimBetween(
   return -1;
 }
 
-/** Answers whether an address was released less than `quarantineSeconds` ago. */
+/** Returns whether an address was released less than `quarantineSeconds` ago. */
 function restingIn({ quarantineSeconds }: Store, { times }: Block): (index: number) => boolean {
   if (quarantineSeconds <= 0) return () => false;
   const since = secondsSinceBoot() - quarantineSeconds;

@@ -217,7 +217,7 @@ export function settle(store: Store, block: Block, index: number): void {
   if (block.times[index] === CLAIMING) block.times[index] = 0;
 }
 
-/** Removes an empty lease file. Answers its content if Go's plugin was just writing it. */
+/** Removes an empty lease file. Returns its content if Go's plugin was just writing it. */
 export function removeEmpty(store: Store, address: Uint8Array): string | undefined {
   const text = removeLease(store.directory, address, "");
   if (text !== "") return text;

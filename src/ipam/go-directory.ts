@@ -119,7 +119,7 @@ function readState(path: string): string | undefined {
   }
 }
 
-/** Removes the lease file if it contains `text`. Answers its content; undefined when there is none. */
+/** Removes the lease file if it contains `text`. Returns its content; undefined when there is none. */
 export function removeLease(directory: string, address: Uint8Array, text: string): string | undefined {
   return underGoLock(directory, () => {
     const found = readLease(directory, address);

@@ -33,19 +33,18 @@ export class OwnFile {
     this.refused = undefined;
   }
 
-  /** Calls `execute` when another file has the place and runs. Returns whether there has been no file for long. */
-  isGone(execute: (program: string) => never): boolean {
+  /** Calls `execute` when another file has the place and runs. */
+  executeReplacement(execute: (program: string) => never): void {
     const present = this.present();
-    if (present === undefined) {
-      this.missingSince ??= performance.now();
-      return performance.now() - this.missingSince > MISSING_MS;
-    }
-    this.missingSince = undefined;
-    if (present.id !== this.id && present.state !== this.refused) {
-      this.refused = present.state;
-      this.warnOnce(obstacleTo(this.path, execute)!, present.state);
-    }
-    return false;
+    this.missingSince = present === undefined ? this.missingSince ?? performance.now() : undefined;
+    if (present === undefined || present.id === this.id || present.state === this.refused) return;
+    this.refused = present.state;
+    this.warnOnce(obstacleTo(this.path, execute)!, present.state);
+  }
+
+  /** At the last look there was no file, and none has been there for long. */
+  get isGone(): boolean {
+    return this.missingSince !== undefined && performance.now() - this.missingSince > MISSING_MS;
   }
 
   private warnOnce(obstacle: string, state: string): void {

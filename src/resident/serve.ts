@@ -88,7 +88,8 @@ class Parent {
   }
 
   private whyEnd(): string | undefined {
-    if (this.file.isGone((program) => this.executeNewFile(program))) {
+    this.file.executeReplacement((program) => this.executeNewFile(program));
+    if (this.file.isGone) {
       return `${this.file.path} is gone; the resident ends, and calls run by themselves`;
     }
     if (this.socket.isInPlace) return undefined;

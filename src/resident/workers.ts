@@ -1,6 +1,6 @@
 /**
- * The workers, for the parent. They hold one end of a pipe whose other end only the parent has: they end when it closes
- * that or ends itself, however that comes about, each after its call.
+ * The workers, for the parent. Each worker holds one end of a pipe whose other end only the parent has. When the parent
+ * closes it, or ends, the worker ends after its call.
  */
 import { errorText } from "../cni/error.ts";
 import { moveUp } from "../ffi/descriptors.ts";
@@ -70,7 +70,7 @@ export class Workers {
     }
   }
 
-  /** Takes notice of processes that have ended; some may be no workers. */
+  /** Removes workers that have ended, and adds their counts to the totals. The other processes are ignored. */
   forget(pids: readonly number[]): void {
     for (const pid of pids) {
       const worker = this.all.get(pid);

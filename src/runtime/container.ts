@@ -47,8 +47,8 @@ export function attachAllOrNone<Wanted, Attached>(
 }
 
 /**
- * Whether an earlier container of this ID has left the attachment (it was killed, the host was booted again, or a call died
- * half-way), whether it is this container's, or that of another one in another namespace.
+ * `left`: by an earlier container of this ID, which was killed, or was there before a boot, or whose call died half-way.
+ * `here`: it is this container's. `elsewhere`: it is that of a container that lives in another namespace.
  */
 export function placeOfRecorded(attachment: RecordedAttachment, netnsPath: string): ReturnType<typeof placeOf> {
   return wasBegunByResident(attachment) ? "left" : placeOf(attachment.recorded, netnsPath);
@@ -66,8 +66,8 @@ export interface Deletion {
 }
 
 /**
- * With the configuration of ADD where it is recorded, because today's may be another one, or gone. Without it `today` is
- * asked; when that fails, there are the ledgers. Throws only when a resident leaves the call to its caller.
+ * Uses the configuration that ADD recorded, because today's may be another one, or gone. Without a record it calls
+ * `today`; when that fails, only the ledgers count. Throws only when a resident leaves the call to its caller.
  */
 export function deletionOf(runtime: Runtime, attachment: RecordedAttachment, today: () => Deletion): Deletion {
   const recorded = attachment.isCached ? recordedNetwork(runtime, attachment) : undefined;

@@ -1,5 +1,5 @@
 /**
- * What records name. There are two: libcni's result cache, which engines share and which has the network's configuration
+ * Attachments on record, from two sources: libcni's result cache, which engines share and which has the network's configuration
  * at the time of ADD, and our ledgers, which also have attachments that another engine caches elsewhere.
  */
 import { errorText } from "../cni/error.ts";
@@ -22,12 +22,12 @@ export interface RecordedAttachment extends AttachmentRequest {
 
 export function attachmentsTo({ cacheDirectory }: Runtime, network: string): RecordedAttachment[] {
   const records = listCache(cacheDirectory).filter((record) => record.network === network);
-  return inBoth(records, listAttachments(cachedAttachments(records)).filter((one) => one.network === network));
+  return merged(records, listAttachments(cachedAttachments(records)).filter((one) => one.network === network));
 }
 
 export function attachmentsOf({ cacheDirectory }: Runtime, containerId: string): RecordedAttachment[] {
   const records = listCache(cacheDirectory, containerId);
-  return inBoth(records, listAttachments(cachedAttachments(records), containerId));
+  return merged(records, listAttachments(cachedAttachments(records), containerId));
 }
 
 /** Lists the attachments of all containers, or of one. */
@@ -35,16 +35,16 @@ export function knownAttachments({ cacheDirectory }: Runtime, containerId?: stri
   return listAttachments(cachedAttachments(listCache(cacheDirectory, containerId)), containerId);
 }
 
-function inBoth(records: readonly CacheRecord[], known: readonly KnownAttachment[]): RecordedAttachment[] {
-  const uncached = new Map(known.map((attachment) => [ownerText(attachment), attachment]));
+function merged(records: readonly CacheRecord[], known: readonly KnownAttachment[]): RecordedAttachment[] {
+  const remaining = new Map(known.map((attachment) => [ownerText(attachment), attachment]));
   const found: RecordedAttachment[] = records.map((record) => {
     const { network, containerId, ifName, netnsPath, cniArgs = [], capabilityArgs = {} } = record;
     const key = { network, containerId, ifName, netnsPath };
-    const recorded = uncached.get(ownerText(record)) ?? { ...key, ledgers: [] };
-    uncached.delete(ownerText(record));
+    const recorded = remaining.get(ownerText(record)) ?? { ...key, ledgers: [] };
+    remaining.delete(ownerText(record));
     return { ...key, cniArgs, capabilityArgs, isCached: true, recorded };
   });
-  for (const recorded of uncached.values()) {
+  for (const recorded of remaining.values()) {
     const { network, containerId, ifName, netnsPath } = recorded;
     found.push({
       network,

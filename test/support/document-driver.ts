@@ -18,7 +18,11 @@ for (const name of pluginNames) {
   };
 }
 
-const noResident = { serve: () => 1, holdLeases: () => 1, status: () => ({ isServing: false, text: "", facts: {} }) };
+const noResident = {
+  serve: () => 1,
+  runDhcpDaemon: () => 1,
+  status: () => ({ isServing: false, text: "", facts: {} }),
+};
 const commands: string[][] = JSON.parse(process.argv[2]!);
 for (const args of commands) {
   const status = runCommandLine("patchbay", args, noResident);

@@ -16,7 +16,7 @@ export interface BatchError extends ExtendedAck {
 
 /**
  * Sends a batch, which its first message opens. `next` gives each message its sequence number, and `write` answers the
- * number of the message that asks for an ACK. Answers what the kernel refused, in order; nothing when it did all.
+ * number of the message that asks for an ACK. Returns what the kernel refused, in order; nothing when it did all.
  */
 export function sendBatch(
   transport: Transport,

@@ -61,7 +61,7 @@ export function dumpAll(
   }
 }
 
-/** Sends, and reads until the ACK or the end of the dump. Answers whether the kernel called it interrupted. */
+/** Sends, and reads until the ACK or the end of the dump. Returns whether the kernel called it interrupted. */
 function exchange(
   transport: Transport,
   request: NetlinkRequest,

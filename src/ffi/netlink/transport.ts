@@ -31,7 +31,7 @@ export interface Transport {
   receive(timeoutMs?: number): Datagram | undefined;
 }
 
-/** The next datagram of the kernel's. Answers undefined when `wait` is false and there is none. */
+/** The next datagram of the kernel's. Returns undefined when `wait` is false and there is none. */
 export function receiveFromKernel(transport: Transport, wait = true): Uint8Array | undefined {
   for (;;) {
     const datagram = transport.receive(wait ? undefined : 0);

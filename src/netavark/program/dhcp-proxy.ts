@@ -1,6 +1,7 @@
 /** `netavark dhcp-proxy`, which podman's units start: the service of the plugin dhcp, where those units have their socket. */
 import { holdLeases } from "../../dhcp/service/daemon.ts";
-import { DEFAULT_DIRECTORY, PODMANS_SOCKET } from "../../dhcp/order.ts";
+import { parseFlags } from "../../dhcp/service/flags.ts";
+import { PODMANS_SOCKET } from "../../dhcp/order.ts";
 import { variable } from "../../ffi/environment.ts";
 import { exists, identify, isDirectory } from "../../ffi/files.ts";
 import type { NetavarkCall } from "./call.ts";
@@ -12,13 +13,8 @@ const DIRECTORY_VARIABLE = "NETAVARK_PROXY_RUN_DIR_ENV";
 export function dhcpProxy({ optional }: NetavarkCall): number {
   const patience = optional("timeout"), idleAfter = Number(optional("activity-timeout") ?? IDLE_AFTER_S);
   const flags = {
+    ...parseFlags([]),
     socketPath: socketPath(variable(DIRECTORY_VARIABLE) ?? optional("dir"), optional("uds")),
-    directory: DEFAULT_DIRECTORY,
-    hostPrefix: "",
-    pidFile: "",
-    broadcast: false,
-    timeout: undefined,
-    longestPause: undefined,
     patience: patience === undefined ? undefined : Number(patience),
     idleAfter: idleAfter === 0 ? undefined : idleAfter,
   };

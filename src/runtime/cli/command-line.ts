@@ -14,7 +14,7 @@ import {
   type Given,
   type OptionTable,
   parseArguments,
-  type Resident,
+  type Services,
   UsageError,
 } from "./command.ts";
 import { closestName } from "../spelling.ts";
@@ -66,7 +66,7 @@ interface Program {
   /** Errors and exit statuses are cnitool's. */
   isCnitool: boolean;
   isOwnName: boolean;
-  resident: Resident;
+  services: Services;
   examine: Examine | undefined;
 }
 
@@ -74,10 +74,10 @@ interface Program {
 export function runCommandLine(
   calledAs: string,
   args: readonly string[],
-  resident: Resident,
+  services: Services,
   examine?: Examine,
 ): number {
-  const isCnitool = calledAs === "cnitool", called = { isCnitool, resident, examine };
+  const isCnitool = calledAs === "cnitool", called = { isCnitool, services, examine };
   const program = isCnitool
     ? { ...called, name: "cnitool", commands: cnitoolCommands, aliases: {}, isOwnName: true }
     : { ...called, name: "patchbay", commands: ownCommands, aliases: ownAliases, isOwnName: calledAs === "patchbay" };
@@ -138,7 +138,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
     // The word at which the program's first code blocks signals. Those of a resident are its own.
     if (args.includes("add") && !isTrue(command.takesBack, given) && !isHandedOver()) releaseInterruptions();
     if (!program.isCnitool) requireRoot(command, given);
-    const work = () => command.run(given, program.name, program.resident);
+    const work = () => command.run(given, program.name, program.services);
     return command.printsAfterwards ? printingAfterwards(work) : work();
   } catch (error) {
     if (error instanceof LeftToCaller) throw error;

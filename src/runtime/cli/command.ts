@@ -18,14 +18,14 @@ export interface Command {
   /** Ends the help, in full lines. */
   readonly notes?: string;
   /** Returns the exit status. The message of an error it throws is printed, with exit status 1. */
-  run(given: Given, program: string, resident: Resident): number;
+  run(given: Given, program: string, services: Services): number;
 }
 
-/** What the services do, which is above this room or beside it. */
-export interface Resident {
+/** The processes that stay. Their rooms are above this one or beside it, so main.ts hands them in. */
+export interface Services {
   serve(workers: number, holdsLeases: boolean): number;
   /** `patchbay dhcp`, with the flags of `dhcp daemon`. */
-  holdLeases(flags: readonly string[]): number;
+  runDhcpDaemon(flags: readonly string[]): number;
   status(): { isServing: boolean; text: string; facts: unknown };
 }
 

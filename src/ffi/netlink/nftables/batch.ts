@@ -113,7 +113,7 @@ export function hasNfTables(socket: NetlinkSocket): boolean {
 
 /**
  * Reads and changes the rule set atomically: `plan` looks and answers what to send, and is called again when the rule set
- * has changed since it looked. Answers false when the kernel has no nf_tables.
+ * has changed since it looked. Returns false when the kernel has no nf_tables.
  */
 export function commitUnchanged(socket: NetlinkSocket, plan: () => readonly NftMessage[]): boolean {
   for (let attempt = 1;; attempt++) {

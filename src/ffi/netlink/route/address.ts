@@ -48,7 +48,7 @@ export function familyOf(address: Uint8Array): number {
   return address.length === 4 ? AF_INET : AF_INET6;
 }
 
-/** `ip address add`. Answers "present" when the link already has the address. */
+/** `ip address add`. Returns "present" when the link already has the address. */
 export function addAddress(
   socket: NetlinkSocket,
   linkIndex: number,

@@ -81,7 +81,7 @@ export function delRouteImage(socket: NetlinkSocket, bytes: Uint8Array, table: n
   return send(socket, { type: rtnetlink.RTM_DELROUTE }, bytes, table, ESRCH, ENODEV) ? "deleted" : "absent";
 }
 
-/** Answers false when the kernel refuses the request for one of the reasons. */
+/** Returns false when the kernel refuses the request for one of the reasons. */
 function send(
   socket: NetlinkSocket,
   request: { type: number; flags?: number },

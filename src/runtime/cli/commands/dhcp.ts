@@ -9,9 +9,9 @@ export const dhcpCommand: Command = {
   needsRoot: true,
   options: flagsOfService,
   notes: "The same as 'dhcp daemon', whose flags have one dash instead of two.\n",
-  run(given, _program, resident) {
+  run(given, _program, services) {
     const flags = Object.entries(flagsOfService).filter(([name]) => given.has(name))
       .map(([name, { value }]) => value === undefined ? `-${name}` : `-${name}=${given.value(name)}`);
-    return resident.holdLeases(flags);
+    return services.runDhcpDaemon(flags);
   },
 };

@@ -18,12 +18,12 @@ export const serveCommand: Command = {
   },
   notes: "Calls that it cannot serve, and all calls when it is gone, run by themselves.\n" +
     "Exit status of --status: 0 when calls of this program are served, 1 when they run by themselves.\n",
-  run(given, _program, resident) {
+  run(given, _program, services) {
     if (!given.has("status")) {
       if (given.has("json")) throw new UsageError("--json goes with --status");
-      return resident.serve(workersIn(given), given.has("dhcp"));
+      return services.serve(workersIn(given), given.has("dhcp"));
     }
-    const { isServing, text, facts } = resident.status();
+    const { isServing, text, facts } = services.status();
     if (given.has("json")) printLine(JSON.stringify(facts, null, 2));
     else print(text);
     return isServing ? 0 : 1;
