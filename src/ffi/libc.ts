@@ -36,6 +36,7 @@ const { symbols } = dlopen(LIBC, {
   setns: { args: ["i32", "i32"], returns: "i32" },
   socket: { args: ["i32", "i32", "i32"], returns: "i32" },
   bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
+  connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
   setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
   getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },
   getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },

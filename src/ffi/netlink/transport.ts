@@ -7,7 +7,7 @@
  */
 import { EAGAIN, EINTR, EMSGSIZE, SyscallError } from "../errno.ts";
 import { variable } from "../environment.ts";
-import { bind, check, lastErrno, libc, retrying } from "../libc.ts";
+import { bind, lastErrno, libc, retrying } from "../libc.ts";
 import { AF_NETLINK, MSG_DONTWAIT, MSG_TRUNC, openSocket, SOCK_RAW, trySetOption } from "../socket/socket.ts";
 
 export const NETLINK_ROUTE = 0;
@@ -37,7 +37,7 @@ export function receiveFromKernel(transport: Transport, wait = true): Uint8Array
     const datagram = transport.receive(wait ? undefined : 0);
     if (datagram === undefined) return undefined;
     const { bytes, sentBytes, sender } = datagram;
-    // Every process with a socket in the namespace can send to ours.
+    // Before a socket is connected, and to a group at any time, every process in the namespace can send to it.
     if (sender !== 0) continue;
     if (sentBytes > bytes.length) throw new SyscallError("recvfrom AF_NETLINK", EMSGSIZE, `${sentBytes} bytes`);
     return bytes;
@@ -66,6 +66,7 @@ let receiveBuffer: Uint8Array | undefined;
 /** Opens a socket in the namespace the thread is in. It keeps that namespace when the thread leaves. */
 export function openTransport(protocol: number): KernelTransport {
   const { fd, opened, close } = openDescriptor(protocol);
+  connectToKernel(fd, close);
   const on = new Uint8Array([1, 0, 0, 0]);
   // Old kernels lack these options, which only make answers shorter and errors clearer.
   libc.setsockopt(fd, SOL_NETLINK, NETLINK_EXT_ACK, on, 4);
@@ -109,6 +110,19 @@ function awaitDatagram(fd: number, timeoutMs: number): boolean {
   return retrying("poll", () => libc.poll(pollfd, 1, timeoutMs)) > 0;
 }
 
+/**
+ * From then on the kernel refuses what other processes send to the socket. Root of a container could otherwise fill the
+ * queue of one in its namespace. Then the kernel's answer has no room, and whoever waits for it waits for ever.
+ */
+function connectToKernel(fd: number, close: () => void): void {
+  const address = new Uint8Array(12); // struct sockaddr_nl: family u16, pad u16, port u32, groups u32
+  address[0] = AF_NETLINK;
+  if (libc.connect(fd, address, address.length) === 0) return;
+  const errno = lastErrno();
+  close();
+  throw new SyscallError("connect AF_NETLINK", errno);
+}
+
 /** A datagram may not be larger than the socket's send buffer, of which the kernel counts twice what was asked for. */
 function raiseSendBuffer(fd: number, bytes: number): void {
   if (trySetOption(fd, "SO_SNDBUFFORCE", Int32Array.of(bytes)) < 0) {
@@ -123,10 +137,8 @@ function openDescriptor(protocol: number): Pick<KernelTransport, "fd" | "opened"
     if (opened !== undefined) return opened;
     if (forced === "libnl") throw new Error("PATCHBAY_NETLINK=libnl, but libnl-3.so.200 cannot be loaded");
   }
+  // Connecting gives it a port.
   const fd = openSocket("socket AF_NETLINK", AF_NETLINK, SOCK_RAW, protocol);
-  const address = new Uint8Array(12); // struct sockaddr_nl: family u16, pad u16, port u32, groups u32
-  address[0] = AF_NETLINK;
-  check("bind AF_NETLINK", libc.bind(fd, address, address.length));
   return { fd, opened: "raw", close: () => void libc.close(fd) };
 }
 

@@ -10,7 +10,6 @@ const PATIENCE_MS = 25_000;
 
 const c = bindLater({
   listen: { args: ["i32", "i32"], returns: "i32" },
-  connect: { args: ["i32", "ptr", "u32"], returns: "i32" },
   accept4: { args: ["i32", "ptr", "ptr", "i32"], returns: "i32" },
 });
 
@@ -34,7 +33,7 @@ export function connectTo(name: string, patienceMs = PATIENCE_MS, type = SOCK_ST
   return preparing(openSocket("socket", AF_UNIX, type), (fd) => {
     limitWait(fd, "SO_SNDTIMEO", patienceMs);
     for (;;) {
-      if (c().connect(fd, address, address.length) === 0) return fd;
+      if (libc.connect(fd, address, address.length) === 0) return fd;
       const errno = lastErrno();
       if (errno !== EINTR) throw new SyscallError("connect", errno === EAGAIN ? ETIMEDOUT : errno, subject);
     }

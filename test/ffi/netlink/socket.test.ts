@@ -43,4 +43,20 @@ for (const opened of ["libnl", "raw"] as const) {
       notRemoved: expect.stringMatching(/^RTM_DELLINK lo: operation not supported/),
     });
   });
+
+  test(`whatever another process sends to a socket of ours does not get into it: opened by ${opened}`, async () => {
+    await using machine = await openMachine();
+    const { code, stdout, stderr } = await machine.run([process.execPath, `${import.meta.dir}/strangers.ts`], {
+      env: { PATCHBAY_NETLINK: opened },
+    });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    // Without what keeps it out, the same is received.
+    expect(JSON.parse(stdout)).toEqual({
+      "a stranger's own": "received",
+      "for requests": "connection refused",
+      "for netfilter": "connection refused",
+      "for notifications": "connection refused",
+      "for notifications of netfilter": "connection refused",
+    });
+  });
 }
