@@ -1517,7 +1517,7 @@ const engine: Fault[] = [
     find: "|| kept.some(isSame)",
     replace: "",
     tests: ["test/kernel/delegated-once.test.ts"],
-    named: "^bridge: ADD called twice",
+    named: "^flannel: ADD called twice",
   },
   {
     file: "src/engine/verbs/del.ts",
