@@ -4,6 +4,7 @@
  */
 import { errorText } from "../../cni/error.ts";
 import { closeFile } from "../../ffi/files.ts";
+import { firstAddress, type LinkAddress } from "../../ffi/netlink/route/address.ts";
 import { getLink, type Link } from "../../ffi/netlink/route/link.ts";
 import { NETLINK_ROUTE, type NetlinkSocket, openNetlink } from "../../ffi/netlink/socket.ts";
 import { inNetns, netnsCookie, openNetns, openOwnNetns } from "../../ffi/netns.ts";
@@ -50,6 +51,16 @@ export class NetnsHandle {
 
   get cookie(): string | undefined {
     return netnsCookie(this.route.fd);
+  }
+
+  /** The link's first address that is meant, if it is among the first. See `firstAddress`. */
+  address(family: number, isMeant: (address: LinkAddress) => boolean): LinkAddress | undefined {
+    const socket = this.inside(() => openNetlink(NETLINK_ROUTE));
+    try {
+      return firstAddress(socket, this.link.index, family, isMeant);
+    } finally {
+      socket.close();
+    }
   }
 
   /** `work` must be synchronous and short. */

@@ -1,7 +1,6 @@
 /** The socket of an exchange with DHCPv6 servers, and what a link needs before it can speak IPv6. */
 import { AF_INET6 } from "../../ffi/socket/socket.ts";
 import { EADDRNOTAVAIL, SyscallError } from "../../ffi/errno.ts";
-import { listAddresses } from "../../ffi/netlink/route/address.ts";
 import { has, IP_HEADER } from "../../ffi/socket/filter.ts";
 import { tryWriteSysctl } from "../../ffi/sysctl.ts";
 import { UdpSocket } from "../../ffi/socket/udp.ts";
@@ -24,10 +23,8 @@ export class Sockets6 {
 
   /** Throws EADDRNOTAVAIL while the link has no link-local address that is known to be its own. */
   constructor(handle: NetnsHandle) {
-    const { route, link } = handle,
-      own = listAddresses(route, link.index, AF_INET6).find((one) =>
-        isLinkLocal(one.bytes) && !one.tentative && !one.duplicate
-      );
+    const { link } = handle,
+      own = handle.address(AF_INET6, (one) => isLinkLocal(one.bytes) && !one.tentative && !one.duplicate);
     if (own === undefined) {
       throw new SyscallError("bind", EADDRNOTAVAIL, `${link.name} has no link-local address yet`);
     }

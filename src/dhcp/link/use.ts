@@ -7,7 +7,7 @@
  */
 import { AF_INET, AF_INET6 } from "../../ffi/socket/socket.ts";
 import { EEXIST } from "../../ffi/errno.ts";
-import { delAddress, lendAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
+import { delAddress, lendAddress } from "../../ffi/netlink/route/address.ts";
 import { setLink } from "../../ffi/netlink/route/link.ts";
 import { addRoute, delRoute, type KernelRoute } from "../../ffi/netlink/route/route.ts";
 import { isNetlinkError } from "../../ffi/netlink/socket.ts";
@@ -22,10 +22,10 @@ import type { NetnsHandle } from "./netns-handle.ts";
 const SMALLEST_MTU_OF_IPV6 = 1280;
 
 /** Returns whether the link has the address. */
-export function setLifetime({ route, link }: NetnsHandle, { address, broadcast }: Offered, seconds: number): boolean {
-  const present = listAddresses(route, link.index, AF_INET).find((one) => isSameBytes(one.bytes, address.bytes));
+export function setLifetime(handle: NetnsHandle, { address, broadcast }: Offered, seconds: number): boolean {
+  const present = handle.address(AF_INET, ({ bytes }) => isSameBytes(bytes, address.bytes));
   if (present === undefined) return false;
-  lend(route, link.index, { bytes: address.bytes, bits: present.bits }, seconds, broadcast);
+  lend(handle.route, handle.link.index, { bytes: address.bytes, bits: present.bits }, seconds, broadcast);
   return true;
 }
 
@@ -67,10 +67,11 @@ export function endUse(
 }
 
 /** Lowers the link's MTU, and never raises it. */
-export function lowerMtu({ route, link }: NetnsHandle, { mtu }: Offered, { ignored, v6 }: LeaseOptions): void {
+export function lowerMtu(handle: NetnsHandle, { mtu }: Offered, { ignored, v6 }: LeaseOptions): void {
+  const { route, link } = handle;
   if (mtu === undefined || mtu >= link.mtu || ignored.includes("mtu")) return;
   const hasV6 = v6 !== undefined ||
-    listAddresses(route, link.index, AF_INET6).some(({ bytes }) => !isLinkLocal(bytes));
+    handle.address(AF_INET6, ({ bytes }) => !isLinkLocal(bytes)) !== undefined;
   if (hasV6 && mtu < SMALLEST_MTU_OF_IPV6) return;
   setLink(route, link, { mtu });
 }

@@ -1,6 +1,6 @@
 /** An IPv6 lease on the link: the address with the lease's lifetimes. Its routes come from router advertisements. */
 import { AF_INET6 } from "../../ffi/socket/socket.ts";
-import { delAddress, lendAddress, listAddresses } from "../../ffi/netlink/route/address.ts";
+import { delAddress, lendAddress } from "../../ffi/netlink/route/address.ts";
 import { isSameBytes } from "../../net/address.ts";
 import type { Binding } from "../v6/message/offer.ts";
 import type { LeaseOptions } from "../lease-options.ts";
@@ -10,9 +10,9 @@ import type { NetnsHandle } from "./netns-handle.ts";
 const ALONE = 128;
 
 /** Returns whether the link has the address. `age`: seconds since the lease began. */
-export function setLifetimes({ route, link }: NetnsHandle, binding: Binding, age: number): boolean {
-  const present = listAddresses(route, link.index, AF_INET6)
-    .find(({ bytes }) => isSameBytes(bytes, binding.address));
+export function setLifetimes(handle: NetnsHandle, binding: Binding, age: number): boolean {
+  const { route, link } = handle;
+  const present = handle.address(AF_INET6, ({ bytes }) => isSameBytes(bytes, binding.address));
   if (present === undefined) return false;
   lendAddress(route, link.index, { bytes: binding.address, bits: present.bits }, lifetimeOf(binding, age));
   return true;

@@ -35,6 +35,8 @@ export interface NetlinkRequest {
   /** For naming the attribute the kernel objects to: its table, and the size of the fixed header before it. */
   table?: AnyTable;
   fixedBytes?: number;
+  /** How often a dump is asked for, until the kernel is not interrupted. */
+  attempts?: number;
 }
 
 /** Sends one request and waits for its ACK; `onReply` gets the messages that come before it. */
@@ -53,8 +55,9 @@ export function dumpAll(
   onReply: (message: NetlinkMessage) => void,
   onRestart?: () => void,
 ): void {
+  const { attempts = DUMP_ATTEMPTS } = request;
   for (let attempt = 1; exchange(transport, request, NLM_F_DUMP, onReply); attempt++) {
-    if (attempt === DUMP_ATTEMPTS) {
+    if (attempt === attempts) {
       throw new NetlinkError(request.what, EINTR, "the dump was interrupted every time");
     }
     onRestart?.();

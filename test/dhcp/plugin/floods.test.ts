@@ -135,3 +135,19 @@ test.each(
   expect((await net.add(await segment.machine.container("c1"))).ips).toMatchObject([{ address }]);
   expect(turns.mostAtOnce()).toBeLessThanOrEqual(MOST_AT_ONCE);
 });
+
+test("a container that has given its link thousands of addresses: a renewal does not look at all of them", async () => {
+  await using scene = await openScene({ address: ADDRESS, leaseSeconds: 20, options: { 58: value.u32(2) } });
+  const { machine, service } = scene, container = await machine.container("c1");
+  await service.network().add(container);
+  await untilLeased(scene, container, ADDRESS);
+  const others = Array.from({ length: 6000 }, (_, at) => `address add 10.9.${at >> 7}.${at & 127}/32 dev eth0`);
+  await machine.sh("ip -batch -", { in: container, stdin: others.join("\n") });
+  const turns = await watchTurns(service);
+  // It comes back behind all others.
+  for (let round = 0; round < 2; round++) {
+    await machine.sh(`ip address del ${ADDRESS}/24 dev eth0`, { in: container });
+    await untilTrue(() => machine.sh("ip -br address", { in: container }), (all) => all.includes(`${ADDRESS}/24`));
+  }
+  expect(turns.mostAtOnce()).toBeLessThanOrEqual(MOST_AT_ONCE);
+});

@@ -172,6 +172,12 @@ test("a dump that is interrupted every time is an error, not a list that may lac
   ]);
 });
 
+test("a dump is asked for as often as the request says, and no more", () => {
+  const kernel = new FakeKernel((kernel, [{ sequence }]: Sent) => kernel.reply(done(sequence, NLM_F_DUMP_INTR)));
+  expect((thrown(() => dumpAll(kernel, { ...question, attempts: 1 }, () => {})) as NetlinkError).errno).toBe(EINTR);
+  expect(kernel.sent.length).toBe(1);
+});
+
 test("an overrun is an error, never a shorter answer", () => {
   const kernel = new FakeKernel((kernel, [{ sequence }]: Sent) => {
     kernel.reply(tell(sequence, 1));

@@ -1,10 +1,10 @@
 /** Addresses: the verbs of `ip address` (rtnetlink(7), linux/if_addr.h). */
 import { AF_INET, AF_INET6 } from "../../socket/socket.ts";
 import { lastOf, networkOf, type Prefix } from "../../../net/address.ts";
-import { EADDRNOTAVAIL, EEXIST } from "../../errno.ts";
+import { EADDRNOTAVAIL, EEXIST, EINTR } from "../../errno.ts";
 import { attrTable, binary, custom, u32 } from "../attrs.ts";
-import { isNetlinkError, type NetlinkSocket } from "../socket.ts";
-import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, type Writer } from "../wire.ts";
+import { isNetlinkError, type NetlinkRequest, type NetlinkSocket } from "../socket.ts";
+import { type NetlinkMessage, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, type Writer } from "../wire.ts";
 import * as rtnetlink from "../uapi/rtnetlink.ts";
 
 /** In seconds; `Infinity`: for ever. When it is over, the kernel removes the address. */
@@ -129,7 +129,7 @@ export function delAddress(socket: NetlinkSocket, linkIndex: number, prefix: Pre
   }
 }
 
-interface LinkAddress extends Prefix {
+export interface LinkAddress extends Prefix {
   linkIndex: number;
   tentative: boolean;
   duplicate: boolean;
@@ -140,31 +140,69 @@ interface LinkAddress extends Prefix {
 export function listAddresses(socket: NetlinkSocket, linkIndex: number, family = 0): LinkAddress[] {
   let addresses: LinkAddress[] = [];
   socket.dump(
-    {
-      what: "RTM_GETADDR dump",
-      type: rtnetlink.RTM_GETADDR,
-      body: (writer) => writeHeader(writer, family, 0, 0, linkIndex),
-    },
-    ({ type, payload }) => {
-      if (type !== rtnetlink.RTM_NEWADDR) return;
-      const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
-      const values = addressAttrs.decode(payload.subarray(HEADER_BYTES));
-      const bytes = values.local ?? values.address;
-      const ofLink = view.getUint32(4, true);
-      if (bytes === undefined || (linkIndex !== 0 && ofLink !== linkIndex)) return;
-      const flags = values.flags ?? view.getUint8(2);
-      addresses.push({
-        linkIndex: ofLink,
-        bytes,
-        bits: view.getUint8(1),
-        tentative: (flags & rtnetlink.IFA_F_TENTATIVE) !== 0,
-        duplicate: (flags & rtnetlink.IFA_F_DADFAILED) !== 0,
-        lifetime: values.lifetime ?? { preferred: Infinity, valid: Infinity },
-      });
+    dumpOf(linkIndex, family),
+    (message) => {
+      const address = decodeAddress(message, linkIndex);
+      if (address !== undefined) addresses.push(address);
     },
     () => void (addresses = []),
   );
   return addresses;
+}
+
+/** The kernel's answer is a few datagrams. */
+const MOST_LOOKED_AT = 1000;
+
+class SeenEnough extends Error {}
+
+/**
+ * The link's first address that is meant, for a process that serves others meanwhile: root of a container can give its link
+ * any number of addresses, and change them all the time. So this looks once, and at a limited number. Afterwards `socket` is
+ * of no use, because the kernel may not have come to the end of its answer.
+ */
+export function firstAddress(
+  socket: NetlinkSocket,
+  linkIndex: number,
+  family: number,
+  isMeant: (address: LinkAddress) => boolean,
+): LinkAddress | undefined {
+  let found: LinkAddress | undefined, count = 0;
+  try {
+    socket.dump({ ...dumpOf(linkIndex, family), attempts: 1 }, (message) => {
+      const address = decodeAddress(message, linkIndex);
+      if (address !== undefined && isMeant(address)) found = address;
+      if (found !== undefined || ++count === MOST_LOOKED_AT) throw new SeenEnough();
+    });
+  } catch (error) {
+    if (!(error instanceof SeenEnough) && !isNetlinkError(error, EINTR)) throw error;
+  }
+  return found;
+}
+
+function dumpOf(linkIndex: number, family: number): NetlinkRequest {
+  return {
+    what: "RTM_GETADDR dump",
+    type: rtnetlink.RTM_GETADDR,
+    body: (writer) => writeHeader(writer, family, 0, 0, linkIndex),
+  };
+}
+
+function decodeAddress({ type, payload }: NetlinkMessage, linkIndex: number): LinkAddress | undefined {
+  if (type !== rtnetlink.RTM_NEWADDR) return undefined;
+  const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
+  const values = addressAttrs.decode(payload.subarray(HEADER_BYTES));
+  const bytes = values.local ?? values.address;
+  const ofLink = view.getUint32(4, true);
+  if (bytes === undefined || (linkIndex !== 0 && ofLink !== linkIndex)) return undefined;
+  const flags = values.flags ?? view.getUint8(2);
+  return {
+    linkIndex: ofLink,
+    bytes,
+    bits: view.getUint8(1),
+    tentative: (flags & rtnetlink.IFA_F_TENTATIVE) !== 0,
+    duplicate: (flags & rtnetlink.IFA_F_DADFAILED) !== 0,
+    lifetime: values.lifetime ?? { preferred: Infinity, valid: Infinity },
+  };
 }
 
 /** Whether two prefixes share addresses. */
