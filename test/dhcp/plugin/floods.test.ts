@@ -151,3 +151,20 @@ test("a container that has given its link thousands of addresses: a renewal does
   }
   expect(turns.mostAtOnce()).toBeLessThanOrEqual(MOST_AT_ONCE);
 });
+
+test("a container whose addresses come and go while the service waits for the leased one: it learns of a few at a time", async () => {
+  const segment = await serverBehindBridge();
+  await using _segment = segment;
+  await serveScript(segment.site, { address: ADDRESS });
+  await using service = await startService(segment);
+  // Nobody gives the link the address, so the service goes on waiting for it.
+  const container = await segment.plug("c1");
+  await service.network({ type: "dhcp" }).add(container);
+  const turns = await watchTurns(service), { pid } = service;
+  process.kill(pid, "SIGSTOP");
+  const others = Array.from({ length: 100 }, (_, at) => `address add 10.9.0.${at}/32 dev eth0`);
+  await segment.machine.sh("ip -batch -", { in: container, stdin: others.join("\n") });
+  process.kill(pid, "SIGCONT");
+  await servesElsewhere(segment, service);
+  expect(turns.mostAtOnce()).toBeLessThanOrEqual(MOST_AT_ONCE);
+});
