@@ -258,6 +258,18 @@ const system: Fault[] = [
   },
   {
     file: "src/ffi/netlink/transport.ts",
+    find: "const RECEIVE_BYTES = 128 * 1024, QUEUE_BYTES",
+    replace: "const RECEIVE_BYTES = 64 * 1024, QUEUE_BYTES",
+    tests: ["test/kernel/alternative-names.test.ts"],
+  },
+  {
+    file: "src/ffi/netlink/transport.ts",
+    find: '  trySetOption(fd, "SO_RCVBUF", Int32Array.of(QUEUE_BYTES));',
+    replace: "",
+    tests: ["test/kernel/alternative-names.test.ts"],
+  },
+  {
+    file: "src/ffi/netlink/transport.ts",
     find: "  connectToKernel(fd, close);",
     replace: "",
     tests: ["test/ffi/netlink/socket.test.ts"],

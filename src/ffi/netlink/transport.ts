@@ -55,8 +55,11 @@ const NETLINK_CAP_ACK = 10;
 const NETLINK_EXT_ACK = 11;
 const NETLINK_GET_STRICT_CHK = 12;
 const POLLIN = 0x1;
-/** Twice what the kernel puts into one datagram of a dump. A longer one is an error, never a shorter answer. */
-const RECEIVE_BYTES = 64 * 1024;
+/**
+ * A link's alternative names alone may have 64 KiB. A longer datagram is an error, never a shorter answer. The queue has
+ * room for one, of which the kernel counts up to twice its length, and for the acknowledgement behind it.
+ */
+const RECEIVE_BYTES = 128 * 1024, QUEUE_BYTES = 2 * RECEIVE_BYTES;
 /** What fits into the send buffer that libnl asks for, which is smaller than the kernel's default. */
 const SEND_BYTES = 32 * 1024;
 
@@ -71,6 +74,7 @@ export function openTransport(protocol: number): KernelTransport {
   // Old kernels lack these options, which only make answers shorter and errors clearer.
   libc.setsockopt(fd, SOL_NETLINK, NETLINK_EXT_ACK, on, 4);
   libc.setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, on, 4);
+  trySetOption(fd, "SO_RCVBUF", Int32Array.of(QUEUE_BYTES));
   if (protocol === NETLINK_ROUTE) libc.setsockopt(fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, on, 4);
   const address = new Uint8Array(12), addressView = new DataView(address.buffer); // struct sockaddr_nl
   const addressLength = new Uint8Array(4);

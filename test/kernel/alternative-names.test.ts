@@ -1,0 +1,51 @@
+/** Alternative names of a link in the container, as many as the kernel permits: every verb works, and they stay there. */
+import { expect, test } from "bun:test";
+import { type Feature, lacks } from "../support/kernel-features.ts";
+import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
+import { network } from "../support/network.ts";
+
+const ipam = { type: "host-local", subnet: "10.40.0.0/24" };
+/** The kernel takes 495 of the longest. */
+const NAMES = Array.from({ length: 495 }, (_, at) => `n${String(at).padStart(126, "0")}`);
+
+const subjects: {
+  name: string;
+  conf: Record<string, unknown> & { type: string };
+  chained?: true;
+  needs?: Feature;
+}[] = [
+  { name: "bridge", conf: { type: "bridge", isGateway: true, ipMasq: true, ipam } },
+  { name: "ptp", conf: { type: "ptp", ipam } },
+  { name: "macvlan", conf: { type: "macvlan", master: "far5", ipam }, needs: "macvlan links" },
+  { name: "tap", conf: { type: "tap", ipam } },
+  { name: "tuning", conf: { type: "tuning", mtu: 1300, mac: "0a:00:00:00:00:09", promisc: true }, chained: true },
+  { name: "bandwidth", conf: { type: "bandwidth", ingressRate: 8000, ingressBurst: 8000 }, chained: true },
+  { name: "firewall", conf: { type: "firewall", backend: "nftables" }, chained: true },
+];
+
+async function openHost(): Promise<Machine> {
+  const machine = await openMachine();
+  await machine.sh("ip link add far5 type veth peer name dev5; ip link set far5 up");
+  return machine;
+}
+
+for (const { name, conf, chained, needs } of subjects) {
+  test.skipIf(lacks(needs))(`${name}: CHECK and DEL of a link that has as many as it can have`, async () => {
+    await using machine = await openHost();
+    const container = await machine.container("c1");
+    const below = network(machine, { type: "bridge", name: "below", isGateway: true, ipam });
+    const prevResult = chained && await below.add(container);
+    const net = network(machine, { ...conf, ...chained && { prevResult } });
+    await net.add(container);
+    await net.del(container);
+    const moment = await quietMoment(machine);
+
+    await net.add(container);
+    const given = NAMES.map((name) => `link property add dev eth0 altname ${name}`).join("\n");
+    await machine.sh("ip -batch -", { in: container, stdin: given });
+    await net.check(container);
+    await net.del(container);
+    expect(await leftSince(moment, machine, /^\+ c1 link eth0 altnames=/)).toEqual([]);
+  });
+}
