@@ -17,6 +17,7 @@ const subjects: {
 }[] = [
   { name: "bridge", conf: { type: "bridge", isGateway: true, ipMasq: true, ipam } },
   { name: "ptp", conf: { type: "ptp", ipam } },
+  { name: "host-device", conf: { type: "host-device", device: "dev5", ipam } },
   { name: "macvlan", conf: { type: "macvlan", master: "far5", ipam }, needs: "macvlan links" },
   { name: "tap", conf: { type: "tap", ipam } },
   { name: "tuning", conf: { type: "tuning", mtu: 1300, mac: "0a:00:00:00:00:09", promisc: true }, chained: true },
@@ -49,3 +50,22 @@ for (const { name, conf, chained, needs } of subjects) {
     expect(await leftSince(moment, machine, /^\+ c1 link eth0 altnames=/)).toEqual([]);
   });
 }
+
+test("a device of the host's comes back with the alternative names that it had, whatever the container calls it", async () => {
+  await using machine = await openHost();
+  await machine.sh(`
+    ip link property add dev dev5 altname in-the-attic altname in-the-cellar
+    ip link add br0 type bridge`);
+  const namesOf = async () => JSON.parse(await machine.sh("ip -j link show dev5"))[0].altnames.sort() as string[];
+  const container = await machine.container("c1"),
+    net = network(machine, { type: "host-device", device: "dev5", ipam });
+  await net.add(container);
+  // A name of another link there, one that a link may get, and one that is no text.
+  await machine.sh(
+    `ip link property del dev eth0 altname in-the-attic
+    ip link property add dev eth0 altname br0 altname br1 altname "$(printf 'a\\377z')"`,
+    { in: container },
+  );
+  expect(await net.call("DEL", container)).toMatchObject({ code: 0, stderr: "" });
+  expect(await namesOf()).toEqual(["in-the-attic", "in-the-cellar"]);
+});

@@ -961,6 +961,20 @@ const resources: Fault[] = [
     named: "took the tap",
   },
   {
+    file: "src/resources/link/lent-link/return.ts",
+    find: "  if (device.altNames !== undefined) resetAltNames(socket, link, device.altNames);",
+    replace: "  void resetAltNames;",
+    tests: ["test/kernel/alternative-names.test.ts"],
+    named: "a device of the host",
+  },
+  {
+    file: "src/resources/link/lent-link/return.ts",
+    find: '"del", added)',
+    replace: '"del", added.slice(1))',
+    tests: ["test/kernel/alternative-names.test.ts"],
+    named: "a device of the host",
+  },
+  {
     file: "src/resources/link/veth.ts",
     find: 'if (hostMac !== "" && outside.mac !== hostMac) {',
     replace: 'if (hostMac === "never") {',

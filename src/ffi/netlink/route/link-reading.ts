@@ -2,6 +2,7 @@
 import { formatMac } from "../../../net/mac.ts";
 import { attrTable, binary, custom, text, u32, u8 } from "../attrs.ts";
 import * as ifLink from "../uapi/if-link.ts";
+import { eachAttribute } from "../wire.ts";
 import { bridgeData, bridgePortData, linkHeader } from "./link-kinds.ts";
 
 export interface Link {
@@ -20,6 +21,8 @@ export interface Link {
   operstate: number;
   promiscuity: number;
   alias: string | undefined;
+  /** Each character is a byte: whoever gives a link such a name need not write text. */
+  altNames: readonly string[];
   /** The factory address of a device; virtual links have none. */
   permanentMac: string | undefined;
   /** The directory below /sys/bus of the hardware that the link is part of (Linux 5.14). */
@@ -34,6 +37,24 @@ export interface Link {
   port: { hairpin: boolean; isolated: boolean } | undefined;
 }
 
+export const altNameList = custom<readonly string[]>(ifLink.IFLA_PROP_LIST, {
+  nested: true,
+  write: (writer, names) => {
+    for (const name of names) {
+      const at = writer.open(ifLink.IFLA_ALT_IFNAME);
+      writer.raw(Uint8Array.from(`${name}\0`, (character) => character.charCodeAt(0)));
+      writer.close(at);
+    }
+  },
+  read: (payload) => {
+    const names: string[] = [];
+    eachAttribute(payload, (type, bytes) => {
+      if (type === ifLink.IFLA_ALT_IFNAME) names.push(String.fromCharCode(...bytes.subarray(0, bytes.indexOf(0))));
+    });
+    return names;
+  },
+});
+
 const linkAttrs = attrTable("IFLA", {
   ifName: text(ifLink.IFLA_IFNAME),
   address: binary(ifLink.IFLA_ADDRESS),
@@ -45,6 +66,7 @@ const linkAttrs = attrTable("IFLA", {
   operstate: u8(ifLink.IFLA_OPERSTATE),
   promiscuity: u32(ifLink.IFLA_PROMISCUITY),
   alias: text(ifLink.IFLA_IFALIAS),
+  altNames: altNameList,
   permanentMac: binary(ifLink.IFLA_PERM_ADDRESS),
   parentName: text(ifLink.IFLA_PARENT_DEV_NAME),
   parentBus: text(ifLink.IFLA_PARENT_DEV_BUS_NAME),
@@ -87,6 +109,7 @@ export function decodeLink(payload: Uint8Array): Link {
     operstate: attributes.operstate ?? 0,
     promiscuity: attributes.promiscuity ?? 0,
     alias: attributes.alias,
+    altNames: attributes.altNames ?? [],
     permanentMac: attributes.permanentMac && formatMac(attributes.permanentMac),
     parent: attributes.parentBus && `${attributes.parentBus}/devices/${attributes.parentName}`,
     isImmovable: attributes.netnsImmutable === undefined ? undefined : attributes.netnsImmutable === 1,

@@ -11,9 +11,9 @@ import { lastErrno, libc, utf8 } from "../../libc.ts";
 import { attrTable, binary, custom, nest, text, u32 } from "../attrs.ts";
 import { isNetlinkError, NetlinkError, type NetlinkSocket } from "../socket.ts";
 import { NLM_F_CREATE, NLM_F_EXCL, type Writer } from "../wire.ts";
-import { RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK } from "../uapi/rtnetlink.ts";
+import { RTM_DELLINK, RTM_DELLINKPROP, RTM_GETLINK, RTM_NEWLINK, RTM_NEWLINKPROP } from "../uapi/rtnetlink.ts";
 import { linkHeader, type LinkKind } from "./link-kinds.ts";
-import { decodeLink, type Link } from "./link-reading.ts";
+import { altNameList, decodeLink, type Link } from "./link-reading.ts";
 
 export type { Link } from "./link-reading.ts";
 
@@ -37,6 +37,7 @@ const linkAttrs = attrTable("IFLA", {
   newIndex: u32(ifLink.IFLA_NEW_IFINDEX),
   alias: text(ifLink.IFLA_IFALIAS),
   extMask: u32(ifLink.IFLA_EXT_MASK),
+  altNames: altNameList,
   altName: text(ifLink.IFLA_ALT_IFNAME),
   linkInfo: nest(ifLink.IFLA_LINKINFO, linkInfoAttrs),
 });
@@ -118,6 +119,28 @@ export function setLink(socket: NetlinkSocket, link: { index: number; name: stri
       linkAttrs.encode(writer, { ...attributes, linkInfo: kind && { kind: kind.name, data: kind.write } });
     },
   });
+}
+
+/** So many of the longest fit into a request. */
+const NAMES_AT_ONCE = 100;
+
+/** `ip link property add`, or `del`, for alternative names (`Link.altNames`). */
+export function changeAltNames(
+  socket: NetlinkSocket,
+  { index, name }: { index: number; name: string },
+  change: "add" | "del",
+  names: readonly string[],
+): void {
+  for (let at = 0; at < names.length; at += NAMES_AT_ONCE) {
+    socket.request({
+      what: `${change === "add" ? "RTM_NEWLINKPROP" : "RTM_DELLINKPROP"} ${name}`,
+      type: change === "add" ? RTM_NEWLINKPROP : RTM_DELLINKPROP,
+      body: (writer) => {
+        linkHeader.write(writer, { index });
+        linkAttrs.encode(writer, { altNames: names.slice(at, at + NAMES_AT_ONCE) });
+      },
+    });
+  }
 }
 
 /** `ip link del`. The kernel answers when every processor has forgotten the device, after 15 ms or more. */

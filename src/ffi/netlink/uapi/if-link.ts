@@ -22,6 +22,7 @@ export const IFLA_PROMISCUITY = 30;
 export const IFLA_LINK_NETNSID = 37;
 export const IFLA_TARGET_NETNSID = 46;
 export const IFLA_NEW_IFINDEX = 49;
+export const IFLA_PROP_LIST = 52;
 export const IFLA_ALT_IFNAME = 53;
 export const IFLA_PERM_ADDRESS = 54;
 export const IFLA_PARENT_DEV_NAME = 56;

@@ -22,6 +22,8 @@ export const RTM_NEWTFILTER = 44;
 export const RTM_DELTFILTER = 45;
 export const RTM_GETTFILTER = 46;
 export const RTM_NEWACTION = 48;
+export const RTM_NEWLINKPROP = 108;
+export const RTM_DELLINKPROP = 109;
 
 export const RTNLGRP_LINK = 1;
 export const RTNLGRP_IPV4_IFADDR = 5;

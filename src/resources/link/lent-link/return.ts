@@ -4,6 +4,7 @@ import type { Host } from "../../../contract/host.ts";
 import { closeFile, identify } from "../../../ffi/files.ts";
 import { awaitChange } from "../../../ffi/netlink/events.ts";
 import {
+  changeAltNames,
   getLink,
   type Link,
   type LinkChange,
@@ -105,14 +106,24 @@ function findReturned({ device, known }: LentLinkSpec, host: Host): Link | undef
 function resetSettings(socket: NetlinkSocket, link: Link, device: Device | undefined): void {
   setLink(socket, link, { up: false });
   if (device === undefined) return;
-  if (link.mac !== device.mac) tryToReset(socket, link, { address: parseMac(device.mac) }, `MAC ${device.mac}`);
-  if (link.mtu !== device.mtu) tryToReset(socket, link, { mtu: device.mtu }, `MTU ${device.mtu}`);
+  const set = (change: LinkChange) => () => setLink(socket, link, change);
+  if (link.mac !== device.mac) tryToReset(link, `MAC ${device.mac}`, set({ address: parseMac(device.mac) }));
+  if (link.mtu !== device.mtu) tryToReset(link, `MTU ${device.mtu}`, set({ mtu: device.mtu }));
+  if (device.altNames !== undefined) resetAltNames(socket, link, device.altNames);
+}
+
+/** The host may have links of the names that the container has chosen, or get some: the device would be taken for them. */
+function resetAltNames(socket: NetlinkSocket, link: Link, before: readonly string[]): void {
+  const added = link.altNames.filter((name) => !before.includes(name));
+  const removed = before.filter((name) => !link.altNames.includes(name));
+  tryToReset(link, "alternative names", () => changeAltNames(socket, link, "del", added));
+  tryToReset(link, "alternative names", () => changeAltNames(socket, link, "add", removed));
 }
 
 /** Only warns: a device that comes back with other settings is better than one that does not come back. */
-function tryToReset(socket: NetlinkSocket, link: Link, change: LinkChange, setting: string): void {
+function tryToReset(link: Link, setting: string, reset: () => void): void {
   try {
-    setLink(socket, link, change);
+    reset();
   } catch (error) {
     warn(`"${link.name}" does not get back its ${setting}: ${(error as Error).message}`);
   }

@@ -5,11 +5,10 @@ import type { Link } from "../../../ffi/netlink/route/link.ts";
 /** The kind's name in ledgers. */
 export const LENT_LINK = "lent-link";
 
-/** The device as it was on the host before ADD. */
-export type Device = Pick<
-  Link,
-  "name" | "index" | "kind" | "mac" | "permanentMac" | "mtu" | "alias" | "up" | "parent"
->;
+/** The device as it was on the host before ADD. Older ledgers do not know its alternative names. */
+export type Device =
+  & Pick<Link, "name" | "index" | "kind" | "mac" | "permanentMac" | "mtu" | "alias" | "up" | "parent">
+  & Partial<Pick<Link, "altNames">>;
 
 export interface LentLinkSpec {
   /** CNI_IFNAME is its name in the container. */
@@ -25,8 +24,8 @@ export interface LentLinkSpec {
 }
 
 /** What `Device` records of a link: enough to recognise it and to restore it. */
-export function asFound({ name, index, kind, mac, permanentMac, mtu, alias, up, parent }: Link): Device {
-  return { name, index, kind, mac, permanentMac, mtu, alias, up, parent };
+export function asFound({ name, index, kind, mac, permanentMac, mtu, alias, altNames, up, parent }: Link): Device {
+  return { name, index, kind, mac, permanentMac, mtu, alias, altNames, up, parent };
 }
 
 export function hasSameHardware(link: Link, { kind, permanentMac }: Pick<Device, "kind" | "permanentMac">): boolean {
