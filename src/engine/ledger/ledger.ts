@@ -195,11 +195,10 @@ export function removeAllEmptyLedgers(plugin?: string): void {
 
 function removeEmptyFilesIn(directory: string, isMeant: (name: string) => boolean): void {
   if (!isTrusted(directory)) return;
-  const names = listDirectory(directory), meant = names.filter(isMeant);
-  for (const name of meant) {
+  for (const name of listDirectory(directory).filter(isMeant)) {
     if (isEmptyFile(`${directory}/${name}`)) removeFile(`${directory}/${name}`);
   }
-  if (meant.length > 0 || names.length === 0) removeEmptyDirectory(directory);
+  removeEmptyDirectory(directory);
 }
 
 /** Returns false for the file of an ADD that is about to write into it. */
