@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { prevResultOf } from "../../src/engine/attachment.ts";
 import { make } from "../../src/engine/making.ts";
 import { restate } from "../../src/engine/restating.ts";
 import { readLedger, removeLedger } from "../../src/engine/ledger/ledger.ts";
@@ -118,6 +119,7 @@ test("restating makes nothing, returns placeholders, and takes names from prevRe
       const name = at.choose(() => "fresh", ({ interfaces }) => interfaces?.[0]?.name ?? "");
       at.applyAll([thing({ name })]);
       expect([at.mayHave(true), at.mayHave(false)]).toEqual([true, false]);
+      expect(at.configured(() => "today's", "unknown")).toBe("today's");
     }),
   );
   expect(log).toEqual([]);
@@ -125,5 +127,30 @@ test("restating makes nothing, returns placeholders, and takes names from prevRe
 });
 
 test("a DEL that restates includes everything that an option may have made", () => {
-  restate(call, "undo", story((at) => void expect(at.mayHave(false)).toBe(true)));
+  restate(
+    call,
+    "undo",
+    story((at) => {
+      expect(at.mayHave(false)).toBe(true);
+      expect(at.configured(() => "today's", "unknown")).toBe("unknown");
+    }),
+  );
+});
+
+test("prevResult is read when it is first asked for, and once", () => {
+  let reads = 0;
+  const conf = {
+    ...call.conf,
+    get prevResult() {
+      reads++;
+      return { cniVersion: "1.0.0", ips: [{ address: "10.0.0.5/24" }] };
+    },
+  };
+  const prevResult = prevResultOf(Object.create(conf));
+  expect(reads).toBe(0);
+  const first = prevResult();
+  expect(first?.ips).toEqual([{ address: "10.0.0.5/24" }]);
+  const after = reads;
+  expect(prevResult()).toBe(first);
+  expect(reads).toBe(after);
 });

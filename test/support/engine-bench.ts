@@ -2,7 +2,6 @@
  * The engine without a kernel: kinds of resources that write down what is asked of them, ledgers in a directory of their
  * own, and hosts whose container is data. What the engine decides shows in what it asks.
  */
-import { mock } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,10 +16,11 @@ import { openLedger } from "../../src/engine/ledger/open-ledger.ts";
 import type { AddAnswer, LedgerHeader } from "../../src/engine/ledger/record.ts";
 import { openSession } from "../../src/engine/run.ts";
 import type { SessionOptions } from "../../src/engine/session.ts";
-import { whileWarning } from "../../src/ffi/warn.ts";
-import { containers, containerWith, NETNS, opens } from "./engine-hosts.ts";
-import { asked } from "./engine-kinds.ts";
 import * as pluginTable from "../../src/plugins/table.ts";
+import { whileWarning } from "../../src/ffi/warn.ts";
+import { containers, containerWith, NETNS, onTheHost, opens, replacedHosts } from "./engine-hosts.ts";
+import { asked, replacedKinds } from "./engine-kinds.ts";
+import { replacedExports } from "./replaced-exports.ts";
 
 export * from "./engine-hosts.ts";
 export * from "./engine-kinds.ts";
@@ -28,19 +28,19 @@ export * from "./engine-kinds.ts";
 /** Plugins that other plugins and the operator's commands find by their names. */
 export const plugins: Record<string, PluginDefinition<PluginConfig>> = {};
 
-const ownPlugins = { ...pluginTable };
+const { pluginNamed, loadPlugin, loadRecorded } = pluginTable;
 const benchNamed = (name: string) =>
   Object.hasOwn(plugins, name) ? name : Object.keys(plugins).find((plugin) => meansPlugin(name, plugin));
 const load = (name: string) => {
   const found = benchNamed(name);
-  return found === undefined ? ownPlugins.loadPlugin(name) : plugins[found];
+  return found === undefined ? loadPlugin(name) : plugins[found];
 };
-mock.module("../../src/plugins/table.ts", () => ({
-  ...ownPlugins,
-  pluginNamed: (name: string) => benchNamed(name) ?? ownPlugins.pluginNamed(name),
+const replacedPlugins = replacedExports(require.resolve("../../src/plugins/table.ts"), pluginTable, {
+  pluginNamed: (name: string) => benchNamed(name) ?? pluginNamed(name),
   loadPlugin: load,
-  loadRecorded: (name: string) => load(name) ?? ownPlugins.loadRecorded(name),
-}));
+  loadRecorded: (name: string) => load(name) ?? loadRecorded(name),
+});
+const replaced = [replacedPlugins, replacedKinds, replacedHosts];
 
 export const owner = { network: "net", containerId: "ctr", ifName: "eth0" };
 /** A result whose link on the host has that name. */
@@ -106,13 +106,16 @@ export interface Bench extends Disposable {
 export function openBench(): Bench {
   const directory = mkdtempSync(join(tmpdir(), "engine-"));
   process.env.PATCHBAY_STATE_DIR = directory;
+  for (const one of replaced) one.begin();
   asked.length = opens.length = 0;
+  onTheHost.pairs = () => [];
   for (const registry of [plugins, containers]) for (const name in registry) delete registry[name];
   return {
     directory,
     ledgers: () =>
       readdirSync(directory, { recursive: true }).map(String).filter((path) => path.includes("@")).sort(),
     [Symbol.dispose]() {
+      for (const one of replaced) one.end();
       delete process.env.PATCHBAY_STATE_DIR;
       rmSync(directory, { recursive: true });
     },

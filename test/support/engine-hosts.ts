@@ -1,12 +1,14 @@
 /** Hosts without a kernel: containers whose links are data, and what is opened of them. */
-import { mock } from "bun:test";
 import type { Container } from "../../src/contract/host.ts";
+import type { HostEnd } from "../../src/contract/resource.ts";
 import * as own from "../../src/engine/open-host.ts";
 import type { Opened, OpenHost, OpenOptions } from "../../src/engine/open-host.ts";
 import { ENODEV, ENOENT, SyscallError } from "../../src/ffi/errno.ts";
 import { NetlinkError, type NetlinkRequest, type NetlinkSocket } from "../../src/ffi/netlink/socket.ts";
+import * as ifLink from "../../src/ffi/netlink/uapi/if-link.ts";
 import { RTM_NEWLINK } from "../../src/ffi/netlink/uapi/rtnetlink.ts";
 import { type NetlinkMessage, Writer } from "../../src/ffi/netlink/wire.ts";
+import { replacedExports } from "./replaced-exports.ts";
 
 export const NETNS = "/run/netns/x";
 /** What leads to the namespace of this process. */
@@ -19,12 +21,10 @@ export const containers: Record<string, Container> = {};
 /** What was opened, released and closed. */
 export const opens: string[] = [];
 
-const ownHost = { ...own };
-mock.module("../../src/engine/open-host.ts", () => ({
-  ...ownHost,
+export const replacedHosts = replacedExports(require.resolve("../../src/engine/open-host.ts"), own, {
   openHost(netnsPath: string, { mayBeGone, allowOwn }: OpenOptions = {}): OpenHost {
     const container = containers[netnsPath];
-    if (netnsPath === OWN_NETNS && !allowOwn) throw new ownHost.SameNetnsError();
+    if (netnsPath === OWN_NETNS && !allowOwn) throw new own.SameNetnsError();
     if (netnsPath !== "" && container === undefined && !mayBeGone) throw new SyscallError("open", ENOENT, netnsPath);
     opens.push(`open ${netnsPath}`);
     const log = (what: string) => () => void opens.push(`${what} ${netnsPath}`);
@@ -35,7 +35,7 @@ mock.module("../../src/engine/open-host.ts", () => ({
       close: log("close"),
     };
   },
-}));
+});
 
 /** A container with these links, by name and MAC address, whose namespace has the cookie. */
 export function containerWith(
@@ -46,28 +46,52 @@ export function containerWith(
   return { netnsPath, netnsFd: -1, cookie, route: routeTo(links), inside: work, alone: work };
 }
 
-/** Answers RTM_GETLINK for one link, and nothing else. */
+/** A link of the host. Without `farMac` the namespace of its other end has ended. */
+export interface Pair extends Pick<HostEnd, "name" | "mac"> {
+  farMac?: string;
+  kind?: string;
+}
+
+/** What each look at the links of the host finds. */
+export const onTheHost = { pairs: (): readonly Pair[] => [] };
+
+/** Answers RTM_GETLINK. */
 function routeTo(links: Record<string, string>): NetlinkSocket {
+  const FIRST = 10;
+  const reply = (onReply: (message: NetlinkMessage) => void, payload: Uint8Array) =>
+    onReply({ type: RTM_NEWLINK, flags: 0, sequence: 0, payload });
   return {
     fd: -1,
     request({ what }: NetlinkRequest, onReply: (message: NetlinkMessage) => void) {
-      const [, name] = /^RTM_GETLINK (.*)$/.exec(what)!, mac = links[name!];
+      const [, name, elsewhere] = /^RTM_GETLINK (\S*)(.*)$/.exec(what)!;
+      const mac = elsewhere === "" ? links[name!] : onTheHost.pairs()[Number(name) - FIRST]?.farMac;
       if (mac === undefined) throw new NetlinkError(what, ENODEV);
-      onReply({ type: RTM_NEWLINK, flags: 0, sequence: 0, payload: linkMessage(name!, mac) });
+      reply(onReply, linkMessage(name!, mac));
     },
-    dump() {},
+    dump(_: NetlinkRequest, onReply: (message: NetlinkMessage) => void) {
+      for (const [index, pair] of onTheHost.pairs().entries()) {
+        reply(onReply, linkMessage(pair.name, pair.mac, { kind: pair.kind ?? "veth", link: FIRST + index }));
+      }
+    },
   } as Partial<NetlinkSocket> as NetlinkSocket;
 }
 
-function linkMessage(name: string, mac: string): Uint8Array {
-  const writer = new Writer(), IFLA_ADDRESS = 1, IFLA_IFNAME = 3;
+function linkMessage(name: string, mac: string, pair?: { kind: string; link: number }): Uint8Array {
+  const writer = new Writer();
   writer.u32(0).u32(7).u32(0).u32(0);
-  writer.attribute(IFLA_ADDRESS, () => void writer.raw(Uint8Array.fromHex(mac.replaceAll(":", ""))));
-  writer.attribute(IFLA_IFNAME, () => void writer.text(name));
+  writer.attribute(ifLink.IFLA_ADDRESS, () => void writer.raw(Uint8Array.fromHex(mac.replaceAll(":", ""))));
+  writer.attribute(ifLink.IFLA_IFNAME, () => void writer.text(name));
+  if (pair !== undefined) {
+    writer.attribute(ifLink.IFLA_LINK, () => void writer.u32(pair.link));
+    writer.attribute(ifLink.IFLA_LINK_NETNSID, () => void writer.u32(0));
+    writer.nest(
+      ifLink.IFLA_LINKINFO,
+      () => writer.attribute(ifLink.IFLA_INFO_KIND, () => void writer.text(pair.kind)),
+    );
+  }
   return writer.bytes.slice(0, writer.length);
 }
 
-/** On the host there are no links. */
 export function hostWith(container: Container | undefined): Opened {
   const shared = { useShared() {}, isAloneWithShared: () => true };
   return { ...shared, container, cookie: "host", route: routeTo({}), netfilter: routeTo({}) };

@@ -1,9 +1,9 @@
 /** Kinds of resources that write down what is asked of them. The table of resources has them beside the program's own. */
-import { mock } from "bun:test";
 import type { IpConfig } from "../../src/cni/result.ts";
 import type { Host } from "../../src/contract/host.ts";
 import type { AnyKind, HostEnd, Resource, ResourceKind } from "../../src/contract/resource.ts";
 import * as table from "../../src/resources/table.ts";
+import { replacedExports } from "./replaced-exports.ts";
 
 export interface BenchSpec {
   name: string;
@@ -77,11 +77,11 @@ export const kinds: Record<string, AnyKind> = Object.fromEntries(
   ].map((kind) => [kind.kind, kind]),
 );
 
-const own = { ...table };
-mock.module("../../src/resources/table.ts", () => ({
-  kindNames: [...own.kindNames, ...Object.keys(kinds)],
-  loadKind: (name: string) => Object.hasOwn(kinds, name) ? kinds[name] : own.loadKind(name),
-}));
+const { kindNames, loadKind } = table;
+export const replacedKinds = replacedExports(require.resolve("../../src/resources/table.ts"), table, {
+  kindNames: [...kindNames, ...Object.keys(kinds)],
+  loadKind: (name: string) => Object.hasOwn(kinds, name) ? kinds[name] : loadKind(name),
+});
 
 /** `thing a` is a resource of the kind `thing`. */
 export function made(text: string, more: Partial<BenchSpec> = {}): Resource<string> {

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { findPlugin } from "../../../src/engine/delegation/find-plugin.ts";
+import { findPlugin, knownPlugin } from "../../../src/engine/delegation/find-plugin.ts";
 
 let one: string, two: string;
 beforeEach(() => {
@@ -67,4 +67,15 @@ test("a file or directory that everybody may write to is rejected", () => {
 
 test("an empty entry is not the working directory", () => {
   expect(() => findPlugin("package.json", ":")).toThrow('failed to find plugin "package.json" in path [ ]');
+});
+
+test("what a plain name makes is known whoever's the program is, of a name with a prefix only where it is ours", () => {
+  const name = (type: string, path: string) => knownPlugin(type, path)?.name;
+  writeFileSync(`${one}/bridge`, "");
+  writeFileSync(`${one}/my-bridge`, "");
+  symlinkSync(process.execPath, `${two}/my-bridge`);
+  expect([name("bridge", one), name("bridge", two), name("bridge", "")]).toEqual(["bridge", "bridge", "bridge"]);
+  expect([name("my-bridge", one), name("my-bridge", two)]).toEqual([undefined, "bridge"]);
+  expect([name("my-bridge", "/nowhere"), name("calico", two)]).toEqual([undefined, undefined]);
+  expect(name("netavark-bridge", one)).toBe("netavark-bridge");
 });

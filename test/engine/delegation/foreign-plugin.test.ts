@@ -65,6 +65,41 @@ test("our environment is passed on, without the variables of the Bun runtime", (
   expect(lines.filter((line) => line.startsWith("BUN_"))).toEqual([]);
 });
 
+const signals: Record<number, string> = {
+  1: "hangup",
+  2: "interrupt",
+  3: "quit",
+  4: "illegal instruction",
+  6: "aborted",
+  7: "bus error",
+  8: "floating point exception",
+  9: "killed",
+  10: "signal 10",
+  11: "segmentation fault",
+  13: "broken pipe",
+  15: "terminated",
+};
+
+test("a signal has Go's name", () => {
+  for (const [number, name] of Object.entries(signals)) {
+    const message = `netplugin failed with no error message: signal: ${name}`;
+    expect(failure(plugin(`ulimit -c 0; kill -${number} $$`)).message).toBe(message);
+  }
+});
+
+test("stderr is handed on, unless the error has it already", () => {
+  const module = new URL("../../../src/engine/delegation/foreign-plugin.ts", import.meta.url).pathname;
+  const stderrOf = (script: string) => {
+    const program = `
+      const { runForeignPlugin } = require(${JSON.stringify(module)});
+      try { runForeignPlugin(${JSON.stringify(plugin(script))}, ${JSON.stringify(invocation)}); } catch {}`;
+    return Bun.spawnSync([process.execPath, "-e", program]).stderr.toString();
+  };
+  expect(stderrOf("echo note >&2")).toBe("note\n");
+  expect(stderrOf(`echo note >&2; echo '{"code":7,"msg":"refused"}'; exit 1`)).toBe("note\n");
+  expect(stderrOf("echo note >&2; exit 1")).toBe("");
+});
+
 const noMessage = "netplugin failed with no error message: exit status 3";
 const failures: [name: string, script: string, expected: { code?: number; message: string; details?: string }][] = [
   ["nothing at all", "exit 3", { message: noMessage }],

@@ -1,8 +1,10 @@
 /** Whether a prevResult is the result of an ADD in the ledger: which differences count, and which do not. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Interface, IpConfig } from "../../../src/cni/result.ts";
-import { answerOf, confirmedAdd, isPlainlyConfirmed } from "../../../src/engine/ledger/confirmation.ts";
+import { answerOf, confirmedAdd, hasLinkOf, isPlainlyConfirmed } from "../../../src/engine/ledger/confirmation.ts";
+import { readLedger } from "../../../src/engine/ledger/ledger.ts";
 import type { LedgerAdd, LedgerRecord } from "../../../src/engine/ledger/record.ts";
+import { type Bench, containerWith, made, openBench, owner, recorded } from "../../support/engine-bench.ts";
 
 // Nothing is read of the machine's own.
 beforeAll(() => void (process.env.PATCHBAY_STATE_DIR = "/none"));
@@ -100,4 +102,97 @@ test.each(rows)("%s", (_what, made, given, plainly, read) => {
     expect([isPlainlyConfirmed(record, prevResult), found !== undefined]).toEqual([plainly, read]);
     if (read) expect(found).toBe(record.adds[results.indexOf(made)]);
   }
+});
+
+describe("a later plugin that has altered the result", () => {
+  let bench: Bench;
+  beforeEach(() => (bench = openBench()));
+  afterEach(() => bench[Symbol.dispose]());
+
+  const mac = (last: string) => ({ interfaces: [{ ...inside, mac: `02:00:00:00:00:${last}` }], ips });
+  const result = (last: string) => ({ cniVersion: "1.1.0", ...mac(last) });
+  const answered = (last: string) => answerOf(result(last), "eth0");
+  const given = (last: string) => JSON.stringify({ cniVersion: "1.1.0", name: "net", prevResult: result(last) });
+
+  test("says in its ledger what it was before, also when it was altered twice", () => {
+    recorded([made("thing a")], { plugin: "first" }, answered("0a"));
+    recorded([made("thing b")], { plugin: "first" }, answered("0e"));
+    recorded([made("thing c")], { plugin: "second", stdin: given("0a") }, answered("0b"));
+    recorded([made("thing d")], { plugin: "third", stdin: given("0b") }, answered("0c"));
+    const first = readLedger(owner, "first")!;
+    for (const last of ["0a", "0b", "0c"]) expect(confirmedAdd(first, result(last))).toBe(first.adds[0]!);
+    expect(confirmedAdd(first, result("0e"))).toBe(first.adds[1]!);
+    expect(confirmedAdd(first, result("0d"))).toBeUndefined();
+    const second = readLedger(owner, "second")!;
+    expect(confirmedAdd(second, result("0c"))).toBe(second.adds[0]!);
+    // What it was called with is not altered yet.
+    expect(confirmedAdd(second, result("0a"))).toBe(second.adds[0]!);
+  });
+
+  test("says nothing where its ledger has no result from before, or has the same again", () => {
+    recorded([made("thing a")], { plugin: "first" }, answered("0a"));
+    recorded([made("thing b")], { plugin: "second", stdin: '{"prevResult":5}' }, answered("0b"));
+    recorded([made("thing c")], { plugin: "third", stdin: given("0b") }, answered("0b"));
+    recorded([made("thing d")], { plugin: "fourth", stdin: given("0b") });
+    expect(confirmedAdd(readLedger(owner, "first")!, result("0b"))).toBeUndefined();
+  });
+
+  test("one that did not end confirms nothing, though it was called with the result", () => {
+    recorded([made("thing a")], { stdin: given("0a") });
+    expect(confirmedAdd(readLedger(owner, "test")!, result("0a"))).toBeUndefined();
+  });
+});
+
+test("a result of an old version has no links, and confirms by its addresses", () => {
+  const record = recordOf(veth);
+  expect(confirmedAdd(record, { cniVersion: "0.2.0", ips })).toBe(record.adds[0]!);
+  expect(confirmedAdd(record, { cniVersion: "0.2.0", ips: [ips[0]!] })).toBeUndefined();
+});
+
+test("of an answer without a link on the host the MAC is that of the container's link", () => {
+  const interfaces = [inside, { ...inside, name: "eth1", mac: "02:00:00:00:00:0c" }];
+  expect(answerOf({ cniVersion: "1.1.0", interfaces }, "eth0")).toEqual({
+    links: [],
+    mac: inside.mac!,
+    addresses: [],
+  });
+});
+
+test("what is no result confirms nothing plainly", () => {
+  const record = recordOf({ ips: [] });
+  expect(isPlainlyConfirmed(record, { interfaces: [], ips: [] })).toBe(true);
+  expect(isPlainlyConfirmed(record, { interfaces: [5], ips: [5] })).toBe(true);
+  for (
+    const wrong of [undefined, null, "x", {}, { interfaces: {} }, { interfaces: {}, ips: [] }, {
+      interfaces: [],
+      ips: {},
+    }]
+  ) {
+    expect(isPlainlyConfirmed(record, wrong)).toBe(false);
+  }
+});
+
+test("the container's link is there where it has the MAC of the result, however that is written", () => {
+  const result = { cniVersion: "1.1.0", ...veth }, { mac } = inside, sandbox = inside.sandbox!;
+  const links = { eth0: mac!, eth1: "02:00:00:00:00:0b" };
+  const isThere = (interfaces: Interface[] | undefined, container = containerWith(links)) =>
+    hasLinkOf(interfaces === undefined ? { cniVersion: "1.1.0" } : { ...result, interfaces }, "eth0", { container });
+  expect(isThere([outside, inside])).toBe(true);
+  expect(isThere([{ ...inside, mac: mac!.toUpperCase() }])).toBe(true);
+  expect(isThere([{ ...inside, name: "eth0", sandbox: "/run/netns/y", mac: "02:00:00:00:00:0c" }, inside])).toBe(
+    true,
+  );
+  expect(
+    isThere([inside, { name: "eth0", mac: "02:00:00:00:00:0c" }, {
+      name: "eth1",
+      mac: "02:00:00:00:00:0c",
+      sandbox,
+    }]),
+  ).toBe(true);
+  expect(isThere([{ ...inside, mac: "02:00:00:00:00:0b" }])).toBe(false);
+  expect(isThere([{ ...inside, sandbox: "/run/netns/y" }])).toBe(false);
+  expect(isThere([{ name: "eth0", sandbox }], containerWith({}))).toBe(false);
+  expect(isThere([inside], containerWith({ eth1: mac! }))).toBe(false);
+  expect(isThere(undefined)).toBe(false);
+  expect(hasLinkOf(result, "eth0", { container: undefined })).toBe(false);
 });

@@ -136,8 +136,8 @@ test("a ledger of a newer release stays", () => {
 test("STATUS judges the configuration, looks at the host alone, and asks the other plugin", () => {
   const plugin: Run["plugin"] = {
     judge: (_, call) => void asked.push(`judged ${call}`),
-    status: (_, { container }) => void asked.push(`status ${container}`),
+    status: ({ name }, { container }) => void asked.push(`status of ${name} ${container}`),
     passedOn: () => void asked.push("passed on"),
   };
-  expect(run("STATUS", [], { plugin })).toEqual(["judged undefined", "status undefined", "passed on"]);
+  expect(run("STATUS", [], { plugin })).toEqual(["judged undefined", "status of net undefined", "passed on"]);
 });
