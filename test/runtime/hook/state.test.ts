@@ -1,7 +1,7 @@
 /** The state that a runtime writes to its hooks: what is read of it, and what is refused. */
 import { expect, test } from "bun:test";
 import { errorText } from "../../../src/cni/error.ts";
-import { parseEndedState, parseState } from "../../../src/runtime/hook/state.ts";
+import { parseEndedState, parseState, STATE_LIMIT_BYTES } from "../../../src/runtime/hook/state.ts";
 
 const state = { ociVersion: "1.0.2", id: "web", status: "creating", pid: 7, bundle: "/run/b" };
 
@@ -69,4 +69,12 @@ test("of an ended container the id is enough, whatever the rest is", () => {
   for (const id of [undefined, "", "a/b", 5]) {
     expect(() => parseEndedState(JSON.stringify({ id }))).toThrow('"id" is');
   }
+});
+
+test("what is wrong is shown up to its 200th character; the largest state has a mebibyte", () => {
+  const message = `the container's state on stdin: "pid" is "${"x".repeat(199)}`;
+  expect(() => parseState(JSON.stringify({ ...state, pid: "x".repeat(250) }))).toThrow(
+    expect.objectContaining({ message }),
+  );
+  expect(STATE_LIMIT_BYTES).toBe(1_048_576);
 });

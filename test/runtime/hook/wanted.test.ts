@@ -31,6 +31,34 @@ test("addresses, MAC addresses and rates go to their network", () => {
   ]);
 });
 
+test("one address, or one rate; a rate without a unit is in bits", () => {
+  const { networks } = wanted({ networks: "a ip=10.1.0.9,b egress=4000000000,c ingress=1,d" });
+  const args = networks.map(({ capabilityArgs }) => capabilityArgs);
+  expect(args).toEqual([
+    { ips: ["10.1.0.9"] },
+    { bandwidth: { egressRate: 4_000_000_000, egressBurst: 400_000_000 } },
+    { bandwidth: { ingressRate: 1, ingressBurst: 524_288 } },
+    {},
+  ]);
+});
+
+test("64 networks, 64 addresses", () => {
+  expect(wanted({ networks: Array(64).fill("a").join() }).networks).toHaveLength(64);
+  const [one] = wanted({ networks: `a${" ip=10.1.0.9".repeat(64)}` }).networks;
+  expect(one!.capabilityArgs["ips"]).toHaveLength(64);
+});
+
+test("whether somebody named the interface, and where", () => {
+  expect(wanted({ networks: "a,b@eth7" }).networks.map(({ isNamed, source }) => [isNamed, source])).toEqual([
+    [false, "annotation dev.patchbay.networks"],
+    [true, "annotation dev.patchbay.networks"],
+  ]);
+});
+
+test("what is wrong is shown up to its 200th character", () => {
+  expect(() => wanted({ ports: "x".repeat(201) })).toThrow(`"${"x".repeat(200)}" is wrong`);
+});
+
 test("ports, with addresses and ranges", () => {
   expect(wanted({ ports: "8080:80" }).ports).toEqual([{ hostPort: 8080, containerPort: 80, protocol: "tcp" }]);
   expect(wanted({ ports: "127.0.0.1:53:5353/udp, [::1]:1-2:65534-65535/sctp" }).ports).toEqual([
@@ -51,8 +79,10 @@ test("a name, and other capabilities", () => {
 test.each(["aliases", "bandwidth", "dns", "ips", "mac"])(
   "an annotation may carry the capability %s",
   (capability) => {
-    const args = { [capability]: [] };
-    expect(wanted({ capabilities: JSON.stringify(args) }).capabilityArgs).toEqual(args);
+    for (const value of [[], {}, null, "x".repeat(65), { long: "x".repeat(65), none: null }]) {
+      const args = { [capability]: value };
+      expect(wanted({ capabilities: JSON.stringify(args) }).capabilityArgs).toEqual(args);
+    }
   },
 );
 
