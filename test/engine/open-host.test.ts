@@ -40,7 +40,8 @@ test("sockets are opened when they are first asked for, and are the same then", 
     expect(host.container).toBeUndefined();
     expect(host.route).toBe(host.route);
     expect(getLink(host.route, "lo")?.index).toBe(1);
-    expect(host.netfilter).not.toBe(host.route);
+    expect(host.netfilter).toBe(host.netfilter);
+    expect(host.netfilter.fd).not.toBe(host.route.fd);
     expect(host.cookie).toBe(netnsCookie(host.route.fd));
   });
 });

@@ -112,6 +112,7 @@ const failures: [name: string, script: string, expected: { code?: number; messag
   }],
   ["keys in another case", `echo '{"Code":7,"MSG":"m","cniVersion":"1.0.0"}'; exit 1`, { code: 7, message: "m" }],
   ["an error document beside stderr", `echo '{"code":5,"msg":"m"}'; echo s >&2; exit 1`, { code: 5, message: "m" }],
+  ["values that are null", `echo '{"code":null,"msg":"m","details":null}'; exit 1`, { message: "m" }],
   // The reference library has no message for these.
   ["{}", "echo {}; exit 3", { message: noMessage }],
   ["null", "echo null; echo why >&2; exit 3", { message: 'netplugin failed: "why\\n": exit status 3' }],

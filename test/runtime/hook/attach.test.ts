@@ -88,7 +88,8 @@ describe("capabilities", () => {
     expect(runtimeConfig("ADD back")).toBeUndefined();
   });
 
-  test("without ports those for all networks stay", () => {
+  test("without ports no network has to take them, and those for all networks stay", () => {
+    expect(attach({ networks: "back" })).toEqual([]);
     const portMappings = [{ hostPort: 1, containerPort: 1 }];
     attach({ networks: "front", capabilities: JSON.stringify({ portMappings }) });
     expect(runtimeConfig("ADD front")).toEqual({ portMappings });

@@ -3,7 +3,7 @@
  * container is in hook.test.ts.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import type { CniError } from "../../../src/cni/error.ts";
 import { listDirectory } from "../../../src/ffi/files.ts";
@@ -120,6 +120,12 @@ test("a container that has stopped, and one without a process", () => {
   }
   // With a path it needs none.
   expect(refused(network({ path: OWN }), { pid: undefined })[1]).toContain("config.json has its path");
+});
+
+test("a config.json that is larger than 64 MiB is not read to its end", () => {
+  writeFileSync(`${bundle}/config.json`, "");
+  truncateSync(`${bundle}/config.json`, 64 * 1024 * 1024 + 1);
+  expect(refused(undefined)[1]).toContain("file too large");
 });
 
 test("a directory in the place of config.json is not waited for, and nothing is left open", () => {

@@ -67,7 +67,11 @@ describe("whose DEL is called", () => {
 
   test("the networks that are named, or their interfaces", () => {
     expect(detach("back,side@eth10")).toEqual([]);
-    expect(dels()).toEqual(["side", "back"]);
+    expect([dels(), ifName("side"), ifName("back")]).toEqual([
+      ["side", "back"],
+      "CNI_IFNAME=eth10",
+      "CNI_IFNAME=eth2",
+    ]);
   });
 
   test("a network that is named with another interface than it has, by its configuration, with that interface", () => {
