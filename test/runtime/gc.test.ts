@@ -26,9 +26,9 @@ afterEach(() => {
 const MAC = "02:00:00:00:00:0a";
 const network = () => at.network([{ type: "one", mark: "today" }]);
 /** Cached by this runtime, with a configuration of then. */
-const add = (containerId: string, netnsPath: string, ifName = "eth0") => {
+const add = (containerId: string, netnsPath: string, ifName = "eth0", name = "net") => {
   const request = { containerId, netnsPath, ifName, cniArgs: [], capabilityArgs: {} };
-  addNetwork(at.runtime, at.network([{ type: "one", mark: "then" }]), request);
+  addNetwork(at.runtime, at.network([{ type: "one", mark: "then" }], { name }), request);
 };
 const ledger = (containerId: string, netnsPath: string, more: Partial<LedgerHeader> = {}) =>
   recorded([made("thing a")], { containerId, netnsPath, netns: "1", plugin: "foreign", ...more });
@@ -109,7 +109,8 @@ describe("between the judgement and the deletion", () => {
 
   test("another interface, and another network, of the container are of no account", () => {
     ledger("web", "/run/netns/gone", { ifName: "eth7", plugin: "aaa", hostNetns: "another" });
-    ledger("web", "/run/netns/gone", { network: "alpha", plugin: "aaa", hostNetns: "another" });
+    add("web", "/run/netns/alive", "eth0", "alpha");
+    add("web", "/run/netns/alive", "eth", "net");
     add("web", "/run/netns/gone");
     expect(failure(() => ledger("web", "/run/netns/gone", { ifName: "eth7", plugin: "bbb" }))).toBe("");
     expect(later()).toEqual(["DEL one"]);
