@@ -19,6 +19,7 @@ test.each([
   ["joined texts stay", 'const a = "one" + two;', []],
   ["texts and comments stay", 'const a = "x === 1"; // y && 2\n/* 3 */', []],
   ["what a text computes stays with it", "const a = `${b + 1}`;", []],
+  ["the end of a type that is a text stays", 'function f(): A<"b"> {\n}', []],
   ["types and imports stay", 'import a from "a";\n\ninterface B {\n  c: 1;\n}\n\ntype D = 1 | true;\n', []],
   ["what takes several lines stays whole", "f(\n  a,\n);", []],
 ])("%s", (_, source, expected) => expect(changed(source)).toEqual([...expected].sort()));

@@ -53,7 +53,7 @@ export function mutationsOf(source: string): Mutation[] {
       // What the change takes along must be code: a blank may be a text.
       const isCode = source.slice(from, to) === match[0],
         joinsTexts = / [+] /.test(match[0]) && isBesideText(source, from, to);
-      if (text === undefined || text === match[0] || joinsTexts || (!isCode && /^ \?/.test(text))) return [];
+      if (text === undefined || text === match[0] || joinsTexts || (!isCode && /^ \S/.test(text))) return [];
       return [{ line: code.slice(0, from).split("\n").length, from, to, text }];
     })
   );

@@ -17,9 +17,11 @@ import {
 } from "../../../src/engine/ledger/ledger.ts";
 import type { LedgerRecord } from "../../../src/engine/ledger/record.ts";
 import { closeFile, listDirectory, O_RDONLY } from "../../../src/ffi/files.ts";
+import * as locks from "../../../src/ffi/lock.ts";
 import { lockShared } from "../../../src/ffi/lock.ts";
 import { openExistingState } from "../../../src/ffi/state-file.ts";
 import { type Bench, made, openBench, owner, recorded, warningsOf } from "../../support/engine-bench.ts";
+import { replacedExports } from "../../support/replaced-exports.ts";
 
 let bench: Bench;
 beforeEach(() => (bench = openBench()));
@@ -219,6 +221,25 @@ describe("the lock", () => {
     const record = readLedger(owner, "test")!;
     chmodSync(record.path, 0o666);
     expect(removing(record, () => "done")).toBe("done");
+  });
+
+  test("a repair that hangs does not hold up DEL for ever, and is told; nothing else is passed over", () => {
+    recorded([made("thing x")]);
+    const record = readLedger(owner, "test")!;
+    const fails = (error: Error) => {
+      const lockShared = () => {
+        throw error;
+      };
+      const replaced = replacedExports(require.resolve("../../../src/ffi/lock.ts"), locks, { lockShared });
+      replaced.begin();
+      try {
+        return warningsOf(() => expect(removing(record, () => "done")).toBe("done"));
+      } finally {
+        replaced.end();
+      }
+    };
+    expect(fails(new locks.StillLocked("it is locked"))).toEqual(["DEL goes on without the lock: it is locked"]);
+    expect(() => fails(new Error("no locks here"))).toThrow("no locks here");
   });
 
   test("the container that was gone is in use: nothing is removed", () => {
