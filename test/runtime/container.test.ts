@@ -1,6 +1,6 @@
 /** Deleting what is recorded of a container: with which configuration, in which order, and what is said once. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, rmdirSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { CniError, errorText } from "../../src/cni/error.ts";
 import { LeftToCaller } from "../../src/ffi/calls.ts";
 import { whileWarning } from "../../src/ffi/warn.ts";
@@ -118,7 +118,7 @@ describe("a deletion", () => {
   });
 
   test("locks the directory that the plugin's own caller locks, where it is there", () => {
-    const locked = `${bench.directory}-locked`;
+    const locked = `${at.directory}/locked`;
     plugins["a"] = pluginOf([], {
       name: "a",
       lockedDirectory: ({ name }) => (asked.push(`lock of ${name}`), locked),
@@ -129,7 +129,6 @@ describe("a deletion", () => {
       expect(failure()).toBe("");
       expect(asked.splice(0)).toEqual(["lock of net", "remove thing a"]);
     }
-    rmdirSync(locked);
   });
 });
 
