@@ -11,6 +11,10 @@ test("by imports and by the list of faults", () => {
   expect(ofVeth).toHaveLength(new Set(ofVeth).size);
 });
 
+test("by the pattern that a test reads sources by", () => {
+  expect(testsFor("src/ffi/netlink/uapi/if-link.ts")).toContain("test/ffi/numbers.test.ts");
+});
+
 test("a file without a fault of its own has those of its folder", () => {
   expect(testsFor("src/resources/netavark/static-routes.ts").length).toBeGreaterThan(0);
 });

@@ -1,6 +1,6 @@
 /**
- * Which tests notice a change of a source file: those that import it or something that does, those that are named as it
- * is, and those that the list of seeded faults has for it or for who imports it. A test that runs the program imports
+ * Which tests notice a change of a source file: those that import it or something that does, those that read it by a
+ * pattern, those that are named as it is, and those that the list of seeded faults has for it or for who imports it. A test that runs the program imports
  * nothing of it, so where nothing else is known, the faults of its folder count.
  */
 import { readFileSync } from "node:fs";
@@ -46,7 +46,7 @@ function whoImports(): Map<string, string[]> {
   if (known !== undefined) return known;
   known = new Map();
   for (const one of new Bun.Glob("{src,test}/**/*.ts").scanSync(root)) {
-    for (const other of importsOf(one)) known.getOrInsertComputed(other, () => []).push(one);
+    for (const other of [...importsOf(one), ...readBy(one)]) known.getOrInsertComputed(other, () => []).push(one);
   }
   return known;
 }
@@ -56,4 +56,11 @@ function importsOf(file: string): string[] {
   return transpiler.scanImports(readFileSync(join(root, file), "utf8"))
     .filter(({ path }) => path.startsWith("."))
     .map(({ path }) => relative(root, resolve(root, dirname(file), path)));
+}
+
+/** A test that judges sources as texts lists them by a pattern. */
+function readBy(file: string): string[] {
+  if (!file.endsWith(".test.ts")) return [];
+  const patterns = readFileSync(join(root, file), "utf8").matchAll(/\bGlob\("(src\/[^"]+)"\)/g);
+  return [...patterns].flatMap(([, pattern]) => [...new Bun.Glob(pattern!).scanSync(root)]);
 }

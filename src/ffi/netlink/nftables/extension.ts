@@ -69,12 +69,12 @@ export function destinationPorts(ports: readonly number[]): Expression {
  * four chunk types (255: none), and which of these fields are checked.
  */
 export function sctpDestinationPort(port: number): Expression {
-  const XT_SCTP_DEST_PORTS = 2, CHUNK_FLAGS_AT = 268, FLAGS_AT = 284;
+  const XT_SCTP_DEST_PORTS = 2, CHUNK_FLAGS_AT = 268, CHECKED_AT = 284;
   const info = new Uint8Array(296), view = new DataView(info.buffer);
   view.setUint16(0, port, true);
   view.setUint16(2, port, true);
   for (let index = 0; index < 4; index++) info[CHUNK_FLAGS_AT + 3 * index] = 0xff;
-  info[FLAGS_AT] = XT_SCTP_DEST_PORTS;
+  info[CHECKED_AT] = XT_SCTP_DEST_PORTS;
   return match({ name: "sctp", revision: 0, info });
 }
 

@@ -28,7 +28,7 @@ export const RTM_DELLINKPROP = 109;
 export const RTNLGRP_LINK = 1;
 export const RTNLGRP_IPV4_IFADDR = 5;
 export const RTNLGRP_IPV6_IFADDR = 9;
-export const RTNLGRP_IPV6_ROUTE = 12;
+export const RTNLGRP_IPV6_ROUTE = 11;
 
 // enum ifa: attributes of an address
 export const IFA_ADDRESS = 1;
