@@ -1,0 +1,107 @@
+/** Policy rules on the wire. */
+import { expect, test } from "bun:test";
+import { EEXIST, ENOENT } from "../../../../src/ffi/errno.ts";
+import { addRule, delRule, listRules, type RoutingRule, sourceRule } from "../../../../src/ffi/netlink/route/rule.ts";
+import type { NetlinkSocket } from "../../../../src/ffi/netlink/socket.ts";
+import { RTM_NEWRULE } from "../../../../src/ffi/netlink/uapi/rtnetlink.ts";
+import { formatPrefix, parsePrefix } from "../../../../src/net/address.ts";
+import { answering, bodyOf, refusing, sentAs, socketTo } from "../fake-kernel.ts";
+
+const HEADER = 12; // struct fib_rule_hdr
+const bySource = sourceRule(parsePrefix("10.1.0.2/32")!, 1000);
+const full: RoutingRule = {
+  family: 10,
+  source: parsePrefix("fd00::/8")!,
+  destination: parsePrefix("fc00::/7")!,
+  table: 7,
+  priority: 500,
+  inputLink: "eth0",
+};
+
+function sent(work: (socket: NetlinkSocket) => void): string[] {
+  const kernel = answering(0);
+  work(socketTo(kernel));
+  return sentAs(kernel, HEADER);
+}
+
+test("a rule looks up its table, and has what is said of it", () => {
+  expect(sent((socket) => addRule(socket, bySource))).toEqual([
+    "type 32, flags 0x605", // RTM_NEWRULE: a request with an ACK, create, exclusively
+    "02002000 00000001 00000000", // FR_ACT_TO_TBL
+    "2: 0a010002",
+    "15: e8030000",
+  ]);
+  const lines = [
+    "0a070800 00000001 00000000",
+    "6: f4010000",
+    `2: fd${"00".repeat(15)}`,
+    `1: fc${"00".repeat(15)}`,
+    "3: 6574683000",
+    "15: 07000000",
+  ];
+  expect(sent((socket) => addRule(socket, full)).slice(1)).toEqual(lines);
+  expect(sent((socket) => delRule(socket, full))).toEqual(["type 33, flags 0x5", ...lines]);
+});
+
+test("a rule that is not there any more is no failure; one that is there already is", () => {
+  expect(delRule(socketTo(answering(0)), full)).toBe("deleted");
+  expect(delRule(socketTo(refusing(ENOENT)), full)).toBe("absent");
+  expect(() => delRule(socketTo(refusing(EEXIST)), full)).toThrow("RTM_DELRULE table 7: file exists");
+  expect(() => addRule(socketTo(refusing(EEXIST)), full)).toThrow("RTM_NEWRULE table 7: file exists");
+});
+
+test("rules are listed with what they match", () => {
+  const kernel = answering(
+    RTM_NEWRULE,
+    bodyOf("0a070800 07000001 00000000", {
+      1: `fc${"00".repeat(15)}`,
+      2: `fd${"00".repeat(15)}`,
+      3: "6574683000",
+      6: "f4010000",
+      15: "07000000",
+    }),
+    // The first one of the kernel's own: of priority 0, to the table local, which the header can name.
+    bodyOf("02000000 ff000001 00000000"),
+  );
+  const found = listRules(socketTo(kernel), 10).map(({ source, destination, ...more }) => ({
+    source: source && formatPrefix(source),
+    destination: destination && formatPrefix(destination),
+    ...more,
+  }));
+  expect(found).toEqual([
+    {
+      family: 10,
+      source: "fd00::/8",
+      destination: "fc00::/7",
+      table: 7,
+      priority: 500,
+      inputLink: "eth0",
+      bySourceAlone: false,
+    },
+    {
+      family: 2,
+      source: undefined,
+      destination: undefined,
+      table: 255,
+      priority: 0,
+      inputLink: undefined,
+      bySourceAlone: false,
+    },
+  ]);
+  expect(sentAs(kernel, HEADER)).toEqual(["type 34, flags 0x301", "0a000000 00000000 00000000"]);
+  expect(listRules(socketTo(answering(RTM_NEWRULE + 1, bodyOf("02000000 ff000001 00000000"))), 0)).toEqual([]);
+});
+
+test("a rule is one by its source alone when it asks nothing else, and only looks up a table", () => {
+  // FRA_SRC, FRA_PRIORITY, FRA_TABLE, FRA_PROTOCOL, FRA_SUPPRESS_PREFIXLEN
+  const usual = { 2: "0a010002", 6: "f4010000", 15: "e8030000", 21: "03", 14: "ffffffff" };
+  const isAlone = (header: string, more: Record<number, string> = {}) =>
+    listRules(socketTo(answering(RTM_NEWRULE, bodyOf(header, { ...usual, ...more }))), 2)[0]!.bySourceAlone;
+  expect(isAlone("02002000 00000001 00000000")).toBe(true);
+  expect(isAlone("02002000 00000001 01000000")).toBe(true); // FIB_RULE_PERMANENT
+  expect(isAlone("02000000 00000001 00000000")).toBe(false); // from everywhere
+  expect(isAlone("02002008 00000001 00000000")).toBe(false); // with a type of service
+  expect(isAlone("02002000 00000006 00000000")).toBe(false); // FR_ACT_BLACKHOLE
+  expect(isAlone("02002000 00000001 02000000")).toBe(false); // FIB_RULE_INVERT
+  expect(isAlone("02002000 00000001 00000000", { 10: "01000000" })).toBe(false); // FRA_FWMARK
+});
