@@ -39,10 +39,12 @@ const inC: Record<string, string> = {
   HTB_VERSION: "TC_HTB_PROTOVER",
   IF_ANY_BIT: "BPF_JMP | BPF_JSET | BPF_K",
   IF_EQUAL: "BPF_JMP | BPF_JEQ | BPF_K",
+  IP_HEADER: "SKF_NET_OFF",
   KEY_BYTES: "sizeof(struct tc_u32_key)",
   "netlink/route/link.ts LONGEST_NAME": "IFNAMSIZ - 1",
   "netlink/nftables/table.ts LONGEST_NAME": "NFT_CHAIN_MAXNAMELEN - 1",
   LONGEST_PATH: "sizeof(((struct sockaddr_un *)0)->sun_path) - 1",
+  LINK_HEADER: "SKF_LL_OFF",
   LOAD_HEADER_LENGTH: "BPF_LDX | BPF_B | BPF_MSH",
   MAC_AT: "offsetof(struct sockaddr_ll, sll_addr)",
   MAC_BYTES: "ETH_ALEN",
@@ -51,6 +53,7 @@ const inC: Record<string, string> = {
   MULTIPORT_LIMIT: "XT_MULTI_PORTS",
   NLA_TYPE_MASK: "(unsigned short) NLA_TYPE_MASK",
   OUTGOING: "PACKET_OUTGOING",
+  PACKET_TYPE: "SKF_AD_OFF + SKF_AD_PKTTYPE",
   RATE_BYTES: "sizeof(struct tc_ratespec)",
   RETURN: "BPF_RET | BPF_K",
   ROUTE_HEADER_BYTES: "sizeof(struct rtmsg)",
@@ -83,7 +86,7 @@ interface Named {
 function namedIn(file: string): Named[] {
   const code = readFileSync(join(root, file), "utf8").replace(/\/\*[^]*?\*\/|\/\/.*/g, "");
   const declared =
-    /\b([A-Z][A-Z0-9]+_?[A-Z0-9_]*(?:_[a-z_]+)?)(?: =|:) (0[xo][0-9a-f]+|[0-9_]+(?: << [0-9]+)?)(?=n?[,;\s])/g;
+    /\b([A-Z][A-Z0-9]+_?[A-Z0-9_]*(?:_[a-z_]+)?)(?: =|:) (-?(?:0[xo][0-9a-f]+|[0-9_]+)(?: (?:<<|\+) [0-9]+)?)(?=n?[,;\s])/g;
   return [...code.matchAll(declared)].map(([, name, number]) => {
     return { file, name: name!, number: number!.replace("0o", "0").replaceAll("_", "") };
   });
@@ -93,7 +96,7 @@ function namedIn(file: string): Named[] {
 function judge(all: readonly Named[]): { wrong: string[]; undeclared: string[] } {
   const asserted = all.map(({ file, name, number }) => {
     const theirs = inC[`${file.replace("src/ffi/", "")} ${name}`] ?? inC[name] ?? name;
-    return `_Static_assert((unsigned) (${theirs}) == ${number}, "${file}: ${name} = ${number}");`;
+    return `_Static_assert((unsigned) (${theirs}) == (unsigned) (${number}), "${file}: ${name} = ${number}");`;
   });
   const lines = [
     "#define _GNU_SOURCE",
