@@ -11,7 +11,8 @@ test("by imports and by the list of faults", () => {
   expect(ofVeth).toHaveLength(new Set(ofVeth).size);
 });
 
-test("by the pattern that a test reads sources by", () => {
+test("by the pattern that a test reads sources by, and by the script that it runs", () => {
+  expect(testsFor("src/ffi/netlink/route/address.ts")).toContain("test/ffi/netlink/socket.test.ts");
   expect(testsFor("src/ffi/netlink/uapi/if-link.ts")).toContain("test/ffi/numbers.test.ts");
 });
 

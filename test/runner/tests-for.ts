@@ -1,7 +1,7 @@
 /**
  * Which tests notice a change of a source file: those that import it or something that does, those that read it by a
- * pattern, those that are named as it is, and those that the list of seeded faults has for it or for who imports it. A test that runs the program imports
- * nothing of it, so where nothing else is known, the faults of its folder count.
+ * pattern, those that are named as it is, and those that the list of seeded faults has for it or for who imports it. A
+ * test that runs the program imports nothing of it, so where nothing else is known, the faults of its folder count.
  */
 import { readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
@@ -58,9 +58,14 @@ function importsOf(file: string): string[] {
     .map(({ path }) => relative(root, resolve(root, dirname(file), path)));
 }
 
-/** A test that judges sources as texts lists them by a pattern. */
+/** A test that judges sources as texts lists them by a pattern; one that runs a script beside it has its path. */
 function readBy(file: string): string[] {
   if (!file.endsWith(".test.ts")) return [];
-  const patterns = readFileSync(join(root, file), "utf8").matchAll(/\bGlob\("(src\/[^"]+)"\)/g);
-  return [...patterns].flatMap(([, pattern]) => [...new Bun.Glob(pattern!).scanSync(root)]);
+  const text = readFileSync(join(root, file), "utf8");
+  const patterns = text.matchAll(/\bGlob\("(src\/[^"]+)"\)/g);
+  const scripts = text.matchAll(/\{import\.meta\.dir\}\/([\w/-]+\.ts)`/g);
+  return [
+    ...[...patterns].flatMap(([, pattern]) => [...new Bun.Glob(pattern!).scanSync(root)]),
+    ...[...scripts].map(([, path]) => join(dirname(file), path!)),
+  ];
 }

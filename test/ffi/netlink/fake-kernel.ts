@@ -101,12 +101,13 @@ export function answering(type: number, ...bodies: Body[]): FakeKernel {
   return answeringEach(type, () => bodies);
 }
 
-/** The same with bodies for each question. */
-export function answeringEach(type: number, bodiesFor: (question: NetlinkMessage) => Body[]): FakeKernel {
+/** The same with bodies for each question, or the errno that refuses it. */
+export function answeringEach(type: number, answerTo: (question: NetlinkMessage) => Body[] | number): FakeKernel {
   let interruption = NLM_F_DUMP_INTR;
   return new FakeKernel((kernel, [question]) => {
-    const { sequence, flags } = question, isDump = (flags & NLM_F_DUMP) === NLM_F_DUMP;
-    const answers = bodiesFor(question).map((body) => message(type, sequence, isDump ? NLM_F_MULTI : 0, body));
+    const { sequence, flags } = question, isDump = (flags & NLM_F_DUMP) === NLM_F_DUMP, answer = answerTo(question);
+    if (typeof answer === "number") return kernel.reply(ack(sequence, answer));
+    const answers = answer.map((body) => message(type, sequence, isDump ? NLM_F_MULTI : 0, body));
     kernel.reply(...answers, isDump ? done(sequence, NLM_F_MULTI | interruption) : ack(sequence));
     if (isDump) interruption = 0;
   });
@@ -135,6 +136,13 @@ export function sentAs(kernel: FakeKernel, headerBytes: number): string[] {
   const [{ type, flags, payload }] = kernel.sent.at(-1)!;
   const words = payload.subarray(0, headerBytes).toHex().match(/.{8}/g)!.join(" ");
   return [`type ${type}, flags 0x${flags.toString(16)}`, words, ...attributesIn(payload.subarray(headerBytes), "")];
+}
+
+/** The same lines of attributes alone. */
+export function attributesBy(write: Body): string[] {
+  const writer = new Writer();
+  write(writer);
+  return attributesIn(writer.bytes.subarray(0, writer.length), "");
 }
 
 const NESTED = 0x8000;

@@ -4,9 +4,17 @@
  */
 import { NETLINK_ROUTE, openNetlink } from "../../../src/ffi/netlink/socket.ts";
 import { addAddress, delAddress, listAddresses } from "../../../src/ffi/netlink/route/address.ts";
-import { addLink, delLink, getLink, linkIndex, listLinks, setLink } from "../../../src/ffi/netlink/route/link.ts";
+import {
+  addLink,
+  delLink,
+  getLink,
+  linkIndex,
+  linkMac,
+  listLinks,
+  setLink,
+} from "../../../src/ffi/netlink/route/link.ts";
 import { bridgeKind, vethKind } from "../../../src/ffi/netlink/route/link-kinds.ts";
-import { setBridgePort } from "../../../src/ffi/netlink/route/bridge.ts";
+import { hasPorts, setBridgePort } from "../../../src/ffi/netlink/route/bridge.ts";
 import { removeLink } from "../../../src/ffi/netlink/route/remove-link.ts";
 import { addRoute, delRoute, listRoutes } from "../../../src/ffi/netlink/route/route.ts";
 import { addRule, delRule, listRules, sourceRule } from "../../../src/ffi/netlink/route/rule.ts";
@@ -26,9 +34,12 @@ const told = (work: () => void) => {
 };
 const report: Record<string, unknown> = { opened: host.opened };
 
-addLink(host, { ifName: "br0", kind: bridgeKind({}), address: mac(1), mtu: 1400, up: true });
-const bridge = getLink(host, "br0")!;
+const ifName = "bridge-of-15-ch"; // no name is longer
+addLink(host, { ifName, kind: bridgeKind({}), address: mac(1), mtu: 1400, up: true });
+const bridge = getLink(host, ifName)!;
 report.bridge = { kind: bridge.kind, mac: bridge.mac, mtu: bridge.mtu, up: bridge.up };
+report.byIoctl = [linkIndex(host, ifName) === bridge.index, linkMac(host, ifName), linkMac(host, "nope") ?? null];
+const hadPorts = hasPorts(host, bridge);
 
 const home = openOwnNetns(), other = openNetns(process.argv[2]!);
 const peer = { ifName: "eth0", netnsFd: other, address: mac(2) };
@@ -36,6 +47,7 @@ addLink(host, { ifName: "vh", kind: vethKind({ peer }), master: bridge.index, up
 const hostEnd = getLink(host, "vh")!;
 setBridgePort(host, hostEnd, { hairpin: true, isolated: true });
 report.port = { ...getLink(host, "vh")!.port, onBridge: hostEnd.master === bridge.index };
+report.hasPorts = [hadPorts, hasPorts(host, bridge)];
 report.ports = listLinks(host, { master: bridge.index }).map(({ name }) => name);
 
 const inside = inNetns(other, home, () => openNetlink(NETLINK_ROUTE));
@@ -99,7 +111,7 @@ report.removed = [
   removeLink(inside, "eth0", (work) => inNetns(other, home, work)),
   removeLink(inside, "eth0", (work) => inNetns(other, home, work)),
   getLink(host, "vh") ?? null,
-  delLink(host, "br0"),
+  delLink(host, ifName),
 ];
 report.notRemoved = told(() => removeLink(host, "lo"));
 console.log(JSON.stringify(report));

@@ -21,6 +21,8 @@ for (const opened of ["libnl", "raw"] as const) {
       opened,
       bridge: { kind: "bridge", mac: "02:00:00:00:00:01", mtu: 1400, up: true },
       port: { hairpin: true, isolated: true, onBridge: true },
+      byIoctl: [true, "02:00:00:00:00:01", null],
+      hasPorts: [false, true],
       ports: ["vh"],
       inside: { mac: "02:00:00:00:00:02", index: true, up: false },
       added: ["added", "present", "added"],

@@ -90,6 +90,7 @@ describe("changing", () => {
     expect(flags({ promiscuous: true })).toBe("00010000 00010000");
     expect(flags({ promiscuous: false })).toBe("00000000 00010000");
     expect(flags({ allMulticast: true })).toBe("00020000 00020000");
+    expect(flags({ allMulticast: false })).toBe("00000000 00020000");
     expect(flags({ allMulticast: false, up: true })).toBe("01000000 01020000");
     expect(flags({ up: true, promiscuous: true, allMulticast: true })).toBe("01030000 01030000");
   });

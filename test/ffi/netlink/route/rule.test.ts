@@ -40,6 +40,8 @@ test("a rule looks up its table, and has what is said of it", () => {
     "15: 07000000",
   ];
   expect(sent((socket) => addRule(socket, full)).slice(1)).toEqual(lines);
+  const toAll: RoutingRule = { family: 2, destination: parsePrefix("10.0.0.0/8")!, table: 7 };
+  expect(sent((socket) => addRule(socket, toAll))[1]).toBe("02080000 00000001 00000000");
   expect(sent((socket) => delRule(socket, full))).toEqual(["type 33, flags 0x5", ...lines]);
 });
 
