@@ -64,6 +64,14 @@ test("an attribute shorter than its type is malformed, not zero", () => {
   expect(() => table.decode(writer.bytes.subarray(0, writer.length))).toThrow(MalformedMessage);
 });
 
+test.each([
+  ["longer than what there is", [9, 0, 1, 0, 1, 2, 3, 4]],
+  ["shorter than its own header", [3, 0, 1, 0]],
+  ["longer than what there is, behind another", [4, 0, 6, 0, 5, 0, 1, 0]],
+])("an attribute %s is malformed", (_, bytes) => {
+  expect(() => table.decode(new Uint8Array(bytes))).toThrow(MalformedMessage);
+});
+
 test("attributeAt() names what the kernel points at, also inside a nest", () => {
   const bytes = encoded({ name: "eth0", mtu: 9, inside: { port: 1, mark: 2 } });
   const at = (offset: number) => attributeAt(table, bytes, offset);

@@ -33,6 +33,17 @@ test("it is over when the time is, even if notifications keep coming", () => {
   untilQuiet(flood, 20);
 });
 
+test("it is quiet when none has come for a moment after the first, which may take any time", () => {
+  const kernel = new FakeKernel();
+  kernel.reply(message(16, 0));
+  kernel.queue.push(new SyscallError("recvfrom AF_NETLINK", ENOBUFS));
+  kernel.reply(message(16, 0));
+  untilQuiet(kernel);
+  expect(kernel.patience).toEqual([undefined, 100, 100, 100]);
+  kernel.queue.push(new SyscallError("recvfrom AF_NETLINK", EBADF));
+  expect(() => untilQuiet(kernel)).toThrow("bad file descriptor");
+});
+
 test("any other error is passed on", () => {
   const kernel = new FakeKernel();
   kernel.queue.push(new SyscallError("recvfrom AF_NETLINK", EBADF));

@@ -131,6 +131,18 @@ test("a refusal has the kernel's reason, its words, and the name of the attribut
   }
 });
 
+test("the kernel's words are behind the request, where it repeats that", () => {
+  for (const length of [16, 20, 21]) {
+    const kernel = new FakeKernel((kernel, [{ sequence }]: Sent) =>
+      kernel.reply(message(2, sequence, 0x200, (writer) => { // NLMSG_ERROR with NLM_F_ACK_TLVS, not capped
+        writer.u32(-EINVAL >>> 0).u32(length).raw(new Uint8Array(length - 4)).align();
+        writer.attribute(1, () => void writer.text("too small"));
+      }))
+    );
+    expect(() => sendRequest(kernel, question)).toThrow("ASK eth0: invalid argument (too small)");
+  }
+});
+
 test("a dump ends with NLMSG_DONE, and with its errno where that has one", () => {
   const kernel = new FakeKernel((kernel, [{ sequence }]: Sent) => {
     kernel.reply(tell(sequence, 1), tell(sequence, 2));

@@ -28,6 +28,8 @@ test("a comment is found behind others, with its NUL or without", () => {
   for (const none of [undefined, new Uint8Array(), bytes("5003 787900")]) expect(commentIn(none)).toBe("");
   expect(ownerTagIn(bytes("0003 616200 5003 787900"))).toBe("xy");
   expect(ownerTagIn(bytes("0003 616200"))).toBeUndefined();
+  expect(ownerTagIn(bytes("5001 00"))).toBe("");
+  expect(ownerTagIn(bytes("5000"))).toBe("");
 });
 
 test("an object is free for its owner, and for everybody when it has none", () => {
@@ -35,6 +37,6 @@ test("an object is free for its owner, and for everybody when it has none", () =
   expect(isFreeFor(tag, undefined)).toBe(true);
   expect(isFreeFor(tag, comment("ab"))).toBe(true);
   expect(isFreeFor(tag, ownerTag("ab"))).toBe(true);
-  for (const other of ["ac", "xb", "abc", "a", ""]) expect(isFreeFor(tag, ownerTag(other))).toBe(false);
+  for (const other of ["ac", "xb", "bb", "abc", "a", ""]) expect(isFreeFor(tag, ownerTag(other))).toBe(false);
   expect(isFreeFor(tag, tag.subarray(0, 4))).toBe(false);
 });

@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import {
   accept,
   backToCaller,
+  counter,
   destinationNat,
   destinationNatTo,
   drop,
@@ -13,6 +14,7 @@ import {
 import {
   between,
   compares,
+  countsIn,
   differs,
   equals,
   isInRuleSet,
@@ -21,21 +23,31 @@ import {
   withBits,
 } from "../../../../src/ffi/netlink/nftables/compare.ts";
 import type { Expression, FoundExpression } from "../../../../src/ffi/netlink/nftables/expression.ts";
-import { destinationPorts, matchedPorts } from "../../../../src/ffi/netlink/nftables/extension.ts";
+import {
+  commentMatch,
+  destinationPorts,
+  matchedComment,
+  matchedPorts,
+} from "../../../../src/ffi/netlink/nftables/extension.ts";
 import {
   destinationAddress,
+  establishedOrRelated,
   from,
   invalid,
   loadsDestination,
   loadsSource,
+  multicast4,
   multicast6,
   ofFamily,
   portBytes,
   sourceAddress,
   to,
 } from "../../../../src/ffi/netlink/nftables/packet-match.ts";
+import { addRule } from "../../../../src/ffi/netlink/nftables/rule.ts";
+import { attributeAt } from "../../../../src/ffi/netlink/attrs.ts";
+import { NFTA_OBJREF_SET_NAME } from "../../../../src/ffi/netlink/uapi/nf-tables.ts";
 import { Writer } from "../../../../src/ffi/netlink/wire.ts";
-import { formatPrefix, parsePrefix } from "../../../../src/net/address.ts";
+import { parsePrefix } from "../../../../src/net/address.ts";
 import { attributesBy } from "../fake-kernel.ts";
 
 /** As the kernel would list it. */
@@ -127,10 +139,16 @@ test("addresses of packets", () => {
   }
   expect([from, to].map((match) => match(parsePrefix("0.0.0.0/0")!))).toEqual([[], []]);
   expect([from, to].map((match) => match(parsePrefix("128.0.0.0/1")!).length)).toEqual([3, 3]);
-  expect(formatPrefix(multicast6)).toBe("ff00::/8");
+  expect([multicast4, multicast6]).toEqual([parsePrefix("224.0.0.0/4")!, parsePrefix("ff00::/8")!]);
   expect(attributes(ofFamily(4)[1]!).at(-1)).toBe("3.1: 02");
   expect(attributes(ofFamily(16)[1]!).at(-1)).toBe("3.1: 0a");
-  expect(invalid.map(attributes)[1]!.at(-2)).toBe("4.1: 01000000");
+  const state = (mask: string) => [
+    ["ct", "2: 00000000", "1: 00000001"],
+    ["bitwise", "1: 00000001", "2: 00000001", "3: 00000004", `4.1: ${mask}`, "5.1: 00000000"],
+    ["cmp", "1: 00000001", "2: 00000001", "3.1: 00000000"],
+  ];
+  expect(invalid.map(attributes)).toEqual(state("01000000"));
+  expect(establishedOrRelated.map(attributes)).toEqual(state("06000000"));
 });
 
 test("the ports of a rule of iptables are read as they were written, up to fifteen", () => {
@@ -142,3 +160,43 @@ test("the ports of a rule of iptables are read as they were written, up to fifte
   ofSources[ofSources.indexOf(1, 28)]! ^= 3;
   expect(matchedPorts([{ name, data: ofSources }])).toBeUndefined();
 });
+
+test("the kernel's objection to a rule names the expression", () => {
+  const message = addRule({ table: { family: 2, name: "t" }, name: "c" }, [drop, counter, isNotIn("set")]);
+  const writer = new Writer();
+  message.table.encode(writer, message.values);
+  const bytes = writer.bytes.slice(0, writer.length), words: Record<string, number> = {};
+  for (let at = 0; at < bytes.length; at += 4) {
+    const name = attributeAt(message.table, bytes, at)!;
+    words[name] = (words[name] ?? 0) + 1;
+  }
+  // Headers of attributes, names and what is behind them, in words of four bytes.
+  expect(words).toEqual({
+    table: 2,
+    chain: 2,
+    expressions: 1,
+    "expressions.immediate": 1 + 4 + 7,
+    "expressions.counter": 1 + 3 + 7,
+    "expressions.lookup": 1 + 3 + 7,
+  });
+});
+
+test("a comment of iptables has 255 bytes at most, and is read as it was written", () => {
+  for (const text of ["", "a", "x".repeat(255)]) expect(matchedComment([listed(commentMatch(text))])).toBe(text);
+  expect(() => commentMatch("x".repeat(256))).toThrow("iptables comment of 256 bytes, 255 at most");
+  expect(matchedComment([listed(destinationPorts([80])), listed(commentMatch("a"))])).toBe("a");
+});
+
+test("the map of counters is read with its NUL, as the kernel lists it, or without", () => {
+  const map = (text: string) => ({
+    name: "objref",
+    data: attributeBytes(Uint8Array.from(Buffer.from(text))),
+  });
+  for (const text of ["map", "map\0"]) expect(countsIn([map(text)])).toBe("map");
+});
+
+function attributeBytes(name: Uint8Array): Uint8Array {
+  const writer = new Writer();
+  writer.attribute(NFTA_OBJREF_SET_NAME, () => void writer.raw(name));
+  return writer.bytes.slice(0, writer.length);
+}

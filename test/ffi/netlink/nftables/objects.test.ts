@@ -253,6 +253,11 @@ describe("questions", () => {
     ]);
     expect(found[0]!.expressions).toEqual([{ name: "accept", data: Uint8Array.fromHex("04000100") }]);
     expect(found[1]!.expressions).toEqual([]);
+    // Its expressions take more than 255 bytes, and its user data is the last.
+    const long = rule("10", { 4: "08000280" + "04000100" + "05000100610000".padEnd(2 * 300, "0"), 7: "ab" });
+    let ofLong: Uint8Array | undefined;
+    listRules(socketTo(answering(0, long)), chain, (userdata) => (ofLong = userdata, false));
+    expect(ofLong!.toHex()).toBe("ab");
     const seen: (string | undefined)[] = [];
     const wanted = listRules(socketTo(answering(0, ...rules)), chain, (userdata) => {
       seen.push(userdata?.toHex());
