@@ -1,17 +1,21 @@
 /** Locks on ranges of bytes, between descriptors and between processes; the lease store and the runtime rely on them. */
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { closeFile, O_CREAT, O_RDWR, openFile } from "../../src/ffi/files.ts";
+import { closeFile, O_CREAT, O_DIRECTORY, O_RDONLY, O_RDWR, openFile } from "../../src/ffi/files.ts";
 import {
   lockExclusive,
   lockRangeExclusive,
   lockRangeShared,
   lockShared,
+  tryLockExclusive,
   tryLockRangeExclusive,
+  tryLockShared,
   unlock,
   unlockRange,
+  whileDirectoryLocked,
+  whileLocked,
 } from "../../src/ffi/lock.ts";
 import { isAsleep } from "../support/asleep.ts";
 
@@ -101,5 +105,93 @@ test.each(locks)("waiting for a lock has an end, which says who holds it: %s", (
   );
   release(other);
   lock(made.fd, 20);
+  closeFile(other);
+});
+
+/** The time is what the list says, look by look; `meanwhile` happens at the last one. */
+function atTimes<T>(times: number[], meanwhile: () => void, work: () => T): T {
+  const { now } = performance;
+  performance.now = () => {
+    const [time] = times.length > 1 ? times.splice(0, 1) : times;
+    if (times.length === 1) meanwhile();
+    return time!;
+  };
+  try {
+    return work();
+  } finally {
+    performance.now = now;
+  }
+}
+
+test.each(locks)("a lock that becomes free before the time is over is taken: %s", (kind, lock, release) => {
+  using made = emptyFile();
+  const other = openFile(made.path, O_RDWR);
+  if (kind.includes("range")) lockRangeExclusive(other, { start: 5 });
+  else lockExclusive(other);
+  atTimes([100_000, 100_010, 100_020, 100_020], () => release(other), () => lock(made.fd, 20));
+  closeFile(other);
+});
+
+test("who asks without waiting gets the lock or an answer, shared or not", () => {
+  using made = emptyFile();
+  const other = openFile(made.path, O_RDWR);
+  expect(tryLockExclusive(other)).toBe(true);
+  expect([tryLockShared(made.fd), tryLockExclusive(made.fd)]).toEqual([false, false]);
+  unlock(other);
+  expect([tryLockShared(made.fd), tryLockShared(other), tryLockExclusive(other)]).toEqual([true, true, false]);
+  unlock(made.fd);
+  expect(tryLockExclusive(other)).toBe(true);
+  closeFile(other);
+  expect(whileLocked(made.fd, "file", () => heldBy(made.path))).toBe(true);
+  expect(heldBy(made.path)).toBe(false);
+});
+
+function heldBy(path: string): boolean {
+  const fd = openFile(path, O_RDWR);
+  try {
+    return !tryLockExclusive(fd);
+  } finally {
+    closeFile(fd);
+  }
+}
+
+test("a directory is made, and locked while work is done in it", () => {
+  using made = emptyFile();
+  const directory = `${made.path}s/below`, fds = () => readdirSync("/proc/self/fd").length, before = fds();
+  const isLocked = () => {
+    const fd = openFile(directory, O_RDONLY | O_DIRECTORY);
+    try {
+      return !tryLockShared(fd);
+    } finally {
+      closeFile(fd);
+    }
+  };
+  expect(whileDirectoryLocked(directory, isLocked)).toBe(true);
+  expect([isLocked(), statSync(directory).mode, fds() - before]).toEqual([false, 0o40755, 0]);
+});
+
+test("a lock that cannot be is an error, or none where others share it", () => {
+  expect(() => lockExclusive(-1, "nothing")).toThrow("flock nothing: bad file descriptor");
+  expect(lockShared(-1)).toBe(false);
+  expect(() => tryLockRangeExclusive(-1, { start: 0 })).toThrow(
+    "fcntl F_OFD_SETLK descriptor -1: bad file descriptor",
+  );
+  expect(() => unlockRange(-1, { start: 0 })).toThrow("fcntl F_OFD_SETLK: bad file descriptor");
+  expect(() => whileLocked(-1, "nothing", () => {})).toThrow("flock nothing: bad file descriptor");
+});
+
+test("a range is as long as it says, and one of no length has no end", () => {
+  using made = emptyFile();
+  const other = openFile(made.path, O_RDWR);
+  const isFree = (start: number) => {
+    const free = tryLockRangeExclusive(other, { start });
+    if (free) unlockRange(other, { start });
+    return free;
+  };
+  lockRangeExclusive(made.fd, { start: 10, length: 3 });
+  expect([9, 10, 12, 13].map(isFree)).toEqual([true, false, false, true]);
+  unlockRange(made.fd, { start: 10, length: 3 });
+  lockRangeExclusive(made.fd, { start: 10, length: 0 });
+  expect([9, 10, 2 ** 40].map(isFree)).toEqual([true, false, false]);
   closeFile(other);
 });
