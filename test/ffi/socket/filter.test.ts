@@ -3,7 +3,14 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { EAGAIN } from "../../../src/ffi/errno.ts";
 import { closeFile } from "../../../src/ffi/files.ts";
 import { bind, check, lastErrno } from "../../../src/ffi/libc.ts";
-import { behindHeader, type FilterRule, has, hasNoBit, ofThisHost, setFilter } from "../../../src/ffi/socket/filter.ts";
+import {
+  behindHeader,
+  type FilterRule,
+  has,
+  hasNoBit,
+  ofThisHost,
+  setFilter,
+} from "../../../src/ffi/socket/filter.ts";
 import { receiveMessage, sendMessage } from "../../../src/ffi/socket/message.ts";
 import { AF_UNIX, SOCK_CLOEXEC, SOCK_DGRAM, SOCK_NONBLOCK } from "../../../src/ffi/socket/socket.ts";
 
