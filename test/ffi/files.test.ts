@@ -20,6 +20,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   createFile,
+  O_DIRECTORY,
+  O_NOFOLLOW,
   O_RDONLY,
   O_WRONLY,
   openExisting,
@@ -62,6 +64,9 @@ describe("opening", () => {
     expect(openExisting(join(directory, "x".repeat(256)), O_RDONLY)).toBeUndefined();
     writeFileSync(file, "");
     expect(() => openExisting(`${file}/below`, O_RDONLY)).toThrow(`open ${file}/below: not a directory`);
+    symlinkSync("file", `${file}2`);
+    expect(() => openFile(`${file}2`, O_RDONLY | O_NOFOLLOW)).toThrow("too many levels of symbolic links");
+    expect(() => openFile(file, O_RDONLY | O_DIRECTORY)).toThrow("not a directory");
     expect(() => openFile(`${directory}/none`, O_RDONLY)).toThrow(
       `open ${directory}/none: no such file or directory`,
     );

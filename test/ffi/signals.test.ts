@@ -1,5 +1,5 @@
 /** Signals that a process blocks and reads, and that its children get or do not get; changes that a watch tells of. */
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { createServer } from "node:net";
 import { expect, test } from "bun:test";
@@ -103,6 +103,63 @@ test("the children that have ended are named once, and whether others run", asyn
     second: { ended: [], areRunning: true },
     third: { ended: [long], areRunning: false },
   });
+});
+
+test("exit statuses are kept, also where the caller ignored its children's ends", async () => {
+  const body = `
+    const end = (status) =>
+      waitFor(spawn({ path: "/bin/sh", argv: ["sh", "-c", "exit " + status], environment: [], descriptors: [0, 1, 2] }));
+    console.log(JSON.stringify([end(3), end(0)]));`;
+  for (const before of [[], ["env", "--ignore-signal=CHLD"]]) {
+    expect(JSON.parse(await run(body, before))).toEqual([{ exitStatus: 3 }, { exitStatus: 0 }]);
+  }
+});
+
+test("children whose end does not matter are noticed when they have ended", async () => {
+  const lines = (await run(`
+    import { areLeftRunning, leaveRunning } from "${ffi}/spawn.ts";
+    const start = (script) =>
+      spawn({ path: "/bin/sh", argv: ["sh", "-c", script], environment: [], descriptors: [0, 1, 2] });
+    const state = (pid) => require("node:fs").existsSync("/proc/" + pid);
+    const none = areLeftRunning(), long = start("exec sleep 1000"), short = start("exit 0");
+    leaveRunning(long);
+    leaveRunning(short);
+    while (areLeftRunning() && state(short));
+    const some = areLeftRunning();
+    signals.sendSignal(long, signals.SIGKILL);
+    while (areLeftRunning());
+    console.log(JSON.stringify([none, some, state(short), state(long), areLeftRunning()]));
+  `)).trim();
+  expect(JSON.parse(lines)).toEqual([false, true, false, false, false]);
+});
+
+test("a process ends with its parent, also with one that has ended already", async () => {
+  const body = (parent: string) => `
+    signals.endWith(${parent}, SIGTERM);
+    console.log("goes on");`;
+  expect(await run(body("process.ppid"))).toBe("goes on\n");
+  const script = `import * as signals from "${ffi}/signals.ts";
+    signals.endWith(process.ppid + 1, signals.SIGTERM);
+    require("${ffi}/poll.ts").poll([], 60_000);`;
+  expect(Bun.spawnSync([process.execPath, "-e", script]).signalCode).toBe("SIGTERM");
+  // The parent ends when its child has said that it asks for that.
+  const child = `require("${ffi}/signals.ts").endWith(process.ppid, 15);
+    console.log(process.pid);
+    require("${ffi}/poll.ts").poll([], 60_000);`;
+  const parent = `const child = Bun.spawn([process.execPath, "-e", process.env.CHILD], { stdout: "pipe" });
+    console.log(new TextDecoder().decode((await child.stdout.getReader().read()).value));
+    process.exit(0);`;
+  const { stdout } = Bun.spawnSync([process.execPath, "-e", parent], { env: { ...process.env, CHILD: child } });
+  const pid = Number(stdout);
+  const hasEnded = () => {
+    try {
+      return readFileSync(`/proc/${pid}/stat`, "utf8").includes(") Z ");
+    } catch {
+      return true;
+    }
+  };
+  while (!hasEnded()) await Bun.sleep(5);
+  expect(pid).toBeGreaterThan(0);
 });
 
 const isTold = (watch: Watch) => {
