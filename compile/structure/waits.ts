@@ -62,7 +62,7 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
 
   // What stays waits for work.
   "src/dhcp/service/service.ts": [1, "the service, until a signal"],
-  "src/ffi/poll.ts": [2, "a worker, until a call or its parent's end"],
+  "src/ffi/poll.ts": [1, "a worker, until a call or its parent's end"],
   "src/netavark/program/firewall-reload.ts": [1, "the service, until it is killed"],
   "src/resident/own-file.ts": [1, "the child was killed"],
   "src/resident/serve.ts": [3, "the resident, until a signal"],

@@ -1,6 +1,6 @@
 /** Waiting for descriptors: poll(2), epoll(7). */
 import { EINTR, SyscallError } from "./errno.ts";
-import { bind, check, lastErrno, libc } from "./libc.ts";
+import { bind, check, lastErrno, libc, retrying } from "./libc.ts";
 
 export const POLLIN = 0x1;
 export const POLLOUT = 0x4;
@@ -15,15 +15,10 @@ export function poll(wanted: readonly { fd: number; events: number }[], timeoutM
     table.setInt32(index * 8, fd, true);
     table.setInt16(index * 8 + 4, events, true);
   });
-  const count = libc.poll(
-    new Uint8Array(table.buffer),
-    wanted.length,
-    timeoutMs === Infinity ? -1 : Math.ceil(timeoutMs),
-  );
+  const limitMs = timeoutMs === Infinity ? -1 : Math.ceil(timeoutMs);
+  const count = libc.poll(new Uint8Array(table.buffer), wanted.length, limitMs);
   if (count < 0 && lastErrno() !== EINTR) throw new SyscallError("poll", lastErrno());
-  return new Set(
-    wanted.filter((_, index) => count > 0 && table.getInt16(index * 8 + 6, true) !== 0).map((w) => w.fd),
-  );
+  return new Set(wanted.filter((_, index) => table.getInt16(index * 8 + 6, true) !== 0).map((w) => w.fd));
 }
 
 const EPOLL_CLOEXEC = 0o2000000, EPOLL_CTL_ADD = 1, EPOLLIN = 0x1, EPOLLEXCLUSIVE = 0x10000000;
@@ -58,10 +53,7 @@ export class SharedWait {
 
   /** The descriptor that is ready, or whose other end is closed. */
   next(): number {
-    for (;;) {
-      const count = this.symbols.epoll_wait(this.fd, this.event, 2, -1);
-      if (count < 0 && lastErrno() !== EINTR) throw new SyscallError("epoll_wait", lastErrno());
-      if (count > 0) return count > 1 ? this.own : this.view.getInt32(DATA_AT, true);
-    }
+    const count = retrying("epoll_wait", () => this.symbols.epoll_wait(this.fd, this.event, 2, -1));
+    return count > 1 ? this.own : this.view.getInt32(DATA_AT, true);
   }
 }
