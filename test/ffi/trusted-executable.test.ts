@@ -154,3 +154,18 @@ test("what nobody names has to be root's or our own, and nobody else's to write"
     chmodSync(each, 0o755);
   }
 });
+
+test("where the first descriptors are free, they are left for the program", () => {
+  const path = script(`${bin}/pear`, "cat");
+  const body = `
+    import { closeFile } from "${import.meta.dir}/../../src/ffi/files.ts";
+    import { fromUtf8, utf8 } from "${import.meta.dir}/../../src/ffi/libc.ts";
+    import { NOT_EVERYBODYS, runTrusted, withJudged } from "${import.meta.dir}/../../src/ffi/trusted-executable.ts";
+    closeFile(0);
+    const path = ${JSON.stringify(path)};
+    const numbers = withJudged(path, NOT_EVERYBODYS, ({ directory, file }) => [directory, file]);
+    const { stdout } = runTrusted({ path, argv: [path], environment: [utf8("PATH=/usr/bin:/bin")] }, utf8("in"));
+    console.log(JSON.stringify([numbers.every((fd) => fd >= 3), fromUtf8(stdout)]));`;
+  const { stdout, stderr } = Bun.spawnSync([process.execPath, "-e", body]);
+  expect([stderr.toString(), JSON.parse(stdout.toString())]).toEqual(["", [true, "in"]]);
+});
