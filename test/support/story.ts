@@ -22,15 +22,17 @@ function read(type: string, written: Record<string, unknown>): [PluginDefinition
   return [plugin, plugin.validate({ cniVersion: "1.1.0", name: "net", type, ...written })];
 }
 
+/** With `make`, what ADD would make; names and addresses are those of prevResult then, too. */
 export function tell(
   type: string,
-  purpose: "check" | "undo",
+  purpose: "make" | "check" | "undo" | "plan",
   written: Record<string, unknown>,
   cniArgs = "",
+  host: Host = nowhere,
 ): Told {
   const [plugin, conf] = read(type, written);
   const invocation = {
-    command: purpose === "check" ? "CHECK" as const : "DEL" as const,
+    command: ({ make: "ADD", check: "CHECK", undo: "DEL", plan: "ADD" } as const)[purpose],
     containerId: "c1",
     ifName: "eth0",
     netnsPath: NETNS,
@@ -38,9 +40,10 @@ export function tell(
     path: "/opt/cni/bin",
     stdin: JSON.stringify(written),
   };
-  const call = { plugin: type, conf, invocation, prevResult: () => parsePrevResult(conf), host: nowhere };
+  const call = { plugin: type, conf, invocation, prevResult: () => parsePrevResult(conf), host };
   let result: Result | undefined;
-  const resources = restate(call, purpose, (at) => result = plugin.add(at));
+  const add = purpose === "plan" ? plugin.foresee ?? plugin.add : plugin.add;
+  const resources = restate(call, purpose as Exclude<typeof purpose, "make">, (at) => result = add(at));
   return { list: resources.map(({ kind, spec }) => [kind.kind, spec]), result: result! };
 }
 

@@ -101,13 +101,21 @@ export function answering(type: number, ...bodies: Body[]): FakeKernel {
   return answeringEach(type, () => bodies);
 }
 
-/** The same with bodies for each question, or the errno that refuses it. */
-export function answeringEach(type: number, answerTo: (question: NetlinkMessage) => Body[] | number): FakeKernel {
+/**
+ * The same with bodies for each question, or the errno that refuses it. Without a type, each answer is of that which
+ * follows from the question's, as RTM_NEWLINK from RTM_GETLINK.
+ */
+export function answeringEach(
+  type: number | undefined,
+  answerTo: (question: NetlinkMessage) => Body[] | number,
+): FakeKernel {
   let interruption = NLM_F_DUMP_INTR;
   return new FakeKernel((kernel, [question]) => {
     const { sequence, flags } = question, isDump = (flags & NLM_F_DUMP) === NLM_F_DUMP, answer = answerTo(question);
     if (typeof answer === "number") return kernel.reply(ack(sequence, answer));
-    const answers = answer.map((body) => message(type, sequence, isDump ? NLM_F_MULTI : 0, body));
+    const answers = answer.map((body) =>
+      message(type ?? question.type - 2, sequence, isDump ? NLM_F_MULTI : 0, body)
+    );
     kernel.reply(...answers, isDump ? done(sequence, NLM_F_MULTI | interruption) : ack(sequence));
     if (isDump) interruption = 0;
   });
