@@ -88,7 +88,7 @@ describe("CHECK", () => {
 
   test("accepts the addresses, and a gateway that is not configured", () => {
     expect(check({ address: "10.40.0.5/24", gateway: "10.40.0.1" }, { address: "fd40::5/64", gateway: "fd40::1" }))
-      .toEqual([]);
+      .toStrictEqual([]);
   });
 
   test("reports a different gateway and a missing address", () => {
@@ -97,6 +97,18 @@ describe("CHECK", () => {
       "static: Failed to find addr fd40::5 on interface eth0",
     ]);
   });
+});
+
+test("one address twice is refused, of IPv6 also with another prefix length; ADD leaves that to others", () => {
+  const judge = (addresses: string[], call?: object) => {
+    const ipam = { addresses: addresses.map((address) => ({ address })) };
+    plugin.judge!(plugin.validate({ cniVersion: "1.0.0", name: "net", ipam }), call as never);
+  };
+  const twice = (address: string) => `"ipam.addresses[1].address": ${address} is there twice`;
+  expect(() => judge(["10.1.0.1/24", "10.1.0.1/24"])).toThrow(twice("10.1.0.1/24"));
+  expect(() => judge(["fd00::1/64", "FD00:0::1/65"])).toThrow(twice("fd00::1/65"));
+  judge(["10.1.0.1/24", "10.1.0.1/25", "10.1.0.2/24", "fd00::1/64", "fd00::2/64"]);
+  judge(["10.1.0.1/24", "10.1.0.1/24"], {});
 });
 
 test("DEL does nothing, whatever the configuration", () => {

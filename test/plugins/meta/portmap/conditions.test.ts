@@ -45,6 +45,9 @@ test("iptables and nft syntax mean the same", () => {
   expect(read6("--source", "fd00::5", "--destination-port", "53")).toEqual(read6("ip6 saddr fd00::5 th dport 53"));
   expect(read4("meta l4proto != udp")).toEqual(read4("!", "--protocol", "udp"));
   expect(read4("mark 0x1")).toEqual(read4("--mark", "1"));
+  expect(read4("ip protocol sctp")).toEqual(read4("-p", "sctp"));
+  expect(read6("ip6 nexthdr != udp")).toEqual(read6("!", "-p", "udp"));
+  expect(read4("sctp dport 9")).toEqual({ protocol: { value: "sctp" }, ports: { first: 9, last: 9 } });
 });
 
 test("conditions on protocol and port select mappings", () => {
@@ -73,6 +76,10 @@ test.each([
   [["--mark", "0x100000000"], '"0x100000000" is no number up to 4294967295'],
   [["--mark", "-1"], '"-1" is no number up to 4294967295'],
   [["--dport", "65536"], '"65536" is no number up to 65535'],
+  [["--dport", "65536:1"], '"65536" is no number up to 65535'],
+  [["--dport", "1:65536"], '"65536" is no number up to 65535'],
+  [["icmp dport 80"], '"icmp" is not a condition known here'],
+  [["ip protocol icmp"], '"icmp" is no protocol with ports'],
   [["--dport", "1:2:3"], "a range of ports has two ends"],
   [["-p", "icmp"], '"icmp" is no protocol with ports'],
   [["-p", "tcp", "-p", "tcp"], "there are two conditions on the protocol"],
