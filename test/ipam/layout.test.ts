@@ -80,10 +80,11 @@ describe("judgeHeader()", () => {
 
   test("knows a block of this boot, whether it keeps leases or not", () => {
     const block = fresh();
-    expect(judgeHeader(block, bootId)).toBe("current");
+    expect([judgeHeader(block, bootId), keepsLeases(block)]).toEqual(["current", false]);
     setKeepsLeases(block, true);
-    expect(keepsLeases(block)).toBe(true);
-    expect(judgeHeader(block, bootId)).toBe("current");
+    expect([judgeHeader(block, bootId), keepsLeases(block)]).toEqual(["current", true]);
+    setKeepsLeases(block, false);
+    expect([judgeHeader(block, bootId), keepsLeases(block)]).toEqual(["current", false]);
   });
 
   test("knows a block of an earlier boot", () => {

@@ -1,7 +1,15 @@
 /** Ranges from configuration: defaults, and refusals in the reference plugin's words. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { formatRangeSet, isInRange, planRangeSets, rangeCapacity, type RangeConf } from "../../src/ipam/range.ts";
+import {
+  capacityOf,
+  formatRangeSet,
+  isInRange,
+  planRangeSets,
+  rangeCapacity,
+  type RangeConf,
+  rangeOf,
+} from "../../src/ipam/range.ts";
 import { formatAddress, parseAddress } from "../../src/net/address.ts";
 
 const plan = (sets: RangeConf[][], cniVersion = "1.0.0") => planRangeSets(sets, cniVersion);
@@ -21,6 +29,11 @@ describe("planRangeSets() fills in what the configuration leaves out", () => {
       "both ends",
       { subnet: "10.1.0.0/24", rangeStart: "10.1.0.9", rangeEnd: "10.1.0.11" },
       "10.1.0.9-10.1.0.11 via 10.1.0.1: 3",
+    ],
+    [
+      "one address",
+      { subnet: "10.1.0.0/24", rangeStart: "10.1.0.9", rangeEnd: "10.1.0.9" },
+      "10.1.0.9-10.1.0.9 via 10.1.0.1: 1",
     ],
     [
       "the broadcast address, if asked for",
@@ -75,6 +88,8 @@ describe("planRangeSets() refuses in the reference plugin's words", () => {
       "invalid range set 0: subnets 10.1.0.1-10.1.0.254 and 10.1.0.1-10.1.0.126 overlap",
       [[v4, { subnet: "10.1.0.0/25" }]],
     ],
+    ["range set 0 overlaps with 1", [[v4], [{ subnet: "10.1.0.0/16" }], [v6]]],
+    ["range set 1 overlaps with 2", [[v6], [{ subnet: "10.2.0.0/16" }, v4], [{ subnet: "10.1.0.0/16" }]]],
     ["range set 0 overlaps with 2", [[v4], [v6], [{ subnet: "10.1.0.0/16" }]]],
     [
       "CNI version 0.2.0 does not support more than 1 address per family",
@@ -95,6 +110,8 @@ describe("planRangeSets() refuses in the reference plugin's words", () => {
   test("and parts of one subnet do not overlap when their ends do not", () => {
     const halves = [{ ...v4, rangeEnd: "10.1.0.99" }, { ...v4, rangeStart: "10.1.0.100" }];
     expect(plan([halves])[0]).toHaveLength(2);
+    expect(plan([halves.toReversed()])[0]).toHaveLength(2);
+    expect(plan(halves.toReversed().map((half) => [half]))).toHaveLength(2);
   });
 
   test("but they do when one ends with the address that the other starts with, whichever comes first", () => {
@@ -102,6 +119,13 @@ describe("planRangeSets() refuses in the reference plugin's words", () => {
     expect(() => plan([[low, high]])).toThrow("subnets 10.1.0.1-10.1.0.100 and 10.1.0.100-10.1.0.254 overlap");
     expect(() => plan([[high, low]])).toThrow("subnets 10.1.0.100-10.1.0.254 and 10.1.0.1-10.1.0.100 overlap");
   });
+});
+
+test("a set has room for what its ranges have, and an address is in one of them", () => {
+  const [set] = plan([[{ subnet: "10.1.0.0/29" }, { subnet: "10.1.0.8/29", gateway: "192.0.2.1" }]]);
+  expect(capacityOf(set!)).toBe(5 + 6);
+  const at = (text: string) => set!.findIndex((range) => range === rangeOf(set!, parseAddress(text)!));
+  expect(["10.1.0.6", "10.1.0.7", "10.1.0.9", "10.1.0.14", "10.1.0.15"].map(at)).toEqual([0, -1, 1, 1, -1]);
 });
 
 test("isInRange() agrees with counting", () => {

@@ -103,6 +103,7 @@ const chained: Case[] = [
   ["firewall", { prevResult, backend: "nftables" }],
   ["firewall", { ...only(v4, v4, v6), backend: "iptables", ingressPolicy: "same-bridge" }],
   ["firewall", { prevResult, backend: "nftables", ingressPolicy: "isolated", iptablesAdminChainName: "MINE" }],
+  ["firewall", { ...only(v4), backend: "nftables" }],
   ["firewall", { ...only(), backend: "firewalld", firewalldZone: "public", ingressPolicy: "open" }],
   ["firewall", { backend: "nftables" }],
   ["bandwidth", { prevResult }],
