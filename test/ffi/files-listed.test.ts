@@ -114,10 +114,10 @@ describe("directories", () => {
 describe("what a file is", () => {
   test("by its path or its descriptor, also of one that is larger or newer than 32 bits", () => {
     writeFileSync(file, "");
-    chmodSync(file, 0o4751);
     linkSync(file, `${file}2`);
     const size = 3 * 2 ** 32 + 5, modified = 2 ** 32 + 7;
     truncateSync(file, size);
+    chmodSync(file, 0o4751);
     utimesSync(file, modified, modified);
     const found = identify(file);
     expect(found).toMatchObject({ mode: 0o104751, size, modified, links: 2, uid: process.geteuid!() });
