@@ -87,7 +87,7 @@ export function openTransport(protocol: number): KernelTransport {
       retrying("sendto AF_NETLINK", () => Number(libc.sendto(fd, bytes, bytes.length, 0, null, 0)), what);
     },
     receive(timeoutMs) {
-      if (timeoutMs !== undefined && timeoutMs > 0 && !awaitDatagram(fd, timeoutMs)) return undefined;
+      if (timeoutMs !== undefined && timeoutMs > 0) awaitDatagram(fd, timeoutMs);
       const flags = timeoutMs === undefined ? MSG_TRUNC : MSG_TRUNC | MSG_DONTWAIT;
       receiveBuffer ??= new Uint8Array(RECEIVE_BYTES);
       for (;;) {
@@ -106,12 +106,13 @@ export function openTransport(protocol: number): KernelTransport {
   };
 }
 
-function awaitDatagram(fd: number, timeoutMs: number): boolean {
+/** Returns also when none has come in time. */
+function awaitDatagram(fd: number, timeoutMs: number): void {
   const pollfd = new Uint8Array(8);
   const view = new DataView(pollfd.buffer);
   view.setInt32(0, fd, true);
   view.setInt16(4, POLLIN, true);
-  return retrying("poll", () => libc.poll(pollfd, 1, timeoutMs)) > 0;
+  retrying("poll", () => libc.poll(pollfd, 1, timeoutMs));
 }
 
 /**
