@@ -5,7 +5,7 @@ import { openMachine } from "../../support/machine.ts";
 
 const netlink = resolve(import.meta.dir, "../../../src/ffi/netlink");
 const script = `
-  import { readdirSync } from "node:fs";
+  import { readFileSync } from "node:fs";
   import { awaitChange, openEvents, openNetfilterEvents } from "${netlink}/events.ts";
   const LINK = 1, IPV4_IFADDR = 5;
   const sh = (command) => Bun.spawnSync(["sh", "-c", command]).exitCode;
@@ -24,13 +24,15 @@ const script = `
   const ofRules = [told(rules, "true"), told(rules, "ip link add br2 type bridge"), told(rules, "nft add table ip u")];
   for (const events of [links, both, rules]) events.close();
 
-  const open = readdirSync("/proc/self/fd").length;
+  /** How many sockets of netlink there are in the namespace. */
+  const sockets = () => readFileSync("/proc/self/net/netlink", "utf8").split("\\n").length;
+  const before = sockets();
   let looks = 0;
   const isThere = () => ++looks > 1 || sh("ip link add br3 type bridge") !== 0;
   const inside = [];
   const came = awaitChange(LINK, 60_000, isThere, (work) => (inside.push("in"), work()));
   const never = awaitChange(LINK, 1, () => false);
-  const left = readdirSync("/proc/self/fd").length - open;
+  const left = sockets() - before;
   console.log(JSON.stringify({ quiet, ofLinks, ofBoth, ofRules, came, looks, inside, never, left }));
 `;
 
