@@ -232,6 +232,12 @@ test("addSourceHints: the main table keeps the ways to the link's subnets, with 
   expectRouting(await routing(), ["172.16.0.0/12 dev net1 scope link"]);
 });
 
+test("addSourceHints: a link with one address has one way", async () => {
+  await using stage = await openStage({ addSourceHints: true }, ["10.2.0.2/24"]);
+  await stage.net.add(stage.container);
+  expect(await stage.routing()).toContain("10.2.0.0/24 dev net1 scope link src 10.2.0.2");
+});
+
 test("ways to link-local addresses stay, and are in the address's table too", async () => {
   await using stage = await openStage({}, BOTH, "eui64");
   const { container, net, routing, machine } = stage;
