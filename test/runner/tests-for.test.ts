@@ -16,6 +16,10 @@ test("by the pattern that a test reads sources by, and by the script that it run
   expect(testsFor("src/ffi/netlink/uapi/if-link.ts")).toContain("test/ffi/numbers.test.ts");
 });
 
+test("by imports of imports, within a room", () => {
+  expect(testsFor("src/plugins/meta/firewall/names.ts")).toContain("test/plugins/judged.test.ts");
+});
+
 test("a file without a fault of its own has those of its folder", () => {
   expect(testsFor("src/resources/netavark/static-routes.ts").length).toBeGreaterThan(0);
 });

@@ -1,7 +1,8 @@
 /**
- * Which tests notice a change of a source file: those that import it or something that does, those that read it by a
- * pattern, those that are named as it is, and those that the list of seeded faults has for it or for who imports it. A
- * test that runs the program imports nothing of it, so where nothing else is known, the faults of its folder count.
+ * Which tests notice a change of a source file: those that import it or something that does, those of its room that it
+ * is further away from, those that read it by a pattern, those that are named as it is, and those that the list of seeded
+ * faults has for it or for who imports it. A test that runs the program imports nothing of it, so where nothing else is
+ * known, the faults of its folder count.
  */
 import { readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
@@ -13,7 +14,7 @@ const transpiler = new Bun.Transpiler({ loader: "ts", target: "bun" });
 /** `file` is relative to the root. The nearest come first: those of the file's own faults, then those that import it. */
 export function testsFor(file: string): string[] {
   const importers = whoImports(), direct = importers.get(file) ?? [];
-  const near = direct.flatMap((one) => importers.get(one) ?? []);
+  const near = direct.flatMap((one) => importers.get(one) ?? []), room = file.split("/")[1];
   const all = testFiles(), isTest = new Set(all);
   // A resource's plugins show what it does.
   const stems = [file, ...direct.filter((one) => one.startsWith("src/plugins/"))].map(stemOf);
@@ -23,9 +24,21 @@ export function testsFor(file: string): string[] {
     ...stems.flatMap((stem) => all.filter((one) => isNamedAs(one, stem))),
     ...direct.flatMap((one) => listed((fault) => fault.file === one)),
     ...near.filter((one) => isTest.has(one)),
+    ...[...whoReaches(near, importers)].filter((one) => isTest.has(one) && one.startsWith(`test/${room}/`)),
   ];
   const known = found.length > 0 ? found : listed((fault) => dirname(fault.file) === dirname(file));
   return [...new Set(known)];
+}
+
+/** Who imports one of the files, or who imports that, three more times. */
+function whoReaches(files: readonly string[], importers: ReadonlyMap<string, string[]>): Set<string> {
+  const found = new Set<string>();
+  let level = files;
+  for (let depth = 0; depth < 3; depth++) {
+    level = level.flatMap((one) => importers.get(one) ?? []).filter((one) => !found.has(one));
+    for (const one of level) found.add(one);
+  }
+  return found;
 }
 
 function stemOf(file: string): string {
