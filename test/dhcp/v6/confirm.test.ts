@@ -1,5 +1,6 @@
 /** Whether an address is ours to use: probes, DECLINE, CONFIRM, and leases from before (RFC 8415 sections 18.2.3 and 18.2.8). */
 import { expect, test } from "bun:test";
+import { endOf } from "../../../src/dhcp/v6/lease/lease.ts";
 import { ADVERTISE, REPLY } from "../../../src/dhcp/v6/message/message.ts";
 import {
   address,
@@ -22,20 +23,32 @@ test("an address is probed once: not when it is renewed, again when it is anothe
   it.start();
   it.answer(ADVERTISE);
   it.answer(REPLY);
-  expect([it.client.state, it.did, it.client.due]).toEqual(["probing", ["probe"], Infinity]);
+  expect([it.client.state, it.did, it.client.due]).toEqual(["probing", ["probe"], 1010]);
   it.take(it.client.probed(false, it.now));
   it.pass(300);
   it.answer(REPLY);
   expect(it.did).toEqual(["probe", "use", "use"]);
-  it.pass(300);
+  it.pass(endOf(it.client.lease!) - it.now - 5);
   it.answer(REPLY, { addresses: [{ address: another }] });
   expect([it.client.state, it.did.at(-1)]).toEqual(["probing", "probe"]);
   // The old lease may end meanwhile.
-  it.pass(2000);
+  it.pass(5);
   expect([it.client.state, it.did.at(-1), it.client.lease]).toEqual(["probing", "stopUsing", undefined]);
   it.take(it.client.probed(false, it.now));
   expect(it.actions.at(-1)).toMatchObject({ do: "use", before: undefined });
   expect(it.client.probed(true, it.now)).toEqual([]);
+});
+
+test("a probe that has no end, because its link has gone, is given up", () => {
+  for (const isAwaited of [true, false]) {
+    const it = new Simulation6({ probe: true }, isAwaited);
+    it.start();
+    it.pass(1);
+    it.answer(REPLY, rapid);
+    expect([it.client.state, it.client.due - it.now, it.pass(9.9)]).toEqual(["probing", 10, []]);
+    expect(kinds(it.pass(1))).toEqual(["SOLICIT"]);
+    expect(it.client.probed(false, it.now)).toEqual([]);
+  }
 });
 
 test("an address that somebody has is declined until the server has heard, then another is asked for", () => {

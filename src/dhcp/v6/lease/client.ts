@@ -32,6 +32,8 @@ const LONGEST_DELAY_S = 1;
 const CONFIRMING_S = 10;
 /** The least time between two packets of a lease while no request is pending, whatever a server says. */
 const SHORTEST_PAUSE_S = 1;
+/** The link may go away while it is asked; then no answer comes. */
+const PROBE_PATIENCE_S = 10;
 /** Leases that began together are not renewed together. */
 const RENEWAL_SPREAD = 0.05;
 const HIGHEST_PREFERENCE = 255;
@@ -246,8 +248,9 @@ export class LeaseClient6 {
         return this.tries > 0 && now >= this.deadline() ? this.unconfirmed(now) : this.transmit(now);
       case "informed":
         return this.begin("informing", now);
-      case "idle":
       case "probing":
+        return this.begin("soliciting", now);
+      case "idle":
         return [];
       default:
         return this.tries < timerOf(state, this.longest, this.isAwaited).tries
@@ -401,7 +404,9 @@ export class LeaseClient6 {
     const isNew = current === undefined || !isSameBytes(address, current);
     if (!isNew || !this.settings.probe) return this.use(lease, now);
     this.pending = lease;
-    return this.rest("probing", { do: "probe", address });
+    const actions = this.rest("probing", { do: "probe", address });
+    this.wake = now + PROBE_PATIENCE_S;
+    return actions;
   }
 
   private use(lease: Lease6, now: number): Action6[] {
