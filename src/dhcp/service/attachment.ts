@@ -170,7 +170,9 @@ export class Attachment implements LeaseAttachment {
       return false;
     }
     // Without a lease, only an attachment whose link is there goes on asking.
-    return this.isAwaited || this.hasAny || this.netns.canBeOpened();
+    if (this.isAwaited || this.hasAny || this.netns.canBeOpened()) return true;
+    this.abandon();
+    return false;
   }
 
   openNetns(): NetnsHandle {
@@ -187,20 +189,12 @@ export class Attachment implements LeaseAttachment {
       return true;
     } catch (error) {
       const problem = `cannot record the lease: ${errorText(error)}`;
-      if (this.isAwaited) {
-        this.refuse(problem);
-        return false;
-      }
-      this.trouble = problem;
       say(`${this.name}: ${problem}`);
-      return true;
+      if (!this.isAwaited) return true;
+      this.trouble = problem;
+      this.pending.answerAll(failure(problem));
+      return false;
     }
-  }
-
-  refuse(problem: string): void {
-    this.trouble = problem;
-    say(`${this.name}: ${problem}`);
-    this.pending.answerAll(failure(problem));
   }
 
   private toRecord(): LeaseRecord {
@@ -267,7 +261,7 @@ export class Attachment implements LeaseAttachment {
   }
 
   /** Its link is gone, and there is nothing to give back. */
-  abandon(): void {
+  private abandon(): void {
     this.close();
     this.inJournal((journal) => journal.remove(this.owner));
   }

@@ -134,9 +134,7 @@ export class Service {
 
   private wake(attachment: Attachment, now: number): void {
     try {
-      if (attachment.wake(now)) return;
-      this.attachments.delete(attachment.name);
-      attachment.abandon();
+      if (!attachment.wake(now)) this.attachments.delete(attachment.name);
     } catch (error) {
       // One container's trouble is not the others'.
       say(`${attachment.name}: ${error instanceof Error ? error.stack : error}`);
