@@ -81,7 +81,8 @@ export abstract class FamilyLease<Action, Message, Sockets extends ExchangeSocke
 
   /** When `wake` is to be called, whether or not something has arrived. */
   get due(): number {
-    return Math.min(this.client.due, this.probing?.due ?? Infinity, this.listenUntil);
+    // The sockets stay open until the probe has ended.
+    return Math.min(this.client.due, this.probing?.due ?? this.listenUntil);
   }
 
   get fds(): number[] {

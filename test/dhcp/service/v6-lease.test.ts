@@ -128,6 +128,20 @@ test("a link that has lost its own address is looked at each second while nobody
   expect(it.kept!.v6!.linkLocal).toBe("fe800000000000000000000000000007");
 });
 
+test("while an address is probed and nobody waits, the service sleeps until the next probe", () => {
+  using link = new SimulatedLink();
+  link.answer6 = server6();
+  const it = new SimulatedAttachment(link, { ...onlyV6, probe: "full" });
+  it.bind(["fd00:77::50/128"], []);
+  it.pass(10);
+  link.answer6 = server6({ addresses: [{ address: another }] });
+  it.passToRenewal();
+  // The probes take half a second longer than the socket would be open without them.
+  it.pass(4.2);
+  expect([it.attachment.due - it.now, link.open]).toEqual([expect.closeTo(0.3, 5), 2]);
+  expect(it.pass(0.4)).toContain("address fd00:77::51/128 for 995 s, preferred for 595 s");
+});
+
 test("a link that goes down while an address is probed is asked again when it is up", () => {
   using link = new SimulatedLink();
   link.answer6 = server6();
