@@ -33,9 +33,9 @@ export interface Sent {
 export class Simulation extends SimulatedTime<Action, Sent> {
   readonly client: LeaseClient;
 
-  constructor(settings: Partial<Settings> = {}, isAwaited = true) {
+  constructor(settings: Partial<Settings> = {}, isAwaited = true, who: Partial<Identity> = {}) {
     super();
-    this.client = new LeaseClient(identity, { ...this.usual, ...settings }, isAwaited);
+    this.client = new LeaseClient({ ...identity, ...who }, { ...this.usual, ...settings }, isAwaited);
   }
 
   protected sentBy(action: Action): Sent | undefined {

@@ -1,5 +1,14 @@
 /** The journal as files: what one call leaves behind, and what the next one makes of it. */
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
@@ -33,14 +42,16 @@ const record = (containerId: string): LeaseRecord => ({
 const one = record("c1"), other = record("c2");
 const name = (containerId: string) => `net@${containerId}@eth0.lease`;
 
-function inDirectory(work: (journal: Journal, look: () => { files: string[]; givenUp: string[] }) => void): void {
+type Look = () => { files: string[]; givenUp: string[] };
+
+function inDirectory(work: (journal: Journal, look: Look, directory: string) => void): void {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-journal-")), journal = Journal.open(directory)!;
   try {
     work(journal, () => ({
       files: readdirSync(directory).filter((file) => file !== "lock").sort(),
       givenUp: recordsIn(directory).filter(({ isGivenUp }) => isGivenUp).map((entry) => entry.record.containerId)
         .sort(),
-    }));
+    }), directory);
   } finally {
     journal.close();
     rmSync(directory, { recursive: true });
@@ -81,5 +92,90 @@ test("a note without a record goes, and a note with one stays", () => {
     expect(entries.map(({ record: { containerId }, isGivenUp }) => [containerId, isGivenUp])).toEqual([["c1", true]]);
     expect(look().files).toEqual([name("c1"), `${name("c1")}.given-up`]);
     expect(problems).toEqual([]);
+  });
+});
+
+test("one process has the journal; its number is there for people, until it closes the journal", () => {
+  inDirectory((_, __, parent) => {
+    const directory = join(parent, "own"), journal = Journal.open(directory)!;
+    const open = () => readdirSync("/proc/self/fd").length, before = open();
+    expect([Journal.open(directory), Journal.isHeld(directory), open()]).toEqual([undefined, true, before]);
+    expect(Journal.holderOf(directory)).toBe(String(process.pid));
+    journal.close();
+    expect([Journal.isHeld(directory), open()]).toEqual([false, before - 1]);
+    // The number of an earlier one, which is longer, is gone.
+    writeFileSync(join(directory, "lock"), "99999999999999\n");
+    const next = Journal.open(directory)!;
+    expect(readFileSync(join(directory, "lock"), "utf8")).toBe(`${process.pid}\n`);
+    writeFileSync(join(directory, "lock"), "");
+    expect(Journal.holderOf(directory)).toBe("unknown");
+    next.close();
+  });
+});
+
+test("a look makes nothing; a service makes its directory, for itself alone", () => {
+  inDirectory((_, __, parent) => {
+    const directory = join(parent, "new", "er");
+    expect([Journal.isHeld(directory), recordsIn(directory), Journal.holderOf(directory)]).toEqual([
+      false,
+      [],
+      "unknown",
+    ]);
+    expect(existsSync(directory)).toBe(false);
+    const journal = Journal.open(directory)!;
+    expect(statSync(directory).mode & 0o777).toBe(0o700);
+    journal.write(one, false);
+    journal.close();
+    rmSync(join(directory, "lock"));
+    expect(Journal.isHeld(directory)).toBe(false);
+    // A directory that others may write to is nobody's journal.
+    chmodSync(directory, 0o777);
+    expect([Journal.isHeld(directory), recordsIn(directory)]).toEqual([false, []]);
+    expect(() => Journal.open(directory)).toThrow();
+    chmodSync(directory, 0o700);
+    expect(recordsIn(directory).length).toBe(1);
+  });
+});
+
+test("a damaged record is set aside, and told; a half-written one goes; who only looks leaves both", () => {
+  inDirectory((journal, look, directory) => {
+    journal.write(one, true);
+    const put = (file: string, text: string) => writeFileSync(join(directory, file), text, { mode: 0o600 });
+    put(name("c2"), "{}");
+    put(name("c3"), JSON.stringify(one));
+    put(`${name("c4")}.new`, "{");
+    put("a note of somebody's", "");
+    const before = look().files, found = () => recordsIn(directory).map((entry) => entry.record.containerId);
+    expect([found(), look().files]).toEqual([["c1"], before]);
+    const problems: string[] = [];
+    expect(journal.entries((problem) => problems.push(problem)).length).toBe(1);
+    expect(look().files).toEqual([
+      "a note of somebody's",
+      name("c1"),
+      `${name("c2")}.damaged`,
+      `${name("c3")}.damaged`,
+    ]);
+    const path = (containerId: string) => join(directory, name(containerId));
+    expect(problems.sort()).toEqual([
+      `${path("c2")} is not a lease (a record of format undefined, which this version does not know); it is ${
+        path("c2")
+      }.damaged now`,
+      `${path("c3")} is not a lease (the lease in it is ${name("c1")}); it is ${path("c3")}.damaged now`,
+    ]);
+    expect(journal.entries(() => problems.push("again")).length).toBe(1);
+    expect(problems.length).toBe(2);
+  });
+});
+
+test("a text for the next service is kept, replaced and removed", () => {
+  inDirectory((journal, look) => {
+    expect(journal.givenBack()).toBe("");
+    for (const text of ["one\n", "another\n"]) {
+      journal.keepGivenBack(text);
+      expect([journal.givenBack(), look().files]).toEqual([text, ["given-back"]]);
+    }
+    journal.keepGivenBack("");
+    journal.keepGivenBack("");
+    expect([journal.givenBack(), look().files]).toEqual(["", []]);
   });
 });

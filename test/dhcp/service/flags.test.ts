@@ -1,6 +1,6 @@
 /** The flags of `dhcp daemon`: the reference plugin's names, in Go's syntax. */
 import { expect, test } from "bun:test";
-import { parseFlags, WrongFlags } from "../../../src/dhcp/service/flags.ts";
+import { parseFlags, pausesOf, WrongFlags } from "../../../src/dhcp/service/flags.ts";
 
 test("no flags: the reference plugin's paths, and our own pace", () => {
   expect(parseFlags([])).toEqual({
@@ -72,6 +72,7 @@ test.each([
   [["-resendmax", "1s2"], `invalid value "1s2" for flag -resendmax`],
   [["-broadcast=maybe"], `invalid boolean value "maybe" for -broadcast`],
   [["-h"], "Usage of daemon:"],
+  [["-help"], "Usage of daemon:"],
 ])("%j is refused, with the flags that there are", (args, text) => {
   expect(() => parseFlags(args)).toThrow(WrongFlags);
   expect(() => parseFlags(args)).toThrow(text);
@@ -80,4 +81,13 @@ test.each([
 
 test("the reference plugin's words for a file of the process id that is nowhere in particular", () => {
   expect(() => parseFlags(["-pidfile", "x.pid"])).toThrow(`Error writing pidfile "x.pid": path not absolute`);
+});
+
+test.each([
+  [undefined, undefined, undefined],
+  [0.25, undefined, [0.25, 0.5, 1, 2, 4]],
+  [undefined, 5, [1, 2, 4, 5, 5]],
+  [3, 20, [3, 6, 12, 20, 20]],
+])("a first wait of %p and a longest one of %p make the pauses %p", (timeout, longestPause, pauses) => {
+  expect(pausesOf({ timeout, longestPause })).toEqual(pauses as never);
 });

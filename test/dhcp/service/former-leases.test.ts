@@ -1,6 +1,8 @@
 /** Addresses that were given back, from one service to the next. */
-import { expect, test } from "bun:test";
-import { GivenBack } from "../../../src/dhcp/service/former-leases.ts";
+import { expect, spyOn, test } from "bun:test";
+import * as warn from "../../../src/ffi/warn.ts";
+import type { LeaseRecord } from "../../../src/dhcp/journal/record.ts";
+import { FormerLeases, GivenBack } from "../../../src/dhcp/service/former-leases.ts";
 
 const owner = (containerId: string) => ({ network: "net", containerId, ifName: "eth0" });
 const address = Uint8Array.of(10, 1, 0, 9);
@@ -55,5 +57,46 @@ test("a directory that cannot be written to ends no service", () => {
   const fails = () => {
     throw new Error("the disk is full");
   };
+  const said: string[] = [], spy = spyOn(warn, "printToStderr").mockImplementation((line) => void said.push(line));
   new GivenBack({ givenBack: () => "", keepGivenBack: fails }).keep();
+  spy.mockRestore();
+  expect(said).toEqual(["addresses that were given back are forgotten: the disk is full"]);
+});
+
+test("who gives back again is among the newest", () => {
+  const journal = journalOf(""), first = new GivenBack(journal), other = Uint8Array.of(10, 1, 0, 8);
+  for (let number = 0; number < 1000; number++) first.add(owner(`c${number}`), undefined, address);
+  first.add(owner("c0"), undefined, other);
+  first.add(owner("c1000"), undefined, address);
+  first.keep();
+  const next = new GivenBack(journal);
+  expect(["c0", "c1", "c2", "c1000"].map((name) => next.of(owner(name), undefined))).toEqual([
+    other,
+    undefined,
+    address,
+    address,
+  ]);
+  // Of a longer list the last thousand are read.
+  const line = journal.givenBack().split("\n")[0]!, filled = `${line}\n${`x\n`.repeat(1000)}`;
+  expect([filled.slice(0, -2), filled].map((text) => new GivenBack(journalOf(text)).of(owner("c2"), undefined)))
+    .toEqual([address, undefined]);
+});
+
+test("leases of before are found by their client id, or by the container's name", () => {
+  const records = new FormerLeases();
+  const recordOf = (containerId: string, clientId?: string) =>
+    ({ ...owner(containerId), wishes: { clientId } }) as unknown as LeaseRecord;
+  const [named, nameless, another] = [recordOf("c1", "01"), recordOf("c1"), recordOf("c2", "02")];
+  for (const one of [named, nameless, another]) records.add(one);
+  expect([records.size, [...records.all()]]).toEqual([3, [named, nameless, another]]);
+  expect([records.of(owner("c9"), "01"), records.of(owner("c1"), undefined)]).toEqual([named, nameless]);
+  expect(records.of({ ...owner("c1"), network: "other" }, "01")).toBeUndefined();
+  expect([records.take(owner("c9"), "02"), records.take(owner("c9"), "02"), records.size]).toEqual([
+    another,
+    undefined,
+    2,
+  ]);
+  records.add(another);
+  expect([records.takeNamed("c1/net/eth0"), [...records.all()]]).toEqual([[named, nameless], [another]]);
+  expect(records.takeNamed("c1/net/eth0")).toEqual([]);
 });

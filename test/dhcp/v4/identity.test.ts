@@ -44,3 +44,14 @@ test.each<[Provided, string]>([
   expect(() => providedOptions([one], { LONG: "a".repeat(256) })).toThrow(`ipam.provide: ${problem}`);
   if (one.option === "hostname") expect(() => wantedOptions([one])).toThrow("ipam.request: Can not parse");
 });
+
+test("the last number, the shortest value and the longest one are accepted", () => {
+  expect(wantedOptions([{ option: "255", skipDefault: true }, { option: "0" }])).toEqual([255, 0]);
+  const [shortest, longest] = ["a", "a".repeat(255)];
+  const provided = providedOptions([{ option: "12", value: shortest }, { option: "77", value: longest }], {});
+  expect([...provided.values()].map(text)).toEqual([shortest, longest]);
+  expect([...providedOptions([{ option: "43", hex: "0a" }, { option: "60", hex: "" }], {})]).toEqual([
+    [43, Uint8Array.of(10)],
+  ]);
+  expect(() => providedOptions([{ option: "43", hex: "0" }], {})).toThrow('ipam.provide: "0" is not valid');
+});

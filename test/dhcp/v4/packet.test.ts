@@ -53,3 +53,41 @@ test("what follows the packet in its frame is not of it", () => {
   padded.set(packet);
   expect(unwrap(padded, true)!.message).toEqual(Uint8Array.of(1, 2, 3));
 });
+
+/** A packet with one byte changed, and the sum of its header right. */
+function summed(packet: Uint8Array, at: number, byte: number): Uint8Array {
+  const changed = packet.slice(), view = new DataView(changed.buffer);
+  changed[at] = byte;
+  view.setUint16(10, 0);
+  let sum = 0;
+  for (let from = 0; from < Math.min((changed[0]! & 0x0f) * 4, changed.length - 1); from += 2) {
+    sum += view.getUint16(from);
+  }
+  view.setUint16(10, ~((sum & 0xffff) + (sum >>> 16)) & 0xffff);
+  return changed;
+}
+
+test.each([
+  ["another version", 0, 0x55],
+  ["a header that is too short", 0, 0x44],
+  ["a header that is longer than the packet", 0, 0x4f],
+  ["TCP", 9, 6],
+  ["a packet that is longer than it is", 3, 0x60],
+  ["a packet that ends in UDP's header", 3, 27],
+  ["a part that comes before others", 6, 0x20],
+  ["a part that comes after others", 7, 1],
+  ["UDP that is shorter than its header", 25, 7],
+  ["UDP that is longer than the packet", 25, 12],
+  ["another source port", 21, 68],
+  ["another destination port", 23, 67],
+])("%s is no message, though its sum is right", (_what, at, byte) => {
+  const sound = answered(Uint8Array.of(1, 2, 3));
+  expect(unwrap(summed(sound, 8, 9), false)).toBeDefined();
+  expect(unwrap(summed(sound, at, byte), false)).toBeUndefined();
+});
+
+test("the sum of UDP is over both addresses", () => {
+  const sound = answered(Uint8Array.of(1, 2, 3));
+  for (let at = 12; at < 20; at++) expect(unwrap(summed(sound, at, sound[at]! ^ 1), true)).toBeUndefined();
+  expect(unwrap(summed(sound, 12, 193), false)!.source).toEqual(Uint8Array.of(193, 168, 77, 1));
+});

@@ -133,3 +133,96 @@ test("a lease from before waits for its turn, and is wished for when it ends", (
   const [, discover] = [it.pass(999), it.pass(1)[0]!];
   expect([discover.kind, has(discover, 50)]).toEqual(["DISCOVER", ip("192.168.77.50")]);
 });
+
+test("an acknowledgement or a refusal is no offer", () => {
+  for (const type of [ACK, NAK]) {
+    const it = new Simulation();
+    it.take(it.client.start(it.now));
+    expect([it.answer(type), it.client.state]).toEqual([[], "selecting"]);
+  }
+});
+
+test("a client id in an answer is the client's own, or it is not for it", () => {
+  const ids = [undefined, Uint8Array.of(1), Uint8Array.of(2)];
+  const believed = ids.map((own) =>
+    ids.map((said) => {
+      const it = new Simulation({}, true, { clientId: own });
+      it.take(it.client.start(it.now));
+      return it.answer(OFFER, said === undefined ? [] : [[option.clientId, said]]).length > 0;
+    })
+  );
+  expect(believed).toEqual([[true, false, false], [true, true, false], [true, false, true]]);
+});
+
+test("pauses are spread: by a tenth while somebody waits, by a second while nobody does (RFC 2131 section 4.1)", () => {
+  const pausesWith = (random: number, isAwaited: boolean, seconds: number) => {
+    const it = new Simulation({ random: () => random }, isAwaited);
+    it.take(it.client.start(it.now));
+    return it.pass(seconds).map(({ at }, index, all) => at - (all[index - 1]?.at ?? 1000));
+  };
+  const close = (pauses: number[]) => pauses.map((pause) => expect.closeTo(pause, 6));
+  expect(pausesWith(0, true, 43)).toEqual(close([0.225, 0.9, 1.8, 3.6, 7.2, 14.4, 14.4]));
+  expect(pausesWith(1, true, 50)).toEqual(close([0.275, 1.1, 2.2, 4.4, 8.8, 17.6]));
+  expect(pausesWith(0, false, 120)).toEqual(close([3, 7, 15, 31, 63]));
+  expect(pausesWith(1, false, 130)).toEqual(close([5, 9, 17, 33, 65]));
+});
+
+test("a server that takes a lease back within ten seconds is asked after a pause, later at once", () => {
+  for (const [later, isAtOnce] of [[9.9, false], [10, true]] as const) {
+    const it = new Simulation({ random: () => 0 });
+    it.bind([[option.renewalTime, seconds(5)]]);
+    it.pass(5);
+    it.now = 1000 + later;
+    expect(it.answer(NAK).length).toBe(isAtOnce ? 1 : 0);
+  }
+});
+
+test("a renewal is repeated after half of what is left, but not sooner than a minute, or five seconds of a short lease", () => {
+  const pauseOf = (lease: number, renew: number, rebind: number) => {
+    const it = new Simulation({ random: () => 0 });
+    const times = [[option.leaseTime, lease], [option.renewalTime, renew], [option.rebindingTime, rebind]] as const;
+    it.bind(times.map(([number, value]) => [number, seconds(value)]));
+    it.pass(renew);
+    expect(it.sent.at(-1)!.at).toBe(1000 + renew);
+    return it.client.due - it.now;
+  };
+  expect([pauseOf(1000, 500, 900), pauseOf(480, 100, 210), pauseOf(480, 100, 240)]).toEqual([200, 60, 70]);
+  expect([pauseOf(479, 100, 210), pauseOf(479, 100, 109), pauseOf(479, 100, 104)]).toEqual([55, 5, 4]);
+});
+
+test("who goes on with a lease from before is not hurried, and what ends a lease is told", () => {
+  const before = new Simulation();
+  before.bind();
+  const it = new Simulation();
+  it.client.resume(it.now, before.client.lease!, 0);
+  it.pass(1000);
+  expect(it.actions.find((action) => action.do === "stopUsing")).toMatchObject({ isRefused: false });
+  expect(it.pass(70).map(({ at }) => at - 2000)).toEqual([4, 12, 28, 60]);
+  it.answer(OFFER);
+  it.answer(ACK);
+  it.pass(500);
+  it.answer(NAK);
+  expect(it.actions.findLast((action) => action.do === "stopUsing")).toMatchObject({ isRefused: true });
+});
+
+test("a decline and a release begin an exchange of their own", () => {
+  const it = new Simulation({ probe: true });
+  it.now += 5;
+  it.take(it.client.start(it.now));
+  it.now += 5;
+  it.answer(OFFER);
+  it.answer(ACK);
+  const [declined] = it.take(it.client.probed(true, it.now)) as [Sent];
+  it.pass(20);
+  it.answer(OFFER);
+  const released = it.client.release();
+  const [told] = it.take(released) as [Sent];
+  expect([declined.message.secs, told.message.secs]).toEqual([0, 0]);
+  expect(new Set([it.sent[0]!, declined, told].map(({ message }) => message.xid)).size).toBe(3);
+  expect(released).toMatchObject([{
+    do: "unicast",
+    isRepeated: false,
+    from: ip("192.168.77.50"),
+    to: ip("192.168.77.1"),
+  }]);
+});

@@ -58,3 +58,8 @@ test("time that does not fit stays at its largest", () => {
   const { options } = decode(solicit(who, { xid: 1, elapsed: 70_000 }))!;
   expect(first(options, option.elapsed)).toEqual(Uint8Array.of(0xff, 0xff));
 });
+
+test("the numbers of wanted options take two bytes", () => {
+  const { options } = decode(inform({ ...who, wanted: [0x0102, 3] }, exchange))!;
+  expect(first(options, option.wanted)).toEqual(Uint8Array.of(1, 2, 0, 3));
+});

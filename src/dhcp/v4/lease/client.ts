@@ -86,11 +86,12 @@ export class LeaseClient {
   /** Why there is no lease yet, for whoever waits. */
   obstacle = "no server has answered DISCOVER";
 
-  private exchange: Exchange = { xid: 0, secs: 0 };
+  private xid = 0;
   private began = 0;
   private sent = 0;
   private tries = 0;
   private chosen: Offered | undefined;
+  /** The lease whose address is probed, in this state. */
   private pending: Lease | undefined;
   private hint: Uint8Array | undefined;
 
@@ -179,7 +180,7 @@ export class LeaseClient {
   /** The answer to the action "probe". */
   probed(isTaken: boolean, now: number): Action[] {
     const lease = this.pending;
-    if (this.state !== "probing" || lease === undefined) return [];
+    if (lease === undefined) return [];
     this.pending = undefined;
     if (!isTaken) return this.use(lease, now);
     const { address, server } = lease.offered;
@@ -192,7 +193,7 @@ export class LeaseClient {
   }
 
   private isForUs({ xid, mac, options }: Message): boolean {
-    if (xid !== this.exchange.xid || !isSameBytes(mac, this.who.mac)) return false;
+    if (xid !== this.xid || !isSameBytes(mac, this.who.mac)) return false;
     const clientId = options.get(option.clientId);
     // Servers before RFC 6842 do not repeat it.
     return clientId === undefined || (this.who.clientId !== undefined && isSameBytes(clientId, this.who.clientId));
@@ -209,14 +210,14 @@ export class LeaseClient {
     this.state = state;
     this.began = now;
     this.tries = 0;
-    this.exchange = { xid: this.settings.newXid(), secs: 0 };
+    this.xid = this.settings.newXid();
     this.chosen = undefined;
   }
 
   private next(now: number): Exchange {
     this.tries++;
     this.sent = now;
-    return this.exchange = { ...this.exchange, secs: Math.floor(now - this.began) };
+    return { xid: this.xid, secs: Math.floor(now - this.began) };
   }
 
   private sendDiscover(now: number): Action[] {
@@ -259,11 +260,10 @@ export class LeaseClient {
   private take(message: Message, now: number): Action[] {
     const read = this.read(message);
     if ("unusable" in read) return [{ do: "log", text: `offer ignored: ${read.unusable}` }];
-    const secs = this.began;
-    const { exchange } = this;
+    const { began, xid } = this;
     this.begin("requesting", now);
     // The number and the beginning are the DISCOVER's (RFC 2131 section 4.4.1).
-    [this.began, this.exchange, this.chosen] = [secs, exchange, read.offered];
+    [this.began, this.xid, this.chosen] = [began, xid, read.offered];
     const { address, server } = read.offered;
     this.obstacle = `server ${server.join(".")} offered ${address.bytes.join(".")}, but has not answered REQUEST`;
     return this.sendRequest(now);

@@ -1,0 +1,164 @@
+/** What the plugin makes of whoever listens where the service should. The other side is a process that says what it is told. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
+import { ask, Failed, NoAnswer, NoService } from "../../src/dhcp/ask.ts";
+import { LONGEST_LINE } from "../../src/dhcp/order.ts";
+import * as peer from "../../src/ffi/socket/peer.ts";
+
+/** It answers with the pieces that the order has for it, one after the other, and ends; without any it is silent. */
+const program = `
+  Bun.listen({ unix: process.argv[1], socket: { async data(socket, bytes) {
+    const { network: pieces } = JSON.parse(bytes.toString());
+    for (const piece of pieces) {
+      socket.write(piece);
+      await Bun.sleep(5);
+    }
+    if (pieces.length > 0) socket.end();
+  } } });
+  // One that says no before anybody has asked.
+  Bun.listen({ unix: process.argv[2], socket: {
+    open: (socket) => void socket.end('{"version":1,"failure":"not you","hint":"go away"}\\n'),
+    data() {},
+  } });
+  console.log("listens");
+`;
+
+const directory = mkdtempSync(join(tmpdir(), "patchbay-ask-"));
+const [path, refusing] = ["socket", "refusing"].map((name) => join(directory, name)) as [string, string];
+let listener: Bun.Subprocess<"ignore", "pipe", "inherit">;
+
+beforeAll(async () => {
+  listener = Bun.spawn([process.execPath, "-e", program, path, refusing], { stdout: "pipe" });
+  await listener.stdout.getReader().read();
+});
+afterAll(async () => {
+  listener.kill();
+  await listener.exited;
+  rmSync(directory, { recursive: true });
+});
+
+const PATIENCE_MS = 30_000;
+const told = (pieces: string[], patienceMs = PATIENCE_MS) =>
+  ask(path, { do: "report", network: pieces as unknown as string }, patienceMs);
+
+/** The error, with what to do. */
+function failure(work: () => unknown): { kind: unknown; message: string; hint?: string } {
+  try {
+    work();
+  } catch (error) {
+    const { constructor: kind, message, hint } = error as Failed;
+    return { kind, message, hint };
+  }
+  throw new Error("it has not failed");
+}
+
+test("an answer is read to the end of its line, in however many pieces it comes", () => {
+  const report = { version: 1, report: { unanswered: 2 } }, text = `${JSON.stringify(report)}\n`;
+  expect(told([text])).toEqual(report);
+  expect(told([text.slice(0, 7), text.slice(7, 20), text.slice(20)])).toEqual(report);
+  // What ends without a line is as good.
+  expect(told([text.trim()])).toEqual(report);
+});
+
+test("a service that says no is believed, also when it does so before it is asked", () => {
+  expect(failure(() => told(['{"version":1,"failure":"no lease","hint":"wait"}\n']))).toEqual({
+    kind: Failed,
+    message: "no lease",
+    hint: "wait",
+  });
+  expect(failure(() => told(['{"version":1,"failure":"no lease"}\n'])).hint).toBe("");
+  expect(failure(() => ask(refusing, { do: "report", network: "" }, PATIENCE_MS))).toEqual({
+    kind: Failed,
+    message: "not you",
+    hint: "go away",
+  });
+});
+
+test.each<[what: string, pieces: string[], kind: unknown, message: string, hint: string]>([
+  [
+    "ends",
+    [""],
+    NoAnswer,
+    `the DHCP service at ${path} ended before it answered`,
+    "look at its log",
+  ],
+  [
+    "speaks HTTP",
+    ["HTTP/1.1 400 Bad Request\r\n\r\n"],
+    NoAnswer,
+    `a DHCP daemon of another make listens on ${path}`,
+    'stop it, and start "patchbay dhcp" instead',
+  ],
+  [
+    "speaks HTTP/2",
+    ["\0\0\x12\x04"],
+    NoAnswer,
+    `a DHCP daemon of another make listens on ${path}`,
+    'stop it, and start "patchbay dhcp" instead',
+  ],
+  [
+    "is of another version",
+    ['{"version":2}\n'],
+    Failed,
+    `the DHCP service at ${path} is of another version`,
+    "restart it",
+  ],
+  [
+    "says nothing of ours",
+    ['{"version":1,"report":5}\n'],
+    NoAnswer,
+    `what listens on ${path} is no DHCP service of ours: report of the answer is wrong`,
+    'end it, and start "patchbay dhcp"',
+  ],
+])("who %s", (_what, pieces, kind, message, hint) => {
+  expect(failure(() => told(pieces))).toEqual({ kind, message, hint });
+});
+
+test("who says nothing is not waited for without end", () => {
+  expect(failure(() => told([], 30))).toEqual({
+    kind: Failed,
+    message: `the DHCP service at ${path} does not answer`,
+    hint: "look at its log",
+  });
+});
+
+test("a place where nobody listens has no service", () => {
+  const nowhere = join(directory, "nowhere");
+  expect(failure(() => ask(nowhere, { do: "report", network: "" }, 1000))).toMatchObject({
+    kind: NoService,
+    message: `error dialing DHCP daemon: dial unix ${nowhere}: connect: no such file or directory`,
+  });
+  const tooLong = join(directory, "x".repeat(200));
+  expect(failure(() => ask(tooLong, { do: "report", network: "" }, 1000)).kind).not.toBe(NoService);
+});
+
+test("a request of more than a line's length is not sent", () => {
+  const line = { version: 1, do: "report", network: ["\n"] }, most = LONGEST_LINE - JSON.stringify(line).length - 1;
+  expect(failure(() => told(["\n", "x".repeat(most)]))).toMatchObject({
+    kind: Failed,
+    message: "the request is longer than 65536 bytes",
+  });
+});
+
+test.each([
+  [0, 1000, undefined],
+  [1000, 1000, undefined],
+  [1001, 1000, 'end it, and start "patchbay dhcp"'],
+  [65534, 1000, "call the plugin where the service was started, or start a service of its own here"],
+])("user %i listens, user %i calls: %p", (uid, own, hint) => {
+  const spies = [
+    spyOn(peer, "peerOf").mockImplementation(() => ({ pid: 7, uid })),
+    spyOn(process as { geteuid(): number }, "geteuid").mockImplementation(() => own),
+  ];
+  try {
+    const answer = () => told(['{"version":1}\n']);
+    if (hint === undefined) return expect(answer()).toEqual({ version: 1 });
+    const found = failure(answer);
+    expect(found).toMatchObject({ kind: NoAnswer, hint });
+    expect(found.message).toStartWith(`process 7 of user ${uid} listens on ${path}, and only root or this user may`);
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+});
