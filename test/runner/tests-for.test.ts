@@ -20,6 +20,10 @@ test("by imports of imports, within a room", () => {
   expect(testsFor("src/plugins/meta/firewall/names.ts")).toContain("test/plugins/judged.test.ts");
 });
 
+test("by the folder, where a test reaches the file through others of it", () => {
+  expect(testsFor("src/dhcp/service/family-lease.ts")).toContain("test/dhcp/service/v6-lease.test.ts");
+});
+
 test("a file without a fault of its own has those of its folder", () => {
   expect(testsFor("src/resources/netavark/static-routes.ts").length).toBeGreaterThan(0);
 });

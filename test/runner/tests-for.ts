@@ -1,8 +1,8 @@
 /**
  * Which tests notice a change of a source file: those that import it or something that does, those of its room that it
- * is further away from, those that read it by a pattern, those that are named as it is, and those that the list of seeded
- * faults has for it or for who imports it. A test that runs the program imports nothing of it, so where nothing else is
- * known, the faults of its folder count.
+ * is further away from, those that read it by a pattern, those that are named as it or its folder is, and those that the
+ * list of seeded faults has for it or for who imports it. A test that runs the program imports nothing of it, so where
+ * nothing else is known, the faults of its folder count.
  */
 import { readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
@@ -27,7 +27,12 @@ export function testsFor(file: string): string[] {
     ...[...whoReaches(near, importers)].filter((one) => isTest.has(one) && one.startsWith(`test/${room}/`)),
   ];
   const known = found.length > 0 ? found : listed((fault) => dirname(fault.file) === dirname(file));
-  return [...new Set(known)];
+  return [...new Set([...known, ...all.filter((one) => dirname(one) === folderOfTests(file))])];
+}
+
+/** Where a file's tests are, when they are in a folder that is named as its own is. */
+function folderOfTests(file: string): string {
+  return dirname(file).replace(/^src\//, "test/");
 }
 
 /** Who imports one of the files, or who imports that, three more times. */
