@@ -118,7 +118,7 @@ export class Attachment implements LeaseAttachment {
         .filter((text) => text).join("; ");
   }
 
-  start(now: number, { address, isOurs, lease6 }: FormerLease = { isOurs: false }): void {
+  start(now: number, { address, isOurs, lease6 }: FormerLease): void {
     this.began = now;
     say(`${this.name}: acquiring lease`);
     this.setUp(this.openNetns());

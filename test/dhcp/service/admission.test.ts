@@ -1,4 +1,5 @@
 /** Who may ask the service, by what the kernel says of the process that has connected. */
+import { readdirSync } from "node:fs";
 import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { EMFILE, ENFILE, ENOENT, ENOMEM, SyscallError } from "../../../src/ffi/errno.ts";
 import * as peer from "../../../src/ffi/socket/peer.ts";
@@ -32,7 +33,8 @@ afterEach(() => {
 });
 
 test("root and the service's own user, with the capabilities", () => {
-  expect([whyRefused(3), closed]).toEqual([undefined, 1]);
+  const open = () => readdirSync("/proc/self/fd").length, before = open();
+  expect([whyRefused(3), closed, open()]).toEqual([undefined, 1, before]);
   other = { pid: 7, uid: 0 };
   expect([whyRefused(3), closed]).toEqual([undefined, 2]);
 });

@@ -78,7 +78,7 @@ export class SimulatedAttachment {
   }
 
   /** ADD: asks for the lease, and waits for it. */
-  begin(patience = 60, former?: FormerLease): PendingRequest {
+  begin(patience = 60, former: FormerLease = { isOurs: false }): PendingRequest {
     const order = { do: "acquire", owner, netnsPath: "/run/netns/c1", wishes: this.options } as const;
     this.attachment = Attachment.begin(order, -1, this.context);
     this.attachment.start(this.now, former);
