@@ -154,9 +154,9 @@ export abstract class FamilyLease<Action, Message, Sockets extends ExchangeSocke
     return this.handle ??= this.attachment.openNetns();
   }
 
-  protected probe(begin: (handle: NetnsHandle) => Probing, now: number): void {
+  /** The first question is due at once. */
+  protected probe(begin: (handle: NetnsHandle) => Probing): void {
     this.probing = begin(this.netns());
-    this.probing.look(now);
   }
 
   protected log(text: string): void {

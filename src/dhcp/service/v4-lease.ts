@@ -102,10 +102,7 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
           else sockets.unicast(action.bytes, action.to, this.serverMac!);
         });
       case "probe":
-        return this.probe(
-          (handle) => new ArpProbing(handle, action.address, this.attachment.options.probe, now),
-          now,
-        );
+        return this.probe((handle) => new ArpProbing(handle, action.address, this.attachment.options.probe, now));
       case "use":
         return this.use(action.lease, action.before, now);
       case "stopUsing":

@@ -98,9 +98,8 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
       case "multicast":
         return this.multicast(action.bytes, now);
       case "probe":
-        return this.probe(
-          (handle) => new NeighbourProbing(handle, action.address, this.attachment.options.probe, now),
-          now,
+        return this.probe((handle) =>
+          new NeighbourProbing(handle, action.address, this.attachment.options.probe, now)
         );
       case "use":
         return this.use(action.lease, action.before, now);

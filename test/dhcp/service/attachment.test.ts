@@ -211,6 +211,7 @@ test.each([
     `link 3: RELEASE in the name of ${MAC} to ${goal}`,
     "journal: removed",
   ]);
+  expect(link.handles).toBe(0);
   // Ethernet's header, and the IPv4 address that the packet is for.
   const frame = link.packets.at(-1)!.bytes;
   expect(frame.subarray(12, 15).toHex()).toBe("080045");

@@ -7,6 +7,9 @@ import { EMFILE, SyscallError } from "../../../src/ffi/errno.ts";
 import { closeFile } from "../../../src/ffi/files.ts";
 import { fromUtf8, utf8 } from "../../../src/ffi/libc.ts";
 import { setNonblocking } from "../../../src/ffi/descriptors.ts";
+import * as messages from "../../../src/ffi/socket/message.ts";
+import * as sockets from "../../../src/ffi/socket/unix.ts";
+import * as warn from "../../../src/ffi/warn.ts";
 import { receiveMessage, sendMessage } from "../../../src/ffi/socket/message.ts";
 import { connectTo, listenAt } from "../../../src/ffi/socket/unix.ts";
 import { LONGEST_LINE, type Order } from "../../../src/dhcp/order.ts";
@@ -110,6 +113,7 @@ test("the descriptor that comes with an order is the service's; others are close
 test.each([
   ["no JSON", "{\n", /^\{"version":1,"failure":"[^"]*request/],
   ["another version", '{"version":2}\n', /"failure":"the plugin speaks version 2, the service 1","hint":"restart/],
+  ["empty", "\n", /^\{"version":1,"failure":"[^"]*request/],
   ["no order", '{"version":1,"do":"dance"}\n', /"failure":"malformed request: nobody knows how to do \\"dance\\""\}/],
   ["Go's", "CONNECT /_goRPC_ HTTP/1.0\n", /^HTTP\/1.0 501 this is Patchbay's DHCP service/],
 ])("a line that is %s is answered", (_what, text, expected) => {
@@ -223,4 +227,28 @@ test("where there is no room for a look at a client, nobody new is accepted for 
   say(fd, line);
   turn(7);
   expect(asked.length).toBe(1);
+});
+
+test("a connection that makes trouble is closed and told of, and the others are served", () => {
+  const one = connect(), other = connect(), said: string[] = [];
+  turn();
+  say(other, line);
+  const spies = [
+    spyOn(messages, "receiveWithDescriptors").mockImplementationOnce(() => {
+      throw new Error("a defect");
+    }),
+    spyOn(warn, "printToStderr").mockImplementation((text) => void said.push(text)),
+  ];
+  turn();
+  for (const spy of spies) spy.mockRestore();
+  expect([heard(one), asked.length]).toEqual(["", 1]);
+  expect(said).toEqual([expect.stringMatching(/^while somebody was served: Error: a defect/)]);
+});
+
+test("512 are served at a time; others wait in the kernel", () => {
+  let next = 1_000_000;
+  const spy = spyOn(sockets, "acceptNext").mockImplementation(() => next++), many = new Clients(listening, () => {});
+  for (let count = 0; count < 33; count++) many.wake(new Set([listening]), 0);
+  expect([many.fds.length, many.fds.includes(listening), next]).toEqual([512, false, 1_000_512]);
+  spy.mockRestore();
 });

@@ -38,7 +38,7 @@ test("a failure of a network is remembered for its time, or until somebody has a
   failed.add("net", "silence again", 110);
   expect(failed.of("net", 110.5)).toEqual({ obstacle: "silence again", forgottenInS: 60 });
   expect(failed.of("net", 169.9)).toEqual({ obstacle: "silence again", forgottenInS: 1 });
-  expect([failed.of("net", 170), failed.of("third", 100)]).toEqual([{}, {}]);
+  expect([failed.of("net", 170), failed.of("third", 0.5)]).toEqual([{}, {}]);
   failed.forget("net");
   expect([failed.of("net", 110), failed.of("other", 110)]).toEqual([{}, { obstacle: "no", forgottenInS: 50 }]);
 });

@@ -1,5 +1,6 @@
 /** An IPv4 lease on its link, in simulated time: what is sent, what the link gets, and when nothing is open. */
 import { expect, test } from "bun:test";
+import { decodeRequest, encodeReply } from "../../../src/dhcp/v4/message/message.ts";
 import { EADDRNOTAVAIL, SyscallError } from "../../../src/ffi/errno.ts";
 import { value } from "../../support/dhcp/offer.ts";
 import { SimulatedAttachment } from "../../support/dhcp/simulated-attachment.ts";
@@ -234,4 +235,36 @@ test.each([
   const it = new SimulatedAttachment(link, { servers, denied });
   it.begin();
   expect(it.pass(1).includes("ADD gets 192.168.77.50/24")).toBe(isBelieved);
+});
+
+test("what the link does not take is told, and the lease stays", () => {
+  using link = new SimulatedLink(script);
+  const it = new SimulatedAttachment(link);
+  it.bind();
+  link.netlink.failure = new Error("operation not permitted");
+  expect(it.passToRenewal()).toContain("c1 has a lease");
+  expect(link.log).toContain("c1/net/eth0: operation not permitted");
+  link.gone = "no such link";
+  const { lease } = it.attachment.v4!.client;
+  expect([it.passToRenewal(), it.attachment.v4!.client.lease]).toEqual([[], lease]);
+});
+
+test("a flood of answers is read in turns and to an end; the next message is heard again", () => {
+  using link = new SimulatedLink(silence);
+  const it = new SimulatedAttachment(link);
+  it.begin();
+  const asked = decodeRequest(link.packets.at(-1)!.bytes.subarray(28))!;
+  // Nothing in them is an offer.
+  const answer = encodeReply({ ...asked, clientAddress: undefined, options: new Map() });
+  for (let count = 0; count < 300; count++) link.arrive4(answer, `02:00:00:00:00:${10 + count % 30}`);
+  expect(link.queued).toBe(300);
+  it.attachment.wake(it.now);
+  expect([link.queued, link.open]).toEqual([292, 1]);
+  for (let turn = 0; turn < 31; turn++) it.attachment.wake(it.now);
+  expect([link.open, it.attachment.fds]).toEqual([0, []]);
+  expect(link.log.at(-1)).toBe(
+    "c1/net/eth0: too many answers to one message: none is read until the next message",
+  );
+  link.script(script);
+  expect(it.pass(1)).toContain("ADD gets 192.168.77.50/24");
 });

@@ -44,7 +44,7 @@ export class SimulatedLink implements Disposable {
   readonly netlink = new SimulatedNetlink(INDEX, (what) => void this.did.push(what));
   /** The service's log, which may say everything again. */
   readonly log: string[] = [];
-  /** How often the namespace is open. */
+  /** How often the namespace is open, or netlink in the host's. */
   handles = 0;
   cookie: string | undefined = "cookie";
   /** Why the namespace cannot be opened. */
@@ -78,7 +78,10 @@ export class SimulatedLink implements Disposable {
         this.openPackets(link, protocol, rules) as never
       ),
       spyOn(UdpSocket, "open").mockImplementation((from, ifName) => this.openUdp(from, ifName) as never),
-      spyOn(netlink, "openNetlink").mockImplementation(() => ({ ...this.netlink.socket, close: () => {} })),
+      spyOn(netlink, "openNetlink").mockImplementation(() => {
+        this.handles++;
+        return { ...this.netlink.socket, close: () => void this.handles-- };
+      }),
       spyOn(links, "getLink").mockImplementation((_, name) => {
         const index = this.hostLinks.get(String(name));
         return index === undefined ? undefined : { index } as links.Link;
@@ -112,6 +115,11 @@ export class SimulatedLink implements Disposable {
   ready(): Set<number> {
     const ready = [...this.sockets.keys()].filter(({ queue }) => queue.length > 0).map(({ fd }) => fd);
     return new Set([...ready, ...this.changes.length > 0 ? [EVENTS_FD] : []]);
+  }
+
+  /** How many frames have not been read. */
+  get queued(): number {
+    return [...this.sockets.keys()].reduce((sum, { queue }) => sum + queue.length, 0);
   }
 
   /** How many sockets are open. */
