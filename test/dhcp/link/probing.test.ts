@@ -53,6 +53,7 @@ function ndp(type: number, source: string, target: Uint8Array, protocol = 58): U
   packet[0] = 0x60;
   packet[6] = protocol;
   packet.set(ip6(source), 8);
+  packet.set(ip6("ff02::1:ff00:50"), 24);
   packet[40] = type;
   packet.set(target, 48);
   return packet;
@@ -88,6 +89,12 @@ test.each([
   const probing = new NeighbourProbing(handle(), address6, "fast", 0);
   link.arrive(ETH_P_IPV6, bytes, from);
   expect(probing.look(0)).toBe(isTaken ? "taken" : undefined);
+});
+
+test("an address that is not probed is free, and nobody is asked", () => {
+  using link = new SimulatedLink();
+  const probing = new ArpProbing(handle(), address, "none", 0);
+  expect([probing.look(0), link.news()]).toEqual(["free", []]);
 });
 
 test("an address is free when its last question has had its time, and taken whenever somebody says so", () => {

@@ -104,6 +104,39 @@ test("DHCPv4: an answer to the message before is not for the next one, though th
   expect(sockets.isSpent).toBe(true);
 });
 
+test("DHCPv4: who has sent 32 answers is silenced by the kernel, by its hardware address", () => {
+  using link = new SimulatedLink();
+  const sockets = new Sockets(handle(), undefined);
+  sockets.broadcast(asked);
+  for (let count = 0; count < 32; count++) link.arrive4(reply());
+  while (sockets.receive() !== undefined);
+  link.arrive4(reply());
+  expect(link.queued).toBe(0);
+  link.arrive4(reply(), "02:00:00:00:00:02");
+  expect(link.queued).toBe(1);
+});
+
+test("DHCPv4: each way to send listens to the answers", () => {
+  using link = new SimulatedLink();
+  const address = Uint8Array.of(192, 168, 77, 50),
+    server = Uint8Array.of(192, 168, 77, 1),
+    at = parseMac(SERVER_MAC)!;
+  link.netlink.addresses.set("192.168.77.50/24", 0);
+  for (
+    const send of [
+      (sockets: Sockets) => sockets.broadcast(asked),
+      (sockets: Sockets) => sockets.unicast(asked, server, at),
+      (sockets: Sockets) => sockets.unicastAtOnce(asked, server, at),
+    ]
+  ) {
+    const sockets = new Sockets(handle(), address);
+    send(sockets);
+    link.arrive4(reply());
+    expect(sockets.receive()!.message).toMatchObject({ xid });
+    sockets.close();
+  }
+});
+
 test("DHCPv4: who has the address sends from it, who has not sends from nobody", () => {
   using link = new SimulatedLink();
   const server = Uint8Array.of(192, 168, 77, 1),
@@ -139,6 +172,7 @@ test("DHCPv6: of the messages of the exchange, ADVERTISE and REPLY are kept", ()
   for (const type of [ADVERTISE, REPLY]) {
     link.arrive6(said(type, message));
     expect(encode(sockets.receive()!.message!)).toEqual(encode(said(type, message)));
+    expect(sockets.receive()).toBeUndefined();
   }
   link.arrive6(said(REPLY, message));
   sockets.multicast(solicit({ duid, iaid, wanted: [], provided: new Map() }, { xid: 9, elapsed: 0 }));

@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { offeredOf } from "../../../src/dhcp/journal/lease-text.ts";
 import type { LeaseOptions } from "../../../src/dhcp/lease-options.ts";
 import { NetnsHandle } from "../../../src/dhcp/link/netns-handle.ts";
+import { checkDuplicatesAgain, prepareForV6 } from "../../../src/dhcp/link/sockets6.ts";
 import { endUse, exchangeLease, lowerMtu, setLifetime } from "../../../src/dhcp/link/use.ts";
 import { endUse6, exchangeBinding, setLifetimes } from "../../../src/dhcp/link/use6.ts";
 import type { Offered } from "../../../src/dhcp/v4/message/offer.ts";
@@ -140,6 +141,18 @@ test.each<
   for (const address of addresses) link.netlink.addresses.set(address, 0);
   lowerMtu(handle(), leaseOf("10.1.0.9/24", [], { mtu }), options(change));
   expect(link.news()).toEqual(isSet ? [`MTU ${mtu}`] : []);
+});
+
+test("a link that is to speak IPv6: switched on, routers heard, and its own address not checked while it is down", () => {
+  using link = new SimulatedLink();
+  const usual = ["disable_ipv6 = 0", "accept_ra = 2"];
+  prepareForV6(handle());
+  expect(link.news()).toEqual(usual);
+  Object.assign(link.link, { up: false });
+  prepareForV6(handle());
+  expect(link.news()).toEqual([...usual, "accept_dad = 0"]);
+  checkDuplicatesAgain(handle());
+  expect(link.news()).toEqual(["accept_dad = 1"]);
 });
 
 const binding = (address: string, change: Partial<Binding> = {}): Binding => ({

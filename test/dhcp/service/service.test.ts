@@ -11,6 +11,13 @@ const script = { address: "192.168.77.50", leaseSeconds: 1000 };
 const owner = (containerId: string, network = "net") => ({ network, containerId, ifName: "eth0" });
 const released = `RELEASE from 192.168.77.50 to 192.168.77.1 at ${SERVER_MAC}`;
 
+test("a descriptor that comes with another order than ADD's is closed", () => {
+  using it = new SimulatedService(script).begin();
+  const file = openSync("/dev/null", "r");
+  it.ask({ do: "report", network: "net" }, file);
+  expect(() => closeSync(file)).toThrow();
+});
+
 test("who asks has a lease, is told of it whenever it asks again, and gives it back", () => {
   using it = new SimulatedService(script).begin();
   it.add("c1");

@@ -41,6 +41,7 @@ export class SimulatedService implements Disposable {
   private serve!: clients.Serve;
   private alarmAt = Infinity;
   private end = 0;
+  private waits = 0;
   private readonly spies: { mockRestore(): void }[];
 
   constructor(script: Script | undefined, private readonly settings: Partial<ServiceSettings> = {}) {
@@ -80,6 +81,7 @@ export class SimulatedService implements Disposable {
   }
 
   private wait(fds: readonly number[]): ReturnType<Daemon["wait"]> {
+    if (++this.waits > 20_000) throw new Error("a storm");
     const ready = new Set([...this.link.ready()].filter((fd) => fds.includes(fd)));
     if (ready.size > 0) return { ready, mustEnd: false };
     if (this.alarmAt > this.end) return { ready, mustEnd: true };
