@@ -163,7 +163,6 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
    */
   release(throughHost: (to: Uint8Array, packet: Uint8Array) => void): void {
     const actions = this.client.release(), { serverMac: mac, origin } = this;
-    this.close();
     for (const action of actions) {
       if (action.do !== "unicast" || mac === undefined) continue;
       const { bytes, from, to } = action;

@@ -155,7 +155,6 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
     const actions = this.client.release(now), { linkLocal, client } = this;
     // Right after another message the client would wait; there is no time for that.
     if (actions.length === 0 && client.state === "releasing") actions.push(...client.tick(client.due));
-    this.close();
     this.unsent = undefined;
     for (const action of actions) {
       if (action.do !== "multicast") continue;

@@ -218,6 +218,16 @@ test.each([
   expect(frame.subarray(30, 34).toHex()).toBe(goal === SERVER_MAC ? value.addresses("192.168.77.1") : "ffffffff");
 });
 
+test("where nobody knows where the server's messages come from, it is not told", () => {
+  using link = new SimulatedLink(script);
+  const it = new SimulatedAttachment(link);
+  it.bind();
+  it.kept!.v4!.serverMac = "";
+  it.resume();
+  it.attachment.release();
+  expect(link.news()).toEqual(["journal: given up", "journal: removed"]);
+});
+
 test("an IPv6 lease is given back so to all servers, if the link's own address is known", () => {
   using link = new SimulatedLink();
   link.answer6 = server6();

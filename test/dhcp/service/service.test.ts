@@ -4,8 +4,11 @@ import { expect, spyOn, test } from "bun:test";
 import { Journal, recordsIn } from "../../../src/dhcp/journal/journal.ts";
 import type { NetworkReport, Order } from "../../../src/dhcp/order.ts";
 import { V4Lease } from "../../../src/dhcp/service/v4-lease.ts";
+import { dualStack } from "../../support/dhcp/simulated-attachment.ts";
+import { server6 } from "../../support/dhcp/simulated-frames.ts";
 import { SERVER_MAC } from "../../support/dhcp/simulated-link.ts";
-import { SimulatedService } from "../../support/dhcp/simulated-service.ts";
+import { value } from "../../support/dhcp/offer.ts";
+import { BOOTED, SimulatedService } from "../../support/dhcp/simulated-service.ts";
 
 const script = { address: "192.168.77.50", leaseSeconds: 1000 };
 const owner = (containerId: string, network = "net") => ({ network, containerId, ifName: "eth0" });
@@ -37,6 +40,28 @@ test("who asks has a lease, is told of it whenever it asks again, and gives it b
   }]);
   it.release("c1");
   expect([it.link.news(), it.link.handles, it.link.open]).toEqual([[], 0, 0]);
+});
+
+test("the log says of each lease when it ends", () => {
+  using it = new SimulatedService({ ...script, options: { 58: value.u32(100), 59: value.u32(200) } }).begin();
+  const dateIn = (seconds: number) => new Date((BOOTED + it.now + seconds) * 1000).toISOString();
+  const acquired = `c1/net/eth0: lease acquired, expiration is ${dateIn(1000)}`;
+  it.add("c1");
+  it.pass(0);
+  expect(it.link.log).toEqual(["c1/net/eth0: acquiring lease", acquired]);
+  const { log } = it.link;
+  it.pass(99);
+  const [renewed] = log.slice(2) as [string];
+  expect(renewed).toStartWith("c1/net/eth0: lease renewed, expiration is 20");
+  expect(renewed > acquired).toBe(true);
+  it.link.script({ ...script, leaseSeconds: 0xffffffff });
+  it.add("c2");
+  it.pass(0);
+  expect(log).toContain("c2/net/eth0: lease acquired, expiration is never");
+  it.link.answer6 = server6();
+  it.add("c3", { ...dualStack, v4: false, required: ["ipv6"] });
+  it.pass(0);
+  expect(log).toContain(`c3/net/eth0: lease acquired, expiration is ${dateIn(1000)}`);
 });
 
 test("a lease that has ended is none", () => {

@@ -235,6 +235,7 @@ test.each([
   const it = new SimulatedAttachment(link, { servers, denied });
   it.begin();
   expect(it.pass(1).includes("ADD gets 192.168.77.50/24")).toBe(isBelieved);
+  expect(link.log.includes("c1/net/eth0: server 192.168.77.1 is not allowed")).toBe(!isBelieved);
 });
 
 test("what the link does not take is told, and the lease stays", () => {

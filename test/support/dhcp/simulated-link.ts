@@ -33,6 +33,9 @@ export const MAC = "02:00:00:00:00:07", SERVER = "192.168.77.1", SERVER_MAC = "0
 export const LINK_LOCAL = "fe80::7", SERVER6 = "fe80::1";
 const EVENTS_FD = 99, INDEX = 7, NAME = "simulated0", ETH_P_IPV6 = 0x86dd, HEADERS_BYTES = 28, UDP6_BYTES = 8;
 
+/** The log's memory is the process's, so time never goes back. */
+let minutes = 0;
+
 type AnySocket = SimulatedSocket<unknown>;
 
 export class SimulatedLink implements Disposable {
@@ -52,8 +55,7 @@ export class SimulatedLink implements Disposable {
   /** Why nothing can be sent or opened. */
   broken: SyscallError | undefined;
   /** Seconds since boot, where nobody hands them on: a minute goes by each time. */
-  clock = () => 60 * ++this.minutes;
-  private minutes = 0;
+  clock = () => 60 * ++minutes;
   /** Links of the host, by name. */
   readonly hostLinks = new Map<string, number>();
   /** Addresses that another host has. */
