@@ -1,16 +1,22 @@
 /** What the plugin makes of whoever listens where the service should. The other side is a process that says what it is told. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
 import { ask, Failed, NoAnswer, NoService } from "../../src/dhcp/ask.ts";
 import { LONGEST_LINE } from "../../src/dhcp/order.ts";
+import { EAGAIN, ECONNRESET, EPIPE } from "../../src/ffi/errno.ts";
+import * as interruption from "../../src/ffi/interruption.ts";
+import * as libc from "../../src/ffi/libc.ts";
+import * as messages from "../../src/ffi/socket/message.ts";
 import * as peer from "../../src/ffi/socket/peer.ts";
 
 /** It answers with the pieces that the order has for it, one after the other, and ends; without any it is silent. */
 const program = `
   Bun.listen({ unix: process.argv[1], socket: { async data(socket, bytes) {
-    const { network: pieces } = JSON.parse(bytes.toString());
+    socket.data = (socket.data ?? "") + bytes;
+    if (!socket.data.endsWith("\\n")) return;
+    const { network: pieces } = JSON.parse(socket.data);
     for (const piece of pieces) {
       socket.write(piece);
       await Bun.sleep(5);
@@ -135,8 +141,10 @@ test("a place where nobody listens has no service", () => {
 });
 
 test("a request of more than a line's length is not sent", () => {
-  const line = { version: 1, do: "report", network: ["\n"] }, most = LONGEST_LINE - JSON.stringify(line).length - 1;
-  expect(failure(() => told(["\n", "x".repeat(most)]))).toMatchObject({
+  const answer = '{"version":1}\n', line = { version: 1, do: "report", network: [answer, ""] };
+  const room = LONGEST_LINE - `${JSON.stringify(line)}\n`.length;
+  expect(told([answer, "x".repeat(room)])).toEqual({ version: 1 });
+  expect(failure(() => told([answer, "x".repeat(room + 1)]))).toMatchObject({
     kind: Failed,
     message: "the request is longer than 65536 bytes",
   });
@@ -158,6 +166,45 @@ test.each([
     const found = failure(answer);
     expect(found).toMatchObject({ kind: NoAnswer, hint });
     expect(found.message).toStartWith(`process 7 of user ${uid} listens on ${path}, and only root or this user may`);
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+});
+
+test("the container's namespace goes along, only ADD is interrupted, and nothing stays open", () => {
+  const sent: (readonly number[] | undefined)[] = [], open = () => readdirSync("/proc/self/fd").length;
+  const send = messages.sendMessage;
+  const sending = spyOn(messages, "sendMessage").mockImplementation((fd, bytes, descriptors) => {
+    sent.push(descriptors);
+    return send(fd, bytes, []);
+  });
+  const interrupting = spyOn(interruption, "interruptionDescriptor");
+  try {
+    const before = open(), pieces = ['{"version":1}\n'] as unknown as string;
+    ask(path, { do: "report", network: pieces }, PATIENCE_MS);
+    expect(interrupting).not.toHaveBeenCalled();
+    ask(path, { do: "acquire", network: pieces } as never, PATIENCE_MS, 77);
+    expect(interrupting).toHaveBeenCalled();
+    expect(failure(() => told([], 10)).kind).toBe(Failed);
+    expect([sent, open()]).toEqual([[[], [77], []], before]);
+  } finally {
+    sending.mockRestore();
+    interrupting.mockRestore();
+  }
+});
+
+test.each([
+  ["a part of it", 5, 0, "does not take the request"],
+  ["nothing, because nobody reads", -1, EAGAIN, "does not take the request"],
+  ["nothing, because the other end has closed: that may have said why", -1, EPIPE, "not you"],
+  ["nothing, because the other end has left it unread", -1, ECONNRESET, "not you"],
+])("of a request the kernel takes %s", (_what, sent, errno, text) => {
+  const spies = [
+    spyOn(messages, "sendMessage").mockImplementation(() => sent),
+    spyOn(libc, "lastErrno").mockImplementation(() => errno),
+  ];
+  try {
+    expect(failure(() => ask(refusing, { do: "report", network: "" }, PATIENCE_MS)).message).toContain(text);
   } finally {
     for (const spy of spies) spy.mockRestore();
   }

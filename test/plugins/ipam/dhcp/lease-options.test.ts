@@ -32,6 +32,7 @@ test.each([
   [{ clientId: "mac" }, "01020000000003"],
   [{ clientId: "none" }, undefined],
   [{ clientId: "text:ab" }, "6162"],
+  [{ clientId: "text:a" }, "61"],
   [{ clientId: "hex:00fF" }, "00ff"],
   [{ clientId: `hex:${"0a".repeat(255)}` }, "0a".repeat(255)],
   [{ clientId: "name" }, Buffer.from("\0shop/web-0/eth0").toHex()],
@@ -66,8 +67,9 @@ test.each([
 });
 
 test("a host name goes to the server, up to 63 letters between two dots", () => {
-  const name = `${"a".repeat(63)}.b-1`;
-  expect(options({ hostname: name }).provided).toEqual([[12, Buffer.from(name).toHex()]]);
+  for (const name of [`${"a".repeat(63)}.b-1`, "a9b9", "9", `${"ab.".repeat(84)}abc`]) {
+    expect(options({ hostname: name }).provided).toEqual([[12, Buffer.from(name).toHex()]]);
+  }
 });
 
 test.each([
