@@ -104,6 +104,10 @@ test("one that is held is told as one", () => {
   keep(it, [recordOf(it, "c1", 100), recordOf(it, "c2", 100, { bootId: "an earlier one" })]);
   it.begin();
   expect(it.link.log).toEqual(["1 lease goes on, 1 of before the boot is remembered"]);
+  using single = new SimulatedService(script);
+  keep(single, [recordOf(single, "c1", 100)]);
+  single.begin();
+  expect(single.link.log).toEqual(["1 lease goes on, 0 of before the boot are remembered"]);
   using empty = new SimulatedService(script).begin();
   expect(empty.link.log).toEqual([]);
 });
