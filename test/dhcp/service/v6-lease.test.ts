@@ -69,6 +69,8 @@ test("a renewal without an answer closes its socket after four seconds; the leas
   it.pass(1999 - it.now);
   link.news();
   expect(it.pass(1).slice(0, 2)).toEqual(["no address fd00:77::50/128", "journal: written"]);
+  // The next SOLICIT is half a second away.
+  expect([link.open, link.handles]).toEqual([0, 0]);
   expect(it.kept!.v6).toMatchObject({ lease: { address: "fd00:77::50", valid: 1, preferred: 1 }, since: 0 });
   expect(link.log.at(-1)).toBe("c1/net/eth0: the lease has expired");
   link.answer6 = server6();
