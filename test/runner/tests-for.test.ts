@@ -28,6 +28,15 @@ test("a file without a fault of its own has those of its folder", () => {
   expect(testsFor("src/resources/netavark/static-routes.ts").length).toBeGreaterThan(0);
 });
 
+test("what a resource is made of has the tests of its theme, and of the plugins that make it", () => {
+  const tests = testsFor("src/resources/packets/firewall/nftables.ts");
+  for (const test of ["test/resources/packets/tables.test.ts", "test/kernel/firewall.test.ts"]) {
+    expect(tests).toContain(test);
+  }
+  expect(testsFor("src/iptables/legacy-table.ts")).toContain("test/kernel/portmap.test.ts");
+  expect(tests).not.toContain("test/kernel/ptp.test.ts");
+});
+
 test("the nearest come first", () => {
   const tests = testsFor("src/ipam/allocator.ts");
   const places = ["allocator", "blocks"].map((name) => tests.indexOf(`test/ipam/${name}.test.ts`));

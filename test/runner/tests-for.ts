@@ -16,18 +16,26 @@ export function testsFor(file: string): string[] {
   const importers = whoImports(), direct = importers.get(file) ?? [];
   const near = direct.flatMap((one) => importers.get(one) ?? []), room = file.split("/")[1];
   const all = testFiles(), isTest = new Set(all);
-  // A resource's plugins show what it does.
-  const stems = [file, ...direct.filter((one) => one.startsWith("src/plugins/"))].map(stemOf);
+  const named = (one: string) => all.filter((test) => isNamedAs(test, stemOf(one)));
+  const ofTheme = (one: string) => all.filter((test) => isOfTheme(test, one));
+  const own = listed((fault) => fault.file === file);
   const found = [
-    ...listed((fault) => fault.file === file),
+    ...own,
     ...[file, ...direct].filter((one) => isTest.has(one)),
-    ...stems.flatMap((stem) => all.filter((one) => isNamedAs(one, stem))),
+    ...[file, ...direct.filter((one) => one.startsWith("src/plugins/"))].flatMap(named),
     ...direct.flatMap((one) => listed((fault) => fault.file === one)),
     ...near.filter((one) => isTest.has(one)),
     ...[...whoReaches(near, importers)].filter((one) => isTest.has(one) && one.startsWith(`test/${room}/`)),
   ];
-  const known = found.length > 0 ? found : listed((fault) => dirname(fault.file) === dirname(file));
-  return [...new Set([...known, ...all.filter((one) => dirname(one) === folderOfTests(file))])];
+  return [
+    ...new Set([
+      ...own,
+      ...ofTheme(file),
+      ...found.length > 0 ? found : listed((fault) => dirname(fault.file) === dirname(file)),
+      ...whatIsMadeOf(file).flatMap((one) => [...named(one), ...ofTheme(one)]),
+      ...all.filter((one) => dirname(one) === folderOfTests(file)),
+    ]),
+  ];
 }
 
 /** Where a file's tests are, when they are in a folder that is named as its own is. */
@@ -46,12 +54,31 @@ function whoReaches(files: readonly string[], importers: ReadonlyMap<string, str
   return found;
 }
 
+/** The resources and plugins that are made of the file, the nearest first. A table knows all of them. */
+function whatIsMadeOf(file: string): string[] {
+  const seen = new Set([file]);
+  for (const one of seen) {
+    if (!/^src\/(resources|iptables|firewalld)\//.test(one)) continue;
+    for (const above of whoImports().get(one) ?? []) if (basename(above) !== "table.ts") seen.add(above);
+  }
+  return [...seen].filter((one) => /^src\/(resources|plugins|iptables|firewalld)\//.test(one));
+}
+
 function stemOf(file: string): string {
   return basename(file).split(".")[0]!;
 }
 
 function isNamedAs(test: string, stem: string): boolean {
   return new RegExp(`^${stem}(-[a-z-]+)?\\.test\\.ts$`).test(basename(test));
+}
+
+/** links.test.ts is of several themes. */
+function isOfTheme(test: string, source: string): boolean {
+  const [, folder] = /^src\/(resources\/[\w-]+|iptables|firewalld)\//.exec(source) ?? [];
+  if (/^resources\/(link|address|routing|traffic|kernel)$/.test(folder ?? "") && basename(test) === "links.test.ts") {
+    return true;
+  }
+  return dirname(test) === `test/${folder}`;
 }
 
 function listed(isMeant: (fault: Fault) => boolean): string[] {
