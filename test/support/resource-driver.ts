@@ -11,6 +11,7 @@ const opened = openHost("");
 const invocation = { command: "ADD", containerId: "", netnsPath: "", ifName: "", cniArgs: "", path: "", stdin: "{}" };
 const host = openSession().hostOf(opened, { ...invocation, command: "ADD" });
 const outcomes = steps.map(({ verb, kind, spec, isRestated, network, valid }): unknown => {
+  if (verb === "sh") return Bun.spawnSync(["sh", "-ec", kind]).stdout.toString();
   const each = loadKind(kind)!;
   try {
     switch (verb) {

@@ -3,7 +3,8 @@ import { resolve } from "node:path";
 import type { Machine } from "./machine.ts";
 
 export interface Step {
-  verb: "apply" | "verify" | "repair" | "remove" | "sweep";
+  verb: "apply" | "verify" | "repair" | "remove" | "sweep" | "sh";
+  /** For `sh`: the script. */
   kind: string;
   spec?: unknown;
   /** The specification comes from the configuration, not from a ledger. */
@@ -14,8 +15,8 @@ export interface Step {
 }
 
 /**
- * Runs the steps in one process. Returns for each "applied", the differences, "repaired", "removed", "swept", or the text
- * of the error. What they say on stderr is added to `warnings`.
+ * Runs the steps in one process. Returns for each "applied", the differences, "repaired", "removed", "swept", what the
+ * script wrote, or the text of the error. What they say on stderr is added to `warnings`.
  */
 export async function drive(
   machine: Machine,

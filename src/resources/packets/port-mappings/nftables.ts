@@ -131,7 +131,7 @@ function planApply(socket: NetlinkSocket, spec: PortMappingsSpec): NftMessage[] 
 /** Throws where a port is another owner's. Elements of this owner that are in the way are replaced. */
 function planPlaces(contents: Contents, places: PortPlace[], spec: PortMappingsSpec): NftMessage[] {
   const comment = ownerComment(spec);
-  const deletions: NftMessage[] = [], creations: NftMessage[] = [], replaced = new Set<Element>();
+  const deletions: NftMessage[] = [], creations: NftMessage[] = [], replaced = new Set<string>();
   for (const place of places) {
     const { map, key, keyEnd, data } = place;
     const other = map.startsWith(RANGES) ? map.replace(RANGES, PORTS) : map.replace(PORTS, RANGES);
@@ -145,8 +145,10 @@ function planPlaces(contents: Contents, places: PortPlace[], spec: PortMappingsS
         }
         isThere = where === map && isSame(found.key, key) && isSame(found.data, data) &&
           (keyEnd === undefined || isSame(found.keyEnd, keyEnd));
-        if (isThere || replaced.has(found)) continue;
-        replaced.add(found);
+        // The parts of what was one run may each find it.
+        const name = `${where} ${found.key.toHex()}`;
+        if (isThere || replaced.has(name)) continue;
+        replaced.add(name);
         deletions.push(delElement(mapOf(where), found.key, found.keyEnd));
       }
     }

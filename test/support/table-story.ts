@@ -1,0 +1,66 @@
+/** What a kind of resource writes into the tables of the kernel: steps, each with what it changes there. */
+import type { Feature } from "./kernel-features.ts";
+import type { Machine } from "./machine.ts";
+import { drive, type Step } from "./resources.ts";
+import { changes, type Ruleset, rulesetOfIptables, rulesetOfNft } from "./ruleset.ts";
+
+type Spec = Record<string, unknown>;
+/** With the name of a specification; the containers that are valid; or a script. "forget": removed without a ledger. */
+type Told = ["apply" | "verify" | "repair" | "remove" | "forget", string] | ["sweep", ...string[]] | { sh: string };
+
+export interface TableStory {
+  title: string;
+  kind: string;
+  /** What all specifications have. */
+  base: Spec;
+  specs: Record<string, Spec>;
+  steps: Told[];
+  list: "nft" | "iptables";
+  /** Steps with these words need to know the owner of a rule, which the older tables of iptables have no room for. */
+  byOwner?: RegExp;
+  needs?: Feature;
+  /** Before the first step. */
+  prepare?: string;
+}
+
+const listings = {
+  nft: "nft list ruleset; grep -H 1 /proc/sys/net/ipv4/conf/*/route_localnet || true",
+  iptables: "iptables-save; ip6tables-save",
+};
+
+/** The specifications, and a paragraph for each step: how it ended, and what has changed in the tables. */
+export async function tell(machine: Machine, story: TableStory, env?: Record<string, string>): Promise<string> {
+  const { title, kind, base, specs, list, prepare = "", steps } = story,
+    look: Step = { verb: "sh", kind: listings[list] };
+  const stepOf = (told: Told): Step => {
+    if ("sh" in told) return { verb: "sh", kind: told.sh };
+    const [verb, ...words] = told;
+    if (verb === "sweep") return { verb, kind, network: "net", valid: words };
+    const spec = { ...base, ...specs[words[0]!] };
+    if (verb !== "forget") return { verb, kind, spec };
+    return { verb: "remove", kind, spec: { ...spec, addresses: [] }, isRestated: true };
+  };
+  const all = [{ verb: "sh", kind: prepare } as const, look, ...steps.flatMap((told) => [stepOf(told), look])];
+  const [, first, ...outcomes] = await drive(machine, all, env);
+  const lines = Object.entries(specs).map(([name, spec]) => `${name}: ${JSON.stringify({ ...base, ...spec })}`);
+  let before = rulesetOf(list, first);
+  steps.forEach((told, index) => {
+    const after = rulesetOf(list, outcomes[2 * index + 1]);
+    const what = "sh" in told ? told.sh : `${told.join(" ")}: ${endOf(outcomes[2 * index])}`;
+    lines.push("", what, ...changes(before, after));
+    before = after;
+  });
+  return [title, ...lines].join("\n");
+}
+
+function endOf(outcome: unknown): string {
+  if (!Array.isArray(outcome)) return String(outcome);
+  return outcome.length === 0 ? "as it is to be" : outcome.map((each) => `\n  ! ${each}`).join("");
+}
+
+function rulesetOf(list: TableStory["list"], listing: unknown): Ruleset {
+  const text = String(listing);
+  if (list === "iptables") return rulesetOfIptables(text);
+  const settings = text.split("\n").flatMap((line) => /conf\/(.*)\/route_localnet:/.exec(line)?.[1] ?? []);
+  return new Map([...rulesetOfNft(text.replace(/^\/proc.*\n/gm, "")), ["route_localnet", settings]]);
+}
