@@ -77,17 +77,17 @@ export class Encoder {
   /** Texts, numbers of 32 bits, booleans, and what is made of them. */
   write(type: string, value: Value): this {
     const first = type[0]!;
-    this.align(sizes[first] ?? 1);
+    this.align(sizes[first]!);
     if (first === "y") this.bytes[this.room(1)] = value as number;
-    else if (first === "s" || first === "o") this.text(value as string, 4);
-    else if (first === "g") this.text(value as string, 1);
+    else if (first === "s" || first === "o") this.text("u", value as string);
+    else if (first === "g") this.text("y", value as string);
     else if (first === "b" || first === "u" || first === "i") this.number(this.room(4), Number(value));
     else if (first === "a") this.array(type.slice(1), value as readonly Value[]);
     else if (first === "(" || first === "{") {
       this.members(completeTypes(type.slice(1, -1)), value as readonly Value[]);
     } else if (first === "v") {
       const { signature, value: inner } = value as Variant;
-      this.text(signature, 1);
+      this.text("y", signature);
       this.write(signature, inner);
     } else throw malformed(type);
     return this;
@@ -105,11 +105,11 @@ export class Encoder {
     this.number(lengthAt, this.length - start);
   }
 
-  private text(value: string, lengthSize: number): void {
-    const text = utf8(value), at = this.room(lengthSize + text.length + 1);
-    if (lengthSize === 1) this.bytes[at] = text.length;
-    else this.number(at, text.length);
-    this.bytes.set(text, at + lengthSize);
+  private text(lengthType: "u" | "y", value: string): void {
+    const text = utf8(value);
+    this.write(lengthType, text.length);
+    const at = this.room(text.length + 1);
+    this.bytes.set(text, at);
   }
 
   number(at: number, value: number): this {
@@ -147,7 +147,7 @@ export class Decoder {
 
   read(type: string, depth = 0): Value {
     if (depth > DEEPEST) throw malformed(type);
-    const first = type[0]!, size = sizes[first] ?? 1;
+    const first = type[0]!, size = sizes[first]!;
     this.align(size);
     if (first === "s" || first === "o") return this.text(this.number("u", 4) as number);
     if (first === "g") return this.text(this.number("y", 1) as number);

@@ -13,6 +13,18 @@ test("texts, numbers and booleans are aligned to their sizes", () => {
   expect(encoded("gu", "as", 0x01020304).toHex()).toBe("02617300" + "04030201");
 });
 
+test("one byte before, every type is aligned to its own size", () => {
+  const after = (type: string, value: Value) => encoded(`y${type}`, 1, value).toHex();
+  expect(after("y", 2)).toBe("0102");
+  expect(after("g", "s")).toBe("01" + "017300");
+  expect(after("v", { signature: "y", value: 2 })).toBe("01" + "017900" + "02");
+  expect(after("o", "/")).toBe("01000000" + "01000000" + "2f00");
+  expect(after("ay", [2, 3])).toBe("01000000" + "02000000" + "0203");
+  expect(after("i", -1)).toBe("01000000" + "ffffffff");
+  expect(after("(y)", [2])).toBe("0100000000000000" + "02");
+  expect(after("a{yy}", [[2, 3]])).toBe("01000000" + "02000000" + "0203");
+});
+
 test("a list has its length without the padding before its first entry", () => {
   expect(encoded("a(ss)", []).toHex()).toBe("00000000" + "00000000");
   expect(encoded("a(ss)", [["a", "b"]]).toHex())
@@ -29,6 +41,8 @@ test("the same there and back, however deep and large", () => {
     ["forward_ports", { signature: "a(ssss)", value: forwards }],
     ["rich_rules", { signature: "as", value: ['rule family="ipv4"', "ö"] }],
     ["masquerade", { signature: "b", value: false }],
+    ["none", { signature: "(a(ss)s)", value: [[], "and a text after them"] }],
+    ["long", { signature: "s", value: "x".repeat(0x10203) }],
     ["nested", { signature: "v", value: { signature: "a{sv}", value: [["k", { signature: "u", value: 4 }]] } }],
   ];
   const bytes = encoded("sa{sv}", "policy", settings), decoder = new Decoder(bytes, true);
@@ -38,16 +52,39 @@ test("the same there and back, however deep and large", () => {
 
 test("numbers of every type, in the other byte order too", () => {
   const hex = "ff" + "00" + "fffe" + "8000" + "0000" + "fffffffe" + "00000000" + "0000000100000000" +
-    "3ff8000000000000";
+    "3ff8000000000000" + "01" + "00000000000000" + "fffffffffffffffe" + "8000000000000000" + "00000000";
   const decoder = new Decoder(Uint8Array.fromHex(hex), false);
-  expect(["y", "n", "q", "i", "t", "d"].map((type) => decoder.read(type))).toEqual([
-    255,
-    -2,
-    32768,
-    -2,
-    2 ** 32,
-    1.5,
-  ]);
+  expect([..."ynqitdyxtb"].map((type) => decoder.read(type)))
+    .toEqual([255, -2, 32768, -2, 2 ** 32, 1.5, 1, -2, 2 ** 63, false]);
+});
+
+test("a signature is divided into its types, up to 255 letters and 32 levels", () => {
+  expect(completeTypes("a(sa{sv})(i)s")).toEqual(["a(sa{sv})", "(i)", "s"]);
+  expect(completeTypes("s".repeat(255))).toHaveLength(255);
+  for (const [open, close] of [["a", ""], ["(", ")"]] as const) {
+    const nested = (levels: number) => `${open.repeat(levels)}s${close.repeat(levels)}`;
+    expect(completeTypes(nested(32))).toEqual([nested(32)]);
+    expect(() => completeTypes(nested(33))).toThrow("D-Bus: a value of type");
+  }
+});
+
+test("a value has up to 32 levels", () => {
+  const inLevels = (levels: number, value: Value, around: (inner: Value) => Value): Value =>
+    levels === 0 ? value : around(inLevels(levels - 1, value, around));
+  const lists = (levels: number) => ["a".repeat(levels) + "y", inLevels(levels, 7, (inner) => [inner])] as const;
+  const structures = (levels: number) => [`${"(".repeat(levels)}y${")".repeat(levels)}`, lists(levels)[1]] as const;
+  const variants = (levels: number) => {
+    const value = inLevels(levels - 1, { signature: "y", value: 7 }, (inner) => ({ signature: "v", value: inner }));
+    return ["v", value] as const;
+  };
+  for (const shape of [lists, structures, variants]) {
+    const read = (levels: number) => {
+      const [type, value] = shape(levels);
+      return new Decoder(new Encoder().write(type, value).done(), true).read(type);
+    };
+    expect(read(32)).toEqual(shape(32)[1]);
+    expect(() => read(33)).toThrow("D-Bus: a value of type");
+  }
 });
 
 test("what is malformed is refused, and ends", () => {
