@@ -1,15 +1,14 @@
-/** Rules of iptables, by the name of the golden file that has what iptables-nft sends for each. */
-import { multicast4, multicast6 } from "../../src/ffi/netlink/nftables/packet-match.ts";
+/** Rules of iptables, by the name of the golden file with what iptables-nft sends for them. */
 import type { Family, IptablesRule } from "../../src/iptables/rule.ts";
+import { multicast4, multicast6 } from "../../src/ffi/netlink/nftables/packet-match.ts";
 import { parseAddress, parsePrefix } from "../../src/net/address.ts";
 import { commandOf } from "../support/golden.ts";
 
 const comment = 'name: "mynet" id: "ctr-0001"';
 const net = (text: string) => ({ prefix: parsePrefix(text)! });
 const dnat = (address: string, port: number) => ({ dnat: { address: parseAddress(address)!, port } });
-const toChain = { jump: "CNI-e4c76feec97a77ba32cd962b" }, toDnat = { jump: "CNI-HOSTPORT-DNAT" };
-/** The chains that they are in or lead to. */
-export const chains = [toChain.jump, toDnat.jump, "CNI-FORWARD"];
+export const CHAIN = "CNI-e4c76feec97a77ba32cd962b", DNAT = "CNI-HOSTPORT-DNAT";
+const toChain = { jump: CHAIN }, toDnat = { jump: DNAT };
 const states = ["ESTABLISHED", "RELATED"] as const;
 const mark = { value: 0x2000, mask: 0x2000 };
 

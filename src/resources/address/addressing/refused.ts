@@ -45,8 +45,7 @@ function whyRefused(route: KernelRoute, reached: readonly Prefix[], seen: Set<st
   if (gateway !== undefined && gateway.length !== dst.bytes.length) {
     return isV4 ? "network is unreachable" : "numerical result out of range";
   }
-  const isReached = (by: Prefix) => by.bytes.length === gateway!.length && contains(by, gateway!);
-  if (gateway !== undefined && !isLinkLocal(gateway) && !reached.some(isReached)) {
+  if (gateway !== undefined && !isLinkLocal(gateway) && !reached.some((by) => contains(by, gateway))) {
     return isV4 ? "network is unreachable" : "no route to host";
   }
   // Another gateway, metric or preferred source makes another route.

@@ -1,8 +1,8 @@
-/** iptables rules as the lines of the older tables, which iptables-save prints and iptables-restore reads. */
+/** iptables rules as the line that iptables-save prints for the older tables. */
 import { expect, test } from "bun:test";
 import { ruleText } from "../../src/iptables/text-rule.ts";
 import { openMachine } from "../support/machine.ts";
-import { chains, placeOf, rules } from "./rules.ts";
+import { CHAIN, DNAT, placeOf, rules } from "./rules.ts";
 
 test("as text: the line that the older tables' iptables-save prints, and iptables-restore reads", async () => {
   await using machine = await openMachine();
@@ -15,6 +15,7 @@ test("as text: the line that the older tables' iptables-save prints, and iptable
         .map(({ name, chain }) => `-A ${chain} ${ruleText(rules[name]!)}`);
       const commands = ours.filter((place) => place.table === table)
         .map(({ command }) => command.replace(/^ip6?tables/, tool));
+      const chains = [CHAIN, DNAT, "CNI-FORWARD"];
       await machine.sh([...chains.map((chain) => `${tool} -t ${table} -N ${chain}`), ...commands].join("\n"));
       const saved = async () =>
         (await machine.sh(`${tool}-save -t ${table}`)).split("\n").filter((l) => /^-A/.test(l));
