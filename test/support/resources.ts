@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import type { Machine } from "./machine.ts";
 
 export interface Step {
-  verb: "apply" | "verify" | "repair" | "remove" | "sweep" | "sh";
+  verb: "judge" | "apply" | "verify" | "repair" | "remove" | "undo" | "sweep" | "sh";
   /** For `sh`: the script. */
   kind: string;
   spec?: unknown;
@@ -15,7 +15,7 @@ export interface Step {
 }
 
 /**
- * Runs the steps in one process. Returns for each "applied", the differences, "repaired", "removed", "swept", what the
+ * Runs the steps in one process, with the container of the environment's CNI_NETNS. Returns for each "judged", "applied", the differences, "repaired", "removed", "undone", "swept", what the
  * script wrote, or the text of the error. What they say on stderr is added to `warnings`.
  */
 export async function drive(

@@ -1,0 +1,78 @@
+/** Stories of limits on what links send. links.txt has them told. */
+import type { TableStory } from "../../support/table-story.ts";
+import { mac } from "./links.ts";
+
+const owner = (number: number) => ({ network: "net", containerId: `ctr-${number}`, ifName: "eth0" });
+const limit = { rate: 1_000_000, burst: 200_000 };
+const link = { name: "h0", mac: mac(2) };
+
+export const traffic: TableStory = {
+  title: "limits on traffic",
+  list: "traffic",
+  specs: {
+    ifb: { kind: "ifb", ...owner(1), name: "bwp1", mac: mac(5), mtu: 1400, from: "h0" },
+    "ifb of another": { kind: "ifb", ...owner(2), name: "bwp1", mac: mac(6), from: "h1" },
+    "ifb, by its owner": { kind: "ifb", ...owner(1), name: "bwp1", mac: "", from: "h0" },
+    "ifb of eth1": { kind: "ifb", ...owner(1), ifName: "eth1", name: "bwp1", mac: "", from: "h0" },
+    redirect: { kind: "redirect", from: link, to: "bwp1" },
+    all: { kind: "traffic-limit", link, limit },
+    "another limit": { kind: "traffic-limit", link, limit: { rate: 2_000_000, burst: 100_000 } },
+    "all of the ifb": { kind: "traffic-limit", link: { name: "bwp1", mac: mac(5) }, limit, goesWithLink: true },
+    "limited subnets": {
+      kind: "traffic-limit",
+      link,
+      limit,
+      subnets: { cidrs: ["10.9.0.0/16", "fd09::/40", "10.8.1.2/32"], limited: true, side: "source" },
+    },
+    "free subnets": {
+      kind: "traffic-limit",
+      link,
+      limit,
+      subnets: { cidrs: ["10.9.0.0/16", "fd09::/64", "0.0.0.0/0"], limited: false, side: "destination" },
+    },
+    "another link's": { kind: "traffic-limit", link: { name: "h0", mac: mac(9) }, limit },
+  },
+  prepare: `ip link add h0 address ${mac(2)} type veth peer name eth0 netns c1; ip link set h0 up`,
+  steps: [
+    ["apply", "ifb"],
+    ["apply", "ifb of another"],
+    ["verify", "ifb"],
+    ["apply", "redirect"],
+    ["apply", "redirect"],
+    ["verify", "redirect"],
+    ["apply", "all of the ifb"],
+    ["remove", "all of the ifb"],
+    ["apply", "all"],
+    ["apply", "all"],
+    ["verify", "all"],
+    ["verify", "another limit"],
+    ["verify", "free subnets"],
+    ["repair", "another limit"],
+    ["remove", "another link's"],
+    ["verify", "another link's"],
+    ["remove", "all"],
+    ["remove", "all"],
+    ["verify", "all"],
+    ["apply", "limited subnets"],
+    ["verify", "limited subnets"],
+    ["verify", "free subnets"],
+    ["repair", "free subnets"],
+    ["verify", "free subnets"],
+    ["remove", "free subnets"],
+    { sh: "ip link set bwp1 down mtu 1300" },
+    ["verify", "ifb"],
+    ["repair", "ifb"],
+    ["remove", "ifb of another"],
+    ["remove", "ifb of eth1"],
+    { sh: "tc filter add dev h0 parent ffff: protocol ip pref 9 u32 match u32 0 0 flowid 1:9" },
+    ["remove", "redirect"],
+    ["verify", "redirect"],
+    ["repair", "redirect"],
+    { sh: "tc filter del dev h0 ingress pref 9" },
+    ["remove", "redirect"],
+    ["remove", "redirect"],
+    ["remove", "ifb, by its owner"],
+    ["verify", "ifb"],
+    ["repair", "ifb"],
+  ],
+};
