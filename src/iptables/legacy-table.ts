@@ -26,8 +26,7 @@ export function readTable(name: TableName, family: Family): IptablesTable {
   return new LegacyChange(name, family);
 }
 
-/** Returns whether there was anything to change. */
-export function changeTable(name: TableName, family: Family, plan: TablePlan): boolean {
+export function changeTable(name: TableName, family: Family, plan: TablePlan): void {
   // Rules belong to a network namespace, and so does the lock.
   const lock = openOwnNetns();
   try {
@@ -36,10 +35,10 @@ export function changeTable(name: TableName, family: Family, plan: TablePlan): b
       const change = new LegacyChange(name, family);
       plan(change);
       const lines = change.commands();
-      if (lines.length === 0) return false;
+      if (lines.length === 0) return;
       try {
         runTool(family, "restore", ["--wait", "--noflush"], [`*${name}`, ...lines, "COMMIT", ""].join("\n"));
-        return true;
+        return;
       } catch (error) {
         if (attempt === ATTEMPTS || !change.isOutdated()) throw error;
       }

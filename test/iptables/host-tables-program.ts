@@ -39,8 +39,14 @@ const stories: Record<string, () => unknown> = {
       rules.forEach((rule, index) => table.append("OURS", rule, ["", "us", "others", "us"][index] || undefined));
       table.append("THERE", { target: "RETURN" });
     });
-    const table = readTable(host, "nat", 4);
+    const long = { ...from("fd00::12:0:0/96", "RETURN"), destination: { prefix: parsePrefix("fd00::1/128")! } };
+    changeTable(host, "nat", [6], (table) => {
+      table.createChain("OURS");
+      table.append("OURS", long);
+    });
+    const table = readTable(host, "nat", 4), [of6] = readTable(host, "nat", 6).rules("OURS");
     return {
+      of6: [of6!.is(long), hex(of6!.source), hex(of6!.destination)],
       rules: table.rules("OURS").map((found) => ({
         source: hex(found.source),
         destination: hex(found.destination),
@@ -66,12 +72,16 @@ const stories: Record<string, () => unknown> = {
       table.append("FLUSHED", { target: { jump: "STAYS" } });
       table.append("POSTROUTING", from("192.0.2.2/32", { jump: "STAYS" }));
       table.append("POSTROUTING", from("192.0.2.4/32", { jump: "GOES" }));
+      table.createChain("TWICE");
+      for (const _ of [1, 2]) table.append("OUTPUT", from("192.0.2.5/32", { jump: "TWICE" }));
+      table.insert("INPUT", from("192.0.2.6/32", "ACCEPT"));
     });
     changeTable(host, "nat", [4], (table) => {
       const [, toGoes] = table.rules("POSTROUTING");
       table.delete(toGoes!);
       table.flush("FLUSHED");
-      for (const chain of ["ROUND", "GOES", "STAYS", "FLUSHED"]) table.deleteChain(chain);
+      table.delete(table.rules("OUTPUT")[0]!);
+      for (const chain of ["ROUND", "GOES", "STAYS", "FLUSHED", "TWICE"]) table.deleteChain(chain);
       table.insert("POSTROUTING", from("192.0.2.1/32", "RETURN"));
       table.append("POSTROUTING", from("192.0.2.3/32", "ACCEPT"));
     });
@@ -89,6 +99,10 @@ const stories: Record<string, () => unknown> = {
   },
   nothing() {
     const nothing = changeTable(host, "nat", [4, 6], () => {});
+    changeTable(host, "filter", [4], (table) => table.createChain("ALONE"));
+    const alone = readTable(host, "filter", 4).hasChain("ALONE");
+    changeTable(host, "filter", [4], (table) => table.deleteChain("ALONE"));
+    const gone = !readTable(host, "filter", 4).hasChain("ALONE");
     let failed = "";
     try {
       changeTable(host, "nat", [4], (table) => {
@@ -98,7 +112,7 @@ const stories: Record<string, () => unknown> = {
     } catch (error) {
       failed = (error as Error).message;
     }
-    return { nothing, failed };
+    return { nothing, alone, gone, failed };
   },
   both() {
     const remove = (thorough: boolean, nft: boolean, older: boolean, socket: typeof host.netfilter | undefined) => {

@@ -4,6 +4,7 @@ import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findInPath } from "../../src/ffi/find-in-path.ts";
+import { whyNoTools } from "../../src/iptables/legacy-table.ts";
 import { tablesForm } from "../../src/iptables/which-iptables.ts";
 import { chooseNatBackend } from "../../src/resources/packets/shared/nat-backend.ts";
 
@@ -78,4 +79,13 @@ test("the backend is what is configured, else iptables where there is one", () =
     backend: "nftables",
     why: "no iptables in PATH",
   });
+});
+
+test("the older tables need iptables-save and iptables-restore, of the older form where both are there", () => {
+  const half = directory("half", ["iptables-save"]), older = directory("older", ["iptables-legacy-restore"]);
+  const of6 = directory("of6", ["ip6tables-save", "ip6tables-restore"]);
+  const why = (path: string, family: 4 | 6) => withPath(path, () => whyNoTools(family));
+  expect(why(half, 4)).toBe("iptables-restore is not in PATH, and the tables are iptables-legacy's");
+  expect(why(older, 4)).toBe("iptables-save is not in PATH, and the tables are iptables-legacy's");
+  expect([why(`${half}:${older}`, 4), why(of6, 6), why(of6, 4) === undefined]).toEqual([undefined, undefined, false]);
 });
