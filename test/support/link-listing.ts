@@ -24,8 +24,8 @@ export const listLinks = `(${look("host")}); ip netns exec c1 sh -ec '${look("c1
 export const listTraffic = `${listLinks}
   echo "== host tc"
   for I in $(ls /sys/class/net); do
-    tc qdisc show dev $I | sed "s/^/$I /"; tc class show dev $I | sed "s/^/$I /"
-    tc filter show dev $I | sed "s/^/$I filter /"; tc filter show dev $I ingress | sed "s/^/$I filter ingress /"
+    printf "%s show dev $I\\n" qdisc class filter | tc -b - | sed "s/^/$I /"
+    tc filter show dev $I ingress | sed "s/^/$I /"
   done`;
 
 interface Listed {
@@ -43,7 +43,7 @@ interface Listed {
 
 export function linksOf(listing: string): Ruleset {
   const found = new Map<string, string[]>();
-  for (const [, name, text] of listing.matchAll(/^== (.*)\n((?:(?!==).*\n?)*)/gm)) {
+  for (const [, name, text] of listing.replace(/\bdev\d+\b/g, "dev…").matchAll(/^== (.*)\n((?:(?!==).*\n?)*)/gm)) {
     const [namespace, what] = name!.split(" ") as [string, string];
     const lines = text!.trim().split("\n");
     if (what === "link") {
@@ -110,7 +110,7 @@ function addTraffic(found: Map<string, string[]>, lines: string[]): void {
   for (const line of lines) {
     const [, link, text] = /^(\S+) (.*)$/.exec(line) ?? [];
     if (
-      text === undefined || /noqueue|qdisc (pfifo_fast|mq|fq_codel)|chain 0$|ht divisor|index \d|ingress$/.test(text)
+      text === undefined || /noqueue|qdisc (pfifo_fast|mq|fq_codel)|chain 0 ?$|ht divisor|^$|index \d/.test(text)
     ) continue;
     const known = text.replace(/ refcnt \d+| order \d+ key .* bkt \w+| chain 0 fh \S+| not_in_hw/g, "");
     found.get(`host ${link}`)?.push(known.replace(/\b8[0-9a-f]{3}:/, "…").replace(/\s+/g, " ").trimEnd());

@@ -1,4 +1,4 @@
-/** Stories of what resources make of addresses, routes and rules. links.txt has them told. */
+/** Stories of what resources make of addresses, routes, rules and lent links. links.txt has them told. */
 import type { TableStory } from "../../support/table-story.ts";
 import { mac, veth } from "./links.ts";
 
@@ -118,5 +118,53 @@ export const routing: TableStory = {
     ["verify", "unknown table"],
     ["remove", "rule6"],
     ["remove", "rule6"],
+  ],
+};
+
+const owner = { network: "net", containerId: "ctr-1", ifName: "eth0" };
+const device = { name: "d0", index: 20, kind: "veth", mac: mac(1), mtu: 1400, alias: "its own", up: true };
+const lent = { kind: "lent-link", owner, netnsPath: "/var/run/netns/c1", index: 20 };
+
+export const lending: TableStory = {
+  title: "lending a link",
+  list: "links",
+  specs: {
+    lent: { ...lent, device },
+    "known by its name": { ...lent, index: undefined, known: { name: "d0", mac: "" } },
+    "known by its address": { ...lent, index: undefined, known: { name: "", mac: mac(1) } },
+    "as another name": { ...lent, owner: { ...owner, ifName: "eth9" }, device },
+    "not there": { ...lent, device: { ...device, name: "d9", index: 99 } },
+  },
+  prepare: `ip link add d0 index 20 address ${mac(1)} mtu 1400 type veth peer name d1 index 11
+    ip link set d0 up alias "its own"; ip -n c1 link add taken0 type bridge`,
+  steps: [
+    ["judge", "lent"],
+    ["apply", "not there"],
+    ["apply", "lent"],
+    ["verify", "lent"],
+    ["verify", "as another name"],
+    ["undo", "lent"],
+    ["apply", "lent"],
+    { sh: "ip -n c1 link set eth0 down; ip -n c1 link set eth0 name spoilt0 mtu 1300 address 02:00:00:00:00:08" },
+    ["verify", "lent"],
+    ["repair", "lent"],
+    ["verify", "lent"],
+    ["remove", "lent"],
+    ["verify", "lent"],
+    ["repair", "lent"],
+    ["remove", "lent"],
+    { sh: "ip link set d0 alias ''" },
+    ["apply", "lent"],
+    { sh: "ip -n c1 link set eth0 alias spoilt" },
+    ["verify", "lent"],
+    ["remove", "known by its name"],
+    ["repair", "lent"],
+    ["remove", "known by its name"],
+    ["apply", "lent"],
+    { sh: "ip link add d0 type bridge" },
+    ["remove", "known by its address"],
+    { sh: "ip link del d0" },
+    ["remove", "known by its address"],
+    ["remove", "lent"],
   ],
 };
