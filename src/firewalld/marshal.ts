@@ -69,9 +69,8 @@ export class Encoder {
   private bytes = new Uint8Array(256);
   length = 0;
 
-  align(size: number): this {
+  align(size: number): void {
     this.room((size - this.length % size) % size);
-    return this;
   }
 
   /** Texts, numbers of 32 bits, booleans, and what is made of them. */
