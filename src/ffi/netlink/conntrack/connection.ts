@@ -100,8 +100,13 @@ function filterValues(
   };
 }
 
-/** Deletes all that match. */
+/**
+ * Deletes all that match. Of IPv6 addresses the kernel takes all others (seen on Linux 6.18: ctnetlink_filter_match_tuple
+ * has the comparison the wrong way round), so it is not asked for them.
+ */
 export function deleteConnections(socket: NetlinkSocket, filter: ConnectionFilter): void {
+  const { family, destination, answeredBy } = filter;
+  if (family === 6 && (destination ?? answeredBy) !== undefined) return deleteByListing(socket, filter);
   try {
     socket.request({
       what: `delete connections to port ${filter.destinationPort}`,
@@ -116,8 +121,12 @@ export function deleteConnections(socket: NetlinkSocket, filter: ConnectionFilte
   } catch (error) {
     if (isNetlinkError(error, ENOENT)) return;
     if (!isNetlinkError(error, EINVAL)) throw error;
-    deleteOneByOne(socket, filter.family, (connection) => fits(connection, filter));
+    deleteByListing(socket, filter);
   }
+}
+
+function deleteByListing(socket: NetlinkSocket, filter: ConnectionFilter): void {
+  deleteOneByOne(socket, filter.family, (connection) => fits(connection, filter));
 }
 
 interface TrackedConnection {
