@@ -34,7 +34,8 @@ test("what a resource is made of has the tests of its theme, and of the plugins 
     expect(tests).toContain(test);
   }
   expect(testsFor("src/iptables/legacy-table.ts")).toContain("test/kernel/portmap.test.ts");
-  expect(tests).not.toContain("test/kernel/ptp.test.ts");
+  for (const test of ["test/kernel/ptp.test.ts", "test/resources/links.test.ts"]) expect(tests).not.toContain(test);
+  expect(testsFor("src/resources/address/addressing/addressing.ts")[0]).toBe("test/resources/links.test.ts");
 });
 
 test("the nearest come first", () => {
