@@ -105,16 +105,22 @@ function addSysctls(found: Map<string, string[]>, namespace: string, lines: stri
   }
 }
 
-/** Without numbers that the kernel chooses. */
+/** Without numbers that the kernel chooses, and qdiscs not in the order of these. */
 function addTraffic(found: Map<string, string[]>, lines: string[]): void {
-  for (const line of lines) {
-    const [, link, text] = /^(\S+) (.*)$/.exec(line) ?? [];
-    if (
-      text === undefined || /noqueue|qdisc (pfifo_fast|mq|fq_codel)|chain 0 ?$|ht divisor|^$|index \d/.test(text)
-    ) continue;
-    const known = text.replace(/ refcnt \d+| order \d+ key .* bkt \w+| chain 0 fh \S+| not_in_hw/g, "");
-    found.get(`host ${link}`)?.push(known.replace(/\b8[0-9a-f]{3}:/, "…").replace(/\s+/g, " ").trimEnd());
+  const told = lines.map(withoutNumbers), isQdisc = (line: string) => line.includes(" qdisc ");
+  for (const line of [...told.filter(isQdisc).sort(), ...told.filter((each) => !isQdisc(each))]) {
+    const [, link, text = ""] = /^(\S+) (.*)$/.exec(line) ?? [];
+    if (/noqueue|qdisc (pfifo_fast|mq|fq_codel)|chain 0 ?$|ht divisor|^$|index \d/.test(text)) continue;
+    found.get(`host ${link}`)?.push(text);
   }
+}
+
+function withoutNumbers(line: string): string {
+  const known = line.replace(
+    / (refcnt|direct_packets_stat) \d+| order \d+ key .* bkt \w+| chain 0 fh \S+| not_in_hw/g,
+    "",
+  );
+  return known.replace(/\b8[0-9a-f]{3}:/, "…").replace(/\s+/g, " ").trimEnd();
 }
 
 /** Without what the kernel makes by itself, and what comes some time later. */
