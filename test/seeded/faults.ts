@@ -558,7 +558,7 @@ const firewalls: Fault[] = [
     file: "src/iptables/text-rule.ts",
     find: '...not ? ["!"] : [], option, formatPrefix(',
     replace: "option, formatPrefix(",
-    tests: ["test/iptables/rule-text.test.ts"],
+    tests: ["test/iptables/older-tables.test.ts"],
   },
   {
     file: "src/iptables/which-iptables.ts",
