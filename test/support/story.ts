@@ -4,7 +4,7 @@ import type { Result } from "../../src/cni/result.ts";
 import type { Host } from "../../src/contract/host.ts";
 import type { PluginConfig, PluginDefinition } from "../../src/contract/plugin.ts";
 import { restate } from "../../src/engine/restating.ts";
-import { loadPlugin } from "../../src/plugins/table.ts";
+import { loadRecorded } from "../../src/plugins/table.ts";
 
 const NETNS = "/run/netns/c1";
 
@@ -18,7 +18,7 @@ export interface Told {
 const nowhere = { container: undefined } as unknown as Host;
 
 function read(type: string, written: Record<string, unknown>): [PluginDefinition<PluginConfig>, PluginConfig] {
-  const plugin = loadPlugin(type)!;
+  const plugin = loadRecorded(type)!;
   return [plugin, plugin.validate({ cniVersion: "1.1.0", name: "net", type, ...written })];
 }
 
@@ -40,7 +40,13 @@ export function tell(
     path: "/opt/cni/bin",
     stdin: JSON.stringify(written),
   };
-  const call = { plugin: type, conf, invocation, prevResult: () => parsePrevResult(conf), host };
+  const call = {
+    plugin: type,
+    conf,
+    invocation,
+    prevResult: () => parsePrevResult({ ...conf, prevResult: written["prevResult"] }),
+    host,
+  };
   let result: Result | undefined;
   const add = purpose === "plan" ? plugin.foresee ?? plugin.add : plugin.add;
   const resources = restate(call, purpose as Exclude<typeof purpose, "make">, (at) => result = add(at));

@@ -1,0 +1,43 @@
+/** What our plugins for podman's networks get from `setup`: a network's document, and what the command line says. */
+import type { NetavarkConf, PodmanNetwork, PodmanPortMapping } from "../../../src/documents/netavark.schema.ts";
+
+export const v4 = { subnet: "10.8.0.0/24", gateway: "10.8.0.1" }, v6 = { subnet: "fd08::/64", gateway: "fd08::1" };
+
+export function driverNetwork(more: Partial<PodmanNetwork> = {}): PodmanNetwork {
+  return {
+    name: "orchard",
+    id: "5ca1ab1e",
+    driver: "bridge",
+    dns_enabled: false,
+    internal: false,
+    ipv6_enabled: true,
+    network_interface: "podman1",
+    subnets: [v4, v6],
+    ...more,
+  };
+}
+
+type Said = Partial<Omit<NetavarkConf, "network" | "network_options">> & {
+  network?: Partial<PodmanNetwork>;
+  options?: Record<string, string>;
+  attachment?: Partial<NetavarkConf["network_options"]>;
+};
+
+/** Of a container with the addresses 10.8.0.9 and fd08::9. */
+export function driverConf({ network, options, attachment, ...more }: Said = {}) {
+  return {
+    network: driverNetwork({ ...options && { options }, ...network }),
+    network_options: { interface_name: "eth0", static_ips: ["10.8.0.9", "fd08::9"], ...attachment },
+    container_name: "web",
+    configDirectory: "/run/nd",
+    isRootless: true,
+    firewall: "nftables" as const,
+    dnsPort: 53,
+    isolatesByDefault: true,
+    ...more,
+  };
+}
+
+export function mapping(more: Partial<PodmanPortMapping> = {}): PodmanPortMapping {
+  return { host_port: 8080, container_port: 80, range: 1, host_ip: "", protocol: "tcp", ...more };
+}
