@@ -26,6 +26,15 @@ test("networks as a list and as a map, in the order of the text", () => {
   const map = list.map(({ name, interface_name }) => `"${name}": {"interface_name": "${interface_name}"}`).join();
   const text = JSON.stringify({ ...call, networks: "HERE" }).replace('"HERE"', `{${map}}`);
   expect(interfaces(text)).toEqual(["9 eth0", "z eth1", "10 eth2", "a eth3"]);
+  // One digit is enough.
+  for (const name of ["0", "1", "9"]) {
+    expect(interfaces(text.replace('"10"', '"b"').replace('"9"', `"${name}"`).replace('"z"', '"c"'))[0]).toBe(
+      `${name} eth0`,
+    );
+    expect(interfaces(text.replace('"10"', '"b"').replace('"9"', '"c"').replace('"z"', `"${name}"`))[1]).toBe(
+      `${name} eth1`,
+    );
+  }
   // The map's key is the name, whatever stands within.
   expect(interfaces({ ...call, networks: { orchard: { interface_name: "eth0", name: "other" } } })).toEqual([
     "orchard eth0",
@@ -85,6 +94,7 @@ const refused: [document: unknown, text: string][] = [
   [attachment({ static_mac: "aa:bb:cc:dd:ee" }), "invalid mac length for address: aa:bb:cc:dd:ee"],
   [attachment({ static_mac: "aa:bb:cc:dd:ee:ff:00:11" }), "invalid mac length for address: aa:bb:cc:dd:ee:ff:00:11"],
   [attachment({ static_mac: "aa:bb:cc:dd:ee:gg" }), "unable to parse mac address aa:bb:cc:dd:ee:gg: invalid digit"],
+  [attachment({ static_mac: "aa:bb:cc:dd:ee:0ff" }), "unable to parse mac address aa:bb:cc:dd:ee:0ff: invalid digit"],
   [attachment({ static_mac: "" }), "unable to parse mac address : cannot parse integer"],
   [attachment({ static_mac: "aa::bb" }), "unable to parse mac address aa::bb: cannot parse integer"],
   [{ ...call, port_mappings: [{ ...mapping, host_ip: undefined }] }, '"port_mappings[0].host_ip" is missing'],

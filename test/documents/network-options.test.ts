@@ -1,7 +1,12 @@
 /** The options of networks: values are read from text, and missing options have defaults. */
 import { expect, test } from "bun:test";
 import { readInteger } from "../../src/documents/integer.ts";
-import { readBridgeOptions, readVlanOptions } from "../../src/documents/network-options.ts";
+import {
+  readBridgeOptions,
+  readVlanOptions,
+  refuseUnknownBridgeOptions,
+  refuseUnknownVlanOptions,
+} from "../../src/documents/network-options.ts";
 
 test("options of bridges", () => {
   const none = { mode: "managed", isolate: "strict", noDefaultRoute: false } as const;
@@ -46,6 +51,55 @@ test("options of macvlan and ipvlan", () => {
   expect(() => readVlanOptions("macvlan", { bclim: "-2147483649" })).toThrow(
     "number too small to fit in target type",
   );
+});
+
+test("the first and the last value of each number, and the next ones", () => {
+  const number = "unable to parse";
+  const bounds = [
+    ["mtu", "0", "4294967295", `${number} "mtu": invalid digit`, `${number} "mtu": number too large`],
+    ["metric", "0", "4294967295", `${number} "metric": invalid digit`, `${number} "metric": number too large`],
+    ["vlan", "0", "4094", `${number} "vlan": invalid digit`, "vlan must be between 0 and 4094"],
+  ] as const;
+  const readers = [readBridgeOptions, (options: Record<string, string>) => readVlanOptions("macvlan", options)];
+  for (const read of readers) {
+    for (const [name, first, last, below, above] of bounds) {
+      if (name === "vlan" && read !== readBridgeOptions) continue;
+      for (const value of [first, last]) expect(read({ [name]: value })).toMatchObject({ [name]: Number(value) });
+      expect(() => read({ [name]: "-1" })).toThrow(below);
+      expect(() => read({ [name]: String(Number(last) + 1) })).toThrow(above);
+    }
+  }
+  expect(() => readBridgeOptions({ vlan: "65536" })).toThrow('unable to parse "vlan": number too large');
+  expect(() => readBridgeOptions({ vlan: "65535" })).toThrow("vlan must be between 0 and 4094");
+  const limit = (bclim: string) => readVlanOptions("macvlan", { bclim }).broadcastLimit;
+  expect(["-10", "0", "2147483647"].map(limit)).toEqual([-10, 0, 2147483647]);
+  expect(() => limit("2147483648")).toThrow("number too large to fit in target type");
+});
+
+test("options that nobody knows", () => {
+  const bridge = [
+    "isolate",
+    "metric",
+    "mode",
+    "mtu",
+    "no_default_route",
+    "outbound_addr4",
+    "outbound_addr6",
+    "vlan",
+    "vrf",
+  ];
+  const vlan = ["metric", "mode", "mtu", "no_default_route"];
+  const all = (names: string[]) => Object.fromEntries(names.map((name) => [name, "x"]));
+  refuseUnknownBridgeOptions(undefined);
+  refuseUnknownBridgeOptions(all(bridge));
+  refuseUnknownVlanOptions("ipvlan", undefined);
+  refuseUnknownVlanOptions("ipvlan", all(vlan));
+  refuseUnknownVlanOptions("macvlan", all([...vlan, "bclim"]));
+  expect(() => refuseUnknownBridgeOptions(all(["mtu", "bclim"]))).toThrow("unsupported bridge network option: bclim");
+  expect(() => refuseUnknownVlanOptions("macvlan", all(["mtu", "vlan"]))).toThrow(
+    "unsupported vlan network option: vlan",
+  );
+  expect(() => refuseUnknownVlanOptions("ipvlan", all(["bclim"]))).toThrow("unsupported ipvlan network option bclim");
 });
 
 test("integers as Rust reads them", () => {

@@ -153,6 +153,11 @@ const bridges: Case[] = [
     ipam_options: { driver: "dhcp" },
   }],
   ["an IPAM driver without a name", creation({ ipam_options: { driver: "" } }), { ...bridge, subnets: [first] }],
+  ["the longest name", creation({ network_interface: "a23456789012345" }), {
+    ...bridge,
+    network_interface: "a23456789012345",
+    subnets: [first],
+  }],
   ["an interface without a name", creation({ network_interface: "" }), { ...bridge, subnets: [first] }],
   ["the first subnet is used", creation({}, { subnets: ["10.89.0.128/25"] }), {
     ...bridge,
@@ -517,6 +522,11 @@ const refused: Case[] = [
     "a pool that is no network",
     creation({}, {}, { subnet_pools: [{ base: "ten", size: 24 }] }),
     'failed to load network create: "options.subnet_pools[0].base": invalid IP address syntax: "ten"',
+  ],
+  [
+    "a pool beyond IPv6",
+    creation({}, {}, { subnet_pools: [{ base: "10.0.0.0/8", size: 129 }] }),
+    'failed to load network create: "options.subnet_pools[0].size" must be between 0 and 128, got 129',
   ],
   ["no pools", creation({}, {}, { subnet_pools: [] }), "could not find free subnet from subnet pools"],
   [

@@ -40,6 +40,9 @@ test("a pool in which nearly everything is used, and all that is not asked about
   expect(freeSubnet4([{ base: "255.255.255.0/24", size: 25 }], ["255.255.255.0/25"])).toBe("255.255.255.128/25");
   expect(freeSubnet4([{ base: "0.0.0.0/0", size: 1 }], [])).toBe("0.0.0.0/1");
   expect(() => freeSubnet4([{ base: "10.0.0.0/24", size: 23 }], [])).toThrow("could not find free subnet");
+  const single = [{ base: "10.0.0.0/31", size: 32 }];
+  expect(freeSubnet4(single, ["10.0.0.0/32"])).toBe("10.0.0.1/32");
+  expect(() => freeSubnet4(single, ["10.0.0.0/31"])).toThrow("could not find free subnet");
 });
 
 test("IPv6 is tried again until it is free", () => {
@@ -56,13 +59,21 @@ test("IPv6 is tried again until it is free", () => {
   );
 });
 
+const place = {
+  linkNames: () => [],
+  now: () => new Date(0),
+  askPlugin: () => expect.unreachable(),
+  random: (count: number) => Uint8Array.from({ length: count }, () => randomBelow(256)),
+};
+
+test("a driver that is another program may choose what is used", () => {
+  const chosen = { ...creation({ driver: "foreign" }).network, subnets: [{ subnet: "10.70.0.0/24" }] };
+  const document = creation({ driver: "foreign" }, { subnets: ["10.0.0.0/8"] });
+  const network = createNetwork(document, { ...place, askPlugin: () => chosen });
+  expect(network.subnets).toEqual([{ subnet: "10.70.0.0/24", gateway: "10.70.0.1" }]);
+});
+
 test("a network's subnets are apart, and each has its gateway", () => {
-  const place = {
-    linkNames: () => [],
-    now: () => new Date(0),
-    askPlugin: () => expect.unreachable(),
-    random: (count: number) => Uint8Array.from({ length: count }, () => randomBelow(256)),
-  };
   fc.assert(
     fc.property(
       fc.array(used, { maxLength: 8 }),
