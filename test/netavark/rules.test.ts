@@ -156,7 +156,10 @@ test("an internal network has rules for names alone", async () => {
   const internal = { ...orchard, isInternal: true, dnsPort: 1553 };
   await drive(machine, [rules("apply", { ...internal, dnsServers: [] })]);
   expect(await listed(machine)).toEqual(once);
-  await drive(machine, [rules("apply", internal)]);
+  const least = { ...orchard, isInternal: true, subnets: [{ subnet: "10.7.0.0/24" }] };
+  await drive(machine, [rules("apply", least)]);
+  expect(await listed(machine)).toContain("INPUT: ip saddr 10.7.0.0/24 meta l4proto { tcp, udp } th dport 53 accept");
+  await drive(machine, [rules("remove", least), rules("apply", internal)]);
   expect((await listed(machine)).filter((line) => !once.includes(line))).toEqual([
     "nv_5ca1ab1e_10_8_0_0_nm24_ports: type inet_proto . inet_service : ipv4_addr . inet_service",
     "nv_5ca1ab1e_fd08--_nm64_ports: type inet_proto . inet_service : ipv6_addr . inet_service",
@@ -248,10 +251,15 @@ test("of networks side by side, one goes with its own rules, and nothing of the 
   };
   await drive(machine, [rules("apply", other)]);
   const before = await listed(machine);
-  await drive(machine, [rules("apply"), ports("apply", ofOne)]);
   // Options may have changed since.
-  const changed = { ...orchard, isolation: "never", dnsPort: 5353, outbound4: "192.0.2.4" };
-  expect(await drive(machine, [ports("remove", ofOne), rules("remove", changed)])).toEqual(["removed", "removed"]);
+  for (const changed of [{ isolation: "never", outbound4: "192.0.2.4" }, { isInternal: true }, { dnsPort: 1553 }]) {
+    const later = { ...orchard, ...changed };
+    await drive(machine, [rules("apply"), ports("apply", ofOne)]);
+    expect(await drive(machine, [ports("remove", ofOne), rules("remove", later)])).toEqual(["removed", "removed"]);
+    expect(await listed(machine)).toEqual(before);
+  }
+  const portChanged = [rules("apply", { ...orchard, dnsPort: 1553, dnsServers: [] }), rules("remove")];
+  expect(await drive(machine, portChanged)).toEqual(["applied", "removed"]);
   expect(await listed(machine)).toEqual(before);
   expect(await drive(machine, [rules("verify", other), rules("verify")])).toEqual([
     [],

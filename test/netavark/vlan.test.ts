@@ -75,7 +75,13 @@ test("without a parent, the link of the default route; without one, an error and
   expect(await leftSince(before, machine, KEPT)).toEqual([]);
   await machine.sh("ip addr add 192.0.2.1/24 dev parent0; ip route add default via 192.0.2.2");
   expect(await attach(machine, "setup", container, input)).toMatchObject({ code: 0 });
+  expect(await machine.sh("ip -br link show lo", { in: container })).toContain("UP");
   expect(await attach(machine, "teardown", container, input)).toMatchObject({ code: 0 });
+  await attach(machine, "setup", container, input);
+  await machine.sh("ip link del eth0", { in: container });
+  expect((await attach(machine, "teardown", container, input)).json).toEqual({
+    error: "failed to delete container macvlan eth0: Netlink error: No such device (os error 19)",
+  });
 });
 
 test("routes by one gateway through two links are each link's own", async () => {
