@@ -98,7 +98,8 @@ test.each(networks)("create refuses %j", async (given, ...says) => {
 test("the conflist that create prints can be used as it is, beside what there is", async () => {
   await using machine = await openMachine();
   await machine.sh(
-    "ip link add pod-net0 type bridge; ip address add 10.77.0.1/24 dev pod-net0; ip link set pod-net0 up",
+    "ip link add pod-net0 type bridge; ip address add 10.77.0.1/24 dev pod-net0; ip link set pod-net0 up; " +
+      "ip route add default via 10.77.0.2",
   );
   const ipam = { type: "host-local", subnet: "10.77.1.0/24" };
   await writeConflist(machine, {
@@ -107,7 +108,20 @@ test("the conflist that create prints can be used as it is, beside what there is
   });
   const { json } = await callDriver(machine, ["create"], bareNetwork());
   const list = JSON.parse(json.error.slice(json.error.indexOf("{")));
-  expect(list.plugins[0]).toMatchObject({ bridge: "pod-net2", ipam: { ranges: [[{ subnet: "10.77.2.0/24" }]] } });
+  expect(list.plugins).toEqual([
+    {
+      type: "bridge",
+      bridge: "pod-net2",
+      isDefaultGateway: true,
+      ipMasq: true,
+      capabilities: { ips: true, mac: true },
+      ipam: { type: "host-local", ranges: [[{ subnet: "10.77.2.0/24" }]] },
+    },
+    { type: "portmap", capabilities: { portMappings: true } },
+  ]);
+  // A link's name has at most 15 bytes.
+  const { json: long } = await callDriver(machine, ["create"], bareNetwork({ name: "a-name-of-twenty-one" }));
+  expect(long.error).toContain('"bridge":"a-name-of-twe0"');
   await writeConflist(machine, list);
   const env = { NETCONFPATH: CONFIGS };
   expect(await machine.run([PATCHBAY, "lint"], { env })).toEqual({ code: 0, stdout: "", stderr: "" });

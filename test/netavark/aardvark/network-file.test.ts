@@ -4,6 +4,7 @@ import fc from "fast-check";
 import {
   formatHead,
   gatewaysIn,
+  hasLine,
   type Line,
   withLine,
   withoutLine,
@@ -38,6 +39,13 @@ test("a container is its first field, and nothing that only contains it", () => 
   expect(withoutLine(text, "c1")).toBe("10.1.0.1\nc11 10.1.0.3  c1\nxc1 10.1.0.4  c1,cup 10.1.0.1\n");
   expect(withoutLine(text, "c")).toBe(text);
   expect(withoutLine(text, "")).toBe(text);
+});
+
+test("who has a line, and where the servers of a network listen", () => {
+  const text = "10.1.0.1,fd01::1 9.9.9.9\nc1 10.1.0.2  c2\nc3 10\n";
+  expect(["c1", "c2", "c3", "10.1.0.1,fd01::1"].map((id) => hasLine(text, id))).toEqual([true, false, false, false]);
+  expect(gatewaysIn(text)).toEqual(["10.1.0.1", "fd01::1"]);
+  expect(gatewaysIn("10.1.0.1\n10.1.0.2 10.1.0.3  cup\n")).toEqual(["10.1.0.1"]);
 });
 
 test("a container that is there already gets the new line only", () => {

@@ -17,7 +17,9 @@ const spec = (ports: PublishedPort[], targets = [v4, v6]) => ({
 test("ports as people read them", () => {
   const ports: PublishedPort[] = [port, { ...port, protocol: "udp", range: 3, hostIp: "192.0.2.1" }];
   const texts = ["8080->80/tcp", "192.0.2.1:8080-8082->80-82/udp"];
-  for (const kind of [publishedPortsKind, firewalldPortsKind]) expect(kind.gist!(spec(ports))).toEqual({ ports: texts });
+  for (const kind of [publishedPortsKind, firewalldPortsKind]) {
+    expect(kind.gist!(spec(ports))).toEqual({ ports: texts });
+  }
   expect(publishedPortsKind.describe(spec(ports))).toBe(`ports ${texts.join(", ")} for 10.8.0.9`);
   expect(publishedPortsKind.describe(spec([port], []))).toBe("ports 8080->80/tcp for nothing");
   expect(firewalldPortsKind.describe(spec([port], [v6]))).toBe("ports 8080->80/tcp for fd08::9 in firewalld");
@@ -25,7 +27,10 @@ test("ports as people read them", () => {
 
 const claims: [port: Partial<PublishedPort>, claims: string[]][] = [
   [{}, ["4 tcp 8080", "6 tcp 8080"]],
-  [{ range: 3, protocol: "udp" }, ["4", "6"].flatMap((family) => [0, 1, 2].map((at) => `${family} udp ${8080 + at}`))],
+  [
+    { range: 3, protocol: "udp" },
+    ["4", "6"].flatMap((family) => [0, 1, 2].map((at) => `${family} udp ${8080 + at}`)),
+  ],
   [{ hostIp: "0.0.0.0" }, ["4 tcp 8080"]],
   [{ hostIp: "::" }, ["6 tcp 8080"]],
   [{ hostIp: "192.0.2.1" }, ["4 tcp 8080 at 192,0,2,1"]],
