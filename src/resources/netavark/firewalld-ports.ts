@@ -102,7 +102,7 @@ function without(some: PolicyPorts, others: PolicyPorts): PolicyPorts {
 }
 
 /** The part of each policy. */
-function portsOf({ targets, ports }: PublishedPortsSpec): Record<string, PolicyPorts> {
+export function portsOf({ targets, ports }: PublishedPortsSpec): Record<string, PolicyPorts> {
   const forwards: PolicyPorts["forwards"] = [], rich: string[] = [], local: string[] = [];
   for (const { address } of targets) {
     const { length } = parseAddress(address)!, isV4 = length === 4;
