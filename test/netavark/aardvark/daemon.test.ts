@@ -108,6 +108,22 @@ test("it was killed, but has not ended yet: the next container waits for that", 
   await removeNames(machine, web, jug);
 });
 
+test("a program of another name, which the kernel cuts, is found again without the file of its number", async () => {
+  await using machine = await openMachine();
+  await openBridges(machine);
+  const binary = "/run/names-of-containers", [one, two] = [{ ...web, binary }, { ...jug, binary }];
+  await machine.sh(`cp ${AARDVARK} ${binary}`);
+  expect(await addNames(machine, one)).toEqual([true]);
+  const pid = pidFile(machine);
+  await machine.sh(`rm ${DIRECTORY}/aardvark.pid`);
+  expect(await addNames(machine, two)).toEqual([true]);
+  expect(pidFile(machine)).toBe(pid);
+  await untilKnown(machine, "jug", ["10.55.0.8"]);
+  expect(await removeNames(machine, one, two)).toEqual(["removed", "removed"]);
+  expect(await lookUp(machine, "jug")).toEqual([]);
+  expect(await filesIn(machine)).toEqual(LOCK);
+});
+
 test("a torn or lying file of its number does not start a second", async () => {
   await using machine = await openMachine();
   await openBridges(machine);

@@ -108,6 +108,19 @@ test("only the list of a policy that changes is written", () => {
   expect(written(() => ({ forwards: [], rich: ["a rule", "another"] }))).toEqual(set(forwards, rich));
 });
 
+test("where a policy to the host cannot forward, it becomes one to anywhere", () => {
+  const asked: unknown[] = [];
+  const call = ((_where: string, member: string, args: unknown[]) => {
+    if (member === "getPolicySettings") return settings;
+    asked.push(args[1]);
+    if (asked.length > 1) return undefined;
+    throw new DbusError("E", "INVALID_PORT: 'to-addr' is invalid for egress zone 'HOST'");
+  }) as unknown as FirewalldCall;
+  changePolicy(call, "p", (present) => ({ ...present, rich: [] }));
+  const rich = ["rich_rules", { signature: "as", value: [] }];
+  expect(asked).toEqual([[rich], [rich, ["egress_zones", { signature: "as", value: ["ANY"] }]]]);
+});
+
 test("a refusal names the policy", () => {
   const refusing = firewalld({ getPolicySettings: settings, setPolicySettings: new DbusError("E", "no") });
   expect(() => changePolicy(refusing.call, "p", () => ({ forwards: [], rich: [] }))).toThrow(
