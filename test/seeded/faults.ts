@@ -2843,6 +2843,12 @@ const netavarkPlugin: Fault[] = [
     tests: ["test/podman/bad-input.test.ts"],
   },
   {
+    file: "src/podman/example-conflist.ts",
+    find: "LONGEST_BRIDGE = 13",
+    replace: "LONGEST_BRIDGE = 14",
+    tests: ["test/podman/bad-input.test.ts"],
+  },
+  {
     file: "src/podman/status-block.ts",
     find: ".filter(isReadable)",
     replace: "",

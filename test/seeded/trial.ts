@@ -111,7 +111,13 @@ async function failureIn(directory: string, file: string, named?: string): Promi
     limitMs(file),
   );
   if (ending === 0 || /^error: regex .* matched 0 tests/m.test(output)) return undefined;
-  return { file, name: /^\(fail\) (.*?)(?: \[[\d.]+ms\])?$/m.exec(output)?.[1] };
+  return { file, name: firstFailed(output) };
+}
+
+/** The test that failed first; undefined when a hook did, which has no name to run it by, or when the file died. */
+export function firstFailed(output: string): string | undefined {
+  const [, name] = /^\(fail\) (.*?)(?: \[[\d.]+ms\])?$/m.exec(output) ?? [];
+  return name === "(unnamed)" ? undefined : name;
 }
 
 /** A test that fails once may have failed because the machine was busy. */

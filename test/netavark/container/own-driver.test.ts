@@ -1,5 +1,8 @@
 /** What our plugins are told of a container of podman's, and what podman is told of their result. No plugin runs. */
 import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Invocation } from "../../../src/cni/invocation.ts";
 import type { Result } from "../../../src/cni/result.ts";
 import type { CheckedCall } from "../../../src/documents/container-call.ts";
@@ -138,4 +141,22 @@ test("podman is told of the link in the container", () => {
     dns_server_ips: null,
     interfaces: { eth0: { mac_address: "", subnets: [] } },
   });
+});
+
+test("teardown of what was never set up is a DEL, and no link is missed", () => {
+  const before = process.env["PATCHBAY_STATE_DIR"], directory = mkdtempSync(join(tmpdir(), "patchbay-state-"));
+  process.env["PATCHBAY_STATE_DIR"] = directory;
+  const commands: string[] = [];
+  const session = {
+    runVerb: (_: unknown, { command }: Invocation) => void commands.push(command),
+    withHost: () => expect.unreachable(),
+  } as unknown as Session;
+  try {
+    driverToTearDown(wanted(), settings).tearDown(session, "/run/netns/c1");
+  } finally {
+    if (before === undefined) delete process.env["PATCHBAY_STATE_DIR"];
+    else process.env["PATCHBAY_STATE_DIR"] = before;
+    rmSync(directory, { recursive: true });
+  }
+  expect(commands).toEqual(["DEL"]);
 });
