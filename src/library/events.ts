@@ -7,7 +7,7 @@ import { type FSWatcher, watch } from "node:fs";
 import { CniError, IO_FAILURE } from "../cni/error.ts";
 import type { Result } from "../cni/result.ts";
 import { newestResult, readPluginResult, resultDocument } from "../cni/result-versions.ts";
-import { idAt, makeDirectories } from "../ffi/files.ts";
+import { closeFile, idAt, identify, makeDirectories, O_DIRECTORY, O_PATH, openFile } from "../ffi/files.ts";
 import { cacheFiles, type CacheRecord, readCacheFile } from "../runtime/cache.ts";
 import { ArgumentError } from "./argument-error.ts";
 import { knownKeys } from "./given.ts";
@@ -40,6 +40,10 @@ export function eventsOf(cacheDirectory: string, options: EventOptions): AsyncIt
   return new Events(cacheDirectory, existing === true, signal);
 }
 
+const RESULTS = "results";
+/** The runtime drops an event that is like the one before and comes less than two milliseconds later. */
+const AGAIN_MS = 10;
+
 type Waiting = { resolve(result: IteratorResult<NetworkEvent>): void; reject(error: unknown): void };
 
 class Events implements AsyncIterableIterator<NetworkEvent> {
@@ -47,9 +51,9 @@ class Events implements AsyncIterableIterator<NetworkEvent> {
   private readonly waiting: Waiting[] = [];
   /** What is attached, by the name of its file. */
   private readonly known = new Map<string, { text: string; event: NetworkEvent }>();
-  private watcher: FSWatcher | undefined;
-  /** Identifies the directory that is watched: another may have taken its place. */
-  private watched: string | undefined;
+  private readonly watchers: FSWatcher[] = [];
+  /** The directory that is watched: while it is open, no other that takes its place has its number. */
+  private watched: number | undefined;
   private hasEnded = false;
   private failure: unknown;
 
@@ -83,7 +87,7 @@ class Events implements AsyncIterableIterator<NetworkEvent> {
   /** Events that came before are still delivered. */
   private readonly end = (): void => {
     this.hasEnded = true;
-    this.watcher?.close();
+    this.stop();
     this.signal?.removeEventListener("abort", this.end);
     for (const { resolve } of this.waiting.splice(0)) resolve({ done: true, value: undefined });
   };
@@ -96,22 +100,41 @@ class Events implements AsyncIterableIterator<NetworkEvent> {
   }
 
   private start(): void {
-    const path = `${this.directory}/results`;
+    const path = `${this.directory}/${RESULTS}`;
     try {
       makeDirectories(path);
-      this.watched = idAt(path);
-      this.watcher = watch(path, { persistent: true }, (_, name) => this.changed(name));
-      this.watcher.on("error", (error) => this.fail(unwatchable(path, error)));
+      this.watched = openFile(path, O_PATH | O_DIRECTORY);
+      this.watch(path, (name) => this.changed(name));
+      // Its own removal shows only here.
+      this.watch(this.directory, (name) => name === RESULTS && this.changed(null));
     } catch (error) {
+      this.stop();
       throw unwatchable(path, error);
     }
   }
 
+  private watch(path: string, changed: (name: string | null) => void): void {
+    const watcher = watch(path, { persistent: true }, (_, name) => changed(name));
+    watcher.on("error", (error) => this.fail(unwatchable(path, error)));
+    this.watchers.push(watcher);
+  }
+
+  private stop(): void {
+    for (const watcher of this.watchers.splice(0)) watcher.close();
+    if (this.watched !== undefined) closeFile(this.watched);
+    this.watched = undefined;
+  }
+
   private changed(name: string | null): void {
+    this.look(name);
+    setTimeout(() => this.look(name), AGAIN_MS).unref();
+  }
+
+  private look(name: string | null): void {
     if (this.hasEnded) return;
     try {
-      if (idAt(`${this.directory}/results`) !== this.watched) {
-        this.watcher?.close();
+      if (idAt(`${this.directory}/${RESULTS}`) !== identify(this.watched!).id) {
+        this.stop();
         this.start();
         this.readAll(true);
       } else if (name === null) this.readAll(true);
