@@ -15,7 +15,7 @@ export function ownBuild(): Uint8Array {
 export function buildOf(path: string): Uint8Array {
   const fd = openFile(path, O_RDONLY);
   try {
-    const head = new DataView(bytesAt(fd, 0, 4096).buffer);
+    const head = new DataView(bytesAt(fd, path, 0, 4096).buffer);
     const first = Number(head.getBigUint64(32, true)),
       size = head.getUint16(54, true),
       count = head.getUint16(56, true);
@@ -23,14 +23,14 @@ export function buildOf(path: string): Uint8Array {
     for (let at = first; at < first + size * count; at += size) {
       if (head.getUint32(at, true) === PT_LOAD) offset = Number(head.getBigUint64(at + 8, true));
     }
-    return bytesAt(fd, offset + BUILD_AT, BUILD_BYTES);
+    return bytesAt(fd, path, offset + BUILD_AT, BUILD_BYTES);
   } finally {
     closeFile(fd);
   }
 }
 
-function bytesAt(fd: number, offset: number, length: number): Uint8Array<ArrayBuffer> {
+function bytesAt(fd: number, path: string, offset: number, length: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(length);
-  check("pread", readAt(fd, bytes, offset), "/proc/self/exe");
+  check("pread", readAt(fd, bytes, offset), path);
   return bytes;
 }

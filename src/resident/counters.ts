@@ -64,7 +64,7 @@ export interface Page {
 
 /** Reads from the descriptor's position. Returns undefined when no writer has begun, or one of another build has. */
 export function readPage(fd: number): Page | undefined {
-  const bytes = readAll(fd, PAGE_BYTES + 1, "counters");
+  const bytes = readAll(fd, PAGE_BYTES, "counters");
   if (bytes.length !== PAGE_BYTES) return undefined;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), counts = new Map<string, number>();
   if (view.getUint32(0, true) !== LAYOUT) return undefined;

@@ -12,42 +12,11 @@ import { DECLINED_BECAUSE, type Page, readPage, REPLACED, SERVED, TAKEN_BACK } f
 import { type Difference, differenceOf } from "./caller-difference.ts";
 import { refusedUpgradeOf } from "./own-file.ts";
 import { residentPid, SOCKET_PATH } from "./socket.ts";
+import { reportOf, type ResidentStatus, type StatusReport, unseen } from "./status-report.ts";
 import { TOTALS_PAGE, WORKER_PAGE } from "./workers.ts";
 
 /** A service manager starts the resident when the first caller connects. */
 const START_MS = 3000, PAUSE_MS = 50;
-
-export interface ResidentStatus {
-  socket: string;
-  pid: number;
-  build: "this" | "another";
-  /** Why calls from here are not served; undefined when they are. */
-  declinesFromHere: Difference | undefined;
-  /** Why the resident has not executed the file that has the place of its own by now. */
-  refusedUpgrade: string | undefined;
-  ageSeconds: number;
-  served: number;
-  takenBack: number;
-  /** By reason. */
-  declined: Record<string, number>;
-  workersReplaced: number;
-  workers: WorkerStatus[];
-}
-
-interface WorkerStatus {
-  pid: number;
-  ageSeconds: number;
-  served: number;
-  memoryKib: number;
-  ownMemoryKib: number;
-}
-
-export interface StatusReport {
-  /** Calls of this program, from where it was called, are served. */
-  isServing: boolean;
-  text: string;
-  facts: unknown;
-}
 
 export function reportStatus(): StatusReport {
   let status: ResidentStatus | string;
@@ -60,13 +29,7 @@ export function reportStatus(): StatusReport {
   if (typeof status === "string") {
     return unseen(status, "Calls run by themselves. `patchbay serve` starts a resident.");
   }
-  const problem = whyNotServing(status);
-  const isServing = problem === undefined;
-  return { isServing, text: describe(status, problem), facts: { ...status, problem } };
-}
-
-function unseen(problem: string, consequence: string): StatusReport {
-  return { isServing: false, text: `${problem}\n${consequence}\n`, facts: { socket: SOCKET_PATH, problem } };
+  return reportOf(status);
 }
 
 /** Returns the reason when there is no status. */
@@ -86,13 +49,13 @@ function residentStatus(): ResidentStatus | string {
   }
 }
 
-interface Pages {
+export interface Pages {
   totals: Page;
   workers: Page[];
 }
 
 /** Returns undefined when the process has no pages: it is no resident, or is about to be one. */
-function pagesOf(pid: number): Pages | undefined {
+export function pagesOf(pid: number): Pages | undefined {
   const directory = `/proc/${pid}/fd`, workers: Page[] = [];
   let totals: Page | undefined;
   for (const name of namesOf(directory)) {
@@ -123,7 +86,7 @@ function pageAt(path: string): Page | undefined {
   }
 }
 
-function statusOf(pid: number, build: ResidentStatus["build"], { totals, workers }: Pages): ResidentStatus {
+export function statusOf(pid: number, build: ResidentStatus["build"], { totals, workers }: Pages): ResidentStatus {
   const now = secondsSinceBoot(), sum = new Map<string, number>();
   for (const { counts } of [totals, ...workers]) {
     for (const [name, times] of counts) sum.set(name, (sum.get(name) ?? 0) + times);
@@ -169,44 +132,4 @@ function isThisBuild(pid: number): boolean {
   } catch {
     return false;
   }
-}
-
-function whyNotServing({ build, declinesFromHere, workers }: ResidentStatus): string | undefined {
-  if (build === "another") return "it is of another build";
-  if (declinesFromHere !== undefined) return `it serves others: ${declinesFromHere}`;
-  return workers.length === 0 ? "it has no worker" : undefined;
-}
-
-function describe(status: ResidentStatus, problem: string | undefined): string {
-  const { pid, ageSeconds, served, takenBack, declined, workersReplaced, workers, refusedUpgrade } = status;
-  const reasons = Object.entries(declined), count = reasons.reduce((sum, [, times]) => sum + times, 0);
-  const because = reasons.map(([reason, times]) => `${reason} ${times}`).join(", ");
-  return [
-    `process ${pid} listens on ${SOCKET_PATH}, for ${duration(ageSeconds)}`,
-    problem === undefined
-      ? "calls of this program are served"
-      : `calls of this program run by themselves: ${problem}`,
-    ...refusedUpgrade === undefined ? [] : [`it has not been upgraded: ${refusedUpgrade}`],
-    `calls: ${served} served, ${count} declined${count > 0 ? ` (${because})` : ""}, ${takenBack} taken back`,
-    `workers: ${workers.length}, replaced: ${workersReplaced}`,
-    ...workers.map((worker) =>
-      `  process ${worker.pid}: ${worker.served} served, ${mib(worker.memoryKib)} MiB ` +
-      `(${mib(worker.ownMemoryKib)} not shared), ${duration(worker.ageSeconds)} old`
-    ),
-    "",
-  ].join("\n");
-}
-
-function mib(kib: number): number {
-  return Math.round(kib / 1024);
-}
-
-function duration(seconds: number): string {
-  const units: [length: number, name: string][] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
-  const first = units.findIndex(([length]) => seconds >= length);
-  if (first < 0) return "0 s";
-  return units.slice(first, first + 2).map(([length, name], index) => {
-    const within = index === 0 ? seconds : seconds % units[first]![0];
-    return `${Math.floor(within / length)} ${name}`;
-  }).join(" ");
 }

@@ -17,9 +17,9 @@ const symbols = bind({
 export class Streams {
   private readonly nothing = openFile("/dev/null", O_RDONLY);
 
+  /** A worker begins with a stdin that has nothing in it (workers.ts). */
   constructor() {
     for (const fd of [1, 2]) newFile(fd);
-    this.put(this.nothing, 0);
   }
 
   /** Without a descriptor there is nothing to read. */

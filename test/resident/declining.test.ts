@@ -1,0 +1,72 @@
+/** Which calls a resident leaves to the caller, and why. What depends on the host is in runtime.test.ts. */
+import { expect, test } from "bun:test";
+import { LeftToCaller } from "../../src/ffi/calls.ts";
+import { takeEnvironment } from "../../src/ffi/environment.ts";
+import { utf8 } from "../../src/ffi/libc.ts";
+import { leaveNetworkThatWaits, reasonToDecline } from "../../src/resident/declining.ts";
+import { parseNetwork } from "../../src/runtime/conf/network.ts";
+
+/** A program of somebody else that every host has. */
+const elsewhere = { CNI_PATH: "/usr/bin" }, foreign = "env";
+const dhcp = { type: "dhcp" }, local = { type: "host-local" };
+
+function reasonOf(name: string, stdin: unknown, variables: Record<string, string> = {}, words: string[] = []) {
+  takeEnvironment(utf8(Object.entries(variables).map((pair) => `${pair.join("=")}\0`).join("")));
+  const text = typeof stdin === "string" ? stdin : JSON.stringify(stdin);
+  return reasonToDecline(name, [`/opt/${name}`, ...words], () => utf8(text));
+}
+
+test.each<[reason: string | undefined, name: string, stdin: unknown, variables: Record<string, string>]>([
+  [undefined, "macvlan", { ipam: local }, {}],
+  ["DHCP", "macvlan", { ipam: dhcp }, {}],
+  ["DHCP", "accelerated-macvlan", { ipam: dhcp }, {}],
+  ["DHCP", "dhcp", {}, {}],
+  ["duplicate address detection", "bridge", { enabledad: true, ipam: dhcp }, {}],
+  ["SELinux", "tap", { selinuxContext: "system_u:system_r:container_t:s0" }, {}],
+  ["delegate", "flannel", {}, {}],
+  ["foreign plugin", "macvlan", { ipam: { type: foreign } }, elsewhere],
+  ["foreign plugin", "bridge", { enabledad: true, ipam: { type: foreign } }, elsewhere],
+  ["DHCP", "dhcp", { ipam: { type: foreign } }, {}],
+  ["DHCP", "macvlan", { ipam: dhcp }, elsewhere],
+  [undefined, "macvlan", { ipam: local }, elsewhere],
+  [undefined, "macvlan", { ipam: { type: "" } }, elsewhere],
+  [undefined, "macvlan", { ipam: { type: ["dhcp"] } }, {}],
+  [undefined, "macvlan", { ipam: "dhcp" }, {}],
+  [undefined, "dhcp", [{ ipam: dhcp }], {}],
+  [undefined, "dhcp", '{ "ipam":', {}],
+  [undefined, "dhcp", { ipam: dhcp }, { CNI_COMMAND: "VERSION" }],
+  ["DHCP", "dhcp", { ipam: dhcp }, { CNI_COMMAND: "DEL" }],
+  ["netavark", "netavark", {}, {}],
+  ["bus", "macvlan", { ipam: local }, { DBUS_SYSTEM_BUS_ADDRESS: "unix:path=/nowhere" }],
+  ["bus", "netavark", {}, { DBUS_SYSTEM_BUS_ADDRESS: "" }],
+])("%s: %s with %j and %j", (reason, name, stdin, variables) => {
+  expect(reasonOf(name, stdin, variables)).toBe(reason);
+});
+
+test.each<[reason: string | undefined, words: string]>([
+  [undefined, ""],
+  [undefined, "add net c1"],
+  ["command", "dhcp"],
+  ["command", "--config-dir /etc/cni install"],
+  ["command", "serve --status"],
+  [undefined, "hook --config-dir /etc/cni add"],
+  ["command", "--config-dir /etc/cni hook add"],
+  [undefined, "--config-dir /etc/cni add net c1"],
+])("%s: patchbay %s", (reason, words) => {
+  expect(reasonOf("patchbay", "", {}, words === "" ? [] : words.split(" "))).toBe(reason);
+});
+
+test.each<[reason: string | undefined, plugins: object[], path: string]>([
+  [undefined, [{ type: "macvlan", ipam: local }, { type: "tuning" }], ""],
+  ["DHCP", [{ type: "macvlan", ipam: dhcp }], ""],
+  ["SELinux", [{ type: "macvlan", ipam: local }, { type: "tap", selinuxContext: "x" }], ""],
+  ["foreign plugin", [{ type: "macvlan", ipam: local }, { type: foreign }], elsewhere.CNI_PATH],
+  ["foreign plugin", [{ type: "macvlan", ipam: { type: foreign } }], elsewhere.CNI_PATH],
+  // It is not found, and the call says so.
+  [undefined, [{ type: foreign }], ""],
+])("%s: a network of %j, plugins from %j", (reason, plugins, pluginPath) => {
+  const network = parseNetwork(JSON.stringify({ cniVersion: "1.1.0", name: "net", plugins }));
+  const examine = () => leaveNetworkThatWaits(network, { pluginPath, configDirectory: "", cacheDirectory: "" });
+  if (reason === undefined) expect(examine).not.toThrow();
+  else expect(examine).toThrow(new LeftToCaller(reason));
+});
