@@ -6,22 +6,28 @@ import { join, resolve } from "node:path";
 
 const sources = resolve(import.meta.dir, "../../src");
 
-/** Says so for each connection. */
+/** Says so for each connection. At the third it becomes itself again. */
 const program = (path: string) => `
+  import { environmentEntries, variable } from "${sources}/ffi/environment.ts";
   import { Daemon } from "${sources}/daemon/daemon.ts";
   import { Listener, whoListens } from "${sources}/daemon/listener.ts";
   import { closeFile } from "${sources}/ffi/files.ts";
   import { SOCK_STREAM } from "${sources}/ffi/socket/socket.ts";
   import { acceptNext } from "${sources}/ffi/socket/unix.ts";
 
-  const daemon = Daemon.begin(process.argv), listener = Listener.open("${path}", SOCK_STREAM);
+  const daemon = Daemon.begin(process.argv);
+  const listener = Listener.handedOver("${path}", SOCK_STREAM) ?? Listener.open("${path}", SOCK_STREAM);
   console.log("listens", whoListens("${path}", SOCK_STREAM) === process.pid);
-  for (;;) {
+  const names = environmentEntries().map((entry) => new TextDecoder().decode(entry).split("=")[0]);
+  const once = ["PATCHBAY_PREPARED", "LISTEN_PID", "LISTEN_FDNAMES", "OTHER"];
+  console.log(once.map((name) => names.filter((one) => one === name).length).join(), listener.isOwn, variable("OTHER"));
+  for (let connections = 0;;) {
     const { ready, mustEnd } = daemon.wait([listener.fd], 60_000);
     if (mustEnd) break;
     for (let fd; ready.has(listener.fd) && (fd = acceptNext(listener.fd)) !== undefined;) {
       console.log("connected");
       closeFile(fd);
+      if (++connections === 3) daemon.execute(process.execPath, process.argv, listener);
     }
   }
   listener.close();
@@ -29,20 +35,28 @@ const program = (path: string) => `
   process.exit(0);
 `;
 
-test("a daemon serves until a signal that it was not told to ignore, and removes its socket", async () => {
+test("a daemon serves until a signal that it was not told to ignore, also as the program that it has become", async () => {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-daemon-")), path = join(directory, "socket");
   writeFileSync(join(directory, "daemon.ts"), program(path));
-  const command = `trap "" HUP; exec ${process.execPath} ${directory}/daemon.ts`;
+  const command = `trap "" HUP; OTHER=1=2 exec ${process.execPath} ${directory}/daemon.ts`;
   const daemon = Bun.spawn(["sh", "-c", command], { stdout: "pipe" }), reader = daemon.stdout.getReader();
   let said = "";
   const untilSaid = async (text: string) => {
-    while (!said.includes(text)) said += new TextDecoder().decode((await reader.read()).value);
+    while (!said.includes(text)) {
+      const { value, done } = await reader.read();
+      if (done) throw new Error(`it ended, having said ${said}`);
+      said += new TextDecoder().decode(value);
+    }
   };
   try {
-    await untilSaid("listens true\nconnected\n");
+    const connect = async () => (await Bun.connect({ unix: path, socket: { data() {} } })).end();
+    await untilSaid("listens true\n1,0,0,1 true 1=2\nconnected\n");
     daemon.kill("SIGHUP");
-    (await Bun.connect({ unix: path, socket: { data() {} } })).end();
+    await connect();
     await untilSaid("connected\nconnected\n");
+    said = "";
+    await connect();
+    await untilSaid("connected\nlistens true\n1,1,1,1 true 1=2\nconnected\n");
     daemon.kill("SIGTERM");
     expect(await daemon.exited).toBe(0);
     await untilSaid("ends\n");
