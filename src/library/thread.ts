@@ -7,7 +7,7 @@ import { ArgumentError } from "./argument-error.ts";
 import { open, type Patchbay } from "./calls.ts";
 import type { Options } from "./documents.ts";
 import { checkedOptions } from "./given.ts";
-import { childrenCollected } from "./in-process.ts";
+import { asCniError, childrenCollected } from "./in-process.ts";
 
 const functions = ["networks", "network", "add", "check", "del", "gc", "status", "plan", "inspect"] as const;
 type FunctionName = typeof functions[number];
@@ -138,13 +138,12 @@ export function serveThread(): void {
       const run = patchbay[name] as (...given: unknown[]) => unknown;
       reply({ id, value: run.apply(patchbay, given) });
     } catch (error) {
-      reply({ id, failure: failureOf(error) });
+      reply({ id, failure: failureOf(asCniError(error)) });
     }
   });
 }
 
-function failureOf(error: unknown): Failure {
-  if (!(error instanceof CniError)) return { code: INTERNAL, message: (error as Error).message, details: "" };
+function failureOf(error: CniError): Failure {
   const { code, message, details } = error;
   if (!(error instanceof ArgumentError)) return { code, message, details };
   // Whatever was sent here can be sent back.

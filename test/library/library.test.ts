@@ -67,6 +67,15 @@ test("every function, with what it does in the kernel", async () => {
   const untaken =
     'capability argument "portmappings": no plugin of network net takes it; did you mean "portMappings"?';
   expect(await library.must("warnings")).toEqual([untaken]);
+  await library.must("add", network, { ...c1, capabilities: { portmappings: [] } });
+  expect(await library.must("warnings")).toEqual([untaken, untaken]);
+  await machine.sh(`cat >${CONFIGURATIONS}/other.conflist`, {
+    stdin: JSON.stringify({ ...conf, name: "other", plugins: [{ ...conf.plugins[0], bridge: "other0" }] }),
+  });
+  await library.must("plan", network);
+  expect((await library.must("warnings")).slice(2)).toEqual([
+    `network net: addresses 10.1.0.0/24 overlap with those of network other in ${CONFIGURATIONS}/other.conflist`,
+  ]);
 });
 
 test("gc keeps what is valid, or what is alive, and answers what it deleted", async () => {

@@ -2,9 +2,11 @@
  * The process that uses the package is afterwards what it was before: its namespaces, umask, directory, descriptors, signals.
  * And what it began goes when it is killed.
  */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
-import { Library } from "../support/library/installed.ts";
+import { installedPackage, Library } from "../support/library/installed.ts";
 import {
   attachmentOf,
   bridge,
@@ -13,7 +15,7 @@ import {
   machineWithNetwork,
   options,
 } from "../support/library/network.ts";
-import { GO_PLUGINS, PATCHBAY } from "../support/plugins.ts";
+import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { startResident } from "../support/resident.ts";
 import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
 
@@ -80,7 +82,7 @@ test("a failed call throws a CniError and leaves process and kernel as they were
   expect(await leftSince(moment, machine)).toEqual([]);
 });
 
-test("plugins of other makes leave the process as it was", async () => {
+test("plugins of other makes leave the process as it was, and those of this make run in it", async () => {
   await using machine = await machineWithNetwork();
   await machine.container("c1");
   await using library = await Library.open(machine, { options: { ...options, pluginPath: GO_PLUGINS } });
@@ -90,6 +92,22 @@ test("plugins of other makes leave the process as it was", async () => {
   expect((await library.must("plan", "net"))[0].resources).toBeUndefined();
   await library.must("del", "net", c1);
   expect(await library.must("children")).toBe("");
+  await using own = await Library.open(machine, { options: { ...options, pluginPath: patchbayPlugins() } });
+  expect((await own.must("plan", "net"))[0].resources).toBeDefined();
+});
+
+test("plugins of other makes have the environment that the program has by then", async () => {
+  await using machine = await machineWithNetwork();
+  await machine.container("c1");
+  await machine.sh(`
+    mkdir /run/plugins
+    printf '#!/bin/sh\necho "$MARK" >/run/mark; echo '"'"'{"cniVersion":"1.0.0"}'"'" >/run/plugins/marking
+    chmod +x /run/plugins/marking`);
+  await using library = await Library.open(machine, { options: { pluginPath: "/run/plugins" } });
+  await library.must("setVariable", "MARK", "set later");
+  const network = { cniVersion: "1.0.0", name: "marked", plugins: [{ type: "marking" }] };
+  expect(await library.must("add", network, attachmentOf("c1"))).toEqual({ cniVersion: "1.1.0" });
+  expect(await machine.sh("cat /run/mark")).toBe("set later\n");
 });
 
 test("nothing that the library writes may be read by others, though the program's umask forbids nothing", async () => {
@@ -182,7 +200,48 @@ test("in a thread of its own the program goes on meanwhile", async () => {
   await library.must("del", "net", c1);
   await library.call("close");
   expect((await library.call("children")).value).toBe("");
+  expect(await library.must("close")).toBeNull();
   expect((await library.call("check", "net", c1)).error?.message).toContain("it was closed");
+});
+
+test("a program goes on as long as it waits for a thread, and no longer; without a listener warnings go to stderr", async () => {
+  await using machine = await machineWithNetwork();
+  const file = join(installedPackage(), "waiting.ts");
+  const begin = `
+    import { openInThread } from "patchbay";
+    const patchbay = openInThread(${JSON.stringify(options)});`;
+  const run = async (work: string) => {
+    writeFileSync(file, begin + work);
+    return await machine.run([process.execPath, file]);
+  };
+  const attachment = JSON.stringify(attachmentOf("c1", { capabilities: { portmappings: [] } }));
+  await machine.container("c1");
+  expect(await run(`patchbay.plan("net", ${attachment}).then((plan) => console.log(plan.length));`)).toEqual({
+    code: 0,
+    stdout: "2\n",
+    stderr: expect.stringMatching(/^patchbay: capability argument "portmappings": .*\n$/),
+  });
+  expect(await run("")).toEqual({ code: 0, stdout: "", stderr: "" });
+  const closing = `
+    const all = [patchbay.networks(), patchbay.close(), patchbay.close(), patchbay.networks()];
+    console.log((await Promise.allSettled(all)).map(({ value, reason }) => value?.length ?? reason?.message).join("; "));`;
+  expect(await run(closing)).toEqual({
+    code: 0,
+    stdout: "1; ; ; the thread of this patchbay is gone: it was closed\n",
+    stderr: "",
+  });
+});
+
+test("what waits for a thread that cannot begin, or asks it later, learns that it is gone", async () => {
+  await using machine = await machineWithNetwork();
+  const folder = "/run/user";
+  await machine.sh(`cp -r ${installedPackage()} ${folder}; rm ${folder}/node_modules/patchbay/thread.js`);
+  await using library = await Library.open(machine, { folder, options: { ...options, isThreaded: true } });
+  for (let call = 0; call < 2; call++) {
+    const { error } = await library.call("networks");
+    expect(error).toMatchObject({ isCniError: true, code: 999 });
+    expect(error!.message).toMatch(/^the thread of this patchbay is gone: .*thread\.js/);
+  }
 });
 
 test("threads of one process do not disturb each other", async () => {

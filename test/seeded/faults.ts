@@ -3021,6 +3021,13 @@ const library: Fault[] = [
     named: "what cannot be read",
   },
   {
+    file: "src/library/calls.ts",
+    find: "networkStatus(this.#runtime, chosen);",
+    replace: "",
+    tests: ["test/library/process.test.ts"],
+    named: "a failed call",
+  },
+  {
     file: "src/library/events.ts",
     find: "    this.known.delete(name);",
     replace: "",

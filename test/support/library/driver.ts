@@ -62,6 +62,9 @@ const own: Record<string, (...given: never[]) => unknown> = {
       await thread.close();
     }));
   },
+  setVariable(name: string, value: string) {
+    process.env[name] = value;
+  },
   /** To a directory that is gone then. */
   lose(directory: string) {
     mkdirSync(directory);
