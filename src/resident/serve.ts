@@ -62,8 +62,8 @@ class Parent {
         warn(end);
         return this.end();
       }
-      const isListening = this.keepListening();
-      const pauseMs = isListening ? Math.min(LOOK_MS, this.workers.startMissing()) : AGAIN_MS;
+      this.keepListening();
+      const pauseMs = this.socket.isInPlace ? Math.min(LOOK_MS, this.workers.startMissing()) : AGAIN_MS;
       if (this.waitFor(Math.min(pauseMs, this.leases.startIfMissing()))) return this.end();
     }
   }
@@ -104,9 +104,9 @@ class Parent {
     return this.daemon.execute(program, this.argv, this.socket);
   }
 
-  /** Returns whether launchers find this resident. */
-  private keepListening(): boolean {
-    if (this.socket.isInPlace) return true;
+  /** So that launchers find this resident. */
+  private keepListening(): void {
+    if (this.socket.isInPlace) return;
     Bun.sleepSync(COURTESY_MS);
     try {
       const before = this.socket;
@@ -116,12 +116,10 @@ class Parent {
       before.close();
       warn(`${SOCKET_PATH} was removed; the resident listens on a new one`);
       this.obstacle = "";
-      return true;
     } catch (error) {
       const obstacle = errorText(error);
       if (obstacle !== this.obstacle) warn(`cannot listen: ${obstacle}`);
       this.obstacle = obstacle;
-      return false;
     }
   }
 

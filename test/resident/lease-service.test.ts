@@ -1,5 +1,5 @@
 /** `patchbay serve --dhcp`: the DHCP service is a child, and is started again with its leases. `patchbay ipam list` shows them. */
-import { copyFileSync, existsSync, readFileSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
 import { type Segment, serverBehindBridge } from "../support/dhcp/link.ts";
@@ -7,7 +7,7 @@ import { kindsOf, serveScript } from "../support/dhcp/scripted-server.ts";
 import { network } from "../support/network.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { childrenOf } from "../support/resident.ts";
+import { childrenOf, isWaiting } from "../support/resident.ts";
 import { untilServed, untilTrue } from "../support/resident-status.ts";
 
 const address = "192.168.77.50", SOCKET = "/run/cni/dhcp.sock";
@@ -27,6 +27,8 @@ async function serviceOf(pid: number, before?: number): Promise<number> {
     (found) => found !== undefined && isListening(found),
   ))!;
 }
+
+const descriptorsOf = (pid: number) => readdirSync(`/proc/${pid}/fd`).length;
 
 function commandOf(pid: number): string {
   return existsSync(`/proc/${pid}/cmdline`) ? readFileSync(`/proc/${pid}/cmdline`, "latin1") : "";
@@ -49,8 +51,12 @@ test("the service is up, comes back with its leases when it is killed, and ends 
   const container = await machine.container("c1"), net = network(machine, conf);
   expect((await net.add(container)).ips).toMatchObject([{ address: `${address}/24` }]);
 
+  await untilTrue(() => isWaiting(resident.pid), Boolean);
+  const open = descriptorsOf(resident.pid);
   process.kill(first, "SIGKILL");
   const second = await serviceOf(resident.pid, first);
+  await untilTrue(() => isWaiting(resident.pid), Boolean);
+  expect(descriptorsOf(resident.pid)).toBe(open);
   await net.check(container);
   expect(kindsOf(server.received())).toEqual(["DISCOVER", "REQUEST"]);
 
@@ -58,6 +64,8 @@ test("the service is up, comes back with its leases when it is killed, and ends 
   process.kill(resident.pid, "SIGKILL");
   await resident.exited;
   await untilTrue(() => hasEnded(second), Boolean);
+  const again = "patchbay: the DHCP service has ended; it is started again, and goes on with its leases\n";
+  expect((await resident.stderr.text()).split(again).length).toBe(2);
   const next = await serving(segment), third = await serviceOf(next.pid);
   await net.check(container);
   await net.del(container);

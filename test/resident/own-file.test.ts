@@ -3,12 +3,21 @@
  * it has looked at is what it becomes.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { openMachine } from "../support/machine.ts";
 import { needs } from "../support/needs.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { BEGUN, startResident } from "../support/resident.ts";
+import { BEGUN, isWaiting, startResident } from "../support/resident.ts";
 import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
 
 needs("gcc");
@@ -72,7 +81,11 @@ test("the resident stays what it is, says why once, and goes on when that is men
   const script = (text: string) => machine.sh(`D=${D}; F=${F}; P=${folder}/new; E=${E}; ${text}`);
   await script(`ln $F ${folder}/kept`);
   await untilTrue(() => said, (all) => BEGUN.test(all));
-  const texts = [said];
+  await script("rm $F");
+  expect((await statusOf(machine, `${folder}/kept`)).refusedUpgrade).toBeUndefined();
+  await script(`ln ${folder}/kept $F`);
+  const descriptors = () => readdirSync(`/proc/${resident.pid}/fd`).length;
+  const texts = [said], open = descriptors();
   for (const [prepare, blamed, why] of ways) {
     // The file that runs comes back before anything else changes.
     await script(`
@@ -87,6 +100,8 @@ test("the resident stays what it is, says why once, and goes on when that is men
     expect({ prepare, ran: existsSync(RAN) }).toEqual({ prepare, ran: false });
   }
   for (const text of texts) expect(text.split("\n").length).toBe(2);
+  await untilTrue(() => isWaiting(resident.pid), Boolean);
+  expect(descriptors()).toBe(open);
   expect((await statusOf(machine)).pid).toBe(before.pid);
   expect((await statusOf(machine)).workers).toEqual(
     before.workers.map((worker) => expect.objectContaining({ pid: worker.pid })),

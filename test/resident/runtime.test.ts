@@ -2,7 +2,8 @@
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { openMachine } from "../support/machine.ts";
-import { PATCHBAY } from "../support/plugins.ts";
+import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
+import { statusOf, untilTrue } from "../support/resident-status.ts";
 import { openResident, OWN_SOCKET, traceOf, untilServed } from "../support/served.ts";
 
 // Each machine has a resident of its own.
@@ -49,4 +50,43 @@ test("the runtime's commands are served, and what they may wait for is left to t
     const stdin = JSON.stringify({ cniVersion: "1.1.0", name, plugins });
     await machine.sh(`mkdir -p /run/networks && cat >/run/networks/${name}.conflist`, { stdin });
   }
+});
+
+test("what calls may wait for counts where the host has it", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  await using _resident = await openResident(machine);
+  await untilServed(machine);
+  const statusBy = (plugin: string) => () => {
+    const conf = { cniVersion: "1.1.0", name: "net", type: plugin, ipam };
+    const env = environmentOf(patchbayPlugins(), { plugin, command: "STATUS", conf, container });
+    return machine.run([`${patchbayPlugins()}/${plugin}`], { env, stdin: JSON.stringify(conf) });
+  };
+  const calls = {
+    firewall: statusBy("firewall"),
+    bridge: statusBy("bridge"),
+    inspect: () => machine.run([PATCHBAY, "inspect"]),
+    ls: () => machine.run([PATCHBAY, "ls"]),
+  };
+  // On a busy machine a call may have run by itself.
+  const outcomes = async () => {
+    const told: string[] = [];
+    for (const [name, call] of Object.entries(calls)) {
+      const before = await statusOf(machine);
+      const [outcome] = await untilTrue(async () => {
+        await call();
+        const { served, declined } = await statusOf(machine);
+        const reasons = Object.keys(declined).filter((reason) => declined[reason] !== before.declined[reason]);
+        return served > before.served ? [...reasons, "served"] : reasons;
+      }, ({ length }) => length > 0);
+      told.push(`${name}: ${outcome}`);
+    }
+    return told;
+  };
+  expect(await outcomes()).toEqual(["firewall: served", "bridge: served", "inspect: served", "ls: served"]);
+  await machine.sh("mkdir -p /run/dbus; : >/run/dbus/system_bus_socket");
+  expect(await outcomes()).toEqual(["firewall: bus", "bridge: served", "inspect: bus", "ls: served"]);
+  await machine.sh("rm /run/dbus/system_bus_socket; ip6tables-legacy -t filter -L");
+  const legacy = "legacy iptables";
+  expect(await outcomes()).toEqual([`firewall: ${legacy}`, `bridge: ${legacy}`, `inspect: ${legacy}`, "ls: served"]);
 });

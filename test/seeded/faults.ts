@@ -2726,6 +2726,24 @@ const resident: Fault[] = [
   },
   {
     file: "src/resident/serve.ts",
+    find: "this.watch.itself(SOCKET_DIRECTORY);",
+    replace: "",
+    tests: ["test/resident/parent.test.ts"],
+  },
+  {
+    file: "src/resident/serve.ts",
+    find: "this.leases.forget(ended);",
+    replace: "",
+    tests: ["test/resident/lease-service.test.ts"],
+  },
+  {
+    file: "src/resident/serve.ts",
+    find: "this.file.forgetRefused();",
+    replace: "",
+    tests: ["test/resident/own-file.test.ts"],
+  },
+  {
+    file: "src/resident/serve.ts",
     find: "    while (forgetEnded().areRunning) {",
     replace: "    while (!forgetEnded().areRunning) {",
     tests: ["test/resident/service.test.ts"],
@@ -2814,6 +2832,12 @@ const resident: Fault[] = [
     find: "counters.count(`${DECLINED_BECAUSE}${reason}`);",
     replace: "void DECLINED_BECAUSE;",
     tests: ["test/resident/service.test.ts"],
+  },
+  {
+    file: "src/resident/workers.ts",
+    find: "closeFile(worker.page);",
+    replace: "",
+    tests: ["test/resident/parent.test.ts"],
   },
   {
     file: "src/resident/workers.ts",

@@ -45,3 +45,9 @@ export function childrenOf(pid: number): number[] {
   const path = `/proc/${pid}/task/${pid}/children`;
   return (existsSync(path) ? readFileSync(path, "utf8") : "").split(" ").filter((one) => one !== "").map(Number);
 }
+
+/** In poll(2), for a while: it is not busy. */
+export function isWaiting(pid: number): boolean {
+  const [call, , , timeoutMs] = readFileSync(`/proc/${pid}/syscall`, "utf8").split(" "), POLL = "7";
+  return call === POLL && Number(timeoutMs) > 0;
+}
