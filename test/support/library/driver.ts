@@ -105,6 +105,7 @@ process.on("SIGCHLD", () => {});
 setInterval(() => ticks++, 1).unref();
 // What the runtime opens when it needs it for the first time is not the library's.
 await Bun.sleep(5);
+if (isThreaded) await Promise.allSettled([patchbay.networks()]);
 const timer = setTimeout(() => {}, 1);
 clearTimeout(timer);
 console.log("{}");
