@@ -1,6 +1,7 @@
 /** `patchbay serve --dhcp`: the DHCP service as a child, so that a host runs one service. It is started again when it ends. */
 import { errorText } from "../cni/error.ts";
 import { PARENT } from "../daemon/daemon.ts";
+import { Pause } from "../daemon/pause.ts";
 import { environmentEntries } from "../ffi/environment.ts";
 import { closeFile, O_RDONLY, openFile } from "../ffi/files.ts";
 import { utf8 } from "../ffi/libc.ts";
@@ -8,21 +9,21 @@ import { sendSignal, SIGTERM } from "../ffi/signals.ts";
 import { spawn } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
 
-/** The least time between two starts: a service that cannot start does not keep a processor busy. */
+/** The least time between two starts. */
 const PAUSE_MS = 5000;
 
 export class LeaseService {
   private pid: number | undefined;
-  private notBefore = 0;
+  private readonly pause = new Pause();
 
   constructor(private readonly isWanted: boolean) {}
 
   /** Returns after how many milliseconds to call this again, or Infinity. */
   startIfMissing(): number {
     if (!this.isWanted || this.pid !== undefined) return Infinity;
-    const pauseMs = this.notBefore - performance.now();
-    if (pauseMs > 0) return pauseMs;
-    this.notBefore = performance.now() + PAUSE_MS;
+    const pauseMs = this.pause.leftMs;
+    if (pauseMs !== 0) return pauseMs;
+    this.pause.begin(PAUSE_MS);
     const nothing = openFile("/dev/null", O_RDONLY);
     try {
       this.pid = spawn({

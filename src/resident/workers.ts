@@ -3,13 +3,14 @@
  * closes it, or ends, the worker ends after its call.
  */
 import { errorText } from "../cni/error.ts";
+import { Pause } from "../daemon/pause.ts";
 import { moveUp } from "../ffi/descriptors.ts";
 import { closeFile, O_CLOEXEC, O_RDONLY, openFile } from "../ffi/files.ts";
 import { openPipe, spawn } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
 import { Counters, makePage, readPage, REPLACED } from "./counters.ts";
 
-/** A worker that lives shorter is replaced after such a pause: what cannot start does not keep a processor busy. */
+/** The least time between a worker's start and that of the one that replaces it. */
 const SHORT_LIFE_MS = 200;
 /** The pause until the next attempt when the kernel has no process or memory left. */
 const NO_ROOM_MS = 1000;
@@ -34,7 +35,7 @@ export class Workers {
   private readonly totals = new Counters(makePage(TOTALS_PAGE));
   private lifeline: Lifeline | undefined;
   private listening = -1;
-  private notBefore = 0;
+  private readonly pause = new Pause();
 
   constructor(private readonly wanted: number) {}
 
@@ -59,13 +60,13 @@ export class Workers {
     for (;;) {
       const count = [...this.all.values()].filter(({ lifeline }) => lifeline === this.lifeline).length;
       if (count >= this.wanted) return Infinity;
-      const pauseMs = this.notBefore - performance.now();
-      if (pauseMs > 0) return pauseMs;
+      const pauseMs = this.pause.leftMs;
+      if (pauseMs !== 0) return pauseMs;
       try {
         this.start(this.lifeline!);
       } catch (error) {
         warn(`cannot start a worker: ${errorText(error)}`);
-        this.notBefore = performance.now() + NO_ROOM_MS;
+        this.pause.begin(NO_ROOM_MS);
       }
     }
   }
@@ -80,7 +81,7 @@ export class Workers {
       closeFile(worker.page);
       if (worker.lifeline !== this.lifeline) continue;
       this.totals.count(REPLACED);
-      if (performance.now() - worker.startedAt < SHORT_LIFE_MS) this.notBefore = performance.now() + SHORT_LIFE_MS;
+      this.pause.begin(SHORT_LIFE_MS, worker.startedAt);
     }
   }
 
