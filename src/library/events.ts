@@ -114,7 +114,7 @@ class Events implements AsyncIterableIterator<NetworkEvent> {
   }
 
   private watch(path: string, changed: (name: string | null) => void): void {
-    const watcher = watch(path, { persistent: true }, (_, name) => changed(name));
+    const watcher = watch(path, (_, name) => changed(name));
     watcher.on("error", (error) => this.fail(unwatchable(path, error)));
     this.watchers.push(watcher);
   }

@@ -152,6 +152,23 @@ test("an iteration that ends tells what came before and no more, and leaves noth
   expect([await next(late), watches()]).toEqual(["end", before]);
 });
 
+test("a program goes on as long as it waits for events, and no longer", async () => {
+  const script = `
+    import { eventsOf } from "${import.meta.dir}/../../src/library/events.ts";
+    const events = eventsOf("${cache}", {});
+    console.log("watches");
+    for await (const { containerId } of events) {
+      console.log(containerId);
+      break;
+    }`;
+  const program = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" }),
+    reader = program.stdout.getReader();
+  const said = async () => new TextDecoder().decode((await reader.read()).value);
+  expect(await said()).toBe("watches\n");
+  write("c1");
+  expect([await said(), await program.exited]).toEqual(["c1\n", 0]);
+});
+
 test("a loop that is left ends the iteration, and forgets what came", async () => {
   for (const name of ["c1", "c2"]) write(name);
   const events = watch({ existing: true });

@@ -7,7 +7,7 @@ import { kindsOf, serveScript } from "../support/dhcp/scripted-server.ts";
 import { network } from "../support/network.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { childrenOf, isWaiting } from "../support/resident.ts";
+import { childrenOf, hasOwnGroup, isWaiting } from "../support/resident.ts";
 import { untilServed, untilTrue } from "../support/resident-status.ts";
 
 const address = "192.168.77.50", SOCKET = "/run/cni/dhcp.sock";
@@ -52,6 +52,7 @@ test("the service is up, comes back with its leases when it is killed, and ends 
   expect((await net.add(container)).ips).toMatchObject([{ address: `${address}/24` }]);
 
   await untilTrue(() => isWaiting(resident.pid), Boolean);
+  expect(hasOwnGroup(first)).toBe(true);
   const open = descriptorsOf(resident.pid);
   process.kill(first, "SIGKILL");
   const second = await serviceOf(resident.pid, first);

@@ -9,7 +9,7 @@ import { AF_UNIX, openSocket, SOCK_DGRAM, SOCK_NONBLOCK } from "../../src/ffi/so
 import { addressOf } from "../../src/ffi/socket/unix.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { childrenOf, isWaiting, SOCKET, startResident } from "../support/resident.ts";
+import { childrenOf, hasOwnGroup, isWaiting, SOCKET, startResident } from "../support/resident.ts";
 import { untilServed, untilTrue } from "../support/resident-status.ts";
 
 // Each machine has a resident of its own.
@@ -44,9 +44,14 @@ test("what is taken from it comes back, is said once, and leaves nothing open; t
   const command = ["env", `NOTIFY_SOCKET=${manager.path}`, PATCHBAY, "serve", "--workers=1"];
   await using resident = machine.start(["setpriv", "--pdeathsig", "KILL", ...command]);
   const { pid } = resident;
+  let said = "";
+  const listening = (async () => {
+    for await (const chunk of resident.stderr) said += new TextDecoder().decode(chunk);
+  })();
   expect(await untilTrue(manager.hear, (said) => said !== "")).toBe("READY=1");
   expect((await untilServed(machine)).workers.length).toBe(1);
   await untilTrue(() => isWaiting(pid), Boolean);
+  expect(childrenOf(pid).map(hasOwnGroup)).toEqual([true]);
   const open = descriptorsOf(pid);
 
   const watched = [dirname(PATCHBAY), dirname(SOCKET), SOCKET];
@@ -65,7 +70,8 @@ test("what is taken from it comes back, is said once, and leaves nothing open; t
     await untilTrue(() => isWaiting(pid), Boolean);
   }
   await machine.sh(`until rm -f ${SOCKET} && mkdir ${SOCKET}; do :; done 2>/dev/null`);
-  await untilTrue(() => childrenOf(pid).length + Number(isWaiting(pid)), (found) => found === 2);
+  await untilTrue(() => said, (all) => all.includes("cannot listen: "));
+  await untilTrue(() => isWaiting(pid), Boolean);
   await machine.sh(`until rmdir ${SOCKET}; do :; done 2>/dev/null`);
   await untilServed(machine);
   await untilTrue(() => descriptorsOf(pid), (count) => count === open);
@@ -73,13 +79,13 @@ test("what is taken from it comes back, is said once, and leaves nothing open; t
   resident.kill("SIGTERM");
   expect(await resident.exited).toBe(0);
   expect([manager.hear(), manager.hear()]).toEqual(["STOPPING=1", ""]);
-  const said = (await resident.stderr.text()).split("\n"),
-    again = `${SOCKET} was removed; the resident listens on a new one`;
-  expect(said.filter((line) => line !== `patchbay: ${again}`)).toEqual([
+  await listening;
+  const lines = said.split("\n"), again = `${SOCKET} was removed; the resident listens on a new one`;
+  expect(lines.filter((line) => line !== `patchbay: ${again}`)).toEqual([
     expect.stringMatching(/^patchbay: cannot listen: /),
     "",
   ]);
-  expect(said.length).toBeGreaterThanOrEqual(5);
+  expect(lines.length).toBeGreaterThanOrEqual(5);
 });
 
 test("a worker that cannot be started is said, tried again, and leaves nothing open", async () => {

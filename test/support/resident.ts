@@ -51,3 +51,8 @@ export function isWaiting(pid: number): boolean {
   const [call, , , timeoutMs] = readFileSync(`/proc/${pid}/syscall`, "utf8").split(" "), POLL = "7";
   return call === POLL && Number(timeoutMs) > 0;
 }
+
+/** Signals of a terminal go to a group. */
+export function hasOwnGroup(pid: number): boolean {
+  return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)!.split(" ")[2] === String(pid);
+}
