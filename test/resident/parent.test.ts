@@ -11,6 +11,7 @@ import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { childrenOf, hasOwnGroup, isWaiting, SOCKET, startResident } from "../support/resident.ts";
 import { untilServed, untilTrue } from "../support/resident-status.ts";
+import { untilServed as untilACallIsServed } from "../support/served.ts";
 
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -63,6 +64,7 @@ test("what is taken from it comes back, is said once, and leaves nothing open; t
   for (const loss of losses) {
     await machine.sh(typeof loss === "string" ? loss : loss());
     expect((await untilServed(machine)).workers.length).toBe(1);
+    await untilACallIsServed(machine);
     const inodes = await inodesOf(machine, ...watched);
     await untilTrue(() => watchedBy(pid), (found) => inodes.every((inode) => found.includes(inode)));
     // Workers of before end after their calls.
