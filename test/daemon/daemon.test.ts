@@ -3,6 +3,8 @@ import { expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { closeFile } from "../../src/ffi/files.ts";
+import { connectTo } from "../../src/ffi/socket/unix.ts";
 
 const sources = resolve(import.meta.dir, "../../src");
 
@@ -49,13 +51,13 @@ test("a daemon serves until a signal that it was not told to ignore, also as the
     }
   };
   try {
-    const connect = async () => (await Bun.connect({ unix: path, socket: { data() {} } })).end();
+    const connect = () => closeFile(connectTo(path));
     await untilSaid("listens true\n1,0,0,1 true 1=2\nconnected\n");
     daemon.kill("SIGHUP");
-    await connect();
+    connect();
     await untilSaid("connected\nconnected\n");
     said = "";
-    await connect();
+    connect();
     await untilSaid("connected\nlistens true\n1,1,1,1 true 1=2\nconnected\n");
     daemon.kill("SIGTERM");
     expect(await daemon.exited).toBe(0);

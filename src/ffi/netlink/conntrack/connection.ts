@@ -77,19 +77,14 @@ function header(writer: Writer, family: 4 | 6): void {
   writer.u8(family === 4 ? AF_INET : AF_INET6).u8(LOOK_AT_FAMILY).u16be(0);
 }
 
-function address(family: 4 | 6, which: "source" | "destination", bytes: Uint8Array): AttrsOf<typeof ipAttrs.rows> {
-  return { [`${which}${family}`]: bytes };
-}
-
-function filterValues(
-  { family, protocol, destinationPort, destination, answeredBy, isUnassured }: ConnectionFilter,
-) {
+/** Addresses are IPv4's. */
+function filterValues({ protocol, destinationPort, destination, answeredBy, isUnassured }: ConnectionFilter) {
   return {
     original: {
-      ip: destination && address(family, "destination", destination),
+      ip: destination && { destination4: destination },
       protocol: { number: protocol, destinationPort },
     },
-    reply: answeredBy && { ip: address(family, "source", answeredBy) },
+    reply: answeredBy && { ip: { source4: answeredBy } },
     status: isUnassured ? 0 : undefined,
     statusMask: isUnassured ? conntrack.IPS_ASSURED : undefined,
     filter: {
@@ -135,7 +130,7 @@ interface TrackedConnection {
   status: number;
 }
 
-/** Lists the connections of the family, and deletes those for which `isDoomed` answers true. */
+/** Lists the connections of the family, and deletes those for which `isDoomed` returns true. */
 export function deleteOneByOne(
   socket: NetlinkSocket,
   family: 4 | 6,
