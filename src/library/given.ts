@@ -35,7 +35,7 @@ function netnsPath(value: unknown): string {
     throw new ArgumentError(
       "attachment.netns",
       path,
-      `is no path; ip-netns(8) keeps namespaces in ${NETNS_DIRECTORY}`,
+      `is not a path; ip-netns(8) keeps namespaces in ${NETNS_DIRECTORY}`,
     );
   }
   return absolutePath(path);
@@ -81,7 +81,7 @@ export function knownKeys<Key extends string>(
     if ((keys as readonly string[]).includes(key)) continue;
     const meant = closestKey(key, keys);
     const hint = meant === undefined ? `there are ${keys.join(", ")}` : `did you mean ${meant}?`;
-    throw new ArgumentError(`${path}.${key}`, given[key], `is of an unknown key; ${hint}`);
+    throw new ArgumentError(`${path}.${key}`, given[key], `is under an unknown key; ${hint}`);
   }
   return given as { [K in Key]?: unknown };
 }
@@ -93,7 +93,7 @@ function object(path: string, value: unknown): Record<string, unknown> {
 
 export function text(path: string, value: unknown): string {
   if (typeof value !== "string" || value === "") {
-    throw new ArgumentError(path, value, "must be a string with something in it");
+    throw new ArgumentError(path, value, "must be a string that is not empty");
   }
   if (value.includes("\0")) throw new ArgumentError(path, value, "must not contain NUL");
   return value;

@@ -55,7 +55,7 @@ function refuseUnknownOptions({ network, network_options: { options = {} } }: Pl
   throw new Error(
     `option ${option}=${
       options[option]
-    } of one container: network ${network.name} has options for all containers only`,
+    } of one container: network ${network.name} has options for all containers only, which are set when it is created`,
   );
 }
 

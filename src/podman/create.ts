@@ -17,7 +17,7 @@ export function createNetwork(podman: PodmanNetwork, examine: Examine | undefine
   return { ...podman, dns_enabled: false, ipam_options: { ...podman.ipam_options, driver: "none" } };
 }
 
-const OTHERWISE = "the conflist says all of the network; change it in its file";
+const OTHERWISE = "the conflist says all of the network; change its file";
 
 /** Refuses options that the network's file would overrule. */
 function refuseUnused(podman: PodmanNetwork): void {

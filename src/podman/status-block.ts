@@ -75,9 +75,9 @@ function macOf(said: string | undefined, netnsPath: string, name: string): strin
 function warnOfOthers(interfaces: readonly NetInterface[], { addresses, mac }: Wanted): void {
   const got = interfaces.flatMap(({ subnets }) => subnets ?? []).map(({ ipnet }) => ipnet.split("/")[0]!);
   const missing = addresses.filter((address) => !got.includes(canonicalAddress(address) ?? address));
-  if (missing.length > 0) warn(`the network has not given ${missing.join(", ")}, but ${got.join(", ") || "nothing"}`);
+  if (missing.length > 0) warn(`the network did not give ${missing.join(", ")}, but ${got.join(", ") || "nothing"}`);
   const macs = interfaces.map(({ mac_address }) => mac_address);
   if (mac !== undefined && !macs.includes(mac)) {
-    warn(`the network has not given the MAC address ${mac}, but ${macs.join(", ")}`);
+    warn(`the network did not give the MAC address ${mac}, but ${macs.join(", ")}`);
   }
 }

@@ -48,7 +48,7 @@ export class OwnFile {
   }
 
   private warnOnce(obstacle: string, state: string): void {
-    const warning = `${this.path} was replaced by a file that ${obstacle}; the resident stays what it is`;
+    const warning = `${this.path} was replaced by a file that ${obstacle}; the resident goes on with the old program`;
     if (this.warnedOf === warning + state) return;
     this.warnedOf = warning + state;
     warn(warning);
@@ -84,7 +84,7 @@ function obstacleTo(path: string, execute: (program: string) => void): string | 
   } catch (error) {
     if (!(error instanceof UntrustedFile)) return `does not run: ${errorText(error)}`;
     const { path, why, remedy } = error;
-    return `a resident does not run by itself: ${path}: ${why} (${remedy}, or restart the resident)`;
+    return `a resident does not execute unasked: ${path}: ${why} (${remedy}, or restart the resident)`;
   }
 }
 

@@ -45,7 +45,7 @@ export function unseen(problem: string, consequence: string): StatusReport {
 
 function whyNotServing({ build, declinesFromHere, workers }: ResidentStatus): string | undefined {
   if (build === "another") return "it is of another build";
-  if (declinesFromHere !== undefined) return `it serves others: ${declinesFromHere}`;
+  if (declinesFromHere !== undefined) return `it serves callers with another ${declinesFromHere}`;
   return workers.length === 0 ? "it has no worker" : undefined;
 }
 

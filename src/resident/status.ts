@@ -43,7 +43,7 @@ function residentStatus(): ResidentStatus | string {
     const pages = pagesOf(pid), isLate = performance.now() - begun > START_MS;
     if (pages !== undefined && (pages.workers.length > 0 || isLate)) return statusOf(pid, build, pages);
     if (isLate) {
-      return `process ${pid} listens on ${SOCKET_PATH}; it is no resident that can be seen from here`;
+      return `process ${pid} listens on ${SOCKET_PATH}; it is no resident, or /proc does not show it here`;
     }
     Bun.sleepSync(PAUSE_MS);
   }

@@ -128,10 +128,10 @@ test("what cannot be meant is refused by key and value, before anything is done"
   const wrong: [call: unknown[], key: string, message: string][] = [
     [["add", "net", undefined], "attachment", "null must be an object"],
     [["add", "net", { ...c1, containerID: "c1" }], "attachment.containerID", "did you mean containerId?"],
-    [["add", "net", { netns: "/run/netns/c1" }], "attachment.containerId", "must be a string with something in it"],
+    [["add", "net", { netns: "/run/netns/c1" }], "attachment.containerId", "must be a string that is not empty"],
     [["add", "net", { ...c1, containerId: 7 }], "attachment.containerId", "7 must be a string"],
     [["add", "net", { containerId: "c1" }], "attachment.netns", "undefined must be a string"],
-    [["add", "net", { ...c1, netns: "c1" }], "attachment.netns", '"c1" is no path; ip-netns(8) keeps'],
+    [["add", "net", { ...c1, netns: "c1" }], "attachment.netns", '"c1" is not a path; ip-netns(8) keeps'],
     [["add", "net", { ...c1, ifName: "" }], "attachment.ifName", '"" must be a string'],
     [["add", "net", { ...c1, args: { A: "b;C=d" } }], "attachment.args.A", '"b;C=d" must not contain'],
     [["add", "net", { ...c1, args: ["A=b"] }], "attachment.args", '["A=b"] must be an object'],

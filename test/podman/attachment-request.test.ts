@@ -103,7 +103,7 @@ const refused: [capabilities: string[], call: Call, message: string][] = [
   [
     [],
     { options: { host_interface_name: "x0" } },
-    "option host_interface_name=x0 of one container: network orchard has options for all containers only",
+    "option host_interface_name=x0 of one container: network orchard has options for all containers only, which are set when it is created",
   ],
 ];
 

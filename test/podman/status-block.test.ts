@@ -101,11 +101,11 @@ const given = { interfaces: [inside("eth0", mac)], ips: [ip("10.7.0.5/24", 0), i
 const warnings: [result: object, wanted: Partial<Wanted>, warnings: string[]][] = [
   [given, { addresses: ["FD07:0::5", "10.7.0.5"], mac }, []],
   [given, { addresses: ["10.7.0.5", "10.7.0.6", "ten"] }, [
-    "the network has not given 10.7.0.6, ten, but 10.7.0.5, fd07::5",
+    "the network did not give 10.7.0.6, ten, but 10.7.0.5, fd07::5",
   ]],
-  [{}, { addresses: ["10.7.0.5"] }, ["the network has not given 10.7.0.5, but nothing"]],
+  [{}, { addresses: ["10.7.0.5"] }, ["the network did not give 10.7.0.5, but nothing"]],
   [given, { mac: "02:00:00:00:00:01" }, [
-    `the network has not given the MAC address 02:00:00:00:00:01, but ${mac}`,
+    `the network did not give the MAC address 02:00:00:00:00:01, but ${mac}`,
   ]],
   [{ ...given, dns: { nameservers: ["nine"] } }, {}, [
     'the name server "nine" is left out: it is not an IP address',

@@ -92,7 +92,7 @@ test("the resident stays what it is, says why once, and goes on when that is men
       rm -rf $F; ln ${folder}/kept $F
       chown 0 $D $E; chmod 755 $D $E; rm -rf $E/* $P; cp ${P} $P
       ${prepare}`);
-    const text = blamed === "" ? why : `a resident does not run by itself: ${blamed}: ${why}`;
+    const text = blamed === "" ? why : `a resident does not execute unasked: ${blamed}: ${why}`;
     await untilTrue(() => said, (all) => all.slice(texts.join("").length).includes(text));
     texts.push(said.slice(texts.join("").length));
     expect((await statusOf(machine, `${folder}/kept`)).refusedUpgrade).toContain(text);

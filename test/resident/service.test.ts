@@ -64,7 +64,9 @@ test("the status of a resident: none, what it served and declined, and why", asy
   expect(asUser).toBe(`uid 1000 may not connect to ${SOCKET}\nIts calls run by themselves.\n`);
   const inside = await machine.run([PATCHBAY, "serve", "--status"], { in: container });
   expect(inside.code).toBe(1);
-  expect(inside.stdout).toContain("calls of this program run by themselves: it serves others: namespace\n");
+  expect(inside.stdout).toContain(
+    "calls of this program run by themselves: it serves callers with another namespace\n",
+  );
   resident.kill("SIGKILL");
   await resident.exited;
 });

@@ -47,7 +47,7 @@ test("a resident that has not been upgraded, and has declined nothing", () => {
 
 test.each<[problem: string, differs: Partial<ResidentStatus>]>([
   ["it is of another build", { build: "another", declinesFromHere: "uid", workers: [] }],
-  ["it serves others: uid", { declinesFromHere: "uid", workers: [] }],
+  ["it serves callers with another uid", { declinesFromHere: "uid", workers: [] }],
   ["it has no worker", { workers: [] }],
 ])("calls run by themselves: %s", (problem, differs) => {
   const { isServing, text, facts } = reportOf({ ...status, ...differs });

@@ -61,7 +61,7 @@ export class Clients {
       try {
         if (ready.has(fd)) connection.read();
       } catch (error) {
-        say(`while somebody was served: ${error instanceof Error ? error.stack : error}`);
+        say(`while a request was served: ${error instanceof Error ? error.stack : error}`);
         connection.close();
       }
       if (now >= connection.due) connection.close();
@@ -77,7 +77,7 @@ export class Clients {
         if (!this.acceptNext(now)) return;
       }
     } catch (error) {
-      sayRarely("accept", `nobody new is served for a moment: ${errorText(error)}`);
+      sayRarely("accept", `no connection is accepted for a moment: ${errorText(error)}`);
       this.pausedUntil = now + PAUSE_S;
     }
   }

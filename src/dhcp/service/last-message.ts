@@ -23,7 +23,7 @@ export function sendLastMessage(
   packet: Uint8Array,
 ): void {
   try {
-    if (hostLink === undefined) throw new Error("its link is gone, and the configuration names none of the host");
+    if (hostLink === undefined) throw new Error("its link is gone, and the configuration names no link of the host");
     const route = openNetlink(NETLINK_ROUTE), link = getLink(route, hostLink);
     route.close();
     if (link === undefined) throw new Error(`link ${hostLink} is not there`);
@@ -32,6 +32,6 @@ export function sendLastMessage(
     frame.set(packet, HEADER_BYTES);
     sendFrame(link.index, frame);
   } catch (error) {
-    say(`${name}: the server is not told that the lease is over: ${errorText(error)}`);
+    say(`${name}: the release cannot be sent to the server: ${errorText(error)}`);
   }
 }

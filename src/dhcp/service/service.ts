@@ -87,7 +87,7 @@ export class Service {
     }
     if (entries.length > 0) {
       const goOn = `${counted(this.attachments.size, "lease")} ${this.attachments.size === 1 ? "goes" : "go"} on`;
-      const remembered = `${this.formerLeases.size} of before the boot ${
+      const remembered = `${this.formerLeases.size} from before the boot ${
         this.formerLeases.size === 1 ? "is" : "are"
       }`;
       say(`${goOn}, ${remembered} remembered`);

@@ -65,7 +65,7 @@ export const commands: Readonly<Record<string, Subcommand>> = {
     run: (call) => (require("./container.ts") as typeof import("./container.ts")).teardown(call),
   },
   update: {
-    what: "Changes whom the containers of a network ask for names outside",
+    what: "Sets the DNS servers that are asked for names outside of a network",
     operand: "NETWORK_NAME",
     option: {
       long: "network-dns-servers",
@@ -77,7 +77,7 @@ export const commands: Readonly<Record<string, Subcommand>> = {
     run: (call) => (require("./update.ts") as typeof import("./update.ts")).update(call),
   },
   version: {
-    what: "Prints what this program is",
+    what: "Prints the version of this program",
     run: () => (require("./version.ts") as typeof import("./version.ts")).printVersion(),
   },
 };

@@ -28,7 +28,7 @@ export function parseState(text: string): ContainerState {
   const { status, pid, bundle, annotations } = document;
   if (typeof status !== "string") throw invalid("status", status, "it must be a string");
   if (pid !== undefined && !(Number.isSafeInteger(pid) && (pid as number) >= 0)) {
-    throw invalid("pid", pid, "it must be the number of a process");
+    throw invalid("pid", pid, "it must be a process id");
   }
   if (typeof bundle !== "string" || !bundle.startsWith("/") || bundle.includes("\0")) {
     throw invalid("bundle", bundle, "it must be an absolute path");

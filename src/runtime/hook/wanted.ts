@@ -46,7 +46,9 @@ export function parseNetworks(setting: Setting): WantedNetwork[] {
   const wanted = items.map((item) => parseNetwork(setting, item.trim()));
   const taken = new Set<string>();
   for (const { item, ifName } of wanted) {
-    if (ifName !== undefined && taken.has(ifName)) throw refusal(setting, item, `there is another ${ifName}`);
+    if (ifName !== undefined && taken.has(ifName)) {
+      throw refusal(setting, item, `another network has the interface ${ifName}`);
+    }
     if (ifName !== undefined) taken.add(ifName);
   }
   let next = 0;
@@ -125,7 +127,7 @@ function checkAnnotated(setting: Setting, name: string, permitted: readonly stri
 /** Passes the container's name as podman does. */
 function argsWithName(setting: Setting): [string, string][] {
   if (/[;=\0]/.test(setting.text) || setting.text === "") {
-    throw refusal(setting, setting.text, "a name has no ; and no =");
+    throw refusal(setting, setting.text, 'a name is not empty, and has no ";" and no "="');
   }
   return [["IgnoreUnknown", "1"], ["K8S_POD_NAME", setting.text]];
 }

@@ -25,7 +25,10 @@ export function argsOfWords(words: readonly Word[]): Record<string, unknown> {
     const { name, value, setting } = word;
     switch (name) {
       case "ip":
-        ips.push(canonicalPrefix(value) ?? canonicalAddress(value) ?? wrong(word, "it is no address"));
+        ips.push(
+          canonicalPrefix(value) ?? canonicalAddress(value) ??
+            wrong(word, "it is not an IP address, with or without a prefix length"),
+        );
         if (ips.length > MOST) throw refusal(setting, setting.text, `there are more than ${MOST} addresses`);
         break;
       case "mac":

@@ -242,7 +242,7 @@ test("a connection that makes trouble is closed and told of, and the others are 
   turn();
   for (const spy of spies) spy.mockRestore();
   expect([heard(one), asked.length]).toEqual(["", 1]);
-  expect(said).toEqual([expect.stringMatching(/^while somebody was served: Error: a defect/)]);
+  expect(said).toEqual([expect.stringMatching(/^while a request was served: Error: a defect/)]);
 });
 
 test("512 are served at a time; others wait in the kernel", () => {

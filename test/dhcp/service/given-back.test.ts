@@ -81,7 +81,7 @@ test("an IPv6 lease is given back so to all servers, if the link's own address i
 });
 
 test.each([
-  [undefined, "its link is gone, and the configuration names none of the host"],
+  [undefined, "its link is gone, and the configuration names no link of the host"],
   ["br1", "link br1 is not there"],
 ])("host's link %p: nobody is told, and the log says why", (hostLink, reason) => {
   using link = new SimulatedLink(script);
@@ -90,5 +90,5 @@ test.each([
   link.gone = "the container is gone";
   it.attachment.release();
   expect(link.news()).toEqual(["journal: given up", "journal: removed"]);
-  expect(link.log.at(-1)).toBe(`c1/net/eth0: the server is not told that the lease is over: ${reason}`);
+  expect(link.log.at(-1)).toBe(`c1/net/eth0: the release cannot be sent to the server: ${reason}`);
 });

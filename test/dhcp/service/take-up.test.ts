@@ -63,7 +63,7 @@ test("leases of this boot go on; those that are due take turns of ten seconds", 
   it.link.netlink.addresses.set("192.168.77.50/24", 0);
   keep(it, [recordOf(it, "c1", 100), recordOf(it, "c2", 600)]);
   it.begin();
-  expect([it.list(), it.link.log]).toEqual([["c1", "c2"], ["2 leases go on, 0 of before the boot are remembered"]]);
+  expect([it.list(), it.link.log]).toEqual([["c1", "c2"], ["2 leases go on, 0 from before the boot are remembered"]]);
   expect([it.pass(4.9), it.pass(0.2).slice(0, 1)]).toEqual([[], ["REQUEST from 192.168.77.50 to 192.168.77.1"]]);
   expect(it.check("c1")).toHaveProperty("lease");
 });
@@ -89,7 +89,7 @@ test("of earlier boots: remembered for a week after the end, told, and given bac
     recordOf(it, "late", 1000 + WEEK_S, old),
   ]);
   it.begin();
-  expect(it.link.log).toEqual(["0 leases go on, 3 of before the boot are remembered"]);
+  expect(it.link.log).toEqual(["0 leases go on, 3 from before the boot are remembered"]);
   expect([it.list(), names(it)]).toEqual([["ended", "held", "last"], ["ended", "held", "last"]]);
   expect(it.list("ended/net/eth0")).toEqual(["held", "last"]);
   expect(it.check("held")).toHaveProperty("failure");
@@ -103,11 +103,11 @@ test("one that is held is told as one", () => {
   using it = new SimulatedService(script);
   keep(it, [recordOf(it, "c1", 100), recordOf(it, "c2", 100, { bootId: "an earlier one" })]);
   it.begin();
-  expect(it.link.log).toEqual(["1 lease goes on, 1 of before the boot is remembered"]);
+  expect(it.link.log).toEqual(["1 lease goes on, 1 from before the boot is remembered"]);
   using single = new SimulatedService(script);
   keep(single, [recordOf(single, "c1", 100)]);
   single.begin();
-  expect(single.link.log).toEqual(["1 lease goes on, 0 of before the boot are remembered"]);
+  expect(single.link.log).toEqual(["1 lease goes on, 0 from before the boot are remembered"]);
   using empty = new SimulatedService(script).begin();
   expect(empty.link.log).toEqual([]);
 });

@@ -108,7 +108,11 @@ echo '{"cniVersion":"1.1.0"}'
   const wrong: [network: string, words: string[], says: string][] = [
     ["all", ["--ports", "80"], `--ports: "80" is wrong; ports have the form`],
     ["all", ["--ports", "8080:80,99999:1"], `--ports: "99999:1" is wrong; ports are numbers`],
-    ["all", ["--ip", "10.9.0.300"], `--ip: "10.9.0.300" is wrong; it is no address`],
+    [
+      "all",
+      ["--ip", "10.9.0.300"],
+      `--ip: "10.9.0.300" is wrong; it is not an IP address, with or without a prefix length`,
+    ],
     ["all", ["--mac", "02:00"], `--mac: "02:00" is wrong; it is no MAC address`],
     ["all", ["--ingress", "100m"], `--ingress: "100m" is wrong; a rate is`],
     ["all", ["--egress", "-1"], `--egress: "-1" is wrong; a rate is`],

@@ -41,7 +41,7 @@ const wrong: [what: string, text: string, says: string][] = [
     '"id" is "a+b": invalid characters in containerID; CNI takes letters,': { id: "a+b" },
     '"id" is "../x": invalid characters': { id: "../x" },
     '"status" is missing': { status: undefined },
-    '"pid" is "7"; it must be the number of a process': { pid: "7" },
+    '"pid" is "7"; it must be a process id': { pid: "7" },
     '"pid" is -1': { pid: -1 },
     '"pid" is 1.5': { pid: 1.5 },
     '"pid" is null': { pid: null },
