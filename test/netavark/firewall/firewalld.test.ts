@@ -111,6 +111,15 @@ test("as long as the network has containers; a namespace that is gone; no ledger
   // netavark writes no ledger.
   const again = await machine.container("again");
   await succeed(machine, "setup", again, first);
+  // What another port led to goes too, as with netavark.
+  const [all, local] = POLICIES.map((policy) => `--policy=${policy}`);
+  await firewalld.command(all!, "--add-forward-port=port=7777:proto=tcp:toport=77:toaddr=10.88.0.11");
+  await firewalld.command(
+    local!,
+    `'--add-rich-rule=rule family="ipv4" destination address="127.0.0.1" forward-port port="7777" protocol="tcp" ` +
+      `to-port="77" to-addr="10.88.0.11"'`,
+  );
+  expect(await held(firewalld)).toHaveLength(ofSecond.length + 6);
   await machine.sh("rm -r /run/patchbay");
   await succeed(machine, "teardown", again, first);
   expect(await held(firewalld)).toEqual(ofSecond);
