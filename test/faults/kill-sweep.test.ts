@@ -127,7 +127,7 @@ function isSuccess(verb: "ADD" | "DEL", code: number | undefined, stdout: string
   return code === 0 && (verb === "DEL" ? stdout === "" : JSON.parse(stdout).cniVersion !== undefined);
 }
 
-/** Kills at the point and clears up. Answers what was wrong afterwards, or undefined when the point was not reached. */
+/** Kills at the point and clears up. Returns what was wrong afterwards, or undefined when the point was not reached. */
 async function killAndClear(
   opened: Stage,
   sweep: Sweep,
@@ -143,7 +143,7 @@ async function killAndClear(
   const taken = [...keeperAddresses, ...await addressesIn(machine, victim)];
   const added = await net.call("ADD", other);
   if (added.code !== 0) wrong.push(`ADD of another container failed: ${added.stdout}`);
-  const given: string[] = (added.json.ips ?? []).map(({ address }: { address: string }) => address.split("/")[0]);
+  const given: string[] = (added.json?.ips ?? []).map(({ address }: { address: string }) => address.split("/")[0]);
   wrong.push(...given.filter((one) => taken.includes(one)).map((one) => `${one} was given twice`));
 
   if (clearBy === "GC") await net.gc(sweep.machine === "used" ? [keeper] : []);
