@@ -1957,6 +1957,12 @@ const dhcp: Fault[] = [
     named: "asked alone",
   },
   {
+    file: "src/dhcp/link/sockets.ts",
+    find: "behindHeader(head.flatMap(",
+    replace: "behindHeader([].flatMap(",
+    tests: ["test/dhcp/link/replies.test.ts"],
+  },
+  {
     file: "src/dhcp/link/sockets6.ts",
     find: 'tryWriteSysctl(`net/ipv6/conf/${name}/disable_ipv6`, "0");',
     replace: "void name;",
