@@ -231,9 +231,15 @@ const system: Fault[] = [
   },
   {
     file: "src/ffi/netlink/route/remove-link.ts",
-    find: "if (ended) return delLink(socket, ifName);",
+    find: "if (ended) return delLinkByIndex(socket, { index, name: ifName });",
     replace: 'if (ended) return "deleted";',
     tests: ["test/ffi/netlink/socket.test.ts"],
+  },
+  {
+    file: "src/ffi/netlink/route/remove-link.ts",
+    find: "linkHeader.write(writer, { index });",
+    replace: "linkMessage(writer, ifName);",
+    tests: ["test/faults/late-removal.test.ts"],
   },
   {
     file: "src/ffi/netlink/route/remove-link.ts",

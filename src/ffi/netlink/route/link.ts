@@ -145,12 +145,20 @@ export function changeAltNames(
 
 /** `ip link del`. The kernel answers when every processor has forgotten the device, after 15 ms or more. */
 export function delLink(socket: NetlinkSocket, ifName: string): "deleted" | "absent" {
+  return deleteLink(socket, ifName, (writer) => linkMessage(writer, ifName));
+}
+
+/** Another link that has the name by now stays. */
+export function delLinkByIndex(
+  socket: NetlinkSocket,
+  { index, name }: { index: number; name: string },
+): "deleted" | "absent" {
+  return deleteLink(socket, name, (writer) => linkHeader.write(writer, { index }));
+}
+
+function deleteLink(socket: NetlinkSocket, name: string, body: (writer: Writer) => void): "deleted" | "absent" {
   try {
-    socket.request({
-      what: `RTM_DELLINK ${ifName}`,
-      type: RTM_DELLINK,
-      body: (writer) => linkMessage(writer, ifName),
-    });
+    socket.request({ what: `RTM_DELLINK ${name}`, type: RTM_DELLINK, body });
     return "deleted";
   } catch (error) {
     if (isNetlinkError(error, ENODEV)) return "absent";
