@@ -189,6 +189,14 @@ static void take_name(const struct start *start) {
   CALL2(prctl, SET_NAME, base_name(start->arguments[0]));
 }
 
+/* The runtime does not begin in a directory that is gone, and DEL must be done there, too. */
+static void leave_lost_directory(void) {
+  enum { ENOENT_ = 2 };
+  char path[4096];
+  long length = CALL2(getcwd, path, sizeof path);
+  if (length == -ENOENT_ || (length > 0 && path[0] != '/')) CALL1(chdir, "/");
+}
+
 struct jump {
   long *stack;
   unsigned long to;
@@ -223,6 +231,7 @@ __attribute__((used)) struct jump enter(long *stack) {
   if (how == AGAIN) undo_in_child(&call, offset);
   if (may_take_back(&start)) block_interruptions();
   take_name(&start);
+  leave_lost_directory();
   return become_runtime(&start);
 }
 
