@@ -41,7 +41,6 @@ const unjudged: Record<string, string> = {
   "src/resources/link/link-settings.ts": "a new backup file, made with O_EXCL",
   "src/resources/link/tap/selinux-tap.ts": "this process's attributes in /proc",
   "src/runtime/cli/units.ts": "systemd's units, which operators mask by links",
-  "src/runtime/lint/lint.ts": "a file that the operator names",
 };
 
 const OPENS = /\b(openFile|openExisting|readTextFile|libc\.open)\(/;

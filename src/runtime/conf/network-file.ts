@@ -13,7 +13,7 @@ import {
   parsePluginText,
 } from "./network.ts";
 
-const LONGEST_BYTES = 16 * 1024 * 1024;
+export const LONGEST_BYTES = 16 * 1024 * 1024;
 const LIST_ENDING = ".conflist";
 const SINGLE_PLUGIN_ENDINGS = [".conf", ".json"];
 const FOLDER_PLUGIN_ENDING = ".conf";

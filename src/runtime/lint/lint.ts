@@ -3,11 +3,12 @@ import { errorText } from "../../cni/error.ts";
 import { isObject } from "../../cni/json.ts";
 import { checkNetworkName } from "../../cni/invocation.ts";
 import { compareVersions, CURRENT_VERSION, KNOWN_VERSIONS } from "../../cni/versions.ts";
+import { SyscallError } from "../../ffi/errno.ts";
 import { findPlugin } from "../../engine/delegation/find-plugin.ts";
-import { readTextFile } from "../../ffi/files.ts";
+import { readConfiguredFile } from "../../ffi/files.ts";
 import { pluginNamed, pluginNames } from "../../plugins/table.ts";
 import { listNetworkFiles } from "../conf/directory.ts";
-import { networkPaths, pluginFolderPaths, readNetwork } from "../conf/network-file.ts";
+import { LONGEST_BYTES, networkPaths, pluginFolderPaths, readNetwork } from "../conf/network-file.ts";
 import { type JsonNode, JsonSyntaxError, lineAndColumn, parseWithPositions } from "../conf/positioned-json.ts";
 import { claimantsIn, overlapsWith } from "../overlaps.ts";
 import { closestKey } from "../spelling.ts";
@@ -59,8 +60,20 @@ export function lintNetwork(path: string, pluginPath: string): Finding[] {
 }
 
 function lintFile(file: string, pluginPath: string): Finding[] {
-  const text = readTextFile(file);
-  if (text === undefined) throw new Error(`${file}: no such file`);
+  try {
+    const text = readConfiguredFile(file, LONGEST_BYTES);
+    return text === undefined ? [unreadable(file, "no such file")] : lintText(file, text, pluginPath);
+  } catch (error) {
+    if (!(error instanceof SyscallError)) throw error;
+    return [unreadable(file, errorText(error))];
+  }
+}
+
+function unreadable(file: string, message: string): Finding {
+  return { file, line: 1, column: 1, severity: "error", key: "", message };
+}
+
+function lintText(file: string, text: string, pluginPath: string): Finding[] {
   const remarks: Remark[] = [];
   const report: Reporter = (remark) => remarks.push(remark);
   try {

@@ -239,8 +239,30 @@ test("comments and trailing commas are noted once, where the first is", () => {
 });
 
 test("a file that is not there, and an empty directory", () => {
-  expect(run(["lint", `${configs}/x`])).toMatchObject({ code: 1, stdout: "" });
+  const missing = { code: 1, stdout: `${configs}/x:1:1: error: no such file\n`, stderr: "" };
+  expect(run(["lint", `${configs}/x`])).toEqual(missing);
   expect(run(["lint"])).toEqual({ code: 0, stdout: "", stderr: "" });
+  const nowhere = run(["lint"], { NETCONFPATH: `${configs}/nowhere` });
+  expect(nowhere).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("nowhere: no such directory; --config-dir"),
+  });
+});
+
+test("files that cannot be opened are findings like others, and what comes behind them is checked", () => {
+  Bun.spawnSync(["mkfifo", `${configs}/a.conflist`]);
+  symlinkSync("/nowhere", `${configs}/b.conflist`);
+  symlinkSync("/proc/self/mem", `${configs}/c.conflist`);
+  writeFileSync(`${configs}/z.conflist`, "{");
+  const { code, stdout, stderr } = run(["lint"]);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
+  for (
+    const [file, reason] of [["a", "not a regular file"], ["b", "no such file"], ["c", ""], ["z", "end of the file"]]
+  ) {
+    const line = stdout.split("\n").find((one) => one.startsWith(`${configs}/${file}.conflist:1:`));
+    expect(line).toContain(`error: `);
+    expect(line).toContain(reason!);
+  }
 });
 
 test("the examples have no findings", () => {

@@ -1,5 +1,5 @@
 /** `patchbay lint`. */
-import { identify, isDirectory } from "../../../ffi/files.ts";
+import { exists, identify, isDirectory } from "../../../ffi/files.ts";
 import { describeFinding, lintDirectory, lintNetwork } from "../../lint/lint.ts";
 import type { Command } from "../command.ts";
 import { runtimeOf, runtimeOptions } from "../network-arguments.ts";
@@ -19,10 +19,13 @@ export const lintCommand: Command = {
     "keys of plugins that are not part of patchbay. Exit status: 1 when it finds an error or a warning.\n",
   run(given) {
     const { configDirectory, pluginPath } = runtimeOf(given);
-    const files = given.operands.length > 0 ? given.operands : [configDirectory];
-    const findings = files.flatMap((file) =>
-      isDirectory(identify(file)) ? lintDirectory(file, pluginPath) : lintNetwork(file, pluginPath)
-    );
+    const isFile = (path: string) => !exists(path) || !isDirectory(identify(path));
+    if (given.operands.length === 0 && !exists(configDirectory)) {
+      throw new Error(`${configDirectory}: no such directory; --config-dir names another`);
+    }
+    const findings = given.operands.length === 0
+      ? lintDirectory(configDirectory, pluginPath)
+      : given.operands.flatMap((path) => (isFile(path) ? lintNetwork : lintDirectory)(path, pluginPath));
     if (given.has("json")) printLine(JSON.stringify(findings, null, 2));
     else print(findings.map((finding) => `${describeFinding(finding)}\n`).join(""));
     return findings.every(({ severity }) => severity === "note") ? 0 : 1;
