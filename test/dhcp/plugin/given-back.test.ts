@@ -179,6 +179,6 @@ test("STATUS after an outage succeeds by itself, though no ADD has: engines that
   expect(planned).toMatchObject({ code: 0, stderr: expect.not.stringContaining("would fail") });
   await untilTrue(status, ({ code }) => code === 0);
   await server.start();
-  await net.add(second);
+  await untilTrue(() => net.call("ADD", second), ({ code }) => code === 0);
   expect((await status()).code).toBe(0);
 });
