@@ -10,6 +10,8 @@
 
 /** Whole files. */
 const aside = [
+  // That every row of the benchmark runs.
+  "test/bench/run.test.ts",
   "test/dhcp/plugin/floods.test.ts",
   "test/dhcp/plugin/storms.test.ts",
   "test/differential/turns.test.ts",
