@@ -120,7 +120,7 @@ function withoutNumbers(line: string): string {
     / (refcnt|direct_packets_stat) \d+| order \d+ key .* bkt \w+| chain 0 fh \S+| not_in_hw/g,
     "",
   );
-  return known.replace(/\b8[0-9a-f]{3}:/, "…").replace(/\s+/g, " ").trimEnd();
+  return known.replace(/\b(?!ffff)[89a-f][0-9a-f]{3}:/, "…").replace(/\s+/g, " ").trimEnd();
 }
 
 /** Without what the kernel makes by itself, and what comes some time later. */
