@@ -1,6 +1,7 @@
 /** The program behind host-tables.test.ts, run inside a machine: prints what a story tells, as JSON. */
 import { NETLINK_NETFILTER, openNetlink } from "../../src/ffi/netlink/socket.ts";
 import { changeEveryTable, changeTable, existingTable, readTable } from "../../src/iptables/host-tables.ts";
+import { hasLegacyTable } from "../../src/iptables/which-iptables.ts";
 import type { IptablesRule } from "../../src/iptables/rule.ts";
 import type { PresentRule, TableChange } from "../../src/iptables/table.ts";
 import { parsePrefix } from "../../src/net/address.ts";
@@ -32,6 +33,7 @@ const chainOf = ({ leadsTo }: PresentRule) => leadsTo === "THERE" ? leadsTo : nu
 const numberOf = (found: PresentRule) => rules.findIndex((rule) => found.is(rule));
 
 const stories: Record<string, () => unknown> = {
+  legacy: () => ({ legacy: hasLegacyTable(4, "nat") }),
   read() {
     changeTable(host, "nat", [4], (table) => {
       table.createChain("THERE");

@@ -8,8 +8,8 @@ const program = resolve(import.meta.dir, "host-tables-program.ts");
 const forms = [["nf_tables", undefined], ["the older tables", { PATH: legacyPath() }]] as const;
 
 /** What the story of that name tells, and what iptables-save lists after it, without counts. */
-async function told(machine: Machine, story: string, env?: Record<string, string>) {
-  const { stdout, stderr } = await machine.run([process.execPath, program, story], { env });
+async function told(machine: Machine, story: string, env?: Record<string, string>, rights: string[] = []) {
+  const { stdout, stderr } = await machine.run([...rights, process.execPath, program, story], { env });
   expect(stderr).toBe("");
   const saved = await machine.sh(
     `iptables${env === undefined ? "" : "-legacy"}-save -t nat | sed '/^[#*]/d; s/ \\[.*//; /^COMMIT/d'`,
@@ -77,6 +77,14 @@ for (const [form, env] of forms) {
     expect(lists).not.toMatch(/table ip6? nat|OURS/);
   });
 }
+
+test("who may not read which older tables there are has none", async () => {
+  await using machine = await openMachine();
+  await machine.sh("iptables-legacy -t nat -S");
+  const asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+  const legacy = async (rights: string[]) => (await told(machine, "legacy", undefined, rights)).legacy;
+  expect([await legacy([]), await legacy(asNobody)]).toEqual([true, false]);
+});
 
 test("removals look into both forms: the older one always if thorough, else where nothing was in nf_tables", async () => {
   await using machine = await openMachine();
