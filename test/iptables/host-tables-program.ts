@@ -105,16 +105,17 @@ const stories: Record<string, () => unknown> = {
     const alone = readTable(host, "filter", 4).hasChain("ALONE");
     changeTable(host, "filter", [4], (table) => table.deleteChain("ALONE"));
     const gone = !readTable(host, "filter", 4).hasChain("ALONE");
-    let failed = "";
+    let failed = "", runs = 0;
     try {
       changeTable(host, "nat", [4], (table) => {
+        runs++;
         table.createChain("OURS");
         table.append("OURS", { target: { jump: "NONESUCH" } });
       });
     } catch (error) {
       failed = (error as Error).message;
     }
-    return { nothing, alone, gone, failed };
+    return { nothing, alone, gone, failed, runs };
   },
   both() {
     const remove = (thorough: boolean, nft: boolean, older: boolean, socket: typeof host.netfilter | undefined) => {

@@ -70,8 +70,8 @@ for (const [form, env] of forms) {
 
   test(`${form}: a plan that has nothing to change makes nothing, and one that fails leaves nothing`, async () => {
     await using machine = await openMachine();
-    const { nothing, alone, gone, failed } = await told(machine, "nothing", env);
-    expect([nothing, alone, gone]).toEqual([true, true, true]);
+    const { nothing, alone, gone, failed, runs } = await told(machine, "nothing", env);
+    expect([nothing, alone, gone, runs]).toEqual([true, true, true, 1]);
     expect(failed).toMatch(env === undefined ? /no such file or directory/ : /restore/);
     const lists = await machine.sh("nft list ruleset; iptables-legacy-save -t nat");
     expect(lists).not.toMatch(/table ip6? nat|OURS/);

@@ -3,6 +3,7 @@
  */
 import { openHost } from "../../src/engine/open-host.ts";
 import { openSession } from "../../src/engine/run.ts";
+import { idleBecauseOfRivals } from "../../src/resources/host-ports/rivals.ts";
 import { loadKind } from "../../src/resources/table.ts";
 import type { Step } from "./resources.ts";
 
@@ -37,6 +38,8 @@ const outcomes = steps.map(({ verb, kind, spec, isRestated, network, valid }): u
       case "remove":
         each.remove(spec, host, isRestated);
         return "removed";
+      case "rivals":
+        return idleBecauseOfRivals(each.claimedPorts!(spec), host);
       case "sweep":
         each.sweep!(network!, ({ containerId }) => valid!.includes(containerId), host);
         return "swept";

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import type { Machine } from "./machine.ts";
 
 export interface Step {
-  verb: "judge" | "apply" | "verify" | "repair" | "remove" | "undo" | "sweep" | "sh";
+  verb: "judge" | "apply" | "verify" | "repair" | "remove" | "undo" | "sweep" | "rivals" | "sh";
   /** For `sh`: the script. */
   kind: string;
   spec?: unknown;
