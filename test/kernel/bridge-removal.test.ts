@@ -89,6 +89,10 @@ const rows: Row[] = [
       `printf '\\377' | dd of=$file bs=1 seek=$(grep -abo ':true' $file | head -n 1 | sed 's/:.*//') conv=notrunc`,
     ),
   },
+  {
+    name: "ledger with another digit in the configuration's version",
+    spoil: editLedger(`sed -i 's/\\(cniVersion[^0-9]*\\)1/\\19/' $file`),
+  },
   { name: "ledger of a later version", spoil: editLedger(`sed -i 's/"patchbay":1/"patchbay":99/' $file`) },
 ];
 

@@ -1409,7 +1409,7 @@ const engine: Fault[] = [
   },
   {
     file: "src/engine/ledger/record.ts",
-    find: "if (!isObject(JSON.parse(value.stdin)))",
+    find: "if (!isConfiguration(JSON.parse(value.stdin)))",
     replace: "if (value.stdin === undefined)",
     tests: ["test/kernel/bridge-removal.test.ts"],
     named: "in the configuration",

@@ -4,6 +4,7 @@
  * because others may claim the same thing. A line without its newline was cut off by a crash, and what it announces was
  * never begun.
  */
+import { configVersion, KNOWN_VERSIONS } from "../../cni/versions.ts";
 import { isObject } from "../../cni/json.ts";
 import type { Owner } from "../../contract/owner.ts";
 
@@ -75,8 +76,8 @@ export function parseLedger(path: string, text: string): LedgerRecord | undefine
     try {
       const value = JSON.parse(line), add = adds.at(-1);
       if (typeof value.patchbay === "number") {
-        // Delegates get it as it is; one that is no document would fail every DEL.
-        if (!isObject(JSON.parse(value.stdin))) throw new Error("not a document");
+        // Delegates get it as it is. What they refuse would fail every DEL.
+        if (!isConfiguration(JSON.parse(value.stdin))) throw new Error("not a configuration");
         if (!TEXTS.every((key) => typeof value[key] === "string")) throw new Error("not a header");
         adds.push({ header: value, entries: [] });
       } else if (add !== undefined && typeof value.kind === "string" && isObject(value.spec)) {
@@ -92,6 +93,10 @@ export function parseLedger(path: string, text: string): LedgerRecord | undefine
   const header = adds.at(-1)?.header;
   if (header === undefined || header.patchbay !== FORMAT) return undefined;
   return { path, adds, header, entries, damaged };
+}
+
+function isConfiguration(document: unknown): boolean {
+  return isObject(document) && ["", ...KNOWN_VERSIONS].includes(configVersion(document));
 }
 
 function isAnswer(value: Partial<AddAnswer> | undefined): value is AddAnswer {
