@@ -107,7 +107,7 @@ test("the resident stays what it is, says why once, and goes on when that is men
     before.workers.map((worker) => expect.objectContaining({ pid: worker.pid })),
   );
   const { stdout } = await machine.run([`${folder}/kept`, "serve", "--status"]);
-  expect(stdout).toContain(`it has not been upgraded: ${F} was replaced by a file that a resident does not run`);
+  expect(stdout).toContain(`it has not been upgraded: ${F} was replaced by a file that a resident does not execute`);
   // What it was asked for is what it becomes, although another has its place by then.
   await script("chmod 755 $D");
   expect(await resident.exited).toBe(0);
