@@ -11,7 +11,7 @@
 export type Durations = Record<string, { here?: number; busy?: number; vm?: number }>;
 
 export interface Limits {
-  /** How many files that work run at a time. With one, nothing runs beside. */
+  /** How many files that work run at a time, and as many beside them. With one, nothing runs beside. */
   jobs: number;
   usesVm: boolean;
 }
@@ -77,7 +77,7 @@ export class Queue {
 
   /** What to do next; "wait" when something must end first, undefined when all is done. */
   next(): Step | "wait" | undefined {
-    if (this.#beside < this.#jobs - 1) {
+    if (this.#beside < this.#jobs) {
       const file = this.#take((one) => this.#waitsMostly(one));
       if (file !== undefined) return this.#start({ files: [file], on: "here", isBeside: true });
     }

@@ -37,9 +37,12 @@ interface RunOptions {
 
 const running = new Set<number>();
 
+/** A test of 100 containers at once has some hundreds. More only has a program that starts itself again and again. */
+const MOST_PROCESSES = 2000;
+
 /**
  * Runs a command to its end with both outputs in one text. It ends with this process, however that ends, and with all
- * that it started when it takes longer than the limit.
+ * that it started when it takes longer than the limit, or starts processes without end.
  */
 export async function runToEnd(
   command: readonly string[],
@@ -56,7 +59,11 @@ export async function runToEnd(
     stderr: "pipe",
   });
   running.add(child.pid);
-  const limit = setTimeout(() => killTrees(new Set([child.pid])), limitMs);
+  const kill = () => killTrees(new Set([child.pid]));
+  const limit = setTimeout(kill, limitMs);
+  const watch = setInterval(() => {
+    if (treesOf(new Set([child.pid])).length > MOST_PROCESSES) kill();
+  }, 5000);
   const chunks: string[] = [];
   const collect = async (stream: ReadableStream<Uint8Array>) => {
     const decoder = new TextDecoder();
@@ -65,6 +72,7 @@ export async function runToEnd(
   const collected = Promise.all([collect(child.stdout), collect(child.stderr)]);
   await child.exited;
   clearTimeout(limit);
+  clearInterval(watch);
   // A process that it left behind may hold the pipes open.
   const { promise: late, resolve: giveUp } = Promise.withResolvers<void>();
   const timer = setTimeout(giveUp, GRACE_MS);
@@ -122,17 +130,34 @@ export function killRunning(): void {
   killTrees(running);
 }
 
-/** Ends what runs that was left behind, where this process adopts that: children that `runToEnd` did not start. */
-export function killOrphans(): void {
+/**
+ * Ends what runs that was left behind, where this process adopts that: children that `runToEnd` did not start. Only those
+ * whose environment has `variable`, if given.
+ */
+export function killOrphans(variable?: string): void {
   const children = [...parentsByPid()].filter(([pid, parent]) => parent === process.pid && !running.has(pid));
-  killTrees(new Set(children.map(([pid]) => pid)));
+  const isMeant = (pid: number) => variable === undefined || environmentOf(pid).includes(variable);
+  killTrees(new Set(children.map(([pid]) => pid).filter(isMeant)));
 }
 
-function killTrees(roots: ReadonlySet<number>): void {
+function environmentOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+  } catch {
+    return [];
+  }
+}
+
+/** The processes and all that they started. */
+function treesOf(roots: ReadonlySet<number>): number[] {
   const parents = parentsByPid();
   const isOurs = (pid: number | undefined): boolean =>
     pid !== undefined && (roots.has(pid) || isOurs(parents.get(pid)));
-  for (const pid of [...parents.keys()].filter(isOurs)) {
+  return [...parents.keys()].filter(isOurs);
+}
+
+function killTrees(roots: ReadonlySet<number>): void {
+  for (const pid of treesOf(roots)) {
     try {
       process.kill(pid, "SIGKILL");
     } catch {

@@ -46,10 +46,11 @@ interface Run {
   output: string;
 }
 
-/** A changed program may run for ever, and outlive the test that started it. */
+/** A changed program may run for ever, and outlive the test that started it. Other copies run tests at the same time. */
 async function run(directory: string, command: string[], limitMs: number): Promise<Run> {
-  const { ending, output } = await runToEnd([process.execPath, ...command], directory, VARIABLES, limitMs);
-  killOrphans();
+  const variables = { ...VARIABLES, PATCHBAY_TEST_COPY: directory };
+  const { ending, output } = await runToEnd([process.execPath, ...command], directory, variables, limitMs);
+  killOrphans(`PATCHBAY_TEST_COPY=${directory}`);
   return { ending, output };
 }
 
@@ -195,5 +196,7 @@ export async function inCopy<Value>(work: (copy: Copy) => Value | Promise<Value>
     return await work({ directory, digest: digestOfProgram(directory) });
   } finally {
     rmSync(directory, { recursive: true, force: true });
+    copies.delete(directory);
+    if (copies.size === 0) killOrphans();
   }
 }
