@@ -302,6 +302,7 @@ test("nftables: a container has a port through the first of its networks that as
     const conf = { ...mapped(tcp(8080, container === one ? 81 : 80)).conf, prevResult };
     const { json } = await second.call("ADD", container, { ...change, ifName: "eth2", conf });
     expect(json.msg).toMatch(/^host port 8080\/tcp is taken by container ctr-c1, interface eth0 of network net$/);
+    expect(json.details).toBe("it leads to 10.20.0.11:80; DEL of that attachment frees it");
   }
   await first.del(one, ports);
   expect(await inMaps(machine)).toEqual([]);

@@ -320,6 +320,11 @@ test("refusals: nothing is changed, and the reason says which key and value", as
     [sysctl("net.core.somaxconn\0"), 7, /^invalid net sysctl key/],
     [sysctl("net.core"), 7, /failed to set sysctl "net\/core" to "1".*no such key/],
     [sysctl("net.core.nonesuch"), 7, /failed to set sysctl "net\/core\/nonesuch" to "1".*no such key/],
+    [
+      sysctl("net.ipv4.tcp_available_congestion_control"),
+      7,
+      /to "1".*permission denied the kernel does not let it be written/,
+    ],
     [sysctl("net/core/somaxconn"), 7, /^duplicated sysctl keys are not allowed/],
     [sysctl("__proto__"), 7, /^invalid net sysctl key: "__proto__"/],
     [{ mac: "hello" }, 7, /hello.*invalid MAC address/],

@@ -137,8 +137,12 @@ function mayExist(key: string): boolean {
 }
 
 function writeFailed(key: string, value: string, error: unknown): unknown {
-  if (!isErrno(error, ENOENT, EISDIR, EINVAL, ERANGE)) return error;
-  const reason = isErrno(error, ENOENT, EISDIR) ? "this kernel has no such key" : "the kernel refuses the value";
+  if (!isErrno(error, EACCES, ENOENT, EISDIR, EINVAL, ERANGE)) return error;
+  const reason = isErrno(error, ENOENT, EISDIR)
+    ? "this kernel has no such key"
+    : isErrno(error, EACCES)
+    ? "the kernel does not let it be written"
+    : "the kernel refuses the value";
   return new CniError(
     INVALID_CONFIG,
     `failed to set sysctl "${key}" to "${value}": ${(error as Error).message}`,
