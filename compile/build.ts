@@ -87,7 +87,7 @@ type Imports = Map<string, string[]>;
 
 /** What plugins that engines call never load. */
 const BESIDE_PLUGINS =
-  /^src\/(runtime|podman|netavark|documents|plugins\/netavark|resources\/(netavark|host-ports))\//;
+  /^src\/(runtime|podman|netavark|podman-documents|plugins\/netavark|resources\/(netavark|host-ports))\//;
 
 /** Writes a file with three programs, one for all plugins, one for netavark and one for the runtime, and returns its path. */
 function flattened(temporary: string, architecture: Architecture): string {

@@ -47,7 +47,7 @@ export const rooms: readonly Room[] = [
   {
     name: "podman",
     what: "this program as one of netavark's plugins: any CNI network becomes a network of podman",
-    mayImport: ["netavark", "runtime", "engine", "documents", "contract", "ffi", "cni", "net", "version.ts"],
+    mayImport: ["netavark", "runtime", "engine", "podman-documents", "contract", "ffi", "cni", "net", "version.ts"],
   },
   {
     name: "netavark",
@@ -57,7 +57,7 @@ export const rooms: readonly Room[] = [
       "engine",
       "plugins",
       "resources",
-      "documents",
+      "podman-documents",
       "contract",
       "dhcp",
       "firewalld",
@@ -104,7 +104,7 @@ export const rooms: readonly Room[] = [
   {
     name: "plugins",
     what: "a folder a plugin, each the story of its ADD in resources; their table",
-    mayImport: ["resources", "documents", "contract", "dhcp", "ipam", "iptables", "ffi", "cni", "net"],
+    mayImport: ["resources", "podman-documents", "contract", "dhcp", "ipam", "iptables", "ffi", "cni", "net"],
   },
   {
     name: "resources",
@@ -123,7 +123,7 @@ export const rooms: readonly Room[] = [
     mayImport: ["ffi", "cni", "net"],
   },
   {
-    name: "documents",
+    name: "podman-documents",
     what: "podman's documents: networks, containers, what netavark and its plugins return",
     mayImport: ["cni", "net"],
   },
@@ -165,7 +165,7 @@ export function picture(): string {
   const lines = rooms.flatMap(({ name, what, mayImport }) => {
     const used = mayImport.filter((each) => names.includes(each.split("/")[0]!) || each === "version.ts");
     const title = name.endsWith(".ts") ? name : `${name}/`;
-    return [`${title.padEnd(12)}${what}`, ...used.length > 0 ? [`${" ".repeat(10)}→ ${used.join(", ")}`] : []];
+    return [`${title.padEnd(18)}${what}`, ...used.length > 0 ? [`${" ".repeat(4)}→ ${used.join(", ")}`] : []];
   });
   return ["```", ...lines, "```"].join("\n");
 }

@@ -2,7 +2,7 @@
 import { canonicalMac } from "../net/mac.ts";
 import type { Network } from "../runtime/conf/network.ts";
 import type { AttachmentRequest } from "../runtime/plugin-call.ts";
-import type { PluginCall, PodmanPortMapping } from "../documents/netavark.schema.ts";
+import type { PluginCall, PodmanPortMapping } from "../podman-documents/netavark.schema.ts";
 import type { Chosen } from "./chosen-network.ts";
 
 /** Refuses what no plugin of the network would use. */

@@ -10,7 +10,7 @@ import { networkNames } from "../runtime/conf/directory.ts";
 import type { Network } from "../runtime/conf/network.ts";
 import { networkNamed } from "../runtime/conf/load.ts";
 import type { Examine, Runtime } from "../runtime/plugin-call.ts";
-import type { PodmanNetwork } from "../documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../podman-documents/netavark.schema.ts";
 import { type DriverOptions, readOptions, refused } from "./options.ts";
 
 export interface Chosen {

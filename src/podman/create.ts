@@ -3,7 +3,7 @@ import { describeFinding, lintNetwork } from "../runtime/lint/lint.ts";
 import { nextSteps } from "../runtime/cli/next-steps.ts";
 import { networkProblems } from "../runtime/network-summary.ts";
 import type { Examine } from "../runtime/plugin-call.ts";
-import type { PodmanNetwork } from "../documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../podman-documents/netavark.schema.ts";
 import { chosenNetwork, runtimeFor } from "./chosen-network.ts";
 
 /** podman keeps its own value of a key that is left out. */

@@ -7,7 +7,7 @@ import { formatPrefix } from "../net/address.ts";
 import { listNetworkFiles } from "../runtime/conf/directory.ts";
 import { claimantsIn } from "../runtime/overlaps.ts";
 import { freeSubnet4 } from "../netavark/create/free-subnet.ts";
-import type { PodmanNetwork } from "../documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../podman-documents/netavark.schema.ts";
 
 const POOL = { base: "10.77.0.0/16", size: 24 };
 const LONGEST_BRIDGE = 13;

@@ -7,7 +7,7 @@ import { warn } from "../ffi/warn.ts";
 import { canonicalAddress } from "../net/address.ts";
 import { canonicalMac } from "../net/mac.ts";
 import type { AttachmentRequest } from "../runtime/plugin-call.ts";
-import type { NetInterface, StatusBlock } from "../documents/status-block.ts";
+import type { NetInterface, StatusBlock } from "../podman-documents/status-block.ts";
 
 type Wanted = { addresses: readonly string[]; mac: string | undefined };
 

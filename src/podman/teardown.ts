@@ -11,7 +11,7 @@ import { warn } from "../ffi/warn.ts";
 import { deleteRecorded, type Deletion, deletionOf, placeOfRecorded } from "../runtime/container.ts";
 import type { Examine, Runtime } from "../runtime/plugin-call.ts";
 import { attachmentsOf, networkWithoutPlugins, type RecordedAttachment } from "../runtime/records.ts";
-import type { PluginCall } from "../documents/netavark.schema.ts";
+import type { PluginCall } from "../podman-documents/netavark.schema.ts";
 import { attachmentRequest } from "./attachment-request.ts";
 import { chosenNetwork, cniName, runtimeFor } from "./chosen-network.ts";
 

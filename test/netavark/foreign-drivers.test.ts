@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { setUpBy, tearDownBy } from "../../src/netavark/container/foreign-driver.ts";
 import { findForeignDriver } from "../../src/netavark/run-foreign-driver.ts";
-import type { PluginCall } from "../../src/documents/netavark.schema.ts";
+import type { PluginCall } from "../../src/podman-documents/netavark.schema.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { creation, ID } from "../support/netavark/creation.ts";
 import { netavark, netavarkProgram } from "../support/netavark/netavark.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { parseOptions } from "../../src/netavark/program/arguments.ts";
 import { create } from "../../src/netavark/program/create.ts";
 import { globalOptionsOf } from "../../src/netavark/program/call.ts";
-import { readContainerCall } from "../../src/documents/container-call.ts";
+import { readContainerCall } from "../../src/podman-documents/container-call.ts";
 import { creation } from "../support/netavark/creation.ts";
 import fc from "fast-check";
 

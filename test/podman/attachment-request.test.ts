@@ -1,7 +1,7 @@
 /** What podman says of a container, as CNI_ARGS and capability arguments; and what no plugin would use is refused. */
 import { expect, test } from "bun:test";
 import { attachmentRequest } from "../../src/podman/attachment-request.ts";
-import type { PluginCall } from "../../src/documents/netavark.schema.ts";
+import type { PluginCall } from "../../src/podman-documents/netavark.schema.ts";
 import { parseNetwork } from "../../src/runtime/conf/network.ts";
 import { driverNetwork, mapping } from "../support/netavark/driver-conf.ts";
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { version } from "../../package.json";
-import type { PodmanNetwork } from "../../src/documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../../src/podman-documents/netavark.schema.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";

@@ -1,7 +1,7 @@
 /** A network's driver, as `setup` and `teardown` see it. */
-import type { NamedAttachment, NetavarkConf, PodmanNetwork } from "../../documents/netavark.schema.ts";
-import type { CheckedCall } from "../../documents/container-call.ts";
-import type { StatusBlock } from "../../documents/status-block.ts";
+import type { NamedAttachment, NetavarkConf, PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
+import type { CheckedCall } from "../../podman-documents/container-call.ts";
+import type { StatusBlock } from "../../podman-documents/status-block.ts";
 import type { Session } from "../../engine/session.ts";
 import type { NamesInNetwork } from "../../resources/netavark/aardvark-names/spec.ts";
 

@@ -1,11 +1,11 @@
 /** A network whose driver is another program (run-foreign-driver.ts): its `setup` and `teardown` do the work. */
 import { driverName, findForeignDriver, readAnswer, runForeignDriver } from "../run-foreign-driver.ts";
-import type { PluginCall, PluginStatus } from "../../documents/netavark.schema.ts";
+import type { PluginCall, PluginStatus } from "../../podman-documents/netavark.schema.ts";
 import type { ContainerNetwork, Driver } from "./driver.ts";
-import type { StatusBlock } from "../../documents/status-block.ts";
+import type { StatusBlock } from "../../podman-documents/status-block.ts";
 import { within } from "../../resources/netavark/shared/failure.ts";
-import { decodePluginStatus } from "../../documents/netavark.validate.gen.ts";
-import { checkedAddress, checkedAddresses, checkedPrefix, inOrder } from "../../documents/network.ts";
+import { decodePluginStatus } from "../../podman-documents/netavark.validate.gen.ts";
+import { checkedAddress, checkedAddresses, checkedPrefix, inOrder } from "../../podman-documents/network.ts";
 
 export function foreignDriver(
   { network, attachment, call }: ContainerNetwork,

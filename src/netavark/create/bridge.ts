@@ -1,6 +1,6 @@
 /** A new network with the driver bridge. */
-import type { Creation, PodmanNetwork } from "../../documents/netavark.schema.ts";
-import { readBridgeOptions, refuseUnknownBridgeOptions } from "../../documents/network-options.ts";
+import type { Creation, PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
+import { readBridgeOptions, refuseUnknownBridgeOptions } from "../../podman-documents/network-options.ts";
 import type { CreationHost } from "./creation-host.ts";
 import { freeSubnet4, freeSubnet6 } from "./free-subnet.ts";
 import { refuseBadBridgeName, refuseBadInterfaceName } from "./refusals.ts";

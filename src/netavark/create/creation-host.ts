@@ -1,4 +1,4 @@
-import type { PodmanNetwork } from "../../documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
 
 /** What `create` needs besides the document. */
 export interface CreationHost {

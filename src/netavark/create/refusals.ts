@@ -1,5 +1,5 @@
 /** What `create` refuses of every network, whatever its driver. */
-import type { PodmanNetwork } from "../../documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
 
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 const ID = /^[0-9a-fA-F]{64}$/;

@@ -8,8 +8,8 @@ import {
   parseAddress,
   type Prefix,
 } from "../../net/address.ts";
-import type { PodmanNetwork } from "../../documents/netavark.schema.ts";
-import { overlap, prefixOf } from "../../documents/network.ts";
+import type { PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
+import { overlap, prefixOf } from "../../podman-documents/network.ts";
 
 export type Subnet = NonNullable<PodmanNetwork["subnets"]>[number];
 

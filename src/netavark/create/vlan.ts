@@ -1,6 +1,6 @@
 /** A new network with the driver macvlan or ipvlan. */
-import type { PodmanNetwork } from "../../documents/netavark.schema.ts";
-import { readVlanOptions, refuseUnknownVlanOptions } from "../../documents/network-options.ts";
+import type { PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
+import { readVlanOptions, refuseUnknownVlanOptions } from "../../podman-documents/network-options.ts";
 import type { CreationHost } from "./creation-host.ts";
 
 export function finishVlan(

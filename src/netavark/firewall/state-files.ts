@@ -3,7 +3,7 @@ import { field, isObject, parseDocument } from "../../cni/json.ts";
 import { listDirectory } from "../../ffi/files.ts";
 import { readStateFile } from "../../ffi/state-file.ts";
 import { protocolNumbers } from "../../iptables/rule.ts";
-import type { PodmanPortMapping } from "../../documents/netavark.schema.ts";
+import type { PodmanPortMapping } from "../../podman-documents/netavark.schema.ts";
 import { publishedPort } from "../../plugins/netavark/netavark-bridge/specifications.ts";
 import { isolations } from "../../plugins/netavark/netavark-bridge/firewall-state.ts";
 import type { PublishedPortsSpec } from "../../resources/netavark/published-ports.ts";

@@ -1,5 +1,5 @@
 /** netavark's argument grammar: options before the subcommand, `--name value`, `--name=value`, `-n value`, `-nvalue`. */
-import { readInteger } from "../../documents/integer.ts";
+import { readInteger } from "../../podman-documents/integer.ts";
 
 export interface OptionRule {
   long: string;

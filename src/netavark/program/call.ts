@@ -1,6 +1,6 @@
 /** One call of netavark, with its arguments read. */
 import { variable } from "../../ffi/environment.ts";
-import { readInteger } from "../../documents/integer.ts";
+import { readInteger } from "../../podman-documents/integer.ts";
 import type { ParsedOptions } from "./arguments.ts";
 
 export interface NetavarkCall {

@@ -4,7 +4,7 @@ import { blockSignals, SIGINT, SIGTERM } from "../../ffi/signals.ts";
 import { printLine, printToStderr } from "../../runtime/cli/output.ts";
 import type { NetavarkSettings } from "../container/driver.ts";
 import { setUp, tearDown } from "../container/container.ts";
-import { type CheckedCall, readContainerCall } from "../../documents/container-call.ts";
+import { type CheckedCall, readContainerCall } from "../../podman-documents/container-call.ts";
 import { within } from "../../resources/netavark/shared/failure.ts";
 import type { NetavarkCall } from "./call.ts";
 import { chooseFirewall } from "./firewall-choice.ts";

@@ -7,9 +7,9 @@ import { randomBytes } from "../../ffi/random.ts";
 import { createNetwork } from "../create/create.ts";
 import { findForeignDriver, readAnswer, runForeignDriver } from "../run-foreign-driver.ts";
 import { within } from "../../resources/netavark/shared/failure.ts";
-import type { Creation, PodmanNetwork } from "../../documents/netavark.schema.ts";
-import { decodeCreation, decodeNetwork } from "../../documents/netavark.validate.gen.ts";
-import { checkedInteger, checkedNetwork, checkedPrefix, inOrder } from "../../documents/network.ts";
+import type { Creation, PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
+import { decodeCreation, decodeNetwork } from "../../podman-documents/netavark.validate.gen.ts";
+import { checkedInteger, checkedNetwork, checkedPrefix, inOrder } from "../../podman-documents/network.ts";
 import type { NetavarkCall } from "./call.ts";
 
 const LONGEST_PREFIX = 128;

@@ -1,5 +1,5 @@
 /** Chooses the firewall that `setup` and `teardown` write to. */
-import type { NetavarkConf } from "../../documents/netavark.schema.ts";
+import type { NetavarkConf } from "../../podman-documents/netavark.schema.ts";
 import { log } from "../../resources/netavark/shared/log.ts";
 
 type FirewallDriver = NetavarkConf["firewall"];

@@ -2,7 +2,7 @@
 import { exists } from "../../ffi/files.ts";
 import { setServers } from "../../resources/netavark/aardvark-names/names.ts";
 import { within } from "../../resources/netavark/shared/failure.ts";
-import { checkedAddresses } from "../../documents/network.ts";
+import { checkedAddresses } from "../../podman-documents/network.ts";
 import type { NetavarkCall } from "./call.ts";
 
 /** Does nothing without aardvark-dns, or without a container in the network: podman keeps the servers in its own file. */

@@ -1,6 +1,6 @@
 /** `netavark setup` and `teardown` with names: containers resolve one another at the servers that setup returns. */
 import { expect, test } from "bun:test";
-import type { PodmanNetwork } from "../../../src/documents/netavark.schema.ts";
+import type { PodmanNetwork } from "../../../src/podman-documents/netavark.schema.ts";
 import { leftSince, momentOf } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { creation } from "../../support/netavark/creation.ts";

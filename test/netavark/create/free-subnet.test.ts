@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { createNetwork } from "../../../src/netavark/create/create.ts";
 import { freeSubnet4, freeSubnet6 } from "../../../src/netavark/create/free-subnet.ts";
-import { overlap, prefixOf } from "../../../src/documents/network.ts";
+import { overlap, prefixOf } from "../../../src/podman-documents/network.ts";
 import { contains, formatAddress, fromBigInt, networkOf, parseAddress } from "../../../src/net/address.ts";
 import { creation } from "../../support/netavark/creation.ts";
 import { randomBelow } from "../../support/random.ts";

@@ -1,5 +1,9 @@
 /** Containers in networks, as podman describes them to netavark. */
-import type { NetworkAttachment, PodmanNetwork, PodmanPortMapping } from "../../../src/documents/netavark.schema.ts";
+import type {
+  NetworkAttachment,
+  PodmanNetwork,
+  PodmanPortMapping,
+} from "../../../src/podman-documents/netavark.schema.ts";
 import type { Container, Machine } from "../machine.ts";
 import { creation } from "./creation.ts";
 import { ND } from "./names.ts";

@@ -1,5 +1,9 @@
 /** What our plugins for podman's networks get from `setup`: a network's document, and what the command line says. */
-import type { NetavarkConf, PodmanNetwork, PodmanPortMapping } from "../../../src/documents/netavark.schema.ts";
+import type {
+  NetavarkConf,
+  PodmanNetwork,
+  PodmanPortMapping,
+} from "../../../src/podman-documents/netavark.schema.ts";
 
 export const v4 = { subnet: "10.8.0.0/24", gateway: "10.8.0.1" }, v6 = { subnet: "fd08::/64", gateway: "fd08::1" };
 

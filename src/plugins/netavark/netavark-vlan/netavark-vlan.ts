@@ -4,9 +4,9 @@
  */
 import type { Result } from "../../../cni/result.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
-import type { NetavarkConf } from "../../../documents/netavark.schema.ts";
-import { decodeNetavarkConf } from "../../../documents/netavark.validate.gen.ts";
-import { readVlanOptions, type VlanOptions } from "../../../documents/network-options.ts";
+import type { NetavarkConf } from "../../../podman-documents/netavark.schema.ts";
+import { decodeNetavarkConf } from "../../../podman-documents/netavark.validate.gen.ts";
+import { readVlanOptions, type VlanOptions } from "../../../podman-documents/network-options.ts";
 import type { Host } from "../../../contract/host.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { defaultRoute } from "../../../ffi/netlink/route/route.ts";

@@ -1,12 +1,12 @@
 /** The options of networks: values are read from text, and missing options have defaults. */
 import { expect, test } from "bun:test";
-import { readInteger } from "../../src/documents/integer.ts";
+import { readInteger } from "../../src/podman-documents/integer.ts";
 import {
   readBridgeOptions,
   readVlanOptions,
   refuseUnknownBridgeOptions,
   refuseUnknownVlanOptions,
-} from "../../src/documents/network-options.ts";
+} from "../../src/podman-documents/network-options.ts";
 
 test("options of bridges", () => {
   const none = { mode: "managed", isolate: "strict", noDefaultRoute: false } as const;

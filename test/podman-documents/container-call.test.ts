@@ -1,6 +1,6 @@
 /** Reading stdin of setup and teardown: both forms of `networks`, and refusals that name the key. */
 import { expect, test } from "bun:test";
-import { readContainerCall } from "../../src/documents/container-call.ts";
+import { readContainerCall } from "../../src/podman-documents/container-call.ts";
 import { creation } from "../support/netavark/creation.ts";
 
 const { network } = creation();

@@ -1,7 +1,7 @@
 /** Checks of networks, and a network's text as netavark writes it. */
 import { expect, test } from "bun:test";
-import type { PodmanNetwork } from "../../src/documents/netavark.schema.ts";
-import { checkedInteger, checkedNetwork, inOrder, refuseBadRoutes } from "../../src/documents/network.ts";
+import type { PodmanNetwork } from "../../src/podman-documents/netavark.schema.ts";
+import { checkedInteger, checkedNetwork, inOrder, refuseBadRoutes } from "../../src/podman-documents/network.ts";
 
 const U32_MAX = 4294967295;
 const network: PodmanNetwork = {
