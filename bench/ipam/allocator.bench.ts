@@ -11,7 +11,7 @@ const conf = [[{ subnet: "10.88.0.0/16" }]];
 const [set] = planRangeSets(conf, "1.0.0");
 const owner = { containerId: "a".repeat(64), ifName: "eth0" };
 const lease = leaseOf(owner);
-const wanted = { set: set!, rangeId: "0", lease, containerId: owner.containerId, requested: undefined };
+const request = { set: set!, rangeId: "0", lease, containerId: owner.containerId, requested: undefined };
 
 /** Leases every other address. Called on first use, because loading a benchmark must be fast. */
 function makeHalfFull(): StoreOptions {
@@ -30,7 +30,7 @@ let made: StoreOptions | undefined;
 export const tasks = {
   "allocate from and release to a half-full /16": () => {
     const options = made ??= makeHalfFull();
-    inStore(options, lease, (store) => allocate(store, wanted));
+    inStore(options, lease, (store) => allocate(store, request));
     if (release(options, owner, []) !== 1) throw new Error("the lease was not there to release");
   },
   "plan the ranges of a configuration": () => planRangeSets(conf, "1.0.0"),

@@ -13,7 +13,7 @@ import { blockAt, existingBlocks, settle, settleAll } from "./blocks.ts";
 import { claim, unclaim } from "./claims.ts";
 import { atCursor, exclusively, leaseOf, type Store, type StoredLease } from "./store.ts";
 
-interface WantedAddress {
+interface AllocationRequest {
   set: RangeSet;
   /** The number of the set in the configuration, which is part of the name of its `last_reserved_ip` file. */
   rangeId: string;
@@ -29,14 +29,14 @@ export interface Allocated {
 }
 
 /** Claims an address. Throws the reference plugin's error when there is none. */
-export function allocate(store: Store, wanted: WantedAddress): Allocated {
-  return wanted.requested === undefined
-    ? allocateNext(store, wanted)
-    : allocateRequested(store, wanted, wanted.requested);
+export function allocate(store: Store, request: AllocationRequest): Allocated {
+  return request.requested === undefined
+    ? allocateNext(store, request)
+    : allocateRequested(store, request, request.requested);
 }
 
-function allocateRequested(store: Store, wanted: WantedAddress, address: Uint8Array): Allocated {
-  const { set, lease } = wanted;
+function allocateRequested(store: Store, request: AllocationRequest, address: Uint8Array): Allocated {
+  const { set, lease } = request;
   const range = rangeOf(set, address)!;
   if (isGateway(range, address)) throw refusal(gatewayText(address));
   blocksOf(store, range);
@@ -50,7 +50,7 @@ function allocateRequested(store: Store, wanted: WantedAddress, address: Uint8Ar
     throw refusal(leasedText(address, set));
   }
   const allocated = { address, range };
-  noteCursor(store, wanted, readCursor(store.directory, wanted.rangeId), allocated);
+  noteCursor(store, request, readCursor(store.directory, request.rangeId), allocated);
   return allocated;
 }
 
@@ -72,21 +72,21 @@ export function whyNotAvailable(directory: string, set: RangeSet, address: Uint8
   return readLease(directory, address) === undefined ? undefined : leasedText(address, set);
 }
 
-function allocateNext(store: Store, wanted: WantedAddress): Allocated {
-  const { rangeId } = wanted;
-  rejectSecond(store, wanted);
+function allocateNext(store: Store, request: AllocationRequest): Allocated {
+  const { rangeId } = request;
+  rejectSecond(store, request);
   const last = readCursor(store.directory, rangeId);
-  const found = search(store, wanted, last) ?? exclusively(store, () => {
+  const found = search(store, request, last) ?? exclusively(store, () => {
     settleAll(store, existingBlocks(store));
-    return search(store, wanted, last);
+    return search(store, request, last);
   });
-  if (found === undefined) throw exhausted(store, wanted.set);
-  noteCursor(store, wanted, last, found);
+  if (found === undefined) throw exhausted(store, request.set);
+  noteCursor(store, request, last, found);
   return found;
 }
 
 /** An attachment has one address of each set (CNI spec 1.1.0, "ADD": not twice without DEL in between). */
-function rejectSecond(store: Store, { set, lease, containerId }: WantedAddress): void {
+function rejectSecond(store: Store, { set, lease, containerId }: AllocationRequest): void {
   // Very old lease files name only the container.
   const old = leaseOf({ containerId });
   for (const range of set) {
@@ -125,26 +125,26 @@ function blocksOf(store: Store, { subnet, start }: Range): Block[] {
 }
 
 /** Tries every address of the set once, in order, starting after `last`. */
-function search(store: Store, wanted: WantedAddress, last: string | undefined): Allocated | undefined {
-  const { set } = wanted;
+function search(store: Store, request: AllocationRequest, last: string | undefined): Allocated | undefined {
+  const { set } = request;
   const cursor = last === undefined ? undefined : parseAddress(last);
   const current = cursor && rangeOf(set, cursor);
   const first = current === undefined ? 0 : set.indexOf(current);
   if (current !== undefined && compareAddresses(cursor!, current.end) < 0) {
-    const found = searchBetween(store, wanted, current, nextAddress(cursor!), current.end);
+    const found = searchBetween(store, request, current, nextAddress(cursor!), current.end);
     if (found !== undefined) return found;
   }
   for (let step = current === undefined ? 0 : 1; step < set.length; step++) {
     const range = set[(first + step) % set.length]!;
-    const found = searchBetween(store, wanted, range, range.start, range.end);
+    const found = searchBetween(store, request, range, range.start, range.end);
     if (found !== undefined) return found;
   }
-  return current && searchBetween(store, wanted, current, current.start, cursor!);
+  return current && searchBetween(store, request, current, current.start, cursor!);
 }
 
 function searchBetween(
   store: Store,
-  wanted: WantedAddress,
+  request: AllocationRequest,
   range: Range,
   from: Uint8Array,
   to: Uint8Array,
@@ -154,7 +154,7 @@ function searchBetween(
     const blockEnd = lastOf(block.prefix);
     const isLast = compareAddresses(blockEnd, to) >= 0;
     const toIndex = indexIn(block.prefix, isLast ? to : blockEnd);
-    const index = claimBetween(store, block, indexIn(block.prefix, address), toIndex, range, wanted.lease);
+    const index = claimBetween(store, block, indexIn(block.prefix, address), toIndex, range, request.lease);
     if (index >= 0) return { address: addressAt(block.prefix, index), range };
     if (isLast) break;
     address = nextAddress(blockEnd);
@@ -196,7 +196,7 @@ function restingIn({ quarantineSeconds }: Store, { times }: Block): (index: numb
  */
 function noteCursor(
   store: Store,
-  { set, rangeId }: WantedAddress,
+  { set, rangeId }: AllocationRequest,
   last: string | undefined,
   { address, range }: Allocated,
 ): void {

@@ -45,7 +45,7 @@ function readDocument(): unknown {
 /** Prints the answer itself, or takes the attachment back. Returns the exit status. */
 function setUp(netnsPath: string, call: PluginCall, examine: Examine | undefined): number {
   const { static_ips: addresses = [], static_mac } = call.network_options;
-  const wanted = { addresses, mac: static_mac === undefined ? undefined : macOf(static_mac) };
+  const requested = { addresses, mac: static_mac === undefined ? undefined : macOf(static_mac) };
   const key = keyOf(call), runtime = runtimeFor(call.network, examine), chosen = chosenNetwork(call.network, runtime);
   const request = attachmentRequest(netnsPath, call, chosen);
   takeBackFormer(runtime, key, netnsPath, call);
@@ -53,6 +53,6 @@ function setUp(netnsPath: string, call: PluginCall, examine: Examine | undefined
     runtime,
     chosen.network,
     request,
-    (result) => printLine(JSON.stringify(statusBlock(result, request, wanted))),
+    (result) => printLine(JSON.stringify(statusBlock(result, request, requested))),
   );
 }

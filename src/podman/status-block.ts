@@ -9,13 +9,13 @@ import { canonicalMac } from "../net/mac.ts";
 import type { AttachmentRequest } from "../runtime/plugin-call.ts";
 import type { NetInterface, StatusBlock } from "../podman-documents/status-block.ts";
 
-type Wanted = { addresses: readonly string[]; mac: string | undefined };
+type RequestedAddresses = { addresses: readonly string[]; mac: string | undefined };
 
 /** Is valid whatever plugins returned: netavark loses an attachment whose status it cannot read. */
 export function statusBlock(
   result: VersionedResult | undefined,
   { netnsPath, ifName }: AttachmentRequest,
-  wanted: Wanted,
+  requested: RequestedAddresses,
 ): StatusBlock {
   const { interfaces = [], ips = [], dns = {} } = read(result);
   const found: Record<string, NetInterface> = Object.create(null);
@@ -29,7 +29,7 @@ export function statusBlock(
   if (Object.keys(found).length === 0 || elsewhere.length > 0) {
     found[ifName] = { ...own, subnets: [...own.subnets ?? [], ...elsewhere] };
   }
-  warnOfOthers(Object.values(found), wanted);
+  warnOfOthers(Object.values(found), requested);
   const servers = (dns.nameservers ?? []).filter(isReadable),
     domains = dns.search ?? (dns.domain ? [dns.domain] : []);
   return {
@@ -72,7 +72,7 @@ function macOf(said: string | undefined, netnsPath: string, name: string): strin
 }
 
 /** This is no error: `network reload` asks for everything again, and another address is better than none. */
-function warnOfOthers(interfaces: readonly NetInterface[], { addresses, mac }: Wanted): void {
+function warnOfOthers(interfaces: readonly NetInterface[], { addresses, mac }: RequestedAddresses): void {
   const got = interfaces.flatMap(({ subnets }) => subnets ?? []).map(({ ipnet }) => ipnet.split("/")[0]!);
   const missing = addresses.filter((address) => !got.includes(canonicalAddress(address) ?? address));
   if (missing.length > 0) warn(`the network did not give ${missing.join(", ")}, but ${got.join(", ") || "nothing"}`);

@@ -26,18 +26,18 @@ import { networkWithoutPlugins, type RecordedAttachment, recordedNetwork } from 
  * Attaches the networks one after the other. When one fails, or `accept`, those before it are taken back in reverse, and
  * `failed` makes the error of it and of what could not be taken back.
  */
-export function attachAllOrNone<Wanted, Attached>(
-  networks: readonly Wanted[],
-  attach: (wanted: Wanted) => Attached,
-  takeBack: (wanted: Wanted) => void,
+export function attachAllOrNone<Planned, Attached>(
+  networks: readonly Planned[],
+  attach: (planned: Planned) => Attached,
+  takeBack: (planned: Planned) => void,
   failed: (error: unknown, notTakenBack: readonly unknown[]) => unknown,
   accept: (attached: readonly Attached[]) => void = () => {},
 ): Attached[] {
-  const begun: Wanted[] = [], attached: Attached[] = [];
+  const begun: Planned[] = [], attached: Attached[] = [];
   try {
-    for (const wanted of networks) {
-      attached.push(attach(wanted));
-      begun.push(wanted);
+    for (const planned of networks) {
+      attached.push(attach(planned));
+      begun.push(planned);
     }
     accept(attached);
     return attached;

@@ -7,15 +7,15 @@ import { statusBlock } from "../../src/podman/status-block.ts";
 const sandbox = "/none/c1", mac = "0a:58:0a:07:00:05";
 /** There is no such namespace, so nobody knows a MAC address that the result does not say. */
 const request = { containerId: "c1", netnsPath: sandbox, ifName: "eth0", cniArgs: [], capabilityArgs: {} };
-type Wanted = Parameters<typeof statusBlock>[2];
-const nothing: Wanted = { addresses: [], mac: undefined };
+type RequestedAddresses = Parameters<typeof statusBlock>[2];
+const nothing: RequestedAddresses = { addresses: [], mac: undefined };
 
-function told(result: object | undefined, wanted = nothing) {
+function told(result: object | undefined, requested = nothing) {
   const warnings: string[] = [];
   const versioned = result && parsePluginResult(JSON.stringify({ cniVersion: "1.0.0", ...result }), "1.0.0");
   const status = whileWarning(
     (message) => warnings.push(message),
-    () => statusBlock(versioned, request, wanted),
+    () => statusBlock(versioned, request, requested),
   );
   return { status, warnings };
 }
@@ -98,7 +98,7 @@ test.each(statuses)("%j", (result, status) => {
 });
 
 const given = { interfaces: [inside("eth0", mac)], ips: [ip("10.7.0.5/24", 0), ip("fd07::5/64", 0)] };
-const warnings: [result: object, wanted: Partial<Wanted>, warnings: string[]][] = [
+const warnings: [result: object, requested: Partial<RequestedAddresses>, warnings: string[]][] = [
   [given, { addresses: ["FD07:0::5", "10.7.0.5"], mac }, []],
   [given, { addresses: ["10.7.0.5", "10.7.0.6", "ten"] }, [
     "the network did not give 10.7.0.6, ten, but 10.7.0.5, fd07::5",
@@ -112,8 +112,8 @@ const warnings: [result: object, wanted: Partial<Wanted>, warnings: string[]][] 
   ]],
 ];
 
-test.each(warnings)("%j, wanted %j", (result, wanted, said) => {
-  expect(told(result, { ...nothing, ...wanted }).warnings).toEqual(said);
+test.each(warnings)("%j, requested %j", (result, requested, said) => {
+  expect(told(result, { ...nothing, ...requested }).warnings).toEqual(said);
 });
 
 test("a name server that is none is left out", () => {

@@ -2518,8 +2518,8 @@ const hooks: Fault[] = [
   },
   {
     file: "src/runtime/hook/attach.ts",
-    find: "wanted.some((one) => one.ifName === ifName)",
-    replace: "wanted[0]?.ifName === ifName",
+    find: "requested.some((one) => one.ifName === ifName)",
+    replace: "requested[0]?.ifName === ifName",
     tests: ["test/runtime/hook/hook.test.ts"],
     named: "second interface",
   },
@@ -2541,25 +2541,25 @@ const hooks: Fault[] = [
     file: "src/runtime/hook/ports.ts",
     find: "if (host.count !== container.count)",
     replace: "if (host.count > container.count)",
-    tests: ["test/runtime/hook/wanted.test.ts"],
+    tests: ["test/runtime/hook/request.test.ts"],
+  },
+  {
+    file: "src/runtime/hook/request.ts",
+    find: "while (taken.has(`eth${next}`)) next++;",
+    replace: "if (taken.has(`eth${next}`)) next++;",
+    tests: ["test/runtime/hook/request.test.ts"],
+  },
+  {
+    file: "src/runtime/hook/request.ts",
+    find: "      checkCounts(setting, name, value);",
+    replace: "",
+    tests: ["test/runtime/hook/request.test.ts"],
   },
   {
     file: "src/runtime/hook/settings.ts",
     find: "if (name === undefined) throw unknown(key);",
     replace: "if (name === undefined) continue;",
-    tests: ["test/runtime/hook/wanted.test.ts"],
-  },
-  {
-    file: "src/runtime/hook/wanted.ts",
-    find: "while (taken.has(`eth${next}`)) next++;",
-    replace: "if (taken.has(`eth${next}`)) next++;",
-    tests: ["test/runtime/hook/wanted.test.ts"],
-  },
-  {
-    file: "src/runtime/hook/wanted.ts",
-    find: "      checkCounts(setting, name, value);",
-    replace: "",
-    tests: ["test/runtime/hook/wanted.test.ts"],
+    tests: ["test/runtime/hook/request.test.ts"],
   },
 ];
 

@@ -77,8 +77,8 @@ export function add(
 ): string {
   const lease = leaseOf({ containerId, ifName: rest.ifName ?? "eth0" });
   const requested = rest.ip === undefined ? undefined : parseAddress(rest.ip);
-  const wanted = { set, rangeId: rest.rangeId ?? "0", lease, containerId, requested };
-  const { address }: Allocated = inStore(options, lease, (store) => allocate(store, wanted));
+  const request = { set, rangeId: rest.rangeId ?? "0", lease, containerId, requested };
+  const { address }: Allocated = inStore(options, lease, (store) => allocate(store, request));
   return formatAddress(address);
 }
 

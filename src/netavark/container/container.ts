@@ -24,16 +24,16 @@ export function setUp(call: CheckedCall, netnsPath: string, settings: NetavarkSe
     removeStaleAttachments();
     checkContainerId(call.container_id);
     const all = call.attachments.map((attachment) => {
-      const wanted = wantedOf(call, attachment);
-      return { wanted, driver: driverOf(wanted, settings, driverToSetUp) };
+      const containerNetwork = containerNetworkOf(call, attachment);
+      return { containerNetwork, driver: driverOf(containerNetwork, settings, driverToSetUp) };
     });
     refuseLoops(call, all.map(({ driver }) => driver));
     const blocks: Record<string, StatusBlock> = Object.create(null);
     inSession((session) =>
       attachAllOrNone(
         all,
-        ({ wanted, driver }) => {
-          blocks[wanted.network.name] = driver.setUp(session, netnsPath);
+        ({ containerNetwork, driver }) => {
+          blocks[containerNetwork.network.name] = driver.setUp(session, netnsPath);
         },
         ({ driver }) => driver.tearDown(session, netnsPath),
         (error, notTakenBack) => joined([error, ...notTakenBack]),
@@ -48,7 +48,7 @@ export function tearDown(call: CheckedCall, netnsPath: string, settings: Netavar
   checkContainerId(call.container_id);
   const failures: unknown[] = [], drivers: Driver[] = [];
   for (const attachment of call.attachments) {
-    attempt(failures, () => drivers.push(driverOf(wantedOf(call, attachment), settings, driverToTearDown)));
+    attempt(failures, () => drivers.push(driverOf(containerNetworkOf(call, attachment), settings, driverToTearDown)));
   }
   try {
     closeFile(openNetns(netnsPath));
@@ -63,7 +63,7 @@ export function tearDown(call: CheckedCall, netnsPath: string, settings: Netavar
   if (failures.length > 0) throw joined(failures);
 }
 
-function wantedOf(call: CheckedCall, attachment: NamedAttachment): ContainerNetwork {
+function containerNetworkOf(call: CheckedCall, attachment: NamedAttachment): ContainerNetwork {
   const network = Object.hasOwn(call.network_info, attachment.name) ? call.network_info[attachment.name] : undefined;
   if (network === undefined) throw new Error(`network info for network ${attachment.name} not found`);
   checkNetworkName(network.name);
@@ -71,9 +71,11 @@ function wantedOf(call: CheckedCall, attachment: NamedAttachment): ContainerNetw
   return { network, attachment, call };
 }
 
-function driverOf(wanted: ContainerNetwork, settings: NetavarkSettings, own: typeof driverToSetUp): Driver {
-  if (["bridge", "macvlan", "ipvlan"].includes(wanted.network.driver)) return own(wanted, settings);
-  return foreignDriver(wanted, settings.pluginDirectories);
+function driverOf(containerNetwork: ContainerNetwork, settings: NetavarkSettings, own: typeof driverToSetUp): Driver {
+  if (["bridge", "macvlan", "ipvlan"].includes(containerNetwork.network.driver)) {
+    return own(containerNetwork, settings);
+  }
+  return foreignDriver(containerNetwork, settings.pluginDirectories);
 }
 
 function refuseLoops({ dns_servers: servers = [] }: CheckedCall, drivers: readonly Driver[]): void {

@@ -17,18 +17,18 @@ import type { NamesInNetwork } from "../../resources/netavark/aardvark-names/spe
 import type { ContainerNetwork, Driver, NetavarkSettings } from "./driver.ts";
 
 /** For `setup`. Throws for what it must refuse, before anything is made. */
-export function driverToSetUp(wanted: ContainerNetwork, settings: NetavarkSettings): Driver {
-  const { network, call } = wanted, isNamed = network.driver === "bridge" && network.dns_enabled;
+export function driverToSetUp(containerNetwork: ContainerNetwork, settings: NetavarkSettings): Driver {
+  const { network, call } = containerNetwork, isNamed = network.driver === "bridge" && network.dns_enabled;
   const binary = settings.aardvarkBinary;
   const hasNames = isNamed && canHaveNames({ binary, containerId: call.container_id });
-  const conf = confOf(wanted, settings, hasNames ? binary : undefined);
+  const conf = confOf(containerNetwork, settings, hasNames ? binary : undefined);
   pluginOf(network).judge!(conf, undefined);
-  return { ...driverWith(wanted, conf), names: hasNames ? namesIn(conf, call.container_id) : undefined };
+  return { ...driverWith(containerNetwork, conf), names: hasNames ? namesIn(conf, call.container_id) : undefined };
 }
 
 /** For `teardown`: names may be left although aardvark-dns is gone. */
-export function driverToTearDown(wanted: ContainerNetwork, settings: NetavarkSettings): Driver {
-  return driverWith(wanted, confOf(wanted, settings, settings.aardvarkBinary));
+export function driverToTearDown(containerNetwork: ContainerNetwork, settings: NetavarkSettings): Driver {
+  return driverWith(containerNetwork, confOf(containerNetwork, settings, settings.aardvarkBinary));
 }
 
 function pluginOf({ driver }: PodmanNetwork): PluginDefinition<NetavarkConf> {
@@ -78,8 +78,9 @@ function namesIn(conf: NetavarkConf, containerId: string): NamesInNetwork | unde
   return namesOf(conf, containerId, given, dnsServersOf(conf.network, bridge.isManaged))?.networks[0];
 }
 
-function driverWith(wanted: ContainerNetwork, conf: NetavarkConf): Driver {
-  const { network, call, attachment: { interface_name: ifName } } = wanted, document = asWritten({ ...conf });
+function driverWith(containerNetwork: ContainerNetwork, conf: NetavarkConf): Driver {
+  const { network, call, attachment: { interface_name: ifName } } = containerNetwork,
+    document = asWritten({ ...conf });
   const invocation = (command: Verb, netnsPath: string) => ({
     command,
     containerId: call.container_id,
@@ -93,9 +94,10 @@ function driverWith(wanted: ContainerNetwork, conf: NetavarkConf): Driver {
   return {
     setUp: (session, netnsPath) => statusBlock(ifName, session.runVerb(plugin, invocation("ADD", netnsPath))!),
     tearDown(session, netnsPath) {
-      const ofDel = invocation("DEL", netnsPath), isMissing = hasLostLink(session, wanted, plugin.name, ofDel);
+      const ofDel = invocation("DEL", netnsPath),
+        isMissing = hasLostLink(session, containerNetwork, plugin.name, ofDel);
       session.runVerb(plugin, ofDel);
-      if (isMissing) throw missingLink(wanted);
+      if (isMissing) throw missingLink(containerNetwork);
     },
   };
 }

@@ -15,7 +15,7 @@ import { withContainerLocked } from "../lock.ts";
 import { type AttachmentRequest, type Runtime, wrapped } from "../plugin-call.ts";
 import { attachmentsOf, type RecordedAttachment } from "../records.ts";
 import { today } from "./detach.ts";
-import type { HookRequest, WantedNetwork } from "./wanted.ts";
+import type { HookRequest, RequestedNetwork } from "./request.ts";
 
 export interface HookContainer {
   readonly id: string;
@@ -32,12 +32,12 @@ export interface Attached {
 export function attachAll(
   runtime: Runtime,
   container: HookContainer,
-  wanted: HookRequest,
+  asked: HookRequest,
   accept: (attached: readonly Attached[]) => void,
 ): void {
-  const planned = plannedCalls(runtime, container, wanted);
+  const planned = plannedCalls(runtime, container, asked);
   withContainerLocked(runtime.cacheDirectory, container.id, () => {
-    const left = attachmentsOf(runtime, container.id).filter((one) => isLeft(one, container, wanted.networks));
+    const left = attachmentsOf(runtime, container.id).filter((one) => isLeft(one, container, asked.networks));
     const deletions = left.map((one) => deletionOf(runtime, one, () => today(runtime, one)));
     throwJoined(deleteAllRecorded(runtime, deletions), "\n");
     attachAllOrNone(
@@ -70,9 +70,9 @@ function plannedCalls(
   { id, netnsPath }: HookContainer,
   { networks, ports, capabilityArgs, cniArgs }: HookRequest,
 ) {
-  const loaded = networks.map((wanted) => ({
-    wanted,
-    network: networkNamed(runtime, wanted.network),
+  const loaded = networks.map((requested) => ({
+    requested,
+    network: networkNamed(runtime, requested.network),
   }));
   warnOfUntaken(loaded.map(({ network }) => network), capabilityArgs);
   const withPorts = loaded.find(({ network }) => takes(network, "portMappings"));
@@ -84,15 +84,15 @@ function plannedCalls(
     );
   }
   return loaded.map((one) => {
-    const { network, wanted } = one, own = wanted.capabilityArgs;
+    const { network, requested } = one, own = requested.capabilityArgs;
     const ignored = Object.keys(own).find((capability) => !takes(network, capability));
-    if (ignored !== undefined) throw takesNone(`${wanted.source}: ${ignored}`, ignored, [network.name]);
+    if (ignored !== undefined) throw takesNone(`${requested.source}: ${ignored}`, ignored, [network.name]);
     const portMappings = one === withPorts && ports.length > 0 ? { portMappings: ports } : {};
     const args = { ...capabilityArgs, ...portMappings, ...own };
     const request: AttachmentRequest = {
       containerId: id,
       netnsPath,
-      ifName: wanted.ifName,
+      ifName: requested.ifName,
       cniArgs,
       capabilityArgs: args,
     };
@@ -117,12 +117,12 @@ function bringUpLoopback(netnsPath: string): void {
 
 /**
  * Whether an earlier container of this ID has left the attachment. In another namespace it is another container's, and on
- * a wanted interface a second attachment; both are refused.
+ * a requested interface a second attachment; both are refused.
  */
 function isLeft(
   attachment: RecordedAttachment,
   { id, netnsPath }: HookContainer,
-  wanted: readonly WantedNetwork[],
+  requested: readonly RequestedNetwork[],
 ): boolean {
   const { network, ifName } = attachment, place = placeOfRecorded(attachment, netnsPath);
   const next = `'hook del' detaches what container ${id} has`;
@@ -130,7 +130,7 @@ function isLeft(
     const reason = `another container ${id} is attached to network ${network}, in ${attachment.netnsPath}`;
     throw new CniError(INVALID_CONFIG, reason, `ids must differ on a host, also between runtimes; ${next}`);
   }
-  if (place === "here" && wanted.some((one) => one.ifName === ifName)) {
+  if (place === "here" && requested.some((one) => one.ifName === ifName)) {
     const reason = `${ifName} of container ${id} is attached to network ${network} already`;
     throw new CniError(INVALID_CONFIG, reason, `name another interface, as in NETWORK@eth7; ${next}`);
   }

@@ -7,27 +7,27 @@ import { networkNamed } from "../conf/load.ts";
 import { withContainerLocked } from "../lock.ts";
 import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
 import { attachmentsOf } from "../records.ts";
-import type { WantedNetwork } from "./wanted.ts";
+import type { RequestedNetwork } from "./request.ts";
 
 interface Selection {
   /** The networks to detach from; undefined for all. */
-  readonly only: readonly WantedNetwork[] | undefined;
+  readonly only: readonly RequestedNetwork[] | undefined;
   /**
    * The networks of the annotations. A foreign plugin that was killed in ADD leaves no record, so DEL of these networks is
    * called as well.
    */
-  readonly wanted: readonly WantedNetwork[];
+  readonly annotated: readonly RequestedNetwork[];
 }
 
 export function detachAll(
   runtime: Runtime,
   containerId: string,
-  { only, wanted }: Selection,
+  { only, annotated }: Selection,
 ): void {
   withContainerLocked(runtime.cacheDirectory, containerId, () => {
     const all = attachmentsOf(runtime, containerId);
-    const chosen = only === undefined ? all : all.filter((one) => only.some((wish) => isMeant(wish, one)));
-    const unrecorded = (only ?? wanted).filter((wish) => !all.some((one) => isMeant(wish, one)));
+    const chosen = only === undefined ? all : all.filter((one) => only.some((requested) => isMeant(requested, one)));
+    const unrecorded = (only ?? annotated).filter((requested) => !all.some((one) => isMeant(requested, one)));
     const deletions = chosen.map((one) => deletionOf(runtime, one, () => today(runtime, one)));
     for (const { network, ifName } of unrecorded) {
       const request = { containerId, netnsPath: "", ifName, cniArgs: [], capabilityArgs: {} };
@@ -43,8 +43,8 @@ export function detachAll(
   });
 }
 
-function isMeant(wish: WantedNetwork, { network, ifName }: { network: string; ifName: string }): boolean {
-  return wish.network === network && (!wish.isNamed || wish.ifName === ifName);
+function isMeant(requested: RequestedNetwork, { network, ifName }: { network: string; ifName: string }): boolean {
+  return requested.network === network && (!requested.isNamed || requested.ifName === ifName);
 }
 
 /** The attachment with the network as it is configured now. */

@@ -7,7 +7,7 @@ import { endCall, ownProcessId, takeCall } from "../../../src/ffi/calls.ts";
 import { whileWarning } from "../../../src/ffi/warn.ts";
 import { attachAll, type Attached } from "../../../src/runtime/hook/attach.ts";
 import { settingsOf } from "../../../src/runtime/hook/settings.ts";
-import { wantedOf } from "../../../src/runtime/hook/wanted.ts";
+import { requestOf } from "../../../src/runtime/hook/request.ts";
 import { addNetwork } from "../../../src/runtime/chain.ts";
 import { documentOf } from "../../../src/runtime/plugin-call.ts";
 import { containers, containerWith, made, recorded, replacedHosts } from "../../support/engine-bench.ts";
@@ -43,13 +43,13 @@ function attach(
     Object.entries(settings).map(([name, text]) => [name, { text, source: `--${name}` }]),
   );
   const warnings: string[] = [];
-  const wanted = wantedOf(
+  const request = requestOf(
     settingsOf({}, { ...args, networks: { text: `${settings["networks"]},lo@lo`, source: "NETWORK" } }),
   );
   try {
     whileWarning(
       (message) => warnings.push(message),
-      () => attachAll(at.runtime, { id: "web", netnsPath }, wanted, accept),
+      () => attachAll(at.runtime, { id: "web", netnsPath }, request, accept),
     );
     return warnings;
   } catch (error) {

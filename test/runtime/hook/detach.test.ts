@@ -7,7 +7,7 @@ import { whileWarning } from "../../../src/ffi/warn.ts";
 import { addNetwork } from "../../../src/runtime/chain.ts";
 import { networkNamed } from "../../../src/runtime/conf/load.ts";
 import { detachAll } from "../../../src/runtime/hook/detach.ts";
-import { parseNetworks } from "../../../src/runtime/hook/wanted.ts";
+import { parseNetworks } from "../../../src/runtime/hook/request.ts";
 import type { Runtime } from "../../../src/runtime/plugin-call.ts";
 import { type ScriptPlugins, scriptPlugins } from "../../support/script-plugins.ts";
 
@@ -39,12 +39,12 @@ const list = (text: string | undefined) =>
   text === undefined ? undefined : parseNetworks({ text, source: "NETWORK" });
 
 /** Returns warnings, and then what failed. */
-function detach(only?: string, wanted?: string, runtime: Runtime = at.runtime): string[] {
+function detach(only?: string, annotated?: string, runtime: Runtime = at.runtime): string[] {
   const said: string[] = [];
   try {
     whileWarning(
       (message) => said.push(message),
-      () => detachAll(runtime, "web", { only: list(only), wanted: list(wanted) ?? [] }),
+      () => detachAll(runtime, "web", { only: list(only), annotated: list(annotated) ?? [] }),
     );
     return said;
   } catch (error) {

@@ -32,13 +32,13 @@ export function chainName(named: Named): string {
 }
 
 /** The rules for a container in the `nat` table of one family. */
-interface Wanted {
+interface ContainerRules {
   accepts: IptablesRule[];
   masquerade: IptablesRule;
   jumps: IptablesRule[];
 }
 
-function wantedOf(spec: MasqueradeSpec, family: Family): Wanted {
+function rulesOf(spec: MasqueradeSpec, family: Family): ContainerRules {
   const comment = containerComment(spec), chain = chainName(spec);
   const accepts: IptablesRule[] = [], jumps: IptablesRule[] = [], seen = new Set<string>();
   for (const address of ofFamily(spec.addresses, family)) {
@@ -65,7 +65,7 @@ function familiesOf(addresses: readonly string[]): Family[] {
   return FAMILIES.filter((family) => ofFamily(addresses, family).length > 0);
 }
 
-function addAll(table: TableChange, chain: string, { accepts, masquerade, jumps }: Wanted): void {
+function addAll(table: TableChange, chain: string, { accepts, masquerade, jumps }: ContainerRules): void {
   table.createChain(chain);
   for (const rule of accepts) table.append(chain, rule);
   table.append(chain, masquerade);
@@ -73,7 +73,7 @@ function addAll(table: TableChange, chain: string, { accepts, masquerade, jumps 
 }
 
 /** For a chain that was left behind, or that belongs to the container's other interface. */
-function addMissing(table: TableChange, chain: string, { accepts, masquerade, jumps }: Wanted): void {
+function addMissing(table: TableChange, chain: string, { accepts, masquerade, jumps }: ContainerRules): void {
   const present = table.rules(chain), presentJumps = table.jumps("POSTROUTING", chain);
   // Before the rule that masquerades.
   for (const rule of accepts) if (!isAmong(rule, present)) table.insert(chain, rule);
@@ -118,7 +118,7 @@ function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
 
 function verifyFamily(spec: MasqueradeSpec, host: Host, family: Family): string[] {
   const differences: string[] = [], chain = chainName(spec), where = `${toolOf(family)} nat chain ${chain}`;
-  const { accepts, masquerade, jumps } = wantedOf(spec, family);
+  const { accepts, masquerade, jumps } = rulesOf(spec, family);
   const table = readTable(host, "nat", family), present = table.rules(chain);
   if (![...accepts, masquerade].every((rule) => isAmong(rule, present))) {
     differences.push(`a rule of the ${where} is missing or altered`);
@@ -135,9 +135,9 @@ export const backend: Backend<MasqueradeSpec> = {
     const chain = chainName(spec);
     const change = () =>
       changeTable(host, "nat", familiesOf(spec.addresses), (table) => {
-        const wanted = wantedOf(spec, table.family);
-        if (table.hasChain(chain)) addMissing(table, chain, wanted);
-        else addAll(table, chain, wanted);
+        const rules = rulesOf(spec, table.family);
+        if (table.hasChain(chain)) addMissing(table, chain, rules);
+        else addAll(table, chain, rules);
       });
     return explainingEnoent(
       "ipMasq by iptables",

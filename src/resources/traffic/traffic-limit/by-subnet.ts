@@ -107,7 +107,7 @@ function defaultOf({ limited }: Subnets): number {
   return limited ? FREE : LIMITED;
 }
 
-interface WantedFilter {
+interface SubnetFilter {
   priority: number;
   protocol: number;
   keys: readonly U32Key[];
@@ -115,7 +115,7 @@ interface WantedFilter {
 }
 
 /** IPv4 and IPv6 need different priorities: all filters of one priority have the same protocol. */
-function filterOf(cidr: string, { limited, side }: Subnets): WantedFilter {
+function filterOf(cidr: string, { limited, side }: Subnets): SubnetFilter {
   const prefix = parsePrefix(cidr)!;
   const v4 = prefix.bytes.length === 4;
   const network = new DataView(networkOf(prefix).buffer);
@@ -133,7 +133,7 @@ function filterOf(cidr: string, { limited, side }: Subnets): WantedFilter {
   };
 }
 
-function describe({ priority, protocol, keys, classId }: WantedFilter): string {
+function describe({ priority, protocol, keys, classId }: SubnetFilter): string {
   const matches = keys.map(({ offset, value, mask }) => `${value.toString(16)}/${mask.toString(16)} at ${offset}`);
   const words = matches.join(" and ");
   return `priority ${priority}, protocol ${protocol.toString(16)}, ${words}, to 1:${(classId & 0xffff).toString(16)}`;

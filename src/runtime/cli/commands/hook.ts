@@ -12,7 +12,7 @@ import { containerNetns } from "../../hook/container-netns.ts";
 import { detachAll } from "../../hook/detach.ts";
 import { parseEndedState, parseState, STATE_LIMIT_BYTES } from "../../hook/state.ts";
 import { type Setting, type SettingName, settingNames, settingsOf } from "../../hook/settings.ts";
-import { parseNetworks, type WantedNetwork, wantedOf } from "../../hook/wanted.ts";
+import { parseNetworks, type RequestedNetwork, requestOf } from "../../hook/request.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { capabilityOptions, INTERRUPTION_NOTE, runtimeOf, runtimeOptions } from "../network-arguments.ts";
 import { interruptible } from "../interruptible.ts";
@@ -48,13 +48,13 @@ export const hookCommand: Command = {
 function add(given: Given, operands: readonly string[]): number {
   const state = parseState(readState()),
     permitted = given.value("permit")?.split(",") ?? [],
-    wanted = wantedOf(settingsOf(state.annotations, argumentsOf(given, operands)), permitted);
-  if (wanted.networks.length === 0) {
+    request = requestOf(settingsOf(state.annotations, argumentsOf(given, operands)), permitted);
+  if (request.networks.length === 0) {
     const next = "name some in annotation dev.patchbay.networks, or as arguments of the hook";
     throw new CniError(INVALID_CONFIG, `container ${state.id} wants no network`, next);
   }
   const container = { id: state.id, netnsPath: containerNetns(state) };
-  attachAll(runtimeOf(given), container, wanted, (attached) => {
+  attachAll(runtimeOf(given), container, request, (attached) => {
     // A caller that does not know that its container is attached will not call 'hook del'.
     if (isCallerGone()) throw new Error("the caller is gone");
     if (given.has("json")) printLine(JSON.stringify(attached.map(inJson), null, 2));
@@ -70,12 +70,12 @@ function del(given: Given, operands: readonly string[]): number {
   const { id, annotations } = parseEndedState(readState());
   const { networks } = argumentsOf(given, operands);
   const only = networks === undefined ? undefined : parseNetworks(networks);
-  detachAll(runtimeOf(given), id, { only, wanted: annotated(annotations) });
+  detachAll(runtimeOf(given), id, { only, annotated: annotatedNetworks(annotations) });
   return 0;
 }
 
 /** What 'hook add' refused was never attached. */
-function annotated(annotations: Readonly<Record<string, string>>): readonly WantedNetwork[] {
+function annotatedNetworks(annotations: Readonly<Record<string, string>>): readonly RequestedNetwork[] {
   try {
     const { networks } = settingsOf(annotations, {});
     return networks === undefined ? [] : parseNetworks(networks);

@@ -127,13 +127,13 @@ function release(given: Given, options: StoreOptions, addresses: string[]): numb
     throw new UsageError("ipam release needs either addresses or --container");
   }
   const network = given.operands[1]!, { directory } = options;
-  const wanted: Wanted[] = container === undefined
+  const toRelease: AddressToRelease[] = container === undefined
     ? addresses.map((address) => ({ address, lease: leaseAt(directory, parsed(address)) }))
     : leasesOf(given, container, listLeases(directory)).map((lease) => ({ address: lease.address, lease }));
-  if (wanted.length === 0) throw new Error(`container ${container} has no address in ${directory}`);
-  if (!given.has("force")) requireGone(given, network, wanted.flatMap(({ lease }) => lease ?? []));
+  if (toRelease.length === 0) throw new Error(`container ${container} has no address in ${directory}`);
+  if (!given.has("force")) requireGone(given, network, toRelease.flatMap(({ lease }) => lease ?? []));
   let status = 0;
-  for (const { address, lease } of wanted) {
+  for (const { address, lease } of toRelease) {
     const isReleased = lease !== undefined && releaseLease(options, lease);
     if (!isReleased) status = 1;
     printLine(`${address}: ${isReleased ? `released, was ${lease.text.replace("\r\n", "/")}` : "not leased"}`);
@@ -142,7 +142,7 @@ function release(given: Given, options: StoreOptions, addresses: string[]): numb
 }
 
 /** An address as somebody writes it, or as its lease does. */
-interface Wanted {
+interface AddressToRelease {
   address: string;
   lease: LeaseFile | undefined;
 }

@@ -2,15 +2,15 @@
 import { expect, test } from "bun:test";
 import { errorText } from "../../../src/cni/error.ts";
 import { settingsOf } from "../../../src/runtime/hook/settings.ts";
-import { type HookRequest, wantedOf } from "../../../src/runtime/hook/wanted.ts";
+import { type HookRequest, requestOf } from "../../../src/runtime/hook/request.ts";
 
-function wanted(annotations: Record<string, string>): HookRequest {
+function request(annotations: Record<string, string>): HookRequest {
   const entries = Object.entries(annotations).map(([name, text]) => [`dev.patchbay.${name}`, text]);
-  return wantedOf(settingsOf(Object.fromEntries(entries), {}));
+  return requestOf(settingsOf(Object.fromEntries(entries), {}));
 }
 
 const places = (networks: string) =>
-  wanted({ networks }).networks.map(({ network, ifName }) => `${network} ${ifName}`);
+  request({ networks }).networks.map(({ network, ifName }) => `${network} ${ifName}`);
 
 test("interfaces are eth0, eth1 and so on, unless somebody names them", () => {
   expect(places("a")).toEqual(["a eth0"]);
@@ -20,7 +20,7 @@ test("interfaces are eth0, eth1 and so on, unless somebody names them", () => {
 });
 
 test("addresses, MAC addresses and rates go to their network", () => {
-  const { networks } = wanted({
+  const { networks } = request({
     networks: "a ip=10.1.0.9 ip=fd00:0::9/64 mac=02-00-00-00-00-0A,b@eth7 ingress=100M egress=800k",
   });
   expect(networks.map(({ capabilityArgs }) => capabilityArgs)).toEqual([
@@ -32,7 +32,7 @@ test("addresses, MAC addresses and rates go to their network", () => {
 });
 
 test("one address, or one rate; a rate without a unit is in bits", () => {
-  const { networks } = wanted({ networks: "a ip=10.1.0.9,b egress=4000000000,c ingress=1,d" });
+  const { networks } = request({ networks: "a ip=10.1.0.9,b egress=4000000000,c ingress=1,d" });
   const args = networks.map(({ capabilityArgs }) => capabilityArgs);
   expect(args).toEqual([
     { ips: ["10.1.0.9"] },
@@ -43,35 +43,35 @@ test("one address, or one rate; a rate without a unit is in bits", () => {
 });
 
 test("64 networks, 64 addresses", () => {
-  expect(wanted({ networks: Array(64).fill("a").join() }).networks).toHaveLength(64);
-  const [one] = wanted({ networks: `a${" ip=10.1.0.9".repeat(64)}` }).networks;
+  expect(request({ networks: Array(64).fill("a").join() }).networks).toHaveLength(64);
+  const [one] = request({ networks: `a${" ip=10.1.0.9".repeat(64)}` }).networks;
   expect(one!.capabilityArgs["ips"]).toHaveLength(64);
 });
 
 test("whether somebody named the interface, and where", () => {
-  expect(wanted({ networks: "a,b@eth7" }).networks.map(({ isNamed, source }) => [isNamed, source])).toEqual([
+  expect(request({ networks: "a,b@eth7" }).networks.map(({ isNamed, source }) => [isNamed, source])).toEqual([
     [false, "annotation dev.patchbay.networks"],
     [true, "annotation dev.patchbay.networks"],
   ]);
 });
 
 test("what is wrong is shown up to its 200th character", () => {
-  expect(() => wanted({ ports: "x".repeat(201) })).toThrow(`"${"x".repeat(200)}" is wrong`);
+  expect(() => request({ ports: "x".repeat(201) })).toThrow(`"${"x".repeat(200)}" is wrong`);
 });
 
 test("ports, with addresses and ranges", () => {
-  expect(wanted({ ports: "8080:80" }).ports).toEqual([{ hostPort: 8080, containerPort: 80, protocol: "tcp" }]);
-  expect(wanted({ ports: "127.0.0.1:53:5353/udp, [::1]:1-2:65534-65535/sctp" }).ports).toEqual([
+  expect(request({ ports: "8080:80" }).ports).toEqual([{ hostPort: 8080, containerPort: 80, protocol: "tcp" }]);
+  expect(request({ ports: "127.0.0.1:53:5353/udp, [::1]:1-2:65534-65535/sctp" }).ports).toEqual([
     { hostPort: 53, containerPort: 5353, protocol: "udp", hostIP: "127.0.0.1" },
     { hostPort: 1, containerPort: 65534, protocol: "sctp", hostIP: "::1" },
     { hostPort: 2, containerPort: 65535, protocol: "sctp", hostIP: "::1" },
   ]);
-  expect(wanted({ ports: "1-4096:1-4096" }).ports).toHaveLength(4096);
+  expect(request({ ports: "1-4096:1-4096" }).ports).toHaveLength(4096);
 });
 
 test("a name, and other capabilities", () => {
-  expect(wanted({ name: "web 1" }).cniArgs).toEqual([["IgnoreUnknown", "1"], ["K8S_POD_NAME", "web 1"]]);
-  expect(wanted({ capabilities: '{"dns":{"servers":["10.0.0.1"]}}' }).capabilityArgs).toEqual({
+  expect(request({ name: "web 1" }).cniArgs).toEqual([["IgnoreUnknown", "1"], ["K8S_POD_NAME", "web 1"]]);
+  expect(request({ capabilities: '{"dns":{"servers":["10.0.0.1"]}}' }).capabilityArgs).toEqual({
     dns: { servers: ["10.0.0.1"] },
   });
 });
@@ -81,7 +81,7 @@ test.each(["aliases", "bandwidth", "dns", "ips", "mac"])(
   (capability) => {
     for (const value of [[], {}, null, "x".repeat(65), { long: "x".repeat(65), none: null }]) {
       const args = { [capability]: value };
-      expect(wanted({ capabilities: JSON.stringify(args) }).capabilityArgs).toEqual(args);
+      expect(request({ capabilities: JSON.stringify(args) }).capabilityArgs).toEqual(args);
     }
   },
 );
@@ -90,10 +90,12 @@ test.each(["deviceID", "infinibandGUID", "ipRanges", "cgroupPath", "IPS", "__pro
   "an annotation may carry the capability %s only where the hook permits it",
   (capability) => {
     const text = `{"${capability}":[1]}`, key = "dev.patchbay.capabilities";
-    expect(() => wanted({ capabilities: text })).toThrow(`annotation ${key}: "${capability}" is wrong`);
-    expect(wantedOf(settingsOf({ [key]: text }, {}), ["other", capability]).capabilityArgs).toEqual(JSON.parse(text));
+    expect(() => request({ capabilities: text })).toThrow(`annotation ${key}: "${capability}" is wrong`);
+    expect(requestOf(settingsOf({ [key]: text }, {}), ["other", capability]).capabilityArgs).toEqual(
+      JSON.parse(text),
+    );
     const capabilities = { text, source: "--capabilities" };
-    expect(wantedOf(settingsOf({}, { capabilities })).capabilityArgs).toEqual(JSON.parse(text));
+    expect(requestOf(settingsOf({}, { capabilities })).capabilityArgs).toEqual(JSON.parse(text));
   },
 );
 
@@ -114,14 +116,14 @@ test.each(lists)(
   (key, of) => {
     const capabilities = (count: number) => of(Array.from({ length: count }, (_, index) => `e${index}`));
     const annotated = (count: number) =>
-      wantedOf(settingsOf({ "dev.patchbay.capabilities": JSON.stringify(capabilities(count)) }, {}), ["ipRanges"]);
+      requestOf(settingsOf({ "dev.patchbay.capabilities": JSON.stringify(capabilities(count)) }, {}), ["ipRanges"]);
     expect(annotated(64).capabilityArgs).toEqual(capabilities(64) as Record<string, unknown>);
     expect(() => annotated(65)).toThrow(expect.objectContaining({
       message: `annotation dev.patchbay.capabilities: "${key}" is wrong`,
       details: "it has 65 entries, more than 64",
     }));
     const text = JSON.stringify(capabilities(65));
-    expect(wantedOf(settingsOf({}, { capabilities: { text, source: "--capabilities" } })).capabilityArgs)
+    expect(requestOf(settingsOf({}, { capabilities: { text, source: "--capabilities" } })).capabilityArgs)
       .toEqual(JSON.parse(text));
   },
 );
@@ -130,8 +132,8 @@ test("ports have one annotation, where they are counted; the hook's own argument
   const text = JSON.stringify({ portMappings: [{ hostPort: 1, containerPort: 1 }] }),
     key = "dev.patchbay.capabilities";
   const annotated = settingsOf({ [key]: text }, {});
-  expect(() => wantedOf(annotated, ["portMappings"])).toThrow('"portMappings" is wrong');
-  expect(wantedOf(settingsOf({}, { capabilities: { text, source: "--capabilities" } })).capabilityArgs)
+  expect(() => requestOf(annotated, ["portMappings"])).toThrow('"portMappings" is wrong');
+  expect(requestOf(settingsOf({}, { capabilities: { text, source: "--capabilities" } })).capabilityArgs)
     .toEqual(JSON.parse(text));
 });
 
@@ -188,7 +190,7 @@ const wrong: [name: string, text: string, says: string][] = [
 test.each(wrong)("refused: %s %p", (name, text, says) => {
   let error: unknown;
   try {
-    wanted({ [name]: text });
+    request({ [name]: text });
   } catch (thrown) {
     error = thrown;
   }

@@ -9,7 +9,7 @@ import { parsePorts, type RequestedPort } from "./ports.ts";
 import { type HookSettings, refusal, type Setting } from "./settings.ts";
 import { argsOfWords, type Word, wordNames } from "./words.ts";
 
-export interface WantedNetwork {
+export interface RequestedNetwork {
   readonly network: string;
   readonly ifName: string;
   /** The setting names the interface. */
@@ -19,7 +19,7 @@ export interface WantedNetwork {
 }
 
 export interface HookRequest {
-  readonly networks: readonly WantedNetwork[];
+  readonly networks: readonly RequestedNetwork[];
   readonly ports: readonly RequestedPort[];
   /** For every network, as $CAP_ARGS. */
   readonly capabilityArgs: Readonly<Record<string, unknown>>;
@@ -27,7 +27,7 @@ export interface HookRequest {
 }
 
 /** `permitted`: capabilities that annotations may carry besides the usual ones. */
-export function wantedOf(settings: HookSettings, permitted: readonly string[] = []): HookRequest {
+export function requestOf(settings: HookSettings, permitted: readonly string[] = []): HookRequest {
   const { networks, ports, name, capabilities } = settings;
   return {
     networks: networks === undefined ? [] : parseNetworks(networks),
@@ -40,12 +40,12 @@ export function wantedOf(settings: HookSettings, permitted: readonly string[] = 
 /** Limits networks, and entries of each list: each takes time, and the container's author writes them. */
 const MOST = 64;
 
-export function parseNetworks(setting: Setting): WantedNetwork[] {
+export function parseNetworks(setting: Setting): RequestedNetwork[] {
   const items = setting.text.split(",");
   if (items.length > MOST) throw refusal(setting, setting.text, `there are more than ${MOST} networks`);
-  const wanted = items.map((item) => parseNetwork(setting, item.trim()));
+  const requested = items.map((item) => parseNetwork(setting, item.trim()));
   const taken = new Set<string>();
-  for (const { item, ifName } of wanted) {
+  for (const { item, ifName } of requested) {
     if (ifName !== undefined && taken.has(ifName)) {
       throw refusal(setting, item, `another network has the interface ${ifName}`);
     }
@@ -56,7 +56,7 @@ export function parseNetworks(setting: Setting): WantedNetwork[] {
     while (taken.has(`eth${next}`)) next++;
     return `eth${next++}`;
   };
-  return wanted.map(({ network, ifName, capabilityArgs }) => ({
+  return requested.map(({ network, ifName, capabilityArgs }) => ({
     network,
     ifName: ifName ?? free(),
     isNamed: ifName !== undefined,
