@@ -15,7 +15,7 @@ const unjudged: Record<string, string> = {
   "src/ffi/lock.ts": "a directory, to lock it",
   "src/ffi/directory-entries.ts": "the program that is installed, and a new file in its place",
   "src/ffi/environment.ts": "the environment in /proc",
-  "src/ffi/kept.ts": "files in /proc",
+  "src/ffi/kept-open.ts": "files in /proc",
   "src/ffi/lock-holder.ts": "locks and processes in /proc",
   "src/ffi/netns.ts": "network namespaces, which are judged as such",
   "src/ffi/netns-in-sight.ts": "mounts in /proc",

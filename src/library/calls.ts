@@ -42,7 +42,7 @@ import { asCniError, inProcess } from "./in-process.ts";
 export type NetworkGiven = string | NetworkConfig | Network;
 
 /** What GC keeps: the attachments named, or all whose namespace still exists. */
-export type Kept = { readonly valid: readonly AttachmentName[] } | { readonly live: true };
+export type ValidAttachments = { readonly valid: readonly AttachmentName[] } | { readonly live: true };
 
 export function open(options: Options = {}): Patchbay {
   return new Patchbay(checkedOptions(options));
@@ -102,7 +102,7 @@ export class Patchbay {
   }
 
   /** Deletes the attachments that are not to be kept, with what no record names, and returns which. */
-  gc(network: NetworkGiven, kept: Kept): AttachmentName[] {
+  gc(network: NetworkGiven, kept: ValidAttachments): AttachmentName[] {
     return this.#prepared(() => {
       const keep = keepOf(kept), recorded = () => unconfiguredNetwork(this.#runtime, network as string);
       return { ...loadedOrRecorded(() => this.#networkOf(network), recorded), keep };

@@ -17,7 +17,7 @@ export {
 } from "../cni/error.ts";
 export * from "../cni/result.ts";
 export * from "./documents.ts";
-export { type Kept, type NetworkGiven, open, Patchbay } from "./calls.ts";
+export { type NetworkGiven, open, Patchbay, type ValidAttachments } from "./calls.ts";
 export type { EventOptions, NetworkEvent } from "./events.ts";
 export { ArgumentError } from "./argument-error.ts";
 export { openInThread, type ThreadedPatchbay } from "./thread.ts";

@@ -1,6 +1,6 @@
 /** An example of a conflist that works as it is: its bridge and its subnet are unused. */
 import { AF_INET } from "../ffi/socket/socket.ts";
-import { hostSockets } from "../ffi/kept.ts";
+import { hostSockets } from "../ffi/kept-open.ts";
 import { listLinks } from "../ffi/netlink/route/link.ts";
 import { listRoutes } from "../ffi/netlink/route/route.ts";
 import { formatPrefix } from "../net/address.ts";

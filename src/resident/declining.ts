@@ -7,7 +7,7 @@ import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import { LeftToCaller } from "../ffi/calls.ts";
 import { variable } from "../ffi/environment.ts";
 import { exists } from "../ffi/files.ts";
-import { hasContent } from "../ffi/kept.ts";
+import { hasContent } from "../ffi/kept-open.ts";
 import { loadPlugin, pluginNamed } from "../plugins/table.ts";
 import type { Network } from "../runtime/conf/network.ts";
 import type { Runtime } from "../runtime/plugin-call.ts";

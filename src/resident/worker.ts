@@ -5,7 +5,7 @@
 import { endCall, LeftToCaller, processId, takeCall } from "../ffi/calls.ts";
 import { takeEnvironment } from "../ffi/environment.ts";
 import { closeFile } from "../ffi/files.ts";
-import { keepFromNowOn } from "../ffi/kept.ts";
+import { keepFromNowOn } from "../ffi/kept-open.ts";
 import { memoryKib } from "../ffi/process-files.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
 import { SharedWait } from "../ffi/poll.ts";

@@ -2,7 +2,7 @@
 import { AF_INET, AF_INET6 } from "../ffi/socket/socket.ts";
 import { asRead, field, isObject } from "../cni/json.ts";
 import type { AddressSpan, Segment } from "../contract/plugin.ts";
-import { hostSockets } from "../ffi/kept.ts";
+import { hostSockets } from "../ffi/kept-open.ts";
 import { overlap } from "../ffi/netlink/route/address.ts";
 import { getLink, linkIndex } from "../ffi/netlink/route/link.ts";
 import { type KernelRoute, listRoutes } from "../ffi/netlink/route/route.ts";

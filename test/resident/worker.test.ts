@@ -161,7 +161,7 @@ test("a caller that has gone before READY is not served", () => {
 
 test("modules forget after each call, and children that have ended are forgotten", () => {
   const begin = `
-    import { ownNetns } from "${import.meta.dir}/../../src/ffi/kept.ts";
+    import { ownNetns } from "${import.meta.dir}/../../src/ffi/kept-open.ts";
     import { spawn } from "${import.meta.dir}/../../src/ffi/spawn.ts";
     let ended = 0;
     forgetAfterCall(() => ended += isHandedOver() ? 100 : 1);`;

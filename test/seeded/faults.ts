@@ -155,22 +155,22 @@ const system: Fault[] = [
     tests: ["test/resident/status.test.ts"],
   },
   {
-    file: "src/ffi/kept.ts",
+    file: "src/ffi/kept-open.ts",
     find: "if (this.isFresh(value)) return value;",
     replace: "return value;",
-    tests: ["test/ffi/kept.test.ts"],
+    tests: ["test/ffi/kept-open.test.ts"],
   },
   {
-    file: "src/ffi/kept.ts",
+    file: "src/ffi/kept-open.ts",
     find: "  procFiles.set(path, fd);",
     replace: "",
     tests: ["test/resident/between-calls.test.ts"],
   },
   {
-    file: "src/ffi/kept.ts",
+    file: "src/ffi/kept-open.ts",
     find: "    this.value = undefined;",
     replace: "",
-    tests: ["test/ffi/kept.test.ts"],
+    tests: ["test/ffi/kept-open.test.ts"],
   },
   {
     file: "src/ffi/lock.ts",

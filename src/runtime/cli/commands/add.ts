@@ -1,6 +1,6 @@
 /** `patchbay add NETWORK NETNS`. */
 import { printResult } from "../../../cni/result-versions.ts";
-import { keepFromNowOn } from "../../../ffi/kept.ts";
+import { keepFromNowOn } from "../../../ffi/kept-open.ts";
 import { warnOfUntaken } from "../../capabilities.ts";
 import { warnOfOverlaps } from "../../overlaps.ts";
 import { addAnswered, type NetnsHolder } from "../answered-add.ts";

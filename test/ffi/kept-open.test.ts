@@ -8,7 +8,7 @@ const sources = resolve(import.meta.dir, "../../src");
 function run(script: string): unknown {
   const begin = `
     import { readdirSync } from "node:fs";
-    import { hostSockets, keepFromNowOn, ownNetns } from "${sources}/ffi/kept.ts";
+    import { hostSockets, keepFromNowOn, ownNetns } from "${sources}/ffi/kept-open.ts";
     import { linkIndex } from "${sources}/ffi/netlink/route/link.ts";
     import { libc } from "${sources}/ffi/libc.ts";
     const { route } = hostSockets;

@@ -1,7 +1,7 @@
 /**
  * The open files and sockets that a process keeps from one piece of work to the next, each with what makes it stale. Facts
- * about the process and the boot may stay in variables of their modules. A resident keeps them from call to call, `add` from its look at the host to its warnings. Others keep nothing: what they give back
- * is closed.
+ * about the process and the boot may stay in variables of their modules. A resident keeps them from call to call, `add`
+ * from its look at the host to its warnings. Others keep nothing: what they give back is closed.
  *
  * Not kept, because others change it at any time: anything read from the kernel or from files (links, addresses, tables,
  * configurations, leases, ledgers), and anything of a container (its namespace, its sockets).
@@ -17,7 +17,7 @@ export function keepFromNowOn(): void {
   isKeeping = true;
 }
 
-class Kept<Value> {
+class KeptOpen<Value> {
   private value: Value | undefined;
 
   constructor(
@@ -46,7 +46,7 @@ class Kept<Value> {
  * The namespace of this process. Never stale: a resident serves only callers in its own, and the thread is in another
  * one only while `inNetns` runs.
  */
-export const ownNetns = new Kept(openOwnNetns, closeFile, () => true);
+export const ownNetns = new KeptOpen(openOwnNetns, closeFile, () => true);
 
 /**
  * Sockets to the host's namespace. Stale when something is left to read: then a call ended between a request and its
@@ -57,8 +57,8 @@ export const hostSockets = {
   netfilter: socketTo(NETLINK_NETFILTER),
 };
 
-function socketTo(protocol: number): Kept<NetlinkSocket> {
-  return new Kept(() => openNetlink(protocol), (socket) => socket.close(), (socket) => socket.isQuiet());
+function socketTo(protocol: number): KeptOpen<NetlinkSocket> {
+  return new KeptOpen(() => openNetlink(protocol), (socket) => socket.close(), (socket) => socket.isQuiet());
 }
 
 /**
