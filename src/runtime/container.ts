@@ -22,16 +22,20 @@ import { withContainerLocked } from "./lock.ts";
 import { type AttachmentRequest, type Runtime, wrapped } from "./plugin-call.ts";
 import { networkWithoutPlugins, type RecordedAttachment, recordedNetwork } from "./records.ts";
 
-/**
- * Attaches the networks one after the other. When one fails, or `accept`, those before it are taken back in reverse, and
- * `failed` makes the error of it and of what could not be taken back.
- */
+/** How one network of `Planned` is attached and taken back, and what is thrown when not all are. */
+interface AllOrNone<Planned, Attached> {
+  attach(planned: Planned): Attached;
+  takeBack(planned: Planned): void;
+  /** May throw when all are attached. */
+  finish?(attached: readonly Attached[]): void;
+  /** Makes the error of what failed and of what could not be taken back. */
+  errorOf(error: unknown, notTakenBack: readonly unknown[]): unknown;
+}
+
+/** Attaches the networks one after the other. When one fails, or `finish`, those before it are taken back in reverse. */
 export function attachAllOrNone<Planned, Attached>(
   networks: readonly Planned[],
-  attach: (planned: Planned) => Attached,
-  takeBack: (planned: Planned) => void,
-  failed: (error: unknown, notTakenBack: readonly unknown[]) => unknown,
-  accept: (attached: readonly Attached[]) => void = () => {},
+  { attach, takeBack, finish, errorOf }: AllOrNone<Planned, Attached>,
 ): Attached[] {
   const begun: Planned[] = [], attached: Attached[] = [];
   try {
@@ -39,10 +43,10 @@ export function attachAllOrNone<Planned, Attached>(
       attached.push(attach(planned));
       begun.push(planned);
     }
-    accept(attached);
+    finish?.(attached);
     return attached;
   } catch (error) {
-    throw failed(error, collectFailures(begun.toReversed(), takeBack));
+    throw errorOf(error, collectFailures(begun.toReversed(), takeBack));
   }
 }
 

@@ -146,23 +146,22 @@ test("of several, eth10 goes before eth2, and each failure names its network", (
 });
 
 describe("all or none", () => {
-  const attach = (failing: string, accept?: (attached: readonly string[]) => void, stuck = "") => {
+  const attach = (failing: string, finish: (attached: readonly string[]) => void = () => {}, stuck = "") => {
     const steps: string[] = [];
     try {
-      const attached = attachAllOrNone(
-        ["a", "b", "c"],
-        (name) => {
+      const attached = attachAllOrNone(["a", "b", "c"], {
+        attach(name) {
           steps.push(`attach ${name}`);
           if (name === failing) throw new Error(`no ${name}`);
           return name.toUpperCase();
         },
-        (name) => {
+        takeBack(name) {
           steps.push(`take back ${name}`);
           if (name === stuck) throw new Error(`${name} stuck`);
         },
-        (error, notTakenBack) => new Error([error, ...notTakenBack].map(errorText).join("; ")),
-        accept,
-      );
+        finish,
+        errorOf: (error, notTakenBack) => new Error([error, ...notTakenBack].map(errorText).join("; ")),
+      });
       return [...steps, ...attached];
     } catch (error) {
       return [...steps, errorText(error)];

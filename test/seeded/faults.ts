@@ -2464,8 +2464,8 @@ const commandLine: Fault[] = [
 const hooks: Fault[] = [
   {
     file: "src/runtime/container.ts",
-    find: "throw failed(error, collectFailures(begun.toReversed(), takeBack));",
-    replace: "throw failed(error, [typeof takeBack]);",
+    find: "throw errorOf(error, collectFailures(begun.toReversed(), takeBack));",
+    replace: "throw errorOf(error, [typeof takeBack]);",
     tests: ["test/runtime/hook/hook.test.ts"],
     named: "when the last network fails",
   },

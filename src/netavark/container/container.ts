@@ -30,14 +30,13 @@ export function setUp(call: CheckedCall, netnsPath: string, settings: NetavarkSe
     refuseLoops(call, all.map(({ driver }) => driver));
     const blocks: Record<string, StatusBlock> = Object.create(null);
     inSession((session) =>
-      attachAllOrNone(
-        all,
-        ({ containerNetwork, driver }) => {
+      attachAllOrNone(all, {
+        attach({ containerNetwork, driver }) {
           blocks[containerNetwork.network.name] = driver.setUp(session, netnsPath);
         },
-        ({ driver }) => driver.tearDown(session, netnsPath),
-        (error, notTakenBack) => joined([error, ...notTakenBack]),
-      )
+        takeBack: ({ driver }) => driver.tearDown(session, netnsPath),
+        errorOf: (error, notTakenBack) => joined([error, ...notTakenBack]),
+      })
     );
     return blocks;
   });

@@ -40,19 +40,18 @@ export function attachAll(
     const left = attachmentsOf(runtime, container.id).filter((one) => isLeft(one, container, asked.networks));
     const deletions = left.map((one) => deletionOf(runtime, one, () => today(runtime, one)));
     throwJoined(deleteAllRecorded(runtime, deletions), "\n");
-    attachAllOrNone(
-      planned,
-      ({ network, request }): Attached => ({ network, request, result: addNamed(runtime, network, request) }),
-      ({ network, request }) => deleteUnlocked(runtime, network, request),
-      (error, notTakenBack) => followedBy(error, takingBackFailed(notTakenBack)),
-      (attached) => {
+    attachAllOrNone(planned, {
+      attach: ({ network, request }): Attached => ({ network, request, result: addNamed(runtime, network, request) }),
+      takeBack: ({ network, request }) => deleteUnlocked(runtime, network, request),
+      finish(attached) {
         if (!planned.some(({ network }) => hasLoopback(network))) bringUpLoopback(container.netnsPath);
         for (const { network, request } of attached) {
           if (Object.hasOwn(request.capabilityArgs, "portMappings")) warnOfIdle(runtime, network, request);
         }
         accept(attached);
       },
-    );
+      errorOf: (error, notTakenBack) => followedBy(error, takingBackFailed(notTakenBack)),
+    });
   });
 }
 
