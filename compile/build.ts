@@ -119,7 +119,7 @@ function flattened(temporary: string, architecture: Architecture): string {
       ...program(
         () => true,
         "src/netavark/program/command-line.ts",
-        "src/netavark/program/container.ts",
+        "src/netavark/program/setup-teardown.ts",
         "src/engine/verbs/add.ts",
         "src/engine/verbs/del.ts",
         "src/plugins/netavark/netavark-bridge/netavark-bridge.ts",

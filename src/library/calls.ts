@@ -13,7 +13,7 @@ import { warnOfUntaken } from "../runtime/capabilities.ts";
 import { addNetwork, checkNetwork, deleteNetwork, networkStatus } from "../runtime/chain.ts";
 import { loadedOrRecorded, loadNetwork } from "../runtime/conf/load.ts";
 import { parseNetwork } from "../runtime/conf/network.ts";
-import { deleteRecorded } from "../runtime/container.ts";
+import { deleteRecorded } from "../runtime/container-networks.ts";
 import { collectGarbage, type Keep, unconfiguredNetwork } from "../runtime/gc.ts";
 import { DEFAULT_CONFIG_DIRECTORY } from "../runtime/cli/network-arguments.ts";
 import { poolsOfNetwork, summarizeNetworks } from "../runtime/network-summary.ts";

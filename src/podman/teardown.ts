@@ -8,7 +8,7 @@ import { attemptAll } from "../contract/failures.ts";
 import type { Owner } from "../contract/owner.ts";
 import { LeftToCaller } from "../ffi/calls.ts";
 import { warn } from "../ffi/warn.ts";
-import { deleteRecorded, type Deletion, deletionOf, placeOfRecorded } from "../runtime/container.ts";
+import { deleteRecorded, type Deletion, deletionOf, placeOfRecorded } from "../runtime/container-networks.ts";
 import type { Examine, Runtime } from "../runtime/plugin-call.ts";
 import { attachmentsOf, networkWithoutPlugins, type RecordedAttachment } from "../runtime/records.ts";
 import type { PluginCall } from "../podman-documents/netavark.schema.ts";

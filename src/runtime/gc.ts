@@ -4,7 +4,7 @@ import { ownerText } from "../contract/owner.ts";
 import type { LedgerRecord } from "../engine/ledger/record.ts";
 import { HostView } from "../engine/ledger/whereabouts.ts";
 import { isNamespaceGone } from "../engine/operator/inspect.ts";
-import { deleteRecordedUnlocked } from "./container.ts";
+import { deleteRecordedUnlocked } from "./container-networks.ts";
 import { prepareCall, type Runtime, verbOfNetwork, wrapped } from "./plugin-call.ts";
 import type { Network } from "./conf/network.ts";
 import { withAllLocked } from "./lock.ts";

@@ -2463,34 +2463,34 @@ const commandLine: Fault[] = [
 
 const hooks: Fault[] = [
   {
-    file: "src/runtime/container.ts",
+    file: "src/runtime/container-networks.ts",
     find: "throw errorOf(error, collectFailures(begun.toReversed(), takeBack));",
     replace: "throw errorOf(error, [typeof takeBack]);",
     tests: ["test/runtime/hook/hook.test.ts"],
     named: "when the last network fails",
   },
   {
-    file: "src/runtime/container.ts",
+    file: "src/runtime/container-networks.ts",
     find: "collectFailures(begun.toReversed(), takeBack)",
     replace: "collectFailures(begun.slice(-1), takeBack)",
     tests: ["test/netavark/several.test.ts"],
     named: "last of three",
   },
   {
-    file: "src/runtime/container.ts",
+    file: "src/runtime/container-networks.ts",
     find: 'wasBegunByResident(attachment) ? "left" : ',
     replace: "",
     tests: ["test/resident/hook.test.ts"],
   },
   {
-    file: "src/runtime/container.ts",
+    file: "src/runtime/container-networks.ts",
     find: "const more = deleteByLedgers(runtime, { network: network.name, containerId, ifName }, gone);",
     replace: "const more = [typeof deleteByLedgers].slice(1);",
     tests: ["test/podman/clean-up.test.ts"],
     named: "address",
   },
   {
-    file: "src/runtime/container.ts",
+    file: "src/runtime/container-networks.ts",
     find: "if (directory === undefined || !exists(directory)) remove();",
     replace: 'if (directory !== "") remove();',
     tests: ["test/netavark/gone.test.ts"],
@@ -2922,7 +2922,7 @@ const netavarkDrivers: Fault[] = [
     named: "whichever it is",
   },
   {
-    file: "src/netavark/container/container.ts",
+    file: "src/netavark/container/networks.ts",
     find: "    removeStaleAttachments();",
     replace: "    void removeStaleAttachments;",
     tests: ["test/netavark/gone.test.ts"],
@@ -2965,7 +2965,7 @@ const netavark: Fault[] = [
     tests: ["test/netavark/create/create.test.ts"],
   },
   {
-    file: "src/netavark/create/create.ts",
+    file: "src/netavark/create/network.ts",
     find: "!finished.internal || dnsEnabled",
     replace: "!finished.internal",
     tests: ["test/netavark/create/create.test.ts"],
@@ -2995,7 +2995,7 @@ const netavark: Fault[] = [
     tests: ["test/netavark/program/command-line.test.ts"],
   },
   {
-    file: "src/netavark/program/container.ts",
+    file: "src/netavark/program/setup-teardown.ts",
     find: "isolatesByDefault: isListed || hasFile",
     replace: "isolatesByDefault: isListed",
     tests: ["test/netavark/several.test.ts"],

@@ -56,13 +56,13 @@ export const commands: Readonly<Record<string, Subcommand>> = {
     what: "Attaches the container on stdin to its networks, and prints what it got",
     operand: "NETWORK_NAMESPACE_PATH",
     needsConfig: true,
-    run: (call) => (require("./container.ts") as typeof import("./container.ts")).setup(call),
+    run: (call) => (require("./setup-teardown.ts") as typeof import("./setup-teardown.ts")).setup(call),
   },
   teardown: {
     what: "Removes what setup made; the namespace may be gone",
     operand: "NETWORK_NAMESPACE_PATH",
     needsConfig: true,
-    run: (call) => (require("./container.ts") as typeof import("./container.ts")).teardown(call),
+    run: (call) => (require("./setup-teardown.ts") as typeof import("./setup-teardown.ts")).teardown(call),
   },
   update: {
     what: "Sets the DNS servers that are asked for names outside of a network",

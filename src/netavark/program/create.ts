@@ -4,7 +4,7 @@ import { parseDocument } from "../../cni/json.ts";
 import { NETLINK_ROUTE, openNetlink } from "../../ffi/netlink/socket.ts";
 import { listLinks } from "../../ffi/netlink/route/link.ts";
 import { randomBytes } from "../../ffi/random.ts";
-import { createNetwork } from "../create/create.ts";
+import { finishNetwork } from "../create/network.ts";
 import { findForeignDriver, readAnswer, runForeignDriver } from "../run-foreign-driver.ts";
 import { within } from "../../resources/netavark/shared/failure.ts";
 import type { Creation, PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
@@ -16,7 +16,7 @@ const LONGEST_PREFIX = 128;
 
 export function create({ options, readInput }: NetavarkCall): PodmanNetwork {
   const creation = within("failed to load network create", () => readCreation(readInput()));
-  return createNetwork(creation, {
+  return finishNetwork(creation, {
     linkNames,
     random: randomBytes,
     now: () => new Date(),

@@ -8,7 +8,7 @@ import { getLink, setLink } from "../../ffi/netlink/route/link.ts";
 import { takes, takesNone, warnOfUntaken } from "../capabilities.ts";
 import { addUnlocked, deleteUnlocked } from "../chain.ts";
 import type { Network } from "../conf/network.ts";
-import { attachAllOrNone, deleteAllRecorded, deletionOf, placeOfRecorded } from "../container.ts";
+import { attachAllOrNone, deleteAllRecorded, deletionOf, placeOfRecorded } from "../container-networks.ts";
 import { warnOfIdle } from "../idle-warnings.ts";
 import { networkNamed } from "../conf/load.ts";
 import { withContainerLocked } from "../lock.ts";

@@ -2,7 +2,7 @@
 import { throwJoined } from "../../contract/failures.ts";
 import { removeEmptyLedgersOfContainer } from "../../engine/ledger/ledger.ts";
 import { LeftToCaller } from "../../ffi/calls.ts";
-import { deleteAllRecorded, type Deletion, deletionOf } from "../container.ts";
+import { deleteAllRecorded, type Deletion, deletionOf } from "../container-networks.ts";
 import { networkNamed } from "../conf/load.ts";
 import { withContainerLocked } from "../lock.ts";
 import type { AttachmentRequest, Runtime } from "../plugin-call.ts";

@@ -1,7 +1,7 @@
 /** Subnets for networks without any: they overlap nothing that is used, and are found when there are free ones. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { createNetwork } from "../../../src/netavark/create/create.ts";
+import { finishNetwork } from "../../../src/netavark/create/network.ts";
 import { freeSubnet4, freeSubnet6 } from "../../../src/netavark/create/free-subnet.ts";
 import { overlap, prefixOf } from "../../../src/podman-documents/network.ts";
 import { contains, formatAddress, fromBigInt, networkOf, parseAddress } from "../../../src/net/address.ts";
@@ -69,7 +69,7 @@ const place = {
 test("a driver that is another program may choose what is used", () => {
   const chosen = { ...creation({ driver: "foreign" }).network, subnets: [{ subnet: "10.70.0.0/24" }] };
   const document = creation({ driver: "foreign" }, { subnets: ["10.0.0.0/8"] });
-  const network = createNetwork(document, { ...place, askPlugin: () => chosen });
+  const network = finishNetwork(document, { ...place, askPlugin: () => chosen });
   expect(network.subnets).toEqual([{ subnet: "10.70.0.0/24", gateway: "10.70.0.1" }]);
 });
 
@@ -84,7 +84,7 @@ test("a network's subnets are apart, and each has its gateway", () => {
           { ipv6_enabled: ipv6, subnets: asked.map((subnet) => ({ subnet })) },
           { subnets },
         );
-        const network = createNetwork(document, place), made = network.subnets!.map(({ subnet }) => prefixOf(subnet));
+        const network = finishNetwork(document, place), made = network.subnets!.map(({ subnet }) => prefixOf(subnet));
         made.forEach((one, index) => {
           for (const other of made.slice(index + 1)) expect(overlap(one, other)).toBe(false);
           for (const other of subnets) expect(overlap(one, prefixOf(other))).toBe(false);

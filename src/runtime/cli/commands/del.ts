@@ -1,6 +1,6 @@
 /** `patchbay del NETWORK CONTAINER`. */
 import { deleteNetwork } from "../../chain.ts";
-import { deleteRecorded } from "../../container.ts";
+import { deleteRecorded } from "../../container-networks.ts";
 import { unconfiguredNetwork } from "../../gc.ts";
 import type { AttachmentRequest } from "../../plugin-call.ts";
 import { recordedNetwork } from "../../records.ts";

@@ -8,7 +8,7 @@ import type { CreationHost } from "./creation-host.ts";
 import { finishSubnet } from "./subnet.ts";
 import { finishVlan } from "./vlan.ts";
 
-export function createNetwork(
+export function finishNetwork(
   { network: asked, used, options }: Creation,
   host: CreationHost,
 ): PodmanNetwork {

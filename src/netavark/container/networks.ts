@@ -4,7 +4,7 @@ import { checkContainerId, checkIfName, checkNetworkName } from "../../cni/invoc
 import { attempt } from "../../contract/failures.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
-import { attachAllOrNone } from "../../runtime/container.ts";
+import { attachAllOrNone } from "../../runtime/container-networks.ts";
 import { inSession } from "../../runtime/plugin-call.ts";
 import { refuseLoop } from "../../resources/netavark/aardvark-names/names.ts";
 import type { StatusBlock } from "../../podman-documents/status-block.ts";

@@ -6,7 +6,12 @@ import { LeftToCaller } from "../../src/ffi/calls.ts";
 import { whileWarning } from "../../src/ffi/warn.ts";
 import { addNetwork } from "../../src/runtime/chain.ts";
 import { UnknownNetworkError } from "../../src/runtime/conf/load.ts";
-import { attachAllOrNone, deleteAllRecorded, deleteRecorded, deletionOf } from "../../src/runtime/container.ts";
+import {
+  attachAllOrNone,
+  deleteAllRecorded,
+  deleteRecorded,
+  deletionOf,
+} from "../../src/runtime/container-networks.ts";
 import type { Runtime } from "../../src/runtime/plugin-call.ts";
 import { attachmentsOf } from "../../src/runtime/records.ts";
 import {

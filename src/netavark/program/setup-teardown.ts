@@ -3,7 +3,7 @@ import { errorText } from "../../cni/error.ts";
 import { blockSignals, SIGINT, SIGTERM } from "../../ffi/signals.ts";
 import { printLine, printToStderr } from "../../runtime/cli/output.ts";
 import type { NetavarkSettings } from "../container/driver.ts";
-import { setUp, tearDown } from "../container/container.ts";
+import { setUp, tearDown } from "../container/networks.ts";
 import { type CheckedCall, readContainerCall } from "../../podman-documents/container-call.ts";
 import { within } from "../../resources/netavark/shared/failure.ts";
 import type { NetavarkCall } from "./call.ts";
