@@ -77,7 +77,7 @@ export const rooms: readonly Room[] = [
       "resources/table.ts",
       "contract",
       "dhcp/journal",
-      "dhcp/order.ts",
+      "dhcp/service-protocol.ts",
       "dhcp/service/flags.ts",
       "ipam",
       "ffi",

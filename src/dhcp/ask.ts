@@ -18,7 +18,7 @@ import { sendMessage } from "../ffi/socket/message.ts";
 import { peerOf } from "../ffi/socket/peer.ts";
 import { poll, POLLIN } from "../ffi/poll.ts";
 import { connectTo } from "../ffi/socket/unix.ts";
-import { type Answer, LONGEST_LINE, type Order, ORDER_VERSION, readAnswer } from "./order.ts";
+import { type Answer, LONGEST_LINE, PROTOCOL_VERSION, readAnswer, type ServiceRequest } from "./service-protocol.ts";
 
 /** Nobody listens there. */
 export class NoService extends Error {}
@@ -38,17 +38,17 @@ export class NoAnswer extends Failed {}
 type Reply = Exclude<Answer, { failure: string }>;
 
 /** Throws NoService or Failed. `netns` is an open descriptor of the container's namespace. */
-export function ask(socketPath: string, order: Order, patienceMs: number, netns?: number): Reply {
+export function ask(socketPath: string, request: ServiceRequest, patienceMs: number, netns?: number): Reply {
   const fd = connect(socketPath);
   try {
     requireTrusted(fd, socketPath);
-    const line = utf8(`${JSON.stringify({ version: ORDER_VERSION, ...order })}\n`);
+    const line = utf8(`${JSON.stringify({ version: PROTOCOL_VERSION, ...request })}\n`);
     if (line.length > LONGEST_LINE) throw new Failed(`the request is longer than ${LONGEST_LINE} bytes`);
     const sent = sendMessage(fd, line, netns === undefined ? [] : [netns]);
     // A service that refuses us has said so, and does not wait for what we want.
     const isRefused = sent < 0 && [EPIPE, ECONNRESET].includes(lastErrno());
     if (sent !== line.length && !isRefused) throw new Failed(`${socketPath} does not take the request`);
-    return replyIn(receiveLine(fd, socketPath, patienceMs, order.do === "acquire"), socketPath);
+    return replyIn(receiveLine(fd, socketPath, patienceMs, request.do === "acquire"), socketPath);
   } finally {
     closeFile(fd);
   }
@@ -109,7 +109,7 @@ function replyIn(text: string, path: string): Reply {
   }
   if (text === "") throw new NoAnswer(`the DHCP service at ${path} ended before it answered`, "look at its log");
   const answer = answerIn(text, path);
-  if (answer.version !== ORDER_VERSION) {
+  if (answer.version !== PROTOCOL_VERSION) {
     throw new Failed(`the DHCP service at ${path} is of another version`, "restart it");
   }
   if ("failure" in answer) throw new Failed(answer.failure, answer.hint);

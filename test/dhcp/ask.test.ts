@@ -4,14 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
 import { ask, Failed, NoAnswer, NoService } from "../../src/dhcp/ask.ts";
-import { LONGEST_LINE } from "../../src/dhcp/order.ts";
+import { LONGEST_LINE } from "../../src/dhcp/service-protocol.ts";
 import { EAGAIN, ECONNRESET, EPIPE } from "../../src/ffi/errno.ts";
 import * as interruption from "../../src/ffi/interruption.ts";
 import * as libc from "../../src/ffi/libc.ts";
 import * as messages from "../../src/ffi/socket/message.ts";
 import * as peer from "../../src/ffi/socket/peer.ts";
 
-/** It answers with the pieces that the order has for it, one after the other, and ends; without any it is silent. */
+/** It answers with the pieces that the request has for it, one after the other, and ends; without any it is silent. */
 const program = `
   Bun.listen({ unix: process.argv[1], socket: { async data(socket, bytes) {
     socket.data = (socket.data ?? "") + bytes;

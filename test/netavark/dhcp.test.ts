@@ -1,6 +1,6 @@
 /** podman's networks with addresses from a DHCP server, through the service of the plugin dhcp. */
 import { expect, test } from "bun:test";
-import { DEFAULT_SOCKET, PODMANS_SOCKET } from "../../src/dhcp/order.ts";
+import { DEFAULT_SOCKET, PODMANS_SOCKET } from "../../src/dhcp/service-protocol.ts";
 import { type Segment, serverBehindBridge } from "../support/dhcp/link.ts";
 import type { Running } from "../support/dhcp/running.ts";
 import { OFFER4 } from "../support/dhcp/offer.ts";

@@ -1153,8 +1153,8 @@ const plugins: Fault[] = [
   },
   {
     file: "src/plugins/ipam/dhcp/service.ts",
-    find: 'const isNeeded = order.do === "acquire" || order.do === "release";',
-    replace: "const isNeeded = order !== undefined;",
+    find: 'const isNeeded = request.do === "acquire" || request.do === "release";',
+    replace: "const isNeeded = request !== undefined;",
     tests: ["test/dhcp/plugin/listeners.test.ts"],
     named: "by ADD and DEL alone",
   },
@@ -1676,17 +1676,17 @@ const dhcpService: Fault[] = [
     tests: ["test/dhcp/v4/message.test.ts"],
   },
   {
-    file: "src/dhcp/order.ts",
+    file: "src/dhcp/service-protocol.ts",
     find: '!part.includes("/") && ',
     replace: "",
     tests: ["test/dhcp/plugin/clients.test.ts"],
     named: "requests that are none",
   },
   {
-    file: "src/dhcp/order.ts",
+    file: "src/dhcp/service-protocol.ts",
     find: "if (lease !== undefined) requireLease(lease);",
     replace: "",
-    tests: ["test/dhcp/order.test.ts"],
+    tests: ["test/dhcp/service-protocol.test.ts"],
   },
   {
     file: "src/dhcp/service/address-watch.ts",

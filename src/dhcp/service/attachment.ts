@@ -8,7 +8,7 @@ import { textOf6 } from "../journal/lease-text6.ts";
 import type { Clock, LeaseRecord } from "../journal/record.ts";
 import { type LinkLocation, NetnsHandle, SharedHandle } from "../link/netns-handle.ts";
 import { prepareForV6 } from "../link/sockets6.ts";
-import { type AcquireOrder, type Answer, failure, nameOf, ORDER_VERSION } from "../order.ts";
+import { type AcquireRequest, type Answer, failure, nameOf, PROTOCOL_VERSION } from "../service-protocol.ts";
 import type { FamilyName, LeaseOptions } from "../lease-options.ts";
 import type { LeaseAttachment } from "./family-lease.ts";
 import { IPV4_TYPE, IPV6_TYPE, sendLastMessage } from "./last-message.ts";
@@ -49,7 +49,7 @@ export class Attachment implements LeaseAttachment {
   }
 
   /** Begins an attachment of ADD. Throws LinkGone. `netns` is an open descriptor of the namespace. */
-  static begin({ owner, netnsPath, wishes }: AcquireOrder, netns: number, context: ServiceContext): Attachment {
+  static begin({ owner, netnsPath, wishes }: AcquireRequest, netns: number, context: ServiceContext): Attachment {
     const handle = NetnsHandle.open({ netnsPath, ifName: owner.ifName }, netns);
     const location = { netnsPath, cookie: handle.cookie, ifName: owner.ifName, mac: handle.link.mac };
     return new Attachment(owner, wishes, location, context, true, handle);
@@ -220,7 +220,7 @@ export class Attachment implements LeaseAttachment {
   answer(): Answer {
     const of4 = this.v4?.client.lease, of6 = this.v6?.client.lease;
     return {
-      version: ORDER_VERSION,
+      version: PROTOCOL_VERSION,
       lease: of4 && textOf(of4.offered),
       lease6: of6 && textOf6(of6.offered),
     };

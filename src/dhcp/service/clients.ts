@@ -4,7 +4,14 @@ import { closeFile } from "../../ffi/files.ts";
 import { fromUtf8, utf8 } from "../../ffi/libc.ts";
 import { receiveWithDescriptors, sendMessage } from "../../ffi/socket/message.ts";
 import { acceptNext } from "../../ffi/socket/unix.ts";
-import { type Answer, failure, LONGEST_LINE, NoOrder, type Order, readOrder } from "../order.ts";
+import {
+  type Answer,
+  failure,
+  InvalidRequest,
+  LONGEST_LINE,
+  readRequest,
+  type ServiceRequest,
+} from "../service-protocol.ts";
 import { whyRefused } from "./admission.ts";
 import { say, sayRarely } from "./log.ts";
 
@@ -15,7 +22,7 @@ export interface Client {
 }
 
 /** `netns`: an open descriptor of the container's namespace, which is closed afterwards. */
-export type Serve = (order: Order, client: Client, netns: number | undefined) => void;
+export type Serve = (request: ServiceRequest, client: Client, netns: number | undefined) => void;
 
 /** The number of clients at a time. Others wait in the kernel. */
 const MOST = 512;
@@ -56,7 +63,7 @@ export class Clients {
 
   wake(ready: ReadonlySet<number>, now: number): void {
     for (const [fd, connection] of [...this.connected]) {
-      // An order of one client may have ended the connection of another.
+      // A request of one client may have ended the connection of another.
       if (connection.isClosed) continue;
       try {
         if (ready.has(fd)) connection.read();
@@ -137,12 +144,12 @@ class Connection implements Client {
     // Go's plugin begins so.
     if (line.startsWith("CONNECT ")) return this.close(ANSWER_TO_GO);
     try {
-      const order = readOrder(line), { netns } = this;
+      const request = readRequest(line), { netns } = this;
       // The service closes it from now on.
       this.netns = undefined;
-      this.serve(order, this, netns);
+      this.serve(request, this, netns);
     } catch (error) {
-      this.answer(failure(errorText(error), error instanceof NoOrder ? error.hint : undefined));
+      this.answer(failure(errorText(error), error instanceof InvalidRequest ? error.hint : undefined));
     }
   }
 

@@ -1,5 +1,5 @@
 /** The flags of `dhcp daemon`: the reference plugin's names, in Go's syntax. Pure. */
-import { DEFAULT_DIRECTORY, DEFAULT_SOCKET } from "../order.ts";
+import { DEFAULT_DIRECTORY, DEFAULT_SOCKET } from "../service-protocol.ts";
 
 export interface Flags {
   socketPath: string;
@@ -12,7 +12,7 @@ export interface Flags {
   timeout: number | undefined;
   longestPause: number | undefined;
   patience: number | undefined;
-  /** The service ends after so many seconds without leases and orders. */
+  /** The service ends after so many seconds without leases and requests. */
   idleAfter: number | undefined;
 }
 

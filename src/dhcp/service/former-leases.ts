@@ -3,7 +3,7 @@ import { errorText } from "../../cni/error.ts";
 import type { Owner } from "../../contract/owner.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { LeaseRecord } from "../journal/record.ts";
-import { nameOf } from "../order.ts";
+import { nameOf } from "../service-protocol.ts";
 import { say } from "./log.ts";
 
 export class FormerLeases {

@@ -1,5 +1,5 @@
 /** The requests of ADD that wait for an attachment's leases. */
-import type { Answer } from "../order.ts";
+import type { Answer } from "../service-protocol.ts";
 import type { Client } from "./clients.ts";
 
 export interface PendingRequest {

@@ -12,7 +12,14 @@ import type { Daemon } from "../../daemon/daemon.ts";
 import type { Entry, Journal } from "../journal/journal.ts";
 import { endOf, type LeaseRecord } from "../journal/record.ts";
 import { LinkGone } from "../link/netns-handle.ts";
-import { type AcquireOrder, failure, nameOf, type NetworkReport, type Order, ORDER_VERSION } from "../order.ts";
+import {
+  type AcquireRequest,
+  failure,
+  nameOf,
+  type NetworkReport,
+  PROTOCOL_VERSION,
+  type ServiceRequest,
+} from "../service-protocol.ts";
 import { parsePrefix } from "../../net/address.ts";
 import { Attachment } from "./attachment.ts";
 import { FailedAdds } from "./failed-adds.ts";
@@ -44,7 +51,7 @@ export class Service {
   private readonly givenBack: GivenBack;
   private readonly failedAdds: FailedAdds;
   private readonly alarm = new Alarm();
-  private lastOrder = preciseSecondsSinceBoot();
+  private lastRequest = preciseSecondsSinceBoot();
   private readonly ownNetns = identify("/proc/thread-self/ns/net").id;
   private readonly clients: Clients;
   private readonly context: ServiceContext;
@@ -67,7 +74,7 @@ export class Service {
       obtained: (client) => this.hasObtained(client),
       failed: (network, obstacle) => this.failedAdds.add(network, obstacle, clock().boot),
     };
-    this.clients = new Clients(listening, (order, client, netns) => this.serve(order, client, netns));
+    this.clients = new Clients(listening, (request, client, netns) => this.serve(request, client, netns));
     this.takeUp();
   }
 
@@ -144,46 +151,46 @@ export class Service {
   /** When to end, without a lease and without anybody who asks. */
   private get idleUntil(): number {
     const isNeeded = this.attachments.size > 0 || this.clients.areConnected;
-    return isNeeded ? Infinity : this.lastOrder + (this.settings.idleAfter ?? Infinity);
+    return isNeeded ? Infinity : this.lastRequest + (this.settings.idleAfter ?? Infinity);
   }
 
-  private serve(order: Order, client: Client, netns: number | undefined): void {
-    this.lastOrder = this.context.clock().boot;
-    note("dhcp order", { ...order });
-    if (order.do === "acquire") return this.acquire(order, client, netns);
+  private serve(request: ServiceRequest, client: Client, netns: number | undefined): void {
+    this.lastRequest = this.context.clock().boot;
+    note("dhcp order", { ...request });
+    if (request.do === "acquire") return this.acquire(request, client, netns);
     if (netns !== undefined) closeFile(netns);
-    switch (order.do) {
+    switch (request.do) {
       case "check":
-        return client.answer(this.check(order.owner));
+        return client.answer(this.check(request.owner));
       case "release":
-        this.release(order.owner);
-        return client.answer({ version: ORDER_VERSION });
+        this.release(request.owner);
+        return client.answer({ version: PROTOCOL_VERSION });
       case "list":
-        return client.answer({ version: ORDER_VERSION, owners: this.list(order.network, order.after) });
+        return client.answer({ version: PROTOCOL_VERSION, owners: this.list(request.network, request.after) });
       case "report":
-        return client.answer({ version: ORDER_VERSION, report: this.report(order.network) });
+        return client.answer({ version: PROTOCOL_VERSION, report: this.report(request.network) });
     }
   }
 
-  private acquire(order: AcquireOrder, client: Client, netns: number | undefined): void {
+  private acquire(request: AcquireRequest, client: Client, netns: number | undefined): void {
     if (netns === undefined) return client.answer(failure("the request has no namespace with it"));
     const { boot } = this.context.clock(),
-      request = { client, deadline: boot + (order.wishes.timeout ?? this.patience) };
+      pending = { client, deadline: boot + (request.wishes.timeout ?? this.patience) };
     let attachment: Attachment;
     try {
-      attachment = this.attachmentFor(order, netns, boot);
+      attachment = this.attachmentFor(request, netns, boot);
     } catch (error) {
       if (!(error instanceof LinkGone) && !(error instanceof Refused)) {
-        say(`${nameOf(order.owner)}: ${errorText(error)}`);
+        say(`${nameOf(request.owner)}: ${errorText(error)}`);
       }
       return client.answer(failure(errorText(error)));
     }
     client.onGone = () => {
-      if (!attachment.forget(request)) return;
+      if (!attachment.forget(pending)) return;
       this.attachments.delete(attachment.name);
       attachment.release();
     };
-    attachment.wait(request);
+    attachment.wait(pending);
   }
 
   private attachmentsOf(network: string): Attachment[] {
@@ -191,8 +198,8 @@ export class Service {
   }
 
   /** The attachment's lease, held, being asked for, or begun now. */
-  private attachmentFor(order: AcquireOrder, netns: number, now: number): Attachment {
-    const { owner, wishes: { clientId } } = order, name = nameOf(owner), before = this.attachments.get(name);
+  private attachmentFor(request: AcquireRequest, netns: number, now: number): Attachment {
+    const { owner, wishes: { clientId } } = request, name = nameOf(owner), before = this.attachments.get(name);
     const rival = clientId === undefined
       ? undefined
       : this.attachmentsOf(owner.network).find((one) => one !== before && one.options.clientId === clientId);
@@ -202,8 +209,8 @@ export class Service {
     if (rival !== undefined) {
       throw new Refused(`${rival.name} has the same client id; servers tell clients of a network apart by it`);
     }
-    const netnsPath = this.settings.hostPrefix + order.netnsPath;
-    const attachment = Attachment.begin({ ...order, netnsPath }, netns, this.context);
+    const netnsPath = this.settings.hostPrefix + request.netnsPath;
+    const attachment = Attachment.begin({ ...request, netnsPath }, netns, this.context);
     if (before !== undefined && before.cookie === attachment.cookie && before.isUsable()) {
       attachment.close();
       return before;

@@ -1,7 +1,7 @@
 /** `netavark dhcp-proxy`, which podman's units start: the service of the plugin dhcp, where those units have their socket. */
 import { holdLeases } from "../../dhcp/service/daemon.ts";
 import { parseFlags } from "../../dhcp/service/flags.ts";
-import { PODMANS_SOCKET } from "../../dhcp/order.ts";
+import { PODMANS_SOCKET } from "../../dhcp/service-protocol.ts";
 import { variable } from "../../ffi/environment.ts";
 import { exists, identify, isDirectory } from "../../ffi/files.ts";
 import type { NetavarkCall } from "./call.ts";

@@ -4,7 +4,7 @@ import { leaseOf6, type LeaseText6, requireLease6, textOf6 } from "../../../src/
 import { type LeaseText, offeredOf, requireLease, textOf } from "../../../src/dhcp/journal/lease-text.ts";
 import { endOf, type LeaseRecord, LONG_AGO, readRecord } from "../../../src/dhcp/journal/record.ts";
 import { readLeaseOptions } from "../../../src/dhcp/lease-options.ts";
-import { type Order, readOrder } from "../../../src/dhcp/order.ts";
+import { readRequest, type ServiceRequest } from "../../../src/dhcp/service-protocol.ts";
 import { usualOptions } from "../../support/dhcp/simulated-attachment.ts";
 
 const lease: LeaseText = {
@@ -147,7 +147,7 @@ test.each<[keyof typeof usualOptions, good: unknown[], bad: unknown[]]>([
 });
 
 const owner = { network: "net", containerId: "c1", ifName: "eth0" };
-const orders: Order[] = [
+const requests: ServiceRequest[] = [
   { do: "acquire", owner, netnsPath: "/run/netns/c1", wishes: usualOptions },
   { do: "check", owner },
   { do: "release", owner },
@@ -155,17 +155,17 @@ const orders: Order[] = [
   { do: "list", network: "net", after: "c1" },
   { do: "report", network: "net" },
 ];
-test.each(orders)("an order: %j", (order) => {
-  const line = { version: 1, ...order };
-  expect(readOrder(JSON.stringify(line))).toEqual(copyOf(line));
+test.each(requests)("a request: %j", (request) => {
+  const line = { version: 1, ...request };
+  expect(readRequest(JSON.stringify(line))).toEqual(copyOf(line));
 });
 
 test.each<[object, string]>([
   [{ do: "dance" }, 'nobody knows how to do "dance"'],
-  [{ ...orders[0], netnsPath: undefined }, "netnsPath is missing"],
-  [{ ...orders[0], owner: undefined }, "owner is wrong"],
-  [{ ...orders[0], wishes: undefined }, "wishes are missing"],
-  [{ ...orders[0], wishes: { ...usualOptions, v4: 5 } }, "v4 of the wishes is wrong: 5"],
+  [{ ...requests[0], netnsPath: undefined }, "netnsPath is missing"],
+  [{ ...requests[0], owner: undefined }, "owner is wrong"],
+  [{ ...requests[0], wishes: undefined }, "wishes are missing"],
+  [{ ...requests[0], wishes: { ...usualOptions, v4: 5 } }, "v4 of the wishes is wrong: 5"],
   ...["check", "release"].flatMap((what): [object, string][] => [
     [{ do: what }, "owner is wrong"],
     [{ do: what, owner: { ...owner, ifName: "" } }, "owner is wrong"],
@@ -178,13 +178,13 @@ test.each<[object, string]>([
   [{ do: "list", network: 5, after: "" }, "network or after is missing"],
   [{ do: "report" }, "network is missing"],
   [{ do: "report", network: "" }, "network is missing"],
-])("no order: %j", (order, problem) => {
-  expect(() => readOrder(JSON.stringify({ version: 1, ...order }))).toThrow(`malformed request: ${problem}`);
+])("no request: %j", (request, problem) => {
+  expect(() => readRequest(JSON.stringify({ version: 1, ...request }))).toThrow(`malformed request: ${problem}`);
 });
 
-test("an order of another version says so, whatever else it is", () => {
+test("a request of another version says so, whatever else it is", () => {
   for (const line of ['{"version":2}', "{}", "[]", "5"]) {
-    expect(() => readOrder(line)).toThrow(
+    expect(() => readRequest(line)).toThrow(
       expect.objectContaining({
         message: expect.stringMatching(/^the plugin speaks version (2|undefined), the service 1$/),
         hint: "restart the service, so that both are of one version",

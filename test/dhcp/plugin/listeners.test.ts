@@ -1,6 +1,6 @@
 /** Whom the plugin asks, and whom it believes: who listens where it looks for the service. */
 import { expect, test } from "bun:test";
-import { DEFAULT_SOCKET, PODMANS_SOCKET } from "../../../src/dhcp/order.ts";
+import { DEFAULT_SOCKET, PODMANS_SOCKET } from "../../../src/dhcp/service-protocol.ts";
 import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { Listener } from "../../support/dhcp/listener.ts";
 import { serveScript } from "../../support/dhcp/scripted-server.ts";

@@ -12,16 +12,17 @@ import * as sockets from "../../../src/ffi/socket/unix.ts";
 import * as warn from "../../../src/ffi/warn.ts";
 import { receiveMessage, sendMessage } from "../../../src/ffi/socket/message.ts";
 import { connectTo, listenAt } from "../../../src/ffi/socket/unix.ts";
-import { LONGEST_LINE, type Order } from "../../../src/dhcp/order.ts";
+import { LONGEST_LINE, type ServiceRequest } from "../../../src/dhcp/service-protocol.ts";
 import * as admission from "../../../src/dhcp/service/admission.ts";
 import { type Client, Clients } from "../../../src/dhcp/service/clients.ts";
 
-const order: Order = { do: "report", network: "net" }, line = `${JSON.stringify({ version: 1, ...order })}\n`;
+const request: ServiceRequest = { do: "report", network: "net" },
+  line = `${JSON.stringify({ version: 1, ...request })}\n`;
 const answer = { version: 1, report: { unanswered: 3 } };
 
 let directory: string, path: string, listening: number, clients: Clients;
 /** What the service is asked, and by whom. */
-let asked: { order: Order; client: Client; netns: number | undefined }[];
+let asked: { request: ServiceRequest; client: Client; netns: number | undefined }[];
 let whyRefused: ReturnType<typeof spyOn<typeof admission, "whyRefused">>;
 const ends: number[] = [];
 
@@ -30,7 +31,7 @@ beforeEach(() => {
   path = join(directory, "socket");
   listening = listenAt(path);
   asked = [];
-  clients = new Clients(listening, (order, client, netns) => void asked.push({ order, client, netns }));
+  clients = new Clients(listening, (request, client, netns) => void asked.push({ request, client, netns }));
   whyRefused = spyOn(admission, "whyRefused").mockImplementation(() => undefined);
 });
 afterEach(() => {
@@ -63,7 +64,7 @@ function leave(fd: number): void {
   ends.splice(ends.indexOf(fd), 1);
 }
 
-test("an order is read in pieces, and answered with one line", () => {
+test("a request is read in pieces, and answered with one line", () => {
   const before = openFiles(), fd = connect();
   expect([clients.areConnected, clients.fds]).toEqual([false, [listening]]);
   turn();
@@ -75,7 +76,7 @@ test("an order is read in pieces, and answered with one line", () => {
   }
   say(fd, "\n");
   turn();
-  expect(asked.map((one) => [one.order, one.netns])).toEqual([[JSON.parse(line), undefined]]);
+  expect(asked.map((one) => [one.request, one.netns])).toEqual([[JSON.parse(line), undefined]]);
   expect(heard(fd)).toBeUndefined();
   asked[0]!.client.answer(answer);
   expect([heard(fd), heard(fd), clients.areConnected]).toEqual([`${JSON.stringify(answer)}\n`, "", false]);
@@ -84,7 +85,7 @@ test("an order is read in pieces, and answered with one line", () => {
   expect(openFiles()).toBe(before);
 });
 
-test("the descriptor that comes with an order is the service's; others are closed", () => {
+test("the descriptor that comes with a request is the service's; others are closed", () => {
   const file = openSync("/dev/null", "r"), before = openFiles(), fd = connect();
   turn();
   say(fd, line.slice(0, 5), [file]);
@@ -114,7 +115,11 @@ test.each([
   ["no JSON", "{\n", /^\{"version":1,"failure":"[^"]*request/],
   ["another version", '{"version":2}\n', /"failure":"the plugin speaks version 2, the service 1","hint":"restart/],
   ["empty", "\n", /^\{"version":1,"failure":"[^"]*request/],
-  ["no order", '{"version":1,"do":"dance"}\n', /"failure":"malformed request: nobody knows how to do \\"dance\\""\}/],
+  [
+    "no request",
+    '{"version":1,"do":"dance"}\n',
+    /"failure":"malformed request: nobody knows how to do \\"dance\\""\}/,
+  ],
   ["Go's", "CONNECT /_goRPC_ HTTP/1.0\n", /^HTTP\/1.0 501 this is Patchbay's DHCP service/],
 ])("a line that is %s is answered", (_what, text, expected) => {
   const fd = connect();

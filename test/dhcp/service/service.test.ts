@@ -2,7 +2,7 @@
 import { closeSync, openSync } from "node:fs";
 import { expect, spyOn, test } from "bun:test";
 import { Journal, recordsIn } from "../../../src/dhcp/journal/journal.ts";
-import type { NetworkReport, Order } from "../../../src/dhcp/order.ts";
+import type { NetworkReport, ServiceRequest } from "../../../src/dhcp/service-protocol.ts";
 import { V4Lease } from "../../../src/dhcp/service/v4-lease.ts";
 import { dualStack } from "../../support/dhcp/simulated-attachment.ts";
 import { server6 } from "../../support/dhcp/simulated-frames.ts";
@@ -14,7 +14,7 @@ const script = { address: "192.168.77.50", leaseSeconds: 1000 };
 const owner = (containerId: string, network = "net") => ({ network, containerId, ifName: "eth0" });
 const released = `RELEASE from 192.168.77.50 to 192.168.77.1 at ${SERVER_MAC}`;
 
-test("a descriptor that comes with another order than ADD's is closed", () => {
+test("a descriptor that comes with another request than ADD's is closed", () => {
   using it = new SimulatedService(script).begin();
   const file = openSync("/dev/null", "r");
   it.ask({ do: "report", network: "net" }, file);
@@ -134,7 +134,12 @@ test("an ADD that is repeated goes on with what there is, in the same namespace"
 
 test("an ADD is refused: without a namespace, in the host's own, for a rival's client id, for a link that is gone", () => {
   using it = new SimulatedService(script).begin();
-  const acquire: Order = { do: "acquire", owner: owner("c0"), netnsPath: "", wishes: { clientId: "01" } as never };
+  const acquire: ServiceRequest = {
+    do: "acquire",
+    owner: owner("c0"),
+    netnsPath: "",
+    wishes: { clientId: "01" } as never,
+  };
   expect(it.ask(acquire)).toEqual({ version: 1, failure: "the request has no namespace with it" });
   const own = openSync("/proc/thread-self/ns/net", "r");
   expect(it.add("c1", {}, { netns: own }).answered()).toMatchObject({
@@ -229,7 +234,7 @@ test("a report: why the last ADD got nothing, for a minute or until somebody has
   expect([report(), it.report("other")]).toEqual([{ unanswered: 1 }, { unanswered: 0 }]);
 });
 
-test("a service that is not needed ends; a lease, a client and an order are a need", () => {
+test("a service that is not needed ends; a lease, a client and a request are a need", () => {
   using it = new SimulatedService(script, { idleAfter: 30 }).begin();
   it.pass(29.9);
   expect(it.hasEnded).toBe(false);

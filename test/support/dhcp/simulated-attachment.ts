@@ -2,7 +2,7 @@
 import type { Journal } from "../../../src/dhcp/journal/journal.ts";
 import { type LeaseRecord, readRecord } from "../../../src/dhcp/journal/record.ts";
 import type { LeaseOptions } from "../../../src/dhcp/lease-options.ts";
-import type { Answer } from "../../../src/dhcp/order.ts";
+import type { Answer } from "../../../src/dhcp/service-protocol.ts";
 import { Attachment } from "../../../src/dhcp/service/attachment.ts";
 import type { PendingRequest } from "../../../src/dhcp/service/pending-requests.ts";
 import type { FormerLease, ServiceContext } from "../../../src/dhcp/service/service-context.ts";
@@ -79,8 +79,8 @@ export class SimulatedAttachment {
 
   /** ADD: asks for the lease, and waits for it. */
   begin(patience = 60, former: FormerLease = { isOurs: false }): PendingRequest {
-    const order = { do: "acquire", owner, netnsPath: "/run/netns/c1", wishes: this.options } as const;
-    this.attachment = Attachment.begin(order, -1, this.context);
+    const request = { do: "acquire", owner, netnsPath: "/run/netns/c1", wishes: this.options } as const;
+    this.attachment = Attachment.begin(request, -1, this.context);
     this.attachment.start(this.now, former);
     return this.ask(patience);
   }

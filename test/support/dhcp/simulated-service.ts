@@ -6,7 +6,7 @@ import { setSystemTime, spyOn } from "bun:test";
 import type { Daemon } from "../../../src/daemon/daemon.ts";
 import { Journal } from "../../../src/dhcp/journal/journal.ts";
 import type { LeaseOptions } from "../../../src/dhcp/lease-options.ts";
-import type { Answer, Order } from "../../../src/dhcp/order.ts";
+import type { Answer, ServiceRequest } from "../../../src/dhcp/service-protocol.ts";
 import * as clients from "../../../src/dhcp/service/clients.ts";
 import { Service, type ServiceSettings } from "../../../src/dhcp/service/service.ts";
 import { Alarm } from "../../../src/ffi/clock.ts";
@@ -99,24 +99,24 @@ export class SimulatedService implements Disposable {
   }
 
   /** What the service answers at once. Answers to ADD are told in `link.did`. */
-  ask(order: Order, netns?: number): Answer | undefined {
-    return this.client(order, netns).answered();
+  ask(request: ServiceRequest, netns?: number): Answer | undefined {
+    return this.client(request, netns).answered();
   }
 
-  client(order: Order, netns?: number) {
+  client(request: ServiceRequest, netns?: number) {
     let first: Answer | undefined;
     const client: clients.Client = {
       onGone: undefined,
       answer: (answer) => {
         first ??= answer;
-        if (order.do !== "acquire") return;
+        if (request.do !== "acquire") return;
         const end = "failure" in answer
           ? `fails: ${answer.failure}`
           : `gets ${answer.lease?.address ?? answer.lease6?.address}`;
-        this.link.did.push(`${order.owner.containerId} ${end}`);
+        this.link.did.push(`${request.owner.containerId} ${end}`);
       },
     };
-    this.serve(order, client, netns);
+    this.serve(request, client, netns);
     return { answered: () => first, leave: () => client.onGone?.() };
   }
 

@@ -21,7 +21,7 @@ import { Failed, NoAnswer, NoService } from "../../../dhcp/ask.ts";
 import { Journal, recordsIn } from "../../../dhcp/journal/journal.ts";
 import { type LeaseText, offeredOf } from "../../../dhcp/journal/lease-text.ts";
 import type { LeaseText6 } from "../../../dhcp/journal/lease-text6.ts";
-import { nameOf, type Order } from "../../../dhcp/order.ts";
+import { nameOf, type ServiceRequest } from "../../../dhcp/service-protocol.ts";
 import { routesOf } from "../../../dhcp/v4/lease/routes.ts";
 import { exists } from "../../../ffi/files.ts";
 import { linkMac } from "../../../ffi/netlink/route/link.ts";
@@ -70,10 +70,10 @@ function acquire(at: At): Result {
     throw new CniError(INTERNAL, `failed to Statfs "${netnsPath}": no such file or directory`);
   }
   const wishes = leaseOptionsOf(conf, { owner, cniArgs, mac: linkMac(container.route, owner.ifName) });
-  const order: Order = { do: "acquire", owner, netnsPath, wishes };
+  const request: ServiceRequest = { do: "acquire", owner, netnsPath, wishes };
   const leases = asked(
     "error calling DHCP.Allocate: ",
-    () => askService(conf, order, FOREVER_MS, container.netnsFd),
+    () => askService(conf, request, FOREVER_MS, container.netnsFd),
   );
   return resultOf(conf, leases);
 }
@@ -137,8 +137,8 @@ function release(conf: DhcpConf, owner: Owner): void {
 function ownersAt(conf: DhcpConf): Owner[] {
   const all: Owner[] = [];
   for (let after = "";;) {
-    const order: Order = { do: "list", network: conf.name, after };
-    const { owners = [] } = asked("error calling DHCP.Release: ", () => askService(conf, order, PATIENCE_MS));
+    const request: ServiceRequest = { do: "list", network: conf.name, after };
+    const { owners = [] } = asked("error calling DHCP.Release: ", () => askService(conf, request, PATIENCE_MS));
     const last = owners.at(-1);
     if (last === undefined || nameOf(last) <= after) return all;
     all.push(...owners);

@@ -1,7 +1,12 @@
 /** Where the service is that holds the leases of a network. */
 import { ask, NoAnswer, NoService } from "../../../dhcp/ask.ts";
 import { Journal } from "../../../dhcp/journal/journal.ts";
-import { DEFAULT_DIRECTORY, DEFAULT_SOCKET, type Order, PODMANS_SOCKET } from "../../../dhcp/order.ts";
+import {
+  DEFAULT_DIRECTORY,
+  DEFAULT_SOCKET,
+  PODMANS_SOCKET,
+  type ServiceRequest,
+} from "../../../dhcp/service-protocol.ts";
 import type { DhcpConf } from "./dhcp.schema.ts";
 
 export function directoryOf({ ipam }: DhcpConf): string {
@@ -12,15 +17,20 @@ export function directoryOf({ ipam }: DhcpConf): string {
  * Podman's units start the same service elsewhere (src/netavark/program/dhcp-proxy.ts). It has the default directory, and
  * it is asked where nobody answers at the usual place. Throws NoService or Failed.
  */
-export function askService(conf: DhcpConf, order: Order, patienceMs: number, netns?: number): ReturnType<typeof ask> {
+export function askService(
+  conf: DhcpConf,
+  request: ServiceRequest,
+  patienceMs: number,
+  netns?: number,
+): ReturnType<typeof ask> {
   const own = conf.ipam?.daemonSocketPath;
   try {
-    return ask(own || DEFAULT_SOCKET, order, patienceMs, netns);
+    return ask(own || DEFAULT_SOCKET, request, patienceMs, netns);
   } catch (error) {
     const isElsewhere = Boolean(own) || directoryOf(conf) !== DEFAULT_DIRECTORY;
-    if (isElsewhere || !mayBePodmans(error, order)) throw error;
+    if (isElsewhere || !mayBePodmans(error, request)) throw error;
     try {
-      return ask(PODMANS_SOCKET, order, patienceMs, netns);
+      return ask(PODMANS_SOCKET, request, patienceMs, netns);
     } catch (other) {
       // Somebody else's service there is none of ours.
       throw other instanceof NoService || other instanceof NoAnswer ? error : other;
@@ -29,8 +39,8 @@ export function askService(conf: DhcpConf, order: Order, patienceMs: number, net
 }
 
 /** Connecting starts podman's unit. Without a lease to make or to give back, only one that runs is asked. */
-function mayBePodmans(error: unknown, order: Order): boolean {
-  const isNeeded = order.do === "acquire" || order.do === "release";
+function mayBePodmans(error: unknown, request: ServiceRequest): boolean {
+  const isNeeded = request.do === "acquire" || request.do === "release";
   if (error instanceof NoService && isNeeded) return true;
   // The unit cni-dhcp.service ends at once while podman's has the leases.
   const isUnserved = error instanceof NoService || error instanceof NoAnswer;

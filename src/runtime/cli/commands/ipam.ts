@@ -1,7 +1,7 @@
 /** `patchbay ipam`: leases; taking host-local's over from Go's plugin, and handing them back. */
 import { counted } from "../../../contract/counted.ts";
 import { ownerText } from "../../../contract/owner.ts";
-import { DEFAULT_DIRECTORY } from "../../../dhcp/order.ts";
+import { DEFAULT_DIRECTORY } from "../../../dhcp/service-protocol.ts";
 import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import { exists } from "../../../ffi/files.ts";
 import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directory.ts";

@@ -10,7 +10,7 @@ import { Failed, NoAnswer, NoService } from "../../../../src/dhcp/ask.ts";
 import { Journal, recordsIn } from "../../../../src/dhcp/journal/journal.ts";
 import type { LeaseText } from "../../../../src/dhcp/journal/lease-text.ts";
 import type { LeaseText6 } from "../../../../src/dhcp/journal/lease-text6.ts";
-import type { Answer, Order } from "../../../../src/dhcp/order.ts";
+import type { Answer, ServiceRequest } from "../../../../src/dhcp/service-protocol.ts";
 import * as links from "../../../../src/ffi/netlink/route/link.ts";
 import dhcp from "../../../../src/plugins/ipam/dhcp/dhcp.ts";
 import type { DhcpConf } from "../../../../src/plugins/ipam/dhcp/dhcp.schema.ts";
@@ -37,8 +37,8 @@ const lease6: LeaseText6 = {
 };
 
 let directory: string;
-/** What was asked: the place, the order, the patience, the namespace. */
-let asked: [path: string, order: Order, patienceMs: number, netns: number | undefined][];
+/** What was asked: the place, the request, the patience, the namespace. */
+let asked: [path: string, request: ServiceRequest, patienceMs: number, netns: number | undefined][];
 let answers: (Answer | Error)[];
 let spies: { mockRestore(): void }[];
 
@@ -109,9 +109,9 @@ test("ADD asks for a lease, for as long as it takes, and answers what it brings"
     routes: [{ dst: "0.0.0.0/0", gw: "10.1.0.1" }],
     dns: { nameservers: ["10.1.0.53", "fd00::53"], domain: "example", search: ["a.example", "b.example"] },
   });
-  const [[path, order, patienceMs, netns]] = asked as [typeof asked[number]];
+  const [[path, request, patienceMs, netns]] = asked as [typeof asked[number]];
   expect([path, netns, patienceMs]).toEqual(["/run/cni/dhcp.sock", 5, 24 * 3600 * 1000]);
-  expect(order).toMatchObject({ do: "acquire", owner, netnsPath: "/run/netns/c1", wishes: { broadcast: false } });
+  expect(request).toMatchObject({ do: "acquire", owner, netnsPath: "/run/netns/c1", wishes: { broadcast: false } });
 });
 
 test.each([
@@ -186,7 +186,7 @@ test("DEL asks the service; a service that fails makes it fail", () => {
   keep("c1");
   answers = [{ version: 1 }];
   dhcp.del!(at());
-  expect(asked.map(([, order, patienceMs]) => [order, patienceMs])).toEqual([[{ do: "release", owner }, 30_000]]);
+  expect(asked.map(([, request, patienceMs]) => [request, patienceMs])).toEqual([[{ do: "release", owner }, 30_000]]);
   answers = [new Failed("out of memory")];
   expect(() => dhcp.del!(at())).toThrow("error calling DHCP.Release: out of memory");
   expect(givenUp()).toEqual([]);
@@ -225,9 +225,9 @@ test("GC gives back what is not valid, of this network, list by list", () => {
     { version: 1 },
   ];
   dhcp.gc!(conf(), ({ containerId }) => containerId === "b", undefined as never);
-  expect(asked.map(([, order]) => order)).toEqual([
-    ...["", "b/net/eth0", "c/net/eth0"].map((after): Order => ({ do: "list", network: "net", after })),
-    ...["a", "c"].map((name): Order => ({ do: "release", owner: named(name) })),
+  expect(asked.map(([, request]) => request)).toEqual([
+    ...["", "b/net/eth0", "c/net/eth0"].map((after): ServiceRequest => ({ do: "list", network: "net", after })),
+    ...["a", "c"].map((name): ServiceRequest => ({ do: "release", owner: named(name) })),
   ]);
   keep("c1", "c2");
   answers = [new NoService("nobody listens")];

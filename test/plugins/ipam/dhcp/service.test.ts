@@ -3,15 +3,15 @@ import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import * as asking from "../../../../src/dhcp/ask.ts";
 import { Failed, NoAnswer, NoService } from "../../../../src/dhcp/ask.ts";
 import { Journal } from "../../../../src/dhcp/journal/journal.ts";
-import type { Order } from "../../../../src/dhcp/order.ts";
+import type { ServiceRequest } from "../../../../src/dhcp/service-protocol.ts";
 import type { DhcpConf } from "../../../../src/plugins/ipam/dhcp/dhcp.schema.ts";
 import { askService, directoryOf } from "../../../../src/plugins/ipam/dhcp/service.ts";
 
 const OURS = "/run/cni/dhcp.sock", PODMANS = "/run/podman/nv-proxy.sock";
 const answer = { version: 1 }, owner = { network: "net", containerId: "c1", ifName: "eth0" };
-const acquire = { do: "acquire" } as Order,
-  release: Order = { do: "release", owner },
-  check: Order = { do: "check", owner };
+const acquire = { do: "acquire" } as ServiceRequest,
+  release: ServiceRequest = { do: "release", owner },
+  check: ServiceRequest = { do: "check", owner };
 
 let asked: unknown[][], there: Record<string, Error | typeof answer>, isHeld: boolean;
 let spies: { mockRestore(): void }[];
@@ -33,7 +33,7 @@ afterEach(() => {
 });
 
 const conf = (ipam?: object) => ({ ipam }) as DhcpConf;
-const ask = (order: Order, ipam = {}) => askService(conf(ipam), order, 7, 5);
+const ask = (request: ServiceRequest, ipam = {}) => askService(conf(ipam), request, 7, 5);
 const paths = () => asked.map(([path]) => path);
 
 test("the directory and the place are the configured ones, or the usual ones", () => {
@@ -46,7 +46,7 @@ test("the directory and the place are the configured ones, or the usual ones", (
   expect(asked).toEqual([[OURS, check, 7, 5], ["/s", check, 7, 5]]);
 });
 
-test.each<[string, Order, isHeld: boolean, ours: Error, isAsked: boolean]>([
+test.each<[string, ServiceRequest, isHeld: boolean, ours: Error, isAsked: boolean]>([
   ["for a lease, nobody at the usual place", acquire, false, new NoService("none"), true],
   ["for a release, nobody at the usual place", release, false, new NoService("none"), true],
   ["for a check, which starts nothing", check, false, new NoService("none"), false],
@@ -54,13 +54,13 @@ test.each<[string, Order, isHeld: boolean, ours: Error, isAsked: boolean]>([
   ["for a lease, when ours ends at once", acquire, false, new NoAnswer("ended"), false],
   ["for a lease, when ours ends at once because podman's has the leases", acquire, true, new NoAnswer("ended"), true],
   ["for a lease that ours refuses", acquire, true, new Failed("no"), false],
-])("podman's service is asked %s: or not", (_what, order, held, ours, isAsked) => {
+])("podman's service is asked %s: or not", (_what, request, held, ours, isAsked) => {
   isHeld = held;
   there = { [OURS]: ours, [PODMANS]: answer };
-  if (isAsked) expect(ask(order)).toBe(answer);
-  else expect(() => ask(order)).toThrow(ours);
+  if (isAsked) expect(ask(request)).toBe(answer);
+  else expect(() => ask(request)).toThrow(ours);
   expect(paths()).toEqual(isAsked ? [OURS, PODMANS] : [OURS]);
-  if (isAsked) expect(asked[1]).toEqual([PODMANS, order, 7, 5]);
+  if (isAsked) expect(asked[1]).toEqual([PODMANS, request, 7, 5]);
 });
 
 test("who has a place or a directory of its own has no other service", () => {

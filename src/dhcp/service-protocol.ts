@@ -14,18 +14,18 @@ export const DEFAULT_SOCKET = "/run/cni/dhcp.sock", DEFAULT_DIRECTORY = "/var/li
 export const PODMANS_SOCKET = "/run/podman/nv-proxy.sock";
 
 /** A plugin and a service of different versions do not understand each other. */
-export const ORDER_VERSION = 1;
+export const PROTOCOL_VERSION = 1;
 export const LONGEST_LINE = 64 * 1024;
 
-export interface AcquireOrder {
+export interface AcquireRequest {
   do: "acquire";
   owner: Owner;
   netnsPath: string;
   wishes: LeaseOptions;
 }
 
-export type Order =
-  | AcquireOrder
+export type ServiceRequest =
+  | AcquireRequest
   | { do: "check"; owner: Owner }
   | { do: "release"; owner: Owner }
   /** Leases of a network, whose names (`nameOf`) come after this one: so many as fit into an answer. */
@@ -50,7 +50,7 @@ export interface NetworkReport {
 export function readAnswer(line: string): Answer {
   const answer: unknown = parseDocument(line, "the answer");
   if (!isObject(answer) || typeof answer.version !== "number") throw new Error("the answer has no version");
-  if (answer.version !== ORDER_VERSION) return { version: answer.version, failure: "" };
+  if (answer.version !== PROTOCOL_VERSION) return { version: answer.version, failure: "" };
   const { failure, hint, lease, lease6, report, owners } = answer;
   for (const [key, value] of Object.entries({ failure, hint })) {
     if (value !== undefined && typeof value !== "string") throw new Error(`${key} of the answer is no text`);
@@ -71,42 +71,42 @@ function isReport(value: unknown): boolean {
     ["string", "undefined"].includes(typeof obstacle) && ["number", "undefined"].includes(typeof forgottenInS);
 }
 
-/** The other side did not send an order. `hint` says what to do. */
-export class NoOrder extends Error {
+/** The other side did not send a valid request. `hint` says what to do. */
+export class InvalidRequest extends Error {
   constructor(text: string, readonly hint?: string) {
     super(text);
   }
 }
 
-/** Throws NoOrder. */
-export function readOrder(line: string): Order {
+/** Throws InvalidRequest. */
+export function readRequest(line: string): ServiceRequest {
   const document = parseDocument(line, "the request");
-  const order: Record<string, unknown> = isObject(document) ? document : {};
-  if (order.version !== ORDER_VERSION) {
-    throw new NoOrder(
-      `the plugin speaks version ${order.version}, the service ${ORDER_VERSION}`,
+  const request: Record<string, unknown> = isObject(document) ? document : {};
+  if (request.version !== PROTOCOL_VERSION) {
+    throw new InvalidRequest(
+      `the plugin speaks version ${request.version}, the service ${PROTOCOL_VERSION}`,
       "restart the service, so that both are of one version",
     );
   }
-  const wrong = wrongIn(order);
-  if (wrong !== undefined) throw new NoOrder(`malformed request: ${wrong}`);
-  return order as unknown as Order;
+  const wrong = wrongIn(request);
+  if (wrong !== undefined) throw new InvalidRequest(`malformed request: ${wrong}`);
+  return request as unknown as ServiceRequest;
 }
 
-function wrongIn(order: Record<string, unknown>): string | undefined {
-  switch (order.do) {
+function wrongIn(request: Record<string, unknown>): string | undefined {
+  switch (request.do) {
     case "acquire":
-      if (typeof order.netnsPath !== "string") return "netnsPath is missing";
-      return wrongOwner(order.owner) ?? wrongOptions(order.wishes);
+      if (typeof request.netnsPath !== "string") return "netnsPath is missing";
+      return wrongOwner(request.owner) ?? wrongOptions(request.wishes);
     case "check":
     case "release":
-      return wrongOwner(order.owner);
+      return wrongOwner(request.owner);
     case "list":
-      return isText(order.network) && typeof order.after === "string" ? undefined : "network or after is missing";
+      return isText(request.network) && typeof request.after === "string" ? undefined : "network or after is missing";
     case "report":
-      return isText(order.network) ? undefined : "network is missing";
+      return isText(request.network) ? undefined : "network is missing";
   }
-  return `nobody knows how to do ${JSON.stringify(order.do)}`;
+  return `nobody knows how to do ${JSON.stringify(request.do)}`;
 }
 
 function wrongOwner(owner: unknown): string | undefined {
@@ -134,5 +134,5 @@ export function nameOf({ containerId, network, ifName }: Owner): string {
 }
 
 export function failure(text: string, hint?: string): Answer {
-  return { version: ORDER_VERSION, failure: text, hint };
+  return { version: PROTOCOL_VERSION, failure: text, hint };
 }

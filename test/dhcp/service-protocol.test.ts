@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { textOf6 } from "../../src/dhcp/journal/lease-text6.ts";
 import { textOf } from "../../src/dhcp/journal/lease-text.ts";
-import { type Answer, readAnswer } from "../../src/dhcp/order.ts";
+import { type Answer, readAnswer } from "../../src/dhcp/service-protocol.ts";
 import { parseAddress, parsePrefix } from "../../src/net/address.ts";
 
 const version = 1;
