@@ -1779,8 +1779,8 @@ const dhcpService: Fault[] = [
   },
   {
     file: "src/dhcp/service/former-leases.ts",
-    find: 'this.journal.keepGivenBack(lines.join(""));',
-    replace: 'this.journal.keepGivenBack("");',
+    find: 'this.journal.keepReleasedAddresses(lines.join(""));',
+    replace: 'this.journal.keepReleasedAddresses("");',
     tests: ["test/netavark/dhcp.test.ts"],
     named: "ends in between",
   },
@@ -1814,8 +1814,8 @@ const dhcpService: Fault[] = [
   },
   {
     file: "src/dhcp/service/service.ts",
-    find: "    if (address !== undefined) this.givenBack.add(",
-    replace: "    if (address === undefined) this.givenBack.add(",
+    find: "    if (address !== undefined) this.releasedAddresses.add(",
+    replace: "    if (address === undefined) this.releasedAddresses.add(",
     tests: ["test/netavark/dhcp.test.ts"],
     named: "started again",
   },
@@ -1835,8 +1835,8 @@ const dhcpService: Fault[] = [
   },
   {
     file: "src/dhcp/service/v4-lease.ts",
-    find: "{ ...textOf(lost), lease: 1, renew: 1, rebind: 1 }",
-    replace: "textOf(lost)",
+    find: "{ ...textOf(ended), lease: 1, renew: 1, rebind: 1 }",
+    replace: "textOf(ended)",
     tests: ["test/dhcp/plugin/survival.test.ts"],
     named: "taken back is not gone on with",
   },
@@ -1863,8 +1863,8 @@ const dhcpService: Fault[] = [
   },
   {
     file: "src/dhcp/service/v6-lease.ts",
-    find: "{ ...textOf6(lost), valid: 1, preferred: 1 }",
-    replace: "textOf6(lost)",
+    find: "{ ...textOf6(ended), valid: 1, preferred: 1 }",
+    replace: "textOf6(ended)",
     tests: ["test/dhcp/plugin/survival.test.ts"],
     named: "taken back is not gone on with",
   },

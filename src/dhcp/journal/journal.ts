@@ -1,9 +1,9 @@
 /**
  * The leases on disk, a file each, in a directory that survives a reboot. A record is there before anybody learns of the
- * address, and gone after it was given back.
+ * address, and gone after it was released.
  *
- * While no service runs, whoever deletes a container puts an empty file beside the record; the service gives the lease
- * back when it comes up. The lock says whether one runs: it holds it as long as it lives.
+ * While no service runs, whoever deletes a container puts an empty file beside the record; the service releases the
+ * lease when it comes up. The lock says whether one runs: it holds it as long as it lives.
  */
 import { fileName } from "../../contract/file-name.ts";
 import type { Owner } from "../../contract/owner.ts";
@@ -36,16 +36,16 @@ import { check, cString, libc, utf8 } from "../../ffi/libc.ts";
 import { type LeaseRecord, readRecord } from "./record.ts";
 
 const RECORD = ".lease",
-  GIVEN_UP = ".given-up",
+  TO_RELEASE = ".given-up",
   DAMAGED = ".damaged",
   TEMPORARY = ".new",
   LOCK = "lock",
-  GIVEN_BACK = "given-back";
+  RELEASED = "given-back";
 
 export interface Entry {
   record: LeaseRecord;
   /** Its container was deleted while no service ran. */
-  isGivenUp: boolean;
+  isToBeReleased: boolean;
 }
 
 export class Journal {
@@ -88,31 +88,31 @@ export class Journal {
   /** `durable`: it is there after a power cut, too. */
   write(record: LeaseRecord, durable: boolean): void {
     const path = this.pathOf(record);
-    removeFile(`${path}${GIVEN_UP}`);
+    removeFile(`${path}${TO_RELEASE}`);
     replaceFile(path, `${JSON.stringify(record)}\n`, { durable, temporary: `${path}${TEMPORARY}` });
   }
 
   remove(owner: Owner): void {
     const path = this.pathOf(owner);
     removeFile(path);
-    removeFile(`${path}${GIVEN_UP}`);
+    removeFile(`${path}${TO_RELEASE}`);
   }
 
-  /** The service that comes next gives this lease back. `durable`: also after a power cut. */
-  giveUp(owner: Owner, durable: boolean): void {
-    const path = `${this.pathOf(owner)}${GIVEN_UP}`;
+  /** The service that comes next releases this lease. `durable`: also after a power cut. */
+  releaseLater(owner: Owner, durable: boolean): void {
+    const path = `${this.pathOf(owner)}${TO_RELEASE}`;
     closeFile(openStateFile(path, O_RDWR | O_CREAT).fd);
     if (durable) syncDirectory(this.directory);
   }
 
-  /** Returns what `keepGivenBack` has kept, or "". */
-  givenBack(): string {
-    return readTrustedState(`${this.directory}/${GIVEN_BACK}`) ?? "";
+  /** Returns what `keepReleasedAddresses` has kept, or "". */
+  releasedAddresses(): string {
+    return readTrustedState(`${this.directory}/${RELEASED}`) ?? "";
   }
 
   /** A text for the service that comes next. */
-  keepGivenBack(text: string): void {
-    const path = `${this.directory}/${GIVEN_BACK}`;
+  keepReleasedAddresses(text: string): void {
+    const path = `${this.directory}/${RELEASED}`;
     if (text === "") removeFile(path);
     else replaceFile(path, text, { temporary: `${path}${TEMPORARY}` });
   }
@@ -121,7 +121,7 @@ export class Journal {
   entries(report: (problem: string) => void): Entry[] {
     const names = new Set(namesIn(this.directory));
     for (const name of names) {
-      const isLeftOver = name.endsWith(GIVEN_UP) && !names.has(name.slice(0, -GIVEN_UP.length));
+      const isLeftOver = name.endsWith(TO_RELEASE) && !names.has(name.slice(0, -TO_RELEASE.length));
       if (isLeftOver || name.endsWith(TEMPORARY)) removeFile(`${this.directory}/${name}`);
     }
     return readAllRecords(this.directory, (path, error) => {
@@ -166,7 +166,7 @@ function readAllRecords(directory: string, onDamaged: (path: string, error: unkn
       const record = readRecord(text);
       // Under another name it could neither be replaced nor removed.
       if (nameFor(record) !== name) throw new Error(`the lease in it is ${nameFor(record)}`);
-      entries.push({ record, isGivenUp: names.has(`${name}${GIVEN_UP}`) });
+      entries.push({ record, isToBeReleased: names.has(`${name}${TO_RELEASE}`) });
     } catch (error) {
       if (!isErrno(error, ENOENT)) onDamaged(path, error);
     }

@@ -1,4 +1,4 @@
-/** What the journal keeps of a lease: enough to go on with it, to show it and to give it back. Pure. */
+/** What the journal keeps of a lease: enough to go on with it, to show it and to release it. Pure. */
 import type { Owner } from "../../contract/owner.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
 import { parseMac } from "../../net/mac.ts";

@@ -54,7 +54,7 @@ function includes(routes: readonly KernelRoute[], route: KernelRoute): boolean {
 }
 
 /** Takes the address and the routes of a lease that has ended from the link. */
-export function endUse(
+export function removeLease(
   { route, link }: NetnsHandle,
   offered: Offered,
   how: LeaseOptions["onExpiry"],

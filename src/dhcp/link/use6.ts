@@ -27,7 +27,7 @@ export function exchangeBinding(handle: NetnsHandle, before: Binding | undefined
   if (isMoved && before !== undefined) delAddress(route, link.index, { bytes: before.address, bits: ALONE });
 }
 
-export function endUse6({ route, link }: NetnsHandle, { address }: Binding, { onExpiry }: LeaseOptions): void {
+export function removeBinding({ route, link }: NetnsHandle, { address }: Binding, { onExpiry }: LeaseOptions): void {
   if (onExpiry !== "keep") delAddress(route, link.index, { bytes: address, bits: ALONE });
 }
 

@@ -152,8 +152,8 @@ export class Attachment implements LeaseAttachment {
   }
 
   /** The client has gone. Returns whether the attachment has no reason to be any more. */
-  forget(request: PendingRequest): boolean {
-    return this.pending.forget(request) && this.isAwaited;
+  stopWaiting(request: PendingRequest): boolean {
+    return this.pending.remove(request) && this.isAwaited;
   }
 
   /** Something has arrived, or is due. Returns whether the attachment goes on. */
@@ -171,7 +171,7 @@ export class Attachment implements LeaseAttachment {
     }
     // Without a lease, only an attachment whose link is there goes on asking.
     if (this.isAwaited || this.hasAny || this.netns.canBeOpened()) return true;
-    this.abandon();
+    this.forget();
     return false;
   }
 
@@ -249,24 +249,24 @@ export class Attachment implements LeaseAttachment {
     this.closeNetns();
   }
 
-  /** Gives the leases back, wherever the container is by now. */
+  /** Releases the leases, wherever the container is by now. */
   release(): void {
     say(`${this.name}: releasing lease`);
-    // If we end in between, the next service gives them back again.
-    this.inJournal((journal) => journal.giveUp(this.owner, false));
+    // If we end in between, the next service releases them again.
+    this.inJournal((journal) => journal.releaseLater(this.owner, false));
     const sender = { name: this.name, mac: this.location.mac, hostLink: this.options.hostLink };
     this.v4?.release((to, packet) => sendLastMessage(sender, to, IPV4_TYPE, packet));
     this.v6?.release(this.clock().boot, (to, packet) => sendLastMessage(sender, to, IPV6_TYPE, packet));
-    this.abandon();
+    this.forget();
   }
 
-  /** Its link is gone, and there is nothing to give back. */
-  private abandon(): void {
+  /** Nothing is left to release. */
+  private forget(): void {
     this.close();
     this.inJournal((journal) => journal.remove(this.owner));
   }
 
-  /** A directory that cannot be written to does not keep a lease from being given back. */
+  /** A directory that cannot be written to does not keep a lease from being released. */
   private inJournal(work: (journal: Journal) => void): void {
     try {
       work(this.context.journal);
@@ -275,7 +275,7 @@ export class Attachment implements LeaseAttachment {
     }
   }
 
-  /** The container is another one now, or the service ends: nothing is given back. */
+  /** The container is another one now, or the service ends: nothing is released. */
   close(): void {
     this.v4?.close();
     this.v6?.close();

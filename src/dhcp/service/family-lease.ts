@@ -30,7 +30,7 @@ export interface LeaseAttachment {
   openNetns(): NetnsHandle;
   /** Nothing of this lease needs the namespace now. */
   closeNetns(): void;
-  /** A new or changed lease, before anything else learns of it. False: it cannot be recorded, and has been given up. */
+  /** A new or changed lease, before anything else learns of it. False: it cannot be recorded, and will be released. */
   record(durable: boolean): boolean;
   /** The lease can be used. */
   obtained(): void;

@@ -39,19 +39,19 @@ export class FormerLeases {
   }
 }
 
-const MOST_GIVEN_BACK = 1000;
+const MOST_RELEASED = 1000;
 
 /**
- * Addresses that clients have given back. Who comes again asks for its own: podman stops and starts a container with the
+ * Addresses that clients have released. Who comes again asks for its own: podman stops and starts a container with the
  * same id and another hardware address, by which servers such as dnsmasq choose. The service that podman's units start
  * ends while nobody has a lease, so the addresses stand in the journal when a service ends.
  */
-export class GivenBack {
+export class ReleasedAddresses {
   private readonly addresses = new Map<string, Uint8Array>();
 
   /** Reads the addresses that an earlier service has kept. A damaged line is passed over. */
-  constructor(private readonly journal: Pick<Journal, "givenBack" | "keepGivenBack">) {
-    for (const line of journal.givenBack().split("\n").slice(-MOST_GIVEN_BACK - 1)) {
+  constructor(private readonly journal: Pick<Journal, "releasedAddresses" | "keepReleasedAddresses">) {
+    for (const line of journal.releasedAddresses().split("\n").slice(-MOST_RELEASED - 1)) {
       const [, key, hex] = /^(".*") ([0-9a-f]{8})$/.exec(line) ?? [];
       try {
         if (key !== undefined) this.addresses.set(String(JSON.parse(key)), Uint8Array.fromHex(hex!));
@@ -65,7 +65,7 @@ export class GivenBack {
   keep(): void {
     const lines = [...this.addresses].map(([key, address]) => `${JSON.stringify(key)} ${address.toHex()}\n`);
     try {
-      this.journal.keepGivenBack(lines.join(""));
+      this.journal.keepReleasedAddresses(lines.join(""));
     } catch (error) {
       say(`addresses that were given back are forgotten: ${errorText(error)}`);
     }
@@ -75,7 +75,7 @@ export class GivenBack {
     const key = keyOf(owner, clientId);
     this.addresses.delete(key);
     this.addresses.set(key, address);
-    if (this.addresses.size > MOST_GIVEN_BACK) this.addresses.delete(this.addresses.keys().next().value!);
+    if (this.addresses.size > MOST_RELEASED) this.addresses.delete(this.addresses.keys().next().value!);
   }
 
   of(owner: Owner, clientId: string | undefined): Uint8Array | undefined {

@@ -26,7 +26,7 @@ export class PendingRequests {
   }
 
   /** Returns whether it was the last one. */
-  forget(request: PendingRequest): boolean {
+  remove(request: PendingRequest): boolean {
     return this.all.delete(request) && this.isEmpty;
   }
 

@@ -26,7 +26,7 @@ import { FailedAdds } from "./failed-adds.ts";
 import { type Client, Clients } from "./clients.ts";
 import { type Flags, pausesOf } from "./flags.ts";
 import { say, sayRarely } from "./log.ts";
-import { FormerLeases, GivenBack } from "./former-leases.ts";
+import { FormerLeases, ReleasedAddresses } from "./former-leases.ts";
 import { leaseOfRecord6 } from "./v6-lease.ts";
 import type { FormerLease, ServiceContext } from "./service-context.ts";
 
@@ -48,7 +48,7 @@ export class Service {
   /** By name. */
   private readonly attachments = new Map<string, Attachment>();
   private readonly formerLeases = new FormerLeases();
-  private readonly givenBack: GivenBack;
+  private readonly releasedAddresses: ReleasedAddresses;
   private readonly failedAdds: FailedAdds;
   private readonly alarm = new Alarm();
   private lastRequest = preciseSecondsSinceBoot();
@@ -63,7 +63,7 @@ export class Service {
     private readonly settings: ServiceSettings,
   ) {
     this.failedAdds = new FailedAdds(this.patience);
-    this.givenBack = new GivenBack(journal);
+    this.releasedAddresses = new ReleasedAddresses(journal);
     const clock = () => ({ boot: preciseSecondsSinceBoot(), wall: Date.now() / 1000 });
     this.context = {
       journal,
@@ -101,9 +101,9 @@ export class Service {
     }
   }
 
-  private takeUpOne({ record, isGivenUp }: Entry): void {
+  private takeUpOne({ record, isToBeReleased }: Entry): void {
     const { bootId, clock } = this.context, isSameBoot = record.bootId === bootId;
-    if (isGivenUp) return this.giveBack(Attachment.resume(record, 0, this.context));
+    if (isToBeReleased) return this.releaseAttachment(Attachment.resume(record, 0, this.context));
     if (isSameBoot) {
       this.attachments.set(nameOf(record), Attachment.resume(record, SPREAD_S, this.context));
     } else if (clock().wall < endOf(record) + MEMORY_S) {
@@ -186,7 +186,7 @@ export class Service {
       return client.answer(failure(errorText(error)));
     }
     client.onGone = () => {
-      if (!attachment.forget(pending)) return;
+      if (!attachment.stopWaiting(pending)) return;
       this.attachments.delete(attachment.name);
       attachment.release();
     };
@@ -228,7 +228,7 @@ export class Service {
 
   private recall(owner: Owner, clientId: string | undefined): FormerLease {
     const record = this.formerLeases.of(owner, clientId), clock = this.context.clock();
-    if (record === undefined) return { address: this.givenBack.of(owner, clientId), isOurs: false };
+    if (record === undefined) return { address: this.releasedAddresses.of(owner, clientId), isOurs: false };
     const address = record.v4 && parsePrefix(record.v4.lease.address)!.bytes;
     const lease6 = record.v6 && leaseOfRecord6(record.v6, false, clock);
     return { address, isOurs: clock.wall < endOf(record), lease6 };
@@ -250,13 +250,13 @@ export class Service {
   private release(owner: Owner): void {
     const name = nameOf(owner), attachment = this.attachments.get(name);
     this.attachments.delete(name);
-    if (attachment !== undefined) this.giveBack(attachment);
-    for (const record of this.formerLeases.takeNamed(name)) this.forget(record);
+    if (attachment !== undefined) this.releaseAttachment(attachment);
+    for (const record of this.formerLeases.takeNamed(name)) this.releaseFormer(record);
   }
 
-  private giveBack(attachment: Attachment): void {
+  private releaseAttachment(attachment: Attachment): void {
     const { address } = attachment.formerLease();
-    if (address !== undefined) this.givenBack.add(attachment.owner, attachment.options.clientId, address);
+    if (address !== undefined) this.releasedAddresses.add(attachment.owner, attachment.options.clientId, address);
     attachment.release();
   }
 
@@ -271,10 +271,10 @@ export class Service {
       });
   }
 
-  /** Gives back what a container of before the boot had. */
-  private forget(record: LeaseRecord): void {
+  /** Releases what a container of before the boot had. */
+  private releaseFormer(record: LeaseRecord): void {
     if (this.context.clock().wall < endOf(record)) {
-      this.giveBack(Attachment.resume(record, 0, this.context));
+      this.releaseAttachment(Attachment.resume(record, 0, this.context));
     } else {
       this.journal.remove(record);
     }
@@ -290,7 +290,7 @@ export class Service {
   /** The service ends, the leases go on with the next one. */
   close(): void {
     for (const attachment of this.attachments.values()) attachment.close();
-    this.givenBack.keep();
+    this.releasedAddresses.keep();
     this.journal.close();
     sayRarely("end", `${counted(this.attachments.size, "lease")} ${this.attachments.size === 1 ? "stays" : "stay"}`);
   }

@@ -7,7 +7,7 @@ import { beginningOf, LONG_AGO, stampsOf, type V4Record } from "../journal/recor
 import { ArpProbing } from "../link/arp.ts";
 import type { NetnsHandle } from "../link/netns-handle.ts";
 import { EVERYBODY, Sockets } from "../link/sockets.ts";
-import { endUse, exchangeLease, lowerMtu, setLifetime } from "../link/use.ts";
+import { exchangeLease, lowerMtu, removeLease, setLifetime } from "../link/use.ts";
 import { type Action, endOf, type Lease, LeaseClient } from "../v4/lease/client.ts";
 import type { Message } from "../v4/message/message.ts";
 import type { Offered } from "../v4/message/offer.ts";
@@ -21,7 +21,7 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
   private serverMac: Uint8Array | undefined;
   private origin: V4Record["origin"];
   /** The last lease, after it has ended. */
-  private lost: Offered | undefined;
+  private ended: Offered | undefined;
   /** The plugin that made the link has given it the address; from then on it is ours to do. */
   private isPlaced = false;
 
@@ -69,8 +69,8 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
       return { lease: textOf(lease.offered), ...stampsOf(lease.since, this.attachment.clock()), serverMac, origin };
     }
     // The lease has ended: the next service asks for another one.
-    const { lost } = this;
-    return lost && { lease: { ...textOf(lost), lease: 1, renew: 1, rebind: 1 }, ...LONG_AGO, serverMac, origin };
+    const { ended } = this;
+    return ended && { lease: { ...textOf(ended), lease: 1, renew: 1, rebind: 1 }, ...LONG_AGO, serverMac, origin };
   }
 
   protected open(handle: NetnsHandle): Sockets {
@@ -121,7 +121,7 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
       lowerMtu(handle, offered, attachment.options);
       // The plugin that made the link is about to give it the address.
       if (attachment.isAwaited) return;
-      const had = before?.offered ?? (attachment.options.onExpiry === "keep" ? this.lost : undefined);
+      const had = before?.offered ?? (attachment.options.onExpiry === "keep" ? this.ended : undefined);
       exchangeLease(
         handle,
         { before: had, after: offered, seconds: this.lifetimeOf(lease, now) },
@@ -129,7 +129,7 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
       );
       this.isPlaced = true;
     });
-    this.lost = undefined;
+    this.ended = undefined;
     attachment.obtained();
   }
 
@@ -149,16 +149,16 @@ export class V4Lease extends FamilyLease<Action, Message, Sockets> {
     const { attachment } = this;
     say(`${attachment.name}: ${reason}`, { address: formatAddress(lease.offered.address.bytes) });
     this.close();
-    this.lost = lease.offered;
+    this.ended = lease.offered;
     this.applied((handle) =>
-      endUse(handle, lease.offered, isRefused ? "remove" : attachment.options.onExpiry, attachment.options)
+      removeLease(handle, lease.offered, isRefused ? "remove" : attachment.options.onExpiry, attachment.options)
     );
     this.close();
     attachment.record(false);
   }
 
   /**
-   * Gives the lease back. Where the link is gone, `throughHost` sends in its name. Then nothing on the host looks at the
+   * Releases the lease. Where the link is gone, `throughHost` sends in its name. Then nothing on the host looks at the
    * packet, and the container may have forged who its server is. So it goes to the server that ADD found, or to everybody.
    */
   release(throughHost: (to: Uint8Array, packet: Uint8Array) => void): void {

@@ -6,7 +6,7 @@ import { beginningOf, type Clock, LONG_AGO, stampsOf, type V6Record } from "../j
 import { NeighbourProbing } from "../link/ndp.ts";
 import type { NetnsHandle } from "../link/netns-handle.ts";
 import { checkDuplicatesAgain, Sockets6 } from "../link/sockets6.ts";
-import { endUse6, exchangeBinding, setLifetimes } from "../link/use6.ts";
+import { exchangeBinding, removeBinding, setLifetimes } from "../link/use6.ts";
 import { LeaseClient6 } from "../v6/lease/client.ts";
 import { type Action6, endOf, type Lease6, type Offered6 } from "../v6/lease/lease.ts";
 import { usuallyWanted } from "../v6/lease/request.ts";
@@ -21,7 +21,7 @@ const LOOK_S = 0.05, PATIENT_LOOK_S = 1;
 
 export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
   readonly client: LeaseClient6;
-  private lost: Offered6 | undefined;
+  private ended: Offered6 | undefined;
   private linkLocal: Uint8Array | undefined;
   /** A message that waits for the link-local address. */
   private unsent: { bytes: Uint8Array; at: number } | undefined;
@@ -69,8 +69,8 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
       return { lease: textOf6(lease.offered), ...stampsOf(lease.since, this.attachment.clock()), linkLocal };
     }
     // The lease has ended: the next service asks for another one.
-    const { lost } = this;
-    return lost && { lease: { ...textOf6(lost), valid: 1, preferred: 1 }, ...LONG_AGO, linkLocal };
+    const { ended } = this;
+    return ended && { lease: { ...textOf6(ended), valid: 1, preferred: 1 }, ...LONG_AGO, linkLocal };
   }
 
   override wake(now: number): void {
@@ -144,8 +144,8 @@ export class V6Lease extends FamilyLease<Action6, Message6, Sockets6> {
     const { attachment } = this, { binding } = lease.offered;
     say(`${attachment.name}: ${reason}`, { address: formatAddress(binding.address) });
     this.close();
-    this.lost = lease.offered;
-    this.applied((handle) => endUse6(handle, binding, attachment.options));
+    this.ended = lease.offered;
+    this.applied((handle) => removeBinding(handle, binding, attachment.options));
     this.close();
     attachment.record(false);
   }

@@ -19,10 +19,10 @@ interface Times {
 
 export function dhcpLeases(directory: string) {
   const now = Date.now() / 1000;
-  return recordsIn(directory).flatMap(({ record, isGivenUp }) => {
+  return recordsIn(directory).flatMap(({ record, isToBeReleased }) => {
     const { network, containerId, ifName, v4, v6 } = record;
     const listed = (address: string, server: string, times: Times) => {
-      const state = isGivenUp ? "given up" : stateOf(times, now);
+      const state = isToBeReleased ? "given up" : stateOf(times, now);
       return { network, address, containerId, ifName, lease: { server, state, ...timesLeft(times, now) } };
     };
     return [

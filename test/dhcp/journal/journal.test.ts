@@ -42,14 +42,16 @@ const record = (containerId: string): LeaseRecord => ({
 const one = record("c1"), other = record("c2");
 const name = (containerId: string) => `net@${containerId}@eth0.lease`;
 
-type Look = () => { files: string[]; givenUp: string[] };
+type Look = () => { files: string[]; toBeReleased: string[] };
 
 function inDirectory(work: (journal: Journal, look: Look, directory: string) => void): void {
   const directory = mkdtempSync(join(tmpdir(), "patchbay-journal-")), journal = Journal.open(directory)!;
   try {
     work(journal, () => ({
       files: readdirSync(directory).filter((file) => file !== "lock").sort(),
-      givenUp: recordsIn(directory).filter(({ isGivenUp }) => isGivenUp).map((entry) => entry.record.containerId)
+      toBeReleased: recordsIn(directory).filter(({ isToBeReleased }) => isToBeReleased).map((entry) =>
+        entry.record.containerId
+      )
         .sort(),
     }), directory);
   } finally {
@@ -62,10 +64,10 @@ test("a lease that was given up and is written again is held, and the other one 
   inDirectory((journal, look) => {
     for (const isDurable of [true, false]) {
       for (const each of [one, other]) journal.write(each, isDurable);
-      for (const each of [one, other]) journal.giveUp(each, isDurable);
-      expect(look().givenUp).toEqual(["c1", "c2"]);
+      for (const each of [one, other]) journal.releaseLater(each, isDurable);
+      expect(look().toBeReleased).toEqual(["c1", "c2"]);
       journal.write(one, isDurable);
-      expect(look().givenUp).toEqual(["c2"]);
+      expect(look().toBeReleased).toEqual(["c2"]);
       expect(look().files).toEqual([name("c1"), name("c2"), `${name("c2")}.given-up`]);
     }
   });
@@ -74,9 +76,9 @@ test("a lease that was given up and is written again is held, and the other one 
 test("what is removed leaves nothing of it, and nothing of another is removed", () => {
   inDirectory((journal, look) => {
     for (const each of [one, other]) journal.write(each, false);
-    for (const each of [one, other]) journal.giveUp(each, false);
+    for (const each of [one, other]) journal.releaseLater(each, false);
     journal.remove(one);
-    expect(look()).toEqual({ files: [name("c2"), `${name("c2")}.given-up`], givenUp: ["c2"] });
+    expect(look()).toEqual({ files: [name("c2"), `${name("c2")}.given-up`], toBeReleased: ["c2"] });
     journal.remove(one);
     journal.remove(other);
     expect(look().files).toEqual([]);
@@ -86,10 +88,13 @@ test("what is removed leaves nothing of it, and nothing of another is removed", 
 test("a note without a record goes, and a note with one stays", () => {
   inDirectory((journal, look) => {
     journal.write(one, false);
-    for (const each of [one, other]) journal.giveUp(each, false);
+    for (const each of [one, other]) journal.releaseLater(each, false);
     const problems: string[] = [];
     const entries = journal.entries((problem) => problems.push(problem));
-    expect(entries.map(({ record: { containerId }, isGivenUp }) => [containerId, isGivenUp])).toEqual([["c1", true]]);
+    expect(entries.map(({ record: { containerId }, isToBeReleased }) => [containerId, isToBeReleased])).toEqual([[
+      "c1",
+      true,
+    ]]);
     expect(look().files).toEqual([name("c1"), `${name("c1")}.given-up`]);
     expect(problems).toEqual([]);
   });
@@ -169,13 +174,13 @@ test("a damaged record is set aside, and told; a half-written one goes; who only
 
 test("a text for the next service is kept, replaced and removed", () => {
   inDirectory((journal, look) => {
-    expect(journal.givenBack()).toBe("");
+    expect(journal.releasedAddresses()).toBe("");
     for (const text of ["one\n", "another\n"]) {
-      journal.keepGivenBack(text);
-      expect([journal.givenBack(), look().files]).toEqual([text, ["given-back"]]);
+      journal.keepReleasedAddresses(text);
+      expect([journal.releasedAddresses(), look().files]).toEqual([text, ["given-back"]]);
     }
-    journal.keepGivenBack("");
-    journal.keepGivenBack("");
-    expect([journal.givenBack(), look().files]).toEqual(["", []]);
+    journal.keepReleasedAddresses("");
+    journal.keepReleasedAddresses("");
+    expect([journal.releasedAddresses(), look().files]).toEqual(["", []]);
   });
 });

@@ -4,8 +4,8 @@ import { offeredOf } from "../../../src/dhcp/journal/lease-text.ts";
 import type { LeaseOptions } from "../../../src/dhcp/lease-options.ts";
 import { NetnsHandle } from "../../../src/dhcp/link/netns-handle.ts";
 import { checkDuplicatesAgain, prepareForV6 } from "../../../src/dhcp/link/sockets6.ts";
-import { endUse, exchangeLease, lowerMtu, setLifetime } from "../../../src/dhcp/link/use.ts";
-import { endUse6, exchangeBinding, setLifetimes } from "../../../src/dhcp/link/use6.ts";
+import { exchangeLease, lowerMtu, removeLease, setLifetime } from "../../../src/dhcp/link/use.ts";
+import { exchangeBinding, removeBinding, setLifetimes } from "../../../src/dhcp/link/use6.ts";
 import type { Offered } from "../../../src/dhcp/v4/message/offer.ts";
 import type { Binding } from "../../../src/dhcp/v6/message/offer.ts";
 import { EADDRNOTAVAIL } from "../../../src/ffi/errno.ts";
@@ -117,7 +117,7 @@ test.each(
   "at the end of a lease: %s",
   (how, rest) => {
     using link = linkWith();
-    endUse(handle(), one, how, options());
+    removeLease(handle(), one, how, options());
     const gone = ["no route 10.2.0.0/16 scope 253", "no route 10.3.0.0/16 via 10.1.0.2"];
     expect(link.news()).toEqual(how === "keep" ? [] : [...gone, ...rest]);
   },
@@ -193,7 +193,7 @@ test("an IPv6 lease: renewed where it is, put back where it is not, and moved", 
     ]]] as const
   ) {
     link.netlink.addresses.set("fd00::8/128", 0);
-    endUse6(handle(), binding("fd00::8"), options({ onExpiry }));
+    removeBinding(handle(), binding("fd00::8"), options({ onExpiry }));
     expect(link.news()).toEqual([...told]);
   }
 });

@@ -36,7 +36,7 @@ test("without the lease that is required ADD fails, and gives the other one back
   expect(it.pass(1)).toEqual([
     "ADD fails: no more tries: IPv6: no server has answered, waited 20 s",
     "net has none: IPv6: no server has answered",
-    "journal: given up",
+    "journal: to be released",
     `RELEASE from 192.168.77.50 to 192.168.77.1 at ${SERVER_MAC}`,
     "journal: removed",
   ]);
@@ -59,14 +59,14 @@ test("several ADDs are answered, each in its time; the last one that gives up en
   const second = it.ask(15, "second");
   expect(it.attachment.isUsable()).toBe(true);
   expect(it.pass(5)).toContain("ADD fails: no more tries: no server has answered DISCOVER, waited 10 s");
-  expect(it.attachment.forget(first)).toBe(false);
-  expect(it.attachment.forget(second)).toBe(true);
+  expect(it.attachment.stopWaiting(first)).toBe(false);
+  expect(it.attachment.stopWaiting(second)).toBe(true);
   expect(it.pass(10)).toContain("net has none: no server has answered DISCOVER");
-  expect([it.isOver, it.attachment.forget(second)]).toEqual([true, false]);
+  expect([it.isOver, it.attachment.stopWaiting(second)]).toEqual([true, false]);
 
   const other = new SimulatedAttachment(link), one = other.begin(10);
   other.ask(15, "second");
-  expect(other.attachment.forget(one)).toBe(false);
+  expect(other.attachment.stopWaiting(one)).toBe(false);
   link.script(script);
   expect(other.pass(9)).toContain("second gets 192.168.77.50/24");
 });
@@ -138,7 +138,7 @@ test("a lease that cannot be recorded is not used: ADD fails with the reason, an
     "journal: written durably",
     "ADD fails: cannot record the lease: the disk is full",
     "net has none: cannot record the lease: the disk is full",
-    "journal: given up",
+    "journal: to be released",
     `RELEASE from 192.168.77.50 to 192.168.77.1 at ${SERVER_MAC}`,
     "journal: removed",
   ]);

@@ -2,7 +2,7 @@
 import { expect, spyOn, test } from "bun:test";
 import * as warn from "../../../src/ffi/warn.ts";
 import type { LeaseRecord } from "../../../src/dhcp/journal/record.ts";
-import { FormerLeases, GivenBack } from "../../../src/dhcp/service/former-leases.ts";
+import { FormerLeases, ReleasedAddresses } from "../../../src/dhcp/service/former-leases.ts";
 
 const owner = (containerId: string) => ({ network: "net", containerId, ifName: "eth0" });
 const address = Uint8Array.of(10, 1, 0, 9);
@@ -10,33 +10,33 @@ const address = Uint8Array.of(10, 1, 0, 9);
 /** A journal that has the text. */
 function journalOf(text: string) {
   let kept = text;
-  return { givenBack: () => kept, keepGivenBack: (text: string) => void (kept = text) };
+  return { releasedAddresses: () => kept, keepReleasedAddresses: (text: string) => void (kept = text) };
 }
 
 test.each([["a client id", "0102"], ["none", undefined]])("%s: known to the next service", (_, clientId) => {
-  const journal = journalOf(""), first = new GivenBack(journal);
+  const journal = journalOf(""), first = new ReleasedAddresses(journal);
   first.add(owner("c1"), clientId, address);
   first.keep();
-  const next = new GivenBack(journal);
+  const next = new ReleasedAddresses(journal);
   expect(next.of(owner("c1"), clientId)).toEqual(address);
   expect(next.of({ ...owner("c1"), network: "other" }, clientId)).toBeUndefined();
 });
 
 test("the newest thousand are kept", () => {
-  const journal = journalOf(""), first = new GivenBack(journal);
+  const journal = journalOf(""), first = new ReleasedAddresses(journal);
   for (let number = 0; number < 1500; number++) first.add(owner(`c${number}`), undefined, address);
   first.keep();
-  const next = new GivenBack(journal);
+  const next = new ReleasedAddresses(journal);
   expect([499, 500, 1499].map((number) => next.of(owner(`c${number}`), undefined)))
     .toEqual([undefined, address, address]);
 });
 
 test("lines that are none count as none, and those between them count", () => {
   const journal = journalOf("");
-  const good = new GivenBack(journal);
+  const good = new ReleasedAddresses(journal);
   good.add(owner("c1"), undefined, address);
   good.keep();
-  const [line] = journal.givenBack().split("\n") as [string];
+  const [line] = journal.releasedAddresses().split("\n") as [string];
   const damaged = [
     "",
     "{}",
@@ -48,7 +48,7 @@ test("lines that are none count as none, and those between them count", () => {
     "x".repeat(1e6),
   ];
   for (const one of damaged) {
-    expect([one, new GivenBack(journalOf(`${one}\n${line}\n${one}`)).of(owner("c1"), undefined)])
+    expect([one, new ReleasedAddresses(journalOf(`${one}\n${line}\n${one}`)).of(owner("c1"), undefined)])
       .toEqual([one, address]);
   }
 });
@@ -58,18 +58,18 @@ test("a directory that cannot be written to ends no service", () => {
     throw new Error("the disk is full");
   };
   const said: string[] = [], spy = spyOn(warn, "printToStderr").mockImplementation((line) => void said.push(line));
-  new GivenBack({ givenBack: () => "", keepGivenBack: fails }).keep();
+  new ReleasedAddresses({ releasedAddresses: () => "", keepReleasedAddresses: fails }).keep();
   spy.mockRestore();
   expect(said).toEqual(["addresses that were given back are forgotten: the disk is full"]);
 });
 
 test("who gives back again is among the newest", () => {
-  const journal = journalOf(""), first = new GivenBack(journal), other = Uint8Array.of(10, 1, 0, 8);
+  const journal = journalOf(""), first = new ReleasedAddresses(journal), other = Uint8Array.of(10, 1, 0, 8);
   for (let number = 0; number < 1000; number++) first.add(owner(`c${number}`), undefined, address);
   first.add(owner("c0"), undefined, other);
   first.add(owner("c1000"), undefined, address);
   first.keep();
-  const next = new GivenBack(journal);
+  const next = new ReleasedAddresses(journal);
   expect(["c0", "c1", "c2", "c1000"].map((name) => next.of(owner(name), undefined))).toEqual([
     other,
     undefined,
@@ -77,8 +77,10 @@ test("who gives back again is among the newest", () => {
     address,
   ]);
   // Of a longer list the last thousand are read.
-  const line = journal.givenBack().split("\n")[0]!, filled = `${line}\n${`x\n`.repeat(1000)}`;
-  expect([filled.slice(0, -2), filled].map((text) => new GivenBack(journalOf(text)).of(owner("c2"), undefined)))
+  const line = journal.releasedAddresses().split("\n")[0]!, filled = `${line}\n${`x\n`.repeat(1000)}`;
+  expect(
+    [filled.slice(0, -2), filled].map((text) => new ReleasedAddresses(journalOf(text)).of(owner("c2"), undefined)),
+  )
     .toEqual([address, undefined]);
 });
 

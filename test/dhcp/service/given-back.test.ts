@@ -21,7 +21,7 @@ test.each([
   link.gone = "the container is gone";
   it.attachment.release();
   expect(link.news()).toEqual([
-    "journal: given up",
+    "journal: to be released",
     `link 3: RELEASE in the name of ${MAC} to ${goal}`,
     "journal: removed",
   ]);
@@ -60,7 +60,7 @@ test("where nobody knows where the server's messages come from, it is not told",
   it.kept!.v4!.serverMac = "";
   it.resume();
   it.attachment.release();
-  expect(link.news()).toEqual(["journal: given up", "journal: removed"]);
+  expect(link.news()).toEqual(["journal: to be released", "journal: removed"]);
 });
 
 test("an IPv6 lease is given back so to all servers, if the link's own address is known", () => {
@@ -77,7 +77,7 @@ test("an IPv6 lease is given back so to all servers, if the link's own address i
   it.kept!.v6!.linkLocal = "";
   it.resume();
   it.attachment.release();
-  expect(link.news()).toEqual(["journal: given up", "journal: removed"]);
+  expect(link.news()).toEqual(["journal: to be released", "journal: removed"]);
 });
 
 test.each([
@@ -89,6 +89,6 @@ test.each([
   it.bind();
   link.gone = "the container is gone";
   it.attachment.release();
-  expect(link.news()).toEqual(["journal: given up", "journal: removed"]);
+  expect(link.news()).toEqual(["journal: to be released", "journal: removed"]);
   expect(link.log.at(-1)).toBe(`c1/net/eth0: the release cannot be sent to the server: ${reason}`);
 });

@@ -22,13 +22,13 @@ test("each request is answered once, when its time is over or all are", () => {
   expect([answered, pending.isEmpty, pending.due]).toEqual([[7, 5, 9], true, Infinity]);
 });
 
-test("forgetting tells whether it was the last one", () => {
+test("removing tells whether it was the last one", () => {
   const pending = new PendingRequests(),
     [one, other, stranger] = [1, 2, 3].map((deadline) => requestUntil(deadline, []));
   pending.add(one!);
   pending.add(other!);
-  expect([pending.forget(one!), pending.forget(one!), pending.forget(stranger!)]).toEqual([false, false, false]);
-  expect([pending.forget(other!), pending.forget(other!), pending.isEmpty]).toEqual([true, false, true]);
+  expect([pending.remove(one!), pending.remove(one!), pending.remove(stranger!)]).toEqual([false, false, false]);
+  expect([pending.remove(other!), pending.remove(other!), pending.isEmpty]).toEqual([true, false, true]);
 });
 
 test("a failure of a network is remembered for its time, or until somebody has a lease there", () => {

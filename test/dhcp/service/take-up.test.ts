@@ -48,10 +48,14 @@ function recordOf(
   };
 }
 
-function keep(it: SimulatedService, records: readonly LeaseRecord[], givenUp: readonly LeaseRecord[] = []): void {
+function keep(
+  it: SimulatedService,
+  records: readonly LeaseRecord[],
+  toBeReleased: readonly LeaseRecord[] = [],
+): void {
   const journal = Journal.open(it.directory)!;
   for (const one of records) journal.write(one, false);
-  for (const one of givenUp) journal.giveUp(one, false);
+  for (const one of toBeReleased) journal.releaseLater(one, false);
   journal.close();
 }
 

@@ -44,7 +44,7 @@ test("a lease from ADD to DEL: recorded before it is told, limited when the addr
   expect([link.open, link.handles]).toEqual([0, 0]);
   it.attachment.release();
   expect(link.news()).toEqual([
-    "journal: given up",
+    "journal: to be released",
     `RELEASE from 192.168.77.50 to 192.168.77.1 at ${SERVER_MAC}`,
     "journal: removed",
   ]);
@@ -192,7 +192,7 @@ test("an address that another host has is declined, ADD says whose it is, and no
     ...round,
     `ADD fails: no more tries: ${obstacle}, waited 15 s`,
     `net has none: ${obstacle}`,
-    "journal: given up",
+    "journal: to be released",
     "journal: removed",
   ]);
   expect([it.isOver, link.open, link.handles]).toEqual([true, 0, 0]);

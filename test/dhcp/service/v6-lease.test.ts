@@ -39,7 +39,7 @@ test("a lease from ADD to DEL: recorded before it is told, limited when the addr
   expect(it.kept!.v6).toMatchObject({ linkLocal: "fe800000000000000000000000000007", since: it.now });
   it.attachment.release();
   // The link is about to go: nobody waits for an answer.
-  expect(link.news()).toEqual(["journal: given up", "RELEASE from fe80::7 to everybody", "journal: removed"]);
+  expect(link.news()).toEqual(["journal: to be released", "RELEASE from fe80::7 to everybody", "journal: removed"]);
   expect([link.open, link.handles]).toEqual([0, 0]);
 });
 
@@ -171,7 +171,7 @@ test("an address that another host has is declined", () => {
     "DECLINE from fe80::7 to everybody",
     "ADD fails: no more tries: IPv6: another host has fd00:77::50, which server 00030001020000000001 gave, waited 1 s",
     "net has none: IPv6: another host has fd00:77::50, which server 00030001020000000001 gave",
-    "journal: given up",
+    "journal: to be released",
     "journal: removed",
   ]);
 });

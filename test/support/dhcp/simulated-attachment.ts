@@ -70,11 +70,11 @@ export class SimulatedAttachment {
       if (this.journalFailure !== undefined) throw this.journalFailure;
       this.kept = readRecord(JSON.stringify(record));
     };
-    const giveUp = (_: unknown, durable: boolean) => {
-      this.tell(durable ? "journal: given up durably" : "journal: given up");
+    const releaseLater = (_: unknown, durable: boolean) => {
+      this.tell(durable ? "journal: to be released durably" : "journal: to be released");
       if (this.journalFailure !== undefined) throw this.journalFailure;
     };
-    return { write, giveUp, remove: () => this.tell("journal: removed") } as Partial<Journal> as Journal;
+    return { write, releaseLater, remove: () => this.tell("journal: removed") } as Partial<Journal> as Journal;
   }
 
   /** ADD: asks for the lease, and waits for it. */

@@ -318,7 +318,11 @@ export class LeaseClient {
     const server = message.options.get(option.server)?.join(".") ?? "unknown";
     this.obstacle = `server ${server} refused (NAK)${text === "" ? "" : `: ${text}`}`;
     const isHasty = this.state === "requesting" || now - (this.lease?.since ?? -Infinity) < HASTY_S;
-    return [{ do: "log", text: this.obstacle }, ...this.lose(this.obstacle, true), ...this.begunAgain(now, isHasty)];
+    return [
+      { do: "log", text: this.obstacle },
+      ...this.stopUsing(this.obstacle, true),
+      ...this.begunAgain(now, isHasty),
+    ];
   }
 
   private begunAgain(now: number, isHasty: boolean): Action[] {
@@ -331,10 +335,10 @@ export class LeaseClient {
   }
 
   private expire(now: number): Action[] {
-    return [...this.lose("the lease has expired", false), ...this.restart(now)];
+    return [...this.stopUsing("the lease has expired", false), ...this.restart(now)];
   }
 
-  private lose(reason: string, isRefused: boolean): Action[] {
+  private stopUsing(reason: string, isRefused: boolean): Action[] {
     const { lease } = this;
     this.lease = undefined;
     return lease === undefined ? [] : [{ do: "stopUsing", lease, reason, isRefused }];

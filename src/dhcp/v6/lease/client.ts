@@ -122,7 +122,7 @@ export class LeaseClient6 {
   tick(now: number): Action6[] {
     if (this.lease === undefined || now < endOf(this.lease)) return now < this.wake ? [] : this.advance(now);
     const { state, lease: { offered } } = this;
-    const actions = this.lose("the lease has expired");
+    const actions = this.stopUsing("the lease has expired");
     // Everything else goes on.
     if (state !== "bound" && state !== "renewing" && state !== "rebinding") return [...actions, ...this.tick(now)];
     this.hint = offered.binding.address;
@@ -370,7 +370,7 @@ export class LeaseClient6 {
       return [...this.note(reply), ...this.transmit(now)];
     }
     if (!withdrawn.some((one) => isSameBytes(one, address))) return this.note(reply);
-    return [...this.lose(`server ${server.toHex()} has withdrawn the address`), ...this.solicitAgain(now)];
+    return [...this.stopUsing(`server ${server.toHex()} has withdrawn the address`), ...this.solicitAgain(now)];
   }
 
   private informed(reply: Reply, now: number): Action6[] {
@@ -432,7 +432,7 @@ export class LeaseClient6 {
     return this.transmit(now);
   }
 
-  private lose(reason: string): Action6[] {
+  private stopUsing(reason: string): Action6[] {
     const { lease } = this;
     this.lease = undefined;
     return lease === undefined ? [] : [{ do: "stopUsing", lease, reason }];

@@ -3,7 +3,7 @@
  *
  * A service holds the leases (src/dhcp/service/), because they have to be renewed when this process has long ended. The
  * plugin asks it, and its journal is the record. DEL and GC also work while no service runs: they leave a note, and the
- * service gives the lease back when it comes up.
+ * service releases the lease when it comes up.
  */
 import {
   CniError,
@@ -47,10 +47,11 @@ export default definePlugin<DhcpConf>({
   add: (at) => at.inAdd(() => acquire(at)) ?? at.prevResult ?? { cniVersion: at.conf.cniVersion },
   foresee,
   check,
-  del: (at) => orGiveUp(at.conf, () => release(at.conf, ownerOf(at)), (owner) => isSameOwner(owner, ownerOf(at))),
+  del: (at) =>
+    orReleaseLater(at.conf, () => release(at.conf, ownerOf(at)), (owner) => isSameOwner(owner, ownerOf(at))),
   gc(conf, isValid) {
     const isStale = (owner: Owner) => owner.network === conf.name && !isValid(owner);
-    orGiveUp(conf, () => ownersAt(conf).filter(isStale).forEach((owner) => release(conf, owner)), isStale);
+    orReleaseLater(conf, () => ownersAt(conf).filter(isStale).forEach((owner) => release(conf, owner)), isStale);
   },
   status,
 });
@@ -147,7 +148,7 @@ function ownersAt(conf: DhcpConf): Owner[] {
 }
 
 /** Lets the service do it, or leaves a note for each lease while none runs. */
-function orGiveUp(conf: DhcpConf, byService: () => void, isMeant: (owner: Owner) => boolean): void {
+function orReleaseLater(conf: DhcpConf, byService: () => void, isMeant: (owner: Owner) => boolean): void {
   const deadline = performance.now() + STARTING_MS;
   for (;;) {
     try {
@@ -155,7 +156,7 @@ function orGiveUp(conf: DhcpConf, byService: () => void, isMeant: (owner: Owner)
     } catch (error) {
       const cause = error instanceof CniError ? error.cause : undefined;
       if (!(cause instanceof NoService) && !(cause instanceof NoAnswer)) throw error;
-      if (giveUpAll(directoryOf(conf), isMeant)) return;
+      if (releaseAllLater(directoryOf(conf), isMeant)) return;
       if (performance.now() > deadline) throw error;
       Bun.sleepSync(LOOK_MS);
     }
@@ -163,13 +164,13 @@ function orGiveUp(conf: DhcpConf, byService: () => void, isMeant: (owner: Owner)
 }
 
 /** False when a service has the journal. */
-function giveUpAll(directory: string, isMeant: (owner: Owner) => boolean): boolean {
+function releaseAllLater(directory: string, isMeant: (owner: Owner) => boolean): boolean {
   let journal: Journal | undefined;
   try {
     if (!exists(directory)) return true;
     journal = Journal.open(directory);
     if (journal === undefined) return false;
-    for (const { record } of recordsIn(directory)) if (isMeant(record)) journal.giveUp(record, true);
+    for (const { record } of recordsIn(directory)) if (isMeant(record)) journal.releaseLater(record, true);
   } catch (error) {
     // The server gives the address away when the lease is over, and nobody renews one whose container is gone.
     warn(`the DHCP service will not know that a container is gone: ${errorText(error)}`);

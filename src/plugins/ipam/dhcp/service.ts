@@ -38,7 +38,7 @@ export function askService(
   }
 }
 
-/** Connecting starts podman's unit. Without a lease to make or to give back, only one that runs is asked. */
+/** Connecting starts podman's unit. Without a lease to acquire or to release, only one that runs is asked. */
 function mayBePodmans(error: unknown, request: ServiceRequest): boolean {
   const isNeeded = request.do === "acquire" || request.do === "release";
   if (error instanceof NoService && isNeeded) return true;

@@ -99,7 +99,7 @@ function keep(...containers: string[]): void {
 }
 
 const givenUp = () =>
-  recordsIn(directory).filter((one) => one.isGivenUp).map(({ record }) => record.containerId).sort();
+  recordsIn(directory).filter((one) => one.isToBeReleased).map(({ record }) => record.containerId).sort();
 
 test("ADD asks for a lease, for as long as it takes, and answers what it brings", () => {
   answers = [{ version: 1, lease, lease6 }];
