@@ -10,7 +10,7 @@ import { LeftToCaller } from "../ffi/calls.ts";
 import { warn } from "../ffi/warn.ts";
 import { deleteRecorded, type Deletion, deletionOf, placeOfRecorded } from "../runtime/container-networks.ts";
 import type { Examine, Runtime } from "../runtime/plugin-call.ts";
-import { attachmentsOf, networkWithoutPlugins, type RecordedAttachment } from "../runtime/records.ts";
+import { attachmentsOfContainer, networkWithoutPlugins, type RecordedAttachment } from "../runtime/records.ts";
 import type { PluginCall } from "../podman-documents/netavark.schema.ts";
 import { attachmentRequest } from "./attachment-request.ts";
 import { chosenNetwork, cniName, runtimeFor } from "./chosen-network.ts";
@@ -50,13 +50,13 @@ export function keyOf({ container_id, network, network_options }: PluginCall): O
 }
 
 function recordedOf(runtime: Runtime, { containerId, ifName }: Owner): RecordedAttachment[] {
-  return attachmentsOf(runtime, containerId).filter((one) => one.ifName === ifName);
+  return attachmentsOfContainer(runtime, containerId).filter((one) => one.ifName === ifName);
 }
 
 /** A resident leaves the call to its caller here, before anything is changed. */
 function deletionIn(runtime: Runtime, attachment: RecordedAttachment, call: PluginCall): Deletion {
   return deletionOf(runtime, attachment, () => {
-    if (attachment.network === cniName(call.network)) return deletionToday(runtime, attachment.netnsPath, call);
+    if (attachment.network === cniName(call.network)) return asConfigured(runtime, attachment.netnsPath, call);
     return { network: networkWithoutPlugins(attachment.network), request: attachment };
   });
 }
@@ -64,7 +64,7 @@ function deletionIn(runtime: Runtime, attachment: RecordedAttachment, call: Plug
 /** Neither a ledger nor the result cache has it, but plugins of others may. */
 function deletionOfUnrecorded(runtime: Runtime, key: Owner, netnsPath: string, call: PluginCall): Deletion {
   try {
-    return deletionToday(runtime, netnsPath, call);
+    return asConfigured(runtime, netnsPath, call);
   } catch (error) {
     if (error instanceof LeftToCaller) throw error;
     warn(`network ${key.network} cannot be read, and nothing is recorded of this container: ${errorText(error)}`);
@@ -73,7 +73,7 @@ function deletionOfUnrecorded(runtime: Runtime, key: Owner, netnsPath: string, c
   }
 }
 
-function deletionToday(runtime: Runtime, netnsPath: string, call: PluginCall): Deletion {
+function asConfigured(runtime: Runtime, netnsPath: string, call: PluginCall): Deletion {
   const chosen = chosenNetwork(call.network, runtime);
   return { network: chosen.network, request: attachmentRequest(netnsPath, call, chosen) };
 }

@@ -70,10 +70,10 @@ export interface Deletion {
 }
 
 /**
- * Uses the configuration that ADD recorded, because today's may be another one, or gone. Without a record it calls
- * `today`; when that fails, only the ledgers count. Throws only when a resident leaves the call to its caller.
+ * Uses the configuration that ADD recorded, because the present one may be another, or gone. Without a record it calls
+ * `asConfigured`; when that fails, only the ledgers count. Throws only when a resident leaves the call to its caller.
  */
-export function deletionOf(runtime: Runtime, attachment: RecordedAttachment, today: () => Deletion): Deletion {
+export function deletionOf(runtime: Runtime, attachment: RecordedAttachment, asConfigured: () => Deletion): Deletion {
   const recorded = attachment.isCached ? recordedNetwork(runtime, attachment) : undefined;
   examined(networkOfLedgers(attachment), runtime);
   if (recorded !== undefined && recorded.plugins.length > 0) {
@@ -81,7 +81,7 @@ export function deletionOf(runtime: Runtime, attachment: RecordedAttachment, tod
   }
   const { network } = attachment;
   try {
-    return today();
+    return asConfigured();
   } catch (error) {
     if (error instanceof LeftToCaller) throw error;
     if (!(error instanceof UnknownNetworkError)) {

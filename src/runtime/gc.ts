@@ -9,8 +9,8 @@ import { prepareCall, type Runtime, verbOfNetwork, wrapped } from "./plugin-call
 import type { Network } from "./conf/network.ts";
 import { withAllLocked } from "./lock.ts";
 import {
-  attachmentsOf,
-  attachmentsTo,
+  attachmentsOfContainer,
+  attachmentsToNetwork,
   networkWithoutPlugins,
   type RecordedAttachment,
   recordedNetwork,
@@ -22,11 +22,11 @@ export type Keep = { valid: readonly AttachmentName[] } | "live" | "uncached";
 
 /** For a network that is not configured; undefined when no record names it. */
 export function unconfiguredNetwork(runtime: Runtime, name: string): Network | undefined {
-  return attachmentsTo(runtime, name).length > 0 ? networkWithoutPlugins(name) : undefined;
+  return attachmentsToNetwork(runtime, name).length > 0 ? networkWithoutPlugins(name) : undefined;
 }
 
 export function staleAttachments(runtime: Runtime, network: Network, keep: Keep): RecordedAttachment[] {
-  const all = attachmentsTo(runtime, network.name);
+  const all = attachmentsToNetwork(runtime, network.name);
   if (keep === "live") {
     const view = new HostView();
     return all.filter((attachment) => isGone(attachment, view));
@@ -85,7 +85,7 @@ function deleteStale(
  */
 export function deleteGone(runtime: Runtime, network: Network, attachment: RecordedAttachment): void {
   const { containerId, ifName, recorded } = attachment;
-  const now = attachmentsOf(runtime, containerId).find((one) =>
+  const now = attachmentsOfContainer(runtime, containerId).find((one) =>
     one.network === attachment.network && one.ifName === ifName
   );
   if (now === undefined) return;

@@ -18,7 +18,7 @@ import { deleteGone, isGone } from "./gc.ts";
 import { withAllLocked } from "./lock.ts";
 import { checkNames, type Runtime } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
-import { attachmentsTo, knownAttachments, type RecordedAttachment } from "./records.ts";
+import { attachmentsToNetwork, knownAttachments, type RecordedAttachment } from "./records.ts";
 
 export interface RemovalOptions {
   readonly isDryRun: boolean;
@@ -41,7 +41,7 @@ export interface Removal {
 export function removeNetwork(runtime: Runtime, network: Network, options: RemovalOptions): Removal {
   checkNames(network, undefined);
   return withAllLocked(runtime.cacheDirectory, () => {
-    const { isDryRun } = options, attachments = attachmentsTo(runtime, network.name), view = new HostView();
+    const { isDryRun } = options, attachments = attachmentsToNetwork(runtime, network.name), view = new HostView();
     requireUnused(network, attachments.filter((one) => !isGone(one, view)), "in use", "nothing is removed");
     const plugins = configuredPlugins(network, attachments), isUnconfigured = plugins.length === 0;
     const foreseen = onHost(false, (host) => retire(runtime, network, plugins, host));
@@ -50,7 +50,7 @@ export function removeNetwork(runtime: Runtime, network: Network, options: Remov
     if (isDryRun) return { attachments, retired: foreseen, isUnconfigured, failures: [] };
     throwJoined(collectFailures(attachments, (attachment) => deleteGone(runtime, network, attachment)), "\n");
     const requireStillUnused = () => {
-      const since = attachmentsTo(runtime, network.name), count = countOf(attachments);
+      const since = attachmentsToNetwork(runtime, network.name), count = countOf(attachments);
       const consequence = attachments.length === 0
         ? "nothing is removed"
         : `what ${count} had left is removed, the rest stays`;
@@ -72,7 +72,7 @@ export function removeNetwork(runtime: Runtime, network: Network, options: Remov
 /** Whether anything of it is left on the host, or recorded. */
 export function hasTraces(runtime: Runtime, network: Network): boolean {
   checkNames(network, undefined);
-  const attachments = attachmentsTo(runtime, network.name);
+  const attachments = attachmentsToNetwork(runtime, network.name);
   return attachments.length > 0 ||
     onHost(false, (host) => retire(runtime, network, configuredPlugins(network, []), host)).length > 0;
 }

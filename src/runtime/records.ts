@@ -20,12 +20,12 @@ export interface RecordedAttachment extends AttachmentRequest {
   readonly recorded: KnownAttachment;
 }
 
-export function attachmentsTo({ cacheDirectory }: Runtime, network: string): RecordedAttachment[] {
+export function attachmentsToNetwork({ cacheDirectory }: Runtime, network: string): RecordedAttachment[] {
   const records = listCache(cacheDirectory).filter((record) => record.network === network);
   return merged(records, listAttachments(cachedAttachments(records)).filter((one) => one.network === network));
 }
 
-export function attachmentsOf({ cacheDirectory }: Runtime, containerId: string): RecordedAttachment[] {
+export function attachmentsOfContainer({ cacheDirectory }: Runtime, containerId: string): RecordedAttachment[] {
   const records = listCache(cacheDirectory, containerId);
   return merged(records, listAttachments(cachedAttachments(records), containerId));
 }

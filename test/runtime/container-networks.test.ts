@@ -13,7 +13,7 @@ import {
   deletionOf,
 } from "../../src/runtime/container-networks.ts";
 import type { Runtime } from "../../src/runtime/plugin-call.ts";
-import { attachmentsOf } from "../../src/runtime/records.ts";
+import { attachmentsOfContainer } from "../../src/runtime/records.ts";
 import {
   asked,
   type Bench,
@@ -45,12 +45,12 @@ const key = { network: "net", containerId: "web", ifName: "eth0" };
 const dels = () => at.calls().filter((call) => call.startsWith("DEL"));
 
 describe("the configuration of a deletion", () => {
-  const today = () => ({ network: at.network([{ type: "one", mark: "today" }]), request });
-  const deletion = (how = today, runtime: Runtime = at.runtime) => {
+  const asConfigured = () => ({ network: at.network([{ type: "one", mark: "today" }]), request });
+  const deletion = (how = asConfigured, runtime: Runtime = at.runtime) => {
     const said: string[] = [];
     const { network } = whileWarning(
       (message) => said.push(message),
-      () => deletionOf(runtime, attachmentsOf(runtime, "web")[0]!, how),
+      () => deletionOf(runtime, attachmentsOfContainer(runtime, "web")[0]!, how),
     );
     return [network.name, network.plugins.map(({ config }) => config["mark"]), said];
   };
@@ -84,10 +84,10 @@ describe("the configuration of a deletion", () => {
     const seen: unknown[] = [];
     const examine: Runtime["examine"] = ({ plugins }) =>
       void seen.push(plugins.map(({ type, config }) => [type, config["mark"]]));
-    deletion(today, { ...at.runtime, examine });
+    deletion(asConfigured, { ...at.runtime, examine });
     expect(seen).toEqual([[["test", "ledger"]], [["one", "then"]]]);
     recorded([made("thing a")], { ...key, ifName: "eth1" });
-    const uncached = attachmentsOf(at.runtime, "web").find(({ isCached }) => !isCached)!;
+    const uncached = attachmentsOfContainer(at.runtime, "web").find(({ isCached }) => !isCached)!;
     expect(() => deletionOf(at.runtime, uncached, failing(new LeftToCaller()))).toThrow(LeftToCaller);
   });
 });

@@ -6,7 +6,7 @@ import type { LedgerHeader } from "../../src/engine/ledger/record.ts";
 import { cachePath } from "../../src/runtime/cache.ts";
 import { addNetwork } from "../../src/runtime/chain.ts";
 import { collectGarbage, type Keep, staleAttachments, unconfiguredNetwork } from "../../src/runtime/gc.ts";
-import { attachmentsTo } from "../../src/runtime/records.ts";
+import { attachmentsToNetwork } from "../../src/runtime/records.ts";
 import { containers, containerWith, made, recorded, replacedHosts } from "../support/engine-bench.ts";
 import { type ScriptPlugins, scriptPlugins } from "../support/script-plugins.ts";
 
@@ -69,7 +69,7 @@ test("of the gone ones plugins get no namespace, and are not sent GC", () => {
   expect(later()).toEqual(["DEL one"]);
   expect(at.environment("DEL one")).toContain("CNI_NETNS=");
   expect(at.stdin("DEL one")["mark"]).toBe("today");
-  expect(attachmentsTo(at.runtime, "net")).toEqual([]);
+  expect(attachmentsToNetwork(at.runtime, "net")).toEqual([]);
 });
 
 test("where what the cache has not is kept, plugins get GC without a list", () => {
@@ -79,7 +79,7 @@ test("where what the cache has not is kept, plugins get GC without a list", () =
   expect(later()).toEqual(["DEL one", "GC one"]);
   expect(at.environment("DEL one")).toContain("CNI_NETNS=/run/netns/alive");
   expect(at.stdin("GC one")).toEqual({ cniVersion: "1.1.0", name: "net", type: "one", mark: "today" });
-  expect(attachmentsTo(at.runtime, "net").map(({ containerId }) => containerId)).toEqual(["uncached"]);
+  expect(attachmentsToNetwork(at.runtime, "net").map(({ containerId }) => containerId)).toEqual(["uncached"]);
 });
 
 describe("between the judgement and the deletion", () => {

@@ -2,7 +2,12 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { whileWarning } from "../../src/ffi/warn.ts";
 import { writeCache } from "../../src/runtime/cache.ts";
-import { attachmentsOf, attachmentsTo, knownAttachments, recordedNetwork } from "../../src/runtime/records.ts";
+import {
+  attachmentsOfContainer,
+  attachmentsToNetwork,
+  knownAttachments,
+  recordedNetwork,
+} from "../../src/runtime/records.ts";
 import { made, recorded } from "../support/engine-bench.ts";
 import { type ScriptPlugins, scriptPlugins } from "../support/script-plugins.ts";
 
@@ -29,7 +34,7 @@ function cache(changes: Partial<Parameters<typeof writeCache>[1]> = {}): void {
     ...changes,
   });
 }
-const places = (found: ReturnType<typeof attachmentsTo>) =>
+const places = (found: ReturnType<typeof attachmentsToNetwork>) =>
   found.map(({ network, containerId, ifName, isCached, recorded }) =>
     `${network} ${containerId} ${ifName} ${isCached} ${recorded.ledgers.length}`
   );
@@ -41,8 +46,11 @@ test("an attachment that is in both is one; others are of a network, or of a con
   recorded([made("thing c")], { ...key, containerId: "second" });
   recorded([made("thing d")], { ...key, network: "third" });
   cache({ network: "third", containerId: "second" });
-  expect(places(attachmentsTo(at.runtime, "net"))).toEqual(["net web eth0 true 2", "net second eth0 false 1"]);
-  expect(places(attachmentsOf(at.runtime, "web"))).toEqual(["net web eth0 true 2", "third web eth0 false 1"]);
+  expect(places(attachmentsToNetwork(at.runtime, "net"))).toEqual(["net web eth0 true 2", "net second eth0 false 1"]);
+  expect(places(attachmentsOfContainer(at.runtime, "web"))).toEqual([
+    "net web eth0 true 2",
+    "third web eth0 false 1",
+  ]);
   expect(
     knownAttachments(at.runtime).map(({ network, containerId, cached, ledgers }) =>
       `${network} ${containerId} ${cached !== undefined} ${ledgers.length}`
@@ -54,7 +62,7 @@ test("an attachment that is in both is one; others are of a network, or of a con
 test("what ADD was called with comes from the cache; a ledger has its namespace", () => {
   cache();
   recorded([made("thing a")], { ...key, ifName: "eth1", netnsPath: "/run/netns/y", cniArgs: "A=b" });
-  const [one, other] = attachmentsOf(at.runtime, "web");
+  const [one, other] = attachmentsOfContainer(at.runtime, "web");
   expect(one).toMatchObject({
     netnsPath: "/run/netns/x",
     cniArgs: [["K", "V"]],
@@ -62,7 +70,7 @@ test("what ADD was called with comes from the cache; a ledger has its namespace"
   });
   expect(other).toMatchObject({ ifName: "eth1", netnsPath: "/run/netns/y", cniArgs: [], capabilityArgs: {} });
   cache({ cniArgs: undefined, capabilityArgs: undefined });
-  expect(attachmentsOf(at.runtime, "web")[0]).toMatchObject({ cniArgs: [], capabilityArgs: {} });
+  expect(attachmentsOfContainer(at.runtime, "web")[0]).toMatchObject({ cniArgs: [], capabilityArgs: {} });
 });
 
 test("each plugin of the cached chain has what it would get now", () => {

@@ -1793,7 +1793,7 @@ const dhcpService: Fault[] = [
   },
   {
     file: "src/dhcp/service/service.ts",
-    find: "this.attachmentsOf(owner.network).find(",
+    find: "this.attachmentsIn(owner.network).find(",
     replace: "[...this.attachments.values()].find(",
     tests: ["test/dhcp/plugin/at-once.test.ts"],
     named: "two containers of one client id",

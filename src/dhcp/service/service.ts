@@ -193,7 +193,7 @@ export class Service {
     attachment.wait(pending);
   }
 
-  private attachmentsOf(network: string): Attachment[] {
+  private attachmentsIn(network: string): Attachment[] {
     return [...this.attachments.values()].filter((one) => one.network === network);
   }
 
@@ -202,7 +202,7 @@ export class Service {
     const { owner, wishes: { clientId } } = request, name = nameOf(owner), before = this.attachments.get(name);
     const rival = clientId === undefined
       ? undefined
-      : this.attachmentsOf(owner.network).find((one) => one !== before && one.options.clientId === clientId);
+      : this.attachmentsIn(owner.network).find((one) => one !== before && one.options.clientId === clientId);
     const isOwn = identify(netns).id === this.ownNetns;
     if (rival !== undefined || isOwn) closeFile(netns);
     if (isOwn) throw new Refused("the namespace of the request is the host's own");
@@ -262,7 +262,7 @@ export class Service {
 
   /** Leases that are being asked for are not listed: somebody wants them now. */
   private list(network: string, after: string): Owner[] {
-    const held = this.attachmentsOf(network).filter((one) => !one.isAwaited).map(({ owner }) => owner);
+    const held = this.attachmentsIn(network).filter((one) => !one.isAwaited).map(({ owner }) => owner);
     const named = new Map([...this.formerLeases.all(), ...held].map((owner) => [nameOf(owner), owner]));
     return [...named.keys()].filter((name) => named.get(name)!.network === network && name > after).sort()
       .slice(0, MOST_LISTED).map((name) => {
@@ -282,7 +282,7 @@ export class Service {
 
   private report(network: string): NetworkReport {
     const unanswered =
-      this.attachmentsOf(network).filter(({ v4, v6 }) => [v4, v6].some((part) => part?.client.state === "rebinding"))
+      this.attachmentsIn(network).filter(({ v4, v6 }) => [v4, v6].some((part) => part?.client.state === "rebinding"))
         .length;
     return { ...this.failedAdds.of(network, this.context.clock().boot), unanswered };
   }

@@ -9,7 +9,7 @@ import { containerNote, runtimeOf, runtimeOptions, TO_LOOK } from "./network-arg
 import { print, printLine } from "./output.ts";
 import { textTable } from "./text-table.ts";
 
-/** What `attachmentsOf` and `showAttachments` read. */
+/** What `selectedAttachments` and `showAttachments` read. */
 export const inspectionArguments = {
   operands: "[NETWORK [CONTAINER]]",
   operandCount: [0, 2],
@@ -24,7 +24,7 @@ export const inspectionArguments = {
 } satisfies Partial<Command>;
 
 /** The attachments of the network and container named as operands, or all. Throws when there are none by that name. */
-export function attachmentsOf(given: Given): KnownAttachment[] {
+export function selectedAttachments(given: Given): KnownAttachment[] {
   const [network, container] = given.operands, all = knownAttachments(runtimeOf(given));
   if (network === undefined) return all;
   const ofNetwork = all.filter((attachment) => attachment.network === network);

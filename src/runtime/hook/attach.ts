@@ -13,8 +13,8 @@ import { warnOfIdle } from "../idle-warnings.ts";
 import { networkNamed } from "../conf/load.ts";
 import { withContainerLocked } from "../lock.ts";
 import { type AttachmentRequest, type Runtime, wrapped } from "../plugin-call.ts";
-import { attachmentsOf, type RecordedAttachment } from "../records.ts";
-import { today } from "./detach.ts";
+import { attachmentsOfContainer, type RecordedAttachment } from "../records.ts";
+import { asConfigured } from "./detach.ts";
 import type { HookRequest, RequestedNetwork } from "./request.ts";
 
 export interface HookContainer {
@@ -37,8 +37,10 @@ export function attachAll(
 ): void {
   const planned = plannedCalls(runtime, container, asked);
   withContainerLocked(runtime.cacheDirectory, container.id, () => {
-    const left = attachmentsOf(runtime, container.id).filter((one) => isLeft(one, container, asked.networks));
-    const deletions = left.map((one) => deletionOf(runtime, one, () => today(runtime, one)));
+    const left = attachmentsOfContainer(runtime, container.id).filter((one) =>
+      isLeft(one, container, asked.networks)
+    );
+    const deletions = left.map((one) => deletionOf(runtime, one, () => asConfigured(runtime, one)));
     throwJoined(deleteAllRecorded(runtime, deletions), "\n");
     attachAllOrNone(planned, {
       attach: ({ network, request }): Attached => ({ network, request, result: addNamed(runtime, network, request) }),

@@ -6,7 +6,7 @@ import { deleteAllRecorded, type Deletion, deletionOf } from "../container-netwo
 import { networkNamed } from "../conf/load.ts";
 import { withContainerLocked } from "../lock.ts";
 import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
-import { attachmentsOf } from "../records.ts";
+import { attachmentsOfContainer } from "../records.ts";
 import type { RequestedNetwork } from "./request.ts";
 
 interface Selection {
@@ -25,14 +25,14 @@ export function detachAll(
   { only, annotated }: Selection,
 ): void {
   withContainerLocked(runtime.cacheDirectory, containerId, () => {
-    const all = attachmentsOf(runtime, containerId);
+    const all = attachmentsOfContainer(runtime, containerId);
     const chosen = only === undefined ? all : all.filter((one) => only.some((requested) => isMeant(requested, one)));
     const unrecorded = (only ?? annotated).filter((requested) => !all.some((one) => isMeant(requested, one)));
-    const deletions = chosen.map((one) => deletionOf(runtime, one, () => today(runtime, one)));
+    const deletions = chosen.map((one) => deletionOf(runtime, one, () => asConfigured(runtime, one)));
     for (const { network, ifName } of unrecorded) {
       const request = { containerId, netnsPath: "", ifName, cniArgs: [], capabilityArgs: {} };
       try {
-        deletions.push(today(runtime, { network, ...request }));
+        deletions.push(asConfigured(runtime, { network, ...request }));
       } catch (error) {
         // The network is neither recorded nor configured.
         if (error instanceof LeftToCaller || only !== undefined) throw error;
@@ -48,6 +48,9 @@ function isMeant(requested: RequestedNetwork, { network, ifName }: { network: st
 }
 
 /** The attachment with the network as it is configured now. */
-export function today(runtime: Runtime, attachment: AttachmentRequest & { readonly network: string }): Deletion {
+export function asConfigured(
+  runtime: Runtime,
+  attachment: AttachmentRequest & { readonly network: string },
+): Deletion {
   return { network: networkNamed(runtime, attachment.network), request: attachment };
 }

@@ -3,11 +3,11 @@ import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import { inspect } from "../../../engine/operator/inspect.ts";
 import { type Command, UsageError } from "../command.ts";
 import {
-  attachmentsOf,
   attachmentTable,
   briefTable,
   exitStatusFor,
   inspectionArguments,
+  selectedAttachments,
   showAttachments,
 } from "../inspected-attachments.ts";
 import { runtimeOf } from "../network-arguments.ts";
@@ -25,7 +25,7 @@ export const inspectCommand: Command = {
   run(given) {
     const { pluginPath } = runtimeOf(given), isBrief = given.has("brief"), view = new HostView();
     if (isBrief && given.has("json")) throw new UsageError("--brief and --json exclude each other");
-    const attachments = attachmentsOf(given).map((attachment) => inspect(attachment, pluginPath, view));
+    const attachments = selectedAttachments(given).map((attachment) => inspect(attachment, pluginPath, view));
     if (!isBrief) return showAttachments(given, attachments, attachmentTable(attachments));
     print(briefTable(attachments));
     return exitStatusFor(attachments);

@@ -11,7 +11,7 @@ import { exportLeases, importLeases, leaseAt, type LeaseFile, listLeases } from 
 import { parseAddress } from "../../../net/address.ts";
 import { networkNames } from "../../conf/directory.ts";
 import { isGone } from "../../gc.ts";
-import { attachmentsOf, knownAttachments } from "../../records.ts";
+import { attachmentsOfContainer, knownAttachments } from "../../records.ts";
 import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
@@ -176,7 +176,7 @@ function requireGone(given: Given, network: string, leases: readonly LeaseFile[]
     if (owner === undefined) continue;
     const { containerId } = owner;
     // Very old lease files name only the container.
-    const holder = attachmentsOf(runtimeOf(given), containerId).find((one) =>
+    const holder = attachmentsOfContainer(runtimeOf(given), containerId).find((one) =>
       one.network === network && one.ifName === (owner.ifName ?? one.ifName) && !isGone(one, view)
     );
     if (holder === undefined) continue;

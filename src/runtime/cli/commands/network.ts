@@ -3,7 +3,7 @@ import { checkNetworkName } from "../../../cni/invocation.ts";
 import { throwJoined } from "../../../contract/failures.ts";
 import { hasTraces, type Removal, removeNetwork } from "../../network-removal.ts";
 import type { Runtime } from "../../plugin-call.ts";
-import { attachmentsTo, networkWithoutPlugins, recordedNetwork } from "../../records.ts";
+import { attachmentsToNetwork, networkWithoutPlugins, recordedNetwork } from "../../records.ts";
 import type { Network } from "../../conf/network.ts";
 import { type Command, UsageError } from "../command.ts";
 import { networkOrRecorded, runtimeOf, runtimeOptions } from "../network-arguments.ts";
@@ -50,7 +50,7 @@ export const networkCommand: Command = {
 
 /** For a network without a file; undefined when nothing is left of it. */
 function tracedNetwork(runtime: Runtime, name: string): Network | undefined {
-  const [attachment] = attachmentsTo(runtime, name);
+  const [attachment] = attachmentsToNetwork(runtime, name);
   const network = attachment && recordedNetwork(runtime, attachment) || networkWithoutPlugins(name);
   return hasTraces(runtime, network) ? network : undefined;
 }

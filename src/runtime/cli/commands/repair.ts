@@ -3,7 +3,7 @@ import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import { repair } from "../../../engine/operator/repair.ts";
 import { withContainerLocked } from "../../lock.ts";
 import type { Command } from "../command.ts";
-import { attachmentsOf, inspectionArguments, showAttachments } from "../inspected-attachments.ts";
+import { inspectionArguments, selectedAttachments, showAttachments } from "../inspected-attachments.ts";
 import { runtimeOf } from "../network-arguments.ts";
 
 export const repairCommand: Command = {
@@ -16,7 +16,7 @@ export const repairCommand: Command = {
     "Exit status: 0 when everything is now as it was made, 1 when something could not be repaired.\n",
   run(given) {
     const runtime = runtimeOf(given), view = new HostView();
-    const repaired = attachmentsOf(given).map((attachment) =>
+    const repaired = selectedAttachments(given).map((attachment) =>
       withContainerLocked(
         runtime.cacheDirectory,
         attachment.containerId,
