@@ -6,11 +6,12 @@ import { errorText } from "../cni/error.ts";
 import { parseDocument } from "../cni/json.ts";
 import { attempt, collectFailures, throwJoined } from "../contract/failures.ts";
 import type { Owner } from "../contract/owner.ts";
+import { wasBegunByResident } from "../engine/ledger/begun-by-resident.ts";
 import { listLedgersOf } from "../engine/ledger/ledger.ts";
 import type { LedgerRecord } from "../engine/ledger/record.ts";
 import { placeOf } from "../engine/operator/inspect.ts";
 import { openSession } from "../engine/run.ts";
-import { isHandedOver, LeftToCaller, ownProcessId } from "../ffi/calls.ts";
+import { LeftToCaller } from "../ffi/calls.ts";
 import { whileDirectoryLocked } from "../ffi/lock.ts";
 import { exists } from "../ffi/files.ts";
 import { warn } from "../ffi/warn.ts";
@@ -54,13 +55,8 @@ export function attachAllOrNone<Planned, Attached>(
  * `left`: by an earlier container of this ID, which was killed, or was there before a boot, or whose call died half-way.
  * `here`: it is this container's. `elsewhere`: it is that of a container that lives in another namespace.
  */
-export function placeOfRecorded(attachment: RecordedAttachment, netnsPath: string): ReturnType<typeof placeOf> {
-  return wasBegunByResident(attachment) ? "left" : placeOf(attachment.recorded, netnsPath);
-}
-
-/** This process handed the call over to a resident, which died before it answered. */
-function wasBegunByResident({ recorded }: RecordedAttachment): boolean {
-  return !isHandedOver() && recorded.ledgers.some(({ header }) => header.caller === ownProcessId());
+export function placeOfRecorded({ recorded }: RecordedAttachment, netnsPath: string): ReturnType<typeof placeOf> {
+  return recorded.ledgers.some(wasBegunByResident) ? "left" : placeOf(recorded, netnsPath);
 }
 
 /** An attachment that is removed, and its network as it is known. */

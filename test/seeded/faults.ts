@@ -1371,6 +1371,12 @@ const engine: Fault[] = [
     tests: ["test/kernel/judging.test.ts"],
   },
   {
+    file: "src/engine/ledger/begun-by-resident.ts",
+    find: "&& header.caller === ownProcessId()",
+    replace: "&& header.caller !== ownProcessId()",
+    tests: ["test/resident/resident.test.ts"],
+  },
+  {
     file: "src/engine/ledger/claims.ts",
     find: "withoutGone(recordsOfOthers(owner)));",
     replace: "recordsOfOthers(owner));",
@@ -1517,12 +1523,6 @@ const engine: Fault[] = [
     replace: 'return missingPrivileges() === "" ? "root" : "";',
     tests: ["test/kernel/status.test.ts"],
     named: "says that it is missing",
-  },
-  {
-    file: "src/engine/verbs/add.ts",
-    find: "return begun.header.caller === ownProcessId",
-    replace: "return begun.header.caller !== ownProcessId",
-    tests: ["test/resident/resident.test.ts"],
   },
   {
     file: "src/engine/verbs/add.ts",
@@ -2478,7 +2478,7 @@ const hooks: Fault[] = [
   },
   {
     file: "src/runtime/container-networks.ts",
-    find: 'wasBegunByResident(attachment) ? "left" : ',
+    find: 'recorded.ledgers.some(wasBegunByResident) ? "left" : ',
     replace: "",
     tests: ["test/resident/hook.test.ts"],
   },

@@ -1,8 +1,9 @@
 /** ADD (CNI spec 1.1.0, "ADD: Add container to network, or apply modifications"). */
 import type { Result } from "../../cni/result.ts";
-import { isHandedOver, ownProcessId } from "../../ffi/calls.ts";
+import { isHandedOver } from "../../ffi/calls.ts";
 import { prevResultOf } from "../attachment.ts";
 import { judge, requirePrevResult } from "../judging.ts";
+import { wasBegunByResident } from "../ledger/begun-by-resident.ts";
 import { readLedger } from "../ledger/ledger.ts";
 import { make } from "../making.ts";
 import { ownerOf, ownsNothingInside, type VerbCall } from "../verb-call.ts";
@@ -12,20 +13,17 @@ export function runAdd(call: VerbCall): Result {
   const conf = plugin.validate(document), prevResult = prevResultOf(conf);
   judge(plugin, conf, invocation, prevResult);
   requirePrevResult(plugin, prevResult);
-  if (wasBegunByResident(call)) session.runVerb(plugin, { ...invocation, command: "DEL" });
+  if (isLeftByResident(call)) session.runVerb(plugin, { ...invocation, command: "DEL" });
   return session.withHost(invocation, ownsNothingInside(plugin), (host) => {
     const result = make({ plugin: plugin.name, conf, invocation, prevResult, host }, (at) => plugin.add(at));
     return { ...result, cniVersion: conf.cniVersion };
   });
 }
 
-/**
- * This process handed the very call over to a resident, which died before it answered: what that has made is not an
- * attachment that anybody knows of. After an earlier ADD of the same attachment it stays, and DEL removes it all.
- */
-function wasBegunByResident(call: VerbCall): boolean {
+/** After an earlier ADD of the same attachment it stays, and DEL removes it all. A resident need not look. */
+function isLeftByResident(call: VerbCall): boolean {
   if (isHandedOver()) return false;
   const begun = readLedger(ownerOf(call), call.plugin.name);
-  if (begun?.header.caller === undefined || begun.adds.length > 1) return false;
-  return begun.header.caller === ownProcessId();
+  if (begun === undefined || begun.adds.length > 1) return false;
+  return wasBegunByResident(begun);
 }
