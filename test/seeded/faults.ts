@@ -1310,6 +1310,12 @@ const plugins: Fault[] = [
     tests: ["test/plugins/stories.test.ts"],
   },
   {
+    file: "src/plugins/netavark/netavark-bridge/container-side.ts",
+    find: "  if (inside) {",
+    replace: "  if (inside && hostName) {",
+    tests: ["test/netavark/refusals.test.ts"],
+  },
+  {
     file: "src/plugins/netavark/netavark-bridge/host-side.ts",
     find: "    if (isTaken(between)) taken = between;",
     replace: "    if (isTaken(between)) free = between;",
@@ -1328,12 +1334,6 @@ const plugins: Fault[] = [
     find: "static_mac ?? at.choose(",
     replace: "static_mac && at.choose(",
     tests: ["test/netavark/vlan.test.ts"],
-  },
-  {
-    file: "src/plugins/netavark/shared/container-side.ts",
-    find: "  if (inside) {",
-    replace: "  if (inside && hostName) {",
-    tests: ["test/netavark/refusals.test.ts"],
   },
   {
     file: "src/plugins/shared/requested-mac.ts",

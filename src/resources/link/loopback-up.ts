@@ -6,9 +6,8 @@ import { CniError, INTERNAL } from "../../cni/error.ts";
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { listAddresses } from "../../ffi/netlink/route/address.ts";
 import { getLink, setLink } from "../../ffi/netlink/route/link.ts";
+import { loopback } from "../../ffi/netlink/route/loopback.ts";
 import { formatPrefix } from "../../net/address.ts";
-
-const lo = { index: 1, name: "lo" };
 
 interface MadeLoopback {
   /** In CIDR notation. The kernel assigns them when the link comes up. */
@@ -20,19 +19,19 @@ export const loopbackUpKind: ResourceKind<Record<string, never>, MadeLoopback> =
   unmade: { addresses: [] },
   apply(_spec, host) {
     const { route } = host.container!;
-    const wasUp = getLink(route, lo.index)?.up;
-    setLink(route, lo, { up: true });
-    const addresses = listAddresses(route, lo.index);
+    const wasUp = getLink(route, loopback.index)?.up;
+    setLink(route, loopback, { up: true });
+    const addresses = listAddresses(route, loopback.index);
     const foreign = addresses.find(({ bytes }) => bytes.length === 4 ? bytes[0] !== 127 : !isV6Loopback(bytes));
     if (foreign === undefined) return { addresses: addresses.map(formatPrefix) };
-    if (!wasUp) setLink(route, lo, { up: false });
+    if (!wasUp) setLink(route, loopback, { up: false });
     throw new CniError(INTERNAL, `loopback interface found with non-loopback address "${formatPrefix(foreign)}"`);
   },
   repair: (spec, host) => void loopbackUpKind.apply(spec, host),
   remove(_spec, host) {
-    if (host.container !== undefined) setLink(host.container.route, lo, { up: false });
+    if (host.container !== undefined) setLink(host.container.route, loopback, { up: false });
   },
-  verify: (_spec, host) => getLink(host.container!.route, lo.index)?.up ? [] : ["loopback interface is down"],
+  verify: (_spec, host) => getLink(host.container!.route, loopback.index)?.up ? [] : ["loopback interface is down"],
   describe: () => "loopback link up",
 };
 

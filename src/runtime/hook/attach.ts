@@ -4,7 +4,7 @@ import type { VersionedResult } from "../../cni/result-versions.ts";
 import { meansPlugin } from "../../cni/plugin-name.ts";
 import { followedBy, takingBackFailed, throwJoined } from "../../contract/failures.ts";
 import { openHost } from "../../engine/open-host.ts";
-import { getLink, setLink } from "../../ffi/netlink/route/link.ts";
+import { bringUpLoopback } from "../../ffi/netlink/route/loopback.ts";
 import { takes, takesNone, warnOfUntaken } from "../capabilities.ts";
 import { addUnlocked, deleteUnlocked } from "../chain.ts";
 import type { Network } from "../conf/network.ts";
@@ -46,7 +46,7 @@ export function attachAll(
       attach: ({ network, request }): Attached => ({ network, request, result: addNamed(runtime, network, request) }),
       takeBack: ({ network, request }) => deleteUnlocked(runtime, network, request),
       finish(attached) {
-        if (!planned.some(({ network }) => hasLoopback(network))) bringUpLoopback(container.netnsPath);
+        if (!planned.some(({ network }) => hasLoopback(network))) bringUpLoopbackIn(container.netnsPath);
         for (const { network, request } of attached) {
           if (Object.hasOwn(request.capabilityArgs, "portMappings")) warnOfIdle(runtime, network, request);
         }
@@ -106,11 +106,10 @@ function hasLoopback({ plugins }: Network): boolean {
 }
 
 /** Does what the plugin loopback does. Nothing is recorded, because nothing has to be undone. */
-function bringUpLoopback(netnsPath: string): void {
-  const host = openHost(netnsPath), lo = { index: 1, name: "lo" };
+function bringUpLoopbackIn(netnsPath: string): void {
+  const host = openHost(netnsPath);
   try {
-    const { route } = host.container!;
-    if (!getLink(route, lo.index)?.up) setLink(route, lo, { up: true });
+    bringUpLoopback(host.container!.route);
   } finally {
     host.close();
   }

@@ -10,6 +10,7 @@ import type { NetavarkConf } from "../../../podman-documents/netavark.schema.ts"
 import { decodeNetavarkConf } from "../../../podman-documents/netavark.validate.gen.ts";
 import { exists } from "../../../ffi/files.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
+import { bringUpLoopback } from "../../../ffi/netlink/route/loopback.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { announcement } from "../../../resources/address/announcement.ts";
 import { bridgePort } from "../../../resources/link/bridge-port.ts";
@@ -26,7 +27,7 @@ import { sysctlFile } from "../../../resources/netavark/sysctl-file.ts";
 import { trustedSubnets } from "../../../resources/netavark/trusted-subnets.ts";
 import { isV6 } from "../../../net/address.ts";
 import { addressed, resolversOf } from "../shared/addresses.ts";
-import { containerSysctls, raiseLoopback, requireFreeName } from "../shared/container-side.ts";
+import { containerSysctls, requireFreeName } from "./container-side.ts";
 import { firewallStateOf } from "./firewall-state.ts";
 import { freeVethName, hasFilteredBridges, usualMtu } from "./host-side.ts";
 import { dnsServersOf, namesOf } from "./names.ts";
@@ -66,7 +67,7 @@ function add(at: Attachment<NetavarkConf>): Result {
     at.applyAll(rulesBy(conf, rules));
     if (!conf.isRootless) at.apply(firewallState(firewallStateOf(conf, at.containerId, rules, given)));
   }
-  at.inAdd(() => raiseLoopback(host));
+  at.inAdd(() => bringUpLoopback(host.container!.route));
 
   const mac = conf.network_options.static_mac ?? at.choose(randomMac, () => "");
   const packetsPass = [carrier({ ifName: hostVeth.name }), announcement({ ifName, mac })];

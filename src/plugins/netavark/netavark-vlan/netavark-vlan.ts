@@ -9,12 +9,12 @@ import { decodeNetavarkConf } from "../../../podman-documents/netavark.validate.
 import { readVlanOptions, type VlanOptions } from "../../../podman-documents/network-options.ts";
 import type { Host } from "../../../contract/host.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
+import { bringUpLoopback } from "../../../ffi/netlink/route/loopback.ts";
 import { defaultRoute } from "../../../ffi/netlink/route/route.ts";
 import { randomMac } from "../../../ffi/random.ts";
 import { announcing } from "../../../resources/address/announcement.ts";
 import { containerLink, freshBirthName, type LinkType } from "../../../resources/link/container-link.ts";
 import { addressed, type GivenAddress, givenAddresses, hasDhcp, resolversOf } from "../shared/addresses.ts";
-import { raiseLoopback } from "../shared/container-side.ts";
 
 const DEFAULT_METRIC = 99;
 
@@ -32,7 +32,7 @@ function add(at: Attachment<NetavarkConf>): Result {
     ? { kind, settings: { mode: options.mode, bccutoff: options.broadcastLimit } }
     : { kind, settings: { mode: options.mode } };
   const ipam = at.ipam();
-  at.inAdd(() => raiseLoopback(host));
+  at.inAdd(() => bringUpLoopback(host.container!.route));
   const { mac } = at.apply(containerLink({
     ifName,
     type,

@@ -1,11 +1,6 @@
-/** What the drivers have in common in the container. */
+/** The container's side of the bridge: what is refused, and its sysctls. */
 import type { Host } from "../../../contract/host.ts";
-import { getLink, linkIndex, setLink } from "../../../ffi/netlink/route/link.ts";
-
-export function raiseLoopback({ container }: Host): void {
-  const link = getLink(container!.route, "lo");
-  if (link !== undefined && !link.up) setLink(container!.route, link, { up: true });
-}
+import { linkIndex } from "../../../ffi/netlink/route/link.ts";
 
 /** Throws with the text that scripts around podman look for. */
 export function requireFreeName(ifName: string, hostName: string | undefined, bridge: string, host: Host): void {
