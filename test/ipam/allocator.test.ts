@@ -98,6 +98,17 @@ describe("a requested address", () => {
     expect(made.files()).toEqual({ "10.1.0.9": "c2\r\neth0" });
   });
 
+  test.each([
+    ["first", "10.1.0.0"],
+    ["last", "10.1.255.255"],
+  ])("also as the %s one of a block, when nothing else is free", (_which, only) => {
+    using made = leaseDirectory();
+    const set = rangeSet({ subnet: "10.0.0.0/14", rangeStart: only, rangeEnd: only });
+    expect(add(made, set, "c1")).toBe(only);
+    unlinkSync(join(made.path, only));
+    expect(add(made, set, "c2")).toBe(only);
+  });
+
   test("may lie anywhere in a /64, and costs one small block there", () => {
     using made = leaseDirectory();
     const set = rangeSet("fd00::/64");

@@ -71,4 +71,6 @@ test("a port of all addresses is met by each, and a container is no rival of its
   expect(await outcomes([specOf(1, "iptables")], [["nftables", "192.0.2.1"], ["nftables", "fd00::1"], ["nftables"]]))
     .toEqual(["loses", "loses", "loses"]);
   expect(await outcomes([specOf(9, "iptables")], [["nftables"]])).toEqual([""]);
+  // It keeps its other addresses when a claim wins one.
+  expect(await outcomes([specOf(1, "nftables")], [["iptables", "192.0.2.1"], ["iptables"]])).toEqual(["", "wins"]);
 });
