@@ -995,6 +995,13 @@ const resources: Fault[] = [
     named: "stranger",
   },
   {
+    file: "src/resources/packets/firewall/iptables.ts",
+    find: "inLink !== undefined || outLink !== undefined);",
+    replace: "true);",
+    tests: ["test/runtime/cli/network-remove.test.ts"],
+    named: "the rules of iptables for its bridge",
+  },
+  {
     file: "src/resources/packets/firewall/nftables.ts",
     find: "getElement(netfilter, within, linksKey(ingress.bridge)) !== undefined",
     replace: 'getElement(netfilter, guarded, linkKey("")) !== undefined',
