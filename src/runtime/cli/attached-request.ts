@@ -24,8 +24,11 @@ export function attachedArguments(digits: number) {
 
 export interface AttachedRequest {
   request: AttachmentRequest;
-  /** The error, when no record names the attachment. Then `request` is that of the attachment which `add` would make. */
-  unknown?: string;
+  /**
+   * Set when no record names the attachment. Then `request` is that of the attachment which `add` would make. `isMisnamed`:
+   * another one is probably meant.
+   */
+  unknown?: { text: string; isMisnamed: boolean };
   /** The operand is the beginning of its container's ID. */
   isBegun?: boolean;
 }
@@ -45,7 +48,12 @@ export function attachedRequest(given: Given, isTaken = false): AttachedRequest 
     ? ofNetwork.filter(({ containerId }) => containerId === request.containerId)
     : namedBy(text!, ofNetwork, digits);
   const [first, second] = found;
-  if (first === undefined) return { request, unknown: notAttached(text!, network!, all, digits) };
+  if (first === undefined) {
+    const isExact = given.has("container-id") ? true : undefined;
+    const { text: error, meant } = notAttached(text!, network!, all, digits, isExact);
+    const isMisnamed = meant === "another container" || (meant === "another interface" && !isInterfaceNamed(given));
+    return { request, unknown: { text: error, isMisnamed } };
+  }
   if (second !== undefined) {
     const ids = found.map(({ containerId }) => containerId).join(" and ");
     throw new Error(`"${text}" is a name of the containers ${ids}; choose one with --container-id`);
@@ -57,6 +65,10 @@ export function attachedRequest(given: Given, isTaken = false): AttachedRequest 
     request: recorded.state === "present" ? withArguments(meant, recorded.record) : meant,
     isBegun: containerId !== text && containerId.startsWith(text!),
   };
+}
+
+function isInterfaceNamed(given: Given): boolean {
+  return given.has("ifname") || given.has("container-id") || Boolean(variable("CNI_IFNAME"));
 }
 
 /** Where the environment says none, those of ADD: they are to be the same (CNI spec 1.1.0, "Deriving runtimeConfig"). */

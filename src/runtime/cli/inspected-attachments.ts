@@ -31,7 +31,7 @@ export function selectedAttachments(given: Given): KnownAttachment[] {
   if (ofNetwork.length === 0) throw new Error(nothingAttached(network, all));
   if (container === undefined) return ofNetwork;
   const found = namedBy(container, ofNetwork, TO_LOOK);
-  if (found.length === 0) throw new Error(notAttached(container, network, all, TO_LOOK));
+  if (found.length === 0) throw new Error(notAttached(container, network, all, TO_LOOK).text);
   return found;
 }
 

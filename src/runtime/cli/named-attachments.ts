@@ -5,7 +5,7 @@
 import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { exists } from "../../ffi/files.ts";
 import { closestName } from "../spelling.ts";
-import { namedPath, NETNS_DIRECTORY, TO_TAKE } from "./network-arguments.ts";
+import { namedPath, NETNS_DIRECTORY, pidIn, TO_TAKE } from "./network-arguments.ts";
 
 type Named = Pick<KnownAttachment, "containerId" | "netnsPath">;
 
@@ -67,23 +67,39 @@ export function nothingAttached(network: string, all: readonly KnownAttachment[]
   return `nothing is attached to network "${network}"; ${NO_RECORD}${hint(meant)}`;
 }
 
-/** `digits` as in `namedBy`. */
+/** `meant`: what of the name is probably a slip. */
+export interface NotAttached {
+  readonly text: string;
+  readonly meant: "another container" | "another interface" | "itself";
+}
+
+/** `digits` as in `namedBy`. For an exact name nothing is guessed. */
 export function notAttached(
   container: string,
   network: string,
   all: readonly KnownAttachment[],
   digits: number,
-): string {
+  isExact = isExactName(container),
+): NotAttached {
   const ofNetwork = all.filter((attachment) => attachment.network === network);
   const interfaces = namedBy(container, ofNetwork, digits).map(({ ifName }) => ifName);
   if (interfaces.length > 0) {
-    return `"${container}" is attached to network "${network}" as ${interfaces.join(" and ")}; say so with --ifname`;
+    const text = `"${container}" is attached to network "${network}" as ${
+      interfaces.join(" and ")
+    }; say so with --ifname`;
+    return { text, meant: "another interface" };
   }
   const names = new Set(ofNetwork.flatMap((one) => [one.containerId, namespaceName(one.netnsPath)]));
-  const meant = closestName(container, [...names].filter((name) => name !== ""));
+  const closest = closestName(container, [...names].filter((name) => name !== ""));
   const tooShort = whyTooShort(container, ofNetwork, digits);
-  const next = tooShort === undefined ? hint(meant) : `; ${tooShort}`;
-  return `"${container}" is not attached to network "${network}"; ${NO_RECORD}${next}`;
+  const next = isExact ? "" : tooShort === undefined ? hint(closest) : `; ${tooShort}`;
+  const text = `"${container}" is not attached to network "${network}"; ${NO_RECORD}${next}`;
+  return { text, meant: next === "" ? "itself" : "another container" };
+}
+
+/** A path, a process, or a namespace that is there: whoever names it means it. */
+function isExactName(text: string): boolean {
+  return text.includes("/") || pidIn(text) !== undefined || exists(`${NETNS_DIRECTORY}/${text}`);
 }
 
 function hint(meant: string | undefined): string {

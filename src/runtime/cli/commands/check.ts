@@ -16,7 +16,7 @@ export const checkCommand: Command = {
   run(given) {
     const network = networkOf(given), { request, unknown } = attachedRequest(given);
     const [failure] = collectFailures([request], () => {
-      if (unknown !== undefined) throw new Error(unknown);
+      if (unknown !== undefined) throw new Error(unknown.text);
       checkNetwork(runtimeOf(given), network, request);
     });
     if (given.has("json")) {

@@ -1,13 +1,18 @@
 /** `patchbay del NETWORK CONTAINER`. */
+import { exists } from "../../../ffi/files.ts";
 import { deleteNetwork } from "../../chain.ts";
+import { networkNames } from "../../conf/directory.ts";
+import { UnknownNetworkError } from "../../conf/load.ts";
 import { deleteRecorded } from "../../container-networks.ts";
 import { unconfiguredNetwork } from "../../gc.ts";
 import type { AttachmentRequest } from "../../plugin-call.ts";
-import { recordedNetwork } from "../../records.ts";
+import { knownAttachments, recordedNetwork } from "../../records.ts";
+import { closestName } from "../../spelling.ts";
 import type { Command, Given } from "../command.ts";
 import { attachedArguments, attachedRequest } from "../attached-request.ts";
 import {
   attachmentArguments,
+  DEFAULT_CONFIG_DIRECTORY,
   networkOrRecorded,
   requestOf,
   runtimeOf,
@@ -22,24 +27,43 @@ export const delCommand: Command = {
   printsAfterwards: true,
   summary,
   ...attachedArguments(TO_TAKE),
+  notes: `${attachedArguments(TO_TAKE).notes}` +
+    "Exit status: 0 when the attachment is not there, also when it never was; 1 when another one seems to be meant.\n",
   run(given) {
     const { request, unknown, isBegun } = attachedRequest(given, true);
-    return remove(given, request, () => {
-      // Its plugins may know of it all the same.
-      if (unknown !== undefined) printToStderr(`patchbay del: ${unknown}`);
-      if (isBegun) printToStderr(`patchbay del: ${given.operands[1]} is container ${request.containerId}`);
-    });
+    try {
+      remove(given, request, () => {
+        // Its plugins may know of it all the same.
+        if (unknown !== undefined) printToStderr(`patchbay del: ${unknown.text}`);
+        if (isBegun) printToStderr(`patchbay del: ${given.operands[1]} is container ${request.containerId}`);
+      });
+    } catch (error) {
+      if (!(error instanceof UnknownNetworkError) || isNetworkMisnamed(given)) throw error;
+      printToStderr(`patchbay del: ${error.message}, and nothing is recorded of it: there is nothing to delete`);
+    }
+    return unknown?.isMisnamed ? 1 : 0;
   },
 };
+
+/** Rather than deleted together with its file: DEL of what is gone succeeds. */
+function isNetworkMisnamed(given: Given): boolean {
+  const runtime = runtimeOf(given), directory = runtime.configDirectory, [name] = given.operands;
+  if (directory !== DEFAULT_CONFIG_DIRECTORY && !exists(directory)) return true;
+  const recorded = knownAttachments(runtime).map(({ network }) => network);
+  return closestName(name!, [...networkNames(directory), ...recorded]) !== undefined;
+}
 
 export const cnitoolDelCommand: Command = {
   summary,
   ...attachmentArguments,
-  run: (given) => remove(given, requestOf(given)),
+  run(given) {
+    remove(given, requestOf(given));
+    return 0;
+  },
 };
 
 /** `begin` runs when the network is found. */
-function remove(given: Given, request: AttachmentRequest, begin = () => {}): number {
+function remove(given: Given, request: AttachmentRequest, begin = () => {}): void {
   const runtime = runtimeOf(given), key = { network: given.operands[0]!, ...request };
   // Another attachment's record shows that the network is no typing error.
   const recorded = () => recordedNetwork(runtime, key) ?? unconfiguredNetwork(runtime, key.network);
@@ -48,5 +72,4 @@ function remove(given: Given, request: AttachmentRequest, begin = () => {}): num
   begin();
   if (isConfigured) deleteNetwork(runtime, network, request);
   else deleteRecorded(runtime, { network, request });
-  return 0;
 }
