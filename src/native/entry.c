@@ -189,7 +189,7 @@ static void take_name(const struct start *start) {
   CALL2(prctl, SET_NAME, base_name(start->arguments[0]));
 }
 
-/* The runtime does not begin in a directory that is gone, and DEL must be done there, too. */
+/* The runtime does not begin in a directory that is gone, and no worker can enter it. DEL must be done there, too. */
 static void leave_lost_directory(void) {
   enum { ENOENT_ = 2 };
   char path[4096];
@@ -225,13 +225,13 @@ __attribute__((used)) struct jump enter(long *stack) {
   struct call call = {stack[0], start.arguments, start.environment};
   uint8_t build[sizeof parameters.build];
   for (unsigned index = 0; index < sizeof build; index++) build[index] = parameters.build[index];
+  leave_lost_directory();
   long offset;
   enum how how = launch(&call, build, &offset);
   rewind_stdin(offset);
   if (how == AGAIN) undo_in_child(&call, offset);
   if (may_take_back(&start)) block_interruptions();
   take_name(&start);
-  leave_lost_directory();
   return become_runtime(&start);
 }
 

@@ -34,8 +34,9 @@ export interface StatusReport {
   facts: unknown;
 }
 
-export function reportOf(status: ResidentStatus): StatusReport {
-  const problem = whyNotServing(status);
+/** `hereAlone`: why the launcher here asks no resident, or none takes what it asks. */
+export function reportOf(status: ResidentStatus, hereAlone?: string): StatusReport {
+  const problem = hereAlone ?? whyNotServing(status);
   return { isServing: problem === undefined, text: describe(status, problem), facts: { ...status, problem } };
 }
 

@@ -3,6 +3,7 @@
  * of counters. It asks no process: neither busy workers nor a parent that tries a new program delay it.
  */
 import { secondsSinceBoot } from "../ffi/clock.ts";
+import { variable } from "../ffi/environment.ts";
 import { linkTarget } from "../ffi/directory-entries.ts";
 import { EACCES, isErrno } from "../ffi/errno.ts";
 import { closeFile, exists, namesIn, O_RDONLY, openExisting } from "../ffi/files.ts";
@@ -29,7 +30,19 @@ export function reportStatus(): StatusReport {
   if (typeof status === "string") {
     return unseen(status, "Calls run by themselves. `patchbay serve` starts a resident.");
   }
-  return reportOf(status);
+  return reportOf(status, whyAloneHere());
+}
+
+/** Of what the caller brings along: the launcher looks at the variable, and a worker enters the directory. */
+function whyAloneHere(): string | undefined {
+  if (variable("PATCHBAY_RESIDENT") === "off") return "PATCHBAY_RESIDENT is off here";
+  const directory = process.cwd();
+  try {
+    process.chdir(directory);
+    return undefined;
+  } catch (error) {
+    return `no worker can enter the working directory ${directory} (${(error as NodeJS.ErrnoException).code})`;
+  }
 }
 
 /** Returns the reason when there is no status. */

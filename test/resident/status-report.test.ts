@@ -55,6 +55,11 @@ test.each<[problem: string, differs: Partial<ResidentStatus>]>([
   expect(text.split("\n")[1]).toBe(`calls of this program run by themselves: ${problem}`);
 });
 
+test("what the caller brings along comes first", () => {
+  const { isServing, facts } = reportOf({ ...status, declinesFromHere: "uid" }, "it is off here");
+  expect([isServing, facts]).toMatchObject([false, { problem: "it is off here", declinesFromHere: "uid" }]);
+});
+
 test("nothing that can be seen", () => {
   expect(unseen("no resident listens there", "Calls run by themselves.")).toEqual({
     isServing: false,

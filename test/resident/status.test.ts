@@ -7,7 +7,7 @@ import { namesIn } from "../../src/ffi/files.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { childrenOf, startResident } from "../support/resident.ts";
+import { childrenOf, isListening, startResident } from "../support/resident.ts";
 import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
 
 const folder = mkdtempSync(`${tmpdir()}/status-`);
@@ -58,4 +58,43 @@ test("the workers of a resident are not those of the build that it becomes", asy
   await machine.sh(`mv ${build} ${own}`);
   await untilServed(machine, own);
   expect(await goOn()).toMatchObject({ stderr: "", build: "another", problem: "it is of another build" });
+});
+
+/** Root without these cannot enter a directory whose mode forbids it, as on a network's file system. */
+const POORER = ["override", "read_search"].map((name) => `-dac_${name}`).join(",");
+const asPoorer = ["setpriv", `--inh-caps=${POORER}`, `--bounding-set=${POORER}`, "--ambient-caps=-all"];
+
+test("the status is of calls from here: of its variables and its directory", async () => {
+  await using machine = await openMachine();
+  const resident = machine.start(["setpriv", "--pdeathsig", "KILL", ...asPoorer, PATCHBAY, "serve", "--workers=1"]);
+  await untilTrue(() => isListening(machine) && childrenOf(resident.pid).length === 1, Boolean);
+  const from = async (prepare: string) => {
+    const words = [
+      ...asPoorer,
+      "sh",
+      "-c",
+      `${prepare}; ${PATCHBAY} inspect >&2; exec ${PATCHBAY} serve --status --json`,
+    ];
+    const { stdout } = await machine.run(words);
+    const { problem, served, declined } = JSON.parse(stdout);
+    return { problem, served, declined };
+  };
+  await untilTrue(() => from("cd /"), ({ problem }) => problem === undefined);
+  const { served } = await from("cd /"), none = { declined: {} };
+  expect(await from("export PATCHBAY_RESIDENT=off")).toEqual({
+    ...none,
+    problem: "PATCHBAY_RESIDENT is off here",
+    served,
+  });
+  const gone = "mkdir /run/gone; cd /run/gone; rmdir /run/gone";
+  expect(await from(gone)).toEqual({ ...none, problem: undefined, served: served + 1 });
+  await machine.sh("mkdir /run/closed");
+  const closed = `cd /run/closed; chmod 000 .`;
+  expect(await from(closed)).toEqual({
+    problem: "no worker can enter the working directory /run/closed (EACCES)",
+    served: served + 1,
+    declined: { directory: 1 },
+  });
+  resident.kill("SIGTERM");
+  await resident.exited;
 });
