@@ -39,7 +39,7 @@ export class OwnFile {
     this.missingSince = present === undefined ? this.missingSince ?? performance.now() : undefined;
     if (present === undefined || present.id === this.id || present.state === this.refused) return;
     this.refused = present.state;
-    this.warnOnce(obstacleTo(this.path, execute)!, present.state);
+    this.warnOnce(obstacleTo(this.path, execute)!, present.file);
   }
 
   /** At the last look there was no file, and none has been there for long. */
@@ -47,17 +47,18 @@ export class OwnFile {
     return this.missingSince !== undefined && performance.now() - this.missingSince > MISSING_MS;
   }
 
-  private warnOnce(obstacle: string, state: string): void {
+  /** Not again for a file that grows: somebody is copying it, as `mv` does from another file system. */
+  private warnOnce(obstacle: string, file: string): void {
     const warning = `${this.path} was replaced by a file that ${obstacle}; the resident goes on with the old program`;
-    if (this.warnedOf === warning + state) return;
-    this.warnedOf = warning + state;
+    if (this.warnedOf === warning + file) return;
+    this.warnedOf = warning + file;
     warn(warning);
   }
 
-  private present(): { id: string; state: string } | undefined {
+  private present(): { id: string; file: string; state: string } | undefined {
     try {
-      const { id, size, mode, uid } = identify(this.path);
-      return { id, state: `${id} ${size} ${mode} ${uid}` };
+      const { id, size, mode, uid } = identify(this.path), file = `${id} ${mode} ${uid}`;
+      return { id, file, state: `${file} ${size}` };
     } catch {
       return undefined;
     }

@@ -4,18 +4,24 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
+  closeSync,
   copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
+  truncateSync,
   writeFileSync,
+  writeSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { openMachine } from "../support/machine.ts";
 import { needs } from "../support/needs.ts";
+import { writeOtherBuild } from "../support/other-build.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { BEGUN, isWaiting, startResident } from "../support/resident.ts";
 import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
@@ -114,4 +120,35 @@ test("the resident stays what it is, says why once, and goes on when that is men
   await listening;
   expect(readFileSync(RAN, "utf8")).toBe("judged version\njudged serve\n");
   expect(said).toBe(texts.join(""));
+});
+
+test("a file that is still being copied is reported once, and executed when it is complete", async () => {
+  await using machine = await openMachine();
+  const folder = mkdtempSync(`${tmpdir()}/copied-`), own = `${folder}/own`, next = `${folder}/next`;
+  copyFileSync(PATCHBAY, own);
+  const build = readFileSync(writeOtherBuild(next, 1)), half = build.length >> 1;
+  const resident = await startResident(machine, 1, own);
+  let said = "";
+  const listening = (async () => {
+    for await (const chunk of resident.stderr) said += new TextDecoder().decode(chunk);
+  })();
+  await untilServed(machine, own);
+  truncateSync(next, half);
+  const copying = openSync(next, "a");
+  renameSync(next, own);
+  const busy = /^.* was replaced by a file that does not run: .*text file busy.*$/gm;
+  await untilTrue(() => said, (all) => busy.test(all));
+  for (let at = half; at < build.length; at += half >> 4) {
+    writeSync(copying, build.subarray(at, at + (half >> 4)));
+    // Each is a reason to look again.
+    writeFileSync(`${folder}/something`, "");
+    await untilTrue(() => isWaiting(resident.pid), Boolean);
+  }
+  closeSync(copying);
+  await untilServed(machine, own);
+  resident.kill("SIGTERM");
+  await resident.exited;
+  await listening;
+  expect(said.match(busy)).toHaveLength(1);
+  rmSync(folder, { recursive: true });
 });
