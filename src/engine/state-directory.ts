@@ -5,8 +5,8 @@
 import { SyscallError } from "../ffi/errno.ts";
 import { variable } from "../ffi/environment.ts";
 import { makeDirectories } from "../ffi/files.ts";
-import { judgeStateDirectory } from "../ffi/state-file.ts";
-import { CniError, IO_FAILURE } from "../cni/error.ts";
+import { judgeStateDirectory, tryStateDirectory } from "../ffi/state-file.ts";
+import { CniError, IO_FAILURE, PLUGIN_NOT_AVAILABLE } from "../cni/error.ts";
 
 export function stateDirectory(): string {
   const chosen = variable("PATCHBAY_STATE_DIR"), ofUser = variable("XDG_RUNTIME_DIR");
@@ -19,12 +19,27 @@ export function stateDirectory(): string {
  * what its files say.
  */
 export function privateDirectory(path: string): void {
-  try {
+  inStateDirectory(path, IO_FAILURE, () => {
     judgeStateDirectory(stateDirectory());
     makeDirectories(path, 0o700);
     judgeStateDirectory(path);
+  });
+}
+
+/** For STATUS: throws when ADD could write no ledger. Changes nothing. */
+export function requireStateDirectory(): void {
+  const path = stateDirectory();
+  inStateDirectory(path, PLUGIN_NOT_AVAILABLE, () => {
+    judgeStateDirectory(path);
+    tryStateDirectory(path);
+  });
+}
+
+function inStateDirectory(path: string, code: number, work: () => void): void {
+  try {
+    work();
   } catch (error) {
     if (!(error instanceof SyscallError)) throw error;
-    throw new CniError(IO_FAILURE, `cannot use state directory "${path}": ${error.message}`, "", { cause: error });
+    throw new CniError(code, `cannot use state directory "${path}": ${error.message}`, "", { cause: error });
   }
 }

@@ -34,6 +34,8 @@ export const O_NONBLOCK = 0o4000;
 export const O_DIRECTORY = arm ? 0o40000 : 0o200000;
 export const O_NOFOLLOW = arm ? 0o100000 : 0o400000;
 export const O_CLOEXEC = 0o2000000;
+/** open(2) of a directory: a new file in it without a name, which goes when it is closed. */
+export const O_TMPFILE = 0o20000000 | O_DIRECTORY;
 /** open(2): a name for the file, which is not opened: neither a FIFO nor a device notices. */
 export const O_PATH = 0o10000000;
 

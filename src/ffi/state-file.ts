@@ -6,9 +6,20 @@
  * A file of this user or root that has one name and that nobody else can write says what its owner wrote, in whose
  * directory it may be. `judgeStateDirectory` adds that nobody else can put one such file in another's place.
  */
-import { EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM, errnoText, isErrno, SyscallError } from "./errno.ts";
+import {
+  EISDIR,
+  ENAMETOOLONG,
+  ENOENT,
+  ENOTDIR,
+  EOPNOTSUPP,
+  EPERM,
+  errnoText,
+  isErrno,
+  SyscallError,
+} from "./errno.ts";
 import {
   closeFile,
+  exists,
   type FileIdentity,
   identify,
   isDirectory,
@@ -19,6 +30,7 @@ import {
   O_NONBLOCK,
   O_RDONLY,
   O_RDWR,
+  O_TMPFILE,
   O_WRONLY,
   openExisting,
   openFile,
@@ -150,6 +162,30 @@ export function judgeStateDirectory(path: string, sharing: Sharing = "private"):
 /** Like `judgeStateDirectory`, for clean-up: false, with a warning, when the directory is not trusted. */
 export function isTrustedDirectory(path: string, sharing: Sharing = "private"): boolean {
   return unlessUntrusted(() => judgeStateDirectory(path, sharing)) ?? false;
+}
+
+/** As much as a file takes at least, on most file systems. */
+const TRIED_BYTES = 4096;
+
+/**
+ * Throws when no file can be made and written in the directory, or in the place where it would be made. The file that
+ * shows it has no name, so nothing is left; where files have to have one (NFS, FUSE) nothing is tried.
+ */
+export function tryStateDirectory(path: string): void {
+  let place = path;
+  while (place !== "/" && !exists(place)) place = place.slice(0, place.lastIndexOf("/")) || "/";
+  let fd: number;
+  try {
+    fd = openFile(place, O_WRONLY | O_TMPFILE);
+  } catch (error) {
+    if (isErrno(error, EOPNOTSUPP)) return;
+    throw error;
+  }
+  try {
+    writeAll(fd, new Uint8Array(TRIED_BYTES), place);
+  } finally {
+    closeFile(fd);
+  }
 }
 
 /** O_NONBLOCK: a FIFO waits for nobody. O_NOCTTY: a terminal does not become this process's. */

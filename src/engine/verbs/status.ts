@@ -3,10 +3,13 @@
  * (`runtimeConfig`) to STATUS, so it does not require them.
  */
 import { judgedConf } from "../judging.ts";
-import type { VerbCall } from "../verb-call.ts";
+import { requireStateDirectory } from "../state-directory.ts";
+import { ownsNothingInside, type VerbCall } from "../verb-call.ts";
 
 export function runStatus({ plugin, invocation, document, session }: VerbCall): undefined {
   const conf = judgedConf(plugin, document);
+  // Such a plugin writes no ledger.
+  if (!ownsNothingInside(plugin)) requireStateDirectory();
   session.withHost({ ...invocation, netnsPath: "" }, true, (host) => plugin.status?.(conf, host));
   session.passOn(plugin, conf, invocation);
 }

@@ -46,6 +46,12 @@ const steps: readonly Step[] = [
   },
   { about: /permission denied$/, step: () => missingPrivileges() },
   {
+    about: /cannot use state directory ".*(no space left on device|read-only file system|not a directory)$/,
+    step: () =>
+      "'add' writes down there what 'del' removes; make room or mend it, or choose another with $PATCHBAY_STATE_DIR, for " +
+      "every command and every engine",
+  },
+  {
     about: /no IP addresses available in range set/,
     step: (_, network) =>
       `'patchbay ipam list ${network}' lists who has the addresses; 'patchbay gc ${network} --gone' gives back those of ` +

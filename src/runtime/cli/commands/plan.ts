@@ -32,7 +32,7 @@ export const planCommand: Command = {
     const planned = netnsPath === undefined ? withScratchNetns(plan) : plan(netnsPath);
     if (given.has("json")) printLine(JSON.stringify(planned, null, 2));
     else planned.forEach(describe);
-    const obstacles = planned.flatMap(({ obstacles }) => obstacles);
+    const obstacles = [...new Set(planned.flatMap(({ obstacles }) => obstacles))];
     for (const obstacle of obstacles) {
       const steps = nextSteps(obstacle, network.name, "plan");
       printToStderr([`patchbay plan: 'add' would fail: ${obstacle}`, ...steps].join("\n  "));
