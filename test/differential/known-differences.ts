@@ -235,7 +235,7 @@ export const knownDifferences: Record<string, KnownDifference> = {
       [/^(answer\.msg = ".*Expected Route )\{Dst.*\}/, "$1192.168.0.0/16 via 10.20.0.1"],
       [
         /^answer\.msg = "Interface name eth0 not found"$/,
-        'answer.msg = "Cannot find container link eth0; link veth>gone is not-present"',
+        'answer.msg = "Cannot find container link eth0; bridge port veth>gone is not there; link veth>gone is not-present"',
       ],
       [
         /^(answer\.msg = "static: Failed to match addr 10\.40\.0\.5 on interface eth0)"$/,

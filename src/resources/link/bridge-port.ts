@@ -44,8 +44,10 @@ export const bridgePortKind: ResourceKind<BridgePortSpec> = {
   },
   remove: () => {},
   verify({ ifName, hairpin, isolated, vlans }, host) {
-    const link = ifName === "" ? undefined : getLink(host.route, ifName);
-    if (link === undefined) return [];
+    // Not known, when others made the attachment and there is no prevResult.
+    if (ifName === "") return [];
+    const link = getLink(host.route, ifName);
+    if (link === undefined) return [`bridge port ${ifName} is not there`];
     const differences: string[] = [];
     const compare = (what: string, wanted: boolean, current = false) => {
       if (wanted !== current) differences.push(`${what} of bridge port ${ifName} is ${current ? "on" : "off"}`);

@@ -95,7 +95,13 @@ function describe(attachment: AttachmentState<ShownResource>): string {
     `  ${plugin}${MAKER[madeBy]}`,
     ...resources.flatMap(describeResource),
   ]);
-  return `${[head, ...lines].join("\n")}\n`;
+  const isLeft = plugins.some(({ resources }) => resources.some(({ reason }) => reason !== undefined));
+  return `${[head, ...lines, ...isLeft ? [stepAfterRepair(attachment)] : []].join("\n")}\n`;
+}
+
+function stepAfterRepair({ network, containerId, ifName }: AttachmentState<ShownResource>): string {
+  const option = ifName === "eth0" ? "" : ` -i ${ifName}`;
+  return `  what is not mended: 'patchbay del ${network} ${containerId}${option}', and 'add' after it, make it anew`;
 }
 
 function describeResource({ what, state, differences, reason }: ShownResource): string[] {

@@ -137,6 +137,8 @@ describe("what repair does not touch", () => {
 
   test("a container without its link: nothing else of the attachment is made again", async () => {
     await machine.sh("ip -n c1 link del eth0; nft flush ruleset");
+    expect((await patchbay(["inspect"])).stdout)
+      .toMatch(/differs {2}settings of bridge port (veth\w+)\n +bridge port \1 is not there\n/);
     const { code, stdout } = await patchbay(["repair"]);
     expect(code).toBe(1);
     expect(stdout).toMatch(
@@ -145,6 +147,7 @@ describe("what repair does not touch", () => {
     expect(stdout).toMatch(
       /differs {2}masquerade .*\n(.*\n)+? +not mended: its link in the container is not the one/,
     );
+    expect(stdout).toEndWith("\n  what is not mended: 'patchbay del n ctr', and 'add' after it, make it anew\n");
     expect(await machine.sh("nft list ruleset")).toBe("");
     await must("del", "n", container.netnsPath, "--container-id", "ctr");
   });
