@@ -6,12 +6,22 @@ import { SyscallError } from "../ffi/errno.ts";
 import { variable } from "../ffi/environment.ts";
 import { makeDirectories } from "../ffi/files.ts";
 import { judgeStateDirectory, tryStateDirectory } from "../ffi/state-file.ts";
-import { CniError, IO_FAILURE, PLUGIN_NOT_AVAILABLE } from "../cni/error.ts";
+import { CniError, INVALID_ENVIRONMENT, IO_FAILURE, PLUGIN_NOT_AVAILABLE } from "../cni/error.ts";
 
 export function stateDirectory(): string {
   const chosen = variable("PATCHBAY_STATE_DIR"), ofUser = variable("XDG_RUNTIME_DIR");
-  if (chosen) return chosen;
-  return process.getuid!() !== 0 && ofUser ? `${ofUser}/patchbay` : "/run/patchbay";
+  if (chosen?.startsWith("/")) return chosen;
+  if (chosen) throw relativeDirectory(chosen);
+  return process.getuid!() !== 0 && ofUser?.startsWith("/") ? `${ofUser}/patchbay` : "/run/patchbay";
+}
+
+/** DEL from another working directory would find nothing, and leave everything. */
+function relativeDirectory(chosen: string): CniError {
+  return new CniError(
+    INVALID_ENVIRONMENT,
+    `PATCHBAY_STATE_DIR is "${chosen}", and must be an absolute path`,
+    "a relative one is another directory for a caller in another working directory",
+  );
 }
 
 /**

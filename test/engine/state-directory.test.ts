@@ -20,6 +20,8 @@ test.each([
   [1000, undefined, "/run/user/1000", "/run/user/1000/patchbay"],
   [1000, undefined, undefined, "/run/patchbay"],
   [1000, undefined, "", "/run/patchbay"],
+  // The XDG specification has a relative one ignored.
+  [1000, undefined, "run", "/run/patchbay"],
   [1000, "/chosen", "/run/user/1000", "/chosen"],
   [0, "/chosen", undefined, "/chosen"],
 ])("of uid %d with %p and %p it is %s", (uid, chosen, ofUser, expected) => {
@@ -27,6 +29,13 @@ test.each([
   set("XDG_RUNTIME_DIR", ofUser);
   using _ = spyOn(process as { getuid: () => number }, "getuid").mockReturnValue(uid);
   expect(stateDirectory()).toBe(expected);
+});
+
+test("one that depends on the working directory is refused", () => {
+  set("PATCHBAY_STATE_DIR", "state");
+  expect(() => stateDirectory()).toThrow(
+    expect.objectContaining({ code: 4, message: 'PATCHBAY_STATE_DIR is "state", and must be an absolute path' }),
+  );
 });
 
 test("a directory below is the user's alone; what is in its way is told, and one that others can write to refused", () => {

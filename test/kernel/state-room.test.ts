@@ -75,6 +75,21 @@ test("one that is not there yet is not made, and another below it neither", asyn
   });
 });
 
+test("a relative one is refused by every verb, DEL included, and nothing is made", async () => {
+  const env = { NETCONFPATH: directory, PATCHBAY_STATE_DIR: "state" };
+  for (
+    const words of [["status", "n"], ["plan", "n", "web"], ["add", "n", "web"], ["del", "n", "web"], ["inspect"]]
+  ) {
+    expect(await machine.run([PATCHBAY, ...words], { env })).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(
+        'PATCHBAY_STATE_DIR is "state", and must be an absolute path; a relative one is',
+      ),
+    });
+  }
+  expect(await machine.sh("ip -n web -br link")).not.toContain("eth0");
+});
+
 test("host-local keeps no ledger, and its leases elsewhere", async () => {
   await machine.sh(`${undo}; echo >${S}`);
   const { code, stdout } = await statusOf({ ...bridge, type: "host-local" });

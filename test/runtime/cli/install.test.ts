@@ -27,10 +27,15 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-function patchbay(args: string[], program = PATCHBAY) {
+function patchbay(args: string[], program = PATCHBAY, cwd?: string) {
   // The machine's own ledgers would refuse --uninstall.
   const env = { PATCHBAY_STATE_DIR: `${directory}/ledgers` };
-  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args], { env, stdout: "pipe", stderr: "pipe" });
+  const { exitCode, stdout, stderr } = Bun.spawnSync([program, ...args], {
+    env,
+    cwd,
+    stdout: "pipe",
+    stderr: "pipe",
+  });
   return { code: exitCode, stdout: String(stdout), stderr: String(stderr) };
 }
 
@@ -46,6 +51,21 @@ test("one copy that everybody may run, and a link to it for every plugin", () =>
   for (const name of pluginNames) expect(readlinkSync(`${bin}/${name}`)).toBe("patchbay");
   const about = Bun.spawnSync([`${bin}/bridge`], { env: {}, stdout: "pipe", stderr: "pipe" });
   expect(String(about.stderr)).toStartWith("CNI bridge plugin v1.");
+});
+
+test("directories below the working directory", () => {
+  mkdirSync(bin);
+  const here = (...args: string[]) => patchbay(["install", ...args], PATCHBAY, bin);
+  expect(here("./plugins", "--bin", "../sbin", "--podman=drivers")).toMatchObject({ code: 0, stderr: "" });
+  expect(readlinkSync(`${bin}/plugins/bridge`)).toBe("patchbay");
+  for (const name of [`${directory}/sbin/cnitool`, `${bin}/drivers/patchbay`]) {
+    expect(readlinkSync(name)).toBe(`${bin}/plugins/patchbay`);
+  }
+  expect(here("plugins", "--uninstall")).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(`${bin}/plugins/`),
+  });
+  expect([`${bin}/plugins`, `${directory}/sbin`, `${bin}/drivers`].flatMap((each) => readdirSync(each))).toEqual([]);
 });
 
 test("a second time changes nothing but the copy, and from the copy itself nothing at all", () => {

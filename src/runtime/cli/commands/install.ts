@@ -24,6 +24,7 @@ import {
   removeBackups,
   unlinkAndRestore,
 } from "../link-with-backup.ts";
+import { absolutePath } from "../network-arguments.ts";
 import { printLine, printToStderr } from "../output.ts";
 import {
   DRIVER,
@@ -65,8 +66,10 @@ export const installCommand: Command = {
     `A file that has one of the names is kept in ${BACKUP} of its directory, and put back by --uninstall. Of two that\n` +
     "had the same name, one after the other, the later one is kept.\n",
   run(given: Given) {
-    const directory = given.operands[0]!;
-    const bin = given.value("bin"), podman = given.value("podman");
+    const directory = absolutePath(given.operands[0]!);
+    const [bin, podman] = ["bin", "podman"].map((option) => given.value(option)).map((path) =>
+      path && absolutePath(path)
+    );
     requireOtherDirectory("bin", bin, directory);
     requireOtherDirectory("podman", podman, directory);
     refuseTogether(given, ["resident", "no-resident", "uninstall"]);
