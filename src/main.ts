@@ -19,7 +19,10 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
       .runNetavark(args);
   }
   if (isCalledByPodman(name, args)) return servePodman(args, examine);
-  if (args[0] === "serve" && args[1] === "--worker") return work();
+  if (args[0] === "serve" && args[1] === "--worker") {
+    const status = work();
+    if (status !== undefined) return status;
+  }
   return (require("./runtime/cli/command-line.ts") as typeof import("./runtime/cli/command-line.ts"))
     .runCommandLine(name, args, {
       serve: (workers, holdsLeases) =>
@@ -48,9 +51,11 @@ function runDhcpDaemon(flags: readonly string[]): number {
   return (require("./dhcp/service/daemon.ts") as typeof import("./dhcp/service/daemon.ts")).runDaemon(flags);
 }
 
-function work(): number {
-  return (require("./resident/worker.ts") as typeof import("./resident/worker.ts"))
-    .work(([calledBy, ...rest], examine) => run(calledBy!, rest, examine));
+/** Undefined when a person typed the words. */
+function work(): number | undefined {
+  const worker = require("./resident/worker.ts") as typeof import("./resident/worker.ts");
+  if (!worker.isStartedByResident()) return undefined;
+  return worker.work(([calledBy, ...rest], examine) => run(calledBy!, rest, examine));
 }
 
 restrictUmask();

@@ -4,7 +4,7 @@
  */
 import { endCall, LeftToCaller, processId, takeCall } from "../ffi/calls.ts";
 import { takeEnvironment } from "../ffi/environment.ts";
-import { closeFile } from "../ffi/files.ts";
+import { closeFile, identify, isSocket } from "../ffi/files.ts";
 import { keepFromNowOn } from "../ffi/kept-open.ts";
 import { memoryKib } from "../ffi/process-files.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
@@ -34,6 +34,14 @@ const CALLS_OF_A_LIFE = 10_000, CALLS_BETWEEN_LOOKS = 256, MOST_KIB = 160 * 1024
 
 /** Runs a call by the name and the arguments it was called with; environment and streams are in place. */
 export type RunCall = (argv: readonly string[], examine: Examine) => number;
+
+export function isStartedByResident(): boolean {
+  try {
+    return isSocket(identify(LISTENING));
+  } catch {
+    return false;
+  }
+}
 
 export function work(runCall: RunCall): number {
   const streams = new Streams(), build = ownBuild(), waiting = new SharedWait(LISTENING, LIFELINE);

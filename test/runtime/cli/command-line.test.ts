@@ -105,6 +105,14 @@ describe("without a network", () => {
     });
   });
 
+  test("the word by which a resident starts its workers is none for people", () => {
+    const { code, stderr } = patchbay(["serve", "--worker"]);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining("patchbay serve: unknown option --worker; did you mean --workers?\n"),
+    ]);
+  });
+
   test("the version is package.json's", () => {
     expect(patchbay(["--version"]).stdout).toStartWith(`patchbay ${version}\nCNI 0.1.0, 0.2.0`);
     expect(patchbay(["version"])).toEqual(patchbay(["--version"]));
