@@ -16,8 +16,12 @@ export interface Flags {
   idleAfter: number | undefined;
 }
 
-/** The text says what is wrong, and what the flags are. */
-export class WrongFlags extends Error {}
+/** The text says what is wrong, and what the flags are. Without a problem, somebody asked for these. */
+export class WrongFlags extends Error {
+  constructor(readonly problem: string) {
+    super(problem === "" ? usage() : `${problem}\n${usage()}`);
+  }
+}
 
 export const flagsOfService: Readonly<Record<string, { value?: string; help: string }>> = {
   broadcast: { help: "ask servers for answers that every host of the link receives" },
@@ -33,19 +37,20 @@ export const flagsOfService: Readonly<Record<string, { value?: string; help: str
   timeout: { value: "DURATION", help: "the first wait for an answer (250ms)" },
 };
 
-export function parseFlags(args: readonly string[]): Flags {
+/** `dash` is what stands before a flag in an error. */
+export function parseFlags(args: readonly string[], dash = "-"): Flags {
   const values = new Map<string, string>(), queue = [...args];
   for (let arg = queue.shift(); arg !== undefined; arg = queue.shift()) {
     const [, name = "", hasValue, attached = ""] = /^--?([^-=][^=]*)(=)?([^]*)$/.exec(arg) ?? [];
     const flag = Object.hasOwn(flagsOfService, name) ? flagsOfService[name] : undefined;
-    if (name === "h" || name === "help") throw new WrongFlags(usage());
-    if (flag === undefined) throw new WrongFlags(`flag provided but not defined: ${arg}\n${usage()}`);
+    if (name === "h" || name === "help") throw new WrongFlags("");
+    if (flag === undefined) throw new WrongFlags(`flag provided but not defined: ${arg}`);
     const value = flag.value === undefined ? (hasValue ? attached : "true") : hasValue ? attached : queue.shift();
-    if (value === undefined) throw new WrongFlags(`flag needs an argument: -${name}\n${usage()}`);
+    if (value === undefined) throw new WrongFlags(`flag needs an argument: ${dash}${name}`);
     values.set(name, value);
   }
   const text = (name: string, otherwise = "") => values.get(name) ?? otherwise;
-  const seconds = (name: string) => values.has(name) ? durationOf(name, text(name)) : undefined;
+  const seconds = (name: string) => values.has(name) ? durationOf(dash + name, text(name)) : undefined;
   const pidFile = text("pidfile");
   // The reference plugin's words.
   if (pidFile !== "" && !pidFile.startsWith("/")) {
@@ -56,7 +61,7 @@ export function parseFlags(args: readonly string[]): Flags {
     hostPrefix: text("hostprefix"),
     pidFile,
     directory: text("datadir", DEFAULT_DIRECTORY),
-    broadcast: booleanOf("broadcast", text("broadcast", "false")),
+    broadcast: booleanOf(`${dash}broadcast`, text("broadcast", "false")),
     timeout: seconds("timeout"),
     longestPause: seconds("resendmax"),
     patience: seconds("resendtimeout"),
@@ -67,20 +72,20 @@ export function parseFlags(args: readonly string[]): Flags {
 const units: Record<string, number> = { h: 3600, m: 60, s: 1, ms: 1e-3, us: 1e-6, µs: 1e-6, ns: 1e-9 };
 
 /** Go's syntax: 1m30s, 500ms. */
-function durationOf(name: string, text: string): number {
+function durationOf(flag: string, text: string): number {
   const isWhole = /^(\d+(\.\d+)?(h|ms|m|s|us|µs|ns))+$/.test(text);
   let seconds = 0;
   for (const [, number, , unit] of text.matchAll(/(\d+(\.\d+)?)(h|ms|m|s|us|µs|ns)/g)) {
     seconds += Number(number) * units[unit!]!;
   }
   if (isWhole && seconds > 0) return seconds;
-  throw new WrongFlags(`invalid value "${text}" for flag -${name}: a duration such as 1m30s expected\n${usage()}`);
+  throw new WrongFlags(`invalid value "${text}" for flag ${flag}: a duration such as 1m30s expected`);
 }
 
-function booleanOf(name: string, text: string): boolean {
+function booleanOf(flag: string, text: string): boolean {
   if (/^(1|t|T|true|TRUE|True)$/.test(text)) return true;
   if (/^(0|f|F|false|FALSE|False)$/.test(text)) return false;
-  throw new WrongFlags(`invalid boolean value "${text}" for -${name}\n${usage()}`);
+  throw new WrongFlags(`invalid boolean value "${text}" for ${flag}`);
 }
 
 /** How long to wait between messages while somebody waits, in seconds; undefined for the usual pauses. */

@@ -52,7 +52,12 @@ test("flags that are none: the usage and exit status 2; a relative file of the p
   const relative = await machine.run([...daemon, "-pidfile", "x.pid"]);
   expect(relative).toMatchObject({ code: 1, stderr: `Error writing pidfile "x.pid": path not absolute\n` });
   expect((await machine.run([PATCHBAY, "dhcp", "--nothing"])).code).toBe(2);
-  expect((await machine.run([PATCHBAY, "dhcp", "--timeout=soon"])).code).toBe(2);
+  const soon = await machine.run([PATCHBAY, "dhcp", "--timeout=soon"]);
+  expect(soon).toMatchObject({ code: 2, stdout: "" });
+  expect(soon.stderr).toBe(
+    'patchbay dhcp: invalid value "soon" for flag --timeout: a duration such as 1m30s expected\n' +
+      "Usage: patchbay dhcp [OPTIONS]\nSee 'patchbay help dhcp'.\n",
+  );
 });
 
 test.each(["SIGTERM", "SIGINT"] as const)(

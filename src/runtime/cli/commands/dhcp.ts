@@ -1,6 +1,6 @@
 /** `patchbay dhcp`. */
-import { flagsOfService } from "../../../dhcp/service/flags.ts";
-import type { Command } from "../command.ts";
+import { flagsOfService, parseFlags, WrongFlags } from "../../../dhcp/service/flags.ts";
+import { type Command, UsageError } from "../command.ts";
 
 export const dhcpCommand: Command = {
   summary: "stay, and hold the leases of the plugin dhcp: renew them, and give them back",
@@ -12,6 +12,16 @@ export const dhcpCommand: Command = {
   run(given, _program, services) {
     const flags = Object.entries(flagsOfService).filter(([name]) => given.has(name))
       .map(([name, { value }]) => value === undefined ? `-${name}` : `-${name}=${given.value(name)}`);
+    judge(flags);
     return services.runDhcpDaemon(flags);
   },
 };
+
+/** In the words of this command, whose options have two dashes. */
+function judge(flags: readonly string[]): void {
+  try {
+    parseFlags(flags, "--");
+  } catch (error) {
+    throw error instanceof WrongFlags ? new UsageError(error.problem) : error;
+  }
+}
