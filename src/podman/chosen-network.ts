@@ -59,7 +59,17 @@ function nothingChosen(podman: PodmanNetwork): Error {
   const there = names.length === 0 ? `${directory} has none` : `${directory} has ${names.join(", ")}`;
   const { exampleConflist } = require("./example-conflist.ts") as typeof import("./example-conflist.ts");
   return new Error(
-    `no CNI network is named: use --opt conflist=NAME (${there}). ` +
+    `${misspelt(podman)}no CNI network is named: use --opt conflist=NAME (${there}). ` +
       `For a new one, write ${directory}/${podman.name}.conflist, such as ${exampleConflist(podman, directory)}`,
   );
+}
+
+/** What stands in the place of the option that is missing. */
+function misspelt({ options }: PodmanNetwork): string {
+  try {
+    readOptions(options);
+    return "";
+  } catch (error) {
+    return `${errorText(error)}; `;
+  }
 }

@@ -79,6 +79,8 @@ const networks: [given: Partial<PodmanNetwork>, ...says: string[]][] = [
   [{ ...web(), network_dns_servers: ["9.9.9.9"] }, "network_dns_servers 9.9.9.9"],
   [web({ isolate: "true" }), "option isolate=true", "conflist, pluginPath, ports"],
   [web({ conflict: "1" }), "option conflict=1", 'did you mean "conflist"?'],
+  [{ options: { conflits: "web" } }, 'option conflits=web: it is not known; did you mean "conflist"?', "use --opt"],
+  [{ options: { ports: "yes" } }, 'option ports=yes: the only value is "ignore"; no CNI network is named: use --opt'],
   [web({ ports: "yes" }), "option ports=yes", '"ignore"'],
   [web({ pluginPath: "/run/nothing" }), "/run/nothing", "bridge"],
   [
