@@ -134,6 +134,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
       print(`${usage(program, name, command)}\n${command.summary}\n${details(command)}`);
       return 0;
     }
+    if (!program.isCnitool) refuseEmpty(command, given);
     checkOperands(program, command, given);
     // The word at which the program's first code blocks signals. Those of a resident are its own.
     if (args.includes("add") && !isTrue(command.takesBack, given) && !isHandedOver()) releaseInterruptions();
@@ -171,9 +172,14 @@ function requireRoot({ needsRoot }: Command, given: Given): void {
   if (reason !== undefined) throw new Error(reason);
 }
 
+/** As from a variable that is not set. */
+function refuseEmpty({ options }: Command, given: Given): void {
+  if (given.operands.includes("")) throw new UsageError("an operand is empty");
+  const empty = Object.keys(options).find((name) => options[name]!.isNeverEmpty && given.values(name).includes(""));
+  if (empty !== undefined) throw new UsageError(`option --${empty} is empty: ${options[empty]!.value} expected`);
+}
+
 function checkOperands(program: Program, command: Command, { operands }: Given): void {
-  // As from a variable that is not set.
-  if (!program.isCnitool && operands.includes("")) throw new UsageError("an operand is empty");
   const [least, most] = command.operandCount;
   if (operands.length < least) {
     throw new UsageError(

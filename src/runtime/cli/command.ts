@@ -37,6 +37,8 @@ export interface Option {
   readonly value?: string;
   /** The value when none is attached with `=`. */
   readonly otherwise?: string;
+  /** An empty value is refused: it is as from a variable that is not set, and would mean the default. */
+  readonly isNeverEmpty?: true;
   readonly help: string;
 }
 

@@ -16,13 +16,14 @@ export const DEFAULT_CONFIG_DIRECTORY = "/etc/cni/net.d";
 export const runtimeOptions: OptionTable = {
   "config-dir": {
     value: "DIR",
+    isNeverEmpty: true,
     help: `directory of network configurations ($NETCONFPATH, ${DEFAULT_CONFIG_DIRECTORY})`,
   },
   "plugin-path": {
     value: "DIRS",
     help: "plugin directories, joined by ':' ($CNI_PATH; without it, the plugins in patchbay)",
   },
-  "cache-dir": { value: "DIR", help: `directory of cached results (${DEFAULT_CACHE_DIRECTORY})` },
+  "cache-dir": { value: "DIR", isNeverEmpty: true, help: `directory of cached results (${DEFAULT_CACHE_DIRECTORY})` },
 };
 
 /** In place of $CAP_ARGS: what `capabilityArgsOf` reads. */
@@ -35,8 +36,17 @@ export const capabilityOptions: OptionTable = {
 };
 
 const attachmentOptions: OptionTable = {
-  ifname: { short: "i", value: "NAME", help: "the interface's name in the container ($CNI_IFNAME, eth0)" },
-  "container-id": { value: "ID", help: "the container's ID (a hash of NETNS, the same as cnitool's)" },
+  ifname: {
+    short: "i",
+    value: "NAME",
+    isNeverEmpty: true,
+    help: "the interface's name in the container ($CNI_IFNAME, eth0)",
+  },
+  "container-id": {
+    value: "ID",
+    isNeverEmpty: true,
+    help: "the container's ID (a hash of NETNS, the same as cnitool's)",
+  },
   ...runtimeOptions,
 };
 

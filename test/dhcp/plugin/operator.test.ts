@@ -35,6 +35,17 @@ test("inspect, plan, repair and lint of a network whose addresses servers give",
   expect(repair.code).toBe(0);
   await net.check(container);
   expect(service.records()).toHaveLength(1);
+  // A lease of a server is not host-local's to release.
+  for (const wanted of [[address], ["--container", "ctr-c1"], ["--container", "c1", "--ifname", "eth0"]]) {
+    const words = ["release", "net", ...wanted, "--dhcp-dir", service.directory];
+    expect(await machine.run([PATCHBAY, "ipam", ...words])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `patchbay ipam: ${address} of container ctr-c1 in network net is from DHCP, and not released here; ` +
+        "'patchbay del net ctr-c1' gives it back to the server\n",
+    });
+  }
+  expect(service.records()).toHaveLength(1);
   expect(kindsOf(server.received())).toEqual(["DISCOVER", "REQUEST"]);
   await Bun.write(
     file,

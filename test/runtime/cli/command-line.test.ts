@@ -97,6 +97,23 @@ describe("without a network", () => {
     expect([code, stderr.split("\n")[0]]).toEqual([2, `patchbay ${args[0]}: an operand is empty`]);
   });
 
+  const emptyOptions = [
+    ["add", "n", "x", "--ifname", ""],
+    ["del", "n", "x", "-i", ""],
+    ["check", "n", "x", "--container-id="],
+    ["status", "n", "--config-dir="],
+    ["inspect", "--cache-dir="],
+    ["ipam", "list", "--data-dir="],
+    ["ipam", "release", "n", "--container="],
+  ];
+  test.each(emptyOptions)("an empty value is refused: %s %s %s %s", (...args) => {
+    const { code, stderr } = patchbay(args.filter((arg) => arg !== undefined));
+    expect([code, stderr.split("\n")[0]]).toEqual([
+      2,
+      expect.stringMatching(new RegExp(`^patchbay ${args[0]}: option --[a-z-]+ is empty: [A-Z]+ expected$`)),
+    ]);
+  });
+
   test.each(["0", "65", "two", "1.5", ""])("serve takes a number of workers, and not %s", (text) => {
     const { code, stderr } = patchbay(["serve", `--workers=${text}`]);
     expect({ code, says: stderr.split("\n")[0] }).toEqual({

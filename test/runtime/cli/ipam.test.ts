@@ -50,6 +50,16 @@ describe("list", () => {
   });
 });
 
+test("list of a directory that is named and not there", () => {
+  using made = filled();
+  const none = `${made.path}/none`;
+  for (const option of ["--data-dir", "--dhcp-dir"]) {
+    const { exitCode, stdout, stderr } = Bun.spawnSync([PATCHBAY, "ipam", "list", option, none], { stderr: "pipe" });
+    expect([exitCode, String(stdout), String(stderr)])
+      .toEqual([1, "", `patchbay ipam: ${option} ${none}: no such directory\n`]);
+  }
+});
+
 describe("release", () => {
   test("releases addresses, and prints who had them", () => {
     using made = filled();

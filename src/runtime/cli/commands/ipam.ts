@@ -8,7 +8,7 @@ import { DEFAULT_DATA_DIRECTORY, leaseDirectory } from "../../../ipam/go-directo
 import { releaseLease } from "../../../ipam/claims.ts";
 import type { StoreOptions } from "../../../ipam/store.ts";
 import { exportLeases, importLeases, leaseAt, type LeaseFile, listLeases } from "../../../ipam/take-over.ts";
-import { parseAddress } from "../../../net/address.ts";
+import { canonicalAddress, parseAddress } from "../../../net/address.ts";
 import { networkNames } from "../../conf/directory.ts";
 import { isGone } from "../../gc.ts";
 import { attachmentsOfContainer, knownAttachments } from "../../records.ts";
@@ -29,13 +29,22 @@ export const ipamCommand: Command = {
   options: {
     "data-dir": {
       value: "DIR",
+      isNeverEmpty: true,
       help: `directory with a folder of leases for each network (${DEFAULT_DATA_DIRECTORY})`,
     },
-    "dhcp-dir": { value: "DIR", help: `list: where the DHCP service keeps leases (${DEFAULT_DIRECTORY})` },
-    container: { value: "CONTAINER", help: "release: all addresses of this container, which is gone" },
+    "dhcp-dir": {
+      value: "DIR",
+      isNeverEmpty: true,
+      help: `where the DHCP service keeps leases (${DEFAULT_DIRECTORY})`,
+    },
+    container: {
+      value: "CONTAINER",
+      isNeverEmpty: true,
+      help: "release: all addresses of this container, which is gone",
+    },
     force: { help: "release: also those of a container that lives" },
     "cache-dir": runtimeOptions["cache-dir"]!,
-    ifname: { value: "NAME", help: "release: only the addresses of its interface NAME" },
+    ifname: { value: "NAME", isNeverEmpty: true, help: "release: only the addresses of its interface NAME" },
     json: { help: "list: print JSON" },
   },
   notes: [
@@ -51,6 +60,7 @@ export const ipamCommand: Command = {
       case "list":
         return list(given, network);
       case "release":
+        if (network !== undefined) refuseLeasesOfDhcp(given, network, addresses);
         return release(given, named(given, network), addresses);
       case "import":
         return takeOver(importLeases, "indexed", named(given, network));
@@ -88,8 +98,10 @@ interface Listed extends HeldLease {
 
 function list(given: Given, network: string | undefined): number {
   const { compare } = new Intl.Collator("en", { numeric: true }); // 10.0.0.9 before 10.0.0.10
-  const ofDhcp = dhcpLeases(given.value("dhcp-dir") ?? DEFAULT_DIRECTORY)
-    .filter((lease) => network === undefined || lease.network === network);
+  const ofDhcp = dhcpLeases(dhcpDirOf(given)).filter((lease) => network === undefined || lease.network === network);
+  for (const [option, directory] of [["data-dir", dataDirOf(given)], ["dhcp-dir", dhcpDirOf(given)]] as const) {
+    if (given.has(option) && !exists(directory)) throw new Error(`--${option} ${directory}: no such directory`);
+  }
   if (network !== undefined && ofDhcp.length === 0 && !isKnown(given, network)) throw unknownNetwork(given, network);
   const inOrder = (leases: Listed[]) =>
     leases.sort((a, b) => compare(a.network, b.network) || compare(a.address, b.address));
@@ -104,7 +116,7 @@ function list(given: Given, network: string | undefined): number {
   const hasNamespaces = leases.some((lease) => namespaceOf(lease) !== undefined);
   const rows = leases.map((listed) => {
     const { network, address, containerId = "(not an attachment)", ifName = "", lease } = listed;
-    const namespace = namespaceOf(listed) ?? "-";
+    const namespace = namespaceName(namespaceOf(listed) ?? "-");
     const what = lease === undefined ? "" : describeLease(lease);
     return [network, address, containerId, ...hasNamespaces ? [namespace] : [], ifName, what];
   });
@@ -112,10 +124,10 @@ function list(given: Given, network: string | undefined): number {
   return 0;
 }
 
-/** Names of namespaces by attachment; none when the records may not be read. */
+/** Paths of namespaces by attachment; none when the records may not be read. */
 function namespacesOf(given: Given): Map<string, string> {
   try {
-    return new Map(knownAttachments(runtimeOf(given)).map((one) => [ownerText(one), namespaceName(one.netnsPath)]));
+    return new Map(knownAttachments(runtimeOf(given)).map((one) => [ownerText(one), one.netnsPath]));
   } catch {
     return new Map();
   }
@@ -139,6 +151,29 @@ function release(given: Given, options: StoreOptions, addresses: string[]): numb
     printLine(`${address}: ${isReleased ? `released, was ${lease.text.replace("\r\n", "/")}` : "not leased"}`);
   }
   return status;
+}
+
+function dhcpDirOf(given: Given): string {
+  return given.value("dhcp-dir") ?? DEFAULT_DIRECTORY;
+}
+
+/** The service would renew what is released behind its back. */
+function refuseLeasesOfDhcp(given: Given, network: string, addresses: readonly string[]): void {
+  const leases = dhcpLeases(dhcpDirOf(given)).filter((lease) => lease.network === network);
+  if (leases.length === 0) return;
+  const namespaces = namespacesOf(given), container = given.value("container"), ifName = given.value("ifname");
+  const holders = leases.map((lease) => ({ ...lease, netnsPath: namespaces.get(ownerText(lease)) ?? "" }))
+    .filter((lease) => ifName === undefined || lease.ifName === ifName);
+  const wanted = addresses.map(canonicalAddress);
+  const found = container === undefined
+    ? holders.find(({ address }) => wanted.includes(canonicalAddress(address)))
+    : namedBy(container, holders, TO_TAKE)[0];
+  if (found === undefined) return;
+  const option = found.ifName === "eth0" ? "" : ` -i ${found.ifName}`;
+  throw new Error(
+    `${found.address} of container ${found.containerId} in network ${network} is from DHCP, and not released here; ` +
+      `'patchbay del ${network} ${found.containerId}${option}' gives it back to the server`,
+  );
 }
 
 /** An address as somebody writes it, or as its lease does. */
