@@ -70,7 +70,7 @@ interface Parameter {
 const parameters: readonly Parameter[] = [
   { name: "CNI_CONTAINERID", requiredBy: ["ADD", "DEL", "CHECK"], check: checkContainerId },
   { name: "CNI_NETNS", requiredBy: ["ADD", "CHECK"] },
-  { name: "CNI_IFNAME", requiredBy: ["ADD", "DEL", "CHECK"], check: checkIfName },
+  { name: "CNI_IFNAME", requiredBy: ["ADD", "DEL", "CHECK"], check: checkGivenIfName },
   { name: "CNI_PATH", requiredBy: ["ADD", "DEL", "CHECK", "GC", "STATUS"] },
 ];
 
@@ -167,6 +167,16 @@ export function checkIfName(name: string): void {
   }
   if (!ordinary && name.includes("%")) {
     throw invalidEnvironment("interface name contains %", "the kernel would put a number there");
+  }
+}
+
+/** `checkIfName` for CNI_IFNAME, whose value stands in no other part of the error. */
+export function checkGivenIfName(name: string): void {
+  try {
+    checkIfName(name);
+  } catch (error) {
+    const { message, details } = error as CniError, value = `CNI_IFNAME is "${name}"`;
+    throw invalidEnvironment(message, details === "" ? value : `${details}; ${value}`);
   }
 }
 

@@ -3,7 +3,7 @@
  * another program.
  */
 import { CniError, errorText, INTERNAL } from "../cni/error.ts";
-import { checkContainerId, checkIfName, checkNetworkName, type Verb } from "../cni/invocation.ts";
+import { checkContainerId, checkGivenIfName, checkNetworkName, type Verb } from "../cni/invocation.ts";
 import { asWritten } from "../cni/json.ts";
 import type { Result } from "../cni/result.ts";
 import { convertResult, parsePluginResult, resultDocument, type VersionedResult } from "../cni/result-versions.ts";
@@ -84,7 +84,7 @@ function isSince(version: string, first: string): boolean {
 export function checkNames({ name }: Network, request: AttachmentRequest | undefined): void {
   if (request !== undefined) checkContainerId(request.containerId);
   checkNetworkName(name);
-  if (request !== undefined) checkIfName(request.ifName);
+  if (request !== undefined) checkGivenIfName(request.ifName);
 }
 
 export function invocationOf(

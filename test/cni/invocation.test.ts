@@ -91,7 +91,16 @@ describe("parseInvocation()", () => {
     [{ CNI_COMMAND: "GC" }, config, required("CNI_PATH")],
     [{ CNI_COMMAND: "STATUS" }, config, required("CNI_PATH")],
     [{ CNI_COMMAND: "ADD", CNI_CONTAINERID: "%%" }, config, [4, "invalid characters in containerID", "%%"]],
-    [{ ...complete, CNI_COMMAND: "ADD", CNI_PATH: "", CNI_IFNAME: "." }, config, [4, "interface name is . or .."]],
+    [{ ...complete, CNI_COMMAND: "ADD", CNI_PATH: "", CNI_IFNAME: "." }, config, [
+      4,
+      "interface name is . or ..",
+      'CNI_IFNAME is "."',
+    ]],
+    [{ ...complete, CNI_COMMAND: "ADD", CNI_IFNAME: "x".repeat(16) }, config, [
+      4,
+      "interface name is too long",
+      'interface name should be less than 16 characters; CNI_IFNAME is "xxxxxxxxxxxxxxxx"',
+    ]],
     [{ CNI_COMMAND: "NOPE" }, '{"name":"x"}', [4, "unknown CNI_COMMAND: NOPE"]],
     [{ CNI_COMMAND: "add" }, config, [4, "unknown CNI_COMMAND: add"]],
     [{ CNI_COMMAND: "NOPE" }, "{}", [7, "missing network name"]],

@@ -172,7 +172,9 @@ describe("ADD", () => {
       'plugin type="one" failed (add): invalid characters in containerID; ../x',
     );
     expect(add({ ifName: "a/b" }))
-      .toBe('plugin type="one" failed (add): interface name contains / or : or whitespace characters');
+      .toBe(
+        'plugin type="one" failed (add): interface name contains / or : or whitespace characters; CNI_IFNAME is "a/b"',
+      );
     expect(failure(() => addNetwork(at.runtime, at.network(["one"], { name: "a b" }), request)).message)
       .toBe('plugin type="one" failed (add): invalid characters found in network name; a b');
     expect(at.calls()).toEqual([]);

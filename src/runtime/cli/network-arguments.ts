@@ -112,8 +112,10 @@ export function tellUnconfigured(given: Given, network: string): void {
 export function requestOf(given: Given): AttachmentRequest {
   const [CAP_ARGS, CNI_ARGS, CNI_IFNAME] = ["CAP_ARGS", "CNI_ARGS", "CNI_IFNAME"].map(variable);
   // cnitool reads "null" as no arguments.
-  const capabilityArgs = (CAP_ARGS ? parseDocument(CAP_ARGS, "CAP_ARGS") : undefined) ?? {};
-  if (!isObject(capabilityArgs)) throw new CniError(INVALID_ENVIRONMENT, "CAP_ARGS: it must be a JSON object");
+  const capabilityArgs = (CAP_ARGS ? parseDocument(CAP_ARGS, `CAP_ARGS: ${beginning(CAP_ARGS)}`) : undefined) ?? {};
+  if (!isObject(capabilityArgs)) {
+    throw new CniError(INVALID_ENVIRONMENT, `CAP_ARGS: ${beginning(CAP_ARGS!)}: it must be a JSON object`);
+  }
   const cniArgs = CNI_ARGS ? CNI_ARGS.split(";").map(parsePair) : [];
   const ifName = given.value("ifname") || CNI_IFNAME || "eth0";
   const idOf = (path: string) => given.value("container-id") || containerIdOf(path);
@@ -167,10 +169,19 @@ function isNetns(path: string): boolean {
   }
 }
 
+function beginning(text: string): string {
+  const most = 100;
+  return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
 function parsePair(pair: string): [string, string] {
   const parts = pair.split("=");
   if (parts.length !== 2 || parts.includes("")) {
-    throw new CniError(INVALID_ENVIRONMENT, `invalid CNI_ARGS pair "${pair}"`);
+    throw new CniError(
+      INVALID_ENVIRONMENT,
+      `invalid CNI_ARGS pair "${pair}"`,
+      `CNI_ARGS is "${variable("CNI_ARGS")}"`,
+    );
   }
   return parts as [string, string];
 }

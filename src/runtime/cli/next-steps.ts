@@ -41,6 +41,29 @@ const steps: readonly Step[] = [
     step: ([pid]) => `process ${pid} is in the host's network namespace; a container's process is in one of its own`,
   },
   {
+    about: /should not be the same; CNI_NETNS is "([^"]*)"/,
+    step: ([path]) =>
+      `${path} is the host's own network namespace, and NETNS a container's; 'ip netns add NAME' makes one`,
+  },
+  {
+    about: /^(plugin .*)?interface name (is too long|is \. or|contains)/,
+    step: () => '--ifname or $CNI_IFNAME has at most 15 bytes, none of them "/", ":", "%" or white space, as in eth0',
+  },
+  {
+    about: /^CAP_ARGS: /,
+    step: () =>
+      `it has the form '{"portMappings":[{"hostPort":8080,"containerPort":80,"protocol":"tcp"}]}'; ` +
+      "--ports, --ip, --mac, --ingress and --egress of 'add' say the same",
+  },
+  {
+    about: /^invalid CNI_ARGS pair/,
+    step: () => 'it has the form KEY=VALUE;KEY=VALUE, without ";" at the end; a value has no "="',
+  },
+  {
+    about: /ARGS: unknown args /,
+    step: () => '"IgnoreUnknown=1" among the pairs of $CNI_ARGS has plugins ignore those of others',
+  },
+  {
     about: /no net configurations found in /,
     step: () => "--config-dir or $NETCONFPATH names another directory",
   },

@@ -295,9 +295,13 @@ describe("on networks", () => {
     [{ CNI_ARGS: "A" }, 'invalid CNI_ARGS pair "A"'],
     [{ CNI_ARGS: "A=" }, 'invalid CNI_ARGS pair "A="'],
     [{ CNI_ARGS: "A=b;" }, 'invalid CNI_ARGS pair ""'],
-    [{ CNI_ARGS: "A=b=c" }, 'invalid CNI_ARGS pair "A=b=c"'],
-    [{ CAP_ARGS: "[]" }, "CAP_ARGS: it must be a JSON object"],
-    [{ CAP_ARGS: "{" }, "CAP_ARGS: "],
+    [
+      { CNI_ARGS: "A=b=c" },
+      'invalid CNI_ARGS pair "A=b=c"; CNI_ARGS is "A=b=c"\n  it has the form KEY=VALUE;KEY=VALUE, ',
+    ],
+    [{ CAP_ARGS: "[]" }, "CAP_ARGS: []: it must be a JSON object\n  it has the form "],
+    [{ CAP_ARGS: "{" }, "CAP_ARGS: {: "],
+    [{ CAP_ARGS: "8".repeat(101) }, `CAP_ARGS: ${"8".repeat(100)}…: it must be a JSON object`],
   ];
 
   for (const [env, message] of refused) {

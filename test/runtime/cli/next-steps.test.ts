@@ -91,6 +91,16 @@ describe("the next step", () => {
       "'ip netns list' lists the namespaces that have names; 'ip netns add nosuch' makes this one",
     ],
     [
+      ["add", "free", "/proc/self/ns/net"],
+      'CNI_NETNS is "/proc/self/ns/net"',
+      "/proc/self/ns/net is the host's own network namespace, and NETNS a container's; 'ip netns add NAME' makes one",
+    ],
+    ...["a/b", "a b", "..", "sixteen-letters-"].map((name): [string[], string, string] => [
+      ["add", "free", "c2", "-i", name],
+      `CNI_IFNAME is "${name}"`,
+      '--ifname or $CNI_IFNAME has at most 15 bytes, none of them "/", ":", "%" or white space, as in eth0',
+    ]),
+    [
       ["plan", "free", "pid:abc"],
       'failed to open netns "/run/netns/pid:abc"',
       "pid:N takes the number of a process, as in pid:4711",
@@ -121,6 +131,14 @@ describe("the next step", () => {
     // The step is said once, and last.
     expect(lines.slice(-2)).toEqual([`  ${step}`, ""]);
     expect(lines.filter((line) => line.includes(step))).toHaveLength(1);
+  });
+
+  test("keys of CNI_ARGS that the plugin does not know", async () => {
+    const env = { NETCONFPATH: directory, CNI_ARGS: "A=1" };
+    expect(await machine.run([PATCHBAY, "add", "free", "c2"], { env })).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/unknown args \["A=1"\].*\n {2}"IgnoreUnknown=1" among the pairs of \$CNI_ARGS/),
+    });
   });
 
   test("a process of the host's network, and a container that is gone", async () => {
