@@ -124,6 +124,11 @@ export interface PluginDefinition<Config extends PluginConfig> {
    * CNI_ARGS or prevResult to STATUS, so their absence is no failure.
    */
   status?(conf: Config, host: Host): void;
+  /**
+   * Why ADD does not find the device of the host that it would lend to a container. That is no failure of STATUS: a
+   * container may have it.
+   */
+  absentDevice?(conf: Config, host: Host): string | undefined;
   /** How full the address pools are. A full pool is no failure of STATUS. */
   pools?(conf: Config): Pool[];
   /** The addresses that it gives out, as far as the configuration says. */

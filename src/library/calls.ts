@@ -65,7 +65,7 @@ export class Patchbay {
 
   /** All files of the configuration directory, and what would keep containers from being attached. */
   networks(): NetworkFile[] {
-    return this.#run(() => summarizeNetworks(this.#runtime.configDirectory, this.#runtime.pluginPath));
+    return this.#run(() => summarizeNetworks(this.#runtime));
   }
 
   /** Reads a network once, for later calls. */

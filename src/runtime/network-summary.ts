@@ -9,22 +9,23 @@ import { loadPlugin } from "../plugins/table.ts";
 import { listNetworkFiles, type NetworkFile } from "./conf/directory.ts";
 import type { Network, NetworkPlugin } from "./conf/network.ts";
 import { claimantsIn, overlappingRoutes, overlapsWith } from "./overlaps.ts";
-import { checkNames } from "./plugin-call.ts";
+import { checkNames, type Runtime } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
+import { knownAttachments } from "./records.ts";
 import type { NetworkSummary, Pool } from "../contract/shown.ts";
 
-export function summarizeNetworks(directory: string, pluginPath: string): NetworkSummary[] {
-  const files = listNetworkFiles(directory), claimants = claimantsIn(files);
+export function summarizeNetworks(runtime: Runtime): NetworkSummary[] {
+  const files = listNetworkFiles(runtime.configDirectory), claimants = claimantsIn(files);
   return files.map((file) => {
     const own = claimants.find(({ path }) => path === file.path);
     const warnings = own === undefined ? [] : [...overlapsWith(own, claimants), ...overlappingRoutes(own)];
-    return { ...summarize(file, pluginPath), warnings };
+    return { ...summarize(file, runtime), warnings };
   });
 }
 
 function summarize(
   { path, network, problem, hiddenBy }: NetworkFile,
-  pluginPath: string,
+  runtime: Runtime,
 ): Omit<NetworkSummary, "warnings"> {
   if (network === undefined) {
     const hides = `${problem}; networks in files after it are not found`;
@@ -32,7 +33,7 @@ function summarize(
   }
   const { name, cniVersion } = network;
   const hidden = hiddenBy === undefined ? [] : [`not found by its name: ${hiddenBy} is in the way`];
-  const examined = network.plugins.map((plugin) => examinePlugin(network, plugin, pluginPath));
+  const examined = network.plugins.map((plugin) => examinePlugin(network, plugin, runtime.pluginPath));
   const misnamed = problemsOf(() => checkNames(network, undefined));
   return {
     file: path,
@@ -40,8 +41,43 @@ function summarize(
     cniVersion,
     plugins: network.plugins.map(({ type, config }) => ipamType(config) ? `${type}+${ipamType(config)}` : type),
     pools: examined.flatMap(({ pools }) => pools),
-    problems: [...hidden, ...misnamed, ...examined.flatMap(({ problems }) => problems)],
+    problems: [
+      ...hidden,
+      ...misnamed,
+      ...examined.flatMap(({ problems }) => problems),
+      ...absentDevices(network, runtime),
+    ],
   };
+}
+
+/** Unless something is attached, which may have the device. */
+function absentDevices(network: Network, runtime: Runtime): string[] {
+  const absent = network.plugins.flatMap((plugin) => absentDevice(network, plugin, runtime.pluginPath) ?? []);
+  if (absent.length === 0) return [];
+  return knownAttachments(runtime).some((one) => one.network === network.name) ? [] : absent;
+}
+
+function absentDevice(network: Network, plugin: NetworkPlugin, path: string): string | undefined {
+  try {
+    const found = findPlugin(plugin.type, path);
+    if (!("own" in found) || found.own.absentDevice === undefined) return undefined;
+    const { own } = found,
+      written = asWritten(pluginConfig(network, plugin, {})),
+      conf = own.validate(written.document);
+    const call = {
+      containerId: "",
+      netnsPath: "",
+      ifName: "",
+      cniArgs: "",
+      path,
+      ...written,
+      command: "STATUS" as const,
+    };
+    return openSession().withHost(call, true, (host) => own.absentDevice!(conf, host));
+  } catch {
+    // STATUS has said why.
+    return undefined;
+  }
 }
 
 export function poolsOfNetwork(network: Network): Pool[] {

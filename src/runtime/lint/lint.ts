@@ -215,6 +215,13 @@ function checkPlugin(node: JsonNode, context: PluginContext): void {
 
 /** Returns whether the plugin is ours: then its keys are known. */
 function checkType(node: JsonNode, type: string, { path, pluginPath, report }: PluginContext): boolean {
+  if (type.includes("/")) {
+    const message = `${
+      JSON.stringify(type)
+    } is a path: it must be a name, which is looked up in the plugin directories`;
+    report(remark(entryOf(node, "type")!.value, "error", path, message));
+    return false;
+  }
   try {
     return "own" in findPlugin(type, pluginPath);
   } catch (error) {

@@ -135,6 +135,12 @@ describe("what is found", () => {
     [{ type: "bridge", ipam: { type: "host-locl" } }, [
       'warning: "ipam.type" "host-locl" is no plugin of this program; did you mean "host-local"?',
     ]],
+    ...["/opt/cni/bin/bridge", "./bridge", "calico/bin"].map((type): [object, string[]] => [{ type }, [
+      `error: "type" "${type}" is a path: it must be a name, which is looked up in the plugin directories`,
+    ]]),
+    [{ type: "bridge", ipam: { type: "/bin/host-local" } }, [
+      'error: "ipam.type" "/bin/host-local" is a path: it must be a name, which is looked up in the plugin directories',
+    ]],
     [{ bridge: "b" }, ['error: "type" is missing']],
   ];
   for (const [plugin, findings] of rows) {

@@ -41,6 +41,22 @@ const bridge = (ranges: unknown) => ({ type: "bridge", bridge: "br0", ipam: { ty
 const list = (name: string, ...plugins: unknown[]) => ({ cniVersion: "1.1.0", name, plugins });
 
 describe("networks", () => {
+  test("a device that the host has not is missing, unless a container has it", async () => {
+    configure({ "dev.conflist": list("dev", { type: "host-device", device: "spare" }) });
+    const missing =
+      'network dev: failed to find host device: failed to find physical interface; no link is called "spare"';
+    expect(await patchbay(["ls"])).toMatchObject({ code: 1, stdout: expect.stringContaining(missing) });
+    await machine.sh("ip link add spare type veth peer name other");
+    const container = await machine.container();
+    await must("ls");
+    await must("add", "dev", container.netnsPath);
+    expect(await machine.sh("ip -br link")).not.toContain("spare");
+    await must("ls");
+    await must("del", "dev", container.netnsPath);
+    await machine.sh("ip link del spare");
+    expect(await patchbay(["ls"])).toMatchObject({ code: 1 });
+  });
+
   test("name, version, plugins, subnets, leases and file of each", async () => {
     configure({
       "10-one.conflist": list("one", bridge([[{ subnet: "10.70.0.0/29" }], [{ subnet: "fd70::/64" }]]), {

@@ -5,7 +5,7 @@
  * device belongs to the host. While it is in the container, its alias contains its name on the host, as with the
  * reference plugin.
  */
-import { CniError, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
+import { CniError, errorText, INVALID_CONFIG, PLUGIN_NOT_AVAILABLE } from "../../../cni/error.ts";
 import { definePlugin } from "../../../contract/plugin.ts";
 import type { Link } from "../../../ffi/netlink/route/link.ts";
 import { addressing } from "../../../resources/address/addressing/addressing.ts";
@@ -39,6 +39,16 @@ export default definePlugin<HostDeviceConf>({
   status(conf) {
     const choice = configuredDevice(conf), path = choice && missingHardware(choice);
     if (path !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `the host has no device ${path}`);
+  },
+  absentDevice(conf, host) {
+    const choice = configuredDevice(conf);
+    if (choice === undefined || isForDpdk(choice, conf.DPDKMode)) return undefined;
+    try {
+      findDevice(choice, host);
+      return undefined;
+    } catch (error) {
+      return errorText(error);
+    }
   },
 });
 

@@ -24,7 +24,7 @@ export const networksCommand: Command = {
   run(given) {
     const runtime = runtimeOf(given),
       directory = runtime.configDirectory,
-      networks = summarizeNetworks(directory, runtime.pluginPath);
+      networks = summarizeNetworks(runtime);
     const others = unconfiguredNetworks(runtime, networks.flatMap(({ name }) => name ?? []));
     const isEmpty = networks.length + others.length === 0;
     if (given.has("json")) printLine(JSON.stringify([...networks, ...others.map(inJson)], null, 2));
