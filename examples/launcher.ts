@@ -10,6 +10,11 @@ if (name === undefined || folder === undefined || command.length === 0) {
   console.error("Usage: bun launcher.ts NETWORK FOLDER PROGRAM [ARGUMENT…]");
   process.exit(2);
 }
+process.on("uncaughtException", (error) => {
+  const more = error instanceof CniError ? ` (CNI error ${error.code}) ${error.details}` : "";
+  console.error(`launcher: ${error.message}${more}`);
+  process.exit(1);
+});
 const patchbay = open(), network = patchbay.network(name);
 const portMappings = (process.env.PUBLISH ?? "").split(",").filter((ports) => ports !== "").map((ports) => {
   const [hostPort, containerPort] = ports.split(":").map(Number);
@@ -22,11 +27,8 @@ const namespaces = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-ch
 const container = Bun.spawn([...namespaces, "--mount-proc", ...first], { stdin: "pipe", stdout: "pipe" });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => container.kill("SIGKILL"));
 
-const attachment = {
-  containerId: `launched-${container.pid}`,
-  netns: `/proc/${container.pid}/ns/net`,
-  capabilities: { portMappings },
-};
+const { pid } = container, netns = `/proc/${pid}/ns/net`;
+const attachment = { containerId: `launched-${pid}`, netns, capabilities: { portMappings } };
 const output = container.stdout.getReader();
 try {
   patchbay.gc(network, { live: true }); // what a launcher that was killed has left
@@ -37,10 +39,8 @@ try {
   container.stdin.end();
   for (let part = await output.read(); !part.done; part = await output.read()) process.stdout.write(part.value);
 } catch (error) {
-  console.error(
-    `launcher: ${error instanceof CniError ? `CNI error ${error.code}: ` : ""}${(error as Error).message}`,
-  );
   container.kill("SIGKILL");
+  throw error;
 } finally {
   await container.exited;
   patchbay.del(network, attachment);

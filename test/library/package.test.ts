@@ -239,7 +239,8 @@ test("the launcher's container has a network, processes and files of its own, an
 
   // What goes wrong is said, and nothing is left.
   const unknown = await run(nothing, { network: "nett" });
-  expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining("there is net")]);
+  const message = 'launcher: no net configuration with name "nett" in /etc/cni/net.d (CNI error 7)';
+  expect([unknown.code, unknown.err]).toEqual([1, `${message} did you mean "net"? there is net\n`]);
   await machine.sh(`mv ${FOLDER} ${FOLDER}.kept`);
   const nowhere = await run(nothing);
   expect([nowhere.code, nowhere.err]).toEqual([1, expect.stringContaining("namespaces could not be made")]);
