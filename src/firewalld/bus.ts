@@ -34,7 +34,8 @@ interface Method {
 /** The first value of an answer. */
 export type BusReply = Value | undefined;
 
-const DEFAULT_ADDRESS = "unix:path=/var/run/dbus/system_bus_socket";
+/** Where the system's bus listens, unless the environment says otherwise (D-Bus specification 0.42, "System message bus"). */
+export const SYSTEM_BUS_SOCKET = "/var/run/dbus/system_bus_socket";
 /** As long as D-Bus libraries wait for an answer. */
 const PATIENCE_MS = 25_000;
 /** A policy of firewalld has a text for each port. */
@@ -84,7 +85,7 @@ export function openSystemBus(patienceMs = PATIENCE_MS): Bus | undefined {
 }
 
 export function systemBusAddress(): string {
-  return variable("DBUS_SYSTEM_BUS_ADDRESS") || DEFAULT_ADDRESS;
+  return variable("DBUS_SYSTEM_BUS_ADDRESS") || `unix:path=${SYSTEM_BUS_SOCKET}`;
 }
 
 function noAnswer(patienceMs: number): Error {

@@ -8,6 +8,7 @@ import { LeftToCaller } from "../ffi/calls.ts";
 import { variable } from "../ffi/environment.ts";
 import { exists } from "../ffi/files.ts";
 import { hasContent } from "../ffi/kept-open.ts";
+import { SYSTEM_BUS_SOCKET } from "../firewalld/bus.ts";
 import { loadPlugin, pluginNamed } from "../plugins/table.ts";
 import type { Network } from "../runtime/conf/network.ts";
 import type { Runtime } from "../runtime/plugin-call.ts";
@@ -48,7 +49,7 @@ function reasonOfCommand(argv: readonly string[]): string | undefined {
   // The launcher hands stdin over when the command comes first (src/native/launch.h).
   if (argv[1]?.startsWith("-") && argv.includes("hook")) return "command";
   if (!argv.some((word) => COMMANDS_ON_EVERYTHING.has(word))) return undefined;
-  return exists(SYSTEM_BUS) ? "bus" : hasLegacyTables() ? "legacy iptables" : undefined;
+  return exists(SYSTEM_BUS_SOCKET) ? "bus" : hasLegacyTables() ? "legacy iptables" : undefined;
 }
 
 /** Examines a network of the runtime, whose own plugins all run in this process. */
@@ -69,7 +70,7 @@ function reasonOfPlugin(name: string, document: Record<string, unknown>, path: s
 
 /** Whether this host has what a call may wait for. */
 function isHere(awaited: string): boolean {
-  if (awaited === "bus") return exists(SYSTEM_BUS);
+  if (awaited === "bus") return exists(SYSTEM_BUS_SOCKET);
   return awaited !== "legacy iptables" || hasLegacyTables();
 }
 
@@ -82,7 +83,6 @@ function isForeign(type: string, path: string): boolean {
   }
 }
 
-const SYSTEM_BUS = "/run/dbus/system_bus_socket";
 /** Programs that change these tables wait for one lock. */
 const LEGACY_TABLES = ["/proc/thread-self/net/ip_tables_names", "/proc/thread-self/net/ip6_tables_names"];
 
