@@ -8,6 +8,7 @@
 import { EACCES, isErrno } from "../ffi/errno.ts";
 import { readTextFile } from "../ffi/files.ts";
 import { fileId, findInPath } from "../ffi/find-in-path.ts";
+import type { Family } from "./rule.ts";
 
 type TablesForm = "nft" | "legacy";
 
@@ -32,12 +33,17 @@ export function tablesForm(path: string | undefined): TablesForm {
 }
 
 /**
- * Whether this namespace has the table in the older kernel tables. The file in /proc exists only with their modules. A
- * table that was used once stays listed until the machine restarts, even when it is empty.
+ * Lists the older kernel tables of this thread's namespace; /proc/net is about the process's first thread. The file exists
+ * only with the tables' modules. A table that was used once stays listed until the machine restarts, even when it is empty.
  */
-export function hasLegacyTable(family: 4 | 6, name: string): boolean {
+export function legacyTablesFile(family: Family): string {
+  return `/proc/thread-self/net/${family === 4 ? "ip" : "ip6"}_tables_names`;
+}
+
+/** Whether this thread's namespace has the table in the older kernel tables. */
+export function hasLegacyTable(family: Family, name: string): boolean {
   try {
-    const names = readTextFile(family === 4 ? "/proc/net/ip_tables_names" : "/proc/net/ip6_tables_names");
+    const names = readTextFile(legacyTablesFile(family));
     return names !== undefined && names.split("\n").includes(name);
   } catch (error) {
     if (isErrno(error, EACCES)) return false;

@@ -9,6 +9,8 @@ import { variable } from "../ffi/environment.ts";
 import { exists } from "../ffi/files.ts";
 import { hasContent } from "../ffi/kept-open.ts";
 import { SYSTEM_BUS_SOCKET } from "../firewalld/bus.ts";
+import { FAMILIES } from "../iptables/rule.ts";
+import { legacyTablesFile } from "../iptables/which-iptables.ts";
 import { loadPlugin, pluginNamed } from "../plugins/table.ts";
 import type { Network } from "../runtime/conf/network.ts";
 import type { Runtime } from "../runtime/plugin-call.ts";
@@ -84,8 +86,6 @@ function isForeign(type: string, path: string): boolean {
 }
 
 /** Programs that change these tables wait for one lock. */
-const LEGACY_TABLES = ["/proc/thread-self/net/ip_tables_names", "/proc/thread-self/net/ip6_tables_names"];
-
 function hasLegacyTables(): boolean {
-  return LEGACY_TABLES.some(hasContent);
+  return FAMILIES.some((family) => hasContent(legacyTablesFile(family)));
 }

@@ -34,6 +34,13 @@ const numberOf = (found: PresentRule) => rules.findIndex((rule) => found.is(rule
 
 const stories: Record<string, () => unknown> = {
   legacy: () => ({ legacy: hasLegacyTable(4, "nat") }),
+  async thread() {
+    const thread = new Worker(new URL("./thread-in-netns.ts", import.meta.url));
+    thread.postMessage("/run/netns/c1");
+    const seen = await new Promise((resolve) => thread.onmessage = ({ data }) => resolve(data));
+    thread.terminate();
+    return { seen };
+  },
   read() {
     changeTable(host, "nat", [4], (table) => {
       table.createChain("THERE");
@@ -141,4 +148,4 @@ const stories: Record<string, () => unknown> = {
   },
 };
 
-console.log(JSON.stringify(stories[process.argv[2]!]!()));
+console.log(JSON.stringify(await stories[process.argv[2]!]!()));

@@ -86,6 +86,13 @@ test("who may not read which older tables there are has none", async () => {
   expect([await legacy([]), await legacy(asNobody)]).toEqual([true, false]);
 });
 
+test("a thread sees the older tables of the namespace that it is in, whatever the process's first thread is in", async () => {
+  await using machine = await openMachine();
+  await machine.container("c1");
+  await machine.sh("iptables-legacy -t nat -S");
+  expect((await told(machine, "thread")).seen).toEqual({ host: true, container: false });
+});
+
 test("removals look into both forms: the older one always if thorough, else where nothing was in nf_tables", async () => {
   await using machine = await openMachine();
   expect(await told(machine, "both")).toMatchObject({
