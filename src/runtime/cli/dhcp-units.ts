@@ -1,5 +1,5 @@
 /** `install --dhcp`: the service that holds DHCP leases (`patchbay dhcp`), under the names of the reference plugin's units. */
-import { BOOTED, type ServiceUnits } from "./units.ts";
+import { NOT_INSTALLED, type ServiceUnits } from "./units.ts";
 
 const SOCKET = "cni-dhcp.socket", SERVICE = "cni-dhcp.service";
 const MARK = "# Written by `patchbay install --dhcp`, and written again by the next.";
@@ -82,7 +82,7 @@ export const dhcpUnits: ServiceUnits = {
 
 function withoutSystemd(program: string): string {
   return [
-    `systemd does not run here (there is no ${BOOTED}), so no service was installed. Instead, have the init system`,
+    `${NOT_INSTALLED} Instead, have the init system`,
     "start this as root and keep it running:",
     "",
     `  ${program} dhcp`,

@@ -1,5 +1,5 @@
 /** `install --resident`: the resident (`patchbay serve`) as a service of systemd, started by the first call. */
-import { BOOTED, type ServiceUnits } from "./units.ts";
+import { NOT_INSTALLED, type ServiceUnits } from "./units.ts";
 
 const SOCKET = "patchbay.socket", SERVICE = "patchbay.service";
 const MARK = "# Written by `patchbay install --resident`, and written again by the next.";
@@ -74,7 +74,7 @@ export const residentUnits: ServiceUnits = {
 
 function withoutSystemd(program: string): string {
   return [
-    `systemd does not run here (there is no ${BOOTED}), so no service was installed. Instead, have the init system`,
+    `${NOT_INSTALLED} Instead, have the init system`,
     "start this as root and keep it running, in the namespaces of the container engine:",
     "",
     `  ${program} serve`,

@@ -1,16 +1,17 @@
 /** Services of systemd: writing their units, and removing them. */
 import { environmentEntries } from "../../ffi/environment.ts";
 import { findInPath } from "../../ffi/find-in-path.ts";
-import { exists, makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
+import { makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
 import { fromUtf8 } from "../../ffi/libc.ts";
 import { describeEnding, hasSucceeded } from "../../ffi/spawn.ts";
+import { isSystemdRunning, SYSTEMD_DIRECTORY } from "../../ffi/systemd.ts";
 import { runTrusted } from "../../ffi/trusted-executable.ts";
 import { absolutePath } from "./network-arguments.ts";
 import { print, printLine } from "./output.ts";
 
-/** sd_booted(3) */
-export const BOOTED = "/run/systemd/system";
 const UNITS = "/etc/systemd/system";
+export const NOT_INSTALLED =
+  `systemd does not run here (there is no ${SYSTEMD_DIRECTORY}), so no service was installed.`;
 
 /** A service of ours that its socket starts. */
 export interface ServiceUnits {
@@ -28,14 +29,10 @@ export interface ServiceUnits {
   withoutSystemd(program: string): string;
 }
 
-function systemdRuns(): boolean {
-  return exists(BOOTED);
-}
-
 /** For the program in the directory. */
 export function installUnits(units: ServiceUnits, directory: string): void {
   const { socket, service, withoutSystemd, outlook } = units, program = programIn(directory);
-  if (!systemdRuns()) return print(withoutSystemd(program));
+  if (!isSystemdRunning()) return print(withoutSystemd(program));
   for (const { name } of [socket, service]) refuseOthers(name, units);
   const serviceText = { name: service.name, text: service.text(quoted(program)) };
   const changed = [writeUnit(socket), writeUnit(serviceText)].includes(true);
@@ -52,11 +49,11 @@ export function removeUnits({ socket, service, mark, command }: ServiceUnits, di
   const starts = directory === undefined ? "" : `\nExecStart=${quoted(programIn(directory))} ${command}\n`;
   if (!present[1]!.text?.includes(starts) && directory !== undefined) return false;
   if (!present.some(({ text }) => text?.startsWith(mark))) return false;
-  if (systemdRuns()) systemctl("disable", "--now", socket.name, service.name);
+  if (isSystemdRunning()) systemctl("disable", "--now", socket.name, service.name);
   for (const { name, text } of present) {
     if (text?.startsWith(mark) && removeFile(`${UNITS}/${name}`)) printLine(`${UNITS}/${name}: removed`);
   }
-  if (systemdRuns()) systemctl("daemon-reload");
+  if (isSystemdRunning()) systemctl("daemon-reload");
   return true;
 }
 

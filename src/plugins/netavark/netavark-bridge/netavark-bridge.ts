@@ -8,10 +8,10 @@ import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import type { Resource } from "../../../contract/resource.ts";
 import type { NetavarkConf } from "../../../podman-documents/netavark.schema.ts";
 import { decodeNetavarkConf } from "../../../podman-documents/netavark.validate.gen.ts";
-import { exists } from "../../../ffi/files.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { bringUpLoopback } from "../../../ffi/netlink/route/loopback.ts";
 import { randomMac } from "../../../ffi/random.ts";
+import { isSystemdRunning } from "../../../ffi/systemd.ts";
 import { announcement } from "../../../resources/address/announcement.ts";
 import { bridgePort } from "../../../resources/link/bridge-port.ts";
 import { carrier } from "../../../resources/link/carrier.ts";
@@ -60,7 +60,7 @@ function add(at: Attachment<NetavarkConf>): Result {
     mac: at.choose(randomMac, () => ""),
   };
   at.inAdd(() => requireFreeName(ifName, hostName, name, host));
-  const hasSystemd = !conf.isRootless && exists("/run/systemd/system");
+  const hasSystemd = !conf.isRootless && isSystemdRunning();
   if (at.mayHave(isManaged && hasSystemd)) at.apply<unknown>(sysctlFile(bridge));
   const { isCreated } = at.apply(podmanBridge(bridge));
   if (rules !== undefined) {

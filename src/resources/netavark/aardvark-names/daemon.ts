@@ -1,7 +1,7 @@
 /** The process of aardvark-dns: finds it, has it reload its files, starts and stops it. */
 import { EACCES, ENOENT, EPERM, errnoText, ESRCH, isErrno, SyscallError } from "../../../ffi/errno.ts";
 import { environmentForChild } from "../../../ffi/environment.ts";
-import { closeFile, exists, identify, listDirectory, O_WRONLY, openFile, readTextFile } from "../../../ffi/files.ts";
+import { closeFile, identify, listDirectory, O_WRONLY, openFile, readTextFile } from "../../../ffi/files.ts";
 import { findInPath } from "../../../ffi/find-in-path.ts";
 import { fromUtf8 } from "../../../ffi/libc.ts";
 import { OtherProcess } from "../../../ffi/other-process.ts";
@@ -9,13 +9,13 @@ import type { Finished } from "../../../ffi/run-program.ts";
 import { isCaught, isKilled, SIGHUP, SIGKILL, SIGTERM } from "../../../ffi/signals.ts";
 import { readTrustedState, removeStateFile } from "../../../ffi/state-file.ts";
 import { hasSucceeded } from "../../../ffi/spawn.ts";
+import { isSystemdRunning } from "../../../ffi/systemd.ts";
 import { NOT_EVERYBODYS, runTrusted, UntrustedFile, withJudged } from "../../../ffi/trusted-executable.ts";
 import { log, loudestLevel } from "../shared/log.ts";
 import { PID_FILE, writeFile } from "./files.ts";
 import type { AardvarkDaemon } from "./spec.ts";
 
 const NAME = "aardvark-dns", COMM_LENGTH = 15;
-const SYSTEMD = "/run/systemd/system";
 /** The limit for a process that hangs; aardvark-dns ends within milliseconds. */
 const PATIENCE_MS = 5000;
 const PAUSE_MS = 5;
@@ -244,7 +244,7 @@ function run({ binary }: AardvarkDaemon, path: string, argv: string[]): Finished
 
 /** With systemd it gets a scope of its own: it must not end with the service that started the first container. */
 function commandFor({ directory, binary, port, isRootless }: AardvarkDaemon): string[] {
-  const systemdRun = exists(SYSTEMD) ? findInPath("systemd-run") : undefined;
+  const systemdRun = isSystemdRunning() ? findInPath("systemd-run") : undefined;
   const scope = systemdRun === undefined ? [] : [systemdRun, "-q", "--scope", ...isRootless ? ["--user"] : []];
   return [...scope, binary, "--config", directory, "-p", String(port), "run"];
 }
