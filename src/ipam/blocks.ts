@@ -2,16 +2,8 @@
  * The blocks of a store's index: opening them, making them from the lease files, and bringing them back in line with the
  * lease files after a crash, a reboot, damage, or the removal of a lease file by hand.
  */
-import {
-  closeFile,
-  createFile,
-  namesIn,
-  O_RDWR,
-  readTextFile,
-  removeFile,
-  writeAll,
-  writerId,
-} from "../ffi/files.ts";
+import { bootId } from "../ffi/boot.ts";
+import { closeFile, createFile, namesIn, O_RDWR, removeFile, writeAll, writerId } from "../ffi/files.ts";
 import { check, cString, libc } from "../ffi/libc.ts";
 import { allocateOnDisk, mapShared } from "../ffi/memory.ts";
 import { openExistingState, type OpenState, UntrustedState } from "../ffi/state-file.ts";
@@ -101,7 +93,7 @@ function openBlock(store: Store, prefix: Prefix, name: string): Opened {
     const buffer = mapShared(fd, sizeBytes, path);
     store.mappings.push(buffer);
     const block = viewBlock(prefix, buffer);
-    const state = judgeHeader(block, bootId());
+    const state = judgeHeader(block, bootIdBytes());
     if (state === "damaged") return { state };
     if (state === "current") store.blocks.set(name, block);
     return { state, block };
@@ -110,17 +102,13 @@ function openBlock(store: Store, prefix: Prefix, name: string): Opened {
   }
 }
 
-let bootIdBytes: Uint8Array | undefined;
-
-function bootId(): Uint8Array {
-  return bootIdBytes ??= Uint8Array.fromHex(
-    readTextFile("/proc/sys/kernel/random/boot_id")!.replaceAll("-", "").trimEnd(),
-  );
+function bootIdBytes(): Uint8Array {
+  return Uint8Array.fromHex(bootId().replaceAll("-", ""));
 }
 
 /** Makes the block from the lease files, and renames it into place. Only under the exclusive lock. */
 function makeBlock(store: Store, prefix: Prefix, name: string, keep: boolean): void {
-  const block = emptyBlock(prefix, bootId());
+  const block = emptyBlock(prefix, bootIdBytes());
   setKeepsLeases(block, keep);
   for (const address of leasedAddresses(store.directory)) {
     if (contains(prefix, address)) settle(store, block, indexIn(prefix, address));

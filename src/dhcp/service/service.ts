@@ -6,8 +6,9 @@ import { counted } from "../../contract/counted.ts";
 import { errorText } from "../../cni/error.ts";
 import type { Owner } from "../../contract/owner.ts";
 import { note } from "../../contract/trace.ts";
+import { bootId } from "../../ffi/boot.ts";
 import { Alarm, preciseSecondsSinceBoot } from "../../ffi/clock.ts";
-import { closeFile, identify, readTextFile } from "../../ffi/files.ts";
+import { closeFile, identify } from "../../ffi/files.ts";
 import type { Daemon } from "../../daemon/daemon.ts";
 import type { Entry, Journal } from "../journal/journal.ts";
 import { endOf, type LeaseRecord } from "../journal/record.ts";
@@ -67,7 +68,7 @@ export class Service {
     const clock = () => ({ boot: preciseSecondsSinceBoot(), wall: Date.now() / 1000 });
     this.context = {
       journal,
-      bootId: (readTextFile("/proc/sys/kernel/random/boot_id") ?? "").trim(),
+      bootId: bootId(),
       pauses: pausesOf(settings),
       broadcasts: settings.broadcast,
       clock,
