@@ -8,11 +8,16 @@ import { makeDirectories } from "../ffi/files.ts";
 import { judgeStateDirectory, tryStateDirectory } from "../ffi/state-file.ts";
 import { CniError, INVALID_ENVIRONMENT, IO_FAILURE, PLUGIN_NOT_AVAILABLE } from "../cni/error.ts";
 
+/** The resident's socket is there, too, whatever the environment says. */
+export const DIRECTORY_OF_ROOT = "/run/patchbay";
+/** The launcher looks for it: src/native/launch.h has the same. */
+export const RESIDENT_SOCKET = `${DIRECTORY_OF_ROOT}/serve.sock`;
+
 export function stateDirectory(): string {
   const chosen = variable("PATCHBAY_STATE_DIR"), ofUser = variable("XDG_RUNTIME_DIR");
   if (chosen?.startsWith("/")) return chosen;
   if (chosen) throw relativeDirectory(chosen);
-  return process.getuid!() !== 0 && ofUser?.startsWith("/") ? `${ofUser}/patchbay` : "/run/patchbay";
+  return process.getuid!() !== 0 && ofUser?.startsWith("/") ? `${ofUser}/patchbay` : DIRECTORY_OF_ROOT;
 }
 
 /** DEL from another working directory would find nothing, and leave everything. */

@@ -24,6 +24,7 @@ struct call {
   char **arguments, **environment;
 };
 
+/* src/engine/state-directory.ts has the same. */
 #define SOCKET_PATH "/run/patchbay/serve.sock"
 
 enum {

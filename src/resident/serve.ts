@@ -6,12 +6,13 @@ import { errorText } from "../cni/error.ts";
 import { Daemon } from "../daemon/daemon.ts";
 import type { Listener } from "../daemon/listener.ts";
 import { tellManager } from "../daemon/notify.ts";
+import { DIRECTORY_OF_ROOT, RESIDENT_SOCKET } from "../engine/state-directory.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
 import { Watch } from "../ffi/watch.ts";
 import { LeaseService } from "./lease-service.ts";
 import { OwnFile } from "./own-file.ts";
-import { openSocketOfResident, residentPid, SOCKET_DIRECTORY, SOCKET_PATH, socketHandedOver } from "./socket.ts";
+import { openSocketOfResident, residentPid, socketHandedOver } from "./socket.ts";
 import { Workers } from "./workers.ts";
 
 /** How often the parent looks by itself. It learns at once what others change in the directories. */
@@ -52,7 +53,7 @@ class Parent {
     this.workers.startMissing();
     // A manager says by itself that the service has begun.
     if (!tellManager("READY=1")) {
-      warn(`the resident serves calls on ${SOCKET_PATH} (workers: ${this.count})`);
+      warn(`the resident serves calls on ${RESIDENT_SOCKET} (workers: ${this.count})`);
     }
     for (;;) {
       this.watch.entries(this.file.directory);
@@ -83,8 +84,8 @@ class Parent {
 
   /** The entries of the directory are not watched: each call makes some (ledgers). */
   private watchSocket(): void {
-    this.watch.itself(SOCKET_DIRECTORY);
-    this.watch.itself(SOCKET_PATH);
+    this.watch.itself(DIRECTORY_OF_ROOT);
+    this.watch.itself(RESIDENT_SOCKET);
   }
 
   private whyEnd(): string | undefined {
@@ -94,7 +95,7 @@ class Parent {
     }
     if (this.socket.isInPlace) return undefined;
     const other = residentPid();
-    return other === undefined ? undefined : `process ${other} listens on ${SOCKET_PATH} now; this resident ends`;
+    return other === undefined ? undefined : `process ${other} listens on ${RESIDENT_SOCKET} now; this resident ends`;
   }
 
   /** The workers end after their calls; callers of the new build wait at the socket meanwhile. */
@@ -114,7 +115,7 @@ class Parent {
       this.watchSocket();
       this.workers.serve(this.socket.fd);
       before.close();
-      warn(`${SOCKET_PATH} was removed; the resident listens on a new one`);
+      warn(`${RESIDENT_SOCKET} was removed; the resident listens on a new one`);
       this.obstacle = "";
     } catch (error) {
       const obstacle = errorText(error);

@@ -1,23 +1,21 @@
 /** The socket that launchers look for. */
 import { Listener, whoListens } from "../daemon/listener.ts";
+import { DIRECTORY_OF_ROOT, RESIDENT_SOCKET } from "../engine/state-directory.ts";
 import { makeDirectories } from "../ffi/files.ts";
 import { preparing, SOCK_SEQPACKET } from "../ffi/socket/socket.ts";
 import { judgeStateDirectory } from "../ffi/state-file.ts";
 
-export const SOCKET_DIRECTORY = "/run/patchbay";
-export const SOCKET_PATH = `${SOCKET_DIRECTORY}/serve.sock`;
-
 export function socketHandedOver(): Listener | undefined {
-  return Listener.handedOver(SOCKET_PATH, SOCK_SEQPACKET);
+  return Listener.handedOver(RESIDENT_SOCKET, SOCK_SEQPACKET);
 }
 
 /** Throws when another resident listens there. Whatever else has the name is replaced. */
 export function openSocketOfResident(): Listener {
   const other = residentPid();
   if (other !== undefined) throw anotherResident(other);
-  makeDirectories(SOCKET_DIRECTORY, 0o700);
-  judgeStateDirectory(SOCKET_DIRECTORY);
-  const listener = Listener.open(SOCKET_PATH, SOCK_SEQPACKET, () => true);
+  makeDirectories(DIRECTORY_OF_ROOT, 0o700);
+  judgeStateDirectory(DIRECTORY_OF_ROOT);
+  const listener = Listener.open(RESIDENT_SOCKET, SOCK_SEQPACKET, () => true);
   return preparing(listener.fd, () => {
     // Two that start at once may remove each other's.
     const pid = residentPid();
@@ -28,9 +26,9 @@ export function openSocketOfResident(): Listener {
 
 /** The process that listens there: see `whoListens`. */
 export function residentPid(): number | undefined {
-  return whoListens(SOCKET_PATH, SOCK_SEQPACKET);
+  return whoListens(RESIDENT_SOCKET, SOCK_SEQPACKET);
 }
 
 function anotherResident(pid: number | undefined): Error {
-  return new Error(`another resident (process ${pid ?? "unknown"}) listens on ${SOCKET_PATH}`);
+  return new Error(`another resident (process ${pid ?? "unknown"}) listens on ${RESIDENT_SOCKET}`);
 }

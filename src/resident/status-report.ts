@@ -1,6 +1,6 @@
 /** What `patchbay serve --status` says of a resident, as text and as facts. */
+import { RESIDENT_SOCKET } from "../engine/state-directory.ts";
 import type { Difference } from "./caller-difference.ts";
-import { SOCKET_PATH } from "./socket.ts";
 
 export interface ResidentStatus {
   socket: string;
@@ -41,7 +41,7 @@ export function reportOf(status: ResidentStatus, hereAlone?: string): StatusRepo
 }
 
 export function unseen(problem: string, consequence: string): StatusReport {
-  return { isServing: false, text: `${problem}\n${consequence}\n`, facts: { socket: SOCKET_PATH, problem } };
+  return { isServing: false, text: `${problem}\n${consequence}\n`, facts: { socket: RESIDENT_SOCKET, problem } };
 }
 
 function whyNotServing({ build, declinesFromHere, workers }: ResidentStatus): string | undefined {
@@ -55,7 +55,7 @@ function describe(status: ResidentStatus, problem: string | undefined): string {
   const reasons = Object.entries(declined), count = reasons.reduce((sum, [, times]) => sum + times, 0);
   const because = reasons.map(([reason, times]) => `${reason} ${times}`).join(", ");
   return [
-    `process ${pid} listens on ${SOCKET_PATH}, for ${duration(ageSeconds)}`,
+    `process ${pid} listens on ${RESIDENT_SOCKET}, for ${duration(ageSeconds)}`,
     problem === undefined
       ? "calls of this program are served"
       : `calls of this program run by themselves: ${problem}`,

@@ -2,6 +2,7 @@
  * `patchbay serve --status`: what the resident is doing, from what the kernel tells about its processes and from its pages
  * of counters. It asks no process: neither busy workers nor a parent that tries a new program delay it.
  */
+import { RESIDENT_SOCKET } from "../engine/state-directory.ts";
 import { secondsSinceBoot } from "../ffi/clock.ts";
 import { variable } from "../ffi/environment.ts";
 import { linkTarget } from "../ffi/directory-entries.ts";
@@ -12,7 +13,7 @@ import { buildOf, ownBuild } from "./build.ts";
 import { DECLINED_BECAUSE, type Page, readPage, REPLACED, SERVED, TAKEN_BACK } from "./counters.ts";
 import { type Difference, differenceOf } from "./caller-difference.ts";
 import { refusedUpgradeOf } from "./own-file.ts";
-import { residentPid, SOCKET_PATH } from "./socket.ts";
+import { residentPid } from "./socket.ts";
 import { reportOf, type ResidentStatus, type StatusReport, unseen } from "./status-report.ts";
 import { TOTALS_PAGE, WORKER_PAGE } from "./workers.ts";
 
@@ -25,7 +26,7 @@ export function reportStatus(): StatusReport {
     status = residentStatus();
   } catch (error) {
     if (!isErrno(error, EACCES)) throw error;
-    return unseen(`uid ${process.geteuid!()} may not connect to ${SOCKET_PATH}`, "Its calls run by themselves.");
+    return unseen(`uid ${process.geteuid!()} may not connect to ${RESIDENT_SOCKET}`, "Its calls run by themselves.");
   }
   if (typeof status === "string") {
     return unseen(status, "Calls run by themselves. `patchbay serve` starts a resident.");
@@ -50,13 +51,13 @@ function residentStatus(): ResidentStatus | string {
   const begun = performance.now();
   for (;;) {
     const pid = residentPid();
-    if (pid === undefined) return `no resident listens on ${SOCKET_PATH}`;
+    if (pid === undefined) return `no resident listens on ${RESIDENT_SOCKET}`;
     // Asked first: a process that becomes another build meanwhile loses its pages.
     const build = isThisBuild(pid) ? "this" : "another";
     const pages = pagesOf(pid), isLate = performance.now() - begun > START_MS;
     if (pages !== undefined && (pages.workers.length > 0 || isLate)) return statusOf(pid, build, pages);
     if (isLate) {
-      return `process ${pid} listens on ${SOCKET_PATH}; it is no resident, or /proc does not show it here`;
+      return `process ${pid} listens on ${RESIDENT_SOCKET}; it is no resident, or /proc does not show it here`;
     }
     Bun.sleepSync(PAUSE_MS);
   }
@@ -107,7 +108,7 @@ export function statusOf(pid: number, build: ResidentStatus["build"], { totals, 
   const declinesFromHere = differenceFrom(pid);
   const declined = [...sum].filter(([name]) => name.startsWith(DECLINED_BECAUSE));
   return {
-    socket: SOCKET_PATH,
+    socket: RESIDENT_SOCKET,
     pid,
     build,
     declinesFromHere,

@@ -2745,7 +2745,7 @@ const resident: Fault[] = [
   },
   {
     file: "src/resident/serve.ts",
-    find: "this.watch.itself(SOCKET_DIRECTORY);",
+    find: "this.watch.itself(DIRECTORY_OF_ROOT);",
     replace: "",
     tests: ["test/resident/parent.test.ts"],
   },

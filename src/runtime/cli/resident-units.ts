@@ -1,4 +1,5 @@
 /** `install --resident`: the resident (`patchbay serve`) as a service of systemd, started by the first call. */
+import { RESIDENT_SOCKET } from "../../engine/state-directory.ts";
 import { NOT_INSTALLED, type ServiceUnits } from "./units.ts";
 
 const SOCKET = "patchbay.socket", SERVICE = "patchbay.service";
@@ -11,8 +12,8 @@ const socketUnit = `${MARK}
 Description=Socket of Patchbay, CNI plugins
 
 [Socket]
-# src/resident/socket.ts; launchers look nowhere else.
-ListenSequentialPacket=/run/patchbay/serve.sock
+# src/engine/state-directory.ts; launchers look nowhere else.
+ListenSequentialPacket=${RESIDENT_SOCKET}
 # Nobody but root. Who is served, the resident decides by what the kernel says of each caller.
 DirectoryMode=0700
 SocketMode=0600
