@@ -34,7 +34,7 @@ export function reloadFirewall(directory: string): void {
       }
       const { networks, containers } = withoutLedgers(directory, ledgers);
       if (networks.length + containers.length === 0) return;
-      const driver = readDriver(`${directory}/firewall`) === "firewalld" ? "firewalld" : "nftables";
+      const driver = readDriver(directory) === "firewalld" ? "firewalld" : "nftables";
       for (const kind of OF_NETWORKS[driver]) for (const spec of networks) repair(kind, spec);
       for (const kind of OF_CONTAINERS[driver]) for (const spec of containers) repair(kind, spec);
     });
@@ -60,7 +60,7 @@ function lastOf({ entries }: LedgerRecord, kind: string): unknown[] {
 function withoutLedgers(directory: string, ledgers: readonly LedgerRecord[]): State {
   const refuse = (path: string, reason: unknown) => warn(`${path} is left out: ${errorText(reason)}`);
   const own = ledgers.flatMap((ledger) => lastOf(ledger, firewallStateKind.kind)) as FirewallStateSpec[];
-  const { networks, containers } = readState(`${directory}/firewall`, refuse);
+  const { networks, containers } = readState(directory, refuse);
   return {
     networks: networks.filter(({ networkId }) => !own.some((each) => each.networkId === networkId)),
     containers: containers.filter((spec) =>

@@ -7,6 +7,7 @@ import type { PodmanPortMapping } from "../../podman-documents/netavark.schema.t
 import { publishedPort } from "../../plugins/netavark/netavark-bridge/specifications.ts";
 import { isolations } from "../../plugins/netavark/netavark-bridge/firewall-state.ts";
 import type { PublishedPortsSpec } from "../../resources/netavark/published-ports.ts";
+import { firewallDirectory, firewallFiles } from "../../resources/netavark/shared/config-directory.ts";
 import type { NetworkRulesSpec } from "../../resources/netavark/shared/nft-rules.ts";
 
 type Document = Record<string, unknown>;
@@ -17,10 +18,11 @@ export interface State {
 }
 
 /** Calls `refuse` for a file that cannot be read, and leaves it out. */
-export function readState(directory: string, refuse: (path: string, reason: unknown) => void): State {
+export function readState(configDirectory: string, refuse: (path: string, reason: unknown) => void): State {
+  const files = filesIn(configDirectory);
   const each = <T>(folder: string, read: (document: Document) => T): T[] =>
-    listDirectory(`${directory}/${folder}`).flatMap((name) => {
-      const path = `${directory}/${folder}/${name}`;
+    listDirectory(folder).flatMap((name) => {
+      const path = `${folder}/${name}`;
       try {
         const document = parseDocument(readStateFile(path) ?? "", path);
         if (!isObject(document)) throw new Error("it is not a JSON object");
@@ -30,17 +32,21 @@ export function readState(directory: string, refuse: (path: string, reason: unkn
         return [];
       }
     });
-  const containers = each("ports", (document) => ({ document, specs: containerOf(document) }));
+  const containers = each(files.containers, (document) => ({ document, specs: containerOf(document) }));
   const documents = containers.map(({ document }) => document);
   return {
-    networks: each("networks", (document) => networkOf(document, documents)),
+    networks: each(files.networks, (document) => networkOf(document, documents)),
     containers: containers.flatMap(({ specs }) => specs),
   };
 }
 
 /** The driver that netavark had; undefined when there is no such file. */
-export function readDriver(directory: string): string | undefined {
-  return readStateFile(`${directory}/firewall-driver`);
+export function readDriver(configDirectory: string): string | undefined {
+  return readStateFile(filesIn(configDirectory).driver);
+}
+
+function filesIn(configDirectory: string) {
+  return firewallFiles(firewallDirectory(configDirectory));
 }
 
 /** The addresses of the network's DNS servers are in the files of its containers only. */

@@ -1,6 +1,7 @@
 /** `netavark update`: the DNS servers that aardvark-dns asks for a network. */
 import { exists } from "../../ffi/files.ts";
 import { setServers } from "../../resources/netavark/aardvark-names/names.ts";
+import { namesDirectory } from "../../resources/netavark/shared/config-directory.ts";
 import { within } from "../../resources/netavark/shared/failure.ts";
 import { checkedAddresses } from "../../podman-documents/network.ts";
 import type { NetavarkCall } from "./call.ts";
@@ -11,7 +12,7 @@ export function update({ options, operand: network, values }: NetavarkCall): und
   if (!exists(aardvarkBinary)) return;
   within("unable to modify network dns servers", () => {
     const servers = checkedAddresses(values.join().split(",").filter((text) => text !== ""), "network-dns-servers");
-    const directory = `${configDirectory}/aardvark-dns`;
+    const directory = namesDirectory(configDirectory);
     setServers({ directory, binary: aardvarkBinary, port: dnsPort, isRootless }, network, servers);
   });
 }

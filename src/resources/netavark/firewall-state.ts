@@ -9,9 +9,10 @@ import { undoAfter } from "../../contract/undo.ts";
 import { exists, makeDirectories, replaceFile } from "../../ffi/files.ts";
 import { removeStateFile, whileStateLocked } from "../../ffi/state-file.ts";
 import { isSpare } from "./shared/bridge.ts";
+import { firewallFiles } from "./shared/config-directory.ts";
 
 export interface FirewallStateSpec {
-  /** `firewall` in the directory of --config. */
+  /** `firewallDirectory` of shared/config-directory.ts. */
   directory: string;
   driver: string;
   bridge: string;
@@ -27,11 +28,12 @@ export const firewallStateKind: ResourceKind<FirewallStateSpec> = {
   unmade: undefined,
   apply(spec, host) {
     const { directory, driver, network, container } = spec, { ofNetwork, ofContainer } = pathsOf(spec);
-    makeDirectories(`${directory}/networks`, 0o755);
-    makeDirectories(`${directory}/ports`, 0o755);
+    const files = firewallFiles(directory);
+    makeDirectories(files.networks, 0o755);
+    makeDirectories(files.containers, 0o755);
     try {
       whileLocked(spec, () => {
-        write(`${directory}/firewall-driver`, driver, spec);
+        write(files.driver, driver, spec);
         // Like netavark, keeps what the network's first container wrote, as long as there are containers.
         if (!exists(ofNetwork)) write(ofNetwork, JSON.stringify(network), spec);
         write(ofContainer, JSON.stringify(container), spec);
@@ -60,10 +62,8 @@ export const firewallStateKind: ResourceKind<FirewallStateSpec> = {
 export const firewallState = resource(firewallStateKind);
 
 function pathsOf({ directory, networkId, containerId }: FirewallStateSpec) {
-  return {
-    ofNetwork: `${directory}/networks/${networkId}`,
-    ofContainer: `${directory}/ports/${networkId}_${containerId}`,
-  };
+  const { networks, containers } = firewallFiles(directory);
+  return { ofNetwork: `${networks}/${networkId}`, ofContainer: `${containers}/${networkId}_${containerId}` };
 }
 
 /** The temporary file is outside of the folders, because netavark reads every file in them. */

@@ -11,15 +11,16 @@ let count = 0;
 
 /** What is read of these files, and what is left out. */
 function read(files: Record<string, unknown>) {
-  const directory = join(top, `${count++}`), refused: string[] = [];
+  const configDirectory = join(top, `${count++}`), directory = join(configDirectory, "firewall");
+  const refused: string[] = [];
   for (const folder of ["networks", "ports"]) mkdirSync(join(directory, folder), { recursive: true });
   for (const [name, document] of Object.entries(files)) {
     writeFileSync(join(directory, name), typeof document === "string" ? document : JSON.stringify(document));
   }
-  const state = readState(directory, (path, reason) => {
+  const state = readState(configDirectory, (path, reason) => {
     refused.push(`${path.slice(directory.length + 1)}: ${(reason as Error).message}`);
   });
-  return { ...state, refused, driver: readDriver(directory) };
+  return { ...state, refused, driver: readDriver(configDirectory) };
 }
 
 const network = {

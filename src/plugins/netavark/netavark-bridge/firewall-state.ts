@@ -2,6 +2,7 @@
 import type { NetavarkConf } from "../../../podman-documents/netavark.schema.ts";
 import { isV6 } from "../../../net/address.ts";
 import type { FirewallStateSpec } from "../../../resources/netavark/firewall-state.ts";
+import { firewallDirectory } from "../../../resources/netavark/shared/config-directory.ts";
 import { networkHash } from "../../../resources/netavark/shared/netavark1-rules.ts";
 import type { NetworkRulesSpec } from "../../../resources/netavark/shared/nft-rules.ts";
 import type { GivenAddress } from "../shared/addresses.ts";
@@ -20,7 +21,7 @@ export function firewallStateOf(
   const [v4, v6] = [false, true].map((wanted) => given.find(({ address }) => isV6(address) === wanted));
   const bare = (one: GivenAddress | undefined) => one?.address.slice(0, one.address.indexOf("/")) ?? null;
   return {
-    directory: `${configDirectory}/firewall`,
+    directory: firewallDirectory(configDirectory),
     driver: firewall,
     bridge,
     networkId: network.id,

@@ -5,6 +5,7 @@ import { linkIndex } from "../../../ffi/netlink/route/link.ts";
 import { NETLINK_ROUTE, openNetlink } from "../../../ffi/netlink/socket.ts";
 import { formatAddress, isLinkLocal, isV6 } from "../../../net/address.ts";
 import type { NamesSpec } from "../../../resources/netavark/aardvark-names/spec.ts";
+import { namesDirectory } from "../../../resources/netavark/shared/config-directory.ts";
 import { NO_UNMANAGED_BRIDGE } from "../../../resources/netavark/shared/failure.ts";
 import { gatewaysOf, type GivenAddress } from "../shared/addresses.ts";
 
@@ -19,7 +20,7 @@ export function namesOf(
   if (!network.dns_enabled || aardvarkBinary === undefined) return undefined;
   const addresses = given.map(({ address }) => address.slice(0, address.indexOf("/")));
   return {
-    directory: `${configDirectory}/aardvark-dns`,
+    directory: namesDirectory(configDirectory),
     binary: aardvarkBinary,
     port: conf.dnsPort,
     isRootless,
