@@ -1,4 +1,5 @@
 /** An example of a conflist that works as it is: its bridge and its subnet are unused. */
+import { CURRENT_VERSION } from "../cni/versions.ts";
 import { AF_INET } from "../ffi/socket/socket.ts";
 import { hostSockets } from "../ffi/kept-open.ts";
 import { listLinks } from "../ffi/netlink/route/link.ts";
@@ -24,7 +25,7 @@ export function exampleConflist({ name, options = {}, subnets = [] }: PodmanNetw
     ...type === "portmap" && { capabilities: { portMappings: true } },
     ...index === 0 && { ipam: { type: "host-local", ranges } },
   }));
-  return JSON.stringify({ cniVersion: "1.1.0", name, plugins });
+  return JSON.stringify({ cniVersion: CURRENT_VERSION, name, plugins });
 }
 
 /** The links and subnets of the host, and of the networks in the directory. */

@@ -4,6 +4,7 @@
  */
 import { errorText } from "../cni/error.ts";
 import { isObject, parseDocument } from "../cni/json.ts";
+import { CURRENT_VERSION } from "../cni/versions.ts";
 import { type Owner, ownerText } from "../contract/owner.ts";
 import { listLedgersOf } from "../engine/ledger/ledger.ts";
 import { type CachedAttachment, type KnownAttachment, listAttachments } from "../engine/operator/known-attachment.ts";
@@ -92,7 +93,7 @@ export function recordedNetwork(runtime: Runtime, key: Owner): Network | undefin
 /** Stands for a network of which only ledgers are left. */
 export function networkWithoutPlugins(name: string): Network {
   const flags = { disableCheck: false, disableGC: false, loadOnlyInlinedPlugins: false };
-  return { name, cniVersion: "1.1.0", plugins: [], source: "", ...flags };
+  return { name, cniVersion: CURRENT_VERSION, plugins: [], source: "", ...flags };
 }
 
 function readableNetwork(record: CacheRecord): Network {

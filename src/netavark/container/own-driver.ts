@@ -2,6 +2,7 @@
 import type { Verb } from "../../cni/invocation.ts";
 import { asWritten } from "../../cni/json.ts";
 import type { Result } from "../../cni/result.ts";
+import { CURRENT_VERSION } from "../../cni/versions.ts";
 import type { PluginConfig, PluginDefinition } from "../../contract/plugin.ts";
 import type { NetavarkConf, PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
 import type { StatusBlock } from "../../podman-documents/status-block.ts";
@@ -42,7 +43,7 @@ function confOf(
 ): NetavarkConf {
   const { name: _, ...network_options } = attachment, { pluginDirectories: __, ...said } = settings;
   return {
-    cniVersion: "1.1.0",
+    cniVersion: CURRENT_VERSION,
     name: network.name,
     type: pluginOf(network).name,
     ipam: dhcpOf({ network, call }),
