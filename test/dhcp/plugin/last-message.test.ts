@@ -13,7 +13,7 @@ import { OFFER4, OFFER6, value } from "../../support/dhcp/offer.ts";
 import { framesOf, openScene, type Scene, untilLeased } from "../../support/dhcp/scene.ts";
 import type { Rule } from "../../support/dhcp/script.ts";
 import { serveScript, SILENT } from "../../support/dhcp/scripted-server.ts";
-import { serve4, SERVERS4 } from "../../support/dhcp/servers-v4.ts";
+import { dnsmasq, serve4, SERVERS4 } from "../../support/dhcp/servers-v4.ts";
 import { iscDhcpd6, serve6 } from "../../support/dhcp/servers-v6.ts";
 import { type Service, startService } from "../../support/dhcp/service.ts";
 import { untilTrue } from "../../support/resident-status.ts";
@@ -134,6 +134,28 @@ test.each(SERVERS4)("$name understands one that is for everybody", async (kind) 
   const [release] = await untilTrue(() => framesOf(capture.frames(), "RELEASE"), ({ length }) => length > 0);
   expect(release!.to).toBe(BROADCAST);
 });
+
+test.each([false, true])(
+  "dnsmasq on the host itself, on the very bridge, gets it; for everybody: %s",
+  async (forgets) => {
+    await using segment = await serverBehindBridge();
+    const { machine } = segment;
+    // The server's command names the link s0.
+    await machine.sh(`
+    ip link add s0 type bridge; ip address add ${SERVER}/24 dev s0; ip link set s0 up
+    mkdir -p /var/run/netns; ip netns attach host ${machine.pid}`);
+    const namespace = { name: "host", netnsPath: "/var/run/netns/host" };
+    const server = await serve4(dnsmasq, { segment, namespace, address: SERVER }, { ...OFFER4, leaseSeconds: 1000 });
+    await using service = await startService(segment);
+    const container = await machine.container("c1"), net = service.network({ bridge: "s0" });
+    const { ips: [{ address }] } = await net.add(container), [ip] = address.split("/");
+    await server.untilLease(ip, "active");
+    if (forgets) await forgetOrigin(service);
+    await machine.sh("ip link del eth0", { in: container });
+    await net.del(container);
+    await server.untilLease(ip, "free");
+  },
+);
 
 test("IPv6: it comes from the link-local address that the link had at ADD", async () => {
   await using segment = await serverBehindBridge();
