@@ -39,7 +39,8 @@ export const gcCommand: Command = {
   notes:
     "Attachments are known from the result cache, which other engines share, and from patchbay's ledgers. With\n" +
     "--valid and --all, plugins also remove what no record names. Without a choice, gc only lists the attachments.\n" +
-    "CONTAINER is the container's ID, at least twelve digits of one that is a hash, or its network namespace.\n",
+    "CONTAINER is the container's ID, at least twelve digits of one that is a hash, or its network namespace.\n" +
+    "A namespace that a program still holds open is not gone, for example while the DHCP service asks for an address.\n",
   run(given) {
     const chosen = choiceOf(given), runtime = runtimeOf(given), [name] = given.operands;
     if (name === undefined && (chosen === "valid" || chosen === "all")) {
