@@ -863,6 +863,13 @@ const resources: Fault[] = [
   },
   {
     file: "src/resources/link/bridge-port.ts",
+    find: "if (link === undefined) return [`bridge port ${ifName} is not there`];",
+    replace: "if (link === undefined) return [];",
+    tests: ["test/runtime/cli/attachments.test.ts"],
+    named: "without its link",
+  },
+  {
+    file: "src/resources/link/bridge-port.ts",
     find: 'compare("isolation", isolated, link.port?.isolated);',
     replace: "void isolated;",
     tests: ["test/kernel/altered.test.ts"],
@@ -1614,6 +1621,12 @@ const engine: Fault[] = [
     tests: ["test/runtime/taken-back-links.test.ts"],
   },
   {
+    file: "src/engine/verbs/status.ts",
+    find: "if (!ownsNothingInside(plugin)) requireStateDirectory();",
+    replace: "void [ownsNothingInside, requireStateDirectory];",
+    tests: ["test/kernel/state-room.test.ts"],
+  },
+  {
     file: "src/engine/verbs/gc.ts",
     find: "valid.has(ifName === undefined ? containerId : `${containerId}/${ifName}`)",
     replace: "valid.has(ifName === undefined ? containerId : containerId)",
@@ -1825,6 +1838,13 @@ const dhcpService: Fault[] = [
     replace: "    if (address === undefined) this.releasedAddresses.add(",
     tests: ["test/netavark/dhcp.test.ts"],
     named: "started again",
+  },
+  {
+    file: "src/dhcp/service/last-message.ts",
+    find: "if (type === IPV4_TYPE) tellOwnHost(link, addresses, packet);",
+    replace: "void tellOwnHost;",
+    tests: ["test/dhcp/plugin/last-message.test.ts"],
+    named: "on the host itself",
   },
   {
     file: "src/dhcp/service/v4-lease.ts",
@@ -2386,6 +2406,19 @@ const commandLine: Fault[] = [
   },
   {
     file: "src/runtime/cli/commands/del.ts",
+    find: "return unknown?.isMisnamed ? 1 : 0;",
+    replace: "return 0;",
+    tests: ["test/runtime/cli/del.test.ts"],
+  },
+  {
+    file: "src/runtime/cli/commands/del.ts",
+    find: "|| isNetworkMisnamed(given)) throw error;",
+    replace: ") throw error;",
+    tests: ["test/runtime/cli/del.test.ts"],
+    named: "is like another's",
+  },
+  {
+    file: "src/runtime/cli/commands/del.ts",
     find: " ?? unconfiguredNetwork(runtime, key.network)",
     replace: "",
     tests: ["test/runtime/networks.test.ts"],
@@ -2724,6 +2757,13 @@ const resident: Fault[] = [
     find: 'if (LINKS.some((link, index) => other.link(link) !== links[index])) return "namespace";',
     replace: "",
     tests: ["test/resident/resident.test.ts"],
+  },
+  {
+    file: "src/resident/own-file.ts",
+    find: "if (this.warnedOf === warning + file) return;",
+    replace: "",
+    tests: ["test/resident/own-file.test.ts"],
+    named: "being copied",
   },
   {
     file: "src/resident/own-file.ts",
