@@ -61,23 +61,17 @@ function absentDevice(network: Network, plugin: NetworkPlugin, path: string): st
   try {
     const found = findPlugin(plugin.type, path);
     if (!("own" in found) || found.own.absentDevice === undefined) return undefined;
-    const { own } = found,
-      written = asWritten(pluginConfig(network, plugin, {})),
-      conf = own.validate(written.document);
-    const call = {
-      containerId: "",
-      netnsPath: "",
-      ifName: "",
-      cniArgs: "",
-      path,
-      ...written,
-      command: "STATUS" as const,
-    };
+    const { own } = found, call = statusCall(network, plugin, path), conf = own.validate(call.document);
     return openSession().withHost(call, true, (host) => own.absentDevice!(conf, host));
   } catch {
     // STATUS has said why.
     return undefined;
   }
+}
+
+function statusCall(network: Network, plugin: NetworkPlugin, path: string) {
+  const noAttachment = { containerId: "", netnsPath: "", ifName: "", cniArgs: "" };
+  return { ...noAttachment, path, ...asWritten(pluginConfig(network, plugin, {})), command: "STATUS" as const };
 }
 
 export function poolsOfNetwork(network: Network): Pool[] {
@@ -113,16 +107,15 @@ function examinePlugin(network: Network, plugin: NetworkPlugin, path: string): E
     }
   };
   const found = attempt(() => findPlugin(plugin.type, path));
-  const written = asWritten(pluginConfig(network, plugin, {}));
+  const call = statusCall(network, plugin, path);
   const type = ipamType(plugin.config);
   const ipam = type === "" ? undefined : attempt(() => findPlugin(type, path));
   if (found !== undefined && "own" in found) {
-    attempt(() => requireVersion(found.own, written.document, "ADD"));
+    attempt(() => requireVersion(found.own, call.document, "ADD"));
     if (plugin === network.plugins[0]) attempt(() => requirePrevResult(found.own, () => undefined));
-    const parameters = { containerId: "", netnsPath: "", ifName: "", cniArgs: "", path, ...written };
-    attempt(() => openSession({ inEveryVersion: true }).runVerb(found.own, { ...parameters, command: "STATUS" }));
+    attempt(() => openSession({ inEveryVersion: true }).runVerb(found.own, call));
   }
-  return { pools: ipam !== undefined && "own" in ipam ? poolsOf(plugin.type, written.document) : [], problems };
+  return { pools: ipam !== undefined && "own" in ipam ? poolsOf(plugin.type, call.document) : [], problems };
 }
 
 /** "" without an IPAM plugin. */
