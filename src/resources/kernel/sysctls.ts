@@ -137,16 +137,19 @@ function mayExist(key: string): boolean {
 }
 
 function writeFailed(key: string, value: string, error: unknown): unknown {
-  if (!isErrno(error, EACCES, ENOENT, EISDIR, EINVAL, ERANGE)) return error;
-  const reason = isErrno(error, ENOENT, EISDIR)
-    ? "this kernel has no such key"
-    : isErrno(error, EACCES)
-    ? "the kernel does not let it be written"
-    : "the kernel refuses the value";
+  const reason = whyRefused(error);
+  if (reason === undefined) return error;
   return new CniError(
     INVALID_CONFIG,
     `failed to set sysctl "${key}" to "${value}": ${(error as Error).message}`,
     reason,
     { cause: error },
   );
+}
+
+function whyRefused(error: unknown): string | undefined {
+  if (isErrno(error, ENOENT, EISDIR)) return "this kernel has no such key";
+  if (isErrno(error, EINVAL, ERANGE)) return "the kernel refuses the value";
+  if (isErrno(error, EACCES)) return "the kernel does not let it be written";
+  return undefined;
 }
