@@ -56,8 +56,12 @@ async function run(directory: string, command: string[], limitMs: number): Promi
 
 const PR_SET_CHILD_SUBREAPER = 36;
 
+let adopts = false;
+
 /** Whatever is left behind becomes this process's child, and ends with it. */
 function adoptOrphans(): void {
+  if (adopts) return;
+  adopts = true;
   const { symbols } = dlopen("libc.so.6", { prctl: { args: ["i32", "u64"], returns: "i32" } });
   if (symbols.prctl(PR_SET_CHILD_SUBREAPER, 1) !== 0) throw new Error("prctl(PR_SET_CHILD_SUBREAPER) failed");
   for (const [signal, number] of [["SIGINT", 2], ["SIGTERM", 15], ["SIGHUP", 1]] as const) {
@@ -186,7 +190,7 @@ export function describe({ file, name }: Noticed): string {
 
 /** Runs `work` in a copy that builds. */
 export async function inCopy<Value>(work: (copy: Copy) => Value | Promise<Value>): Promise<Value> {
-  if (copies.size === 0) adoptOrphans();
+  adoptOrphans();
   const directory = mkdtempSync(join(tmpdir(), "patchbay-faults-"));
   copies.add(directory);
   try {
