@@ -42,7 +42,7 @@ export const rooms: readonly Room[] = [
   {
     name: "resident",
     what: "a process that stays and serves calls: its protocol with the launcher, workers, whom it serves",
-    mayImport: ["runtime", "engine", "plugins/table.ts", "daemon", "firewalld", "iptables", "ffi", "cni"],
+    mayImport: ["runtime", "engine", "plugins/table.ts", "daemon", "firewalld/bus.ts", "iptables", "ffi", "cni"],
   },
   {
     name: "podman",
