@@ -26,7 +26,7 @@ const wishes = {
   timeout: 1,
 };
 const acquire = { version: 1, do: "acquire", owner, netnsPath: "/run/netns/c9", wishes };
-const line = (order: unknown) => `${JSON.stringify(order)}\n`;
+const line = (request: unknown) => `${JSON.stringify(request)}\n`;
 
 test("malformed requests get an answer that says so, and nothing of them stays open", async () => {
   await using segment = await serverBehindBridge();
