@@ -1,6 +1,7 @@
 /** One call of netavark, with its arguments read. */
 import { variable } from "../../ffi/environment.ts";
 import { readInteger } from "../../podman-documents/integer.ts";
+import { DNS_PORT } from "../../resources/netavark/shared/dns-port.ts";
 import type { ParsedOptions } from "./arguments.ts";
 
 export interface NetavarkCall {
@@ -39,7 +40,7 @@ const PLUGIN_DIRECTORIES = [
   "/usr/local/lib/netavark",
   "/usr/lib/netavark",
 ];
-const DNS_PORT = 53, PORT_MAX = 65535;
+const PORT_MAX = 65535;
 
 export function globalOptionsOf({ values }: ParsedOptions): GlobalOptions {
   const value = (name: string) => values.get(name)?.[0];

@@ -4,6 +4,7 @@
  */
 import { resource, type ResourceKind } from "../../contract/resource.ts";
 import { unlessRefused, whyNotRunning } from "../../firewalld/client.ts";
+import { DNS_PORT } from "./shared/dns-port.ts";
 import {
   changePolicy,
   ensureObjects,
@@ -18,8 +19,6 @@ import type { NetworkRulesSpec } from "./shared/nft-rules.ts";
 import { isSpare } from "./shared/bridge.ts";
 
 type FirewalldNetworkSpec = Pick<NetworkRulesSpec, "bridge" | "subnets" | "dnsPort" | "dnsServers">;
-
-const DNS_PORT = 53;
 
 export const firewalldNetworkKind: ResourceKind<FirewalldNetworkSpec> = {
   kind: "firewalld-network",

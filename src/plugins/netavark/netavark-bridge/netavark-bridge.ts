@@ -21,6 +21,7 @@ import { firewallState } from "../../../resources/netavark/firewall-state.ts";
 import { netavarkNetworkRules } from "../../../resources/netavark/network-rules.ts";
 import { podmanBridge } from "../../../resources/netavark/podman-bridge.ts";
 import { publishedPorts } from "../../../resources/netavark/published-ports.ts";
+import { DNS_PORT } from "../../../resources/netavark/shared/dns-port.ts";
 import { refuseIfStrict } from "../../../resources/netavark/shared/strict-forwarding.ts";
 import type { NetworkRulesSpec } from "../../../resources/netavark/shared/nft-rules.ts";
 import { sysctlFile } from "../../../resources/netavark/sysctl-file.ts";
@@ -34,7 +35,6 @@ import { dnsServersOf, namesOf } from "./names.ts";
 import { type Specifications, specificationsOf } from "./specifications.ts";
 
 const DEFAULT_METRIC = 100;
-const DNS_PORT = 53;
 const DNS_DOMAIN = "dns.podman";
 
 export default definePlugin<NetavarkConf>({

@@ -61,6 +61,7 @@ import {
 import { utf8 } from "../../../ffi/libc.ts";
 import { type Protocol, protocolNumbers } from "../../../iptables/rule.ts";
 import { parseAddress, parsePrefix, type Prefix } from "../../../net/address.ts";
+import { DNS_PORT } from "./dns-port.ts";
 import {
   chain,
   DNAT,
@@ -108,7 +109,6 @@ export interface PlacedRule {
 const PUBLISHED_MARK = 0x1000;
 /** Packets whose replies would bypass this host, unless they are masqueraded. */
 const MASQUERADE_MARK = 0x2000;
-const DNS_PORT = 53;
 const LINK_NAME_BYTES = 16;
 
 /** Stands for `{ tcp, udp }`: `writeRule` puts a set in its place. */
