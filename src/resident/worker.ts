@@ -2,6 +2,7 @@
  * A worker of the resident: accepts one call after the other and runs it as a process of its own would, synchronously.
  * A worker ends when its parent ends, between two calls.
  */
+import { expectLongLife } from "../daemon/long-life.ts";
 import { endCall, LeftToCaller, processId, takeCall } from "../ffi/calls.ts";
 import { takeEnvironment } from "../ffi/environment.ts";
 import { closeFile, identify, isSocket } from "../ffi/files.ts";
@@ -47,8 +48,7 @@ export function work(runCall: RunCall): number {
   const streams = new Streams(), build = ownBuild(), waiting = new SharedWait(LISTENING, LIFELINE);
   counters = new Counters(COUNTERS);
   keepFromNowOn();
-  // The build's policy is for a process that ends soon.
-  Bun.unsafe.setJITPolicy(1);
+  expectLongLife();
   for (let calls = 0; calls < CALLS_OF_A_LIFE && waiting.next() !== LIFELINE;) {
     const connection = Connection.accept(LISTENING);
     if (connection === undefined) continue;

@@ -10,6 +10,7 @@ import { bootId } from "../../ffi/boot.ts";
 import { Alarm, preciseSecondsSinceBoot } from "../../ffi/clock.ts";
 import { closeFile, identify } from "../../ffi/files.ts";
 import type { Daemon } from "../../daemon/daemon.ts";
+import { expectLongLife } from "../../daemon/long-life.ts";
 import type { Entry, Journal } from "../journal/journal.ts";
 import { endOf, type LeaseRecord } from "../journal/record.ts";
 import { LinkGone } from "../link/netns-handle.ts";
@@ -116,8 +117,7 @@ export class Service {
 
   /** Runs until a signal ends the service, or nobody needs it. The leases stay. */
   run(): void {
-    // The build's policy is for a process that ends soon.
-    Bun.unsafe.setJITPolicy(1);
+    expectLongLife();
     for (let wakes = 0;;) {
       const attachments = [...this.attachments.values()];
       let due = Math.min(this.clients.due, this.idleUntil);
