@@ -7,7 +7,7 @@ import { checkIfName, checkNetworkName } from "../../cni/invocation.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
 import { parsePorts, type RequestedPort } from "./ports.ts";
 import { type HookSettings, refusal, type Setting } from "./settings.ts";
-import { argsOfWords, type Word, wordNames } from "./words.ts";
+import { argsOfWords, MOST_ENTRIES, type Word, wordNames } from "./words.ts";
 
 export interface RequestedNetwork {
   readonly network: string;
@@ -37,12 +37,11 @@ export function requestOf(settings: HookSettings, permitted: readonly string[] =
   };
 }
 
-/** Limits networks, and entries of each list: each takes time, and the container's author writes them. */
-const MOST = 64;
-
 export function parseNetworks(setting: Setting): RequestedNetwork[] {
   const items = setting.text.split(",");
-  if (items.length > MOST) throw refusal(setting, setting.text, `there are more than ${MOST} networks`);
+  if (items.length > MOST_ENTRIES) {
+    throw refusal(setting, setting.text, `there are more than ${MOST_ENTRIES} networks`);
+  }
   const requested = items.map((item) => parseNetwork(setting, item.trim()));
   const taken = new Set<string>();
   for (const { item, ifName } of requested) {
@@ -110,7 +109,7 @@ function checkCounts(setting: Setting, name: string, capability: unknown): void 
 
 function checkCount(setting: Setting, key: string, value: unknown): void {
   const count = typeof value === "object" && value !== null ? Object.keys(value).length : 0;
-  if (count > MOST) throw refusal(setting, key, `it has ${count} entries, more than ${MOST}`);
+  if (count > MOST_ENTRIES) throw refusal(setting, key, `it has ${count} entries, more than ${MOST_ENTRIES}`);
 }
 
 function checkAnnotated(setting: Setting, name: string, permitted: readonly string[]): void {

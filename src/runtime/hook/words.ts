@@ -14,8 +14,8 @@ export interface Word {
   readonly text: string;
 }
 
-/** Limits the entries of a list: each takes time, and the container's author writes them. */
-const MOST = 64;
+/** Limits networks, and entries of each list: each takes time, and the container's author writes them. */
+export const MOST_ENTRIES = 64;
 
 /** Returns capability arguments. */
 export function argsOfWords(words: readonly Word[]): Record<string, unknown> {
@@ -29,7 +29,9 @@ export function argsOfWords(words: readonly Word[]): Record<string, unknown> {
           canonicalPrefix(value) ?? canonicalAddress(value) ??
             wrong(word, "it is not an IP address, with or without a prefix length"),
         );
-        if (ips.length > MOST) throw refusal(setting, setting.text, `there are more than ${MOST} addresses`);
+        if (ips.length > MOST_ENTRIES) {
+          throw refusal(setting, setting.text, `there are more than ${MOST_ENTRIES} addresses`);
+        }
         break;
       case "mac":
         mac = canonicalMac(value) ?? wrong(word, "it is no MAC address");
