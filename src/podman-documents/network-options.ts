@@ -70,7 +70,18 @@ const modes = {
   ipvlan: ["l2", "l3", "l3s"],
 };
 
-export function readVlanOptions(driver: "macvlan" | "ipvlan", options: Options): VlanOptions {
+export type VlanDriver = keyof typeof modes;
+
+export function isVlanDriver(driver: string): driver is VlanDriver {
+  return Object.hasOwn(modes, driver);
+}
+
+/** Whether it is a driver of netavark itself. Other drivers are programs. */
+export function isOwnDriver(driver: string): driver is "bridge" | VlanDriver {
+  return driver === "bridge" || isVlanDriver(driver);
+}
+
+export function readVlanOptions(driver: VlanDriver, options: Options): VlanOptions {
   const broadcastLimit = integer(options, "bclim", -1 - I32_MAX, I32_MAX);
   return {
     mode: choice(options, "mode", modes[driver], `${driver} mode`),
@@ -81,7 +92,7 @@ export function readVlanOptions(driver: "macvlan" | "ipvlan", options: Options):
   };
 }
 
-export function refuseUnknownVlanOptions(driver: "macvlan" | "ipvlan", options: Options): void {
+export function refuseUnknownVlanOptions(driver: VlanDriver, options: Options): void {
   for (const key of Object.keys(options ?? {})) {
     if (!vlanKeys.has(key)) throw new Error(`unsupported vlan network option: ${key}`);
     if (key === "bclim" && driver === "ipvlan") throw new Error("unsupported ipvlan network option bclim");

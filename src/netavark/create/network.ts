@@ -1,6 +1,7 @@
 /** `create`: completes the network that a user asked for. Makes nothing; podman writes the result to a file. */
 import { isV6 } from "../../net/address.ts";
 import type { Creation, PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
+import { isVlanDriver } from "../../podman-documents/network-options.ts";
 import { inOrder, refuseBadRoutes, refuseOverlaps } from "../../podman-documents/network.ts";
 import { finishBridge } from "./bridge.ts";
 import { refuseBadIdentity, refuseBadInterfaceName, refuseBadIpam } from "./refusals.ts";
@@ -40,13 +41,8 @@ export function finishNetwork(
 }
 
 function finishByDriver(network: PodmanNetwork, creation: Creation, host: CreationHost) {
-  switch (network.driver) {
-    case "bridge":
-      return finishBridge(network, creation, host);
-    case "macvlan":
-    case "ipvlan":
-      return { network: finishVlan(network, network.driver, host), mayShareSubnets: true };
-    default:
-      return { network: host.askPlugin(network), mayShareSubnets: true };
-  }
+  const { driver } = network;
+  if (driver === "bridge") return finishBridge(network, creation, host);
+  const finished = isVlanDriver(driver) ? finishVlan(network, driver, host) : host.askPlugin(network);
+  return { network: finished, mayShareSubnets: true };
 }

@@ -1,13 +1,13 @@
 /** A new network with the driver macvlan or ipvlan. */
 import type { PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
-import { readVlanOptions, refuseUnknownVlanOptions } from "../../podman-documents/network-options.ts";
+import {
+  readVlanOptions,
+  refuseUnknownVlanOptions,
+  type VlanDriver,
+} from "../../podman-documents/network-options.ts";
 import type { CreationHost } from "./creation-host.ts";
 
-export function finishVlan(
-  network: PodmanNetwork,
-  driver: "macvlan" | "ipvlan",
-  host: CreationHost,
-): PodmanNetwork {
+export function finishVlan(network: PodmanNetwork, driver: VlanDriver, host: CreationHost): PodmanNetwork {
   const parent = network.network_interface;
   if (parent !== undefined && !host.linkNames().includes(parent)) {
     throw new Error(`parent interface ${parent} does not exist`);
@@ -23,7 +23,7 @@ export function finishVlan(
  * Without subnets, addresses come from a DHCP server on the parent's network. ipvlan links share a MAC address, so they
  * cannot use one.
  */
-function ipamFor({ ipam_options: options, subnets = [] }: PodmanNetwork, driver: string): string {
+function ipamFor({ ipam_options: options, subnets = [] }: PodmanNetwork, driver: VlanDriver): string {
   const asked = options?.["driver"] ?? "";
   const ipam = asked !== "" ? asked : subnets.length > 0 ? "host-local" : "dhcp";
   if (ipam === "dhcp" && driver === "ipvlan") throw new Error("ipam driver dhcp is not supported with ipvlan");

@@ -6,7 +6,7 @@ import type { Result } from "../../../cni/result.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import type { NetavarkConf } from "../../../podman-documents/netavark.schema.ts";
 import { decodeNetavarkConf } from "../../../podman-documents/netavark.validate.gen.ts";
-import { readVlanOptions, type VlanOptions } from "../../../podman-documents/network-options.ts";
+import { readVlanOptions, type VlanDriver, type VlanOptions } from "../../../podman-documents/network-options.ts";
 import type { Host } from "../../../contract/host.ts";
 import { getLink } from "../../../ffi/netlink/route/link.ts";
 import { bringUpLoopback } from "../../../ffi/netlink/route/loopback.ts";
@@ -52,14 +52,14 @@ function add(at: Attachment<NetavarkConf>): Result {
 }
 
 interface Read {
-  kind: "macvlan" | "ipvlan";
+  kind: VlanDriver;
   options: VlanOptions;
   given: GivenAddress[];
 }
 
 /** Throws for a document that `setup` must refuse. */
 function readDocument(conf: NetavarkConf, isLeaving: boolean): Read {
-  const { network, network_options } = conf, kind = network.driver as Read["kind"];
+  const { network, network_options } = conf, kind = network.driver as VlanDriver;
   if (network_options.interface_name === "") throw new Error("no container interface name given");
   return { kind, options: readVlanOptions(kind, network.options), given: givenAddresses(conf, isLeaving) };
 }
