@@ -6,6 +6,6 @@ export interface CreationHost {
   linkNames(): readonly string[];
   random(count: number): Uint8Array;
   /** Asks the program that is the network's driver, and returns the network as it wants it. */
-  askPlugin(network: PodmanNetwork): PodmanNetwork;
+  askForeignDriver(network: PodmanNetwork): PodmanNetwork;
   now(): Date;
 }

@@ -43,6 +43,6 @@ export function finishNetwork(
 function finishByDriver(network: PodmanNetwork, creation: Creation, host: CreationHost) {
   const { driver } = network;
   if (driver === "bridge") return finishBridge(network, creation, host);
-  const finished = isVlanDriver(driver) ? finishVlan(network, driver, host) : host.askPlugin(network);
+  const finished = isVlanDriver(driver) ? finishVlan(network, driver, host) : host.askForeignDriver(network);
   return { network: finished, mayShareSubnets: true };
 }

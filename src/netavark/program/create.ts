@@ -20,7 +20,7 @@ export function create({ options, readInput }: NetavarkCall): PodmanNetwork {
     linkNames,
     random: randomBytes,
     now: () => new Date(),
-    askPlugin: (network) => askPlugin(options.pluginDirectories, network),
+    askForeignDriver: (network) => askForeignDriver(options.pluginDirectories, network),
   });
 }
 
@@ -49,7 +49,7 @@ function linkNames(): string[] {
 }
 
 /** The driver may change everything but what podman knows the network by. */
-function askPlugin(directories: readonly string[], network: PodmanNetwork): PodmanNetwork {
+function askForeignDriver(directories: readonly string[], network: PodmanNetwork): PodmanNetwork {
   const { driver } = network, path = findForeignDriver(directories, driver);
   if (path === undefined) {
     throw new Error(

@@ -62,14 +62,14 @@ test("IPv6 is tried again until it is free", () => {
 const place = {
   linkNames: () => [],
   now: () => new Date(0),
-  askPlugin: () => expect.unreachable(),
+  askForeignDriver: () => expect.unreachable(),
   random: (count: number) => Uint8Array.from({ length: count }, () => randomBelow(256)),
 };
 
 test("a driver that is another program may choose what is used", () => {
   const chosen = { ...creation({ driver: "foreign" }).network, subnets: [{ subnet: "10.70.0.0/24" }] };
   const document = creation({ driver: "foreign" }, { subnets: ["10.0.0.0/8"] });
-  const network = finishNetwork(document, { ...place, askPlugin: () => chosen });
+  const network = finishNetwork(document, { ...place, askForeignDriver: () => chosen });
   expect(network.subnets).toEqual([{ subnet: "10.70.0.0/24", gateway: "10.70.0.1" }]);
 });
 
