@@ -18,7 +18,7 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
     return (require("./netavark/program/command-line.ts") as typeof import("./netavark/program/command-line.ts"))
       .runNetavark(args);
   }
-  if (isCalledByPodman(name, args)) return servePodman(args, examine);
+  if (isCallOfDriver(name, args)) return servePodman(args, examine);
   if (args[0] === "serve" && args[1] === "--worker") {
     const status = work();
     if (status !== undefined) return status;
@@ -32,15 +32,9 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
     }, examine);
 }
 
-/**
- * As a driver of podman's networks, whatever the driver is called: with at most a namespace's path, and a document on stdin.
- * People who type these words mean something else.
- */
-function isCalledByPodman(name: string, [verb = "", ...operands]: readonly string[]): boolean {
-  if (name === "cnitool" || !["create", "info", "setup", "teardown"].includes(verb)) return false;
-  if (operands.length > 1 || operands.some((operand) => !operand.startsWith("/"))) return false;
-  const { isTerminal } = require("./ffi/terminal.ts") as typeof import("./ffi/terminal.ts");
-  return verb === "info" || !isTerminal(0);
+function isCallOfDriver(name: string, args: readonly string[]): boolean {
+  if (name === "cnitool") return false;
+  return (require("./podman/call-of-driver.ts") as typeof import("./podman/call-of-driver.ts")).isCallOfDriver(args);
 }
 
 function servePodman(args: readonly string[], examine: Examine | undefined): number {

@@ -357,7 +357,7 @@ static enum how converse(int resident, struct buffer *buffer, int is_runtime) {
   return answer == DECLINED ? ALONE : AGAIN;
 }
 
-/* The verbs of a driver of podman's networks (src/podman). */
+/* The verbs of a driver of podman's networks that read stdin: src/podman/call-of-driver.ts has all. */
 static int is_podmans(const char *verb) {
   return is_same(verb, "create") || is_same(verb, "setup") || is_same(verb, "teardown");
 }

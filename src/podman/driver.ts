@@ -12,6 +12,7 @@ import { printAnswer } from "../netavark/program/answer.ts";
 import type { PluginCall } from "../podman-documents/netavark.schema.ts";
 import { decodeNetwork, decodePluginCall } from "../podman-documents/netavark.validate.gen.ts";
 import { attachmentRequest, macOf } from "./attachment-request.ts";
+import type { DriverVerb } from "./call-of-driver.ts";
 import { chosenNetwork, runtimeFor } from "./chosen-network.ts";
 import { createNetwork } from "./create.ts";
 import { statusBlock } from "./status-block.ts";
@@ -20,7 +21,7 @@ import { keyOf, takeBackFormer, tearDown } from "./teardown.ts";
 const API_VERSION = "1.0.0";
 
 const verbs: Readonly<
-  Record<string, (netnsPath: string | undefined, examine: Examine | undefined) => object | number | void>
+  Record<DriverVerb, (netnsPath: string | undefined, examine: Examine | undefined) => object | number | void>
 > = {
   info: () => ({ version: VERSION, api_version: API_VERSION }),
   create: (_, examine) => createNetwork(decodeNetwork(readDocument()), examine),
@@ -28,9 +29,9 @@ const verbs: Readonly<
   teardown: (netnsPath, examine) => tearDown(required(netnsPath), decodePluginCall(readDocument()), examine),
 };
 
-/** Returns the exit status. main.ts calls this for the verbs above only. */
+/** Returns the exit status. The arguments are those of `isCallOfDriver`. */
 export function runDriver([verb, netnsPath]: readonly string[], examine?: Examine): number {
-  return printAnswer(() => verbs[verb!]!(netnsPath, examine));
+  return printAnswer(() => verbs[verb as DriverVerb](netnsPath, examine));
 }
 
 function required(netnsPath: string | undefined): string {
