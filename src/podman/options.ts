@@ -4,19 +4,19 @@ import { closestKey } from "../runtime/spelling.ts";
 export interface DriverOptions {
   /** The name of a network in the configuration directory. */
   readonly conflist: string | undefined;
-  readonly pluginPath: string | undefined;
   /** Published ports belong to another network of the container. */
   readonly ignoresPorts: boolean;
 }
 
+/** `pluginPath` counts for clean-up, too, where nothing is refused: `runtimeFor` reads it. */
 const KNOWN = ["conflist", "pluginPath", "ports"];
 
 export function readOptions(given: Readonly<Record<string, string>> = {}): DriverOptions {
-  const { conflist, pluginPath, ports } = given;
+  const { conflist, ports } = given;
   const unknown = Object.keys(given).find((option) => !KNOWN.includes(option));
   if (unknown !== undefined) throw unknownOption(unknown, given[unknown]!);
   if (ports !== undefined && ports !== "ignore") throw refused("ports", ports, 'the only value is "ignore"');
-  return { conflist, pluginPath, ignoresPorts: ports !== undefined };
+  return { conflist, ignoresPorts: ports !== undefined };
 }
 
 export function refused(option: string, value: string, reason: string): Error {

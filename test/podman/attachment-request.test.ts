@@ -17,7 +17,7 @@ function requested(capabilities: string[], { servers, container_name = "web", po
     ...parseNetwork(JSON.stringify({ name: "net", cniVersion: "1.1.0", plugins })),
     path: "/n.conflist",
   };
-  const options = { conflist: "net", pluginPath: undefined, ignoresPorts: capabilities.includes("no ports") };
+  const options = { conflist: "net", ignoresPorts: capabilities.includes("no ports") };
   const call = {
     container_id: "c1",
     container_name,

@@ -3,14 +3,10 @@ import { expect, test } from "bun:test";
 import { readOptions } from "../../src/podman/options.ts";
 
 test("what is said, and what is not", () => {
-  const none = { conflist: undefined, pluginPath: undefined, ignoresPorts: false };
+  const none = { conflist: undefined, ignoresPorts: false };
   expect(readOptions()).toEqual(none);
   expect(readOptions({ conflist: "web" })).toEqual({ ...none, conflist: "web" });
-  expect(readOptions({ pluginPath: "/opt", ports: "ignore" })).toEqual({
-    ...none,
-    pluginPath: "/opt",
-    ignoresPorts: true,
-  });
+  expect(readOptions({ pluginPath: "/opt", ports: "ignore" })).toEqual({ ...none, ignoresPorts: true });
 });
 
 const known = "there are conflist, pluginPath, ports. The conflist says everything else";
