@@ -13,19 +13,20 @@ import type { PodmanNetwork } from "../podman-documents/netavark.schema.ts";
 const POOL = { base: "10.77.0.0/16", size: 24 };
 const LONGEST_BRIDGE = 13;
 
-export function exampleConflist({ name, options = {}, subnets = [] }: PodmanNetwork, directory: string): string {
+export function exampleConflist({ name, subnets = [] }: PodmanNetwork, directory: string): string {
   const taken = takenNow(directory);
   const ranges = (subnets.length === 0 ? [freeSubnet4([POOL], taken.subnets)] : subnets.map(({ subnet }) => subnet))
     .map((subnet) => [{ subnet }]);
-  const types = options["plugins"]?.split(",") ?? ["bridge", "portmap"];
-  const plugins = types.map((type, index) => ({
-    type,
-    ...type === "bridge" && { bridge: freeBridge(name, taken.links), isDefaultGateway: true, ipMasq: true },
-    ...type === "bridge" && { capabilities: { ips: true, mac: true } },
-    ...type === "portmap" && { capabilities: { portMappings: true } },
-    ...index === 0 && { ipam: { type: "host-local", ranges } },
-  }));
-  return JSON.stringify({ cniVersion: CURRENT_VERSION, name, plugins });
+  const bridge = {
+    type: "bridge",
+    bridge: freeBridge(name, taken.links),
+    isDefaultGateway: true,
+    ipMasq: true,
+    capabilities: { ips: true, mac: true },
+    ipam: { type: "host-local", ranges },
+  };
+  const portmap = { type: "portmap", capabilities: { portMappings: true } };
+  return JSON.stringify({ cniVersion: CURRENT_VERSION, name, plugins: [bridge, portmap] });
 }
 
 /** The links and subnets of the host, and of the networks in the directory. */

@@ -84,10 +84,11 @@ const networks: [given: Partial<PodmanNetwork>, ...says: string[]][] = [
   [web({ ports: "yes" }), "option ports=yes", '"ignore"'],
   [web({ pluginPath: "/run/nothing" }), "/run/nothing", "bridge"],
   [
-    { options: { plugins: "ptp,bandwidth", "ptp.mtu": "1400" }, subnets },
+    { options: { plugins: "ptp,bandwidth" }, subnets },
+    "option plugins=ptp,bandwidth: it is not known",
     "--opt conflist=NAME",
     `${CONFIGS}/pod-net.conflist`,
-    '{"type":"ptp","ipam":{"type":"host-local","ranges":[[{"subnet":"10.8.0.0/24"}]]}},{"type":"bandwidth"}',
+    '"ipam":{"type":"host-local","ranges":[[{"subnet":"10.8.0.0/24"}]]}},{"type":"portmap"',
   ],
   [{ ...web(), options: { conflist: "-net" } }, "-net"],
 ];
