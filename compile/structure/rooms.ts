@@ -47,7 +47,7 @@ export const rooms: readonly Room[] = [
   {
     name: "podman",
     what: "this program as one of netavark's plugins: any CNI network becomes a network of podman",
-    mayImport: ["netavark", "runtime", "engine", "podman-documents", "contract", "ffi", "cni", "net", "version.ts"],
+    mayImport: ["runtime", "engine", "podman-documents", "contract", "ffi", "cni", "net", "version.ts"],
   },
   {
     name: "netavark",

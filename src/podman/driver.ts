@@ -8,7 +8,7 @@ import { addAnswered } from "../runtime/cli/answered-add.ts";
 import { printLine } from "../runtime/cli/output.ts";
 import type { Examine } from "../runtime/plugin-call.ts";
 import { VERSION } from "../version.ts";
-import { printAnswer } from "../netavark/program/answer.ts";
+import { printAnswer } from "../runtime/cli/answer.ts";
 import type { PluginCall } from "../podman-documents/netavark.schema.ts";
 import { decodeNetwork, decodePluginCall } from "../podman-documents/netavark.validate.gen.ts";
 import { attachmentRequest, macOf } from "./attachment-request.ts";

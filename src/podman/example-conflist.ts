@@ -7,7 +7,7 @@ import { listRoutes } from "../ffi/netlink/route/route.ts";
 import { formatPrefix } from "../net/address.ts";
 import { listNetworkFiles } from "../runtime/conf/directory.ts";
 import { claimantsIn } from "../runtime/overlaps.ts";
-import { freeSubnet4 } from "../netavark/create/free-subnet.ts";
+import { freeSubnet4 } from "../podman-documents/free-subnet.ts";
 import type { PodmanNetwork } from "../podman-documents/netavark.schema.ts";
 
 const POOL = { base: "10.77.0.0/16", size: 24 };

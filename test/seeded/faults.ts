@@ -3018,10 +3018,10 @@ const netavark: Fault[] = [
     tests: ["test/netavark/create/create.test.ts"],
   },
   {
-    file: "src/netavark/create/free-subnet.ts",
+    file: "src/podman-documents/free-subnet.ts",
     find: "    if (range.last >= candidate) candidate",
     replace: "    if (range.last > candidate) candidate",
-    tests: ["test/netavark/create/free-subnet.test.ts"],
+    tests: ["test/podman-documents/free-subnet.test.ts"],
   },
   {
     file: "src/netavark/run-foreign-driver.ts",
@@ -3069,7 +3069,7 @@ const netavark: Fault[] = [
     named: "several times",
   },
   {
-    file: "src/netavark/program/answer.ts",
+    file: "src/runtime/cli/answer.ts",
     find: '    if (typeof answer === "number") return answer;',
     replace: '    if (typeof answer === "number") return 0;',
     tests: ["test/podman/clean-up.test.ts"],

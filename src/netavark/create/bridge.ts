@@ -2,7 +2,7 @@
 import type { Creation, PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
 import { readBridgeOptions, refuseUnknownBridgeOptions } from "../../podman-documents/network-options.ts";
 import type { CreationHost } from "./creation-host.ts";
-import { freeSubnet4, freeSubnet6 } from "./free-subnet.ts";
+import { freeSubnet4, freeSubnet6 } from "../../podman-documents/free-subnet.ts";
 import { refuseBadBridgeName, refuseBadInterfaceName } from "./refusals.ts";
 
 const DOCKER_MTU = "com.docker.network.driver.mtu", DOCKER_NAME = "com.docker.network.bridge.name";

@@ -5,7 +5,7 @@
 import { SyscallError } from "../../ffi/errno.ts";
 import { closeFile, O_RDONLY, openFile, readAll } from "../../ffi/files.ts";
 import { print, printToStderr } from "../../runtime/cli/output.ts";
-import { printAnswer } from "./answer.ts";
+import { printAnswer } from "../../runtime/cli/answer.ts";
 import { inNetavarksWords } from "../../resources/netavark/shared/failure.ts";
 import { type OptionRule, type ParsedOptions, parseOptions, RefusedArguments, shown } from "./arguments.ts";
 import { commands, type Subcommand } from "./commands.ts";

@@ -1,7 +1,7 @@
-/** Prints what netavark and its plugins return: one line of JSON on stdout. */
+/** Prints what podman and netavark are answered: one line of JSON on stdout. */
 import { errorText } from "../../cni/error.ts";
 import { LeftToCaller } from "../../ffi/calls.ts";
-import { printLine, printToStderr } from "../../runtime/cli/output.ts";
+import { printLine, printToStderr } from "./output.ts";
 
 /** Prints the document that `work` returns; a number is the exit status. Returns the exit status. */
 export function printAnswer(work: () => object | number | void): number {

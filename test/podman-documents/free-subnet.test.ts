@@ -1,12 +1,12 @@
 /** Subnets for networks without any: they overlap nothing that is used, and are found when there are free ones. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { finishNetwork } from "../../../src/netavark/create/network.ts";
-import { freeSubnet4, freeSubnet6 } from "../../../src/netavark/create/free-subnet.ts";
-import { overlap, prefixOf } from "../../../src/podman-documents/network.ts";
-import { contains, formatAddress, fromBigInt, networkOf, parseAddress } from "../../../src/net/address.ts";
-import { creation } from "../../support/netavark/creation.ts";
-import { randomBelow } from "../../support/random.ts";
+import { finishNetwork } from "../../src/netavark/create/network.ts";
+import { freeSubnet4, freeSubnet6 } from "../../src/podman-documents/free-subnet.ts";
+import { overlap, prefixOf } from "../../src/podman-documents/network.ts";
+import { contains, formatAddress, fromBigInt, networkOf, parseAddress } from "../../src/net/address.ts";
+import { creation } from "../support/netavark/creation.ts";
+import { randomBelow } from "../support/random.ts";
 
 const POOLS = [{ base: "10.64.0.0/26", size: 30 }, { base: "10.65.0.0/27", size: 29 }];
 /** Every entry of the pools, in their order. */
