@@ -5,7 +5,7 @@
  */
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { buildOf } from "../src/resident/build.ts";
+import { buildOf } from "../src/engine/build.ts";
 import manifest from "../package.json";
 import { nativePrograms } from "./build.ts";
 import { defineTool, runTool } from "./tool.ts";

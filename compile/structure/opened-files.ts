@@ -31,7 +31,7 @@ const unjudged: Record<string, string> = {
   "src/netavark/program/command-line.ts": "a file that the caller names",
   "src/plugins/ipam/dhcp/lease-options.ts": "/etc/machine-id",
   "src/plugins/meta/tuning/tuning.ts": "the operator's list of sysctls",
-  "src/resident/build.ts": "this program",
+  "src/engine/build.ts": "this program",
   "src/resident/lease-service.ts": "/dev/null",
   "src/resident/own-file.ts": "/dev/null",
   "src/resident/status.ts": "processes in /proc",

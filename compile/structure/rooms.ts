@@ -30,7 +30,6 @@ export const rooms: readonly Room[] = [
     name: "library",
     what: "what programs for Bun import: the runtime as typed functions",
     mayImport: [
-      "resident/build.ts",
       "runtime",
       "engine",
       "contract",

@@ -1,6 +1,6 @@
 /** Recognises the program that was built from the same sources. */
 import { recognizeOwn } from "../engine/delegation/find-plugin.ts";
-import { buildOf } from "../resident/build.ts";
+import { buildOf } from "../engine/build.ts";
 
 /** The identifier of its build in hexadecimal (compile/package.ts); undefined when the sources run unbundled. */
 declare const PROGRAM_BUILD: string | undefined;

@@ -10,9 +10,10 @@
  * A launcher that does not wait for READY any longer shuts its end for reading. Then READY cannot be sent, and the call
  * is not begun.
  */
+import { BUILD_BYTES } from "../engine/build.ts";
+
 const PROTOCOL = 0x31424350;
 export const READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4, PROVE = 5;
-export const BUILD_BYTES = 20;
 /** The kernel's limit for a message is 208 KiB. */
 export const MESSAGE_BYTES = 192 * 1024;
 const HEAD_BYTES = 12 + BUILD_BYTES;

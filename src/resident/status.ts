@@ -9,7 +9,7 @@ import { linkTarget } from "../ffi/directory-entries.ts";
 import { EACCES, isErrno } from "../ffi/errno.ts";
 import { closeFile, exists, namesIn, O_RDONLY, openExisting } from "../ffi/files.ts";
 import { memoryKib, ProcessFiles } from "../ffi/process-files.ts";
-import { buildOf, ownBuild } from "./build.ts";
+import { buildOf, ownBuild } from "../engine/build.ts";
 import { DECLINED_BECAUSE, type Page, readPage, REPLACED, SERVED, TAKEN_BACK } from "./counters.ts";
 import { type Difference, differenceOf } from "./caller-difference.ts";
 import { refusedUpgradeOf } from "./own-file.ts";

@@ -11,7 +11,7 @@ import { memoryKib } from "../ffi/process-files.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
 import { SharedWait } from "../ffi/poll.ts";
 import type { Examine } from "../runtime/plugin-call.ts";
-import { ownBuild } from "./build.ts";
+import { ownBuild } from "../engine/build.ts";
 import { Connection } from "./connection.ts";
 import { Counters, DECLINED_BECAUSE, SERVED, TAKEN_BACK } from "./counters.ts";
 import { leaveNetworkThatWaits, reasonToDecline } from "./declining.ts";

@@ -90,9 +90,9 @@ const faults: [fault: string, path: string, text: string, finding: string][] = [
   ],
   [
     "an opening that is listed and gone",
-    "src/resident/build.ts",
+    "src/engine/build.ts",
     "export {};",
-    "src/resident/build.ts opens no file any more",
+    "src/engine/build.ts opens no file any more",
   ],
   [
     "a loop without end",

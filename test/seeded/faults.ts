@@ -2714,7 +2714,7 @@ const runtime: Fault[] = [
 
 const resident: Fault[] = [
   {
-    file: "src/resident/build.ts",
+    file: "src/engine/build.ts",
     find: "offset + BUILD_AT",
     replace: "0",
     tests: ["test/resident/builds.test.ts"],

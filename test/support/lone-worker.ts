@@ -14,7 +14,7 @@ import { limitWait, SOCK_SEQPACKET } from "../../src/ffi/socket/socket.ts";
 import { connectTo, listenAt } from "../../src/ffi/socket/unix.ts";
 import { sendSignal, SIGKILL } from "../../src/ffi/signals.ts";
 import { type Ending, endingSoFar, openPidfd, openPipe, spawn, waitFor } from "../../src/ffi/spawn.ts";
-import { ownBuild } from "../../src/resident/build.ts";
+import { ownBuild } from "../../src/engine/build.ts";
 import { makePage, readPage } from "../../src/resident/counters.ts";
 
 const sources = resolve(import.meta.dir, "../../src");

@@ -1,6 +1,6 @@
 /** The program as another build, which declines the calls of this one. */
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
-import { buildOf } from "../../src/resident/build.ts";
+import { buildOf } from "../../src/engine/build.ts";
 import { PATCHBAY } from "./plugins.ts";
 
 /** Only the bytes differ that say which build it is. Each number from 1 to 255 makes another. */

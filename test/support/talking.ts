@@ -7,7 +7,7 @@ import { Elf, PT_LOAD } from "../../compile/elf.ts";
 import { PATCHBAY } from "./plugins.ts";
 import { SOCKET } from "./resident.ts";
 
-/** Where the program's file says which build it is (src/resident/build.ts). */
+/** Where the program's file says which build it is (src/engine/build.ts). */
 export function buildOffset(program: Uint8Array): number {
   return new Elf(program).segments.filter(({ type }) => type === PT_LOAD).at(-1)!.offset + 24;
 }

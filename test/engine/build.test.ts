@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PT_LOAD, PT_NOTE } from "../../compile/elf.ts";
-import { buildOf, ownBuild } from "../../src/resident/build.ts";
+import { buildOf, ownBuild } from "../../src/engine/build.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "patchbay-build-"));
 afterAll(() => rmSync(directory, { recursive: true }));

@@ -1,8 +1,9 @@
 /** Which build this process runs: launchers of another one are served elsewhere. compile/entry.ts writes it. */
 import { closeFile, O_RDONLY, openFile, readAt } from "../ffi/files.ts";
 import { check } from "../ffi/libc.ts";
-import { BUILD_BYTES } from "./protocol.ts";
 
+/** SHA-1 of its parts: src/native/launch.h has the same. */
+export const BUILD_BYTES = 20;
 /** The last segment of the file begins with `parameters` of src/native/entry.c: three numbers, then the build. */
 const BUILD_AT = 24;
 const PT_LOAD = 1;
