@@ -15,7 +15,7 @@ import { loadedOrRecorded, loadNetwork } from "../runtime/conf/load.ts";
 import { parseNetwork } from "../runtime/conf/network.ts";
 import { deleteRecorded } from "../runtime/container-networks.ts";
 import { collectGarbage, type Keep, unconfiguredNetwork } from "../runtime/gc.ts";
-import { DEFAULT_CONFIG_DIRECTORY } from "../runtime/cli/network-arguments.ts";
+import { DEFAULT_CONFIG_DIRECTORY } from "../runtime/paths.ts";
 import { poolsOfNetwork, summarizeNetworks } from "../runtime/network-summary.ts";
 import { warnOfOverlaps } from "../runtime/overlaps.ts";
 import { planNetwork } from "../runtime/plan.ts";

@@ -9,7 +9,8 @@ import { awaitsValue, type Command, type Given, type Option, parseArguments } fr
 import { heldLeases, networksWithLeases } from "./held-leases.ts";
 import { namespaceName, shortId } from "./named-attachments.ts";
 import { knownAttachments } from "../records.ts";
-import { configDirectoryOf, NETNS_DIRECTORY, runtimeOf } from "./network-arguments.ts";
+import { configDirectoryOf, runtimeOf } from "./network-arguments.ts";
+import { NETNS_DIRECTORY } from "../paths.ts";
 
 export interface Candidate {
   word: string;

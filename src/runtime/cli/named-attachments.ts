@@ -5,7 +5,8 @@
 import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
 import { exists } from "../../ffi/files.ts";
 import { closestName } from "../spelling.ts";
-import { namedPath, NETNS_DIRECTORY, pidIn, TO_TAKE } from "./network-arguments.ts";
+import { namedPath, pidIn, TO_TAKE } from "./network-arguments.ts";
+import { NETNS_DIRECTORY } from "../paths.ts";
 
 type Named = Pick<KnownAttachment, "containerId" | "netnsPath">;
 

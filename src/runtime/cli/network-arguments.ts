@@ -6,12 +6,11 @@ import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
 import { DEFAULT_CACHE_DIRECTORY, readCache } from "../cache.ts";
 import { examined, loadedOrRecorded, networkNamed } from "../conf/load.ts";
+import { absolutePath, DEFAULT_CONFIG_DIRECTORY, NETNS_DIRECTORY, usualConfigDirectory } from "../paths.ts";
 import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
 import type { Network } from "../conf/network.ts";
 import type { Command, Given, OptionTable } from "./command.ts";
 import { printToStderr } from "./output.ts";
-
-export const DEFAULT_CONFIG_DIRECTORY = "/etc/cni/net.d";
 
 export const runtimeOptions: OptionTable = {
   "config-dir": {
@@ -85,7 +84,7 @@ export function runtimeOf(given: Given): Runtime {
 }
 
 export function configDirectoryOf(given: Given | undefined): string {
-  return given?.value("config-dir") ?? (variable("NETCONFPATH") || DEFAULT_CONFIG_DIRECTORY);
+  return given?.value("config-dir") ?? usualConfigDirectory();
 }
 
 export function networkOf(given: Given, name = given.operands[0]!): Network {
@@ -146,9 +145,6 @@ export function namedPath(text: string): string {
   return pid === undefined ? absolutePath(text) : `/proc/${pid}/ns/net`;
 }
 
-/** Where `ip netns` keeps namespaces. */
-export const NETNS_DIRECTORY = "/run/netns";
-
 /**
  * A bare name is a path when there is a namespace at it, or when the container was attached by that path. Otherwise it
  * names a namespace of `ip netns`.
@@ -184,16 +180,6 @@ function parsePair(pair: string): [string, string] {
     );
   }
   return parts as [string, string];
-}
-
-/** Does not follow links, like Go's filepath.Abs. */
-export function absolutePath(path: string): string {
-  const parts: string[] = [];
-  for (const part of `${path.startsWith("/") ? "" : process.cwd()}/${path}`.split("/")) {
-    if (part === "..") parts.pop();
-    else if (part !== "" && part !== ".") parts.push(part);
-  }
-  return `/${parts.join("/")}`;
 }
 
 /** Derived as cnitool does it, so that each of the two programs can delete what the other added. */

@@ -12,13 +12,13 @@ import type { Command, Given } from "../command.ts";
 import { attachedArguments, attachedRequest } from "../attached-request.ts";
 import {
   attachmentArguments,
-  DEFAULT_CONFIG_DIRECTORY,
   networkOrRecorded,
   requestOf,
   runtimeOf,
   tellUnconfigured,
   TO_TAKE,
 } from "../network-arguments.ts";
+import { DEFAULT_CONFIG_DIRECTORY } from "../../paths.ts";
 import { printToStderr } from "../output.ts";
 
 const summary = "delete an attachment; its namespace may be gone";

@@ -17,7 +17,8 @@ import { type Command, type Given, UsageError } from "../command.ts";
 import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
 import { dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
 import { namedBy, namespaceName, whyTooShort } from "../named-attachments.ts";
-import { configDirectoryOf, containerNote, runtimeOf, runtimeOptions, TO_TAKE } from "../network-arguments.ts";
+import { containerNote, runtimeOf, runtimeOptions, TO_TAKE } from "../network-arguments.ts";
+import { usualConfigDirectory } from "../../paths.ts";
 import { print, printLine, printToStderr } from "../output.ts";
 import { textTable } from "../text-table.ts";
 
@@ -82,7 +83,7 @@ function named(given: Given, network: string | undefined): StoreOptions {
 /** For a network that has neither a lease nor a configuration. */
 function isKnown(given: Given, network: string): boolean {
   return exists(leaseDirectory(dataDirOf(given), network)) ||
-    networkNames(configDirectoryOf(undefined)).includes(network);
+    networkNames(usualConfigDirectory()).includes(network);
 }
 
 function unknownNetwork(given: Given, network: string): Error {
