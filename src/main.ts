@@ -19,7 +19,7 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
       .runNetavark(args);
   }
   if (isCallOfDriver(name, args)) return servePodman(args, examine);
-  if (args[0] === "serve" && args[1] === "--worker") {
+  if (examine === undefined && args[0] === "serve" && args[1] === "--worker") {
     const status = work();
     if (status !== undefined) return status;
   }

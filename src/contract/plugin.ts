@@ -72,7 +72,14 @@ export interface Ipam {
 export type JudgedCall = Pick<Attachment<PluginConfig>, "ifName" | "cniArgs" | "stdin" | "prevResult">;
 
 /** What a call may wait for, other than the kernel. */
-export type Awaited = "DHCP" | "delegate" | "duplicate address detection" | "SELinux" | "bus" | "legacy iptables";
+export type Awaited =
+  | "DHCP"
+  | "delegate"
+  | "duplicate address detection"
+  | "SELinux"
+  | "bus"
+  | "legacy iptables"
+  | "aardvark-dns";
 
 /** Addresses from `start` to `end` inclusive. */
 export interface AddressSpan {

@@ -140,7 +140,7 @@ function prepare(request: Request, streams: Streams, stdin: number | undefined):
     streams.takeStdin(stdin);
     takeEnvironment(request.environment);
     if (process.cwd() !== request.workingDirectory) process.chdir(request.workingDirectory);
-    return reasonToDecline(nameOf(request), request.argv, () => streams.readAhead());
+    return reasonToDecline(nameOf(request), () => streams.readAhead());
   } catch {
     return "directory";
   }

@@ -3,7 +3,6 @@
  * earlier container of the same name has left is found by the rule of engine/ledger/whereabouts.ts.
  */
 import { errorText } from "../cni/error.ts";
-import { parseDocument } from "../cni/json.ts";
 import { attempt, collectFailures, throwJoined } from "../contract/failures.ts";
 import type { Owner } from "../contract/owner.ts";
 import { wasBegunByResident } from "../engine/ledger/begun-by-resident.ts";
@@ -17,11 +16,11 @@ import { exists } from "../ffi/files.ts";
 import { warn } from "../ffi/warn.ts";
 import { loadRecorded } from "../plugins/table.ts";
 import { deleteUnlocked } from "./chain.ts";
-import type { Network, NetworkPlugin } from "./conf/network.ts";
+import type { Network } from "./conf/network.ts";
 import { examined, UnknownNetworkError } from "./conf/load.ts";
 import { withContainerLocked } from "./lock.ts";
 import { type AttachmentRequest, type Runtime, wrapped } from "./plugin-call.ts";
-import { networkWithoutPlugins, type RecordedAttachment, recordedNetwork } from "./records.ts";
+import { networkOnRecord, networkWithoutPlugins, type RecordedAttachment, recordedNetwork } from "./records.ts";
 
 /** How one network of `Planned` is attached and taken back, and what is thrown when not all are. */
 interface AllOrNone<Planned, Attached> {
@@ -71,7 +70,7 @@ export interface Deletion {
  */
 export function deletionOf(runtime: Runtime, attachment: RecordedAttachment, asConfigured: () => Deletion): Deletion {
   const recorded = attachment.isCached ? recordedNetwork(runtime, attachment) : undefined;
-  examined(networkOfLedgers(attachment), runtime);
+  examined(networkOnRecord(attachment.recorded), runtime);
   if (recorded !== undefined && recorded.plugins.length > 0) {
     return { network: examined(recorded, runtime), request: attachment };
   }
@@ -85,15 +84,6 @@ export function deletionOf(runtime: Runtime, attachment: RecordedAttachment, asC
     }
     return { network: networkWithoutPlugins(network), request: attachment };
   }
-}
-
-/** For the examination alone: what `deleteByLedgers` may call. */
-function networkOfLedgers({ network, recorded }: RecordedAttachment): Network {
-  const plugins = recorded.ledgers.map(({ header }): NetworkPlugin => {
-    const config = parseDocument(header.stdin, "ledger") as Record<string, unknown>;
-    return { type: header.plugin, name: "", capabilities: {}, config };
-  });
-  return { ...networkWithoutPlugins(network), plugins };
 }
 
 /** In reverse order: eth10, eth2, lo. Returns what failed. For a caller that holds the lock. */

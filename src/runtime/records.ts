@@ -90,6 +90,17 @@ export function recordedNetwork(runtime: Runtime, key: Owner): Network | undefin
   return listLedgersOf(key).length > 0 ? networkWithoutPlugins(key.network) : undefined;
 }
 
+/** For the examination alone: all plugins that made something of the attachment. */
+export function networkOnRecord({ network, ledgers, cached }: KnownAttachment): Network {
+  const ofLedgers = ledgers.map(({ header: { plugin, stdin } }) => ({
+    type: plugin,
+    document: parseDocument(stdin, "ledger") as Record<string, unknown>,
+  }));
+  const plugins = [...ofLedgers, ...cached?.plugins ?? []]
+    .map(({ type, document }) => ({ type, name: "", capabilities: {}, config: document }));
+  return { ...networkWithoutPlugins(network), plugins };
+}
+
 /** Stands for a network of which only ledgers are left. */
 export function networkWithoutPlugins(name: string): Network {
   const flags = { disableCheck: false, disableGC: false, loadOnlyInlinedPlugins: false };

@@ -1,19 +1,20 @@
 /** Which calls a resident leaves to the caller, and why. What depends on the host is in runtime.test.ts. */
 import { expect, test } from "bun:test";
-import { LeftToCaller } from "../../src/ffi/calls.ts";
+import { endCall, LeftToCaller, takeCall } from "../../src/ffi/calls.ts";
 import { takeEnvironment } from "../../src/ffi/environment.ts";
 import { utf8 } from "../../src/ffi/libc.ts";
 import { leaveNetworkThatWaits, reasonToDecline } from "../../src/resident/declining.ts";
+import { runCommandLine } from "../../src/runtime/cli/command-line.ts";
 import { parseNetwork } from "../../src/runtime/conf/network.ts";
 
 /** A program of somebody else that every host has. */
 const elsewhere = { CNI_PATH: "/usr/bin" }, foreign = "env";
 const dhcp = { type: "dhcp" }, local = { type: "host-local" };
 
-function reasonOf(name: string, stdin: unknown, variables: Record<string, string> = {}, words: string[] = []) {
+function reasonOf(name: string, stdin: unknown, variables: Record<string, string>) {
   takeEnvironment(utf8(Object.entries(variables).map((pair) => `${pair.join("=")}\0`).join("")));
   const text = typeof stdin === "string" ? stdin : JSON.stringify(stdin);
-  return reasonToDecline(name, [`/opt/${name}`, ...words], () => utf8(text));
+  return reasonToDecline(name, () => utf8(text));
 }
 
 test.each<[reason: string, name: string, stdin: unknown, variables: Record<string, string>]>([
@@ -43,23 +44,34 @@ test.each<[reason: string, name: string, stdin: unknown, variables: Record<strin
   expect(reasonOf(name, stdin, variables) ?? "served").toBe(reason);
 });
 
-test.each<[reason: string, words: string]>([
-  ["served", ""],
-  ["served", "add net c1"],
-  ["command", "dhcp"],
-  ["command", "--config-dir /etc/cni install"],
-  ["command", "serve --status"],
-  ["served", "hook --config-dir /etc/cni add"],
-  ["command", "--config-dir /etc/cni hook add"],
-  ["served", "--config-dir /etc/cni add net c1"],
-])("%s: patchbay %s", (reason, words) => {
-  expect(reasonOf("patchbay", "", {}, words === "" ? [] : words.split(" ")) ?? "served").toBe(reason);
-});
+/** Why the command is left to the caller, or its exit status. */
+function outcomeOf(words: string): string | number {
+  const services = {
+    serve: () => 7,
+    runDhcpDaemon: () => 7,
+    status: () => ({ isServing: true, text: "", facts: {} }),
+  };
+  takeCall({ id: () => undefined, isGone: () => false });
+  try {
+    return runCommandLine("patchbay", words.split(" "), services);
+  } catch (error) {
+    return (error as LeftToCaller).message;
+  } finally {
+    endCall();
+  }
+}
+
+test.each(["dhcp", "--config-dir /etc/cni install", "serve --status", "--config-dir /etc/cni hook add"])(
+  "patchbay %s is left to the caller",
+  (words) => expect(outcomeOf(words)).toBe("command"),
+);
 
 test.each<[reason: string, plugins: object[], path: string]>([
   ["served", [{ type: "macvlan", ipam: local }, { type: "tuning" }], ""],
   ["DHCP", [{ type: "macvlan", ipam: dhcp }], ""],
   ["SELinux", [{ type: "macvlan", ipam: local }, { type: "tap", selinuxContext: "x" }], ""],
+  ["aardvark-dns", [{ type: "netavark-bridge", firewall: "none", aardvarkBinary: "/opt/aardvark-dns" }], ""],
+  ["served", [{ type: "netavark-bridge", firewall: "none" }], ""],
   ["foreign plugin", [{ type: "macvlan", ipam: local }, { type: foreign }], elsewhere.CNI_PATH],
   ["foreign plugin", [{ type: "macvlan", ipam: { type: foreign } }], elsewhere.CNI_PATH],
   // It is not found, and the call says so.

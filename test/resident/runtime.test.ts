@@ -1,7 +1,7 @@
 /** The runtime through a resident: its commands are served, but for networks whose plugins may wait for others. */
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
-import { openMachine } from "../support/machine.ts";
+import { type Machine, openMachine } from "../support/machine.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { statusOf, untilTrue } from "../support/resident-status.ts";
 import { openResident, OWN_SOCKET, traceOf, untilServed } from "../support/served.ts";
@@ -9,7 +9,13 @@ import { openResident, OWN_SOCKET, traceOf, untilServed } from "../support/serve
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
 
+const CONFIGS = "/run/networks";
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
+
+async function writeNetwork(machine: Machine, name: string, plugins: unknown[]) {
+  const stdin = JSON.stringify({ cniVersion: "1.1.0", name, plugins });
+  await machine.sh(`mkdir -p ${CONFIGS} && cat >${CONFIGS}/${name}.conflist`, { stdin });
+}
 
 test("the runtime's commands are served, and what they may wait for is left to them", async () => {
   await using machine = await openMachine();
@@ -18,13 +24,13 @@ test("the runtime's commands are served, and what they may wait for is left to t
     type: "portmap",
     capabilities: { portMappings: true },
   }];
-  await writeNetwork("web", plugins);
-  await writeNetwork("other", [{ type: "bridge", ipam }, { type: "foreign" }]);
+  await writeNetwork(machine, "web", plugins);
+  await writeNetwork(machine, "other", [{ type: "bridge", ipam }, { type: "foreign" }]);
   await machine.sh(`mkdir /run/plugins && printf '#!/bin/sh\ncat >/dev/null\necho "{}"\n' >/run/plugins/foreign`);
   await machine.sh(
     `chmod +x /run/plugins/foreign; for name in bridge host-local; do ln -s ${PATCHBAY} /run/plugins/$name; done`,
   );
-  const env = { NETCONFPATH: "/run/networks", CAP_ARGS: '{"portMappings":[{"hostPort":8080,"containerPort":80}]}' };
+  const env = { NETCONFPATH: CONFIGS, CAP_ARGS: '{"portMappings":[{"hostPort":8080,"containerPort":80}]}' };
   const words = (verb: string) => [verb, "--container-id", "c1", "web", container.netnsPath];
   const other = ["--container-id", "c1", "other", container.netnsPath];
   const foreign = { env: { ...env, CNI_PATH: "/run/plugins" } };
@@ -45,11 +51,6 @@ test("the runtime's commands are served, and what they may wait for is left to t
   await machine.sh("ip link show eth0", { in: container });
   expect(await traceOf(machine, foreign, ["del", ...other])).toBe("alone");
   expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
-
-  async function writeNetwork(name: string, plugins: unknown[]) {
-    const stdin = JSON.stringify({ cniVersion: "1.1.0", name, plugins });
-    await machine.sh(`mkdir -p /run/networks && cat >/run/networks/${name}.conflist`, { stdin });
-  }
 });
 
 test("what calls may wait for counts where the host has it", async () => {
@@ -62,15 +63,18 @@ test("what calls may wait for counts where the host has it", async () => {
     const env = environmentOf(patchbayPlugins(), { plugin, command: "STATUS", conf, container });
     return machine.run([`${patchbayPlugins()}/${plugin}`], { env, stdin: JSON.stringify(conf) });
   };
+  const runtime = (...words: string[]) => () => machine.run([PATCHBAY, ...words], { env: { NETCONFPATH: CONFIGS } });
   const calls = {
     firewall: statusBy("firewall"),
     bridge: statusBy("bridge"),
-    inspect: () => machine.run([PATCHBAY, "inspect"]),
-    ls: () => machine.run([PATCHBAY, "ls"]),
+    inspect: runtime("inspect"),
+    "inspect of what waits for nobody": runtime("inspect", "install"),
+    "a network named as a command": runtime("check", "install", "c1", "-i", "lo"),
+    install: runtime("install"),
   };
   // On a busy machine a call may have run by itself.
   const outcomes = async () => {
-    const told: string[] = [];
+    const told: Record<string, string | undefined> = {};
     for (const [name, call] of Object.entries(calls)) {
       const before = await statusOf(machine);
       const [outcome] = await untilTrue(async () => {
@@ -79,19 +83,33 @@ test("what calls may wait for counts where the host has it", async () => {
         const reasons = Object.keys(declined).filter((reason) => declined[reason] !== before.declined[reason]);
         return served > before.served ? [...reasons, "served"] : reasons;
       }, ({ length }) => length > 0);
-      told.push(`${name}: ${outcome}`);
+      told[name] = outcome;
     }
     return told;
   };
-  expect(await outcomes()).toEqual(["firewall: served", "bridge: served", "inspect: served", "ls: served"]);
+  await writeNetwork(machine, "install", [{ type: "loopback" }]);
+  await writeNetwork(machine, "walled", [{ type: "bridge", bridge: "walled0", ipam }, { type: "firewall" }]);
+  for (const [network, link] of [["install", "lo"], ["walled", "eth0"]] as const) {
+    expect(await runtime("add", network, "c1", "-i", link)()).toMatchObject({ code: 0, stderr: "" });
+  }
+  const served = {
+    firewall: "served",
+    bridge: "served",
+    inspect: "served",
+    "inspect of what waits for nobody": "served",
+    "a network named as a command": "served",
+    install: "command",
+  };
+  const waiting = { ...served, firewall: "bus", inspect: "bus" };
+  expect(await outcomes()).toEqual(served);
   await machine.sh("mkdir -p /run/dbus; : >/run/dbus/system_bus_socket");
-  expect(await outcomes()).toEqual(["firewall: bus", "bridge: served", "inspect: bus", "ls: served"]);
+  expect(await outcomes()).toEqual(waiting);
   // Where /var/run is a directory of its own, programs look for the bus there.
   await machine.sh("rm /run/dbus/system_bus_socket; mount -t tmpfs tmpfs /var; mkdir -p /var/lib /var/run/dbus");
-  expect(await outcomes()).toEqual(["firewall: served", "bridge: served", "inspect: served", "ls: served"]);
+  expect(await outcomes()).toEqual(served);
   await machine.sh(": >/var/run/dbus/system_bus_socket");
-  expect(await outcomes()).toEqual(["firewall: bus", "bridge: served", "inspect: bus", "ls: served"]);
+  expect(await outcomes()).toEqual(waiting);
   await machine.sh("umount /var; ip6tables-legacy -t filter -L");
   const legacy = "legacy iptables";
-  expect(await outcomes()).toEqual([`firewall: ${legacy}`, `bridge: ${legacy}`, `inspect: ${legacy}`, "ls: served"]);
+  expect(await outcomes()).toEqual({ ...served, firewall: legacy, bridge: legacy, inspect: legacy });
 });

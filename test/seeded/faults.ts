@@ -1640,6 +1640,12 @@ const engine: Fault[] = [
     tests: ["test/kernel/whose-link.test.ts"],
     named: "of two containers",
   },
+  {
+    file: "src/engine/build.ts",
+    find: "offset + BUILD_AT",
+    replace: "0",
+    tests: ["test/resident/builds.test.ts"],
+  },
 ];
 
 const dhcpService: Fault[] = [
@@ -2405,6 +2411,12 @@ const commandLine: Fault[] = [
     named: "made nothing",
   },
   {
+    file: "src/runtime/cli/command-line.ts",
+    find: "(command.runsByItself || isWithoutStdin)",
+    replace: "command.runsByItself",
+    tests: ["test/resident/declining.test.ts", "test/resident/hook.test.ts"],
+  },
+  {
     file: "src/runtime/cli/commands/del.ts",
     find: "return unknown?.isMisnamed ? 1 : 0;",
     replace: "return 0;",
@@ -2459,6 +2471,12 @@ const commandLine: Fault[] = [
     tests: ["test/runtime/cli/printed.test.ts"],
   },
   {
+    file: "src/runtime/cli/inspected-attachments.ts",
+    find: "if (runtime.examine !== undefined)",
+    replace: "if (runtime.examine === undefined)",
+    tests: ["test/resident/runtime.test.ts"],
+  },
+  {
     file: "src/runtime/cli/link-with-backup.ts",
     find: "  judgeStateDirectory(`${directory}/${BACKUP}`);",
     replace: "",
@@ -2498,6 +2516,13 @@ const commandLine: Fault[] = [
     find: "  if (present === undefined || present.startsWith(mark)) return;",
     replace: '  if (present !== "") return;',
     tests: ["test/resident/systemd.test.ts"],
+  },
+  {
+    file: "src/runtime/cli/answer.ts",
+    find: '    if (typeof answer === "number") return answer;',
+    replace: '    if (typeof answer === "number") return 0;',
+    tests: ["test/podman/clean-up.test.ts"],
+    named: "whose answer nobody reads",
   },
 ];
 
@@ -2714,23 +2739,11 @@ const runtime: Fault[] = [
 
 const resident: Fault[] = [
   {
-    file: "src/engine/build.ts",
-    find: "offset + BUILD_AT",
-    replace: "0",
-    tests: ["test/resident/builds.test.ts"],
-  },
-  {
     file: "src/resident/connection.ts",
     find: "receiveSender(this.fd) === pid",
     replace: "receiveSender(this.fd) !== undefined",
     tests: ["test/resident/reborn.test.ts"],
     named: "seems older",
-  },
-  {
-    file: "src/resident/declining.ts",
-    find: 'if (argv[1]?.startsWith("-") && argv.includes("hook")) return "command";',
-    replace: "",
-    tests: ["test/resident/hook.test.ts"],
   },
   {
     file: "src/resident/declining.ts",
@@ -3018,12 +3031,6 @@ const netavark: Fault[] = [
     tests: ["test/netavark/create/create.test.ts"],
   },
   {
-    file: "src/podman-documents/free-subnet.ts",
-    find: "    if (range.last >= candidate) candidate",
-    replace: "    if (range.last > candidate) candidate",
-    tests: ["test/podman-documents/free-subnet.test.ts"],
-  },
-  {
     file: "src/netavark/run-foreign-driver.ts",
     find: "isRegularFile(file) && (file.mode & EXECUTABLE) !== 0",
     replace: "isRegularFile(file)",
@@ -3069,13 +3076,6 @@ const netavark: Fault[] = [
     named: "several times",
   },
   {
-    file: "src/runtime/cli/answer.ts",
-    find: '    if (typeof answer === "number") return answer;',
-    replace: '    if (typeof answer === "number") return 0;',
-    tests: ["test/podman/clean-up.test.ts"],
-    named: "whose answer nobody reads",
-  },
-  {
     file: "src/podman-documents/container-call.ts",
     find: '  return [...new Set(keysIn("networks", text).at(-1))];',
     replace: "  return void [keysIn, text] ?? keys;",
@@ -3092,6 +3092,12 @@ const netavark: Fault[] = [
     find: "return contains(one, networkOf(other)) || contains(other, networkOf(one));",
     replace: "return contains(one, networkOf(other));",
     tests: ["test/netavark/create/create.test.ts"],
+  },
+  {
+    file: "src/podman-documents/free-subnet.ts",
+    find: "    if (range.last >= candidate) candidate",
+    replace: "    if (range.last > candidate) candidate",
+    tests: ["test/podman-documents/free-subnet.test.ts"],
   },
 ];
 

@@ -96,8 +96,11 @@ function dispatch(program: Program, args: readonly string[]): number {
   if (name === "help") return rest[0] === undefined ? printHelp(program) : dispatch(program, [rest[0], "--help"]);
   if (name === "--version") return dispatch(program, ["version"]);
   if (name === COMPLETE || name === DESCRIBE) return complete(program, rest, name === DESCRIBE);
-  const load = commandOf(program, name);
-  return load === undefined ? reportUnknownCommand(program, name) : run(program, name, load(), rest);
+  const command = commandOf(program, name)?.();
+  if (command === undefined) return reportUnknownCommand(program, name);
+  const isWithoutStdin = command.readsStdin && args[0] !== name;
+  if (isHandedOver() && (command.runsByItself || isWithoutStdin)) throw new LeftToCaller("command");
+  return run(program, name, command, rest);
 }
 
 const isHelp = (arg: string | undefined) => arg === "--help" || arg === "-h";

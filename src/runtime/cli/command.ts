@@ -13,6 +13,10 @@ export interface Command {
   readonly needsRoot?: true | ((given: Given) => boolean);
   /** Whether it takes back what it has begun when a signal ends it (interruptible.ts). */
   readonly takesBack?: true | ((given: Given) => boolean);
+  /** It stays, or changes the installed program: a resident leaves it to the caller's own process. */
+  readonly runsByItself?: true;
+  /** The launcher keeps stdin for a resident when this command comes first (src/native/launch.h). */
+  readonly readsStdin?: true;
   /** What it prints tells what it has changed: printed when all of it is done, because whoever reads may be gone before. */
   readonly printsAfterwards?: true;
   /** Ends the help, in full lines. */

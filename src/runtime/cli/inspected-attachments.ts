@@ -2,7 +2,8 @@
 import { counted } from "../../contract/counted.ts";
 import type { AttachmentState, InspectedAttachment } from "../../contract/shown.ts";
 import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
-import { knownAttachments } from "../records.ts";
+import { examined } from "../conf/load.ts";
+import { knownAttachments, networkOnRecord } from "../records.ts";
 import type { Command, Given } from "./command.ts";
 import { namedBy, namespaceName, notAttached, nothingAttached, shortId } from "./named-attachments.ts";
 import { containerNote, runtimeOf, runtimeOptions, TO_LOOK } from "./network-arguments.ts";
@@ -25,7 +26,13 @@ export const inspectionArguments = {
 
 /** The attachments of the network and container named as operands, or all. Throws when there are none by that name. */
 export function selectedAttachments(given: Given): KnownAttachment[] {
-  const [network, container] = given.operands, all = knownAttachments(runtimeOf(given));
+  const runtime = runtimeOf(given), selected = selectedOf(given, knownAttachments(runtime));
+  if (runtime.examine !== undefined) { for (const one of selected) examined(networkOnRecord(one), runtime); }
+  return selected;
+}
+
+function selectedOf(given: Given, all: KnownAttachment[]): KnownAttachment[] {
+  const [network, container] = given.operands;
   if (network === undefined) return all;
   const ofNetwork = all.filter((attachment) => attachment.network === network);
   if (ofNetwork.length === 0) throw new Error(nothingAttached(network, all));

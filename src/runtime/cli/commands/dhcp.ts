@@ -3,6 +3,7 @@ import { flagsOfService, parseFlags, WrongFlags } from "../../../dhcp/service/fl
 import { type Command, UsageError } from "../command.ts";
 
 export const dhcpCommand: Command = {
+  runsByItself: true,
   summary: "stay, and hold the leases of the plugin dhcp: renew them, and give them back",
   operands: "",
   operandCount: [0, 0],

@@ -19,6 +19,7 @@ import { interruptible } from "../interruptible.ts";
 import { printLine } from "../output.ts";
 
 export const hookCommand: Command = {
+  readsStdin: true,
   summary: "attach and detach containers of runc, crun and youki, as a hook that they call",
   operands: "add|del [NETWORK…]",
   operandCount: [1, Infinity],

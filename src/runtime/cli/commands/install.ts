@@ -44,6 +44,7 @@ import { installUnits, removeUnits } from "../units.ts";
 const PROGRAM = "patchbay";
 
 export const installCommand: Command = {
+  runsByItself: true,
   printsAfterwards: true,
   summary: "install this program in a CNI plugin directory under every plugin name",
   operands: "DIR",

@@ -6,6 +6,7 @@ import { print, printLine } from "../output.ts";
 const MOST_WORKERS = 64;
 
 export const serveCommand: Command = {
+  runsByItself: true,
   summary: "stay, and serve the calls of this program, so that they need not start it each time",
   operands: "",
   operandCount: [0, 0],
