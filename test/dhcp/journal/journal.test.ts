@@ -13,33 +13,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
 import { Journal, recordsIn } from "../../../src/dhcp/journal/journal.ts";
-import type { LeaseRecord } from "../../../src/dhcp/journal/record.ts";
-import { value } from "../../support/dhcp/offer.ts";
+import { recordOf } from "../../support/dhcp/lease-record.ts";
 
-const record = (containerId: string): LeaseRecord => ({
-  format: 1,
-  network: "net",
-  containerId,
-  ifName: "eth0",
-  netnsPath: "/run/netns/none",
-  mac: "02:00:00:00:00:01",
-  bootId: "a boot",
-  wishes: {
-    clientId: value.text(containerId),
-    wanted: [],
-    provided: [],
-    broadcast: false,
-    probe: "none",
-    servers: [],
-    denied: [],
-    onExpiry: "remove",
-    ignored: [],
-    priority: 0,
-    v4: true,
-    required: ["ipv4"],
-  },
-});
-const one = record("c1"), other = record("c2");
+const one = recordOf("c1"), other = recordOf("c2");
 const name = (containerId: string) => `net@${containerId}@eth0.lease`;
 
 type Look = () => { files: string[]; toBeReleased: string[] };

@@ -5,7 +5,7 @@ import { type LeaseText, offeredOf, requireLease, textOf } from "../../../src/dh
 import { endOf, type LeaseRecord, LONG_AGO, readRecord } from "../../../src/dhcp/journal/record.ts";
 import { readLeaseOptions } from "../../../src/dhcp/lease-options.ts";
 import { readRequest, type ServiceRequest } from "../../../src/dhcp/service-protocol.ts";
-import { usualOptions } from "../../support/dhcp/simulated-attachment.ts";
+import { recordOf, usualOptions } from "../../support/dhcp/lease-record.ts";
 
 const lease: LeaseText = {
   ...{ address: "10.1.0.9/24", server: "10.1.0.1", routers: ["10.1.0.1"], isClassless: true },
@@ -25,12 +25,11 @@ const bare6: LeaseText6 = {
   ...{ address: "fd00::9", server: "01", preferred: null, valid: null, renew: null, rebind: null },
   ...{ nameServers: [], search: [], timeServers: [] },
 };
-const record: LeaseRecord = {
-  ...{ format: 1, network: "net", containerId: "c1", ifName: "eth0", netnsPath: "/run/netns/c1" },
-  ...{ cookie: "01", mac: "02:00:00:00:00:07", bootId: "a boot", wishes: usualOptions },
+const record = recordOf("c1", {
+  cookie: "01",
   v4: { lease, since: 5, sinceWall: 1000, serverMac: "02:00:00:00:00:01", origin: { server: "10.1.0.1", mac: "" } },
   v6: { lease: lease6, since: 5, sinceWall: 2000, linkLocal: "fe80" },
-};
+});
 
 const copyOf = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value));
 

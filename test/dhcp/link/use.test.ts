@@ -10,7 +10,7 @@ import type { Offered } from "../../../src/dhcp/v4/message/offer.ts";
 import type { Binding } from "../../../src/dhcp/v6/message/offer.ts";
 import { EADDRNOTAVAIL } from "../../../src/ffi/errno.ts";
 import { NetlinkError } from "../../../src/ffi/netlink/socket.ts";
-import { usualOptions } from "../../support/dhcp/simulated-attachment.ts";
+import { usualOptions } from "../../support/dhcp/lease-record.ts";
 import { SimulatedLink } from "../../support/dhcp/simulated-link.ts";
 import { ip6 } from "../../support/dhcp6-simulation.ts";
 

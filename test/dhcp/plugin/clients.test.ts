@@ -1,6 +1,7 @@
 /** Whatever clients of the service's socket say or do not say, the service goes on serving. */
 import { expect, test } from "bun:test";
 import { resolve } from "node:path";
+import { usualOptions } from "../../support/dhcp/lease-record.ts";
 import { serveScript } from "../../support/dhcp/scripted-server.ts";
 import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { startService, untilIdle } from "../../support/dhcp/service.ts";
@@ -11,20 +12,7 @@ import { untilTrue } from "../../support/resident-status.ts";
 
 const address = "192.168.77.50";
 const owner = { network: "net", containerId: "ctr-x", ifName: "eth0" };
-const wishes = {
-  wanted: [1],
-  provided: [],
-  broadcast: false,
-  probe: "none",
-  servers: [],
-  denied: [],
-  onExpiry: "remove",
-  ignored: [],
-  priority: 0,
-  v4: true,
-  required: ["ipv4"],
-  timeout: 1,
-};
+const wishes = { ...usualOptions, timeout: 1 };
 const acquire = { version: 1, do: "acquire", owner, netnsPath: "/run/netns/c9", wishes };
 const line = (request: unknown) => `${JSON.stringify(request)}\n`;
 

@@ -4,7 +4,8 @@ import { expect, spyOn, test } from "bun:test";
 import { Journal, recordsIn } from "../../../src/dhcp/journal/journal.ts";
 import type { LeaseRecord } from "../../../src/dhcp/journal/record.ts";
 import { Attachment } from "../../../src/dhcp/service/attachment.ts";
-import { dualStack, DUID, IAID, owner, usualOptions } from "../../support/dhcp/simulated-attachment.ts";
+import { recordOf } from "../../support/dhcp/lease-record.ts";
+import { dualStack, DUID, IAID } from "../../support/dhcp/simulated-attachment.ts";
 import { SERVER_MAC } from "../../support/dhcp/simulated-link.ts";
 import { BOOTED, SimulatedService } from "../../support/dhcp/simulated-service.ts";
 
@@ -12,7 +13,7 @@ const bootId = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(), W
 const script = { address: "192.168.77.50", leaseSeconds: 1000 };
 
 /** A lease of 1000 seconds, `age` seconds old. */
-function recordOf(
+function agedRecord(
   it: SimulatedService,
   containerId: string,
   age: number,
@@ -22,14 +23,8 @@ function recordOf(
   const times = { renew: 500, rebind: 875 },
     server = "192.168.77.1",
     more = { search: [], nameServers: [], timeServers: [] };
-  return {
-    format: 1,
-    ...owner,
-    containerId,
-    netnsPath: `/run/netns/${containerId}`,
+  return recordOf(containerId, {
     cookie: "cookie",
-    mac: "02:00:00:00:00:07",
-    wishes: { ...usualOptions, clientId: Buffer.from(containerId).toString("hex") },
     bootId,
     v4: {
       lease: {
@@ -45,7 +40,7 @@ function recordOf(
       serverMac: SERVER_MAC,
     },
     ...change,
-  };
+  });
 }
 
 function keep(
@@ -65,7 +60,7 @@ const wishes = ({ link }: SimulatedService) => link.packets.at(-1)!.bytes.toHex(
 test("leases of this boot go on; those that are due take turns of ten seconds", () => {
   using it = new SimulatedService(script);
   it.link.netlink.addresses.set("192.168.77.50/24", 0);
-  keep(it, [recordOf(it, "c1", 100), recordOf(it, "c2", 600)]);
+  keep(it, [agedRecord(it, "c1", 100), agedRecord(it, "c2", 600)]);
   it.begin();
   expect([it.list(), it.link.log]).toEqual([["c1", "c2"], ["2 leases go on, 0 from before the boot are remembered"]]);
   expect([it.pass(4.9), it.pass(0.2).slice(0, 1)]).toEqual([[], ["REQUEST from 192.168.77.50 to 192.168.77.1"]]);
@@ -74,7 +69,7 @@ test("leases of this boot go on; those that are due take turns of ten seconds", 
 
 test("what was given up while no service ran is given back, and its address is remembered", () => {
   using it = new SimulatedService(script);
-  const one = recordOf(it, "c1", 100);
+  const one = agedRecord(it, "c1", 100);
   keep(it, [one], [one]);
   it.begin();
   expect(it.link.news()).toEqual([`RELEASE from 192.168.77.50 to 192.168.77.1 at ${SERVER_MAC}`]);
@@ -87,10 +82,10 @@ test("of earlier boots: remembered for a week after the end, told, and given bac
   using it = new SimulatedService(script);
   const old = { bootId: "an earlier one" };
   keep(it, [
-    recordOf(it, "held", 900, old),
-    recordOf(it, "ended", 1000, old),
-    recordOf(it, "last", 999 + WEEK_S, old),
-    recordOf(it, "late", 1000 + WEEK_S, old),
+    agedRecord(it, "held", 900, old),
+    agedRecord(it, "ended", 1000, old),
+    agedRecord(it, "last", 999 + WEEK_S, old),
+    agedRecord(it, "late", 1000 + WEEK_S, old),
   ]);
   it.begin();
   expect(it.link.log).toEqual(["0 leases go on, 3 from before the boot are remembered"]);
@@ -105,11 +100,11 @@ test("of earlier boots: remembered for a week after the end, told, and given bac
 
 test("one that is held is told as one", () => {
   using it = new SimulatedService(script);
-  keep(it, [recordOf(it, "c1", 100), recordOf(it, "c2", 100, { bootId: "an earlier one" })]);
+  keep(it, [agedRecord(it, "c1", 100), agedRecord(it, "c2", 100, { bootId: "an earlier one" })]);
   it.begin();
   expect(it.link.log).toEqual(["1 lease goes on, 1 from before the boot is remembered"]);
   using single = new SimulatedService(script);
-  keep(single, [recordOf(single, "c1", 100)]);
+  keep(single, [agedRecord(single, "c1", 100)]);
   single.begin();
   expect(single.link.log).toEqual(["1 lease goes on, 0 from before the boot are remembered"]);
   using empty = new SimulatedService(script).begin();
@@ -129,9 +124,9 @@ test("after a boot a container asks for the address that it had, as its own for 
   };
   const old = { bootId: "an earlier one" }, none = { ...old, v4: undefined };
   keep(it, [
-    recordOf(it, "held", 900, old),
-    recordOf(it, "ended", 1100, old),
-    recordOf(it, "v6", 0, { ...none, v6 }),
+    agedRecord(it, "held", 900, old),
+    agedRecord(it, "ended", 1100, old),
+    agedRecord(it, "v6", 0, { ...none, v6 }),
   ]);
   it.begin();
   it.add("ended");
@@ -148,7 +143,7 @@ test("after a boot a container asks for the address that it had, as its own for 
 
 test("a container of another name with the same client id takes the record of before", () => {
   using it = new SimulatedService(script);
-  keep(it, [recordOf(it, "c1", 100, { bootId: "an earlier one" })]);
+  keep(it, [agedRecord(it, "c1", 100, { bootId: "an earlier one" })]);
   it.begin();
   it.add("c2", { clientId: Buffer.from("c1").toString("hex") });
   expect(it.list()).toEqual(["c1"]);
@@ -159,14 +154,14 @@ test("a container of another name with the same client id takes the record of be
 test("a list has no more names than fit into an answer", () => {
   using it = new SimulatedService(script);
   const numbers = Array.from({ length: 201 }, (_, number) => String(number).padStart(3, "0"));
-  keep(it, numbers.map((name) => recordOf(it, name, 100, { bootId: "an earlier one" })));
+  keep(it, numbers.map((name) => agedRecord(it, name, 100, { bootId: "an earlier one" })));
   it.begin();
   expect([it.list().length, it.list("199/net/eth0")]).toEqual([200, ["200"]]);
 });
 
 test("a record that makes trouble is told, and the others go on", () => {
   using it = new SimulatedService(script);
-  keep(it, [recordOf(it, "c1", 100), recordOf(it, "c2", 100)]);
+  keep(it, [agedRecord(it, "c1", 100), agedRecord(it, "c2", 100)]);
   const spy = spyOn(Attachment, "resume").mockImplementationOnce(() => {
     throw new Error("a defect");
   });

@@ -6,24 +6,8 @@ import type { Answer } from "../../../src/dhcp/service-protocol.ts";
 import { Attachment } from "../../../src/dhcp/service/attachment.ts";
 import type { PendingRequest } from "../../../src/dhcp/service/pending-requests.ts";
 import type { FormerLease, ServiceContext } from "../../../src/dhcp/service/service-context.ts";
+import { owner, usualOptions } from "./lease-record.ts";
 import type { SimulatedLink } from "./simulated-link.ts";
-
-export const owner = { network: "net", containerId: "c1", ifName: "eth0" };
-
-export const usualOptions: LeaseOptions = {
-  clientId: "0063312f6e65742f65746830",
-  wanted: [1, 3],
-  provided: [],
-  broadcast: false,
-  probe: "none",
-  servers: [],
-  denied: [],
-  onExpiry: "remove",
-  ignored: [],
-  priority: 0,
-  v4: true,
-  required: ["ipv4"],
-};
 
 export const DUID = "000400112233445566778899aabbccddeeff", IAID = "01020304";
 export const dualStack: Partial<LeaseOptions> = { v6: { duid: DUID, iaid: IAID }, required: ["ipv4", "ipv6"] };

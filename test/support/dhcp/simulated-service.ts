@@ -10,7 +10,7 @@ import type { Answer, ServiceRequest } from "../../../src/dhcp/service-protocol.
 import * as clients from "../../../src/dhcp/service/clients.ts";
 import { Service, type ServiceSettings } from "../../../src/dhcp/service/service.ts";
 import { Alarm } from "../../../src/ffi/clock.ts";
-import { owner, usualOptions } from "./simulated-attachment.ts";
+import { owner, usualOptions } from "./lease-record.ts";
 import { SimulatedLink } from "./simulated-link.ts";
 import type { Script } from "./script.ts";
 

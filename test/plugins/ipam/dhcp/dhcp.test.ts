@@ -15,7 +15,7 @@ import * as links from "../../../../src/ffi/netlink/route/link.ts";
 import dhcp from "../../../../src/plugins/ipam/dhcp/dhcp.ts";
 import type { DhcpConf } from "../../../../src/plugins/ipam/dhcp/dhcp.schema.ts";
 import { validateDhcpConf } from "../../../../src/plugins/ipam/dhcp/dhcp.validate.gen.ts";
-import { usualOptions } from "../../../support/dhcp/simulated-attachment.ts";
+import { recordOf } from "../../../support/dhcp/lease-record.ts";
 
 const owner = { network: "net", containerId: "c1", ifName: "eth0" };
 const lease: LeaseText = {
@@ -91,9 +91,7 @@ function thrown(work: () => unknown): unknown {
 function keep(...containers: string[]): void {
   const journal = Journal.open(directory)!;
   for (const containerId of containers) {
-    const record = { format: 1, ...owner, containerId, netnsPath: "", mac: "02:00:00:00:00:03", bootId: "" } as const;
-    const v4 = { lease, since: 0, sinceWall: 0, serverMac: "" };
-    journal.write({ ...record, wishes: usualOptions, v4 }, false);
+    journal.write(recordOf(containerId, { v4: { lease, since: 0, sinceWall: 0, serverMac: "" } }), false);
   }
   journal.close();
 }
