@@ -51,6 +51,11 @@ export const resultWith = (link: string, more: Partial<Result> = {}): Result => 
   ...more,
 });
 
+/** The result of the ADD that `answerWith("veth1")` stands for in a ledger. */
+export const prevResult = resultWith("veth1");
+/** A call whose prevResult confirms that ADD. */
+export const confirmed = { conf: { prevResult } };
+
 export const answerWith = (link: string): AddAnswer => ({ links: [link], addresses: ["10.0.0.5/24"] });
 
 /** A plugin whose ADD makes `list`. */
@@ -131,6 +136,8 @@ export interface Run {
   options?: SessionOptions;
   plugin?: Partial<PluginDefinition<PluginConfig>>;
 }
+
+export const del = (list: readonly Resource<unknown>[], how?: Run) => run("DEL", list, how);
 
 /** Runs a verb of a plugin whose ADD makes `list`. Returns what was asked, and then what failed. */
 export function run(

@@ -5,6 +5,7 @@ import { HostView } from "../../../src/engine/ledger/whereabouts.ts";
 import { inOrderOfChain, inspect, isNamespaceGone, placeOf } from "../../../src/engine/operator/inspect.ts";
 import { type CachedAttachment, listAttachments } from "../../../src/engine/operator/known-attachment.ts";
 import { EMFILE, SyscallError } from "../../../src/ffi/errno.ts";
+import { cachedWith, onlyKnown } from "../../support/cached-attachment.ts";
 import {
   answerWith,
   type Bench,
@@ -18,8 +19,8 @@ import {
   owner,
   pluginOf,
   plugins,
+  prevResult,
   recorded,
-  resultWith,
 } from "../../support/engine-bench.ts";
 
 let bench: Bench;
@@ -45,18 +46,13 @@ class View extends HostView {
   override isInSight = (cookie: string | undefined) => cookie !== undefined && this.inSight.includes(cookie);
 }
 
-const cachedIn = (netnsPath: string, types = ["test"]): CachedAttachment => ({
-  ...owner,
-  netnsPath,
-  cniArgs: "",
-  plugins: types.map((type) => {
-    const result = resultWith("veth1"), [outside, inside] = result.interfaces!;
-    const prevResult = { ...result, interfaces: [outside, { ...inside, sandbox: netnsPath }] };
-    return { type, document: { cniVersion: "1.1.0", name: "net", type, prevResult } };
-  }),
-});
-const only = (cached?: CachedAttachment) => listAttachments(cached === undefined ? [] : [cached])[0]!;
-const inspected = (cached?: CachedAttachment, view = new View()) => inspect(only(cached), "", view);
+/** Cached with the result of an ADD there. */
+function cachedIn(netnsPath: string, types = ["test"]): CachedAttachment {
+  const [outside, inside] = prevResult.interfaces!;
+  const interfaces = [outside, { ...inside, sandbox: netnsPath }];
+  return cachedWith(types, { prevResult: { ...prevResult, interfaces } }, { netnsPath });
+}
+const inspected = (cached?: CachedAttachment, view = new View()) => inspect(onlyKnown(cached), "", view);
 
 test("what differs is told with its plugin; all of it has to be right", () => {
   containers[NETNS] = containerWith({});
@@ -127,7 +123,7 @@ describe("where it is", () => {
     const found = inspected(undefined, new View(inSight));
     expect(found).toMatchObject({ ...owner, netnsPath: NETNS, state });
     expect(found.plugins).toHaveLength(state === "ok" ? 1 : 0);
-    expect(isNamespaceGone(only(), new View(inSight))).toBe(state === "gone");
+    expect(isNamespaceGone(onlyKnown(), new View(inSight))).toBe(state === "gone");
   });
 
   test("another host's network namespace is the one to judge that", () => {
@@ -171,7 +167,7 @@ describe("where it is", () => {
 
   test("an attachment without a namespace is not gone, and neither is one that cannot be looked at", () => {
     recorded([made("thing a")], { netnsPath: "" });
-    expect(isNamespaceGone(only(), new View())).toBe(false);
+    expect(isNamespaceGone(onlyKnown(), new View())).toBe(false);
     expect(opens).toEqual([]);
     recorded([made("thing a")], { containerId: "b", netnsPath: OTHER });
     const [attachment] = listAttachments([], "b");
@@ -190,7 +186,7 @@ describe("where it is", () => {
 describe("to a container in a namespace, an attachment is", () => {
   const place = (path: string, cookie?: string) => {
     containers[path] ??= containerWith({}, { ...cookie !== undefined && { cookie }, netnsPath: path });
-    return placeOf(only(), path);
+    return placeOf(onlyKnown(), path);
   };
 
   test("left, where nothing shows that its own lives", () => {
@@ -226,7 +222,7 @@ describe("to a container in a namespace, an attachment is", () => {
 
 describe("the order of a chain", () => {
   const order = (parts: string[], chain: string[]) =>
-    inOrderOfChain(parts.map((plugin) => ({ plugin })), { ...only(cachedIn(NETNS, chain)) })
+    inOrderOfChain(parts.map((plugin) => ({ plugin })), { ...onlyKnown(cachedIn(NETNS, chain)) })
       .map(({ plugin }) => plugin).join(" ");
   test.each([
     [["b", "a"], ["a", "b"], "a b"],

@@ -14,6 +14,7 @@ import {
   listAttachments,
   partsOf,
 } from "../../../src/engine/operator/known-attachment.ts";
+import { cachedWith, onlyKnown } from "../../support/cached-attachment.ts";
 import {
   answerWith,
   asked,
@@ -27,8 +28,8 @@ import {
   owner,
   pluginOf,
   plugins,
+  prevResult,
   recorded,
-  resultWith,
 } from "../../support/engine-bench.ts";
 
 let bench: Bench;
@@ -38,21 +39,9 @@ beforeEach(() => {
 });
 afterEach(() => bench[Symbol.dispose]());
 
-const MAC = "02:00:00:00:00:0a", prevResult = resultWith("veth1");
+const MAC = "02:00:00:00:00:0a";
 const withLink = hostWith(containerWith({ eth0: MAC })), withoutLink = hostWith(containerWith({}));
 
-/** In the cache, with a chain of these plugins. */
-function cachedWith(types: string[], conf: Record<string, unknown> = { prevResult }): CachedAttachment {
-  const document = { cniVersion: "1.1.0", name: "net", ...conf };
-  return {
-    ...owner,
-    netnsPath: NETNS,
-    cniArgs: "A=b",
-    plugins: types.map((type) => ({ type, document: { ...document, type } })),
-  };
-}
-
-const only = (cached?: CachedAttachment) => listAttachments(cached === undefined ? [] : [cached])[0]!;
 /** `test patchbay: thing a, link b` */
 const shown = (parts: readonly KnownPart[]) =>
   parts.map(({ plugin, madeBy, resources }) =>
@@ -62,7 +51,8 @@ const shown = (parts: readonly KnownPart[]) =>
       ).join(", ")
     }`
   );
-const parts = (cached?: CachedAttachment, host = withLink, path = "") => shown(partsOf(only(cached), host, path));
+const parts = (cached?: CachedAttachment, host = withLink, path = "") =>
+  shown(partsOf(onlyKnown(cached), host, path));
 
 describe("the list", () => {
   const names = (list: readonly KnownAttachment[]) =>
@@ -183,7 +173,7 @@ describe("the parts", () => {
     });
     plugins["test"] = plugin;
     const old = { cniVersion: "0.2.0", ip4: { ip: "10.0.0.5/24" } };
-    const known = only(cachedWith(["test"], { cniVersion: "0.2.0", prevResult: old }));
+    const known = onlyKnown(cachedWith(["test"], { cniVersion: "0.2.0", prevResult: old }));
     const [part] = partsOf(known, withLink, "");
     expect(seen).toEqual(["1.0.0", expect.objectContaining({ ips: [{ address: "10.0.0.5/24" }] }), "A=b", "check"]);
     plugins["called"] = pluginOf([made("thing called")]);
@@ -201,7 +191,7 @@ describe("the parts", () => {
     });
     const stdin = callOf("ADD", { args: { cni: 1 }, cniVersion: "0.3.0" }).stdin;
     recorded([made("thing a")], { stdin, cniArgs: "C=d" }, answerWith("veth1"));
-    const [part] = partsOf(only(), withLink, "");
+    const [part] = partsOf(onlyKnown(), withLink, "");
     part!.host.delegate("called", "CHECK");
     expect(seen).toEqual([{ cni: 1 }, "1.0.0", [{ address: "10.0.0.5/24" }], "C=d"]);
   });
@@ -236,13 +226,13 @@ describe("the call of CHECK that a ledger gives", () => {
 
 describe("the cached result", () => {
   test("is confirmed where the container has its link", () => {
-    expect(isConfirmed(only(cachedWith(["test"])), withLink)).toBe(true);
+    expect(isConfirmed(onlyKnown(cachedWith(["test"])), withLink)).toBe(true);
     for (const host of [withoutLink, hostWith(undefined), hostWith(containerWith({ eth0: "02:00:00:00:00:0b" }))]) {
-      expect(isConfirmed(only(cachedWith(["test"])), host)).toBe(false);
+      expect(isConfirmed(onlyKnown(cachedWith(["test"])), host)).toBe(false);
     }
     recorded([made("thing a")]);
-    expect(isConfirmed(only(), withLink)).toBe(false);
-    expect(isConfirmed(only(cachedWith(["test"], {})), withLink)).toBe(false);
+    expect(isConfirmed(onlyKnown(), withLink)).toBe(false);
+    expect(isConfirmed(onlyKnown(cachedWith(["test"], {})), withLink)).toBe(false);
   });
 
   test("says which links on the host the container has the other ends of", () => {
@@ -253,14 +243,14 @@ describe("the cached result", () => {
       { name: "eth0", mac: MAC, sandbox: NETNS },
       { name: "eth0", mac: "02:00:00:00:00:0d" },
     ];
-    expect(answeredEnds(only(cachedWith(["test"], { prevResult: { ...prevResult, interfaces } })))).toEqual([
+    expect(answeredEnds(onlyKnown(cachedWith(["test"], { prevResult: { ...prevResult, interfaces } })))).toEqual([
       { name: "veth1", mac: "02:00:00:00:00:01", farMac: MAC },
       { name: "veth2", mac: "", farMac: MAC },
       { name: "eth0", mac: "02:00:00:00:00:0d", farMac: MAC },
     ]);
-    expect(answeredEnds(only(cachedWith(["test"], {})))).toEqual([]);
+    expect(answeredEnds(onlyKnown(cachedWith(["test"], {})))).toEqual([]);
     const outside = { ...prevResult, interfaces: [{ name: "veth1" }] };
-    expect(answeredEnds(only(cachedWith(["test"], { prevResult: outside })))).toEqual([
+    expect(answeredEnds(onlyKnown(cachedWith(["test"], { prevResult: outside })))).toEqual([
       { name: "veth1", mac: "", farMac: "" },
     ]);
   });
@@ -272,8 +262,8 @@ describe("the gist", () => {
   test("is of the parts that count, or of what was once made, or of the cached result", () => {
     recorded([made("addresses a", { ips: [{ address: "10.0.0.6/24" }] })], {}, answerWith("veth1"));
     recorded([made("thing a"), made("addresses a", { ips })]);
-    expect(gistOf(only()).addresses).toEqual(["10.0.0.7/24"]);
-    const known = only(cachedWith(["test"]));
+    expect(gistOf(onlyKnown()).addresses).toEqual(["10.0.0.7/24"]);
+    const known = onlyKnown(cachedWith(["test"]));
     expect(gistOf(known).addresses).toEqual(["10.0.0.7/24"]);
     expect(gistOf(known, partsOf(known, withLink, ""))).toEqual({ addresses: ["10.0.0.6/24"], ports: [] });
     expect(gistOf(known, []).addresses).toEqual(["10.0.0.5/24"]);
@@ -281,6 +271,6 @@ describe("the gist", () => {
 
   test("of one thing without addresses there are none, though the cached result has some", () => {
     recorded([made("thing a")], {}, answerWith("veth1"));
-    expect(gistOf(only(cachedWith(["test"]))).addresses).toEqual([]);
+    expect(gistOf(onlyKnown(cachedWith(["test"]))).addresses).toEqual([]);
   });
 });

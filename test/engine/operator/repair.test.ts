@@ -5,8 +5,9 @@ import { lockShared } from "../../../src/ffi/lock.ts";
 import { openExistingState } from "../../../src/ffi/state-file.ts";
 import type { AnyKind, Resource } from "../../../src/contract/resource.ts";
 import { readLedger } from "../../../src/engine/ledger/ledger.ts";
-import { type CachedAttachment, listAttachments } from "../../../src/engine/operator/known-attachment.ts";
+import type { CachedAttachment } from "../../../src/engine/operator/known-attachment.ts";
 import { repair } from "../../../src/engine/operator/repair.ts";
+import { cachedWith, onlyKnown } from "../../support/cached-attachment.ts";
 import {
   answerWith,
   asked,
@@ -22,8 +23,8 @@ import {
   owner,
   pluginOf,
   plugins,
+  prevResult,
   recorded,
-  resultWith,
 } from "../../support/engine-bench.ts";
 
 let bench: Bench;
@@ -50,8 +51,8 @@ beforeEach(() => {
 afterEach(() => bench[Symbol.dispose]());
 
 /** `frail a mended: a is broken`, and the reason where there is one. */
-function repaired(cached: CachedAttachment[] = []) {
-  const { state, plugins } = repair(listAttachments(cached)[0]!, "");
+function repaired(cached?: CachedAttachment) {
+  const { state, plugins } = repair(onlyKnown(cached), "");
   return [
     state,
     ...plugins.flatMap(({ resources }) =>
@@ -144,20 +145,12 @@ describe("while somebody adds or deletes the attachment", () => {
 });
 
 describe("what others made", () => {
-  const cached = (ifName: string): CachedAttachment => {
-    const result = resultWith("veth1"), inside = { ...result.interfaces![1]!, name: ifName };
-    const document = {
-      cniVersion: "1.1.0",
-      name: "net",
-      type: "test",
-      prevResult: { ...result, interfaces: [inside] },
-    };
-    return { ...owner, ifName, netnsPath: NETNS, cniArgs: "", plugins: [{ type: "test", document }] };
-  };
+  const inside = { ...prevResult.interfaces![1]!, name: LONG_NAME };
+  const cached = cachedWith(["test"], { prevResult: { ...prevResult, interfaces: [inside] } }, { ifName: LONG_NAME });
 
   test("is restored while the link is there; else what was made is removed, because nobody else would", () => {
     plugins["test"] = pluginOf([frail("a")]);
-    expect(repaired([cached(LONG_NAME)])).toEqual([
+    expect(repaired(cached)).toEqual([
       "differs",
       "thing a differs: a is broken: somebody deleted the attachment meanwhile",
     ]);
@@ -165,7 +158,7 @@ describe("what others made", () => {
     asked.length = 0;
     mended.length = 0;
     containers[NETNS] = containerWith({ [LONG_NAME]: "02:00:00:00:00:0a" });
-    expect(repaired([cached(LONG_NAME)])).toEqual(["ok", "thing a mended: a is broken"]);
+    expect(repaired(cached)).toEqual(["ok", "thing a mended: a is broken"]);
     expect(asked).toEqual(["repair a"]);
   });
 });

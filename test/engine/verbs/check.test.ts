@@ -4,12 +4,13 @@ import type { Resource } from "../../../src/contract/resource.ts";
 import {
   answerWith,
   type Bench,
+  confirmed,
   containerWith,
   made,
   NETNS,
   openBench,
+  prevResult,
   recorded,
-  resultWith,
   type Run,
   run,
 } from "../../support/engine-bench.ts";
@@ -19,7 +20,6 @@ beforeEach(() => (bench = openBench()));
 afterEach(() => bench[Symbol.dispose]());
 
 const check = (list: Resource<unknown>[], how?: Run) => run("CHECK", list, how);
-const prevResult = resultWith("veth1"), confirmed = { conf: { prevResult } };
 const ips = [{ address: "10.0.0.5/24" }];
 
 describe("what is compared", () => {

@@ -1,34 +1,27 @@
 /** DEL: what is the attachment's, and what has become another's. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { CniError } from "../../../src/cni/error.ts";
-import type { Resource } from "../../../src/contract/resource.ts";
 import { EMFILE, SyscallError } from "../../../src/ffi/errno.ts";
 import { readLedger } from "../../../src/engine/ledger/ledger.ts";
 import {
   answerWith,
   type Bench,
+  confirmed,
   containers,
   containerWith,
+  del,
   LONG_NAME,
   made,
   openBench,
   OWN_NETNS,
   owner,
   recorded,
-  resultWith,
-  type Run,
-  run,
   warningsOf,
 } from "../../support/engine-bench.ts";
 
 let bench: Bench;
 beforeEach(() => (bench = openBench()));
 afterEach(() => bench[Symbol.dispose]());
-
-const del = (list: Resource<unknown>[], how?: Run) => run("DEL", list, how);
-
-const prevResult = resultWith("veth1");
-const confirmed = { conf: { prevResult } };
 
 describe("the namespace at CNI_NETNS", () => {
   const mac = "02:00:00:00:00:0a", list = [made("link now")];

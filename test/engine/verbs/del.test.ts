@@ -1,18 +1,19 @@
 /** DEL: what of ledger, configuration and prevResult counts, in which order things are removed, and what fails. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { Resource } from "../../../src/contract/resource.ts";
 import { readLedger } from "../../../src/engine/ledger/ledger.ts";
 import {
   answerWith,
   type Bench,
   callOf,
+  confirmed,
+  del,
   made,
   openBench,
   owner,
+  prevResult,
   recorded,
   resultWith,
   type Run,
-  run,
   warningsOf,
 } from "../../support/engine-bench.ts";
 
@@ -20,10 +21,7 @@ let bench: Bench;
 beforeEach(() => (bench = openBench()));
 afterEach(() => bench[Symbol.dispose]());
 
-const del = (list: Resource<unknown>[], how?: Run) => run("DEL", list, how);
-
-const prevResult = resultWith("veth1"), other = resultWith("veth2");
-const confirmed = { conf: { prevResult } };
+const other = resultWith("veth2");
 const restated = [made("thing now")];
 
 describe("what counts", () => {
