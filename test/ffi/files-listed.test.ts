@@ -5,17 +5,14 @@ import {
   closeSync,
   linkSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   rmdirSync,
-  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   entriesIn,
@@ -33,22 +30,11 @@ import {
   removeFile,
 } from "../../src/ffi/files.ts";
 import { closing } from "../support/closing.ts";
+import { ScratchFile } from "../support/scratch-file.ts";
 
-let directory: string, file: string;
-beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "files-"));
-  file = join(directory, "file");
-});
-afterEach(() => rmSync(directory, { recursive: true }));
-
-function withFile<T>(work: (fd: number) => T, flags = "r"): T {
-  const fd = openSync(file, flags);
-  try {
-    return work(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
+let scratch: ScratchFile, directory: string, file: string;
+beforeEach(() => ({ directory, file } = scratch = new ScratchFile()));
+afterEach(() => scratch[Symbol.dispose]());
 
 describe("directories", () => {
   test("are made with their parents, each of the mode", () => {
@@ -121,7 +107,7 @@ describe("what a file is", () => {
     utimesSync(file, modified, modified);
     const found = identify(file);
     expect(found).toMatchObject({ mode: 0o104751, size, modified, links: 2, uid: process.geteuid!() });
-    expect(withFile(identify)).toEqual(found);
+    expect(scratch.withFile(identify)).toEqual(found);
     expect(identify(`${file}2`).id).toBe(found.id);
     const { dev, ino } = statSync(file, { bigint: true });
     const [device, high, low] = found.id.split(":").map(BigInt) as [bigint, bigint, bigint];

@@ -5,18 +5,15 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
   readSync,
-  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   createFile,
@@ -41,22 +38,11 @@ import { fromUtf8, utf8 } from "../../src/ffi/libc.ts";
 import { setNonblocking } from "../../src/ffi/descriptors.ts";
 import { openPipe } from "../../src/ffi/spawn.ts";
 import { closing } from "../support/closing.ts";
+import { ScratchFile } from "../support/scratch-file.ts";
 
-let directory: string, file: string;
-beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "files-"));
-  file = join(directory, "file");
-});
-afterEach(() => rmSync(directory, { recursive: true }));
-
-function withFile<T>(work: (fd: number) => T, flags = "r"): T {
-  const fd = openSync(file, flags);
-  try {
-    return work(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
+let scratch: ScratchFile, directory: string, file: string;
+beforeEach(() => ({ directory, file } = scratch = new ScratchFile()));
+afterEach(() => scratch[Symbol.dispose]());
 
 describe("opening", () => {
   test("what is not there, or cannot be because of its name, is undefined; another failure is one", () => {
@@ -93,27 +79,30 @@ describe("reading", () => {
     writeFileSync(file, text(length));
     expect(readTextFile(file)).toBe(text(length));
     for (const expected of [undefined, length, Math.max(0, length - 1), length + 5]) {
-      expect(fromUtf8(withFile((fd) => readAll(fd, undefined, file, expected)))).toBe(text(length));
+      expect(fromUtf8(scratch.withFile((fd) => readAll(fd, undefined, file, expected)))).toBe(text(length));
     }
-    expect(fromUtf8(withFile((fd) => readAll(fd, length + 1, file, length)))).toBe(text(length));
+    expect(fromUtf8(scratch.withFile((fd) => readAll(fd, length + 1, file, length)))).toBe(text(length));
   });
 
   test("no more than the limit", () => {
     writeFileSync(file, text(10_000));
-    const read = (limit: number, expected?: number) => withFile((fd) => readAll(fd, limit, file, expected).length);
+    const read = (limit: number, expected?: number) =>
+      scratch.withFile((fd) => readAll(fd, limit, file, expected).length);
     expect(read(10_001)).toBe(10_000);
     expect(() => read(10_000)).toThrow(`read ${file}: file too large`);
     expect(read(10_000, 10_000)).toBe(10_000);
     expect(() => read(9999, 10_000)).toThrow(`read ${file}: file too large`);
     expect(() => read(8192)).toThrow("file too large");
-    expect(() => withFile((fd) => readAll(fd, undefined, file), "a")).toThrow(`read ${file}: bad file descriptor`);
+    expect(() => scratch.withFile((fd) => readAll(fd, undefined, file), "a")).toThrow(
+      `read ${file}: bad file descriptor`,
+    );
   });
 
   test("where its size is known, it is not asked for more behind the end, but a file that grew is read whole", () => {
     writeFileSync(file, text(100));
     const asked = (expected?: number) => {
       let times = 0;
-      withFile((fd) => readAll(fd, undefined, file, expected, () => void times++));
+      scratch.withFile((fd) => readAll(fd, undefined, file, expected, () => void times++));
       return times;
     };
     expect([asked(100), asked(), asked(99)]).toEqual([1, 2, 2]);
@@ -121,7 +110,7 @@ describe("reading", () => {
 
   test("from a place on, the descriptor's own place stays", () => {
     writeFileSync(file, text(9000));
-    withFile((fd) => {
+    scratch.withFile((fd) => {
       readSync(fd, Buffer.alloc(3));
       expect(fromUtf8(readAllFrom(5, fd, file))).toBe(text(9000).slice(5));
       const two = new Uint8Array(2);
@@ -173,12 +162,14 @@ describe("writing", () => {
 
   test("a failure names what could not be written", () => {
     writeFileSync(file, "");
-    expect(() => withFile((fd) => writeAll(fd, utf8("x"), file))).toThrow(`write ${file}: bad file descriptor`);
+    expect(() => scratch.withFile((fd) => writeAll(fd, utf8("x"), file))).toThrow(
+      `write ${file}: bad file descriptor`,
+    );
   });
 
   test("a file is replaced by another of the mode, or not at all", () => {
     writeFileSync(file, "old");
-    withFile((old) => {
+    scratch.withFile((old) => {
       closing(directory, () => replaceFile(file, "new", { mode: 0o640 }));
       expect(readFileSync(old, "utf8")).toBe("old");
     });
@@ -199,9 +190,9 @@ describe("writing", () => {
 
   test("a file is cut off", () => {
     writeFileSync(file, "text");
-    withFile((fd) => truncateFile(fd, 2, file), "r+");
+    scratch.withFile((fd) => truncateFile(fd, 2, file), "r+");
     expect(readFileSync(file, "utf8")).toBe("te");
-    expect(() => withFile((fd) => truncateFile(fd, 2, file))).toThrow(`ftruncate ${file}: invalid argument`);
+    expect(() => scratch.withFile((fd) => truncateFile(fd, 2, file))).toThrow(`ftruncate ${file}: invalid argument`);
   });
 
   test("a directory is brought to the disk as long as it is one", () => {
