@@ -1,4 +1,5 @@
 /** The program is a plugin, netavark or the runtime, depending on the name it is called by; in a resident, once for each call. */
+import { isHandedOver, LeftToCaller } from "./ffi/calls.ts";
 import { exitNow } from "./ffi/libc.ts";
 import { restrictUmask } from "./ffi/umask.ts";
 import { loadPlugin, pluginNamed } from "./plugins/table.ts";
@@ -42,6 +43,7 @@ function servePodman(args: readonly string[], examine: Examine | undefined): num
 }
 
 function runDhcpDaemon(flags: readonly string[]): number {
+  if (isHandedOver()) throw new LeftToCaller("command");
   return (require("./dhcp/service/daemon.ts") as typeof import("./dhcp/service/daemon.ts")).runDaemon(flags);
 }
 

@@ -71,6 +71,9 @@ test("what calls may wait for counts where the host has it", async () => {
     "inspect of what waits for nobody": runtime("inspect", "install"),
     "a network named as a command": runtime("check", "install", "c1", "-i", "lo"),
     install: runtime("install"),
+    // It stays, if its flags are right.
+    "the DHCP service": () =>
+      machine.run([`${patchbayPlugins()}/dhcp`, "daemon", "-nonsense"], { env: { CNI_COMMAND: "VERSION" } }),
   };
   // On a busy machine a call may have run by itself.
   const outcomes = async () => {
@@ -99,6 +102,7 @@ test("what calls may wait for counts where the host has it", async () => {
     "inspect of what waits for nobody": "served",
     "a network named as a command": "served",
     install: "command",
+    "the DHCP service": "command",
   };
   const waiting = { ...served, firewall: "bus", inspect: "bus" };
   expect(await outcomes()).toEqual(served);
