@@ -1,5 +1,6 @@
 /** The package in a program of its own: what each function does in the kernel, and what it refuses. */
 import { expect, test } from "bun:test";
+import { untilGone } from "../support/gone.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { Library } from "../support/library/installed.ts";
 import { attachmentOf, conf, CONFIGURATIONS, machineWithNetwork, options } from "../support/library/network.ts";
@@ -87,6 +88,7 @@ test("gc keeps what is valid, or what is alive, and answers what it deleted", as
     await library.must("add", conf, attachmentOf(name));
   }
   await machine.removeContainer(containers[0]!);
+  await untilGone(machine);
   expect(await library.must("gc", "net", { live: true })).toEqual([{ containerId: "c1", ifName: "eth0" }]);
   const valid = [{ containerId: "c3", ifName: "eth0" }];
   expect(await library.must("gc", "net", { valid })).toEqual([{ containerId: "c2", ifName: "eth0" }]);

@@ -1,5 +1,6 @@
 /** Containers whose teardown was killed: podman never asks again, so the next setup and `gc` clean up. */
 import { expect, test } from "bun:test";
+import { untilGone } from "../support/gone.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { bridgeNetwork, containerIn, published } from "../support/netavark/attached.ts";
@@ -114,6 +115,7 @@ test("gc takes away what a killed teardown has left, and aardvark-dns ends with 
   const rules = await ruled(heir.container_id);
   expect(rules).toBeGreaterThan(5);
   await remove(machine, dead);
+  await untilGone(machine, 2);
   await machine.sh(`${PATCHBAY} gc --gone`);
   expect([await ruled(inputOf(1).container_id), await ruled(heir.container_id)]).toEqual([0, rules]);
   expect(await daemons(machine)).toHaveLength(1);

@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { untilGone } from "../support/gone.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine, type Outcome } from "../support/machine.ts";
 import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
@@ -157,6 +158,7 @@ describe("gc", () => {
       const gone = await newContainer();
       await patchbay(["add", "old", gone.netnsPath, "--container-id", "gone"], noPort);
       await machine.removeContainer(gone);
+      await untilGone(machine);
       await machine.sh("rm -r /var/lib/cni/results");
       expect(await patchbay(["gc", "old", "--gone", "--dry-run"])).toEqual({
         code: 0,
@@ -205,6 +207,7 @@ describe("gc", () => {
     expect(await patchbay(["add", "former", container.netnsPath], env)).toMatchObject({ code: 0 });
     network("former", whole.slice(0, 1));
     await machine.removeContainer(container);
+    await untilGone(machine);
     expect((await patchbay(["gc", "former", "--gone"])).code).toBe(0);
     expect(await leftSince(before, machine)).toEqual([]);
   });
@@ -231,6 +234,7 @@ describe("gc", () => {
         .toEqual({ ...silent, stderr: told });
       expect(await patchbay(["gc", "--gone"])).toEqual(silent);
       await machine.removeContainer(containers[1]!);
+      await untilGone(machine);
       for (const words of [["once"], []]) {
         expect((await patchbay(["gc", ...words, "--gone", "--dry-run"])).stdout)
           .toStartWith("would delete eth0 of container two from network once (its namespace is gone");

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { commandsOn } from "../../support/commands.ts";
+import { untilGone } from "../../support/gone.ts";
 import { lacks } from "../../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment } from "../../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
@@ -175,6 +176,7 @@ describe("what repair does not touch", () => {
 
   test("a namespace that is gone is reported, and DEL removes the rest", async () => {
     await machine.removeContainer(container);
+    await untilGone(machine);
     for (const command of ["inspect", "repair"]) {
       const table = command === "repair"
         ? ""

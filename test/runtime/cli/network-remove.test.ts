@@ -1,6 +1,7 @@
 /** `patchbay network remove`: what a network leaves on the host goes, what others use or made stays; `ls` shows what has no file. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { commandsOn } from "../../support/commands.ts";
+import { untilGone } from "../../support/gone.ts";
 import { CONFIGS, writeNetwork } from "../../support/hooked.ts";
 import { type Feature, lacks } from "../../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../../support/leftovers.ts";
@@ -180,6 +181,7 @@ describe("what stays", () => {
     await writeNetwork(machine, "net", [bridge]);
     await must("add", "net", "c1", "--container-id", "web");
     await machine.sh("ip netns del c1; cd /var/lib/cni/results; cp net-web-eth0 net-web-eth0.bak");
+    await untilGone(machine);
     expect(await must("network", "remove", "net")).toMatch(
       /^removed eth0 of container web$[^]*^removed bridge br0$/m,
     );

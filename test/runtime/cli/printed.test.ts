@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { version } from "../../../package.json";
 import { commandsOn } from "../../support/commands.ts";
+import { untilGone } from "../../support/gone.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
 import { textTable } from "../../../src/runtime/cli/text-table.ts";
@@ -44,6 +45,7 @@ test("inspect --brief: a line each, differences first, short IDs, aligned", asyn
     "4 attachments: 4 ok",
   ]);
   await machine.sh("ip -n c10 link set eth0 down; ip netns del c2");
+  await untilGone(machine);
   expect(await lines("inspect", "--brief")).toEqual([
     "container     namespace  network  interface  addresses                state",
     "tenth         c10        n        eth0       10.30.0.4/24 fd30::4/64  differs: bridge",

@@ -3,6 +3,7 @@
  * leaves nothing and nothing stands in its way.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { untilGone } from "../../support/gone.ts";
 import { CONFIGS, hook, silent, startHooked, writeNetwork } from "../../support/hooked.ts";
 import { leftSince, type Moment, quietMoment } from "../../support/leftovers.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
@@ -192,6 +193,7 @@ test("without a hook del, gc undoes what belongs to a namespace that is gone, an
   expect(await hook(machine, ["add", ...wanted], web.state())).toEqual(silent);
   expect(await hook(machine, ["add", "front", "back"], other.state())).toEqual(silent);
   await web.end();
+  await untilGone(machine, 2);
   for (const network of ["front", "back"]) {
     const call = [PATCHBAY, "gc", "--gone", "--config-dir", CONFIGS, network];
     expect(await machine.run(call)).toMatchObject({ code: 0, stdout: "" });
