@@ -164,7 +164,8 @@ test("CVE-2019-5736: no process of ours enters anything of a container but its n
     }
   }
   const isOwnChild = (line: string) => /clone3?\(/.test(line) && !line.includes("CLONE_NEW");
-  expect(calls.filter((line) => !isOwnChild(line) && !/setns\(\d+, CLONE_NEWNET\)/.test(line))).toEqual([]);
+  expect(calls.filter((line) => !isOwnChild(line) && !/setns\(\d+, CLONE_NEWNET(\)| <unfinished)/.test(line)))
+    .toEqual([]);
   expect(calls.filter((line) => line.includes("setns(")).length).toBeGreaterThan(5);
 });
 
