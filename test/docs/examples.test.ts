@@ -13,6 +13,7 @@ import { pluginNames } from "../../src/plugins/table.ts";
 import { Running } from "../support/dhcp/running.ts";
 import { type Feature, lacks } from "../support/kernel-features.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { isListening } from "../support/listening.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 
@@ -55,7 +56,7 @@ async function servicesFor(name: string, machine: Machine): Promise<AsyncDisposa
   const serving = start([...server, ...files, "--user=root", `--pid-file=${folder}/pid`]);
   await serving.until(() => serving.hasBound(67));
   const service = start([PATCHBAY, "dhcp"]);
-  await service.until(async () => (await machine.run(["test", "-S", "/run/cni/dhcp.sock"])).code === 0);
+  await service.until(() => isListening(machine, "/run/cni/dhcp.sock"));
   return services;
 }
 

@@ -7,7 +7,7 @@ import { OFFER4 } from "../support/dhcp/offer.ts";
 import { openScene, routesIn, untilLeased } from "../support/dhcp/scene.ts";
 import { kindsOf, serveScript } from "../support/dhcp/scripted-server.ts";
 import { dnsmasq, serve4 } from "../support/dhcp/servers-v4.ts";
-import { isListening } from "../support/dhcp/service.ts";
+import { isListening, untilListening } from "../support/listening.ts";
 import { attach, bridgeNetwork, containerIn } from "../support/netavark/attached.ts";
 import { leftSince, momentOf } from "../support/leftovers.ts";
 import { netavark, netavarkProgram } from "../support/netavark/netavark.ts";
@@ -69,7 +69,7 @@ test("podman's units start the service: setup finds it, and so does the plugin; 
   const { machine } = segment, server = await serveScript(segment.site, { address, leaseSeconds: 600 });
   await machine.sh("mkdir -p /run/podman");
   const activator = startByUnit(segment, "-a", "1");
-  await untilTrue(() => machine.run(["test", "-S", PODMANS_SOCKET]), ({ code }) => code === 0);
+  await untilListening(machine, PODMANS_SOCKET);
   const container = await machine.container(), input = containerIn([{ network: ofMaster() }]);
   expect(await attach(machine, "setup", container, input)).toMatchObject({ code: 0, stderr: "" });
   await untilLeased({ segment }, container, address);
@@ -89,7 +89,7 @@ test("another make's service at podman's socket is none, and one service at a ti
   const flags = ["-socketpath", "/run/cni/dhcp.sock"];
   const command = [`${patchbayPlugins()}/dhcp`, "daemon", ...flags];
   await using first = segment.start(undefined, command, { log: `${folder}/first.log` });
-  await untilTrue(() => machine.run(["test", "-S", "/run/cni/dhcp.sock"]), ({ code }) => code === 0);
+  await untilListening(machine, "/run/cni/dhcp.sock");
   expect(await netavark(machine, ["dhcp-proxy"])).toMatchObject({
     code: 1,
     json: { error: `process ${first.pid} holds the leases in /var/lib/cni/dhcp` },
@@ -99,7 +99,7 @@ test("another make's service at podman's socket is none, and one service at a ti
   const program = `Bun.listen({ unix: "${PODMANS_SOCKET}", socket: {
     open: (socket) => void socket.end(new Uint8Array(${settings})), data() {} } })`;
   await using _ = segment.start(undefined, [process.execPath, "-e", program], { log: `${folder}/other.log` });
-  await untilTrue(() => machine.run(["test", "-S", PODMANS_SOCKET]), ({ code }) => code === 0);
+  await untilListening(machine, PODMANS_SOCKET);
   const container = await machine.container();
   const { code, json } = await attach(machine, "setup", container, containerIn([{ network: ofMaster() }]));
   expect([code, json.error]).toEqual([1, expect.stringMatching(/dial unix \/run\/cni\/dhcp\.sock.*patchbay dhcp/s)]);
@@ -117,7 +117,7 @@ test.each(ways)(
       const service = segment.start(undefined, [`${patchbayPlugins()}/dhcp`, "daemon"], {
         log: `${segment.folder}/service.log`,
       });
-      await service.until(() => isListening(service.pid, DEFAULT_SOCKET));
+      await service.until(() => isListening(service, DEFAULT_SOCKET));
       return service;
     };
     let service = await start();

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "bun:test";
 import { type Segment, serverBehindBridge } from "../support/dhcp/link.ts";
 import { kindsOf, serveScript } from "../support/dhcp/scripted-server.ts";
+import { isListening } from "../support/listening.ts";
 import { network } from "../support/network.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { PATCHBAY } from "../support/plugins.ts";
@@ -24,7 +25,7 @@ async function serviceOf(pid: number, before?: number): Promise<number> {
   const isService = (child: number) => child !== before && commandOf(child).includes("dhcp\0");
   return (await untilTrue(
     () => childrenOf(pid).find(isService),
-    (found) => found !== undefined && isListening(found),
+    (found) => found !== undefined && isListening({ pid: found }, SOCKET),
   ))!;
 }
 
@@ -32,11 +33,6 @@ const descriptorsOf = (pid: number) => readdirSync(`/proc/${pid}/fd`).length;
 
 function commandOf(pid: number): string {
   return existsSync(`/proc/${pid}/cmdline`) ? readFileSync(`/proc/${pid}/cmdline`, "latin1") : "";
-}
-
-function isListening(pid: number): boolean {
-  const path = `/proc/${pid}/net/unix`;
-  return existsSync(path) && new RegExp(` 00010000 .* ${SOCKET}$`, "m").test(readFileSync(path, "utf8"));
 }
 
 function hasEnded(pid: number): boolean {

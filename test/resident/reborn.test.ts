@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "bun:test";
 import { lacks } from "../support/kernel-features.ts";
+import { untilListening } from "../support/listening.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { openStage, type Stage } from "../support/reborn.ts";
@@ -117,7 +118,7 @@ test("the DHCP service takes no later process for one that asked and has ended",
     await stage.run(["rm", ANSWERS]);
     return JSON.parse(text.slice(0, -4));
   };
-  await untilTrue(async () => (await stage.run(["test", "-S", socket])).code, (code) => code === 0);
+  await untilListening(machine, socket);
   expect(await stage.run([process.execPath, "-e", `${connect} ${hear("fd")}`])).toMatchObject({
     code: 0,
     stderr: "",
@@ -157,7 +158,7 @@ test("a launcher takes no later process for one that listens and has ended", asy
     "-e",
     `${listen} const accepting = fd; ${hearAll.replace("accept(3", "accept(fd").replace(talking(), "")}`,
   ]);
-  await machine.sh(`until test -S ${SOCKET}; do :; done`);
+  await untilListening(machine, SOCKET);
   expect(await version()).toMatch(/^heard [1-9]/);
   await machine.sh(`rm ${SOCKET} ${ANSWERS}`);
   await stage.handOver(listen, hearAll, ["unshare", "--mount"]);

@@ -6,6 +6,7 @@ import { expect, test } from "bun:test";
 import { blockedCall } from "../support/blocked-call.ts";
 import { keepCalling } from "../support/keep-calling.ts";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
+import { untilListening } from "../support/listening.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
@@ -250,7 +251,8 @@ test("a resident whose place is taken while it starts ends, and leaves the other
   const activate = ["systemd-socket-activate", "--seqpacket", "-l", SOCKET, PATCHBAY, "serve"];
   await machine.sh("mkdir -p /run/patchbay");
   const first = machine.start(["strace", "-D", "-qq", "-o", "/dev/null", ...stopping, ...activate]);
-  await machine.sh(`until test -S ${SOCKET}; do :; done; ${PATCHBAY} version`);
+  await untilListening(machine, SOCKET);
+  await machine.sh(`${PATCHBAY} version`);
   await machine.sh(`until grep -q -- --workers /proc/${first.pid}/cmdline; do sleep 0.01; done; rm ${SOCKET}`);
   const second = await startResident(machine);
   await untilServed(machine);

@@ -3,10 +3,11 @@
  * worker runs. Whatever it leaves: calls succeed, and the next resident starts and serves.
  */
 import { expect, test } from "bun:test";
+import { isListening } from "../support/listening.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { childrenOf, isListening, SOCKET, startResident } from "../support/resident.ts";
+import { childrenOf, SOCKET, startResident } from "../support/resident.ts";
 import { untilServed } from "../support/served.ts";
 
 // Each machine has a resident of its own.
@@ -41,7 +42,7 @@ async function traceStart(
   void tracer.exited.then(() => hasEnded = true);
   while (!hasEnded) {
     const parent = childOf(tracer.pid);
-    if (parent !== undefined && isListening(machine) && childOf(parent) !== undefined) {
+    if (parent !== undefined && isListening(machine, SOCKET) && childOf(parent) !== undefined) {
       hasServed = true;
       process.kill(parent, "SIGKILL");
       await tracer.exited;

@@ -4,10 +4,11 @@ import { tmpdir } from "node:os";
 import { afterAll, expect, test } from "bun:test";
 import { linkTarget } from "../../src/ffi/directory-entries.ts";
 import { namesIn } from "../../src/ffi/files.ts";
+import { isListening } from "../support/listening.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { childrenOf, isListening, startResident } from "../support/resident.ts";
+import { childrenOf, SOCKET, startResident } from "../support/resident.ts";
 import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
 
 const folder = mkdtempSync(`${tmpdir()}/status-`);
@@ -67,7 +68,7 @@ const asPoorer = ["setpriv", `--inh-caps=${POORER}`, `--bounding-set=${POORER}`,
 test("the status is of calls from here: of its variables and its directory", async () => {
   await using machine = await openMachine();
   const resident = machine.start(["setpriv", "--pdeathsig", "KILL", ...asPoorer, PATCHBAY, "serve", "--workers=1"]);
-  await untilTrue(() => isListening(machine) && childrenOf(resident.pid).length === 1, Boolean);
+  await untilTrue(() => isListening(machine, SOCKET) && childrenOf(resident.pid).length === 1, Boolean);
   const from = async (prepare: string) => {
     const words = [
       ...asPoorer,

@@ -6,6 +6,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, test } from "bun:test";
+import { untilListening } from "../support/listening.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { PATCHBAY } from "../support/plugins.ts";
@@ -19,7 +20,7 @@ const conf = { type: "bridge", isGateway: true, ipam: { type: "host-local", subn
 async function activated(machine: Machine) {
   await machine.sh("mkdir -p /run/patchbay");
   const activator = machine.start(["systemd-socket-activate", "--seqpacket", "-l", SOCKET, PATCHBAY, "serve"]);
-  await machine.sh(`until test -S ${SOCKET}; do :; done`);
+  await untilListening(machine, SOCKET);
   return activator;
 }
 
@@ -56,7 +57,7 @@ test("a socket of another type is refused", async () => {
   await using machine = await openMachine();
   await machine.sh("mkdir -p /run/patchbay");
   const resident = machine.start(["systemd-socket-activate", "-l", SOCKET, PATCHBAY, "serve"]);
-  await machine.sh(`until test -S ${SOCKET}; do :; done`);
+  await untilListening(machine, SOCKET);
   await machine.run([
     process.execPath,
     "-e",
@@ -150,7 +151,7 @@ test("a resident as the service's unit starts it serves the machine's calls", as
   const command = (await machine.sh(`sed -n s/^ExecStart=//p ${UNITS[1]}`)).trim().split(" ");
   await machine.sh("mkdir -p /run/patchbay");
   const resident = machine.start(["systemd-socket-activate", "--seqpacket", "-l", SOCKET, ...command]);
-  await machine.sh(`until test -S ${SOCKET}; do :; done`);
+  await untilListening(machine, SOCKET);
   expect((await statusOf(machine)).build).toBe("this");
   expect((await machine.run(["/run/cni/bridge"], { env: { CNI_COMMAND: "VERSION" } })).code).toBe(0);
   expect((await statusOf(machine)).served).toBe(1);

@@ -1,14 +1,16 @@
 /**
- * Whether somebody listens at a path. A daemon binds its socket before it listens: a file that is there is not enough,
- * and a connection would be refused.
+ * Who listens at a path, of what is in a process's network namespace. The file alone does not tell: a daemon binds its socket
+ * before it listens, and connections are refused until then; and it stays when nobody listens any more.
  */
-import type { Machine } from "./machine.ts";
+import { existsSync, readFileSync } from "node:fs";
+import { untilTrue } from "./resident-status.ts";
 
-/** As a command of the shell, whose status tells. Column four of the kernel's table is a listening socket's flag. */
-export const listensAt = (path: string) => `grep -q ' 00010000 .* ${path}$' /proc/net/unix`;
+export function isListening({ pid }: { pid: number }, path: string): boolean {
+  const table = `/proc/${pid}/net/unix`, listening = /^\S+ \S+ \S+ 00010000 \S+ 01 +\d+ (.*)$/gm;
+  if (!existsSync(table)) return false;
+  return [...readFileSync(table, "utf8").matchAll(listening)].some(([, found]) => found === path);
+}
 
-export const untilListening = (path: string) => `until ${listensAt(path)}; do sleep 0.01; done`;
-
-export async function isListening(machine: Pick<Machine, "run">, path: string): Promise<boolean> {
-  return (await machine.run(["sh", "-c", listensAt(path)])).code === 0;
+export async function untilListening(where: { pid: number }, path: string): Promise<void> {
+  await untilTrue(() => isListening(where, path), Boolean);
 }

@@ -4,12 +4,12 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import type { Subprocess } from "bun";
+import { isListening } from "./listening.ts";
 import type { Machine } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 
 export const SOCKET = "/run/patchbay/serve.sock";
 /** In /proc/net/unix: somebody listens there. */
-const LISTENING = new RegExp(` 00010000 .* ${SOCKET}$`, "m");
 
 /** Whether machines have a resident. Files about residents turn it off for themselves. */
 export function isThroughResident(): boolean {
@@ -26,7 +26,7 @@ export async function startResident(machine: Machine, workers?: number, program 
   const options = workers === undefined ? [] : [`--workers=${workers}`];
   // It ends with the test's process, however that ends.
   const resident = machine.start(["setpriv", "--pdeathsig", "KILL", program, "serve", ...options]);
-  const isReady = () => isListening(machine) && childrenOf(resident.pid).length >= (workers ?? 1);
+  const isReady = () => isListening(machine, SOCKET) && childrenOf(resident.pid).length >= (workers ?? 1);
   while (!isReady()) {
     if (resident.exitCode !== null || !existsSync(`/proc/${resident.pid}/task`)) {
       throw new Error(`the resident ended: ${await resident.stderr.text()}`);
@@ -34,10 +34,6 @@ export async function startResident(machine: Machine, workers?: number, program 
     await Bun.sleep(2);
   }
   return resident;
-}
-
-export function isListening(machine: Machine): boolean {
-  return LISTENING.test(readFileSync(`/proc/${machine.pid}/net/unix`, "utf8"));
 }
 
 /** None when it has ended. */

@@ -6,6 +6,7 @@ import { serveScript } from "../../support/dhcp/scripted-server.ts";
 import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { startService, untilIdle } from "../../support/dhcp/service.ts";
 import { connectFrom, type Said, say } from "../../support/dhcp/raw-client.ts";
+import { isListening, untilListening } from "../../support/listening.ts";
 import { network } from "../../support/network.ts";
 import { environmentOf, GO_PLUGINS, patchbayPlugins } from "../../support/plugins.ts";
 import { untilTrue } from "../../support/resident-status.ts";
@@ -136,7 +137,7 @@ test("a service that does not see its callers says how to start it", async () =>
   const { machine } = segment, socket = "/run/dhcp.sock", words = [`${patchbayPlugins()}/dhcp`, "daemon"];
   const inside = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", ...words];
   await using service = machine.start([...inside, "-socketpath", socket, "-datadir", "/run/leases"]);
-  await machine.sh(`until test -S ${socket}; do :; done`);
+  await untilListening(machine, socket);
   expect(await say(machine, socket, { text: line({ version: 1, do: "report", network: "net" }) })).toContain(
     "hostPID",
   );
@@ -240,7 +241,7 @@ test("Go's plugin and our service, our plugin and Go's service: words, and no wa
 
   const socket = `${segment.folder}/go.sock`, log = `${segment.folder}/go.log`;
   const daemon = segment.start(undefined, [program, "daemon", "-socketpath", socket], { log });
-  await daemon.until(async () => (await machine.run(["test", "-S", socket])).code === 0);
+  await daemon.until(() => isListening(machine, socket));
   const net = service.network({}, { daemonSocketPath: socket, dataDir: `${segment.folder}/none` });
   const add = await net.call("ADD", container, { ifName: "eth1" });
   expect(add.code).toBe(1);

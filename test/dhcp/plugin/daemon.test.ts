@@ -6,6 +6,7 @@ import { type Segment, serverBehindBridge } from "../../support/dhcp/link.ts";
 import { serveScript, SILENT } from "../../support/dhcp/scripted-server.ts";
 import { startService } from "../../support/dhcp/service.ts";
 import { connectFrom, say } from "../../support/dhcp/raw-client.ts";
+import { isListening } from "../../support/listening.ts";
 import { PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
 import { untilTrue } from "../../support/resident-status.ts";
 
@@ -35,7 +36,7 @@ test("-broadcast is on the wire, -hostprefix before paths, -timeout and -resendt
   const prefixed = segment.start(undefined, [...command, "-datadir", join(folder, "prefixed")], {
     log: join(folder, "log"),
   });
-  await prefixed.until(async () => (await machine.run(["test", "-S", `${host}${socket}`])).code === 0);
+  await prefixed.until(() => isListening(machine, `${host}${socket}`));
   const there = service.network({}, { daemonSocketPath: socket, dataDir: join(folder, "prefixed") });
   expect((await there.add(container)).ips).toMatchObject([{ address: `${address}/24` }]);
   expect(await machine.sh(`cat ${folder}/prefixed/*.lease`)).toContain(`"netnsPath":"${host}/var/run/netns/c1"`);

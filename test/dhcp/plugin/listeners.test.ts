@@ -4,6 +4,7 @@ import { DEFAULT_SOCKET, PODMANS_SOCKET } from "../../../src/dhcp/service-protoc
 import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { Listener } from "../../support/dhcp/listener.ts";
 import { serveScript } from "../../support/dhcp/scripted-server.ts";
+import { isListening } from "../../support/listening.ts";
 import { network } from "../../support/network.ts";
 import { patchbayPlugins } from "../../support/plugins.ts";
 import { untilTrue } from "../../support/resident-status.ts";
@@ -105,7 +106,7 @@ test("podman's service is asked when the other one cannot start, because podman'
   await using podmans = segment.start(undefined, [program, "daemon", "-socketpath", PODMANS_SOCKET], {
     log: `${folder}/podmans.log`,
   });
-  await podmans.until(async () => (await machine.run(["test", "-S", PODMANS_SOCKET])).code === 0);
+  await podmans.until(() => isListening(machine, PODMANS_SOCKET));
   // The unit cni-dhcp.socket does it so.
   const unit = () =>
     segment.start(undefined, ["systemd-socket-activate", "-l", DEFAULT_SOCKET, program, "daemon"], {
@@ -115,7 +116,7 @@ test("podman's service is asked when the other one cannot start, because podman'
   for (const verb of ["ADD", "CHECK", "STATUS", "DEL"] as const) {
     await machine.sh(`rm -f ${DEFAULT_SOCKET}`);
     await using activated = unit();
-    await activated.until(async () => (await machine.run(["test", "-S", DEFAULT_SOCKET])).code === 0);
+    await activated.until(() => isListening(machine, DEFAULT_SOCKET));
     const { code, json } = await net.call(verb, verb === "STATUS" ? undefined : container);
     expect([verb, code, json?.msg]).toEqual([verb, 0, undefined]);
     await untilTrue(() => activated.hasEnded, Boolean);

@@ -7,6 +7,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { isListening } from "../listening.ts";
 import type { Container } from "../machine.ts";
 import { type Network, network } from "../network.ts";
 import { patchbayPlugins } from "../plugins.ts";
@@ -23,12 +24,6 @@ export interface ServiceOptions {
 }
 
 let count = 0;
-
-/** In the process's network namespace. A socket that nobody listens on any more is there as a file, too. */
-export function isListening(pid: number, path: string): boolean {
-  const listening = /^\S+ \S+ \S+ 00010000 0001 01 +\d+ (.*)$/gm;
-  return [...readFileSync(`/proc/${pid}/net/unix`, "utf8").matchAll(listening)].some(([, found]) => found === path);
-}
 
 export class Service implements AsyncDisposable {
   readonly socket: string;
@@ -59,7 +54,7 @@ export class Service implements AsyncDisposable {
   }
 
   private isListening(): boolean {
-    return isListening(this.pid, this.socket);
+    return isListening(this, this.socket);
   }
 
   get pid(): number {

@@ -7,9 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "bun:test";
 import { keepCalling } from "../keep-calling.ts";
+import { isListening } from "../listening.ts";
 import type { Machine } from "../machine.ts";
 import { writeOtherBuild } from "../other-build.ts";
-import { childrenOf, isListening, type Resident, startResident } from "../resident.ts";
+import { childrenOf, type Resident, SOCKET, startResident } from "../resident.ts";
 import { untilServed, untilTrue } from "../resident-status.ts";
 import { PLUGINS, PROGRAM } from "./engine-machine.ts";
 import { random } from "../random.ts";
@@ -122,7 +123,7 @@ class Storm implements AsyncDisposable {
   /** When no process holds its socket any more: until then the new one takes it for another's. */
   async startAgain(): Promise<void> {
     await this.resident.exited;
-    await untilTrue(() => isListening(this.machine), (is) => !is);
+    await untilTrue(() => isListening(this.machine, SOCKET), (is) => !is);
     this.resident = await startResident(this.machine, undefined, PROGRAM);
   }
 
