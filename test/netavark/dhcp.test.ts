@@ -5,7 +5,7 @@ import { type Segment, serverBehindBridge } from "../support/dhcp/link.ts";
 import type { Running } from "../support/dhcp/running.ts";
 import { OFFER4 } from "../support/dhcp/offer.ts";
 import { openScene, routesIn, untilLeased } from "../support/dhcp/scene.ts";
-import { kindsOf, serveScript } from "../support/dhcp/scripted-server.ts";
+import { kindsOf, serveScript, SILENT } from "../support/dhcp/scripted-server.ts";
 import { dnsmasq, serve4 } from "../support/dhcp/servers-v4.ts";
 import { isListening, untilListening } from "../support/listening.ts";
 import { attach, bridgeNetwork, containerIn } from "../support/netavark/attached.ts";
@@ -147,4 +147,17 @@ test("without the service, an error that says how to start it", async () => {
   const { code, json } = await attach(scene.machine, "setup", container, containerIn([{ network: ofMaster() }]));
   expect(code).toBe(1);
   expect(json.error).toMatch(/dhcp\.sock.*patchbay dhcp/s);
+});
+
+test("a server may take as long as the service's --timeout says", async () => {
+  await using segment = await serverBehindBridge();
+  const { machine, folder } = segment;
+  await serveScript(segment.site, { address, leaseSeconds: 600, rules: { any: SILENT } });
+  await machine.sh("mkdir -p /run/podman");
+  const command = [netavarkProgram(), "dhcp-proxy", "--timeout", "1"];
+  await using _ = segment.start(undefined, command, { log: `${folder}/service.log` });
+  await untilListening(machine, PODMANS_SOCKET);
+  const container = await machine.container();
+  const { code, json } = await attach(machine, "setup", container, containerIn([{ network: ofMaster() }]));
+  expect([code, json.error]).toEqual([1, expect.stringContaining("waited 1 s")]);
 });

@@ -187,3 +187,13 @@ test("a failed setup leaves nothing, and neither does one whose answer nobody re
   await net.teardown(container, kind.wanted);
   expect(await leftSince(moment, machine)).toEqual([]);
 });
+
+test("teardown of what nobody knows, of a network that cannot be read, succeeds and says so", async () => {
+  await using machine = await openMachine();
+  const kind = kinds[0]!, net = await open(machine, kind), container = await machine.container("c1");
+  await machine.sh(`rm -r ${CONFIGS}`);
+  const { code, stdout, stderr } = await net.call("teardown", container, kind.wanted);
+  expect([code, stdout, stderr.trimEnd().split("\n")]).toEqual([0, "", [
+    expect.stringMatching(/network web cannot be read, and nothing is recorded of this container: .*net\.d/),
+  ]]);
+});
