@@ -6,7 +6,7 @@ import { serverBehindBridge, serverBehindMaster } from "../support/dhcp/link.ts"
 import { kindOf } from "../support/dhcp/message-name.ts";
 import { value } from "../support/dhcp/offer.ts";
 import { type Received, serveScript, SILENT } from "../support/dhcp/scripted-server.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 const address = "192.168.77.50";
 const asked = (received: Received[]) => received.map((one) => one.asked);

@@ -10,7 +10,7 @@ import { iscDhcpd, kea, serve4, SERVERS4, udhcpd } from "../support/dhcp/servers
 import { Server } from "../support/dhcp/server.ts";
 import { advertise, dnsmasq6, serve6, SERVERS6 } from "../support/dhcp/servers-v6.ts";
 import { linkIn } from "../support/wire.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 const inRange = /^192\.168\.77\.1[012]\d$/;
 

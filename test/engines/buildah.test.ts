@@ -4,7 +4,7 @@ import { ENGINE, EngineMachine, GATEWAY, NETWORK, PAGE, PROGRAM, ROOT } from "..
 import { IMAGE, KEPT, Podman } from "../support/engines/podman.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 const cannotRun = lacks("overlay file systems") || lacks("cgroups of version 2");
 

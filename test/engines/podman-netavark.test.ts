@@ -4,7 +4,7 @@ import { EngineMachine, GATEWAY, NETWORK, PAGE, PROGRAM, SERVER, USERS } from ".
 import { IMAGE, KEPT, Podman } from "../support/engines/podman.ts";
 import { lacks } from "../support/kernel-features.ts";
 import { leftSince, type Moment, quietMoment } from "../support/leftovers.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 import { settled } from "../support/snapshot.ts";
 import { ping } from "../support/traffic.ts";
 

@@ -8,7 +8,7 @@ import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { environmentOf, patchbayPlugins } from "../support/plugins.ts";
 import { childrenOf } from "../support/resident.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 const conf = { type: "bridge", bridge: "br0", ipam: { type: "host-local", subnet: "10.9.0.0/24" } };
 

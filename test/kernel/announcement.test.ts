@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { type Feature, lacks } from "../support/kernel-features.ts";
 import { network } from "../support/network.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 import { ping } from "../support/traffic.ts";
 import { openWire } from "../support/wire.ts";
 

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { Library } from "../support/library/installed.ts";
 import { attachmentOf, CONFIGURATIONS, machineWithNetwork, options } from "../support/library/network.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 delete process.env.PATCHBAY_TEST_RESIDENT;
 

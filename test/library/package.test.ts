@@ -12,7 +12,7 @@ import { conf } from "../support/library/network.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { childrenOf } from "../support/resident.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 delete process.env.PATCHBAY_TEST_RESIDENT;
 

@@ -17,7 +17,8 @@ import {
 } from "../support/library/network.ts";
 import { GO_PLUGINS, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { startResident } from "../support/resident.ts";
-import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
+import { statusOf, untilServed } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 // A resident serves none of these.
 delete process.env.PATCHBAY_TEST_RESIDENT;

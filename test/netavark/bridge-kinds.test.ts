@@ -6,7 +6,7 @@ import { type Machine, openMachine } from "../support/machine.ts";
 import { attach, bridgeNetwork, containerIn, published } from "../support/netavark/attached.ts";
 import { ND } from "../support/netavark/names.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 import { ping, serve } from "../support/traffic.ts";
 
 const KEPT = new RegExp(`^[-+] (file ${ND}/|host link podman8 tso_max_size)`);

@@ -13,7 +13,7 @@ import { leftSince, momentOf } from "../support/leftovers.ts";
 import { netavark, netavarkProgram } from "../support/netavark/netavark.ts";
 import { network } from "../support/network.ts";
 import { patchbayPlugins } from "../support/plugins.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 import { ND } from "../support/netavark/names.ts";
 
 const KEPT = new RegExp(`^[-+] (file ${ND}/|.* (neighbour|link operstate))`);

@@ -7,7 +7,7 @@ import { bridgeNetwork, containerIn, published } from "../support/netavark/attac
 import { AARDVARK, daemons, filesIn, ND } from "../support/netavark/names.ts";
 import { netavarkProgram } from "../support/netavark/netavark.ts";
 import { PATCHBAY } from "../support/plugins.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 /** Locks stay, and the file with the firewall driver. */
 const KEPT = new RegExp(

@@ -5,7 +5,8 @@ import { type Hooked, startHooked } from "../support/hooked.ts";
 import { type Machine, openMachine, type Outcome, type RunOptions } from "../support/machine.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { childrenOf, startResident } from "../support/resident.ts";
-import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
+import { statusOf, untilServed } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;

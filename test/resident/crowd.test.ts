@@ -4,7 +4,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { openMachine } from "../support/machine.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { childrenOf, startResident } from "../support/resident.ts";
-import { untilServed, untilTrue } from "../support/resident-status.ts";
+import { untilServed } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 import { talking } from "../support/talking.ts";
 
 // Each machine has a resident of its own.

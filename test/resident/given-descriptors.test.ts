@@ -10,7 +10,8 @@ import { startService } from "../support/dhcp/service.ts";
 import type { Machine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { SOCKET, startResident } from "../support/resident.ts";
-import { untilServed, untilTrue } from "../support/resident-status.ts";
+import { untilServed } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 import { SEQPACKET, STREAM } from "../support/stranger.ts";
 
 // Each machine has a resident of its own.

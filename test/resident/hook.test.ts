@@ -5,7 +5,7 @@ import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { openResident, OWN_SOCKET, traceOf, untilServed } from "../support/served.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;

@@ -9,7 +9,8 @@ import { network } from "../support/network.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { childrenOf, hasOwnGroup, isWaiting } from "../support/resident.ts";
-import { untilServed, untilTrue } from "../support/resident-status.ts";
+import { untilServed } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 const address = "192.168.77.50", SOCKET = "/run/cni/dhcp.sock";
 const conf = { type: "bridge", bridge: "br0", ipam: { type: "dhcp" } };

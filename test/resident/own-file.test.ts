@@ -24,7 +24,8 @@ import { needs } from "../support/needs.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { BEGUN, isWaiting, startResident } from "../support/resident.ts";
-import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
+import { statusOf, untilServed } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 needs("gcc");
 

@@ -10,7 +10,8 @@ import { addressOf } from "../../src/ffi/socket/unix.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { childrenOf, hasOwnGroup, isWaiting, SOCKET, startResident } from "../support/resident.ts";
-import { untilServed, untilTrue } from "../support/resident-status.ts";
+import { untilServed } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 import { untilServed as untilACallIsServed } from "../support/served.ts";
 
 // Each machine has a resident of its own.

@@ -10,7 +10,7 @@ import { type Machine, openMachine } from "../support/machine.ts";
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { openStage, type Stage } from "../support/reborn.ts";
 import { childrenOf, SOCKET } from "../support/resident.ts";
-import { untilTrue } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 import { talking } from "../support/talking.ts";
 
 // Each machine has a resident of its own.

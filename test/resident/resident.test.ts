@@ -7,7 +7,8 @@ import { openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { SOCKET } from "../support/resident.ts";
 import { childrenOf, startResident } from "../support/resident.ts";
-import { statusOf, untilServed as untilPresent, untilTrue } from "../support/resident-status.ts";
+import { statusOf, untilServed as untilPresent } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 import { openResident, OWN_SOCKET, traceOf, untilServed } from "../support/served.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 

@@ -11,7 +11,8 @@ import { type Machine, openMachine } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { BEGUN, SOCKET, startResident } from "../support/resident.ts";
-import { type Status, statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
+import { type Status, statusOf, untilServed } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
 const conf = { type: "bridge", isGateway: true, ipMasq: true, ipam };

@@ -8,7 +8,8 @@ import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine } from "../support/machine.ts";
 import { type Network, network } from "../support/network.ts";
 import { childrenOf, startResident } from "../support/resident.ts";
-import { statusOf, untilTrue } from "../support/resident-status.ts";
+import { statusOf } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 import { untilServed } from "../support/served.ts";
 
 // Each machine has a resident of its own.

@@ -9,7 +9,8 @@ import { type Machine, openMachine } from "../support/machine.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { childrenOf, SOCKET, startResident } from "../support/resident.ts";
-import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
+import { statusOf, untilServed } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 const folder = mkdtempSync(`${tmpdir()}/status-`);
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -12,7 +12,8 @@ import { network } from "../support/network.ts";
 import { PATCHBAY } from "../support/plugins.ts";
 import { unitHost } from "../support/unit-host.ts";
 import { SOCKET, startResident } from "../support/resident.ts";
-import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
+import { statusOf, untilServed } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 const conf = { type: "bridge", isGateway: true, ipam: { type: "host-local", subnet: "10.1.0.0/24" } };
 

@@ -12,7 +12,8 @@ import { openMachine } from "../support/machine.ts";
 import { writeOtherBuild } from "../support/other-build.ts";
 import { cni, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { childrenOf, SOCKET, startResident } from "../support/resident.ts";
-import { statusOf, untilServed, untilTrue } from "../support/resident-status.ts";
+import { statusOf, untilServed } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
 const conf = { type: "bridge", isGateway: true, ipMasq: true, ipam };

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Machine } from "./machine.ts";
-import { untilTrue } from "./resident-status.ts";
+import { untilTrue } from "./until-true.ts";
 
 const CONFIG = `<busconfig>
   <type>system</type>

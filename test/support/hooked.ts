@@ -2,7 +2,7 @@
 import { readlinkSync } from "node:fs";
 import type { Machine, Outcome } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
-import { untilTrue } from "./resident-status.ts";
+import { untilTrue } from "./until-true.ts";
 
 export const CONFIGS = "/run/networks";
 

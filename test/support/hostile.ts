@@ -6,7 +6,7 @@ import { expect } from "bun:test";
 import { resolve } from "node:path";
 import * as frames from "./frames.ts";
 import { type Container, type Machine, openMachine } from "./machine.ts";
-import { untilTrue } from "./resident-status.ts";
+import { untilTrue } from "./until-true.ts";
 import { serve } from "./traffic.ts";
 
 const SENDER = `${process.execPath} ${resolve(import.meta.dir, "send-frame.ts")}`;

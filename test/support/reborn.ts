@@ -10,7 +10,7 @@ import { readFileSync } from "node:fs";
 import type { Subprocess } from "bun";
 import type { Machine, Outcome } from "./machine.ts";
 import { childrenOf } from "./resident.ts";
-import { untilTrue } from "./resident-status.ts";
+import { untilTrue } from "./until-true.ts";
 
 export interface Stage extends AsyncDisposable {
   /** Runs in the stage, and ends with it. */

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import type { ResidentStatus } from "../../src/resident/status-report.ts";
 import type { Machine } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
+import { untilTrue } from "./until-true.ts";
 
 export type Status = ResidentStatus & { problem?: string };
 
@@ -23,17 +24,4 @@ export async function untilServed(machine: Machine, program = PATCHBAY): Promise
 function wantedWorkers(pid: number): number {
   const path = `/proc/${pid}/cmdline`;
   return existsSync(path) ? Number(/--workers=(\d+)/.exec(readFileSync(path, "utf8"))?.[1] ?? Infinity) : Infinity;
-}
-
-const LIMIT_MS = 120_000;
-
-/** Looks again and again; the limit only ends what hangs. */
-export async function untilTrue<T>(look: () => T | Promise<T>, isRight: (found: T) => boolean): Promise<T> {
-  const deadline = performance.now() + LIMIT_MS;
-  for (;;) {
-    const found = await look();
-    if (isRight(found)) return found;
-    if (performance.now() > deadline) throw new Error(`still: ${JSON.stringify(found)}`);
-    await Bun.sleep(5);
-  }
 }

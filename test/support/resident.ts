@@ -9,7 +9,6 @@ import type { Machine } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 
 export const SOCKET = "/run/patchbay/serve.sock";
-/** In /proc/net/unix: somebody listens there. */
 
 /** Whether machines have a resident. Files about residents turn it off for themselves. */
 export function isThroughResident(): boolean {

@@ -7,7 +7,7 @@ import { kindsOf, serveScript, SILENT } from "../../support/dhcp/scripted-server
 import { dnsmasq, serve4 } from "../../support/dhcp/servers-v4.ts";
 import { startService } from "../../support/dhcp/service.ts";
 import { environmentOf, patchbayPlugins } from "../../support/plugins.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { random } from "../../support/random.ts";
 
 const address = "192.168.77.50";

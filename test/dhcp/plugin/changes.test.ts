@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { captureIn } from "../../support/dhcp/capture.ts";
 import { value } from "../../support/dhcp/offer.ts";
 import { openScene, routesIn, untilLeased, untilRoutes } from "../../support/dhcp/scene.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { ping } from "../../support/traffic.ts";
 import { linkIn } from "../../support/wire.ts";
 

@@ -9,7 +9,7 @@ import { connectFrom, type Said, say } from "../../support/dhcp/raw-client.ts";
 import { isListening, untilListening } from "../../support/listening.ts";
 import { network } from "../../support/network.ts";
 import { environmentOf, GO_PLUGINS, patchbayPlugins } from "../../support/plugins.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const address = "192.168.77.50";
 const owner = { network: "net", containerId: "ctr-x", ifName: "eth0" };

@@ -6,7 +6,7 @@ import { OFFER4, value } from "../../support/dhcp/offer.ts";
 import { openScene } from "../../support/dhcp/scene.ts";
 import { iscDhcpd, serve4 } from "../../support/dhcp/servers-v4.ts";
 import { addressesIn, startService } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { linkIn } from "../../support/wire.ts";
 
 const ADDRESS = "192.168.77.50", OTHER = "192.168.77.60", SERVER = "192.168.77.1", ARP = 0x0806;

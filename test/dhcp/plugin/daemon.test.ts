@@ -8,7 +8,7 @@ import { startService } from "../../support/dhcp/service.ts";
 import { connectFrom, say } from "../../support/dhcp/raw-client.ts";
 import { isListening } from "../../support/listening.ts";
 import { PATCHBAY, patchbayPlugins } from "../../support/plugins.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const address = "192.168.77.50";
 const daemon = [join(patchbayPlugins(), "dhcp"), "daemon"];

@@ -6,7 +6,7 @@ import { dnsmasq, iscDhcpd, serve4 } from "../../support/dhcp/servers-v4.ts";
 import { advertise, dnsmasq6, iscDhcpd6, kea6, serve6 } from "../../support/dhcp/servers-v6.ts";
 import { startService, untilAddresses } from "../../support/dhcp/service.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { ping } from "../../support/traffic.ts";
 
 const LONG4 = { ...OFFER4, leaseSeconds: 1000 }, LONG6 = { ...OFFER6, preferredSeconds: 600, validSeconds: 1000 };

@@ -8,7 +8,7 @@ import { value } from "../../support/dhcp/offer.ts";
 import { framesOf, openScene, routesIn, untilLeased, untilRoutes } from "../../support/dhcp/scene.ts";
 import { SILENT } from "../../support/dhcp/scripted-server.ts";
 import { untilAddresses } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { ping } from "../../support/traffic.ts";
 import { linkIn } from "../../support/wire.ts";
 

@@ -7,7 +7,7 @@ import { value } from "../../support/dhcp/offer.ts";
 import { openScene, untilLeased } from "../../support/dhcp/scene.ts";
 import { serveScript, SILENT } from "../../support/dhcp/scripted-server.ts";
 import { type Service, startService, untilAddresses } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const ADDRESS = "192.168.77.50", ELSEWHERE = "192.168.77.90";
 const ONLY_V6 = { ipv4: false, ipv6: true };

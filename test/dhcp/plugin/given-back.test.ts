@@ -9,7 +9,7 @@ import { kindsOf, serveScript, SILENT } from "../../support/dhcp/scripted-server
 import { dnsmasq, serve4, udhcpd } from "../../support/dhcp/servers-v4.ts";
 import { startService } from "../../support/dhcp/service.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const address = "192.168.77.50";
 const ways = ["namespace first", "link first", "nothing first"] as const;

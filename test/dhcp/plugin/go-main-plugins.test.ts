@@ -8,7 +8,7 @@ import { kea6, serve6 } from "../../support/dhcp/servers-v6.ts";
 import { type AddressOfLink, startService, untilAddresses } from "../../support/dhcp/service.ts";
 import { network } from "../../support/network.ts";
 import { GO_PLUGINS, patchbayPlugins } from "../../support/plugins.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { ping } from "../../support/traffic.ts";
 import { linkIn } from "../../support/wire.ts";
 

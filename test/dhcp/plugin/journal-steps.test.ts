@@ -5,7 +5,7 @@ import { expect, test } from "bun:test";
 import { type Segment, serverBehindBridge } from "../../support/dhcp/link.ts";
 import { kindsOf, serveScript } from "../../support/dhcp/scripted-server.ts";
 import { type Service, startService } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const address = "192.168.77.50";
 const steps = ["openat", "fsync"].concat(process.arch === "arm64" ? ["renameat", "unlinkat"] : ["rename", "unlink"]);

@@ -6,7 +6,7 @@ import { serverBehindBridge } from "../../support/dhcp/link.ts";
 import { value } from "../../support/dhcp/offer.ts";
 import { kindsOf, serveScript } from "../../support/dhcp/scripted-server.ts";
 import { Service, startService } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const address = "192.168.77.50";
 

@@ -16,7 +16,7 @@ import { serveScript, SILENT } from "../../support/dhcp/scripted-server.ts";
 import { dnsmasq, serve4, SERVERS4 } from "../../support/dhcp/servers-v4.ts";
 import { iscDhcpd6, serve6 } from "../../support/dhcp/servers-v6.ts";
 import { type Service, startService } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { linkIn } from "../../support/wire.ts";
 
 const ADDRESS = "192.168.77.50", OTHER_ADDRESS = "192.168.77.66", SERVER = "192.168.77.1", ROGUE = "192.168.77.6";

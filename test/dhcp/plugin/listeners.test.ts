@@ -7,7 +7,7 @@ import { serveScript } from "../../support/dhcp/scripted-server.ts";
 import { isListening } from "../../support/listening.ts";
 import { network } from "../../support/network.ts";
 import { patchbayPlugins } from "../../support/plugins.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const FOLDER = "/run/another", SOCKET = `${FOLDER}/dhcp.sock`;
 const verbs = ["ADD", "CHECK", "DEL", "STATUS", "GC"] as const;

@@ -9,7 +9,7 @@ import { value } from "../../support/dhcp/offer.ts";
 import { framesOf, openScene, type Scene, untilLeased, untilRoutes } from "../../support/dhcp/scene.ts";
 import { type Received, serveScript } from "../../support/dhcp/scripted-server.ts";
 import { addressesIn } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { linkIn } from "../../support/wire.ts";
 
 const ADDRESS = "192.168.77.50", FORGED = "192.168.77.200", SERVER = "192.168.77.1";

@@ -5,7 +5,7 @@ import { value } from "../../support/dhcp/offer.ts";
 import { framesOf, openScene, routesIn, untilRoutes } from "../../support/dhcp/scene.ts";
 import type { Rule } from "../../support/dhcp/script.ts";
 import { addressesIn } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { linkIn } from "../../support/wire.ts";
 
 const ADDRESS = "192.168.77.50", SERVER = "192.168.77.1";

@@ -4,7 +4,7 @@ import { value } from "../../support/dhcp/offer.ts";
 import { openScene, routesIn, untilLeased, untilRoutes } from "../../support/dhcp/scene.ts";
 import { SILENT } from "../../support/dhcp/scripted-server.ts";
 import { addressesIn, untilAddresses } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { linkIn } from "../../support/wire.ts";
 
 const ADDRESS = "192.168.77.50", OTHER = "192.168.77.90", SERVER = "192.168.77.1";

@@ -6,7 +6,7 @@ import { kindOf } from "../../support/dhcp/message-name.ts";
 import { OFFER4 } from "../../support/dhcp/offer.ts";
 import { serve4, SERVERS4 } from "../../support/dhcp/servers-v4.ts";
 import { addressesIn, startService, untilAddresses } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { ping } from "../../support/traffic.ts";
 import { linkIn } from "../../support/wire.ts";
 

@@ -8,7 +8,7 @@ import { FAR_OFFER4, startRelay } from "../../support/dhcp/relay.ts";
 import { iscDhcpd, kea, serve4 } from "../../support/dhcp/servers-v4.ts";
 import { iscDhcpd6, kea6, serve6 } from "../../support/dhcp/servers-v6.ts";
 import { startService, untilAddresses } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { ping } from "../../support/traffic.ts";
 
 test.each([iscDhcpd, kea])("$name behind a relay: renewed and given back without the relay", async (kind) => {

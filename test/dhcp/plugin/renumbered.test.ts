@@ -5,7 +5,7 @@ import { OFFER4 } from "../../support/dhcp/offer.ts";
 import { routesIn, untilLeased } from "../../support/dhcp/scene.ts";
 import { serve4, SERVERS4 } from "../../support/dhcp/servers-v4.ts";
 import { startService, untilAddresses } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { ping } from "../../support/traffic.ts";
 
 const SERVER = "192.168.77.1", OTHER_RANGE = ["192.168.77.200", "192.168.77.210"] as const;

@@ -6,7 +6,7 @@ import { framesOf, openScene, routesIn, untilLeased } from "../../support/dhcp/s
 import type { Rule } from "../../support/dhcp/script.ts";
 import { serveScript } from "../../support/dhcp/scripted-server.ts";
 import { addressesIn } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const ADDRESS = "192.168.77.50", SERVER = "192.168.77.1", ROGUE_ADDRESS = "192.168.77.66", ROGUE = "192.168.77.6";
 const FORGED_MAC = "02:00:00:00:00:99", STRANGER = value.text("somebody");

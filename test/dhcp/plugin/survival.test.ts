@@ -9,7 +9,7 @@ import { PATCHBAY } from "../../support/plugins.ts";
 import { kindsOf, serveScript, SILENT } from "../../support/dhcp/scripted-server.ts";
 import { addressesIn, type Service, startService, untilAddresses } from "../../support/dhcp/service.ts";
 import type { Container } from "../../support/machine.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { random } from "../../support/random.ts";
 
 const address = "192.168.77.50";

@@ -8,7 +8,7 @@ import { OFFER6 } from "../../support/dhcp/offer.ts";
 import type { Server } from "../../support/dhcp/server.ts";
 import { iscDhcpd6, kea6, serve6 } from "../../support/dhcp/servers-v6.ts";
 import { addressesIn, startService, untilAddresses } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 // dnsmasq lets nobody renew within a minute.
 const SERVERS = [iscDhcpd6, kea6];

@@ -7,7 +7,7 @@ import { ADVERTISE, DECLINE, kindsOf, REPLY, REQUEST, SOLICIT } from "../../supp
 import { OFFER6 } from "../../support/dhcp/offer.ts";
 import { dnsmasq6, iscDhcpd6, kea6, serve6 } from "../../support/dhcp/servers-v6.ts";
 import { startService, untilAddresses } from "../../support/dhcp/service.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const ONLY_V6 = { ipv4: false, ipv6: true };
 const LONG = { ...OFFER6, preferredSeconds: 600, validSeconds: 1000 };

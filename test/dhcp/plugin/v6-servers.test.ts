@@ -7,7 +7,7 @@ import { OFFER6 } from "../../support/dhcp/offer.ts";
 import { serve6, SERVERS6 } from "../../support/dhcp/servers-v6.ts";
 import { addressesIn, startService, untilAddresses } from "../../support/dhcp/service.ts";
 import type { Network } from "../../support/network.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const ONLY_V6 = { ipv4: false, ipv6: true }, inRange = /^fd00:77::1[0-9a-f]{2}$/;
 const LONG = { ...OFFER6, preferredSeconds: 600, validSeconds: 1000 };

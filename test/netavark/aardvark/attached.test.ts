@@ -6,7 +6,7 @@ import { type Container, type Machine, openMachine } from "../../support/machine
 import { creation } from "../../support/netavark/creation.ts";
 import { AARDVARK, daemons, filesIn, ND } from "../../support/netavark/names.ts";
 import { netavark, type NetavarkAnswer } from "../../support/netavark/netavark.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const network = (index: number, more: Partial<PodmanNetwork> = {}): PodmanNetwork => ({
   ...creation({ name: `n${index}`, id: `${index}ab`.repeat(22).slice(0, 64) }).network,

@@ -15,7 +15,7 @@ import {
   removeNames,
   untilKnown,
 } from "../../support/netavark/names.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { random } from "../../support/random.ts";
 
 const LOCK = { "aardvark.lock": "" };

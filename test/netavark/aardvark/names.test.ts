@@ -17,7 +17,7 @@ import {
   untilKnown,
 } from "../../support/netavark/names.ts";
 import { netavark } from "../../support/netavark/netavark.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const LOCK = { "aardvark.lock": "" };
 

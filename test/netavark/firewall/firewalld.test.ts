@@ -5,7 +5,7 @@ import { type Container, type Machine, openMachine } from "../../support/machine
 import { attach, bridgeNetwork, containerIn, published } from "../../support/netavark/attached.ts";
 import { ND } from "../../support/netavark/names.ts";
 import { netavark, netavarkProgram } from "../../support/netavark/netavark.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { ping, serve } from "../../support/traffic.ts";
 import { random } from "../../support/random.ts";
 

@@ -5,7 +5,7 @@ import { attach, bridgeNetwork, containerIn, published } from "../../support/net
 import { ND } from "../../support/netavark/names.ts";
 import { netavark, netavarkProgram } from "../../support/netavark/netavark.ts";
 import { startBus, startFirewalld } from "../../support/firewalld.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const ports = [published(8080, 80), published(8081, 80, { host_ip: "192.0.2.1" })];
 const input = containerIn([{ network: bridgeNetwork(8, { options: { isolate: "true" } }) }], 1, ports);

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { openMachine } from "../../support/machine.ts";
 import { netavarkProgram } from "../../support/netavark/netavark.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const places: [args: string[], env: Record<string, string>, socket: string][] = [
   [[], {}, "/run/podman/nv-proxy.sock"],

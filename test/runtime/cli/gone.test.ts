@@ -8,7 +8,7 @@ import { lacks } from "../../support/kernel-features.ts";
 import { type Container, type Machine, openMachine, type Outcome } from "../../support/machine.ts";
 import { network } from "../../support/network.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 const ipam = { type: "host-local", ranges: [[{ subnet: "10.9.0.0/24" }]] };
 const masquerade = { ipMasq: true, ipMasqBackend: "nftables", ipam };

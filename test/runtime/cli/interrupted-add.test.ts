@@ -13,7 +13,7 @@ import { CONFIGS, startHooked, writeNetwork } from "../../support/hooked.ts";
 import { leftSince, type Moment, quietMoment } from "../../support/leftovers.ts";
 import { type Machine, openMachine } from "../../support/machine.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 // Each call is one process, which the signals go to.
 delete process.env.PATCHBAY_TEST_RESIDENT;

@@ -5,7 +5,7 @@ import { CONFIGS, writeNetwork } from "../../support/hooked.ts";
 import { type Container, type Machine, openMachine } from "../../support/machine.ts";
 import { network } from "../../support/network.ts";
 import { PATCHBAY } from "../../support/plugins.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 
 let machine: Machine, container: Container;
 beforeEach(async () => {

@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Container } from "../machine.ts";
-import { untilTrue } from "../resident-status.ts";
+import { untilTrue } from "../until-true.ts";
 import type { Segment } from "./link.ts";
 import type { Running } from "./running.ts";
 import { ownCopy, touch } from "./server.ts";

@@ -6,7 +6,7 @@ import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import type { Subprocess } from "bun";
 import { type Container, type Machine, netnsFromOutside } from "../machine.ts";
 import { patienceMs } from "../patience.ts";
-import { untilTrue } from "../resident-status.ts";
+import { untilTrue } from "../until-true.ts";
 
 export interface Place {
   machine: Machine;

@@ -8,7 +8,7 @@ import type { Container, Machine } from "../machine.ts";
 import { kindOf, type MessageName } from "./message-name.ts";
 import type { Frame } from "./capture.ts";
 import { type BridgeSegment, serverBehindBridge } from "./link.ts";
-import { untilTrue } from "../resident-status.ts";
+import { untilTrue } from "../until-true.ts";
 import type { Script } from "./script.ts";
 import { type ScriptedServer, serveScript } from "./scripted-server.ts";
 import { type Service, type ServiceOptions, startService, untilAddresses } from "./service.ts";

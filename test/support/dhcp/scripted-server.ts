@@ -7,7 +7,7 @@
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { untilTrue } from "../resident-status.ts";
+import { untilTrue } from "../until-true.ts";
 import type { Site } from "./link.ts";
 import type { MessageName } from "./message-name.ts";
 import type { Running } from "./running.ts";

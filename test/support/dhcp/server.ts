@@ -1,7 +1,7 @@
 /** A server that a test starts, stops, configures anew and reads the leases of. Its files stay while it is stopped. */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { untilTrue } from "../resident-status.ts";
+import { untilTrue } from "../until-true.ts";
 import type { Lease, LeaseReader, LeaseState } from "./leases.ts";
 import type { Site } from "./link.ts";
 import type { Running } from "./running.ts";

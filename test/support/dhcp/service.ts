@@ -11,7 +11,7 @@ import { isListening } from "../listening.ts";
 import type { Container } from "../machine.ts";
 import { type Network, network } from "../network.ts";
 import { patchbayPlugins } from "../plugins.ts";
-import { untilTrue } from "../resident-status.ts";
+import { untilTrue } from "../until-true.ts";
 import type { Segment } from "./link.ts";
 import type { Running } from "./running.ts";
 

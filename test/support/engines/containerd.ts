@@ -1,6 +1,6 @@
 /** Debian's containerd, with runc, in a machine of its own. Its client ctr(1) calls the plugins. */
 import { expect } from "bun:test";
-import { untilTrue } from "../resident-status.ts";
+import { untilTrue } from "../until-true.ts";
 import { patiently } from "../traffic.ts";
 import { ENGINE, EngineMachine, GATEWAY, ROOT, SERVER } from "./engine-machine.ts";
 

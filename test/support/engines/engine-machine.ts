@@ -9,7 +9,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { Subprocess } from "bun";
 import { type Machine, type MachineOptions, openMachine, type Outcome } from "../machine.ts";
 import { PATCHBAY } from "../plugins.ts";
-import { untilTrue } from "../resident-status.ts";
+import { untilTrue } from "../until-true.ts";
 
 /** Where engines look for plugins. */
 export const PLUGINS = "/opt/cni/bin";

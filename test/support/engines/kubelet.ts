@@ -1,5 +1,5 @@
 /** Debian's containerd with its server for kubelets, in a machine of its own; a pod's only process is a web server. */
-import { untilTrue } from "../resident-status.ts";
+import { untilTrue } from "../until-true.ts";
 import { Cri, type PortMapping } from "./cri.ts";
 import { ENGINE, EngineMachine, PLUGINS, ROOT, SERVER } from "./engine-machine.ts";
 import type { Subprocess } from "bun";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Outcome } from "../machine.ts";
-import { untilTrue } from "../resident-status.ts";
+import { untilTrue } from "../until-true.ts";
 import { ENGINE, type EngineMachine } from "./engine-machine.ts";
 
 const root = resolve(import.meta.dir, "../../..");

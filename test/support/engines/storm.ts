@@ -11,7 +11,8 @@ import { isListening } from "../listening.ts";
 import type { Machine } from "../machine.ts";
 import { writeOtherBuild } from "../other-build.ts";
 import { childrenOf, type Resident, SOCKET, startResident } from "../resident.ts";
-import { untilServed, untilTrue } from "../resident-status.ts";
+import { untilServed } from "../resident-status.ts";
+import { untilTrue } from "../until-true.ts";
 import { PLUGINS, PROGRAM } from "./engine-machine.ts";
 import { random } from "../random.ts";
 

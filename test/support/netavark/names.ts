@@ -3,7 +3,7 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { resolve } from "node:path";
 import type { NamesSpec } from "../../../src/resources/netavark/aardvark-names/spec.ts";
 import type { Machine, RunOptions } from "../machine.ts";
-import { untilTrue } from "../resident-status.ts";
+import { untilTrue } from "../until-true.ts";
 import { HELPERS } from "./netavark.ts";
 
 export interface NamesStep {

@@ -7,7 +7,7 @@ import { OFFER4 } from "../../support/dhcp/offer.ts";
 import { dnsmasq, serve4 } from "../../support/dhcp/servers-v4.ts";
 import { startService, untilAddresses } from "../../support/dhcp/service.ts";
 import { lacks } from "../../support/kernel-features.ts";
-import { untilTrue } from "../../support/resident-status.ts";
+import { untilTrue } from "../../support/until-true.ts";
 import { ping } from "../../support/traffic.ts";
 
 const LONG = { ...OFFER4, leaseSeconds: 3600 }, LIMIT_MS = 600_000;
