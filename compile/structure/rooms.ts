@@ -41,11 +41,21 @@ export const rooms: readonly Room[] = [
   {
     name: "resident",
     what: "a process that stays and serves calls: its protocol with the launcher, workers, whom it serves",
-    mayImport: ["runtime", "engine", "plugins/table.ts", "daemon", "firewalld/bus.ts", "iptables", "ffi", "cni"],
+    mayImport: [
+      "runtime",
+      "engine",
+      "plugins/table.ts",
+      "contract",
+      "daemon",
+      "firewalld/bus.ts",
+      "iptables",
+      "ffi",
+      "cni",
+    ],
   },
   {
     name: "podman",
-    what: "this program as one of netavark's plugins: any CNI network becomes a network of podman",
+    what: "this program as a driver of podman's networks: any CNI network becomes one",
     mayImport: ["runtime", "engine", "podman-documents", "contract", "ffi", "cni", "net", "version.ts"],
   },
   {
@@ -123,7 +133,7 @@ export const rooms: readonly Room[] = [
   },
   {
     name: "podman-documents",
-    what: "podman's documents: networks, containers, what netavark and its plugins return",
+    what: "podman's documents: networks, containers, what netavark and its drivers return; free subnets",
     mayImport: ["cni", "net"],
   },
   { name: "ipam", what: "address ranges and the lease store of host-local", mayImport: ["ffi", "cni", "net"] },

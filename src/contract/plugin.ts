@@ -79,7 +79,7 @@ export type Awaited =
   | "SELinux"
   | "bus"
   | "legacy iptables"
-  | "aardvark-dns";
+  | "netavark's lock";
 
 /** Addresses from `start` to `end` inclusive. */
 export interface AddressSpan {
@@ -110,8 +110,8 @@ export interface PluginDefinition<Config extends PluginConfig> {
   /** The capability whose argument has to say what the configuration does not: without it ADD makes nothing, or fails. */
   missingCapability?(conf: Config): string | undefined;
   /**
-   * What ADD or DEL of this configuration may wait for: a resident leaves such a call to the caller's own process. It has
-   * not been decoded, because nothing is refused before a resident has taken the call.
+   * What a call with this configuration may wait for, whatever its verb: a resident leaves it to the caller's own process.
+   * The configuration has not been decoded, because nothing is refused before a resident has taken the call.
    */
   mayWaitFor?(document: Record<string, unknown>): readonly Awaited[];
   /** For an IPAM plugin that gives a lease back by a packet through the container's link: DEL releases it before the link. */

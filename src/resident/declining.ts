@@ -4,6 +4,7 @@
  */
 import { field, isObject, parseDocument } from "../cni/json.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
+import type { Awaited } from "../contract/plugin.ts";
 import { LeftToCaller } from "../ffi/calls.ts";
 import { variable } from "../ffi/environment.ts";
 import { exists } from "../ffi/files.ts";
@@ -16,8 +17,8 @@ import type { Network } from "../runtime/conf/network.ts";
 import type { Runtime } from "../runtime/plugin-call.ts";
 
 /**
- * Returns why the call is not served, or undefined. The runtime says it itself, when it knows the command and the networks
- * that it is about. The position of the caller's stdin stays where it is: a caller that has waited too long reads it at the
+ * Returns why the call is not served, or undefined. Commands of the runtime are declined later, when the command and its
+ * networks are known. The position of the caller's stdin stays where it is: a caller that has waited too long reads it at the
  * same time.
  */
 export function reasonToDecline(calledBy: string, readStdin: () => Uint8Array): string | undefined {
@@ -52,7 +53,7 @@ function reasonOfPlugin(name: string, document: Record<string, unknown>, path: s
 }
 
 /** Whether this host has what a call may wait for. */
-function isHere(awaited: string): boolean {
+function isHere(awaited: Awaited): boolean {
   if (awaited === "bus") return exists(SYSTEM_BUS_SOCKET);
   return awaited !== "legacy iptables" || hasLegacyTables();
 }

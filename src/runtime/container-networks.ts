@@ -20,7 +20,7 @@ import type { Network } from "./conf/network.ts";
 import { examined, UnknownNetworkError } from "./conf/load.ts";
 import { withContainerLocked } from "./lock.ts";
 import { type AttachmentRequest, type Runtime, wrapped } from "./plugin-call.ts";
-import { networkOnRecord, networkWithoutPlugins, type RecordedAttachment, recordedNetwork } from "./records.ts";
+import { examineRecords, networkWithoutPlugins, type RecordedAttachment, recordedNetwork } from "./records.ts";
 
 /** How one network of `Planned` is attached and taken back, and what is thrown when not all are. */
 interface AllOrNone<Planned, Attached> {
@@ -70,8 +70,9 @@ export interface Deletion {
  */
 export function deletionOf(runtime: Runtime, attachment: RecordedAttachment, asConfigured: () => Deletion): Deletion {
   const recorded = attachment.isCached ? recordedNetwork(runtime, attachment) : undefined;
-  examined(networkOnRecord(attachment.recorded), runtime);
+  examineRecords(runtime, [attachment.recorded]);
   if (recorded !== undefined && recorded.plugins.length > 0) {
+    // One without a result is not among the records that are examined.
     return { network: examined(recorded, runtime), request: attachment };
   }
   const { network } = attachment;

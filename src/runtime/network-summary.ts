@@ -7,6 +7,7 @@ import { openSession } from "../engine/run.ts";
 import { requireVersion } from "../engine/verb-call.ts";
 import { loadPlugin } from "../plugins/table.ts";
 import { listNetworkFiles, type NetworkFile } from "./conf/directory.ts";
+import { examined } from "./conf/load.ts";
 import type { Network, NetworkPlugin } from "./conf/network.ts";
 import { claimantsIn, overlappingRoutes, overlapsWith } from "./overlaps.ts";
 import { checkNames, type Runtime } from "./plugin-call.ts";
@@ -16,6 +17,8 @@ import type { NetworkSummary, Pool } from "../contract/shown.ts";
 
 export function summarizeNetworks(runtime: Runtime): NetworkSummary[] {
   const files = listNetworkFiles(runtime.configDirectory), claimants = claimantsIn(files);
+  // All before the first plugin is called.
+  for (const { network } of files) if (network !== undefined) examined(network, runtime);
   return files.map((file) => {
     const own = claimants.find(({ path }) => path === file.path);
     const warnings = own === undefined ? [] : [...overlapsWith(own, claimants), ...overlappingRoutes(own)];
@@ -33,18 +36,18 @@ function summarize(
   }
   const { name, cniVersion } = network;
   const hidden = hiddenBy === undefined ? [] : [`not found by its name: ${hiddenBy} is in the way`];
-  const examined = network.plugins.map((plugin) => examinePlugin(network, plugin, runtime.pluginPath));
+  const plugins = network.plugins.map((plugin) => examinePlugin(network, plugin, runtime.pluginPath));
   const misnamed = problemsOf(() => checkNames(network, undefined));
   return {
     file: path,
     name,
     cniVersion,
     plugins: network.plugins.map(({ type, config }) => ipamType(config) ? `${type}+${ipamType(config)}` : type),
-    pools: examined.flatMap(({ pools }) => pools),
+    pools: plugins.flatMap(({ pools }) => pools),
     problems: [
       ...hidden,
       ...misnamed,
-      ...examined.flatMap(({ problems }) => problems),
+      ...plugins.flatMap(({ problems }) => problems),
       ...absentDevices(network, runtime),
     ],
   };

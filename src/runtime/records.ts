@@ -10,6 +10,7 @@ import { listLedgersOf } from "../engine/ledger/ledger.ts";
 import { type CachedAttachment, type KnownAttachment, listAttachments } from "../engine/operator/known-attachment.ts";
 import { warn } from "../ffi/warn.ts";
 import { type CacheRecord, listCache, readCache } from "./cache.ts";
+import { examined } from "./conf/load.ts";
 import { type Network, networkOfOnePlugin, parseNetwork } from "./conf/network.ts";
 import { type AttachmentRequest, joinArgs, type Runtime } from "./plugin-call.ts";
 import { pluginConfig } from "./plugin-config.ts";
@@ -90,9 +91,15 @@ export function recordedNetwork(runtime: Runtime, key: Owner): Network | undefin
   return listLedgersOf(key).length > 0 ? networkWithoutPlugins(key.network) : undefined;
 }
 
-/** For the examination alone: all plugins that made something of the attachment. */
-export function networkOnRecord({ network, ledgers, cached }: KnownAttachment): Network {
-  const ofLedgers = ledgers.map(({ header: { plugin, stdin } }) => ({
+/** A resident leaves the call to its caller here, before anything is changed. */
+export function examineRecords(runtime: Runtime, attachments: Iterable<KnownAttachment>): void {
+  if (runtime.examine === undefined) return;
+  for (const one of attachments) examined(networkOnRecord(one), runtime);
+}
+
+/** Of all plugins that made something of the attachment, each as often as ADD ran with another configuration. */
+function networkOnRecord({ network, ledgers, cached }: KnownAttachment): Network {
+  const ofLedgers = ledgers.flatMap(({ adds }) => adds).map(({ header: { plugin, stdin } }) => ({
     type: plugin,
     document: parseDocument(stdin, "ledger") as Record<string, unknown>,
   }));

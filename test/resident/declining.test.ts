@@ -70,8 +70,7 @@ test.each<[reason: string, plugins: object[], path: string]>([
   ["served", [{ type: "macvlan", ipam: local }, { type: "tuning" }], ""],
   ["DHCP", [{ type: "macvlan", ipam: dhcp }], ""],
   ["SELinux", [{ type: "macvlan", ipam: local }, { type: "tap", selinuxContext: "x" }], ""],
-  ["aardvark-dns", [{ type: "netavark-bridge", firewall: "none", aardvarkBinary: "/opt/aardvark-dns" }], ""],
-  ["served", [{ type: "netavark-bridge", firewall: "none" }], ""],
+  ["netavark's lock", [{ type: "netavark-bridge", firewall: "none" }], ""],
   ["foreign plugin", [{ type: "macvlan", ipam: local }, { type: foreign }], elsewhere.CNI_PATH],
   ["foreign plugin", [{ type: "macvlan", ipam: { type: foreign } }], elsewhere.CNI_PATH],
   // It is not found, and the call says so.

@@ -3,7 +3,8 @@ import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Machine, openMachine } from "../support/machine.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
-import { statusOf, untilTrue } from "../support/resident-status.ts";
+import { statusOf } from "../support/resident-status.ts";
+import { untilTrue } from "../support/until-true.ts";
 import { openResident, OWN_SOCKET, traceOf, untilServed } from "../support/served.ts";
 
 // Each machine has a resident of its own.
@@ -11,6 +12,7 @@ delete process.env.PATCHBAY_TEST_RESIDENT;
 
 const CONFIGS = "/run/networks";
 const ipam = { type: "host-local", subnet: "10.1.0.0/24" };
+const formerIpam = { type: "host-local", subnet: "10.2.0.0/24" };
 
 async function writeNetwork(machine: Machine, name: string, plugins: unknown[]) {
   const stdin = JSON.stringify({ cniVersion: "1.1.0", name, plugins });
@@ -68,12 +70,12 @@ test("what calls may wait for counts where the host has it", async () => {
     firewall: statusBy("firewall"),
     bridge: statusBy("bridge"),
     inspect: runtime("inspect"),
+    ls: runtime("ls"),
+    "gc of a network without a file": runtime("gc", "former", "--gone", "--dry-run"),
+    "del of nothing, from a network without a file": runtime("del", "former", "c1", "-i", "eth9"),
     "inspect of what waits for nobody": runtime("inspect", "install"),
     "a network named as a command": runtime("check", "install", "c1", "-i", "lo"),
     install: runtime("install"),
-    // It stays, if its flags are right.
-    "the DHCP service": () =>
-      machine.run([`${patchbayPlugins()}/dhcp`, "daemon", "-nonsense"], { env: { CNI_COMMAND: "VERSION" } }),
   };
   // On a busy machine a call may have run by itself.
   const outcomes = async () => {
@@ -92,19 +94,32 @@ test("what calls may wait for counts where the host has it", async () => {
   };
   await writeNetwork(machine, "install", [{ type: "loopback" }]);
   await writeNetwork(machine, "walled", [{ type: "bridge", bridge: "walled0", ipam }, { type: "firewall" }]);
-  for (const [network, link] of [["install", "lo"], ["walled", "eth0"]] as const) {
+  await writeNetwork(machine, "former", [{ type: "bridge", bridge: "former0", ipam: formerIpam }, {
+    type: "firewall",
+  }]);
+  for (const [network, link] of [["install", "lo"], ["walled", "eth0"], ["former", "eth1"]] as const) {
     expect(await runtime("add", network, "c1", "-i", link)()).toMatchObject({ code: 0, stderr: "" });
   }
+  await machine.sh(`rm ${CONFIGS}/former.conflist`);
   const served = {
     firewall: "served",
     bridge: "served",
     inspect: "served",
+    ls: "served",
+    "gc of a network without a file": "served",
+    "del of nothing, from a network without a file": "served",
     "inspect of what waits for nobody": "served",
     "a network named as a command": "served",
     install: "command",
-    "the DHCP service": "command",
   };
-  const waiting = { ...served, firewall: "bus", inspect: "bus" };
+  const waitingFor = (what: string) => ({
+    firewall: what,
+    inspect: what,
+    ls: what,
+    "gc of a network without a file": what,
+    "del of nothing, from a network without a file": what,
+  });
+  const waiting = { ...served, ...waitingFor("bus") };
   expect(await outcomes()).toEqual(served);
   await machine.sh("mkdir -p /run/dbus; : >/run/dbus/system_bus_socket");
   expect(await outcomes()).toEqual(waiting);
@@ -115,5 +130,5 @@ test("what calls may wait for counts where the host has it", async () => {
   expect(await outcomes()).toEqual(waiting);
   await machine.sh("umount /var; ip6tables-legacy -t filter -L");
   const legacy = "legacy iptables";
-  expect(await outcomes()).toEqual({ ...served, firewall: legacy, bridge: legacy, inspect: legacy });
+  expect(await outcomes()).toEqual({ ...served, ...waitingFor(legacy), bridge: legacy });
 });

@@ -2,9 +2,11 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { whileWarning } from "../../src/ffi/warn.ts";
 import { writeCache } from "../../src/runtime/cache.ts";
+import type { Network } from "../../src/runtime/conf/network.ts";
 import {
   attachmentsOfContainer,
   attachmentsToNetwork,
+  examineRecords,
   knownAttachments,
   recordedNetwork,
 } from "../../src/runtime/records.ts";
@@ -131,4 +133,19 @@ test("the network of then is the list, or that of one plugin, or one without plu
   // A list may have a type of its own.
   cache({ config: JSON.stringify({ ...list, type: "x" }) });
   expect(types()).toEqual(["one", "two"]);
+});
+
+test("every configuration of ADD that made something is examined, and those of the cache", () => {
+  cache();
+  recorded([made("thing a")], { ...key, plugin: "a", stdin: '{"first":1}' });
+  recorded([made("thing b")], { ...key, plugin: "a", stdin: '{"second":2}' });
+  const examined: unknown[] = [];
+  const runtime = { ...at.runtime, examine: ({ plugins }: Network) => void examined.push(...plugins) };
+  examineRecords(runtime, knownAttachments(runtime));
+  expect(examined).toMatchObject([
+    { type: "a", config: { first: 1 } },
+    { type: "a", config: { second: 2 } },
+    { type: "one" },
+    { type: "two" },
+  ]);
 });

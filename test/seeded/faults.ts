@@ -2472,8 +2472,8 @@ const commandLine: Fault[] = [
   },
   {
     file: "src/runtime/cli/inspected-attachments.ts",
-    find: "if (runtime.examine !== undefined)",
-    replace: "if (runtime.examine === undefined)",
+    find: "  examineRecords(runtime, selected);",
+    replace: "",
     tests: ["test/resident/runtime.test.ts"],
   },
   {

@@ -2,8 +2,7 @@
 import { counted } from "../../contract/counted.ts";
 import type { AttachmentState, InspectedAttachment } from "../../contract/shown.ts";
 import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
-import { examined } from "../conf/load.ts";
-import { knownAttachments, networkOnRecord } from "../records.ts";
+import { examineRecords, knownAttachments } from "../records.ts";
 import type { Command, Given } from "./command.ts";
 import { namedBy, namespaceName, notAttached, nothingAttached, shortId } from "./named-attachments.ts";
 import { containerNote, runtimeOf, runtimeOptions, TO_LOOK } from "./network-arguments.ts";
@@ -27,7 +26,7 @@ export const inspectionArguments = {
 /** The attachments of the network and container named as operands, or all. Throws when there are none by that name. */
 export function selectedAttachments(given: Given): KnownAttachment[] {
   const runtime = runtimeOf(given), selected = selectedOf(given, knownAttachments(runtime));
-  if (runtime.examine !== undefined) { for (const one of selected) examined(networkOnRecord(one), runtime); }
+  examineRecords(runtime, selected);
   return selected;
 }
 

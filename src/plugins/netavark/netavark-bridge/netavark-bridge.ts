@@ -2,7 +2,6 @@
  * One network with netavark's driver `bridge`: a veth pair between the container and the network's bridge, the rules of the
  * network, and the container's published ports. Only `src/netavark` calls it: the configuration is podman's own document.
  */
-import { field } from "../../../cni/json.ts";
 import type { Interface, Result } from "../../../cni/result.ts";
 import type { Owner } from "../../../contract/owner.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
@@ -42,10 +41,7 @@ export default definePlugin<NetavarkConf>({
   name: "netavark-bridge",
   validate: decodeNetavarkConf,
   judge: (conf) => void specificationsOf(conf, false),
-  mayWaitFor: (document) => [
-    ...field(document, "firewall") === "none" ? [] : ["bus", "legacy iptables"] as const,
-    ...field(document, "aardvarkBinary") === undefined ? [] : ["aardvark-dns"] as const,
-  ],
+  mayWaitFor: () => ["netavark's lock"],
   add,
   lockedDirectory: ({ configDirectory }) => configDirectory,
 });

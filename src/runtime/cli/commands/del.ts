@@ -6,7 +6,7 @@ import { UnknownNetworkError } from "../../conf/load.ts";
 import { deleteRecorded } from "../../container-networks.ts";
 import { unconfiguredNetwork } from "../../gc.ts";
 import type { AttachmentRequest } from "../../plugin-call.ts";
-import { knownAttachments, recordedNetwork } from "../../records.ts";
+import { attachmentsOfContainer, examineRecords, knownAttachments, recordedNetwork } from "../../records.ts";
 import { closestName } from "../../spelling.ts";
 import type { Command, Given } from "../command.ts";
 import { attachedArguments, attachedRequest } from "../attached-request.ts";
@@ -68,7 +68,10 @@ function remove(given: Given, request: AttachmentRequest, begin = () => {}): voi
   // Another attachment's record shows that the network is no typing error.
   const recorded = () => recordedNetwork(runtime, key) ?? unconfiguredNetwork(runtime, key.network);
   const { network, isConfigured } = networkOrRecorded(given, key.network, recorded);
-  if (!isConfigured) tellUnconfigured(given, key.network);
+  if (!isConfigured) {
+    examineRecords(runtime, attachmentsOfContainer(runtime, key.containerId).map(({ recorded }) => recorded));
+    tellUnconfigured(given, key.network);
+  }
   begin();
   if (isConfigured) deleteNetwork(runtime, network, request);
   else deleteRecorded(runtime, { network, request });

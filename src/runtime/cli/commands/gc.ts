@@ -5,7 +5,7 @@ import { collectGarbage, isGone, type Keep, staleAttachments, unconfiguredNetwor
 import { removeAllEmptyLedgers, removeEmptyLedgers } from "../../../engine/ledger/ledger.ts";
 import { HostView } from "../../../engine/ledger/whereabouts.ts";
 import type { Runtime } from "../../plugin-call.ts";
-import { knownAttachments, type RecordedAttachment } from "../../records.ts";
+import { attachmentsToNetwork, examineRecords, knownAttachments, type RecordedAttachment } from "../../records.ts";
 import { closestName } from "../../spelling.ts";
 import { type Command, type Given, UsageError } from "../command.ts";
 import { namedBy, whyTooShort } from "../named-attachments.ts";
@@ -59,6 +59,7 @@ export const gcCommand: Command = {
     // Finds all before it deletes anything: a resident leaves some to its callers.
     const failures = collectFailures(names, (each) => {
       networks.push(networkOrRecorded(given, each, () => unconfiguredNetwork(runtime, each)));
+      examineRecords(runtime, attachmentsToNetwork(runtime, each).map(({ recorded }) => recorded));
     });
     failures.push(...collectFailures(networks, (each) => collect(given, each, chosen, list, view)));
     if (chosen !== undefined && !given.has("dry-run")) {

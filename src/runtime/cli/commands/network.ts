@@ -3,7 +3,7 @@ import { checkNetworkName } from "../../../cni/invocation.ts";
 import { throwJoined } from "../../../contract/failures.ts";
 import { hasTraces, type Removal, removeNetwork } from "../../network-removal.ts";
 import type { Runtime } from "../../plugin-call.ts";
-import { attachmentsToNetwork, networkWithoutPlugins, recordedNetwork } from "../../records.ts";
+import { attachmentsToNetwork, examineRecords, networkWithoutPlugins, recordedNetwork } from "../../records.ts";
 import type { Network } from "../../conf/network.ts";
 import { type Command, UsageError } from "../command.ts";
 import { networkOrRecorded, runtimeOf, runtimeOptions } from "../network-arguments.ts";
@@ -33,6 +33,7 @@ export const networkCommand: Command = {
     if (name === undefined) throw new UsageError("network remove needs the NETWORK's name");
     checkNetworkName(name);
     const { network } = networkOrRecorded(given, name, () => tracedNetwork(runtime, name));
+    examineRecords(runtime, attachmentsToNetwork(runtime, name).map(({ recorded }) => recorded));
     const removal = removeNetwork(runtime, network, { isDryRun, withLeases: given.has("leases") });
     if (given.has("json")) printLine(JSON.stringify(inJson(removal), null, 2));
     else describe(removal, isDryRun ? "would remove" : "removed").forEach(printLine);
