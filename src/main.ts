@@ -1,7 +1,7 @@
 /** The program is a plugin, netavark or the runtime, depending on the name it is called by; in a resident, once for each call. */
-import { isHandedOver, LeftToCaller } from "./ffi/calls.ts";
 import { exitNow } from "./ffi/libc.ts";
 import { restrictUmask } from "./ffi/umask.ts";
+import type { DriverCall } from "./podman/call-of-driver.ts";
 import { loadPlugin, pluginNamed } from "./plugins/table.ts";
 import type { Examine } from "./runtime/plugin-call.ts";
 
@@ -19,7 +19,8 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
     return (require("./netavark/program/command-line.ts") as typeof import("./netavark/program/command-line.ts"))
       .runNetavark(args);
   }
-  if (isCallOfDriver(name, args)) return servePodman(args, examine);
+  const driverCall = name === "cnitool" ? undefined : driverCallOf(args);
+  if (driverCall !== undefined) return servePodman(driverCall, examine);
   if (examine === undefined && args[0] === "serve" && args[1] === "--worker") {
     const status = work();
     if (status !== undefined) return status;
@@ -33,17 +34,15 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
     }, examine);
 }
 
-function isCallOfDriver(name: string, args: readonly string[]): boolean {
-  if (name === "cnitool") return false;
-  return (require("./podman/call-of-driver.ts") as typeof import("./podman/call-of-driver.ts")).isCallOfDriver(args);
+function driverCallOf(args: readonly string[]): DriverCall | undefined {
+  return (require("./podman/call-of-driver.ts") as typeof import("./podman/call-of-driver.ts")).driverCallOf(args);
 }
 
-function servePodman(args: readonly string[], examine: Examine | undefined): number {
-  return (require("./podman/driver.ts") as typeof import("./podman/driver.ts")).runDriver(args, examine);
+function servePodman(call: DriverCall, examine: Examine | undefined): number {
+  return (require("./podman/driver.ts") as typeof import("./podman/driver.ts")).runDriver(call, examine);
 }
 
 function runDhcpDaemon(flags: readonly string[]): number {
-  if (isHandedOver()) throw new LeftToCaller("command");
   return (require("./dhcp/service/daemon.ts") as typeof import("./dhcp/service/daemon.ts")).runDaemon(flags);
 }
 

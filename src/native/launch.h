@@ -370,7 +370,8 @@ static enum how launch(const struct call *call, const uint8_t *build, long *offs
   const char *name = base_name(call->arguments[0]);
   int is_runtime = is_same(name, "patchbay") || is_same(name, "cnitool");
   if (is_runtime && (call->argument_count < 2 || is_same(call->arguments[1], "serve"))) return ALONE;
-  if (!is_runtime && *value_of(call, "CNI_COMMAND") == 0) return ALONE;
+  /* A call of CNI has no arguments. */
+  if (!is_runtime && (call->argument_count > 1 || *value_of(call, "CNI_COMMAND") == 0)) return ALONE;
   /* Nothing ends what a person types, and `create` is then no verb of podman's. */
   if (is_runtime && is_podmans(call->arguments[1]) && is_terminal(0)) return ALONE;
   /* VERSION does not read its stdin, which may never end; of the runtime's commands only `hook` and podman's do. */

@@ -4,13 +4,19 @@
 export const DRIVER_VERBS = ["create", "info", "setup", "teardown"] as const;
 export type DriverVerb = (typeof DRIVER_VERBS)[number];
 
+export interface DriverCall {
+  readonly verb: DriverVerb;
+  readonly netnsPath: string | undefined;
+}
+
 /**
- * Whatever the driver is called: with at most a namespace's path, and a document on stdin. People who type these words mean
- * something else.
+ * A driver is called with at most a namespace's path, and gets a document on stdin. Whoever types these words at a terminal
+ * means something else.
  */
-export function isCallOfDriver([verb, ...operands]: readonly string[]): boolean {
-  if (!DRIVER_VERBS.some((known) => known === verb)) return false;
-  if (operands.length > 1 || operands.some((operand) => !operand.startsWith("/"))) return false;
+export function driverCallOf([word, ...operands]: readonly string[]): DriverCall | undefined {
+  const verb = DRIVER_VERBS.find((known) => known === word);
+  if (verb === undefined) return undefined;
+  if (operands.length > 1 || operands.some((operand) => !operand.startsWith("/"))) return undefined;
   const { isTerminal } = require("../ffi/terminal.ts") as typeof import("../ffi/terminal.ts");
-  return verb === "info" || !isTerminal(0);
+  return verb === "info" || !isTerminal(0) ? { verb, netnsPath: operands[0] } : undefined;
 }

@@ -4,11 +4,10 @@ import { LeftToCaller } from "../ffi/calls.ts";
 import { mayWrite } from "../ffi/access.ts";
 import { variable } from "../ffi/environment.ts";
 import { exists } from "../ffi/files.ts";
-import { DEFAULT_CACHE_DIRECTORY } from "../runtime/cache.ts";
 import { networkNames } from "../runtime/conf/directory.ts";
 import type { Network } from "../runtime/conf/network.ts";
 import { networkNamed } from "../runtime/conf/load.ts";
-import { usualConfigDirectory } from "../runtime/paths.ts";
+import { configDirectoryOfCaller, DEFAULT_CACHE_DIRECTORY } from "../runtime/paths.ts";
 import type { Examine, Runtime } from "../runtime/plugin-call.ts";
 import type { PodmanNetwork } from "../podman-documents/netavark.schema.ts";
 import { type DriverOptions, readOptions, refused } from "./options.ts";
@@ -32,7 +31,7 @@ export function cniName({ name, options }: PodmanNetwork): string {
 export function runtimeFor({ options }: PodmanNetwork, examine: Examine | undefined): Runtime {
   const hasUsual = mayWrite(nearest(DEFAULT_CACHE_DIRECTORY));
   return {
-    configDirectory: usualConfigDirectory(),
+    configDirectory: configDirectoryOfCaller(),
     pluginPath: options?.["pluginPath"] ?? variable("CNI_PATH") ?? "",
     // Rootless podman has only a /run of its own, as long as it has containers.
     cacheDirectory: hasUsual ? DEFAULT_CACHE_DIRECTORY : "/run/cni",
@@ -55,7 +54,7 @@ function named(name: string, runtime: Runtime): Network {
 }
 
 function nothingChosen(podman: PodmanNetwork): Error {
-  const directory = usualConfigDirectory(), names = networkNames(directory);
+  const directory = configDirectoryOfCaller(), names = networkNames(directory);
   const there = names.length === 0 ? `${directory} has none` : `${directory} has ${names.join(", ")}`;
   const { exampleConflist } = require("./example-conflist.ts") as typeof import("./example-conflist.ts");
   return new Error(

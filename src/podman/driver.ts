@@ -12,7 +12,7 @@ import { printAnswer } from "../runtime/cli/answer.ts";
 import type { PluginCall } from "../podman-documents/netavark.schema.ts";
 import { decodeNetwork, decodePluginCall } from "../podman-documents/netavark.validate.gen.ts";
 import { attachmentRequest, macOf } from "./attachment-request.ts";
-import type { DriverVerb } from "./call-of-driver.ts";
+import type { DriverCall, DriverVerb } from "./call-of-driver.ts";
 import { chosenNetwork, runtimeFor } from "./chosen-network.ts";
 import { createNetwork } from "./create.ts";
 import { statusBlock } from "./status-block.ts";
@@ -29,9 +29,9 @@ const verbs: Readonly<
   teardown: (netnsPath, examine) => tearDown(required(netnsPath), decodePluginCall(readDocument()), examine),
 };
 
-/** Returns the exit status. The arguments are those of `isCallOfDriver`. */
-export function runDriver([verb, netnsPath]: readonly string[], examine?: Examine): number {
-  return printAnswer(() => verbs[verb as DriverVerb](netnsPath, examine));
+/** Returns the exit status. */
+export function runDriver({ verb, netnsPath }: DriverCall, examine?: Examine): number {
+  return printAnswer(() => verbs[verb](netnsPath, examine));
 }
 
 function required(netnsPath: string | undefined): string {

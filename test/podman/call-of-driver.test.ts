@@ -1,10 +1,18 @@
-/** The launcher keeps the documents of podman's calls for a resident: it knows the verbs that have one. */
+/** The launcher keeps stdin for a resident: it knows the verbs and commands that read it. */
 import { expect, test } from "bun:test";
 import { DRIVER_VERBS } from "../../src/podman/call-of-driver.ts";
+import { ownCommands } from "../../src/runtime/cli/command-line.ts";
 
-test("the launcher knows the verbs of a driver that read stdin", async () => {
-  const launcher = await Bun.file(`${import.meta.dir}/../../src/native/launch.h`).text();
+const launcher = await Bun.file(`${import.meta.dir}/../../src/native/launch.h`).text();
+
+test("the launcher knows the verbs of a driver that read stdin", () => {
   const [known] = /(?<=is_podmans\(const char \*verb\) \{)[^}]*/.exec(launcher)!;
   const verbs = [...known.matchAll(/is_same\(verb, "(\w+)"\)/g)].map(([, verb]) => verb);
   expect(verbs).toEqual(DRIVER_VERBS.filter((verb) => verb !== "info"));
+});
+
+test("the launcher knows the commands that read stdin", () => {
+  const [known] = /(?<=reads_stdin = is_runtime \? )[^:]*/.exec(launcher)!;
+  const commands = [...known.matchAll(/is_same\(call->arguments\[1\], "(\w+)"\)/g)].map(([, command]) => command);
+  expect(commands).toEqual(Object.keys(ownCommands).filter((name) => ownCommands[name]!().readsStdin));
 });
