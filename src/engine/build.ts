@@ -1,8 +1,8 @@
-/** Which build this process runs: launchers of another one are served elsewhere. compile/entry.ts writes it. */
+/** Which build a program's file is. compile/entry.ts writes it. */
 import { closeFile, O_RDONLY, openFile, readAt } from "../ffi/files.ts";
 import { check } from "../ffi/libc.ts";
 
-/** SHA-1 of its parts: src/native/launch.h has the same. */
+/** SHA-1 of the program's parts. src/native/launch.h has the same length. */
 export const BUILD_BYTES = 20;
 /** The last segment of the file begins with `parameters` of src/native/entry.c: three numbers, then the build. */
 const BUILD_AT = 24;

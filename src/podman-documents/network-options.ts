@@ -1,4 +1,5 @@
 /** The options of networks; all values are text. `create` refuses unknown options, the other commands ignore them. */
+import type { VlanDriver } from "./drivers.ts";
 import { parseAddress } from "../net/address.ts";
 import { readInteger } from "./integer.ts";
 
@@ -65,21 +66,10 @@ export interface VlanOptions {
 
 const vlanKeys = new Set(["bclim", "metric", "mode", "mtu", "no_default_route"]);
 
-const modes = {
+const modes: Readonly<Record<VlanDriver, readonly string[]>> = {
   macvlan: ["bridge", "private", "vepa", "passthru", "source"],
   ipvlan: ["l2", "l3", "l3s"],
 };
-
-export type VlanDriver = keyof typeof modes;
-
-export function isVlanDriver(driver: string): driver is VlanDriver {
-  return Object.hasOwn(modes, driver);
-}
-
-/** Whether it is a driver of netavark itself. Other drivers are programs. */
-export function isOwnDriver(driver: string): driver is "bridge" | VlanDriver {
-  return driver === "bridge" || isVlanDriver(driver);
-}
 
 export function readVlanOptions(driver: VlanDriver, options: Options): VlanOptions {
   const broadcastLimit = integer(options, "bclim", -1 - I32_MAX, I32_MAX);

@@ -13,8 +13,6 @@ import { fromUtf8, utf8 } from "../ffi/libc.ts";
 import { isTrustedDirectory, judgeStateDirectory, readTrustedState } from "../ffi/state-file.ts";
 import { containerNumber } from "./lock.ts";
 
-export const DEFAULT_CACHE_DIRECTORY = "/var/lib/cni";
-
 export interface CacheRecord extends Owner {
   netnsPath: string;
   /** CNI_ARGS as pairs; undefined when the record has none. */

@@ -157,7 +157,7 @@ export class Service {
 
   private serve(request: ServiceRequest, client: Client, netns: number | undefined): void {
     this.lastRequest = this.context.clock().boot;
-    note("dhcp order", { ...request });
+    note("dhcp request", { ...request });
     if (request.do === "acquire") return this.acquire(request, client, netns);
     if (netns !== undefined) closeFile(netns);
     switch (request.do) {

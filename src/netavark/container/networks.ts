@@ -9,7 +9,7 @@ import { inSession } from "../../runtime/plugin-call.ts";
 import { refuseLoop } from "../../resources/netavark/aardvark-names/names.ts";
 import type { StatusBlock } from "../../podman-documents/status-block.ts";
 import type { NamedAttachment } from "../../podman-documents/netavark.schema.ts";
-import { isOwnDriver } from "../../podman-documents/network-options.ts";
+import { isNetavarksDriver } from "../../podman-documents/drivers.ts";
 import type { CheckedCall } from "../../podman-documents/container-call.ts";
 import { failureText, within } from "../../resources/netavark/shared/failure.ts";
 import { log } from "../../resources/netavark/shared/log.ts";
@@ -72,7 +72,7 @@ function containerNetworkOf(call: CheckedCall, attachment: NamedAttachment): Con
 }
 
 function driverOf(containerNetwork: ContainerNetwork, settings: NetavarkSettings, own: typeof driverToSetUp): Driver {
-  if (isOwnDriver(containerNetwork.network.driver)) return own(containerNetwork, settings);
+  if (isNetavarksDriver(containerNetwork.network.driver)) return own(containerNetwork, settings);
   return foreignDriver(containerNetwork, settings.pluginDirectories);
 }
 

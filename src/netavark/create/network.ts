@@ -1,7 +1,7 @@
 /** `create`: completes the network that a user asked for. Makes nothing; podman writes the result to a file. */
 import { isV6 } from "../../net/address.ts";
 import type { Creation, PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
-import { isVlanDriver } from "../../podman-documents/network-options.ts";
+import { isVlanDriver } from "../../podman-documents/drivers.ts";
 import { inOrder, refuseBadRoutes, refuseOverlaps } from "../../podman-documents/network.ts";
 import { finishBridge } from "./bridge.ts";
 import { refuseBadIdentity, refuseBadInterfaceName, refuseBadIpam } from "./refusals.ts";

@@ -1,10 +1,7 @@
 /** A new network with the driver macvlan or ipvlan. */
 import type { PodmanNetwork } from "../../podman-documents/netavark.schema.ts";
-import {
-  readVlanOptions,
-  refuseUnknownVlanOptions,
-  type VlanDriver,
-} from "../../podman-documents/network-options.ts";
+import type { VlanDriver } from "../../podman-documents/drivers.ts";
+import { readVlanOptions, refuseUnknownVlanOptions } from "../../podman-documents/network-options.ts";
 import type { CreationHost } from "./creation-host.ts";
 
 export function finishVlan(network: PodmanNetwork, driver: VlanDriver, host: CreationHost): PodmanNetwork {

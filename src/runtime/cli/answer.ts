@@ -12,14 +12,14 @@ export function printAnswer(work: () => object | number | void): number {
     return 0;
   } catch (error) {
     if (error instanceof LeftToCaller) throw error;
-    report(errorText(error));
+    printError(errorText(error));
     return 1;
   }
 }
 
-function report(error: string): void {
+/** podman refuses an error with any other key. */
+export function printError(error: string): void {
   try {
-    // podman refuses an error with any other key.
     printLine(JSON.stringify({ error }));
   } catch {
     printToStderr(`patchbay: ${error}`);

@@ -18,7 +18,8 @@ import {
   UsageError,
 } from "./command.ts";
 import { closestName } from "../spelling.ts";
-import { print, printingAfterwards, printLine, printToStderr } from "./output.ts";
+import { printError } from "./answer.ts";
+import { print, printingAfterwards, printToStderr } from "./output.ts";
 
 /** Completion scripts call these hidden commands with the words typed so far. */
 const COMPLETE = "__complete", DESCRIBE = "__describe";
@@ -203,7 +204,7 @@ function reportUnknownCommand(program: Program, name: string): number {
   }
   if (!program.isOwnName) {
     // To podman and netavark we are the driver of that name (src/podman).
-    printLine(JSON.stringify({ error: `unknown subcommand: ${name}` }));
+    printError(`unknown subcommand: ${name}`);
     return 1;
   }
   const meant = OTHER_WORDS.get(name) ?? closestName(name, ["help", ...Object.keys(program.commands)]);

@@ -4,9 +4,15 @@ import { isObject, parseDocument } from "../../cni/json.ts";
 import { variable } from "../../ffi/environment.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
-import { DEFAULT_CACHE_DIRECTORY, readCache } from "../cache.ts";
+import { readCache } from "../cache.ts";
 import { examined, loadedOrRecorded, networkNamed } from "../conf/load.ts";
-import { absolutePath, DEFAULT_CONFIG_DIRECTORY, NETNS_DIRECTORY, usualConfigDirectory } from "../paths.ts";
+import {
+  absolutePath,
+  configDirectoryOfCaller,
+  DEFAULT_CACHE_DIRECTORY,
+  DEFAULT_CONFIG_DIRECTORY,
+  NETNS_DIRECTORY,
+} from "../paths.ts";
 import type { AttachmentRequest, Runtime } from "../plugin-call.ts";
 import type { Network } from "../conf/network.ts";
 import type { Command, Given, OptionTable } from "./command.ts";
@@ -83,8 +89,8 @@ export function runtimeOf(given: Given): Runtime {
   };
 }
 
-export function configDirectoryOf(given: Given | undefined): string {
-  return given?.value("config-dir") ?? usualConfigDirectory();
+export function configDirectoryOf(given: Given): string {
+  return given.value("config-dir") ?? configDirectoryOfCaller();
 }
 
 export function networkOf(given: Given, name = given.operands[0]!): Network {

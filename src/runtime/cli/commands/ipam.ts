@@ -18,7 +18,7 @@ import { describeLease, dhcpLeases, type LeaseState } from "../dhcp-leases.ts";
 import { dataDirOf, type HeldLease, heldLeases, networksWithLeases } from "../held-leases.ts";
 import { namedBy, namespaceName, whyTooShort } from "../named-attachments.ts";
 import { containerNote, runtimeOf, runtimeOptions, TO_TAKE } from "../network-arguments.ts";
-import { usualConfigDirectory } from "../../paths.ts";
+import { configDirectoryOfCaller } from "../../paths.ts";
 import { print, printLine, printToStderr } from "../output.ts";
 import { textTable } from "../text-table.ts";
 
@@ -83,7 +83,7 @@ function named(given: Given, network: string | undefined): StoreOptions {
 /** For a network that has neither a lease nor a configuration. */
 function isKnown(given: Given, network: string): boolean {
   return exists(leaseDirectory(dataDirOf(given), network)) ||
-    networkNames(usualConfigDirectory()).includes(network);
+    networkNames(configDirectoryOfCaller()).includes(network);
 }
 
 function unknownNetwork(given: Given, network: string): Error {
