@@ -78,14 +78,14 @@ describe("the configuration of a deletion", () => {
     ]]);
   });
 
-  test("is examined, and so is what ledgers may call; what a resident leaves to its caller is left", () => {
+  test("is examined, and so is all that is recorded; what a resident leaves to its caller is left", () => {
     recorded([made("thing a")], { ...key, stdin: '{"type":"test","mark":"ledger"}' });
     addNetwork(at.runtime, at.network([{ type: "one", mark: "then" }]), request);
     const seen: unknown[] = [];
     const examine: Runtime["examine"] = ({ plugins }) =>
       void seen.push(plugins.map(({ type, config }) => [type, config["mark"]]));
     deletion(asConfigured, { ...at.runtime, examine });
-    expect(seen).toEqual([[["test", "ledger"]], [["one", "then"]]]);
+    expect(seen).toEqual([[["test", "ledger"], ["one", "then"]], [["one", "then"]]]);
     recorded([made("thing a")], { ...key, ifName: "eth1" });
     const uncached = attachmentsOfContainer(at.runtime, "web").find(({ isCached }) => !isCached)!;
     expect(() => deletionOf(at.runtime, uncached, failing(new LeftToCaller()))).toThrow(LeftToCaller);
