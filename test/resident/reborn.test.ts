@@ -66,20 +66,29 @@ async function showItsCallers(kernel: "held" | "injected" | "older"): Promise<vo
   if (kernel === "injected") await withoutPidfds(machine, worker!);
 
   // A process that has not ended is served, or not, by what it is itself.
-  const call = `${talking()} const fd = open(); send(fd, version);`;
+  const connect = `const fd = open(); send(fd, version);`, call = `${talking()} ${connect}`;
   const asked = kernel === "held" ? [] : [PROVE];
   for (const [as, answer] of [[[], READY], [UNLIKE, DECLINED], [["setpriv", "--no-new-privs"], DECLINED]] as const) {
+    // A worker does not wait long for what a launcher has ready: on a busy machine this one is too late, and asks again.
     const words = [
       ...as,
       process.execPath,
       "-e",
-      `${call} 
-      let answer = hear(fd)[0];
-      console.log(answer);
-      if (answer === ${PROVE}) { send(fd, version); console.log(hear(fd)[0]); }`,
+      `${talking()}
+      for (let answers = [], isLate = true; isLate;) {
+        ${connect}
+        answers = [hear(fd)[0]];
+        if (answers[0] === ${PROVE}) { send(fd, version); answers.push(hear(fd)[0]); }
+        close(fd);
+        isLate = answers.includes(undefined) || (${answer} === ${READY} && answers.at(-1) === ${DECLINED});
+        if (!isLate) console.log(answers.join(" "));
+      }`,
     ];
-    const { stdout, stderr } = await stage.run(words);
-    expect([as, stdout, stderr]).toEqual([as, [...asked, answer].map((one) => `${one}\n`).join(""), ""]);
+    expect([as, await stage.run(words)]).toEqual([as, {
+      code: 0,
+      stdout: `${[...asked, answer].join(" ")}\n`,
+      stderr: "",
+    }]);
   }
 
   process.kill(worker!, "SIGSTOP");
