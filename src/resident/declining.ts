@@ -15,13 +15,24 @@ import { legacyTablesFile } from "../iptables/which-iptables.ts";
 import { loadRecorded, pluginNamed } from "../plugins/table.ts";
 import type { Network } from "../runtime/conf/network.ts";
 import type { Runtime } from "../runtime/plugin-call.ts";
+import { nameOf, type Request } from "./protocol.ts";
+
+/** Variables with paths. */
+const PATHS = ["CNI_NETNS", "CNI_PATH", "NETCONFPATH", "PATCHBAY_STATE_DIR", "XDG_RUNTIME_DIR"];
+/** They lead each process to files of its own. */
+const OF_THE_PROCESS = /\/proc\/(?:self|thread-self)\b|\/dev\/(?:fd|stdin|stdout|stderr)\b/;
 
 /**
  * Returns why the call is not served, or undefined. Commands of the runtime are declined later, when the command and its
  * networks are known. The position of the caller's stdin stays where it is: a caller that has waited too long reads it at the
  * same time.
  */
-export function reasonToDecline(calledBy: string, readStdin: () => Uint8Array): string | undefined {
+export function reasonToDecline(
+  request: Pick<Request, "argv">,
+  readStdin: () => Uint8Array,
+): string | undefined {
+  const calledBy = nameOf(request), given = [...request.argv, ...PATHS.map((name) => variable(name) ?? "")];
+  if (given.some((path) => OF_THE_PROCESS.test(path))) return "path of the process";
   if (variable("DBUS_SYSTEM_BUS_ADDRESS") !== undefined) return "bus";
   // netavark waits for plugins, and for others' locks while they start aardvark-dns.
   if (calledBy === "netavark") return "netavark";

@@ -26,6 +26,11 @@ export interface Request {
   environment: Uint8Array;
 }
 
+/** The name that the program was called by. */
+export function nameOf({ argv }: Pick<Request, "argv">): string {
+  return argv[0]!.slice(argv[0]!.lastIndexOf("/") + 1);
+}
+
 /** Returns undefined when the message is too short, of another protocol, or has other counts than it says. */
 export function readRequest(message: Uint8Array): Request | undefined {
   if (message.length < HEAD_BYTES) return undefined;

@@ -140,14 +140,10 @@ function prepare(request: Request, streams: Streams, stdin: number | undefined):
     streams.takeStdin(stdin);
     takeEnvironment(request.environment);
     if (process.cwd() !== request.workingDirectory) process.chdir(request.workingDirectory);
-    return reasonToDecline(nameOf(request), () => streams.readAhead());
+    return reasonToDecline(request, () => streams.readAhead());
   } catch {
     return "directory";
   }
-}
-
-export function nameOf({ argv }: Pick<Request, "argv">): string {
-  return argv[0]!.slice(argv[0]!.lastIndexOf("/") + 1);
 }
 
 function run(connection: Connection, streams: Streams, { argv }: Request, runCall: RunCall): void {

@@ -14,7 +14,7 @@ const dhcp = { type: "dhcp" }, local = { type: "host-local" };
 function reasonOf(name: string, stdin: unknown, variables: Record<string, string>) {
   takeEnvironment(utf8(Object.entries(variables).map((pair) => `${pair.join("=")}\0`).join("")));
   const text = typeof stdin === "string" ? stdin : JSON.stringify(stdin);
-  return reasonToDecline(name, () => utf8(text));
+  return reasonToDecline({ argv: [name] }, () => utf8(text));
 }
 
 test.each<[reason: string, name: string, stdin: unknown, variables: Record<string, string>]>([
@@ -42,6 +42,20 @@ test.each<[reason: string, name: string, stdin: unknown, variables: Record<strin
   ["bus", "netavark", {}, { DBUS_SYSTEM_BUS_ADDRESS: "" }],
 ])("%s: %s with %j and %j", (reason, name, stdin, variables) => {
   expect(reasonOf(name, stdin, variables) ?? "served").toBe(reason);
+});
+
+const ofTheProcess = "path of the process";
+test.each<[reason: string, words: string, variables: Record<string, string>]>([
+  ...["/proc/self/fd/9", "/proc/self/ns/net", "/dev/fd/9", "/dev/stdin", "/proc/thread-self/ns/net"]
+    .map((path): [string, string, Record<string, string>] => [ofTheProcess, `patchbay del net ${path}`, {}]),
+  [ofTheProcess, "patchbay --config-dir=/proc/self/cwd ls", {}],
+  ...["CNI_NETNS", "CNI_PATH", "NETCONFPATH", "PATCHBAY_STATE_DIR"]
+    .map((name): [string, string, Record<string, string>] => [ofTheProcess, "bridge", { [name]: "/dev/fd/3" }]),
+  ["served", "patchbay del net /proc/1234/ns/net", { LOG: "/dev/stdout", PATH: "/proc/self/bin" }],
+  ["served", "patchbay del net /run/netns/proc/selfish", {}],
+])("%s: %s with %j", (reason, words, variables) => {
+  takeEnvironment(utf8(Object.entries(variables).map((pair) => `${pair.join("=")}\0`).join("")));
+  expect(reasonToDecline({ argv: words.split(" ") }, () => utf8("{}")) ?? "served").toBe(reason);
 });
 
 /** Why the command is left to the caller, or its exit status. */

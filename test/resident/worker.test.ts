@@ -10,7 +10,7 @@ import { ownProcessId } from "../../src/ffi/calls.ts";
 import { closeFile, O_RDONLY, openFile } from "../../src/ffi/files.ts";
 import { fromUtf8, libc } from "../../src/ffi/libc.ts";
 import { DECLINED, DONE, DONE_IN_FILES, READY } from "../../src/resident/protocol.ts";
-import { nameOf } from "../../src/resident/worker.ts";
+import { nameOf } from "../../src/resident/protocol.ts";
 import { LoneWorker, requestOf } from "../support/lone-worker.ts";
 
 const served = [READY, DONE], declined = { answers: [DECLINED], last: expect.anything() };
