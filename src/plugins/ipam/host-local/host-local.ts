@@ -17,6 +17,7 @@ import {
 import type { Dns, IpConfig, Result } from "../../../cni/result.ts";
 import { type Attachment, definePlugin } from "../../../contract/plugin.ts";
 import type { Pool } from "../../../contract/shown.ts";
+import { whyNoBootId } from "../../../ffi/boot.ts";
 import { warn } from "../../../ffi/warn.ts";
 import { ENOENT, isErrno, SyscallError } from "../../../ffi/errno.ts";
 import { identify, isDirectory, readConfiguredFile } from "../../../ffi/files.ts";
@@ -178,7 +179,7 @@ function status(conf: HostLocalConf): void {
     throw new CniError(PLUGIN_NOT_AVAILABLE, message, "it has none besides its gateway");
   }
   const { directory } = storeOf(conf);
-  const reason = whyNoDirectory(directory);
+  const reason = whyNoBootId() ?? whyNoDirectory(directory);
   if (reason !== undefined) throw new CniError(PLUGIN_NOT_AVAILABLE, `no leases can be kept in ${directory}`, reason);
 }
 
