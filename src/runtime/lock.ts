@@ -6,6 +6,7 @@
  * GC's lock is the whole file. The kernel drops the locks of a process that dies (fcntl(2), "Open file description
  * locks"). Other engines do not take them.
  */
+import { forgetAfterCall, isHandedOver, LeftToCaller } from "../ffi/calls.ts";
 import { SyscallError } from "../ffi/errno.ts";
 import { closeFile, makeDirectories } from "../ffi/files.ts";
 import { type ByteRange, lockRangeExclusive, tryLockRangeExclusive } from "../ffi/lock.ts";
@@ -40,15 +41,28 @@ function withLock<T>(directory: string, range: ByteRange, what: string, work: ()
   }
 }
 
+/** This call has had a lock, so it may have changed something. */
+let hasHadLock = false;
+forgetAfterCall(() => hasHadLock = false);
+
 function lock(fd: number, range: ByteRange, what: string): void {
-  try {
-    if (tryLockRangeExclusive(fd, range)) return;
-  } catch (error) {
-    if (error instanceof SyscallError) return; // This file system has no locks.
-    throw error;
+  if (tryLock(fd, range)) {
+    hasHadLock = true;
+    return;
   }
+  // There the user sees that it waits, and may interrupt it.
+  if (isHandedOver() && !hasHadLock) throw new LeftToCaller("another operation");
   warn(`waiting for another operation on ${what} to end`);
   lockRangeExclusive(fd, range);
+}
+
+function tryLock(fd: number, range: ByteRange): boolean {
+  try {
+    return tryLockRangeExclusive(fd, range);
+  } catch (error) {
+    if (error instanceof SyscallError) return true; // This file system has no locks.
+    throw error;
+  }
 }
 
 /** FNV-1a. Two containers with the same number wait for each other, which does no harm. */

@@ -8,6 +8,7 @@ import { CURRENT_VERSION } from "../cni/versions.ts";
 import { type Owner, ownerText } from "../contract/owner.ts";
 import { listLedgersOf } from "../engine/ledger/ledger.ts";
 import { type CachedAttachment, type KnownAttachment, listAttachments } from "../engine/operator/known-attachment.ts";
+import { LeftToCaller } from "../ffi/calls.ts";
 import { warn } from "../ffi/warn.ts";
 import { type CacheRecord, listCache, readCache } from "./cache.ts";
 import { examined } from "./conf/load.ts";
@@ -94,7 +95,16 @@ export function recordedNetwork(runtime: Runtime, key: Owner): Network | undefin
 /** A resident leaves the call to its caller here, before anything is changed. */
 export function examineRecords(runtime: Runtime, attachments: Iterable<KnownAttachment>): void {
   if (runtime.examine === undefined) return;
-  for (const one of attachments) examined(networkOnRecord(one), runtime);
+  for (const one of attachments) examined(readableRecord(one), runtime);
+}
+
+function readableRecord(attachment: KnownAttachment): Network {
+  try {
+    return networkOnRecord(attachment);
+  } catch {
+    // The call itself says what is wrong with it.
+    throw new LeftToCaller("damaged record");
+  }
 }
 
 /** Of all plugins that made something of the attachment, each as often as ADD ran with another configuration. */

@@ -132,3 +132,29 @@ test("what calls may wait for counts where the host has it", async () => {
   const legacy = "legacy iptables";
   expect(await outcomes()).toEqual({ ...served, ...waitingFor(legacy), bridge: legacy });
 });
+
+test("a command that would wait for another operation on the container waits in its caller's process", async () => {
+  await using machine = await openMachine();
+  await machine.container("c1");
+  await writeNetwork(machine, "slow", [{ type: "foreign" }]);
+  await writeNetwork(machine, "quick", [{ type: "loopback" }]);
+  await machine.sh("mkdir /run/plugins");
+  const foreign = "#!/bin/sh\n: >/run/begun\nwhile test -e /run/hold; do sleep 0.02; done\ncat >/dev/null\necho {}\n";
+  await machine.sh(`ln -s ${PATCHBAY} /run/plugins/loopback; : >/run/hold`);
+  await machine.sh("cat >/run/plugins/foreign; chmod +x /run/plugins/foreign", {
+    stdin: foreign,
+  });
+  const env = { NETCONFPATH: CONFIGS, CNI_PATH: "/run/plugins" };
+  await using _resident = await openResident(machine);
+  await untilServed(machine);
+  const first = machine.run([PATCHBAY, "add", "slow", "c1"], { env });
+  await machine.sh("until test -e /run/begun; do sleep 0.02; done");
+  const second = machine.run([PATCHBAY, "add", "quick", "c1", "-i", "lo"], { env });
+  await untilTrue(async () => (await statusOf(machine)).declined["another operation"], (count) => count === 1);
+  await machine.sh("rm /run/hold");
+  expect((await first).code).toBe(0);
+  expect(await second).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining("waiting for another operation on"),
+  });
+});

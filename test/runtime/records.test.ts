@@ -1,5 +1,6 @@
 /** What is recorded of attachments, in the cache and in ledgers: which of them, and what can be read of each. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { LeftToCaller } from "../../src/ffi/calls.ts";
 import { whileWarning } from "../../src/ffi/warn.ts";
 import { writeCache } from "../../src/runtime/cache.ts";
 import type { Network } from "../../src/runtime/conf/network.ts";
@@ -148,4 +149,14 @@ test("every configuration of ADD that made something is examined, and those of t
     { type: "one" },
     { type: "two" },
   ]);
+});
+
+test("what is recorded and cannot be examined is left to the caller", () => {
+  recorded([made("thing a")], {
+    ...key,
+    stdin: `${"[".repeat(200)}${"]".repeat(200)}`.replace(/^/, '{"deep":') + "}",
+  });
+  const examining = { ...at.runtime, examine: () => {} };
+  expect(() => examineRecords(examining, knownAttachments(examining))).toThrow(new LeftToCaller("damaged record"));
+  expect(() => examineRecords(at.runtime, knownAttachments(at.runtime))).not.toThrow();
 });
