@@ -95,10 +95,12 @@ function withoutComments(text: string): string {
     JSON.parse(text);
     return text;
   } catch {
-    const string = '"(?:[^"\\\\]|\\\\.)*"';
-    const keepStrings = (match: string) => (match.startsWith('"') ? match : " ");
+    // What does not end goes to the end of the text: otherwise each beginning would search all of it.
+    const string = '"(?:[^"\\\\]|\\\\[^])*"?';
+    const keepStrings = (match: string) =>
+      match.startsWith('"') || (match.startsWith("/*") && !/^..[^]*\*\/$/.test(match)) ? match : " ";
     return text
-      .replace(new RegExp(`${string}|//[^\\n]*|/\\*[^]*?\\*/`, "g"), keepStrings)
+      .replace(new RegExp(`${string}|//[^\\n]*|/\\*[^]*?(?:\\*/|$)`, "g"), keepStrings)
       .replace(new RegExp(`${string}|,(?=\\s*[}\\]])`, "g"), keepStrings);
   }
 }

@@ -61,6 +61,16 @@ test("comments and trailing commas are accepted, and the source for the cache is
   expect(JSON.parse(network.source)).toEqual({ name: "n//*", cniVersion: "1.0.0", plugins: [{ type: 'a"//' }] });
 });
 
+test("strings and comments that do not end are refused, however many begin", () => {
+  const begun = '{"name": "n", "cniVersion": "1.0.0", "plugins": [{"type": "t"}]}';
+  for (const rest of ["/*", "/*/", "/* x *", '"\\'.repeat(200_000), "/*".repeat(200_000), `/* */ "`]) {
+    put("n.conflist", begun + rest);
+    expect(() => loadNetwork(directory, "n")).toThrow("n.conflist");
+  }
+  put("n.conflist", `${begun}/**/ // end`);
+  expect(loadNetwork(directory, "n").name).toBe("n");
+});
+
 test("plain JSON stays in the cache byte for byte", () => {
   const source = ' {"name" : "n",\n\t"plugins":[ {"type":"t", "x":"a // b, ]"} ] }\n';
   put("n.conflist", source);
