@@ -2,7 +2,7 @@
 import { afterEach, expect, spyOn, test } from "bun:test";
 import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { privateDirectory, stateDirectory } from "../../src/engine/state-directory.ts";
+import { privateDirectory, requireStateDirectory, stateDirectory } from "../../src/engine/state-directory.ts";
 
 const names = ["PATCHBAY_STATE_DIR", "XDG_RUNTIME_DIR"] as const;
 const before = names.map((name) => process.env[name]);
@@ -58,6 +58,10 @@ test("a directory below is the user's alone; what is in its way is told, and one
     expect(() => privateDirectory(`${top}/one/two`)).toThrow("writable by nobody else");
     expect(() => privateDirectory(`${top}/three`)).toThrow("writable by nobody else");
     expect(() => statSync(`${top}/three`)).toThrow();
+    // STATUS asks before an ADD does.
+    expect(() => requireStateDirectory()).toThrow("writable by nobody else");
+    chmodSync(top, 0o700);
+    expect(() => requireStateDirectory()).not.toThrow();
   } finally {
     rmSync(top, { recursive: true });
   }
