@@ -34,8 +34,6 @@ export function reasonToDecline(
   const calledBy = nameOf(request), given = [...request.argv, ...PATHS.map((name) => variable(name) ?? "")];
   if (given.some((path) => OF_THE_PROCESS.test(path))) return "path of the process";
   if (variable("DBUS_SYSTEM_BUS_ADDRESS") !== undefined) return "bus";
-  // netavark waits for plugins, and for others' locks while they start aardvark-dns.
-  if (calledBy === "netavark") return "netavark";
   const name = pluginNamed(calledBy);
   if (name === undefined || variable("CNI_COMMAND") === "VERSION") return undefined;
   try {

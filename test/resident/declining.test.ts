@@ -37,9 +37,8 @@ test.each<[reason: string, name: string, stdin: unknown, variables: Record<strin
   ["served", "dhcp", '{ "ipam":', {}],
   ["served", "dhcp", { ipam: dhcp }, { CNI_COMMAND: "VERSION" }],
   ["DHCP", "dhcp", { ipam: dhcp }, { CNI_COMMAND: "DEL" }],
-  ["netavark", "netavark", {}, {}],
   ["bus", "macvlan", { ipam: local }, { DBUS_SYSTEM_BUS_ADDRESS: "unix:path=/nowhere" }],
-  ["bus", "netavark", {}, { DBUS_SYSTEM_BUS_ADDRESS: "" }],
+  ["bus", "bridge", {}, { DBUS_SYSTEM_BUS_ADDRESS: "" }],
 ])("%s: %s with %j and %j", (reason, name, stdin, variables) => {
   expect(reasonOf(name, stdin, variables) ?? "served").toBe(reason);
 });
