@@ -332,11 +332,22 @@ export function identify(target: number | string, followLinks = true): FileIdent
     modified: u64(view, 112),
     mode: view.getUint16(28, true),
     size: u64(view, 40),
-    // The inode as two halves: it may exceed 2^53.
-    id: `${u64(view, 136)}:${view.getUint32(36, true)}:${view.getUint32(32, true)}`,
+    id: idIn(view),
   };
 }
 
+function idIn(view: DataView): string {
+  // The inode as two halves: it may exceed 2^53.
+  return `${u64(view, 136)}:${view.getUint32(36, true)}:${view.getUint32(32, true)}`;
+}
+
+/** Which directory it is, and by which mount: a bind mount of the same directory is another place (Linux 5.8). */
+export function placeOf(path: string): string {
+  const view = statx(path, true, STATX_BASIC_STATS | STATX_MNT_ID);
+  return `${idIn(view)}:${u64(view, 144)}`;
+}
+
+const STATX_BASIC_STATS = 0x7ff, STATX_MNT_ID = 0x1000;
 const S_IFMT = 0o170000, S_IFDIR = 0o040000, S_IFREG = 0o100000, S_IFLNK = 0o120000, S_IFSOCK = 0o140000;
 
 export function exists(path: string): boolean {
@@ -378,13 +389,13 @@ function u64(view: DataView, at: number): number {
 }
 
 /** struct statx, linux/stat.h */
-function statx(target: number | string, followLinks: boolean): DataView {
+function statx(target: number | string, followLinks: boolean, wanted = STATX_BASIC_STATS): DataView {
   const buffer = new Uint8Array(256);
   const byPath = typeof target === "string";
   const flags = byPath ? (followLinks ? 0 : 0x100) : 0x1000; // AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH
   check(
     "stat",
-    libc.statx(byPath ? -100 : target, cString(byPath ? target : ""), flags, 0x7ff, buffer),
+    libc.statx(byPath ? -100 : target, cString(byPath ? target : ""), flags, wanted, buffer),
     byPath ? target : `descriptor ${target}`,
   );
   return new DataView(buffer.buffer);

@@ -7,7 +7,7 @@ import { secondsSinceBoot } from "../ffi/clock.ts";
 import { variable } from "../ffi/environment.ts";
 import { linkTarget } from "../ffi/directory-entries.ts";
 import { EACCES, isErrno } from "../ffi/errno.ts";
-import { closeFile, exists, namesIn, O_RDONLY, openExisting } from "../ffi/files.ts";
+import { closeFile, exists, namesIn, O_RDONLY, openExisting, placeOf } from "../ffi/files.ts";
 import { memoryKib, ProcessFiles } from "../ffi/process-files.ts";
 import { buildOf, ownBuild } from "../engine/build.ts";
 import { DECLINED_BECAUSE, type Page, readPage, REPLACED, SERVED, TAKEN_BACK } from "./counters.ts";
@@ -131,7 +131,8 @@ function differenceFrom(pid: number): Difference | undefined {
   try {
     const files = new ProcessFiles(pid);
     try {
-      return differenceOf(files);
+      // Within another root directory, the kernel shows each root as "/"; the resident sees where a caller's is.
+      return differenceOf(files) ?? (placeOf(`/proc/${pid}/root`) === placeOf("/") ? undefined : "namespace");
     } finally {
       files.close();
     }

@@ -62,6 +62,16 @@ test("the workers of a resident are not those of the build that it becomes", asy
   expect(await goOn()).toMatchObject({ stderr: "", build: "another", problem: "it is of another build" });
 });
 
+test("within another root directory the status says that calls from there are declined", async () => {
+  await using machine = await openMachine();
+  await machine.sh("mkdir /run/root; mount --rbind / /run/root; mount --make-rprivate /run/root");
+  await using _resident = await startResident(machine, 1);
+  await untilServed(machine);
+  const { code, stdout } = await machine.run(["chroot", "/run/root", PATCHBAY, "serve", "--status", "--json"]);
+  expect([code, JSON.parse(stdout)]).toMatchObject([1, { declinesFromHere: "namespace" }]);
+  expect((await machine.run(["chroot", "/", PATCHBAY, "serve", "--status"])).code).toBe(0);
+});
+
 /** Root without these cannot enter a directory whose mode forbids it, as on a network's file system. */
 const POORER = ["override", "read_search"].map((name) => `-dac_${name}`).join(",");
 const asPoorer = ["setpriv", `--inh-caps=${POORER}`, `--bounding-set=${POORER}`, "--ambient-caps=-all"];
