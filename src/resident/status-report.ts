@@ -2,6 +2,14 @@
 import { RESIDENT_SOCKET } from "../engine/state-directory.ts";
 import type { Difference } from "./caller-difference.ts";
 
+/** What callers from here have that the resident has not, or the other way round. */
+const DIFFERENCES: Record<Difference, string> = {
+  uid: "another user or group",
+  namespace: "another mount, network, process or user namespace, or root directory",
+  capabilities: "other capabilities",
+  confinement: "another no_new_privs, seccomp mode or number of filters, or security label",
+};
+
 export interface ResidentStatus {
   socket: string;
   pid: number;
@@ -46,7 +54,7 @@ export function unseen(problem: string, consequence: string): StatusReport {
 
 function whyNotServing({ build, declinesFromHere, workers }: ResidentStatus): string | undefined {
   if (build === "another") return "it is of another build";
-  if (declinesFromHere !== undefined) return `it serves callers with another ${declinesFromHere}`;
+  if (declinesFromHere !== undefined) return `it serves callers with ${DIFFERENCES[declinesFromHere]}`;
   return workers.length === 0 ? "it has no worker" : undefined;
 }
 

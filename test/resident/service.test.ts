@@ -67,7 +67,8 @@ test("the status of a resident: none, what it served and declined, and why", asy
   const inside = await machine.run([PATCHBAY, "serve", "--status"], { in: container });
   expect(inside.code).toBe(1);
   expect(inside.stdout).toContain(
-    "calls of this program run by themselves: it serves callers with another namespace\n",
+    "calls of this program run by themselves: it serves callers with another mount, network, process or user " +
+      "namespace, or root directory\n",
   );
   resident.kill("SIGKILL");
   await resident.exited;

@@ -47,7 +47,14 @@ test("a resident that has not been upgraded, and has declined nothing", () => {
 
 test.each<[problem: string, differs: Partial<ResidentStatus>]>([
   ["it is of another build", { build: "another", declinesFromHere: "uid", workers: [] }],
-  ["it serves callers with another uid", { declinesFromHere: "uid", workers: [] }],
+  ["it serves callers with another user or group", { declinesFromHere: "uid", workers: [] }],
+  ["it serves callers with another mount, network, process or user namespace, or root directory", {
+    declinesFromHere: "namespace",
+  }],
+  ["it serves callers with other capabilities", { declinesFromHere: "capabilities" }],
+  ["it serves callers with another no_new_privs, seccomp mode or number of filters, or security label", {
+    declinesFromHere: "confinement",
+  }],
   ["it has no worker", { workers: [] }],
 ])("calls run by themselves: %s", (problem, differs) => {
   const { isServing, text, facts } = reportOf({ ...status, ...differs });
