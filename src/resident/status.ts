@@ -21,17 +21,14 @@ import { TOTALS_PAGE, WORKER_PAGE } from "./workers.ts";
 const START_MS = 3000, PAUSE_MS = 50;
 
 export function reportStatus(): StatusReport {
-  let status: ResidentStatus | string;
+  let status: ResidentStatus | StatusReport;
   try {
     status = residentStatus();
   } catch (error) {
     if (!isErrno(error, EACCES)) throw error;
     return unseen(`uid ${process.geteuid!()} may not connect to ${RESIDENT_SOCKET}`, "Its calls run by themselves.");
   }
-  if (typeof status === "string") {
-    return unseen(status, "Calls run by themselves. `patchbay serve` starts a resident.");
-  }
-  return reportOf(status, whyAloneHere());
+  return "text" in status ? status : reportOf(status, whyAloneHere());
 }
 
 /** Of what the caller brings along: the launcher looks at the variable, and a worker enters the directory. */
@@ -46,21 +43,37 @@ function whyAloneHere(): string | undefined {
   }
 }
 
-/** Returns the reason when there is no status. */
-function residentStatus(): ResidentStatus | string {
+/** Returns a report without a status when none can be seen. */
+function residentStatus(): ResidentStatus | StatusReport {
   const begun = performance.now();
   for (;;) {
     const pid = residentPid();
-    if (pid === undefined) return `no resident listens on ${RESIDENT_SOCKET}`;
+    if (pid === undefined) {
+      const next = "Calls run by themselves. `patchbay serve` starts a resident.";
+      return unseen(`no resident listens on ${RESIDENT_SOCKET}`, next);
+    }
+    if (pid === OUT_OF_SIGHT) {
+      return notShown(`a process of a process namespace that is not seen here listens on ${RESIDENT_SOCKET}`);
+    }
     // Asked first: a process that becomes another build meanwhile loses its pages.
     const build = isThisBuild(pid) ? "this" : "another";
     const pages = pagesOf(pid), isLate = performance.now() - begun > START_MS;
     if (pages !== undefined && (pages.workers.length > 0 || isLate)) return statusOf(pid, build, pages);
     if (isLate) {
-      return `process ${pid} listens on ${RESIDENT_SOCKET}; it is no resident, or /proc does not show it here`;
+      return notShown(
+        `process ${pid} listens on ${RESIDENT_SOCKET}; it is no resident, or /proc does not show it here`,
+      );
     }
     Bun.sleepSync(PAUSE_MS);
   }
+}
+
+/** What `whoListens` says of a process in a process namespace that this one does not see. */
+const OUT_OF_SIGHT = 0;
+
+function notShown(problem: string): StatusReport {
+  const next = "Calls run by themselves. This command belongs where the resident runs: in its process namespace.";
+  return unseen(problem, next);
 }
 
 export interface Pages {

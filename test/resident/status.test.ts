@@ -72,6 +72,17 @@ test("within another root directory the status says that calls from there are de
   expect((await machine.run(["chroot", "/", PATCHBAY, "serve", "--status"])).code).toBe(0);
 });
 
+test.each([[["--fork"]], [["--fork", "--mount-proc"]]])("from another process namespace (%j)", async (options) => {
+  await using machine = await openMachine();
+  await using _resident = await startResident(machine, 1);
+  await untilServed(machine);
+  expect(await machine.run(["unshare", "--pid", ...options, PATCHBAY, "serve", "--status"])).toMatchObject({
+    code: 1,
+    stdout: `a process of a process namespace that is not seen here listens on ${SOCKET}\n` +
+      "Calls run by themselves. This command belongs where the resident runs: in its process namespace.\n",
+  });
+});
+
 /** Root without these cannot enter a directory whose mode forbids it, as on a network's file system. */
 const POORER = ["override", "read_search"].map((name) => `-dac_${name}`).join(",");
 const asPoorer = ["setpriv", `--inh-caps=${POORER}`, `--bounding-set=${POORER}`, "--ambient-caps=-all"];
