@@ -21,6 +21,15 @@ import { TOTALS_PAGE, WORKER_PAGE } from "./workers.ts";
 const START_MS = 3000, PAUSE_MS = 50;
 
 export function reportStatus(): StatusReport {
+  const report = reportWithoutNote(), setting = variable(SETTING) ?? "";
+  if (setting === "" || setting === "off") return report;
+  const note = `${SETTING} is ${JSON.stringify(setting)} here, which says nothing: only "off" does`;
+  return { ...report, text: `${report.text}${note}\n` };
+}
+
+const SETTING = "PATCHBAY_RESIDENT";
+
+function reportWithoutNote(): StatusReport {
   let status: ResidentStatus | StatusReport;
   try {
     status = residentStatus();
@@ -33,7 +42,7 @@ export function reportStatus(): StatusReport {
 
 /** Of what the caller brings along: the launcher looks at the variable, and a worker enters the directory. */
 function whyAloneHere(): string | undefined {
-  if (variable("PATCHBAY_RESIDENT") === "off") return "PATCHBAY_RESIDENT is off here";
+  if (variable(SETTING) === "off") return `${SETTING} is off here`;
   const directory = process.cwd();
   try {
     process.chdir(directory);

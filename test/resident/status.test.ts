@@ -83,6 +83,23 @@ test.each([[["--fork"]], [["--fork", "--mount-proc"]]])("from another process na
   });
 });
 
+test("a variable that turns nothing off is noted, and changes nothing", async () => {
+  await using machine = await openMachine();
+  await using _resident = await startResident(machine, 1);
+  await untilServed(machine);
+  const noted = async (setting: string) => {
+    const { code, stdout } = await machine.run([PATCHBAY, "serve", "--status"], {
+      env: { PATCHBAY_RESIDENT: setting },
+    });
+    return [code, stdout.split("\n").filter((line) => line.includes("PATCHBAY_RESIDENT"))];
+  };
+  for (const setting of ["0", "no", "OFF"]) {
+    const note = `PATCHBAY_RESIDENT is "${setting}" here, which says nothing: only "off" does`;
+    expect(await noted(setting)).toEqual([0, [note]]);
+  }
+  expect(await noted("")).toEqual([0, []]);
+});
+
 /** Root without these cannot enter a directory whose mode forbids it, as on a network's file system. */
 const POORER = ["override", "read_search"].map((name) => `-dac_${name}`).join(",");
 const asPoorer = ["setpriv", `--inh-caps=${POORER}`, `--bounding-set=${POORER}`, "--ambient-caps=-all"];
