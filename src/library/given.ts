@@ -1,6 +1,7 @@
 /** Checks the arguments of the library's functions. Each error names the key and the value. */
 import { isObject } from "../cni/json.ts";
-import { absolutePath, NETNS_DIRECTORY } from "../runtime/paths.ts";
+import { absolutePath } from "../ffi/absolute-path.ts";
+import { NETNS_DIRECTORY } from "../runtime/paths.ts";
 import type { AttachmentRequest } from "../runtime/plugin-call.ts";
 import { closestKey } from "../runtime/spelling.ts";
 import { ArgumentError } from "./argument-error.ts";

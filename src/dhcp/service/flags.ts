@@ -1,4 +1,5 @@
-/** The flags of `dhcp daemon`: the reference plugin's names, in Go's syntax. Pure. */
+/** The flags of `dhcp daemon`: the reference plugin's names, in Go's syntax. */
+import { absolutePath } from "../../ffi/absolute-path.ts";
 import { DEFAULT_DIRECTORY, DEFAULT_SOCKET } from "../service-protocol.ts";
 
 export interface Flags {
@@ -60,7 +61,7 @@ export function parseFlags(args: readonly string[], dash = "-"): Flags {
     socketPath: text("hostprefix") + text("socketpath", DEFAULT_SOCKET),
     hostPrefix: text("hostprefix"),
     pidFile,
-    directory: text("datadir", DEFAULT_DIRECTORY),
+    directory: absolutePath(text("datadir", DEFAULT_DIRECTORY)),
     broadcast: booleanOf(`${dash}broadcast`, text("broadcast", "false")),
     timeout: seconds("timeout"),
     longestPause: seconds("resendmax"),

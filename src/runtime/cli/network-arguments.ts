@@ -1,13 +1,13 @@
 /** The arguments that the commands on networks share: options, and cnitool's environment variables in their stead. */
 import { CniError, INVALID_ENVIRONMENT } from "../../cni/error.ts";
 import { isObject, parseDocument } from "../../cni/json.ts";
+import { absolutePath } from "../../ffi/absolute-path.ts";
 import { variable } from "../../ffi/environment.ts";
 import { closeFile } from "../../ffi/files.ts";
 import { openNetns } from "../../ffi/netns.ts";
 import { readCache } from "../cache.ts";
 import { examined, loadedOrRecorded, networkNamed } from "../conf/load.ts";
 import {
-  absolutePath,
   configDirectoryOfCaller,
   DEFAULT_CACHE_DIRECTORY,
   DEFAULT_CONFIG_DIRECTORY,
@@ -81,10 +81,11 @@ export const attachmentArguments = {
 } satisfies Partial<Command>;
 
 export function runtimeOf(given: Given): Runtime {
+  const cacheDirectory = given.value("cache-dir");
   return {
     configDirectory: configDirectoryOf(given),
     pluginPath: given.value("plugin-path") ?? variable("CNI_PATH") ?? "",
-    cacheDirectory: given.value("cache-dir") ?? DEFAULT_CACHE_DIRECTORY,
+    cacheDirectory: cacheDirectory === undefined ? DEFAULT_CACHE_DIRECTORY : absolutePath(cacheDirectory),
     examine: given.examine,
   };
 }

@@ -6,7 +6,7 @@ import { makeDirectories, replaceFile } from "../../ffi/files.ts";
 import { readTrustedState, removeStateFile } from "../../ffi/state-file.ts";
 import { UsageError } from "./command.ts";
 import { linkWithBackup, removeBackups, unlinkAndRestore } from "./link-with-backup.ts";
-import { absolutePath } from "../paths.ts";
+import { absolutePath } from "../../ffi/absolute-path.ts";
 
 /** podman calls a driver by the name of its file. */
 export const DRIVER = "patchbay";

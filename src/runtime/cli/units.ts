@@ -6,7 +6,7 @@ import { fromUtf8 } from "../../ffi/libc.ts";
 import { describeEnding, hasSucceeded } from "../../ffi/spawn.ts";
 import { isSystemdRunning, SYSTEMD_DIRECTORY } from "../../ffi/systemd.ts";
 import { runTrusted } from "../../ffi/trusted-executable.ts";
-import { absolutePath } from "../paths.ts";
+import { absolutePath } from "../../ffi/absolute-path.ts";
 import { print, printLine } from "./output.ts";
 
 const UNITS = "/etc/systemd/system";

@@ -26,6 +26,12 @@ test.each([
   expect(parseFlags(args).socketPath).toBe("/a b");
 });
 
+test("a relative directory of the leases is one of the working directory, wherever the service is later", () => {
+  for (const given of ["leases", "./leases", "none/../leases/"]) {
+    expect(parseFlags(["-datadir", given]).directory).toBe(`${process.cwd()}/leases`);
+  }
+});
+
 test("a prefix of the host is before the socket's path, and nothing else of ours", () => {
   const flags = parseFlags(["-hostprefix", "/host", "-pidfile", "/run/x=y.pid", "-datadir=/leases"]);
   expect(flags).toMatchObject({

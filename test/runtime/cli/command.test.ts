@@ -1,6 +1,7 @@
 /** Arguments are accepted in every usual form, and unknown ones are refused by name. */
 import { expect, test } from "bun:test";
 import { describeOptions, parseArguments } from "../../../src/runtime/cli/command.ts";
+import { runtimeOf, runtimeOptions } from "../../../src/runtime/cli/network-arguments.ts";
 
 const options = {
   ifname: { short: "i", value: "NAME", help: "its name" },
@@ -77,4 +78,11 @@ test("options are described in two columns", () => {
       "      --dir DIR      where\n" +
       "  -f, --force        anyway\n",
   );
+});
+
+test("a relative directory of cached results is one of the working directory", () => {
+  const cacheOf = (...args: string[]) => runtimeOf(parseArguments(args, runtimeOptions)).cacheDirectory;
+  expect(["cache", "./cache", "none/../cache"].map((path) => cacheOf("--cache-dir", path)))
+    .toEqual(Array(3).fill(`${process.cwd()}/cache`));
+  expect([cacheOf("--cache-dir=/cache"), cacheOf()]).toEqual(["/cache", "/var/lib/cni"]);
 });

@@ -24,7 +24,7 @@ import {
   removeBackups,
   unlinkAndRestore,
 } from "../link-with-backup.ts";
-import { absolutePath } from "../../paths.ts";
+import { absolutePath } from "../../../ffi/absolute-path.ts";
 import { printLine, printToStderr } from "../output.ts";
 import {
   DRIVER,
