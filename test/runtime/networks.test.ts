@@ -227,7 +227,7 @@ describe("gc", () => {
       const told = `network once is not configured in ${directory}/configs; what is recorded of it is undone\n`;
       expect(await patchbay(["del", "once", "one", "-i", "eth1"])).toEqual({
         ...silent,
-        stderr: `${told}patchbay del: "one" is attached to network "once" as eth0; say so with --ifname\n`,
+        stderr: `${told}patchbay del: "one" is not attached to network "once" as eth1, but as eth0\n`,
       });
       expect(await addresses(containers[0]!)).toContain("10.9.0.");
       expect(await patchbay(["del", "once", containers[0]!.netnsPath, "--container-id", "one"]))

@@ -50,8 +50,8 @@ export function attachedRequest(given: Given, isTaken = false): AttachedRequest 
   const [first, second] = found;
   if (first === undefined) {
     const isExact = given.has("container-id") ? true : undefined;
-    const { text: error, meant } = notAttached(text!, network!, all, digits, isExact);
-    const isMisnamed = meant === "another container" || (meant === "another interface" && !isInterfaceNamed(given));
+    const { text: error, meant } = notAttached(text!, network!, all, digits, isExact, interfaceNamed(given));
+    const isMisnamed = meant === "another container" || (meant === "another interface" && !isOneMeant(given));
     return { request, unknown: { text: error, isMisnamed } };
   }
   if (second !== undefined) {
@@ -67,8 +67,13 @@ export function attachedRequest(given: Given, isTaken = false): AttachedRequest 
   };
 }
 
-function isInterfaceNamed(given: Given): boolean {
-  return given.has("ifname") || given.has("container-id") || Boolean(variable("CNI_IFNAME"));
+function interfaceNamed(given: Given): string | undefined {
+  return given.value("ifname") || variable("CNI_IFNAME") || undefined;
+}
+
+/** Whoever says the ID or the interface means that one. */
+function isOneMeant(given: Given): boolean {
+  return given.has("container-id") || interfaceNamed(given) !== undefined;
 }
 
 /** Where the environment says none, those of ADD: they are to be the same (CNI spec 1.1.0, "Deriving runtimeConfig"). */

@@ -74,20 +74,22 @@ export interface NotAttached {
   readonly meant: "another container" | "another interface" | "itself";
 }
 
-/** `digits` as in `namedBy`. For an exact name nothing is guessed. */
+/** `digits` as in `namedBy`. For an exact name nothing is guessed. `ifName`: the interface that somebody named. */
 export function notAttached(
   container: string,
   network: string,
   all: readonly KnownAttachment[],
   digits: number,
   isExact = isExactName(container),
+  ifName?: string,
 ): NotAttached {
   const ofNetwork = all.filter((attachment) => attachment.network === network);
   const interfaces = namedBy(container, ofNetwork, digits).map(({ ifName }) => ifName);
   if (interfaces.length > 0) {
-    const text = `"${container}" is attached to network "${network}" as ${
-      interfaces.join(" and ")
-    }; say so with --ifname`;
+    const those = interfaces.join(" and "), of = `"${container}" is`, to = `attached to network "${network}"`;
+    const text = ifName === undefined
+      ? `${of} ${to} as ${those}; say so with --ifname`
+      : `${of} not ${to} as ${ifName}, but as ${those}`;
     return { text, meant: "another interface" };
   }
   const names = new Set(ofNetwork.flatMap((one) => [one.containerId, namespaceName(one.netnsPath)]));

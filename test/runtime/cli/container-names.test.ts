@@ -75,7 +75,7 @@ describe("a container that is not attached", () => {
     const { code, stderr } = await patchbay("check", "n", "web", "--ifname", "eth7");
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: 'patchbay check: "web" is attached to network "n" as eth0; say so with --ifname\n',
+      stderr: 'patchbay check: "web" is not attached to network "n" as eth7, but as eth0\n',
     });
   });
 });

@@ -28,7 +28,8 @@ export const delCommand: Command = {
   summary,
   ...attachedArguments(TO_TAKE),
   notes: `${attachedArguments(TO_TAKE).notes}` +
-    "Exit status: 0 when the attachment is not there, also when it never was; 1 when another one seems to be meant.\n",
+    "Exit status: 0 when the attachment is not there, also when it never was; 1 when another one seems to be meant.\n" +
+    "With --ifname (or $CNI_IFNAME) that interface is meant: 0, also when the container has others.\n",
   run(given) {
     const { request, unknown, isBegun } = attachedRequest(given, true);
     try {
