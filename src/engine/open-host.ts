@@ -107,7 +107,7 @@ function openContainer(netnsPath: string, options: OpenOptions, closing: Closing
     throw new SameNetnsError();
   }
   let inner: NetlinkSocket | undefined, cookie: string | undefined;
-  const inside = <T>(work: () => T) => inNetns(netnsFd, home, work);
+  const inside = <T>(work: () => T) => inNetns(netnsFd, home, work, netnsPath);
   return {
     netnsPath,
     netnsFd,

@@ -14,7 +14,7 @@ import type { PluginConfig, PluginDefinition } from "../contract/plugin.ts";
 import { inScene, isTracing } from "../contract/trace.ts";
 import { EACCES, EPERM, isErrno, SyscallError } from "../ffi/errno.ts";
 import { isNetlinkError } from "../ffi/netlink/netlink-error.ts";
-import { isNetnsGone } from "../ffi/netns.ts";
+import { ENTERING, isNetnsGone } from "../ffi/netns.ts";
 import { warn } from "../ffi/warn.ts";
 import { CallHost } from "./call-host.ts";
 import { findPlugin } from "./delegation/find-plugin.ts";
@@ -190,6 +190,9 @@ function nextStepAfter(error: unknown): string {
   if (!isErrno(error, EPERM, EACCES) && !isNetlinkError(error, EPERM, EACCES)) {
     return error instanceof Error && error.cause !== undefined ? nextStepAfter(error.cause) : "";
   }
-  const { missingPrivileges } = require("../ffi/capabilities.ts") as typeof import("../ffi/capabilities.ts");
-  return missingPrivileges() ?? "";
+  const { missingPrivileges, NEEDED_TO_ENTER } = require(
+    "../ffi/capabilities.ts",
+  ) as typeof import("../ffi/capabilities.ts");
+  const mayNotEnter = isErrno(error, EPERM) && error.call === ENTERING;
+  return missingPrivileges() ?? (mayNotEnter ? NEEDED_TO_ENTER : "");
 }

@@ -19,3 +19,7 @@ export function missingPrivileges(): string | undefined {
   const uid = process.geteuid!();
   return `this needs root, or a user namespace of its own: uid ${uid} has not ${missing.join(" and ")}`;
 }
+
+/** For a process that has what is needed in its own user namespace only (setns(2)). */
+export const NEEDED_TO_ENTER =
+  "entering a network namespace needs CAP_SYS_ADMIN in the user namespace that owns it, which this process has not";

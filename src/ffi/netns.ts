@@ -84,15 +84,18 @@ export function withScratchNetns<T>(work: (path: string) => T): T {
   }
 }
 
-/** Runs `work` with the thread inside `netns`, then returns to `home`. `work` must be synchronous. */
-export function inNetns<T>(netns: number, home: number, work: () => T): T {
-  check("setns", libc.setns(netns, CLONE_NEWNET));
+/** Runs `work` with the thread inside `netns`, then returns to `home`. `work` must be synchronous. Errors name `path`. */
+export function inNetns<T>(netns: number, home: number, work: () => T, path?: string): T {
+  check(ENTERING, libc.setns(netns, CLONE_NEWNET), path);
   try {
     return work();
   } finally {
     returnTo(home);
   }
 }
+
+/** The system call of an error of `inNetns`. */
+export const ENTERING = "setns";
 
 function returnTo(home: number): void {
   // Try twice: the failure may be temporary, and there is no alternative.

@@ -1533,8 +1533,8 @@ const engine: Fault[] = [
   },
   {
     file: "src/engine/run.ts",
-    find: 'return missingPrivileges() ?? "";',
-    replace: 'return missingPrivileges() === "" ? "root" : "";',
+    find: "return missingPrivileges() ?? (",
+    replace: 'return (missingPrivileges() === "" ? "root" : "") || (',
     tests: ["test/kernel/status.test.ts"],
     named: "says that it is missing",
   },

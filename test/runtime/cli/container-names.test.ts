@@ -58,6 +58,18 @@ describe.each([["of its own", "box-1"], ["derived from its namespace", undefined
   });
 });
 
+test("root of another user namespace is told what it may not do", async () => {
+  await patchbay("add", "n", web.netnsPath, "--container-id", "box-1");
+  const words = ["unshare", "--user", "--map-root-user", PATCHBAY, "check", "n", "web"];
+  expect(await machine.run(words, { env: { NETCONFPATH: directory } })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(
+      `setns ${web.netnsPath}: operation not permitted; entering a network namespace needs CAP_SYS_ADMIN in the user ` +
+        "namespace that owns it, which this process has not",
+    ),
+  });
+});
+
 describe("a container that is not attached", () => {
   const text = '"wep" is not attached to network "n"; no ledger and no cached result names it; did you mean "web"?\n';
 
