@@ -2,6 +2,7 @@
  * The library's functions. They are synchronous, as the engine is: an operation takes milliseconds, and while the thread
  * is in a container's namespace nothing else may run on it. thread.ts is for programs that must not wait.
  */
+import { CniError, INVALID_CONFIG } from "../cni/error.ts";
 import type { Result } from "../cni/result.ts";
 import { newestResult, resultDocument } from "../cni/result-versions.ts";
 import { CURRENT_VERSION } from "../cni/versions.ts";
@@ -14,7 +15,7 @@ import { loadedOrRecorded, loadNetwork } from "../runtime/conf/load.ts";
 import { parseNetwork } from "../runtime/conf/network.ts";
 import { deleteRecorded } from "../runtime/container-networks.ts";
 import { collectGarbage, type Keep, unconfiguredNetwork } from "../runtime/gc.ts";
-import { DEFAULT_CACHE_DIRECTORY, DEFAULT_CONFIG_DIRECTORY } from "../runtime/paths.ts";
+import { DEFAULT_CACHE_DIRECTORY, DEFAULT_CONFIG_DIRECTORY, isNamedInVain } from "../runtime/paths.ts";
 import { poolsOfNetwork, summarizeNetworks } from "../runtime/network-summary.ts";
 import { warnOfOverlaps } from "../runtime/overlaps.ts";
 import { planNetwork } from "../runtime/plan.ts";
@@ -62,9 +63,15 @@ export class Patchbay {
     };
   }
 
-  /** All files of the configuration directory, and what would keep containers from being attached. */
+  /** All files of the configuration directory, and what would keep containers from being attached. Throws when it is named and missing. */
   networks(): NetworkFile[] {
-    return this.#run(() => summarizeNetworks(this.#runtime));
+    return this.#run(() => {
+      const { configDirectory } = this.#runtime;
+      if (isNamedInVain(configDirectory)) {
+        throw new CniError(INVALID_CONFIG, `no networks in ${configDirectory}`, "it does not exist");
+      }
+      return summarizeNetworks(this.#runtime);
+    });
   }
 
   /** Reads a network once, for later calls. */

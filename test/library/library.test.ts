@@ -161,6 +161,16 @@ test("what cannot be meant is refused by key and value, before anything is done"
   );
 });
 
+test("a configuration directory that is named and missing is an error; an empty one has no networks", async () => {
+  await using machine = await machineWithNetwork();
+  await using library = await Library.open(machine, { options: { configDirectory: "/run/nowhere" } });
+  const { error } = await library.call("networks");
+  expect(error).toMatchObject({ isCniError: true, code: 7, message: "no networks in /run/nowhere" });
+  expect(error!.details).toBe("it does not exist");
+  await machine.sh("mkdir /run/nowhere");
+  expect(await library.must("networks")).toEqual([]);
+});
+
 test("what cannot be read is a CniError, too", async () => {
   await using machine = await machineWithNetwork();
   await using library = await Library.open(machine, { options: { configDirectory: "/etc/passwd" } });

@@ -1,5 +1,4 @@
 /** `patchbay del NETWORK CONTAINER`. */
-import { exists } from "../../../ffi/files.ts";
 import { deleteNetwork } from "../../chain.ts";
 import { networkNames } from "../../conf/directory.ts";
 import { UnknownNetworkError } from "../../conf/load.ts";
@@ -18,7 +17,7 @@ import {
   tellUnconfigured,
   TO_TAKE,
 } from "../network-arguments.ts";
-import { DEFAULT_CONFIG_DIRECTORY } from "../../paths.ts";
+import { isNamedInVain } from "../../paths.ts";
 import { printToStderr } from "../output.ts";
 
 const summary = "delete an attachment; its namespace may be gone";
@@ -49,7 +48,7 @@ export const delCommand: Command = {
 /** Rather than deleted together with its file: DEL of what is gone succeeds. */
 function isNetworkMisnamed(given: Given): boolean {
   const runtime = runtimeOf(given), directory = runtime.configDirectory, [name] = given.operands;
-  if (directory !== DEFAULT_CONFIG_DIRECTORY && !exists(directory)) return true;
+  if (isNamedInVain(directory)) return true;
   const recorded = knownAttachments(runtime).map(({ network }) => network);
   return closestName(name!, [...networkNames(directory), ...recorded]) !== undefined;
 }
