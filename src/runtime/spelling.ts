@@ -28,15 +28,17 @@ function closest(
   return best !== undefined && best.distance <= most ? best.candidate : undefined;
 }
 
-/** Levenshtein: insertions, deletions and replacements, one row at a time. */
+/** Insertions, deletions, replacements and swaps of two neighbours, one row at a time. */
 export function editDistance(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index), before = row;
   for (let i = 1; i <= one.length; i++) {
     const next = [i];
     for (let j = 1; j <= other.length; j++) {
       const replaced = row[j - 1]! + (one[i - 1] === other[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
+      const isSwap = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
+      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1, isSwap ? before[j - 2]! + 1 : Infinity));
     }
+    before = row;
     row = next;
   }
   return row[other.length]!;

@@ -2,10 +2,11 @@
 import { counted } from "../../contract/counted.ts";
 import type { AttachmentState, InspectedAttachment } from "../../contract/shown.ts";
 import type { KnownAttachment } from "../../engine/operator/known-attachment.ts";
+import { networkNames } from "../conf/directory.ts";
 import { examineRecords, knownAttachments } from "../records.ts";
 import type { Command, Given } from "./command.ts";
 import { namedBy, namespaceName, notAttached, nothingAttached, shortId } from "./named-attachments.ts";
-import { containerNote, runtimeOf, runtimeOptions, TO_LOOK } from "./network-arguments.ts";
+import { configDirectoryOf, containerNote, runtimeOf, runtimeOptions, TO_LOOK } from "./network-arguments.ts";
 import { print, printLine } from "./output.ts";
 import { textTable } from "./text-table.ts";
 
@@ -34,7 +35,9 @@ function selectedOf(given: Given, all: KnownAttachment[]): KnownAttachment[] {
   const [network, container] = given.operands;
   if (network === undefined) return all;
   const ofNetwork = all.filter((attachment) => attachment.network === network);
-  if (ofNetwork.length === 0) throw new Error(nothingAttached(network, all));
+  if (ofNetwork.length === 0) {
+    throw new Error(nothingAttached(network, all, networkNames(configDirectoryOf(given))));
+  }
   if (container === undefined) return ofNetwork;
   const found = namedBy(container, ofNetwork, TO_LOOK);
   if (found.length === 0) throw new Error(notAttached(container, network, all, TO_LOOK).text);

@@ -63,8 +63,14 @@ function shortest(path: string): string {
 
 const NO_RECORD = "no ledger and no cached result names it";
 
-export function nothingAttached(network: string, all: readonly KnownAttachment[]): string {
-  const meant = closestName(network, [...new Set(all.map((attachment) => attachment.network))]);
+/** `configured`: the networks that have a file. Whoever names one of them means it. */
+export function nothingAttached(
+  network: string,
+  all: readonly KnownAttachment[],
+  configured: readonly string[],
+): string {
+  const names = [...new Set([...all.map((attachment) => attachment.network), ...configured])];
+  const meant = configured.includes(network) ? undefined : closestName(network, names);
   return `nothing is attached to network "${network}"; ${NO_RECORD}${hint(meant)}`;
 }
 

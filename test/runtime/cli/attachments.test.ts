@@ -200,6 +200,14 @@ describe("what repair does not touch", () => {
       stderr: 'patchbay inspect: nothing is attached to network "m"; no ledger and no cached result names it; ' +
         'did you mean "n"?\n',
     });
+    // Networks to which nothing is attached are meant, too; a network's own name is no slip.
+    const told = "no ledger and no cached result names it";
+    configure("front", [{ type: "loopback" }]);
+    for (const command of ["inspect", "repair"]) {
+      const ofNetwork = async (name: string) => (await patchbay([command, name])).stderr;
+      expect(await ofNetwork("fronnt")).toEndWith(`network "fronnt"; ${told}; did you mean "front"?\n`);
+      expect(await ofNetwork("front")).toEndWith(`network "front"; ${told}\n`);
+    }
     expect((await patchbay(["repair", "n", "ctx"])).stderr).toContain('did you mean "ctr"?');
   });
 });
