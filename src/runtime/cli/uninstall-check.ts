@@ -36,8 +36,10 @@ export function checkUninstall(willExist: (plugin: string) => boolean, force: bo
         "leave it behind.",
     );
   }
-  const stay = `${counted(attachments.size, "attachment")} ${attachments.size === 1 ? "stays" : "stay"}`;
-  printLine(`${stay}; the plugins that come back remove what was made, with the addresses`);
+  if (records.some(({ header }) => willExist(header.plugin))) {
+    const stay = `${counted(attachments.size, "attachment")} ${attachments.size === 1 ? "stays" : "stay"}`;
+    printLine(`${stay}; the plugins that come back remove what was made, with the addresses`);
+  }
   if (withOrphans.length > 0) printLine(`nothing removes this before the next boot:\n${lines.join("\n")}`);
   printLine(`their ledgers stay in ${stateDirectory()}, for when this program is installed again`);
 }

@@ -152,6 +152,19 @@ test("uninstalling works when the plugins that come back can remove everything",
   expect(left.filter((line) => !line.includes("/run/patchbay/"))).toEqual([]);
 });
 
+test("uninstalling where no plugin comes back says only that nothing removes what stays", async () => {
+  await using stage = await openStage({ name: "bridge", plugins: [bridge] });
+  const { machine } = stage;
+  await machine.sh(`mkdir /run/bin; ${PATCHBAY} install /run/bin`);
+  await stage.happen("ours ADD");
+  const { code, stdout } = await machine.run([PATCHBAY, "install", "--uninstall", "--force", "/run/bin"]);
+  expect(code).toBe(0);
+  expect(stdout).toContain(
+    "nothing removes this before the next boot:\n  eth0 of container ctr in network net: ",
+  );
+  expect(stdout).not.toContain("come back remove");
+});
+
 test("after a second ADD without DEL, CHECK, inspect and repair go by the second", async () => {
   await using machine = await openMachine();
   const container = await machine.container("c1");
