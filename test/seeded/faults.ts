@@ -2345,8 +2345,8 @@ const dhcp: Fault[] = [
 
 const commandLine: Fault[] = [
   {
-    file: "src/runtime/cli/commands/networks.ts",
-    find: "directory !== DEFAULT_CONFIG_DIRECTORY && ",
+    file: "src/runtime/paths.ts",
+    find: "configDirectory !== DEFAULT_CONFIG_DIRECTORY && ",
     replace: "false && ",
     tests: ["test/runtime/cli/next-steps.test.ts"],
   },
