@@ -8,7 +8,7 @@ import { setNonblocking } from "../../../src/ffi/descriptors.ts";
 import { openPipe } from "../../../src/ffi/spawn.ts";
 import { libc } from "../../../src/ffi/libc.ts";
 import { receiveMessage, sendMessage } from "../../../src/ffi/socket/message.ts";
-import { SOCK_SEQPACKET, SOCK_STREAM } from "../../../src/ffi/socket/socket.ts";
+import { getOption, limitWait, SOCK_SEQPACKET, SOCK_STREAM } from "../../../src/ffi/socket/socket.ts";
 import { acceptNext, addressOf, connectTo, listenAt, listenOn } from "../../../src/ffi/socket/unix.ts";
 
 /** With the path of a socket, and what is to be closed afterwards. */
@@ -106,4 +106,17 @@ test("a listener that accepts nobody is not waited for without end, nor is a rea
     for (const fd of open) closeFile(fd);
     rmSync(directory, { recursive: true });
   }
+});
+
+test("a wait is limited to whole seconds and parts of them", () => {
+  atPath((path, open) => {
+    const fd = listenAt(path);
+    open.push(fd);
+    for (const ms of [100, 1000, 2500, 60_000]) {
+      limitWait(fd, "SO_RCVTIMEO", ms);
+      const limit = new BigInt64Array(2);
+      expect(getOption(fd, "SO_RCVTIMEO", limit)).toBe(true);
+      expect(limit[0]! * 1_000_000n + limit[1]!).toBe(BigInt(ms) * 1000n);
+    }
+  });
 });
