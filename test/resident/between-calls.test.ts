@@ -61,7 +61,13 @@ const calls: Call[] = [
   { name: "DEL without anything", command: "DEL" },
   { name: "a wrong configuration", command: "ADD", conf: { ...bridge, mtu: "big" } },
   { name: "a wrong namespace", command: "ADD", env: { CNI_NETNS: "/run/nowhere" } },
-  { name: "a namespace that is another thing", command: "ADD", env: { CNI_NETNS: "/proc/self/ns/mnt" } },
+  { name: "a namespace that is another thing", command: "ADD", env: { CNI_NETNS: "/proc/1/ns/mnt" } },
+  {
+    name: "a path that is another one for each process",
+    command: "ADD",
+    env: { CNI_NETNS: "/proc/self/ns/net" },
+    declined: "path of the process",
+  },
   {
     name: "a variable that the next call does not set",
     env: { CNI_ARGS: "IgnoreUnknown=1;X=Y", XDG_RUNTIME_DIR: "/x" },

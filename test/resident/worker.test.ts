@@ -84,7 +84,7 @@ test("what is declined has not begun, and is counted by its reason", () => {
   using folder = new Folder();
   const stdin = folder.opened('first line\n{"ipam":{"type":"dhcp"}}', "first line\n".length);
   const other = [0, 255].map((byte) => ({ build: new Uint8Array(20).fill(byte) }));
-  for (const request of [...other, { directory: "/nowhere" }, { argv: ["netavark", "setup"] }]) {
+  for (const request of [...other, { directory: "/nowhere" }, { argv: ["patchbay", "del", "net", "/dev/fd/9"] }]) {
     expect(worker.call(request)).toEqual(declined);
   }
   expect(worker.call({ argv: ["/opt/macvlan"] }, stdin)).toEqual(declined);
@@ -94,7 +94,7 @@ test("what is declined has not begun, and is counted by its reason", () => {
   const begun = worker.call({ argv: ["/opt/loopback", "leave"] });
   expect([begun.answers, begun.last.stdout]).toEqual([[READY, DECLINED], ""]);
   expect(worker.said()).toBe("begun");
-  const counts = { "build": 2, "directory": 1, "netavark": 1, "DHCP": 1, "somebody": 1 };
+  const counts = { "build": 2, "directory": 1, "path of the process": 1, "DHCP": 1, "somebody": 1 };
   const declinedBecause = Object.entries(counts).map(([reason, times]) => [`declined: ${reason}`, times]);
   expect(worker.counts()).toEqual({ ...Object.fromEntries(declinedBecause), served: 1 });
 });
