@@ -61,7 +61,7 @@ export function parseFlags(args: readonly string[], dash = "-"): Flags {
     socketPath: text("hostprefix") + text("socketpath", DEFAULT_SOCKET),
     hostPrefix: text("hostprefix"),
     pidFile,
-    directory: absolutePath(text("datadir", DEFAULT_DIRECTORY)),
+    directory: directoryOf(`${dash}datadir`, text("datadir", DEFAULT_DIRECTORY)),
     broadcast: booleanOf(`${dash}broadcast`, text("broadcast", "false")),
     timeout: seconds("timeout"),
     longestPause: seconds("resendmax"),
@@ -81,6 +81,12 @@ function durationOf(flag: string, text: string): number {
   }
   if (isWhole && seconds > 0) return seconds;
   throw new WrongFlags(`invalid value "${text}" for flag ${flag}: a duration such as 1m30s expected`);
+}
+
+/** An empty one would mean the working directory. */
+function directoryOf(flag: string, text: string): string {
+  if (text === "") throw new WrongFlags(`invalid value "" for flag ${flag}: a directory expected`);
+  return absolutePath(text);
 }
 
 function booleanOf(flag: string, text: string): boolean {

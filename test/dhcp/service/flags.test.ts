@@ -29,6 +29,7 @@ test.each([
 test("a relative directory of the leases is one of the working directory, wherever the service is later", () => {
   for (const given of ["leases", "./leases", "none/../leases/"]) {
     expect(parseFlags(["-datadir", given]).directory).toBe(`${process.cwd()}/leases`);
+    expect(() => parseFlags(["-datadir="])).toThrow('invalid value "" for flag -datadir: a directory expected');
   }
 });
 
