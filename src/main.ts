@@ -8,7 +8,8 @@ import type { Examine } from "./runtime/plugin-call.ts";
 /** `examine`: of the resident that the call is handed over to. */
 function run(calledBy: string, args: readonly string[], examine?: Examine): number {
   const name = calledBy.slice(calledBy.lastIndexOf("/") + 1), plugin = pluginNamed(name);
-  if (plugin === "dhcp" && args[0] === "daemon") return runDhcpDaemon(args.slice(1));
+  // What stays is no call: a worker would not come back.
+  if (examine === undefined && plugin === "dhcp" && args[0] === "daemon") return runDhcpDaemon(args.slice(1));
   // What is called `my-bridge` may be the runtime, or a driver of podman's networks. A call of CNI has no arguments.
   if (plugin === name || args.length === 0) {
     const { execPlugin, refuseCall } = require("./engine/exec-plugin.ts") as typeof import("./engine/exec-plugin.ts");
