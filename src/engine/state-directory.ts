@@ -15,9 +15,20 @@ export const RESIDENT_SOCKET = `${DIRECTORY_OF_ROOT}/serve.sock`;
 
 export function stateDirectory(): string {
   const chosen = variable("PATCHBAY_STATE_DIR"), ofUser = variable("XDG_RUNTIME_DIR");
-  if (chosen?.startsWith("/")) return chosen;
+  if (chosen?.startsWith("/")) {
+    if (/^[/.]+$/.test(chosen)) throw rootDirectory(chosen);
+    return chosen;
+  }
   if (chosen) throw relativeDirectory(chosen);
   return process.getuid!() !== 0 && ofUser?.startsWith("/") ? `${ofUser}/patchbay` : DIRECTORY_OF_ROOT;
+}
+
+function rootDirectory(chosen: string): CniError {
+  return new CniError(
+    INVALID_ENVIRONMENT,
+    `PATCHBAY_STATE_DIR is "${chosen}", and must be a directory of its own`,
+    "its directories would be taken for those of networks",
+  );
 }
 
 /** DEL from another working directory would find nothing, and leave everything. */

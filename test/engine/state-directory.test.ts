@@ -38,6 +38,18 @@ test("one that depends on the working directory is refused", () => {
   );
 });
 
+test("the root directory is no state directory", () => {
+  for (const chosen of ["/", "//", "/.", "/./", "/.."]) {
+    set("PATCHBAY_STATE_DIR", chosen);
+    expect(() => stateDirectory()).toThrow(
+      expect.objectContaining({
+        code: 4,
+        message: `PATCHBAY_STATE_DIR is "${chosen}", and must be a directory of its own`,
+      }),
+    );
+  }
+});
+
 test("a directory below is the user's alone; what is in its way is told, and one that others can write to refused", () => {
   const top = mkdtempSync(`${tmpdir()}/state-`);
   set("PATCHBAY_STATE_DIR", top);

@@ -22,7 +22,7 @@ import {
 import { warn, warnOnce } from "../../ffi/warn.ts";
 import { stateDirectory } from "../state-directory.ts";
 import { isSameOwner, type Owner } from "../../contract/owner.ts";
-import { ledgerPath, networkDirectory, startOfName } from "./paths.ts";
+import { isLedgerName, ledgerPath, networkDirectory, startOfName } from "./paths.ts";
 import { type LedgerRecord, parseLedger } from "./record.ts";
 
 function readLedgerFile(path: string, lastAttempt = false): LedgerRecord | undefined {
@@ -64,10 +64,14 @@ function recordsOf(network: string, start = ""): LedgerRecord[] {
   return isTrusted(directory) ? recordsIn(directory, start) : [];
 }
 
+function ledgerNamesIn(directory: string): string[] {
+  return listDirectory(directory).filter(isLedgerName);
+}
+
 /** The readable ledgers whose file name begins with `start`, in a directory that is trusted. */
 function recordsIn(directory: string, start = ""): LedgerRecord[] {
   const records: LedgerRecord[] = [];
-  for (const name of listDirectory(directory)) {
+  for (const name of ledgerNamesIn(directory)) {
     const record = name.startsWith(start) ? readLedgerFile(`${directory}/${name}`) : undefined;
     if (record !== undefined) records.push(record);
   }
@@ -193,12 +197,22 @@ export function removeAllEmptyLedgers(plugin?: string): void {
   for (const directory of networkDirectories()) removeEmptyFilesIn(directory, isMeant);
 }
 
+/** Whoever chose the state directory may have things of others in it: they stay. */
 function removeEmptyFilesIn(directory: string, isMeant: (name: string) => boolean): void {
   if (!isTrusted(directory)) return;
-  for (const name of listDirectory(directory).filter(isMeant)) {
+  for (const name of ledgerNamesIn(directory).filter(isMeant)) {
     if (isEmptyFile(`${directory}/${name}`)) removeFile(`${directory}/${name}`);
   }
-  removeEmptyDirectory(directory);
+  if (hasOurMode(directory)) removeEmptyDirectory(directory);
+}
+
+/** As `privateDirectory` makes them. */
+function hasOurMode(directory: string): boolean {
+  try {
+    return (identify(directory, false).mode & 0o7777) === 0o700;
+  } catch {
+    return false;
+  }
 }
 
 /** Returns false for the file of an ADD that is about to write into it. */

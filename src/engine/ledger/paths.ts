@@ -19,3 +19,8 @@ export function ledgerPath({ network, containerId, ifName }: Owner, plugin: stri
 export function startOfName({ containerId, ifName }: { containerId: string; ifName?: string }): string {
   return `${containerId}@${ifName === undefined ? "" : `${ifName}@`}`.slice(0, LONG_NAME_PREFIX);
 }
+
+/** Of a file in a network's directory. A long name may have lost its "@" to the hash. */
+export function isLedgerName(name: string): boolean {
+  return /@|~[0-9a-f]{64}$/.test(name);
+}

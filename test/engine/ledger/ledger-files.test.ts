@@ -136,6 +136,32 @@ describe("empty files", () => {
     expect(readdirSync(bench.directory)).toEqual([]);
   });
 
+  test("what is no ledger's stays: files by other names, and directories that others have made", () => {
+    empty("etc/environment", "etc/x.lock", "net/a@eth0@p", "own/file");
+    for (const directory of ["etc", "boot"]) {
+      mkdirSync(`${bench.directory}/${directory}`, { recursive: true });
+      chmodSync(`${bench.directory}/${directory}`, 0o755);
+    }
+    removeAllEmptyLedgers();
+    removeEmptyLedgersOfContainer("a");
+    removeEmptyLedgers("etc");
+    expect(readdirSync(bench.directory, { recursive: true }).map(String).sort()).toEqual([
+      "boot",
+      "etc",
+      "etc/environment",
+      "etc/x.lock",
+      "own",
+      "own/file",
+    ]);
+  });
+
+  test("a ledger with a long name counts by its hash", () => {
+    const long = `${"c".repeat(100)}~${"0f".repeat(32)}`;
+    empty(`net/${long}`, `net/${long}0`);
+    removeAllEmptyLedgers();
+    expect(readdirSync(`${bench.directory}/net`)).toEqual([`${long}0`]);
+  });
+
   test("what is not empty stays, and what is no file", () => {
     recorded([made("thing x")], { containerId: "a" });
     writeFileSync(`${bench.directory}/net/b@eth0@test`, "x", { mode: 0o600 });
