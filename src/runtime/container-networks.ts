@@ -70,7 +70,7 @@ export interface Deletion {
  */
 export function deletionOf(runtime: Runtime, attachment: RecordedAttachment, asConfigured: () => Deletion): Deletion {
   const recorded = attachment.isCached ? recordedNetwork(runtime, attachment) : undefined;
-  examineRecords(runtime, [attachment.recorded]);
+  examineRecords(runtime, () => [attachment.recorded]);
   if (recorded !== undefined && recorded.plugins.length > 0) {
     // One without a result is not among the records that are examined.
     return { network: examined(recorded, runtime), request: attachment };

@@ -92,10 +92,10 @@ export function recordedNetwork(runtime: Runtime, key: Owner): Network | undefin
   return listLedgersOf(key).length > 0 ? networkWithoutPlugins(key.network) : undefined;
 }
 
-/** A resident leaves the call to its caller here, before anything is changed. */
-export function examineRecords(runtime: Runtime, attachments: Iterable<KnownAttachment>): void {
+/** A resident leaves the call to its caller here, before anything is changed. Others do not even look for the records. */
+export function examineRecords(runtime: Runtime, find: () => readonly KnownAttachment[]): void {
   if (runtime.examine === undefined) return;
-  for (const one of attachments) examined(readableRecord(one), runtime);
+  for (const one of find()) examined(readableRecord(one), runtime);
 }
 
 function readableRecord(attachment: KnownAttachment): Network {

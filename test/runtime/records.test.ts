@@ -142,7 +142,7 @@ test("every configuration of ADD that made something is examined, and those of t
   recorded([made("thing b")], { ...key, plugin: "a", stdin: '{"second":2}' });
   const examined: unknown[] = [];
   const runtime = { ...at.runtime, examine: ({ plugins }: Network) => void examined.push(...plugins) };
-  examineRecords(runtime, knownAttachments(runtime));
+  examineRecords(runtime, () => knownAttachments(runtime));
   expect(examined).toMatchObject([
     { type: "a", config: { first: 1 } },
     { type: "a", config: { second: 2 } },
@@ -157,6 +157,8 @@ test("what is recorded and cannot be examined is left to the caller", () => {
     stdin: `${"[".repeat(200)}${"]".repeat(200)}`.replace(/^/, '{"deep":') + "}",
   });
   const examining = { ...at.runtime, examine: () => {} };
-  expect(() => examineRecords(examining, knownAttachments(examining))).toThrow(new LeftToCaller("damaged record"));
-  expect(() => examineRecords(at.runtime, knownAttachments(at.runtime))).not.toThrow();
+  expect(() => examineRecords(examining, () => knownAttachments(examining))).toThrow(
+    new LeftToCaller("damaged record"),
+  );
+  expect(() => examineRecords(at.runtime, () => knownAttachments(at.runtime))).not.toThrow();
 });

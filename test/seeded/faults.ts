@@ -2472,7 +2472,7 @@ const commandLine: Fault[] = [
   },
   {
     file: "src/runtime/cli/inspected-attachments.ts",
-    find: "  examineRecords(runtime, selected);",
+    find: "  examineRecords(runtime, () => selected);",
     replace: "",
     tests: ["test/resident/runtime.test.ts"],
   },

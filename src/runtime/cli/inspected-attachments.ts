@@ -27,7 +27,7 @@ export const inspectionArguments = {
 /** The attachments of the network and container named as operands, or all. Throws when there are none by that name. */
 export function selectedAttachments(given: Given): KnownAttachment[] {
   const runtime = runtimeOf(given), selected = selectedOf(given, knownAttachments(runtime));
-  examineRecords(runtime, selected);
+  examineRecords(runtime, () => selected);
   return selected;
 }
 

@@ -69,7 +69,7 @@ function remove(given: Given, request: AttachmentRequest, begin = () => {}): voi
   const recorded = () => recordedNetwork(runtime, key) ?? unconfiguredNetwork(runtime, key.network);
   const { network, isConfigured } = networkOrRecorded(given, key.network, recorded);
   if (!isConfigured) {
-    examineRecords(runtime, attachmentsOfContainer(runtime, key.containerId).map(({ recorded }) => recorded));
+    examineRecords(runtime, () => attachmentsOfContainer(runtime, key.containerId).map(({ recorded }) => recorded));
     tellUnconfigured(given, key.network);
   }
   begin();

@@ -59,7 +59,7 @@ export const gcCommand: Command = {
     // Finds all before it deletes anything: a resident leaves some to its callers.
     const failures = collectFailures(names, (each) => {
       networks.push(networkOrRecorded(given, each, () => unconfiguredNetwork(runtime, each)));
-      examineRecords(runtime, attachmentsToNetwork(runtime, each).map(({ recorded }) => recorded));
+      examineRecords(runtime, () => attachmentsToNetwork(runtime, each).map(({ recorded }) => recorded));
     });
     failures.push(...collectFailures(networks, (each) => collect(given, each, chosen, list, view)));
     if (chosen !== undefined && !given.has("dry-run")) {

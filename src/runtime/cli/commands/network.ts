@@ -33,7 +33,7 @@ export const networkCommand: Command = {
     if (name === undefined) throw new UsageError("network remove needs the NETWORK's name");
     checkNetworkName(name);
     const { network } = networkOrRecorded(given, name, () => tracedNetwork(runtime, name));
-    examineRecords(runtime, attachmentsToNetwork(runtime, name).map(({ recorded }) => recorded));
+    examineRecords(runtime, () => attachmentsToNetwork(runtime, name).map(({ recorded }) => recorded));
     const removal = removeNetwork(runtime, network, { isDryRun, withLeases: given.has("leases") });
     if (given.has("json")) printLine(JSON.stringify(inJson(removal), null, 2));
     else describe(removal, isDryRun ? "would remove" : "removed").forEach(printLine);
