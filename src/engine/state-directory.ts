@@ -2,6 +2,7 @@
  * The directory of the ledgers: /run/patchbay, or the user's runtime directory, or PATCHBAY_STATE_DIR. A reboot empties
  * it, and ends the network namespaces too.
  */
+import { absolutePath } from "../ffi/absolute-path.ts";
 import { SyscallError } from "../ffi/errno.ts";
 import { variable } from "../ffi/environment.ts";
 import { makeDirectories } from "../ffi/files.ts";
@@ -16,7 +17,7 @@ export const RESIDENT_SOCKET = `${DIRECTORY_OF_ROOT}/serve.sock`;
 export function stateDirectory(): string {
   const chosen = variable("PATCHBAY_STATE_DIR"), ofUser = variable("XDG_RUNTIME_DIR");
   if (chosen?.startsWith("/")) {
-    if (/^[/.]+$/.test(chosen)) throw rootDirectory(chosen);
+    if (absolutePath(chosen) === "/") throw rootDirectory(chosen);
     return chosen;
   }
   if (chosen) throw relativeDirectory(chosen);

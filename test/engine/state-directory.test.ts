@@ -39,7 +39,7 @@ test("one that depends on the working directory is refused", () => {
 });
 
 test("the root directory is no state directory", () => {
-  for (const chosen of ["/", "//", "/.", "/./", "/.."]) {
+  for (const chosen of ["/", "//", "/.", "/./", "/..", "/run/.."]) {
     set("PATCHBAY_STATE_DIR", chosen);
     expect(() => stateDirectory()).toThrow(
       expect.objectContaining({
