@@ -15,7 +15,7 @@ import { loadedOrRecorded, loadNetwork } from "../runtime/conf/load.ts";
 import { parseNetwork } from "../runtime/conf/network.ts";
 import { deleteRecorded } from "../runtime/container-networks.ts";
 import { collectGarbage, type Keep, unconfiguredNetwork } from "../runtime/gc.ts";
-import { DEFAULT_CACHE_DIRECTORY, DEFAULT_CONFIG_DIRECTORY, isNamedInVain } from "../runtime/paths.ts";
+import { DEFAULT_CACHE_DIRECTORY, DEFAULT_CONFIG_DIRECTORY, isNamedButMissing } from "../runtime/paths.ts";
 import { poolsOfNetwork, summarizeNetworks } from "../runtime/network-summary.ts";
 import { warnOfOverlaps } from "../runtime/overlaps.ts";
 import { planNetwork } from "../runtime/plan.ts";
@@ -67,7 +67,7 @@ export class Patchbay {
   networks(): NetworkFile[] {
     return this.#run(() => {
       const { configDirectory } = this.#runtime;
-      if (isNamedInVain(configDirectory)) {
+      if (isNamedButMissing(configDirectory)) {
         throw new CniError(INVALID_CONFIG, `no networks in ${configDirectory}`, "it does not exist");
       }
       return summarizeNetworks(this.#runtime);

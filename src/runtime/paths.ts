@@ -13,6 +13,6 @@ export function configDirectoryOfCaller(): string {
 }
 
 /** The usual one may be missing, where nothing is configured yet. */
-export function isNamedInVain(configDirectory: string): boolean {
+export function isNamedButMissing(configDirectory: string): boolean {
   return configDirectory !== DEFAULT_CONFIG_DIRECTORY && !exists(configDirectory);
 }

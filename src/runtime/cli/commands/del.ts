@@ -17,7 +17,7 @@ import {
   tellUnconfigured,
   TO_TAKE,
 } from "../network-arguments.ts";
-import { isNamedInVain } from "../../paths.ts";
+import { isNamedButMissing } from "../../paths.ts";
 import { printToStderr } from "../output.ts";
 
 const summary = "delete an attachment; its namespace may be gone";
@@ -48,7 +48,7 @@ export const delCommand: Command = {
 /** Rather than deleted together with its file: DEL of what is gone succeeds. */
 function isNetworkMisnamed(given: Given): boolean {
   const runtime = runtimeOf(given), directory = runtime.configDirectory, [name] = given.operands;
-  if (isNamedInVain(directory)) return true;
+  if (isNamedButMissing(directory)) return true;
   const recorded = knownAttachments(runtime).map(({ network }) => network);
   return closestName(name!, [...networkNames(directory), ...recorded]) !== undefined;
 }

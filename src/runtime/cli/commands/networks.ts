@@ -4,7 +4,7 @@ import { type UnconfiguredNetwork, unconfiguredNetworks } from "../../unconfigur
 import { exists } from "../../../ffi/files.ts";
 import type { Command } from "../command.ts";
 import { runtimeOf, runtimeOptions } from "../network-arguments.ts";
-import { isNamedInVain } from "../../paths.ts";
+import { isNamedButMissing } from "../../paths.ts";
 import { nextSteps } from "../next-steps.ts";
 import { print, printLine, printToStderr } from "../output.ts";
 import { counted } from "../../../contract/counted.ts";
@@ -30,7 +30,7 @@ export const networksCommand: Command = {
     const isEmpty = networks.length + others.length === 0;
     if (given.has("json")) printLine(JSON.stringify([...networks, ...others.map(inJson)], null, 2));
     else print(isEmpty ? noneIn(directory) : tableOf(networks, others, directory));
-    if (isNamedInVain(directory)) {
+    if (isNamedButMissing(directory)) {
       if (given.has("json")) printToStderr(`patchbay networks: ${noneIn(directory).trimEnd()}`);
       return 1;
     }
