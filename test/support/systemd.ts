@@ -6,6 +6,7 @@
  * Nothing of the host is its to change: the root file system, /dev, /sys and the kernel's settings are read-only, but for
  * those of the machine's network; /tmp is its own; units and generators of the distribution are not read.
  */
+import { endGroup } from "./end-group.ts";
 import type { Subprocess } from "bun";
 import type { Machine } from "./machine.ts";
 
@@ -17,8 +18,7 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 group=/sys/fs/cgroup/patchbay-systemd-$$
 mkdir $group
 end() {
-  echo 1 >$group/cgroup.kill
-  until grep -q 'populated 0' $group/cgroup.events; do sleep 0.01; done
+  ${endGroup("$group")}
   find $group -depth -type d -exec rmdir {} +
 }
 trap end EXIT

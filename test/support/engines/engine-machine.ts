@@ -5,6 +5,7 @@
  * Engines leave processes that have no parent, and containers have mount namespaces of their own. So what is started with
  * `run` and `start` is in one control group, and all of it ends with the test, however that ends.
  */
+import { endGroup } from "../end-group.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import type { Subprocess } from "bun";
 import { type Machine, type MachineOptions, openMachine, type Outcome } from "../machine.ts";
@@ -52,8 +53,7 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 group=/sys/fs/cgroup/patchbay-engine-$$
 mkdir $group
 end() {
-  echo 1 >$group/cgroup.kill
-  until grep -q 'populated 0' $group/cgroup.events; do sleep 0.01; done
+  ${endGroup("$group")}
   find $group -depth -type d -exec rmdir {} +
 }
 trap end EXIT
@@ -79,8 +79,7 @@ cat >/dev/null
 /** All that the engine started ends at once, and of the kernel and /run nothing stays; what is on disk does. */
 const reboot = `
 group=/sys/fs/cgroup/$0
-echo 1 >$group/cgroup.kill
-until grep -q 'populated 0' $group/cgroup.events; do sleep 0.01; done
+${endGroup("$group")}
 find $group -mindepth 1 -depth -type d -exec rmdir {} +
 awk '$5 ~ "^/run/." && $5 !~ "^${ENGINE}/own" { print $5 }' /proc/self/mountinfo | sort -r | while read -r place; do
   # What this machine's own /run hides is not there to be unmounted; what stays mounted, rm(1) below refuses.

@@ -1,4 +1,5 @@
 /** Debian's runc and crun in a machine of their own, with the bundle of docs/engines/runc-crun.md. */
+import { endGroup } from "../end-group.ts";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Outcome } from "../machine.ts";
@@ -102,8 +103,7 @@ END
   async killEverything(): Promise<void> {
     const group = `/sys/fs/cgroup/${this.room.group}`;
     await this.room.machine.sh(`
-      echo 1 >${group}/cgroup.kill
-      until grep -q 'populated 0' ${group}/cgroup.events; do sleep 0.01; done
+      ${endGroup(group)}
       rm -rf /run/${this.name}`);
   }
 
