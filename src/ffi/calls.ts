@@ -12,7 +12,7 @@ export function forgetAfterCall(forget: () => void): void {
 
 /** Modules forget what they held for the call. For processes that run more than one. */
 export function endCall(): void {
-  caller = undefined;
+  caller = whyLeft = undefined;
   for (const forget of forgetting) forget();
 }
 
@@ -24,13 +24,34 @@ interface Caller {
 }
 
 let caller: Caller | undefined;
+let whyLeft: string | undefined;
 
 export function takeCall(from: Caller): void {
   caller = from;
 }
 
-/** Thrown before anything was changed: the caller's process is to run the call. */
+/** The caller's process is to run the call from its beginning. Make it with `leaveToCaller`. */
 export class LeftToCaller extends Error {}
+
+/** Holds even where the error is taken for a failure of one step: then the answer is not sent. */
+export function leaveToCaller(reason: string): never {
+  whyLeft ??= reason;
+  throw new LeftToCaller(reason);
+}
+
+/** Why the call is left to its caller, whatever it returned. */
+export function reasonLeft(): string | undefined {
+  return whyLeft;
+}
+
+/**
+ * Call this before waiting for a program of somebody else. An ADD that may wait is declined before it begins. The other
+ * verbs may meet what an ADD with another configuration has made; what they have done by then is not undone, because they
+ * can be repeated, as after a kill.
+ */
+export function waitOnlyForOwnCall(awaited: string): void {
+  if (isHandedOver()) leaveToCaller(awaited);
+}
 
 export function isHandedOver(): boolean {
   return caller !== undefined;

@@ -5,7 +5,7 @@
 import { field, isObject, parseDocument } from "../cni/json.ts";
 import { findPlugin } from "../engine/delegation/find-plugin.ts";
 import type { Awaited } from "../contract/plugin.ts";
-import { LeftToCaller } from "../ffi/calls.ts";
+import { leaveToCaller } from "../ffi/calls.ts";
 import { variable } from "../ffi/environment.ts";
 import { exists } from "../ffi/files.ts";
 import { hasContent } from "../ffi/kept-open.ts";
@@ -49,7 +49,7 @@ export function reasonToDecline(
 export function leaveNetworkThatWaits({ plugins }: Network, { pluginPath }: Runtime): void {
   for (const { type, config } of plugins) {
     const reason = isForeign(type, pluginPath) ? "foreign plugin" : reasonOfPlugin(type, config, pluginPath);
-    if (reason !== undefined) throw new LeftToCaller(reason);
+    if (reason !== undefined) leaveToCaller(reason);
   }
 }
 

@@ -3,7 +3,7 @@
  * A worker ends when its parent ends, between two calls.
  */
 import { expectLongLife } from "../daemon/long-life.ts";
-import { endCall, LeftToCaller, processId, takeCall } from "../ffi/calls.ts";
+import { endCall, LeftToCaller, processId, reasonLeft, takeCall } from "../ffi/calls.ts";
 import { takeEnvironment } from "../ffi/environment.ts";
 import { closeFile, identify, isSocket } from "../ffi/files.ts";
 import { keepFromNowOn } from "../ffi/kept-open.ts";
@@ -147,14 +147,14 @@ function prepare(request: Request, streams: Streams, stdin: number | undefined):
 }
 
 function run(connection: Connection, streams: Streams, { argv }: Request, runCall: RunCall): void {
-  let status: number;
+  let status = 1;
   try {
     status = runCall(argv, leaveNetworkThatWaits);
   } catch (error) {
     if (!(error instanceof LeftToCaller)) throw error;
-    decline(connection, error.message);
-    return;
   }
+  const reason = reasonLeft();
+  if (reason !== undefined) return decline(connection, reason);
   counters.count(SERVED);
   const message = doneMessage(status, streams.written(1), streams.written(2));
   if (message !== undefined) return void connection.send(message);

@@ -6,7 +6,7 @@
  * GC's lock is the whole file. The kernel drops the locks of a process that dies (fcntl(2), "Open file description
  * locks"). Other engines do not take them.
  */
-import { forgetAfterCall, isHandedOver, LeftToCaller } from "../ffi/calls.ts";
+import { forgetAfterCall, isHandedOver, leaveToCaller } from "../ffi/calls.ts";
 import { SyscallError } from "../ffi/errno.ts";
 import { closeFile, makeDirectories } from "../ffi/files.ts";
 import { type ByteRange, lockRangeExclusive, tryLockRangeExclusive } from "../ffi/lock.ts";
@@ -51,7 +51,7 @@ function lock(fd: number, range: ByteRange, what: string): void {
     return;
   }
   // There the user sees that it waits, and may interrupt it.
-  if (isHandedOver() && !hasHadLock) throw new LeftToCaller("another operation");
+  if (isHandedOver() && !hasHadLock) leaveToCaller("another operation");
   warn(`waiting for another operation on ${what} to end`);
   lockRangeExclusive(fd, range);
 }

@@ -8,7 +8,7 @@ import { CURRENT_VERSION } from "../cni/versions.ts";
 import { type Owner, ownerText } from "../contract/owner.ts";
 import { listLedgersOf } from "../engine/ledger/ledger.ts";
 import { type CachedAttachment, type KnownAttachment, listAttachments } from "../engine/operator/known-attachment.ts";
-import { LeftToCaller } from "../ffi/calls.ts";
+import { leaveToCaller } from "../ffi/calls.ts";
 import { warn } from "../ffi/warn.ts";
 import { type CacheRecord, listCache, readCache } from "./cache.ts";
 import { examined } from "./conf/load.ts";
@@ -103,7 +103,7 @@ function readableRecord(attachment: KnownAttachment): Network {
     return networkOnRecord(attachment);
   } catch {
     // The call itself says what is wrong with it.
-    throw new LeftToCaller("damaged record");
+    leaveToCaller("damaged record");
   }
 }
 

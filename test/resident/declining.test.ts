@@ -1,6 +1,13 @@
 /** Which calls a resident leaves to the caller, and why. What depends on the host is in runtime.test.ts. */
 import { expect, test } from "bun:test";
-import { endCall, LeftToCaller, takeCall } from "../../src/ffi/calls.ts";
+import { endCall, LeftToCaller, reasonLeft, takeCall } from "../../src/ffi/calls.ts";
+import { ask } from "../../src/dhcp/ask.ts";
+import { openSystemBus } from "../../src/firewalld/bus.ts";
+import { closeFile } from "../../src/ffi/files.ts";
+import { SOCK_STREAM } from "../../src/ffi/socket/socket.ts";
+import { listenAt } from "../../src/ffi/socket/unix.ts";
+import { runTrusted } from "../../src/ffi/trusted-executable.ts";
+import { ScratchFile } from "../support/scratch-file.ts";
 import { takeEnvironment } from "../../src/ffi/environment.ts";
 import { utf8 } from "../../src/ffi/libc.ts";
 import { leaveNetworkThatWaits, reasonToDecline } from "../../src/resident/declining.ts";
@@ -66,9 +73,8 @@ function outcomeOf(words: string): string | number {
   };
   takeCall({ id: () => undefined, isGone: () => false });
   try {
-    return runCommandLine("patchbay", words.split(" "), services);
-  } catch (error) {
-    return (error as LeftToCaller).message;
+    const status = runCommandLine("patchbay", words.split(" "), services);
+    return reasonLeft() ?? status;
   } finally {
     endCall();
   }
@@ -93,4 +99,23 @@ test.each<[reason: string, plugins: object[], path: string]>([
   const examine = () => leaveNetworkThatWaits(network, { pluginPath, configDirectory: "", cacheDirectory: "" });
   if (reason === "served") expect(examine).not.toThrow();
   else expect(examine).toThrow(new LeftToCaller(reason));
+});
+
+test("nobody's answer is awaited in the name of another process", () => {
+  using scratch = new ScratchFile();
+  const path = scratch.file, listening = listenAt(path, SOCK_STREAM);
+  takeEnvironment(utf8(`DBUS_SYSTEM_BUS_ADDRESS=unix:path=${path}\0`));
+  const waits: Record<string, () => unknown> = {
+    "DHCP": () => ask(path, { do: "report", network: "net" }, 100),
+    "bus": () => openSystemBus(100),
+    "another program": () => runTrusted({ path: "/bin/true", argv: ["true"], environment: [] }, new Uint8Array()),
+  };
+  for (const [awaited, wait] of Object.entries(waits)) {
+    takeCall({ id: () => undefined, isGone: () => false });
+    expect(wait).toThrow(new LeftToCaller(awaited));
+    expect(reasonLeft()).toBe(awaited);
+    endCall();
+    expect(reasonLeft()).toBeUndefined();
+  }
+  closeFile(listening);
 });

@@ -158,3 +158,49 @@ test("a command that would wait for another operation on the container waits in 
     stderr: expect.stringContaining("waiting for another operation on"),
   });
 });
+
+test("what an ADD with another configuration made is removed by the caller, where that may wait", async () => {
+  await using machine = await openMachine();
+  const container = await machine.container("c1");
+  const foreign = `#!/bin/sh
+    cat >/dev/null
+    echo $CNI_COMMAND >>/run/called
+    until test -e /run/go; do sleep 0.02; done
+    echo '{"cniVersion":"1.1.0","ips":[{"address":"10.3.0.2/24"}]}'`;
+  await machine.sh(
+    `mkdir /run/plugins; ln -s ${PATCHBAY} /run/plugins/macvlan; ln -s ${PATCHBAY} /run/plugins/host-local
+    ln -s ${PATCHBAY} /run/plugins/bridge; cat >/run/plugins/foreign; chmod +x /run/plugins/foreign; : >/run/go`,
+    {
+      stdin: foreign,
+    },
+  );
+  const env = { NETCONFPATH: CONFIGS, CNI_PATH: "/run/plugins" }, formerly = { type: "foreign" };
+  const plugin = (command: string, more: object) => {
+    const conf = { cniVersion: "1.1.0", name: "net", type: "bridge", ...more };
+    const variables = environmentOf("/run/plugins", { plugin: "bridge", command, conf, container });
+    return machine.run(["/run/plugins/bridge"], { env: variables, stdin: JSON.stringify(conf) });
+  };
+  const removals = {
+    DEL: () => plugin("DEL", { ipam }),
+    GC: () => plugin("GC", { ipam, "cni.dev/valid-attachments": [] }),
+    del: () => machine.run([PATCHBAY, "del", "net", "c1"], { env }),
+  };
+  await using _resident = await openResident(machine, 1);
+  await untilServed(machine);
+  // The bridge stays.
+  for (const command of ["ADD", "DEL"]) expect((await plugin(command, { ipam })).code).toBe(0);
+  const before = await quietMoment(machine);
+  for (const [name, remove] of Object.entries(removals)) {
+    expect([name, (await plugin("ADD", { ipam: formerly })).code]).toEqual([name, 0]);
+    await writeNetwork(machine, "net", [{ type: "bridge", ipam }]);
+    await machine.sh("rm -f /run/go /run/called");
+    const removal = remove();
+    await machine.sh("until test -e /run/called; do sleep 0.02; done");
+    // The only worker has time for others.
+    await untilServed(machine);
+    await machine.sh(": >/run/go");
+    expect([name, await removal]).toEqual([name, expect.objectContaining({ code: 0 })]);
+    expect([name, await machine.sh("cat /run/called")]).toEqual([name, "DEL\n"]);
+    expect(await leftSince(before, machine, /serve\.sock|\.lock|\/run\/(called|go|networks)/)).toEqual([]);
+  }
+});

@@ -2746,6 +2746,13 @@ const resident: Fault[] = [
     named: "seems older",
   },
   {
+    file: "src/ffi/trusted-executable.ts",
+    find: 'waitOnlyForOwnCall("another program");',
+    replace: "",
+    tests: ["test/resident/runtime.test.ts"],
+    named: "with another configuration",
+  },
+  {
     file: "src/resident/declining.ts",
     find: 'isForeign(type, pluginPath) ? "foreign plugin"',
     replace: 'isForeign(type, "") ? "foreign plugin"',

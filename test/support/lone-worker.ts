@@ -24,7 +24,7 @@ const LIMIT_MS = 60_000;
 
 const program = (begin: string, body: string) => `
   import { writeSync, readFileSync, readdirSync } from "node:fs";
-  import { callerId, forgetAfterCall, isCallerGone, isHandedOver, LeftToCaller } from "${sources}/ffi/calls.ts";
+  import { callerId, forgetAfterCall, isCallerGone, isHandedOver, leaveToCaller } from "${sources}/ffi/calls.ts";
   import { variable } from "${sources}/ffi/environment.ts";
   import { work } from "${sources}/resident/worker.ts";
   const say = (text, fd = 1) => writeSync(fd, String(text));

@@ -12,8 +12,8 @@ export interface Resident extends AsyncDisposable {
   kill(signal: NodeJS.Signals): Promise<void>;
 }
 
-export async function openResident(machine: Machine): Promise<Resident> {
-  const resident = await startResident(machine);
+export async function openResident(machine: Machine, workersAtFirst?: number): Promise<Resident> {
+  const resident = await startResident(machine, workersAtFirst);
   const workers = () => childrenOf(resident.pid);
   const kill = async (signal: NodeJS.Signals) => {
     resident.kill(signal);

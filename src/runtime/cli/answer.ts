@@ -1,6 +1,5 @@
 /** Prints what podman and netavark are answered: one line of JSON on stdout. */
 import { errorText } from "../../cni/error.ts";
-import { LeftToCaller } from "../../ffi/calls.ts";
 import { printLine, printToStderr } from "./output.ts";
 
 /** Prints the document that `work` returns; a number is the exit status. Returns the exit status. */
@@ -11,7 +10,6 @@ export function printAnswer(work: () => object | number | void): number {
     if (answer !== undefined) printLine(JSON.stringify(answer));
     return 0;
   } catch (error) {
-    if (error instanceof LeftToCaller) throw error;
     printError(errorText(error));
     return 1;
   }

@@ -1,6 +1,6 @@
 /** `patchbay COMMAND …`, and `cnitool COMMAND …` with cnitool's texts for help and errors. */
 import { errorText } from "../../cni/error.ts";
-import { isHandedOver, LeftToCaller } from "../../ffi/calls.ts";
+import { isHandedOver, leaveToCaller, LeftToCaller } from "../../ffi/calls.ts";
 import { missingPrivileges } from "../../ffi/capabilities.ts";
 import { releaseInterruptions } from "../../ffi/interruption.ts";
 import { pluginNames } from "../../plugins/table.ts";
@@ -85,7 +85,6 @@ export function runCommandLine(
   try {
     return dispatch(program, args);
   } catch (error) {
-    if (error instanceof LeftToCaller) throw error;
     printToStderr(`${program.name}: ${errorText(error)}`);
     return 1;
   }
@@ -100,7 +99,7 @@ function dispatch(program: Program, args: readonly string[]): number {
   const command = commandOf(program, name)?.();
   if (command === undefined) return reportUnknownCommand(program, name);
   const isWithoutStdin = command.readsStdin && args[0] !== name;
-  if (isHandedOver() && (command.runsByItself || isWithoutStdin)) throw new LeftToCaller("command");
+  if (isHandedOver() && (command.runsByItself || isWithoutStdin)) leaveToCaller("command");
   return run(program, name, command, rest);
 }
 
@@ -146,7 +145,7 @@ function run(program: Program, name: string, command: Command, args: readonly st
     const work = () => command.run(given, program.name, program.services);
     return command.printsAfterwards ? printingAfterwards(work) : work();
   } catch (error) {
-    if (error instanceof LeftToCaller) throw error;
+    if (error instanceof LeftToCaller) return 1;
     const text = errorText(error);
     if (program.isCnitool) {
       printToStderr(`Error: ${text}\n${usage(program, name, command)}${details(command)}\n${text}`);
