@@ -23,13 +23,12 @@ function run(calledBy: string, args: readonly string[], examine?: Examine): numb
   const driverCall = name === "cnitool" ? undefined : driverCallOf(args);
   if (driverCall !== undefined) return servePodman(driverCall, examine);
   if (examine === undefined && args[0] === "serve" && args[1] === "--worker") {
-    const status = work();
+    const status = work(Number(args[2]));
     if (status !== undefined) return status;
   }
   return (require("./runtime/cli/command-line.ts") as typeof import("./runtime/cli/command-line.ts"))
     .runCommandLine(name, args, {
-      serve: (workers, holdsLeases) =>
-        (require("./resident/serve.ts") as typeof import("./resident/serve.ts")).serve(workers, holdsLeases),
+      serve: (wish) => (require("./resident/serve.ts") as typeof import("./resident/serve.ts")).serve(wish),
       runDhcpDaemon,
       status: () => (require("./resident/status.ts") as typeof import("./resident/status.ts")).reportStatus(),
     }, examine);
@@ -48,10 +47,10 @@ function runDhcpDaemon(flags: readonly string[]): number {
 }
 
 /** Undefined when a person typed the words. */
-function work(): number | undefined {
+function work(slot: number): number | undefined {
   const worker = require("./resident/worker.ts") as typeof import("./resident/worker.ts");
   if (!worker.isStartedByResident()) return undefined;
-  return worker.work(([calledBy, ...rest], examine) => run(calledBy!, rest, examine));
+  return worker.work(slot, ([calledBy, ...rest], examine) => run(calledBy!, rest, examine));
 }
 
 restrictUmask();

@@ -66,7 +66,6 @@ const permitted: Readonly<Record<string, readonly [count: number, why: string]>>
   "src/netavark/program/firewall-reload.ts": [1, "the service, until it is killed"],
   "src/resident/own-file.ts": [1, "the child was killed"],
   "src/resident/serve.ts": [3, "the resident, until a signal"],
-  "src/resident/workers.ts": [1, "until there are enough, or no room"],
 };
 
 /** What is more than permitted, and what is permitted to nobody any more. */

@@ -13,6 +13,8 @@ import { CniError, INVALID_ENVIRONMENT, IO_FAILURE, PLUGIN_NOT_AVAILABLE } from 
 export const DIRECTORY_OF_ROOT = "/run/patchbay";
 /** The launcher looks for it: src/native/launch.h has the same. */
 export const RESIDENT_SOCKET = `${DIRECTORY_OF_ROOT}/serve.sock`;
+/** What the resident's workers do; src/native/launch.h has the same. Names of networks have no "~". */
+export const RESIDENT_BOARD = `${DIRECTORY_OF_ROOT}/serve~board`;
 
 export function stateDirectory(): string {
   const chosen = variable("PATCHBAY_STATE_DIR"), ofUser = variable("XDG_RUNTIME_DIR");

@@ -16,6 +16,12 @@ export function preciseSecondsSinceBoot(): number {
   return timespec.getUint32(0, true) + timespec.getUint32(8, true) / 1e9;
 }
 
+/** In 32 bits: again from 0 after 49 days. */
+export function millisecondsSinceBoot(): number {
+  const timespec = read();
+  return (timespec.getUint32(0, true) * 1000 + Math.floor(timespec.getUint32(8, true) / 1e6)) >>> 0;
+}
+
 function read(): DataView {
   const timespec = new Uint8Array(16);
   check("clock_gettime", c().clock_gettime(CLOCK_BOOTTIME, timespec));

@@ -51,9 +51,17 @@ export class SharedWait {
     check("epoll_ctl", this.symbols.epoll_ctl(this.fd, EPOLL_CTL_ADD, fd, this.event));
   }
 
-  /** The descriptor that is ready, or whose other end is closed. */
+  /** The descriptor that is ready, or whose other end is closed; undefined when none is, and nobody waits. */
+  ready(): number | undefined {
+    return this.among(retrying("epoll_wait", () => this.symbols.epoll_wait(this.fd, this.event, 2, 0)));
+  }
+
   next(): number {
-    const count = retrying("epoll_wait", () => this.symbols.epoll_wait(this.fd, this.event, 2, -1));
+    return this.among(retrying("epoll_wait", () => this.symbols.epoll_wait(this.fd, this.event, 2, -1)))!;
+  }
+
+  private among(count: number): number | undefined {
+    if (count === 0) return undefined;
     return count > 1 ? this.own : this.view.getInt32(DATA_AT, true);
   }
 }

@@ -26,6 +26,7 @@ struct call {
 
 /* src/engine/state-directory.ts has the same. */
 #define SOCKET_PATH "/run/patchbay/serve.sock"
+#define BOARD_PATH "/run/patchbay/serve~board"
 
 enum {
   AF_UNIX_ = 1,
@@ -43,8 +44,11 @@ enum {
   NONBLOCKING = 04000,
 };
 
-/* How long a resident may take to say that it has the call: much longer than a hundred calls at once take it. */
-enum { PATIENCE_MS = 1000 };
+/* How long a resident may take to say that it has the call: much longer than a hundred calls at once take it. After the
+ * first millisecond only while its workers are about to take one, which is looked at again and again. */
+enum { PATIENCE_MS = 1000, PROMPT_MS = 1, BETWEEN_LOOKS_MS = 10 };
+/* A worker that has had its call for longer may have it for long: this call takes less by itself. */
+enum { LONG_CALL_MS = 100 };
 /* The kernel's limit for a message is 208 KiB. What is longer runs by itself. */
 enum { MESSAGE_BYTES = 192 * 1024 };
 /* The same limit as readAll in src/ffi/files.ts: the runtime refuses what is longer. */
@@ -55,6 +59,8 @@ enum { TRIES = 100 };
 /* src/resident/protocol.ts has the same. */
 enum { PROTOCOL = 0x31424350 };
 enum answer { READY = 1, DECLINED = 2, DONE = 3, DONE_IN_FILES = 4, PROVE = 5 };
+/* The resident is gone, or has said nothing in time. */
+enum { GONE = 0, SILENT = -1 };
 struct request {
   uint32_t protocol, argument_count, variable_count;
   uint8_t build[20];
@@ -62,6 +68,12 @@ struct request {
 struct answered {
   uint32_t answer, status, stdout_bytes, stderr_bytes;
 };
+
+/* What a worker does: src/resident/scoreboard.ts has the same. */
+struct slot {
+  uint32_t process, since_ms, calls, unused;
+};
+enum { SLOTS = 128 };
 
 struct buffer {
   uint32_t used;
@@ -252,9 +264,9 @@ static int send_request(int resident, struct buffer *buffer, int with_stdin) {
   return CALL3(sendmsg, resident, &message, MSG_NOSIGNAL_) == (long)buffer->used;
 }
 
-/* The next answer; `used` is the length of it. 0 when the resident is gone, or says nothing for `patience_ms`. Forever
- * patient, it takes no other failure for an end: what was begun there goes on. */
-static enum answer receive(int resident, struct buffer *buffer, struct rights *rights, int patience_ms) {
+/* The next answer, GONE, or SILENT after `patience_ms`; `used` is the length of it. Forever patient, it takes no other
+ * failure for an end: what was begun there goes on. */
+static int receive(int resident, struct buffer *buffer, struct rights *rights, int patience_ms) {
   for (;;) {
     struct pollfd ready = {resident, POLLIN, 0};
     struct {
@@ -262,13 +274,14 @@ static enum answer receive(int resident, struct buffer *buffer, struct rights *r
     } patience = {patience_ms / 1000, (patience_ms % 1000) * 1000000L};
     long found = CALL(ppoll, &ready, 1, patience_ms < 0 ? 0 : &patience, 0, 0, 0);
     if (found == -EINTR || (found < 0 && patience_ms < 0)) continue;
-    if (found <= 0) return 0;
+    if (found == 0) return SILENT;
+    if (found < 0) return GONE;
     struct io part = {buffer->bytes, sizeof buffer->bytes};
     struct message message = {.parts = &part, .part_count = 1};
     if (rights != 0) message.control = rights, message.control_length = sizeof *rights;
     long length = CALL3(recvmsg, resident, &message, MSG_CMSG_CLOEXEC_);
     if (length == -EINTR || length == -EAGAIN || length == -ENOMEM) continue;
-    if (length < (long)sizeof(struct answered)) return 0;
+    if (length < (long)sizeof(struct answered)) return GONE;
     struct answered answered;
     memcpy(&answered, buffer->bytes, sizeof answered);
     buffer->used = length;
@@ -340,9 +353,61 @@ static void await_end(int resident) {
   while (CALL(ppoll, &closed, 1, 0, 0, 0, 0) < 0) continue;
 }
 
+/* The state of a process (proc_pid_stat(5)): R when it runs or is about to. 0 when there is none. */
+static char state_of(uint32_t process) {
+  char path[32], text[128];
+  join(join_number(join(path, "/proc/"), process), "/stat");
+  long file = CALL4(openat, AT_FDCWD, path, O_RDONLY | CLOSE_ON_EXEC, 0);
+  if (file < 0) return 0;
+  long length = CALL3(read, file, text, sizeof text);
+  CALL1(close, file);
+  /* The name, which may contain anything, ends with the last parenthesis. */
+  for (long at = length - 3; at > 0; at--) {
+    if (text[at] == ')') return text[at + 2];
+  }
+  return 0;
+}
+
+static uint32_t milliseconds_since_boot(void) {
+  struct {
+    int64_t seconds, nanoseconds;
+  } now = {0, 0};
+  CALL2(clock_gettime, 7 /* CLOCK_BOOTTIME */, &now);
+  return (uint32_t)(now.seconds * 1000 + now.nanoseconds / 1000000);
+}
+
+/* Whether a worker takes a call soon: one that is about to run, or whose call is new. */
+static int is_worth_waiting(void) {
+  struct slot slots[SLOTS];
+  long board = CALL4(openat, AT_FDCWD, BOARD_PATH, O_RDONLY | CLOSE_ON_EXEC, 0);
+  if (board < 0) return 0;
+  long length = CALL3(read, board, slots, sizeof slots);
+  CALL1(close, board);
+  uint32_t now = milliseconds_since_boot();
+  for (long at = 0; at < length / (long)sizeof *slots; at++) {
+    uint32_t process = slots[at].process, since = slots[at].since_ms;
+    if (process == 0 || (since != 0 && now - since >= LONG_CALL_MS)) continue;
+    char state = state_of(process);
+    /* One that reads its own file (D) or is traced (t) goes on. One that is stopped (T) or has ended (Z, X) takes nothing,
+     * and one that sleeps without a call has not been woken. */
+    if (state == 'R' || state == 'D' || state == 't' || (state == 'S' && since != 0)) return 1;
+  }
+  return 0;
+}
+
+/* What the resident says to the request. */
+static int await_worker(int resident, struct buffer *buffer) {
+  int answer = receive(resident, buffer, 0, PROMPT_MS);
+  for (int waited = 0; answer == SILENT && waited < PATIENCE_MS && is_worth_waiting(); waited += BETWEEN_LOOKS_MS) {
+    answer = receive(resident, buffer, 0, BETWEEN_LOOKS_MS);
+  }
+  /* A worker may have taken and ended the call during the look. */
+  return answer == SILENT ? receive(resident, buffer, 0, 0) : answer;
+}
+
 static enum how converse(int resident, struct buffer *buffer, int is_runtime) {
   struct rights rights = {0};
-  enum answer answer = receive(resident, buffer, 0, PATIENCE_MS);
+  int answer = await_worker(resident, buffer);
   if (answer == PROVE) {
     CALL(sendto, resident, &answer, sizeof answer, MSG_NOSIGNAL_, 0, 0);
     answer = receive(resident, buffer, 0, PATIENCE_MS);

@@ -6,14 +6,16 @@ import { errorText } from "../cni/error.ts";
 import { Daemon } from "../daemon/daemon.ts";
 import type { Listener } from "../daemon/listener.ts";
 import { tellManager } from "../daemon/notify.ts";
-import { DIRECTORY_OF_ROOT, RESIDENT_SOCKET } from "../engine/state-directory.ts";
+import { DIRECTORY_OF_ROOT, RESIDENT_BOARD, RESIDENT_SOCKET } from "../engine/state-directory.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
 import { Watch } from "../ffi/watch.ts";
+import type { ServeWish } from "../runtime/cli/command.ts";
+import { Idle } from "./idle.ts";
 import { LeaseService } from "./lease-service.ts";
 import { OwnFile } from "./own-file.ts";
 import { openSocketOfResident, residentPid, socketHandedOver } from "./socket.ts";
-import { Workers } from "./workers.ts";
+import { type WorkerCount, Workers } from "./workers.ts";
 
 /** How often the parent looks by itself. It learns at once what others change in the directories. */
 const LOOK_MS = 5000;
@@ -22,11 +24,21 @@ const AGAIN_MS = 1000;
 /** A pause for whoever removes the socket, and may be about to remove its directory. */
 const COURTESY_MS = 20;
 
+/** Without `--workers`: fewer than processors where these are many, because one worker serves some 300 calls a second. */
+const MOST_UNASKED = 4;
+
 /** Returns the exit status. */
-export function serve(workers: number, holdsLeases: boolean): number {
-  const argv = ["patchbay", "serve", `--workers=${workers}`, ...holdsLeases ? ["--dhcp"] : []];
+export function serve(wish: ServeWish): number {
+  const { workers, idleSeconds, holdsLeases } = wish;
+  const argv = [
+    "patchbay",
+    "serve",
+    ...workers === undefined ? [] : [`--workers=${workers}`],
+    ...idleSeconds === 0 ? [] : [`--idle=${idleSeconds}`],
+    ...holdsLeases ? ["--dhcp"] : [],
+  ];
   const daemon = Daemon.begin(argv);
-  return new Parent(daemon, argv, socketHandedOver() ?? openSocketOfResident(), workers, holdsLeases).run();
+  return new Parent(daemon, argv, socketHandedOver() ?? openSocketOfResident(), wish).run();
 }
 
 class Parent {
@@ -34,26 +46,32 @@ class Parent {
   private readonly watch = new Watch();
   private readonly file = new OwnFile();
   private readonly leases: LeaseService;
+  private readonly idle: Idle;
+  private readonly count: WorkerCount;
   private obstacle = "";
 
   constructor(
     private readonly daemon: Daemon,
     private readonly argv: readonly string[],
     private socket: Listener,
-    private readonly count: number,
-    holdsLeases: boolean,
+    { workers, idleSeconds, holdsLeases }: ServeWish,
   ) {
-    this.workers = new Workers(count);
+    this.count = { least: workers ?? 1, most: workers ?? Math.min(navigator.hardwareConcurrency, MOST_UNASKED) };
+    this.workers = new Workers(this.count);
     this.leases = new LeaseService(holdsLeases);
+    this.idle = new Idle(idleSeconds);
     this.workers.serve(socket.fd);
   }
 
   run(): number {
     this.leases.startIfMissing();
-    this.workers.startMissing();
+    this.workers.adjust();
     // A manager says by itself that the service has begun.
     if (!tellManager("READY=1")) {
-      warn(`the resident serves calls on ${RESIDENT_SOCKET} (workers: ${this.count})`);
+      const { least, most } = this.count;
+      warn(
+        `the resident serves calls on ${RESIDENT_SOCKET} (workers: ${least === most ? most : `${least} to ${most}`})`,
+      );
     }
     for (;;) {
       this.watch.entries(this.file.directory);
@@ -64,14 +82,15 @@ class Parent {
         return this.end();
       }
       this.keepListening();
-      const pauseMs = this.socket.isInPlace ? Math.min(LOOK_MS, this.workers.startMissing()) : AGAIN_MS;
-      if (this.waitFor(Math.min(pauseMs, this.leases.startIfMissing()))) return this.end();
+      const pauseMs = this.socket.isInPlace ? Math.min(LOOK_MS, this.workers.adjust()) : AGAIN_MS;
+      if (this.waitFor(Math.min(pauseMs, this.leases.startIfMissing(), this.idle.leftMs))) return this.end();
     }
   }
 
   /** Waits until something happens. Returns whether a signal ends this process. */
   private waitFor(pauseMs: number): boolean {
-    const { ready, mustEnd } = this.daemon.wait([this.watch.fd], pauseMs);
+    const { ready, mustEnd } = this.daemon.wait([this.watch.fd, this.workers.queueFd], pauseMs);
+    if (ready.has(this.workers.queueFd)) this.workers.noteQueue();
     if (ready.has(this.watch.fd)) {
       this.watch.forgetChanges();
       this.file.forgetRefused();
@@ -86,6 +105,7 @@ class Parent {
   private watchSocket(): void {
     this.watch.itself(DIRECTORY_OF_ROOT);
     this.watch.itself(RESIDENT_SOCKET);
+    this.watch.itself(RESIDENT_BOARD);
   }
 
   private whyEnd(): string | undefined {
@@ -93,6 +113,7 @@ class Parent {
     if (this.file.isGone) {
       return `${this.file.path} is gone; the resident ends, and calls run by themselves`;
     }
+    if (this.idle.isOver(this.workers.calls)) return this.idle.text;
     if (this.socket.isInPlace) return undefined;
     const other = residentPid();
     return other === undefined ? undefined : `process ${other} listens on ${RESIDENT_SOCKET} now; this resident ends`;
@@ -105,23 +126,27 @@ class Parent {
     return this.daemon.execute(program, this.argv, this.socket);
   }
 
-  /** So that launchers find this resident. */
+  /** So that launchers find this resident, and what its workers do. */
   private keepListening(): void {
-    if (this.socket.isInPlace) return;
+    if (this.socket.isInPlace && this.workers.isBoardInPlace) return;
     Bun.sleepSync(COURTESY_MS);
     try {
-      const before = this.socket;
-      this.socket = openSocketOfResident();
-      this.watchSocket();
+      if (!this.socket.isInPlace) this.listenAgain();
       this.workers.serve(this.socket.fd);
-      before.close();
-      warn(`${RESIDENT_SOCKET} was removed; the resident listens on a new one`);
+      this.watchSocket();
       this.obstacle = "";
     } catch (error) {
       const obstacle = errorText(error);
       if (obstacle !== this.obstacle) warn(`cannot listen: ${obstacle}`);
       this.obstacle = obstacle;
     }
+  }
+
+  private listenAgain(): void {
+    const before = this.socket;
+    this.socket = openSocketOfResident();
+    before.close();
+    warn(`${RESIDENT_SOCKET} was removed; the resident listens on a new one`);
   }
 
   /** No new calls; those that run end. The second signal does not wait for them: each worker ends after its call. */

@@ -7,6 +7,7 @@ import { endCall, LeftToCaller, processId, reasonLeft, takeCall } from "../ffi/c
 import { takeEnvironment } from "../ffi/environment.ts";
 import { closeFile, identify, isSocket } from "../ffi/files.ts";
 import { keepFromNowOn } from "../ffi/kept-open.ts";
+import { libc } from "../ffi/libc.ts";
 import { memoryKib } from "../ffi/process-files.ts";
 import { forgetEnded } from "../ffi/spawn.ts";
 import { SharedWait } from "../ffi/poll.ts";
@@ -25,10 +26,11 @@ import {
   READY,
   type Request,
 } from "./protocol.ts";
+import { Slot } from "./scoreboard.ts";
 import { Streams } from "./streams.ts";
 
 /** The descriptors that a worker begins with (workers.ts). */
-const LISTENING = 3, LIFELINE = 4, COUNTERS = 5;
+const LISTENING = 3, LIFELINE = 4, COUNTERS = 5, BOARD = 6, QUEUE = 7;
 
 /** A worker that has served many calls, or has grown, makes room for a new one. */
 const CALLS_OF_A_LIFE = 10_000, CALLS_BETWEEN_LOOKS = 256, MOST_KIB = 160 * 1024;
@@ -44,23 +46,42 @@ export function isStartedByResident(): boolean {
   }
 }
 
-export function work(runCall: RunCall): number {
+/** `slot`: the worker's place on the board. */
+export function work(slot: number, runCall: RunCall): number {
   const streams = new Streams(), build = ownBuild(), waiting = new SharedWait(LISTENING, LIFELINE);
+  const board = new Slot(BOARD, slot), queue = new Queue();
   counters = new Counters(COUNTERS);
   keepFromNowOn();
   expectLongLife();
-  for (let calls = 0; calls < CALLS_OF_A_LIFE && waiting.next() !== LIFELINE;) {
+  board.ready();
+  for (let calls = 0; calls < CALLS_OF_A_LIFE;) {
+    const waited = waiting.ready();
+    if ((waited ?? waiting.next()) === LIFELINE) break;
     const connection = Connection.accept(LISTENING);
     if (connection === undefined) continue;
     let isCall = false;
+    board.begin();
     try {
       isCall = serve(connection, streams, build, runCall);
     } finally {
+      board.end();
       connection.close();
     }
+    if (isCall) queue.note(waited !== undefined);
     if (isCall && ++calls % CALLS_BETWEEN_LOOKS === 0 && hasGrown()) break;
   }
   return 0;
+}
+
+/** Tells the parent when calls have to wait. One alone may have come just when the one before it ended. */
+class Queue {
+  private length = 0;
+
+  note(hasWaited: boolean): void {
+    this.length = hasWaited ? this.length + 1 : 0;
+    if (this.length % 2 === 1 || this.length === 0) return;
+    libc.write(QUEUE, Uint8Array.of(1), 1);
+  }
 }
 
 let counters: Counters;

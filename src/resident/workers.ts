@@ -1,74 +1,111 @@
 /**
  * The workers, for the parent. Each worker holds one end of a pipe whose other end only the parent has. When the parent
  * closes it, or ends, the worker ends after its call.
+ *
+ * There are as few as may be: another one is started when workers say that calls wait, and ends when none has waited for a
+ * while.
  */
 import { errorText } from "../cni/error.ts";
 import { Pause } from "../daemon/pause.ts";
-import { moveUp } from "../ffi/descriptors.ts";
+import { moveUp, setNonblocking } from "../ffi/descriptors.ts";
 import { closeFile, O_CLOEXEC, O_RDONLY, openFile } from "../ffi/files.ts";
+import { libc } from "../ffi/libc.ts";
 import { openPipe, spawn } from "../ffi/spawn.ts";
 import { warn } from "../ffi/warn.ts";
 import { Counters, makePage, readPage, REPLACED } from "./counters.ts";
+import { Scoreboard } from "./scoreboard.ts";
 
 /** The least time between a worker's start and that of the one that replaces it. */
 const SHORT_LIFE_MS = 200;
 /** The pause until the next attempt when the kernel has no process or memory left. */
 const NO_ROOM_MS = 1000;
+/** How long no call has waited before one worker ends, and then the next. */
+const SPARE_MS = 30_000;
 
 export const TOTALS_PAGE = "patchbay-resident", WORKER_PAGE = "patchbay-worker";
+
+export interface WorkerCount {
+  least: number;
+  most: number;
+}
 
 interface Worker {
   page: number;
   startedAt: number;
-  /** The pipe that it holds. */
-  lifeline: Lifeline;
-}
-
-interface Lifeline {
-  workersEnd: number;
-  ownEnd: number;
+  board: Scoreboard;
+  slot: number;
+  /** The parent's end of the pipe that it holds; undefined when it is to end. */
+  lifeline: number | undefined;
 }
 
 export class Workers {
   private readonly all = new Map<number, Worker>();
   /** The counters of workers that have ended. */
   private readonly totals = new Counters(makePage(TOTALS_PAGE));
-  private lifeline: Lifeline | undefined;
+  private board: Scoreboard | undefined;
   private listening = -1;
   private readonly pause = new Pause();
+  private readonly queuePipe = openPipe().map(moveUp) as [readEnd: number, writeEnd: number];
+  private wanted: number;
+  private queuedAt = 0;
 
-  constructor(private readonly wanted: number) {}
+  constructor(private readonly count: WorkerCount, private readonly now = () => performance.now()) {
+    this.wanted = count.least;
+    this.queuePipe.forEach(setNonblocking);
+  }
+
+  /** Readable when a worker says that calls wait: see `noteQueue`. */
+  get queueFd(): number {
+    return this.queuePipe[0];
+  }
 
   /** From now on workers accept from this socket. Those that accept from another one end. */
   serve(listening: number): void {
     this.retire();
-    const [workersEnd, ownEnd] = openPipe().map(moveUp) as [number, number];
-    this.lifeline = { workersEnd, ownEnd };
+    this.board = Scoreboard.open();
     this.listening = listening;
+  }
+
+  /** False when launchers do not find what the workers do. */
+  get isBoardInPlace(): boolean {
+    return this.board?.isInPlace === true;
+  }
+
+  /** How many calls the workers have taken so far. */
+  get calls(): number {
+    return this.board?.calls ?? 0;
   }
 
   /** Workers end, each after its call. */
   retire(): void {
-    if (this.lifeline === undefined) return;
-    closeFile(this.lifeline.workersEnd);
-    closeFile(this.lifeline.ownEnd);
-    this.lifeline = undefined;
+    for (const worker of this.all.values()) release(worker);
+    this.board?.close();
+    this.board = undefined;
   }
 
-  /** Starts missing workers. Returns after how many milliseconds to call this again, or Infinity. */
-  startMissing(): number {
-    for (;;) {
-      const count = [...this.all.values()].filter(({ lifeline }) => lifeline === this.lifeline).length;
-      if (count >= this.wanted) return Infinity;
+  /** Calls wait: one worker more, when those that were started are ready. */
+  noteQueue(): void {
+    const words = new Uint8Array(4096);
+    while (Number(libc.read(this.queueFd, words, words.length)) > 0);
+    this.queuedAt = this.now();
+    const serving = this.serving(), areReady = serving.every(({ board, slot }) => board.isReady(slot));
+    if (areReady && serving.length >= this.wanted) this.wanted = Math.min(this.wanted + 1, this.count.most);
+  }
+
+  /** Starts missing workers, and ends one that is not needed. Returns after how many milliseconds to call this again. */
+  adjust(): number {
+    this.endSpare();
+    while (this.serving().length < this.wanted) {
       const pauseMs = this.pause.leftMs;
       if (pauseMs !== 0) return pauseMs;
       try {
-        this.start(this.lifeline!);
+        this.start(this.board!);
       } catch (error) {
         warn(`cannot start a worker: ${errorText(error)}`);
         this.pause.begin(NO_ROOM_MS);
       }
     }
+    return this.wanted > this.count.least ? this.queuedAt + SPARE_MS - this.now() : Infinity;
   }
 
   /** Removes workers that have ended, and adds their counts to the totals. The other processes are ignored. */
@@ -77,33 +114,57 @@ export class Workers {
       const worker = this.all.get(pid);
       if (worker === undefined) continue;
       this.all.delete(pid);
+      worker.board.freeSlot(worker.slot);
       for (const [name, times] of readPage(worker.page)?.counts ?? []) this.totals.count(name, times);
       closeFile(worker.page);
-      if (worker.lifeline !== this.lifeline) continue;
+      if (worker.lifeline === undefined) continue;
+      release(worker);
       this.totals.count(REPLACED);
       this.pause.begin(SHORT_LIFE_MS, worker.startedAt);
     }
   }
 
-  private start(lifeline: Lifeline): void {
+  private serving(): Worker[] {
+    return [...this.all.values()].filter(({ lifeline }) => lifeline !== undefined);
+  }
+
+  private endSpare(): void {
+    if (this.wanted === this.count.least || this.now() - this.queuedAt < SPARE_MS) return;
+    this.wanted--;
+    this.queuedAt = this.now();
+    const serving = this.serving();
+    if (serving.length > this.wanted) release(serving.at(-1)!);
+  }
+
+  private start(board: Scoreboard): void {
     const nothing = moveUp(openFile("/dev/null", O_RDONLY | O_CLOEXEC)), page = moveUp(makePage(WORKER_PAGE));
+    const [workersEnd, ownEnd] = openPipe().map(moveUp) as [number, number], slot = board.takeSlot();
     try {
       const pid = spawn({
         path: "/proc/self/exe",
-        argv: ["patchbay", "serve", "--worker"],
+        argv: ["patchbay", "serve", "--worker", String(slot)],
         environment: [],
         // worker.ts knows them by these numbers.
-        descriptors: [nothing, 1, 2, this.listening, lifeline.workersEnd, page],
+        descriptors: [nothing, 1, 2, this.listening, workersEnd, page, board.fd, this.queuePipe[1]],
         hasOwnGroup: true,
         // A signal that ends a resident goes to the parent.
         inheritsBlockedSignals: true,
       });
-      this.all.set(pid, { page, startedAt: performance.now(), lifeline });
+      this.all.set(pid, { page, startedAt: performance.now(), board, slot, lifeline: ownEnd });
     } catch (error) {
+      board.freeSlot(slot);
       closeFile(page);
+      closeFile(ownEnd);
       throw error;
     } finally {
       closeFile(nothing);
+      closeFile(workersEnd);
     }
   }
+}
+
+/** The worker ends after its call. */
+function release(worker: Worker): void {
+  if (worker.lifeline !== undefined) closeFile(worker.lifeline);
+  worker.lifeline = undefined;
 }

@@ -118,9 +118,9 @@ const faults: [fault: string, path: string, text: string, finding: string][] = [
   ],
   [
     "a permission to wait that is not needed any more",
-    "src/resident/workers.ts",
+    "src/resident/serve.ts",
     "export {};",
-    "compile/structure/waits.ts: permits 1 in src/resident/workers.ts, which has 0",
+    "compile/structure/waits.ts: permits 3 in src/resident/serve.ts, which has 0",
   ],
   [
     "a type that has another's name",

@@ -1,13 +1,15 @@
 /**
  * The launcher, the first code of every call, while a resident serves: it is killed at every system call it makes, and
- * every one of them fails once. A killed call leaves nothing behind its DEL; one with a failure succeeds.
+ * every one of them fails once. A killed call leaves nothing behind its DEL; one with a failure succeeds. So is it while
+ * it looks whether the resident's only worker, which is stopped, will take the call.
  */
 import { expect, test } from "bun:test";
 import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Container, type Machine, openMachine, type Outcome } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { environmentOf, patchbayPlugins } from "../support/plugins.ts";
-import { startResident } from "../support/resident.ts";
+import { childrenOf, slotsOf, startResident } from "../support/resident.ts";
+import { untilTrue } from "../support/until-true.ts";
 
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -31,6 +33,8 @@ interface Stage extends AsyncDisposable {
   container: Container;
   /** Stdin is a pipe, which the launcher copies: it makes the most system calls then. */
   traced(command: string, strace: readonly string[]): Promise<Outcome & { trace: string }>;
+  /** Runs `work` while the worker takes no calls. */
+  whileStopped<T>(work: () => Promise<T>): Promise<T>;
   del(): Promise<void>;
   left(): Promise<string[]>;
 }
@@ -58,16 +62,36 @@ async function openStage(): Promise<Stage> {
       const outcome = await machine.run(["sh", "-c", script], { env });
       return { ...outcome, trace: await machine.sh("cat /run/trace; rm /run/trace") };
     },
+    async whileStopped(work) {
+      const [worker] = childrenOf(resident.pid);
+      await untilTrue(() => slotsOf(resident.pid)[0]!.sinceMs, (since) => since === 0);
+      process.kill(worker!, "SIGSTOP");
+      try {
+        return await work();
+      } finally {
+        process.kill(worker!, "SIGCONT");
+      }
+    },
     del: () => net.del(container),
     left: () => leftSince(moment, machine),
     [Symbol.asyncDispose]: end,
   };
 }
 
-/** What the launcher calls while it is served. */
+const LOOKED = "serve~board", RAN_BY_ITSELF = "ld-linux";
+
+/** What the launcher calls while it is served, at once: on a busy machine it may look at the board. */
 async function pointsOf(stage: Stage, command: "ADD" | "DEL"): Promise<Point[]> {
-  const { trace, code } = await stage.traced(command, []);
-  expect([code, trace]).toEqual([0, expect.not.stringContaining("ld-linux")]);
+  const { trace } = await untilTrue(async () => {
+    if (command === "DEL") await stage.traced("ADD", []);
+    const traced = await stage.traced(command, []);
+    if (command === "ADD") await stage.del();
+    return traced;
+  }, (traced) => traced.code === 0 && !traced.trace.includes(LOOKED) && !traced.trace.includes(RAN_BY_ITSELF));
+  return pointsIn(trace);
+}
+
+function pointsIn(trace: string): Point[] {
   const counts = new Map<string, number>();
   return [...trace.matchAll(/^([a-z_0-9]+)\(/gm)].map(([, name]) => name!).filter((name) => !NO_POINTS.test(name))
     .map((syscall) => {
@@ -79,7 +103,6 @@ async function pointsOf(stage: Stage, command: "ADD" | "DEL"): Promise<Point[]> 
 
 test.each(["ADD", "DEL"] as const)("killed at every system call: DEL leaves nothing of %s", async (command) => {
   await using stage = await openStage();
-  if (command === "DEL") await stage.traced("ADD", []);
   const points = await pointsOf(stage, command);
   await stage.del();
   expect(points.length).toBeGreaterThan(12);
@@ -98,7 +121,6 @@ test.each(["ADD", "DEL"] as const)("killed at every system call: DEL leaves noth
 
 test.each(["ADD", "DEL"] as const)("every system call of it fails once: %s succeeds", async (command) => {
   await using stage = await openStage();
-  if (command === "DEL") await stage.traced("ADD", []);
   const points = await pointsOf(stage, command);
   await stage.del();
   const wrong: string[] = [];
@@ -120,4 +142,28 @@ test.each(["ADD", "DEL"] as const)("every system call of it fails once: %s succe
   }
   expect(wrong).toEqual([]);
   expect(hits).toBe(total);
+});
+
+test("killed, or failing, while it looks for workers", async () => {
+  await using stage = await openStage();
+  const { trace } = await stage.whileStopped(() => stage.traced("ADD", []));
+  await stage.del();
+  const points = pointsIn(trace.slice(0, trace.indexOf("mprotect(")));
+  const beforeLooking = pointsIn(trace.slice(0, trace.indexOf(LOOKED))).length - 1;
+  expect(points.slice(beforeLooking).map(({ syscall }) => syscall)).toEqual(
+    expect.arrayContaining(["openat", "read", "close", "clock_gettime", "shutdown"]),
+  );
+  const wrong: string[] = [];
+  for (const { syscall, nth } of points.slice(beforeLooking)) {
+    for (const injection of ["signal=KILL", ...ERRORS.map((error) => `error=${error}`)]) {
+      const strace = ["-e", `inject=${syscall}:${injection}:when=${nth}`];
+      const { trace: said, code } = await stage.whileStopped(() => stage.traced("ADD", strace));
+      const isRight = injection.startsWith("error") ? code === 0 : said.includes("killed by SIGKILL");
+      await stage.del();
+      const left = await stage.left();
+      if (!isRight) wrong.push(`${syscall} ${nth} ${injection}: ${code}`);
+      wrong.push(...left.map((line) => `${syscall} ${nth} ${injection}: ${line}`));
+    }
+  }
+  expect(wrong).toEqual([]);
 });

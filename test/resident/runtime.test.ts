@@ -5,7 +5,7 @@ import { type Machine, openMachine } from "../support/machine.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
 import { statusOf } from "../support/resident-status.ts";
 import { untilTrue } from "../support/until-true.ts";
-import { openResident, OWN_SOCKET, traceOf, untilServed } from "../support/served.ts";
+import { openResident, OWN_FILES, traceOf, untilServed } from "../support/served.ts";
 
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -52,7 +52,7 @@ test("the runtime's commands are served, and what they may wait for is left to t
   expect(await traceOf(machine, foreign, ["add", ...other])).toBe("alone");
   await machine.sh("ip link show eth0", { in: container });
   expect(await traceOf(machine, foreign, ["del", ...other])).toBe("alone");
-  expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
+  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
 });
 
 test("what calls may wait for counts where the host has it", async () => {
@@ -201,6 +201,6 @@ test("what an ADD with another configuration made is removed by the caller, wher
     await machine.sh(": >/run/go");
     expect([name, await removal]).toEqual([name, expect.objectContaining({ code: 0 })]);
     expect([name, await machine.sh("cat /run/called")]).toEqual([name, "DEL\n"]);
-    expect(await leftSince(before, machine, /serve\.sock|\.lock|\/run\/(called|go|networks)/)).toEqual([]);
+    expect(await leftSince(before, machine, /serve[.~]|\.lock|\/run\/(called|go|networks)/)).toEqual([]);
   }
 });

@@ -255,7 +255,7 @@ test("a resident whose place is taken while it starts ends, and leaves the other
   const first = machine.start(["strace", "-D", "-qq", "-o", "/dev/null", ...stopping, ...activate]);
   await untilListening(machine, SOCKET);
   await machine.sh(`${PATCHBAY} version`);
-  await machine.sh(`until grep -q -- --workers /proc/${first.pid}/cmdline; do sleep 0.01; done; rm ${SOCKET}`);
+  await machine.sh(`until grep -qz PATCHBAY_PREPARED /proc/${first.pid}/environ; do sleep 0.01; done; rm ${SOCKET}`);
   const second = await startResident(machine);
   await untilServed(machine);
   process.kill(first.pid, "SIGCONT");

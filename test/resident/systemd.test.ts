@@ -114,7 +114,7 @@ test("install --resident writes units that systemd understands, and starts the s
   expect(await machine.sh(`stat -c %a ${UNITS.join(" ")}`)).toBe("644\n644\n");
   // What the socket's unit says is what the program looks for, and ExecStart what was installed.
   expect(await machine.sh(`sed -n s/^ListenSequentialPacket=//p ${UNITS[0]}`)).toBe(`${SOCKET}\n`);
-  expect(await machine.sh(`sed -n s/^ExecStart=//p ${UNITS[1]}`)).toBe("/run/cni/patchbay serve\n");
+  expect(await machine.sh(`sed -n s/^ExecStart=//p ${UNITS[1]}`)).toBe("/run/cni/patchbay serve --idle=900\n");
 
   const again = await install("--resident");
   expect(again.asked).toEqual(["enable --now patchbay.socket"]);
@@ -128,6 +128,45 @@ test("install --resident writes units that systemd understands, and starts the s
   });
   expect(await machine.sh("find /etc/systemd -type f")).toBe("");
   expect((await install("--no-resident")).asked).toEqual([]);
+});
+
+test("the first installation starts the socket unasked, a later one leaves what was chosen", async () => {
+  await using machine = await openMachine();
+  const install = await unitHost(machine, true), files = () => machine.sh("find /etc/systemd -type f | wc -l");
+  const first = await install();
+  expect(first).toMatchObject({ code: 0, stderr: "" });
+  expect(first.asked).toEqual(["daemon-reload", "enable --now patchbay.socket", "try-restart patchbay.service"]);
+  expect(first.stdout).toContain("`patchbay install --no-resident /run/cni` removes that again\n");
+  expect(await machine.sh(`sed -n s/^ExecStart=//p ${UNITS[1]}`)).toBe("/run/cni/patchbay serve --idle=900\n");
+  expect((await install()).asked).toEqual([]);
+  await install("--no-resident");
+  expect([(await install()).asked, await files()]).toEqual([[], "0\n"]);
+  // Nobody has chosen any more.
+  await install("--uninstall");
+  expect((await install("--no-resident")).asked).toEqual([]);
+  await install("--uninstall");
+  await machine.sh(`echo mine >${UNITS[1]}`);
+  expect((await install()).asked).toEqual([]);
+  expect(await machine.sh(`cat ${UNITS[1]}`)).toBe("mine\n");
+});
+
+test("a first installation succeeds also where systemctl fails, and says so", async () => {
+  await using machine = await openMachine();
+  const install = await unitHost(machine, true);
+  await machine.sh("touch /run/fail");
+  const { code, stderr } = await install();
+  expect([code, stderr]).toEqual([0, expect.stringContaining("systemctl daemon-reload failed: ")]);
+  expect(stderr).toContain("everything works without it, and --resident tries it again\n");
+  expect(await machine.sh("readlink /run/cni/bridge; find /etc/systemd -type f")).toBe("patchbay\n");
+});
+
+test("units that an earlier version wrote are removed, too", async () => {
+  await using machine = await openMachine();
+  const install = await unitHost(machine, true);
+  await install();
+  await machine.sh(`sed -i 's/ --idle=900//' ${UNITS[1]}`);
+  expect((await install("--uninstall")).asked[0]).toBe("disable --now patchbay.socket patchbay.service");
+  expect(await machine.sh("find /etc/systemd /run/cni -type f")).toBe("");
 });
 
 test("docs/resident.md says why the service's unit has what it has", async () => {
@@ -164,6 +203,7 @@ test("--uninstall removes the units that start the program, and no others", asyn
   await using machine = await openMachine();
   const install = await unitHost(machine, true);
   await install("--resident");
+  // Its unit stays the first one's.
   const elsewhere = await machine.run([PATCHBAY, "install", "/run/other"]);
   expect(elsewhere.code).toBe(0);
   await machine.sh(`${PATCHBAY} install --uninstall /run/other`);

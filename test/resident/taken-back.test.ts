@@ -5,7 +5,7 @@ import { leftSince, quietMoment } from "../support/leftovers.ts";
 import { type Machine, openMachine, type Outcome } from "../support/machine.ts";
 import { network } from "../support/network.ts";
 import { environmentOf, PATCHBAY, patchbayPlugins } from "../support/plugins.ts";
-import { openResident, OWN_SOCKET, type Resident, untilServed } from "../support/served.ts";
+import { openResident, OWN_FILES, type Resident, untilServed } from "../support/served.ts";
 
 // Each machine has a resident of its own.
 delete process.env.PATCHBAY_TEST_RESIDENT;
@@ -63,7 +63,7 @@ test.each(names)("%s answers, though the worker dies when it has taken the lease
   expect([added.code, JSON.parse(added.stdout).ips?.length]).toEqual([0, 1]);
   expect(await machine.sh("ls /var/lib/cni/networks/net | grep -c ^10")).toBe("1\n");
   await net.del(container);
-  expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
+  expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
 });
 
 test("ADD is taken back when its caller is killed before the answer", async () => {
@@ -79,7 +79,7 @@ test("ADD is taken back when its caller is killed before the answer", async () =
     // The launcher looks whether the listener has ended, and waits for the call's beginning and for its end.
     const { hit } = await killAt(machine, patchbayPlugins(), call, { syscall: "ppoll", nth: 3 });
     expect(hit).toBe(true);
-    expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
+    expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
   }
 });
 
@@ -93,23 +93,25 @@ test("a launcher that waits no longer runs the call once, whether the worker has
   await untilServed(machine);
   const call = { plugin: "bridge", command: "ADD", container, conf: { cniVersion: "1.1.0", name: "net", ...conf } };
   const env = environmentOf(patchbayPlugins(), call), ways = new Set<string>();
-  // The first wait ends at once, or when the worker has said that it begins, but as if nothing had come.
-  for (let round = 0; round < 20; round++) {
+  // The first two waits end at once, or when the worker has said that it begins, but as if nothing had come.
+  for (let round = 0; round < 20 || (ways.size < 2 && round < 200); round++) {
     const isStopped = round % 2 === 0, delay = isStopped ? "" : ":delay_enter=50000";
     const signal = (name: NodeJS.Signals) => resident.workers().forEach((pid) => process.kill(pid, name));
     if (isStopped) signal("SIGSTOP");
-    const injection = `inject=ppoll:retval=0${delay}:when=2`;
+    const injection = `inject=ppoll:retval=0${delay}:when=2..3`;
     const words = ["strace", "-e", "trace=ppoll,shutdown,execve", "-e", injection, `${patchbayPlugins()}/bridge`];
     const { code, stdout, stderr } = await machine.run(words, { env, stdin: JSON.stringify(call.conf) });
     if (isStopped) signal("SIGCONT");
-    expect([code, stderr.includes("INJECTED"), stderr.includes("shutdown")]).toEqual([0, true, true]);
+    expect([code, stderr.includes("INJECTED")]).toEqual([0, true]);
     const result = JSON.parse(stdout);
     const address = await machine.sh("ip -o -4 address show eth0", { in: container });
     expect(address).toContain(result.ips[0].address);
     expect(await machine.sh("ls /sys/class/net | grep -c veth")).toBe("1\n");
-    ways.add(stderr.split("shutdown")[1]!.includes("events=0}") ? "begun" : "not begun");
+    // On a busy machine it may have waited longer, because the worker still had the call.
+    const given = stderr.split("shutdown")[1];
+    if (given !== undefined) ways.add(given.includes("events=0}") ? "begun" : "not begun");
     await net.del(container);
-    expect(await leftSince(moment, machine, OWN_SOCKET)).toEqual([]);
+    expect(await leftSince(moment, machine, OWN_FILES)).toEqual([]);
   }
   expect([...ways].sort()).toEqual(["begun", "not begun"]);
 });

@@ -2,12 +2,13 @@
  * A resident's worker (src/resident/worker.ts) as a process without a resident, and a launcher for it. What its calls do
  * is text: the body of a function that is called with `argv`, writes by `say(text, fd)`, and answers the exit status.
  */
-import { mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { environmentEntries } from "../../src/ffi/environment.ts";
 import { closeFile, O_RDONLY, openFile } from "../../src/ffi/files.ts";
 import { fromUtf8, utf8 } from "../../src/ffi/libc.ts";
+import { allocateOnDisk, memoryFile } from "../../src/ffi/memory.ts";
 import { poll, POLLIN } from "../../src/ffi/poll.ts";
 import { receiveWithDescriptors, sendMessage } from "../../src/ffi/socket/message.ts";
 import { limitWait, SOCK_SEQPACKET } from "../../src/ffi/socket/socket.ts";
@@ -29,7 +30,7 @@ const program = (begin: string, body: string) => `
   import { work } from "${sources}/resident/worker.ts";
   const say = (text, fd = 1) => writeSync(fd, String(text));
   ${begin}
-  process.exit(work((argv, examine) => {
+  process.exit(work(0, (argv, examine) => {
     ${body}
     return 0;
   }));
@@ -93,18 +94,21 @@ export class LoneWorker implements Disposable {
   private readonly listening = listenAt(this.path, SOCK_SEQPACKET);
   private readonly pipe = openPipe();
   private readonly page = makePage("patchbay-test");
+  private readonly board = memoryFile("patchbay-board");
+  private readonly queue = openPipe();
   private ending: Ending | undefined;
   private isStopped = false;
   readonly pid: number;
 
   /** `begin` runs before the worker begins. */
   constructor(body: string, begin = "") {
+    allocateOnDisk(this.board, 2048, "board");
     const nothing = openFile("/dev/null", O_RDONLY);
     this.pid = spawn({
       path: process.execPath,
       argv: ["bun", "-e", program(begin, body)],
       environment: environmentEntries(),
-      descriptors: [nothing, 1, 2, this.listening, this.pipe[0], this.page],
+      descriptors: [nothing, 1, 2, this.listening, this.pipe[0], this.page, this.board, this.queue[1]],
     });
     closeFile(nothing);
   }
@@ -143,6 +147,17 @@ export class LoneWorker implements Disposable {
   /** What a call that is served says. */
   said(...words: string[]): string {
     return this.call({ argv: ["/opt/loopback", ...words] }).last.stdout;
+  }
+
+  /** Whether it has said that calls wait. */
+  hasToldQueue(): boolean {
+    return poll([{ fd: this.queue[0], events: POLLIN }], 0).size > 0;
+  }
+
+  /** What it says of itself on the board. */
+  slot(): { process: number; isBusy: boolean; calls: number } {
+    const numbers = new Uint32Array(readFileSync(`/proc/self/fd/${this.board}`).slice(0, 16).buffer);
+    return { process: numbers[0]!, isBusy: numbers[1] !== 0, calls: numbers[2]! };
   }
 
   counts(): Record<string, number> {
@@ -188,7 +203,7 @@ export class LoneWorker implements Disposable {
       sendSignal(this.pid, SIGKILL);
       waitFor(this.pid);
     }
-    for (const fd of [this.listening, ...this.pipe, this.page]) if (fd >= 0) closeFile(fd);
+    for (const fd of [this.listening, ...this.pipe, this.page, this.board, ...this.queue]) if (fd >= 0) closeFile(fd);
     rmSync(this.directory, { recursive: true });
   }
 }

@@ -20,8 +20,8 @@ export async function untilServed(machine: Machine, program = PATCHBAY): Promise
   return await untilTrue(() => statusOf(machine, program), isReady);
 }
 
-/** A resident that serves has become `patchbay serve --workers=N`. */
+/** By `--workers`; it begins with one. */
 function wantedWorkers(pid: number): number {
   const path = `/proc/${pid}/cmdline`;
-  return existsSync(path) ? Number(/--workers=(\d+)/.exec(readFileSync(path, "utf8"))?.[1] ?? Infinity) : Infinity;
+  return existsSync(path) ? Number(/--workers=(\d+)/.exec(readFileSync(path, "utf8"))?.[1] ?? 1) : Infinity;
 }

@@ -9,6 +9,7 @@ import type { Machine } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
 
 export const SOCKET = "/run/patchbay/serve.sock";
+export const BOARD = "/run/patchbay/serve~board";
 
 /** Whether machines have a resident. Files about residents turn it off for themselves. */
 export function isThroughResident(): boolean {
@@ -16,16 +17,16 @@ export function isThroughResident(): boolean {
 }
 
 /** What a resident says when it begins to serve, and no more. */
-export const BEGUN = new RegExp(`^patchbay: the resident serves calls on ${SOCKET} \\(workers: \\d+\\)\n$`);
+export const BEGUN = new RegExp(
+  `^patchbay: the resident serves calls on ${SOCKET} \\(workers: \\d+( to \\d+)?\\)\n$`,
+);
 
 export type Resident = Subprocess<"pipe", "pipe", "pipe">;
 
-/** Returns when it listens and its workers are processes; the first call waits until they are ready. */
-export async function startResident(machine: Machine, workers?: number, program = PATCHBAY): Promise<Resident> {
-  const options = workers === undefined ? [] : [`--workers=${workers}`];
-  // It ends with the test's process, however that ends.
-  const resident = machine.start(["setpriv", "--pdeathsig", "KILL", program, "serve", ...options]);
-  const isReady = () => isListening(machine, SOCKET) && childrenOf(resident.pid).length >= (workers ?? 1);
+/** Returns when it listens and its workers are ready. */
+export async function startResident(machine: Machine, workers = 2, program = PATCHBAY): Promise<Resident> {
+  const resident = startServe(machine, [`--workers=${workers}`], program);
+  const isReady = () => isListening(machine, SOCKET) && readyWorkersOf(resident.pid) >= workers;
   while (!isReady()) {
     if (resident.exitCode !== null || !existsSync(`/proc/${resident.pid}/task`)) {
       throw new Error(`the resident ended: ${await resident.stderr.text()}`);
@@ -33,6 +34,40 @@ export async function startResident(machine: Machine, workers?: number, program 
     await Bun.sleep(2);
   }
   return resident;
+}
+
+/** It ends with the test's process, however that ends. */
+export function startServe(machine: Machine, options: readonly string[], program = PATCHBAY): Resident {
+  return machine.start(["setpriv", "--pdeathsig", "KILL", program, "serve", ...options]);
+}
+
+/** What the board says of a worker. */
+export interface Slot {
+  process: number;
+  sinceMs: number;
+  calls: number;
+}
+
+/** Those of another resident do not count, whose board may still be there. */
+export function readyWorkersOf(resident: number): number {
+  const children = childrenOf(resident);
+  return slotsOf(resident).filter(({ process }) => children.includes(process)).length;
+}
+
+/** None where there is no board. */
+export function slotsOf(resident: number): Slot[] {
+  const path = `/proc/${resident}/root${BOARD}`;
+  if (!existsSync(path)) return [];
+  const bytes = readFileSync(path), slots: Slot[] = [];
+  for (let at = 0; at + 16 <= bytes.length; at += 16) {
+    const [process, sinceMs, calls] = [0, 4, 8].map((offset) => bytes.readUInt32LE(at + offset)) as [
+      number,
+      number,
+      number,
+    ];
+    slots.push({ process, sinceMs, calls });
+  }
+  return slots;
 }
 
 /** None when it has ended. */

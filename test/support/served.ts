@@ -2,10 +2,10 @@
 import { expect } from "bun:test";
 import type { Machine, RunOptions } from "./machine.ts";
 import { PATCHBAY } from "./plugins.ts";
-import { childrenOf, SOCKET, startResident } from "./resident.ts";
+import { childrenOf, startResident } from "./resident.ts";
 
-/** Among what is left: it is the resident's, not an attachment's. */
-export const OWN_SOCKET = new RegExp(SOCKET);
+/** Among what is left: its socket and its board are the resident's, not an attachment's. */
+export const OWN_FILES = /\/run\/patchbay\/serve[.~]/;
 
 export interface Resident extends AsyncDisposable {
   workers(): number[];

@@ -1,6 +1,6 @@
 /** Something else than a resident that listens in its place, and answers each caller with the same messages. */
 import type { Machine } from "./machine.ts";
-import { SOCKET } from "./resident.ts";
+import { BOARD, SOCKET } from "./resident.ts";
 
 export interface Stranger {
   answers?: number[][];
@@ -13,6 +13,8 @@ export interface Stranger {
   alters?: boolean;
   /** So many descriptors come with each of its answers. */
   gives?: number;
+  /** Says on the board what a worker says: then callers wait for it, also on a busy machine. */
+  hasBoard?: boolean;
 }
 
 export const SEQPACKET = 5, STREAM = 1;
@@ -20,7 +22,8 @@ export const SEQPACKET = 5, STREAM = 1;
 export const HEARD = "/run/heard", ALTERED = "/run/altered";
 
 const program = `
-  import { appendFileSync } from "node:fs";
+  import { appendFileSync, writeFileSync } from "node:fs";
+  import { millisecondsSinceBoot } from "${import.meta.dir}/../../src/ffi/clock.ts";
   import { closeFile, O_RDWR, openFile } from "${import.meta.dir}/../../src/ffi/files.ts";
   import { bind, libc } from "${import.meta.dir}/../../src/ffi/libc.ts";
   import { receiveWithDescriptors, sendMessage } from "${import.meta.dir}/../../src/ffi/socket/message.ts";
@@ -31,7 +34,11 @@ const program = `
     setuid: { args: ["u32"], returns: "i32" },
     ftruncate: { args: ["i32", "i64_fast"], returns: "i32" },
   });
-  const { answers, closes, user, backlog, fills, type, alters, gives } = JSON.parse(process.argv[1]);
+  const { answers, closes, user, backlog, fills, type, alters, gives, hasBoard } = JSON.parse(process.argv[1]);
+  const sayOnBoard = (sinceMs) => {
+    if (hasBoard) writeFileSync("${BOARD}", new Uint8Array(Uint32Array.of(process.pid, sinceMs, 0, 0).buffer));
+  };
+  sayOnBoard(0);
   const address = new Uint8Array([1, 0, ...new TextEncoder().encode("${SOCKET}"), 0]);
   const fd = libc.socket(1, type, 0);
   if (libc.bind(fd, address, address.length) !== 0) throw new Error("bind");
@@ -53,6 +60,7 @@ const program = `
   const heard = new Uint8Array(200000);
   for (;;) {
     const caller = extra.accept(fd, null, null);
+    sayOnBoard(millisecondsSinceBoot());
     const { length, descriptors } = receiveWithDescriptors(caller, heard, 1);
     if (length > 0) appendFileSync("${HEARD}", heard.subarray(0, length));
     for (const one of descriptors) {
@@ -78,6 +86,7 @@ export async function startStranger(machine: Machine, stranger: Stranger, as: re
     type: SEQPACKET,
     alters: false,
     gives: 0,
+    hasBoard: false,
     ...stranger,
   };
   const process_ = machine.start([...as, process.execPath, "-e", program, JSON.stringify(how)]);

@@ -27,10 +27,18 @@ export interface Command {
 
 /** The processes that stay. Their rooms are above this one or beside it, so main.ts hands them in. */
 export interface Services {
-  serve(workers: number, holdsLeases: boolean): number;
+  serve(wish: ServeWish): number;
   /** `patchbay dhcp`, with the flags of `dhcp daemon`. */
   runDhcpDaemon(flags: readonly string[]): number;
   status(): { isServing: boolean; text: string; facts: unknown };
+}
+
+export interface ServeWish {
+  /** Undefined: one, and more while calls wait. */
+  workers: number | undefined;
+  /** It ends when nobody has called for so long; 0: never. */
+  idleSeconds: number;
+  holdsLeases: boolean;
 }
 
 export type OptionTable = Readonly<Record<string, Option>>;

@@ -19,7 +19,7 @@ DirectoryMode=0700
 SocketMode=0600
 # As many calls may wait as with a resident that was started by hand.
 Backlog=1024
-# Where the socket is gone, calls run by themselves at once. At one that nobody reads, they would wait a second.
+# Where the socket is gone, calls run by themselves at once. At one that nobody reads, each would look for workers.
 RemoveOnStop=yes
 
 [Install]
@@ -48,7 +48,8 @@ After=${SOCKET}
 [Service]
 # It says when its workers are there.
 Type=notify
-ExecStart=${program} serve
+# It ends after 15 minutes without a call, and the next call starts it again; --idle=0 is never.
+ExecStart=${program} serve --idle=900
 # After an end that it did not choose. After any other, the next call starts it.
 Restart=on-failure
 # SIGTERM goes to the parent alone: its workers end after their calls. What a foreign plugin left running for a

@@ -1,12 +1,14 @@
 /** Services of systemd: writing their units, and removing them. */
+import { errorText } from "../../cni/error.ts";
 import { environmentEntries } from "../../ffi/environment.ts";
 import { findInPath } from "../../ffi/find-in-path.ts";
-import { makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
+import { exists, makeDirectories, readTextFile, removeFile, replaceFile } from "../../ffi/files.ts";
 import { fromUtf8 } from "../../ffi/libc.ts";
 import { describeEnding, hasSucceeded } from "../../ffi/spawn.ts";
 import { isSystemdRunning, SYSTEMD_DIRECTORY } from "../../ffi/systemd.ts";
 import { runTrusted } from "../../ffi/trusted-executable.ts";
 import { absolutePath } from "../../ffi/absolute-path.ts";
+import { warn } from "../../ffi/warn.ts";
 import { print, printLine } from "./output.ts";
 
 const UNITS = "/etc/systemd/system";
@@ -21,7 +23,7 @@ export interface ServiceUnits {
   mark: string;
   /** The option of `install` that writes them. */
   option: string;
-  /** What follows the program in the service's command line. */
+  /** What follows the program in the service's command line, before options. */
   command: string;
   /** What happens next. */
   outlook: string;
@@ -43,11 +45,28 @@ export function installUnits(units: ServiceUnits, directory: string): void {
   printLine(outlook);
 }
 
+/**
+ * For a first installation: nobody has chosen otherwise. Does nothing where systemd does not run, or where a unit of that
+ * name is there already. The plugins are installed whether this succeeds or not.
+ */
+export function installUnitsUnasked(units: ServiceUnits, directory: string): void {
+  const isThere = ({ name }: { name: string }) => exists(`${UNITS}/${name}`);
+  if (!isSystemdRunning() || isThere(units.socket) || isThere(units.service)) return;
+  try {
+    installUnits(units, directory);
+    printLine(`\`patchbay install --no-${units.option} ${directory}\` removes that again`);
+  } catch (error) {
+    for (const { name } of [units.socket, units.service]) removeFile(`${UNITS}/${name}`);
+    warn(`${errorText(error)}; everything works without it, and --${units.option} tries it again`);
+  }
+}
+
 /** Does nothing when there are no units of ours. With a directory: only when they start the program in it. */
 export function removeUnits({ socket, service, mark, command }: ServiceUnits, directory?: string): boolean {
   const present = [socket, service].map(({ name }) => ({ name, text: readTextFile(`${UNITS}/${name}`) }));
-  const starts = directory === undefined ? "" : `\nExecStart=${quoted(programIn(directory))} ${command}\n`;
-  if (!present[1]!.text?.includes(starts) && directory !== undefined) return false;
+  if (directory !== undefined && !starts(present[1]!.text, `${quoted(programIn(directory))} ${command}`)) {
+    return false;
+  }
   if (!present.some(({ text }) => text?.startsWith(mark))) return false;
   if (isSystemdRunning()) systemctl("disable", "--now", socket.name, service.name);
   for (const { name, text } of present) {
@@ -55,6 +74,12 @@ export function removeUnits({ socket, service, mark, command }: ServiceUnits, di
   }
   if (isSystemdRunning()) systemctl("daemon-reload");
   return true;
+}
+
+/** Whatever options follow: an earlier version may have had others. */
+function starts(unit: string | undefined, command: string): boolean {
+  const line = `ExecStart=${command}`;
+  return unit?.split("\n").some((one) => one === line || one.startsWith(`${line} `)) === true;
 }
 
 function programIn(directory: string): string {

@@ -39,7 +39,7 @@ import {
 import { dhcpUnits } from "../dhcp-units.ts";
 import { residentUnits } from "../resident-units.ts";
 import { checkUninstall } from "../uninstall-check.ts";
-import { installUnits, removeUnits } from "../units.ts";
+import { installUnits, installUnitsUnasked, removeUnits } from "../units.ts";
 
 const PROGRAM = "patchbay";
 
@@ -56,8 +56,11 @@ export const installCommand: Command = {
       otherwise: PODMAN_DIRECTORY,
       help: `also link patchbay into DIR (${PODMAN_DIRECTORY}), as a driver of podman's networks`,
     },
-    resident: { help: "also let systemd run `patchbay serve` from DIR, started by the first call" },
-    "no-resident": { help: "remove what --resident made; calls run by themselves" },
+    resident: {
+      help:
+        "let systemd run `patchbay serve` from DIR, started by the first call; the first installation does so unasked",
+    },
+    "no-resident": { help: "leave that out, or remove it; calls run by themselves" },
     dhcp: { help: "also let systemd run `patchbay dhcp` from DIR, for the leases of the plugin dhcp" },
     "no-dhcp": { help: "remove what --dhcp made; nobody renews leases" },
     uninstall: { help: "remove the plugins and put back what they replaced" },
@@ -87,10 +90,11 @@ export const installCommand: Command = {
       judgePlaces(directory, pluginNames);
       if (bin !== undefined) judgePlaces(bin, PROGRAM_NAMES);
       if (podman !== undefined) judgePlaces(podman, [DRIVER]);
-      install(directory);
+      const isFirst = install(directory);
       if (bin !== undefined) linkPrograms(bin, directory);
       if (podman !== undefined) linkDriver(podman, directory);
       if (given.has("resident")) installUnits(residentUnits, directory);
+      else if (isFirst && !given.has("no-resident")) installUnitsUnasked(residentUnits, directory);
       if (given.has("no-resident")) removeUnits(residentUnits);
       if (given.has("dhcp")) installUnits(dhcpUnits, directory);
       if (given.has("no-dhcp")) removeUnits(dhcpUnits);
@@ -104,7 +108,8 @@ function refuseTogether(given: Given, options: readonly string[]): void {
   if (second !== undefined) throw new UsageError(`--${first} and --${second} exclude each other`);
 }
 
-function install(directory: string): void {
+/** Returns whether the program was not there before. */
+function install(directory: string): boolean {
   const own = identify("/proc/self/exe");
   refuseElevated("/proc/self/exe", own);
   libc.umask(0o022); // everybody may read a plugin directory
@@ -118,6 +123,7 @@ function install(directory: string): void {
   }
   for (const name of pluginNames) linkWithBackup(`${directory}/${name}`, PROGRAM);
   syncDirectory(directory);
+  return present === undefined;
 }
 
 /** The plugins that are back after uninstalling must be able to remove what is attached now, unless `force`. */

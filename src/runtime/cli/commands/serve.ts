@@ -3,7 +3,7 @@ import { type Command, type Given, UsageError } from "../command.ts";
 import { print, printLine } from "../output.ts";
 
 /** Refuses typing errors, and nothing else. */
-const MOST_WORKERS = 64;
+const MOST_WORKERS = 64, MOST_SECONDS = 365 * 86400;
 
 export const serveCommand: Command = {
   runsByItself: true,
@@ -12,7 +12,11 @@ export const serveCommand: Command = {
   operandCount: [0, 0],
   needsRoot: (given) => !given.has("status"),
   options: {
-    workers: { value: "N", help: "how many calls are served at a time; by default one a processor, and at most 4" },
+    workers: {
+      value: "N",
+      help: "how many calls are served at a time; by default one, and while calls wait one a processor, at most 4",
+    },
+    idle: { value: "SECONDS", help: "end when nobody has called for so long; by default, and with 0, never" },
     dhcp: { help: "also hold the leases of the plugin dhcp, as `patchbay dhcp` does" },
     status: { help: "say what the resident is doing, instead of becoming one" },
     json: { help: "with --status: print JSON" },
@@ -22,7 +26,11 @@ export const serveCommand: Command = {
   run(given, _program, services) {
     if (!given.has("status")) {
       if (given.has("json")) throw new UsageError("--json goes with --status");
-      return services.serve(workersIn(given), given.has("dhcp"));
+      const holdsLeases = given.has("dhcp"), idleSeconds = numberIn(given, "idle", 0, MOST_SECONDS) ?? 0;
+      if (holdsLeases && idleSeconds > 0) {
+        throw new UsageError("--idle and --dhcp exclude each other: leases are renewed");
+      }
+      return services.serve({ workers: numberIn(given, "workers", 1, MOST_WORKERS), idleSeconds, holdsLeases });
     }
     const { isServing, text, facts } = services.status();
     if (given.has("json")) printLine(JSON.stringify(facts, null, 2));
@@ -31,10 +39,10 @@ export const serveCommand: Command = {
   },
 };
 
-function workersIn(given: Given): number {
-  const text = given.value("workers");
-  if (text === undefined) return Math.min(navigator.hardwareConcurrency, 4);
-  const workers = Number(text);
-  if (/^\d+$/.test(text) && workers >= 1 && workers <= MOST_WORKERS) return workers;
-  throw new UsageError(`--workers takes a number from 1 to ${MOST_WORKERS}, not ${text}`);
+function numberIn(given: Given, option: string, least: number, most: number): number | undefined {
+  const text = given.value(option);
+  if (text === undefined) return undefined;
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number >= least && number <= most) return number;
+  throw new UsageError(`--${option} takes a number from ${least} to ${most}, not ${text}`);
 }
