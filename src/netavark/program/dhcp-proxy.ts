@@ -10,15 +10,18 @@ const IDLE_AFTER_S = 300;
 /** netavark's own name. */
 const DIRECTORY_VARIABLE = "NETAVARK_PROXY_RUN_DIR_ENV";
 
-export function dhcpProxy({ optional }: NetavarkCall): number {
+export function dhcpProxy(call: NetavarkCall): number {
+  return holdLeases(flagsOf(call), ["netavark", ...process.argv.slice(2)]);
+}
+
+export function flagsOf({ optional }: Pick<NetavarkCall, "optional">): ReturnType<typeof parseFlags> {
   const patience = optional("timeout"), idleAfter = Number(optional("activity-timeout") ?? IDLE_AFTER_S);
-  const flags = {
+  return {
     ...parseFlags([]),
     socketPath: socketPath(variable(DIRECTORY_VARIABLE) ?? optional("dir"), optional("uds")),
     patience: patience === undefined ? undefined : Number(patience),
     idleAfter: idleAfter === 0 ? undefined : idleAfter,
   };
-  return holdLeases(flags, ["netavark", ...process.argv.slice(2)]);
 }
 
 function socketPath(directory: string | undefined, socket: string | undefined): string {

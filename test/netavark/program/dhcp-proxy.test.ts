@@ -1,8 +1,18 @@
 /** `netavark dhcp-proxy`: where its socket is. What it does there is in test/netavark/dhcp.test.ts. */
 import { expect, test } from "bun:test";
+import { flagsOf } from "../../../src/netavark/program/dhcp-proxy.ts";
 import { openMachine } from "../../support/machine.ts";
 import { netavarkProgram } from "../../support/netavark/netavark.ts";
 import { untilTrue } from "../../support/until-true.ts";
+
+test.each<[given: Record<string, string>, patience: number | undefined, idleAfter: number | undefined]>([
+  [{}, undefined, 300],
+  [{ timeout: "7" }, 7, 300],
+  [{ "activity-timeout": "20" }, undefined, 20],
+  [{ "activity-timeout": "0" }, undefined, undefined],
+])("%j: a call waits for %p seconds, and the service ends after %p without one", (given, patience, idleAfter) => {
+  expect(flagsOf({ optional: (name) => given[name] })).toMatchObject({ patience, idleAfter });
+});
 
 const places: [args: string[], env: Record<string, string>, socket: string][] = [
   [[], {}, "/run/podman/nv-proxy.sock"],
