@@ -2,13 +2,13 @@
  * The isolated environment of the benchmarks: a mount namespace with its own /run, and for each side a network
  * namespace as its host and others as its containers. Neither the sides nor the machine affect each other.
  */
-import { existsSync, mkdirSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { openNetns } from "../src/ffi/netns.ts";
 import { readTextFile } from "../src/ffi/files.ts";
 import { check, libc } from "../src/ffi/libc.ts";
 import { pluginNames } from "../src/plugins/table.ts";
-import { adoptOrphans } from "./process.ts";
+import { adoptOrphans, childrenOf } from "./process.ts";
 
 export interface Machine {
   /** Patchbay through a resident. */
@@ -26,6 +26,8 @@ export interface Machine {
   settle(): void;
   /** Runs `work`. Throws when the resident served fewer calls meanwhile: the figures would be those of calls alone. */
   servedAtLeast<T>(calls: number, work: () => T): T;
+  /** Ends the resident, and starts a new one, which has served nothing. */
+  startAgain(): void;
   /** Ends the resident. */
   close(): void;
 }
@@ -62,7 +64,8 @@ export function openMachine(patchbay: string, goPlugins: string, scratch: string
   for (const name of pluginNames) symlinkSync(patchbay, join(links, name));
   const served = openSide("served", links), go = openSide("go", goPlugins);
   const alone = openSide("alone", links, { PATCHBAY_RESIDENT: "off" });
-  const resident = startResident(patchbay, served), services = new Set<number>();
+  const services = new Set<number>();
+  let resident = startResident(patchbay, served);
   return {
     services,
     served,
@@ -71,12 +74,17 @@ export function openMachine(patchbay: string, goPlugins: string, scratch: string
     sides: [served, alone, go],
     scratch,
     patchbay,
-    settle: adoptOrphans(resident.pid, services),
+    settle: adoptOrphans(() => resident.pid, services),
     servedAtLeast(calls, work) {
       const before = statusOf(patchbay, served).served, result = work();
       const now = statusOf(patchbay, served), count = now.served - before;
       if (count >= calls) return result;
       throw new Error(`the resident served ${count} calls of ${calls}; it declined ${JSON.stringify(now.declined)}`);
+    },
+    startAgain() {
+      resident.kill("SIGKILL");
+      rmSync("/run/patchbay/serve.sock");
+      resident = startResident(patchbay, served);
     },
     close: () => resident.kill(),
   };
@@ -89,10 +97,17 @@ function statusOf(patchbay: string, { onHost }: Side): { served: number; decline
 function startResident(patchbay: string, { onHost }: Side) {
   const streams = { stdin: "ignore", stdout: "inherit", stderr: "inherit" } as const;
   const resident = onHost(() => Bun.spawn([patchbay, "serve"], streams));
-  for (const deadline = Date.now() + 10_000; !existsSync("/run/patchbay/serve.sock"); Bun.sleepSync(5)) {
+  for (const deadline = Date.now() + 10_000; !isReady(resident.pid); Bun.sleepSync(5)) {
     if (resident.exitCode !== null || Date.now() > deadline) throw new Error("patchbay serve does not start");
   }
   return resident;
+}
+
+/** Its first worker waits for calls: the board, which this resident has made, has the worker's process id. */
+function isReady(resident: number): boolean {
+  const path = "/run/patchbay/serve~board";
+  const board = existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
+  return board.length > 4 && childrenOf(resident).includes(board.readUInt32LE(0));
 }
 
 let current: number | undefined;

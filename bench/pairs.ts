@@ -23,23 +23,30 @@ export interface Samples {
 /** A worker of a resident is warm after some hundred calls. They do not count. */
 const WARM_UP_RUNS = 150;
 
+interface Conditions {
+  sides?: readonly Side[];
+  /** Before each call, by which the machine does something else. */
+  pauseMs?: number;
+  warmUpRuns?: number;
+}
+
 /** Runs the cycle of each side `runs` times, after runs that do not count. */
 export function measureCycles(
   bench: Bench,
   runs: number,
   make: (side: Side) => Cycle,
-  sides: readonly Side[] = bench.machine.sides,
+  { sides = bench.machine.sides, pauseMs = 0, warmUpRuns: wanted = WARM_UP_RUNS }: Conditions = {},
 ): Record<Side["name"], Samples> {
   const contestants = sides.map((side) => ({ side, cycle: make(side) }));
   const samples = noSamples();
   const measure = () => {
     for (const { side, cycle } of contestants) {
-      const warmUpRuns = side === bench.machine.served ? bench.runs(WARM_UP_RUNS) : 1;
-      for (let run = 0; run < warmUpRuns; run++) runCycle(bench, side, cycle);
+      const warmUpRuns = side === bench.machine.served ? bench.runs(wanted) : 1;
+      for (let run = 0; run < warmUpRuns; run++) runCycle(bench, side, cycle, 0);
     }
     for (let run = 0; run < runs; run++) {
       for (const { side, cycle } of shuffled(contestants)) {
-        const { add, del } = runCycle(bench, side, cycle);
+        const { add, del } = runCycle(bench, side, cycle, pauseMs);
         samples[side.name].add.push(add);
         samples[side.name].del.push(del);
       }
@@ -59,12 +66,17 @@ export function runCycle(
   { machine }: Bench,
   side: Host,
   { add, del, made, gone }: Cycle,
+  pauseMs = 0,
 ): { add: number; del: number } {
   return side.onHost(() => {
-    machine.settle();
+    const settle = () => {
+      machine.settle();
+      if (pauseMs > 0) Bun.sleepSync(pauseMs);
+    };
+    settle();
     const added = succeed(add);
     made(add.stdout());
-    machine.settle();
+    settle();
     const deleted = succeed(del);
     gone();
     return { add: added.ms, del: deleted.ms };

@@ -102,14 +102,14 @@ export function prepare(program: Program, directory: string): Prepared {
  * `services`, and for the children of the resident's workers: work that a call leaves to another process must not disturb
  * the next measurement.
  */
-export function adoptOrphans(resident: number, services: ReadonlySet<number>): () => void {
+export function adoptOrphans(resident: () => number, services: ReadonlySet<number>): () => void {
   const PR_SET_CHILD_SUBREAPER = 36, WNOHANG = 1;
   check("prctl", c.prctl(PR_SET_CHILD_SUBREAPER, 1));
   const status = new Int32Array(1);
   const isBusy = () => {
     while (c.wait4(-1, status, WNOHANG, null) > 0);
-    const workers = childrenOf(resident);
-    const own = childrenOf(process.pid).filter((pid) => pid !== resident && !services.has(pid));
+    const workers = childrenOf(resident());
+    const own = childrenOf(process.pid).filter((pid) => pid !== resident() && !services.has(pid));
     return [...own, ...workers.flatMap(childrenOf)].some(isRunning);
   };
   return () => {
@@ -117,7 +117,7 @@ export function adoptOrphans(resident: number, services: ReadonlySet<number>): (
   };
 }
 
-function childrenOf(pid: number): number[] {
+export function childrenOf(pid: number): number[] {
   return textIfThere(`/proc/${pid}/task/${pid}/children`).split(" ").filter((one) => one !== "").map(Number);
 }
 

@@ -51,8 +51,12 @@ function rulesFor(address: string): number {
   return rules.split("\n").filter((line) => line.includes(address)).length;
 }
 
-function bridgeCycle({ machine }: Bench, side: Side, ipMasq: boolean): Cycle {
-  const container = side.makeContainer(ipMasq ? "masq" : "plain");
+export function bridgeCycle(
+  { machine }: Bench,
+  side: Side,
+  ipMasq: boolean,
+  container = side.makeContainer(ipMasq ? "masq" : "plain"),
+): Cycle {
   const leases = join(machine.scratch, `${side.name}-bridge-leases`);
   mkdirSync(leases, { recursive: true });
   const conf = bridgeConf(leases, ipMasq);

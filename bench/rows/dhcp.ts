@@ -104,7 +104,7 @@ export const dhcp: Benchmark = {
         bench,
         bench.runs(60),
         (side) => cycle(bench, holdings.find((one) => one.side === side)!),
-        [alone, go],
+        { sides: [alone, go] },
       );
       return cycleRows("bridge + dhcp", samples);
     } finally {

@@ -20,12 +20,12 @@ interface Case {
 }
 
 function pair(master: string): string {
-  return `ip link add ${master} type veth peer name far-${master}; ip link set ${master} up; ip link set far-${master} up`;
+  return `ip link show ${master} >/dev/null 2>&1 && exit; ip link add ${master} type veth peer name far-${master}; ip link set ${master} up; ip link set far-${master} up`;
 }
 
 const targets = { add: 0.33, del: 0.14 };
 
-const cases: Case[] = [
+export const cases: readonly Case[] = [
   { plugin: "ptp", conf: {}, before: "true", targets },
   { plugin: "macvlan", conf: { master: "bench-m" }, before: pair("bench-m"), targets },
   { plugin: "ipvlan", conf: { master: "bench-i" }, before: pair("bench-i"), needs: "ipvlan" },
@@ -35,8 +35,12 @@ const cases: Case[] = [
   { plugin: "host-device", conf: { device: "bench-d" }, before: "ip link add bench-d type veth peer name bench-e" },
 ];
 
-function cycleOf({ machine }: Bench, side: Side, { plugin, conf, before }: Case): Cycle {
-  const container = side.makeContainer(plugin);
+export function interfaceCycle(
+  { machine }: Bench,
+  side: Side,
+  { plugin, conf, before }: Case,
+  container = side.makeContainer(plugin),
+): Cycle {
   side.onHost(() => command(["sh", "-ec", before]));
   const ipam = {
     type: "host-local",
@@ -69,7 +73,7 @@ export const interfaces: Benchmark = {
     const { served, alone, go } = bench.machine;
     return cases.filter(({ needs }) => needs === undefined || isKnown(alone, needs)).flatMap((one) => {
       const sides = one.alone ? [served, alone] : [served, alone, go];
-      const samples = measureCycles(bench, bench.runs(100), (side) => cycleOf(bench, side, one), sides);
+      const samples = measureCycles(bench, bench.runs(100), (side) => interfaceCycle(bench, side, one), { sides });
       return cycleRows(`${one.plugin} + host-local`, samples, one.targets ?? {});
     });
   },
@@ -78,7 +82,7 @@ export const interfaces: Benchmark = {
 function isKnown(side: Side, kind: string): boolean {
   return side.onHost(() => {
     const master = pair("probe");
-    const { exitCode } = Bun.spawnSync(["sh", "-ec", `${master}; ip link add link probe name probed type ${kind}`]);
+    const { exitCode } = Bun.spawnSync(["sh", "-ec", `(${master}); ip link add link probe name probed type ${kind}`]);
     command(["ip", "link", "del", "probe"]);
     return exitCode === 0;
   });

@@ -39,6 +39,7 @@ test("npm run bench, in smoke mode, measures every row and writes text, JSON and
       "portmap + firewall + tuning ADD",
       "each plugin called, DEL, alone",
       "bandwidth DEL",
+      "after 100 ms, ptp + host-local, ADD",
       "connection to a mapped port, the last of 500",
       "10 leases",
       "netavark setup, 1 port",
