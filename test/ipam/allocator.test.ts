@@ -88,6 +88,16 @@ describe("a requested address", () => {
     expect(() => add(made, set, "c1", { ip: "10.1.0.9" })).toThrow("is not available");
   });
 
+  test("is refused beforehand in the same words", () => {
+    using made = leaseDirectory();
+    const set = rangeSet("10.1.0.0/24");
+    add(made, set, "c1");
+    const why = (address: string) => whyNotAvailable(made.path, set, parseAddress(address)!);
+    expect(why("10.1.0.1")).toBe("requested ip 10.1.0.1 is subnet's gateway");
+    expect(why("10.1.0.2")).toBe("requested IP address 10.1.0.2 is not available in range set 10.1.0.1-10.1.0.254");
+    expect(why("10.1.0.3")).toBeUndefined();
+  });
+
   test("is given again once its file was removed by hand", () => {
     using made = leaseDirectory();
     const set = rangeSet("10.1.0.0/24");
@@ -154,6 +164,13 @@ describe("one attachment has one address of a set", () => {
     const large = rangeSet("fd00::/64");
     add(made, large, "c1", { ip: "fd00::1000" });
     expect(() => add(made, large, "c1")).toThrow("fd00::1000 has been allocated to c1");
+  });
+
+  test("also when Go's plugin made it in a range that is new to the index", () => {
+    using made = leaseDirectory();
+    mkdirSync(made.path);
+    writeFileSync(join(made.path, "fd00::5:1"), "c1\r\neth0");
+    expect(() => add(made, rangeSet("fd00::/64"), "c1")).toThrow("fd00::5:1 has been allocated to c1");
   });
 
   test("and another set does not matter", () => {
@@ -248,6 +265,15 @@ describe("a large range", () => {
     expect(readdirSync(join(made.path, ".patchbay")).length).toBeLessThan(20);
     expect(existsSync(indexPath(made, "fd00::-116"))).toBe(true);
     expect(del(made, "stays")).toBe(1);
+  });
+
+  test("that the index knows has no blocks for what Go's plugin leases elsewhere in it", () => {
+    using made = leaseDirectory();
+    const set = rangeSet("fd00::/64");
+    add(made, set, "c1");
+    writeFileSync(join(made.path, "fd00::5:1"), "by-go\r\neth0");
+    add(made, set, "c2");
+    expect(readdirSync(join(made.path, ".patchbay")).sort()).toEqual(["fd00::-116", "locks"]);
   });
 
   test("of IPv4 wraps round to its start", () => {

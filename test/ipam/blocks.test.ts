@@ -14,6 +14,7 @@ import {
 import { join } from "node:path";
 import fc from "fast-check";
 import { releaseInvalid } from "../../src/ipam/claims.ts";
+import { tagOf } from "../../src/ipam/store.ts";
 import { exportLeases, importLeases } from "../../src/ipam/take-over.ts";
 import { add, del, endBoot, indexPath, leaseDirectory, rangeSet } from "../support/lease-directory.ts";
 
@@ -199,6 +200,29 @@ describe("the index", () => {
     writeFileSync(indexPath(made, `${BLOCK}.new`), "x".repeat(10_000));
     expect(add(made, set, "c1")).toBe("10.1.0.2");
     expect(readdirSync(join(made.path, ".patchbay")).sort()).toEqual([BLOCK, "locks"]);
+  });
+
+  const words = (bytes: Uint8Array) => new Int32Array(bytes.buffer, 64);
+  const CLAIMING = -1, timeOf3 = 256 + 3;
+
+  test("does not have an address rest that a process died over before anybody got it", () => {
+    using made = leaseDirectory({ quarantineSeconds: 1_000_000_000 });
+    const two = rangeSet({ subnet: "10.1.0.0/24", rangeEnd: "10.1.0.3" });
+    add(made, two, "c1");
+    change(indexPath(made, BLOCK), (bytes) => {
+      words(bytes)[3] = tagOf("crashed\r\neth0");
+      words(bytes)[timeOf3] = CLAIMING;
+    });
+    expect(add(made, two, "c2")).toBe("10.1.0.3");
+  });
+
+  test("does not say that an address is being claimed that turned out to be another program's", () => {
+    using made = leaseDirectory();
+    add(made, set, "c1");
+    writeFileSync(join(made.path, "10.1.0.3"), "by-go\r\neth0");
+    expect(add(made, set, "c2")).toBe("10.1.0.4");
+    const found = words(readFileSync(indexPath(made, BLOCK)));
+    expect([found[3], found[timeOf3]]).toEqual([tagOf("by-go\r\neth0"), 0]);
   });
 
   test("is for its owner alone, and lies beside files as Go makes them", () => {

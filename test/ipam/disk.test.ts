@@ -1,12 +1,16 @@
-/** The lease store on disks that are full, out of inodes or read-only, each a tmpfs in its own mount namespace. */
+/**
+ * The lease store on disks that are full, out of inodes or read-only, each a tmpfs in its own mount namespace; and on one
+ * that fails.
+ */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { add, leaseDirectory, rangeSet } from "../support/lease-directory.ts";
 import type { Steps } from "../support/lease-worker.ts";
 import { needs } from "../support/needs.ts";
 
-needs("root");
+needs("root", "strace");
 
 const WORKER = join(import.meta.dir, "../support/lease-worker.ts");
 const TOP = mkdtempSync(join(tmpdir(), "patchbay-disk-"));
@@ -104,4 +108,15 @@ test("a disk that is read-only: ADD fails, DEL fails for what it cannot remove, 
     "0",
     1,
   ]);
+});
+
+test("a disk that does not say how many names the locks have: they count as named", () => {
+  using made = leaseDirectory();
+  const subnet = "10.1.0.0/29", locks = `${made.path}/.patchbay/locks`;
+  add(made, rangeSet(subnet), "c1");
+  // The first answer, which says whose file it is, is right.
+  const failing = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", locks, "-e", "inject=statx:error=EIO:when=2+"];
+  const task: Steps = { directory: made.path, subnet, steps: ["add c2"] };
+  const { stdout } = Bun.spawnSync([...failing, process.execPath, WORKER, "steps", JSON.stringify(task)]);
+  expect(JSON.parse(stdout.toString())).toEqual(["10.1.0.3"]);
 });

@@ -30,6 +30,14 @@ test("nor when it knows a lease of the old form, and none names the interface", 
   expect(readFileSync(join(made.path, "odd"), "utf8")).toBe("c1\r\neth0");
 });
 
+test("nor, when the index does not know the owner, what it knows to be others'", () => {
+  using made = leaseDirectory();
+  add(made, set, "other");
+  for (const name of ["10.1.0.2", "10.1.0.4"]) writeFileSync(join(made.path, name), "c1\r\neth0");
+  expect(del(made, "c1")).toBe(1);
+  expect(made.files()).toEqual({ "10.1.0.2": "c1\r\neth0" });
+});
+
 test("where Go's plugin has been, finds all that it leased to the same attachment", () => {
   using made = leaseDirectory();
   add(made, set, "c1");

@@ -1,7 +1,8 @@
 /** Several processes work on a network: who waits for whom, and where the next search begins. */
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { tryLockRangeExclusive, unlockRange } from "../../src/ffi/lock.ts";
 import { allocate } from "../../src/ipam/allocator.ts";
 import { atCursor, exclusively, inStore, leaseOf } from "../../src/ipam/store.ts";
 import { formatAddress } from "../../src/net/address.ts";
@@ -63,6 +64,20 @@ describe("the cursor does not go back when another process was faster", () => {
     const given = inStore(made.options, lease, (store) => allocate(store, wanted));
     expect(formatAddress(given.address)).toBe(ours);
     expect(readFileSync(cursor, "utf8")).toBe(left);
+  });
+});
+
+test("who works locks the bytes that other releases lock: 0, the owner's tag, and 2^32 for the cursor", () => {
+  using made = leaseDirectory();
+  inStore(made.options, { text: "any", tag: -7 }, (store) => {
+    const other = openSync(join(made.path, ".patchbay/locks"), "r+");
+    const isFree = (start: number) => tryLockRangeExclusive(other, { start });
+    const owner = 2 ** 32 - 7;
+    expect([0, 1, owner - 1, owner, owner + 1].map(isFree)).toEqual([false, true, true, false, true]);
+    expect(isFree(2 ** 32)).toBe(true);
+    unlockRange(other, { start: 2 ** 32 });
+    atCursor(store, () => expect(isFree(2 ** 32)).toBe(false));
+    closeSync(other);
   });
 });
 
